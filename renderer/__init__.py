@@ -1,0 +1,36 @@
+"""Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless. This module is the map; it holds no other code.
+
+Layers, each importing downwards only (tests/test_layers.py):
+
+    main.py                              the command line; imports what the command needs
+    renderer/viewer.py export.py bench.py    the three users of a picture: window, files, frame rates
+    renderer/pictures/NAME.py            Settings and Picture: what a scene file's `picture = "NAME"` draws
+    renderer/compute/ cdollar/ bvh.py    sums, products, band LU | the language C$ | acceleration structures
+    renderer/scene.py view.py mesh.py image.py    plain data: scene files, cameras, meshes, image files
+    renderer/gpu/                        devices: the contract, CUDA, OpenCL, GL, the bridge between them
+
+The two ground floors, plain data and devices, do not know each other.
+
+The way of a frame: main parses the command and opens the devices; `pictures.load` turns an input into a Scene (all errors of
+the user end here); `pictures.open_picture` compiles kernels; `picture.draw(settings, size, time)` leaves linear float32 on
+the device, one more sample a call; tone mapping makes 8-bit pixels; the viewer shows them, export writes them, bench stops
+after the drawing.
+"""
+
+
+class UserError(Exception):
+    """Something a user can cause, told in one sentence that names file, key, value found and values allowed."""
+
+    exit_code = 2
+
+
+class BadInput(UserError):
+    """An input file is bad."""
+
+    exit_code = 5
+
+
+class MachineCannot(UserError):
+    """This machine lacks what the command needs: a device, GL, a display, an optional package."""
+
+    exit_code = 4
