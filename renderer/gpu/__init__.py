@@ -1,0 +1,180 @@
+"""Devices: the contract that CUDA and OpenCL meet, and the one place that opens them.
+
+A device has five names: `name`, `buffer`, `kernel`, `finish`, `seconds`. Nothing above this package may ask which kind of
+device it holds; a difference between kinds is a method of the contract or a word of shaders/portable.h. After tinygrad's
+and Futhark's tiny device layers.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from renderer import MachineCannot, UserError
+from renderer.gpu.source import KernelError
+
+__all__ = ["Buffer", "Device", "Found", "Gpu", "Kernel", "KernelError", "find_devices", "open_gpu"]
+
+KINDS = ("cuda", "opencl")  # the modules of this package that define found() and are asked in this order
+
+
+class Buffer(Protocol):
+    """Device memory of `shape` and `dtype`, C order, uninitialised; freed with the object."""
+
+    device: "Device"
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def write(self, array) -> "Buffer":
+        """Copies a host array of the same size and dtype into the buffer; returns the buffer."""
+
+    def read(self) -> np.ndarray:
+        """The contents as a new host array; waits for the work before it."""
+
+    def fill(self, byte: int) -> "Buffer":
+        """Sets every byte; returns the buffer."""
+
+    def copy(self, source: "Buffer") -> "Buffer":
+        """Copies from a buffer of the same number of bytes, on this device or another; returns the buffer."""
+
+
+class Kernel(Protocol):
+    """A compiled entry, launched over at least `threads` work items, rounded up to whole groups.
+
+    Arguments: int -> int32, float -> float32, NumPy scalars as they are (a record is passed by value), Buffer -> pointer.
+    """
+
+    def __call__(self, threads: int, *arguments) -> None: ...
+
+
+class Device(Protocol):
+    """One in-order queue on one processor."""
+
+    name: str
+
+    def buffer(self, shape, dtype="f4") -> Buffer:
+        """New device memory; MachineCannot when there is not enough."""
+
+    def kernel(self, file, entry: str, group: int = 256, **constants) -> Kernel:
+        """The entry of shaders/`file` (or of a source.Generated text); number -> #define, dtype -> typedef struct.
+
+        STRICT=1 forbids the contraction of a * b + c into one rounding. KernelError when it does not compile.
+        """
+
+    def finish(self) -> None:
+        """Waits for all work; raises what went wrong in it."""
+
+    def seconds(self, work: Callable[[], None]) -> float:
+        """Device time of what work() launches."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A device of this machine that may or may not work: `spelling` is what --device takes, `open` opens and probes it."""
+
+    spelling: str
+    name: str
+    kind: str  # "cuda", "opencl"
+    processor: str  # "gpu", "cpu", "other"
+    open: Callable[[], Device]
+
+
+def find_devices() -> tuple[list[Found], dict[str, str]]:
+    """Every device the installed drivers show, unopened, best first, and for each kind with none the reason."""
+    found: list[Found] = []
+    missing: dict[str, str] = {}
+    for kind in KINDS:
+        devices, reason = importlib.import_module(f"renderer.gpu.{kind}").found()
+        found += devices
+        if reason:
+            missing[kind] = reason
+    rank = {"gpu": 0, "other": 1, "cpu": 2}
+    return sorted(found, key=lambda device: (device.kind != "cuda", rank[device.processor])), missing
+
+
+def probe(device: Device) -> None:
+    """Runs a kernel of known answer; raises KernelError with what it answered instead."""
+    count = 1000
+    rng = np.random.default_rng(7)
+    values = rng.standard_normal(count).astype("f4")
+    flags = device.buffer(count // 32 + 1, "u4").fill(0)
+    result = device.buffer(count, "f4").fill(255)
+    device.kernel("probe.cu", "probe", group=64)(count, device.buffer(count).write(values), result, flags, count, 0.5)
+    wanted = np.where(values > 0, values * np.float32(2) + np.float32(0.5), -values)
+    bits = np.packbits(values > 0, bitorder="little")
+    bits = np.frombuffer(bits.tobytes().ljust(4 * (count // 32 + 1), b"\0"), "u4")
+    answer = result.read()
+    if not np.allclose(answer, wanted, rtol=1e-6, atol=0):
+        worst = int(np.nanargmax(np.abs(answer - wanted)))
+        raise KernelError(f"probe.cu: element {worst} is {answer[worst]} and should be {wanted[worst]}")
+    if not np.array_equal(flags.read(), bits):
+        raise KernelError("probe.cu: the gathered bits are wrong")
+
+
+def _select(spelling: str) -> Iterator[Found]:
+    """The devices a --device spelling may mean, best first."""
+    found, missing = find_devices()
+    if spelling == "auto":
+        yield from found
+        return
+    matches = [d for d in found if d.spelling == spelling or (spelling == "cpu" and d.processor == "cpu")]
+    if not matches:
+        known = ["auto", *(["cpu"] if any(d.processor == "cpu" for d in found) else []), *(d.spelling for d in found)]
+        reasons = "".join(f"; {kind}: {reason}" for kind, reason in missing.items())
+        raise MachineCannot(f"--device {spelling}: not on this machine, which has {', '.join(known)}{reasons}")
+    yield from matches
+
+
+def open_device(spelling: str = "auto") -> Device:
+    """The first device that `spelling` may mean and that passes its probe."""
+    kinds = ("auto", "cpu", "cuda:", "opencl:")
+    if not spelling.startswith(kinds):
+        raise UserError(f"--device {spelling}: unknown; allowed are auto, cpu, cuda:INDEX, opencl:PLATFORM:INDEX")
+    reasons = []
+    for found in _select(spelling):
+        try:
+            device = found.open()
+            probe(device)
+        except (KernelError, MachineCannot) as error:
+            reasons.append(f"{found.spelling} ({found.name}): {str(error).splitlines()[0]}")
+            continue
+        return device
+    told = "; ".join(reasons) or "no driver shows one (`python main.py doctor` says what is missing)"
+    raise MachineCannot(f"--device {spelling}: no compute device works here: {told}")
+
+
+class Gpu:
+    """The compute devices and the GL context of one process, each opened when first asked for.
+
+    `gl` opens a headless context unless the viewer hands over its window's.
+    """
+
+    def __init__(self, spellings: tuple[str, ...] = ("auto",), gl=None):
+        self.spellings = spellings
+        if gl is not None:
+            self.gl = gl
+
+    @cached_property
+    def devices(self) -> list[Device]:
+        return [open_device(spelling) for spelling in self.spellings]
+
+    @property
+    def device(self) -> Device:
+        return self.devices[0]
+
+    @cached_property
+    def gl(self):
+        from renderer.gpu.gl import Gl  # GL is optional on a machine that only computes
+
+        return Gl.headless()
+
+
+def open_gpu(*spellings: str, gl=None) -> Gpu:
+    """The Gpu of these --device spellings ("auto" if none); spellings other than auto are opened at once."""
+    gpu = Gpu(spellings or ("auto",), gl)
+    if any(spelling != "auto" for spelling in gpu.spellings):
+        gpu.devices  # noqa: B018  (opens them: a wrong --device is told before any work starts)
+    return gpu

@@ -1,0 +1,122 @@
+"""Inputs to Scenes, and Scenes to Pictures: `picture = "flame"` in a scene file is the module flame.py of this package.
+
+A picture module defines `Settings`, a frozen dataclass, and `Picture`. A module that opens files of its own kind also
+defines `open_file(path) -> Scene` and stands in OPENS. Modules are imported when a scene asks for them, so that optional
+packages stay optional.
+"""
+
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import Any, Protocol
+
+from renderer import BadInput
+from renderer.gpu import Gpu
+from renderer.image import read_recipe
+from renderer.scene import Scene, Tone, told, read, read_toml, write
+
+OPENS = {
+    ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".glb": "raytrace", ".gltf": "raytrace",
+    ".flame": "flame", ".flam3": "flame", ".cb": "program",
+    ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
+}  # fmt: skip
+TABLES = ("title", "picture", "size", "tone", "settings", "bench", "test")
+
+
+class Picture(Protocol):
+    """What draws one kind of scene. `tone` is the Tone of scenes that do not say one."""
+
+    tone: Tone
+
+    def __init__(self, gpu: Gpu): ...
+
+    def draw(self, settings: Any, size: tuple[int, int], time: float):
+        """One more sample of the picture of (settings, size, time), restarted when these differ from the last call's.
+
+        Returns a Frame: a Buffer or Texture, (height, width, 4) float32, linear Rec. 709, row 0 on top, left on its device.
+        """
+
+    def draws(self, settings: Any, size: tuple[int, int]) -> int:
+        """How many calls of draw make the finished picture."""
+
+    def report(self) -> dict[str, Any]:
+        """What the panel and the records show about the last draw; may read from the device, so it is not called every frame."""
+
+
+def names() -> list[str]:
+    """The kinds of picture there are."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+
+
+def load(path: Path) -> Scene:
+    """The Scene of an input: a scene .toml, a file that a picture opens, a light-field folder, or a PNG with a recipe."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if not path.exists():
+        raise BadInput(f"{path}: No such file or directory")
+    if suffix == ".toml":
+        return scene_of_table(read_toml(path), path)
+    if suffix == ".png":
+        return scene_of_table(_of_recipe(read_recipe(path), path), path)
+    kind = "lightfield" if path.is_dir() else OPENS.get(suffix)
+    if kind is None or kind not in names():
+        known = ", ".join([".toml", ".png", *(s for s, k in OPENS.items() if k in names())])
+        raise BadInput(f"{path}: no picture opens {suffix or 'a file without suffix'}; allowed are {known}")
+    return _module(kind).open_file(path)
+
+
+def scene_of_table(table: dict, path: Path) -> Scene:
+    """The Scene of a scene file's tables; paths in it are relative to the file's folder."""
+    for key in table:
+        if key not in TABLES:
+            raise BadInput(f"{path}: unknown key {key!r}; allowed are {', '.join(TABLES)}")
+    kind = table.get("picture")
+    if kind not in names():
+        raise BadInput(f"{path}: picture is {told(kind)}; allowed are {', '.join(names())}")
+    module = _module(kind)
+    settings = read(module.Settings, table.get("settings", {}), f"{path}: settings", path.parent)
+    tone = read(Tone, {**write(module.Picture.tone), **_table(table, "tone", path)}, f"{path}: tone")
+    title = table.get("title", path.stem)
+    if not isinstance(title, str):
+        raise BadInput(f"{path}: title is {told(title)}; it must be a text")
+    bench, test = _table(table, "bench", path), _table(table, "test", path)
+    return Scene(path, title, kind, settings, tone, _size(table, path), bench, test)
+
+
+def _table(table: dict, key: str, path: Path) -> dict:
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        raise BadInput(f"{path}: {key} is {told(value)}; it must be a table")
+    return value
+
+
+def _size(table: dict, path: Path) -> tuple[int, int] | None:
+    size = table.get("size")
+    if size is None:
+        return None
+    if not (isinstance(size, list) and len(size) == 2 and all(type(n) is int and 1 <= n <= 1 << 17 for n in size)):
+        raise BadInput(f"{path}: size is {told(size)}; it must be [width, height], each 1 to {1 << 17}")
+    return tuple(size)
+
+
+def recipe_of(scene: Scene, folder: Path, **facts) -> dict:
+    """The recipe that PNGs carry: the scene as tables with paths relative to `folder`, and facts about the rendering."""
+    tables = {"title": scene.title, "picture": scene.picture, "settings": write(scene.settings, folder), "tone": write(scene.tone)}
+    return {"rayfold": 1, "scene": tables, **facts}
+
+
+def _of_recipe(recipe: dict, path: Path) -> dict:
+    scene = recipe.get("scene")
+    if recipe.get("rayfold") != 1 or not isinstance(scene, dict):
+        raise BadInput(f"{path}: its recipe is of another version: {told(recipe.get('rayfold'))}; this program reads 1")
+    size = recipe.get("size")
+    return {**scene, **({"size": size} if size else {})}
+
+
+def open_picture(scene: Scene, gpu: Gpu) -> Picture:
+    """The Picture of a scene, its kernels compiled."""
+    return _module(scene.picture).Picture(gpu)
+
+
+def _module(kind: str):
+    return importlib.import_module(f"renderer.pictures.{kind}")

@@ -1,0 +1,238 @@
+"""The device contract over PyCUDA; kernels compiled by NVRTC (no host compiler), cubins cached on disk by content.
+
+The context is CUDA's retained primary one, so that GL interop, CuPy and PyTorch in the same process share it. It is pushed
+around every call and popped after it: PyCUDA aborts the process when a context is left on the stack at exit.
+"""
+
+import hashlib
+import os
+import struct
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from renderer import MachineCannot
+from renderer.gpu.source import KernelError, alignment, assemble
+
+try:
+    import pycuda.driver as driver
+except ImportError as error:
+    driver, DRIVER_MISSING = None, str(error)
+try:
+    from cuda.bindings import nvrtc
+except ImportError as error:
+    nvrtc, NVRTC_MISSING = None, str(error)
+
+
+def found():
+    """This machine's CUDA devices as gpu.Found, and the reason when there is none."""
+    from renderer.gpu import Found  # the package defines it above this module
+
+    if not any(Path(folder, "nvidiactl").exists() for folder in ("/dev",)):
+        return [], "no NVIDIA driver is loaded"
+    if driver is None:
+        return [], f"PyCUDA is missing ({DRIVER_MISSING}): pip install 'rayfold[cuda]' (needs a C++ compiler and CUDA headers)"
+    if nvrtc is None:
+        return [], f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc"
+    try:
+        driver.init()
+    except driver.Error as error:
+        return [], f"the CUDA driver does not start: {error}"
+    names = [driver.Device(index).name() for index in range(driver.Device.count())]
+    devices = [Found(f"cuda:{i}", name, "cuda", "gpu", partial(CudaDevice, i)) for i, name in enumerate(names)]
+    return devices, "" if devices else "the CUDA driver shows no device"
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels are kept: RAYFOLD_CACHE, or rayfold/ in the user's cache folder."""
+    root = os.environ.get("RAYFOLD_CACHE")
+    return Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "rayfold"
+
+
+def cubin(text: str, architecture: str, name: str = "kernel.cu", strict: bool = False) -> bytes:
+    """The machine code of CUDA text for an architecture such as "sm_90"; from the disk cache when it was compiled before."""
+    if nvrtc is None:
+        raise MachineCannot(f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc")
+    options = [f"--gpu-architecture={architecture}", "--std=c++17", "--generate-line-info"]
+    options += ["--fmad=false"] if strict else []
+    _, major, minor = nvrtc.nvrtcVersion()
+    key = hashlib.sha256("\0".join([text, *options, f"nvrtc {major}.{minor}"]).encode()).hexdigest()
+    path = cache_folder() / "cubin" / f"{key}.cubin"
+    try:
+        return path.read_bytes()
+    except OSError:
+        code = _compile(text, options, name)
+    _keep(path, code)
+    return code
+
+
+def _keep(path: Path, code: bytes) -> None:
+    """Writes the cache file whole or not at all; a cache that cannot be written is no error."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(code)
+        os.replace(file.name, path)
+    except OSError:
+        pass
+
+
+def _compile(text: str, options: list[str], name: str) -> bytes:
+    status, program = nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, None, None)
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            _, size = nvrtc.nvrtcGetProgramLogSize(program)
+            log = b" " * size
+            nvrtc.nvrtcGetProgramLog(program, log)
+            raise KernelError(f"{name}: NVRTC refuses it\n{log.decode(errors='replace').strip(chr(0)).strip()}")
+        _, size = nvrtc.nvrtcGetCUBINSize(program)
+        code = b" " * size
+        nvrtc.nvrtcGetCUBIN(program, code)
+        return code
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+class CudaDevice:
+    """An NVIDIA GPU; `architecture` is such as "sm_90"."""
+
+    def __init__(self, index: int):
+        driver.init()
+        handle = driver.Device(index)
+        self.index = index
+        self.name = f"{handle.name()} (cuda:{index})"
+        self.architecture = "sm_{}{}".format(*handle.compute_capability())
+        self.context = handle.retain_primary_context()
+        self._kernels: dict = {}
+        with self:
+            self._events = driver.Event(), driver.Event()
+
+    def __enter__(self):
+        self.context.push()
+        return self
+
+    def __exit__(self, *error):
+        driver.Context.pop()
+
+    def buffer(self, shape, dtype="f4") -> "CudaBuffer":
+        return CudaBuffer(self, shape, dtype)
+
+    def kernel(self, file, entry: str, group: int = 256, **constants) -> "CudaKernel":
+        name = getattr(file, "name", file)
+        text = assemble(file, GROUP_SIZE=group, **constants)
+        key = hashlib.sha256(text.encode()).digest()
+        with self:
+            if key not in self._kernels:
+                code = cubin(text, self.architecture, name, strict=bool(constants.get("STRICT")))
+                self._kernels[key] = driver.module_from_buffer(code)
+            try:
+                return CudaKernel(self, self._kernels[key].get_function(entry), f"{name}:{entry}", group)
+            except driver.LogicError as error:
+                raise KernelError(f"{name} has no kernel {entry}") from error
+
+    def finish(self) -> None:
+        with self:
+            try:
+                driver.Context.synchronize()
+            except driver.Error as error:
+                raise KernelError(f"{self.name}: a kernel failed: {error}") from error
+
+    def seconds(self, work) -> float:
+        start, end = self._events
+        with self:
+            start.record()
+            work()
+            end.record()
+            end.synchronize()
+            return end.time_since(start) * 1e-3
+
+
+class CudaBuffer:
+    def __init__(self, device: CudaDevice, shape, dtype="f4"):
+        self.device = device
+        self.shape = (int(shape),) if np.isscalar(shape) else tuple(int(n) for n in shape)
+        self.dtype = np.dtype(dtype)
+        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        with device:
+            try:
+                self._memory = driver.mem_alloc(max(self.nbytes, 4))
+            except driver.MemoryError as error:
+                raise MachineCannot(f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB") from error
+        self.pointer = int(self._memory)
+
+    def write(self, array) -> "CudaBuffer":
+        array = np.ascontiguousarray(array)
+        assert array.dtype == self.dtype and array.nbytes == self.nbytes, (array.dtype, array.shape, self.dtype, self.shape)
+        if self.nbytes:
+            with self.device:
+                driver.memcpy_htod(self.pointer, array)
+        return self
+
+    def read(self) -> np.ndarray:
+        array = np.empty(self.shape, self.dtype)
+        if self.nbytes:
+            with self.device:
+                try:
+                    driver.memcpy_dtoh(array, self.pointer)
+                except driver.Error as error:
+                    raise KernelError(f"{self.device.name}: a kernel failed: {error}") from error
+        return array
+
+    def fill(self, byte: int) -> "CudaBuffer":
+        if self.nbytes:
+            with self.device:
+                driver.memset_d8(self.pointer, byte, self.nbytes)
+        return self
+
+    def copy(self, source) -> "CudaBuffer":
+        assert source.nbytes == self.nbytes, (source.shape, self.shape)
+        if not isinstance(source, CudaBuffer):
+            return self.write(source.read().view(self.dtype).reshape(self.shape))
+        with self.device:
+            if source.device.index == self.device.index:
+                driver.memcpy_dtod(self.pointer, source.pointer, self.nbytes)
+            else:
+                source.device.finish()
+                driver.memcpy_peer(self.pointer, source.pointer, self.nbytes, self.device.context, source.device.context)
+        return self
+
+
+class CudaKernel:
+    """Packs arguments as C aligns them and launches on the default stream."""
+
+    def __init__(self, device: CudaDevice, function, name: str, group: int):
+        self.device, self.name, self.group = device, name, group
+        self.registers, self.local_bytes = function.num_regs, function.local_size_bytes
+        self._function, self._block = function, (group, 1, 1)
+
+    def __call__(self, threads: int, *arguments) -> None:
+        if threads <= 0:
+            return
+        packed = b""
+        for argument in arguments:
+            align, data = _pack(argument, self)
+            packed = packed.ljust(-(-len(packed) // align) * align, b"\0") + data
+        with self.device:
+            try:
+                self._function._launch_kernel((-(-threads // self.group), 1, 1), self._block, packed, 0, None)
+            except driver.Error as error:
+                raise KernelError(f"{self.name}: {error}") from error
+
+
+def _pack(argument, kernel: CudaKernel) -> tuple[int, bytes]:
+    """Alignment and bytes of one kernel argument."""
+    if isinstance(argument, CudaBuffer):
+        assert argument.device.index == kernel.device.index, f"{kernel.name}: a buffer of another device"
+        return 8, struct.pack("P", argument.pointer)
+    if type(argument) is int:
+        return 4, struct.pack("i", argument)
+    if type(argument) is float:
+        return 4, struct.pack("f", argument)
+    if isinstance(argument, np.generic):
+        return alignment(argument.dtype), argument.tobytes()
+    raise TypeError(f"{kernel.name}: {type(argument).__name__} is no kernel argument")
+
+

@@ -1,0 +1,143 @@
+"""Render-to-texture over moderngl: Gl makes textures and passes; a Pass draws one oversized triangle over its target.
+
+Rules that hold here because drivers differ where they are broken: NEAREST and texelFetch, no blending, no depth, the target
+never bound as an input, integer textures with integer outputs, alignment 1.
+"""
+
+import os
+import re
+
+import moderngl
+import numpy as np
+
+from renderer import MachineCannot
+from renderer.gpu.source import KernelError, assemble_glsl
+
+TRIANGLE = "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"
+LINE_OF_LOG = re.compile(r"(?m)^(?:ERROR: |WARNING: )?(\d+)[:(](\d+)\)?")
+SOFTWARE = ("llvmpipe", "softpipe", "swrast")
+
+
+class Gl:
+    """A GL 3.3 context, a window's or a headless one, and what is made in it. One thread only."""
+
+    def __init__(self, ctx: moderngl.Context):
+        self.ctx = ctx
+        self.renderer = ctx.info["GL_RENDERER"]
+        self.software = any(name in self.renderer.lower() for name in SOFTWARE)
+        self.largest = int(ctx.info["GL_MAX_TEXTURE_SIZE"])
+        self.version = 400 if ctx.version_code >= 400 else 330
+        self.draw_calls = 0
+        ctx.gc_mode = "context_gc"
+        self._passes: dict = {}
+
+    @classmethod
+    def headless(cls) -> "Gl":
+        """A context without a window, through EGL."""
+        try:
+            return cls(moderngl.create_context(standalone=True, backend="egl", require=330))
+        except Exception as error:  # glcontext raises bare Exceptions; every one of them means no EGL context
+            raise MachineCannot(
+                f"no headless GL: {error}. Debian and Ubuntu: apt install libegl1 libgl1 libgl1-mesa-dri; in a container the "
+                "NVIDIA driver needs NVIDIA_DRIVER_CAPABILITIES=graphics"
+            ) from error
+
+    def texture(self, size: tuple[int, int], components: int = 4, dtype: str = "f4") -> "Texture":
+        """A texture of (width, height) texels that passes read and draw into; row 0 is the picture's top row."""
+        return Texture(self, size, components, dtype)
+
+    def shader(self, file, **constants) -> "Pass":
+        """The pass of shaders/`file` (or of a source.Generated text), compiled once for the same text."""
+        text, names = assemble_glsl(file, self.version, **constants)
+        if text not in self._passes:
+            self._passes[text] = Pass(self, text, names)
+        return self._passes[text]
+
+    def finish(self) -> None:
+        self.ctx.finish()
+        self.ctx.gc()
+
+
+class Texture:
+    def __init__(self, gl: Gl, size: tuple[int, int], components: int, dtype: str):
+        width, height = (int(n) for n in size)
+        if not (0 < width <= gl.largest and 0 < height <= gl.largest):
+            raise MachineCannot(f"{gl.renderer}: no texture of {width} x {height}; each side may be 1 to {gl.largest}")
+        self.gl, self.size, self.components, self.dtype = gl, (width, height), components, np.dtype(dtype)
+        try:
+            self.texture = gl.ctx.texture((width, height), components, dtype=dtype, alignment=1)
+        except moderngl.Error as error:
+            raise MachineCannot(f"{gl.renderer}: no texture of {width} x {height} x {components} {dtype}: {error}") from error
+        self.texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
+        self.texture.repeat_x = self.texture.repeat_y = False
+        self.framebuffer = gl.ctx.framebuffer([self.texture])
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return (self.size[1], self.size[0], self.components)
+
+    def write(self, array) -> "Texture":
+        """Copies a host array of (height, width, components) in; returns the texture."""
+        array = np.ascontiguousarray(array, self.dtype)
+        assert array.size == np.prod(self.shape), (array.shape, self.shape)
+        self.texture.write(array)
+        return self
+
+    def read(self) -> np.ndarray:
+        """The texels as a new (height, width, components) array; waits for the work before it."""
+        return np.frombuffer(self.texture.read(alignment=1), self.dtype).reshape(self.shape).copy()
+
+
+class Pass:
+    """A fragment shader over the whole target. Inputs by uniform name: number, tuple or Texture; all of them, and no others."""
+
+    def __init__(self, gl: Gl, text: str, names: list[str]):
+        self.gl = gl
+        self.name = names[0]
+        try:
+            self._program = gl.ctx.program(vertex_shader=TRIANGLE, fragment_shader=text)
+        except moderngl.Error as error:
+            log = LINE_OF_LOG.sub(lambda m: f"{_file(names, int(m[1]))}:{m[2]}", str(error))
+            raise KernelError(f"{self.name}: {gl.renderer} refuses it\n{log.strip()}") from error
+        self._array = gl.ctx.vertex_array(self._program, [])
+        declared = re.findall(r"(?m)^\s*(?:layout\s*\([^)]*\)\s*)?uniform\s+\w+\s+(\w+)", text)
+        self._declared = frozenset(declared)
+        self._active = frozenset(name for name in self._program if isinstance(self._program[name], moderngl.Uniform))
+
+    def __call__(self, target, **inputs) -> None:
+        """Draws over `target`, a Texture or a tuple of Textures of one size (several render targets)."""
+        targets = target if isinstance(target, tuple) else (target,)
+        self._bind(targets, inputs)
+        framebuffer = targets[0].framebuffer if len(targets) == 1 else self._several(targets)
+        framebuffer.use()
+        framebuffer.viewport = (0, 0, *targets[0].size)
+        self.gl.ctx.disable(moderngl.BLEND | moderngl.DEPTH_TEST | moderngl.CULL_FACE)
+        self._array.render(moderngl.TRIANGLES, vertices=3)
+        self.gl.draw_calls += 1
+
+    def _several(self, targets):
+        return self.gl.ctx.framebuffer([t.texture for t in targets])
+
+    def _bind(self, targets, inputs) -> None:
+        unknown, unset = inputs.keys() - self._declared, self._active - inputs.keys()
+        if unknown or unset:
+            told = [f"it has no uniform {', '.join(sorted(unknown))}"] if unknown else []
+            told += [f"uniform {', '.join(sorted(unset))} is not given"] if unset else []
+            raise TypeError(f"{self.name}: {' and '.join(told)}")
+        unit = 0
+        for name, value in inputs.items():
+            if isinstance(value, Texture):
+                assert all(value is not t for t in targets), f"{self.name}: {name} is read and written in one pass"
+                value.texture.use(unit)
+                value, unit = unit, unit + 1
+            if name in self._active:  # declared ones that the compiler removed take no value
+                self._program[name] = value
+
+
+def _file(names: list[str], number: int) -> str:
+    return names[number] if number < len(names) else names[0]
+
+
+def display_is_there() -> bool:
+    """Whether a windowing system announces itself to this process."""
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.name == "nt")

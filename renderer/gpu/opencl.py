@@ -1,0 +1,173 @@
+"""The device contract over PyOpenCL: GPUs of every vendor, and CPUs through PoCL or Intel's runtime."""
+
+import hashlib
+import warnings
+from functools import partial
+
+import numpy as np
+
+from renderer import MachineCannot
+from renderer.gpu.source import KernelError, assemble
+
+try:
+    import pyopencl as cl
+except ImportError as error:
+    cl, MISSING = None, str(error)
+
+OPTIONS = ["-cl-std=CL1.2", "-cl-mad-enable"]
+STRICT_OPTIONS = ["-cl-std=CL1.2", "-cl-fp32-correctly-rounded-divide-sqrt"]
+INSTALL = "Debian and Ubuntu: apt install pocl-opencl-icd"
+
+
+def found():
+    """This machine's OpenCL devices as gpu.Found, and the reason when there is none."""
+    from renderer.gpu import Found  # the package defines it above this module
+
+    if cl is None:
+        return [], f"PyOpenCL is missing ({MISSING}): pip install pyopencl"
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:
+        return [], f"no OpenCL driver is installed. {INSTALL}"
+    devices = []
+    for p, platform in enumerate(platforms):
+        try:
+            handles = platform.get_devices()
+        except cl.Error:  # a platform without devices answers with an error
+            continue
+        for d, handle in enumerate(handles):
+            processor = {cl.device_type.GPU: "gpu", cl.device_type.CPU: "cpu"}.get(handle.type & 6, "other")
+            name = f"{handle.name.strip()}, {platform.name.strip()}"
+            devices.append(Found(f"opencl:{p}:{d}", name, "opencl", processor, partial(OpenclDevice, p, d)))
+    return devices, "" if devices else f"the OpenCL drivers show no device. {INSTALL}"
+
+
+class OpenclDevice:
+    """One device of one OpenCL platform, or, given `handle`, a sub-device of it."""
+
+    def __init__(self, platform: int, index: int, handle=None):
+        handle = handle or cl.get_platforms()[platform].get_devices()[index]
+        self.name = f"{handle.name.strip()} (opencl:{platform}:{index})"
+        self._handle = handle
+        self._context = cl.Context([handle])
+        profiling = cl.command_queue_properties.PROFILING_ENABLE
+        self._queue = cl.CommandQueue(self._context, properties=profiling)
+        self._programs: dict = {}
+
+    def buffer(self, shape, dtype="f4") -> "OpenclBuffer":
+        return OpenclBuffer(self, shape, dtype)
+
+    def kernel(self, file, entry: str, group: int = 256, **constants) -> "OpenclKernel":
+        name = getattr(file, "name", file)
+        text = assemble(file, GROUP_SIZE=group, **constants)
+        options = STRICT_OPTIONS if constants.get("STRICT") else OPTIONS
+        key = hashlib.sha256("\0".join([text, *options]).encode()).digest()
+        if key not in self._programs:
+            self._programs[key] = self._build(text, options, name)
+        try:
+            return OpenclKernel(self, cl.Kernel(self._programs[key], entry), f"{name}:{entry}", group)
+        except cl.Error as error:
+            raise KernelError(f"{name} has no kernel {entry}: {error}") from error
+
+    def _build(self, text: str, options: list[str], name: str):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # chatter of builds that succeed
+            try:
+                return cl.Program(self._context, text).build(options)
+            except cl.Error as error:
+                raise KernelError(f"{name}: {self.name} refuses it\n{_log(error)}") from error
+
+    def finish(self) -> None:
+        try:
+            self._queue.finish()
+        except cl.Error as error:
+            raise KernelError(f"{self.name}: a kernel failed: {error}") from error
+
+    def seconds(self, work) -> float:
+        self._queue.finish()
+        start = cl.enqueue_marker(self._queue)
+        work()
+        end = cl.enqueue_marker(self._queue)
+        end.wait()
+        return (end.profile.end - start.profile.end) * 1e-9
+
+
+def _log(error) -> str:
+    """The compiler's words without PyOpenCL's frame around them."""
+    text = str(error)
+    return text.split("Build on", 1)[-1].split("(options:", 1)[0].strip() if "Build on" in text else text
+
+
+class OpenclBuffer:
+    def __init__(self, device: OpenclDevice, shape, dtype="f4"):
+        self.device = device
+        self.shape = (int(shape),) if np.isscalar(shape) else tuple(int(n) for n in shape)
+        self.dtype = np.dtype(dtype)
+        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        limit = device._handle.max_mem_alloc_size
+        try:
+            if self.nbytes > limit:
+                raise cl.MemoryError("clCreateBuffer", cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE)
+            self._memory = cl.Buffer(device._context, cl.mem_flags.READ_WRITE, max(self.nbytes, 4))
+        except cl.MemoryError as error:
+            told = f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB; one buffer may hold {limit / 2**20:.0f} MiB"
+            raise MachineCannot(told) from error
+
+    def write(self, array) -> "OpenclBuffer":
+        array = np.ascontiguousarray(array)
+        assert array.dtype == self.dtype and array.nbytes == self.nbytes, (array.dtype, array.shape, self.dtype, self.shape)
+        if self.nbytes:
+            cl.enqueue_copy(self.device._queue, self._memory, array)
+        return self
+
+    def read(self) -> np.ndarray:
+        array = np.empty(self.shape, self.dtype)
+        if self.nbytes:
+            try:
+                cl.enqueue_copy(self.device._queue, array, self._memory)
+            except cl.Error as error:
+                raise KernelError(f"{self.device.name}: a kernel failed: {error}") from error
+        return array
+
+    def fill(self, byte: int) -> "OpenclBuffer":
+        if self.nbytes:
+            cl.enqueue_fill_buffer(self.device._queue, self._memory, np.uint8(byte), 0, self.nbytes)
+        return self
+
+    def copy(self, source) -> "OpenclBuffer":
+        assert source.nbytes == self.nbytes, (source.shape, self.shape)
+        same = isinstance(source, OpenclBuffer) and source.device is self.device
+        if not same:
+            return self.write(source.read().view(self.dtype).reshape(self.shape))
+        if self.nbytes:
+            cl.enqueue_copy(self.device._queue, self._memory, source._memory)
+        return self
+
+
+class OpenclKernel:
+    def __init__(self, device: OpenclDevice, kernel, name: str, group: int):
+        self.device, self.name, self.group = device, name, group
+        self._kernel = kernel
+
+    def __call__(self, threads: int, *arguments) -> None:
+        if threads <= 0:
+            return
+        try:
+            self._kernel.set_args(*(_argument(argument, self) for argument in arguments))
+            size = -(-threads // self.group) * self.group
+            cl.enqueue_nd_range_kernel(self.device._queue, self._kernel, (size,), (self.group,))
+        except (cl.Error, TypeError) as error:
+            raise KernelError(f"{self.name}: {error}") from error
+
+
+def _argument(argument, kernel: OpenclKernel):
+    if isinstance(argument, OpenclBuffer):
+        assert argument.device is kernel.device, f"{kernel.name}: a buffer of another device"
+        return argument._memory
+    if type(argument) is int:
+        return np.int32(argument)
+    if type(argument) is float:
+        return np.float32(argument)
+    if isinstance(argument, np.generic):
+        return argument
+    raise TypeError(f"{type(argument).__name__} is no kernel argument")

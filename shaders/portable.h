@@ -1,0 +1,219 @@
+// The words that CUDA C++ (NVRTC) and OpenCL C 1.2 spell differently: the only #ifdef on the back end in this folder.
+// Kernels are C99 that both take: `f` on literals, GLOBAL on pointers, no references, no `auto`, no swizzles (use xyz()).
+// Every thread reaches BARRIER and gather words: use `bool active`, never an early return above one.
+// GROUP_SIZE (threads of a group) is defined by the device's launcher for every kernel.
+
+#ifdef __CUDACC_RTC__  // ---------------------------------------------------------------------------------------- CUDA
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long long ulong;
+#define KERNEL extern "C" __global__ void __launch_bounds__(GROUP_SIZE)
+#define DEVICE static __device__ __forceinline__
+#define DEVICE_NOINLINE static __device__ __noinline__
+#define GLOBAL
+#define LOCAL
+#define CONSTANT const
+#define TABLE static __device__ const  // a table at file scope: TABLE float weights[4] = {...};
+#define RESTRICT __restrict__
+#define LOCAL_ARRAY(type, name, count) __shared__ type name[count]
+#define BARRIER() __syncthreads()
+#define WARP_BARRIER() __syncwarp()
+#define GLOBAL_FENCE() __threadfence()
+#define thread_index() (blockIdx.x * GROUP_SIZE + threadIdx.x)
+#define thread_index_long() ((ulong)blockIdx.x * GROUP_SIZE + threadIdx.x)
+#define local_index() (threadIdx.x)
+#define group_index() (blockIdx.x)
+#define group_count() (gridDim.x)
+#define UNROLL _Pragma("unroll")
+
+#define as_uint(x) __float_as_uint(x)
+#define as_int(x) __float_as_int(x)
+DEVICE float as_float(uint x) { return __uint_as_float(x); }
+DEVICE float as_float(int x) { return __int_as_float(x); }
+#define as_ulong(x) ((ulong)__double_as_longlong(x))
+#define as_double(x) __longlong_as_double((long long)(x))
+#define popcount(x) ((uint)__popc(x))
+DEVICE int clz(int x) { return __clz(x); }
+DEVICE int clz(uint x) { return __clz((int)x); }
+DEVICE int clz(ulong x) { return __clzll((long long)x); }
+#define mul_hi(a, b) __umulhi(a, b)
+#define native_divide(a, b) __fdividef(a, b)
+#define native_sin(x) __sinf(x)
+#define native_cos(x) __cosf(x)
+#define native_exp(x) __expf(x)
+#define native_exp2(x) exp2f(x)
+#define native_log(x) __logf(x)
+#define native_log2(x) __log2f(x)
+#define native_powr(x, y) __powf(x, y)
+#define native_rsqrt(x) rsqrtf(x)
+DEVICE float clamp(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
+DEVICE double clamp(double x, double low, double high) { return fmin(fmax(x, low), high); }
+DEVICE int clamp(int x, int low, int high) { return min(max(x, low), high); }
+DEVICE uint clamp(uint x, uint low, uint high) { return min(max(x, low), high); }
+DEVICE float mix(float a, float b, float t) { return fmaf(t, b - a, a); }
+DEVICE float step(float edge, float x) { return x < edge ? 0.0f : 1.0f; }
+DEVICE float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
+// sincos(x, pointer to the cosine) returns the sine, as in OpenCL.
+DEVICE float sincos(float x, float *cosine) { float sine; sincosf(x, &sine, cosine); return sine; }
+
+#define ATOMIC_WORDS(type)                                                                          \
+    DEVICE type atomic_add(type *p, type v) { return atomicAdd(p, v); }                             \
+    DEVICE type atomic_or(type *p, type v) { return atomicOr(p, v); }                               \
+    DEVICE type atomic_and(type *p, type v) { return atomicAnd(p, v); }                             \
+    DEVICE type atomic_min(type *p, type v) { return atomicMin(p, v); }                             \
+    DEVICE type atomic_max(type *p, type v) { return atomicMax(p, v); }                             \
+    DEVICE type atomic_xchg(type *p, type v) { return atomicExch(p, v); }                           \
+    DEVICE type atomic_cmpxchg(type *p, type expected, type v) { return atomicCAS(p, expected, v); }
+ATOMIC_WORDS(uint)
+ATOMIC_WORDS(int)
+DEVICE ulong atom_add(ulong *p, ulong v) { return atomicAdd(p, v); }
+DEVICE ulong atom_min(ulong *p, ulong v) { return atomicMin(p, v); }
+
+#define VECTOR2(T, S)                                                                               \
+    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y); }                         \
+    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y); }                         \
+    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y); }                         \
+    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y); }                         \
+    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b); }                             \
+    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b); }                             \
+    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b); }                             \
+    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y); }                             \
+    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b); }                             \
+    DEVICE void operator+=(T &a, T b) { a = a + b; }                                                \
+    DEVICE void operator-=(T &a, T b) { a = a - b; }                                                \
+    DEVICE void operator*=(T &a, T b) { a = a * b; }                                                \
+    DEVICE void operator*=(T &a, S b) { a = a * b; }
+#define VECTOR3(T, S)                                                                               \
+    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y, a.z + b.z); }              \
+    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y, a.z - b.z); }              \
+    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y, a.z * b.z); }              \
+    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y, a.z / b.z); }              \
+    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b, a.z + b); }                    \
+    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b, a.z - b); }                    \
+    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b, a.z * b); }                    \
+    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y, a * b.z); }                    \
+    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b, a.z / b); }                    \
+    DEVICE void operator+=(T &a, T b) { a = a + b; }                                                \
+    DEVICE void operator-=(T &a, T b) { a = a - b; }                                                \
+    DEVICE void operator*=(T &a, T b) { a = a * b; }                                                \
+    DEVICE void operator*=(T &a, S b) { a = a * b; }
+#define VECTOR4(T, S)                                                                               \
+    DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); }   \
+    DEVICE T operator-(T a, T b) { return make_##T(a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w); }   \
+    DEVICE T operator*(T a, T b) { return make_##T(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w); }   \
+    DEVICE T operator/(T a, T b) { return make_##T(a.x / b.x, a.y / b.y, a.z / b.z, a.w / b.w); }   \
+    DEVICE T operator+(T a, S b) { return make_##T(a.x + b, a.y + b, a.z + b, a.w + b); }           \
+    DEVICE T operator-(T a, S b) { return make_##T(a.x - b, a.y - b, a.z - b, a.w - b); }           \
+    DEVICE T operator*(T a, S b) { return make_##T(a.x * b, a.y * b, a.z * b, a.w * b); }           \
+    DEVICE T operator*(S a, T b) { return make_##T(a * b.x, a * b.y, a * b.z, a * b.w); }           \
+    DEVICE T operator/(T a, S b) { return make_##T(a.x / b, a.y / b, a.z / b, a.w / b); }           \
+    DEVICE void operator+=(T &a, T b) { a = a + b; }                                                \
+    DEVICE void operator-=(T &a, T b) { a = a - b; }                                                \
+    DEVICE void operator*=(T &a, T b) { a = a * b; }                                                \
+    DEVICE void operator*=(T &a, S b) { a = a * b; }
+VECTOR2(float2, float)
+VECTOR3(float3, float)
+VECTOR4(float4, float)
+VECTOR2(double2, double)
+VECTOR4(double4, double)
+VECTOR2(int2, int)
+VECTOR3(int3, int)
+VECTOR4(int4, int)
+VECTOR2(uint2, uint)
+VECTOR3(uint3, uint)
+VECTOR4(uint4, uint)
+DEVICE float2 operator-(float2 a) { return make_float2(-a.x, -a.y); }
+DEVICE float3 operator-(float3 a) { return make_float3(-a.x, -a.y, -a.z); }
+DEVICE float4 operator-(float4 a) { return make_float4(-a.x, -a.y, -a.z, -a.w); }
+DEVICE float dot(float2 a, float2 b) { return a.x * b.x + a.y * b.y; }
+DEVICE float dot(float3 a, float3 b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
+DEVICE float dot(float4 a, float4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
+DEVICE float3 cross(float3 a, float3 b) {
+    return make_float3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
+}
+DEVICE float length(float2 a) { return sqrtf(dot(a, a)); }
+DEVICE float length(float3 a) { return sqrtf(dot(a, a)); }
+DEVICE float2 normalize(float2 a) { return a * rsqrtf(dot(a, a)); }
+DEVICE float3 normalize(float3 a) { return a * rsqrtf(dot(a, a)); }
+DEVICE float3 mix(float3 a, float3 b, float t) { return a + (b - a) * t; }
+DEVICE float4 mix(float4 a, float4 b, float t) { return a + (b - a) * t; }
+DEVICE float3 fmin(float3 a, float3 b) { return make_float3(fminf(a.x, b.x), fminf(a.y, b.y), fminf(a.z, b.z)); }
+DEVICE float3 fmax(float3 a, float3 b) { return make_float3(fmaxf(a.x, b.x), fmaxf(a.y, b.y), fmaxf(a.z, b.z)); }
+DEVICE float4 fmin(float4 a, float4 b) {
+    return make_float4(fminf(a.x, b.x), fminf(a.y, b.y), fminf(a.z, b.z), fminf(a.w, b.w));
+}
+DEVICE float4 fmax(float4 a, float4 b) {
+    return make_float4(fmaxf(a.x, b.x), fmaxf(a.y, b.y), fmaxf(a.z, b.z), fmaxf(a.w, b.w));
+}
+
+// Warps of 32: ballot() is the mask of lanes that say true, all_lanes() the vote; both take whole warps.
+#define HAS_BALLOT 1
+DEVICE uint ballot(bool flag) { return __ballot_sync(0xffffffffu, flag); }
+DEVICE bool all_lanes(bool flag) { return __all_sync(0xffffffffu, flag); }
+
+#else  // -------------------------------------------------------------------------------------------------- OpenCL C
+#ifdef STRICT
+#pragma OPENCL FP_CONTRACT OFF
+#endif
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+#ifdef cl_khr_int64_base_atomics
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#endif
+#ifdef cl_khr_int64_extended_atomics
+#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
+#endif
+#define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void
+#define DEVICE static inline
+#define DEVICE_NOINLINE static __attribute__((noinline))
+#define GLOBAL __global
+#define LOCAL __local
+#define CONSTANT __constant
+#define TABLE __constant
+#define RESTRICT restrict
+#define LOCAL_ARRAY(type, name, count) __local type name[count]
+#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define WARP_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#define GLOBAL_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#define thread_index() ((uint)get_global_id(0))
+#define thread_index_long() ((ulong)get_global_id(0))
+#define local_index() ((uint)get_local_id(0))
+#define group_index() ((uint)get_group_id(0))
+#define group_count() ((uint)get_num_groups(0))
+#define UNROLL
+#define make_float2(x, y) ((float2)(x, y))
+#define make_float3(x, y, z) ((float3)(x, y, z))
+#define make_float4(x, y, z, w) ((float4)(x, y, z, w))
+#define make_double2(x, y) ((double2)(x, y))
+#define make_double4(x, y, z, w) ((double4)(x, y, z, w))
+#define make_int2(x, y) ((int2)(x, y))
+#define make_int3(x, y, z) ((int3)(x, y, z))
+#define make_int4(x, y, z, w) ((int4)(x, y, z, w))
+#define make_uint2(x, y) ((uint2)(x, y))
+#define make_uint3(x, y, z) ((uint3)(x, y, z))
+#define make_uint4(x, y, z, w) ((uint4)(x, y, z, w))
+#define make_ulong2(x, y) ((ulong2)(x, y))
+
+#ifdef __NV_CL_C_VERSION  // NVIDIA's OpenCL has no sub-groups, but its warps vote in PTX
+#define HAS_BALLOT 1
+DEVICE uint ballot(bool flag) {
+    uint mask;
+    __asm__ volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }"
+                     : "=r"(mask)
+                     : "r"((uint)flag));
+    return mask;
+}
+DEVICE bool all_lanes(bool flag) { return ballot(flag) == 0xffffffffu; }
+#else
+#define HAS_BALLOT 0
+#endif
+#endif  // -------------------------------------------------------------------------------------------------------- both
+
+#define PI 3.14159265358979323846f
+#define INFINITE 3.402823466e38f
+#define lane_index() (local_index() & 31u)
+
+DEVICE float3 xyz(float4 v) { return make_float3(v.x, v.y, v.z); }
+DEVICE float4 with_w(float3 v, float w) { return make_float4(v.x, v.y, v.z, w); }

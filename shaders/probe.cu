@@ -1,0 +1,14 @@
+// A kernel of known answer, run on every device before it is used: arithmetic, a scalar argument, local memory, a barrier,
+// atomics, and the gathering of one flag a thread into one word for 32 threads.
+KERNEL probe(GLOBAL const float *values, GLOBAL float *result, GLOBAL uint *flags, int count, float offset) {
+    LOCAL_ARRAY(uint, words, GROUP_SIZE / 32);
+    uint i = thread_index();
+    bool inside = i < (uint)count;
+    float value = inside ? values[i] : 0.0f;
+    if (lane_index() == 0) words[local_index() / 32] = 0;
+    BARRIER();
+    if (value > 0) atomic_or(&words[local_index() / 32], 1u << lane_index());
+    if (inside) result[i] = value > 0 ? value * 2.0f + offset : -value;
+    BARRIER();
+    if (lane_index() == 0 && inside) flags[i / 32] = words[local_index() / 32];
+}

@@ -1,0 +1,64 @@
+"""Fixtures: every compute device of this machine, one GL context, a generator of random numbers."""
+
+import os
+
+import numpy as np
+import pytest
+
+from renderer import MachineCannot
+from renderer.gpu import find_devices, open_device
+
+np.seterr(all="raise", under="ignore")
+
+FOUND = find_devices()[0]
+
+
+def pytest_generate_tests(metafunc):
+    if "device" in metafunc.fixturenames:
+        spellings = [found.spelling for found in FOUND] or ["none"]
+        metafunc.parametrize("device", spellings, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def device(request):
+    """Each compute device that passes its probe; the others skip with the probe's words."""
+    if request.param == "none":
+        pytest.skip("no OpenCL or CUDA driver is installed here")
+    try:
+        return open_device(request.param)
+    except MachineCannot as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def gpu():
+    """The Gpu that a command without --device would open."""
+    from renderer.gpu import open_gpu
+
+    return open_gpu()
+
+
+@pytest.fixture(scope="session")
+def shared_gl():
+    from renderer.gpu.gl import Gl
+
+    try:
+        return Gl.headless()
+    except MachineCannot as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def gl(shared_gl):
+    """The headless GL context, asserted free of GL errors before and after the test."""
+    assert shared_gl.ctx.error == "GL_NO_ERROR"
+    yield shared_gl
+    assert shared_gl.ctx.error == "GL_NO_ERROR"
+
+
+@pytest.fixture
+def rng():
+    """Fresh random numbers in every run; the seed is shown on failure, and RAYFOLD_TEST_SEED repeats it."""
+    seed = int(os.environ.get("RAYFOLD_TEST_SEED", np.random.SeedSequence().entropy % 2**32))
+    print(f"RAYFOLD_TEST_SEED={seed}")
+    return np.random.default_rng(seed)
