@@ -1,0 +1,153 @@
+"""The command line: argparse only. Each command imports what it needs when it runs, so that `--help` answers at once."""
+
+import argparse
+import os
+import sys
+
+from renderer import UserError
+
+EXAMPLES = {
+    "view": "python main.py view scenes/cornell.toml scenes/fern.toml",
+    "export": "python main.py export scenes/cornell.toml -o cornell.png --size 512x512 --samples 64",
+    "run": "python main.py run scenes/product.cb --in a=a.npy --in b=b.npy -o c.npy",
+    "sum": "python main.py sum big.npy --mode exact",
+    "solve": "python main.py solve band.npz rhs.npy -o x.npy",
+    "bench": "python main.py bench run mirrors -o today.jsonl",
+    "doctor": "python main.py doctor",
+}
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="main.py",
+        description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless.",
+        epilog="exit codes: 0 done, 1 the answer is no, 2 usage, 3 undecided or partial, 4 this machine cannot, 5 bad input "
+        "file, 130 interrupted",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (told, declare) in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=told,
+            description=told[0].upper() + told[1:] + ".",
+            epilog=f"example: {EXAMPLES[name]}",
+        )
+        declare(command)
+    return parser
+
+
+def _view(command) -> None:
+    command.add_argument("inputs", nargs="*", metavar="INPUT", help="what export takes; without one, scenes/demo.toml")
+    command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    command.add_argument("--size", type=_size, default=(1600, 900), metavar="WxH", help="of the window")
+
+
+def _export(command) -> None:
+    command.add_argument("input", metavar="INPUT", help="scene .toml, mesh, .flame, .cb program, light field, or a PNG of ours")
+    command.add_argument("-o", "--output", required=True, metavar="OUT", help=".png, .exr, a film, or frames as out_####.png")
+    command.add_argument("--size", type=_size, metavar="WxH", help="in pixels (default: what the input says)")
+    command.add_argument("--samples", type=_positive, metavar="N", help="draws that are averaged (default: what the input says)")
+    command.add_argument("--time", type=float, metavar="T", help="seconds into an animated scene (default 0)")
+    command.add_argument("--frames", metavar="A-B", help="frame numbers of a film or of out_####.png, such as 1-48")
+    command.add_argument("--rate", type=_positive, default=24, metavar="FPS", help="frames a second of scene time (default 24)")
+    command.add_argument("--seed", type=int, metavar="S", help="of the random numbers; the same seed gives the same picture")
+    command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the scene; repeatable")
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+def _run(command) -> None:
+    command.add_argument("program", nargs="?", metavar="PROGRAM.cb", help="without one, an interactive prompt")
+    command.add_argument("--in", action="append", default=[], dest="inputs", metavar="NAME=FILE.npy", help="fills a parameter")
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="fills a scalar parameter")
+    command.add_argument("--target", choices=("numpy", "opencl", "cuda", "glsl"), help="where it runs (default: best device)")
+    command.add_argument("-o", "--output", metavar="OUT.npy", help="write the result instead of printing it")
+    command.add_argument("--explain", action="store_true", help="show the graph, the parts, why it is split, the code")
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+def _sum(command) -> None:
+    command.add_argument("files", nargs="+", metavar="FILE.npy", help="memory-mapped, never read whole")
+    command.add_argument("--mode", choices=("fast", "reproducible", "exact"), default="exact", help="default: exact")
+    command.add_argument("--device", action="append", help="repeatable: several devices share the work")
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+def _solve(command) -> None:
+    command.add_argument("band", metavar="BAND.npz", help="ab in LAPACK layout (kl + ku + 1, n), kl, ku")
+    command.add_argument("rhs", metavar="RHS.npy", help="right-hand sides (n,) or (n, m)")
+    command.add_argument("-o", "--output", required=True, metavar="X.npy", help="where the solution goes")
+    command.add_argument("--device", action="append", help="repeatable: block columns are dealt to the devices in turn")
+    command.add_argument("--block", type=_positive, metavar="S", help="block size (default: chosen for the band)")
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+def _bench(command) -> None:
+    from renderer.bench import add_arguments  # its sub-commands; imports nothing heavy
+
+    add_arguments(command)
+
+
+def _doctor(command) -> None:
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+COMMANDS = {
+    "view": ("open the window with live panels", _view),
+    "export": ("render a picture, a film or frames to files, without a window", _export),
+    "run": ("evaluate a C$ program", _run),
+    "sum": ("add up huge arrays, fast or exactly", _sum),
+    "solve": ("solve banded systems by P L U on CPU and GPUs", _solve),
+    "bench": ("measure frame rates and tell regressions", _bench),
+    "doctor": ("say what this machine can do and what brings what is missing", _doctor),
+}
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, cross, height = text.lower().partition("x")
+    if not (cross and width.isdigit() and height.isdigit() and 1 <= int(width) <= 1 << 17 and 1 <= int(height) <= 1 << 17):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; it must be WIDTHxHEIGHT, each 1 to {1 << 17}")
+    return int(width), int(height)
+
+
+def _positive(text: str) -> int:
+    if not (text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
+    return int(text)
+
+
+def command_of(args) -> int:
+    """Runs the parsed command; returns its exit code."""
+    if args.command == "view":
+        from renderer.viewer import view as command
+    elif args.command == "export":
+        from renderer.export import export as command
+    elif args.command == "run":
+        from renderer.cdollar.command import run as command
+    elif args.command == "sum":
+        from renderer.compute.sums import command
+    elif args.command == "solve":
+        from renderer.compute.band_lu import command
+    elif args.command == "bench":
+        from renderer.bench import command
+    else:
+        from renderer.doctor import doctor as command
+    return command(args)
+
+
+def main(argv: list[str] | None = None) -> int:
+    try:
+        return command_of(arguments().parse_args(argv))
+    except UserError as error:
+        print(f"rayfold: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("rayfold: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our stdout went away; keep Python from complaining about it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
