@@ -43,24 +43,40 @@ def _view(command) -> None:
 
 
 def _export(command) -> None:
-    command.add_argument("input", metavar="INPUT", help="scene .toml, mesh, .flame, .cb program, light field, or a PNG of ours")
-    command.add_argument("-o", "--output", required=True, metavar="OUT", help=".png, .exr, a film, or frames as out_####.png")
+    command.add_argument(
+        "input", metavar="INPUT", help="scene .toml, mesh, .flame, .cb program, light field, or a PNG of ours"
+    )
+    command.add_argument(
+        "-o", "--output", required=True, metavar="OUT", help=".png, .exr, a film, or frames as out_####.png"
+    )
     command.add_argument("--size", type=_size, metavar="WxH", help="in pixels (default: what the input says)")
-    command.add_argument("--samples", type=_positive, metavar="N", help="draws that are averaged (default: what the input says)")
+    command.add_argument(
+        "--samples", type=_positive, metavar="N", help="draws that are averaged (default: what the input says)"
+    )
     command.add_argument("--time", type=float, metavar="T", help="seconds into an animated scene (default 0)")
     command.add_argument("--frames", metavar="A-B", help="frame numbers of a film or of out_####.png, such as 1-48")
-    command.add_argument("--rate", type=_positive, default=24, metavar="FPS", help="frames a second of scene time (default 24)")
-    command.add_argument("--seed", type=int, metavar="S", help="of the random numbers; the same seed gives the same picture")
+    command.add_argument(
+        "--rate", type=_positive, default=24, metavar="FPS", help="frames a second of scene time (default 24)"
+    )
+    command.add_argument(
+        "--seed", type=int, metavar="S", help="of the random numbers; the same seed gives the same picture"
+    )
     command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
-    command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the scene; repeatable")
+    command.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the scene; repeatable"
+    )
     command.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 
 def _run(command) -> None:
     command.add_argument("program", nargs="?", metavar="PROGRAM.cb", help="without one, an interactive prompt")
-    command.add_argument("--in", action="append", default=[], dest="inputs", metavar="NAME=FILE.npy", help="fills a parameter")
+    command.add_argument(
+        "--in", action="append", default=[], dest="inputs", metavar="NAME=FILE.npy", help="fills a parameter"
+    )
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="fills a scalar parameter")
-    command.add_argument("--target", choices=("numpy", "opencl", "cuda", "glsl"), help="where it runs (default: best device)")
+    command.add_argument(
+        "--target", choices=("numpy", "opencl", "cuda", "glsl"), help="where it runs (default: best device)"
+    )
     command.add_argument("-o", "--output", metavar="OUT.npy", help="write the result instead of printing it")
     command.add_argument("--explain", action="store_true", help="show the graph, the parts, why it is split, the code")
     command.add_argument("--json", action="store_true", help="print exactly one JSON object")
@@ -105,7 +121,9 @@ COMMANDS = {
 
 def _size(text: str) -> tuple[int, int]:
     width, cross, height = text.lower().partition("x")
-    if not (cross and width.isdigit() and height.isdigit() and 1 <= int(width) <= 1 << 17 and 1 <= int(height) <= 1 << 17):
+    if not (
+        cross and width.isdigit() and height.isdigit() and 1 <= int(width) <= 1 << 17 and 1 <= int(height) <= 1 << 17
+    ):
         raise argparse.ArgumentTypeError(f"{text!r} is no size; it must be WIDTHxHEIGHT, each 1 to {1 << 17}")
     return int(width), int(height)
 

@@ -3,10 +3,10 @@
 Layers, each importing downwards only (tests/test_layers.py):
 
     main.py                              the command line; imports what the command needs
-    renderer/viewer.py export.py bench.py    the three users of a picture: window, files, frame rates
-    renderer/pictures/NAME.py            Settings and Picture: what a scene file's `picture = "NAME"` draws
+    renderer/viewer.py export.py bench.py    the three users of a picture: window, files, frame rates; doctor.py: this machine
+    renderer/pictures/NAME.py            Settings and Picture: what a scene file's `picture = "NAME"` draws; tone.py: to 8 bits
     renderer/compute/ cdollar/ bvh.py    sums, products, band LU | the language C$ | acceleration structures
-    renderer/scene.py view.py mesh.py image.py    plain data: scene files, cameras, meshes, image files
+    renderer/scene.py view.py mesh.py image.py    plain data: scene files, cameras, meshes, image files; progress.py
     renderer/gpu/                        devices: the contract, CUDA, OpenCL, GL, the bridge between them
 
 The two ground floors, plain data and devices, do not know each other.

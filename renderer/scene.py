@@ -101,7 +101,9 @@ def _convert(kind, value, where: str, folder: Path, metadata):
     if origin is dict:
         if not isinstance(value, dict):
             raise BadInput(f"{where} is {told(value)}; it must be a table")
-        return types.MappingProxyType({k: _convert(inner[1], v, f"{where}.{k}", folder, metadata) for k, v in value.items()})
+        return types.MappingProxyType(
+            {k: _convert(inner[1], v, f"{where}.{k}", folder, metadata) for k, v in value.items()}
+        )
     if origin is tuple:
         return _convert_tuple(inner, value, where, folder, metadata)
     return _convert_scalar(kind, value, where, folder, metadata)
@@ -133,7 +135,9 @@ def _convert_scalar(kind, value, where: str, folder: Path, metadata):
         if not math.isfinite(value):
             raise BadInput(f"{where} is {value}; it must be finite")
     if (low is not None and value < low) or (high is not None and value > high):
-        span = f"{low} to {high}" if None not in (low, high) else f"at least {low}" if high is None else f"at most {high}"
+        span = (
+            f"{low} to {high}" if None not in (low, high) else f"at least {low}" if high is None else f"at most {high}"
+        )
         raise BadInput(f"{where} is {value}; it must be {span}")
     if metadata.get("file") and value:
         path = (folder / value).resolve()

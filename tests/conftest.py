@@ -6,11 +6,33 @@ import numpy as np
 import pytest
 
 from renderer import MachineCannot
-from renderer.gpu import find_devices, open_device
+from renderer.gpu import cuda, find_devices, open_device, opencl
 
 np.seterr(all="raise", under="ignore")
 
 FOUND = find_devices()[0]
+
+
+COMPILED: set[str] = set()  # kernel files whose text NVRTC has compiled in this session
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compile_for_cuda_too():
+    """Every kernel text that a test builds for OpenCL is compiled by NVRTC for sm_90 as well, with no GPU needed."""
+    if cuda.nvrtc is None:
+        yield
+        return
+    build = opencl.OpenclDevice._build
+
+    def build_both(device, text, options, name):
+        program = build(device, text, options, name)
+        cuda.cubin(text, "sm_90", name, strict=options == opencl.STRICT_OPTIONS)
+        COMPILED.add(name)
+        return program
+
+    opencl.OpenclDevice._build = build_both
+    yield
+    opencl.OpenclDevice._build = build
 
 
 def pytest_generate_tests(metafunc):

@@ -33,7 +33,10 @@ def found():
     if not any(Path(folder, "nvidiactl").exists() for folder in ("/dev",)):
         return [], "no NVIDIA driver is loaded"
     if driver is None:
-        return [], f"PyCUDA is missing ({DRIVER_MISSING}): pip install 'rayfold[cuda]' (needs a C++ compiler and CUDA headers)"
+        return (
+            [],
+            f"PyCUDA is missing ({DRIVER_MISSING}): pip install 'rayfold[cuda]' (needs a C++ compiler and CUDA headers)",
+        )
     if nvrtc is None:
         return [], f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc"
     try:
@@ -165,7 +168,12 @@ class CudaBuffer:
 
     def write(self, array) -> "CudaBuffer":
         array = np.ascontiguousarray(array)
-        assert array.dtype == self.dtype and array.nbytes == self.nbytes, (array.dtype, array.shape, self.dtype, self.shape)
+        assert array.dtype == self.dtype and array.nbytes == self.nbytes, (
+            array.dtype,
+            array.shape,
+            self.dtype,
+            self.shape,
+        )
         if self.nbytes:
             with self.device:
                 driver.memcpy_htod(self.pointer, array)
@@ -196,7 +204,9 @@ class CudaBuffer:
                 driver.memcpy_dtod(self.pointer, source.pointer, self.nbytes)
             else:
                 source.device.finish()
-                driver.memcpy_peer(self.pointer, source.pointer, self.nbytes, self.device.context, source.device.context)
+                driver.memcpy_peer(
+                    self.pointer, source.pointer, self.nbytes, self.device.context, source.device.context
+                )
         return self
 
 
@@ -234,5 +244,3 @@ def _pack(argument, kernel: CudaKernel) -> tuple[int, bytes]:
     if isinstance(argument, np.generic):
         return alignment(argument.dtype), argument.tobytes()
     raise TypeError(f"{kernel.name}: {type(argument).__name__} is no kernel argument")
-
-

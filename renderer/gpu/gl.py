@@ -13,7 +13,9 @@ import numpy as np
 from renderer import MachineCannot
 from renderer.gpu.source import KernelError, assemble_glsl
 
-TRIANGLE = "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"
+TRIANGLE = (
+    "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"
+)
 LINE_OF_LOG = re.compile(r"(?m)^(?:ERROR: |WARNING: )?(\d+)[:(](\d+)\)?")
 SOFTWARE = ("llvmpipe", "softpipe", "swrast")
 
@@ -67,7 +69,9 @@ class Texture:
         try:
             self.texture = gl.ctx.texture((width, height), components, dtype=dtype, alignment=1)
         except moderngl.Error as error:
-            raise MachineCannot(f"{gl.renderer}: no texture of {width} x {height} x {components} {dtype}: {error}") from error
+            raise MachineCannot(
+                f"{gl.renderer}: no texture of {width} x {height} x {components} {dtype}: {error}"
+            ) from error
         self.texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
         self.texture.repeat_x = self.texture.repeat_y = False
         self.framebuffer = gl.ctx.framebuffer([self.texture])

@@ -110,12 +110,19 @@ class OpenclBuffer:
                 raise cl.MemoryError("clCreateBuffer", cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE)
             self._memory = cl.Buffer(device._context, cl.mem_flags.READ_WRITE, max(self.nbytes, 4))
         except cl.MemoryError as error:
-            told = f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB; one buffer may hold {limit / 2**20:.0f} MiB"
+            told = (
+                f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB; one buffer may hold {limit / 2**20:.0f} MiB"
+            )
             raise MachineCannot(told) from error
 
     def write(self, array) -> "OpenclBuffer":
         array = np.ascontiguousarray(array)
-        assert array.dtype == self.dtype and array.nbytes == self.nbytes, (array.dtype, array.shape, self.dtype, self.shape)
+        assert array.dtype == self.dtype and array.nbytes == self.nbytes, (
+            array.dtype,
+            array.shape,
+            self.dtype,
+            self.shape,
+        )
         if self.nbytes:
             cl.enqueue_copy(self.device._queue, self._memory, array)
         return self

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ class Generated:
     text: str
 
 
-@lru_cache(maxsize=None)
+@cache
 def _lines(name: str) -> tuple[str, ...]:
     path = (SHADERS / name).resolve()
     if not path.is_relative_to(SHADERS) or not path.is_file():
@@ -86,7 +86,9 @@ def c_struct(name: str, dtype: np.dtype) -> str:
     for field, (kind, offset, *_) in dtype.fields.items():
         base, shape = kind.subdtype or (kind, ())
         assert shape != (3,), f"{name}.{field}: three components have no portable layout; use four"
-        assert offset == end and offset % alignment(kind) == 0, f"{name}.{field}: offset {offset} is not where C puts it"
+        assert offset == end and offset % alignment(kind) == 0, (
+            f"{name}.{field}: offset {offset} is not where C puts it"
+        )
         vector = len(shape) == 1 and shape[0] in VECTORS
         scalar = SCALARS[base.str[1:]]
         brackets = "" if vector else "".join(f"[{n}]" for n in shape)
@@ -107,7 +109,9 @@ def _constant(name: str, value) -> str:
         text = repr(float(value))
         assert np.isfinite(value), f"{name}: {value} cannot be a constant of a kernel"
         return f"#define {name} {text}f\n"
-    assert isinstance(value, str) and re.fullmatch(r"\w+", value), f"{name}: {value!r} is neither a number, a dtype nor a word"
+    assert isinstance(value, str) and re.fullmatch(r"\w+", value), (
+        f"{name}: {value!r} is neither a number, a dtype nor a word"
+    )
     return f"#define {name} {value}\n"
 
 

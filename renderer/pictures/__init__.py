@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from renderer import BadInput
 from renderer.gpu import Gpu
 from renderer.image import read_recipe
-from renderer.scene import Scene, Tone, told, read, read_toml, write
+from renderer.scene import Scene, Tone, read, read_toml, told, write
 
 OPENS = {
     ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".glb": "raytrace", ".gltf": "raytrace",
@@ -101,7 +101,12 @@ def _size(table: dict, path: Path) -> tuple[int, int] | None:
 
 def recipe_of(scene: Scene, folder: Path, **facts) -> dict:
     """The recipe that PNGs carry: the scene as tables with paths relative to `folder`, and facts about the rendering."""
-    tables = {"title": scene.title, "picture": scene.picture, "settings": write(scene.settings, folder), "tone": write(scene.tone)}
+    tables = {
+        "title": scene.title,
+        "picture": scene.picture,
+        "settings": write(scene.settings, folder),
+        "tone": write(scene.tone),
+    }
     return {"rayfold": 1, "scene": tables, **facts}
 
 
