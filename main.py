@@ -1,4 +1,6 @@
-"""The command line: argparse only. Each command imports what it needs when it runs, so that `--help` answers at once."""
+"""The command line: argparse only. Each command imports what it needs when it runs, so that `--help` answers at
+once.
+"""
 
 import argparse
 import os
@@ -21,8 +23,8 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="main.py",
         description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless.",
-        epilog="exit codes: 0 done, 1 the answer is no, 2 usage, 3 undecided or partial, 4 this machine cannot, 5 bad input "
-        "file, 130 interrupted",
+        epilog="exit codes: 0 done, 1 the answer is no, 2 usage, 3 undecided or partial, 4 this machine cannot, "
+        "5 bad input file, 130 interrupted",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (told, declare) in COMMANDS.items():

@@ -1,20 +1,20 @@
-"""Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless. This module is the map; it holds no other code.
+"""Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless. This module is the map.
 
 Layers, each importing downwards only (tests/test_layers.py):
 
     main.py                              the command line; imports what the command needs
-    renderer/viewer.py export.py bench.py    the three users of a picture: window, files, frame rates; doctor.py: this machine
-    renderer/pictures/NAME.py            Settings and Picture: what a scene file's `picture = "NAME"` draws; tone.py: to 8 bits
+    renderer/viewer.py export.py bench.py    the users of a picture: window, files, frame rates; doctor.py: this machine
+    renderer/pictures/NAME.py            what a scene file's `picture = "NAME"` draws; tone.py: its 8-bit pixels
     renderer/compute/ cdollar/ bvh.py    sums, products, band LU | the language C$ | acceleration structures
     renderer/scene.py view.py mesh.py image.py    plain data: scene files, cameras, meshes, image files; progress.py
     renderer/gpu/                        devices: the contract, CUDA, OpenCL, GL, the bridge between them
 
 The two ground floors, plain data and devices, do not know each other.
 
-The way of a frame: main parses the command and opens the devices; `pictures.load` turns an input into a Scene (all errors of
-the user end here); `pictures.open_picture` compiles kernels; `picture.draw(settings, size, time)` leaves linear float32 on
-the device, one more sample a call; tone mapping makes 8-bit pixels; the viewer shows them, export writes them, bench stops
-after the drawing.
+The way of a frame: main parses the command and opens the devices; `pictures.load` turns an input into a Scene (all
+errors of the user end here); `pictures.open_picture` compiles kernels; `picture.draw(settings, size, time)` leaves
+linear float32 on the device, one more sample a call; tone mapping makes 8-bit pixels; the viewer shows them, export
+writes them, bench stops after the drawing.
 """
 
 

@@ -1,4 +1,6 @@
-"""What this machine can do: every compute device and GL, each self-tested, and for what is missing the one command for it."""
+"""What this machine can do: every compute device and GL, each self-tested, and for what is missing the one command
+for it.
+"""
 
 import importlib.util
 import json
@@ -13,8 +15,16 @@ from renderer.gpu import Gpu, KernelError, find_devices, probe
 from renderer.gpu.gl import display_is_there
 from renderer.gpu.source import Generated
 
-OPTIONAL = {"pycuda": "CUDA devices", "cuda": "CUDA kernels and GL sharing", "imgui_bundle": "controls in the window",
-            "OpenEXR": "EXR files", "av": "films", "distributed": "farms", "trimesh": "meshes", "scipy": "band LU"}  # fmt: skip
+OPTIONAL = {
+    "pycuda": "CUDA devices",
+    "cuda": "CUDA kernels and GL sharing",
+    "imgui_bundle": "controls in the window",
+    "OpenEXR": "EXR files",
+    "av": "films",
+    "distributed": "farms",
+    "trimesh": "meshes",
+    "scipy": "band LU",
+}
 PACKAGES = {"cuda": "cuda-bindings nvidia-cuda-nvrtc", "imgui_bundle": "imgui-bundle", "OpenEXR": "openexr"}
 TWO_SUM = """uniform sampler2D image;
 out vec4 answer;

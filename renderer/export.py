@@ -50,7 +50,9 @@ def export(args) -> int:
 
 
 def drawn(picture, scene: Scene, size, samples: int, moment: float, progress):
-    """The frame after `samples` draws; waits for the device now and then, so that the progress is true and Ctrl-C is heard."""
+    """The frame after `samples` draws; waits for the device now and then, so that the progress is true and Ctrl-C is
+    heard.
+    """
     waited = time.perf_counter()
     for _ in range(samples):
         frame = picture.draw(scene.settings, size, moment)

@@ -1,7 +1,7 @@
 """Scene files: TOML read against frozen dataclasses, with every mistake of the user told by file and key.
 
-A picture declares its Settings once, as a frozen dataclass; the keys of the scene file, the `--set` options, the sliders of
-the viewer and the recipe inside exported pictures all come from that declaration.
+A picture declares its Settings once, as a frozen dataclass; the keys of the scene file, the `--set` options, the
+sliders of the viewer and the recipe inside exported pictures all come from that declaration.
 """
 
 import dataclasses
@@ -51,11 +51,15 @@ def setting(default, low=None, high=None, help="", key=None, file=False, logarit
     metadata = dict(low=low, high=high, help=help, key=key, file=file, logarithmic=logarithmic)
     if isinstance(default, (list, dict, set)):
         raise TypeError("a setting's default is immutable")
+    if isinstance(default, types.MappingProxyType):
+        return field(default_factory=lambda: default, metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
 def read(Settings: type, table: dict, where: str, folder: Path = Path(".")):
-    """A Settings from a table of plain values; BadInput names `where`, the key, the value found and the values allowed."""
+    """A Settings from a table of plain values; BadInput names `where`, the key, the value found and the values
+    allowed.
+    """
     hints = get_type_hints(Settings)
     known = {f.name: f for f in fields(Settings)}
     if not isinstance(table, dict):
@@ -116,7 +120,9 @@ def _convert_tuple(inner, value, where: str, folder: Path, metadata):
         return tuple(_convert(inner[0], v, f"{where}[{i}]", folder, metadata) for i, v in enumerate(value))
     if len(value) != len(inner):
         raise BadInput(f"{where} is {told(value)}; it must have {len(inner)} values")
-    return tuple(_convert(k, v, f"{where}[{i}]", folder, metadata) for i, (k, v) in enumerate(zip(inner, value)))
+    return tuple(
+        _convert(k, v, f"{where}[{i}]", folder, metadata) for i, (k, v) in enumerate(zip(inner, value, strict=True))
+    )
 
 
 def _convert_scalar(kind, value, where: str, folder: Path, metadata):

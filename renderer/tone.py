@@ -1,7 +1,7 @@
 """Linear frames to 8-bit sRGB pixels: on the frame's own device for buffers, in GLSL passes for textures.
 
-Both paths share shaders/tone.h. The exposure stays on the device: a reduction leaves it in one texel or one float2, and the
-tone map reads it there.
+Both paths share shaders/tone.h. The exposure stays on the device: a reduction leaves it in one texel or one float2,
+and the tone map reads it there.
 """
 
 from typing import get_args, get_type_hints

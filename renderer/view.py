@@ -1,6 +1,7 @@
 """Immutable views: Camera in space (orbit, pan, dolly) and Plane (pan, zoom). Every movement returns a new one.
 
-Movements are told in fractions of the panel's height, x to the right and y downwards, so that a view does not know pixels.
+Movements are told in fractions of the panel's height, x to the right and y downwards, so that a view does not know
+pixels.
 """
 
 import math

@@ -7,7 +7,10 @@ from renderer import MachineCannot, UserError
 from renderer.gpu import KernelError, find_devices, open_device, probe
 from renderer.gpu.source import SHADERS, Generated, assemble, c_struct
 
-ADD = "KERNEL add(GLOBAL float *a, GLOBAL const float *b, int n, float scale) { uint i = thread_index(); if (i < (uint)n) a[i] += scale * b[i]; }"
+ADD = """KERNEL add(GLOBAL float *a, GLOBAL const float *b, int n, float scale) {
+    uint i = thread_index();
+    if (i < (uint)n) a[i] += scale * b[i];
+}"""
 
 
 def test_probe_passes(device):
@@ -35,7 +38,10 @@ def test_kernel_covers_any_number_of_threads(device, rng):
 def test_record_is_passed_by_value_and_read_from_memory(device):
     record = np.dtype([("scale", "f4", (4,)), ("shift", "i4", (2,)), ("bytes", "u1", (8,))])
     text = """KERNEL fetch(GLOBAL const Record *records, const Record one, int which, GLOBAL float *out) {
-        if (thread_index() == 0) { out[0] = records[which].scale.z; out[1] = (float)one.shift.y; out[2] = (float)one.bytes[5]; } }"""
+        if (thread_index() > 0) return;
+        out[0] = records[which].scale.z;
+        out[1] = (float)one.shift.y;
+        out[2] = (float)one.bytes[5]; }"""
     records = np.zeros(3, record)
     records["scale"][1] = 1, 2, 3, 4
     records["shift"][2] = 5, 6

@@ -24,8 +24,8 @@ BINDINGS = {
     "glfw": {"viewer", "window"}, "imgui_bundle": {"viewer", "window"}, "PIL": {"image"}, "OpenEXR": {"image"},
     "trimesh": {"mesh"}, "defusedxml": {"flames", "pictures"}, "matplotlib": {"bench"},
 }  # fmt: skip
-SIBLINGS = [("renderer.scene", "renderer.gpu"), ("renderer.image", "renderer.gpu"), ("renderer.mesh", "renderer.gpu"),
-            ("renderer.view", "renderer.gpu"), ("renderer.gpu", "renderer.scene"), ("renderer.gpu", "renderer.image")]  # fmt: skip
+PLAIN = ("renderer.scene", "renderer.view", "renderer.mesh", "renderer.image")
+SIBLINGS = [(plain, "renderer.gpu") for plain in PLAIN] + [("renderer.gpu", plain) for plain in PLAIN]
 
 
 def module_of(path: Path) -> str:

@@ -1,4 +1,7 @@
-"""Tone mapping: the kernel and the pass agree with a NumPy twin and with each other; the curves behave as curves should."""
+"""Tone mapping: the kernel and the pass agree with a NumPy twin and with each other.
+
+The curves behave as curves should.
+"""
 
 import numpy as np
 import pytest

@@ -1,8 +1,8 @@
 """Devices: the contract that CUDA and OpenCL meet, and the one place that opens them.
 
-A device has five names: `name`, `buffer`, `kernel`, `finish`, `seconds`. Nothing above this package may ask which kind of
-device it holds; a difference between kinds is a method of the contract or a word of shaders/portable.h. After tinygrad's
-and Futhark's tiny device layers.
+A device has five names: `name`, `buffer`, `kernel`, `finish`, `seconds`. Nothing above this package may ask which
+kind of device it holds; a difference between kinds is a method of the contract or a word of shaders/portable.h.
+After tinygrad's and Futhark's tiny device layers.
 """
 
 import importlib
@@ -44,7 +44,7 @@ class Buffer(Protocol):
 class Kernel(Protocol):
     """A compiled entry, launched over at least `threads` work items, rounded up to whole groups.
 
-    Arguments: int -> int32, float -> float32, NumPy scalars as they are (a record is passed by value), Buffer -> pointer.
+    Arguments: int -> int32, float -> float32, NumPy scalars as they are (a record goes by value), Buffer -> pointer.
     """
 
     def __call__(self, threads: int, *arguments) -> None: ...
@@ -73,7 +73,7 @@ class Device(Protocol):
 
 @dataclass(frozen=True)
 class Found:
-    """A device of this machine that may or may not work: `spelling` is what --device takes, `open` opens and probes it."""
+    """A device of this machine that may or may not work; `spelling` is what --device takes, `open` opens it."""
 
     spelling: str
     name: str

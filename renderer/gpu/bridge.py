@@ -1,4 +1,4 @@
-"""Compute buffers to GL textures: CUDA copies inside the GPU into a registered image where it can, else through the host.
+"""Compute buffers to GL textures: copied inside the GPU into a registered image where CUDA can, else through the host.
 
 The only file that knows both worlds. Measured on an H200, 1920 x 1080 float32: 0.41 ms registered, 6.25 ms by the host.
 """
@@ -18,7 +18,10 @@ GL_TEXTURE_2D = 0x0DE1
 
 
 class Bridge:
-    """Turns frames into textures of one GL context. `way` says how the last frame travelled: "GL", "registered image", "host copy"."""
+    """Turns frames into textures of one GL context.
+
+    `way` says how the last frame travelled: "GL", "registered image", "host copy".
+    """
 
     def __init__(self, gl: Gl):
         self.gl = gl
@@ -28,7 +31,7 @@ class Bridge:
         self._refused = ""
 
     def texture(self, frame) -> Texture:
-        """The frame, (height, width, channels) Buffer or a Texture, as a texture that stays valid until the next call."""
+        """The frame, a (height, width, channels) Buffer or a Texture, as a texture valid until the next call."""
         if isinstance(frame, Texture):
             self.way = "GL"
             return frame

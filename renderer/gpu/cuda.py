@@ -1,7 +1,7 @@
 """The device contract over PyCUDA; kernels compiled by NVRTC (no host compiler), cubins cached on disk by content.
 
-The context is CUDA's retained primary one, so that GL interop, CuPy and PyTorch in the same process share it. It is pushed
-around every call and popped after it: PyCUDA aborts the process when a context is left on the stack at exit.
+The context is CUDA's retained primary one, so that GL interop, CuPy and PyTorch in the same process share it. It is
+pushed around every call and popped after it: PyCUDA aborts the process when a context is left on the stack at exit.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ def found():
     if driver is None:
         return (
             [],
-            f"PyCUDA is missing ({DRIVER_MISSING}): pip install 'rayfold[cuda]' (needs a C++ compiler and CUDA headers)",
+            f"PyCUDA is missing ({DRIVER_MISSING}): pip install 'rayfold[cuda]' (it is built with a C++ compiler)",
         )
     if nvrtc is None:
         return [], f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc"
@@ -55,7 +55,10 @@ def cache_folder() -> Path:
 
 
 def cubin(text: str, architecture: str, name: str = "kernel.cu", strict: bool = False) -> bytes:
-    """The machine code of CUDA text for an architecture such as "sm_90"; from the disk cache when it was compiled before."""
+    """The machine code of CUDA text for an architecture such as "sm_90".
+
+    From the disk cache when it was compiled before.
+    """
     if nvrtc is None:
         raise MachineCannot(f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc")
     options = [f"--gpu-architecture={architecture}", "--std=c++17", "--generate-line-info"]

@@ -1,7 +1,7 @@
 """Render-to-texture over moderngl: Gl makes textures and passes; a Pass draws one oversized triangle over its target.
 
-Rules that hold here because drivers differ where they are broken: NEAREST and texelFetch, no blending, no depth, the target
-never bound as an input, integer textures with integer outputs, alignment 1.
+Rules that hold here because drivers differ where they are broken: NEAREST and texelFetch, no blending, no depth, the
+target never bound as an input, integer textures with integer outputs, alignment 1.
 """
 
 import os
@@ -40,8 +40,8 @@ class Gl:
             return cls(moderngl.create_context(standalone=True, backend="egl", require=330))
         except Exception as error:  # glcontext raises bare Exceptions; every one of them means no EGL context
             raise MachineCannot(
-                f"no headless GL: {error}. Debian and Ubuntu: apt install libegl1 libgl1 libgl1-mesa-dri; in a container the "
-                "NVIDIA driver needs NVIDIA_DRIVER_CAPABILITIES=graphics"
+                f"no headless GL: {error}. Debian and Ubuntu: apt install libegl1 libgl1 libgl1-mesa-dri; "
+                "in a container the NVIDIA driver needs NVIDIA_DRIVER_CAPABILITIES=graphics"
             ) from error
 
     def texture(self, size: tuple[int, int], components: int = 4, dtype: str = "f4") -> "Texture":
@@ -93,7 +93,10 @@ class Texture:
 
 
 class Pass:
-    """A fragment shader over the whole target. Inputs by uniform name: number, tuple or Texture; all of them, and no others."""
+    """A fragment shader over the whole target. Inputs by uniform name: number, tuple or Texture.
+
+    All of them, and no others.
+    """
 
     def __init__(self, gl: Gl, text: str, names: list[str]):
         self.gl = gl

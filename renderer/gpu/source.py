@@ -1,4 +1,6 @@
-"""Kernel and shader text: #include expansion with true line numbers, constants, and C structs written from NumPy dtypes."""
+"""Kernel and shader text: #include expansion with true line numbers, constants, and C structs written from NumPy
+dtypes.
+"""
 
 import re
 from dataclasses import dataclass
@@ -79,8 +81,8 @@ def alignment(dtype: np.dtype) -> int:
 def c_struct(name: str, dtype: np.dtype) -> str:
     """The typedef of a record dtype; asserts that C lays it out byte for byte as NumPy does.
 
-    Fields of shape (2,) and (4,) become vectors, other shapes arrays. Shape (3,) is refused: float3 takes 12 bytes in CUDA
-    and 16 in OpenCL.
+    Fields of shape (2,) and (4,) become vectors, other shapes arrays. Shape (3,) is refused: float3 takes 12 bytes in
+    CUDA and 16 in OpenCL.
     """
     lines, end = [], 0
     for field, (kind, offset, *_) in dtype.fields.items():
@@ -116,7 +118,9 @@ def _constant(name: str, value) -> str:
 
 
 def assemble(file, prelude: str | None = "portable.h", **constants) -> str:
-    """The whole text of a kernel file: numbers as #define, the prelude, dtypes as structs, then the file with its includes."""
+    """The whole text of a kernel file: numbers as #define, the prelude, dtypes as structs, then the file with its
+    includes.
+    """
 
     def mark(line: int, name: str) -> list[str]:
         return [f'#line {line} "{name}"']

@@ -1,8 +1,8 @@
 """Inputs to Scenes, and Scenes to Pictures: `picture = "flame"` in a scene file is the module flame.py of this package.
 
 A picture module defines `Settings`, a frozen dataclass, and `Picture`. A module that opens files of its own kind also
-defines `open_file(path) -> Scene` and stands in OPENS. Modules are imported when a scene asks for them, so that optional
-packages stay optional.
+defines `open_file(path) -> Scene` and stands in OPENS. Modules are imported when a scene asks for them, so that
+optional packages stay optional.
 """
 
 import importlib
@@ -33,14 +33,14 @@ class Picture(Protocol):
     def draw(self, settings: Any, size: tuple[int, int], time: float):
         """One more sample of the picture of (settings, size, time), restarted when these differ from the last call's.
 
-        Returns a Frame: a Buffer or Texture, (height, width, 4) float32, linear Rec. 709, row 0 on top, left on its device.
+        Returns a Frame: a Buffer or Texture, (height, width, 4) float32, linear Rec. 709, row 0 on top.
         """
 
     def draws(self, settings: Any, size: tuple[int, int]) -> int:
         """How many calls of draw make the finished picture."""
 
     def report(self) -> dict[str, Any]:
-        """What the panel and the records show about the last draw; may read from the device, so it is not called every frame."""
+        """What panel and records show about the last draw; may read from the device, so not for every frame."""
 
 
 def names() -> list[str]:
@@ -49,7 +49,7 @@ def names() -> list[str]:
 
 
 def load(path: Path) -> Scene:
-    """The Scene of an input: a scene .toml, a file that a picture opens, a light-field folder, or a PNG with a recipe."""
+    """The Scene of an input: a scene .toml, a file that a picture opens, a folder, or a PNG with a recipe."""
     path = Path(path)
     suffix = path.suffix.lower()
     if not path.exists():
@@ -100,7 +100,7 @@ def _size(table: dict, path: Path) -> tuple[int, int] | None:
 
 
 def recipe_of(scene: Scene, folder: Path, **facts) -> dict:
-    """The recipe that PNGs carry: the scene as tables with paths relative to `folder`, and facts about the rendering."""
+    """The recipe that PNGs carry: the scene with paths relative to `folder`, and facts about the rendering."""
     tables = {
         "title": scene.title,
         "picture": scene.picture,
