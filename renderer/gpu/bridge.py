@@ -58,7 +58,6 @@ class Bridge:
             self.release()
             self._refused = ""
             self._texture = Texture(self.gl, size, channels, {"f": "f4", "u": "f1"}[np.dtype(dtype).kind])
-            self._texture.dtype = np.dtype(dtype)
 
     def _register(self, frame) -> bool:
         """Whether the texture is registered with the frame's CUDA device; tried once a texture."""

@@ -17,6 +17,7 @@ TRIANGLE = (
     "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"
 )
 LINE_OF_LOG = re.compile(r"(?m)^(?:ERROR: |WARNING: )?(\d+)[:(](\d+)\)?")
+NORMALISED = {"f1": "u1"}  # moderngl's name of 8-bit texels that passes read as 0..1, and how the host sees them
 SOFTWARE = ("llvmpipe", "softpipe", "swrast")
 
 
@@ -65,7 +66,8 @@ class Texture:
         width, height = (int(n) for n in size)
         if not (0 < width <= gl.largest and 0 < height <= gl.largest):
             raise MachineCannot(f"{gl.renderer}: no texture of {width} x {height}; each side may be 1 to {gl.largest}")
-        self.gl, self.size, self.components, self.dtype = gl, (width, height), components, np.dtype(dtype)
+        self.gl, self.size, self.components = gl, (width, height), components
+        self.dtype = np.dtype(NORMALISED.get(dtype, dtype))
         try:
             self.texture = gl.ctx.texture((width, height), components, dtype=dtype, alignment=1)
         except moderngl.Error as error:
