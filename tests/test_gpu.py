@@ -26,6 +26,36 @@ def test_write_read_copy_fill_round_trip(device, rng):
     assert device.buffer((0, 4)).read().shape == (0, 4)
 
 
+def test_stages_deliver_every_block_while_others_are_in_flight(device, rng):
+    """Two stages in turn, each block added into one total: nothing is overwritten before it was used."""
+    size, blocks = 1 << 16, 7
+    add = device.kernel(Generated("add.cu", ADD), "add")
+    total = device.buffer(size).fill(0)
+    stages = [device.stage(4 * size), device.stage(4 * size)]
+    values = rng.integers(-1000, 1000, (blocks, size)).astype("f4")
+    lengths = rng.integers(1, size, blocks)
+    for i, (block, length) in enumerate(zip(values, lengths, strict=True)):
+        stage = stages[i % 2]
+        stage.open()[: 4 * length] = block[:length].view("u1")
+        stage.send(4 * int(length), lambda buffer, n=int(length): add(n, total, buffer, n, 1.0))
+    wanted = sum(np.where(np.arange(size) < n, block, 0) for block, n in zip(values, lengths, strict=True))
+    assert np.array_equal(total.read(), wanted)
+
+
+def test_bound_launch_repeats_with_the_same_arguments(device):
+    add = device.kernel(Generated("add.cu", ADD), "add", group=64)
+    a, b = device.buffer(100).fill(0), device.buffer(100).write(np.arange(100, dtype="f4"))
+    launch = add.bound(100, a, b, 100, 2.0)
+    launch()
+    launch()
+    assert np.array_equal(a.read(), 4 * np.arange(100, dtype="f4"))
+
+
+def test_processor_tells_plausible_figures(device):
+    processor = device.processor
+    assert processor.units >= 1 and processor.lanes in (1, 32) and 0 < processor.largest_buffer <= processor.memory
+
+
 def test_kernel_covers_any_number_of_threads(device, rng):
     add = device.kernel(Generated("add.cu", ADD), "add", group=64)
     for n in (0, 1, 63, 64, 65, 1000, int(rng.integers(1, 5000))):

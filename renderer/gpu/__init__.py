@@ -1,8 +1,8 @@
 """Devices: the contract that CUDA and OpenCL meet, and the one place that opens them.
 
-A device has five names: `name`, `buffer`, `kernel`, `finish`, `seconds`. Nothing above this package may ask which
-kind of device it holds; a difference between kinds is a method of the contract or a word of shaders/portable.h.
-After tinygrad's and Futhark's tiny device layers.
+A device has seven names: `name`, `processor`, `buffer`, `stage`, `kernel`, `finish`, `seconds`. Nothing above this
+package may ask which kind of device it holds; a difference between kinds is a method of the contract, a figure of its
+Processor or a word of shaders/portable.h. After tinygrad's and Futhark's tiny device layers.
 """
 
 import importlib
@@ -14,9 +14,20 @@ from typing import Protocol
 import numpy as np
 
 from renderer import MachineCannot, UserError
-from renderer.gpu.source import KernelError
+from renderer.gpu.source import KernelError, Processor
 
-__all__ = ["Buffer", "Device", "Found", "Gpu", "Kernel", "KernelError", "find_devices", "open_gpu"]
+__all__ = [
+    "Buffer",
+    "Device",
+    "Found",
+    "Gpu",
+    "Kernel",
+    "KernelError",
+    "Processor",
+    "Stage",
+    "find_devices",
+    "open_gpu",
+]
 
 KINDS = ("cuda", "opencl")  # the modules of this package that define found() and are asked in this order
 
@@ -49,14 +60,34 @@ class Kernel(Protocol):
 
     def __call__(self, threads: int, *arguments) -> None: ...
 
+    def bound(self, threads: int, *arguments) -> Callable[[], None]:
+        """The launch of __call__ with its arguments converted once: for small kernels that are launched very often."""
+
+
+class Stage(Protocol):
+    """Host memory that the device reads fast, in front of device memory of the same size: half of a double buffer."""
+
+    def open(self) -> np.ndarray:
+        """The host bytes (n,) uint8, to be filled; waits until the last send has left them."""
+
+    def send(self, count: int, work: Callable[[Buffer], None]) -> None:
+        """Starts to copy the first `count` bytes, then work(buffer), which launches kernels on the (n,) uint8 buffer.
+
+        Returns at once: the copy runs beside kernels of other stages. The array of open() is not to be touched again.
+        """
+
 
 class Device(Protocol):
     """One in-order queue on one processor."""
 
     name: str
+    processor: Processor
 
     def buffer(self, shape, dtype="f4") -> Buffer:
         """New device memory; MachineCannot when there is not enough."""
+
+    def stage(self, count: int) -> Stage:
+        """New staging memory of `count` bytes, page-locked where the device has memory of its own."""
 
     def kernel(self, file, entry: str, group: int = 256, **constants) -> Kernel:
         """The entry of shaders/`file` (or of a source.Generated text); number -> #define, dtype -> typedef struct.

@@ -14,13 +14,14 @@ from pathlib import Path
 import numpy as np
 
 from renderer import MachineCannot
-from renderer.gpu.source import KernelError, alignment, assemble
+from renderer.gpu.source import KernelError, Processor, alignment, assemble
 
 try:
     import pycuda.driver as driver
 except ImportError as error:
     driver, DRIVER_MISSING = None, str(error)
 try:
+    from cuda.bindings import driver as streams
     from cuda.bindings import nvrtc
 except ImportError as error:
     nvrtc, NVRTC_MISSING = None, str(error)
@@ -113,8 +114,14 @@ class CudaDevice:
         self.architecture = "sm_{}{}".format(*handle.compute_capability())
         self.context = handle.retain_primary_context()
         self._kernels: dict = {}
+        attribute = driver.device_attribute
+        memory = handle.total_memory()
+        self.processor = Processor(handle.get_attribute(attribute.MULTIPROCESSOR_COUNT), 32, memory, memory, True, True)
         with self:
             self._events = driver.Event(), driver.Event()
+            self._copies = driver.Stream(
+                driver.stream_flags.NON_BLOCKING
+            )  # beside the default stream, which kernels use
 
     def __enter__(self):
         self.context.push()
@@ -125,6 +132,9 @@ class CudaDevice:
 
     def buffer(self, shape, dtype="f4") -> "CudaBuffer":
         return CudaBuffer(self, shape, dtype)
+
+    def stage(self, count: int) -> "CudaStage":
+        return CudaStage(self, count)
 
     def kernel(self, file, entry: str, group: int = 256, **constants) -> "CudaKernel":
         name = getattr(file, "name", file)
@@ -213,6 +223,38 @@ class CudaBuffer:
         return self
 
 
+class CudaStage:
+    """Page-locked memory and a buffer; copies run on a second stream, ordered with the kernels by two events."""
+
+    def __init__(self, device: CudaDevice, count: int):
+        self.device, self.buffer = device, CudaBuffer(device, count, "u1")
+        with device:
+            try:
+                self._array = driver.pagelocked_empty(count, np.uint8)
+            except driver.Error as error:
+                raise MachineCannot(f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}") from error
+            flags = driver.event_flags.DISABLE_TIMING
+            self._arrived, self._used = driver.Event(flags), driver.Event(flags)
+
+    def open(self) -> np.ndarray:
+        with self.device:
+            self._arrived.synchronize()
+        return self._array
+
+    def send(self, count: int, work) -> None:
+        with self.device:
+            copies = self.device._copies
+            copies.wait_for_event(self._used)
+            driver.memcpy_htod_async(self.buffer.pointer, self._array[:count], copies)
+            self._arrived.record(copies)
+            (status,) = streams.cuStreamWaitEvent(0, self._arrived.handle, 0)
+            if status != streams.CUresult.CUDA_SUCCESS:
+                raise KernelError(f"{self.device.name}: {status.name}")
+        work(self.buffer)
+        with self.device:
+            self._used.record()
+
+
 class CudaKernel:
     """Packs arguments as C aligns them and launches on the default stream."""
 
@@ -222,17 +264,23 @@ class CudaKernel:
         self._function, self._block = function, (group, 1, 1)
 
     def __call__(self, threads: int, *arguments) -> None:
-        if threads <= 0:
-            return
+        self.bound(threads, *arguments)()
+
+    def bound(self, threads: int, *arguments):
         packed = b""
         for argument in arguments:
             align, data = _pack(argument, self)
             packed = packed.ljust(-(-len(packed) // align) * align, b"\0") + data
-        with self.device:
-            try:
-                self._function._launch_kernel((-(-threads // self.group), 1, 1), self._block, packed, 0, None)
-            except driver.Error as error:
-                raise KernelError(f"{self.name}: {error}") from error
+        grid, block, start = (-(-threads // self.group), 1, 1), self._block, self._function._launch_kernel
+
+        def launch(_kept_alive=arguments) -> None:
+            with self.device:
+                try:
+                    start(grid, block, packed, 0, None)
+                except driver.Error as error:
+                    raise KernelError(f"{self.name}: {error}") from error
+
+        return launch if threads > 0 else lambda: None
 
 
 def _pack(argument, kernel: CudaKernel) -> tuple[int, bytes]:

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from renderer import MachineCannot
-from renderer.gpu.source import KernelError, assemble
+from renderer.gpu.source import KernelError, Processor, assemble
 
 try:
     import pyopencl as cl
@@ -52,10 +52,24 @@ class OpenclDevice:
         self._context = cl.Context([handle])
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(self._context, properties=profiling)
+        self._copies = cl.CommandQueue(self._context)
         self._programs: dict = {}
+        self._unified = bool(handle.host_unified_memory)
+        extensions = handle.extensions.split()
+        self.processor = Processor(
+            units=handle.max_compute_units,
+            lanes=1 if handle.type & cl.device_type.CPU else 32,
+            memory=handle.global_mem_size,
+            largest_buffer=handle.max_mem_alloc_size,
+            doubles="cl_khr_fp64" in extensions,
+            long_atomics="cl_khr_int64_base_atomics" in extensions,
+        )
 
     def buffer(self, shape, dtype="f4") -> "OpenclBuffer":
         return OpenclBuffer(self, shape, dtype)
+
+    def stage(self, count: int) -> "OpenclStage":
+        return OpenclStage(self, count)
 
     def kernel(self, file, entry: str, group: int = 256, **constants) -> "OpenclKernel":
         name = getattr(file, "name", file)
@@ -151,10 +165,49 @@ class OpenclBuffer:
         return self
 
 
+class OpenclStage:
+    """Memory that OpenCL allocates for the host: the kernels' own where both share memory, else copied from."""
+
+    def __init__(self, device: OpenclDevice, count: int):
+        self.device, self.buffer = device, OpenclBuffer(device, count, "u1")
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+        self._memory = cl.Buffer(device._context, flags, count)
+        if device._unified:
+            self.buffer._memory = self._memory
+        self._count, self._array, self._left = count, None, []
+
+    def open(self) -> np.ndarray:
+        if self._array is None:
+            queue, flags = self.device._copies, cl.map_flags.WRITE
+            self._array, _ = cl.enqueue_map_buffer(
+                queue, self._memory, flags, 0, self._count, np.uint8, wait_for=self._left
+            )
+        else:
+            cl.wait_for_events(self._left)
+        return self._array
+
+    def send(self, count: int, work) -> None:
+        queue, copies = self.device._queue, self.device._copies
+        if self.device._unified:
+            arrived = self._array.base.release(copies)
+            self._array = None
+        else:
+            source = self._array[:count]
+            arrived = cl.enqueue_copy(copies, self.buffer._memory, source, is_blocking=False, wait_for=self._left)
+        copies.flush()
+        cl.enqueue_barrier(queue, wait_for=[arrived])
+        work(self.buffer)
+        self._left = [cl.enqueue_marker(queue)]
+        queue.flush()
+
+
 class OpenclKernel:
     def __init__(self, device: OpenclDevice, kernel, name: str, group: int):
         self.device, self.name, self.group = device, name, group
         self._kernel = kernel
+
+    def bound(self, threads: int, *arguments):
+        return partial(self, threads, *arguments)
 
     def __call__(self, threads: int, *arguments) -> None:
         if threads <= 0:

@@ -21,6 +21,21 @@ class KernelError(Exception):
 
 
 @dataclass(frozen=True)
+class Processor:
+    """What a plan depends on: `units` run groups at the same time, `lanes` threads share one instruction stream.
+
+    A processor of one lane (a CPU) wants a contiguous run of data for each work item and vector types in it.
+    """
+
+    units: int
+    lanes: int
+    memory: int  # bytes
+    largest_buffer: int  # bytes
+    doubles: bool
+    long_atomics: bool
+
+
+@dataclass(frozen=True)
 class Generated:
     """Kernel text made at run time; `name` stands in error messages where a file name would."""
 
