@@ -37,13 +37,15 @@ class Gl:
     @classmethod
     def headless(cls) -> "Gl":
         """A context without a window, through EGL."""
-        try:
-            return cls(moderngl.create_context(standalone=True, backend="egl", require=330))
-        except Exception as error:  # glcontext raises bare Exceptions; every one of them means no EGL context
-            raise MachineCannot(
-                f"no headless GL: {error}. Debian and Ubuntu: apt install libegl1 libgl1 libgl1-mesa-dri; "
-                "in a container the NVIDIA driver needs NVIDIA_DRIVER_CAPABILITIES=graphics"
-            ) from error
+        for version in (430, 400, 330):  # NVIDIA's EGL gives just what is asked for; `precise` needs 4.0
+            try:
+                return cls(moderngl.create_context(standalone=True, backend="egl", require=version))
+            except Exception as error:  # glcontext raises bare Exceptions; every one of them means no such EGL context
+                reason = error
+        raise MachineCannot(
+            f"no headless GL: {reason}. Debian and Ubuntu: apt install libegl1 libgl1 libgl1-mesa-dri; "
+            "in a container the NVIDIA driver needs NVIDIA_DRIVER_CAPABILITIES=graphics"
+        )
 
     def texture(self, size: tuple[int, int], components: int = 4, dtype: str = "f4") -> "Texture":
         """A texture of (width, height) texels that passes read and draw into; row 0 is the picture's top row."""
