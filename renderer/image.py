@@ -6,11 +6,13 @@ Files are written beside their target and renamed, so that what was there stays 
 import contextlib
 import json
 import os
+import struct
 import tempfile
+import zlib
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageFile, PngImagePlugin, UnidentifiedImageError
+from PIL import Image, ImageFile, UnidentifiedImageError
 
 from renderer import BadInput, MachineCannot, UserError
 
@@ -49,15 +51,52 @@ def _umask() -> int:
 
 
 def write_png(path: Path, pixels: np.ndarray, recipe: dict | None = None) -> None:
-    """Writes (height, width, 3 or 4) uint8 sRGB pixels, row 0 on top, with the recipe as compressed text inside."""
-    assert pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.shape[2] in (3, 4), (pixels.dtype, pixels.shape)
-    info = PngImagePlugin.PngInfo()
-    info.add(b"sRGB", b"\0")
-    if recipe is not None:
-        info.add_itxt("Software", "Rayfold")
-        info.add_itxt(RECIPE, json.dumps(recipe), zip=True)
-    with replacing(path) as temporary:
-        Image.fromarray(pixels).save(temporary, "PNG", pnginfo=info, compress_level=4)
+    """Writes (height, width, 3 or 4) uint8 or uint16 sRGB pixels, row 0 on top, with the recipe as text inside."""
+    write_png_bands(path, pixels.shape, pixels.dtype, [pixels], recipe)
+
+
+def write_png_bands(path: Path, shape, dtype, bands, recipe: dict | None = None) -> None:
+    """Writes a PNG of `shape` (height, width, 3 or 4) from bands of rows, one at a time, so that any size fits.
+
+    Pillow writes neither 16 bits a channel in colour nor a picture that is not whole in memory. PNG specification, W3C.
+    """
+    height, width, channels = shape
+    dtype = np.dtype(dtype)
+    assert dtype in (np.uint8, np.uint16) and channels in (3, 4) and height > 0 and width > 0, (dtype, shape)
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n")
+        colour = {3: 2, 4: 6}[channels]
+        _chunk(file, b"IHDR", struct.pack(">IIBBBBB", width, height, 8 * dtype.itemsize, colour, 0, 0, 0))
+        _chunk(file, b"sRGB", b"\0")
+        if recipe is not None:
+            _chunk(file, b"tEXt", b"Software\0Rayfold")
+            text = zlib.compress(json.dumps(recipe).encode())
+            _chunk(file, b"iTXt", RECIPE.encode() + b"\0\1\0\0\0" + text)
+        _write_rows(file, bands, (width, channels), dtype)
+        _chunk(file, b"IEND", b"")
+
+
+def _write_rows(file, bands, row_shape, dtype) -> None:
+    """The compressed pixel rows, each under the Up filter: its bytes less those of the row above."""
+    packer = zlib.compressobj(4)
+    above = np.zeros((1, row_shape[0] * row_shape[1] * dtype.itemsize), "u1")
+    for band in bands:
+        assert band.shape[1:] == row_shape and band.dtype == dtype, (band.shape, row_shape, band.dtype)
+        rows = np.ascontiguousarray(band, dtype.newbyteorder(">")).reshape(len(band), -1).view("u1")
+        filtered = np.empty((len(rows), rows.shape[1] + 1), "u1")
+        filtered[:, 0] = 2
+        np.subtract(rows, np.concatenate([above, rows[:-1]]), out=filtered[:, 1:])
+        above = rows[-1:]
+        data = packer.compress(filtered)
+        if data:
+            _chunk(file, b"IDAT", data)
+    _chunk(file, b"IDAT", packer.flush())
+
+
+def _chunk(file, kind: bytes, data: bytes) -> None:
+    for start in range(0, max(len(data), 1), 1 << 30):  # a chunk's length has 31 bits
+        part = data[start : start + (1 << 30)]
+        file.write(struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part)))
 
 
 def read_recipe(path: Path) -> dict:
@@ -108,11 +147,11 @@ def _opened(path: Path, largest: int = LARGEST_PIXELS):
         yield picture
 
 
-def srgb_of_linear(linear: np.ndarray) -> np.ndarray:
-    """uint8 of linear values: clipped to 0..1, through the sRGB curve, rounded. NaN reads 0."""
+def srgb_of_linear(linear: np.ndarray, dtype="u1") -> np.ndarray:
+    """uint8 or uint16 of linear values: clipped to 0..1, through the sRGB curve, rounded. NaN reads 0."""
     x = np.clip(np.nan_to_num(np.asarray(linear, "f4"), nan=0.0, posinf=1.0, neginf=0.0), 0, 1)
     curve = np.where(x <= 0.0031308, 12.92 * x, 1.055 * x ** (1 / 2.4) - 0.055)
-    return (curve * 255 + 0.5).astype("u1")
+    return (curve * np.iinfo(dtype).max + 0.5).astype(dtype)
 
 
 def linear_of_srgb(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:

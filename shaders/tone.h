@@ -24,6 +24,7 @@ TONE_WORD float2 log_luminance(float red, float green, float blue) {
 }
 
 // The factor that brings the mean log2 luminance to middle grey, 0.18 (Reinhard et al. 2002), and ev stops more.
+// renderer/tone.py states the same for pictures that are metered on the host.
 TONE_WORD float automatic_exposure(float mean_log2_luminance, float ev) {
     return 0.18f * exp2(ev - clamp(mean_log2_luminance, -20.0f, 20.0f));
 }
@@ -63,13 +64,15 @@ TONE_WORD float3 toned(float3 c, int curve) {
     return c;
 }
 
-TONE_WORD float quantised(float x) { return floor(srgb_of_linear(clamp(x, 0.0f, 1.0f)) * 255.0f + 0.5f); }
+TONE_WORD float quantised(float x, float levels) {
+    return floor(srgb_of_linear(clamp(x, 0.0f, 1.0f)) * levels + 0.5f);
+}
 
 TONE_WORD bool is_finite(float x) { return x > -3e38f && x < 3e38f; }
 
-// Values 0 to 255 of a linear colour. NaN and infinity show as magenta, so that they are seen.
-TONE_WORD float3 displayed(float red, float green, float blue, float exposure, int curve) {
-    if (!(is_finite(red) && is_finite(green) && is_finite(blue))) return make_float3(255.0f, 0.0f, 255.0f);
+// Values 0 to levels (255 or 65535) of a linear colour. NaN and infinity show as magenta, so that they are seen.
+TONE_WORD float3 displayed(float red, float green, float blue, float exposure, int curve, float levels) {
+    if (!(is_finite(red) && is_finite(green) && is_finite(blue))) return make_float3(levels, 0.0f, levels);
     float3 c = toned(make_float3(red, green, blue) * exposure, curve);
-    return make_float3(quantised(c.x), quantised(c.y), quantised(c.z));
+    return make_float3(quantised(c.x, levels), quantised(c.y, levels), quantised(c.z, levels));
 }

@@ -12,5 +12,5 @@ void main() {
     vec4 colour = texelFetch(image, ivec2(gl_FragCoord.xy), 0);
     vec4 metered = texelFetch(exposure, ivec2(0), 0);
     float factor = automatic != 0 && metered.y > 0.0 ? automatic_exposure(metered.x, ev) : exp2(ev);
-    pixel = vec4(displayed(colour.r, colour.g, colour.b, factor, curve) / 255.0, clamp(colour.a, 0.0, 1.0));
+    pixel = vec4(displayed(colour.r, colour.g, colour.b, factor, curve, float(LEVELS)) / float(LEVELS), clamp(colour.a, 0.0, 1.0));
 }

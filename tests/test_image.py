@@ -1,6 +1,8 @@
 """Image files: round trips, recipes, files that are not what they say, and outputs that cannot be written."""
 
 import os
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from renderer.image import (
     srgb_of_linear,
     write_exr,
     write_png,
+    write_png_bands,
 )
 
 
@@ -29,6 +32,16 @@ def test_png_keeps_pixels_and_recipe(tmp_path, rng):
         write_png(tmp_path / "a.png", pixels, recipe)
         assert np.array_equal(read_bytes(tmp_path / "a.png")[..., :channels], pixels)
         assert read_recipe(tmp_path / "a.png") == recipe
+
+
+def test_sixteen_bits_and_bands_are_what_another_reader_sees(tmp_path, rng):
+    pixels = rng.integers(0, 65536, (37, 11, 3), "u2")
+    write_png(tmp_path / "deep.png", pixels)
+    with Image.open(tmp_path / "deep.png") as picture:  # Pillow reads 16-bit colour as its high bytes
+        assert picture.size == (11, 37) and np.array_equal(np.asarray(picture.convert("RGB")), pixels >> 8)
+    small = rng.integers(0, 256, (37, 11, 4), "u1")
+    write_png_bands(tmp_path / "bands.png", small.shape, "u1", [small[:1], small[1:20], small[20:]], {"a": 1})
+    assert np.array_equal(read_bytes(tmp_path / "bands.png"), small) and read_recipe(tmp_path / "bands.png") == {"a": 1}
 
 
 def test_exr_keeps_every_bit(tmp_path, rng):
@@ -60,7 +73,11 @@ def test_files_that_are_no_images(tmp_path, rng):
 
 
 def test_a_bomb_is_refused_before_it_is_decoded(tmp_path):
-    Image.new("1", (40_000, 40_000)).save(tmp_path / "bomb.png")
+    write_png(tmp_path / "bomb.png", np.zeros((1, 1, 3), "u1"))
+    data = bytearray((tmp_path / "bomb.png").read_bytes())
+    data[16:24] = struct.pack(">II", 40_000, 40_000)
+    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
+    (tmp_path / "bomb.png").write_bytes(data)
     with pytest.raises(BadInput, match="more than"):
         read_bytes(tmp_path / "bomb.png")
 

@@ -110,7 +110,11 @@ def test_assign_mistakes_are_usage_errors(key, text, told):
 
 
 def test_files_that_are_no_toml(tmp_path):
-    for content, told in ((b"a = 3\n b\n", "line 2"), (b"\xff\xfe", "not UTF-8"), (b"a = " + b"[" * 5000, "not a TOML")):
+    for content, told in (
+        (b"a = 3\n b\n", "line 2"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"a = " + b"[" * 5000, "not a TOML"),
+    ):
         path = tmp_path / "x.toml"
         path.write_bytes(content)
         with pytest.raises(BadInput, match=told):

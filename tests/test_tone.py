@@ -8,7 +8,7 @@ import pytest
 
 from renderer.image import linear_of_srgb, srgb_of_linear
 from renderer.scene import Tone
-from renderer.tone import CURVES, DeviceTone, pixels
+from renderer.tone import CURVES, GlTone, Meter, pixels
 
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
@@ -75,4 +75,27 @@ def test_not_a_number_and_infinity_show_as_magenta(device):
 
 def test_a_black_picture_stays_black(device):
     image = np.zeros((4, 4, 4), "f4")
-    assert not DeviceTone(device)(device.buffer(image.shape).write(image), Tone("auto")).read().any()
+    assert not pixels(device.buffer(image.shape).write(image), Tone("auto")).any()
+
+
+def test_window_and_export_agree(gl, rng):
+    image, tone = picture(rng), Tone("auto", -0.5, "aces")
+    texture, target = gl.texture(image.shape[1::-1]).write(image), gl.texture(image.shape[1::-1], 4, "f1")
+    GlTone(gl)(texture, tone, target)
+    window = np.frombuffer(target.texture.read(alignment=1), "u1").reshape(image.shape)
+    assert np.abs(window.astype(int) - pixels(texture, tone)).max() <= 1
+
+
+def test_sixteen_bits_refine_eight(device, gl, rng):
+    image, tone = picture(rng), Tone("auto", 0.0, "aces")
+    for frame in (device.buffer(image.shape).write(image), gl.texture(image.shape[1::-1]).write(image)):
+        fine, coarse = pixels(frame, tone, "u2"), pixels(frame, tone)
+        assert fine.dtype == np.uint16 and np.abs(fine / 257 - coarse).max() <= 0.51
+
+
+def test_metering_does_not_depend_on_the_parts(rng):
+    image, tone = picture(rng), Tone("auto")
+    parts = Meter()
+    for row in rng.permutation(len(image)):
+        parts.add(image[row : row + 1])
+    assert parts.exposure(tone) == Meter().add(image).exposure(tone)
