@@ -39,6 +39,7 @@ class Scene:
     settings: Any
     tone: Tone = Tone()
     size: tuple[int, int] | None = None
+    animation: Any = None  # an animation.Animation, where something moves
     bench: dict = field(default_factory=dict)
     test: dict = field(default_factory=dict)
 
@@ -202,22 +203,22 @@ def assign(settings, key: str, text: str, where: str = "--set"):
         except tomllib.TOMLDecodeError:
             pass
     try:
-        return _assigned(settings, key.replace("[", ".").replace("]", "").split("."), value, f"{where} {key}")
+        return assigned(settings, key.replace("[", ".").replace("]", "").split("."), value, f"{where} {key}")
     except BadInput as error:  # the mistake stands on the command line, not in a file
         raise UserError(str(error)) from error
 
 
-def _assigned(node, path: list[str], value, where: str):
+def assigned(node, path: list[str], value, where: str):
     name, rest = path[0], path[1:]
     if isinstance(node, tuple):
         if not name.isdigit() or int(name) >= len(node):
             raise UserError(f"{where}: no item {name!r}; there are {len(node)}, numbered from 0")
-        new = _assigned(node[int(name)], rest, value, where) if rest else value
+        new = assigned(node[int(name)], rest, value, where) if rest else value
         return (*node[: int(name)], new, *node[int(name) + 1 :])
     if isinstance(node, (dict, types.MappingProxyType)):
         if name not in node:
             raise UserError(f"{where}: unknown key {name!r}; allowed are {', '.join(node)}")
-        return types.MappingProxyType({**node, name: _assigned(node[name], rest, value, where) if rest else value})
+        return types.MappingProxyType({**node, name: assigned(node[name], rest, value, where) if rest else value})
     if not is_dataclass(node):
         raise UserError(f"{where}: {name!r} goes into a plain value")
     known = {f.name: f for f in fields(node)}
@@ -226,7 +227,7 @@ def _assigned(node, path: list[str], value, where: str):
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise UserError(f"{where}: unknown key {name!r}{hint}; allowed are {', '.join(known)}")
     if rest:
-        return replace(node, **{name: _assigned(getattr(node, name), rest, value, where)})
+        return replace(node, **{name: assigned(getattr(node, name), rest, value, where)})
     kind = get_type_hints(type(node))[name]
     try:
         return replace(node, **{name: _convert(kind, value, where, Path("."), known[name].metadata)})

@@ -13,7 +13,15 @@ TOP = {"renderer", "shaders", "scenes", "assets", "tests", "main.py"}
 # Layers from the ground; a module may import from lower layers, and from its own package.
 LAYERS = [
     {"renderer"},
-    {"renderer.gpu", "renderer.scene", "renderer.view", "renderer.mesh", "renderer.image", "renderer.progress"},
+    {
+        "renderer.gpu",
+        "renderer.scene",
+        "renderer.view",
+        "renderer.mesh",
+        "renderer.image",
+        "renderer.progress",
+        "renderer.animation",
+    },
     {"renderer.compute", "renderer.cdollar", "renderer.bvh", "renderer.flames"},
     {"renderer.tone", "renderer.pictures"},
     {"renderer.export", "renderer.bench", "renderer.doctor"},

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from renderer import BadInput
+from renderer.animation import read_animation
 from renderer.gpu import Gpu
 from renderer.image import read_recipe
 from renderer.scene import Scene, Tone, read, read_toml, told, write
@@ -20,7 +21,10 @@ OPENS = {
     ".flame": "flame", ".flam3": "flame", ".cb": "program",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
-TABLES = ("title", "picture", "size", "tone", "settings", "bench", "test")
+TABLES = ("title", "picture", "size", "tone", "settings", "animation", "bench", "test")
+
+
+Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
 
 
 class Picture(Protocol):
@@ -30,10 +34,11 @@ class Picture(Protocol):
 
     def __init__(self, gpu: Gpu): ...
 
-    def draw(self, settings: Any, size: tuple[int, int], time: float):
+    def draw(self, settings: Any, size: tuple[int, int], time: float, tile: Tile | None = None):
         """One more sample of the picture of (settings, size, time), restarted when these differ from the last call's.
 
-        Returns a Frame: a Buffer or Texture, (height, width, 4) float32, linear Rec. 709, row 0 on top.
+        Returns a Frame: a Buffer or Texture, (height, width, 4) float32, linear Rec. 709, row 0 on top. With `tile`
+        only that part of the picture of `size` is drawn, bit for bit as it stands in the whole.
         """
 
     def draws(self, settings: Any, size: tuple[int, int]) -> int:
@@ -80,7 +85,8 @@ def scene_of_table(table: dict, path: Path) -> Scene:
     if not isinstance(title, str):
         raise BadInput(f"{path}: title is {told(title)}; it must be a text")
     bench, test = _table(table, "bench", path), _table(table, "test", path)
-    return Scene(path, title, kind, settings, tone, _size(table, path), bench, test)
+    animation = read_animation(table["animation"], settings, f"{path}: animation") if "animation" in table else None
+    return Scene(path, title, kind, settings, tone, _size(table, path), animation, bench, test)
 
 
 def _table(table: dict, key: str, path: Path) -> dict:
