@@ -85,6 +85,10 @@ class Plane:
         centre = (self.centre[0] + px * (1 - factor), self.centre[1] + py * (1 - factor))
         return replace(self, centre=centre, height=min(max(self.height * factor, 1e-30), 1e30))
 
+    def steps(self, pixels: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The vectors of the plane that one pixel to the right and one pixel down are, in a picture `pixels` high."""
+        return self._turned(1 / pixels, 0.0), self._turned(0.0, -1 / pixels)
+
     def _turned(self, x: float, y: float) -> tuple[float, float]:
         """A vector of panel heights as one of the plane."""
         c, s = math.cos(math.radians(self.rotation_degrees)), math.sin(math.radians(self.rotation_degrees))
