@@ -26,6 +26,7 @@ typedef unsigned long long ulong;
 #define group_index() (blockIdx.x)
 #define group_count() (gridDim.x)
 #define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
 
 #define as_uint(x) __float_as_uint(x)
 #define as_int(x) __float_as_int(x)
@@ -147,6 +148,25 @@ DEVICE float4 fmax(float4 a, float4 b) {
     return make_float4(fmaxf(a.x, b.x), fmaxf(a.y, b.y), fmaxf(a.z, b.z), fmaxf(a.w, b.w));
 }
 
+// Runs of 8 and 16 numbers, as OpenCL has them: on a CPU they are its SIMD registers. SPLAT(type, x) fills one.
+#define WIDE_VECTOR(T, S, N)                                                                        \
+    typedef struct __align__(sizeof(S) * N / 4) { S s[N]; } T;                                      \
+    DEVICE T splat_##T(S x) { T r; for (int i = 0; i < N; i++) r.s[i] = x; return r; }              \
+    DEVICE T operator+(T a, T b) { for (int i = 0; i < N; i++) a.s[i] += b.s[i]; return a; }        \
+    DEVICE T operator-(T a, T b) { for (int i = 0; i < N; i++) a.s[i] -= b.s[i]; return a; }        \
+    DEVICE T operator*(T a, T b) { for (int i = 0; i < N; i++) a.s[i] *= b.s[i]; return a; }        \
+    DEVICE T operator*(S a, T b) { for (int i = 0; i < N; i++) b.s[i] *= a; return b; }             \
+    DEVICE void operator+=(T &a, T b) { for (int i = 0; i < N; i++) a.s[i] += b.s[i]; }             \
+    DEVICE bool any_nonzero(T a) { bool r = false; for (int i = 0; i < N; i++) r |= a.s[i] != 0; return r; } \
+    DEVICE T vload##N(size_t i, const S *p) { T r; for (int j = 0; j < N; j++) r.s[j] = p[i * N + j]; return r; } \
+    DEVICE void vstore##N(T a, size_t i, S *p) { for (int j = 0; j < N; j++) p[i * N + j] = a.s[j]; }
+WIDE_VECTOR(float8, float, 8)
+WIDE_VECTOR(float16, float, 16)
+WIDE_VECTOR(double8, double, 8)
+DEVICE double8 double8_of(float8 a) { double8 r; for (int i = 0; i < 8; i++) r.s[i] = a.s[i]; return r; }
+#define SPLAT_WORD(type, x) splat_##type(x)
+#define SPLAT(type, x) SPLAT_WORD(type, x)  // twice, so that `type` may be a macro
+
 // Warps of 32: ballot() is the mask of lanes that say true, all_lanes() the vote; both take whole warps.
 #define HAS_BALLOT 1
 DEVICE uint ballot(bool flag) { return __ballot_sync(0xffffffffu, flag); }
@@ -182,7 +202,13 @@ DEVICE bool all_lanes(bool flag) { return __all_sync(0xffffffffu, flag); }
 #define local_index() ((uint)get_local_id(0))
 #define group_index() ((uint)get_group_id(0))
 #define group_count() ((uint)get_num_groups(0))
+#ifdef __NV_CL_C_VERSION
+#define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
+#else
 #define UNROLL
+#define NO_UNROLL
+#endif
 #define make_float2(x, y) ((float2)(x, y))
 #define make_float3(x, y, z) ((float3)(x, y, z))
 #define make_float4(x, y, z, w) ((float4)(x, y, z, w))
@@ -195,6 +221,9 @@ DEVICE bool all_lanes(bool flag) { return __all_sync(0xffffffffu, flag); }
 #define make_uint3(x, y, z) ((uint3)(x, y, z))
 #define make_uint4(x, y, z, w) ((uint4)(x, y, z, w))
 #define make_ulong2(x, y) ((ulong2)(x, y))
+#define SPLAT(type, x) ((type)(x))
+#define double8_of(x) convert_double8(x)
+#define any_nonzero(x) any((x) != 0)
 
 #ifdef __NV_CL_C_VERSION  // NVIDIA's OpenCL has no sub-groups, but its warps vote in PTX
 #define HAS_BALLOT 1

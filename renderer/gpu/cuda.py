@@ -63,6 +63,7 @@ def cubin(text: str, architecture: str, name: str = "kernel.cu", strict: bool = 
     if nvrtc is None:
         raise MachineCannot(f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc")
     options = [f"--gpu-architecture={architecture}", "--std=c++17", "--generate-line-info"]
+    options += ["--diag-suppress=1444"]  # of double4, which OpenCL has too
     options += ["--fmad=false"] if strict else []
     _, major, minor = nvrtc.nvrtcVersion()
     key = hashlib.sha256("\0".join([text, *options, f"nvrtc {major}.{minor}"]).encode()).hexdigest()
