@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
+from renderer import BadInput
 from renderer.compute.reduction import Reduction
+from renderer.gpu import Gpu
+from renderer.image import linear_of_srgb, write_png
+from renderer.pictures import load, open_picture
+from renderer.pictures import reduction as reduction_picture
+from renderer.scene import read
 
 PRIMES = [2, 3, 5, 7, 11, 13, 31, 61, 67, 127, 251, 509, 521]
 EDGES = [7, 8, 9, 63, 64, 65, 512, 513]
@@ -104,3 +110,54 @@ def test_a_sum_repeats_bit_for_bit_and_allocates_once(gl, rng):
     bits = first.read().view("u4")
     assert reduction.sum(texture) is first, "the targets are kept between frames"
     assert np.array_equal(first.read().view("u4"), bits)
+
+
+def pyramid(gl, source, operation="mean", size=(360, 240)):
+    """The drawn pyramid, its picture, and the rectangles of its levels."""
+    picture = reduction_picture.Picture(Gpu(gl=gl))
+    settings = read(reduction_picture.Settings, {"source": str(source), "operation": operation}, "x.toml: settings")
+    assert picture.draws(settings, size) >= 1
+    return picture.draw(settings, size, 0.0).read(), picture
+
+
+@pytest.mark.parametrize("operation", ["mean", "min", "max"])
+def test_pyramid_ends_in_the_whole_image(gl, rng, tmp_path, operation):
+    pixels = rng.integers(0, 256, (90, 120, 3), dtype="u1")
+    write_png(tmp_path / "noise.png", pixels)
+    drawn, picture = pyramid(gl, tmp_path / "noise.png", operation)
+    linear = linear_of_srgb(pixels)
+    wanted = getattr(np, operation)(linear.astype("f8"), (0, 1))
+    last_texel = drawn[-60:, -60:][30, 30]  # the last level's square lies at the bottom of the right column
+    assert np.allclose(last_texel[:3], wanted, rtol=1e-4)
+    assert np.isfinite(drawn).all() and (drawn[..., 3] == 1).all()
+    assert np.allclose(picture.report()["texel"][:3], wanted * (linear[..., 0].size if operation == "mean" else 1), rtol=1e-3)
+
+
+def test_pyramid_of_a_scene_draws_the_scene(gl, tmp_path):
+    (tmp_path / "f.toml").write_text('picture = "fractal"\nsettings = { iterations = 20, samples = 3 }\n')
+    drawn, picture = pyramid(gl, tmp_path / "f.toml")
+    scene = load(tmp_path / "f.toml")
+    assert picture.draws(reduction_picture.Settings(str(tmp_path / "f.toml")), (9, 9)) == 3
+    gap, wide = 5, (360 - 15) * 2 // 3
+    alone = open_picture(scene, Gpu(gl=gl)).draw(scene.settings, (wide, 240 - 2 * gap), 0.0).read()
+    assert np.array_equal(drawn[gap : 240 - gap, gap : gap + wide], alone)
+
+
+def test_sources_that_cannot_be(gl, tmp_path):
+    (tmp_path / "loop.toml").write_text('picture = "reduction"\nsettings = { source = "loop.toml" }\n')
+    with pytest.raises(BadInput, match="is a reduction"):
+        pyramid(gl, tmp_path / "loop.toml")
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    with pytest.raises(BadInput, match="not an image"):
+        pyramid(gl, tmp_path / "bad.png")
+    with pytest.raises(BadInput, match="there is no"):
+        pyramid(gl, tmp_path / "absent.png")
+    (tmp_path / "empty.toml").write_text('picture = "reduction"\n')
+    with pytest.raises(BadInput, match="'source' is missing"):
+        load(tmp_path / "empty.toml")
+
+
+def test_pyramid_of_one_pixel(gl, tmp_path):
+    write_png(tmp_path / "one.png", np.full((1, 1, 3), 255, "u1"))
+    for size in [(1, 1), (2, 9), (64, 48)]:
+        assert np.isfinite(pyramid(gl, tmp_path / "one.png", size=size)[0]).all()

@@ -44,6 +44,9 @@ class Picture(Protocol):
     def draws(self, settings: Any, size: tuple[int, int]) -> int:
         """How many calls of draw make the finished picture."""
 
+    def animated(self, settings: Any) -> bool:
+        """Whether the picture depends on time; a picture without this method does not."""
+
     def report(self) -> dict[str, Any]:
         """What panel and records show about the last draw; may read from the device, so not for every frame."""
 
@@ -127,6 +130,17 @@ def _of_recipe(recipe: dict, path: Path) -> dict:
 def open_picture(scene: Scene, gpu: Gpu) -> Picture:
     """The Picture of a scene, its kernels compiled."""
     return _module(scene.picture).Picture(gpu)
+
+
+def is_animated(picture: Picture, settings) -> bool:
+    """Whether the picture of these settings depends on time."""
+    return hasattr(picture, "animated") and picture.animated(settings)
+
+
+def panels_of(scene: Scene) -> list[Scene]:
+    """The scenes that stand side by side in a layout; a scene of another kind is alone."""
+    module = _module(scene.picture)
+    return module.panels(scene) if hasattr(module, "panels") else [scene]
 
 
 def _module(kind: str):

@@ -1,0 +1,98 @@
+"""The passes of a reduction made visible: a picture, and beside it every target down to the one texel (paper 5)."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from renderer import BadInput
+from renderer.compute.reduction import Reduction
+from renderer.gpu import Gpu
+from renderer.gpu.bridge import Bridge
+from renderer.gpu.gl import Texture
+from renderer.image import read_image
+from renderer.pictures import is_animated, load, open_picture
+from renderer.scene import Tone, setting
+
+IMAGES = (".png", ".jpg", ".jpeg", ".exr")
+SOURCE = dict(low=None, high=None, help="a scene or an image file", key=None, file=True, logarithmic=False)
+
+
+@dataclass(frozen=True)
+class Settings:
+    source: str = field(metadata=SOURCE)
+    operation: Literal["mean", "min", "max"] = setting("mean", help="what each texel holds of its 8 x 8 square")
+
+
+class Picture:
+    tone = Tone("manual")
+
+    def __init__(self, gpu: Gpu):
+        self._gpu = gpu
+        self._reduction = Reduction(gpu.gl)
+        self._pyramid = gpu.gl.shader("pyramid.frag")
+        self._bridge = Bridge(gpu.gl)
+        self._opened = ("", None, None)  # path, scene and picture, or path, None and the image
+        self._target: Texture | None = None
+        self._last: Texture | None = None
+
+    def draw(self, settings: Settings, size: tuple[int, int], time: float) -> Texture:
+        gap = max(2, size[1] // 45)
+        wide = max(1, (size[0] - 3 * gap) * 2 // 3)
+        image = self._source(settings.source, (wide, max(1, size[1] - 2 * gap)), time)
+        levels = self._reduction.levels("sum" if settings.operation == "mean" else settings.operation, image)
+        if self._target is None or self._target.size != size:
+            self._target = self._gpu.gl.texture(size)
+        weighted = int(settings.operation == "mean")
+        self._place(image, (gap, gap, wide, max(1, size[1] - 2 * gap)), 0, 1)
+        for level, rectangle in zip(levels, column(levels, size, wide + 2 * gap, gap), strict=True):
+            self._place(level, rectangle, weighted, 0)
+        self._last = levels[-1]
+        return self._target
+
+    def draws(self, settings: Settings, size: tuple[int, int]) -> int:
+        scene, picture = self._open(settings.source)
+        return picture.draws(scene.settings, size) if scene else 1
+
+    def animated(self, settings: Settings) -> bool:
+        scene, picture = self._open(settings.source)
+        return bool(scene) and is_animated(picture, scene.settings)
+
+    def report(self) -> dict:
+        return {"texel": [round(float(x), 4) for x in self._last.read()[0, 0]]} if self._last else {}
+
+    def _place(self, image: Texture, rectangle, weighted: int, background: int) -> None:
+        inputs = dict(image=image, rectangle=_fitted(image, rectangle), weighted=weighted, background=background)
+        self._pyramid(self._target, **inputs)
+
+    def _source(self, path: str, size: tuple[int, int], time: float) -> Texture:
+        scene, picture = self._open(path)
+        return self._bridge.texture(picture.draw(scene.settings, size, time)) if scene else picture
+
+    def _open(self, path: str):
+        """Scene and Picture of the source, or None and the texture of an image."""
+        if self._opened[0] != path:
+            if Path(path).suffix.lower() in IMAGES:
+                pixels = read_image(Path(path))
+                image = self._gpu.gl.texture(pixels.shape[1::-1]).write(pixels)
+                self._opened = (path, None, image)
+            else:
+                scene = load(Path(path))
+                if scene.picture in ("reduction", "layout"):
+                    raise BadInput(f"{path}: is a {scene.picture}; a reduction shows a picture of another kind")
+                self._opened = (path, scene, open_picture(scene, self._gpu))
+        return self._opened[1:]
+
+
+def column(levels: list[Texture], size: tuple[int, int], left: int, gap: int) -> list[tuple[int, int, int, int]]:
+    """Rectangles for the levels, one below the other right of `left`."""
+    width = max(1, size[0] - left - gap)
+    height = max(1, (size[1] - gap) // len(levels) - gap)
+    return [(left, gap + k * (height + gap), width, height) for k in range(len(levels))]
+
+
+def _fitted(image: Texture, rectangle: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    """The largest rectangle of the image's shape in the middle of `rectangle`."""
+    x, y, width, height = rectangle
+    scale = min(width / image.size[0], height / image.size[1])
+    w, h = (max(1, int(n * scale)) for n in image.size)
+    return (x + (width - w) // 2, y + (height - h) // 2, w, h)
