@@ -10,7 +10,10 @@ from renderer.scene import Tone
 from renderer.tone import pixels
 from renderer.view import grid
 
-SCENE = 'picture = "fractal"\nsettings = {{ iterations = 30, samples = {samples}, palette = "{palette}" }}\n[tone]\nev = {ev}\n'
+SCENE = """picture = "fractal"
+settings = {{ iterations = 30, samples = {samples}, palette = "{palette}" }}
+tone = {{ ev = {ev} }}
+"""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Several scenes side by side in one picture, each tone mapped as its own scene says; the window takes its panels apart."""
+"""Several scenes side by side in one picture, each tone mapped as its own scene says; the window takes them apart."""
 
 from dataclasses import dataclass
 from pathlib import Path
