@@ -67,6 +67,16 @@ def _export(command) -> None:
     command.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the scene; repeatable"
     )
+    command.add_argument("--bits", type=int, choices=(8, 16), default=8, help="a channel of a PNG (default 8)")
+    command.add_argument(
+        "--tile", type=_positive, metavar="N", help="draw in tiles of N x N (default: only when large)"
+    )
+    command.add_argument(
+        "--time-limit", type=float, metavar="SECONDS", help="stop drawing then; exit code 3 if too early"
+    )
+    command.add_argument("--overwrite", action="store_true", help="draw frames again that are already done")
+    command.add_argument("--dry-run", action="store_true", help="print the plan and the memory it takes, and stop")
+    command.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
     command.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 

@@ -5,7 +5,8 @@ uniform REAL2 centre;    // of the picture
 uniform REAL2 right;     // one pixel to the right in the plane
 uniform REAL2 down;      // one pixel downwards
 uniform REAL2 constant;  // c of a Julia set
-uniform vec2 pixels;     // width and height
+uniform vec2 pixels;     // width and height of the whole picture
+uniform vec2 corner;     // left and top of the tile that is drawn
 uniform vec2 jitter;     // of this sample within the pixel
 uniform float sample_number;  // samples before this one
 uniform int iterations;
@@ -54,7 +55,7 @@ vec4 coloured(float count, float distance_in_pixels, vec2 slope) {
 }
 
 vec4 sampled() {
-    vec2 place = gl_FragCoord.xy - 0.5 * pixels + jitter;
+    vec2 place = gl_FragCoord.xy + corner - 0.5 * pixels + jitter;
     REAL2 p = centre + right * REAL(place.x) + down * REAL(place.y);
 #if JULIA
     REAL2 z = p, c = constant;

@@ -45,15 +45,18 @@ class Picture:
         self._samples = 0
         self._real = "float"
 
-    def draw(self, settings: Settings, size: tuple[int, int], time: float) -> Texture:
-        wanted = (settings, size, time if self.animated(settings) else 0.0)
+    def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None) -> Texture:
+        tile = tile or (0, 0, *size)
+        wanted = (settings, size, time if self.animated(settings) else 0.0, tile)
         if wanted != self._drawn:
-            if not self._targets or self._targets[0].size != size:
-                self._targets = (self.gl.texture(size), self.gl.texture(size))
+            if not self._targets or self._targets[0].size != tile[2:]:
+                self._targets = (self.gl.texture(tile[2:]), self.gl.texture(tile[2:]))
             self._drawn, self._samples = wanted, 0
         self._targets = self._targets[::-1]
         target, previous = self._targets
-        self._pass(settings, size)(target, previous=previous, **self._inputs(settings, size, wanted[2]))
+        self._pass(settings, size)(
+            target, previous=previous, corner=tile[:2], **self._inputs(settings, size, wanted[2])
+        )
         self._samples += 1
         return target
 

@@ -1,0 +1,244 @@
+"""Pictures to files, without a window: stills, posters in tiles, numbered frames, films. `export` is the command.
+
+The steps: `plan_of` checks everything that can be wrong before any work; `render.render` draws; `render.write` writes;
+`frames.Manifest` lets a killed run resume; `film.encode` makes the film of the frames; `farm` spreads the work.
+"""
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from renderer import UserError
+from renderer.export import film
+from renderer.export.farm import farm_of, render_on_farm
+from renderer.export.frames import FILMS, MARKS, Manifest, frame_numbers, numbered, pattern_of
+from renderer.export.render import TILE, WHOLE_PIXELS, Job, Rendered, render, write
+from renderer.gpu import open_gpu
+from renderer.pictures import load, open_picture, recipe_of
+from renderer.progress import Progress
+from renderer.scene import Scene, assign
+
+DEFAULT_SIZE = (1280, 720)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an export will do. `numbers` is None for a still, else the frames; the first one shows `moment`."""
+
+    scene: Scene
+    output: Path
+    size: tuple[int, int]
+    numbers: list[int] | None
+    moment: float
+    rate: int
+    bits: int
+    tile: int
+
+    @property
+    def pattern(self) -> Path:
+        return pattern_of(self.output)
+
+    def moment_of(self, number: int) -> float:
+        return self.moment + (number - self.numbers[0]) / self.rate
+
+
+def export(args) -> int:
+    """`main.py export`; returns the exit code: 3 when --time-limit ended it before all samples were drawn."""
+    start = time.monotonic()
+    plan = plan_of(args)
+    if args.dry_run:
+        return show_plan(plan, args)
+    if args.farm:
+        farm = farm_of(args.farm, args.device)
+        samples, device, finished = render_on_farm(farm, plan, args, start)
+        facts = {}
+    else:
+        picture = open_picture(plan.scene, open_gpu(args.device))
+        samples = args.samples or picture.draws(plan.scene.settings, plan.size)
+        device, finished = export_here(plan, picture, samples, args, start)
+        facts = picture.report()
+    if plan.numbers is not None and plan.output.suffix.lower() in FILMS:
+        encode_film(plan)
+    report(args, plan, samples, device, time.monotonic() - start, facts)
+    return 0 if finished else 3
+
+
+def plan_of(args) -> Plan:
+    """Everything the command says, checked; UserError or BadInput tells what is wrong."""
+    output = Path(args.output)
+    numbers = numbers_of(args, output)
+    check_output(output, numbers)
+    if args.bits == 16 and output.suffix.lower() != ".png":
+        raise UserError(f"--bits 16: only .png files have it, not {output.suffix}")
+    scene = overridden(load(Path(args.input)), args.set, args.seed)
+    if numbers is None and output.suffix.lower() in FILMS:
+        seconds = scene.animation.seconds if scene.animation else 0
+        if not seconds:
+            raise UserError(f"-o {output}: a film needs --frames A-B, or a scene with an [animation] of some seconds")
+        numbers = list(range(1, max(1, round(seconds * args.rate)) + 1))
+    size = args.size or scene.size or DEFAULT_SIZE
+    return Plan(scene, output, size, numbers, args.time or 0.0, args.rate, args.bits, args.tile or 0)
+
+
+def numbers_of(args, output: Path) -> list[int] | None:
+    """The frames that --frames and the output's name ask for; None for a still, or a film as long as its scene."""
+    marks = MARKS.findall(output.name)
+    is_film = output.suffix.lower() in FILMS
+    if args.frames is None:
+        if marks:
+            raise UserError(f"-o {output}: numbered frames need --frames A-B")
+        return None
+    numbers = frame_numbers(args.frames)
+    if not is_film and len(marks) != 1:
+        raise UserError(f"-o {output}: frames need one run of # in the name, such as out_####.png")
+    return numbers
+
+
+def check_output(output: Path, numbers) -> None:
+    """Tells what is wrong with an output before any work is done for it."""
+    suffix = output.suffix.lower()
+    if suffix not in (".png", ".exr", *FILMS):
+        allowed = ".png, .exr, .mp4, .webm, .mkv, .gif, and frames as out_####.png"
+        raise UserError(f"-o {output}: unknown kind {suffix or '(none)'}; allowed are {allowed}")
+    if suffix in FILMS:
+        film.require()
+    if not output.parent.is_dir():
+        raise UserError(f"-o {output}: there is no folder {output.parent}")
+    if output.is_dir():
+        raise UserError(f"-o {output}: is a folder; an output file is wanted")
+    try:
+        with tempfile.TemporaryFile(dir=output.parent):
+            pass
+    except OSError as error:
+        raise UserError(f"-o {output}: cannot be written: {error.strerror}") from error
+
+
+def overridden(scene: Scene, assignments: list[str], seed: int | None) -> Scene:
+    """The scene with --set and --seed applied to its settings; keys that begin with `tone.` change its tone."""
+    settings, tone = scene.settings, scene.tone
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals:
+            raise UserError(f"--set {assignment}: must be KEY=VALUE")
+        if key.startswith("tone."):
+            tone = assign(tone, key[5:], text)
+        else:
+            settings = assign(settings, key, text)
+    if seed is not None:
+        names = [f.name for f in fields(settings)]
+        if "seed" not in names:
+            raise UserError(f"--seed {seed}: a {scene.picture} picture has no random numbers")
+        settings = assign(settings, "seed", str(seed), "--seed")
+    return replace(scene, settings=settings, tone=tone)
+
+
+def export_here(plan: Plan, picture, samples: int, args, start: float) -> tuple[str, bool]:
+    """Renders the plan in this process; returns the device's name and whether all samples were drawn."""
+    deadline = start + args.time_limit if args.time_limit else float("inf")
+    if plan.numbers is None:
+        job = Job(plan.scene, plan.size, samples, plan.moment, plan.tile, deadline)
+        with Progress(samples * len(job.tiles()), title_of(plan)) as progress:
+            rendered = render(picture, job, progress)
+        write(plan.output, rendered, job, plan.bits)
+        return rendered.device, rendered.samples == samples
+    return export_frames(plan, picture, samples, args.samples, args.overwrite, deadline)
+
+
+def export_frames(
+    plan: Plan, picture, samples: int, asked: int | None, overwrite: bool, deadline: float
+) -> tuple[str, bool]:
+    """Renders the frames that are not done yet; each file is complete before the manifest says so."""
+    plan.pattern.parent.mkdir(exist_ok=True)
+    manifest = Manifest(plan.pattern, recipe_of_frames(plan, asked))
+    wanted = [number for number in plan.numbers if overwrite or not manifest.done(number)]
+    device = "none: every frame was done"
+    with Progress(len(wanted) * samples, title_of(plan)) as progress:
+        for number in wanted:
+            began = time.monotonic()
+            job = Job(plan.scene, plan.size, samples, plan.moment_of(number), plan.tile, deadline)
+            rendered: Rendered = render(picture, job, progress)
+            if rendered.samples < samples:
+                return rendered.device, False
+            write(numbered(plan.pattern, number), rendered, job, plan.bits)
+            manifest.add(number, time.monotonic() - began, rendered.device)
+            device = rendered.device
+    return device, True
+
+
+def recipe_of_frames(plan: Plan, samples: int | None) -> dict:
+    """What all frames have in common and depend on; `samples` as --samples says."""
+    recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, size=list(plan.size), samples=samples, bits=plan.bits)
+    return recipe | {"animation": repr(plan.scene.animation), "moment": plan.moment, "rate": plan.rate}
+
+
+def encode_film(plan: Plan) -> None:
+    """The film of the plan's frames; the frames are removed once it is complete."""
+    frames = [numbered(plan.pattern, number) for number in plan.numbers]
+    recipe = recipe_of(plan.scene, plan.output.resolve().parent, size=list(plan.size), rate=plan.rate)
+    film.encode(frames, plan.output, plan.rate, recipe)
+    shutil.rmtree(plan.pattern.parent)
+
+
+def title_of(plan: Plan) -> str:
+    return f"{plan.scene.title}, {plan.size[0]} x {plan.size[1]}"
+
+
+def show_plan(plan: Plan, args) -> int:
+    """What --dry-run prints: the plan, and an estimate of the memory it takes."""
+    width, height = plan.size
+    tiles = len(Job(plan.scene, plan.size, 1, tile=plan.tile).tiles())
+    whole = width * height <= WHOLE_PIXELS
+    step = plan.tile or (0 if whole else TILE)
+    device_bytes = 16 * (min(step, width) * min(step, height) if step else width * height)
+    facts = {
+        "output": str(plan.output),
+        "size": list(plan.size),
+        "frames": 1 if plan.numbers is None else len(plan.numbers),
+        "tiles": tiles,
+        "samples": args.samples or "what the input says",
+        "host_bytes": 16 * width * height if whole else 16 * min(4 << 20, width * height),
+        "disk_bytes": 0 if whole else 16 * width * height,
+        "device_bytes_of_a_frame": device_bytes,
+    }
+    if args.json:
+        print(json.dumps(facts))
+    else:
+        for key, value in facts.items():
+            print(f"{key.replace('_', ' '):24s} {value}")
+    return 0
+
+
+def report(args, plan: Plan, samples: int, device: str, seconds: float, facts: dict) -> None:
+    """The paths on stdout, or one JSON object; figures for people on stderr."""
+    if plan.numbers is None or plan.output.suffix.lower() in FILMS:
+        written = [str(plan.output)]
+    else:
+        written = [str(numbered(plan.pattern, number)) for number in plan.numbers]
+    count = 1 if plan.numbers is None else len(plan.numbers)
+    rate = samples * count / seconds
+    if args.json:
+        answer = {
+            "output": written[0] if len(written) == 1 else written,
+            "size": list(plan.size),
+            "samples": samples,
+            "frames": count,
+            "seconds": seconds,
+            "frames_per_second": rate,
+            "device": device,
+            "report": facts,
+        }
+        print(json.dumps(answer, default=_plain))
+        return
+    for path in written:
+        print(path)
+    print(f"{samples * count} samples in {seconds:.2f} s ({rate:.1f} a second) on {device}", file=sys.stderr)
+
+
+def _plain(value):
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)

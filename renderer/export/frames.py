@@ -1,0 +1,88 @@
+"""Numbered frames: which ones are asked for, where they go, and the manifest that a killed run resumes from."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+from renderer import UserError
+from renderer.image import replacing
+
+FILMS = (".mp4", ".webm", ".mkv", ".gif")
+MARKS = re.compile(r"#+")
+MOST = 1_000_000
+
+
+def frame_numbers(text: str) -> list[int]:
+    """The numbers of "1-48" or "1-30,47", in order and once each."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if last < first or last - first >= MOST:
+            raise UserError(f"--frames {text}: must be numbers and ranges such as 1-48 or 1-30,47")
+        numbers.update(range(first, last + 1))
+    return sorted(numbers)
+
+
+def pattern_of(output: Path) -> Path:
+    """Where a film's frames go until it is encoded: OUT.mp4.frames/####.png; numbered outputs go where they say."""
+    if output.suffix.lower() in FILMS:
+        return output.with_name(output.name + ".frames") / "######.png"
+    return output
+
+
+def numbered(pattern: Path, number: int) -> Path:
+    """out_####.png and 7 make out_0007.png."""
+    return pattern.with_name(MARKS.sub(lambda marks: str(number).zfill(len(marks[0])), pattern.name))
+
+
+class Manifest:
+    """The frames of a pattern that are done: one JSON line each with frame, file, sha256, recipe, seconds and device.
+
+    A frame counts as done when its file is there with that hash and was made from the same recipe.
+    """
+
+    def __init__(self, pattern: Path, recipe: dict):
+        stem = MARKS.sub("", pattern.stem).strip("_-. ") or "frames"
+        self.path = pattern.with_name(f"{stem}.frames.jsonl")
+        self._pattern = pattern
+        self._recipe = hashlib.sha256(json.dumps(recipe, sort_keys=True, default=str).encode()).hexdigest()
+        self._rows = {row["frame"]: row for row in self._read()}
+
+    def _read(self) -> list[dict]:
+        rows = []
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            return rows
+        for line in lines:
+            try:
+                row = json.loads(line)
+            except ValueError:  # the line that a killed run left half written
+                continue
+            if isinstance(row, dict) and isinstance(row.get("frame"), int):
+                rows.append(row)
+        return rows
+
+    def done(self, number: int) -> bool:
+        """Whether the frame need not be rendered again."""
+        row, path = self._rows.get(number), numbered(self._pattern, number)
+        if row is None or row.get("recipe") != self._recipe or row.get("file") != path.name or not path.is_file():
+            return False
+        return row.get("sha256") == file_hash(path)
+
+    def add(self, number: int, seconds: float, device: str) -> None:
+        """Notes a frame whose file is complete."""
+        path = numbered(self._pattern, number)
+        row = {"frame": number, "file": path.name, "sha256": file_hash(path), "recipe": self._recipe}
+        self._rows[number] = row | {"seconds": round(seconds, 4), "device": device}
+        text = "".join(json.dumps(self._rows[n]) + "\n" for n in sorted(self._rows))
+        with replacing(self.path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

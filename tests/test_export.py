@@ -1,0 +1,190 @@
+"""Exports: tiles, frames, films, resumes, farms and their mistakes, on a GLSL scene that every machine with GL draws."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from renderer.image import read_bytes, read_exr, read_recipe, srgb_of_linear
+
+ROOT = Path(__file__).resolve().parents[1]
+SCENE = """title = "Julia in motion"
+picture = "fractal"
+size = [70, 46]
+[settings]
+kind = "julia"
+samples = 2
+iterations = 60
+[animation]
+seconds = 0.25
+[[animation.keys]]
+time = 0.0
+set = { "phase" = 0.0 }
+[[animation.keys]]
+time = 1.0
+set = { "phase" = 1.0 }
+"""
+pytestmark = pytest.mark.usefixtures("shared_gl")
+
+
+def export(*words, code=0, **more):
+    command = [sys.executable, str(ROOT / "main.py"), "export", *map(str, words)]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
+    assert answer.returncode == code, answer
+    assert "Traceback" not in answer.stderr
+    return answer
+
+
+@pytest.fixture
+def scene(tmp_path):
+    path = tmp_path / "julia.toml"
+    path.write_text(SCENE)
+    return path
+
+
+def test_tiles_of_any_size_give_identical_bits(scene, tmp_path):
+    export(scene, "-o", tmp_path / "whole.png")
+    export(scene, "-o", tmp_path / "whole.exr")
+    for tile in (7, 32, 64):
+        export(scene, "-o", tmp_path / "tiles.png", "--tile", tile)
+        export(scene, "-o", tmp_path / "tiles.exr", "--tile", tile)
+        assert np.array_equal(read_bytes(tmp_path / "tiles.png"), read_bytes(tmp_path / "whole.png")), tile
+        assert np.array_equal(read_exr(tmp_path / "tiles.exr"), read_exr(tmp_path / "whole.exr")), tile
+
+
+def test_png_of_the_exr_is_the_png(scene, tmp_path):
+    export(scene, "-o", tmp_path / "a.png")
+    export(scene, "-o", tmp_path / "a.exr")
+    linear, shown = read_exr(tmp_path / "a.exr"), read_bytes(tmp_path / "a.png")
+    assert np.abs(srgb_of_linear(linear[..., :3]).astype(int) - shown[..., :3]).max() <= 1
+
+
+def test_frames_follow_the_animation_and_resume(scene, tmp_path):
+    words = [scene, "-o", tmp_path / "f_###.png", "--frames", "3-5", "--rate", "10"]
+    answer = export(*words, "--json")
+    facts = json.loads(answer.stdout)
+    assert [Path(path).name for path in facts["output"]] == ["f_003.png", "f_004.png", "f_005.png"]
+    frames = [read_bytes(tmp_path / f"f_00{n}.png") for n in (3, 4, 5)]
+    assert not np.array_equal(frames[0], frames[1]) and not np.array_equal(frames[1], frames[2])
+    export(scene, "-o", tmp_path / "still.png", "--time", "0.1")
+    assert np.array_equal(read_bytes(tmp_path / "still.png"), frames[1])
+    (tmp_path / "f_004.png").write_bytes(b"torn")
+    kept = (tmp_path / "f_003.png").stat().st_mtime_ns
+    export(*words)
+    assert np.array_equal(read_bytes(tmp_path / "f_004.png"), frames[1])
+    assert (tmp_path / "f_003.png").stat().st_mtime_ns == kept, "a frame that is done is not drawn again"
+    export(*words, "--overwrite")
+    assert (tmp_path / "f_003.png").stat().st_mtime_ns != kept
+    lines = (tmp_path / "f.frames.jsonl").read_text().splitlines()
+    assert [json.loads(line)["frame"] for line in lines] == [3, 4, 5]
+
+
+def squares(pixels):
+    """Means of 2 x 2 pixels, which is what a film keeps of the colours."""
+    return pixels.reshape(pixels.shape[0] // 2, 2, pixels.shape[1] // 2, 2, 3).mean((1, 3))
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".webm", ".gif", ".mkv"])
+def test_films_hold_every_frame(scene, tmp_path, suffix):
+    av = pytest.importorskip("av", reason="films need PyAV")
+    export(scene, "-o", tmp_path / f"film{suffix}", "--frames", "1-6", "--size", "64x46")
+    export(scene, "-o", tmp_path / "f_#.png", "--frames", "1-6", "--size", "64x46")
+    with av.open(str(tmp_path / f"film{suffix}")) as film:
+        frames = [frame.to_ndarray(format="rgb24").astype(int) for frame in film.decode(video=0)]
+    assert len(frames) == 6 and not list(tmp_path.glob("*.frames"))
+    for number, frame in enumerate(frames, 1):
+        error = squares(frame) - squares(read_bytes(tmp_path / f"f_{number}.png")[..., :3])
+        assert np.abs(error).mean() < 4 and np.abs(error.mean((0, 1))).max() < 3, number
+
+
+def test_a_film_without_numbers_is_as_long_as_its_animation(scene, tmp_path):
+    av = pytest.importorskip("av", reason="films need PyAV")
+    export(scene, "-o", tmp_path / "film.mp4", "--rate", "24")
+    with av.open(str(tmp_path / "film.mp4")) as film:
+        assert sum(1 for _ in film.decode(video=0)) == 6
+
+
+def test_sixteen_bits_and_recipe(scene, tmp_path):
+    export(scene, "-o", tmp_path / "deep.png", "--bits", 16, "--set", "phase=0.25", "--set", "tone.ev=-1")
+    recipe = read_recipe(tmp_path / "deep.png")
+    assert recipe["scene"]["settings"]["phase"] == 0.25 and recipe["scene"]["tone"]["ev"] == -1
+    assert recipe["samples"] == 2 and recipe["size"] == [70, 46]
+    export(scene, "-o", tmp_path / "deep.exr", "--bits", 16, code=2)
+
+
+def test_time_limit_leaves_a_whole_picture_and_says_so(scene, tmp_path):
+    words = [scene, "-o", tmp_path / "a.png", "--samples", 10**6, "--time-limit", "1", "--json"]
+    facts = json.loads(export(*words, code=3).stdout)
+    assert facts["seconds"] < 20 and read_bytes(tmp_path / "a.png").shape == (46, 70, 4)
+
+
+def test_dry_run_writes_nothing(scene, tmp_path):
+    answer = export(scene, "-o", tmp_path / "a.png", "--size", "20000x20000", "--dry-run", "--json")
+    facts = json.loads(answer.stdout)
+    assert facts["tiles"] == 100 and facts["disk_bytes"] == 16 * 20000**2 and not (tmp_path / "a.png").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_a_killed_run_resumes(scene, tmp_path):
+    words = ["export", scene, "-o", tmp_path / "f_####.png", "--frames", "1-2000"]
+    process = subprocess.Popen([sys.executable, str(ROOT / "main.py"), *map(str, words)], stderr=subprocess.DEVNULL)
+    while not (tmp_path / "f_0005.png").exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("f_0*.png")}
+    assert 4 <= len(done) < 2000
+    export(scene, "-o", tmp_path / "f_####.png", "--frames", f"1-{len(done) + 2}")
+    same = [name for name, moment in done.items() if (tmp_path / name).stat().st_mtime_ns == moment]
+    assert len(same) >= len(done) - 1 and len(list(tmp_path.glob("f_0*.png"))) == len(done) + 2
+
+
+def test_farm_of_two_workers_one_killed_gives_the_same_film(scene, tmp_path):
+    pytest.importorskip("distributed", reason="farms need distributed")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "farm").mkdir()
+    words = ["--frames", "1-24", "--samples", "60", "--size", "320x200"]
+    export(scene, "-o", tmp_path / "here" / "f_##.png", *words)
+    killed = []
+
+    def kill_one():
+        while not list((tmp_path / "farm").glob("f_*.png")):
+            time.sleep(0.05)
+        listed = subprocess.run(["pgrep", "-f", "multiprocessing.spawn"], capture_output=True, text=True).stdout.split()
+        for pid in listed:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if str(tmp_path).encode() in file.read():
+                    os.kill(int(pid), signal.SIGKILL)
+                    killed.append(pid)
+                    return
+
+    killer = threading.Thread(target=kill_one, daemon=True)
+    killer.start()
+    marked = dict(os.environ, RAYFOLD_TEST_MARK=str(tmp_path))
+    export(scene, "-o", tmp_path / "farm" / "f_##.png", *words, "--farm", "local:2", env=marked)
+    assert killed, "no worker was found to kill"
+    for number in range(1, 25):
+        here, farm = ((tmp_path / where / f"f_{number:02}.png").read_bytes() for where in ("here", "farm"))
+        assert here == farm, number
+
+
+def test_farm_tiles_equal_the_whole(scene, tmp_path):
+    pytest.importorskip("distributed", reason="farms need distributed")
+    export(scene, "-o", tmp_path / "here.png")
+    export(scene, "-o", tmp_path / "farm.png", "--farm", "local:2", "--tile", "32")
+    assert np.array_equal(read_bytes(tmp_path / "here.png"), read_bytes(tmp_path / "farm.png"))
+
+
+def test_mistakes(scene, tmp_path):
+    assert "local:N" in export(scene, "-o", tmp_path / "a.png", "--farm", "everywhere", code=2).stderr
+    assert "no scheduler" in export(scene, "-o", tmp_path / "a.png", "--farm", "tcp://127.0.0.1:9", code=4).stderr
+    assert "no random numbers" in export(scene, "-o", tmp_path / "a.png", "--seed", 3, code=2).stderr
+    assert "did you mean" in export(scene, "-o", tmp_path / "a.png", "--set", "fase=3", code=2).stderr
+    assert not (tmp_path / "a.png").exists()
