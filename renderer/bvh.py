@@ -1,0 +1,200 @@
+"""Acceleration structures: a binary tree of 64-byte nodes by binned SAH (I. Wald 2007), built by levels with arrays.
+
+Primitives are rows of mesh.PRIMITIVE, put into leaf order; shaders/bvh_walk.h walks the nodes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# One inner node: the boxes of both children and their codes; see bvh_walk.h. 64 bytes.
+NODE = np.dtype([("first_xy", "f4", (4,)), ("second_xy", "f4", (4,)), ("z", "f4", (4,)),
+                 ("child", "i4", (2,)), ("spare", "i4", (2,))])  # fmt: skip
+BINS = 16
+LARGEST_LEAF = 4
+HALVES_FROM = 40  # the level from which ranges are halved, so that no tree is deeper than 40 + log2(primitives) < 64
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Nodes (n,) NODE, depth first; order (m,) of the primitives in its leaves; depth in levels; cost by the SAH."""
+
+    nodes: np.ndarray
+    order: np.ndarray
+    depth: int
+    cost: float
+
+
+def boxes_of(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest corners (m, 3) float32 of the primitives' boxes, padded by an ulp against rounding."""
+    corner, radius = primitives["corner"][:, :3], primitives["edge2"][:, 3:]
+    second, third = corner + primitives["edge1"][:, :3], corner + primitives["edge2"][:, :3]
+    low = np.minimum(np.minimum(corner, second), third) - radius
+    high = np.maximum(np.maximum(corner, second), third) + radius
+    pad = np.maximum(np.abs(low), np.abs(high)) * np.float32(2**-22) + np.float32(1e-30)
+    return low - pad, high + pad
+
+
+def build(low: np.ndarray, high: np.ndarray, largest_leaf: int = LARGEST_LEAF) -> Tree:
+    """The tree over boxes low, high (m, 3)."""
+    return _Builder(np.asarray(low, "f4"), np.asarray(high, "f4"), largest_leaf).tree()
+
+
+class _Builder:
+    """One build: the ranges of `order` that are still to split, level by level."""
+
+    def __init__(self, low, high, largest_leaf: int):
+        self.low, self.high, self.largest_leaf = low, high, largest_leaf
+        self.centre = (low + high) * np.float32(0.5)
+        self.order = np.arange(len(low))
+        self.codes: list[np.ndarray] = []  # by level: (k, 2) children, an inner one as its number within the next level
+        self.child_boxes: list[np.ndarray] = []  # by level: (k, 2, 6)
+        self.cost = 0.0
+
+    def tree(self) -> Tree:
+        count = len(self.low)
+        if count <= 1:
+            return self._tiny(count)
+        start, size = np.array([0]), np.array([count])
+        boxes = np.concatenate([self.low.min(0), self.high.max(0)])[None]
+        root_area, level = _area(boxes)[0], 0
+        while len(start):
+            cut = self._split(start, size, level)
+            start = np.stack([start, start + cut], 1).ravel()
+            size = np.stack([cut, size - cut], 1).ravel()
+            boxes = self._boxes(start, size)
+            leaf = self._leaves(start, size, boxes)
+            inner = np.cumsum(~leaf) - 1
+            self.codes.append(np.where(leaf, ~(start * 8 + size - 1), inner).reshape(-1, 2))
+            self.child_boxes.append(boxes.reshape(-1, 2, 6))
+            area = _area(boxes) / max(root_area, 1e-30)
+            self.cost += float(np.sum(np.where(leaf, area * size, area)))
+            start, size = start[~leaf], size[~leaf]
+            level += 1
+        return Tree(self._depth_first(), self.order, level, self.cost + 1)
+
+    def _tiny(self, count: int) -> Tree:
+        nodes = np.zeros(1, NODE)
+        boxes = np.full((2, 6), -np.inf, "f4")
+        boxes[:, :3] = np.inf
+        if count:
+            boxes[0] = np.concatenate([self.low[0], self.high[0]])
+        _write_boxes(nodes, boxes[None])
+        nodes["child"] = ~0
+        return Tree(nodes, self.order, 1, 1.0 + count)
+
+    def _boxes(self, start, size) -> np.ndarray:
+        """Boxes (k, 6) of the ranges, which may leave gaps between them."""
+        where, edges = _positions(start, size)
+        rows = self.order[where]
+        return np.concatenate(
+            [np.minimum.reduceat(self.low[rows], edges), np.maximum.reduceat(self.high[rows], edges)], 1
+        )
+
+    def _leaves(self, start, size, boxes) -> np.ndarray:
+        """Which ranges become leaves: one primitive, or few of them in so small a box that splitting costs more."""
+        small = size <= self.largest_leaf
+        return small & ((size <= 2) | (self._splitting_cost(start, size, boxes) >= size))
+
+    def _splitting_cost(self, start, size, boxes) -> np.ndarray:
+        """A lower bound of a small range's cost when split: 1 for the node and the summed areas of its primitives."""
+        where, edges = _positions(start, size)
+        rows = self.order[where]
+        areas = _area(np.concatenate([self.low[rows], self.high[rows]], 1))
+        return 1 + np.add.reduceat(areas, edges) / np.maximum(_area(boxes), 1e-30)
+
+    def _split(self, start, size, level: int) -> np.ndarray:
+        """Reorders every range about its best plane and returns the sizes of the left parts, 1 to size - 1."""
+        where, edges = _positions(start, size)
+        rows = self.order[where]
+        owner = np.repeat(np.arange(len(start)), size)
+        centre = self.centre[rows]
+        least, most = np.minimum.reduceat(centre, edges), np.maximum.reduceat(centre, edges)
+        if level >= HALVES_FROM:
+            return size // 2
+        scale = np.where(most > least, np.float32(BINS * (1 - 1e-6)) / np.maximum(most - least, 1e-30), np.float32(0))
+        bins = np.clip(((centre - least[owner]) * scale[owner]).astype("i4"), 0, BINS - 1)
+        axis, plane = self._best_planes(rows, owner, bins, len(start))
+        left = bins[np.arange(len(rows)), axis[owner]] <= plane[owner]
+        cut = np.add.reduceat(left.astype("i8"), edges)
+        halved = (cut == 0) | (cut == size)
+        cut = np.where(halved, size // 2, cut)
+        rank = np.arange(len(rows)) - edges[owner]  # within its range
+        left = np.where(halved[owner], rank < cut[owner], left)
+        lefts = np.cumsum(left) - left  # how many lefts lie before
+        lefts -= lefts[edges][owner]
+        place = edges[owner] + np.where(left, lefts, cut[owner] + rank - lefts)
+        self.order[where[place]] = rows
+        return cut
+
+    def _best_planes(self, rows, owner, bins, count: int):
+        """For every range the axis (k,) and the last bin left of the plane (k,) with the least SAH cost."""
+        best = np.full(count, np.inf)
+        axis, plane = np.zeros(count, "i4"), np.zeros(count, "i4")
+        for a in range(3):
+            key = owner * BINS + bins[:, a]
+            number_in = np.bincount(key, minlength=count * BINS).reshape(count, BINS)
+            low = np.full((3, count * BINS), np.inf, "f4")
+            high = np.full((3, count * BINS), -np.inf, "f4")
+            for k in range(3):
+                np.minimum.at(low[k], key, self.low[rows, k])
+                np.maximum.at(high[k], key, self.high[rows, k])
+            low, high = low.reshape(3, count, BINS), high.reshape(3, count, BINS)
+            from_left = _swept_area(low, high)[:, :-1]
+            from_right = _swept_area(low[..., ::-1], high[..., ::-1])[:, ::-1][:, 1:]
+            many_left = np.cumsum(number_in, 1)[:, :-1]
+            many_right = number_in.sum(1, keepdims=True) - many_left
+            cost = np.where((many_left > 0) & (many_right > 0), from_left * many_left + from_right * many_right, np.inf)
+            here = np.argmin(cost, 1)
+            least = cost[np.arange(count), here]
+            better = least < best
+            best, axis, plane = np.where(better, least, best), np.where(better, a, axis), np.where(better, here, plane)
+        return axis, plane
+
+    def _depth_first(self) -> np.ndarray:
+        """The levels as one array of nodes in which a node's left subtree follows it."""
+        sizes: list[np.ndarray] = [np.zeros(0, "i8")]
+        for codes in reversed(self.codes):
+            below = np.append(sizes[-1], 0)
+            sizes.append(1 + np.where(codes >= 0, below[np.where(codes >= 0, codes, -1)], 0).sum(1))
+        sizes.reverse()
+        nodes = np.zeros(int(sizes[0][0]), NODE)
+        place = np.array([0])
+        for level, (codes, boxes) in enumerate(zip(self.codes, self.child_boxes, strict=True)):
+            below = np.append(sizes[level + 1], 0)
+            is_inner = codes >= 0
+            left_size = np.where(is_inner[:, 0], below[np.where(is_inner[:, 0], codes[:, 0], -1)], 0)
+            children = np.stack([place + 1, place + 1 + left_size], 1)
+            rows = np.zeros(len(place), NODE)
+            rows["child"] = np.where(is_inner, children, codes)
+            _write_boxes(rows, boxes)
+            nodes[place] = rows
+            place = children[is_inner]
+        return nodes
+
+
+def _positions(start, size) -> tuple[np.ndarray, np.ndarray]:
+    """All positions of the ranges one after another (sum of size,), and where each range begins among them (k,)."""
+    edges = np.cumsum(size) - size
+    return np.repeat(start - edges, size) + np.arange(int(size.sum())), edges
+
+
+def _area(boxes: np.ndarray) -> np.ndarray:
+    """Half the surface (k,) of boxes (k, 6)."""
+    x, y, z = np.maximum(boxes[:, 3:] - boxes[:, :3], 0).astype("f8").T
+    return x * y + y * z + z * x
+
+
+def _swept_area(low, high) -> np.ndarray:
+    """Half the surface (k, bins) of the union of bins 0..i, from bin boxes (3, k, bins); 0 where all are empty."""
+    low, high = np.minimum.accumulate(low, 2), np.maximum.accumulate(high, 2)
+    with np.errstate(invalid="ignore"):
+        x, y, z = np.where(high >= low, high - low, 0).astype("f8")
+    return x * y + y * z + z * x
+
+
+def _write_boxes(nodes: np.ndarray, boxes: np.ndarray) -> None:
+    """Child boxes (n, 2, 6) into the nodes' fields."""
+    for child, field in enumerate(("first_xy", "second_xy")):
+        nodes[field] = boxes[:, child][:, [0, 3, 1, 4]]
+    nodes["z"] = boxes[:, [0, 0, 1, 1], [2, 5, 2, 5]]

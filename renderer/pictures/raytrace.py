@@ -1,0 +1,397 @@
+"""Ray tracer: progressive paths in wavefront stages behind the bitmask stencil (paper 3; shaders/raytrace.cu)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from renderer import MachineCannot, bvh, procedural
+from renderer.gpu import Gpu
+from renderer.gpu.source import SHADERS, Generated
+from renderer.mesh import areas, load_mesh, numbered, spheres, triangles
+from renderer.scene import Scene, Tone, setting
+from renderer.view import Camera
+
+GROUP = 64  # threads: two words of the stencil
+MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "materials").glob("*.h")))
+STENCILS = {"off": 0, "flags": 1, "bits": 2}
+GATHERS = {"auto": 0, "ballot": 1, "votes": 2, "tree": 3}
+VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
+                 ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"), ("tiles", "i4"),
+                 ("seed", "i4"), ("sample", "i4"), ("depth", "i4"), ("light_count", "i4"),
+                 ("inverse_light_power", "f4")])  # fmt: skip
+MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", "f4", (4,)),
+                     ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("spare", "i4")])  # fmt: skip
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
+Colour = tuple[float, float, float]
+Point = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Material:
+    """How surfaces of this name look; every material with an emission shines from its front."""
+
+    name: str
+    kind: Literal[MATERIALS] = "diffuse"
+    color: Colour = setting((0.75, 0.75, 0.75), 0.0, 1.0, "reflected share of linear red, green, blue")
+    emission: Colour = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance")
+    refraction: float = setting(1.5, 0.1, 10.0, "index of glass")
+    other: Colour = setting((0.1, 0.1, 0.1), 0.0, 1.0, "the checker's second colour")
+    size: float = setting(1.0, 1e-9, 1e9, "of the checker's cubes", logarithmic=True)
+
+
+@dataclass(frozen=True)
+class Sphere:
+    material: str
+    centre: Point = (0.0, 0.0, 0.0)
+    radius: float = setting(1.0, 1e-9, 1e9)
+
+
+@dataclass(frozen=True)
+class Quad:
+    """Four corners in order; the front is where they run counter-clockwise."""
+
+    material: str
+    corners: tuple[Point, Point, Point, Point]
+
+
+@dataclass(frozen=True)
+class MeshShape:
+    """A mesh file, scaled, then turned about y, then moved."""
+
+    material: str
+    file: str = setting("", file=True)
+    scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
+    turn_degrees: float = 0.0
+    position: Point = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Procedural:
+    """A shape made from a number (renderer/procedural.py), scaled, then moved; z becomes up where `upright` says so."""
+
+    material: str
+    kind: Literal[tuple(procedural.MAKERS)]
+    level: int = setting(3, 0, 11)
+    scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
+    position: Point = (0.0, 0.0, 0.0)
+    upright: bool = False
+
+    def __post_init__(self):
+        if self.level > procedural.LEVELS[self.kind]:
+            raise ValueError(f"level is {self.level}; {self.kind} allows 0 to {procedural.LEVELS[self.kind]}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    view: Camera = Camera()
+    depth: int = setting(6, 1, 16, "rays a path may have", key="d")
+    samples: int = setting(64, 1, 1 << 20, "of the finished picture", logarithmic=True)
+    seed: int = setting(1, 0, 2**31 - 1, "of the random numbers")
+    stencil: Literal["bits", "flags", "off"] = setting(
+        "bits", help="how dead rays are told: a bit each, an int each, not", key="b"
+    )
+    gather: Literal["auto", "ballot", "votes", "tree"] = setting(
+        "auto", help="how 32 rays' bits become a word", key="g"
+    )
+    paths: Literal["full", "whitted"] = setting("full", help="whitted ends paths at the first diffuse surface")
+    lights: Literal["sampled", "hit"] = setting(
+        "sampled", help="aim shadow rays at lights, or wait for paths to hit them"
+    )
+    horizon: Colour = setting((0.0, 0.0, 0.0), 0.0, 1e6, "the sky's radiance at and below the horizon")
+    zenith: Colour = setting((0.0, 0.0, 0.0), 0.0, 1e6, "the sky's radiance above")
+    materials: tuple[Material, ...] = (Material("plain"),)
+    spheres: tuple[Sphere, ...] = ()
+    quads: tuple[Quad, ...] = ()
+    meshes: tuple[MeshShape, ...] = ()
+    procedural: tuple[Procedural, ...] = ()
+
+    def __post_init__(self):
+        names = [material.name for material in self.materials]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two materials have one name; the names are {', '.join(names)}")
+        for group in ("spheres", "quads", "meshes", "procedural"):
+            for index, shape in enumerate(getattr(self, group)):
+                if shape.material not in names:
+                    raise ValueError(
+                        f"{group}[{index}]: material is {shape.material!r}; allowed are {', '.join(names)}"
+                    )
+
+
+def open_file(path: Path) -> Scene:
+    """The scene of a mesh file: the mesh on a floor under a plain studio light, seen from above its front."""
+    vertices, _ = load_mesh(path)
+    low, high = vertices.min(0).astype("f8"), vertices.max(0).astype("f8")
+    centre, radius = (low + high) / 2, max(float(np.linalg.norm(high - low)) / 2, 1e-6)
+    away = np.array([0.5, 0.35, 1.0]) / np.linalg.norm([0.5, 0.35, 1.0])
+    camera = Camera(_point(centre + 2.7 * radius * away), _point(centre), fov_degrees=40.0)
+    floor = low[1] - 1e-3 * radius
+    x, z = centre[0], centre[2]
+    lamp = centre + radius * np.array([-1.5, 3.5, 2.0])
+    settings = Settings(
+        view=camera,
+        samples=64,
+        horizon=(0.55, 0.6, 0.68),
+        zenith=(0.25, 0.35, 0.55),
+        materials=(
+            Material("body", color=(0.72, 0.55, 0.4)),
+            Material("floor", color=(0.5, 0.5, 0.5)),
+            Material("lamp", "light", emission=(14.0, 13.0, 11.5)),
+        ),
+        meshes=(MeshShape("body", str(Path(path).resolve())),),
+        quads=(
+            Quad("floor", _square((x, floor, z), (20 * radius, 0, 0), (0, 0, 20 * radius))),
+            Quad("lamp", _lamp(lamp, centre, radius)),
+        ),
+    )
+    return Scene(Path(path), Path(path).stem, "raytrace", settings, Picture.tone)
+
+
+def _lamp(position: np.ndarray, target: np.ndarray, radius: float):
+    """Corners of a square of half-side `radius` at `position` that faces `target`."""
+    towards = (target - position) / np.linalg.norm(target - position)
+    first = np.cross(towards, [0, 1, 0])
+    first *= radius / np.linalg.norm(first)
+    return _square(position, first, np.cross(first, towards))
+
+
+def _square(centre, first, second) -> tuple:
+    """Corners about `centre` whose front is where second x first points."""
+    c, a, b = np.array(centre, "f8"), np.array(first, "f8"), np.array(second, "f8")
+    return tuple(_point(p) for p in (c - a - b, c - a + b, c + a + b, c + a - b))
+
+
+def _point(p) -> Point:
+    return tuple(float(x) for x in p)
+
+
+def primitives_of(settings: Settings) -> np.ndarray:
+    """All primitives (m,) of the shapes, numbered, with their rows of `materials`."""
+    row = {material.name: index for index, material in enumerate(settings.materials)}
+    parts = [spheres(np.array([s.centre]), np.array([s.radius]), row[s.material]) for s in settings.spheres]
+    for quad in settings.quads:
+        parts.append(triangles(np.array(quad.corners), np.array([[0, 1, 2], [0, 2, 3]]), row[quad.material]))
+    for shape in settings.meshes:
+        vertices, faces = load_mesh(shape.file)
+        c, s = np.cos(np.radians(shape.turn_degrees)), np.sin(np.radians(shape.turn_degrees))
+        matrix = shape.scale * np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+        parts.append(triangles(vertices @ matrix.T + shape.position, faces, row[shape.material]))
+    for shape in settings.procedural:
+        parts.append(_placed(procedural.make(shape.kind, shape.level), shape, row[shape.material]))
+    return numbered(np.concatenate(parts) if parts else triangles(np.zeros((0, 3)), np.zeros((0, 3), int)))
+
+
+def _placed(primitives: np.ndarray, shape: Procedural, material: int) -> np.ndarray:
+    """Primitives with a Procedural's scale, turn, position and material."""
+    for field in ("corner", "edge1", "edge2"):
+        if shape.upright:
+            x, y, z = primitives[field][:, :3].T.copy()
+            primitives[field][:, :3] = np.stack([y, z, x], 1)
+        primitives[field][:, :3] *= np.float32(shape.scale)
+    primitives["corner"][:, :3] += np.array(shape.position, "f4")
+    primitives["edge2"][:, 3] *= np.float32(shape.scale)
+    primitives["edge1"].view("i4")[:, 3] = material
+    return primitives
+
+
+def kernel_text() -> Generated:
+    """raytrace.cu behind the switches over the files of shaders/materials."""
+    includes = "".join(f'#include "materials/{name}.h"\n' for name in MATERIALS)
+    scatters = "".join(
+        f"    case {i}: return {name}_scatter(m, s, key, dimension, out);\n" for i, name in enumerate(MATERIALS)
+    )
+    evaluates = "".join(f"    case {i}: return {name}_evaluate(m, s, direction);\n" for i, name in enumerate(MATERIALS))
+    text = (
+        f'#include "surface.h"\n{includes}'
+        "DEVICE bool scatter(const Material m, const Surface s, uint key, uint dimension, Scatter *out) {\n"
+        f"    switch (m.kind) {{\n{scatters}    }}\n    return false;\n}}\n"
+        "DEVICE float4 evaluate(const Material m, const Surface s, float3 direction) {\n"
+        f"    switch (m.kind) {{\n{evaluates}    }}\n    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);\n}}\n"
+        '#include "raytrace.cu"\n'
+    )
+    return Generated("materials", text)
+
+
+class Geometry:
+    """The shapes of one Settings on a device: tree, primitives in leaf order, lights."""
+
+    def __init__(self, device, settings: Settings):
+        primitives = primitives_of(settings)
+        tree = bvh.build(*bvh.boxes_of(primitives))
+        self.primitives = primitives[tree.order]
+        self.has_spheres = bool((self.primitives["edge2"][:, 3] > 0).any())
+        self.on_device = device.buffer((max(len(primitives), 1), 12))
+        if len(primitives):
+            self.on_device.write(self.primitives.view("f4"))
+        self.nodes = device.buffer((len(tree.nodes), 16)).write(tree.nodes.view("f4"))
+        self.lights = device.buffer((max(len(primitives), 1), 2))
+        self.light_count, self.inverse_light_power = 0, 0.0
+
+    def shine(self, materials: np.ndarray) -> None:
+        """Lists the primitives that shine, by power."""
+        rows = self.primitives["edge1"].view("i4")[:, 3]
+        power = (materials["emission"][:, :3] @ LUMINANCE)[rows]
+        bright = np.flatnonzero(power > 0)
+        power = power[bright] * areas(self.primitives[bright])
+        bright, power = bright[power > 0], power[power > 0]
+        self.light_count, total = len(bright), float(power.sum())
+        self.inverse_light_power = 1 / total if total else 0.0
+        table = np.zeros(self.lights.shape, "f4")
+        table[: len(bright), 0] = np.cumsum(power) / (total or 1)
+        table[: len(bright), 1] = bright.astype("i4").view("f4")
+        self.lights.write(table)
+
+
+class Rays:
+    """The state of all rays of a picture's size on a device, and its frame."""
+
+    def __init__(self, device, size: tuple[int, int], depth: int, stencil: str):
+        width, height = size
+        self.tiles = -(-width // 8)
+        self.count = self.tiles * -(-height // 4) * 32
+        self.padded = -(-self.count // GROUP) * GROUP
+        self.words = self.padded if stencil == "flags" else self.padded // 32
+        self.living = [device.buffer(self.words, "u4") for _ in range(depth + 1)]
+        self.hitting, self.lit = device.buffer(self.words, "u4"), device.buffer(self.words, "u4")
+        (
+            self.origins,
+            self.directions,
+            self.throughputs,
+            self.radiances,
+            self.hits,
+            self.light_directions,
+            self.light_brings,
+        ) = (device.buffer((self.padded, 4)).fill(0) for _ in range(7))
+        self.frame = device.buffer((height, width, 4))
+
+
+class Picture:
+    """Draws Settings; one sample of every pixel a call."""
+
+    tone = Tone(curve="none")
+
+    def __init__(self, gpu: Gpu):
+        self.device = gpu.device
+        answer = self.device.buffer(1, "u4")
+        self._kernel("votes_here", _constants(Settings(), spheres=False))(1, answer)
+        self.has_ballot = bool(answer.read()[0])
+        self._stages: dict[tuple, dict] = {}
+        self._drawn = self._shape_key = None
+        self._sample = 0
+
+    def _kernel(self, entry: str, constants: dict):
+        return self.device.kernel(kernel_text(), entry, group=GROUP, **constants)
+
+    def draws(self, settings: Settings, size) -> int:
+        return settings.samples
+
+    def draw(self, settings: Settings, size: tuple[int, int], time: float):
+        if (settings, size) != self._drawn:
+            self._prepare(settings, size)
+        view, rays, scene, stage = self._view, self._rays, self._geometry, self._stage
+        view["sample"] = self._sample
+        view = view[()]
+        path = rays.origins, rays.directions, rays.throughputs, rays.radiances
+        tree = scene.nodes, scene.on_device
+        stage["generate"](rays.padded, view, rays.living[0], *path)
+        for depth in range(settings.depth):
+            stage["trace"](rays.padded, view, rays.living[depth], rays.hitting, *path, rays.hits, *tree)
+            stage["shade"](
+                rays.padded, view, depth, rays.hitting, rays.living[depth + 1], rays.lit, *path, rays.hits,
+                rays.light_directions, rays.light_brings, scene.on_device, self._materials, scene.lights,
+            )  # fmt: skip
+            if settings.lights == "sampled" and scene.light_count:
+                to_light = rays.light_directions, rays.light_brings
+                stage["connect"](rays.padded, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
+        stage["accumulate"](rays.padded, view, rays.radiances, rays.frame)
+        self._sample += 1
+        return rays.frame
+
+    def _prepare(self, settings: Settings, size) -> None:
+        """Uploads and compiles what changed since the last draw, and starts from the first sample."""
+        if settings.gather == "ballot" and not self.has_ballot:
+            told = ", ".join(name for name in GATHERS if name != "ballot")
+            raise MachineCannot(
+                f"gather is ballot, and {self.device.name} has no vote that returns a mask; allowed are {told}"
+            )
+        shapes = [getattr(settings, name) for name in ("spheres", "quads", "meshes", "procedural")]
+        shape_key = (*shapes, tuple(material.name for material in settings.materials))
+        if shape_key != self._shape_key:
+            self._geometry, self._shape_key = Geometry(self.device, settings), shape_key
+        before = self._drawn
+        if before is None or before[1] != size or _layout(before[0]) != _layout(settings):
+            self._rays = Rays(self.device, size, settings.depth, settings.stencil)
+        materials = material_rows(settings)
+        self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
+        self._geometry.shine(materials)
+        constants = _constants(settings, self._geometry.has_spheres)
+        key = tuple(v for v in constants.values() if isinstance(v, int))
+        if key not in self._stages:
+            names = ("generate", "trace", "shade", "connect", "accumulate", "count_rays")
+            self._stages[key] = {name: self._kernel(name, constants) for name in names}
+        self._stage = self._stages[key]
+        self._view = view_of(settings, size, self._rays.tiles, self._geometry)
+        self._drawn, self._sample = (settings, size), 0
+
+    def report(self) -> dict[str, Any]:
+        """Samples drawn, primitives, and by depth the rays alive and the words of 32 rays that were skipped whole."""
+        if self._drawn is None:
+            return {}
+        told = {"samples": self._sample, "primitives": len(self._geometry.primitives)}
+        settings, _ = self._drawn
+        if settings.stencil == "bits":
+            counts = [self._counted(row) for row in self._rays.living[: settings.depth]]
+            told |= {"live rays": [live for live, _ in counts], "skipped words": [empty for _, empty in counts]}
+        return told
+
+    def _counted(self, row) -> tuple[int, int]:
+        counts = self.device.buffer(2, "u4").fill(0)
+        self._stage["count_rays"](self._rays.words, row, self._rays.words, counts)
+        live, empty = counts.read()
+        return int(live), int(empty)
+
+
+def _layout(settings: Settings) -> tuple:
+    """What of the settings the rays' buffers depend on."""
+    return settings.depth, settings.stencil
+
+
+def _constants(settings: Settings, spheres: bool) -> dict:
+    return {
+        "STRICT": 1,
+        "SPHERES": int(spheres),
+        "STENCIL": STENCILS[settings.stencil],
+        "GATHER": GATHERS[settings.gather],
+        "WHITTED": int(settings.paths == "whitted"),
+        "LIGHTS_SAMPLED": int(settings.lights == "sampled"),
+        "View": VIEW,
+        "Material": MATERIAL,
+    }
+
+
+def material_rows(settings: Settings) -> np.ndarray:
+    """The materials (n,) MATERIAL; emission.w is 1 where a material shines."""
+    rows = np.zeros(max(len(settings.materials), 1), MATERIAL)
+    for row, material in zip(rows, settings.materials, strict=False):
+        row["color"][:3], row["other"][:3], row["emission"][:3] = material.color, material.other, material.emission
+        row["emission"][3] = any(material.emission)
+        row["kind"] = MATERIALS.index(material.kind)
+        row["refraction"], row["size"] = material.refraction, material.size
+    return rows
+
+
+def view_of(settings: Settings, size: tuple[int, int], tiles: int, geometry: Geometry) -> np.ndarray:
+    """The VIEW () of a camera: right and up scaled so that the picture spans -1 to 1 in both."""
+    width, height = size
+    camera = settings.view
+    right, up, forward = camera.frame()
+    reach = np.tan(np.radians(camera.fov_degrees) / 2)
+    view = np.zeros((), VIEW)
+    view["eye"][:3], view["forward"][:3] = camera.position, forward
+    view["right"][:3], view["up"][:3] = right * reach * width / height, up * reach
+    view["horizon"][:3], view["zenith"][:3] = settings.horizon, settings.zenith
+    view["width"], view["height"], view["tiles"] = width, height, tiles
+    view["seed"], view["depth"] = settings.seed, settings.depth
+    view["light_count"], view["inverse_light_power"] = geometry.light_count, geometry.inverse_light_power
+    return view

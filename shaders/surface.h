@@ -1,0 +1,35 @@
+// What materials know: the surface that a path hit, and where it goes on. One file a material in materials/, with
+//     bool NAME_scatter(material, surface, key, dimension, out)  picks a direction; false ends the path
+//     float4 NAME_evaluate(material, surface, direction)         reflected share times cosine, and its density in .w
+// where `key` and `dimension` pick the path's random numbers (dimension .. dimension + 3 belong to the material).
+#include "geometry.h"
+#include "random.h"
+
+#define MIRRORED -1.0f  // the density of a direction that no light sample could have picked
+
+typedef struct {
+    float3 point, normal;  // the normal faces the incoming ray; both unit and in world space
+    float3 incoming;       // unit direction of the ray that came
+    bool front;            // whether the ray came from the side that the geometry's own normal points to
+} Surface;
+
+typedef struct {
+    float3 direction;
+    float3 weight;   // of the path from here on: reflected share times cosine over density
+    float density;   // per unit of solid angle, or MIRRORED
+    bool through;    // whether the path goes on behind the surface
+} Scatter;
+
+DEVICE float3 colour_of(const Material m) { return make_float3(m.color.x, m.color.y, m.color.z); }
+
+DEVICE float random_at(uint key, uint dimension) { return unit_interval(random_bits(key, dimension)); }
+
+// A direction about the normal with density cosine / pi.
+DEVICE float3 cosine_direction(float3 normal, float first, float second, float *density) {
+    float height = sqrt(1.0f - first), radius = sqrt(first);
+    float2 around = turn(second);
+    *density = height * (1.0f / PI);
+    return unit(from_frame(normal, radius * around.x, radius * around.y, height));
+}
+
+DEVICE float3 reflected(float3 incoming, float3 normal) { return along(incoming, normal, -2.0f * dot_exact(incoming, normal)); }

@@ -1,0 +1,216 @@
+"""Every tree and walk against brute force, on hard cases too."""
+
+import numpy as np
+import pytest
+from reference import closest_hits
+
+from renderer import bvh
+from renderer.mesh import PRIMITIVE, numbered, spheres, triangles
+
+KERNELS = dict(group=64, STRICT=1)
+
+
+def soup(rng, count=300, size=0.1):
+    corners = rng.uniform(-1, 1, (count, 1, 3)) + rng.uniform(-size, size, (count, 3, 3))
+    return triangles(corners.reshape(-1, 3), np.arange(3 * count).reshape(-1, 3))
+
+
+def slivers(rng):
+    corners = rng.uniform(-1, 1, (200, 1, 3)) + np.stack(
+        [np.zeros((200, 3)), rng.normal(size=(200, 3)), rng.normal(size=(200, 3)) * 1e-4], 1
+    )
+    return triangles(corners.reshape(-1, 3), np.arange(600).reshape(-1, 3))
+
+
+def coplanar_quads(rng):
+    """A floor of axis-aligned squares in one plane: boxes without thickness."""
+    x, z = np.meshgrid(np.arange(12.0), np.arange(12.0))
+    corner = np.stack([x.ravel(), np.full(144, 0.25), z.ravel()], 1) / 6 - 1
+    out = np.zeros((144, 2), PRIMITIVE)
+    out["corner"][:, 0, :3], out["corner"][:, 1, :3] = corner, corner + [1 / 6, 0, 1 / 6]
+    out["edge1"][:, 0, 0] = out["edge2"][:, 0, 2] = 1 / 6
+    out["edge1"][:, 1, 0] = out["edge2"][:, 1, 2] = -1 / 6
+    return out.ravel()
+
+
+def far_away(rng):
+    out = soup(rng, 300, 5.0)
+    out["corner"][:, :3] = out["corner"][:, :3] * 50 + np.float32(1e6)
+    return out
+
+
+def duplicates(rng):
+    return np.repeat(soup(rng, 20, 0.5), 10)
+
+
+def exponential(rng, octaves=16):
+    """Sizes and distances that halve again and again: SAH would make a tree as deep as there are primitives."""
+    scale = 2.0 ** -np.linspace(0, octaves, 100)[:, None, None]
+    corners = scale * (1 + 0.1 * rng.uniform(size=(100, 3, 3)))
+    return triangles(corners.reshape(-1, 3), np.arange(300).reshape(-1, 3))
+
+
+def zero_areas(rng):
+    out = soup(rng, 60, 0.3)
+    out["edge2"][::3, :3] = 2 * out["edge1"][::3, :3]
+    out["edge1"][1::6, :3] = out["edge2"][1::6, :3] = 0
+    return out
+
+
+def mixed(rng):
+    return np.concatenate([spheres(rng.uniform(-1, 1, (150, 3)), rng.uniform(0.01, 0.2, 150)), soup(rng, 150)])
+
+
+CASES = {
+    "soup": soup, "slivers": slivers, "coplanar quads": coplanar_quads, "far away": far_away,
+    "one triangle": lambda rng: soup(rng, 1, 1.0), "two triangles": lambda rng: soup(rng, 2, 1.0),
+    "zero areas": zero_areas, "duplicates": duplicates, "exponential": exponential, "mixed": mixed,
+    "three spheres": lambda rng: spheres(rng.uniform(-1, 1, (3, 3)), np.full(3, 0.4)),
+}  # fmt: skip
+
+
+def rays_at(rng, primitives, count=1500):
+    """Rays (n, 2, 4) from around the primitives, aimed at points inside them; some run along an axis."""
+    picked = primitives[rng.integers(0, len(primitives), count)]
+    weights = rng.dirichlet((1, 1, 1), count).astype("f4")
+    corner, edge1, edge2 = (picked[f][:, :3] for f in ("corner", "edge1", "edge2"))
+    target = corner + weights[:, :1] * edge1 + weights[:, 1:2] * edge2
+    span = float(np.ptp(primitives["corner"][:, :3], axis=0).max()) + 1
+    direction = rng.normal(size=(count, 3)).astype("f4")
+    direction[: count // 4] = np.eye(3, dtype="f4")[rng.integers(0, 3, count // 4)] * rng.choice(
+        [-1, 1], (count // 4, 1)
+    )
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    rays = np.zeros((count, 2, 4), "f4")
+    rays[:, 0, :3] = target - direction * rng.uniform(0.1, 2, (count, 1)) * span
+    rays[:, 0, 3] = 3e38
+    rays[:, 1, :3] = direction
+    return rays
+
+
+class Walks:
+    """One tree on a device, and the answers of its walks."""
+
+    def __init__(self, device, primitives, tree):
+        self.device, self.tree = device, tree
+        self.in_order = primitives[tree.order]
+        self.nodes = device.buffer((len(tree.nodes), 16)).write(tree.nodes.view("f4"))
+        self.primitives = device.buffer((len(primitives), 12)).write(self.in_order.view("f4"))
+        self.constants = {**KERNELS, "SPHERES": int((primitives["edge2"][:, 3] > 0).any())}
+
+    def closest(self, rays):
+        """Distances (n,) and numbers (n,) of the primitives before sorting."""
+        return self._hits("closest", rays, self.nodes, self.primitives)
+
+    def brute(self, rays):
+        return self._hits("brute", rays, self.primitives, len(self.in_order))
+
+    def _hits(self, entry, rays, *arguments):
+        count = len(rays)
+        hits = self.device.buffer((count, 4))
+        on_device = self.device.buffer(rays.shape).write(rays)
+        self.device.kernel("bvh_rays.cu", entry, **self.constants)(count, on_device, hits, *arguments, count)
+        hits = hits.read()
+        row = hits[:, 3].copy().view("i4")
+        numbers = self.in_order["corner"].view("i4")[:, 3]
+        return np.where(row >= 0, hits[:, 0], np.inf), np.where(row >= 0, numbers[row], -1)
+
+    def any(self, rays):
+        hits = self.device.buffer(len(rays), "u4")
+        on_device = self.device.buffer(rays.shape).write(rays)
+        kernel = self.device.kernel("bvh_rays.cu", "occluded", **self.constants)
+        kernel(len(rays), on_device, hits, self.nodes, self.primitives, len(rays))
+        return hits.read().astype(bool)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_walks_equal_brute_force(device, rng, case):
+    primitives = numbered(CASES[case](rng))
+    walks = Walks(device, primitives, bvh.build(*bvh.boxes_of(primitives)))
+    rays = rays_at(rng, primitives)
+    t, number = walks.closest(rays)
+    brute_t, brute_number = walks.brute(rays)
+    assert np.array_equal(t, brute_t) and np.array_equal(number, brute_number)
+    assert np.array_equal(walks.any(rays), number >= 0)
+
+
+@pytest.mark.parametrize("case", ["soup", "mixed", "coplanar quads", "three spheres"])
+def test_hits_equal_the_float64_twin(device, rng, case):
+    primitives = numbered(CASES[case](rng))
+    walks = Walks(device, primitives, bvh.build(*bvh.boxes_of(primitives)))
+    rays = rays_at(rng, primitives)
+    t, number = walks.closest(rays)
+    true_t, true_number = closest_hits(rays, primitives)
+    agree = np.isclose(t, true_t, rtol=1e-4, atol=1e-5)
+    assert agree.mean() > 0.995  # float32 may fall to the other side of an edge
+    assert (number[agree] == true_number[agree]).mean() > 0.99
+    assert (number >= 0).mean() > 0.5
+
+
+def test_greatest_t_is_respected(device, rng):
+    primitives = numbered(soup(rng, 100, 0.5))
+    walks = Walks(device, primitives, bvh.build(*bvh.boxes_of(primitives)))
+    rays = rays_at(rng, primitives)
+    t, number = walks.closest(rays)
+    rays[:, 0, 3] = np.where(np.isfinite(t), t, 1e30) * np.where(
+        rng.random(len(t)) < 0.5, np.float32(0.999), np.float32(1)
+    )
+    shorter, _ = walks.closest(rays)
+    assert (shorter[np.isfinite(shorter)] <= rays[:, 0, 3][np.isfinite(shorter)]).all()
+    assert np.array_equal(walks.any(rays), np.isfinite(shorter))
+    whole = rays[:, 0, 3] == t
+    assert np.array_equal(shorter[whole], t[whole])
+
+
+@pytest.mark.parametrize("case", [*CASES, "bottomless"])
+def test_tree_holds_every_primitive_in_boxes_that_enclose_it(rng, case):
+    primitives = numbered(exponential(rng, 99) if case == "bottomless" else CASES[case](rng))
+    low, high = bvh.boxes_of(primitives)
+    tree = bvh.build(low, high)
+    assert np.array_equal(np.sort(tree.order), np.arange(len(primitives)))
+    assert tree.depth < 64
+    seen = np.zeros(len(primitives), int)
+    stack = [(0, 1)]
+    while stack:
+        node, depth = stack.pop()
+        assert depth <= tree.depth
+        row = tree.nodes[node]
+        for side, field in enumerate(("first_xy", "second_xy")):
+            box_low = np.array([row[field][0], row[field][2], row["z"][2 * side]])
+            box_high = np.array([row[field][1], row[field][3], row["z"][2 * side + 1]])
+            code = int(row["child"][side])
+            if code >= 0:
+                stack.append((code, depth + 1))
+                continue
+            if not (box_low <= box_high).all():
+                continue  # the empty half of a tree with one primitive
+            rows = tree.order[~code >> 3 : (~code >> 3) + (~code & 7) + 1]
+            seen[rows] += 1
+            assert (low[rows] >= box_low).all() and (high[rows] <= box_high).all()
+    assert (seen == 1).all()
+
+
+def test_an_empty_scene_is_hit_by_nothing(device, rng):
+    tree = bvh.build(np.zeros((0, 3)), np.zeros((0, 3)))
+    nodes = device.buffer((1, 16)).write(tree.nodes.view("f4"))
+    rays = np.zeros((64, 2, 4), "f4")
+    rays[:, 0, 3], rays[:, 1, :3] = 1e30, rng.normal(size=(64, 3))
+    hits = device.buffer((64, 4))
+    device.kernel("bvh_rays.cu", "closest", SPHERES=0, **KERNELS)(
+        64, device.buffer(rays.shape).write(rays), hits, nodes, device.buffer((1, 12)), 64
+    )
+    assert (hits.read()[:, 3].copy().view("i4") == -1).all()
+
+
+def test_sah_beats_halving(rng):
+    """The cost that the builder reports is what a walk over its nodes adds up to, and far below that of halving."""
+    primitives = numbered(np.concatenate([soup(rng, 1500, 0.02), soup(rng, 20, 1.0)]))
+    low, high = bvh.boxes_of(primitives)
+    builder = bvh._Builder(low, high, 4)
+    good = builder.tree()
+    before, bvh.HALVES_FROM = bvh.HALVES_FROM, 0
+    try:
+        halved = bvh.build(low, high)
+    finally:
+        bvh.HALVES_FROM = before
+    assert good.cost < 0.7 * halved.cost
