@@ -1,4 +1,4 @@
-"""Exports: tiles, frames, films, resumes, farms and their mistakes, on a GLSL scene that every machine with GL draws."""
+"""Exports: tiles, frames, films, resumes, farms and their mistakes, on a GLSL scene that all GL machines draw."""
 
 import json
 import os
