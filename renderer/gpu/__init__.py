@@ -14,10 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from renderer import MachineCannot, UserError
-from renderer.gpu.source import KernelError, Processor
+from renderer.gpu.source import Counters, KernelError, Processor
 
 __all__ = [
     "Buffer",
+    "Counters",
     "Device",
     "Found",
     "Gpu",
@@ -82,6 +83,8 @@ class Device(Protocol):
 
     name: str
     processor: Processor
+    counters: Counters
+    trusted_clock: bool  # whether seconds() is better than a wall clock
 
     def buffer(self, shape, dtype="f4") -> Buffer:
         """New device memory; MachineCannot when there is not enough."""

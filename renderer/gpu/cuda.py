@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer import MachineCannot
-from renderer.gpu.source import KernelError, Processor, alignment, assemble
+from renderer.gpu.source import Counters, KernelError, Processor, alignment, assemble
 
 try:
     import pycuda.driver as driver
@@ -115,6 +115,7 @@ class CudaDevice:
         self.architecture = "sm_{}{}".format(*handle.compute_capability())
         self.context = handle.retain_primary_context()
         self._kernels: dict = {}
+        self.counters, self.trusted_clock = Counters(), True
         attribute = driver.device_attribute
         memory = handle.total_memory()
         self.processor = Processor(handle.get_attribute(attribute.MULTIPROCESSOR_COUNT), 32, memory, memory, True, True)
@@ -173,6 +174,7 @@ class CudaBuffer:
         self.shape = (int(shape),) if np.isscalar(shape) else tuple(int(n) for n in shape)
         self.dtype = np.dtype(dtype)
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        device.counters.allocations += 1
         with device:
             try:
                 self._memory = driver.mem_alloc(max(self.nbytes, 4))
@@ -188,6 +190,8 @@ class CudaBuffer:
             self.dtype,
             self.shape,
         )
+        self.device.counters.uploads += 1
+        self.device.counters.uploaded_bytes += self.nbytes
         if self.nbytes:
             with self.device:
                 driver.memcpy_htod(self.pointer, array)
@@ -195,6 +199,7 @@ class CudaBuffer:
 
     def read(self) -> np.ndarray:
         array = np.empty(self.shape, self.dtype)
+        self.device.counters.downloads += 1
         if self.nbytes:
             with self.device:
                 try:
@@ -275,6 +280,7 @@ class CudaKernel:
         grid, block, start = (-(-threads // self.group), 1, 1), self._block, self._function._launch_kernel
 
         def launch(_kept_alive=arguments) -> None:
+            self.device.counters.launches += 1
             with self.device:
                 try:
                     start(grid, block, packed, 0, None)

@@ -6,12 +6,13 @@ target never bound as an input, integer textures with integer outputs, alignment
 
 import os
 import re
+import time
 
 import moderngl
 import numpy as np
 
 from renderer import MachineCannot
-from renderer.gpu.source import KernelError, assemble_glsl
+from renderer.gpu.source import Counters, KernelError, assemble_glsl
 
 TRIANGLE = (
     "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"
@@ -30,7 +31,7 @@ class Gl:
         self.software = any(name in self.renderer.lower() for name in SOFTWARE)
         self.largest = int(ctx.info["GL_MAX_TEXTURE_SIZE"])
         self.version = 400 if ctx.version_code >= 400 else 330
-        self.draw_calls = 0
+        self.name, self.counters, self.trusted_clock = self.renderer, Counters(), not self.software
         ctx.gc_mode = "context_gc"
         self._passes: dict = {}
 
@@ -62,6 +63,19 @@ class Gl:
         self.ctx.finish()
         self.ctx.gc()
 
+    def seconds(self, work) -> float:
+        """Seconds of what work() draws: by a timer query, or by the wall clock on software GL, whose queries lie."""
+        self.ctx.finish()
+        if self.software:
+            start = time.perf_counter()
+            work()
+            self.ctx.finish()
+            return time.perf_counter() - start
+        query = self.ctx.query(time=True)
+        with query:
+            work()
+        return query.elapsed * 1e-9
+
 
 class Texture:
     def __init__(self, gl: Gl, size: tuple[int, int], components: int, dtype: str):
@@ -70,6 +84,7 @@ class Texture:
             raise MachineCannot(f"{gl.renderer}: no texture of {width} x {height}; each side may be 1 to {gl.largest}")
         self.gl, self.size, self.components = gl, (width, height), components
         self.dtype = np.dtype(NORMALISED.get(dtype, dtype))
+        gl.counters.allocations += 1
         try:
             self.texture = gl.ctx.texture((width, height), components, dtype=dtype, alignment=1)
         except moderngl.Error as error:
@@ -88,11 +103,14 @@ class Texture:
         """Copies a host array of (height, width, components) in; returns the texture."""
         array = np.ascontiguousarray(array, self.dtype)
         assert array.size == np.prod(self.shape), (array.shape, self.shape)
+        self.gl.counters.uploads += 1
+        self.gl.counters.uploaded_bytes += array.nbytes
         self.texture.write(array)
         return self
 
     def read(self) -> np.ndarray:
         """The texels as a new (height, width, components) array; waits for the work before it."""
+        self.gl.counters.downloads += 1
         return np.frombuffer(self.texture.read(alignment=1), self.dtype).reshape(self.shape).copy()
 
 
@@ -124,7 +142,7 @@ class Pass:
         framebuffer.viewport = (0, 0, *targets[0].size)
         self.gl.ctx.disable(moderngl.BLEND | moderngl.DEPTH_TEST | moderngl.CULL_FACE)
         self._array.render(moderngl.TRIANGLES, vertices=3)
-        self.gl.draw_calls += 1
+        self.gl.counters.launches += 1
 
     def _several(self, targets):
         return self.gl.ctx.framebuffer([t.texture for t in targets])

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from renderer import MachineCannot
-from renderer.gpu.source import KernelError, Processor, assemble
+from renderer.gpu.source import Counters, KernelError, Processor, assemble
 
 try:
     import pyopencl as cl
@@ -54,6 +54,7 @@ class OpenclDevice:
         self._queue = cl.CommandQueue(self._context, properties=profiling)
         self._copies = cl.CommandQueue(self._context)
         self._programs: dict = {}
+        self.counters, self.trusted_clock = Counters(), True
         self._unified = bool(handle.host_unified_memory)
         extensions = handle.extensions.split()
         self.processor = Processor(
@@ -118,6 +119,7 @@ class OpenclBuffer:
         self.shape = (int(shape),) if np.isscalar(shape) else tuple(int(n) for n in shape)
         self.dtype = np.dtype(dtype)
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        device.counters.allocations += 1
         limit = device._handle.max_mem_alloc_size
         try:
             if self.nbytes > limit:
@@ -137,12 +139,15 @@ class OpenclBuffer:
             self.dtype,
             self.shape,
         )
+        self.device.counters.uploads += 1
+        self.device.counters.uploaded_bytes += self.nbytes
         if self.nbytes:
             cl.enqueue_copy(self.device._queue, self._memory, array)
         return self
 
     def read(self) -> np.ndarray:
         array = np.empty(self.shape, self.dtype)
+        self.device.counters.downloads += 1
         if self.nbytes:
             try:
                 cl.enqueue_copy(self.device._queue, array, self._memory)
@@ -213,6 +218,7 @@ class OpenclKernel:
         if threads <= 0:
             return
         try:
+            self.device.counters.launches += 1
             self._kernel.set_args(*(_argument(argument, self) for argument in arguments))
             size = -(-threads // self.group) * self.group
             cl.enqueue_nd_range_kernel(self.device._queue, self._kernel, (size,), (self.group,))

@@ -20,6 +20,20 @@ class KernelError(Exception):
     """A kernel or shader that does not compile or run; the message holds the compiler's log with file:line."""
 
 
+@dataclass
+class Counters:
+    """Exact numbers of what was asked of a device since it was opened; the harness wants that none rises."""
+
+    launches: int = 0
+    uploads: int = 0
+    uploaded_bytes: int = 0
+    downloads: int = 0
+    allocations: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        return dict(vars(self))
+
+
 @dataclass(frozen=True)
 class Processor:
     """What a plan depends on: `units` run groups at the same time, `lanes` threads share one instruction stream.
