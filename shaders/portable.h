@@ -72,6 +72,7 @@ ATOMIC_WORDS(uint)
 ATOMIC_WORDS(int)
 DEVICE ulong atom_add(ulong *p, ulong v) { return atomicAdd(p, v); }
 DEVICE ulong atom_min(ulong *p, ulong v) { return atomicMin(p, v); }
+#define HAS_LONG_ATOMICS 1
 
 #define VECTOR2(T, S)                                                                               \
     DEVICE T operator+(T a, T b) { return make_##T(a.x + b.x, a.y + b.y); }                         \
@@ -183,6 +184,9 @@ DEVICE bool all_lanes(bool flag) { return __all_sync(0xffffffffu, flag); }
 #endif
 #ifdef cl_khr_int64_base_atomics
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#define HAS_LONG_ATOMICS 1
+#else
+#define HAS_LONG_ATOMICS 0
 #endif
 #ifdef cl_khr_int64_extended_atomics
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable

@@ -79,9 +79,15 @@ class Stage(Protocol):
 
 
 class Device(Protocol):
-    """One in-order queue on one processor."""
+    """One in-order queue on one processor.
+
+    `lanes`: floats that a work item does well to carry as one vector, 1 where the hardware joins work items itself (GPUs), 4, 8
+    or 16 on CPUs. `units`: cores or multiprocessors, each worth a private copy of small results.
+    """
 
     name: str
+    lanes: int
+    units: int
     processor: Processor
     counters: Counters
     trusted_clock: bool  # whether seconds() is better than a wall clock

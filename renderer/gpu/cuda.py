@@ -113,6 +113,7 @@ class CudaDevice:
         self.index = index
         self.name = f"{handle.name()} (cuda:{index})"
         self.architecture = "sm_{}{}".format(*handle.compute_capability())
+        self.lanes, self.units = 1, handle.multiprocessor_count
         self.context = handle.retain_primary_context()
         self._kernels: dict = {}
         self.counters, self.trusted_clock = Counters(), True

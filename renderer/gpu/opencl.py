@@ -49,6 +49,10 @@ class OpenclDevice:
         handle = handle or cl.get_platforms()[platform].get_devices()[index]
         self.name = f"{handle.name.strip()} (opencl:{platform}:{index})"
         self._handle = handle
+        self.units = handle.max_compute_units
+        self.lanes = 1
+        if handle.type & cl.device_type.CPU:
+            self.lanes = max(width for width in (4, 8, 16) if width <= max(handle.native_vector_width_float, 4))
         self._context = cl.Context([handle])
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(self._context, properties=profiling)

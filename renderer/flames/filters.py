@@ -1,0 +1,96 @@
+"""flam3's filters: spatial, temporal, and the kernels of density estimation."""
+
+import numpy as np
+
+from renderer.flames.genome import Flame
+
+SUPPORT = {
+    "gaussian": 1.5, "hermite": 1.0, "box": 0.5, "triangle": 1.0, "bell": 1.5, "bspline": 2.0, "mitchell": 2.0,
+    "blackman": 1.0, "catrom": 2.0, "hanning": 1.0, "hamming": 1.0, "lanczos3": 3.0, "lanczos2": 2.0, "quadratic": 1.5,
+}  # fmt: skip
+
+
+def profile(shape: str, u: np.ndarray) -> np.ndarray:
+    """The filter's value at distances u, in units in which its support is SUPPORT[shape]."""
+    t = np.abs(u)
+    inside = t <= SUPPORT[shape]
+    if shape == "gaussian":
+        return np.exp(-2 * u * u) * np.sqrt(2 / np.pi)
+    if shape == "hermite":
+        return np.where(t < 1, (2 * t - 3) * t * t + 1, 0)
+    if shape == "box":
+        return np.where((u > -0.5) & (u <= 0.5), 1.0, 0.0)
+    if shape == "triangle":
+        return np.where(t < 1, 1 - t, 0)
+    if shape in ("bell", "quadratic"):
+        return np.where(t < 0.5, 0.75 - t * t, np.where(t < 1.5, 0.5 * (t - 1.5) ** 2, 0))
+    if shape == "bspline":
+        return np.where(t < 1, t**3 / 2 - t * t + 2 / 3, np.where(t < 2, (2 - t) ** 3 / 6, 0))
+    if shape == "mitchell":
+        return _cubic(t, 1 / 3, 1 / 3)
+    if shape == "catrom":
+        return _cubic(t, 0.0, 0.5)
+    windows = {
+        "blackman": 0.42 + 0.5 * np.cos(np.pi * u) + 0.08 * np.cos(2 * np.pi * u),
+        "hanning": 0.5 + 0.5 * np.cos(np.pi * u),
+        "hamming": 0.54 + 0.46 * np.cos(np.pi * u),
+    }
+    if shape in windows:
+        return np.where(inside, windows[shape] * np.sinc(u), 0)
+    lobes = SUPPORT[shape]  # lanczos; flam3 multiplies by the window twice
+    return np.where(t < lobes, np.sinc(u) * np.sinc(u / lobes) ** 2, 0)
+
+
+def _cubic(t: np.ndarray, b: float, c: float) -> np.ndarray:
+    """The cubics of Mitchell and Netravali, 1988."""
+    near = ((12 - 9 * b - 6 * c) * t**3 + (-18 + 12 * b + 6 * c) * t * t + (6 - 2 * b)) / 6
+    far = ((-b - 6 * c) * t**3 + (6 * b + 30 * c) * t * t + (-12 * b - 48 * c) * t + (8 * b + 24 * c)) / 6
+    return np.where(t < 1, near, np.where(t < 2, far, 0))
+
+
+def spatial_filter(flame: Flame, aspect: float = 1.0) -> np.ndarray:
+    """(taps, taps) float32 that sums to 1, in buckets; its taps have the parity of the oversampling."""
+    support = SUPPORT[flame.filter_shape]
+    width = 2 * support * flame.oversample * flame.filter / aspect
+    taps = int(width) + 1
+    taps += (taps ^ flame.oversample) & 1
+    adjust = support * taps / width if width > 0 else 1.0
+    u = ((2 * np.arange(taps) + 1) / taps - 1) * adjust
+    row = profile(flame.filter_shape, u)
+    kernel = np.outer(row, row)
+    if not kernel.sum() > 0:  # a narrow filter whose samples all miss its support keeps the middle
+        kernel = np.zeros((taps, taps))
+        kernel[taps // 2, taps // 2] = 1
+    return (kernel / kernel.sum()).astype("f4")
+
+
+def estimator_reach(flame: Flame) -> int:
+    """Buckets that density estimation may spread over on each side; 0 when it is off."""
+    if flame.estimator_radius <= 0:
+        return 0
+    return int(np.ceil(flame.estimator_radius)) * flame.oversample + flame.oversample - 1
+
+
+def gutter(flame: Flame, taps: int) -> tuple[int, int]:
+    """Buckets beside the picture on each side, and where in them the filter of the first pixel begins."""
+    beside = (taps - flame.oversample) // 2
+    reach = estimator_reach(flame)
+    margin = max(beside, reach)
+    return margin, margin - beside
+
+
+def temporal_filter(flame: Flame) -> tuple[np.ndarray, np.ndarray]:
+    """Moments (n,) about 0 and their weights (n,), the largest 1."""
+    count = flame.temporal_samples
+    if count == 1:
+        return np.zeros(1), np.ones(1)
+    moments = (np.arange(count) / (count - 1) - 0.5) * flame.temporal_filter_width
+    if flame.temporal_filter_type == "exp":
+        weights = ((np.arange(count) + 1) / count) ** abs(flame.temporal_filter_exp)
+        weights = weights[::-1] if flame.temporal_filter_exp < 0 else weights
+    elif flame.temporal_filter_type == "gaussian":
+        half = count / 2
+        weights = profile("gaussian", SUPPORT["gaussian"] * np.abs(np.arange(count) - half) / half)
+    else:
+        weights = np.ones(count)
+    return moments, weights / weights.max()

@@ -1,0 +1,108 @@
+"""The genome of a flame: maps, colours, exposure. Frozen plain data with flam3's defaults; every edit gives a new
+one.
+"""
+
+import types
+from dataclasses import dataclass, field
+from typing import Literal
+
+from renderer.flames.variations import owners, table
+from renderer.scene import setting
+
+IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+SPACE_IDENTITY = (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+LINEAR = types.MappingProxyType({"linear": 1.0})
+EMPTY = types.MappingProxyType({})
+SHAPES = Literal[
+    "gaussian", "hermite", "box", "triangle", "bell", "bspline", "mitchell", "blackman", "catrom", "hanning", "hamming",
+    "lanczos3", "lanczos2", "quadratic",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Map:
+    """One map of the system: the affine, then the sum of its variations, then the post-affine.
+
+    `affine`: a b c d e f, x' = a x + b y + c, y' = d x + e y + f; in space twelve numbers, three such rows of four.
+    """
+
+    affine: tuple[float, ...] = IDENTITY
+    weight: float = setting(1.0, 0.0, 1e9, "how often the map is drawn, against the other maps' weights")
+    color: float = setting(0.0, None, None, "where the map pulls the colour, 0 to 1 along the palette")
+    color_speed: float = setting(0.5, None, None, "how far it pulls")
+    opacity: float = setting(1.0, None, None, "1 plotted, 0 unseen; of the final map the probability of applying it")
+    post: tuple[float, ...] = IDENTITY
+    variations: dict[str, float] = field(default_factory=lambda: LINEAR)
+    parameters: dict[str, float] = field(default_factory=lambda: EMPTY)
+    xaos: tuple[float, ...] = ()  # factors of the weights of the maps after this one; missing ones are 1
+    animate: float = 1.0
+
+    def __post_init__(self):
+        if len(self.affine) not in (6, 12):
+            raise ValueError(f"affine has {len(self.affine)} numbers; a map of the plane has 6, one of space 12")
+        if len(self.post) != 6:
+            raise ValueError(f"post has {len(self.post)} numbers; it must have 6")
+        for name in self.variations:
+            _known(name, table(), "variation")
+        for name in self.parameters:
+            _known(name, owners(), "parameter of a variation")
+        if any(factor < 0 for factor in self.xaos):
+            raise ValueError(f"xaos is {list(self.xaos)}; factors must be at least 0")
+
+    def value(self, parameter: str) -> float:
+        """A variation's parameter: this map's, or the default."""
+        return self.parameters.get(parameter, table()[owners()[parameter]].parameters[parameter])
+
+
+def _known(name: str, names, what: str) -> None:
+    if name not in names:
+        import difflib
+
+        near = difflib.get_close_matches(name, names, 1, 0.0)
+        raise ValueError(f"unknown {what} {name!r}; the nearest known is {near[0]!r}")
+
+
+@dataclass(frozen=True)
+class Flame:
+    """One flame. Colours of the palette: (256) of red, green, blue, 0 to 255; `palette` names a built-in one
+    instead.
+    """
+
+    maps: tuple[Map, ...] = (Map(),)
+    final: Map | None = None
+    palette: str = setting("ember", None, None, "a palette of assets/palettes.json, unless `colors` says all 256")
+    colors: tuple[tuple[float, float, float], ...] = ()
+    palette_mode: Literal["step", "linear"] = "step"
+    quality: float = setting(50.0, 1e-3, 1e9, "samples a pixel", logarithmic=True)
+    brightness: float = setting(4.0, 0.0, 1e4, "exposure of the log-density", logarithmic=True)
+    gamma: float = setting(4.0, 0.01, 100.0, "of the brightness curve")
+    gamma_threshold: float = setting(0.01, 0.0, 1.0, "density below which the curve is a line")
+    vibrancy: float = setting(1.0, 0.0, 30.0, "1 keeps hues, 0 curves each channel by itself")
+    highlight_power: float = setting(
+        -1.0, -1.0, 10.0, "how too bright colours lose saturation; negative: flam3's plain clip"
+    )
+    background: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    oversample: int = setting(1, 1, 8, "buckets a pixel is wide")
+    filter: float = setting(0.5, 0.0, 20.0, "radius of the spatial filter in pixels")
+    filter_shape: SHAPES = "gaussian"
+    estimator_radius: float = setting(0.0, 0.0, 100.0, "largest radius of density estimation in pixels; 0 is off")
+    estimator_minimum: float = setting(0.0, 0.0, 100.0, "smallest radius")
+    estimator_curve: float = setting(0.4, 0.05, 5.0, "how fast the radius falls with the density")
+    temporal_samples: int = setting(1, 1, 10000, "moments that motion blur is made of")
+    temporal_filter_type: Literal["box", "gaussian", "exp"] = "box"
+    temporal_filter_width: float = 1.0
+    temporal_filter_exp: float = 0.0
+
+    def __post_init__(self):
+        if not self.maps:
+            raise ValueError("maps is empty; at least one map is wanted")
+        if self.colors and len(self.colors) != 256:
+            raise ValueError(f"colors has {len(self.colors)} entries; it must have 256")
+        spaces = {len(m.affine) for m in (*self.maps, *([self.final] if self.final else []))}
+        if len(spaces) > 1:
+            raise ValueError("affine: some maps have 6 numbers and some 12; all must be of the plane, or all of space")
+
+    @property
+    def space(self) -> bool:
+        """Whether the maps are of space."""
+        return len(self.maps[0].affine) == 12

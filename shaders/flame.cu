@@ -1,0 +1,408 @@
+// The chaos game. renderer/flames/kernel.py writes before this file, for the flame at hand, advance() of its shapes of maps.
+// Chains live in blocks of 256 = 8 rows of 32. A row draws one map for all its points, so that nothing diverges; before every
+// step each column is turned by a number of rows that is hashed from step and column, so that no two points keep company.
+// (Swapped points after M. Schied et al., GPU Computing Gems 18, and S. Robertson's cuburn.) All is a function of seed, chain
+// and step: not of the device, the launch or the order of threads. Sums are whole numbers, so that parts merge exactly.
+//
+// A block of parameters (one a temporal sample): CAMERA floats (6: x = c0 X + c1 Y + c2, y = c3 X + c4 Y + c5 in buckets; in
+// space 12: three such rows of four, the last the depth), then the records of the final map (if any) and of the maps.
+// A record: affine (6, in space 12), colour, speed, opacity, shape; post-affine, weights and parameters as its shape has them.
+#define ROWS 8
+#define COLUMNS 32
+#define BLOCK 256
+#define BAD_VALUE 1e10f
+#define AFFINE (6 + 6 * SPACE)
+
+DEVICE uint mixed_word(uint u) {
+    u = (u ^ (u >> 16)) * 0x21f0aaadu;
+    u = (u ^ (u >> 15)) * 0x735a2d97u;
+    return u ^ (u >> 15);
+}
+
+// Rows that column `column` is turned by before step `step`.
+DEVICE uint turned_rows(uint column, uint step) {
+    return ((column + 1u) * (mixed_word(step * 0x9e3779b9u) | 1u)) >> 29;
+}
+
+// One of `maps` by Walker's alias method: a table entry is (threshold, alias).
+DEVICE int drawn_map(GLOBAL const uint2 *table, int maps, uint u) {
+    int i = (int)mul_hi(u, (uint)maps);
+    uint2 entry = table[i];
+    return u * (uint)maps < entry.x ? i : (int)entry.y;
+}
+
+DEVICE bool one_is_bad(float x) { return !(x <= BAD_VALUE && x >= -BAD_VALUE); }
+
+// p after its map, with bad points replaced by random ones; `bad` tells which.
+DEVICE Point moved(Point p, GLOBAL const float *record, Random *random, mask *bad) {
+    real speed = (real)(record[AFFINE + 1]);
+    Point q = advance(p, record, random);
+    q.colour = speed * record[AFFINE] + (1.0f - speed) * p.colour;
+    q.last = p.last;
+    mask good = magnitude(q.x) <= BAD_VALUE && magnitude(q.y) <= BAD_VALUE;
+#if SPACE
+    good = good && magnitude(q.z) <= BAD_VALUE;
+#endif
+    real u = 2.0f * uniform(random) - 1.0f, v = 2.0f * uniform(random) - 1.0f;
+    q.x = good ? q.x : u;
+    q.y = good ? q.y : v;
+#if SPACE
+    q.z = good ? q.z : (real)(0.0f);
+#endif
+    *bad = !good;
+    return q;
+}
+
+DEVICE Point selected(mask m, Point a, Point b) {
+    Point c;
+    c.x = m ? a.x : b.x;
+    c.y = m ? a.y : b.y;
+    c.z = m ? a.z : b.z;
+    c.colour = m ? a.colour : b.colour;
+    c.last = m ? a.last : b.last;
+    return c;
+}
+
+// The bucket of a point in the window of buckets, -1 outside it. The whole grid is placed first, so that every window of it
+// sees the same buckets.
+typedef struct {
+    int left, top, columns, rows;
+} Window;
+
+DEVICE whole bucket_of(Point p, GLOBAL const float *camera, Window window) {
+#if SPACE
+    real depth = FUSED(camera[8], p.x, FUSED(camera[9], p.y, FUSED(camera[10], p.z, camera[11])));
+    real fx = FUSED(camera[0], p.x, FUSED(camera[1], p.y, FUSED(camera[2], p.z, camera[3]))) / depth;
+    real fy = FUSED(camera[4], p.x, FUSED(camera[5], p.y, FUSED(camera[6], p.z, camera[7]))) / depth;
+    mask seen = depth > 1e-6f && fx >= 0.0f && fx < 1e9f && fy >= 0.0f && fy < 1e9f;
+#else
+    real fx = FUSED(camera[0], p.x, FUSED(camera[1], p.y, camera[2]));
+    real fy = FUSED(camera[3], p.x, FUSED(camera[4], p.y, camera[5]));
+    mask seen = fx >= 0.0f && fx < 1e9f && fy >= 0.0f && fy < 1e9f;
+#endif
+    whole column = truncated(seen ? fx : (real)(0.0f)) - window.left, row = truncated(seen ? fy : (real)(0.0f)) - window.top;
+    seen = seen && column >= 0 && column < window.columns && row >= 0 && row < window.rows;
+    return seen ? row * window.columns + column : (whole)(-1);
+}
+
+// The entry of the palette, in 1/256 of an entry where the palette is blended.
+DEVICE whole entry_of(real colour) {
+#if BLENDED
+    whole d = truncated(colour * 65536.0f);
+    return d < 0 ? (whole)(0) : d > 65280 ? (whole)(65280) : d;
+#else
+    whole d = truncated(colour * 256.0f);
+    return d < 0 ? (whole)(0) : d > 255 ? (whole)(255) : d;
+#endif
+}
+
+// What one sample adds: (red, alpha, blue, green), 0 to 255 each, whole numbers. Fractions (of blended palettes, opacity and
+// temporal weights) are rounded up with their own probability, so that sums are right in the mean.
+DEVICE uint4 light_of(GLOBAL const uint4 *palette, int entry, uint opacity, uint chance) {
+#if FRACTIONS
+#if BLENDED
+    uint4 a = palette[entry >> 8], b = palette[min((entry >> 8) + 1, 255)];
+    uint t = (uint)entry & 255u;
+    uint4 c = make_uint4((a.x * (256u - t) + b.x * t) >> 8, (a.y * (256u - t) + b.y * t) >> 8,
+                         (a.z * (256u - t) + b.z * t) >> 8, (a.w * (256u - t) + b.w * t) >> 8);
+#else
+    uint4 c = palette[entry];
+#endif
+    uint up = chance >> 8;  // 24 fractional bits: 8 of the palette, 16 of the opacity; 65280 * 65536 + up fits in 32 bits
+    return make_uint4((c.x * opacity + up) >> 24, (c.y * opacity + up) >> 24, (c.z * opacity + up) >> 24,
+                      (c.w * opacity + up) >> 24);
+#else
+    return palette[entry];
+#endif
+}
+
+DEVICE Random stream_of(bits chain, uint seed) {
+    Random random;
+    random.position = mixed(mixed(chain) + seed);
+    random.gamma = mixed(random.position ^ 0x5bf03635u) | 1u;
+    return random;
+}
+
+DEVICE Point first_point(Random *random) {
+    Point p;
+    p.x = 2.0f * uniform(random) - 1.0f;
+    p.y = 2.0f * uniform(random) - 1.0f;
+    p.colour = uniform(random);
+    p.z = (real)(0.0f);
+    p.last = (real)(0.0f);
+    return p;
+}
+
+// One step of the points of a row: those before it, `p`, give those after it; `seen` is what is plotted.
+DEVICE Point stepped(Point p, GLOBAL const float *parameters, GLOBAL const uint2 *table, int maps, uint row_draw, Random *random,
+                     Point *seen, mask *bad, bits *opacity) {
+    GLOBAL const float *records = parameters + CAMERA + FINAL * RECORD;
+    Point q;
+#if XAOS
+#if LANES == 1
+    int choice = drawn_map(table + (int)p.last * maps, maps, row_draw);
+    q = moved(p, records + choice * RECORD, random, bad);
+    *opacity = as_uint(records[choice * RECORD + AFFINE + 2]);
+    q.last = *bad ? p.last : (real)(choice + 1);
+#else
+    Random start = *random;
+    q = p;
+    *bad = (mask)(0);
+    *opacity = (bits)(0u);
+    float last[LANES];
+    int choices[LANES];
+    STORE_LANES(p.last, last);
+    for (int lane = 0; lane < LANES; lane++) choices[lane] = drawn_map(table + (int)last[lane] * maps, maps, row_draw);
+    whole choice = LOAD_LANES_WHOLE(choices);
+    for (int map = 0; map < maps; map++) {
+        mask mine = choice == map;
+        if (!ANY_LANE(mine)) continue;
+        mask wrong;
+        Random own = start;
+        Point r = moved(p, records + map * RECORD, &own, &wrong);
+        r.last = wrong ? p.last : (real)((float)(map + 1));
+        q = selected(mine, r, q);
+        *bad = mine ? wrong : *bad;
+        *opacity = mine ? (bits)(as_uint(records[map * RECORD + AFFINE + 2])) : *opacity;
+    }
+#endif
+#else
+    int choice = drawn_map(table, maps, row_draw);
+    q = moved(p, records + choice * RECORD, random, bad);
+    *opacity = (bits)(as_uint(records[choice * RECORD + AFFINE + 2]));
+#endif
+    *seen = q;
+#if FINAL
+    mask wrong;
+    real chance = uniform(random);
+    Point f = moved(q, parameters + CAMERA, random, &wrong);
+    mask apply = chance < parameters[CAMERA + AFFINE + 2];
+    *seen = selected(apply, f, q);
+#endif
+    return q;
+}
+
+#if LANES == 1
+DEVICE void add_light(GLOBAL uint4 *histogram, int bucket, uint4 light) {
+#if SUMS == 1 && !HAS_LONG_ATOMICS  // four 32-bit sums: every OpenCL device has them
+    GLOBAL uint *cell = (GLOBAL uint *)(histogram + bucket);
+    atomic_add(cell, light.x);
+    atomic_add(cell + 1, light.y);
+    atomic_add(cell + 2, light.z);
+    atomic_add(cell + 3, light.w);
+#elif SUMS == 1  // two 64-bit sums of two fields each; flushed before a field can overflow
+    GLOBAL ulong *cell = (GLOBAL ulong *)(histogram + bucket);
+    atom_add(cell, (ulong)light.y << 32 | light.x);
+    atom_add(cell + 1, (ulong)light.w << 32 | light.z);
+#else  // one vector sum of floats, exact below 2^24
+    add_vector((GLOBAL float4 *)histogram + bucket, make_float4((float)light.x, (float)light.y, (float)light.z, (float)light.w));
+#endif
+}
+
+// One thread a chain, one group a block: steps first_step + 1 to first_step + steps of the chains from first_chain on.
+KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL const uint2 *table, GLOBAL const uint4 *palettes,
+               GLOBAL uint4 *histogram, GLOBAL uint *bad_points, int maps, int stride, int moments, int first_chain, int chains,
+               int first_step, int steps, int plotted_from, uint seed, int left, int top, int columns, int rows) {
+    Window window;
+    window.left = left;
+    window.top = top;
+    window.columns = columns;
+    window.rows = rows;
+    LOCAL_ARRAY(float, swap, 2 * PLANES * BLOCK);
+    uint place = local_index(), column = place & 31u, row = place >> 5;
+    uint slot = thread_index(), chain = (uint)first_chain + slot;
+    int moment = (int)((chain / BLOCK) % (uint)moments);
+    GLOBAL const float *own = parameters + moment * stride;
+    GLOBAL const uint2 *own_table = table + moment * (XAOS * maps + 1) * maps;
+    GLOBAL const uint4 *palette = palettes + moment * 256;
+    Random random = stream_of(chain, seed), rows_random = stream_of(0x80000000u | chain >> 5, seed);
+    Point p;
+    if (first_step == 0) {
+        p = first_point(&random);
+    } else {
+        p.x = points[slot];
+        p.y = points[chains + slot];
+        p.colour = points[2 * chains + slot];
+#if SPACE
+        p.z = points[3 * chains + slot];
+#else
+        p.z = 0.0f;
+#endif
+#if XAOS
+        p.last = points[(3 + SPACE) * chains + slot];
+#else
+        p.last = 0.0f;
+#endif
+    }
+    uint start = stream_of(chain, seed).position;
+    uint bad_count = 0;
+    for (int step = first_step + 1; step <= first_step + steps; step++) {
+        LOCAL float *page = swap + (step & 1) * PLANES * BLOCK;
+        page[place] = p.x;
+        page[BLOCK + place] = p.y;
+        page[2 * BLOCK + place] = p.colour;
+#if SPACE
+        page[3 * BLOCK + place] = p.z;
+#endif
+#if XAOS
+        page[(3 + SPACE) * BLOCK + place] = p.last;
+#endif
+        BARRIER();
+        uint from = ((row - turned_rows(column, (uint)step)) & (ROWS - 1)) * COLUMNS + column;
+        p.x = page[from];
+        p.y = page[BLOCK + from];
+        p.colour = page[2 * BLOCK + from];
+#if SPACE
+        p.z = page[3 * BLOCK + from];
+#endif
+#if XAOS
+        p.last = page[(3 + SPACE) * BLOCK + from];
+#endif
+        random.position = start + (uint)step * DRAWS * random.gamma;
+        uint row_draw = mixed(rows_random.position + (uint)step * rows_random.gamma);
+        Point seen;
+        mask bad;
+        bits opacity;
+        p = stepped(p, own, own_table, maps, row_draw, &random, &seen, &bad, &opacity);
+        if (step > plotted_from) {
+            bad_count += bad ? 1u : 0u;
+            int bucket = bucket_of(seen, own, window);
+            if (bucket >= 0 && !bad && opacity > 0u)
+                add_light(histogram, bucket, light_of(palette, entry_of(seen.colour), opacity, FRACTIONS ? draw(&random) : 0u));
+        }
+    }
+    points[slot] = p.x;
+    points[chains + slot] = p.y;
+    points[2 * chains + slot] = p.colour;
+#if SPACE
+    points[3 * chains + slot] = p.z;
+#endif
+#if XAOS
+    points[(3 + SPACE) * chains + slot] = p.last;
+#endif
+    if (bad_count > 0u) atomic_add(bad_points, bad_count);
+}
+#else
+
+// The same on CPUs: one work item walks whole blocks, LANES points at a time, and adds to a histogram of its own, without
+// atomics. histograms: one of columns * rows + 1 cells a work item; the last cell takes what is not seen.
+KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL const uint2 *table, GLOBAL const uint4 *palettes,
+               GLOBAL uint4 *histograms, GLOBAL uint *bad_points, int maps, int stride, int moments, int first_chain, int chains,
+               int first_step, int steps, int plotted_from, uint seed, int left, int top, int columns, int rows) {
+    Window window;
+    window.left = left;
+    window.top = top;
+    window.columns = columns;
+    window.rows = rows;
+    GLOBAL uint4 *histogram = histograms + (size_t)group_index() * (size_t)(columns * rows + 1);
+    float pages[2 * PLANES * BLOCK];
+    uint bad_count = 0;
+    whole lane_numbers = LANE_NUMBERS;
+    for (int block = (int)group_index(); block * BLOCK < chains; block += (int)group_count()) {
+        uint block_chain = (uint)(first_chain + block * BLOCK);
+        int moment = (int)((block_chain / BLOCK) % (uint)moments);
+        GLOBAL const float *own = parameters + moment * stride;
+        GLOBAL const uint2 *own_table = table + moment * (XAOS * maps + 1) * maps;
+        GLOBAL const uint4 *palette = palettes + moment * 256;
+        uint keys[BLOCK], gammas[BLOCK], row_keys[ROWS], row_gammas[ROWS];
+        for (int slot = 0; slot < BLOCK; slot += LANES) {
+            Random random = stream_of(bits_of_whole(lane_numbers) + (block_chain + (uint)slot), seed);
+            STORE_LANES(random.position, keys + slot);
+            STORE_LANES(random.gamma, gammas + slot);
+            if (first_step == 0) {
+                float *page = pages;
+                Point p = first_point(&random);
+                STORE_LANES(p.x, page + slot);
+                STORE_LANES(p.y, page + BLOCK + slot);
+                STORE_LANES(p.colour, page + 2 * BLOCK + slot);
+#if SPACE
+                STORE_LANES(p.z, page + 3 * BLOCK + slot);
+#endif
+#if XAOS
+                STORE_LANES(p.last, page + (3 + SPACE) * BLOCK + slot);
+#endif
+            }
+        }
+        for (int row = 0; row < ROWS; row++) {
+            uint key = mixed_word(mixed_word(0x80000000u | (block_chain / COLUMNS + (uint)row)) + seed);
+            row_keys[row] = key;
+            row_gammas[row] = mixed_word(key ^ 0x5bf03635u) | 1u;
+        }
+        if (first_step > 0)
+            for (int plane = 0; plane < PLANES; plane++)
+                for (int slot = 0; slot < BLOCK; slot++)
+                    pages[plane * BLOCK + slot] = points[plane * chains + block * BLOCK + slot];
+        int current = 0;
+        for (int step = first_step + 1; step <= first_step + steps; step++) {
+            const float *before = pages + current * PLANES * BLOCK;
+            current ^= 1;
+            float *after = pages + current * PLANES * BLOCK;
+            uint turns = mixed_word((uint)step * 0x9e3779b9u) | 1u;
+            for (int row = 0; row < ROWS; row++) {
+                uint row_draw = mixed_word(row_keys[row] + (uint)step * row_gammas[row]);
+                for (int half_row = 0; half_row < COLUMNS; half_row += LANES) {
+                    int slot = row * COLUMNS + half_row;
+                    bits columns_here = bits_of_whole(lane_numbers + half_row);
+                    bits from = (((uint)row - (((columns_here + 1u) * turns) >> 29)) & (ROWS - 1u)) * COLUMNS + columns_here;
+                    uint from_slots[LANES];
+                    STORE_LANES(from, from_slots);
+                    Point p;
+                    GATHER_LANES(p.x, before, from_slots);
+                    GATHER_LANES(p.y, before + BLOCK, from_slots);
+                    GATHER_LANES(p.colour, before + 2 * BLOCK, from_slots);
+#if SPACE
+                    GATHER_LANES(p.z, before + 3 * BLOCK, from_slots);
+#else
+                    p.z = (real)(0.0f);
+#endif
+#if XAOS
+                    GATHER_LANES(p.last, before + (3 + SPACE) * BLOCK, from_slots);
+#else
+                    p.last = (real)(0.0f);
+#endif
+                    Random random;
+                    random.gamma = LOAD_LANES_BITS(gammas + slot);
+                    random.position = LOAD_LANES_BITS(keys + slot) + (uint)step * DRAWS * random.gamma;
+                    Point seen;
+                    mask bad;
+                    bits opacity;
+                    p = stepped(p, own, own_table, maps, row_draw, &random, &seen, &bad, &opacity);
+                    STORE_LANES(p.x, after + slot);
+                    STORE_LANES(p.y, after + BLOCK + slot);
+                    STORE_LANES(p.colour, after + 2 * BLOCK + slot);
+#if SPACE
+                    STORE_LANES(p.z, after + 3 * BLOCK + slot);
+#endif
+#if XAOS
+                    STORE_LANES(p.last, after + (3 + SPACE) * BLOCK + slot);
+#endif
+                    if (step <= plotted_from) continue;
+                    if (ANY_LANE(bad)) {
+                        int flags[LANES];
+                        STORE_LANES(bad, flags);
+                        for (int lane = 0; lane < LANES; lane++) bad_count += flags[lane] != 0 ? 1u : 0u;
+                    }
+                    whole bucket = bucket_of(seen, own, window), entry = entry_of(seen.colour);
+                    bucket = bucket < 0 || bad || opacity == 0u ? (whole)(columns * rows) : bucket;
+                    int buckets[LANES], entries[LANES];
+                    STORE_LANES(bucket, buckets);
+                    STORE_LANES(entry, entries);
+#if FRACTIONS
+                    uint opacities[LANES], chances[LANES];
+                    STORE_LANES(opacity, opacities);
+                    STORE_LANES(draw(&random), chances);
+                    for (int lane = 0; lane < LANES; lane++)
+                        histogram[buckets[lane]] += light_of(palette, entries[lane], opacities[lane], chances[lane]);
+#else
+                    for (int lane = 0; lane < LANES; lane++) histogram[buckets[lane]] += palette[entries[lane]];
+#endif
+                }
+            }
+        }
+        for (int plane = 0; plane < PLANES; plane++)
+            for (int slot = 0; slot < BLOCK; slot++)
+                points[plane * chains + block * BLOCK + slot] = pages[current * PLANES * BLOCK + plane * BLOCK + slot];
+    }
+    if (bad_count > 0u) atomic_add(bad_points, bad_count);
+}
+#endif

@@ -1,0 +1,344 @@
+"""The chaos game: a NumPy twin of its random numbers and steps, exact measures, the same bits in every arrangement."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from renderer import BadInput
+from renderer.flames import chaos, filters, kernel
+from renderer.flames.genome import Flame, Map
+from renderer.pictures import flame as picture_module
+from renderer.pictures import load, open_picture
+from renderer.view import Plane
+
+SCENES = Path(__file__).resolve().parents[1] / "scenes"
+IFS = ["fern", "sierpinski", "dragon", "maple", "koch"]
+WINDOW = chaos.Window(0, 0, 96, 64)
+CAMERA = np.array([40.0, 0, 48, 0, -40.0, 32])
+
+
+def with_lanes(device, lanes: int):
+    """The device as one on which work items carry `lanes` points."""
+    twin = copy.copy(device)
+    twin.lanes = lanes
+    return twin
+
+
+def played(
+    device, flame, steps=40, chains=1024, seed=3, part=(0, 1), sums="exact", launches=1, camera=CAMERA, window=WINDOW
+):
+    game = chaos.Chaos(device, sums)
+    game.restart([flame], [camera], [1.0], window, chains, seed, part)
+    for _ in range(launches):
+        game.advance(steps // launches)
+    return game
+
+
+def some_flame(rng, count=3, **settings):
+    """Contracting maps with random coefficients."""
+    maps = []
+    for _ in range(count):
+        a = rng.normal(size=(2, 2))
+        a *= rng.uniform(0.3, 0.8) / np.linalg.norm(a, 2)
+        b = rng.uniform(-0.5, 0.5, 2)
+        affine = (*a[0], b[0], *a[1], b[1])
+        maps.append(Map(tuple(map(float, affine)), weight=float(rng.uniform(0.2, 2)), color=float(rng.uniform())))
+    return Flame(tuple(maps), palette="spectrum", **settings)
+
+
+# ---- the twin: the same numbers in NumPy
+
+
+def mixed(u):
+    u = (u ^ (u >> np.uint32(16))) * np.uint32(0x21F0AAAD)
+    u = (u ^ (u >> np.uint32(15))) * np.uint32(0x735A2D97)
+    return u ^ (u >> np.uint32(15))
+
+
+def words(*values):
+    return np.array(values, "u8").astype("u4")
+
+
+def fused(a, b, c):
+    return (np.float64(a) * np.asarray(b, "f8") + np.asarray(c, "f8")).astype("f4")
+
+
+def twin(flame, steps, chains, seed, window=WINDOW, camera=CAMERA):
+    """(cells, 4) uint64 sums of the same game, played with arrays."""
+    structure = kernel.structure_of((flame,), False)
+    table = kernel.choice_tables(flame, structure)[0]
+    slots, seed_word = np.arange(chains, dtype="u4"), words(chaos.seed_word(seed))
+    key = mixed(mixed(slots) + seed_word)
+    gamma = mixed(key ^ words(0x5BF03635)) | np.uint32(1)
+    rows = words(0x80000000) | (slots >> np.uint32(5))
+    row_key = mixed(mixed(rows) + seed_word)
+    row_gamma = mixed(row_key ^ words(0x5BF03635)) | np.uint32(1)
+    uniform = [(mixed(key + words(n) * gamma) >> np.uint32(8)).astype("f4") * np.float32(2**-24) for n in (1, 2, 3)]
+    x, y, colour = 2 * uniform[0] - 1, 2 * uniform[1] - 1, uniform[2]
+    affine = np.array([m.affine for m in flame.maps], "f4")
+    pull = np.array([[m.color, m.color_speed] for m in flame.maps], "f4")
+    light = np.floor(chaos.colours_of(flame) + 0.5).astype("u8")
+    sums = np.zeros((window.cells, 4), "u8")
+    block, row, column = slots // 256, slots // 32 % 8, slots % 32
+    for step in range(1, chaos.FUSE + steps + 1):
+        turn = ((column + words(1)) * (mixed(words(step) * words(0x9E3779B9)) | np.uint32(1))) >> np.uint32(29)
+        source = block * 256 + ((row - turn) & np.uint32(7)) * 32 + column
+        x, y, colour = x[source], y[source], colour[source]
+        drawn = mixed(row_key + words(step) * row_gamma)
+        wide = drawn.astype("u8") * np.uint64(len(flame.maps))
+        choice, rest = (wide >> np.uint64(32)).astype("i8"), (wide & np.uint64(0xFFFFFFFF)).astype("u4")
+        choice = np.where(rest < table[choice, 0], choice, table[choice, 1].astype("i8"))
+        a, (c, s) = affine[choice].T, pull[choice].T
+        x, y = fused(a[0], x, fused(a[1], y, a[2])), fused(a[3], x, fused(a[4], y, a[5]))
+        colour = s * c + (np.float32(1) - s) * colour
+        if step > chaos.FUSE:
+            m = camera.astype("f4")
+            fx, fy = fused(m[0], x, fused(m[1], y, m[2])), fused(m[3], x, fused(m[4], y, m[5]))
+            seen = (fx >= 0) & (fx < window.columns) & (fy >= 0) & (fy < window.rows)
+            cell = fy[seen].astype(int) * window.columns + fx[seen].astype(int)
+            entry = np.clip((colour[seen] * np.float32(256)).astype(int), 0, 255)
+            for k in range(3):
+                np.add.at(sums[:, k], cell, light[entry, k])
+            np.add.at(sums[:, 3], cell, np.uint64(255))
+    return sums
+
+
+@pytest.mark.parametrize("name", ["fixed", "fresh"])
+def test_sums_equal_the_numpy_twin(device, rng, name):
+    flame = some_flame(np.random.default_rng(5) if name == "fixed" else rng)
+    wanted = twin(flame, 12, 1024, 3)
+    sums = played(device, flame, 12).sums.read()
+    assert wanted[:, 3].sum() > 255 * 1000
+    # The twin rounds a * b + c twice in double, which differs from one rounding once in 2^29 products.
+    assert np.abs(sums.astype("i8") - wanted.astype("i8")).sum() <= 1e-4 * wanted.sum()
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 8, 16])
+def test_any_number_of_points_in_a_work_item_gives_the_same_bits(device, rng, lanes):
+    flame = some_flame(rng, 4)
+    assert np.array_equal(played(with_lanes(device, lanes), flame).sums.read(), played(device, flame).sums.read())
+
+
+def test_launches_and_parts_change_no_bit(device, rng):
+    flame = some_flame(rng)
+    whole = played(device, flame, 60).sums.read()
+    assert np.array_equal(played(device, flame, 60, launches=5).sums.read(), whole)
+    parts = [played(device, flame, 60, part=(k, 3)).sums.read() for k in range(3)]
+    assert np.array_equal(sum(parts), whole)
+
+
+def test_seeds_differ_and_repeat(device):
+    flame = some_flame(np.random.default_rng(1))
+    one, again, other = (played(device, flame, seed=seed).sums.read() for seed in (1, 1, 2))
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+    correlation = np.corrcoef(one[:, 3].astype(float), other[:, 3].astype(float))[0, 1]
+    assert correlation > 0.9  # the same picture, from other samples
+
+
+def test_a_window_of_the_grid_is_that_part_of_the_whole(device, rng):
+    flame = some_flame(rng)
+    whole = played(device, flame).sums.read().reshape(64, 96, 4)
+    window = chaos.Window(30, 10, 25, 40)
+    part = played(device, flame, window=window).sums.read().reshape(40, 25, 4)
+    assert np.array_equal(part, whole[10:50, 30:55])
+
+
+def test_fast_sums_agree_with_the_exact_ones(device, rng):
+    flame = some_flame(rng)
+    assert np.array_equal(played(device, flame, sums="fast").sums.read(), played(device, flame).sums.read())
+
+
+# ---- exact measures
+
+
+def test_sierpinski_has_the_self_similar_measure(device):
+    """Each of the 3^5 triangles of depth 5 holds 3^-5 of the points: chi-squared of their counts."""
+    scene = load(SCENES / "sierpinski.toml")
+    chains, steps, seed = 4096, 48, 11
+    size = 1024
+    camera = np.array([size / 2, 0, size / 2 + 0.317, 0, size / 2, size / 2 + 0.213])
+    window = chaos.Window(0, 0, size + 1, size + 1)
+    counts = played(device, scene.settings, steps, chains, seed, camera=camera, window=window).sums.read()[:, 3] // 255
+    assert counts.sum() == chains * steps
+    vertices = np.array([[m.affine[2], m.affine[5]] for m in scene.settings.maps]) * 2
+    cells = np.flatnonzero(counts)
+    point = np.stack(
+        [(cells % (size + 1) + 0.5 - 0.317) / (size / 2) - 1, (cells // (size + 1) + 0.5 - 0.213) / (size / 2) - 1], 1
+    )
+    address = np.zeros(len(cells), int)
+    for _ in range(5):  # the map undone: the nearest vertex says which
+        nearest = np.argmin(((point[:, None] - vertices) ** 2).sum(2), 1)
+        address = address * 3 + nearest
+        point = 2 * point - vertices[nearest]
+    found = np.bincount(address, counts[cells].astype(float), 243)
+    wanted = chains * steps / 243
+    # Samples of one chain are correlated for some steps, so the statistic spreads wider than 242 +- 22.
+    assert 100 < ((found - wanted) ** 2 / wanted).sum() < 800
+    assert abs(found / wanted - 1).max() < 0.2
+
+
+@pytest.mark.parametrize("name", ["fern", "maple", "dragon"])
+def test_the_first_moments_are_those_of_the_invariant_measure(device, name):
+    """The mean of the measure solves m = sum p_i (A_i m + b_i)."""
+    settings = load(SCENES / f"{name}.toml").settings
+    weights = np.array([m.weight for m in settings.maps])
+    weights = weights / weights.sum()
+    maps = np.array([m.affine for m in settings.maps]).reshape(-1, 2, 3)
+    mean = np.linalg.solve(np.eye(2) - np.tensordot(weights, maps[:, :, :2], 1), weights @ maps[:, :, 2])
+    scale, size = 40.0, 800
+    camera = np.array([scale, 0, 300.0, 0, scale, 150.0])
+    window = chaos.Window(0, 0, size, size)
+    counts = played(device, settings, 200, 16384, 5, camera=camera, window=window).sums.read()[:, 3] // 255
+    assert counts.sum() == 200 * 16384
+    at = np.arange(size) + 0.5
+    grid = counts.reshape(size, size).astype(float)
+    found = [((grid.sum(0) @ at) / counts.sum() - 300) / scale, ((grid.sum(1) @ at) / counts.sum() - 150) / scale]
+    # 32 points share a draw of the map and the fern's memory is long: about 10,000 independent points of spread 2.5.
+    assert np.allclose(found, mean, atol=0.1)
+
+
+def test_weights_are_drawn_as_told(device, rng):
+    """Maps that send everything to a point each: the share of the points is the share of the weight."""
+    weights = rng.uniform(0.05, 3, 7)
+    weights[2] = 0
+    maps = tuple(Map((0.0, 0.0, k + 0.5, 0.0, 0.0, 0.5), weight=float(w)) for k, w in enumerate(weights))
+    window, camera = chaos.Window(0, 0, 7, 1), np.array([1.0, 0, 0, 0, 1.0, 0])
+    counts = played(device, Flame(maps), 400, 4096, 2, camera=camera, window=window).sums.read()[:, 3] / 255
+    share = weights / weights.sum()
+    draws = 400 * 4096 / 32  # a row of 32 draws one map
+    assert counts[2] == 0
+    assert (np.abs(counts / counts.sum() - share) < 6 * np.sqrt(share / draws) + 1e-9).all()
+
+
+def test_alias_tables_hold_the_weights(rng):
+    for count in (1, 2, 5, 300):
+        weights = rng.exponential(size=count) * (rng.uniform(size=count) < 0.8) + 1e-9
+        table = kernel.alias_table(weights)
+        share = np.zeros(count)
+        for i, (threshold, alias) in enumerate(table):
+            share[i] += threshold / 2**32 / count
+            share[alias] += (1 - threshold / 2**32) / count
+        assert np.allclose(share, weights / weights.sum(), atol=1e-9)
+
+
+# ---- the picture
+
+
+@pytest.mark.parametrize("name", IFS)
+def test_scenes_draw_their_fractal(gpu, name):
+    scene = load(SCENES / f"{name}.toml")
+    picture = open_picture(scene, gpu)
+    width, height = scene.size[0] // 8, scene.size[1] // 8
+    pixels = picture.draw(scene.settings, (width, height), 0.0).read()
+    assert pixels.shape == (height, width, 4) and np.isfinite(pixels).all() and (pixels[..., 3] == 1).all()
+    lit = pixels[..., :3].max(2) > 0.02
+    assert 0.05 < lit.mean() < 0.8, lit.mean()
+    assert picture.report()["in_frame"] > 0.99  # the view of the scene holds the whole attractor
+    assert not lit[[0, -1]].any() and not lit[:, [0, -1]].any()
+
+
+def test_the_view_pans_and_zooms_and_turns(gpu):
+    """A map onto one point: where it is seen follows from the view alone; y grows upwards."""
+    maps = (Map((0.0, 0.0, 1.0, 0.0, 0.0, 0.5)),)
+    settings = picture_module.Settings(maps=maps, colors=((255.0,) * 3,) * 256, filter=0.0, quality=2.0)
+
+    def seen(view, up="+y"):
+        from dataclasses import replace
+
+        picture = picture_module.Picture(gpu)
+        pixels = picture.draw(replace(settings, view=view, up=up), (200, 100), 0.0).read()
+        rows, columns = np.nonzero(pixels[..., 0])
+        return columns.tolist(), rows.tolist()
+
+    assert seen(Plane((0.0, 0.0), 4.0)) == ([125], [37])
+    assert seen(Plane((0.0, 0.0), 4.0), "-y") == ([125], [62])
+    assert seen(Plane((0.99, 0.49), 4.0)) == ([100], [49])
+    assert seen(Plane((0.0, 0.0), 2.0)) == ([150], [25])
+    assert seen(Plane((0.003, 0.003), 4.0, 90.0)) == ([112], [74])
+
+
+def test_more_draws_are_more_samples_of_the_same_picture(gpu):
+    scene = load(SCENES / "dragon.toml")
+    picture = open_picture(scene, gpu)
+    size = (200, 160)
+    total = picture.draws(scene.settings, size)
+    for _ in range(total):
+        frame = picture.draw(scene.settings, size, 0.0)
+    report = picture.report()
+    assert report["samples"] >= scene.settings.quality * size[0] * size[1]
+    again = open_picture(scene, gpu)
+    for _ in range(total):
+        other = again.draw(scene.settings, size, 0.0)
+    assert np.array_equal(frame.read(), other.read())
+
+
+def test_tiles_are_parts_of_the_whole(gpu, rng):
+    scene = load(SCENES / "maple.toml")
+    size = (150, 130)
+    whole = open_picture(scene, gpu).draw(scene.settings, size, 0.0).read()
+    left, top = int(rng.integers(0, 100)), int(rng.integers(0, 90))
+    tile = open_picture(scene, gpu).draw(scene.settings, size, 0.0, (left, top, 50, 40)).read()
+    assert np.array_equal(tile, whole[top : top + 40, left : left + 50])
+
+
+def test_schedule_deals_every_step_once():
+    for quality, size in ((0.01, (1, 1)), (3.0, (17, 31)), (100.0, (512, 512)), (1024.0, (3840, 2160))):
+        schedule = picture_module.Schedule(picture_module.Settings(quality=quality), size)
+        steps = [schedule.steps(k) for k in range(schedule.draws)]
+        assert sum(steps) == schedule.total and min(steps) >= 1
+        assert schedule.chains * schedule.total >= quality * size[0] * size[1]
+        assert schedule.draws < 120
+
+
+def test_filters_sum_to_one():
+    for shape in filters.SUPPORT:
+        for oversample in (1, 2, 3):
+            for radius in (0.0, 0.3, 0.5, 1.2):
+                taps = filters.spatial_filter(Flame(filter_shape=shape, oversample=oversample, filter=radius))
+                assert taps.shape[0] == taps.shape[1] and (taps.shape[0] - oversample) % 2 == 0
+                assert np.isclose(taps.sum(), 1, atol=1e-5)
+
+
+# ---- mistakes
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("weight = -1.0", "weight is -1.0; it must be 0.0 to"),
+        ("affine = [1.0, 2.0]", "affine has 2 numbers"),
+        ("affine = [nan, 0.0, 0.0, 0.0, 1.0, 0.0]", "must be finite"),
+        ("variations = { linaer = 1.0 }", "unknown variation 'linaer'; the nearest known is 'linear'"),
+        ("parameters = { julian_powr = 1.0 }", "nearest known is 'julian_power'"),
+        ("xaos = [-1.0]", "xaos"),
+        ("colour = 1.0", "unknown key 'colour' (did you mean color?)"),
+    ],
+)
+def test_mistakes_in_maps_are_told(tmp_path, change, told):
+    path = tmp_path / "bad.toml"
+    path.write_text(f'picture = "flame"\n[[settings.maps]]\n{change}\n')
+    with pytest.raises(BadInput, match=None) as error:
+        load(path)
+    assert told in str(error.value) and "bad.toml" in str(error.value)
+
+
+def test_weights_of_zero_and_closing_xaos_are_told(gpu):
+    for maps, told in (
+        ((Map(weight=0.0),), "weights of all maps are 0"),
+        ((Map(xaos=(1.0, 0.0)), Map(xaos=(0.0, 0.0))), "xaos of map 1 forbids every map"),
+    ):
+        with pytest.raises(BadInput) as error:
+            picture_module.Picture(gpu).draw(picture_module.Settings(maps=maps), (8, 8), 0.0)
+        assert told in str(error.value)
+
+
+def test_points_that_blow_up_are_counted(gpu):
+    """Twice a map that triples, once one that halves: points leave for infinity and come back at random."""
+    maps = (Map((3.0, 0, 0, 0, 3.0, 0), weight=2.0), Map((0.5, 0, 0, 0, 0.5, 0)))
+    picture = picture_module.Picture(gpu)
+    pixels = picture.draw(picture_module.Settings(maps=maps), (64, 64), 0.0).read()
+    assert picture.report()["bad_points"] > 1000
+    assert np.isfinite(pixels).all()
