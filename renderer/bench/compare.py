@@ -144,6 +144,9 @@ def _opened(args, refs: dict, names: list[str]) -> Experiment:
         if found.get("refs") != refs or found.get("settings") != settings:
             raise UserError(f"-o {path}: holds another experiment (refs or settings differ); name another file")
         experiment.samples = [sample for sample in samples if sample["case"] in names]
+        if not path.read_bytes().endswith(b"\n"):  # a kill tore the last line: keep the next one apart from it
+            with open(path, "a", encoding="utf-8") as file:
+                file.write("\n")
         return experiment
     try:
         experiment.write(header)

@@ -1,0 +1,53 @@
+"""Two small cases that the harness tests itself with: a fragment pass of about a millisecond, and a compute kernel."""
+
+import numpy as np
+
+from renderer.bench.cases import Case
+from renderer.gpu.source import Generated
+
+SPIN = """KERNEL spin(GLOBAL float *values) {
+    float x = (float)thread_index();
+    for (int i = 0; i < 2000; i++) x = x * 0.999f + 0.5f;
+    values[thread_index()] = x;
+}
+"""
+THREADS = 4096
+
+
+def cases(gpu):
+    return [pass_case(gpu), kernel_case(gpu)]
+
+
+def pass_case(gpu) -> Case:
+    """320 x 240 texels of a small Julia set."""
+    from renderer.pictures.fractal import Picture, Settings
+
+    picture, settings = Picture(gpu), Settings(kind="julia", iterations=60)
+
+    def run():
+        return picture.draw(settings, (320, 240), 0.0)
+
+    def check() -> bytes:
+        values = run().read()
+        assert np.isfinite(values).all() and values.std() > 0.01
+        return values.tobytes()[:4096]
+
+    return Case("pass", "frames/s", 1.0, run, check, gpu.gl)
+
+
+def kernel_case(gpu) -> Case:
+    """A chain of multiplications whose limit is known: x = 0.999 x + 0.5 tends to 500."""
+    values = gpu.device.buffer(THREADS)
+    spin = gpu.device.kernel(Generated("spin.cu", SPIN), "spin")
+
+    def run():
+        spin(THREADS, values)
+
+    def check() -> bytes:
+        run()
+        answer = values.read()
+        wanted = 500 + (np.arange(THREADS) - 500) * 0.999**2000
+        assert np.allclose(answer, wanted, rtol=1e-4), answer[:4]
+        return answer.tobytes()[:4096]
+
+    return Case("kernel", "Gsteps/s", THREADS * 2000 / 1e9, run, check, gpu.device)
