@@ -174,6 +174,10 @@ DEVICE double8 double8_of(float8 a) { double8 r; for (int i = 0; i < 8; i++) r.s
 #define HAS_BALLOT 1
 DEVICE uint ballot(bool flag) { return __ballot_sync(0xffffffffu, flag); }
 DEVICE bool all_lanes(bool flag) { return __all_sync(0xffffffffu, flag); }
+#define HAS_SHUFFLE 1  // shuffle_xor(x, mask): the x of the lane whose index differs by the mask; whole warps
+DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE double shuffle_xor(double x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE int shuffle_xor(int x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 
 #else  // -------------------------------------------------------------------------------------------------- OpenCL C
 #ifdef STRICT
@@ -246,6 +250,7 @@ DEVICE bool all_lanes(bool flag) { return ballot(flag) == 0xffffffffu; }
 #else
 #define HAS_BALLOT 0
 #endif
+#define HAS_SHUFFLE 0
 #endif  // -------------------------------------------------------------------------------------------------------- both
 
 #define PI 3.14159265358979323846f

@@ -82,6 +82,43 @@ def test_record_is_passed_by_value_and_read_from_memory(device):
     assert out.read().tolist() == [3, 6, 5]
 
 
+def test_tray_brings_results_home_beside_later_work(device, rng):
+    add = device.kernel(Generated("add.cu", ADD), "add", group=64)
+    values = rng.standard_normal(1000).astype("f4")
+    tray, one = device.tray(4000), device.buffer(1000).write(values)
+    for turn in range(3):
+        tray.buffer.copy(one)
+        tray.send()
+        add(1000, one, device.buffer(1000).write(values), 1000, 1.0)
+        assert np.array_equal(tray.read().view("f4"), values * np.float32(turn + 1))
+        values_now = one.read()
+        assert np.allclose(values_now, values * (turn + 2), rtol=1e-6)
+        one.write(values * np.float32(turn + 2))
+
+
+def test_marks_measure_the_work_between_them(device):
+    first = device.mark()
+    device.buffer(1 << 20).fill(1)
+    last = device.mark()
+    assert 0 <= last.seconds_since(first) < 60
+
+
+def test_vendor_product_subtracts_parts_of_matrices(device, rng):
+    for dtype in ("f4", "f8"):
+        product = device.vendor_product(dtype)
+        if product is None:
+            pytest.skip(f"{device.name} has no vendor product here")
+        a, b, c = rng.standard_normal((3, 20, 16)).astype(dtype)  # columns of 16 rows
+        places = [device.buffer(320, dtype).write(x) for x in (a, b, c)]
+        product.subtract(5, 7, 6, (places[0], 18, 16), (places[1], 3, 16), (places[2], 33, 16))
+        want = c.T.copy()
+        want[1:6, 2:9] -= a.T[2:7, 1:7] @ b.T[3:9, 0:7]
+        assert np.allclose(places[2].read().T, want, atol=1e-5 if dtype == "f4" else 1e-13)
+        product.solve_unit_lower(4, 3, (places[0], 0, 16), (places[1], 0, 16))
+        lower = np.tril(a.T[:4, :4], -1) + np.eye(4)
+        assert np.allclose(lower @ places[1].read().T[:4, :3], b.T[:4, :3], atol=1e-4 if dtype == "f4" else 1e-12)
+
+
 def test_strict_forbids_contraction(device, rng):
     text = "KERNEL f(GLOBAL float *a, GLOBAL const float *b) { uint i = thread_index(); a[i] = a[i] * b[i] + 1.0f; }"
     a, b = rng.standard_normal((2, 4096)).astype("f4")

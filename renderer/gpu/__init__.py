@@ -1,8 +1,9 @@
 """Devices: the contract that CUDA and OpenCL meet, and the one place that opens them.
 
-A device has seven names: `name`, `processor`, `buffer`, `stage`, `kernel`, `finish`, `seconds`. Nothing above this
-package may ask which kind of device it holds; a difference between kinds is a method of the contract, a figure of its
-Processor or a word of shaders/portable.h. After tinygrad's and Futhark's tiny device layers.
+A device has ten names: `name`, `processor`, `buffer`, `stage`, `tray`, `kernel`, `vendor_product`, `mark`, `finish`,
+`seconds`. Nothing above this package may ask which kind of device it holds; a difference between kinds is a method of
+the contract, a figure of its Processor or a word of shaders/portable.h. After tinygrad's and Futhark's tiny device
+layers.
 """
 
 import importlib
@@ -24,8 +25,11 @@ __all__ = [
     "Gpu",
     "Kernel",
     "KernelError",
+    "Mark",
     "Processor",
     "Stage",
+    "Tray",
+    "VendorProduct",
     "find_devices",
     "open_gpu",
 ]
@@ -78,6 +82,37 @@ class Stage(Protocol):
         """
 
 
+class Tray(Protocol):
+    """The way back: device memory in front of host memory of the same size, read while later kernels run."""
+
+    buffer: Buffer  # (n,) uint8, filled by kernels
+
+    def send(self) -> None:
+        """Starts to copy the buffer to the host after the work before it; later kernels must not write the buffer."""
+
+    def read(self) -> np.ndarray:
+        """Waits for the last send; the host bytes (n,) uint8, valid until the next send."""
+
+
+class Mark(Protocol):
+    """A place in the queue of a device."""
+
+    def seconds_since(self, earlier: "Mark") -> float:
+        """Device time between two marks of one device; waits for both."""
+
+
+class VendorProduct(Protocol):
+    """The vendor's own matrix product. Matrices are column-major: (buffer, first element, leading dimension)."""
+
+    name: str
+
+    def subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)) -> None:
+        """c (m, n) -= a (m, k) b (k, n); batch is (count, elements from one a to the next, of b, of c)."""
+
+    def solve_unit_lower(self, m: int, n: int, a, b) -> None:
+        """b (m, n) = L^-1 b, L the unit lower triangle of a (m, m)."""
+
+
 class Device(Protocol):
     """One in-order queue on one processor.
 
@@ -97,6 +132,15 @@ class Device(Protocol):
 
     def stage(self, count: int) -> Stage:
         """New staging memory of `count` bytes, page-locked where the device has memory of its own."""
+
+    def tray(self, count: int) -> Tray:
+        """New memory of `count` bytes for results that travel to the host beside later work."""
+
+    def vendor_product(self, dtype) -> VendorProduct | None:
+        """The vendor's product for "f4" or "f8" where its library is installed, else None."""
+
+    def mark(self) -> Mark:
+        """Marks this place in the queue, to measure from or to."""
 
     def kernel(self, file, entry: str, group: int = 256, **constants) -> Kernel:
         """The entry of shaders/`file` (or of a source.Generated text); number -> #define, dtype -> typedef struct.

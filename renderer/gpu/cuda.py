@@ -117,6 +117,7 @@ class CudaDevice:
         self.context = handle.retain_primary_context()
         self._kernels: dict = {}
         self.counters, self.trusted_clock = Counters(), True
+        self._products: dict = {}
         attribute = driver.device_attribute
         memory = handle.total_memory()
         self.processor = Processor(handle.get_attribute(attribute.MULTIPROCESSOR_COUNT), 32, memory, memory, True, True)
@@ -139,6 +140,19 @@ class CudaDevice:
     def stage(self, count: int) -> "CudaStage":
         return CudaStage(self, count)
 
+    def tray(self, count: int) -> "CudaTray":
+        return CudaTray(self, count)
+
+    def vendor_product(self, dtype):
+        from renderer.gpu import cublas  # loads a library of 500 MB: only for those who multiply
+
+        if np.dtype(dtype) not in self._products:
+            self._products[np.dtype(dtype)] = cublas.open_product(self, dtype)
+        return self._products[np.dtype(dtype)]
+
+    def mark(self) -> "CudaMark":
+        return CudaMark(self)
+
     def kernel(self, file, entry: str, group: int = 256, **constants) -> "CudaKernel":
         name = getattr(file, "name", file)
         text = assemble(file, GROUP_SIZE=group, **constants)
@@ -151,6 +165,12 @@ class CudaDevice:
                 return CudaKernel(self, self._kernels[key].get_function(entry), f"{name}:{entry}", group)
             except driver.LogicError as error:
                 raise KernelError(f"{name} has no kernel {entry}") from error
+
+    def _wait(self, event) -> None:
+        """Later work of the default stream waits for the event; the context is entered."""
+        (status,) = streams.cuStreamWaitEvent(0, event.handle, 0)
+        if status != streams.CUresult.CUDA_SUCCESS:
+            raise KernelError(f"{self.name}: {status.name}")
 
     def finish(self) -> None:
         with self:
@@ -223,11 +243,70 @@ class CudaBuffer:
             if source.device.index == self.device.index:
                 driver.memcpy_dtod(self.pointer, source.pointer, self.nbytes)
             else:
-                source.device.finish()
-                driver.memcpy_peer(
-                    self.pointer, source.pointer, self.nbytes, self.device.context, source.device.context
-                )
+                self._push(source)
         return self
+
+    def _push(self, source: "CudaBuffer") -> None:
+        """From another GPU: its copy stream waits for both queues, and both queues wait for the copy."""
+        flags = driver.event_flags.DISABLE_TIMING
+        with self.device:
+            free = driver.Event(flags)
+            free.record()
+        with source.device:
+            ready, arrived = driver.Event(flags), driver.Event(flags)
+            ready.record()
+            copies = source.device._copies
+            copies.wait_for_event(ready)
+            copies.wait_for_event(free)
+            contexts = self.device.context, source.device.context
+            driver.memcpy_peer_async(self.pointer, source.pointer, self.nbytes, *contexts, copies)
+            arrived.record(copies)
+            source.device._wait(arrived)
+        with self.device:
+            self.device._wait(arrived)
+
+
+class CudaMark:
+    def __init__(self, device: CudaDevice):
+        self.device = device
+        with device:
+            self._event = driver.Event()
+            self._event.record()
+
+    def seconds_since(self, earlier: "CudaMark") -> float:
+        with self.device:
+            self._event.synchronize()
+            return self._event.time_since(earlier._event) * 1e-3
+
+
+class CudaTray:
+    """A buffer and page-locked memory; the copy runs on a second stream."""
+
+    def __init__(self, device: CudaDevice, count: int):
+        self.device, self.buffer = device, CudaBuffer(device, count, "u1")
+        with device:
+            try:
+                self._array = driver.pagelocked_empty(count, np.uint8)
+            except driver.Error as error:
+                raise MachineCannot(f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}") from error
+            flags = driver.event_flags.DISABLE_TIMING
+            self._filled, self._arrived = driver.Event(flags), driver.Event(flags)
+            self._back = driver.Stream(driver.stream_flags.NON_BLOCKING)  # not behind uploads
+
+    def send(self) -> None:
+        with self.device:
+            self._filled.record()
+            self._back.wait_for_event(self._filled)
+            driver.memcpy_dtoh_async(self._array, self.buffer.pointer, self._back)
+            self._arrived.record(self._back)
+
+    def read(self) -> np.ndarray:
+        with self.device:
+            try:
+                self._arrived.synchronize()
+            except driver.Error as error:
+                raise KernelError(f"{self.device.name}: a kernel failed: {error}") from error
+        return self._array
 
 
 class CudaStage:
@@ -254,9 +333,7 @@ class CudaStage:
             copies.wait_for_event(self._used)
             driver.memcpy_htod_async(self.buffer.pointer, self._array[:count], copies)
             self._arrived.record(copies)
-            (status,) = streams.cuStreamWaitEvent(0, self._arrived.handle, 0)
-            if status != streams.CUresult.CUDA_SUCCESS:
-                raise KernelError(f"{self.device.name}: {status.name}")
+            self.device._wait(self._arrived)
         work(self.buffer)
         with self.device:
             self._used.record()

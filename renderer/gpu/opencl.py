@@ -76,6 +76,15 @@ class OpenclDevice:
     def stage(self, count: int) -> "OpenclStage":
         return OpenclStage(self, count)
 
+    def tray(self, count: int) -> "OpenclTray":
+        return OpenclTray(self, count)
+
+    def vendor_product(self, dtype) -> None:
+        return None
+
+    def mark(self) -> "OpenclMark":
+        return OpenclMark(self)
+
     def kernel(self, file, entry: str, group: int = 256, **constants) -> "OpenclKernel":
         name = getattr(file, "name", file)
         text = assemble(file, GROUP_SIZE=group, **constants)
@@ -208,6 +217,37 @@ class OpenclStage:
         work(self.buffer)
         self._left = [cl.enqueue_marker(queue)]
         queue.flush()
+
+
+class OpenclMark:
+    def __init__(self, device: OpenclDevice):
+        self._event = cl.enqueue_marker(device._queue)
+
+    def seconds_since(self, earlier: "OpenclMark") -> float:
+        cl.wait_for_events([earlier._event, self._event])
+        return (self._event.profile.end - earlier._event.profile.end) * 1e-9
+
+
+class OpenclTray:
+    """A buffer and host memory; the copy runs on the second queue."""
+
+    def __init__(self, device: OpenclDevice, count: int):
+        self.device, self.buffer = device, OpenclBuffer(device, count, "u1")
+        self._array, self._arrived = np.empty(count, np.uint8), None
+
+    def send(self) -> None:
+        queue, copies = self.device._queue, self.device._copies
+        filled = cl.enqueue_marker(queue)
+        queue.flush()
+        self._arrived = cl.enqueue_copy(copies, self._array, self.buffer._memory, is_blocking=False, wait_for=[filled])
+        copies.flush()
+
+    def read(self) -> np.ndarray:
+        try:
+            self._arrived.wait()
+        except cl.Error as error:
+            raise KernelError(f"{self.device.name}: a kernel failed: {error}") from error
+        return self._array
 
 
 class OpenclKernel:

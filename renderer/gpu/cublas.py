@@ -1,0 +1,94 @@
+"""NVIDIA's own matrix product (cuBLAS) on buffers of a CUDA device, by ctypes; absent without its library."""
+
+import ctypes
+
+import numpy as np
+
+from renderer.gpu.source import KernelError
+
+NO, LEFT, LOWER, UNIT = 0, 0, 0, 1  # cublasOperation_t, SideMode, FillMode, DiagType
+
+
+def _library():
+    """The shared library: found by NVIDIA's own finder (pip wheels, system), or None."""
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+    except ImportError:
+        return None
+    try:
+        path = load_nvidia_dynamic_lib("cublas").abs_path
+        return ctypes.CDLL(path)
+    except (RuntimeError, OSError):  # pathfinder's own error is a RuntimeError
+        return None
+
+
+def open_product(device, dtype):
+    """The CublasProduct of a device for "f4" or "f8", or None."""
+    library = _library()
+    return CublasProduct(device, library, np.dtype(dtype)) if library is not None else None
+
+
+class CublasProduct:
+    """Calls run on the device's queue. Float32 products are full float32: no TF32."""
+
+    def __init__(self, device, library, dtype: np.dtype):
+        self.device, self._library, self.dtype = device, library, dtype
+        letter, self._real = {"f4": ("S", ctypes.c_float), "f8": ("D", ctypes.c_double)}[dtype.str[1:]]
+        self._gemm = getattr(library, f"cublas{letter}gemm_v2_64")
+        self._batched = getattr(library, f"cublas{letter}gemmStridedBatched_64")
+        self._trsm = getattr(library, f"cublas{letter}trsm_v2_64")
+        self._one, self._minus = ctypes.byref(self._real(1)), ctypes.byref(self._real(-1))
+        self._handle = ctypes.c_void_p()
+        version = ctypes.c_int()
+        with device:
+            self._check("cublasCreate", library.cublasCreate_v2(ctypes.byref(self._handle)))
+            self._check("cublasGetVersion", library.cublasGetVersion_v2(self._handle, ctypes.byref(version)))
+        self.name = f"cuBLAS {version.value // 10000}.{version.value // 100 % 100}"
+
+    def _check(self, call: str, status: int) -> None:
+        if status:
+            raise KernelError(f"{self.device.name}: {call} failed with status {status}")
+
+    def _place(self, matrix) -> tuple:
+        buffer, first, leading = matrix
+        assert buffer.dtype == self.dtype and buffer.device.index == self.device.index, (
+            "a matrix of another kind or device"
+        )
+        return ctypes.c_void_p(buffer.pointer + first * self.dtype.itemsize), ctypes.c_int64(leading)
+
+    def subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)) -> None:
+        if min(m, n, k, batch[0]) <= 0:
+            return
+        sizes = ctypes.c_int64(m), ctypes.c_int64(n), ctypes.c_int64(k)
+        a, b, c = self._place(a), self._place(b), self._place(c)
+        with self.device:
+            if batch[0] == 1:
+                status = self._gemm(self._handle, NO, NO, *sizes, self._minus, *a, *b, self._one, *c)
+            else:
+                count, *steps = (ctypes.c_int64(number) for number in batch)
+                status = self._batched(
+                    self._handle,
+                    NO,
+                    NO,
+                    *sizes,
+                    self._minus,
+                    *a,
+                    steps[0],
+                    *b,
+                    steps[1],
+                    self._one,
+                    *c,
+                    steps[2],
+                    count,
+                )
+        self._check("gemm", status)
+
+    def solve_unit_lower(self, m: int, n: int, a, b) -> None:
+        if min(m, n) <= 0:
+            return
+        sizes = ctypes.c_int64(m), ctypes.c_int64(n)
+        with self.device:
+            status = self._trsm(
+                self._handle, LEFT, LOWER, NO, UNIT, *sizes, self._one, *self._place(a), *self._place(b)
+            )
+        self._check("trsm", status)
