@@ -1,0 +1,19 @@
+"""Band LU with partial pivoting on CPU and GPUs together (paper 4), in the block columns of blocks.py.
+
+    blocks.py    how the matrix lies in memory        lapack.py  BLAS and LAPACK in place
+    host.py      the host's cores alone               dealt.py   q devices: whole or streamed, panels by host or device
+    solver.py    BandedLU                             batch.py   many small systems in one launch
+    memory.py    what it takes, before it starts      cli.py     `main.py solve`
+
+A band solver is right where the band is full or narrow: one-dimensional and thin two-dimensional problems, splines,
+boundary layers, and right-hand sides by the thousand. On a square m x m grid it costs 4 m^4 operations and 3 m^3
+numbers; nested dissection (cuDSS, SuperLU, MUMPS) costs about m^3 operations and m^2 log m numbers, and wins from
+some hundred unknowns a side on. It pivots statically, though: where pivoting matters, this one is the safer.
+"""
+
+from renderer.compute.band_lu.batch import BandedBatch
+from renderer.compute.band_lu.blocks import SingularMatrix
+from renderer.compute.band_lu.cli import solve as command
+from renderer.compute.band_lu.solver import BandedLU
+
+__all__ = ["BandedBatch", "BandedLU", "SingularMatrix", "command"]

@@ -1,0 +1,224 @@
+"""BandedLU: the factors of one band matrix as an object, wherever they were made and wherever they live."""
+
+from typing import Literal
+
+import numpy as np
+
+from renderer import BadInput, UserError
+from renderer.compute.band_lu import blocks, memory
+from renderer.compute.band_lu.blocks import Layout, SingularMatrix, usual_block
+from renderer.compute.band_lu.dealt import DealtFactors
+from renderer.compute.band_lu.host import HostFactors, ThinFactors
+from renderer.gpu import Device
+
+THIN = 32  # bands of fewer diagonals go to LAPACK's unblocked routine when the host works alone
+LARGEST_BLOCK = 512
+REFINEMENTS = 10
+FLUSH_ABOVE = {"f4": 1e-18, "f8": 1e-150}  # matrices of smaller numbers than these keep their subnormals
+
+
+class BandedLU:
+    """P L U of the real band matrix A of ab (kl + ku + 1, n), LAPACK's layout: ab[ku + i - j, j] = A[i, j].
+
+    Without devices the host's cores factor it; else block column i goes to devices[i mod q]. `panels` and `residence`
+    are chosen by what the devices are and hold. `precision` "f4" with a float64 ab factors in float32 and refines
+    every solution in float64. `info` is LAPACK's: 0, or 1 + the first column whose pivot is exactly zero; then solve
+    raises SingularMatrix.
+    """
+
+    def __init__(
+        self,
+        ab: np.ndarray,
+        kl: int,
+        ku: int,
+        devices: tuple[Device, ...] = (),
+        block: int | None = None,
+        precision: Literal["f4", "f8"] | None = None,
+        panels: Literal["auto", "host", "device"] = "auto",
+        residence: Literal["auto", "whole", "streamed"] = "auto",
+        products: Literal["vendor", "own"] = "vendor",
+    ):
+        ab = checked_band(ab, kl, ku)
+        n = ab.shape[1]
+        self.n, self.kl, self.ku = n, min(int(kl), n - 1), min(int(ku), n - 1)
+        self._given = int(kl), int(ku)
+        self.dtype = ab.dtype
+        self.precision = np.dtype(precision or ab.dtype)
+        devices = list(devices)
+        thin = self.kl + self.ku + 1 < THIN and block is None
+        block = checked_block(block) or usual_block(n, self.kl, self.ku, devices[0].processor.lanes if devices else 1)
+        self.layout = Layout(n, self.kl, self.ku, block)
+        if devices:
+            whole = memory.residence(self.layout, self.precision, devices, residence, ab.nbytes)
+            host = panels == "host" or (panels == "auto" and devices[0].processor.lanes == 1)
+            self._factors = DealtFactors(self.layout, self.precision, devices, whole, host, products == "vendor")
+        else:
+            memory.check_host(memory.host_bytes(self.layout, self.precision, thin), ab.nbytes)
+            self._factors = (ThinFactors if thin else HostFactors)(self.layout, self.precision)
+        self.refactor(ab)
+
+    def refactor(self, ab: np.ndarray) -> "BandedLU":
+        """Factors another matrix of the same shape into the same buffers; returns self."""
+        ab = checked_band(ab, *self._given)
+        if ab.shape[1] != self.n or ab.dtype != self.dtype:
+            raise BadInput(f"ab is {ab.shape} {ab.dtype}; the factors are for n = {self.n} {self.dtype}")
+        ab = ab[self._given[1] - self.ku : self._given[1] + self.kl + 1]
+        self._ab = ab
+        self._largest = blocks.largest(ab, self.kl, self.ku)
+        flush = self._largest > FLUSH_ABOVE[self.precision.str[1:]]
+        self._factors.factor(ab.astype(self.precision, copy=False), flush)
+        self._norm: float | None = None
+        return self
+
+    @property
+    def info(self) -> int:
+        return self._factors.info
+
+    @property
+    def where(self) -> str:
+        """What factored the matrix."""
+        return self._factors.name
+
+    @property
+    def timeline(self) -> list[dict]:
+        """Seconds of panel, swap, solve, update and copy for each timed step, added over devices and cores."""
+        return self._factors.timeline
+
+    @property
+    def pivots(self) -> np.ndarray:
+        """(n,) int32 row that was exchanged with row j at step j: LAPACK's ipiv - 1."""
+        return self._factors.pivots()
+
+    @property
+    def growth(self) -> float:
+        """max |u| / max |a|."""
+        return self._factors.largest() / self._largest if self._largest else 1.0
+
+    def upper(self) -> np.ndarray:
+        """U (kl + ku + 1, n) in LAPACK's layout, from the host or fetched."""
+        return self._factors.upper()
+
+    def solve(self, b: np.ndarray, trans: Literal["N", "T"] = "N") -> np.ndarray:
+        """x of A x = b, or of A^T x = b with trans "T"; b and x are (n,) or (n, m), float32 or float64."""
+        if trans not in ("N", "T"):
+            raise UserError(f"trans is {trans!r}; allowed are N and T")
+        if self.info:
+            raise SingularMatrix(self.info - 1)
+        b = np.asarray(b)
+        if b.ndim not in (1, 2) or b.shape[0] != self.n:
+            raise BadInput(f"the right-hand side is {b.shape}; it must be ({self.n},) or ({self.n}, m)")
+        sides = b.reshape(self.n, -1).astype(self.dtype, copy=False)
+        if not np.isfinite(sides).all():
+            row, column = np.argwhere(~np.isfinite(sides))[0]
+            raise BadInput(
+                f"the right-hand side is {sides[row, column]} in row {row}, column {column}; it must be finite"
+            )
+        if sides.shape[1] == 0:
+            return sides.reshape(b.shape).copy()
+        x = self._refined(sides, trans == "T") if self.precision != self.dtype else self._solve(sides, trans == "T")
+        return np.ascontiguousarray(x).reshape(b.shape)
+
+    def _solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
+        return self._factors.solve(b.astype(self.precision, copy=False), transposed).astype(self.dtype, copy=False)
+
+    def _refined(self, b: np.ndarray, transposed: bool) -> np.ndarray:
+        """Iterative refinement: float64 residuals, corrections by the float32 factors, until they no longer shrink."""
+        x, best = np.zeros_like(b), np.full(b.shape[1], np.inf)
+        residual = b
+        for _ in range(REFINEMENTS):
+            scale = np.abs(residual).max(axis=0)  # so that float32 neither overflows nor underflows
+            scale[scale == 0] = 1
+            step = self._solve(residual / scale, transposed) * scale
+            trial = x + step
+            left = b - blocks.product(self._ab, self.kl, self.ku, trial, transposed)
+            size = np.abs(left).max(axis=0)
+            better = size < best
+            x[:, better], best = trial[:, better], np.where(better, size, best)
+            residual = np.where(better, left, 0)
+            if not (better & (size > 0)).any():
+                break
+        return x
+
+    def residual(self, x: np.ndarray, b: np.ndarray) -> float:
+        """|b - A x|_1 / (n |A|_1 |x|_1), the largest over the right-hand sides: a backward error."""
+        x, b = (np.asarray(v, self.dtype).reshape(self.n, -1) for v in (x, b))
+        left = np.abs(b - blocks.product(self._ab, self.kl, self.ku, x)).sum(axis=0)
+        scale = self.n * self.norm * np.abs(x).sum(axis=0)
+        return float(np.divide(left, scale, out=np.where(left > 0, np.inf, 0.0), where=scale > 0).max(initial=0))
+
+    @property
+    def norm(self) -> float:
+        """|A|_1, the largest column sum."""
+        if self._norm is None:
+            self._norm = blocks.norm1(self._ab, self.kl, self.ku)
+        return self._norm
+
+    def slogdet(self) -> tuple[float, float]:
+        """The sign of det A and log |det A|; (0, -inf) of a singular matrix."""
+        if self.info:
+            return 0.0, float("-inf")
+        diagonal = self._factors.diagonal().astype(np.float64)
+        exchanges = int((self.pivots != np.arange(self.n)).sum()) + int((diagonal < 0).sum())
+        return -1.0 if exchanges % 2 else 1.0, float(np.log(np.abs(diagonal)).sum())
+
+    def rcond(self) -> float:
+        """1 / (|A|_1 |A^-1|_1) with the inverse's norm estimated from a few solves (Hager, Higham)."""
+        if self.info:
+            return 0.0
+        with np.errstate(over="ignore"):
+            inverse = inverse_norm1(self.n, lambda v: self._solve(v, False), lambda v: self._solve(v, True), self.dtype)
+        product = self.norm * inverse
+        return float(1 / product) if 0 < product < np.inf else 0.0
+
+
+def inverse_norm1(n: int, solve, solve_transposed, dtype) -> float:
+    """An estimate, never too large but for rounding, of |A^-1|_1 by Higham's algorithm (ACM TOMS 674)."""
+    x = np.full((n, 1), 1 / n, dtype)
+    y = solve(x)
+    if n == 1:
+        return float(np.abs(y).sum())
+    best, signs = float(np.abs(y).sum()), np.where(y >= 0, 1, -1).astype(dtype)
+    at = int(np.abs(solve_transposed(signs)).argmax())
+    for _ in range(5):
+        x = np.zeros((n, 1), dtype)
+        x[at] = 1
+        y = solve(x)
+        now, turned = float(np.abs(y).sum()), np.where(y >= 0, 1, -1).astype(dtype)
+        if now <= best or np.array_equal(turned, signs):
+            best = max(best, now)
+            break
+        best, signs = now, turned
+        z = np.abs(solve_transposed(signs))
+        previous, at = at, int(z.argmax())
+        if z[previous] == z[at]:
+            break
+    k = np.arange(n)
+    alternating = (np.where(k % 2, -1, 1) * (1 + k / (n - 1))).astype(dtype)[:, None]
+    return max(best, 2 * float(np.abs(solve(alternating)).sum()) / (3 * n))
+
+
+def checked_band(ab, kl, ku) -> np.ndarray:
+    """ab as a float32 or float64 array of the shape that kl and ku ask for and of finite numbers, or BadInput."""
+    ab = np.asarray(ab)
+    for name, value in (("kl", kl), ("ku", ku)):
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
+            raise BadInput(f"{name} is {value!r}; it must be a whole number of at least 0")
+    if ab.ndim != 2 or ab.dtype.kind not in "fiu" or ab.dtype.itemsize > 8:
+        raise BadInput(f"ab is {ab.shape} {ab.dtype}; it must be a matrix (kl + ku + 1, n) of real numbers")
+    if ab.shape[0] != kl + ku + 1 or ab.shape[1] == 0:
+        raise BadInput(f"ab is {ab.shape}; with kl = {kl} and ku = {ku} it must be ({kl + ku + 1}, n), n at least 1")
+    if ab.dtype not in (np.float32, np.float64):
+        ab = ab.astype(np.float64)
+    wrong = blocks.unsound(ab, int(kl), int(ku))
+    if wrong:
+        d, column = wrong
+        raise BadInput(
+            f"ab[{d}, {column}] (row {column + d - ku}, column {column} of A) is {ab[d, column]}; it must be finite"
+        )
+    return ab
+
+
+def checked_block(block: int | None) -> int | None:
+    if block is not None and not (16 <= block <= LARGEST_BLOCK and block % 16 == 0):
+        raise UserError(f"--block is {block}; allowed are the multiples of 16 from 16 to {LARGEST_BLOCK}")
+    return block

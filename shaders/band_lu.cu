@@ -1,0 +1,442 @@
+// Band P L U by block columns (paper 4) and the solves with its factors, in REAL precision (float or double).
+//
+// Memory: a block column is S columns of `height` = (u + l + 1) S rows, column-major; block column t holds the rows from
+// (t - u) S on. It lies in slot (t / devices) % slots, and slots are S (height + 1) elements apart, so that resident block
+// columns of one device form one column-major matrix of leading dimension height. A panel (S columns of block column i from its
+// diagonal block down) has `rows` rows and stands at element `at` of a buffer with leading dimension `ld`.
+// Pivots count from 1 within their panel, as LAPACK's do within a call.
+
+#if DOUBLE
+#define SAFE_MINIMUM 2.2250738585072014e-308
+#else
+#define SAFE_MINIMUM 1.17549435e-38f
+#endif
+
+// Where row i S of block column t begins.
+DEVICE ulong top_of(int i, int t, int u, int height, int devices, int slots) {
+    return (ulong)((t / devices) % slots) * (ulong)S * (ulong)(height + 1) + (ulong)((i - t + u) * S);
+}
+
+// The row (from 0, in the panel) whose value ends in row `to` when the exchanges first .. first + count - 1 are done.
+DEVICE int source_row(GLOBAL const int *pivots, int first, int count, int to) {
+    for (int j = count - 1; j >= 0; j--) {
+        int other = pivots[first + j] - 1, own = first + j;
+        to = to == own ? other : to == other ? own : to;
+    }
+    return to;
+}
+
+// Bytes that were uploaded, or that go back, from one buffer to another.
+KERNEL copy_elements(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at, const ulong to_at, const ulong count) {
+    ulong k = thread_index_long();
+    if (k < count) to[to_at + k] = from[from_at + k];
+}
+
+// A panel between memories of different leading dimensions: rows x S.
+KERNEL copy_panel(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at, const int from_ld, const ulong to_at,
+                  const int to_ld, const int rows) {
+    uint k = thread_index();
+    int column = (int)(k / (uint)rows), row = (int)(k % (uint)rows);
+    if (column < S) to[to_at + (ulong)column * (ulong)to_ld + (ulong)row] = from[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
+}
+
+KERNEL copy_pivots(GLOBAL const int *from, GLOBAL int *to, const int at) {
+    uint k = thread_index();
+    if (k < S) to[at + (int)k] = from[k];
+}
+
+// Fills the slot of block column t from `width` columns of LAPACK's band storage, (kl + ku + 1, width) row-major.
+KERNEL place_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong slot_at, const int t, const int width, const int n,
+                     const int kl, const int ku, const int u, const int height) {
+    ulong k = thread_index_long();
+    int j = (int)(k / (ulong)height), local_row = (int)(k % (ulong)height);
+    if (k >= (ulong)S * (ulong)(height + 1)) return;
+    int row = (t - u) * S + local_row, column = t * S + j, d = ku + row - column;
+    REAL value = row == column ? 1 : 0;
+    if (j >= S) value = 0;  // the gap before the next slot
+    else if (column < n) value = row >= 0 && row < n && d >= 0 && d <= kl + ku ? ab[d * width + j] : 0;
+    matrix[slot_at + k] = value;
+}
+
+// ------------------------------------------------------------------------------------------------------------- panel
+// P L U of columns first .. first + WIDTH - 1 of a panel by one group. Each thread keeps ROWS rows in registers; the row of
+// the pivot goes round through local memory. Ties take the uppermost row, as LAPACK's do.
+KERNEL factor_leaf(GLOBAL REAL *panel, const ulong at, const int ld, const int rows, const int first, GLOBAL int *pivots,
+                   const int column, GLOBAL int *info) {
+    LOCAL_ARRAY(REAL, best_value, GROUP_SIZE);
+    LOCAL_ARRAY(int, best_row, GROUP_SIZE);
+    LOCAL_ARRAY(REAL, pivot_line, 2 * WIDTH);
+    LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
+    int lane = (int)local_index();
+    GLOBAL REAL *corner = panel + at + (ulong)first * (ulong)ld;
+    REAL value[ROWS][WIDTH];
+    UNROLL
+    for (int k = 0; k < ROWS; k++) {
+        int row = first + lane + k * GROUP_SIZE;
+        UNROLL
+        for (int j = 0; j < WIDTH; j++) value[k][j] = row < rows ? corner[(ulong)j * (ulong)ld + (ulong)row] : 0;
+    }
+    UNROLL
+    for (int j = 0; j < WIDTH; j++) {
+        REAL high = -1;
+        int where = 0x7fffffff;
+        UNROLL
+        for (int k = 0; k < ROWS; k++) {
+            int row = first + lane + k * GROUP_SIZE;
+            REAL size = fabs(value[k][j]);
+            if (row >= first + j && row < rows && size > high) { high = size; where = row; }
+        }
+#if HAS_SHUFFLE
+        UNROLL
+        for (int mask = 16; mask > 0; mask >>= 1) {
+            REAL size = shuffle_xor(high, mask);
+            int row = shuffle_xor(where, mask);
+            if (size > high || (size == high && row < where)) { high = size; where = row; }
+        }
+        if ((lane & 31) == 0) { best_value[lane >> 5] = high; best_row[lane >> 5] = where; }
+        BARRIER();
+        high = (lane & 31) < GROUP_SIZE / 32 ? best_value[lane & 31] : -1;
+        where = (lane & 31) < GROUP_SIZE / 32 ? best_row[lane & 31] : 0x7fffffff;
+        UNROLL
+        for (int mask = 16; mask > 0; mask >>= 1) {
+            REAL size = shuffle_xor(high, mask);
+            int row = shuffle_xor(where, mask);
+            if (size > high || (size == high && row < where)) { high = size; where = row; }
+        }
+#else
+        best_value[lane] = high;
+        best_row[lane] = where;
+        for (int reach = GROUP_SIZE / 2; reach > 0; reach /= 2) {
+            BARRIER();
+            if (lane < reach && (best_value[lane + reach] > best_value[lane] ||
+                                (best_value[lane + reach] == best_value[lane] && best_row[lane + reach] < best_row[lane]))) {
+                best_value[lane] = best_value[lane + reach];
+                best_row[lane] = best_row[lane + reach];
+            }
+        }
+        BARRIER();
+        high = best_value[0];
+        where = best_row[0];
+#endif
+        int side = (j & 1) * WIDTH;  // two sets of lines, so that one barrier a column parts writers from readers
+        UNROLL
+        for (int k = 0; k < ROWS; k++) {
+            int row = first + lane + k * GROUP_SIZE;
+            if (row == where) {
+                UNROLL
+                for (int c = 0; c < WIDTH; c++) pivot_line[side + c] = value[k][c];
+            }
+            if (row == first + j) {
+                UNROLL
+                for (int c = 0; c < WIDTH; c++) own_line[side + c] = value[k][c];
+            }
+        }
+        BARRIER();
+        REAL pivot = pivot_line[side + j];
+        REAL scale = pivot == 0 ? (REAL)0 : (REAL)1 / pivot;
+        bool tiny = fabs(pivot) < SAFE_MINIMUM;  // its reciprocal would overflow: divide, as LAPACK does
+        UNROLL
+        for (int k = 0; k < ROWS; k++) {
+            int row = first + lane + k * GROUP_SIZE;
+            UNROLL
+            for (int c = 0; c < WIDTH; c++) {
+                if (row == where && where != first + j) value[k][c] = own_line[side + c];
+                if (row == first + j) value[k][c] = pivot_line[side + c];
+            }
+            if (row > first + j && pivot != 0) {
+                value[k][j] = tiny ? value[k][j] / pivot : value[k][j] * scale;
+                UNROLL
+                for (int c = j + 1; c < WIDTH; c++) value[k][c] -= value[k][j] * pivot_line[side + c];
+            }
+        }
+        if (lane == 0) {
+            pivots[column + first + j] = where + 1;
+            if (pivot == 0 && info[0] == 0) info[0] = column + first + j + 1;
+        }
+    }
+    UNROLL
+    for (int k = 0; k < ROWS; k++) {
+        int row = first + lane + k * GROUP_SIZE;
+        UNROLL
+        for (int j = 0; j < WIDTH; j++)
+            if (row < rows) corner[(ulong)j * (ulong)ld + (ulong)row] = value[k][j];
+    }
+}
+
+// A factored leaf applied to the other columns of its panel, a group to a column: exchanges everywhere, elimination to the
+// right of it.
+KERNEL apply_leaf(GLOBAL REAL *panel, const ulong at, const int ld, const int rows, const int first, GLOBAL const int *pivots,
+                  const int column) {
+    LOCAL_ARRAY(REAL, top, WIDTH);
+    int lane = (int)local_index(), c = (int)group_index();
+    if (c >= first) c += WIDTH;
+    GLOBAL REAL *target = panel + at + (ulong)c * (ulong)ld;
+    GLOBAL const REAL *leaf = panel + at + (ulong)first * (ulong)ld;
+    int to = -1;
+    REAL moved = 0;
+    if (lane < 2 * WIDTH) {
+        to = lane < WIDTH ? first + lane : pivots[column + first + lane - WIDTH] - 1;
+        moved = target[source_row(pivots + column, first, WIDTH, to)];
+    }
+    BARRIER();
+    if (lane < 2 * WIDTH) target[to] = moved;
+    BARRIER();
+    bool right = c > first;
+    if (right && lane == 0) {
+        REAL x[WIDTH];
+        UNROLL
+        for (int k = 0; k < WIDTH; k++) x[k] = target[first + k];
+        UNROLL
+        for (int k = 0; k < WIDTH; k++) {
+            UNROLL
+            for (int r = k + 1; r < WIDTH; r++) x[r] -= leaf[(ulong)k * (ulong)ld + (ulong)(first + r)] * x[k];
+            top[k] = x[k];
+            target[first + k] = x[k];
+        }
+    }
+    BARRIER();
+    if (right) {
+        for (int row = first + WIDTH + lane; row < rows; row += GROUP_SIZE) {
+            REAL sum = target[row];
+            UNROLL
+            for (int k = 0; k < WIDTH; k++) sum -= leaf[(ulong)k * (ulong)ld + (ulong)row] * top[k];
+            target[row] = sum;
+        }
+    }
+}
+
+// --------------------------------------------------------------------------------------------- the rest of the matrix
+// Exchanges the rows of panel i in `count` block columns from `first` on, each `devices` further. A group to GROUP_COLUMNS
+// columns; 2 S rows change at most.
+KERNEL swap_rows(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int i, const int first, const int count, const int u,
+                 const int height, const int devices, const int slots) {
+    LOCAL_ARRAY(int, exchange, S);
+    LOCAL_ARRAY(int, from, 2 * S);
+    LOCAL_ARRAY(REAL, moved, 2 * S * GROUP_COLUMNS);
+    int lane = (int)local_index(), groups = S / GROUP_COLUMNS, block = (int)group_index() / groups;
+    int t = first + block * devices, c = ((int)group_index() % groups) * GROUP_COLUMNS;
+    bool active = block < count;
+    GLOBAL REAL *target = matrix + (active ? top_of(i, t, u, height, devices, slots) + (ulong)c * (ulong)height : 0);
+    for (int k = lane; k < S; k += GROUP_SIZE) exchange[k] = pivots[i * S + k] - 1;
+    BARRIER();
+    for (int k = lane; k < 2 * S; k += GROUP_SIZE) {
+        int to = k < S ? k : exchange[k - S];
+        for (int j = S - 1; j >= 0; j--) to = to == j ? exchange[j] : to == exchange[j] ? j : to;
+        from[k] = to;
+    }
+    BARRIER();
+    for (int k = lane; active && k < 2 * S * GROUP_COLUMNS; k += GROUP_SIZE)
+        moved[k] = target[(ulong)(k / (2 * S)) * (ulong)height + (ulong)from[k % (2 * S)]];
+    BARRIER();
+    for (int k = lane; active && k < 2 * S * GROUP_COLUMNS; k += GROUP_SIZE) {
+        int to = k % (2 * S);
+        to = to < S ? to : exchange[to - S];
+        target[(ulong)(k / (2 * S)) * (ulong)height + (ulong)to] = moved[k];
+    }
+}
+
+// The rows of U: solves with the unit lower triangle of the panel, in place. A group to GROUP_COLUMNS columns; TILE columns
+// of L at a time pass through local memory.
+KERNEL solve_rows(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, const int ld, const int i, const int first,
+                  const int count, const int u, const int height, const int devices, const int slots) {
+    LOCAL_ARRAY(REAL, x, S * GROUP_COLUMNS);
+    LOCAL_ARRAY(REAL, lower, S * TILE);
+    int lane = (int)local_index(), groups = S / GROUP_COLUMNS, block = (int)group_index() / groups;
+    int t = first + block * devices, c = ((int)group_index() % groups) * GROUP_COLUMNS;
+    bool active = block < count;
+    GLOBAL REAL *target = matrix + (active ? top_of(i, t, u, height, devices, slots) + (ulong)c * (ulong)height : 0);
+    for (int k = lane; active && k < S * GROUP_COLUMNS; k += GROUP_SIZE)
+        x[k] = target[(ulong)(k / S) * (ulong)height + (ulong)(k % S)];
+    for (int start = 0; start < S; start += TILE) {
+        BARRIER();
+        for (int k = lane; k < S * TILE; k += GROUP_SIZE)
+            lower[k] = panel[at + (ulong)(start + k / S) * (ulong)ld + (ulong)(k % S)];
+        for (int k = start; k < start + TILE; k++) {
+            BARRIER();
+            for (int e = lane; e < S * GROUP_COLUMNS; e += GROUP_SIZE) {
+                int row = e % S;
+                if (row > k) x[e] -= lower[(k - start) * S + row] * x[e - row + k];
+            }
+        }
+    }
+    BARRIER();
+    for (int k = lane; active && k < S * GROUP_COLUMNS; k += GROUP_SIZE)
+        target[(ulong)(k / S) * (ulong)height + (ulong)(k % S)] = x[k];
+}
+
+// A_jt -= L_ji U_it on processors with wide groups: 64 x TILE_COLUMNS elements of A a group, 4 x 4 a thread
+// (GROUP_SIZE = 4 TILE_COLUMNS), 8 columns of L at a time in local memory.
+#define TILE_ROWS 64
+#define DEPTH 8
+KERNEL update_tiles(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, const int ld, const int rows, const int i,
+                    const int first, const int count, const int u, const int height, const int devices, const int slots) {
+    LOCAL_ARRAY(REAL, left, TILE_ROWS * DEPTH);
+    LOCAL_ARRAY(REAL, right, DEPTH * TILE_COLUMNS);
+    int lane = (int)local_index(), below = rows - S, across = (below + TILE_ROWS - 1) / TILE_ROWS;
+    int tiles = S / TILE_COLUMNS, group = (int)group_index(), row = (group % across) * TILE_ROWS;
+    int block = group / across / tiles, column = (group / across % tiles) * TILE_COLUMNS, t = first + block * devices;
+    bool active = block < count;
+    ulong top = active ? top_of(i, t, u, height, devices, slots) + (ulong)column * (ulong)height : 0;
+    int y = lane % 16, x = lane / 16;
+    REAL sum[4][4];
+    UNROLL
+    for (int k = 0; k < 16; k++) sum[k / 4][k % 4] = 0;
+    for (int depth = 0; depth < S; depth += DEPTH) {
+        BARRIER();
+        for (int k = lane; k < TILE_ROWS * DEPTH; k += GROUP_SIZE) {
+            int r = row + k % TILE_ROWS;
+            left[k] = r < below ? panel[at + (ulong)(depth + k / TILE_ROWS) * (ulong)ld + (ulong)(S + r)] : 0;
+        }
+        for (int k = lane; k < DEPTH * TILE_COLUMNS; k += GROUP_SIZE)
+            right[k] = active ? matrix[top + (ulong)(k / DEPTH) * (ulong)height + (ulong)(depth + k % DEPTH)] : 0;
+        BARRIER();
+        UNROLL
+        for (int d = 0; d < DEPTH; d++) {
+            UNROLL
+            for (int k = 0; k < 16; k++)
+                sum[k / 4][k % 4] += left[d * TILE_ROWS + y + 16 * (k / 4)] * right[(x * 4 + k % 4) * DEPTH + d];
+        }
+    }
+    if (!active) return;
+    for (int k = 0; k < 16; k++) {
+        int r = row + y + 16 * (k / 4);
+        if (r < below) matrix[top + (ulong)(x * 4 + k % 4) * (ulong)height + (ulong)(S + r)] -= sum[k / 4][k % 4];
+    }
+}
+
+// The same on a CPU: a work item takes RUN rows of 4 columns, contiguous for its vector unit.
+#define RUN 16
+KERNEL update_runs(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, const int ld, const int rows, const int i,
+                   const int first, const int count, const int u, const int height, const int devices, const int slots) {
+    int below = rows - S, across = (below + RUN - 1) / RUN, item = (int)thread_index();
+    int row = item % across * RUN, column = item / across % (S / 4) * 4, block = item / across / (S / 4);
+    if (block >= count) return;
+    ulong top = top_of(i, first + block * devices, u, height, devices, slots) + (ulong)column * (ulong)height;
+    REAL sum[4][RUN];
+    for (int k = 0; k < 4 * RUN; k++) sum[k / RUN][k % RUN] = 0;
+    for (int d = 0; d < S; d++) {
+        GLOBAL const REAL *line = panel + at + (ulong)d * (ulong)ld + (ulong)(S + row);
+        for (int c = 0; c < 4; c++) {
+            REAL factor = matrix[top + (ulong)c * (ulong)height + (ulong)d];
+            for (int r = 0; r < RUN; r++) sum[c][r] += line[r] * factor;
+        }
+    }
+    for (int c = 0; c < 4; c++)
+        for (int r = 0; r < RUN; r++) matrix[top + (ulong)c * (ulong)height + (ulong)(S + row + r)] -= sum[c][r];
+}
+
+// Facts of U, a thread to a column of the device's block columns: its largest absolute value and its diagonal.
+KERNEL upper_facts(GLOBAL const REAL *matrix, GLOBAL REAL *high, GLOBAL REAL *diagonal, const int n, const int device, const int u,
+                   const int height, const int devices, const int slots) {
+    int local_column = (int)thread_index(), t = local_column / S * devices + device, c = local_column % S;
+    int column = t * S + c;
+    if (column >= n) return;
+    GLOBAL const REAL *start = matrix + top_of(t, t, u, height, devices, slots) + (ulong)c * (ulong)height;
+    REAL best = 0;
+    int above = min(column, u * S + c);
+    for (int r = 0; r <= above; r++) best = fmax(best, fabs(start[c - r]));
+    high[column] = best;
+    diagonal[column] = start[c];
+}
+
+// -------------------------------------------------------------------------------------------------------------- solves
+// S x S triangles stand in local memory, TILE columns at a time; right-hand sides are column-major (order, sides).
+
+// One step of L y = P b. The window of rows that step i may change comes from `now` where earlier steps changed it, else from
+// b, and goes to `next`; its first S rows are done and go to y. Every group solves the triangle for its RIGHT sides by itself:
+// waiting for another group would take longer.
+KERNEL forward_step(GLOBAL const REAL *matrix, GLOBAL const REAL *b, GLOBAL REAL *y, GLOBAL const REAL *now, GLOBAL REAL *next,
+                    GLOBAL const int *pivots, const int i, const int rows, const int old, const int order, const int sides,
+                    const int u, const int height) {
+    LOCAL_ARRAY(REAL, solved, S * RIGHT);
+    LOCAL_ARRAY(REAL, lower, S * TILE);
+    LOCAL_ARRAY(int, exchange, S);
+    int lane = (int)local_index(), spans = max((rows - S + GROUP_SIZE - 1) / GROUP_SIZE, 1), window = height - u * S;
+    int span = (int)group_index() % spans, side = (int)group_index() / spans * RIGHT;
+    ulong top = (ulong)i * (ulong)S * (ulong)(height + 1) + (ulong)(u * S);
+    for (int k = lane; k < S; k += GROUP_SIZE) exchange[k] = pivots[i * S + k] - 1;
+    BARRIER();
+    for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) {
+        int m = side + e / S, from = e % S;
+        for (int j = S - 1; j >= 0; j--) from = from == j ? exchange[j] : from == exchange[j] ? j : from;
+        solved[e] = m >= sides ? 0 : from < old ? now[(ulong)m * (ulong)window + (ulong)from]
+                                                : b[(ulong)m * (ulong)order + (ulong)(i * S + from)];
+    }
+    for (int start = 0; start < S; start += TILE) {
+        BARRIER();
+        for (int k = lane; k < S * TILE; k += GROUP_SIZE)
+            lower[k] = matrix[top + (ulong)(start + k / S) * (ulong)height + (ulong)(k % S)];
+        for (int k = start; k < start + TILE; k++) {
+            BARRIER();
+            for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) {
+                int row = e % S;
+                if (row > k) solved[e] -= lower[(k - start) * S + row] * solved[e - row + k];
+            }
+        }
+    }
+    BARRIER();
+    int own = S + span * GROUP_SIZE + lane, from = own;
+    if (own < rows) {
+        for (int j = S - 1; j >= 0; j--) from = from == j ? exchange[j] : from == exchange[j] ? j : from;
+        REAL sum[RIGHT];
+        UNROLL
+        for (int m = 0; m < RIGHT; m++)
+            sum[m] = side + m >= sides ? 0 : from < old ? now[(ulong)(side + m) * (ulong)window + (ulong)from]
+                                                        : b[(ulong)(side + m) * (ulong)order + (ulong)(i * S + from)];
+        for (int k = 0; k < S; k++) {
+            REAL factor = matrix[top + (ulong)k * (ulong)height + (ulong)own];
+            UNROLL
+            for (int m = 0; m < RIGHT; m++) sum[m] -= factor * solved[m * S + k];
+        }
+        UNROLL
+        for (int m = 0; m < RIGHT; m++)
+            if (side + m < sides) next[(ulong)(side + m) * (ulong)window + (ulong)(own - S)] = sum[m];
+    }
+    for (int e = lane; span == 0 && e < S * RIGHT; e += GROUP_SIZE)
+        if (side + e / S < sides) y[(ulong)(side + e / S) * (ulong)order + (ulong)(i * S + e % S)] = solved[e];
+}
+
+// One step of U x = y: block i is solved and goes to x; the `above` rows over it are updated in y.
+KERNEL backward_step(GLOBAL const REAL *matrix, GLOBAL REAL *y, GLOBAL REAL *x, const int i, const int above, const int order,
+                     const int sides, const int u, const int height) {
+    LOCAL_ARRAY(REAL, solved, S * RIGHT);
+    LOCAL_ARRAY(REAL, upper, S * TILE);
+    LOCAL_ARRAY(REAL, inverse, S);
+    int lane = (int)local_index(), spans = max((above + GROUP_SIZE - 1) / GROUP_SIZE, 1);
+    int span = (int)group_index() % spans, side = (int)group_index() / spans * RIGHT;
+    ulong top = (ulong)i * (ulong)S * (ulong)(height + 1) + (ulong)(u * S);
+    for (int e = lane; e < S * RIGHT; e += GROUP_SIZE)
+        solved[e] = side + e / S < sides ? y[(ulong)(side + e / S) * (ulong)order + (ulong)(i * S + e % S)] : 0;
+    for (int k = lane; k < S; k += GROUP_SIZE) inverse[k] = 1 / matrix[top + (ulong)k * (ulong)(height + 1)];
+    for (int start = S - TILE; start >= 0; start -= TILE) {
+        BARRIER();
+        for (int k = lane; k < S * TILE; k += GROUP_SIZE)
+            upper[k] = matrix[top + (ulong)(start + k / S) * (ulong)height + (ulong)(k % S)];
+        for (int k = start + TILE - 1; k >= start; k--) {
+            BARRIER();
+            for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) {
+                int row = e % S;
+                if (row < k) solved[e] -= upper[(k - start) * S + row] * (solved[e - row + k] * inverse[k]);
+            }
+        }
+    }
+    BARRIER();
+    for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) solved[e] *= inverse[e % S];
+    BARRIER();
+    int own = span * GROUP_SIZE + lane;
+    if (own < above) {
+        REAL sum[RIGHT];
+        UNROLL
+        for (int m = 0; m < RIGHT; m++) sum[m] = 0;
+        for (int k = 0; k < S; k++) {
+            REAL factor = matrix[top + (ulong)k * (ulong)height - (ulong)(above - own)];
+            UNROLL
+            for (int m = 0; m < RIGHT; m++) sum[m] += factor * solved[m * S + k];
+        }
+        UNROLL
+        for (int m = 0; m < RIGHT; m++)
+            if (side + m < sides) y[(ulong)(side + m) * (ulong)order + (ulong)(i * S - above + own)] -= sum[m];
+    }
+    for (int e = lane; span == 0 && e < S * RIGHT; e += GROUP_SIZE)
+        if (side + e / S < sides) x[(ulong)(side + e / S) * (ulong)order + (ulong)(i * S + e % S)] = solved[e];
+}
