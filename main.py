@@ -95,9 +95,16 @@ def _run(command) -> None:
 
 
 def _sum(command) -> None:
-    command.add_argument("files", nargs="+", metavar="FILE.npy", help="memory-mapped, never read whole")
+    command.add_argument(
+        "files", nargs="+", metavar="FILE.npy", help="read in blocks, never whole; several are added up"
+    )
     command.add_argument("--mode", choices=("fast", "reproducible", "exact"), default="exact", help="default: exact")
     command.add_argument("--device", action="append", help="repeatable: several devices share the work")
+    statistics = ("sum", "mean", "variance", "min", "max", "norm", "dot")
+    command.add_argument("--statistic", choices=statistics, default="sum", help="made from exact sums, rounded once")
+    command.add_argument("--by", metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers")
+    command.add_argument("--bound", action="store_true", help="also the halving's error, and the bound of it")
+    command.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
     command.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 
@@ -155,7 +162,7 @@ def command_of(args) -> int:
     elif args.command == "run":
         from renderer.cdollar.command import run as command
     elif args.command == "sum":
-        from renderer.compute.sums import command
+        from renderer.compute.sum_command import command
     elif args.command == "solve":
         from renderer.compute.band_lu import command
     elif args.command == "bench":

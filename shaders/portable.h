@@ -160,13 +160,36 @@ DEVICE float4 fmax(float4 a, float4 b) {
     DEVICE T operator*(T a, T b) { for (int i = 0; i < N; i++) a.s[i] *= b.s[i]; return a; }        \
     DEVICE T operator*(S a, T b) { for (int i = 0; i < N; i++) b.s[i] *= a; return b; }             \
     DEVICE void operator+=(T &a, T b) { for (int i = 0; i < N; i++) a.s[i] += b.s[i]; }             \
-    DEVICE bool any_nonzero(T a) { bool r = false; for (int i = 0; i < N; i++) r |= a.s[i] != 0; return r; } \
+    DEVICE T fma(T a, T b, T c) { for (int i = 0; i < N; i++) c.s[i] = fma(a.s[i], b.s[i], c.s[i]); return c; } \
     DEVICE T vload##N(size_t i, const S *p) { T r; for (int j = 0; j < N; j++) r.s[j] = p[i * N + j]; return r; } \
     DEVICE void vstore##N(T a, size_t i, S *p) { for (int j = 0; j < N; j++) p[i * N + j] = a.s[j]; }
 WIDE_VECTOR(float8, float, 8)
 WIDE_VECTOR(float16, float, 16)
 WIDE_VECTOR(double8, double, 8)
+DEVICE double8 fabs(double8 a) { for (int i = 0; i < 8; i++) a.s[i] = fabs(a.s[i]); return a; }
+DEVICE bool any_nonzero(double8 a) {  // by bits: comparisons of doubles would take the unit that adds them
+    ulong bits = 0;
+    for (int i = 0; i < 8; i++) bits |= as_ulong(a.s[i]);
+    return (bits & 0x7fffffffffffffffull) != 0;
+}
+DEVICE bool any_outside(double8 a, double low, double high) {  // whether some |a| is not in [low, high]; true of NaN
+    bool r = false;
+    for (int i = 0; i < 8; i++) r |= !(fabs(a.s[i]) >= low && fabs(a.s[i]) <= high);
+    return r;
+}
+DEVICE double8 with_odd_bits(double8 a) {
+    for (int i = 0; i < 8; i++) a.s[i] = as_double(as_ulong(a.s[i]) | 1ull);
+    return a;
+}
+DEVICE float8 join(float4 a, float4 b) { float8 r = {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}}; return r; }
+DEVICE double8 join(double2 a, double2 b, double2 c, double2 d) {
+    double8 r = {{a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y}};
+    return r;
+}
+#define join_float4(a, b) join(a, b)
+#define join_double2(a, b, c, d) join(a, b, c, d)
 DEVICE double8 double8_of(float8 a) { double8 r; for (int i = 0; i < 8; i++) r.s[i] = a.s[i]; return r; }
+DEVICE double8 double8_of(double8 a) { return a; }
 #define SPLAT_WORD(type, x) splat_##type(x)
 #define SPLAT(type, x) SPLAT_WORD(type, x)  // twice, so that `type` may be a macro
 
@@ -196,8 +219,12 @@ DEVICE int shuffle_xor(int x, int mask) { return __shfl_xor_sync(0xffffffffu, x,
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 #endif
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void
-#define DEVICE static inline
+#define DEVICE static inline __attribute__((always_inline))  // PoCL 3.1 loses writes to LOCAL memory in real calls
+#ifdef __NV_CL_C_VERSION
 #define DEVICE_NOINLINE static __attribute__((noinline))
+#else
+#define DEVICE_NOINLINE DEVICE
+#endif
 #define GLOBAL __global
 #define LOCAL __local
 #define CONSTANT __constant
@@ -236,6 +263,10 @@ DEVICE int shuffle_xor(int x, int mask) { return __shfl_xor_sync(0xffffffffu, x,
 #define SPLAT(type, x) ((type)(x))
 #define double8_of(x) convert_double8(x)
 #define any_nonzero(x) any((x) != 0)
+#define any_outside(x, low, high) any(~((fabs(x) >= (low)) & (fabs(x) <= (high))))
+#define with_odd_bits(x) as_double8(as_ulong8(x) | 1ul)
+#define join_float4(a, b) ((float8)(a, b))
+#define join_double2(a, b, c, d) ((double8)(a, b, c, d))
 
 #ifdef __NV_CL_C_VERSION  // NVIDIA's OpenCL has no sub-groups, but its warps vote in PTX
 #define HAS_BALLOT 1
