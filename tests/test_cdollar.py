@@ -32,8 +32,8 @@ def test_listing_1_parameters_of_different_types_stay_apart(rng):
             var t = l * g;
             return h(, 0.5) + t;
         }"""
-    g, l = floats(rng, 9), floats(rng, 9)
-    assert np.allclose(value_of(text, g=g, l=l), g + (0.5 - 0.125 / 6) + l * g, atol=1e-6)
+    g, other = floats(rng, 9), floats(rng, 9)
+    assert np.allclose(value_of(text, g=g, l=other), g + (0.5 - 0.125 / 6) + other * g, atol=1e-6)
 
 
 def test_listing_1_maps_join_point_by_point():
@@ -153,7 +153,9 @@ def test_user_reductions_keep_their_order_unless_associative(rng):
     for x in a[1:]:
         state = np.float32(np.float32(0.5) * state + x)
     assert value_of(ordered, a=a) == state
-    text = "[Associative, Commutative] float h(float a, float b) { return sqrt(a * a + b * b); } float main(float[] a) => h(a);"
+    text = """
+        [Associative, Commutative] float h(float a, float b) { return sqrt(a * a + b * b); }
+        float main(float[] a) => h(a);"""
     assert np.isclose(value_of(text, a=a), np.linalg.norm(a), rtol=1e-5)
 
 
@@ -263,7 +265,9 @@ def test_a_guarded_index_is_read_only_where_it_is_reached(rng):
 
 
 def test_picture_programs_fill_width_height_and_time():
-    text = "float3 main(int x, int y, int width, int height, float time) => float3((x + 0.5) / width, (y + 0.5) / height, time);"
+    text = """
+        float3 main(int x, int y, int width, int height, float time)
+            => float3((x + 0.5) / width, (y + 0.5) / height, time);"""
     found = value_of(text, numbers={"width": "5", "height": "3", "time": "2.5"})
     x, y = np.meshgrid((np.arange(5) + 0.5) / 5, (np.arange(3) + 0.5) / 3)
     assert found.shape == (3, 5, 3) and np.allclose(found, np.stack([x, y, np.full_like(x, 2.5)], -1))

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from renderer import MachineCannot
 from renderer.cdollar.entry import Result, build, evaluated, load_program, main_of, pairs, save_npy
-from renderer.cdollar.interpret import Interpreter
+from renderer.cdollar.explain import explained
 from renderer.cdollar.prompt import prompt
 from renderer.cdollar.report import ProgramError
+from renderer.cdollar.targets import target_of
+from renderer.cdollar.values import DataValue
+from renderer.gpu.source import KernelError
 
 MOST_VALUES = 4096  # elements of an array that --json prints
 
@@ -27,20 +31,28 @@ def run(args) -> int:
 
 
 def evaluate(args) -> int:
-    if args.program is None:
-        return prompt(lambda unit: Interpreter(unit.dag, unit.places))
+    program = Path(args.program) if args.program else None
+    evaluator_of = target_of(args.target, program, getattr(args, "strict", False))
+    if program is None:
+        return prompt(evaluator_of)
     started = time.perf_counter()
     files, numbers = pairs(args.inputs, "--in"), pairs(args.set, "--set")
-    unit = load_program(Path(args.program), lambda unit: Interpreter(unit.dag, unit.places))
+    unit = load_program(program, evaluator_of)
+    span = main_of(unit).item.name_span
+    unit.evaluator.explained = [] if args.explain else None
     value = build(unit, files, numbers)
-    result = evaluated(unit, value, main_of(unit).item.name_span)
+    try:
+        result = evaluated(unit, value, span)
+    except KernelError as error:
+        raise MachineCannot(f"{args.program}: the {unit.evaluator.name} target failed: {error}") from None
     seconds = time.perf_counter() - started
     if args.output:
         if result.array is None:
-            raise ProgramError(
-                "CS0306", main_of(unit).item.name_span, f"the result is a {result.type}, which no .npy file holds"
-            )
+            raise ProgramError("CS0306", span, f"the result is a {result.type}, which no .npy file holds")
         save_npy(Path(args.output), result.array)
+    if args.explain:
+        node = value.nodes[0] if isinstance(value, DataValue) else value.node
+        print(explained(unit, node, unit.evaluator), file=sys.stderr if args.json else sys.stdout)
     print(as_json(args, result, unit, seconds) if args.json else as_text(args, result))
     return 0
 

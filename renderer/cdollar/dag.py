@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
+from weakref import WeakValueDictionary
 
 from renderer.cdollar.types import Functional, components
 
@@ -139,7 +140,7 @@ class Dag:
     """Makes nodes; structurally equal nodes are the same object, so that sharing costs nothing later."""
 
     def __init__(self):
-        self.table: dict = {}
+        self.table: WeakValueDictionary = WeakValueDictionary()
 
     def make(self, op: str, type_, inputs: tuple[Node, ...] = (), value=None) -> Node:
         key = (op, type_, tuple(map(id, inputs)), value)

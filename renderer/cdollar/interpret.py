@@ -7,6 +7,7 @@ one, so that NumPy's broadcasting joins values of both. Large boxes are cut into
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -74,8 +75,8 @@ class Interpreter:
 
     def __init__(self, dag, places, passes=(simplify, fuse)):
         self.dag, self.places, self.passes = dag, places, list(passes)
-        self.prepared: dict[int, Node] = {}
-        self.arrays: dict[int, tuple[Node, list[np.ndarray], tuple]] = {}
+        self.prepared: WeakKeyDictionary = WeakKeyDictionary()
+        self.arrays: WeakKeyDictionary = WeakKeyDictionary()
         self.bytes_read = 0
 
     # What a program asks for
@@ -102,9 +103,9 @@ class Interpreter:
     def fused(self, node: Node) -> Node:
         while node.op == "let":
             node = node.inputs[0]
-        if id(node) not in self.prepared:
-            self.prepared[id(node)] = prepare(self.dag, (node,), self.passes)[0][0]
-        return self.prepared[id(node)]
+        if node not in self.prepared:
+            self.prepared[node] = prepare(self.dag, (node,), self.passes)[0][0]
+        return self.prepared[node]
 
     def components(self, node: Node) -> list[np.ndarray]:
         """The components of a functional node over its domain, kept for the next use."""
@@ -112,9 +113,9 @@ class Interpreter:
             return self.components(node.inputs[0])
         if isinstance(node.value, Source):
             return node.value.data.read((slice(None),) * len(node.value.ranges))
-        if id(node) not in self.arrays:
-            self.arrays[id(node)] = (node, self.tabulate(node), tuple(v.range for v in node.value))
-        return self.arrays[id(node)][1]
+        if node not in self.arrays:
+            self.arrays[node] = self.tabulate(node)
+        return self.arrays[node]
 
     def tabulate(self, node: Node) -> list[np.ndarray]:
         """A function of bound variables at every point of its box, part by part."""

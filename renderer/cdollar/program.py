@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from renderer.cdollar import syntax
 from renderer.cdollar.check import Checker, NotScalar
@@ -46,10 +47,10 @@ class Unit:
         self.globals = Scope()
         self.calls: list[UserFunction] = []
         self.steps, self.abstract = 0, 0
-        self.known: dict[int, object] = {}
-        self.reducing: dict[int, bool] = {}
+        self.known: WeakKeyDictionary = WeakKeyDictionary()
+        self.reducing: WeakKeyDictionary = WeakKeyDictionary()
         self.files: dict[str, FunctionValue] = {}
-        self.places: dict[Node, Span] = {}  # where an access stands, for errors found while it runs
+        self.places: WeakKeyDictionary = WeakKeyDictionary()  # where an access stands: for errors while it runs
 
     # Declarations
 
@@ -292,9 +293,9 @@ class Unit:
 
     def reduces(self, node: Node) -> bool:
         """Whether evaluating a node needs a reduction or an array."""
-        if id(node) not in self.reducing:
-            self.reducing[id(node)] = any(n.op in ("reduce", "function", "let") for n in topological([node]))
-        return self.reducing[id(node)]
+        if node not in self.reducing:
+            self.reducing[node] = any(n.op in ("reduce", "function", "let") for n in topological([node]))
+        return self.reducing[node]
 
     def host_number(self, value: DataValue):
         return self.host_node(value.node)
@@ -305,9 +306,9 @@ class Unit:
             return node.value.number
         if self.abstract and self.has_unknown(node):
             return None
-        if id(node) not in self.known:
-            self.known[id(node)] = self.evaluator.numbers([node])[0]
-        return self.known[id(node)]
+        if node not in self.known:
+            self.known[node] = self.evaluator.numbers([node])[0]
+        return self.known[node]
 
     def has_unknown(self, node: Node) -> bool:
         for part in topological([node]):

@@ -1,0 +1,41 @@
+// What C$'s generated kernels and passes share: integer arithmetic as the language defines it. C and GLSL both take it.
+// int / 0 and int % 0 are 0; real to integer cuts towards zero, saturates, and takes NaN to 0.
+#ifdef GLSL
+#define DEVICE
+#define INT_OF(x) int(x)
+#define UINT_OF(x) uint(x)
+#else
+#define INT_OF(x) ((int)(x))
+#define UINT_OF(x) ((uint)(x))
+#endif
+
+DEVICE int divide_int(int a, int b) { return b == 0 ? 0 : b == -1 ? INT_OF(0u - UINT_OF(a)) : a / b; }
+DEVICE uint divide_uint(uint a, uint b) { return b == 0u ? 0u : a / b; }
+#ifdef GLSL  // the sign of % of negative operands is undefined there
+DEVICE int remainder_int(int a, int b) { return b == 0 || b == -1 ? 0 : a - b * (a / b); }
+#else
+DEVICE int remainder_int(int a, int b) { return b == 0 || b == -1 ? 0 : a % b; }
+#endif
+DEVICE uint remainder_uint(uint a, uint b) { return b == 0u ? 0u : a % b; }
+DEVICE int float_to_int(float x) {
+    return x >= 2147483648.0f ? 2147483647 : x > -2147483648.0f ? INT_OF(x) : x != x ? 0 : -2147483647 - 1;
+}
+DEVICE uint float_to_uint(float x) { return x >= 4294967296.0f ? 4294967295u : x > 0.0f ? UINT_OF(x) : 0u; }
+#ifndef GLSL
+#ifdef DOUBLES
+DEVICE int double_to_int(double x) {
+    return x >= 2147483648.0 ? 2147483647 : x > -2147483649.0 ? (int)x : x != x ? 0 : -2147483647 - 1;
+}
+DEVICE uint double_to_uint(double x) { return x >= 4294967296.0 ? 4294967295u : x > 0.0 ? (uint)x : 0u; }
+#endif
+#endif
+// Indices outside of 0..size by border mode.
+DEVICE int wrap_index(int i, int size) {
+    int r = i % size;
+    return r < 0 ? r + size : r;
+}
+DEVICE int mirror_index(int i, int size) {
+    int r = wrap_index(i, 2 * size);
+    return r < size ? r : 2 * size - 1 - r;
+}
+DEVICE int clamp_index(int i, int size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
