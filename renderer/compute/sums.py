@@ -105,12 +105,16 @@ class Reducer:
 
     def add(self, count: int, x, y=None, y_start: int = 0) -> None:
         """Launches the sum of the first `count` numbers of x, or of their products with those of y from y_start on."""
+        self.bound(count, x, y, y_start)()
+        self.count += count
+
+    def bound(self, count: int, x, y=None, y_start: int = 0):
+        """The launch that add makes, to be called again and again; it leaves the count of numbers to its caller."""
         tiles = -(-count // (8 * self.group))
         each = -(-tiles // self.groups)
         groups = -(-tiles // max(1, each))
         sizes = (np.uint64(n) for n in (y_start, count, each))
-        self.kernel(groups * self.group, x, x if y is None else y, *sizes, self.out)
-        self.count += count
+        return self.kernel.bound(groups * self.group, x, x if y is None else y, *sizes, self.out)
 
     def take(self):
         """The Total, Slices or Partial of what was added since the last take."""

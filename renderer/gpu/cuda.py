@@ -8,6 +8,7 @@ import hashlib
 import os
 import struct
 import tempfile
+import weakref
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +26,8 @@ try:
     from cuda.bindings import nvrtc
 except ImportError as error:
     nvrtc, NVRTC_MISSING = None, str(error)
+
+NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: beside the default stream
 
 
 def found():
@@ -123,9 +126,7 @@ class CudaDevice:
         self.processor = Processor(handle.get_attribute(attribute.MULTIPROCESSOR_COUNT), 32, memory, memory, True, True)
         with self:
             self._events = driver.Event(), driver.Event()
-            self._copies = driver.Stream(
-                driver.stream_flags.NON_BLOCKING
-            )  # beside the default stream, which kernels use
+            self._copies = driver.Stream(NON_BLOCKING)  # beside the default stream, which kernels use
 
     def __enter__(self):
         self.context.push()
@@ -165,12 +166,6 @@ class CudaDevice:
                 return CudaKernel(self, self._kernels[key].get_function(entry), f"{name}:{entry}", group)
             except driver.LogicError as error:
                 raise KernelError(f"{name} has no kernel {entry}") from error
-
-    def _wait(self, event) -> None:
-        """Later work of the default stream waits for the event; the context is entered."""
-        (status,) = streams.cuStreamWaitEvent(0, event.handle, 0)
-        if status != streams.CUresult.CUDA_SUCCESS:
-            raise KernelError(f"{self.name}: {status.name}")
 
     def finish(self) -> None:
         with self:
@@ -248,22 +243,50 @@ class CudaBuffer:
 
     def _push(self, source: "CudaBuffer") -> None:
         """From another GPU: its copy stream waits for both queues, and both queues wait for the copy."""
-        flags = driver.event_flags.DISABLE_TIMING
         with self.device:
-            free = driver.Event(flags)
+            free = Place()
             free.record()
         with source.device:
-            ready, arrived = driver.Event(flags), driver.Event(flags)
+            ready, arrived = Place(), Place()
             ready.record()
             copies = source.device._copies
-            copies.wait_for_event(ready)
-            copies.wait_for_event(free)
+            ready.hold(copies)
+            free.hold(copies)
             contexts = self.device.context, source.device.context
             driver.memcpy_peer_async(self.pointer, source.pointer, self.nbytes, *contexts, copies)
             arrived.record(copies)
-            source.device._wait(arrived)
+            arrived.hold()
         with self.device:
-            self.device._wait(arrived)
+            arrived.hold()
+
+
+class Place:
+    """A place in a stream that other streams can wait for: an event, from cuda.bindings, since PyCUDA's have no handle.
+
+    Its device is entered when it is made and used; no stream means the default one, which kernels use.
+    """
+
+    def __init__(self):
+        self._event = checked(streams.cuEventCreate(streams.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        weakref.finalize(self, streams.cuEventDestroy, self._event).atexit = False
+
+    def record(self, stream=None) -> None:
+        checked(streams.cuEventRecord(self._event, stream.handle if stream else 0))
+
+    def hold(self, stream=None) -> None:
+        """Later work of the stream waits until this place is reached."""
+        checked(streams.cuStreamWaitEvent(stream.handle if stream else 0, self._event, 0))
+
+    def synchronize(self) -> None:
+        checked(streams.cuEventSynchronize(self._event))
+
+
+def checked(answer):
+    """The value of a cuda.bindings answer; KernelError when its status is not success."""
+    status, *values = answer
+    if status != streams.CUresult.CUDA_SUCCESS:
+        raise KernelError(f"CUDA: a kernel or a copy failed: {status.name}")
+    return values[0] if values else None
 
 
 class CudaMark:
@@ -289,23 +312,19 @@ class CudaTray:
                 self._array = driver.pagelocked_empty(count, np.uint8)
             except driver.Error as error:
                 raise MachineCannot(f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}") from error
-            flags = driver.event_flags.DISABLE_TIMING
-            self._filled, self._arrived = driver.Event(flags), driver.Event(flags)
-            self._back = driver.Stream(driver.stream_flags.NON_BLOCKING)  # not behind uploads
+            self._filled, self._arrived = Place(), Place()
+            self._back = driver.Stream(NON_BLOCKING)  # not behind uploads
 
     def send(self) -> None:
         with self.device:
             self._filled.record()
-            self._back.wait_for_event(self._filled)
+            self._filled.hold(self._back)
             driver.memcpy_dtoh_async(self._array, self.buffer.pointer, self._back)
             self._arrived.record(self._back)
 
     def read(self) -> np.ndarray:
         with self.device:
-            try:
-                self._arrived.synchronize()
-            except driver.Error as error:
-                raise KernelError(f"{self.device.name}: a kernel failed: {error}") from error
+            self._arrived.synchronize()
         return self._array
 
 
@@ -319,8 +338,7 @@ class CudaStage:
                 self._array = driver.pagelocked_empty(count, np.uint8)
             except driver.Error as error:
                 raise MachineCannot(f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}") from error
-            flags = driver.event_flags.DISABLE_TIMING
-            self._arrived, self._used = driver.Event(flags), driver.Event(flags)
+            self._arrived, self._used = Place(), Place()
 
     def open(self) -> np.ndarray:
         with self.device:
@@ -330,10 +348,10 @@ class CudaStage:
     def send(self, count: int, work) -> None:
         with self.device:
             copies = self.device._copies
-            copies.wait_for_event(self._used)
+            self._used.hold(copies)
             driver.memcpy_htod_async(self.buffer.pointer, self._array[:count], copies)
             self._arrived.record(copies)
-            self.device._wait(self._arrived)
+            self._arrived.hold()
         work(self.buffer)
         with self.device:
             self._used.record()
