@@ -7,6 +7,7 @@ Layers, each importing downwards only (tests/test_layers.py):
     renderer/pictures/NAME.py            what a scene file's `picture = "NAME"` draws; tone.py: its 8-bit pixels
     renderer/compute/ cdollar/ bvh.py    sums, products, band LU | the language C$ | acceleration structures
     renderer/flames/                     genome, .flame files, variations, kernels and development of the chaos game
+    renderer/lightfields/                fields of camera arrays: reading them, apertures, depths at a few points
     renderer/scene.py animation.py view.py mesh.py procedural.py image.py progress.py    plain data and files
     renderer/gpu/                        devices: the contract, CUDA, OpenCL, GL, the bridge between them
 

@@ -4,6 +4,7 @@ Files are written beside their target and renamed, so that what was there stays 
 """
 
 import contextlib
+import io
 import json
 import os
 import struct
@@ -121,9 +122,12 @@ def read_image(path: Path, largest: int = LARGEST_PIXELS) -> np.ndarray:
     return linear_of_srgb(read_bytes(path, largest), alpha=True)
 
 
-def read_bytes(path: Path, largest: int = LARGEST_PIXELS) -> np.ndarray:
-    """(height, width, 4) uint8 pixels of an image file as they stand in it; BadInput names what is wrong."""
-    with _opened(path, largest) as picture:
+def read_bytes(path: Path, largest: int = LARGEST_PIXELS, data: bytes | None = None) -> np.ndarray:
+    """(height, width, 4) uint8 pixels of an image file as they stand in it; BadInput names what is wrong.
+
+    `data` is the file's content where it does not lie at `path`, which then only names it.
+    """
+    with _opened(path, largest, data) as picture:
         try:
             return np.asarray(picture.convert("RGBA"))
         except (OSError, ValueError, SyntaxError) as error:
@@ -131,11 +135,11 @@ def read_bytes(path: Path, largest: int = LARGEST_PIXELS) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def _opened(path: Path, largest: int = LARGEST_PIXELS):
+def _opened(path: Path, largest: int = LARGEST_PIXELS, data: bytes | None = None):
     Image.MAX_IMAGE_PIXELS = None  # the size is checked here, before a pixel is decoded
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
-        picture = Image.open(path)
+        picture = Image.open(path if data is None else io.BytesIO(data))
     except UnidentifiedImageError as error:
         raise BadInput(f"{path}: not an image that can be read") from error
     except (OSError, ValueError, SyntaxError) as error:

@@ -41,6 +41,7 @@ DEVICE int clz(ulong x) { return __clzll((long long)x); }
 #define smaller(a, b) fminf(a, b)  // min and max of what is never NaN: one instruction each
 #define larger(a, b) fmaxf(a, b)
 #define mul_hi(a, b) __umulhi(a, b)
+#define funnel_shift(low, high, bits) __funnelshift_r(low, high, bits)  // low word of the pair >> bits, bits < 32
 #define native_divide(a, b) __fdividef(a, b)
 #define native_sin(x) __sinf(x)
 #define native_cos(x) __cosf(x)
@@ -248,6 +249,7 @@ DEVICE int shuffle_xor(int x, int mask) { return __shfl_xor_sync(0xffffffffu, x,
 #endif
 #define smaller(a, b) ((a) < (b) ? (a) : (b))
 #define larger(a, b) ((a) > (b) ? (a) : (b))
+#define funnel_shift(low, high, bits) (((low) >> (bits)) | ((high) << 1 << (31u - (bits))))
 #define make_float2(x, y) ((float2)(x, y))
 #define make_float3(x, y, z) ((float3)(x, y, z))
 #define make_float4(x, y, z, w) ((float4)(x, y, z, w))

@@ -23,7 +23,7 @@ LAYERS = [
         "renderer.animation",
         "renderer.procedural",
     },
-    {"renderer.compute", "renderer.cdollar", "renderer.bvh", "renderer.flames"},
+    {"renderer.compute", "renderer.cdollar", "renderer.bvh", "renderer.flames", "renderer.lightfields"},
     {"renderer.tone", "renderer.pictures"},
     {"renderer.export", "renderer.bench", "renderer.doctor"},
     {"renderer.viewer", "renderer.window"},
@@ -31,7 +31,7 @@ LAYERS = [
 BINDINGS = {
     "pycuda": {"gpu"}, "pyopencl": {"gpu"}, "cuda": {"gpu"}, "moderngl": {"gpu"},
     "glfw": {"viewer", "window"}, "imgui_bundle": {"viewer", "window"}, "PIL": {"image"}, "OpenEXR": {"image"},
-    "trimesh": {"mesh"}, "defusedxml": {"flames", "pictures"}, "matplotlib": {"bench"},
+    "trimesh": {"mesh"}, "defusedxml": {"flames", "pictures", "lightfields"}, "matplotlib": {"bench"},
 }  # fmt: skip
 PLAIN = ("renderer.scene", "renderer.view", "renderer.mesh", "renderer.image")
 SIBLINGS = [(plain, "renderer.gpu") for plain in PLAIN] + [("renderer.gpu", plain) for plain in PLAIN]

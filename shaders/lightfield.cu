@@ -1,0 +1,383 @@
+// Light fields: refocused pictures by shift and add over the views of a camera array, their median, extremes and
+// variance (paper 5, chapter 4; Levoy and Hanrahan 1996; Isaksen et al. 2000; Ng 2005).
+//
+// Views are uint8 sRGB: rows of PITCH bytes (a multiple of 16) with CHANNELS bytes a pixel, `stored` rows a view, the
+// first of them row `first` of the picture, and GUARD bytes before and after all of it. A TAP is a view that takes
+// part: output pixel (x, y) reads its pixel (x + column + fx, y + row + fy), by exact bilinear interpolation in linear
+// light; where that lies outside of the view, its weight does not count (the weight image). WIDTH and HEIGHT are of
+// a view. `linear` (256) is the sRGB curve.
+
+#define COLUMNS_PER_THREAD 4
+#define SAMPLES (3 * COLUMNS_PER_THREAD)
+#define LANES 32
+
+// Weights of the two taps of a lerp at `place` + fraction along an axis of `size`; zero where it leaves the view.
+DEVICE float2 lerp_weights(int place, float fraction, int size) {
+    bool inside = place >= 0 && place + (fraction > 0.0f ? 1 : 0) < size;
+    return inside ? make_float2(1.0f - fraction, fraction) : make_float2(0.0f, 0.0f);
+}
+
+// Linear red, green, blue and the weight of one view at output pixel (x, y); weight 0 outside of the view.
+DEVICE float4 view_at(GLOBAL const uchar *views, TAP tap, GLOBAL const float *linear, int x, int y, int first,
+                      int stored) {
+    int left = x + tap.column, top = y + tap.row;
+    float2 across = lerp_weights(left, tap.fx, WIDTH), down = lerp_weights(top, tap.fy, HEIGHT);
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (across.x + across.y == 0.0f || down.x + down.y == 0.0f) return sum;
+    for (int j = 0; j < 2; j++) {
+        for (int i = 0; i < 2; i++) {
+            float share = (i ? across.y : across.x) * (j ? down.y : down.x);
+            if (share > 0.0f) {
+                ulong row = (ulong)tap.view * (ulong)stored + (ulong)(top + j - first);
+                GLOBAL const uchar *pixel = views + GUARD + row * PITCH + (ulong)((left + i) * CHANNELS);
+                float part = CHANNELS == 4 ? share * (float)pixel[CHANNELS - 1] * (1.0f / 255.0f) : share;
+                sum.x += part * linear[pixel[0]];
+                sum.y += part * linear[pixel[1]];
+                sum.z += part * linear[pixel[2]];
+                sum.w += part;
+            }
+        }
+    }
+    if (CHANNELS == 4 && sum.w > 0.0f) {
+        sum.x /= sum.w;
+        sum.y /= sum.w;
+        sum.z /= sum.w;
+    }
+    sum.w = CHANNELS == 4 ? sum.w * tap.weight : tap.weight;
+    return sum;
+}
+
+DEVICE float4 weighted_mean(float red, float green, float blue, float weight) {
+    float scale = weight > 0.0f ? 1.0f / weight : 0.0f;
+    return make_float4(red * scale, green * scale, blue * scale, 1.0f);
+}
+
+// The weighted mean of all taps, one thread a pixel: any CHANNELS; the plain statement of the two kernels after it.
+KERNEL refocus(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLOBAL const float *linear,
+               GLOBAL float4 *image, int first, int stored, int begin, int end) {
+    int x = (int)(thread_index() % WIDTH), y = begin + (int)(thread_index() / WIDTH);
+    if (y < end) {
+        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        for (int t = 0; t < count; t++) {
+            float4 value = view_at(views, taps[t], linear, x, y, first, stored);
+            sum += make_float4(value.x * value.w, value.y * value.w, value.z * value.w, value.w);
+        }
+        image[y * WIDTH + x] = weighted_mean(sum.x, sum.y, sum.z, sum.w);
+    }
+}
+
+#ifdef ROWS
+// The same for 3 channels on processors of many lanes. A warp takes 128 columns, a thread 4 columns of ROWS rows: it
+// reads whole words, shifts them to the view's byte offset, which all threads share, and looks each byte up once for
+// all the sums that it goes into. The table stands once for every lane in local memory, so lanes never collide.
+// `row_weights` are those of rows r and r + 1 for output row r.
+DEVICE void add_view(GLOBAL const uint *words, TAP tap, const LOCAL float *table, int x, int y, int first, int stored,
+                     bool whole, float *sums, float *weights) {
+    float2 across[COLUMNS_PER_THREAD];
+    for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
+        float2 seen = whole ? make_float2(1.0f - tap.fx, tap.fx) : lerp_weights(x + p + tap.column, tap.fx, WIDTH);
+        across[p] = make_float2(tap.weight * seen.x, tap.weight * seen.y);
+    }
+    int byte = clamp(3 * (x + tap.column), -SAMPLES, 3 * WIDTH);  // pixels outside count nothing, whatever they read
+    uint shift = 8u * ((uint)byte & 3u);
+    GLOBAL const uint *base = words + (ulong)tap.view * (ulong)stored * (PITCH / 4) + GUARD / 4;
+    float above[SAMPLES];
+    UNROLL
+    for (int r = 0; r <= ROWS; r++) {
+        int row = clamp(y + r + tap.row - first, 0, stored - 1);
+        GLOBAL const uint *source = base + (row * (PITCH / 4) + (byte >> 2));
+        uint word[5], shifted[4];
+        float value[SAMPLES + 3], here[SAMPLES];
+        UNROLL
+        for (int k = 0; k < 5; k++) word[k] = source[k];
+        UNROLL
+        for (int k = 0; k < 4; k++) shifted[k] = funnel_shift(word[k], word[k + 1], shift);
+        UNROLL
+        for (int k = 0; k < SAMPLES + 3; k++) value[k] = table[((shifted[k / 4] >> (8 * (k % 4))) & 255u) * LANES];
+        UNROLL
+        for (int k = 0; k < SAMPLES; k++) here[k] = value[k] * across[k / 3].x + value[k + 3] * across[k / 3].y;
+        if (r > 0) {
+            float2 seen = lerp_weights(y + r - 1 + tap.row, tap.fy, HEIGHT);
+            float2 down = whole ? make_float2(1.0f - tap.fy, tap.fy) : seen;
+            UNROLL
+            for (int k = 0; k < SAMPLES; k++) sums[(r - 1) * SAMPLES + k] += down.x * above[k] + down.y * here[k];
+            if (!whole) {
+                UNROLL
+                for (int p = 0; p < COLUMNS_PER_THREAD; p++)
+                    weights[(r - 1) * COLUMNS_PER_THREAD + p] += (across[p].x + across[p].y) * (down.x + down.y);
+            }
+        }
+        UNROLL
+        for (int k = 0; k < SAMPLES; k++) above[k] = here[k];
+    }
+}
+
+KERNEL refocus_tiles(GLOBAL const uint *words, GLOBAL const TAP *taps, int count, GLOBAL const float *linear,
+                     GLOBAL float4 *image, int first, int stored, int begin, int end) {
+    LOCAL_ARRAY(float, tables, 256 * LANES);
+    for (uint i = local_index(); i < 256 * LANES; i += GROUP_SIZE) tables[i] = linear[i / LANES];
+    BARRIER();
+    const LOCAL float *table = tables + lane_index();
+    int tiles_across = (WIDTH + LANES * COLUMNS_PER_THREAD - 1) / (LANES * COLUMNS_PER_THREAD);
+    int tile_x = (int)group_index() % tiles_across * LANES * COLUMNS_PER_THREAD;
+    int tile_y = begin + (int)group_index() / tiles_across * (GROUP_SIZE / LANES) * ROWS;
+    int x = tile_x + (int)lane_index() * COLUMNS_PER_THREAD, y = tile_y + (int)(local_index() / LANES) * ROWS;
+    int last_x = min(tile_x + LANES * COLUMNS_PER_THREAD, WIDTH) - 1;
+    int last_y = min(tile_y + (GROUP_SIZE / LANES) * ROWS, HEIGHT) - 1;
+    float sums[ROWS * SAMPLES], weights[ROWS * COLUMNS_PER_THREAD], common = 0.0f;
+    for (int k = 0; k < ROWS * SAMPLES; k++) sums[k] = 0.0f;
+    for (int k = 0; k < ROWS * COLUMNS_PER_THREAD; k++) weights[k] = 0.0f;
+    for (int t = 0; t < count; t++) {
+        TAP tap = taps[t];
+        bool whole = tile_x + tap.column >= 0 && last_x + tap.column + (tap.fx > 0.0f ? 1 : 0) < WIDTH &&
+                     tile_y + tap.row >= 0 && last_y + tap.row + (tap.fy > 0.0f ? 1 : 0) < HEIGHT;
+        if (whole) {
+            add_view(words, tap, table, x, y, first, stored, true, sums, weights);
+            common += tap.weight;
+        } else {
+            add_view(words, tap, table, x, y, first, stored, false, sums, weights);
+        }
+    }
+    for (int r = 0; r < ROWS; r++) {
+        for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
+            if (x + p < WIDTH && y + r < end) {
+                const float *s = sums + r * SAMPLES + 3 * p;
+                image[(y + r) * WIDTH + x + p] =
+                    weighted_mean(s[0], s[1], s[2], common + weights[r * COLUMNS_PER_THREAD + p]);
+            }
+        }
+    }
+}
+#endif
+
+// The same for 3 channels on processors of one lane: a thread takes RUN columns of RUN_ROWS rows, and its loops over
+// bytes in a row are what the compiler turns into vector instructions. A byte is looked up once a row of threads.
+#ifdef RUN
+KERNEL refocus_runs(GLOBAL const uchar *RESTRICT views, GLOBAL const TAP *RESTRICT taps, int count,
+                    GLOBAL const float *RESTRICT linear, GLOBAL float4 *RESTRICT image, int first, int stored,
+                    int begin, int end) {
+    int runs_across = (WIDTH + RUN - 1) / RUN;
+    int x = (int)thread_index() % runs_across * RUN, y = begin + (int)thread_index() / runs_across * RUN_ROWS;
+    int rows = min(RUN_ROWS, end - y);
+    float sums[RUN_ROWS * RUN * 3], weights[RUN_ROWS * RUN], value[RUN * 3 + 3], above[RUN * 3], here[RUN * 3];
+    if (rows > 0) {
+        for (int k = 0; k < RUN_ROWS * RUN * 3; k++) sums[k] = 0.0f;
+        for (int k = 0; k < RUN_ROWS * RUN; k++) weights[k] = 0.0f;
+        for (int t = 0; t < count; t++) {
+            TAP tap = taps[t];
+            int start = max(x, -tap.column), stop = min(min(x + RUN, WIDTH), WIDTH - tap.column - (tap.fx > 0.0f ? 1 : 0));
+            int samples = 3 * (stop - start), offset = 3 * (start - x);
+            float left = tap.weight * (1.0f - tap.fx), right = tap.weight * tap.fx;
+            for (int r = 0; r <= rows && samples > 0; r++) {
+                int row = clamp(y + r + tap.row - first, 0, stored - 1);
+                GLOBAL const uchar *source = views + GUARD + ((ulong)tap.view * (ulong)stored + (ulong)row) * PITCH +
+                                             (ulong)(3 * (start + tap.column));
+                for (int k = 0; k < samples + 3; k++) value[k] = linear[source[k]];
+                for (int k = 0; k < samples; k++) here[k] = left * value[k] + right * value[k + 3];
+                float2 down = lerp_weights(y + r - 1 + tap.row, tap.fy, HEIGHT);
+                if (r > 0 && down.x + down.y > 0.0f) {
+                    float *sum = sums + (r - 1) * RUN * 3 + offset, *weight = weights + (r - 1) * RUN + (start - x);
+                    for (int k = 0; k < samples; k++) sum[k] += down.x * above[k] + down.y * here[k];
+                    for (int k = 0; k < stop - start; k++) weight[k] += tap.weight;
+                }
+                for (int k = 0; k < samples; k++) above[k] = here[k];
+            }
+        }
+        for (int r = 0; r < rows; r++) {
+            for (int p = 0; p < RUN && x + p < WIDTH; p++) {
+                const float *s = sums + (r * RUN + p) * 3;
+                image[(y + r) * WIDTH + x + p] = weighted_mean(s[0], s[1], s[2], weights[r * RUN + p]);
+            }
+        }
+    }
+}
+#endif
+
+// The largest (direction 1) or smallest (direction -1) value of each channel over the views that see the pixel.
+KERNEL extreme(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLOBAL const float *linear,
+               GLOBAL float4 *image, int first, int stored, int begin, int end, float direction) {
+    int x = (int)(thread_index() % WIDTH), y = begin + (int)(thread_index() / WIDTH);
+    if (y < end) {
+        float red = -INFINITE, green = -INFINITE, blue = -INFINITE;
+        for (int t = 0; t < count; t++) {
+            float4 value = view_at(views, taps[t], linear, x, y, first, stored);
+            if (value.w > 0.0f) {
+                red = fmax(red, direction * value.x);
+                green = fmax(green, direction * value.y);
+                blue = fmax(blue, direction * value.z);
+            }
+        }
+        bool seen = red > -INFINITE;
+        image[y * WIDTH + x] = seen ? make_float4(direction * red, direction * green, direction * blue, 1.0f)
+                                    : make_float4(0.0f, 0.0f, 0.0f, 1.0f);
+    }
+}
+
+// The weighted lower median of each channel: the least value that views of at least half of the weight do not exceed.
+// Four rounds narrow it by 16 bins each, so it is exact to LEVELS = 65535 steps of linear light.
+#define LEVELS 65535.0f
+KERNEL median(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLOBAL const float *linear,
+              GLOBAL float4 *image, int first, int stored, int begin, int end) {
+    int x = (int)(thread_index() % WIDTH), y = begin + (int)(thread_index() / WIDTH);
+    if (y < end) {
+        uint found[3] = {0u, 0u, 0u};
+        float below[3] = {0.0f, 0.0f, 0.0f}, total = 0.0f;
+        for (int round = 0; round < 4; round++) {
+            uint unit = 12u - 4u * (uint)round;
+            float bins[48];
+            for (int k = 0; k < 48; k++) bins[k] = 0.0f;
+            for (int t = 0; t < count; t++) {
+                float4 value = view_at(views, taps[t], linear, x, y, first, stored);
+                float channel[3] = {value.x, value.y, value.z};
+                for (int c = 0; c < 3; c++) {
+                    uint level = (uint)(clamp(channel[c], 0.0f, 1.0f) * LEVELS + 0.5f), bin = (level - found[c]) >> unit;
+                    if (level >= found[c] && bin < 16u) bins[16 * c + (int)bin] += value.w;
+                }
+                if (round == 0) total += value.w;
+            }
+            for (int c = 0; c < 3; c++) {
+                int bin = 0;
+                while (bin < 15 && below[c] + bins[16 * c + bin] < 0.5f * total) {
+                    below[c] += bins[16 * c + bin];
+                    bin++;
+                }
+                found[c] += (uint)bin << unit;
+            }
+        }
+        image[y * WIDTH + x] = make_float4((float)found[0] * (1.0f / LEVELS), (float)found[1] * (1.0f / LEVELS),
+                                           (float)found[2] * (1.0f / LEVELS), 1.0f);
+    }
+}
+
+// How much the views disagree: the variance over them, summed over the channels; INFINITE where fewer than two see.
+KERNEL variance(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLOBAL const float *linear,
+                GLOBAL float *spread, int first, int stored, int begin, int end) {
+    int x = (int)(thread_index() % WIDTH), y = begin + (int)(thread_index() / WIDTH);
+    if (y < end) {
+        float4 mean = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        float squares = 0.0f;
+        int seen = 0;
+        for (int t = 0; t < count; t++) {
+            float4 value = view_at(views, taps[t], linear, x, y, first, stored);
+            if (value.w > 0.0f) {  // West 1979: weighted, in one pass, without cancellation
+                mean.w += value.w;
+                float share = value.w / mean.w, dx = value.x - mean.x, dy = value.y - mean.y, dz = value.z - mean.z;
+                mean.x += share * dx;
+                mean.y += share * dy;
+                mean.z += share * dz;
+                squares += value.w * (dx * (value.x - mean.x) + dy * (value.y - mean.y) + dz * (value.z - mean.z));
+                seen++;
+            }
+        }
+        spread[y * WIDTH + x] = seen > 1 ? squares / mean.w : INFINITE;
+    }
+}
+
+// Keeps the disparity of the least variance, averaged over a window; `best` holds (least, its disparity, before, after).
+// The costs of the steps before and after the least one refine it by a parabola.
+KERNEL keep_steadiest(GLOBAL const float *spread, GLOBAL float4 *best, GLOBAL float *previous, int window,
+                      float disparity, int begins) {
+    int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
+    if (y < HEIGHT) {
+        float sum = 0.0f;
+        int seen = 0;
+        for (int j = max(y - window, 0); j <= min(y + window, HEIGHT - 1); j++) {
+            for (int i = max(x - window, 0); i <= min(x + window, WIDTH - 1); i++) {
+                float value = spread[j * WIDTH + i];
+                if (value < INFINITE) {
+                    sum += value;
+                    seen++;
+                }
+            }
+        }
+        int index = y * WIDTH + x;
+        float cost = seen ? sum / (float)seen : INFINITE;
+        float4 kept = best[index];
+        if (begins || cost < kept.x) {
+            best[index] = make_float4(cost, disparity, begins ? INFINITE : previous[index], INFINITE);
+        } else if (kept.w == INFINITE && previous[index] == kept.x) {
+            best[index] = make_float4(kept.x, kept.y, kept.z, cost);
+        }
+        previous[index] = cost;
+    }
+}
+
+// Grey of the disparities that keep_steadiest kept: `far` black to `near` white on the display, hence linear of sRGB.
+KERNEL paint_depth(GLOBAL const float4 *best, GLOBAL float4 *image, float far, float near, float step) {
+    int index = (int)thread_index();
+    if (index < WIDTH * HEIGHT) {
+        float4 kept = best[index];
+        float disparity = kept.y, curve = kept.z - 2.0f * kept.x + kept.w;
+        if (kept.z < INFINITE && kept.w < INFINITE && curve > 0.0f)
+            disparity += step * clamp(0.5f * (kept.z - kept.w) / curve, -0.5f, 0.5f);
+        float shade = clamp((disparity - far) / (near - far), 0.0f, 1.0f);
+        shade = shade <= 0.04045f ? shade / 12.92f : pow((shade + 0.055f) / 1.055f, 2.4f);
+        image[index] = make_float4(shade, shade, shade, 1.0f);
+    }
+}
+
+DEVICE float brightness(float4 c) { return 0.2126f * c.x + 0.7152f * c.y + 0.0722f * c.z; }
+
+// Keeps the colours of the slice with the greatest local variance of brightness; `best` holds colour and variance.
+KERNEL keep_sharpest(GLOBAL const float4 *slice, GLOBAL float4 *best, GLOBAL float *sharpest, int window, int begins) {
+    int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
+    if (y < HEIGHT) {
+        float sum = 0.0f, squares = 0.0f, centre = brightness(slice[y * WIDTH + x]);
+        int seen = 0;
+        for (int j = max(y - window, 0); j <= min(y + window, HEIGHT - 1); j++) {
+            for (int i = max(x - window, 0); i <= min(x + window, WIDTH - 1); i++) {
+                float value = brightness(slice[j * WIDTH + i]) - centre;
+                sum += value;
+                squares += value * value;
+                seen++;
+            }
+        }
+        float sharpness = squares - sum * sum / (float)seen;
+        int index = y * WIDTH + x;
+        if (begins || sharpness > sharpest[index]) {
+            sharpest[index] = sharpness;
+            best[index] = slice[index];
+        }
+    }
+}
+
+// Draws a view-sized picture into a rectangle of a frame: pixel (x, y) of the rectangle covers the picture from
+// from + x * step to from + (x + 1) * step, averaged over `samples` x `samples` places. The part of the rectangle that
+// lies in the frame begins at its pixel `skip` and at (left, top) of the frame, which is `frame_width` wide. Pixels
+// outside of the picture stay as they are.
+KERNEL place_picture(GLOBAL const float4 *picture, GLOBAL float4 *frame, int frame_width, int left, int top,
+                     int skip_x, int skip_y, int wide, int high, float from_x, float from_y, float step, int samples) {
+    int x = (int)thread_index() % wide, y = (int)thread_index() / wide;
+    if (y < high) {
+        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        int seen = 0;
+        for (int j = 0; j < samples; j++) {
+            for (int i = 0; i < samples; i++) {
+                float px = from_x + ((float)(skip_x + x) + ((float)i + 0.5f) / (float)samples) * step - 0.5f;
+                float py = from_y + ((float)(skip_y + y) + ((float)j + 0.5f) / (float)samples) * step - 0.5f;
+                if (px >= -0.5f && px < (float)WIDTH - 0.5f && py >= -0.5f && py < (float)HEIGHT - 0.5f) {
+                    px = clamp(px, 0.0f, (float)(WIDTH - 1));
+                    py = clamp(py, 0.0f, (float)(HEIGHT - 1));
+                    int ix = (int)px, iy = (int)py;
+                    float fx = px - (float)ix, fy = py - (float)iy;
+                    int right = min(ix + 1, WIDTH - 1), below = min(iy + 1, HEIGHT - 1);
+                    sum += (picture[iy * WIDTH + ix] * (1.0f - fx) + picture[iy * WIDTH + right] * fx) * (1.0f - fy) +
+                           (picture[below * WIDTH + ix] * (1.0f - fx) + picture[below * WIDTH + right] * fx) * fy;
+                    seen++;
+                }
+            }
+        }
+        if (seen) frame[(top + y) * frame_width + left + x] = sum * (1.0f / (float)seen);
+    }
+}
+
+KERNEL blacken(GLOBAL float4 *frame, int count) {
+    int index = (int)thread_index();
+    if (index < count) frame[index] = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
+}
+
+// Copies `count` 16-byte words of staged views, which begin after a GUARD, to byte `offset` of the whole field.
+KERNEL keep_views(GLOBAL const uint4 *staged, GLOBAL uint4 *views, ulong offset, int count) {
+    int index = (int)thread_index();
+    if (index < count) views[offset / 16 + (ulong)index] = staged[GUARD / 16 + index];
+}

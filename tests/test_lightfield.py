@@ -1,0 +1,292 @@
+"""Light-field pictures against formulas, a NumPy twin and planes of known depth."""
+
+import types
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from planes import disparity_of, layered_views, smooth_views
+
+from renderer.image import linear_of_srgb, psnr, srgb_of_linear
+from renderer.lightfields.aperture import SHAPES, TAP, Eye, place_of, taps, weights
+from renderer.pictures import lightfield
+from renderer.pictures.lightfield import Picture, Settings
+
+LINEAR = linear_of_srgb(np.arange(256, dtype="u1")).astype("f8")
+
+
+@pytest.fixture
+def field_file(tmp_path):
+    """Saves an array of views; every call another file, since a picture keeps the field of a name."""
+    count = iter(range(99))
+
+    def save(views):
+        path = tmp_path / f"field{next(count)}.npy"
+        np.save(path, views)
+        return str(path)
+
+    return save
+
+
+@pytest.fixture(scope="session")
+def picture(device):
+    return Picture(types.SimpleNamespace(device=device))
+
+
+def drawn(picture, settings, size=None, tile=None):
+    """(height, width, 3) linear float64 of the finished picture."""
+    size = size or lightfield.read_field(settings.field).size
+    for _ in range(picture.draws(settings, size)):
+        frame = picture.draw(settings, size, 0.0, tile)
+    pixels = frame.read()
+    assert (pixels[..., 3] == 1).all()
+    return pixels[..., :3].astype("f8")
+
+
+def by_formula(field, records):
+    """Stacks (n, height, width, 3) of shifted views in linear light, NaN where a view does not reach, and weights."""
+    height, width = field.pixels.shape[1:3]
+    linear = LINEAR[field.pixels[..., :3]]
+    stack = np.full((len(records), height, width, 3), np.nan)
+    for index, tap in enumerate(records):
+        y, x = np.mgrid[0:height, 0:width]
+        x0, y0, fx, fy = x + tap["column"], y + tap["row"], float(tap["fx"]), float(tap["fy"])
+        inside = (x0 >= 0) & (y0 >= 0) & (x0 + (fx > 0) < width) & (y0 + (fy > 0) < height)
+        x0, y0 = np.where(inside, x0, 0), np.where(inside, y0, 0)
+        x1, y1 = np.minimum(x0 + 1, width - 1), np.minimum(y0 + 1, height - 1)
+        view = linear[tap["view"]]
+        value = (view[y0, x0] * (1 - fx) + view[y0, x1] * fx) * (1 - fy)
+        value = value + (view[y1, x0] * (1 - fx) + view[y1, x1] * fx) * fy
+        stack[index] = np.where(inside[..., None], value, np.nan)
+    return stack, records["weight"].astype("f8")
+
+
+def mean_by_formula(stack, shares):
+    seen = np.isfinite(stack)
+    weight = (seen * shares[:, None, None, None]).sum(0)
+    total = (np.nan_to_num(stack) * shares[:, None, None, None]).sum(0)
+    return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
+
+
+def records_of(field, settings):
+    eye = settings.view
+    shares = weights(field, eye, settings.shape)
+    return taps(field, shares, place_of(field, eye.u, eye.v), settings.disparity)
+
+
+@pytest.mark.parametrize("disparity", [1.0, 2.5, None])
+def test_a_plane_is_sharp_only_at_its_own_disparity(picture, field_file, rng, disparity):
+    disparity = rng.uniform(-3, 3) if disparity is None else disparity
+    views, _ = smooth_views(rng, 5, 5, 96, disparity)
+    settings = Settings(field_file(views), shape="all")
+    inner = (slice(8, -8), slice(8, -8))
+
+    def sharpness(at):
+        shown = srgb_of_linear(drawn(picture, replace(settings, disparity=at)))
+        return psnr(shown[inner], views[2, 2][inner])
+
+    assert sharpness(disparity) > 40
+    for off in (-2.0, -1.0, 1.0, 2.0):
+        assert sharpness(disparity + off) < 35
+
+
+def test_disparity_zero_is_the_mean(picture, field_file, rng):
+    views = rng.integers(0, 256, (3, 4, 33, 47, 3)).astype("u1")
+    mean = drawn(picture, Settings(field_file(views), shape="all"))
+    np.testing.assert_allclose(mean, LINEAR[views].mean((0, 1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_a_pinhole_in_the_middle_is_the_middle_view_bit_for_bit(picture, field_file, rng, channels):
+    views = rng.integers(0, 256, (5, 3, 21, 34, channels)).astype("u1")
+    views[..., 3:] = 255
+    settings = Settings(field_file(views), Eye(aperture=0.0), disparity=3.7)
+    assert np.array_equal(srgb_of_linear(drawn(picture, settings)), views[2, 1, ..., :3])
+    corner = replace(settings, view=Eye(-1.0, 1.0, 0.0))
+    assert np.array_equal(srgb_of_linear(drawn(picture, corner)), views[4, 0, ..., :3])
+
+
+def test_refocusing_is_linear_in_light(picture, field_file, rng):
+    whole = rng.integers(0, 256, (4, 4, 40, 40, 3)).astype("u1")
+    part = rng.random(whole.shape) < 0.5
+    first, second = np.where(part, whole, 0).astype("u1"), np.where(part, 0, whole).astype("u1")
+    a, b, sum_of_both = (
+        drawn(picture, Settings(field_file(views), disparity=1.3)) for views in (first, second, whole)
+    )
+    np.testing.assert_allclose(a + b, sum_of_both, atol=2e-6)
+
+
+def test_an_impulse_moves_by_disparity_times_camera(picture, field_file, rng):
+    row, column, disparity = rng.integers(0, 5), rng.integers(0, 7), int(rng.integers(-4, 5))
+    views = np.zeros((5, 7, 50, 60, 3), "u1")
+    views[row, column, 25, 30] = 255
+    shown = drawn(picture, Settings(field_file(views), shape="all", disparity=float(disparity)))
+    y, x = np.unravel_index(shown[..., 1].argmax(), shown.shape[:2])
+    assert (x, y) == (30 + disparity * (column - 3), 25 + disparity * (row - 2))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_aperture_equals_the_formula(picture, field_file, rng, shape):
+    """Odd sizes, shifts past the borders, and an eye anywhere: the weight image counts what each view reaches."""
+    rows, columns, height, width = rng.integers(1, 6), rng.integers(1, 6), rng.integers(1, 50), rng.integers(1, 200)
+    views = rng.integers(0, 256, (rows, columns, height, width, 3)).astype("u1")
+    eye = Eye(*rng.uniform(-1, 1, 2), rng.uniform(0, 1.5))
+    settings = Settings(field_file(views), eye, shape=shape, disparity=rng.uniform(-9, 9))
+    field = lightfield.read_field(settings.field)
+    expected = mean_by_formula(*by_formula(field, records_of(field, settings)))
+    np.testing.assert_allclose(drawn(picture, settings), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (129, 33), (300, 70)])
+def test_the_kernels_for_one_lane_and_for_many_agree_with_the_plain_one(device, rng, size):
+    """Both shapes of refocus run on every device here, wherever the picture would choose them."""
+    (width, height), views = size, 6
+    pitch = -(-3 * width // 16) * 16
+    sizes = dict(WIDTH=width, HEIGHT=height, CHANNELS=3, PITCH=pitch, GUARD=64, TAP=TAP)
+    data = rng.integers(0, 256, 128 + views * height * pitch).astype("u1")
+    records = np.zeros(views, TAP)
+    records["view"], records["weight"] = np.arange(views), rng.uniform(0.1, 1, views)
+    records["column"], records["row"] = rng.integers(-20, 21, views), rng.integers(-9, 10, views)
+    records["fx"], records["fy"] = rng.random(views), rng.random(views)
+    records[0] = (0, 0, 0, 0.0, 0.0, 0.5)
+    buffers = device.buffer(data.size, "u1").write(data), device.buffer(views, TAP).write(records)
+    linear, results = device.buffer(256).write(LINEAR.astype("f4")), []
+    tiles = -(-width // 128) * -(-height // 32) * 256
+    for entry, group, threads, more in [
+        ("refocus", 64, width * height, {}),
+        ("refocus_tiles", 256, tiles, dict(ROWS=4)),
+        ("refocus_runs", 1, -(-width // 64) * -(-height // 4), dict(RUN=64, RUN_ROWS=4)),
+    ]:
+        image = device.buffer((height, width, 4)).fill(255)
+        kernel = device.kernel("lightfield.cu", entry, group=group, **sizes, **more)
+        kernel(threads, buffers[0], buffers[1], views, linear, image, 0, height, 0, height)
+        results.append(image.read())
+    for result in results[1:]:
+        np.testing.assert_allclose(result, results[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("flatten", ["median", "max", "min"])
+def test_order_statistics_equal_numpy(picture, field_file, rng, flatten):
+    views = rng.integers(0, 256, (3, 4, 25, 31, 3)).astype("u1")
+    settings = Settings(field_file(views), flatten=flatten, disparity=rng.uniform(-4, 4), shape="all")
+    field = lightfield.read_field(settings.field)
+    stack, _ = by_formula(field, records_of(field, settings))
+    ordered = np.sort(stack, axis=0)  # NaN last
+    count = np.isfinite(stack).sum(0)
+    place = {"median": np.maximum(count - 1, 0) // 2, "max": np.maximum(count - 1, 0), "min": 0 * count}[flatten]
+    expected = np.nan_to_num(np.take_along_axis(ordered, place[None], 0)[0])
+    np.testing.assert_allclose(drawn(picture, settings), expected, atol=1.01 / 65535)
+
+
+def test_the_median_sees_through_what_hides_a_place_from_few_views(picture, field_file, rng):
+    """Bars in front cover a third of the far plane in every view, another part in each; the median brings it back."""
+    views, far = layered_views(rng, 7, 7, 96, back=0.0, front=4.0, bars=0.3)
+    settings = Settings(field_file(views), shape="all")
+    inner = (slice(20, -20), slice(20, -20))
+    shown = {
+        flatten: psnr(srgb_of_linear(drawn(picture, replace(settings, flatten=flatten)))[inner], far[inner])
+        for flatten in ("mean", "median")
+    }
+    assert shown["median"] > 40 > 30 > shown["mean"]
+    assert psnr(views[3, 3][inner], far[inner]) < 20
+
+
+def test_a_view_between_cameras_is_the_view_there(picture, field_file, rng):
+    """Dynamically reparameterised by the right plane, the mix of four cameras is the picture of a fifth."""
+    disparity = rng.uniform(1.5, 4)
+    views, plane = smooth_views(rng, 5, 5, 96, disparity)
+    u, v = rng.uniform(-0.9, 0.9, 2)
+    y, x = np.mgrid[0:96, 0:96].astype("f8")
+    truth = np.round(plane(x + disparity * 2 * u, y + disparity * 2 * v))
+    inner = (slice(14, -14), slice(14, -14))
+    settings = Settings(field_file(views), Eye(u, v, 0.0), disparity=disparity)
+    assert psnr(srgb_of_linear(drawn(picture, settings))[inner], truth[inner]) > 40
+    assert psnr(srgb_of_linear(drawn(picture, replace(settings, disparity=0.0)))[inner], truth[inner]) < 38
+
+
+def test_depth_and_the_sharp_picture_of_two_planes(picture, field_file, rng):
+    """Depth from the least variance; colours from the greatest sharpness; both against the scene's own layers."""
+    views, _ = layered_views(rng, 5, 5, 96, back=-1.0, front=2.0, bars=0.5, period=48)
+    truth = disparity_of(96, back=-1.0, front=2.0, bars=0.5, period=48)
+    settings = Settings(field_file(views), far=-2.0, near=3.0, steps=21, show="depth")
+    shade = srgb_of_linear(drawn(picture, settings))[..., 0] / 255.0
+    error = np.abs(-2 + 5 * shade - truth)[10:-10, 10:-10]
+    assert np.median(error) < 0.1 and (error < 0.5).mean() > 0.85
+    sharp = srgb_of_linear(drawn(picture, replace(settings, show="all in focus", shape="all", window=3)))
+    for plane in (-1.0, 2.0):
+        one = srgb_of_linear(drawn(picture, replace(settings, show="refocused", shape="all", disparity=plane)))
+        inner = (slice(10, -10), slice(10, -10))
+        assert psnr(sharp[inner], views[2, 2][inner]) > psnr(one[inner], views[2, 2][inner]) + 3
+
+
+def test_a_focal_stack_shows_its_planes_in_order(picture, field_file, rng):
+    views = rng.integers(0, 256, (3, 3, 40, 40, 3)).astype("u1")
+    settings = Settings(field_file(views), far=-1.0, near=2.0, steps=4, show="focal stack")
+    sheet = drawn(picture, settings, (82, 82))  # two by two pictures of 40 with a gap of 2
+    for index, disparity in enumerate((-1.0, 0.0, 1.0, 2.0)):
+        one = drawn(picture, replace(settings, show="refocused", disparity=disparity))
+        top, left = 42 * (index // 2), 42 * (index % 2)
+        np.testing.assert_allclose(sheet[top : top + 40, left : left + 40], one, atol=1e-6)
+    assert not sheet[40:42].any()
+
+
+def test_a_click_focuses_on_what_lies_there(picture, field_file, rng):
+    views, _ = layered_views(rng, 5, 5, 96, back=-1.0, front=2.0, bars=0.5, period=48)
+    truth = disparity_of(96, back=-1.0, front=2.0, bars=0.5, period=48)
+    settings = Settings(field_file(views), far=-3.0, near=4.0)
+    for x, y in ((36, 48), (60, 48)):
+        eye = Eye().click((x + 0.5) / 96 - 0.5, (y + 0.5) / 96 - 0.5)
+        drawn(picture, replace(settings, view=eye), (192, 192))
+        assert picture.report()["disparity in focus"] == pytest.approx(truth[y, x], abs=0.1)
+        drawn(picture, replace(settings, view=eye.drag(0.3, 0.1), disparity=0.5), (192, 192))
+        assert picture.report()["disparity in focus"] == pytest.approx(truth[y, x] + 0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("changes", [{}, {"flatten": "median"}, {"show": "depth"}, {"view": Eye(0.2, 0.1, 0.0)}])
+def test_a_field_larger_than_the_memory_streams_to_the_same_picture(device, field_file, rng, monkeypatch, changes):
+    views = rng.integers(0, 256, (6, 6, 120, 200, 3)).astype("u1")
+    settings = Settings(field_file(views), disparity=2.3, far=-1.0, near=1.0, steps=3, **changes)
+    gpu = types.SimpleNamespace(device=device)
+    whole, streamed = Picture(gpu), Picture(gpu)
+    expected = drawn(whole, settings)
+    assert "on the device" in whole.report()["held"]
+    got = drawn(streamed, replace(settings, memory_mib=1))
+    assert streamed.report()["held"] == "streamed in bands of rows"
+    assert np.array_equal(got, expected)
+
+
+def test_a_tile_is_the_same_part_of_the_whole(picture, field_file, rng):
+    views = rng.integers(0, 256, (3, 3, 30, 44, 3)).astype("u1")
+    for changes in ({}, {"show": "focal stack", "steps": 3, "far": -1.0, "near": 1.0}):
+        settings = Settings(field_file(views), disparity=0.7, **changes)
+        size = (101, 67)
+        whole = drawn(picture, settings, size)
+        left, top, width, height = 33, 20, 50, 41
+        part = drawn(picture, settings, size, (left, top, width, height))
+        assert np.array_equal(part, whole[top : top + height, left : left + width])
+
+
+def test_a_view_without_weight_does_not_count(picture, field_file, rng):
+    views = rng.integers(0, 256, (2, 2, 20, 20, 4)).astype("u1")
+    views[0, 0, ..., 3] = 0
+    views[0, 1, ..., 3] = 51
+    views[1, ..., 3] = 255
+    shown = drawn(picture, Settings(field_file(views), shape="all"))
+    linear = LINEAR[views[..., :3]]
+    expected = (0.2 * linear[0, 1] + linear[1, 0] + linear[1, 1]) / 2.2
+    np.testing.assert_allclose(shown, expected, atol=2e-6)
+
+
+def test_larger_and_smaller_frames_show_the_whole_picture_in_the_middle(picture, field_file):
+    views = np.full((1, 1, 40, 40, 3), 200, "u1")
+    for size in ((160, 80), (30, 90), (40, 41)):
+        shown = drawn(picture, Settings(field_file(views)), size)
+        side = min(size)
+        lit = (shown > 0).all(2)
+        assert lit.sum() == pytest.approx(side * side, rel=0.06)
+        assert lit[size[1] // 2, size[0] // 2] and np.allclose(shown[lit], LINEAR[200])
+
+
+def test_settings_in_the_wrong_order_are_told():
+    with pytest.raises(ValueError, match="far is 2.0 and near 1.0"):
+        Settings(far=2.0, near=1.0)
