@@ -86,8 +86,8 @@ def test_a_plane_is_sharp_only_at_its_own_disparity(picture, field_file, rng, di
         return psnr(shown[inner], views[2, 2][inner])
 
     assert sharpness(disparity) > 40
-    for off in (-2.0, -1.0, 1.0, 2.0):
-        assert sharpness(disparity + off) < 35
+    for off in (-3.0, -2.0, 2.0, 3.0):
+        assert sharpness(disparity + off) < 33
 
 
 def test_disparity_zero_is_the_mean(picture, field_file, rng):
@@ -110,9 +110,7 @@ def test_refocusing_is_linear_in_light(picture, field_file, rng):
     whole = rng.integers(0, 256, (4, 4, 40, 40, 3)).astype("u1")
     part = rng.random(whole.shape) < 0.5
     first, second = np.where(part, whole, 0).astype("u1"), np.where(part, 0, whole).astype("u1")
-    a, b, sum_of_both = (
-        drawn(picture, Settings(field_file(views), disparity=1.3)) for views in (first, second, whole)
-    )
+    a, b, sum_of_both = (drawn(picture, Settings(field_file(views), disparity=1.3)) for views in (first, second, whole))
     np.testing.assert_allclose(a + b, sum_of_both, atol=2e-6)
 
 
@@ -188,20 +186,20 @@ def test_the_median_sees_through_what_hides_a_place_from_few_views(picture, fiel
         for flatten in ("mean", "median")
     }
     assert shown["median"] > 40 > 30 > shown["mean"]
-    assert psnr(views[3, 3][inner], far[inner]) < 20
+    assert psnr(views[3, 3][inner], far[inner]) < 23
 
 
 def test_a_view_between_cameras_is_the_view_there(picture, field_file, rng):
     """Dynamically reparameterised by the right plane, the mix of four cameras is the picture of a fifth."""
-    disparity = rng.uniform(1.5, 4)
+    disparity = rng.uniform(5, 7)
     views, plane = smooth_views(rng, 5, 5, 96, disparity)
-    u, v = rng.uniform(-0.9, 0.9, 2)
+    u, v = rng.uniform(0.15, 0.35, 2) * rng.choice([-1, 1], 2)  # about the middle between cameras at 0 and 0.5
     y, x = np.mgrid[0:96, 0:96].astype("f8")
     truth = np.round(plane(x + disparity * 2 * u, y + disparity * 2 * v))
     inner = (slice(14, -14), slice(14, -14))
     settings = Settings(field_file(views), Eye(u, v, 0.0), disparity=disparity)
     assert psnr(srgb_of_linear(drawn(picture, settings))[inner], truth[inner]) > 40
-    assert psnr(srgb_of_linear(drawn(picture, replace(settings, disparity=0.0)))[inner], truth[inner]) < 38
+    assert psnr(srgb_of_linear(drawn(picture, replace(settings, disparity=0.0)))[inner], truth[inner]) < 35
 
 
 def test_depth_and_the_sharp_picture_of_two_planes(picture, field_file, rng):
@@ -210,8 +208,9 @@ def test_depth_and_the_sharp_picture_of_two_planes(picture, field_file, rng):
     truth = disparity_of(96, back=-1.0, front=2.0, bars=0.5, period=48)
     settings = Settings(field_file(views), far=-2.0, near=3.0, steps=21, show="depth")
     shade = srgb_of_linear(drawn(picture, settings))[..., 0] / 255.0
-    error = np.abs(-2 + 5 * shade - truth)[10:-10, 10:-10]
-    assert np.median(error) < 0.1 and (error < 0.5).mean() > 0.85
+    edge = np.abs((np.arange(96) + 12) % 24 - 12)  # columns from an edge; nearer ones are hidden from some cameras
+    error = np.abs(-2 + 5 * shade - truth)[10:-10, edge >= 8]
+    assert np.median(error) < 0.05 and (error < 0.3).mean() > 0.95
     sharp = srgb_of_linear(drawn(picture, replace(settings, show="all in focus", shape="all", window=3)))
     for plane in (-1.0, 2.0):
         one = srgb_of_linear(drawn(picture, replace(settings, show="refocused", shape="all", disparity=plane)))

@@ -6,7 +6,6 @@ The views stay 8-bit on the device; a field that is larger than its memory passe
 import math
 import sys
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +25,8 @@ STAGED = 64 << 20  # bytes that travel to the device at a time
 SHARE = 0.7  # of the device's memory that a field may take
 GROUP = 64
 TILE_GROUP, TILE_ROWS = 256, 4  # refocus_tiles: threads, and rows a thread
+FLATTENING = {"mean": ("refocus",), "median": ("median",), "max": ("extreme", 1.0), "min": ("extreme", -1.0),
+              "variance": ("variance",)}  # fmt: skip
 RUN, RUN_ROWS = 128, 8  # refocus_runs: columns and rows of one thread
 
 
@@ -111,7 +112,7 @@ class Picture:
             print(f"rayfold: {Path(settings.field).name}: {warning}", file=sys.stderr)
         self._field, self._measured, self._focused, self._drawn = field, None, None, None
         self._held = Held(self._gpu.device, field, settings.memory_mib << 20)
-        self._kernels = kernels(self._gpu.device, field)
+        self._kernels = Kernels(self._gpu.device, field)
         width, height = field.size
         device = self._gpu.device
         self._picture, self._best = device.buffer((height, width, 4)), device.buffer((height, width, 4))
@@ -219,26 +220,36 @@ class Picture:
             )  # fmt: skip
 
 
-def kernels(device: Device, field: LightField) -> dict:
-    """The kernels for views of this size; those that flatten take (views, taps, count, curve, target, first, stored,
-    begin, end).
+class Kernels:
+    """The kernels for views of one size, each compiled when it is first asked for.
+
+    Those that flatten views are called with (views, taps, count, curve, target, first, stored, begin, end).
     """
-    width, height = field.size
-    channels = field.pixels.shape[3]
-    sizes = dict(WIDTH=width, HEIGHT=height, CHANNELS=channels, PITCH=pitch(field), GUARD=GUARD, TAP=TAP)
-    plain = partial(device.kernel, "lightfield.cu", group=GROUP, **sizes)
 
-    def by_pixels(kernel, *extra):
+    def __init__(self, device: Device, field: LightField):
+        self._device = device
+        self._width, height = field.size
+        channels = field.pixels.shape[3]
+        self._sizes = dict(
+            WIDTH=self._width, HEIGHT=height, CHANNELS=channels, PITCH=pitch(field), GUARD=GUARD, TAP=TAP
+        )
+        self._compiled: dict = {}
+
+    def __getitem__(self, name: str):
+        if name not in self._compiled:
+            self._compiled[name] = self._flattening(name) if name in FLATTENING else self._plain(name)
+        return self._compiled[name]
+
+    def _plain(self, entry: str):
+        return self._device.kernel("lightfield.cu", entry, group=GROUP, **self._sizes)
+
+    def _flattening(self, name: str):
+        width = self._width
+        if name == "mean" and self._sizes["CHANNELS"] == 3:
+            return _fast_mean(self._device, width, self._sizes)
+        entry, *extra = FLATTENING[name]
+        kernel = self._plain(entry)
         return lambda *arguments: kernel((arguments[-1] - arguments[-2]) * width, *arguments, *extra)
-
-    found = {
-        name: plain(name) for name in ("keep_steadiest", "keep_sharpest", "paint_depth", "place_picture", "blacken")
-    }
-    found |= {"median": by_pixels(plain("median")), "variance": by_pixels(plain("variance"))}
-    extreme = plain("extreme")
-    found |= {"max": by_pixels(extreme, 1.0), "min": by_pixels(extreme, -1.0)}
-    found["mean"] = by_pixels(plain("refocus")) if channels == 4 else _fast_mean(device, width, sizes)
-    return found
 
 
 def _fast_mean(device: Device, width: int, sizes: dict):
