@@ -6,11 +6,13 @@
 
 #define DIMENSIONS 8u  // random numbers that one depth may use: 0-3 the material, 4-6 the light sample
 
+// The pixel of the whole picture that ray i belongs to; false for rays that fill up the last tiles.
 DEVICE bool pixel_of(const View view, uint i, int *x, int *y) {
     int tile = (int)(i >> 5);
-    *x = (tile % view.tiles) * 8 + (int)(i & 7u);
-    *y = (tile / view.tiles) * 4 + (int)((i >> 3) & 3u);
-    return *x < view.width && *y < view.height;
+    int across = (tile % view.tiles) * 8 + (int)(i & 7u), down = (tile / view.tiles) * 4 + (int)((i >> 3) & 3u);
+    *x = view.left + across;
+    *y = view.top + down;
+    return across < view.across && down < view.down;
 }
 
 DEVICE uint key_of(const View view, uint i) {
@@ -202,7 +204,7 @@ KERNEL accumulate(const View view, GLOBAL const float4 *radiances, GLOBAL float4
     uint i = thread_index();
     int x, y;
     if (!pixel_of(view, i, &x, &y)) return;
-    int pixel = y * view.width + x;
+    int pixel = (y - view.top) * view.across + x - view.left;
     float3 mean = xyz(radiances[i]);
     if (view.sample > 0) {
         float3 before = xyz(frame[pixel]);

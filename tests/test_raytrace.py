@@ -107,6 +107,17 @@ def test_every_pixel_of_any_size_is_drawn(picture, size):
     assert np.array_equal(frame, np.broadcast_to(np.array([0.25, 0.5, 0.75, 1], "f4"), frame.shape))
 
 
+def test_a_tile_is_that_part_of_the_picture_bit_for_bit(picture, rng):
+    size, scene = (61, 43), mixed_scene()
+    whole = [picture.draw(scene, size, 0.0).read() for _ in range(2)]
+    for _ in range(4):
+        left, top = int(rng.integers(0, 61)), int(rng.integers(0, 43))
+        tile = left, top, int(rng.integers(1, 62 - left)), int(rng.integers(1, 44 - top))
+        for sample in range(2):
+            part = picture.draw(scene, size, 0.0, tile).read()
+            assert np.array_equal(part, whole[sample][top : top + tile[3], left : left + tile[2]]), tile
+
+
 def test_white_furnace_reads_the_albedo(picture, rng):
     albedo = tuple(float(x) for x in rng.uniform(0, 1, 3).astype("f4"))
     scene = Settings(

@@ -18,14 +18,15 @@ MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "materials").glob("*.h
 STENCILS = {"off": 0, "flags": 1, "bits": 2}
 GATHERS = {"auto": 0, "ballot": 1, "votes": 2, "tree": 3}
 VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
-                 ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"), ("tiles", "i4"),
-                 ("seed", "i4"), ("sample", "i4"), ("depth", "i4"), ("light_count", "i4"),
-                 ("inverse_light_power", "f4")])  # fmt: skip
+                 ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"), ("left", "i4"),
+                 ("top", "i4"), ("across", "i4"), ("down", "i4"), ("tiles", "i4"), ("seed", "i4"), ("sample", "i4"),
+                 ("depth", "i4"), ("light_count", "i4"), ("inverse_light_power", "f4")])  # fmt: skip
 MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", "f4", (4,)),
                      ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("spare", "i4")])  # fmt: skip
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 Colour = tuple[float, float, float]
 Point = tuple[float, float, float]
+Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
 
 
 @dataclass(frozen=True)
@@ -286,9 +287,10 @@ class Picture:
     def draws(self, settings: Settings, size) -> int:
         return settings.samples
 
-    def draw(self, settings: Settings, size: tuple[int, int], time: float):
-        if (settings, size) != self._drawn:
-            self._prepare(settings, size)
+    def draw(self, settings: Settings, size: tuple[int, int], time: float, tile: Tile | None = None):
+        tile = tile or (0, 0, *size)
+        if (settings, size, tile) != self._drawn:
+            self._prepare(settings, size, tile)
         view, rays, scene, stage = self._view, self._rays, self._geometry, self._stage
         view["sample"] = self._sample
         view = view[()]
@@ -308,7 +310,7 @@ class Picture:
         self._sample += 1
         return rays.frame
 
-    def _prepare(self, settings: Settings, size) -> None:
+    def _prepare(self, settings: Settings, size, tile: Tile) -> None:
         """Uploads and compiles what changed since the last draw, and starts from the first sample."""
         if settings.gather == "ballot" and not self.has_ballot:
             told = ", ".join(name for name in GATHERS if name != "ballot")
@@ -320,8 +322,8 @@ class Picture:
         if shape_key != self._shape_key:
             self._geometry, self._shape_key = Geometry(self.device, settings), shape_key
         before = self._drawn
-        if before is None or before[1] != size or _layout(before[0]) != _layout(settings):
-            self._rays = Rays(self.device, size, settings.depth, settings.stencil)
+        if before is None or before[2][2:] != tile[2:] or _layout(before[0]) != _layout(settings):
+            self._rays = Rays(self.device, tile[2:], settings.depth, settings.stencil)
         materials = material_rows(settings)
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
         self._geometry.shine(materials)
@@ -331,15 +333,15 @@ class Picture:
             names = ("generate", "trace", "shade", "connect", "accumulate", "count_rays")
             self._stages[key] = {name: self._kernel(name, constants) for name in names}
         self._stage = self._stages[key]
-        self._view = view_of(settings, size, self._rays.tiles, self._geometry)
-        self._drawn, self._sample = (settings, size), 0
+        self._view = view_of(settings, size, tile, self._geometry)
+        self._drawn, self._sample = (settings, size, tile), 0
 
     def report(self) -> dict[str, Any]:
         """Samples drawn, primitives, and by depth the rays alive and the words of 32 rays that were skipped whole."""
         if self._drawn is None:
             return {}
         told = {"samples": self._sample, "primitives": len(self._geometry.primitives)}
-        settings, _ = self._drawn
+        settings = self._drawn[0]
         if settings.stencil == "bits":
             counts = [self._counted(row) for row in self._rays.living[: settings.depth]]
             told |= {"live rays": [live for live, _ in counts], "skipped words": [empty for _, empty in counts]}
@@ -381,8 +383,8 @@ def material_rows(settings: Settings) -> np.ndarray:
     return rows
 
 
-def view_of(settings: Settings, size: tuple[int, int], tiles: int, geometry: Geometry) -> np.ndarray:
-    """The VIEW () of a camera: right and up scaled so that the picture spans -1 to 1 in both."""
+def view_of(settings: Settings, size: tuple[int, int], tile: Tile, geometry: Geometry) -> np.ndarray:
+    """The VIEW () of a camera: right and up scaled so that the whole picture spans -1 to 1 in both."""
     width, height = size
     camera = settings.view
     right, up, forward = camera.frame()
@@ -391,7 +393,9 @@ def view_of(settings: Settings, size: tuple[int, int], tiles: int, geometry: Geo
     view["eye"][:3], view["forward"][:3] = camera.position, forward
     view["right"][:3], view["up"][:3] = right * reach * width / height, up * reach
     view["horizon"][:3], view["zenith"][:3] = settings.horizon, settings.zenith
-    view["width"], view["height"], view["tiles"] = width, height, tiles
+    view["width"], view["height"] = size
+    view["left"], view["top"], view["across"], view["down"] = tile
+    view["tiles"] = -(-tile[2] // 8)
     view["seed"], view["depth"] = settings.seed, settings.depth
     view["light_count"], view["inverse_light_power"] = geometry.light_count, geometry.inverse_light_power
     return view
