@@ -11,7 +11,9 @@ import numpy as np
 NODE = np.dtype([("first_xy", "f4", (4,)), ("second_xy", "f4", (4,)), ("z", "f4", (4,)),
                  ("child", "i4", (2,)), ("spare", "i4", (2,))])  # fmt: skip
 BINS = 16
-LARGEST_LEAF = 4
+LARGEST_LEAF = 3  # as many as a leaf of an 8-wide node may hold
+SORT_GROUP = 256
+WIDE_LEVELS = 32  # of an 8-wide tree; the walk keeps a group of children for each
 HALVES_FROM = 40  # the level from which ranges are halved, so that no tree is deeper than 40 + log2(primitives) < 64
 
 
@@ -198,3 +200,75 @@ def _write_boxes(nodes: np.ndarray, boxes: np.ndarray) -> None:
     for child, field in enumerate(("first_xy", "second_xy")):
         nodes[field] = boxes[:, child][:, [0, 3, 1, 4]]
     nodes["z"] = boxes[:, [0, 0, 1, 1], [2, 5, 2, 5]]
+
+
+class Flat:
+    """A binary tree on a device: nodes (n, 16), primitives (m, 12) in leaf order."""
+
+    entries = "closest", "occluded"
+
+    def __init__(self, device, primitives: np.ndarray, tree: Tree):
+        self.device, self.count = device, len(primitives)
+        self.nodes = device.buffer((len(tree.nodes), 16)).write(tree.nodes.view("f4"))
+        self.primitives = device.buffer((max(len(primitives), 1), 12))
+        if len(primitives):
+            self.primitives.write(primitives[tree.order].view("f4"))
+
+
+class Built:
+    """A binary tree built on the device from primitives that are there; `rebuild` takes them as they are then."""
+
+    entries = Flat.entries
+
+    def __init__(self, device, primitives, count: int):
+        assert count >= 2, "a tree of fewer than two primitives is built on the host"
+        self.device, self.count, self.unsorted = device, count, primitives
+        self.nodes, self.primitives = device.buffer((count - 1, 16)), device.buffer((count, 12))
+        self._boxes = device.buffer((count, 8))
+        self._keys, self._rows = ([device.buffer(count, "u4") for _ in range(2)] for _ in range(2))
+        self._tiles = -(-count // (SORT_GROUP * 16))
+        self._counts, self._totals = device.buffer((256, self._tiles), "u4"), device.buffer(256, "u4")
+        self._arrivals, self._clusters = (device.buffer(count, "u4") for _ in range(2))
+        self._start = device.buffer(7, "u4").write(np.array([2**32 - 1] * 3 + [0] * 4, "u4"))
+        self._state = device.buffer(7, "u4")  # bounds (6,) and nodes made
+        names = ("find_bounds", "morton_codes", "count_digits", "add_up_tiles", "scatter_digits", "start_clusters", "climb")
+        self._kernels = {name: device.kernel("bvh_build.cu", name, group=SORT_GROUP, STRICT=1) for name in names}
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        run, count, primitives, group = self._kernels, self.count, self.unsorted, SORT_GROUP
+        self._state.copy(self._start)
+        run["find_bounds"](min(count, 1 << 18), primitives, count, self._state)
+        run["morton_codes"](count, primitives, count, self._state, self._keys[0], self._rows[0])
+        for digit in range(4):
+            keys, rows = self._keys[digit % 2], self._rows[digit % 2]
+            shift, threads = 8 * digit, self._tiles * group
+            run["count_digits"](threads, keys, count, shift, self._counts)
+            run["add_up_tiles"](256 * group, self._counts, self._tiles, self._totals)
+            out = self._keys[1 - digit % 2], self._rows[1 - digit % 2]
+            run["scatter_digits"](threads, keys, rows, count, shift, self._counts, self._totals, *out)
+        run["start_clusters"](
+            count, primitives, count, self._rows[0], self.primitives, self._boxes, self._clusters, self._arrivals
+        )
+        run["climb"](count, self._keys[0], count, self._arrivals, self._clusters, self._boxes, self.nodes, self._state)
+
+
+class Wide:
+    """An 8-wide tree on a device, collapsed there from a binary one: nodes (n, 20) uint32, primitives (m, 12)."""
+
+    entries = "closest_wide", "occluded_wide"
+
+    def __init__(self, device, flat):
+        self.device, self.count = device, flat.count
+        room = self.count // 3 + 1  # nodes either have eight children or hold at least four primitives
+        self.nodes = device.buffer((room, 20), "u4")
+        self.primitives = device.buffer(flat.primitives.shape)
+        binary_of = device.buffer(room, "i4").fill(0)
+        self.counts = device.buffer(2, "u4").write(np.array([1, 0], "u4"))
+        levels = device.buffer(WIDE_LEVELS + 2, "u4").write(np.append([0, 1], np.zeros(WIDE_LEVELS)).astype("u4"))
+        collapse = device.kernel("bvh_collapse.cu", "collapse", group=64, STRICT=1)
+        next_level = device.kernel("bvh_collapse.cu", "next_level", group=64, STRICT=1)
+        for level in range(WIDE_LEVELS):
+            threads = min(room, 8**level, 1 << 18)
+            collapse(threads, flat.nodes, flat.primitives, binary_of, self.counts, levels, level, self.nodes, self.primitives)
+            next_level(1, self.counts, levels, level)
