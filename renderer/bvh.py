@@ -231,7 +231,15 @@ class Built:
         self._arrivals, self._clusters = (device.buffer(count, "u4") for _ in range(2))
         self._start = device.buffer(7, "u4").write(np.array([2**32 - 1] * 3 + [0] * 4, "u4"))
         self._state = device.buffer(7, "u4")  # bounds (6,) and nodes made
-        names = ("find_bounds", "morton_codes", "count_digits", "add_up_tiles", "scatter_digits", "start_clusters", "climb")
+        names = (
+            "find_bounds",
+            "morton_codes",
+            "count_digits",
+            "add_up_tiles",
+            "scatter_digits",
+            "start_clusters",
+            "climb",
+        )
         self._kernels = {name: device.kernel("bvh_build.cu", name, group=SORT_GROUP, STRICT=1) for name in names}
         self.rebuild()
 
@@ -270,5 +278,7 @@ class Wide:
         next_level = device.kernel("bvh_collapse.cu", "next_level", group=64, STRICT=1)
         for level in range(WIDE_LEVELS):
             threads = min(room, 8**level, 1 << 18)
-            collapse(threads, flat.nodes, flat.primitives, binary_of, self.counts, levels, level, self.nodes, self.primitives)
+            collapse(
+                threads, flat.nodes, flat.primitives, binary_of, self.counts, levels, level, self.nodes, self.primitives
+            )
             next_level(1, self.counts, levels, level)

@@ -40,3 +40,132 @@ KERNEL occluded_wide(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const 
     if (i >= (uint)count) return;
     hits[i] = any_hit_wide(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w) ? 1u : 0u;
 }
+
+// ---- the yardstick: a plain walk as anyone would write it first; compiled without STRICT, for benches only --------------------
+DEVICE float plain_enter(float3 inverse, float3 shift, float lox, float hix, float loy, float hiy, float loz, float hiz, float longest) {
+    float ax = fma(lox, inverse.x, shift.x), bx = fma(hix, inverse.x, shift.x), ay = fma(loy, inverse.y, shift.y),
+          by = fma(hiy, inverse.y, shift.y), az = fma(loz, inverse.z, shift.z), bz = fma(hiz, inverse.z, shift.z);
+    float near = larger(larger(smaller(ax, bx), smaller(ay, by)), larger(smaller(az, bz), 0.0f));
+    float far = smaller(smaller(larger(ax, bx), larger(ay, by)), smaller(larger(az, bz), longest));
+    return near <= far ? near : INFINITE;
+}
+
+DEVICE bool plain_triangle(const Primitive p, float3 origin, float3 direction, float longest, Hit *hit) {
+    float3 edge1 = xyz(p.edge1), edge2 = xyz(p.edge2), h = cross(direction, edge2), s = origin - xyz(p.corner);
+    float inverse = 1.0f / dot(edge1, h);
+    float u = inverse * dot(s, h);
+    if (u < 0.0f || u > 1.0f) return false;
+    float3 q = cross(s, edge1);
+    float v = inverse * dot(direction, q);
+    if (v < 0.0f || u + v > 1.0f) return false;
+    hit->t = inverse * dot(edge2, q);
+    hit->u = u;
+    hit->v = v;
+    return hit->t > 0.0f && hit->t < longest;
+}
+
+DEVICE Hit plain_walk(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin, float3 direction,
+                      float longest, bool any_will_do) {
+    float3 inverse = make_float3(safe_inverse(direction.x), safe_inverse(direction.y), safe_inverse(direction.z));
+    float3 shift = make_float3(-origin.x * inverse.x, -origin.y * inverse.y, -origin.z * inverse.z);
+    Hit best = {longest, 0.0f, 0.0f, -1}, hit;
+    int stack[WALK_STACK], top = 0, node = 0;
+    while (true) {
+        if (node >= 0) {
+            float4 a = nodes[4 * node], b = nodes[4 * node + 1], c = nodes[4 * node + 2], d = nodes[4 * node + 3];
+            float first = plain_enter(inverse, shift, a.x, a.y, a.z, a.w, c.x, c.y, best.t);
+            float second = plain_enter(inverse, shift, b.x, b.y, b.z, b.w, c.z, c.w, best.t);
+            int left = as_int(d.x), right = as_int(d.y);
+            if (first < INFINITE && second < INFINITE) {
+                stack[top++] = first < second ? right : left;
+                node = first < second ? left : right;
+                continue;
+            }
+            if (first < INFINITE || second < INFINITE) {
+                node = first < INFINITE ? left : right;
+                continue;
+            }
+        } else {
+            for (int i = ~node >> 3, end = i + (~node & 7); i <= end; i++) {
+                if (plain_triangle(primitive_at(primitives, i), origin, direction, best.t, &hit)) {
+                    best = hit;
+                    best.primitive = i;
+                    if (any_will_do) return best;
+                }
+            }
+        }
+        if (top == 0) return best;
+        node = stack[--top];
+    }
+}
+
+KERNEL closest_plain(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
+                     int count) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    Hit hit = plain_walk(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w, false);
+    hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
+}
+
+KERNEL occluded_plain(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
+                      int count) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    hits[i] = plain_walk(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w, true).primitive >= 0 ? 1u : 0u;
+}
+
+#if HAS_BALLOT
+// Rays fetched by whole warps: lanes whose ray is done wait until FETCH of them do, then take new ones from next[0].
+KERNEL closest_wide_fetching(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const uint4 *nodes,
+                             GLOBAL const float4 *primitives, int count, GLOBAL uint *next) {
+    WideRay r;
+    float3 origin, direction;
+    Hit best;
+    uint2 stack[WIDE_STACK], group = make_uint2(0u, 0u), leaves = make_uint2(0u, 0u);
+    int top = 0, number = 0;
+    uint i = 0;
+    bool alive = false, work_left = true;
+    while (true) {
+        uint dead = ~ballot(alive);
+        if (work_left && popcount(dead) >= FETCH) {
+            uint base = 0;
+            if (lane_index() == 0) base = atomic_add(&next[0], popcount(dead));
+            base = from_lane(base, 0);
+            work_left = base + popcount(dead) < (uint)count;
+            if (!alive) {
+                i = base + popcount(dead & ((1u << lane_index()) - 1u));
+                alive = i < (uint)count;
+                if (alive) {
+                    origin = xyz(rays[2 * i]);
+                    direction = xyz(rays[2 * i + 1]);
+                    r = wide_ray(origin, direction);
+                    best.t = rays[2 * i].w;
+                    best.u = best.v = 0.0f;
+                    best.primitive = -1;
+                    number = 0x7fffffff;
+                    top = 0;
+                    group = make_uint2(0u, 0x80000000u);
+                }
+            }
+        }
+        if (ballot(alive) == 0) {
+            if (!work_left) return;
+            continue;
+        }
+        if (!alive) continue;
+        wide_step(nodes, r, best.t, &group, &leaves, stack, &top);
+        while (leaves.y) {
+            uint bit = 31u - (uint)clz(leaves.y);
+            leaves.y &= ~(1u << bit);
+            take_nearer(primitives, (int)(leaves.x + bit), origin, direction, &best, &number);
+        }
+        if (!(group.y & 0xff000000u)) {
+            if (top > 0) group = stack[--top];
+            else {
+                alive = false;
+                hits[i] = make_float4(best.t, best.u, best.v, as_float(best.primitive));
+            }
+        }
+    }
+}
+#endif

@@ -34,16 +34,18 @@ DEVICE bool hit_triangle(const Primitive p, float3 origin, float3 direction, flo
     float3 edge1 = xyz(p.edge1), edge2 = xyz(p.edge2);
     float3 h = cross_exact(direction, edge2);
     float determinant = dot_exact(edge1, h);
-    float inverse = 1.0f / determinant;  // infinite for a zero area: every comparison below is then false
+    float scale = fabs(determinant), least = -EDGE * scale, most = scale + EDGE * scale;
     float3 s = make_float3(origin.x - p.corner.x, origin.y - p.corner.y, origin.z - p.corner.z);
-    float u = dot_exact(s, h) * inverse;
     float3 q = cross_exact(s, edge1);
-    float v = dot_exact(direction, q) * inverse;
-    float t = dot_exact(edge2, q) * inverse;
-    hit->t = t;
-    hit->u = u;
-    hit->v = v;
-    return u >= -EDGE && v >= -EDGE && u + v <= 1.0f + EDGE && t > 0.0f && t <= longest;
+    float u = dot_exact(s, h), v = dot_exact(direction, q);
+    u = determinant < 0.0f ? -u : u;
+    v = determinant < 0.0f ? -v : v;
+    if (!(smaller(u, v) >= least && u + v <= most)) return false;
+    float inverse = 1.0f / determinant;  // infinite for a zero area: t is then infinite or no number, and out of range
+    hit->t = dot_exact(edge2, q) * inverse;
+    hit->u = u * fabs(inverse);
+    hit->v = v * fabs(inverse);
+    return hit->t > 0.0f && hit->t <= longest;
 }
 
 // The nearer root in front of the origin, by the form that loses no digits when the sphere is far away (Haines et al. 2019).

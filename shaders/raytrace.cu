@@ -1,7 +1,10 @@
-// Wavefront path tracing behind the stencil of active rays: generate; for every depth trace, shade, connect; accumulate.
+// Path tracing by three schedules of the same work, which give the same bits:
+//     grid        wavefront stages behind the stencil of active rays: generate; for every depth trace, shade, connect; accumulate
+//     compact     the same over lists of the living rays, made from the stencil's bits
+//     regenerate  one launch in which threads start a new path when theirs ends
 // Ray i is pixel i % 32 of tile i / 32; tiles are 8 x 4 pixels, so a word of the stencil is a small piece of the picture.
 // The text that includes this file has the types View and Material and the functions scatter() and evaluate().
-#include "bvh_walk.h"
+#include "bvh_wide.h"
 #include "stencil.h"
 
 #define DIMENSIONS 8u  // random numbers that one depth may use: 0-3 the material, 4-6 the light sample
@@ -26,42 +29,39 @@ DEVICE float3 sky(const View view, float3 direction) {
     return along(horizon, xyz(view.zenith) - horizon, larger(direction.y, 0.0f));
 }
 
-KERNEL generate(const View view, GLOBAL uint *living, GLOBAL float4 *origins, GLOBAL float4 *directions,
-                GLOBAL float4 *throughputs, GLOBAL float4 *radiances) {
-    STENCIL_SCRATCH(scratch);
-    uint i = thread_index();
-    int x, y;
-    bool active = pixel_of(view, i, &x, &y);
-    uint key = key_of(view, i);
+// A path between two stages. direction.w is the density it was picked with, throughput.w is not used.
+typedef struct {
+    float4 origin, direction, throughput, radiance;
+} Path;
+
+// What a shaded point asks of the next stage: a shadow ray of length direction.w, and what it brings if nothing is in between.
+typedef struct {
+    float4 direction, brings;
+    bool wanted;
+} LightRay;
+
+DEVICE Path start_path(const View view, int x, int y, uint key) {
     float sx = fma(2.0f / (float)view.width, (float)x + random_at(key, 0), -1.0f);
     float sy = fma(-2.0f / (float)view.height, (float)y + random_at(key, 1), 1.0f);
-    float3 direction = unit(along(along(xyz(view.forward), xyz(view.right), sx), xyz(view.up), sy));
-    float share = active ? 1.0f : 0.0f;
-    origins[i] = view.eye;
-    directions[i] = with_w(direction, MIRRORED);
-    throughputs[i] = make_float4(share, share, share, 0.0f);
-    radiances[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    set_active(living, i, active, scratch);
+    Path path;
+    path.origin = view.eye;
+    path.direction = with_w(unit(along(along(xyz(view.forward), xyz(view.right), sx), xyz(view.up), sy)), MIRRORED);
+    path.throughput = make_float4(1.0f, 1.0f, 1.0f, 0.0f);
+    path.radiance = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    return path;
 }
 
-KERNEL trace(const View view, GLOBAL const uint *living, GLOBAL uint *hitting, GLOBAL const float4 *origins,
-             GLOBAL const float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances, GLOBAL float4 *hits,
-             GLOBAL const float4 *nodes, GLOBAL const float4 *primitives) {
-    STENCIL_SCRATCH(scratch);
-    uint i = thread_index();
-    bool active = is_active(living, i);
-    if (active) {
-        float3 direction = xyz(directions[i]);
-        Hit hit = closest_hit(nodes, primitives, xyz(origins[i]), direction, INFINITE);
-        hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
-        if (hit.primitive < 0) {
-            radiances[i] = radiances[i] + throughputs[i] * with_w(sky(view, direction), 0.0f);
-            if (STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            active = false;
-        }
-    }
-    set_active(hitting, i, active, scratch);
+DEVICE float4 with_sky(const View view, const Path path) {
+    return path.radiance + path.throughput * with_w(sky(view, xyz(path.direction)), 0.0f);
 }
+
+#if WIDE
+#define FIND_CLOSEST(origin, direction) closest_hit_wide((GLOBAL const uint4 *)nodes, primitives, origin, direction, INFINITE)
+#define FIND_ANY(origin, direction, longest) any_hit_wide((GLOBAL const uint4 *)nodes, primitives, origin, direction, longest)
+#else
+#define FIND_CLOSEST(origin, direction) closest_hit(nodes, primitives, origin, direction, INFINITE)
+#define FIND_ANY(origin, direction, longest) any_hit(nodes, primitives, origin, direction, longest)
+#endif
 
 DEVICE float3 normal_of(const Primitive p, float3 point) {
     if (SPHERES && p.edge2.w > 0.0f) return unit(point - xyz(p.corner));
@@ -141,6 +141,73 @@ DEVICE bool aim_at_light(const View view, const Material m, const Surface s, flo
     return true;
 }
 
+// Shades the hit of a path and picks where it goes on; false when it ends here.
+DEVICE bool shade_path(const View view, int depth, uint key, const Hit hit, Path *path, LightRay *light,
+                       GLOBAL const float4 *primitives, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
+    Primitive p = primitive_at(primitives, hit.primitive);
+    Material m = materials[as_int(p.edge1.w)];
+    float4 came = path->direction, throughput = path->throughput;
+    Surface s = surface_at(p, hit, xyz(path->origin), xyz(came));
+    light->wanted = false;
+    if (s.front && m.emission.w > 0.0f) {
+        float by_light = light_density(view, m) * hit.t * hit.t / -dot_exact(s.normal, s.incoming);
+        float share = LIGHTS_SAMPLED && came.w > 0.0f ? came.w / (came.w + by_light) : 1.0f;
+        path->radiance = path->radiance + throughput * m.emission * share;
+    }
+    uint dimension = (uint)(depth + 1) * DIMENSIONS;
+    Scatter out;
+    bool last = depth + 1 >= view.depth, goes_on = scatter(m, s, key, dimension, &out);
+    bool rough = goes_on && out.density >= 0.0f;
+    path->origin = with_w(off_surface(s.point, goes_on && out.through ? -s.normal : s.normal), 0.0f);
+    if (rough && LIGHTS_SAMPLED && view.light_count > 0 && (WHITTED || !last)) {
+        light->wanted = aim_at_light(view, m, s, xyz(path->origin), !WHITTED, lights, primitives, materials, key, dimension + 4,
+                                     &light->direction, &light->brings);
+        if (light->wanted) light->brings = throughput * light->brings;
+    }
+    if (rough && WHITTED) {  // the indirect light: the sky in the direction of the normal, unoccluded
+        path->radiance = path->radiance + throughput * with_w(out.weight * sky(view, s.normal), 0.0f);
+        goes_on = false;
+    }
+    if (!goes_on || last) return false;
+    path->direction = with_w(out.direction, out.density);
+    path->throughput = throughput * with_w(out.weight, 0.0f);
+    return true;
+}
+
+// ---- schedule "grid": every stage over all rays, behind the stencil -----------------------------------------------------
+KERNEL generate(const View view, GLOBAL uint *living, GLOBAL float4 *origins, GLOBAL float4 *directions,
+                GLOBAL float4 *throughputs, GLOBAL float4 *radiances) {
+    STENCIL_SCRATCH(scratch);
+    uint i = thread_index();
+    int x, y;
+    bool active = pixel_of(view, i, &x, &y);
+    Path path = start_path(view, x, y, key_of(view, i));
+    origins[i] = path.origin;
+    directions[i] = path.direction;
+    throughputs[i] = active ? path.throughput : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    radiances[i] = path.radiance;
+    set_active(living, i, active, scratch);
+}
+
+KERNEL trace(const View view, GLOBAL const uint *living, GLOBAL uint *hitting, GLOBAL const float4 *origins,
+             GLOBAL const float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances, GLOBAL float4 *hits,
+             GLOBAL const float4 *nodes, GLOBAL const float4 *primitives) {
+    STENCIL_SCRATCH(scratch);
+    uint i = thread_index();
+    bool active = is_active(living, i);
+    if (active) {
+        Hit hit = FIND_CLOSEST(xyz(origins[i]), xyz(directions[i]));
+        hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
+        if (hit.primitive < 0) {
+            Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
+            radiances[i] = with_sky(view, path);
+            if (STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            active = false;
+        }
+    }
+    set_active(hitting, i, active, scratch);
+}
+
 KERNEL shade(const View view, int depth, GLOBAL const uint *hitting, GLOBAL uint *living, GLOBAL uint *lit,
              GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances,
              GLOBAL const float4 *hits, GLOBAL float4 *light_directions, GLOBAL float4 *light_brings,
@@ -148,42 +215,21 @@ KERNEL shade(const View view, int depth, GLOBAL const uint *hitting, GLOBAL uint
     STENCIL_SCRATCH(scratch);
     uint i = thread_index();
     bool active = is_active(hitting, i), aims = false;
-    float4 hit_words = make_float4(0.0f, 0.0f, 0.0f, as_float(-1));
-    if (active) hit_words = hits[i];
-    bool dead = STENCIL == STENCIL_OFF && as_int(hit_words.w) < 0;
-    if (active && !dead) {
-        Hit hit = {hit_words.x, hit_words.y, hit_words.z, as_int(hit_words.w)};
-        Primitive p = primitive_at(primitives, hit.primitive);
-        Material m = materials[as_int(p.edge1.w)];
-        float4 came = directions[i], throughput = throughputs[i];
-        Surface s = surface_at(p, hit, xyz(origins[i]), xyz(came));
-        if (s.front && m.emission.w > 0.0f) {
-            float by_light = light_density(view, m) * hit.t * hit.t / -dot_exact(s.normal, s.incoming);
-            float share = LIGHTS_SAMPLED && came.w > 0.0f ? came.w / (came.w + by_light) : 1.0f;
-            radiances[i] = radiances[i] + throughput * m.emission * share;
-        }
-        uint key = key_of(view, i), dimension = (uint)(depth + 1) * DIMENSIONS;
-        Scatter out;
-        bool last = depth + 1 >= view.depth;
-        bool goes_on = scatter(m, s, key, dimension, &out);
-        bool rough = goes_on && out.density >= 0.0f;
-        float3 origin = off_surface(s.point, goes_on && out.through ? -s.normal : s.normal);
-        if (rough && LIGHTS_SAMPLED && view.light_count > 0 && (WHITTED || !last)) {
-            float4 light_direction, brings;
-            aims = aim_at_light(view, m, s, origin, !WHITTED, lights, primitives, materials, key, dimension + 4,
-                                &light_direction, &brings);
-            if (aims) light_directions[i] = light_direction;
-            if (aims) light_brings[i] = throughput * brings;
-        }
-        if (rough && WHITTED) {  // the indirect light: the sky in the direction of the normal, unoccluded
-            radiances[i] = radiances[i] + throughput * with_w(out.weight * sky(view, s.normal), 0.0f);
-            goes_on = false;
-        }
-        active = goes_on && !last;
-        if (active || aims) origins[i] = with_w(origin, 0.0f);
-        if (active) directions[i] = with_w(out.direction, out.density);
-        if (active) throughputs[i] = throughput * with_w(out.weight, 0.0f);
+    float4 found = make_float4(0.0f, 0.0f, 0.0f, as_float(-1));
+    if (active) found = hits[i];
+    if (active && (STENCIL != STENCIL_OFF || as_int(found.w) >= 0)) {
+        Hit hit = {found.x, found.y, found.z, as_int(found.w)};
+        Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
+        LightRay light;
+        active = shade_path(view, depth, key_of(view, i), hit, &path, &light, primitives, materials, lights);
+        aims = light.wanted;
+        radiances[i] = path.radiance;
+        if (active || aims) origins[i] = path.origin;
+        if (active) directions[i] = path.direction;
+        if (active) throughputs[i] = path.throughput;
         if (!active && STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (aims) light_directions[i] = light.direction;
+        if (aims) light_brings[i] = light.brings;
     }
     if (STENCIL == STENCIL_OFF && !aims) light_brings[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     set_active(living, i, active, scratch);
@@ -196,22 +242,165 @@ KERNEL connect(GLOBAL const uint *lit, GLOBAL const float4 *origins, GLOBAL cons
     uint i = thread_index();
     if (!is_active(lit, i)) return;
     float4 to_light = light_directions[i];
-    if (!any_hit(nodes, primitives, xyz(origins[i]), xyz(to_light), to_light.w)) radiances[i] = radiances[i] + light_brings[i];
+    if (!FIND_ANY(xyz(origins[i]), xyz(to_light), to_light.w)) radiances[i] = radiances[i] + light_brings[i];
+}
+
+// ---- schedule "compact": the numbers of living rays, listed from the bits of the stencil -----------------------------------
+// Living rays of each group's words.
+KERNEL count_words(GLOBAL const uint *row, int words, GLOBAL uint *sums) {
+    LOCAL_ARRAY(uint, total, 1);
+    if (local_index() == 0) total[0] = 0;
+    BARRIER();
+    uint i = thread_index();
+    uint bits = i < (uint)words ? popcount(row[i]) : 0u;
+    if (bits) atomic_add(&total[0], bits);
+    BARRIER();
+    if (local_index() == 0) sums[group_index()] = total[0];
+}
+
+// The list of living rays in ascending order, and their number; one word a thread, the groups as in count_words.
+KERNEL list_rays(GLOBAL const uint *row, int words, GLOBAL const uint *sums, GLOBAL uint *list, GLOBAL uint *count) {
+    LOCAL_ARRAY(uint, before, GROUP_SIZE);
+    LOCAL_ARRAY(uint, base, 1);
+    if (local_index() == 0) base[0] = 0;
+    BARRIER();
+    uint i = thread_index(), own = i < (uint)words ? row[i] : 0u, earlier = 0;
+    for (uint group = local_index(); group < group_index(); group += GROUP_SIZE) earlier += sums[group];
+    if (earlier) atomic_add(&base[0], earlier);
+    before[local_index()] = popcount(own);
+    BARRIER();
+    for (uint step = 1; step < GROUP_SIZE; step *= 2) {
+        uint more = local_index() >= step ? before[local_index() - step] : 0u;
+        BARRIER();
+        before[local_index()] += more;
+        BARRIER();
+    }
+    uint place = base[0] + before[local_index()] - popcount(own);
+    if (group_index() == group_count() - 1 && local_index() == GROUP_SIZE - 1) count[0] = base[0] + before[local_index()];
+    while (own) {
+        uint bit = 31u - (uint)clz(own & (0u - own));
+        list[place++] = i * 32u + bit;
+        own &= own - 1u;
+    }
+}
+
+// trace and shade of the listed rays; those that live on set their bits in rows that start out clear.
+KERNEL bounce_listed(const View view, int depth, GLOBAL const uint *list, GLOBAL const uint *count, GLOBAL uint *living,
+                     GLOBAL uint *lit, GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs,
+                     GLOBAL float4 *radiances, GLOBAL float4 *light_directions, GLOBAL float4 *light_brings,
+                     GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, GLOBAL const Material *materials,
+                     GLOBAL const float2 *lights) {
+    for (uint k = thread_index(); k < count[0]; k += group_count() * GROUP_SIZE) {
+        uint i = list[k];
+        Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
+        Hit hit = FIND_CLOSEST(xyz(path.origin), xyz(path.direction));
+        if (hit.primitive < 0) {
+            radiances[i] = with_sky(view, path);
+            continue;
+        }
+        LightRay light;
+        bool active = shade_path(view, depth, key_of(view, i), hit, &path, &light, primitives, materials, lights);
+        radiances[i] = path.radiance;
+        if (active || light.wanted) origins[i] = path.origin;
+        if (active) {
+            directions[i] = path.direction;
+            throughputs[i] = path.throughput;
+            atomic_or(&living[i >> 5], 1u << (i & 31u));
+        }
+        if (light.wanted) {
+            light_directions[i] = light.direction;
+            light_brings[i] = light.brings;
+            atomic_or(&lit[i >> 5], 1u << (i & 31u));
+        }
+    }
+}
+
+KERNEL connect_listed(GLOBAL const uint *list, GLOBAL const uint *count, GLOBAL const float4 *origins,
+                      GLOBAL const float4 *light_directions, GLOBAL const float4 *light_brings, GLOBAL float4 *radiances,
+                      GLOBAL const float4 *nodes, GLOBAL const float4 *primitives) {
+    for (uint k = thread_index(); k < count[0]; k += group_count() * GROUP_SIZE) {
+        uint i = list[k];
+        float4 to_light = light_directions[i];
+        if (!FIND_ANY(xyz(origins[i]), xyz(to_light), to_light.w)) radiances[i] = radiances[i] + light_brings[i];
+    }
 }
 
 // The frame is the mean of all samples so far.
+DEVICE void add_sample(const View view, int x, int y, float4 radiance, GLOBAL float4 *frame) {
+    int pixel = (y - view.top) * view.across + x - view.left;
+    float3 mean = xyz(radiance);
+    if (view.sample > 0) {
+        float3 before = xyz(frame[pixel]);
+        mean = along(before, mean - before, 1.0f / (float)(view.sample + 1));
+    }
+    frame[pixel] = with_w(mean, 1.0f);
+}
+
 KERNEL accumulate(const View view, GLOBAL const float4 *radiances, GLOBAL float4 *frame) {
     uint i = thread_index();
     int x, y;
-    if (!pixel_of(view, i, &x, &y)) return;
-    int pixel = (y - view.top) * view.across + x - view.left;
-    float3 mean = xyz(radiances[i]);
-    if (view.sample > 0) {
-        float3 before = xyz(frame[pixel]);
-        float share = 1.0f / (float)(view.sample + 1);
-        mean = along(before, mean - before, share);
+    if (pixel_of(view, i, &x, &y)) add_sample(view, x, y, radiances[i], frame);
+}
+
+// ---- schedule "regenerate": a thread keeps its path in registers and starts the next pixel's when it ends (Frolov and -------
+// Galaktionov 2016). A warp takes new pixels when at most REFILL of its paths live. counts: the next ray, then rays by depth.
+KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, GLOBAL const float4 *nodes,
+                  GLOBAL const float4 *primitives, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
+    LOCAL_ARRAY(uint, by_depth, 16);
+    if (local_index() < 16) by_depth[local_index()] = 0;
+    BARRIER();
+    bool alive = false, work_left = true;
+    int x = 0, y = 0, depth = 0;
+    uint key = 0;
+    Path path;
+    while (true) {
+        uint i = 0;
+        bool starts = false;
+#if HAS_BALLOT
+        uint dead = ~ballot(alive);
+        if (work_left && 32u - popcount(dead) <= REFILL) {
+            uint base = 0;
+            if (lane_index() == 0) base = atomic_add(&counts[0], popcount(dead));
+            base = from_lane(base, 0);
+            i = base + popcount(dead & ((1u << lane_index()) - 1u));
+            work_left = base + popcount(dead) < (uint)view.rays;
+            starts = !alive && i < (uint)view.rays;
+        }
+#else
+        if (!alive) {
+            i = atomic_add(&counts[0], 1u);
+            work_left = i < (uint)view.rays;
+            starts = work_left;
+        }
+#endif
+        if (starts && pixel_of(view, i, &x, &y)) {
+            key = key_of(view, i);
+            path = start_path(view, x, y, key);
+            depth = 0;
+            alive = true;
+        }
+#if HAS_BALLOT
+        if (ballot(alive) == 0 && !work_left) break;
+#else
+        if (!alive && !work_left) break;
+#endif
+        if (!alive) continue;
+        atomic_add(&by_depth[depth], 1u);
+        Hit hit = FIND_CLOSEST(xyz(path.origin), xyz(path.direction));
+        if (hit.primitive < 0) {
+            path.radiance = with_sky(view, path);
+            alive = false;
+        } else {
+            LightRay light;
+            alive = shade_path(view, depth, key, hit, &path, &light, primitives, materials, lights);
+            if (light.wanted && !FIND_ANY(xyz(path.origin), xyz(light.direction), light.direction.w))
+                path.radiance = path.radiance + light.brings;
+            depth++;
+        }
+        if (!alive) add_sample(view, x, y, path.radiance, frame);
     }
-    frame[pixel] = with_w(mean, 1.0f);
+    BARRIER();
+    if (local_index() < 16 && by_depth[local_index()]) atomic_add(&counts[1 + local_index()], by_depth[local_index()]);
 }
 
 // Rays that the words of a stencil row hold, and words that hold none.

@@ -7,7 +7,8 @@ from reference import closest_hits
 from renderer import bvh
 from renderer.mesh import PRIMITIVE, numbered, spheres, triangles
 
-KERNELS = dict(group=64, STRICT=1)
+KINDS = "flat", "wide", "built", "wide built"
+KERNELS = dict(group=64, STRICT=1, FETCH=16)
 
 
 def soup(rng, count=300, size=0.1):
@@ -91,19 +92,24 @@ def rays_at(rng, primitives, count=1500):
 class Walks:
     """One tree on a device, and the answers of its walks."""
 
-    def __init__(self, device, primitives, tree):
-        self.device, self.tree = device, tree
-        self.in_order = primitives[tree.order]
-        self.nodes = device.buffer((len(tree.nodes), 16)).write(tree.nodes.view("f4"))
-        self.primitives = device.buffer((len(primitives), 12)).write(self.in_order.view("f4"))
+    def __init__(self, device, primitives, kind="flat"):
+        self.device, self.original = device, primitives
+        if kind.endswith("built"):
+            on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4"))
+            self.tree = bvh.Built(device, on_device, len(primitives))
+        else:
+            self.tree = bvh.Flat(device, primitives, bvh.build(*bvh.boxes_of(primitives)))
+        if kind.startswith("wide"):
+            self.tree = bvh.Wide(device, self.tree)
+        self.in_order = self.tree.primitives.read()[: len(primitives)].view(PRIMITIVE).ravel()
         self.constants = {**KERNELS, "SPHERES": int((primitives["edge2"][:, 3] > 0).any())}
 
     def closest(self, rays):
         """Distances (n,) and numbers (n,) of the primitives before sorting."""
-        return self._hits("closest", rays, self.nodes, self.primitives)
+        return self._hits(self.tree.entries[0], rays, self.tree.nodes, self.tree.primitives)
 
     def brute(self, rays):
-        return self._hits("brute", rays, self.primitives, len(self.in_order))
+        return self._hits("brute", rays, self.tree.primitives, len(self.in_order))
 
     def _hits(self, entry, rays, *arguments):
         count = len(rays)
@@ -118,15 +124,19 @@ class Walks:
     def any(self, rays):
         hits = self.device.buffer(len(rays), "u4")
         on_device = self.device.buffer(rays.shape).write(rays)
-        kernel = self.device.kernel("bvh_rays.cu", "occluded", **self.constants)
-        kernel(len(rays), on_device, hits, self.nodes, self.primitives, len(rays))
+        kernel = self.device.kernel("bvh_rays.cu", self.tree.entries[1], **self.constants)
+        kernel(len(rays), on_device, hits, self.tree.nodes, self.tree.primitives, len(rays))
         return hits.read().astype(bool)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", CASES)
-def test_walks_equal_brute_force(device, rng, case):
+def test_walks_equal_brute_force(device, rng, case, kind):
     primitives = numbered(CASES[case](rng))
-    walks = Walks(device, primitives, bvh.build(*bvh.boxes_of(primitives)))
+    if kind.endswith("built") and len(primitives) < 2:
+        pytest.skip("a tree of one primitive is built on the host")
+    walks = Walks(device, primitives, kind)
+    assert np.array_equal(np.sort(walks.in_order["corner"].view("i4")[:, 3]), np.arange(len(primitives)))
     rays = rays_at(rng, primitives)
     t, number = walks.closest(rays)
     brute_t, brute_number = walks.brute(rays)
@@ -137,7 +147,7 @@ def test_walks_equal_brute_force(device, rng, case):
 @pytest.mark.parametrize("case", ["soup", "mixed", "coplanar quads", "three spheres"])
 def test_hits_equal_the_float64_twin(device, rng, case):
     primitives = numbered(CASES[case](rng))
-    walks = Walks(device, primitives, bvh.build(*bvh.boxes_of(primitives)))
+    walks = Walks(device, primitives)
     rays = rays_at(rng, primitives)
     t, number = walks.closest(rays)
     true_t, true_number = closest_hits(rays, primitives)
@@ -149,7 +159,7 @@ def test_hits_equal_the_float64_twin(device, rng, case):
 
 def test_greatest_t_is_respected(device, rng):
     primitives = numbered(soup(rng, 100, 0.5))
-    walks = Walks(device, primitives, bvh.build(*bvh.boxes_of(primitives)))
+    walks = Walks(device, primitives)
     rays = rays_at(rng, primitives)
     t, number = walks.closest(rays)
     rays[:, 0, 3] = np.where(np.isfinite(t), t, 1e30) * np.where(
@@ -188,6 +198,50 @@ def test_tree_holds_every_primitive_in_boxes_that_enclose_it(rng, case):
             seen[rows] += 1
             assert (low[rows] >= box_low).all() and (high[rows] <= box_high).all()
     assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("count", [2, 3, 15, 16, 17, 31, 33, 100, 1000, 5000])
+def test_trees_built_on_the_device_are_whole(device, rng, count):
+    """Every primitive in one leaf, every box around what is below it, any number of primitives."""
+    primitives = numbered(soup(rng, count, 0.05))
+    built = Walks(device, primitives, "built")
+    nodes = built.tree.nodes.read().view(bvh.NODE).ravel()
+    low, high = bvh.boxes_of(built.in_order)
+    seen, boxes = np.zeros(count, int), {}
+    stack = [(0, False)]
+    while stack:
+        node, done = stack.pop()
+        children = [int(c) for c in nodes["child"][node]]
+        if not done:
+            stack += [(node, True), *((child, False) for child in children if child >= 0)]
+            continue
+        for side, (child, field) in enumerate(zip(children, ("first_xy", "second_xy"), strict=True)):
+            x0, x1, y0, y1 = nodes[field][node]
+            z0, z1 = nodes["z"][node][2 * side : 2 * side + 2]
+            if child < 0:
+                seen[~child >> 3] += 1
+                wanted = low[~child >> 3], high[~child >> 3]
+            else:
+                wanted = boxes[child]
+            assert np.array_equal([x0, y0, z0], wanted[0]) and np.array_equal([x1, y1, z1], wanted[1])
+        corners = nodes["first_xy"][node], nodes["second_xy"][node], nodes["z"][node]
+        first, second, z = corners
+        boxes[node] = (
+            np.minimum([first[0], first[2], z[0]], [second[0], second[2], z[2]]),
+            np.maximum([first[1], first[3], z[1]], [second[1], second[3], z[3]]),
+        )
+    assert (seen == 1).all()
+
+
+def test_a_tree_is_rebuilt_when_its_primitives_have_moved(device, rng):
+    primitives = numbered(soup(rng, 500))
+    walks = Walks(device, primitives, "built")
+    moved = numbered(soup(rng, 500))
+    walks.tree.unsorted.write(moved.view("f4").reshape(-1, 12))
+    walks.tree.rebuild()
+    walks.in_order = walks.tree.primitives.read().view(PRIMITIVE).ravel()
+    rays = rays_at(rng, moved)
+    assert all(np.array_equal(a, b) for a, b in zip(walks.closest(rays), walks.brute(rays), strict=True))
 
 
 def test_an_empty_scene_is_hit_by_nothing(device, rng):

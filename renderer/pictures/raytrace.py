@@ -14,13 +14,22 @@ from renderer.scene import Scene, Tone, setting
 from renderer.view import Camera
 
 GROUP = 64  # threads: two words of the stencil
+LISTED_THREADS = 1 << 18  # that walk the lists of living rays
+PERSISTENT_THREADS = 1 << 18  # of the schedule "regenerate"; more than are resident at once do no harm
+REFILL = 16  # paths of a warp that may live on while new ones are started
+STAGES = {
+    "grid": ("generate", "trace", "shade", "connect", "accumulate", "count_rays"),
+    "compact": ("generate", "count_words", "list_rays", "bounce_listed", "connect_listed", "accumulate", "count_rays"),
+    "regenerate": ("regenerate",),
+}
 MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "materials").glob("*.h")))
 STENCILS = {"off": 0, "flags": 1, "bits": 2}
 GATHERS = {"auto": 0, "ballot": 1, "votes": 2, "tree": 3}
 VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
                  ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"), ("left", "i4"),
                  ("top", "i4"), ("across", "i4"), ("down", "i4"), ("tiles", "i4"), ("seed", "i4"), ("sample", "i4"),
-                 ("depth", "i4"), ("light_count", "i4"), ("inverse_light_power", "f4")])  # fmt: skip
+                 ("depth", "i4"), ("light_count", "i4"), ("inverse_light_power", "f4"),
+                 ("rays", "i4"), ("spare", "i4", (3 + 4,))])  # fmt: skip
 MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", "f4", (4,)),
                      ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("spare", "i4")])  # fmt: skip
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
@@ -95,6 +104,9 @@ class Settings:
     )
     gather: Literal["auto", "ballot", "votes", "tree"] = setting(
         "auto", help="how 32 rays' bits become a word", key="g"
+    )
+    schedule: Literal["grid", "compact", "regenerate"] = setting(
+        "grid", help="stages over all rays, over lists of living rays, or threads that start new paths", key="c"
     )
     paths: Literal["full", "whitted"] = setting("full", help="whitted ends paths at the first diffuse surface")
     lights: Literal["sampled", "hit"] = setting(
@@ -247,24 +259,26 @@ class Geometry:
 class Rays:
     """The state of all rays of a picture's size on a device, and its frame."""
 
-    def __init__(self, device, size: tuple[int, int], depth: int, stencil: str):
+    def __init__(self, device, size: tuple[int, int], depth: int, stencil: str, schedule: str):
         width, height = size
-        self.tiles = -(-width // 8)
-        self.count = self.tiles * -(-height // 4) * 32
+        self.count = -(-width // 8) * -(-height // 4) * 32
         self.padded = -(-self.count // GROUP) * GROUP
-        self.words = self.padded if stencil == "flags" else self.padded // 32
+        self.frame = device.buffer((height, width, 4))
+        self.counts = device.buffer(17, "u4")
+        if schedule == "regenerate":  # its paths live in registers
+            return
+        self.words = self.padded if stencil == "flags" and schedule == "grid" else self.padded // 32
         self.living = [device.buffer(self.words, "u4") for _ in range(depth + 1)]
         self.hitting, self.lit = device.buffer(self.words, "u4"), device.buffer(self.words, "u4")
-        (
-            self.origins,
-            self.directions,
-            self.throughputs,
-            self.radiances,
-            self.hits,
-            self.light_directions,
-            self.light_brings,
-        ) = (device.buffer((self.padded, 4)).fill(0) for _ in range(7))
-        self.frame = device.buffer((height, width, 4))
+        self.path = self.origins, self.directions, self.throughputs, self.radiances = _float4s(device, self.padded, 4)
+        self.hits, self.light_directions, self.light_brings = _float4s(device, self.padded, 3)
+        if schedule == "compact":
+            self.list, self.list_count = device.buffer(self.padded, "u4"), device.buffer(1, "u4")
+            self.sums = device.buffer(-(-self.words // GROUP), "u4")
+
+
+def _float4s(device, count: int, number: int) -> list:
+    return [device.buffer((count, 4)).fill(0) for _ in range(number)]
 
 
 class Picture:
@@ -291,11 +305,14 @@ class Picture:
         tile = tile or (0, 0, *size)
         if (settings, size, tile) != self._drawn:
             self._prepare(settings, size, tile)
-        view, rays, scene, stage = self._view, self._rays, self._geometry, self._stage
-        view["sample"] = self._sample
-        view = view[()]
-        path = rays.origins, rays.directions, rays.throughputs, rays.radiances
-        tree = scene.nodes, scene.on_device
+        self._view["sample"] = self._sample
+        view, rays, scene = self._view[()], self._rays, self._geometry
+        getattr(self, f"_draw_{settings.schedule}")(settings, view, rays, scene)
+        self._sample += 1
+        return rays.frame
+
+    def _draw_grid(self, settings: Settings, view, rays, scene) -> None:
+        stage, path, tree = self._stage, rays.path, (scene.nodes, scene.on_device)
         stage["generate"](rays.padded, view, rays.living[0], *path)
         for depth in range(settings.depth):
             stage["trace"](rays.padded, view, rays.living[depth], rays.hitting, *path, rays.hits, *tree)
@@ -307,8 +324,38 @@ class Picture:
                 to_light = rays.light_directions, rays.light_brings
                 stage["connect"](rays.padded, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
         stage["accumulate"](rays.padded, view, rays.radiances, rays.frame)
-        self._sample += 1
-        return rays.frame
+
+    def _draw_compact(self, settings: Settings, view, rays, scene) -> None:
+        stage, path, tree = self._stage, rays.path, (scene.nodes, scene.on_device)
+        to_light = rays.light_directions, rays.light_brings
+        threads = min(rays.padded, LISTED_THREADS)
+        stage["generate"](rays.padded, view, rays.living[0], *path)
+        for depth in range(settings.depth):
+            self._list(rays.living[depth], rays)
+            rays.living[depth + 1].fill(0)
+            rays.lit.fill(0)
+            stage["bounce_listed"](
+                threads, view, depth, rays.list, rays.list_count, rays.living[depth + 1], rays.lit, *path, *to_light,
+                *tree, self._materials, scene.lights,
+            )  # fmt: skip
+            if settings.lights == "sampled" and scene.light_count:
+                self._list(rays.lit, rays)
+                stage["connect_listed"](
+                    threads, rays.list, rays.list_count, rays.origins, *to_light, rays.radiances, *tree
+                )
+        stage["accumulate"](rays.padded, view, rays.radiances, rays.frame)
+
+    def _list(self, row, rays) -> None:
+        """The rays of a stencil row into rays.list, their number into rays.list_count."""
+        self._stage["count_words"](rays.words, row, rays.words, rays.sums)
+        self._stage["list_rays"](rays.words, row, rays.words, rays.sums, rays.list, rays.list_count)
+
+    def _draw_regenerate(self, settings: Settings, view, rays, scene) -> None:
+        rays.counts.fill(0)
+        threads = min(rays.padded, PERSISTENT_THREADS)
+        self._stage["regenerate"](
+            threads, view, rays.counts, rays.frame, scene.nodes, scene.on_device, self._materials, scene.lights
+        )
 
     def _prepare(self, settings: Settings, size, tile: Tile) -> None:
         """Uploads and compiles what changed since the last draw, and starts from the first sample."""
@@ -323,15 +370,14 @@ class Picture:
             self._geometry, self._shape_key = Geometry(self.device, settings), shape_key
         before = self._drawn
         if before is None or before[2][2:] != tile[2:] or _layout(before[0]) != _layout(settings):
-            self._rays = Rays(self.device, tile[2:], settings.depth, settings.stencil)
+            self._rays = Rays(self.device, tile[2:], *_layout(settings))
         materials = material_rows(settings)
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
         self._geometry.shine(materials)
         constants = _constants(settings, self._geometry.has_spheres)
-        key = tuple(v for v in constants.values() if isinstance(v, int))
+        key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
-            names = ("generate", "trace", "shade", "connect", "accumulate", "count_rays")
-            self._stages[key] = {name: self._kernel(name, constants) for name in names}
+            self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}
         self._stage = self._stages[key]
         self._view = view_of(settings, size, tile, self._geometry)
         self._drawn, self._sample = (settings, size, tile), 0
@@ -342,7 +388,9 @@ class Picture:
             return {}
         told = {"samples": self._sample, "primitives": len(self._geometry.primitives)}
         settings = self._drawn[0]
-        if settings.stencil == "bits":
+        if settings.schedule == "regenerate":
+            told["live rays"] = [int(n) for n in self._rays.counts.read()[1 : 1 + settings.depth]]
+        elif settings.stencil == "bits" or settings.schedule == "compact":
             counts = [self._counted(row) for row in self._rays.living[: settings.depth]]
             told |= {"live rays": [live for live, _ in counts], "skipped words": [empty for _, empty in counts]}
         return told
@@ -356,14 +404,16 @@ class Picture:
 
 def _layout(settings: Settings) -> tuple:
     """What of the settings the rays' buffers depend on."""
-    return settings.depth, settings.stencil
+    return settings.depth, settings.stencil, settings.schedule
 
 
 def _constants(settings: Settings, spheres: bool) -> dict:
     return {
         "STRICT": 1,
         "SPHERES": int(spheres),
-        "STENCIL": STENCILS[settings.stencil],
+        "STENCIL": STENCILS["bits" if settings.schedule == "compact" else settings.stencil],
+        "REFILL": REFILL,
+        "WIDE": 0,
         "GATHER": GATHERS[settings.gather],
         "WHITTED": int(settings.paths == "whitted"),
         "LIGHTS_SAMPLED": int(settings.lights == "sampled"),
@@ -396,6 +446,7 @@ def view_of(settings: Settings, size: tuple[int, int], tile: Tile, geometry: Geo
     view["width"], view["height"] = size
     view["left"], view["top"], view["across"], view["down"] = tile
     view["tiles"] = -(-tile[2] // 8)
+    view["rays"] = view["tiles"] * -(-tile[3] // 4) * 32
     view["seed"], view["depth"] = settings.seed, settings.depth
     view["light_count"], view["inverse_light_power"] = geometry.light_count, geometry.inverse_light_power
     return view
