@@ -53,7 +53,7 @@ def exponential(rng, octaves=16):
 
 def zero_areas(rng):
     out = soup(rng, 60, 0.3)
-    out["edge2"][::3, :3] = 2 * out["edge1"][::3, :3]
+    out["edge2"][::3, :3] = rng.normal(size=(20, 1)) * out["edge1"][::3, :3]
     out["edge1"][1::6, :3] = out["edge2"][1::6, :3] = 0
     return out
 
