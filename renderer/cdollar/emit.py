@@ -54,7 +54,7 @@ class C:
     def set_bad(self, value: int) -> str:
         return f"*bad = {value};"
 
-    def load(self, buffer: str, index: str, type_: str, width: str) -> str:
+    def load(self, buffer: str, index: str, type_: str) -> str:
         loaded = f"{buffer}[{index}]"
         return f"({loaded} != 0)" if type_ == "bool" else loaded
 
@@ -92,8 +92,9 @@ class Glsl(C):
     def set_bad(self, value: int) -> str:
         return f"bad = {value};"
 
-    def load(self, buffer: str, index: str, type_: str, width: str) -> str:
-        loaded = f"texelFetch({buffer}, ivec2(({index}) % {width}, ({index}) / {width}), 0).x"
+    def load(self, buffer: str, index: str, type_: str) -> str:
+        """`index` is the texel's column and row."""
+        loaded = f"texelFetch({buffer}, ivec2({index}), 0).x"
         return f"({loaded} != 0u)" if type_ == "bool" else loaded
 
 
@@ -287,19 +288,25 @@ class Writer:
             if not proven(index, self.ranges_of(function)[dimension]):
                 place = self.inside(place, source, dimension, border, node, block, bads, zero)
             places.append(place)
-        linear = places[0]
-        for dimension in range(1, len(places)):
-            linear = f"({linear} * {self.size_name(source, dimension)} + {places[dimension]})"
-        width = self.size_name(source, source.rank - 1) if self.dialect.name == "pass" else ""
+        row = "0"
+        for dimension, place in enumerate(places[:-1]):
+            row = f"({row} * {self.size_name(source, dimension)} + {place})" if dimension else place
+        last = places[-1] if places else "0"
+        size = self.size_name(source, len(places) - 1) if len(places) > 1 else "1"
         names = []
         for component, part in enumerate(source.parts):
-            text = self.dialect.load(source.buffer(component), linear, part, width)
+            text = self.load(source, component, part, row, last, size)
             if zero:
                 text = f"({' || '.join(zero)} ? {literal(0, part, self.dialect)} : {text})"
             name = self.fresh()
             block.lines.append(self.dialect.declare(part, name, text))
             names.append(name)
         self.keep(node, Value(tuple(names), self.one_bad(bads, block)))
+
+    def load(self, source: Input, component: int, part: str, row: str, last: str, size: str) -> str:
+        """An element of an array: the last index and the linear index of those before it."""
+        linear = last if row == "0" else f"({row} * {size} + {last})"
+        return self.dialect.load(source.buffer(component), linear, part)
 
     def inside(
         self, place: str, source: Input, dimension: int, border, node: Node, block: Block, bads: list, zero: list
@@ -367,7 +374,7 @@ class Writer:
         parts = node.type if isinstance(node.type, tuple) else (node.type,)
         for component, part in enumerate(parts):
             variable = self.fresh()
-            text = self.dialect.load(f"{name}_{component}", "0", part, "1")
+            text = self.dialect.load(f"{name}_{component}", "0", part)
             self.blocks[0].lines.append(self.dialect.declare(part, variable, text))
             names.append(variable)
         self.keep(node, Value(tuple(names)))
@@ -410,7 +417,7 @@ class Writer:
     def function(self, function: ScalarFunction) -> str:
         if function.serial not in self.functions:
             text = FunctionText(self, function).text()
-            self.functions[function.serial] = f"{function.name}_{len(self.functions)}"
+            self.functions[function.serial] = f"u{len(self.functions)}_{function.name}".replace("__", "_")
             self.function_text.append(text.replace("@NAME@", self.functions[function.serial]))
         return self.functions[function.serial]
 
@@ -540,7 +547,10 @@ class FunctionText:
     def __init__(self, writer: Writer, function: ScalarFunction):
         self.writer, self.function, self.dialect = writer, function, writer.dialect
         self.lines: list[str] = []
-        self.names = {slot: f"{slot.name}_{k}" for k, slot in enumerate((*function.parameters, *function.locals))}
+        self.names = {
+            slot: f"l{k}_{slot.name}".replace("__", "_")
+            for k, slot in enumerate((*function.parameters, *function.locals))
+        }
 
     def text(self) -> str:
         parts = components(self.function.result)

@@ -118,7 +118,7 @@ class Linear(Writer):
         for component, part in enumerate(source.parts):
             name = self.fresh()
             block.lines.append(
-                self.dialect.declare(part, name, self.dialect.load(source.buffer(component), "place", part, ""))
+                self.dialect.declare(part, name, self.dialect.load(source.buffer(component), "place", part))
             )
             names.append(name)
         self.keep(node, Value(tuple(names)))
@@ -137,8 +137,8 @@ def decode(writer: Writer, variables: tuple[Bound, ...], place: str) -> None:
             value = rest
         if variable.range.low:
             value = f"{value} + {writer.argument((variable.serial, 'low'), 'int', variable.range.low, 'l')}"
-        text = f"(uint)({value})" if variable.type == "uint" else f"(int)({value})"
-        writer.line(f"const {variable.type} {name} = {text};")
+        value = f"({value})" if variable.type == "int" else writer.dialect.cast("uint", f"({value})")
+        writer.line(writer.dialect.declare(variable.type, name, value))
         writer.define(variable, name)
 
 
@@ -313,7 +313,7 @@ class GroupText:
         stores = " ".join(f"{a} = {b};" for a, b in zip(mine, other, strict=True))
         if self.best:
             sign = "<" if self.reduction.name == "argmin" else ">"
-            return [f"if ({other[-1]} && (!{mine[-1]} || {other[-2]} {sign} {mine[-2]})) {{ {stores} }}"]
+            return [f"if ({other[-1]} != 0 && ({mine[-1]} == 0 || {other[-2]} {sign} {mine[-2]})) {{ {stores} }}"]
         if self.reduction.name == "fold":
             return ["// one thread folds: nothing to join"]
         if self.reduction.function is None:
@@ -324,7 +324,7 @@ class GroupText:
         lines = []
         if has_loops(self.reduction.function):
             lines.append("int ignored = 0;")
-            arguments.append("&ignored")
+            arguments.append(w.dialect.bad_argument("ignored"))
         call = f"{called}({', '.join(arguments)})"
         if len(self.parts) == 1:
             lines.append(f"{mine[0]} = {call};")
@@ -332,7 +332,11 @@ class GroupText:
             lines.append(f"R{called} both = {call};")
             lines += [f"{m} = both.c{k};" for k, m in enumerate(mine[:-1])]
         both = "".join(f"    {line}\n" for line in lines).rstrip("\n").split("\n")
-        return [f"if ({other[-1]} && {mine[-1]}) {{", *both, f"}} else if ({other[-1]}) {{ {stores} }}"]
+        return [
+            f"if ({other[-1]} != 0 && {mine[-1]} != 0) {{",
+            *both,
+            f"}} else if ({other[-1]} != 0) {{ {stores} }}",
+        ]
 
 
 def finish_text(part: Part, reduce_node: Node) -> str:

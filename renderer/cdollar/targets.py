@@ -9,8 +9,10 @@ from pathlib import Path
 from renderer import MachineCannot
 from renderer.cdollar.execute import DeviceTarget
 from renderer.cdollar.interpret import Interpreter
+from renderer.cdollar.passes_gl import GlTarget
 from renderer.cdollar.schedule import read_schedules
 from renderer.gpu import find_devices, open_device
+from renderer.gpu.gl import Gl
 
 
 def schedule_file(program: Path) -> Path:
@@ -24,7 +26,8 @@ def target_of(name: str | None, program: Path | None = None, strict: bool = Fals
     if name == "numpy":
         return lambda unit: Interpreter(unit.dag, unit.places)
     if name == "glsl":
-        raise MachineCannot("--target glsl: not there yet; numpy, opencl and cuda are")
+        gl = Gl.headless()
+        return lambda unit: GlTarget(unit, gl, schedules, strict)
     found, missing = find_devices()
     if name is None:
         found = [device for device in found if device.processor == "gpu"]
