@@ -183,6 +183,37 @@ def picture_function(unit: Unit, function: UserFunction, values: list, sizes: di
     return checker.close([y, x], called(unit, checker, function, arguments))
 
 
+def build_picture(unit: Unit, given: dict, window: tuple[int, int, int, int]) -> FunctionValue:
+    """main over a window (left, top, width, height) of its pixels, its other parameters filled by plain values.
+
+    `given` holds numbers, tuples of numbers, and paths of .npy files for arrays.
+    """
+    function = main_of(unit)
+    left, top, width, height = window
+    x, y = Bound("x", "int", Range(left, left + width)), Bound("y", "int", Range(top, top + height))
+    unit.steps = 0
+    values: list[Value] = []
+    for name, type_ in zip(function.names, function.types, strict=True):
+        if name in ("x", "y"):
+            values.append(DataValue(INT, (unit.dag.bound(x if name == "x" else y),)))
+        elif isinstance(type_, Functional):
+            if not given.get(name):
+                missing(name, type_)
+            values.append(kept_array(unit, name, given[name], type_))
+        else:
+            values.append(argument_value(unit.dag, one_or_more(given[name], type_, name), type_, name))
+    checker = Checker(unit, Scope())
+    return checker.close([y, x], called(unit, checker, function, values))
+
+
+def kept_array(unit: Unit, name: str, path: str, type_: Type) -> FunctionValue:
+    """An array parameter's file, opened once for each path."""
+    key = f"parameter {name} {path}"
+    if key not in unit.files:
+        unit.files[key] = open_array(unit, Path(path), type_, path)
+    return unit.files[key]
+
+
 def called(unit: Unit, checker: Checker, function: UserFunction, values: list) -> Value:
     """A call whose uses of indices are checked once it is built."""
     frame = Frame()

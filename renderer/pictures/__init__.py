@@ -7,6 +7,7 @@ optional packages stay optional.
 
 import importlib
 import pkgutil
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -82,7 +83,8 @@ def scene_of_table(table: dict, path: Path) -> Scene:
     if kind not in names():
         raise BadInput(f"{path}: picture is {told(kind)}; allowed are {', '.join(names())}")
     module = _module(kind)
-    settings = read(module.Settings, table.get("settings", {}), f"{path}: settings", path.parent)
+    reader = getattr(module, "read_settings", None) or partial(read, module.Settings)
+    settings = reader(table.get("settings", {}), f"{path}: settings", path.parent)
     tone = read(Tone, {**write(module.Picture.tone), **_table(table, "tone", path)}, f"{path}: tone")
     title = table.get("title", path.stem)
     if not isinstance(title, str):
