@@ -244,6 +244,16 @@ def test_refactor_reuses_the_buffers(device, rng):
         lu.refactor(random_band(rng, 151, 9, 5))
 
 
+def test_solving_in_place_on_the_device(device, rng):
+    ab, b = random_band(rng, 150, 9, 5), rng.standard_normal((150, 5))
+    for lu in (BandedLU(ab, 9, 5, block=32), BandedLU(ab, 9, 5, [device], 16), BandedLU(ab, 9, 5, [device] * 2, 16)):
+        sides = np.zeros((5, lu.order))
+        sides[:, :150] = b.T
+        buffer = device.buffer(sides.shape, "f8").write(sides)
+        lu.solve_in_place(buffer)
+        assert np.array_equal(buffer.read()[:, :150].T, lu.solve(b))
+
+
 def test_timeline_tells_every_part(device, rng):
     ab = random_band(rng, 300, 20, 20)
     for lu in (BandedLU(ab, 20, 20, block=16), BandedLU(ab, 20, 20, [device], 16, panels="device")):

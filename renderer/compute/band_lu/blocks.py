@@ -11,6 +11,7 @@ import ctypes.util
 import functools
 import os
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -36,32 +37,32 @@ class Layout:
     ku: int
     s: int
 
-    @property
+    @cached_property
     def p(self) -> int:
         """Block columns."""
         return -(-self.n // self.s)
 
-    @property
+    @cached_property
     def l(self) -> int:  # noqa: E743  (the paper's letter)
         """Blocks below the diagonal block of a block column."""
         return min(-(-self.kl // self.s), self.p - 1)
 
-    @property
+    @cached_property
     def u(self) -> int:
         """Blocks above the diagonal block, fill by pivoting included."""
         return min(-(-(self.kl + self.ku) // self.s), self.p - 1)
 
-    @property
+    @cached_property
     def height(self) -> int:
         """Rows of a block column: its leading dimension."""
         return (self.u + self.l + 1) * self.s
 
-    @property
+    @cached_property
     def stride(self) -> int:
         """Elements from one block column to the next."""
         return self.s * (self.height + 1)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Elements of all block columns."""
         return self.p * self.stride

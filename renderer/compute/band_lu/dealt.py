@@ -13,7 +13,7 @@ import numpy as np
 
 from renderer.compute.band_lu.blocks import FlushSubnormals, Layout
 from renderer.compute.band_lu.host import STEPS, BlockFactors, one_thread
-from renderer.gpu import Device
+from renderer.gpu import Buffer, Device
 
 FILE = "band_lu.cu"
 SAMPLED = 256  # steps at most whose times are taken: a mark in the queue costs some microseconds
@@ -246,6 +246,7 @@ class DealtFactors:
         self.home = None if resident else BlockFactors(layout, dtype)
         self._panel_pivots = np.zeros(layout.p * layout.s, np.int32)
         self.timeline: list[dict] = []
+        self._workspaces: dict[int, list[Buffer]] = {}
 
     @property
     def name(self) -> str:
@@ -414,32 +415,44 @@ class DealtFactors:
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
         """x (n, m): on the device where one device has all factors, else by the host."""
-        if transposed or self.home is not None or len(self.shares) > 1:
+        if transposed or not self.on_one_device:
             return self.copy_home().solve(b, transposed)
         return self._solve_on_device(b)
 
+    @property
+    def on_one_device(self) -> bool:
+        """Whether one device holds all factors, so that it can solve by itself."""
+        return self.home is None and len(self.shares) == 1
+
     def _solve_on_device(self, b: np.ndarray) -> np.ndarray:
+        layout, device = self.layout, self.shares[0].device
+        padded = np.zeros((b.shape[1], layout.p * layout.s), self.dtype)
+        padded[:, : layout.n] = b.T
+        known = device.buffer(padded.shape, self.dtype).write(padded)
+        self.substitute(known)
+        return known.read()[:, : layout.n].T
+
+    def substitute(self, known: Buffer) -> None:
+        """Replaces right-hand sides (m, p s), zero from column n on, on the one device by the solutions."""
         layout, s, share = self.layout, self.layout.s, self.shares[0]
-        sides, order, window = b.shape[1], layout.p * layout.s, min(layout.l + 1, layout.p) * layout.s
+        sides, order = known.shape
+        assert order == layout.p * s and known.dtype == self.dtype
+        if sides not in self._workspaces:
+            shapes = (sides, order), *[(sides, (layout.l + 1) * s)] * 2
+            self._workspaces = {sides: [share.device.buffer(shape, self.dtype) for shape in shapes]}
+        y, *windows = self._workspaces[sides]
         most = min(sides, share.sides[-1], max(1, 1024 // s))
         right = next(r for r in share.sides if r >= most)
-        padded = np.zeros((sides, order), self.dtype)
-        padded[:, : layout.n] = b.T
-        known, y = (share.device.buffer((sides, order), self.dtype) for _ in range(2))
-        known.write(padded)
-        windows = [share.device.buffer((sides, (layout.l + 1) * s), self.dtype) for _ in range(2)]
         group = 128 if share.device.processor.lanes > 1 else 16
         forward = share.kernel("forward_step", group, RIGHT=right)
         backward = share.kernel("backward_step", group, RIGHT=right)
-        assert window <= layout.height
-        chunks, sizes = -(-sides // right), (order, sides, layout.u, layout.height)
+        chunks, sizes, matrix = -(-sides // right), (order, sides, layout.u, layout.height), share.matrix
         for i in range(layout.p):
             rows, old = layout.rows(i), layout.rows(i - 1) - s if i else 0
             groups = chunks * max(-(-(rows - s) // group), 1)
             now, following = windows[i % 2], windows[(i + 1) % 2]
-            forward(groups * group, share.matrix, known, y, now, following, share.pivots, i, rows, old, *sizes)
+            forward(groups * group, matrix, known, y, now, following, share.pivots, i, rows, old, *sizes)
         for i in reversed(range(layout.p)):
             above = min(i, layout.u) * s
             groups = chunks * max(-(-above // group), 1)
-            backward(groups * group, share.matrix, y, known, i, above, *sizes)
-        return known.read()[:, : layout.n].T
+            backward(groups * group, matrix, y, known, i, above, *sizes)

@@ -4,11 +4,11 @@ The block algorithm of paper 4 with cores in the place of devices: one core prep
 its panel while the others update the rest (look-ahead). Each core runs a BLAS of one thread.
 """
 
+import functools
 import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from queue import SimpleQueue
 
 import numpy as np
@@ -21,9 +21,14 @@ from renderer.compute.band_lu.lapack import Lapack
 STEPS = ("panel", "swap", "solve", "update", "copy")
 
 
+@functools.cache
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
 def one_thread():
     """A context in which the BLAS uses the calling thread only."""
-    return ThreadpoolController().limit(limits=1, user_api="blas")
+    return _pools().limit(limits=1, user_api="blas")
 
 
 def cores() -> int:
@@ -80,7 +85,8 @@ class BlockFactors:
         ld = layout.p * layout.s
         x = np.zeros((b.shape[1], ld), self.dtype)  # column-major (ld, m)
         x[:, : layout.n] = b.T
-        (self._solve_transposed if transposed else self._solve)(x.ctypes.data, ld, b.shape[1])
+        with one_thread(), FlushSubnormals():  # its panels are too small for two threads
+            (self._solve_transposed if transposed else self._solve)(x.ctypes.data, ld, b.shape[1])
         return x[:, : layout.n].T
 
     def _solve(self, x: int, ld: int, m: int) -> None:
@@ -220,7 +226,7 @@ class HostFactors(BlockFactors):
             shares = self._shares(i, ahead, end, len(crew))
             for worker in range(len(crew)):
                 span = shares[worker + 1], shares[worker + 2]
-                crew.give(worker, partial(self._columns, i, *span, seconds[worker + 1]))
+                crew.give(worker, functools.partial(self._columns, i, *span, seconds[worker + 1]))
             self._columns(i, (i + 1) * s, ahead, seconds[0])
             panel = self._panel(i + 1) if i + 1 < layout.p else 0.0
             self._columns(i, shares[0], shares[1], seconds[0])

@@ -20,6 +20,7 @@ def _routine(name: str):
     return ctypes.CFUNCTYPE(None)(_pointer_of(capsule, _name_of(capsule)))
 
 
+@functools.lru_cache(4096)  # LAPACK only reads them
 def _int(value: int):
     return ctypes.byref(ctypes.c_int(value))
 

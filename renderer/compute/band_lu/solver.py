@@ -9,7 +9,7 @@ from renderer.compute.band_lu import blocks, memory
 from renderer.compute.band_lu.blocks import Layout, SingularMatrix, usual_block
 from renderer.compute.band_lu.dealt import DealtFactors
 from renderer.compute.band_lu.host import HostFactors, ThinFactors
-from renderer.gpu import Device
+from renderer.gpu import Buffer, Device
 
 THIN = 32  # bands of fewer diagonals go to LAPACK's unblocked routine when the host works alone
 LARGEST_BLOCK = 512
@@ -117,6 +117,26 @@ class BandedLU:
             return sides.reshape(b.shape).copy()
         x = self._refined(sides, trans == "T") if self.precision != self.dtype else self._solve(sides, trans == "T")
         return np.ascontiguousarray(x).reshape(b.shape)
+
+    def solve_in_place(self, sides: Buffer) -> None:
+        """Replaces right-hand sides on a device by the solutions, not over the host where the factors are there.
+
+        `sides` is (m, order) of the factors' precision, zero from column n on; order is the layout's p s.
+        """
+        if self.info:
+            raise SingularMatrix(self.info - 1)
+        factors = self._factors
+        if isinstance(factors, DealtFactors) and factors.on_one_device and factors.devices[0] is sides.device:
+            factors.substitute(sides)
+        else:
+            values = sides.read()
+            values[:, : self.n] = factors.solve(np.ascontiguousarray(values[:, : self.n].T), False).T
+            sides.write(values)
+
+    @property
+    def order(self) -> int:
+        """n rounded up to whole blocks."""
+        return self.layout.p * self.layout.s
 
     def _solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
         return self._factors.solve(b.astype(self.precision, copy=False), transposed).astype(self.dtype, copy=False)
