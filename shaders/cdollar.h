@@ -31,7 +31,7 @@ DEVICE uint double_to_uint(double x) { return x >= 4294967296.0 ? 4294967295u : 
 #endif
 // Indices outside of 0..size by border mode.
 DEVICE int wrap_index(int i, int size) {
-    int r = i % size;
+    int r = i - size * (i / size);
     return r < 0 ? r + size : r;
 }
 DEVICE int mirror_index(int i, int size) {

@@ -29,8 +29,8 @@ class C:
     name = "kernel"
     types = {"bool": "bool", "int": "int", "uint": "uint", "float": "float", "double": "double"}
     int_to_bool = "({0} != 0)"
-    infinity = "INFINITY"
-    nan = "NAN"
+    infinity = "as_float(0x7f800000u)"
+    nan = "as_float(0x7fc00000u)"
 
     def cast(self, target: str, text: str) -> str:
         return f"(({target}){text})"
