@@ -34,6 +34,7 @@ class Picture:
         self._opened = ("", None, None)  # path, scene and picture, or path, None and the image
         self._target: Texture | None = None
         self._last: Texture | None = None
+        self._weighted = False
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float) -> Texture:
         gap = max(2, size[1] // 45)
@@ -46,7 +47,7 @@ class Picture:
         self._place(image, (gap, gap, wide, max(1, size[1] - 2 * gap)), 0, 1)
         for level, rectangle in zip(levels, column(levels, size, wide + 2 * gap, gap), strict=True):
             self._place(level, rectangle, weighted, 0)
-        self._last = levels[-1]
+        self._last, self._weighted = levels[-1], bool(weighted)
         return self._target
 
     def draws(self, settings: Settings, size: tuple[int, int]) -> int:
@@ -58,7 +59,11 @@ class Picture:
         return bool(scene) and is_animated(picture, scene.settings)
 
     def report(self) -> dict:
-        return {"texel": [round(float(x), 4) for x in self._last.read()[0, 0]]} if self._last else {}
+        """The last texel as red, green, blue."""
+        if self._last is None:
+            return {}
+        texel = self._last.read()[0, 0]
+        return {"last texel": [round(float(x), 4) for x in texel[:3] / (texel[3] if self._weighted else 1)]}
 
     def _place(self, image: Texture, rectangle, weighted: int, background: int) -> None:
         inputs = dict(image=image, rectangle=_fitted(image, rectangle), weighted=weighted, background=background)

@@ -1,0 +1,431 @@
+"""Everything that is drawn over and around the panels: their frames and figures, the bar, the controls, the help.
+
+Each function draws one part of one frame from the Studio's state; what the user does goes back through its methods.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from renderer.window import controls, theme
+from renderer.window.actions import chord, pressed, table
+from renderer.window.counter import RING
+from renderer.window.studio import ACTIONS, Studio
+from renderer.window.toolkit import imgui, implot
+
+BAR, STRIP, SIDEBAR = 38, 26, 340  # heights of the top bar and of a panel's strips, width of the controls; at scale 1
+FIXED = (
+    imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_resize | imgui.WindowFlags_.no_move
+    | imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_bring_to_front_on_focus
+)  # fmt: skip
+STILL = FIXED | imgui.WindowFlags_.no_scrollbar | imgui.WindowFlags_.no_scroll_with_mouse | imgui.WindowFlags_.no_nav
+
+
+class Interface:
+    """One frame of the window's contents, in a Dear ImGui context that has a frame begun."""
+
+    def __init__(self, studio: Studio, fonts: theme.Fonts, scale: float):
+        self.studio, self.fonts, self.scale = studio, fonts, scale
+        self._filter = ""
+
+    def draw(self, width: float, height: float, pixels: float = 1.0) -> None:
+        """The whole window of width x height units; `pixels` is framebuffer pixels a unit."""
+        studio, now = self.studio, time.perf_counter()
+        live = table(ACTIONS, studio.panel.scene.settings)
+        self._keys(live)
+        bar, side = self.scale * BAR, self.scale * SIDEBAR if studio.sidebar else 0.0
+        if width < 2.2 * side or height < 4 * bar:  # a tiny window shows its panels alone
+            bar = side = 0.0
+        gap = studio.gap
+        studio.arrange(gap, int(bar), int(width - side) - 2 * gap, int(height - bar) - gap, int(STRIP * self.scale))
+        if bar:
+            self._bar(width, bar, now)
+        self._panels(width - side, height - bar, bar, now)
+        if side:
+            self._sidebar(width - side, bar, side, height - bar)
+        if studio.help:
+            self._help(live, width, height)
+        if studio.palette:
+            self._palette(live, width, height)
+        self._message(width - side, height, now)
+        studio.quiet = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
+        studio.counter.add(now)
+
+    def _keys(self, live) -> None:
+        """Runs the actions whose keys went down, unless text is being typed."""
+        if imgui.get_io().want_text_input:
+            if imgui.is_key_pressed(imgui.Key.escape):
+                self.studio.escape()
+            return
+        flying = imgui.is_mouse_down(1)
+        for action in live:
+            if pressed(action) and not (flying and chord(action.keys).key in FLYING):
+                action.run(self.studio)
+                break
+
+    # The bar
+
+    def _bar(self, width: float, height: float, now: float) -> None:
+        _place(0, 0, width, height)
+        imgui.push_style_var(imgui.StyleVar_.window_padding, imgui.ImVec2(12 * self.scale, 6 * self.scale))
+        imgui.begin("bar", None, STILL)
+        imgui.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15)
+        imgui.align_text_to_frame_padding()
+        imgui.text("Rayfold")
+        imgui.pop_font()
+        studio = self.studio
+        imgui.same_line(0, 20 * self.scale)
+        self._button("Go on" if studio.panel.paused else "Pause", "Space", Studio.toggle_pause)
+        self._button("Restart", "R", Studio.restart)
+        self._button("All panels" if studio.solo else "Solo", "Enter", lambda s: s.toggle("solo"))
+        self._button("Previous", "P", lambda s: s.next_scene(-1))
+        self._button("Next", "N", lambda s: s.next_scene(1))
+        self._button("Screenshot", "F12", Studio.screenshot)
+        self._button("Controls", "H", lambda s: s.toggle("sidebar"))
+        self._button("Keys", "F1", lambda s: s.toggle("help"))
+        told = f"{len(studio.panels)} panels   window {studio.counter.rate(now):5.1f} fps"
+        imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
+        left = width - imgui.calc_text_size(told).x - 14 * self.scale
+        if left > imgui.get_item_rect_max().x + 10:
+            imgui.same_line(left)
+            imgui.text_disabled(told)
+        imgui.pop_font()
+        imgui.end()
+        imgui.pop_style_var()
+
+    def _button(self, label: str, keys: str, run) -> None:
+        if imgui.button(label):
+            run(self.studio)
+        imgui.set_item_tooltip(keys)
+        imgui.same_line(0, 6 * self.scale)
+
+    # The panels
+
+    def _panels(self, width: float, height: float, top: float, now: float) -> None:
+        _place(0, top, width, height)
+        imgui.push_style_var(imgui.StyleVar_.window_padding, imgui.ImVec2(0, 0))
+        imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.INK, 1))
+        imgui.begin("panels", None, STILL)
+        studio = self.studio
+        for index, cell, rectangle in zip(studio.visible(), studio.cells, studio.rectangles, strict=True):
+            self._panel(index, cell, rectangle, now)
+        imgui.end()
+        imgui.pop_style_color()
+        imgui.pop_style_var()
+
+    def _panel(self, index: int, cell, rectangle, now: float) -> None:
+        studio, panel = self.studio, self.studio.panels[index]
+        low, high = _corners(cell)
+        self._mouse(index, rectangle)
+        draw = imgui.get_window_draw_list()
+        draw.push_clip_rect(low, high, True)
+        draw.add_rect_filled(low, high, theme.packed((0.055, 0.063, 0.078, 1)))
+        if panel.shown is not None:
+            draw.add_image(imgui.ImTextureRef(panel.shown.texture.glo), *_corners(rectangle))
+        if rectangle != cell:
+            self._strips(panel, cell, now, index == studio.active)
+        if panel.error:
+            self._error(panel, rectangle)
+        draw.pop_clip_rect()
+        if index == studio.active and len(studio.panels) > 1 and not studio.solo:
+            draw.add_rect(low, high, theme.packed(theme.ACCENT), 0, 1.5 * self.scale)
+
+    def _strips(self, panel, cell, now: float, active: bool) -> None:
+        """Title and frame rate above the picture; how it came, what it reports, its size and samples below."""
+        x, y, width, height = cell
+        strip, pad = int(STRIP * self.scale), 9 * self.scale
+        draw = imgui.get_window_draw_list()
+        rate = panel.counter.rate(now)
+        figures = f"{rate:.1f} fps  {panel.cost * 1000:.1f} ms" if rate else f"{panel.cost * 1000:.1f} ms"
+        reserved = self._text_right(figures, x + width - pad, y, strip, theme.TEXT if rate else theme.DIM)
+        title = panel.scene.title + ("  (paused)" if panel.paused else "")
+        self._text(title, x + pad, y, strip, theme.TEXT, self.fonts.bold if active else self.fonts.text, reserved - pad)
+        bottom = y + height - strip
+        reserved = self._text_right(self._samples(panel), x + width - pad, bottom, strip, theme.DIM)
+        self._text(_short(panel), x + pad, bottom, strip, theme.DIM, self.fonts.text, reserved - pad)
+        if panel.wanted_samples > 1 and panel.samples < panel.wanted_samples:
+            part = width * panel.samples / panel.wanted_samples
+            line = y + height - max(2.0, 2 * self.scale)
+            draw.add_rect_filled(imgui.ImVec2(x, line), imgui.ImVec2(x + part, y + height), theme.packed(theme.ACCENT))
+
+    @staticmethod
+    def _samples(panel) -> str:
+        if panel.shown is None:
+            return ""
+        width, height = panel.shown.size
+        done = "done" if panel.finished() and not panel.alive() else f"{panel.samples}/{panel.wanted_samples}"
+        return f"{width}x{height}  {done}"
+
+    def _text(self, text: str, x: float, y: float, strip: float, colour, font, right: float) -> None:
+        """Text in the middle of a strip, cut where `right` is."""
+        draw = imgui.get_window_draw_list()
+        size = theme.FONT_SIZE * self.scale
+        draw.push_clip_rect(imgui.ImVec2(x, y), imgui.ImVec2(max(right, x), y + strip), True)
+        draw.add_text(font, size, imgui.ImVec2(x, y + (strip - size) / 2), theme.packed(colour), text)
+        draw.pop_clip_rect()
+
+    def _text_right(self, text: str, right: float, y: float, strip: float, colour) -> float:
+        """Figures that end at `right`; where they begin."""
+        imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
+        left = right - imgui.calc_text_size(text).x
+        imgui.pop_font()
+        self._text(text, left, y, strip, colour, self.fonts.numbers, right)
+        return left
+
+    def _error(self, panel, rectangle) -> None:
+        x, top, width, _ = rectangle
+        draw, pad = imgui.get_window_draw_list(), 14 * self.scale
+        draw.add_rect_filled(*_corners(rectangle), theme.packed((0.10, 0.03, 0.03, 0.88)))
+        size, place = theme.FONT_SIZE * self.scale, imgui.ImVec2(x + pad, top + pad)
+        draw.add_text(self.fonts.bold, size * 1.1, place, theme.packed(theme.WARNING), "This picture cannot be drawn")
+        place = imgui.ImVec2(x + pad, top + pad + 1.8 * size)
+        wrap = max(width - 2 * pad, 1.0)
+        draw.add_text(self.fonts.numbers, size, place, theme.packed(theme.TEXT), panel.error, wrap)
+
+    def _mouse(self, index: int, rectangle) -> None:
+        """Left drags orbit or pan, Shift or the middle button pans, the wheel zooms, the right button with WASDQE flies."""
+        x, y, width, height = rectangle
+        studio, io = self.studio, imgui.get_io()
+        imgui.set_cursor_screen_pos(imgui.ImVec2(x, y))
+        buttons = imgui.ButtonFlags_
+        flags = buttons.mouse_button_left | buttons.mouse_button_right | buttons.mouse_button_middle
+        imgui.invisible_button(f"panel {index}", imgui.ImVec2(width, height), flags)
+        if imgui.is_item_activated():
+            studio.active = index
+        if imgui.is_item_hovered() and imgui.is_mouse_double_clicked(0):
+            studio.active = index
+            studio.toggle("solo")
+        view = getattr(studio.panels[index].scene.settings, "view", None)
+        if view is None:
+            return
+        moved = view
+        dx, dy = io.mouse_delta.x / height, io.mouse_delta.y / height
+        if imgui.is_item_active() and (dx or dy):
+            pans = imgui.is_mouse_down(2) or io.key_shift
+            moved = moved.pan(dx, dy) if pans else moved.drag(dx, dy) if imgui.is_mouse_down(0) else moved
+        if imgui.is_item_active() and imgui.is_mouse_down(1):
+            moved = _flown(moved, dx, dy, io.delta_time)
+        if imgui.is_item_hovered() and io.mouse_wheel:
+            studio.active = index
+            px, py = (io.mouse_pos.x - x - width / 2) / height, (io.mouse_pos.y - y - height / 2) / height
+            moved = moved.scroll(io.mouse_wheel, px, py)
+        if moved != view:
+            studio.active = index
+            studio.set_view(moved)
+
+    # The controls
+
+    def _sidebar(self, left: float, top: float, width: float, height: float) -> None:
+        studio, panel = self.studio, self.studio.panel
+        _place(left, top, width, height)
+        imgui.begin("controls", None, FIXED)
+        imgui.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1)
+        imgui.text_wrapped(panel.scene.title)
+        imgui.pop_font()
+        imgui.text_disabled(f"{panel.scene.picture}   {panel.original.path.name}")
+        imgui.spacing()
+        scene = panel.scene
+        imgui.push_id(f"{studio.active} {panel.original.path}")
+        if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open):
+            scene = _with(scene, settings=controls.edit(scene.settings, _original(panel).settings))
+        if imgui.collapsing_header("Exposure and tone", imgui.TreeNodeFlags_.default_open):
+            scene = _with(scene, tone=controls.edit(scene.tone, _original(panel).tone))
+        imgui.pop_id()
+        if imgui.collapsing_header("Measured", imgui.TreeNodeFlags_.default_open):
+            self._measured(panel)
+        if scene != panel.scene:
+            studio.change(scene, moved=imgui.is_any_item_active())
+        imgui.end()
+
+    def _measured(self, panel) -> None:
+        for name, value in {"device": panel.device, "way to the window": panel.way, **panel.report}.items():
+            if not value and value != 0:
+                continue
+            words = str(name).replace("_", " ")
+            if _is_series(value):
+                imgui.text_disabled(words)
+                self._bars(words, value)
+            else:
+                imgui.text_disabled(words)
+                imgui.same_line(imgui.get_content_region_avail().x * 0.40 + imgui.get_cursor_start_pos().x)
+                imgui.text_wrapped(_figure(value))
+        if len(panel.counter.intervals) > 2:
+            self._times([1000 * seconds for seconds in panel.counter.intervals])
+
+    def _bars(self, words: str, values) -> None:
+        """A series, such as the live rays by depth, as bars from 0 to its largest."""
+        series = np.asarray(values, "f4")
+        size = imgui.ImVec2(imgui.get_content_region_avail().x, 54 * self.scale)
+        largest = float(series.max(initial=0.0)) or 1.0
+        imgui.plot_histogram(f"##{words}", series, overlay_text=_figure(values), scale_min=0.0, scale_max=largest, graph_size=size)
+
+    def _times(self, milliseconds: list[float]) -> None:
+        series = np.asarray(milliseconds, "f4")
+        flags = implot.Flags_.no_legend | implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title
+        if implot.begin_plot("##times", imgui.ImVec2(-1, 110 * self.scale), flags):
+            decorations = implot.AxisFlags_.no_tick_labels | implot.AxisFlags_.no_tick_marks | implot.AxisFlags_.no_grid_lines
+            implot.setup_axes("", "ms a draw", decorations, implot.AxisFlags_.no_menus)
+            top = max(1.0, float(np.percentile(series, 99)) * 1.2)
+            implot.setup_axes_limits(len(series) - RING, len(series), 0, top, imgui.Cond_.always)
+            implot.plot_line("ms", series)
+            implot.end_plot()
+
+    # What lies over everything
+
+    def _help(self, live, width: float, height: float) -> None:
+        self._centred("Keys", min(width * 0.94, 1120 * self.scale), height)
+        groups: dict[str, list] = {}
+        for action in live:
+            groups.setdefault(action.group, []).append(action)
+        columns = max(1, min(3, int(imgui.get_content_region_avail().x / (330 * self.scale))))
+        if imgui.begin_table("keys", columns):
+            for members in _balanced(groups, columns):
+                imgui.table_next_column()
+                for name, actions in members:
+                    self._group(name, actions)
+            imgui.end_table()
+        imgui.text_disabled("Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies")
+        imgui.end()
+
+    def _group(self, name: str, actions) -> None:
+        imgui.push_font(self.fonts.bold, theme.FONT_SIZE)
+        imgui.text_colored(imgui.ImVec4(*theme.ACCENT), name)
+        imgui.pop_font()
+        for words, keys in _named(actions).items():
+            imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
+            imgui.text(keys)
+            imgui.pop_font()
+            imgui.same_line(120 * self.scale)
+            imgui.text_disabled(words)
+        imgui.spacing()
+
+    def _centred(self, title: str, width: float, height: float) -> None:
+        size = imgui.get_io().display_size
+        imgui.set_next_window_pos(imgui.ImVec2(size.x / 2, size.y / 2), imgui.Cond_.always, imgui.ImVec2(0.5, 0.5))
+        imgui.set_next_window_size_constraints(imgui.ImVec2(width, 0), imgui.ImVec2(width, height * 0.94))
+        imgui.set_next_window_bg_alpha(0.97)
+        flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
+        imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.COLOURS["popup_bg"]))
+        _, opened = imgui.begin(title, True, flags | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse)
+        imgui.pop_style_color()
+        if not opened:
+            self.studio.escape()
+
+    def _palette(self, live, width: float, height: float) -> None:
+        self._centred("Commands", min(width * 0.9, 520 * self.scale), height)
+        if imgui.is_window_appearing():
+            imgui.set_keyboard_focus_here()
+            self._filter = ""
+        imgui.set_next_item_width(-1)
+        entered, self._filter = imgui.input_text("##filter", self._filter, imgui.InputTextFlags_.enter_returns_true)
+        words = self._filter.lower().split()
+        matching = [a for a in live if all(word in f"{a.name} {a.group}".lower() for word in words)]
+        chosen = matching[0] if entered and matching else None
+        for action in matching[:12]:
+            if imgui.selectable(f"{action.name}##{action.keys}", action is matching[0])[0]:
+                chosen = action
+            imgui.same_line(imgui.get_window_width() - 130 * self.scale)
+            imgui.text_disabled(action.keys)
+        imgui.end()
+        if chosen:
+            self.studio.palette = False
+            chosen.run(self.studio)
+
+    def _message(self, width: float, height: float, now: float) -> None:
+        text = self.studio.told(now)
+        if not text:
+            return
+        draw, pad = imgui.get_foreground_draw_list(), 12 * self.scale
+        wrap = max(width - 8 * pad, 1.0)
+        size = imgui.calc_text_size(text, False, wrap)
+        left, top = (width - size.x) / 2, height - size.y - 60 * self.scale
+        low, high = imgui.ImVec2(left - pad, top - pad / 2), imgui.ImVec2(left + size.x + pad, top + size.y + pad / 2)
+        draw.add_rect_filled(low, high, theme.packed((0.10, 0.12, 0.15, 0.94)), 6 * self.scale)
+        draw.add_rect(low, high, theme.packed((0.30, 0.36, 0.45, 1)), 6 * self.scale)
+        place = imgui.ImVec2(left, top)
+        draw.add_text(self.fonts.text, theme.FONT_SIZE * self.scale, place, theme.packed(theme.TEXT), text, wrap)
+
+
+FLYING = {
+    imgui.Key.w: (0, 0, 1), imgui.Key.s: (0, 0, -1), imgui.Key.a: (-1, 0, 0), imgui.Key.d: (1, 0, 0),
+    imgui.Key.q: (0, -1, 0), imgui.Key.e: (0, 1, 0),
+}  # fmt: skip
+
+
+def _flown(view, dx: float, dy: float, seconds: float):
+    """The view after this frame's flight: W A S D Q E move, the mouse turns; a view that cannot fly is dragged."""
+    if not hasattr(view, "fly"):
+        return view.drag(dx, dy) if dx or dy else view
+    step = [sum(axis[k] for key, axis in FLYING.items() if imgui.is_key_down(key)) for k in range(3)]
+    if any(step):
+        view = view.fly(*(1.2 * seconds * part for part in step))
+    return view.drag(dx, dy) if dx or dy else view
+
+
+def _corners(rectangle):
+    x, y, width, height = rectangle
+    return imgui.ImVec2(x, y), imgui.ImVec2(x + width, y + height)
+
+
+def _place(x: float, y: float, width: float, height: float) -> None:
+    imgui.set_next_window_pos(imgui.ImVec2(x, y))
+    imgui.set_next_window_size(imgui.ImVec2(max(width, 1), max(height, 1)))
+
+
+def _with(scene, **changes):
+    return replace(scene, **changes) if any(getattr(scene, k) != v for k, v in changes.items()) else scene
+
+
+def _original(panel):
+    """The scene that resets go back to; the shown one where another kind of picture was opened by undo."""
+    return panel.original if type(panel.original.settings) is type(panel.scene.settings) else panel.scene
+
+
+def _is_series(value) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) > 1 and all(isinstance(v, (int, float)) for v in value)
+
+
+def _figure(value) -> str:
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_figure(v)}" for k, v in value.items())
+    if isinstance(value, (list, tuple)):
+        return "  ".join(_figure(v) for v in value)
+    return str(value)
+
+
+def _short(panel) -> str:
+    """One line about the last draw: the way to the window, and figures of the report."""
+    parts = [panel.way] if panel.way else []
+    parts += [f"{str(name).replace('_', ' ')} {_figure(value)}" for name, value in panel.report.items() if name != "samples"]
+    return "   ".join(parts)
+
+
+def _named(actions) -> dict[str, str]:
+    """What the actions do, each with all the keys that do it: "1 to 9" and "Left ... Down" stand on one line."""
+    keys: dict[str, list[str]] = {}
+    for action in actions:
+        keys.setdefault(action.name, []).append(action.keys)
+    return {name: all_of[0] if len(all_of) == 1 else _together(all_of) for name, all_of in keys.items()}
+
+
+def _together(keys: list[str]) -> str:
+    if all(key.rpartition("+")[2] in ("Left", "Right", "Up", "Down") for key in keys):
+        modifiers, plus, _ = keys[0].rpartition("+")
+        return f"{modifiers}{plus}arrows"
+    return f"{keys[0]} to {keys[-1]}"
+
+
+def _balanced(groups: dict[str, list], columns: int):
+    """For each column its groups, with about as many lines in each."""
+    out: list[list] = [[] for _ in range(columns)]
+    lengths = [0] * columns
+    for name, actions in sorted(groups.items(), key=lambda item: -len(_named(item[1]))):
+        shortest = lengths.index(min(lengths))
+        out[shortest].append((name, actions))
+        lengths[shortest] += len(_named(actions)) + 2
+    return out

@@ -1,0 +1,281 @@
+"""A panel: one scene, its picture, what was drawn last, and how much time the next draw may take.
+
+Compute devices work while the window goes on: a thread waits for the queue, and the frame is shown when it is done. GL
+passes run in the window's own context, so a slow one is drawn coarser while the user moves, and in turn with the others.
+"""
+
+import sys
+import time
+import traceback
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import fields, replace
+from typing import get_args, get_type_hints
+
+from renderer import UserError
+from renderer.animation import settings_at
+from renderer.gpu import Gpu, KernelError
+from renderer.gpu.bridge import Bridge
+from renderer.gpu.gl import Texture
+from renderer.pictures import is_animated, open_picture
+from renderer.scene import Scene
+from renderer.tone import GlTone
+from renderer.window.counter import Counter
+
+MOVING = 0.04  # seconds a draw may take while the user moves something
+RESTING = 0.25  # seconds a draw in the window's own GL may take when nothing moves
+DIVISORS = (1, 2, 4, 8)
+REPORT_EVERY = 0.5  # seconds; a report may read from the device
+
+
+class Panel:
+    def __init__(self, scene: Scene, gpu: Gpu, waiter: ThreadPoolExecutor):
+        self.scene = scene
+        self.original = scene  # what "reset" goes back to
+        self._gpu, self._waiter = gpu, waiter
+        self.error = ""
+        self.paused = False
+        self.free_run = False
+        self.divisor = 1
+        self.forced_divisor = 0  # 0 is automatic
+        self.clock = 0.0  # seconds of the scene's own time
+        self.samples = self.wanted_samples = 0
+        self.frame: Texture | None = None  # linear
+        self.shown: Texture | None = None  # 8 bits, as it stands in the window
+        self.way = self.device = ""
+        self.report: dict = {}
+        self.counter = Counter()
+        self.cost = 0.0  # seconds of the last draw
+        self._costs: dict[int, float] = {}  # seconds a pixel, by divisor
+        self._latest_cost = 0.0
+        self._warm = False
+        self._moved = -1e9
+        self._drawn = self._toned = None
+        self._pending: Future | None = None
+        self._reported = 0.0
+        self.picture = None  # opened by the first draw, so that the window is there at once
+        self.opened = False
+
+    def _open(self) -> None:
+        self.opened = True
+        self.frame = self._drawn = self._toned = self._pending = None
+        self._last_frame = None
+        self._costs, self._warm = {}, False
+        try:
+            self.picture = open_picture(self.scene, self._gpu)
+            self.bridge = Bridge(self._gpu.gl)
+            self.tone = GlTone(self._gpu.gl)
+            self.error = ""
+        except Exception as error:  # whatever one picture does, the window lives
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Shows the error over the panel; mistakes of ours go to stderr in full as well."""
+        self.error = str(error)
+        if not isinstance(error, (UserError, KernelError)):
+            self.error = f"{type(error).__name__}: {error}"
+            traceback.print_exception(error, file=sys.stderr)
+
+    def show(self, scene: Scene, moved: bool = False) -> None:
+        """Shows another state of the scene, or another scene; `moved` says that the user is at it and waits."""
+        if scene == self.scene:
+            return
+        other = scene.picture != self.scene.picture
+        self.scene = scene
+        self._moved = time.perf_counter() if moved else self._moved
+        if other:
+            self.reopen()
+        elif self.error:
+            self.error, self._drawn = "", None
+
+    def reopen(self) -> None:
+        """Compiles the picture anew at the next draw and starts from the first sample."""
+        self.close()
+        self.error, self.opened = "", False
+
+    def restart(self) -> None:
+        self.clock = 0.0
+        self.reopen()
+
+    def close(self) -> None:
+        """Gives the shared image back; the panel draws no more."""
+        self._settle()
+        if self.picture is not None:
+            self.bridge.release()
+        self.picture = None
+
+    def _settle(self) -> None:
+        if self._pending is not None:
+            self._pending.exception()
+            self._pending = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a compute device is at work for this panel."""
+        return self._pending is not None
+
+    def moving(self, now: float) -> bool:
+        return now - self._moved < 0.35
+
+    def settings(self):
+        """The settings to draw: those of the scene, or of the animation's moment."""
+        return settings_at(self.scene, self.clock)
+
+    def time(self) -> float:
+        """What the picture gets as time: 0 for one that stands still, so that it goes on refining."""
+        return self.clock if self.picture is not None and is_animated(self.picture, self.settings()) else 0.0
+
+    def alive(self) -> bool:
+        """Whether the picture changes by itself."""
+        moves = self.scene.animation is not None and self.scene.animation.tracks
+        return bool(moves) or self.picture is not None and is_animated(self.picture, self.scene.settings)
+
+    def tick(self, seconds: float) -> None:
+        if not self.paused and self.alive():
+            self.clock += seconds
+
+    def wants(self, size: tuple[int, int], now: float) -> bool:
+        """Whether there is something to draw for a panel of `size` pixels."""
+        if not self.opened:
+            return True
+        if self.picture is None or self.error or self.busy:
+            return False
+        if self._key(size, now) != self._drawn:
+            return True
+        return not self.paused and (self.free_run or self.samples < self.wanted_samples)
+
+    def finished(self) -> bool:
+        return not self.busy and 0 < self.wanted_samples <= self.samples
+
+    def _key(self, size, now: float):
+        """What the samples belong to: they are thrown away when it changes."""
+        return (self.settings(), self.time(), self._divided(size, now))
+
+    def _divided(self, size, now: float) -> tuple[int, int]:
+        divisor = self._fitting_divisor(size, now)
+        return tuple(max(1, n // divisor) for n in size)
+
+    def _fitting_divisor(self, size, now: float) -> int:
+        """How much coarser than the panel is drawn so that a draw fits its time."""
+        if self.forced_divisor:
+            return self.forced_divisor
+        pixels = size[0] * size[1]
+        if not self._costs:
+            return 4 if pixels > 1 << 16 else 1  # the first draw tells what a pixel costs
+        limit = MOVING if self.moving(now) else RESTING if isinstance(self._last_frame, Texture) else 1e9
+        for divisor in DIVISORS:
+            slack = 1.5 if divisor == self.divisor else 1.0  # a draw just over its time is no reason to start again
+            if self._cost_per_pixel(divisor) * pixels / divisor**2 <= limit * slack:
+                return divisor
+        return DIVISORS[-1]
+
+    def _cost_per_pixel(self, divisor: int) -> float:
+        """Measured at this divisor, or else by the last draw."""
+        return self._costs.get(divisor) or self._latest_cost
+
+    def expected(self, size, now: float) -> float:
+        """Seconds that the next draw will keep the window from going on."""
+        if not self._costs or not isinstance(self._last_frame, Texture):
+            return 0.0
+        divisor = self._fitting_divisor(size, now)
+        return self._cost_per_pixel(divisor) * size[0] * size[1] / divisor**2
+
+    def draw(self, size: tuple[int, int], now: float) -> None:
+        """One more sample at the panel's size in pixels; a compute device is left working."""
+        if not self.opened:
+            self._open()
+        if self.picture is None:
+            return
+        key = self._key(size, now)
+        if key != self._drawn:
+            if self._drawn and key[0] != self._drawn[0] and self._costs:  # other settings, other costs: keep a guess
+                self._costs = {self.divisor: self._latest_cost}
+            self._drawn, self.samples = key, 0
+        self.divisor = self._fitting_divisor(size, now)
+        self._started = time.perf_counter()
+        try:
+            settings, moment, self._size = key
+            self._last_frame = self.picture.draw(settings, self._size, moment)
+            self.wanted_samples = self.picture.draws(settings, self._size)
+            if isinstance(self._last_frame, Texture):
+                self._gpu.gl.finish()
+                self._complete(time.perf_counter())
+            else:
+                self._pending = self._waiter.submit(_finished, self._last_frame.device)
+        except Exception as error:  # whatever one picture does, the window lives
+            self.fail(error)
+
+    def collect(self) -> bool:
+        """Takes over a frame that a compute device has finished; whether there was one."""
+        if self._pending is None or not self._pending.done():
+            return False
+        pending, self._pending = self._pending, None
+        try:
+            self._complete(pending.result())
+        except Exception as error:  # whatever one picture does, the window lives
+            self.fail(error)
+        return True
+
+    def _complete(self, moment: float) -> None:
+        self.cost = max(moment - self._started, 1e-6)
+        self._latest_cost = self.cost / (self._size[0] * self._size[1])
+        if self._warm:  # the first draw compiles and tells nothing
+            self._costs[self.divisor] = self._latest_cost
+        self._warm = True
+        self.samples += 1
+        self.counter.add(moment)
+        self.frame = self.bridge.texture(self._last_frame)
+        self.way = self.bridge.way
+        on = self._last_frame
+        self.device = on.gl.renderer if isinstance(on, Texture) else on.device.name
+        self._toned = None
+        self.retone()
+        if moment - self._reported > REPORT_EVERY or self.samples >= self.wanted_samples:
+            self.report, self._reported = self.picture.report(), moment
+
+    def retone(self) -> None:
+        """Draws the displayed picture where the frame or the tone changed."""
+        if self.frame is None or self._toned == self.scene.tone:
+            return
+        if self.shown is None or self.shown.size != self.frame.size:
+            self.shown = self._gpu.gl.texture(self.frame.size, 4, "f1")
+        self.tone(self.frame, self.scene.tone, self.shown)
+        self._toned = self.scene.tone
+
+
+def _finished(device) -> float:
+    """Waits for the device; the moment at which it was done."""
+    device.finish()
+    return time.perf_counter()
+
+
+def stepped(scene: Scene, name: str, direction: int) -> Scene:
+    """The scene with one setting a step further: the next of a choice, on or off, a whole number or a part of the range."""
+    settings = scene.settings
+    f = next(f for f in fields(settings) if f.name == name)
+    kind, value = get_type_hints(type(settings))[name], getattr(settings, name)
+    low, high = f.metadata.get("low"), f.metadata.get("high")
+    choices = get_args(kind) if not isinstance(kind, type) else ()
+    if choices:
+        new = choices[(choices.index(value) + direction) % len(choices)]
+    elif kind is bool:
+        new = not value
+    else:
+        new = _next_number(value, kind, low, high, f.metadata.get("logarithmic"), direction)
+    return replace(scene, settings=replace(settings, **{name: new}))
+
+
+def _next_number(value, kind, low, high, logarithmic: bool, direction: int):
+    """A step of a quarter on a logarithmic scale, of 1 for whole numbers, of a twentieth of the range else; wraps round."""
+    if logarithmic:
+        new = value * 1.25**direction
+    elif kind is int:
+        new = value + direction
+    else:
+        new = value + direction * ((high - low) / 20 if None not in (low, high) else 0.1)
+    if kind is int:
+        new = round(new) if round(new) != value else value + direction
+    if high is not None and new > high:
+        return (low if low is not None else high) if value >= high else high
+    if low is not None and new < low:
+        return (high if high is not None else low) if value <= low else low
+    return new

@@ -1,0 +1,199 @@
+"""Where the interface appears: a GLFW window, or a texture in a headless context for tests and remote use.
+
+Both run the same frame; only the source of events and the place of the pixels differ.
+"""
+
+import ctypes
+import time
+from pathlib import Path
+
+import moderngl
+import numpy as np
+
+from renderer import MachineCannot
+from renderer.gpu.gl import Gl, Texture, display_is_there
+from renderer.image import write_png
+from renderer.window import theme
+from renderer.window.interface import Interface
+from renderer.window.studio import Studio
+from renderer.window.toolkit import glfw, imgui, implot
+
+IDLE = 0.1  # seconds to wait for an event when nothing moves
+
+
+class Contents:
+    """The interface of one Studio in its own Dear ImGui context."""
+
+    def __init__(self, studio: Studio, gl: Gl, scale: float):
+        self.studio, self.gl, self.scale = studio, gl, scale
+        self._last = time.perf_counter()
+        io = imgui.get_io()
+        io.set_ini_filename("")  # the session file keeps what is worth keeping
+        self.fonts = theme.apply(scale)
+        self.interface = Interface(studio, self.fonts, scale)
+
+    def frame(self, target: moderngl.Framebuffer) -> None:
+        """Builds and draws one frame into `target`, then lets the panels draw; a Dear ImGui frame is begun already."""
+        io = imgui.get_io()
+        pixels = io.display_framebuffer_scale.x or 1.0
+        self.interface.draw(io.display_size.x, io.display_size.y, pixels)
+        imgui.render()
+        target.use()
+        target.clear(*theme.INK)
+        imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
+        self._keep_picture(io, pixels)
+        now = time.perf_counter()
+        self.studio.advance(now, min(now - self._last, 0.25), pixels)
+        self._last = now
+        self.gl.ctx.gc()
+
+    def _keep_picture(self, io, pixels: float) -> None:
+        """Writes the frame that was just built where a picture of the window is asked for."""
+        path, self.studio.screenshot_of_window = self.studio.screenshot_of_window, None
+        if path is not None:
+            surface = Surface(self.gl, (int(io.display_size.x * pixels), int(io.display_size.y * pixels)))
+            surface.framebuffer.use()
+            surface.framebuffer.clear(*theme.INK)
+            imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
+            write_png(path, surface.pixels())
+            self.studio.tell(f"wrote {path.name}")
+
+
+class Surface:
+    """An 8-bit texture that a frame is drawn into."""
+
+    def __init__(self, gl: Gl, size: tuple[int, int]):
+        self.texture = Texture(gl, size, 4, "f1")
+        self.framebuffer = self.texture.framebuffer
+
+    def pixels(self) -> np.ndarray:
+        """(height, width, 3) uint8, row 0 on top: Dear ImGui draws as windows do, with row 0 of GL at the bottom."""
+        return np.ascontiguousarray(self.texture.read()[::-1, :, :3])
+
+
+class Offscreen:
+    """The interface in a texture of a headless context; events are injected through `imgui.get_io()`."""
+
+    def __init__(self, studio: Studio, gl: Gl, size: tuple[int, int], scale: float = 1.0):
+        self.gl, self.studio = gl, studio
+        imgui.create_context()
+        implot.create_context()
+        gl.ctx.screen  # noqa: B018  (None in EGL: frames go into the surface)
+        imgui.backends.opengl3_init("#version 330")
+        self.contents = Contents(studio, gl, scale)
+        self.resize(size)
+        self._last = time.perf_counter()
+
+    def resize(self, size: tuple[int, int]) -> None:
+        self.surface = Surface(self.gl, size)
+
+    def frame(self) -> None:
+        """One frame with the events injected since the last one."""
+        io, now = imgui.get_io(), time.perf_counter()
+        io.display_size = imgui.ImVec2(*self.surface.texture.size)
+        io.delta_time = max(now - self._last, 1e-4)
+        self._last = now
+        imgui.backends.opengl3_new_frame()
+        imgui.new_frame()
+        self.contents.frame(self.surface.framebuffer)
+
+    def pixels(self) -> np.ndarray:
+        return self.surface.pixels()
+
+    def close(self) -> None:
+        self.studio.close()
+        imgui.backends.opengl3_shutdown()
+        implot.destroy_context()
+        imgui.destroy_context()
+
+
+class Window:
+    """One GLFW window with a GL 3.3 core context. Use: window = Window(...); window.show(studio); window.close()."""
+
+    def __init__(self, size: tuple[int, int], title: str):
+        self.title = title
+        _init()
+        glfw.window_hint(glfw.CONTEXT_VERSION_MAJOR, 3)
+        glfw.window_hint(glfw.CONTEXT_VERSION_MINOR, 3)
+        glfw.window_hint(glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE)
+        glfw.window_hint(glfw.OPENGL_FORWARD_COMPAT, glfw.TRUE)
+        glfw.window_hint(glfw.SCALE_TO_MONITOR, glfw.TRUE)
+        try:
+            self.handle = glfw.create_window(*size, title, None, None)
+        except glfw.GLFWError as error:
+            self.handle = None
+            reason = error
+        if not self.handle:
+            glfw.terminate()
+            raise MachineCannot(f"no window with OpenGL 3.3: {reason}. `python main.py doctor` says what GL is there")
+        glfw.make_context_current(self.handle)
+        glfw.swap_interval(0)
+        self.gl = Gl(moderngl.create_context(require=330))
+        self.scale = max(glfw.get_window_content_scale(self.handle)[0], 0.5)
+        self._dropped: list[Path] = []
+        self._fullscreen: tuple[int, int, int, int] | None = None
+        glfw.set_drop_callback(self.handle, lambda _, paths: self._dropped.extend(map(Path, paths)))
+        imgui.create_context()
+        implot.create_context()
+        address = ctypes.cast(self.handle, ctypes.c_void_p).value
+        imgui.backends.glfw_init_for_opengl(address, True)  # after our callbacks: it calls them in turn
+        imgui.backends.opengl3_init("#version 330")
+
+    def show(self, studio: Studio) -> None:
+        """Runs until the user leaves."""
+        contents = Contents(studio, self.gl, self.scale)
+        try:
+            while not (glfw.window_should_close(self.handle) or studio.leaving):
+                self._frame(studio, contents)
+        finally:
+            studio.close()
+
+    def _frame(self, studio: Studio, contents: Contents) -> None:
+        if studio.busy(time.perf_counter()) or studio.told(time.perf_counter()):
+            glfw.poll_events()
+        else:
+            glfw.wait_events_timeout(IDLE)
+        if self._dropped:
+            paths, self._dropped = self._dropped, []
+            studio.drop(paths)
+        if studio.fullscreen != (self._fullscreen is not None):
+            self._switch_fullscreen()
+        imgui.backends.opengl3_new_frame()
+        imgui.backends.glfw_new_frame()
+        imgui.new_frame()
+        self.gl.ctx.screen.viewport = (0, 0, *glfw.get_framebuffer_size(self.handle))
+        contents.frame(self.gl.ctx.screen)
+        glfw.swap_buffers(self.handle)
+
+    def _switch_fullscreen(self) -> None:
+        if self._fullscreen is None:
+            self._fullscreen = (*glfw.get_window_pos(self.handle), *glfw.get_window_size(self.handle))
+            monitor = glfw.get_primary_monitor()
+            mode = glfw.get_video_mode(monitor)
+            glfw.set_window_monitor(self.handle, monitor, 0, 0, *mode.size, mode.refresh_rate)
+        else:
+            glfw.set_window_monitor(self.handle, None, *self._fullscreen, 0)
+            self._fullscreen = None
+
+    def close(self) -> None:
+        imgui.backends.opengl3_shutdown()
+        imgui.backends.glfw_shutdown()
+        implot.destroy_context()
+        imgui.destroy_context()
+        glfw.destroy_window(self.handle)
+        glfw.terminate()
+
+
+def _init() -> None:
+    """Starts GLFW, or says what to do where there is no display."""
+    glfw.ERROR_REPORTING = "exception"
+    advice = "`main.py export` draws without one; `ssh -X` brings one; `xvfb-run -a python main.py view` makes one"
+    if not display_is_there():
+        raise MachineCannot(f"no display: neither DISPLAY nor WAYLAND_DISPLAY is set. {advice}")
+    try:
+        started = glfw.init()
+        reason = "GLFW does not start"
+    except glfw.GLFWError as error:
+        started, reason = False, str(error)
+    if not started:
+        raise MachineCannot(f"no display: {reason}. {advice}")

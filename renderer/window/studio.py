@@ -1,0 +1,381 @@
+"""The state of the window: panels, the active one, what the actions do, undo, and which panel draws next.
+
+Nothing here knows a picture's name, and nothing here draws controls (see interface.py) or opens a window (screen.py).
+"""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+from renderer import UserError
+from renderer.gpu import Gpu
+from renderer.gpu.source import forget
+from renderer.image import write_png
+from renderer.pictures import load, panels_of, recipe_of
+from renderer.scene import Scene, Tone, read_toml
+from renderer.view import grid
+from renderer.window.actions import Action
+from renderer.window.counter import Counter
+from renderer.window.panel import Panel, stepped
+
+DRAWING = 0.03  # seconds of a frame that panels may draw in the window's own GL; at least one panel draws
+MESSAGE = 4.0  # seconds that a message stays
+LARGEST_HISTORY = 500
+LARGEST_COUNT = 16  # panels of a window
+SCENE_STEP = 0.08  # part of the panel's height that an arrow key drags
+
+
+class Studio:
+    def __init__(self, scenes: list[Scene], gpu: Gpu, columns: int = 0, gap: int = 4):
+        self.gpu = gpu
+        self.columns, self.gap = columns, gap
+        self._waiter = ThreadPoolExecutor(1, "device")
+        self.panels = [Panel(scene, gpu, self._waiter) for scene in scenes]
+        self.active = 0
+        self.solo = self.fullscreen = False
+        self.sidebar = True
+        self.help = self.palette = self.inspector = False
+        self.leaving = False
+        self.counter = Counter()
+        self.message, self._message_until = "", 0.0
+        self.screenshot_of_window: Path | None = None
+        self.cells: list[tuple[int, int, int, int]] = []  # of the visible panels, in the window's units
+        self.rectangles: list[tuple[int, int, int, int]] = []  # of their pictures, between a strip above and one below
+        self.quiet = True  # no button is held and no control is being edited: a state worth an undo step
+        self._next = 0
+        self._history, self._future = [self._state()], []
+
+    @property
+    def panel(self) -> Panel:
+        return self.panels[self.active]
+
+    def visible(self) -> list[int]:
+        return [self.active] if self.solo else list(range(len(self.panels)))
+
+    def arrange(self, left: int, top: int, width: int, height: int, strip: int) -> None:
+        """Puts the visible panels into this part of the window; one too small for its strips goes without."""
+        columns = 0 if self.solo else self.columns
+        cells = grid(len(self.visible()), (max(width, 1), max(height, 1)), columns, self.gap)
+        self.cells = [(left + x, top + y, w, h) for x, y, w, h in cells]
+        strips = [strip if h > 4 * strip and w > 6 * strip else 0 for _, _, w, h in cells]
+        self.rectangles = [(x, y + s, w, h - 2 * s) for (x, y, w, h), s in zip(self.cells, strips, strict=True)]
+
+    def tell(self, message: str) -> None:
+        self.message, self._message_until = message, time.perf_counter() + MESSAGE
+
+    def told(self, now: float) -> str:
+        return self.message if now < self._message_until else ""
+
+    # Drawing
+
+    def busy(self, now: float) -> bool:
+        """Whether anything moves or is left to draw, so that the window goes on without waiting for events."""
+        sizes = dict(zip(self.visible(), self.rectangles, strict=False))
+        return any(
+            panel.busy or i in sizes and (panel.wants(sizes[i][2:], now) or panel.alive() and not panel.paused)
+            for i, panel in enumerate(self.panels)
+        )
+
+    def advance(self, now: float, seconds: float, pixels: float = 1.0) -> None:
+        """Draws what fits into a frame, each panel in its turn; `pixels` is framebuffer pixels a unit of the window."""
+        for panel in self.panels:
+            panel.collect()
+            panel.tick(seconds)
+            panel.retone()
+        visible = list(zip(self.visible(), self.rectangles, strict=False))
+        start = next((k for k, (i, _) in enumerate(visible) if i >= self._next), 0)
+        begun = time.perf_counter()
+        drawn = False
+        for index, (_, _, width, height) in visible[start:] + visible[:start]:
+            panel, size = self.panels[index], (max(1, int(width * pixels)), max(1, int(height * pixels)))
+            if not panel.wants(size, now) or self._waits(panel, now):
+                continue
+            spent = time.perf_counter() - begun
+            if drawn and spent + panel.expected(size, now) > DRAWING:
+                continue
+            panel.draw(size, now)
+            drawn = True
+            self._next = index + 1
+        self._remember()
+
+    def _waits(self, panel: Panel, now: float) -> bool:
+        """Whether another panel goes first: the one the user moves, or the one a compute device is working for."""
+        others = [other for other in self.panels if other is not panel]
+        moving = any(other.moving(now) for other in others) and not panel.moving(now)
+        return moving and panel.cost > DRAWING / 2 or any(other.busy for other in others)
+
+    # States and undo
+
+    def _state(self) -> tuple[Scene, ...]:
+        return tuple(panel.scene for panel in self.panels)
+
+    def _remember(self) -> None:
+        """Notes the state once the user has let go, so that one drag is one step."""
+        state = self._state()
+        if self.quiet and state != self._history[-1] and not any(p.moving(time.perf_counter()) for p in self.panels):
+            self._history = (self._history + [state])[-LARGEST_HISTORY:]
+            self._future = []
+
+    def undo(self) -> None:
+        state = self._state()
+        if state != self._history[-1]:  # the last change is not noted yet
+            self._history.append(state)
+        if len(self._history) < 2:
+            self.tell("nothing to undo")
+            return
+        self._future.append(self._history.pop())
+        self._restore(self._history[-1])
+
+    def redo(self) -> None:
+        if not self._future:
+            self.tell("nothing to redo")
+            return
+        self._history.append(self._future.pop())
+        self._restore(self._history[-1])
+
+    def _restore(self, state: tuple[Scene, ...]) -> None:
+        for panel, scene in zip(self.panels, state, strict=True):
+            panel.show(scene)
+
+    def _panels_changed(self) -> None:
+        """Undo does not reach over panels that came or went."""
+        self._history, self._future = [self._state()], []
+        self.active = min(self.active, len(self.panels) - 1)
+
+    # What actions do
+
+    def change(self, scene: Scene, moved: bool = False) -> None:
+        self.panel.show(scene, moved)
+
+    def set_view(self, view) -> None:
+        scene = self.panel.scene
+        try:
+            self.change(replace(scene, settings=replace(scene.settings, view=view)), moved=True)
+        except ValueError as error:
+            self.tell(str(error))
+
+    def view(self):
+        return getattr(self.panel.scene.settings, "view", None)
+
+    def drag(self, dx: float, dy: float) -> None:
+        if self.view() is not None:
+            self.set_view(self.view().drag(dx * SCENE_STEP, dy * SCENE_STEP))
+
+    def pan(self, dx: float, dy: float) -> None:
+        if self.view() is not None:
+            self.set_view(self.view().pan(dx * SCENE_STEP, dy * SCENE_STEP))
+
+    def zoom(self, steps: float) -> None:
+        if self.view() is not None:
+            self.set_view(self.view().scroll(steps))
+
+    def home(self) -> None:
+        original = getattr(self.panel.original.settings, "view", None)
+        if original is not None and type(original) is type(self.view()):
+            self.set_view(original)
+
+    def step_setting(self, name: str, direction: int) -> None:
+        scene = stepped(self.panel.scene, name, direction)
+        self.change(scene, moved=True)
+        self.tell(f"{name.replace('_', ' ')}: {getattr(scene.settings, name)}")
+
+    def expose(self, stops: float) -> None:
+        tone = self.panel.scene.tone
+        self.set_tone(replace(tone, ev=round(min(max(tone.ev + stops, -30.0), 30.0), 2)), f"exposure {tone.ev + stops:+.1f} EV")
+
+    def set_tone(self, tone: Tone, told: str) -> None:
+        self.change(replace(self.panel.scene, tone=tone))
+        self.tell(told)
+
+    def cycle_tone(self, name: str) -> None:
+        tone = self.panel.scene.tone
+        choices = get_args(get_type_hints(Tone)[name])
+        new = choices[(choices.index(getattr(tone, name)) + 1) % len(choices)]
+        self.set_tone(replace(tone, **{name: new}), f"{name} {new}")
+
+    def reset(self) -> None:
+        self.change(self.panel.original)
+        self.tell("all settings as in the scene")
+
+    def toggle_pause(self) -> None:
+        self.panel.paused = not self.panel.paused
+        self.tell("paused" if self.panel.paused else "goes on")
+
+    def toggle_free_run(self) -> None:
+        self.panel.free_run = not self.panel.free_run
+        self.tell("draws without end" if self.panel.free_run else "stops when finished")
+
+    def cycle_resolution(self) -> None:
+        choices = (0, 1, 2, 4)
+        self.panel.forced_divisor = choices[(choices.index(self.panel.forced_divisor) + 1) % len(choices)]
+        words = {0: "automatic", 1: "full", 2: "half", 4: "a quarter"}
+        self.tell(f"resolution {words[self.panel.forced_divisor]}")
+
+    def restart(self) -> None:
+        self.panel.restart()
+
+    def choose(self, index: int) -> None:
+        if index < len(self.panels):
+            self.active = index
+
+    def next_panel(self, direction: int) -> None:
+        self.active = (self.active + direction) % len(self.panels)
+
+    def toggle(self, name: str) -> None:
+        setattr(self, name, not getattr(self, name))
+
+    def escape(self) -> None:
+        """Closes the topmost thing that is open."""
+        for name in ("palette", "help", "inspector", "solo"):
+            if getattr(self, name):
+                setattr(self, name, False)
+                return
+
+    def leave(self) -> None:
+        self.leaving = True
+
+    def next_scene(self, direction: int) -> None:
+        """Shows the scene file before or after this one in its folder, leaving out layouts and files that are bad."""
+        here = self.panel.original.path.resolve()
+        files = sorted(here.parent.glob("*.toml"))
+        start = files.index(here) if here in files else -1
+        for step in range(1, len(files) + 1):
+            path = files[(start + direction * step) % len(files)]
+            try:
+                scene = load(path)
+                if panels_of(scene) == [scene]:
+                    self.open_here(scene)
+                    return
+            except UserError as error:
+                self.tell(str(error))
+        self.tell(f"no other scene in {here.parent}")
+
+    def open_here(self, scene: Scene) -> None:
+        self.panel.original = scene
+        self.panel.show(scene)
+        self.panel.clock = 0.0
+        self.tell(scene.title)
+
+    def drop(self, paths: list[Path]) -> None:
+        """Opens files that were dropped on the window: one into the active panel, several as new panels."""
+        for number, path in enumerate(paths):
+            try:
+                scenes = panels_of(load(path))
+            except UserError as error:
+                self.tell(str(error))
+                continue
+            if number == 0 and len(scenes) == 1 and len(paths) == 1:
+                self.open_here(scenes[0])
+            else:
+                self.add(scenes)
+
+    def add(self, scenes: list[Scene]) -> None:
+        self.panels += [Panel(scene, self.gpu, self._waiter) for scene in scenes][: LARGEST_COUNT - len(self.panels)]
+        self.active = len(self.panels) - 1
+        self._panels_changed()
+
+    def duplicate(self) -> None:
+        if len(self.panels) >= LARGEST_COUNT:
+            self.tell(f"there are {LARGEST_COUNT} panels already")
+            return
+        self.add([self.panel.scene])
+
+    def close_panel(self) -> None:
+        if len(self.panels) == 1:
+            self.tell("the last panel stays")
+            return
+        self.panel.close()
+        del self.panels[self.active]
+        self._panels_changed()
+
+    def reload(self) -> None:
+        """Reads shaders and scene files anew."""
+        forget()
+        for panel in self.panels:
+            path = panel.original.path
+            try:
+                if path.suffix == ".toml" and path.is_file() and read_toml(path):
+                    scene = load(path)
+                    if panel.scene == panel.original:
+                        panel.scene = scene
+                    panel.original = scene
+                panel.reopen()
+            except UserError as error:
+                panel.fail(error)
+        self.tell("shaders and scenes read anew")
+
+    def screenshot(self) -> None:
+        """Writes what the active panel shows, with its recipe, into the current folder."""
+        panel = self.panel
+        if panel.shown is None:
+            self.tell("nothing is drawn yet")
+            return
+        pixels = panel.shown.read()
+        pixels = pixels[..., :3] if (pixels[..., 3] == 255).all() else pixels
+        path = free_name(Path.cwd(), panel.original.path.stem)
+        facts = dict(size=list(panel.shown.size), samples=panel.samples, time=panel.time())
+        scene = replace(panel.scene, settings=panel.settings())
+        try:
+            write_png(path, pixels, recipe_of(scene, path.parent, **facts))
+            self.tell(f"wrote {path.name}")
+        except UserError as error:
+            self.tell(str(error))
+
+    def screenshot_window(self) -> None:
+        self.screenshot_of_window = free_name(Path.cwd(), "window")
+
+    def close(self) -> None:
+        for panel in self.panels:
+            panel.close()
+        self._waiter.shutdown()
+
+
+def free_name(folder: Path, stem: str) -> Path:
+    """The first of stem-001.png, stem-002.png, ... that is not there."""
+    return next(p for n in range(1, 10**6) if not (p := folder / f"{stem}-{n:03}.png").exists())
+
+
+WINDOW, PANEL, VIEW, TONE = "Window", "Panel", "View", "Exposure"
+ACTIONS = [
+    Action("Space", "pause or go on", PANEL, Studio.toggle_pause),
+    Action("R", "restart", PANEL, Studio.restart),
+    Action("N", "next scene", PANEL, lambda s: s.next_scene(1)),
+    Action("P", "previous scene", PANEL, lambda s: s.next_scene(-1)),
+    Action("Enter", "one panel alone (or double-click)", PANEL, lambda s: s.toggle("solo")),
+    Action("Tab", "next panel", PANEL, lambda s: s.next_panel(1)),
+    Action("Shift+Tab", "previous panel", PANEL, lambda s: s.next_panel(-1)),
+    Action("B", "draw without end, for frame rates", PANEL, Studio.toggle_free_run),
+    Action("Z", "resolution: automatic, full, half, quarter", PANEL, Studio.cycle_resolution),
+    Action("Ctrl+D", "another panel of the same", PANEL, Studio.duplicate),
+    Action("Ctrl+W", "close panel", PANEL, Studio.close_panel),
+    Action("F12", "screenshot with its recipe", PANEL, Studio.screenshot),
+    Action("Left", "orbit", VIEW, lambda s: s.drag(-1, 0), True),
+    Action("Right", "orbit", VIEW, lambda s: s.drag(1, 0), True),
+    Action("Up", "orbit", VIEW, lambda s: s.drag(0, -1), True),
+    Action("Down", "orbit", VIEW, lambda s: s.drag(0, 1), True),
+    Action("Shift+Left", "pan", VIEW, lambda s: s.pan(-1, 0), True),
+    Action("Shift+Right", "pan", VIEW, lambda s: s.pan(1, 0), True),
+    Action("Shift+Up", "pan", VIEW, lambda s: s.pan(0, -1), True),
+    Action("Shift+Down", "pan", VIEW, lambda s: s.pan(0, 1), True),
+    Action("+", "nearer", VIEW, lambda s: s.zoom(1), True),
+    Action("-", "farther", VIEW, lambda s: s.zoom(-1), True),
+    Action("Home", "view as in the scene", VIEW, Studio.home),
+    Action("E", "half a stop brighter", TONE, lambda s: s.expose(0.5), True),
+    Action("Shift+E", "half a stop darker", TONE, lambda s: s.expose(-0.5), True),
+    Action("A", "exposure automatic or manual", TONE, lambda s: s.cycle_tone("exposure")),
+    Action("T", "next tone curve", TONE, lambda s: s.cycle_tone("curve")),
+    Action("F1", "all keys", WINDOW, lambda s: s.toggle("help")),
+    Action("Ctrl+P", "command palette", WINDOW, lambda s: s.toggle("palette")),
+    Action("H", "hide or show the controls", WINDOW, lambda s: s.toggle("sidebar")),
+    Action("F11", "whole screen", WINDOW, lambda s: s.toggle("fullscreen")),
+    Action("Ctrl+Z", "undo", WINDOW, Studio.undo, True),
+    Action("Ctrl+Y", "redo", WINDOW, Studio.redo, True),
+    Action("Ctrl+Backspace", "all settings as in the scene", WINDOW, Studio.reset),
+    Action("F5", "read shaders and scenes anew", WINDOW, Studio.reload),
+    Action("Shift+F12", "picture of the window", WINDOW, Studio.screenshot_window),
+    Action("Escape", "close what is open", WINDOW, Studio.escape),
+    Action("Ctrl+Q", "leave", WINDOW, Studio.leave),
+]
+ACTIONS += [Action(str(n + 1), "panel by its number", PANEL, lambda s, n=n: s.choose(n)) for n in range(9)]
