@@ -67,7 +67,8 @@ def test_imports_go_downwards(path):
         if not any((ROOT / (name.replace(".", "/") + end)).exists() for end in (".py", "/__init__.py")):
             continue  # a name inside a module, which was looked at as the module itself
         assert layer_of(name) <= layer_of(module), f"{module} imports {name}, which lies above it"
-        assert not any(module.startswith(a) and name.startswith(b) for a, b in SIBLINGS), f"{module} imports {name}"
+        pair = f"{module}.", f"{name}."
+        assert not any(pair[0].startswith(f"{a}.") and pair[1].startswith(f"{b}.") for a, b in SIBLINGS), pair
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

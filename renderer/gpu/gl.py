@@ -48,6 +48,16 @@ class Gl:
             "in a container the NVIDIA driver needs NVIDIA_DRIVER_CAPABILITIES=graphics"
         )
 
+    @classmethod
+    def of_window(cls) -> "Gl":
+        """The context that a window made current on this thread."""
+        return cls(moderngl.create_context(require=330))
+
+    @property
+    def screen(self):
+        """What a window shows: its default framebuffer."""
+        return self.ctx.screen
+
     def texture(self, size: tuple[int, int], components: int = 4, dtype: str = "f4") -> "Texture":
         """A texture of (width, height) texels that passes read and draw into; row 0 is the picture's top row."""
         return Texture(self, size, components, dtype)

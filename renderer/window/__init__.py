@@ -1,1 +1,2 @@
-"""The window's parts: toolkit (GLFW and Dear ImGui), theme, panel, actions, controls, studio, screen. See renderer/viewer.py."""
+"""The window's parts, from below: toolkit (GLFW and Dear ImGui), theme, counter, panel, actions, controls, studio (the
+state), interface (what is drawn around the panels), screen (a window, or a texture for tests and remote use)."""

@@ -8,12 +8,14 @@ from dataclasses import dataclass, fields
 
 from renderer.window.toolkit import imgui
 
+ACTIONS_OF_A_PICTURE = "This picture"  # the group of its own keys
 NAMED = {
     "Space": imgui.Key.space, "Enter": imgui.Key.enter, "Escape": imgui.Key.escape, "Tab": imgui.Key.tab,
-    "Backspace": imgui.Key.backspace, "Home": imgui.Key.home, "Left": imgui.Key.left_arrow, "Right": imgui.Key.right_arrow,
-    "Up": imgui.Key.up_arrow, "Down": imgui.Key.down_arrow, "PageUp": imgui.Key.page_up, "PageDown": imgui.Key.page_down,
-    "+": imgui.Key.equal, "-": imgui.Key.minus, ".": imgui.Key.period, ",": imgui.Key.comma, "/": imgui.Key.slash,
-    "[": imgui.Key.left_bracket, "]": imgui.Key.right_bracket, "Delete": imgui.Key.delete,
+    "Backspace": imgui.Key.backspace, "Delete": imgui.Key.delete, "Home": imgui.Key.home,
+    "Left": imgui.Key.left_arrow, "Right": imgui.Key.right_arrow, "Up": imgui.Key.up_arrow,
+    "Down": imgui.Key.down_arrow, "PageUp": imgui.Key.page_up, "PageDown": imgui.Key.page_down,
+    "+": imgui.Key.equal, "-": imgui.Key.minus, ".": imgui.Key.period, ",": imgui.Key.comma,
+    "/": imgui.Key.slash, "[": imgui.Key.left_bracket, "]": imgui.Key.right_bracket,
 }  # fmt: skip
 
 
@@ -76,7 +78,7 @@ def of_settings(settings) -> list[Action]:
 
 
 def _step(keys: str, name: str, field: str, direction: int) -> Action:
-    return Action(keys, name, "This picture", lambda studio: studio.step_setting(field, direction), repeats=True)
+    return Action(keys, name, ACTIONS_OF_A_PICTURE, lambda studio: studio.step_setting(field, direction), repeats=True)
 
 
 def table(studio_actions: list[Action], settings) -> list[Action]:

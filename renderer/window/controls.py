@@ -1,6 +1,6 @@
 """Dear ImGui controls made from a frozen dataclass: the same declaration that reads scene files.
 
-Every control shows the field's help, takes typed values (Ctrl+click on a slider) and goes back to the scene file's value.
+Every control shows the field's help, takes typed values (Ctrl+click on a slider) and goes back to the scene's value.
 """
 
 from dataclasses import fields, is_dataclass, replace
@@ -44,12 +44,12 @@ def _row(f, kind, value, original):
     width = imgui.get_content_region_avail().x
     left = imgui.get_cursor_start_pos().x + width * 0.40
     imgui.same_line(left)
-    reset = imgui.get_frame_height() if changed else 0
-    imgui.set_next_item_width(-reset - (imgui.get_style().item_spacing.x if changed else 0) - 1)
+    reset = imgui.get_frame_height()  # its place is kept free, so that a slider does not move under the pointer
+    imgui.set_next_item_width(-reset - imgui.get_style().item_inner_spacing.x - 1)
     value = _control(f, kind, value)
     _tooltip(f)
     if changed:
-        imgui.same_line()
+        imgui.same_line(0, imgui.get_style().item_inner_spacing.x)
         if imgui.button("x", imgui.ImVec2(reset, 0)):
             value = original
         imgui.set_item_tooltip("back to the scene's value")
@@ -77,7 +77,7 @@ def _control(f, kind, value):
     if isinstance(value, bool):
         return imgui.checkbox("##", value)[1]
     if isinstance(value, tuple):
-        return _numbers(value) if all(isinstance(v, (int, float)) for v in value) else _told(value)
+        return _numbers(value) if value and all(isinstance(v, (int, float)) for v in value) else _told(value)
     if isinstance(value, str):
         return _text(f, value)
     return _number(f, value)
@@ -139,7 +139,7 @@ def _numbers(value: tuple) -> tuple:
 
 
 def _told(value):
-    imgui.text_disabled(f"{len(value)} items")
+    imgui.text_disabled(f"{len(value)} items" if value else "none")
     return value
 
 

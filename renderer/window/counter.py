@@ -15,16 +15,25 @@ class Counter:
         self.intervals: deque[float] = deque(maxlen=RING)
 
     def add(self, moment: float) -> None:
-        if self._moments and moment - self._moments[-1] < SPAN:
+        if self._moments:
             self.intervals.append(moment - self._moments[-1])
         self._moments.append(moment)
-        while self._moments[0] < moment - SPAN:
+        while len(self._moments) > 2 and self._moments[0] < moment - SPAN:
             self._moments.popleft()
 
+    def pause(self) -> None:
+        """The next frame begins anew: the time since the last one is no frame time."""
+        self._moments.clear()
+
     def rate(self, now: float) -> float:
-        """Frames a second: one over the median interval of the frames of the last second; 0 where there are none."""
-        recent = [moment for moment in self._moments if moment >= now - SPAN]
-        if len(recent) < 2:
-            return 0.0 if not recent else 1 / SPAN
-        intervals = [b - a for a, b in zip(recent, recent[1:], strict=False)]
-        return 1 / max(median(intervals), 1e-9)
+        """Frames a second: one over the median interval of the last second's frames, or of the last two frames.
+
+        0 when the last frame is longer ago than two such intervals and a second.
+        """
+        moments = list(self._moments)
+        if len(moments) < 2:
+            return 0.0
+        recent = [m for m in moments if m >= now - SPAN]
+        recent = recent if len(recent) > 2 else moments[-2:]
+        interval = median(b - a for a, b in zip(recent, recent[1:], strict=False))
+        return 1 / max(interval, 1e-9) if now - moments[-1] < max(SPAN, 2 * interval) else 0.0

@@ -11,7 +11,7 @@ import numpy as np
 from renderer.window import controls, theme
 from renderer.window.actions import chord, pressed, table
 from renderer.window.counter import RING
-from renderer.window.studio import ACTIONS, Studio
+from renderer.window.studio import ACTIONS, TO_CONTROLS, Studio
 from renderer.window.toolkit import imgui, implot
 
 BAR, STRIP, SIDEBAR = 38, 26, 340  # heights of the top bar and of a panel's strips, width of the controls; at scale 1
@@ -54,9 +54,15 @@ class Interface:
 
     def _keys(self, live) -> None:
         """Runs the actions whose keys went down, unless text is being typed."""
-        if imgui.get_io().want_text_input:
+        studio, io = self.studio, imgui.get_io()
+        typing = io.want_text_input or studio.typing or imgui.is_popup_open("", imgui.PopupFlags_.any_popup)
+        if typing and not studio.palette:
+            if imgui.is_key_pressed(imgui.Key.escape) and not io.want_text_input or pressed(TO_CONTROLS):
+                studio.typing = False
+            return
+        if studio.palette:
             if imgui.is_key_pressed(imgui.Key.escape):
-                self.studio.escape()
+                studio.escape()
             return
         flying = imgui.is_mouse_down(1)
         for action in live:
@@ -143,11 +149,22 @@ class Interface:
         self._text(title, x + pad, y, strip, theme.TEXT, self.fonts.bold if active else self.fonts.text, reserved - pad)
         bottom = y + height - strip
         reserved = self._text_right(self._samples(panel), x + width - pad, bottom, strip, theme.DIM)
-        self._text(_short(panel), x + pad, bottom, strip, theme.DIM, self.fonts.text, reserved - pad)
+        told = self._fitting(_facts(panel), reserved - x - 2 * pad)
+        self._text(told, x + pad, bottom, strip, theme.DIM, self.fonts.text, reserved - pad)
         if panel.wanted_samples > 1 and panel.samples < panel.wanted_samples:
             part = width * panel.samples / panel.wanted_samples
             line = y + height - max(2.0, 2 * self.scale)
             draw.add_rect_filled(imgui.ImVec2(x, line), imgui.ImVec2(x + part, y + height), theme.packed(theme.ACCENT))
+
+    @staticmethod
+    def _fitting(parts: list[str], width: float) -> str:
+        """As many of the parts as fit beside each other."""
+        out = ""
+        for part in parts:
+            longer = f"{out}    {part}" if out else part
+            if imgui.calc_text_size(longer).x <= width:
+                out = longer
+        return out
 
     @staticmethod
     def _samples(panel) -> str:
@@ -184,7 +201,7 @@ class Interface:
         draw.add_text(self.fonts.numbers, size, place, theme.packed(theme.TEXT), panel.error, wrap)
 
     def _mouse(self, index: int, rectangle) -> None:
-        """Left drags orbit or pan, Shift or the middle button pans, the wheel zooms, the right button with WASDQE flies."""
+        """Left drags orbit, Shift or the middle button pans, the wheel zooms, the right button with WASDQE flies."""
         x, y, width, height = rectangle
         studio, io = self.studio, imgui.get_io()
         imgui.set_cursor_screen_pos(imgui.ImVec2(x, y))
@@ -218,8 +235,13 @@ class Interface:
 
     def _sidebar(self, left: float, top: float, width: float, height: float) -> None:
         studio, panel = self.studio, self.studio.panel
+        io, keyboard = imgui.get_io(), imgui.ConfigFlags_.nav_enable_keyboard
+        io.config_flags = io.config_flags | keyboard if studio.typing else io.config_flags & ~keyboard
         _place(left, top, width, height)
+        if studio.typing:
+            imgui.set_next_window_focus()
         imgui.begin("controls", None, FIXED)
+        imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not studio.typing)  # Tab goes to the next panel
         imgui.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1)
         imgui.text_wrapped(panel.scene.title)
         imgui.pop_font()
@@ -236,6 +258,7 @@ class Interface:
             self._measured(panel)
         if scene != panel.scene:
             studio.change(scene, moved=imgui.is_any_item_active())
+        imgui.pop_item_flag()
         imgui.end()
 
     def _measured(self, panel) -> None:
@@ -256,15 +279,22 @@ class Interface:
     def _bars(self, words: str, values) -> None:
         """A series, such as the live rays by depth, as bars from 0 to its largest."""
         series = np.asarray(values, "f4")
-        size = imgui.ImVec2(imgui.get_content_region_avail().x, 54 * self.scale)
+        size = imgui.ImVec2(imgui.get_content_region_avail().x, 46 * self.scale)
         largest = float(series.max(initial=0.0)) or 1.0
-        imgui.plot_histogram(f"##{words}", series, overlay_text=_figure(values), scale_min=0.0, scale_max=largest, graph_size=size)
+        imgui.plot_histogram(f"##{words}", series, scale_min=0.0, scale_max=largest, graph_size=size)
+        imgui.push_font(self.fonts.numbers, theme.FONT_SIZE * 0.87)
+        imgui.push_text_wrap_pos(0.0)
+        imgui.text_disabled(_figure(values))
+        imgui.pop_text_wrap_pos()
+        imgui.pop_font()
 
     def _times(self, milliseconds: list[float]) -> None:
         series = np.asarray(milliseconds, "f4")
         flags = implot.Flags_.no_legend | implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title
         if implot.begin_plot("##times", imgui.ImVec2(-1, 110 * self.scale), flags):
-            decorations = implot.AxisFlags_.no_tick_labels | implot.AxisFlags_.no_tick_marks | implot.AxisFlags_.no_grid_lines
+            decorations = (
+                implot.AxisFlags_.no_tick_labels | implot.AxisFlags_.no_tick_marks | implot.AxisFlags_.no_grid_lines
+            )
             implot.setup_axes("", "ms a draw", decorations, implot.AxisFlags_.no_menus)
             top = max(1.0, float(np.percentile(series, 99)) * 1.2)
             implot.setup_axes_limits(len(series) - RING, len(series), 0, top, imgui.Cond_.always)
@@ -285,7 +315,9 @@ class Interface:
                 for name, actions in members:
                     self._group(name, actions)
             imgui.end_table()
-        imgui.text_disabled("Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies")
+        imgui.text_disabled(
+            "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies"
+        )
         imgui.end()
 
     def _group(self, name: str, actions) -> None:
@@ -398,11 +430,11 @@ def _figure(value) -> str:
     return str(value)
 
 
-def _short(panel) -> str:
-    """One line about the last draw: the way to the window, and figures of the report."""
-    parts = [panel.way] if panel.way else []
-    parts += [f"{str(name).replace('_', ' ')} {_figure(value)}" for name, value in panel.report.items() if name != "samples"]
-    return "   ".join(parts)
+def _facts(panel) -> list[str]:
+    """How the frame came to the window, then what the picture reports, series first."""
+    report = [(name, value) for name, value in panel.report.items() if name != "samples"]
+    report.sort(key=lambda item: not _is_series(item[1]))
+    return [panel.way] * bool(panel.way) + [f"{str(name).replace('_', ' ')} {_figure(value)}" for name, value in report]
 
 
 def _named(actions) -> dict[str, str]:

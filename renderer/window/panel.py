@@ -1,7 +1,7 @@
 """A panel: one scene, its picture, what was drawn last, and how much time the next draw may take.
 
 Compute devices work while the window goes on: a thread waits for the queue, and the frame is shown when it is done. GL
-passes run in the window's own context, so a slow one is drawn coarser while the user moves, and in turn with the others.
+passes run in the window's own context, so a slow one is drawn coarser while the user moves, and panels take turns.
 """
 
 import sys
@@ -52,8 +52,10 @@ class Panel:
         self._drawn = self._toned = None
         self._pending: Future | None = None
         self._reported = 0.0
+        self._last_frame = None
         self.picture = None  # opened by the first draw, so that the window is there at once
         self.opened = False
+        self.started = 0.0  # when the last draw began
 
     def _open(self) -> None:
         self.opened = True
@@ -112,6 +114,11 @@ class Panel:
     def busy(self) -> bool:
         """Whether a compute device is at work for this panel."""
         return self._pending is not None
+
+    @property
+    def computes(self) -> bool:
+        """Whether its draws run on a compute device, beside the window's own GL."""
+        return self._last_frame is not None and not isinstance(self._last_frame, Texture)
 
     def moving(self, now: float) -> bool:
         return now - self._moved < 0.35
@@ -186,12 +193,14 @@ class Panel:
         if self.picture is None:
             return
         key = self._key(size, now)
+        if self.finished():
+            self.counter.pause()
         if key != self._drawn:
             if self._drawn and key[0] != self._drawn[0] and self._costs:  # other settings, other costs: keep a guess
                 self._costs = {self.divisor: self._latest_cost}
             self._drawn, self.samples = key, 0
         self.divisor = self._fitting_divisor(size, now)
-        self._started = time.perf_counter()
+        self.started = time.perf_counter()
         try:
             settings, moment, self._size = key
             self._last_frame = self.picture.draw(settings, self._size, moment)
@@ -216,7 +225,7 @@ class Panel:
         return True
 
     def _complete(self, moment: float) -> None:
-        self.cost = max(moment - self._started, 1e-6)
+        self.cost = max(moment - self.started, 1e-6)
         self._latest_cost = self.cost / (self._size[0] * self._size[1])
         if self._warm:  # the first draw compiles and tells nothing
             self._costs[self.divisor] = self._latest_cost
@@ -249,7 +258,7 @@ def _finished(device) -> float:
 
 
 def stepped(scene: Scene, name: str, direction: int) -> Scene:
-    """The scene with one setting a step further: the next of a choice, on or off, a whole number or a part of the range."""
+    """The scene with one setting a step further: the next of a choice, on or off, or a number."""
     settings = scene.settings
     f = next(f for f in fields(settings) if f.name == name)
     kind, value = get_type_hints(type(settings))[name], getattr(settings, name)
@@ -265,7 +274,7 @@ def stepped(scene: Scene, name: str, direction: int) -> Scene:
 
 
 def _next_number(value, kind, low, high, logarithmic: bool, direction: int):
-    """A step of a quarter on a logarithmic scale, of 1 for whole numbers, of a twentieth of the range else; wraps round."""
+    """A quarter more on a logarithmic scale, 1 for whole numbers, a twentieth of the range else; wraps round."""
     if logarithmic:
         new = value * 1.25**direction
     elif kind is int:

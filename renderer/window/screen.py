@@ -7,7 +7,6 @@ import ctypes
 import time
 from pathlib import Path
 
-import moderngl
 import numpy as np
 
 from renderer import MachineCannot
@@ -19,6 +18,8 @@ from renderer.window.studio import Studio
 from renderer.window.toolkit import glfw, imgui, implot
 
 IDLE = 0.1  # seconds to wait for an event when nothing moves
+LONGEST = 0.1  # seconds that a frame counts for at most: a slow one must not look like a key held down
+WAITING = 1 / 60  # seconds to wait for one while only a compute device works
 
 
 class Contents:
@@ -32,8 +33,8 @@ class Contents:
         self.fonts = theme.apply(scale)
         self.interface = Interface(studio, self.fonts, scale)
 
-    def frame(self, target: moderngl.Framebuffer) -> None:
-        """Builds and draws one frame into `target`, then lets the panels draw; a Dear ImGui frame is begun already."""
+    def frame(self, target) -> None:
+        """Draws one frame into the framebuffer `target`, then lets the panels draw; Dear ImGui has a frame begun."""
         io = imgui.get_io()
         pixels = io.display_framebuffer_scale.x or 1.0
         self.interface.draw(io.display_size.x, io.display_size.y, pixels)
@@ -78,7 +79,6 @@ class Offscreen:
         self.gl, self.studio = gl, studio
         imgui.create_context()
         implot.create_context()
-        gl.ctx.screen  # noqa: B018  (None in EGL: frames go into the surface)
         imgui.backends.opengl3_init("#version 330")
         self.contents = Contents(studio, gl, scale)
         self.resize(size)
@@ -91,7 +91,7 @@ class Offscreen:
         """One frame with the events injected since the last one."""
         io, now = imgui.get_io(), time.perf_counter()
         io.display_size = imgui.ImVec2(*self.surface.texture.size)
-        io.delta_time = max(now - self._last, 1e-4)
+        io.delta_time = min(max(now - self._last, 1e-4), LONGEST)
         self._last = now
         imgui.backends.opengl3_new_frame()
         imgui.new_frame()
@@ -111,24 +111,11 @@ class Window:
     """One GLFW window with a GL 3.3 core context. Use: window = Window(...); window.show(studio); window.close()."""
 
     def __init__(self, size: tuple[int, int], title: str):
-        self.title = title
         _init()
-        glfw.window_hint(glfw.CONTEXT_VERSION_MAJOR, 3)
-        glfw.window_hint(glfw.CONTEXT_VERSION_MINOR, 3)
-        glfw.window_hint(glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE)
-        glfw.window_hint(glfw.OPENGL_FORWARD_COMPAT, glfw.TRUE)
-        glfw.window_hint(glfw.SCALE_TO_MONITOR, glfw.TRUE)
-        try:
-            self.handle = glfw.create_window(*size, title, None, None)
-        except glfw.GLFWError as error:
-            self.handle = None
-            reason = error
-        if not self.handle:
-            glfw.terminate()
-            raise MachineCannot(f"no window with OpenGL 3.3: {reason}. `python main.py doctor` says what GL is there")
+        self.handle = _created(size, title)
         glfw.make_context_current(self.handle)
         glfw.swap_interval(0)
-        self.gl = Gl(moderngl.create_context(require=330))
+        self.gl = Gl.of_window()
         self.scale = max(glfw.get_window_content_scale(self.handle)[0], 0.5)
         self._dropped: list[Path] = []
         self._fullscreen: tuple[int, int, int, int] | None = None
@@ -149,10 +136,11 @@ class Window:
             studio.close()
 
     def _frame(self, studio: Studio, contents: Contents) -> None:
-        if studio.busy(time.perf_counter()) or studio.told(time.perf_counter()):
+        activity = studio.activity(time.perf_counter())
+        if activity == "drawing":
             glfw.poll_events()
         else:
-            glfw.wait_events_timeout(IDLE)
+            glfw.wait_events_timeout(WAITING if activity == "waiting" else IDLE)
         if self._dropped:
             paths, self._dropped = self._dropped, []
             studio.drop(paths)
@@ -160,9 +148,11 @@ class Window:
             self._switch_fullscreen()
         imgui.backends.opengl3_new_frame()
         imgui.backends.glfw_new_frame()
+        io = imgui.get_io()
+        io.delta_time = min(io.delta_time, LONGEST)
         imgui.new_frame()
-        self.gl.ctx.screen.viewport = (0, 0, *glfw.get_framebuffer_size(self.handle))
-        contents.frame(self.gl.ctx.screen)
+        self.gl.screen.viewport = (0, 0, *glfw.get_framebuffer_size(self.handle))
+        contents.frame(self.gl.screen)
         glfw.swap_buffers(self.handle)
 
     def _switch_fullscreen(self) -> None:
@@ -182,6 +172,25 @@ class Window:
         imgui.destroy_context()
         glfw.destroy_window(self.handle)
         glfw.terminate()
+
+
+def _created(size: tuple[int, int], title: str):
+    """The GLFW window with the newest GL core context of 4.3, 4.0 and 3.3 that there is."""
+    glfw.window_hint(glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE)
+    glfw.window_hint(glfw.OPENGL_FORWARD_COMPAT, glfw.TRUE)
+    glfw.window_hint(glfw.SCALE_TO_MONITOR, glfw.TRUE)
+    for major, minor in ((4, 3), (4, 0), (3, 3)):
+        glfw.window_hint(glfw.CONTEXT_VERSION_MAJOR, major)
+        glfw.window_hint(glfw.CONTEXT_VERSION_MINOR, minor)
+        try:
+            handle = glfw.create_window(*size, title, None, None)
+            if handle:
+                return handle
+            reason = "GLFW makes none"
+        except glfw.GLFWError as error:
+            reason = str(error)
+    glfw.terminate()
+    raise MachineCannot(f"no window with OpenGL 3.3: {reason}. `python main.py doctor` says what GL is there")
 
 
 def _init() -> None:

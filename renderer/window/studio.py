@@ -37,6 +37,7 @@ class Studio:
         self.solo = self.fullscreen = False
         self.sidebar = True
         self.help = self.palette = self.inspector = False
+        self.typing = False  # the keyboard works the controls
         self.leaving = False
         self.counter = Counter()
         self.message, self._message_until = "", 0.0
@@ -44,7 +45,6 @@ class Studio:
         self.cells: list[tuple[int, int, int, int]] = []  # of the visible panels, in the window's units
         self.rectangles: list[tuple[int, int, int, int]] = []  # of their pictures, between a strip above and one below
         self.quiet = True  # no button is held and no control is being edited: a state worth an undo step
-        self._next = 0
         self._history, self._future = [self._state()], []
 
     @property
@@ -70,13 +70,14 @@ class Studio:
 
     # Drawing
 
-    def busy(self, now: float) -> bool:
-        """Whether anything moves or is left to draw, so that the window goes on without waiting for events."""
+    def activity(self, now: float) -> str:
+        """ "drawing" when the window should go on at once, "waiting" when only a compute device works, or "idle"."""
         sizes = dict(zip(self.visible(), self.rectangles, strict=False))
-        return any(
-            panel.busy or i in sizes and (panel.wants(sizes[i][2:], now) or panel.alive() and not panel.paused)
-            for i, panel in enumerate(self.panels)
-        )
+        for i, panel in enumerate(self.panels):
+            if i in sizes and panel.wants(sizes[i][2:], now) and not self._waits(panel, now):
+                return "drawing"
+        waiting = any(panel.busy or panel.alive() and not panel.paused for panel in self.panels)
+        return "waiting" if waiting or self.told(now) else "idle"
 
     def advance(self, now: float, seconds: float, pixels: float = 1.0) -> None:
         """Draws what fits into a frame, each panel in its turn; `pixels` is framebuffer pixels a unit of the window."""
@@ -84,27 +85,26 @@ class Studio:
             panel.collect()
             panel.tick(seconds)
             panel.retone()
-        visible = list(zip(self.visible(), self.rectangles, strict=False))
-        start = next((k for k, (i, _) in enumerate(visible) if i >= self._next), 0)
+        visible = [(self.panels[i], cell) for i, cell in zip(self.visible(), self.rectangles, strict=False)]
+        visible.sort(key=lambda item: item[0].started)  # the one that has waited longest comes first
         begun = time.perf_counter()
         drawn = False
-        for index, (_, _, width, height) in visible[start:] + visible[:start]:
-            panel, size = self.panels[index], (max(1, int(width * pixels)), max(1, int(height * pixels)))
+        for panel, (_, _, width, height) in visible:
+            size = (max(1, int(width * pixels)), max(1, int(height * pixels)))
             if not panel.wants(size, now) or self._waits(panel, now):
                 continue
             spent = time.perf_counter() - begun
-            if drawn and spent + panel.expected(size, now) > DRAWING:
+            if drawn and (spent + panel.expected(size, now) > DRAWING or not panel.opened):
                 continue
             panel.draw(size, now)
             drawn = True
-            self._next = index + 1
         self._remember()
 
     def _waits(self, panel: Panel, now: float) -> bool:
-        """Whether another panel goes first: the one the user moves, or the one a compute device is working for."""
+        """Whether another panel goes first: the one the user moves, or the one that the compute device works for."""
         others = [other for other in self.panels if other is not panel]
         moving = any(other.moving(now) for other in others) and not panel.moving(now)
-        return moving and panel.cost > DRAWING / 2 or any(other.busy for other in others)
+        return moving and panel.cost > DRAWING / 2 or panel.computes and any(other.busy for other in others)
 
     # States and undo
 
@@ -183,7 +183,9 @@ class Studio:
 
     def expose(self, stops: float) -> None:
         tone = self.panel.scene.tone
-        self.set_tone(replace(tone, ev=round(min(max(tone.ev + stops, -30.0), 30.0), 2)), f"exposure {tone.ev + stops:+.1f} EV")
+        self.set_tone(
+            replace(tone, ev=round(min(max(tone.ev + stops, -30.0), 30.0), 2)), f"exposure {tone.ev + stops:+.1f} EV"
+        )
 
     def set_tone(self, tone: Tone, told: str) -> None:
         self.change(replace(self.panel.scene, tone=tone))
@@ -225,6 +227,12 @@ class Studio:
 
     def toggle(self, name: str) -> None:
         setattr(self, name, not getattr(self, name))
+
+    def toggle_typing(self) -> None:
+        self.typing = not self.typing
+        self.sidebar = self.sidebar or self.typing
+        if self.typing:
+            self.tell("arrows and Enter work the controls; F6 or Escape goes back")
 
     def escape(self) -> None:
         """Closes the topmost thing that is open."""
@@ -338,7 +346,9 @@ def free_name(folder: Path, stem: str) -> Path:
 
 
 WINDOW, PANEL, VIEW, TONE = "Window", "Panel", "View", "Exposure"
+TO_CONTROLS = Action("F6", "keyboard to the controls and back", WINDOW, Studio.toggle_typing)
 ACTIONS = [
+    TO_CONTROLS,
     Action("Space", "pause or go on", PANEL, Studio.toggle_pause),
     Action("R", "restart", PANEL, Studio.restart),
     Action("N", "next scene", PANEL, lambda s: s.next_scene(1)),
@@ -346,7 +356,7 @@ ACTIONS = [
     Action("Enter", "one panel alone (or double-click)", PANEL, lambda s: s.toggle("solo")),
     Action("Tab", "next panel", PANEL, lambda s: s.next_panel(1)),
     Action("Shift+Tab", "previous panel", PANEL, lambda s: s.next_panel(-1)),
-    Action("B", "draw without end, for frame rates", PANEL, Studio.toggle_free_run),
+    Action("L", "draw without end, for frame rates", PANEL, Studio.toggle_free_run),
     Action("Z", "resolution: automatic, full, half, quarter", PANEL, Studio.cycle_resolution),
     Action("Ctrl+D", "another panel of the same", PANEL, Studio.duplicate),
     Action("Ctrl+W", "close panel", PANEL, Studio.close_panel),

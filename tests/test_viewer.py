@@ -1,0 +1,588 @@
+"""The window: its parts alone, the whole interface in a headless context with injected events, and a real window."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from renderer import BadInput, MachineCannot, UserError
+from renderer.gpu import Gpu
+from renderer.image import psnr, read_bytes, read_recipe
+from renderer.pictures import load, names
+from renderer.scene import Scene, setting
+from renderer.view import Plane
+from renderer.viewer import opened
+from renderer.window import controls
+from renderer.window.actions import ACTIONS_OF_A_PICTURE, chord, table
+from renderer.window.counter import Counter
+from renderer.window.panel import stepped
+from renderer.window.screen import Offscreen, Window
+from renderer.window.studio import ACTIONS, Studio
+from renderer.window.toolkit import glfw, imgui
+
+ROOT = Path(__file__).resolve().parents[1]
+FRACTAL = """title = "{title}"
+picture = "fractal"
+settings = {{ iterations = 40, samples = 3, view = {{ centre = [-0.6, 0.0], height = 2.6 }} }}
+"""
+WIDTH, HEIGHT = 900, 520
+
+
+# The parts alone
+
+
+def test_counter_tells_the_median_of_the_last_second(rng):
+    counter = Counter()
+    moment, intervals = 100.0, rng.uniform(0.005, 0.05, 400)
+    for interval in intervals:
+        moment += interval
+        counter.add(moment)
+    moments = 100.0 + np.cumsum(intervals)
+    last = moments[moments >= moments[-1] - 1]
+    assert counter.rate(moments[-1]) == pytest.approx(1 / np.median(np.diff(last)), rel=1e-6)
+    assert counter.rate(moments[-1] + 60) == 0
+
+
+def test_one_slow_frame_does_not_move_the_rate():
+    counter = Counter()
+    for moment in [*np.arange(0, 0.5, 0.01), *np.arange(0.8, 1.0, 0.01)]:
+        counter.add(float(moment))
+    assert counter.rate(1.0) == pytest.approx(100, rel=1e-3)
+
+
+def test_slow_pictures_have_a_rate_too():
+    counter = Counter()
+    counter.add(0.0)
+    assert counter.rate(0.1) == 0
+    counter.add(4.0)
+    assert counter.rate(4.1) == pytest.approx(0.25)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    depth: int = setting(6, 1, 16, key="d")
+    count: int = setting(100, 1, 1 << 20, logarithmic=True)
+    kind: Literal["a", "b", "c"] = setting("a", key="k")
+    on: bool = True
+    part: float = setting(0.5, 0.0, 1.0)
+
+
+def step(settings, name, direction):
+    return getattr(stepped(Scene(Path("x"), "", "", settings), name, direction).settings, name)
+
+
+def test_keys_step_settings_within_their_range_and_wrap():
+    assert step(Numbers(), "depth", 1) == 7 and step(Numbers(depth=16), "depth", 1) == 1
+    assert step(Numbers(depth=1), "depth", -1) == 16
+    assert step(Numbers(), "kind", -1) == "c" and step(Numbers(kind="c"), "kind", 1) == "a"
+    assert step(Numbers(), "on", 1) is False
+    assert step(Numbers(), "count", 1) == 125 and step(Numbers(count=1), "count", 1) == 2
+    assert step(Numbers(part=0.97), "part", 1) == 1.0 and step(Numbers(), "part", -1) == pytest.approx(0.45)
+    value = Numbers()
+    for _ in range(40):
+        value = replace(
+            value, depth=step(value, "depth", 1), count=step(value, "count", -1), part=step(value, "part", 1)
+        )
+        assert 1 <= value.depth <= 16 and 1 <= value.count <= 1 << 20 and 0 <= value.part <= 1
+
+
+def test_every_action_has_keys_of_its_own():
+    chords = [chord(action.keys) for action in ACTIONS]
+    assert len(set(chords)) == len(chords)
+    assert all(action.name and action.group for action in ACTIONS)
+    for wrong in ("Hyper+A", "Ctrl+Nonsense", "", "AB"):
+        with pytest.raises(ValueError):
+            chord(wrong)
+
+
+@pytest.mark.parametrize("kind", names())
+def test_no_picture_takes_a_key_of_the_window(kind):
+    import importlib
+
+    module = importlib.import_module(f"renderer.pictures.{kind}")
+    own = [f.metadata["key"].upper() for f in fields(module.Settings) if f.metadata.get("key")]
+    window = {action.keys for action in ACTIONS}
+    assert len(set(own)) == len(own)
+    assert not set(own) & window and not {f"Shift+{key}" for key in own} & window
+    assert all(chord(key) for key in own)
+
+
+def test_the_picture_s_keys_stand_in_the_table():
+    live = table(ACTIONS, Numbers())
+    assert [a.keys for a in live if a.group == ACTIONS_OF_A_PICTURE] == ["D", "Shift+D", "K", "Shift+K"]
+    assert len(live) == len(ACTIONS) + 4
+
+
+def test_inputs_become_panels(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.toml").write_text(FRACTAL.format(title=name))
+    (tmp_path / "both.toml").write_text(
+        'picture = "layout"\nsettings = { panels = ["a.toml", "b.toml"], columns = 1 }\n'
+    )
+    scenes, columns = opened([tmp_path / "both.toml"])
+    assert [scene.title for scene in scenes] == ["a", "b"] and columns == 1
+    scenes, columns = opened([tmp_path / "b.toml", tmp_path / "both.toml"])
+    assert [scene.title for scene in scenes] == ["b", "a", "b"] and columns == 0
+    with pytest.raises(UserError, match="at most 16"):
+        opened([tmp_path / "a.toml"] * 17)
+    with pytest.raises(BadInput, match="No such file"):
+        opened([tmp_path / "absent.toml"])
+
+
+def test_no_display_is_a_sentence(monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    with pytest.raises(MachineCannot, match="no display.*main.py export"):
+        Window((100, 100), "no")
+
+
+# The whole interface, headless
+
+
+@pytest.fixture
+def scene_files(tmp_path):
+    paths = [tmp_path / f"{name}.toml" for name in ("first", "second")]
+    for path in paths:
+        path.write_text(FRACTAL.format(title=path.stem))
+    return paths
+
+
+@pytest.fixture
+def screen(gl, scene_files, tmp_path, monkeypatch):
+    """The interface with two panels in a texture; events are injected."""
+    monkeypatch.chdir(tmp_path)
+    screen = Offscreen(Studio([load(path) for path in scene_files], Gpu(gl=gl)), gl, (WIDTH, HEIGHT))
+    frames(screen, 3)
+    yield screen
+    screen.close()
+
+
+def frames(screen, count: int = 2) -> None:
+    for _ in range(count):
+        screen.frame()
+
+
+def finish(screen, limit: float = 20.0) -> None:
+    """Frames until every visible panel is finished."""
+    end = time.perf_counter() + limit
+    while screen.studio.activity(time.perf_counter()) == "drawing" or screen.studio.panel.busy:
+        assert time.perf_counter() < end, "the panels do not come to an end"
+        screen.frame()
+
+
+def press(screen, keys: str) -> None:
+    """Presses and releases the keys of a chord, as a keyboard does."""
+    io, wanted = imgui.get_io(), chord(keys)
+    held = [imgui.Key.mod_ctrl] * wanted.ctrl + [imgui.Key.mod_shift] * wanted.shift + [imgui.Key.mod_alt] * wanted.alt
+    for down in (True, False):
+        for key in [*held, wanted.key]:
+            io.add_key_event(key, down)
+        frames(screen)
+
+
+def centre(screen, index: int) -> tuple[float, float]:
+    x, y, width, height = screen.studio.rectangles[index]
+    return x + width / 2, y + height / 2
+
+
+def drag(screen, start, dx: float, dy: float, button: int = 0) -> None:
+    io = imgui.get_io()
+    io.add_mouse_pos_event(*start)
+    frames(screen)
+    io.add_mouse_button_event(button, True)
+    frames(screen)
+    for part in (0.5, 1.0):
+        io.add_mouse_pos_event(start[0] + dx * part, start[1] + dy * part)
+        frames(screen)
+    io.add_mouse_button_event(button, False)
+    frames(screen)
+
+
+def view(screen, index: int = 0) -> Plane:
+    return screen.studio.panels[index].scene.settings.view
+
+
+def test_panels_draw_to_their_end_and_then_rest(screen):
+    finish(screen)
+    for panel in screen.studio.panels:
+        assert panel.finished() and panel.samples == 3 and panel.divisor == 1 and not panel.error
+        assert panel.shown.size == tuple(screen.studio.rectangles[screen.studio.panels.index(panel)][2:])
+    calls = screen.gl.draw_calls
+    frames(screen, 5)
+    assert screen.gl.draw_calls == calls, "a finished panel draws nothing"
+
+
+def test_the_window_shows_what_export_writes(screen, scene_files, tmp_path):
+    finish(screen)
+    panel = screen.studio.panels[0]
+    width, height = panel.shown.size
+    out = tmp_path / "exported.png"
+    command = [sys.executable, "main.py", "export", str(scene_files[0]), "-o", str(out), "--size", f"{width}x{height}"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    exported = read_bytes(out)[..., :3]
+    assert np.array_equal(exported, panel.shown.read()[..., :3])
+    x, y, width, height = screen.studio.rectangles[0]
+    assert psnr(screen.pixels()[y + 8 : y + height - 8, x + 8 : x + width - 8], exported[8:-8, 8:-8]) > 45
+
+
+def test_a_drag_pans_by_what_the_pointer_moved(screen):
+    before, height = view(screen), screen.studio.rectangles[0][3]
+    drag(screen, centre(screen, 0), 60, -30)
+    moved = before.drag(60 / height, -30 / height)
+    assert view(screen).centre == pytest.approx(moved.centre, abs=1e-6)
+    assert view(screen, 1) == before, "the other panel stays"
+
+
+def test_the_wheel_zooms_about_the_pointer(screen):
+    before, (x, y, width, height) = view(screen, 1), screen.studio.rectangles[1]
+    io, px, py = imgui.get_io(), x + width * 3 // 4, y + height // 4
+    io.add_mouse_pos_event(px, py)
+    frames(screen)
+    io.add_mouse_wheel_event(0, 2)
+    frames(screen)
+    assert view(screen, 1) == before.scroll(2, (px - x - width / 2) / height, (py - y - height / 2) / height)
+    assert screen.studio.active == 1
+
+
+def test_a_double_click_shows_one_panel_alone(screen):
+    io = imgui.get_io()
+    io.add_mouse_pos_event(*centre(screen, 1))
+    frames(screen)
+    for _ in range(2):
+        io.add_mouse_button_event(0, True)
+        screen.frame()
+        io.add_mouse_button_event(0, False)
+        screen.frame()
+    assert screen.studio.solo and screen.studio.active == 1 and len(screen.studio.rectangles) == 1
+    press(screen, "Escape")
+    assert not screen.studio.solo and len(screen.studio.rectangles) == 2
+
+
+def test_keys_do_what_the_table_says(screen):
+    studio = screen.studio
+    press(screen, "D")
+    assert studio.panel.scene.settings.iterations == 50
+    press(screen, "Shift+D")
+    assert studio.panel.scene.settings.iterations == 40
+    press(screen, "Space")
+    assert studio.panel.paused
+    press(screen, "Tab")
+    assert studio.active == 1 and not studio.panel.paused
+    press(screen, "1")
+    assert studio.active == 0
+    press(screen, "E")
+    assert studio.panel.scene.tone.ev == 0.5
+    press(screen, "A")
+    assert studio.panel.scene.tone.exposure == "auto"
+    press(screen, "Left")
+    assert view(screen) != view(screen, 1)
+    press(screen, "Home")
+    assert view(screen) == view(screen, 1)
+    press(screen, "H")
+    assert not studio.sidebar and studio.rectangles[-1][0] + studio.rectangles[-1][2] > WIDTH - 20
+    press(screen, "Ctrl+Q")
+    assert studio.leaving
+
+
+def test_undo_and_redo_take_one_step_a_drag(screen):
+    start = view(screen)
+    drag(screen, centre(screen, 0), 40, 0)
+    wait_still(screen)
+    dragged = view(screen)
+    press(screen, "E")
+    wait_still(screen)
+    press(screen, "Ctrl+Z")
+    assert view(screen) == dragged and screen.studio.panel.scene.tone.ev == 0
+    press(screen, "Ctrl+Z")
+    assert view(screen) == start
+    press(screen, "Ctrl+Z")
+    assert view(screen) == start and "nothing" in screen.studio.message
+    press(screen, "Ctrl+Y")
+    press(screen, "Ctrl+Y")
+    assert view(screen) == dragged and screen.studio.panel.scene.tone.ev == 0.5
+    press(screen, "Ctrl+Backspace")
+    assert screen.studio.panel.scene == screen.studio.panel.original
+
+
+def wait_still(screen) -> None:
+    end = time.perf_counter() + 5
+    while any(panel.moving(time.perf_counter()) for panel in screen.studio.panels) and time.perf_counter() < end:
+        screen.frame()
+    frames(screen)
+
+
+def test_next_and_previous_scene(screen):
+    press(screen, "N")
+    assert screen.studio.panel.scene.title == "second"
+    press(screen, "P")
+    assert screen.studio.panel.scene.title == "first"
+
+
+def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
+    press(screen, "D")
+    finish(screen)
+    press(screen, "F12")
+    written = tmp_path / "first-001.png"
+    assert np.array_equal(read_bytes(written)[..., :3], screen.studio.panel.shown.read()[..., :3])
+    scene = load(written)
+    assert scene.settings == screen.studio.panel.scene.settings and scene.size == screen.studio.panel.shown.size
+    assert read_recipe(written)["samples"] == 3
+    screen.studio.drop([written])
+    assert screen.studio.panel.scene.settings.iterations == 50
+    press(screen, "Shift+F12")
+    assert read_bytes(tmp_path / "window-001.png").shape == (HEIGHT, WIDTH, 4)
+
+
+def test_help_and_palette_come_from_the_table(screen):
+    plain = screen.pixels()
+    press(screen, "F1")
+    assert screen.studio.help and not np.array_equal(screen.pixels(), plain)
+    press(screen, "Escape")
+    press(screen, "Ctrl+P")
+    frames(screen, 3)
+    imgui.get_io().add_input_characters_utf8("hide or show")
+    frames(screen, 3)
+    press(screen, "Enter")
+    assert not screen.studio.palette and not screen.studio.sidebar
+
+
+def test_typed_letters_are_no_commands(screen):
+    press(screen, "Ctrl+P")
+    frames(screen, 3)
+    press(screen, "E")
+    assert screen.studio.panel.scene.tone.ev == 0
+    press(screen, "Escape")
+    assert not screen.studio.palette
+
+
+def test_an_error_of_one_picture_stays_in_its_panel(screen, monkeypatch):
+    finish(screen)
+    first, second = screen.studio.panels
+
+    def broken(*arguments):
+        raise MachineCannot("the device went away")
+
+    monkeypatch.setattr(first.picture, "draw", broken)
+    press(screen, "D")
+    finish(screen)
+    assert first.error == "the device went away" and not second.error and second.finished()
+    before = screen.pixels()
+    press(screen, "R")
+    finish(screen)
+    assert not first.error and first.finished()
+    assert not np.array_equal(screen.pixels(), before)
+
+
+@pytest.fixture
+def places(monkeypatch):
+    """Where each control stands: name -> (left, top, right, bottom)."""
+    places, control = {}, controls._control
+
+    def noted(f, kind, value):
+        value = control(f, kind, value)
+        low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()
+        places[f.name] = (low.x, low.y, high.x, high.y)
+        return value
+
+    monkeypatch.setattr(controls, "_control", noted)
+    return places
+
+
+@pytest.mark.parametrize("name, low, high", [("density", 0.01, 4.0), ("phase", 0.0, 1.0), ("relief", 0.0, 1.0)])
+def test_a_slider_follows_the_pointer(screen, places, name, low, high):
+    frames(screen)
+    before = screen.studio.panel.scene.settings
+    left, top, right, bottom = places[name]
+    drag(screen, (left + 20, (top + bottom) / 2), 0.75 * (right - left) - 20, 0)
+    after = screen.studio.panel.scene.settings
+    assert getattr(after, name) == pytest.approx(low + 0.75 * (high - low), abs=0.04 * (high - low))
+    assert replace(after, **{name: getattr(before, name)}) == before, "no other setting changed"
+    left, top, right, bottom = places[name]  # beside it stands the button that goes back now
+    drag(screen, (right + 16, (top + bottom) / 2), 0, 0)
+    assert screen.studio.panel.scene.settings == before
+
+
+def test_a_value_can_be_typed_and_stays_in_its_range(screen, places):
+    frames(screen)
+    io, (left, top, right, bottom) = imgui.get_io(), places["iterations"]
+    for typed, wanted in (("123", 123), ("99999999", 1_000_000)):
+        io.add_key_event(imgui.Key.mod_ctrl, True)
+        drag(screen, ((left + right) / 2, (top + bottom) / 2), 0, 0)
+        io.add_key_event(imgui.Key.mod_ctrl, False)
+        frames(screen)
+        io.add_input_characters_utf8(typed)
+        frames(screen, 3)
+        press(screen, "Enter")
+        assert screen.studio.panel.scene.settings.iterations == wanted
+
+
+def test_the_keyboard_alone_works_the_controls(screen, places):
+    press(screen, "F6")
+    assert screen.studio.typing
+    before = screen.studio.panel.scene
+    for _ in range(6):
+        press(screen, "Down")
+    press(screen, "Space")
+    press(screen, "Right")
+    press(screen, "F6")
+    assert not screen.studio.typing and screen.studio.panel.scene.settings.view == before.settings.view
+    press(screen, "Right")
+    assert screen.studio.panel.scene.settings.view != before.settings.view
+
+
+def test_windows_of_every_size_draw(screen):
+    for size in ((1, 1), (37, 900), (1600, 40), (300, 200)):
+        screen.resize(size)
+        frames(screen, 3)
+        assert all(w >= 1 and h >= 1 for _, _, w, h in screen.studio.rectangles)
+        assert not any(panel.error for panel in screen.studio.panels)
+
+
+def test_many_panels_and_closing_them(screen):
+    while len(screen.studio.panels) < 16:
+        press(screen, "Ctrl+D")
+    press(screen, "Ctrl+D")
+    assert len(screen.studio.panels) == 16 and "16" in screen.studio.message
+    for _ in range(20):
+        press(screen, "Ctrl+W")
+    assert len(screen.studio.panels) == 1 and not screen.studio.panel.error
+
+
+def test_a_compute_picture_leaves_the_window_alive(gl, gpu, tmp_path):
+    try:
+        device = gpu.device
+    except MachineCannot as error:
+        pytest.skip(str(error))
+    own = Gpu(gl=gl)
+    own.devices = [device]
+    studio = Studio([load(ROOT / "scenes" / "mirrors.toml")], own)
+    screen = Offscreen(studio, gl, (640, 400))
+    try:
+        finish_all(screen, 3)
+        assert not studio.panel.error and studio.panel.way and studio.panel.report["live rays"]
+        assert studio.panel.device == device.name
+    finally:
+        screen.close()
+
+
+def finish_all(screen, samples: int) -> None:
+    end = time.perf_counter() + 60
+    while screen.studio.panel.samples < samples and not screen.studio.panel.error:
+        assert time.perf_counter() < end
+        screen.frame()
+        time.sleep(0.002)
+
+
+# A real window
+
+
+@pytest.fixture
+def display():
+    """An X server of our own, with no window manager."""
+    if not (shutil.which("Xvfb") and shutil.which("xdotool")):
+        pytest.skip("needs Xvfb and xdotool: apt install xvfb xdotool")
+    reading, writing = os.pipe()
+    command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"]
+    server = subprocess.Popen(command, pass_fds=[writing], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:  # to the end of the line: closed before it, the pipe would kill the server
+        number = pipe.readline().strip()
+    if not number:
+        pytest.skip("Xvfb does not start here")
+    yield f":{number}"
+    server.terminate()
+    server.wait(10)
+
+
+def start(display: str, *arguments: str, folder: Path = ROOT):
+    environment = {**os.environ, "DISPLAY": display, "PYTHONUNBUFFERED": "1"}
+    environment.pop("WAYLAND_DISPLAY", None)
+    command = [sys.executable, str(ROOT / "main.py"), "view", *arguments]
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def act(display: str, *words: str) -> str:
+    environment = {**os.environ, "DISPLAY": display}
+    return subprocess.run(["xdotool", *words], env=environment, capture_output=True, text=True, timeout=30).stdout
+
+
+def wait_for(condition, process, limit: float = 30.0):
+    end = time.perf_counter() + limit
+    while time.perf_counter() < end:
+        assert process.poll() is None, process.communicate()
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.1)
+    raise AssertionError("it did not happen in time")
+
+
+def test_a_real_window_with_real_keys_and_a_real_mouse(display, scene_files, tmp_path):
+    process = start(display, *map(str, scene_files), "--size", "900x520", folder=tmp_path)
+    try:
+        window = wait_for(lambda: act(display, "search", "--name", "Rayfold"), process).split()[0]
+        act(display, "windowfocus", window)
+        act(display, "mousemove", "--window", window, "150", "250", "click", "1")
+        shot = wait_for(lambda: taken(display, tmp_path, "first-001.png"), process)
+        start_view = load(shot).settings.view
+        act(display, "mousemove", "--window", window, "150", "250", "mousedown", "1")
+        for x in (160, 175, 190):
+            act(display, "mousemove", "--window", window, str(x), "250")
+            time.sleep(0.15)
+        act(display, "mouseup", "1")
+        act(display, "key", "d")
+        time.sleep(0.5)
+        shot = wait_for(lambda: taken(display, tmp_path, "first-002.png"), process)
+        moved = load(shot).settings
+        assert moved.view.centre[0] < start_view.centre[0] and moved.iterations == 50
+        act(display, "key", "ctrl+q")
+        out, err = process.communicate(timeout=20)
+        assert process.returncode == 0 and "Traceback" not in err, err
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def taken(display: str, folder: Path, name: str) -> Path | None:
+    act(display, "key", "F12")
+    time.sleep(0.3)
+    return folder / name if (folder / name).exists() else None
+
+
+def test_closing_ends_with_0_and_ctrl_c_with_130(display, scene_files, tmp_path):
+    for signal_sent, code in ((None, 0), (signal.SIGINT, 130)):
+        process = start(display, str(scene_files[0]), "--size", "400x300", folder=tmp_path)
+        try:
+            window = wait_for(lambda: act(display, "search", "--name", "Rayfold"), process).split()[0]
+            time.sleep(1)
+            if signal_sent:
+                process.send_signal(signal_sent)
+            else:
+                act(display, "windowfocus", window)
+                act(display, "key", "ctrl+q")
+            out, err = process.communicate(timeout=20)
+            assert process.returncode == code and "Traceback" not in err, (process.returncode, err)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def test_the_view_command_without_a_display_exits_4(scene_files):
+    environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    command = [sys.executable, "main.py", "view", str(scene_files[0])]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4 and "no display" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_glfw_is_the_one_that_was_imported_first():
+    assert tuple(glfw.get_version()) >= (3, 4)
