@@ -5,6 +5,7 @@ Beside it stand the keys that the active picture's settings name (`scene.setting
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache
 
 from renderer.window.toolkit import imgui
 
@@ -38,6 +39,7 @@ class Chord:
     alt: bool
 
 
+@cache
 def chord(keys: str) -> Chord:
     """The key and modifiers that a spelling means; ValueError when it means none."""
     *modifiers, name = keys.split("+") if not keys.endswith("+") else [*keys[:-1].rstrip("+").split("+"), "+"]
@@ -56,11 +58,16 @@ def chord(keys: str) -> Chord:
     return Chord(key, "Ctrl" in modifiers, "Shift" in modifiers, "Alt" in modifiers)
 
 
-def pressed(action: Action) -> bool:
-    """Whether the action's keys went down in this frame, with exactly its modifiers."""
+def pressed(action: Action, held: dict) -> bool:
+    """Whether the action's keys went down in this frame, with exactly its modifiers.
+
+    `held` is key -> (ctrl, shift, alt) at its last press, where the window knows: input methods deliver a key after
+    the release of its modifiers when someone types fast.
+    """
     io = imgui.get_io()
     wanted = chord(action.keys)
-    if (io.key_ctrl or io.key_super, io.key_shift, io.key_alt) != (wanted.ctrl, wanted.shift, wanted.alt):
+    now = (io.key_ctrl or io.key_super, io.key_shift, io.key_alt)
+    if held.get(wanted.key, now) != (wanted.ctrl, wanted.shift, wanted.alt):
         return False
     return imgui.is_key_pressed(wanted.key, action.repeats)
 

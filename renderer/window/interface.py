@@ -28,6 +28,7 @@ class Interface:
     def __init__(self, studio: Studio, fonts: theme.Fonts, scale: float):
         self.studio, self.fonts, self.scale = studio, fonts, scale
         self._filter = ""
+        self.held: dict = {}  # key -> (ctrl, shift, alt) at its last press, where the window tells
 
     def draw(self, width: float, height: float, pixels: float = 1.0) -> None:
         """The whole window of width x height units; `pixels` is framebuffer pixels a unit."""
@@ -57,7 +58,7 @@ class Interface:
         studio, io = self.studio, imgui.get_io()
         typing = io.want_text_input or studio.typing or imgui.is_popup_open("", imgui.PopupFlags_.any_popup)
         if typing and not studio.palette:
-            if imgui.is_key_pressed(imgui.Key.escape) and not io.want_text_input or pressed(TO_CONTROLS):
+            if imgui.is_key_pressed(imgui.Key.escape) and not io.want_text_input or pressed(TO_CONTROLS, self.held):
                 studio.typing = False
             return
         if studio.palette:
@@ -66,7 +67,7 @@ class Interface:
             return
         flying = imgui.is_mouse_down(1)
         for action in live:
-            if pressed(action) and not (flying and chord(action.keys).key in FLYING):
+            if pressed(action, self.held) and not (flying and chord(action.keys).key in FLYING):
                 action.run(self.studio)
                 break
 
@@ -349,6 +350,7 @@ class Interface:
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
             self._filter = ""
+        self.held: dict = {}  # key -> (ctrl, shift, alt) at its last press, where the window tells
         imgui.set_next_item_width(-1)
         entered, self._filter = imgui.input_text("##filter", self._filter, imgui.InputTextFlags_.enter_returns_true)
         words = self._filter.lower().split()

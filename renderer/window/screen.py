@@ -21,6 +21,24 @@ IDLE = 0.1  # seconds to wait for an event when nothing moves
 LONGEST = 0.1  # seconds that a frame counts for at most: a slow one must not look like a key held down
 WAITING = 1 / 60  # seconds to wait for one while only a compute device works
 
+SAME_NAME = [
+    *"ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    *(f"F{n}" for n in range(1, 13)),
+    "SPACE",
+    "ENTER",
+    "ESCAPE",
+    "TAB",
+    "BACKSPACE",
+]
+SAME_NAME += ["HOME", "DELETE", "PAGE_UP", "PAGE_DOWN", "EQUAL", "MINUS", "PERIOD", "COMMA", "SLASH", "LEFT_BRACKET"]
+SAME_NAME += ["RIGHT_BRACKET"]
+KEYS = {getattr(glfw, f"KEY_{name}"): getattr(imgui.Key, name.lower()) for name in SAME_NAME}
+KEYS |= {
+    getattr(glfw, f"KEY_{name}"): getattr(imgui.Key, f"{name.lower()}_arrow")
+    for name in ("LEFT", "RIGHT", "UP", "DOWN")
+}
+KEYS |= {getattr(glfw, f"KEY_{digit}"): getattr(imgui.Key, f"_{digit}") for digit in range(10)}
+
 
 class Contents:
     """The interface of one Studio in its own Dear ImGui context."""
@@ -119,6 +137,8 @@ class Window:
         self.scale = max(glfw.get_window_content_scale(self.handle)[0], 0.5)
         self._dropped: list[Path] = []
         self._fullscreen: tuple[int, int, int, int] | None = None
+        self._held: dict = {}
+        glfw.set_key_callback(self.handle, self._on_key)
         glfw.set_drop_callback(self.handle, lambda _, paths: self._dropped.extend(map(Path, paths)))
         imgui.create_context()
         implot.create_context()
@@ -129,6 +149,7 @@ class Window:
     def show(self, studio: Studio) -> None:
         """Runs until the user leaves."""
         contents = Contents(studio, self.gl, self.scale)
+        contents.interface.held = self._held
         try:
             while not (glfw.window_should_close(self.handle) or studio.leaving):
                 self._frame(studio, contents)
@@ -154,6 +175,11 @@ class Window:
         self.gl.screen.viewport = (0, 0, *glfw.get_framebuffer_size(self.handle))
         contents.frame(self.gl.screen)
         glfw.swap_buffers(self.handle)
+
+    def _on_key(self, handle, key: int, scancode: int, action: int, mods: int) -> None:
+        if action == glfw.PRESS and key in KEYS:
+            control = bool(mods & (glfw.MOD_CONTROL | glfw.MOD_SUPER))
+            self._held[KEYS[key]] = (control, bool(mods & glfw.MOD_SHIFT), bool(mods & glfw.MOD_ALT))
 
     def _switch_fullscreen(self) -> None:
         if self._fullscreen is None:
