@@ -215,9 +215,9 @@ def test_panels_draw_to_their_end_and_then_rest(screen):
     for panel in screen.studio.panels:
         assert panel.finished() and panel.samples == 3 and panel.divisor == 1 and not panel.error
         assert panel.shown.size == tuple(screen.studio.rectangles[screen.studio.panels.index(panel)][2:])
-    calls = screen.gl.draw_calls
+    begun = [panel.started for panel in screen.studio.panels]
     frames(screen, 5)
-    assert screen.gl.draw_calls == calls, "a finished panel draws nothing"
+    assert [panel.started for panel in screen.studio.panels] == begun, "a finished panel draws nothing"
 
 
 def test_the_window_shows_what_export_writes(screen, scene_files, tmp_path):
@@ -280,7 +280,7 @@ def test_keys_do_what_the_table_says(screen):
     assert studio.active == 0
     press(screen, "E")
     assert studio.panel.scene.tone.ev == 0.5
-    press(screen, "A")
+    press(screen, "X")
     assert studio.panel.scene.tone.exposure == "auto"
     press(screen, "Left")
     assert view(screen) != view(screen, 1)

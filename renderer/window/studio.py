@@ -374,7 +374,7 @@ ACTIONS = [
     Action("Home", "view as in the scene", VIEW, Studio.home),
     Action("E", "half a stop brighter", TONE, lambda s: s.expose(0.5), True),
     Action("Shift+E", "half a stop darker", TONE, lambda s: s.expose(-0.5), True),
-    Action("A", "exposure automatic or manual", TONE, lambda s: s.cycle_tone("exposure")),
+    Action("X", "exposure automatic or manual", TONE, lambda s: s.cycle_tone("exposure")),
     Action("T", "next tone curve", TONE, lambda s: s.cycle_tone("curve")),
     Action("F1", "all keys", WINDOW, lambda s: s.toggle("help")),
     Action("Ctrl+P", "command palette", WINDOW, lambda s: s.toggle("palette")),
