@@ -76,6 +76,15 @@ def _export(command) -> None:
     )
     command.add_argument("--overwrite", action="store_true", help="draw frames again that are already done")
     command.add_argument("--dry-run", action="store_true", help="print the plan and the memory it takes, and stop")
+    command.add_argument(
+        "--grid", type=_grid, metavar="ROWSxCOLUMNS", help="a light field of the scene: OUT is a folder of its views"
+    )
+    command.add_argument(
+        "--baseline",
+        type=float,
+        metavar="B",
+        help="between neighbouring cameras, in lengths of the scene (default: its target moves by 2 pixels)",
+    )
     command.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
     command.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
@@ -104,6 +113,15 @@ def _sum(command) -> None:
     command.add_argument("--statistic", choices=statistics, default="sum", help="made from exact sums, rounded once")
     command.add_argument("--by", metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers")
     command.add_argument("--bound", action="store_true", help="also the halving's error, and the bound of it")
+    command.add_argument(
+        "--grid", type=_grid, metavar="ROWSxCOLUMNS", help="a light field of the scene: OUT is a folder of its views"
+    )
+    command.add_argument(
+        "--baseline",
+        type=float,
+        metavar="B",
+        help="between neighbouring cameras, in lengths of the scene (default: its target moves by 2 pixels)",
+    )
     command.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
     command.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
@@ -145,6 +163,13 @@ def _size(text: str) -> tuple[int, int]:
     ):
         raise argparse.ArgumentTypeError(f"{text!r} is no size; it must be WIDTHxHEIGHT, each 1 to {1 << 17}")
     return int(width), int(height)
+
+
+def _grid(text: str) -> tuple[int, int]:
+    rows, cross, columns = text.lower().partition("x")
+    if not (cross and rows.isdigit() and columns.isdigit() and 1 <= int(rows) <= 256 and 1 <= int(columns) <= 256):
+        raise argparse.ArgumentTypeError(f"{text!r} is no array of cameras; it must be ROWSxCOLUMNS, each 1 to 256")
+    return int(rows), int(columns)
 
 
 def _positive(text: str) -> int:

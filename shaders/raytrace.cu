@@ -43,9 +43,18 @@ typedef struct {
 DEVICE Path start_path(const View view, int x, int y, uint key) {
     float sx = fma(2.0f / (float)view.width, (float)x + random_at(key, 0), -1.0f);
     float sy = fma(-2.0f / (float)view.height, (float)y + random_at(key, 1), 1.0f);
+    float3 origin = xyz(view.eye), direction = along(along(xyz(view.forward), xyz(view.right), sx), xyz(view.up), sy);
+    if (view.lens_radius > 0.0f) {  // a thin lens: from any of its points, through the same point of the plane in focus
+        float radius = sqrt(random_at(key, 2)) * view.lens_radius;
+        float2 around = turn(random_at(key, 3));
+        float3 still = make_float3(0.0f, 0.0f, 0.0f), across = unit(xyz(view.right)), upwards = unit(xyz(view.up));
+        float3 offset = along(along(still, across, radius * around.x), upwards, radius * around.y);
+        origin = along(origin, offset, 1.0f);
+        direction = along(along(still, direction, view.focus_distance), offset, -1.0f);
+    }
     Path path;
-    path.origin = view.eye;
-    path.direction = with_w(unit(along(along(xyz(view.forward), xyz(view.right), sx), xyz(view.up), sy)), MIRRORED);
+    path.origin = with_w(origin, view.eye.w);
+    path.direction = with_w(unit(direction), MIRRORED);
     path.throughput = make_float4(1.0f, 1.0f, 1.0f, 0.0f);
     path.radiance = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     return path;

@@ -1,17 +1,23 @@
 """Light-field pictures against formulas, a NumPy twin and planes of known depth."""
 
+import contextlib
+import io
+import json
 import types
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from planes import disparity_of, layered_views, smooth_views
 
+import main
 from renderer.image import linear_of_srgb, psnr, srgb_of_linear
 from renderer.lightfields.aperture import SHAPES, TAP, Eye, place_of, taps, weights
-from renderer.pictures import lightfield
+from renderer.pictures import lightfield, load, open_picture
 from renderer.pictures.lightfield import Picture, Settings
 
+ROOT = Path(__file__).resolve().parents[1]
 LINEAR = linear_of_srgb(np.arange(256, dtype="u1")).astype("f8")
 
 
@@ -289,3 +295,112 @@ def test_larger_and_smaller_frames_show_the_whole_picture_in_the_middle(picture,
 def test_settings_in_the_wrong_order_are_told():
     with pytest.raises(ValueError, match="far is 2.0 and near 1.0"):
         Settings(far=2.0, near=1.0)
+
+
+@pytest.fixture(scope="session")
+def rendered_field(tmp_path_factory):
+    """A folder with 9 x 9 views of 96 x 96 of scenes/bokeh.toml by `export --grid`, and its facts."""
+    folder = tmp_path_factory.mktemp("fields") / "bokeh"
+    size = ["--size", "96x96", "--samples", "12", "--grid", "9x9", "--baseline", "0.03", "--json"]
+    with contextlib.redirect_stdout(io.StringIO()) as told:
+        assert main.main(["export", str(ROOT / "scenes/bokeh.toml"), "-o", str(folder), *size]) == 0
+    return folder, json.loads(told.getvalue())
+
+
+def ray_traced(gpu, samples, size, **changes):
+    """(height, width, 3) linear float64 of scenes/bokeh.toml with these settings."""
+    scene = load(ROOT / "scenes/bokeh.toml")
+    tracer, settings = open_picture(scene, gpu), replace(scene.settings, samples=samples, **changes)
+    for _ in range(samples):
+        frame = tracer.draw(settings, size, 0.0)
+    return frame.read()[..., :3].astype("f8")
+
+
+def exposed(linear, like):
+    """Linear values in the exposure of `like`: a field has its own."""
+    return linear * (like * linear).sum() / (linear * linear).sum()
+
+
+def test_a_field_rendered_here_tells_its_cameras(rendered_field):
+    folder, facts = rendered_field
+    assert facts["frames"] == 81 and facts["size"] == [96, 96] and facts["grid"] == [9, 9]
+    field = lightfield.read_field(folder)
+    assert field.convention == "Stanford names" and not field.warnings and len(field.pixels) == 81
+    np.testing.assert_allclose(field.cameras, (field.cells - 4)[:, ::-1], atol=1e-3)
+    assert lightfield.measured_axes(field) is field  # its v grows downwards, as the pictures say too
+    focal = 96 / (2 * np.tan(np.radians(34) / 2))
+    assert facts["disparity_of_target"] == pytest.approx(focal * 0.03 / np.hypot(5.0, 0.6), rel=1e-6)
+
+
+@pytest.mark.parametrize("distance", [3.6, 5.0, 8.0])
+def test_refocusing_a_rendered_field_is_the_ray_tracers_thin_lens(gpu, rendered_field, distance):
+    """Same radius, same plane in focus: a mean of 12-sample pinholes against 200 samples through a lens."""
+    folder, _ = rendered_field
+    lens = ray_traced(gpu, 200, (96, 96), lens_radius=3.5 * 0.03, focus_distance=distance)
+    pinhole = ray_traced(gpu, 200, (96, 96), lens_radius=0.0)
+    disparity = 96 / (2 * np.tan(np.radians(34) / 2)) * 0.03 / distance
+    settings = Settings(str(folder), Eye(aperture=3.5 / 4), disparity=disparity)
+    shown = drawn(Picture(gpu), settings)
+    inner = (slice(8, -8), slice(8, -8))
+    ours, theirs = srgb_of_linear(shown)[inner], srgb_of_linear(exposed(lens, shown))[inner]
+    assert psnr(ours, theirs) > 36
+    assert psnr(ours, srgb_of_linear(exposed(pinhole, shown))[inner]) < psnr(ours, theirs) - 6
+
+
+def test_a_view_between_rendered_ones_is_the_one_rendered_there(gpu, rendered_field):
+    folder, _ = rendered_field
+    scene = load(ROOT / "scenes/bokeh.toml")
+    u, v = 0.4, -0.65  # 1.6 columns to the right and 2.6 rows up from the middle: between cameras
+    right, up, _ = scene.settings.view.frame()
+    shift = 0.03 * 4 * (u * right - v * up)
+    camera = replace(
+        scene.settings.view,
+        position=tuple(float(x) for x in scene.settings.view.position + shift),
+        target=tuple(float(x) for x in scene.settings.view.target + shift),
+    )
+    there = ray_traced(gpu, 200, (96, 96), lens_radius=0.0, view=camera)
+    shown = drawn(Picture(gpu), Settings(str(folder), Eye(u, v, 0.0), disparity=0.95))
+    inner = (slice(8, -8), slice(8, -8))
+    assert psnr(srgb_of_linear(shown)[inner], srgb_of_linear(exposed(there, shown))[inner]) > 31
+    middle = ray_traced(gpu, 200, (96, 96), lens_radius=0.0)
+    assert psnr(srgb_of_linear(shown)[inner], srgb_of_linear(exposed(middle, shown))[inner]) < 28
+
+
+def test_opening_the_folder_focuses_on_its_centre(gpu, rendered_field):
+    scene = load(rendered_field[0])
+    assert scene.size == (96, 96) and scene.picture == "lightfield"
+    opened = Picture(gpu)
+    drawn(opened, scene.settings)
+    focal = 96 / (2 * np.tan(np.radians(34) / 2))
+    assert opened.report()["disparity in focus"] == pytest.approx(
+        focal * 0.03 / 4.6, rel=0.12
+    )  # the ball in the middle
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["--baseline", "1"], "needs --grid"),
+        (["--grid", "0x3"], "is no array of cameras"),
+        (["--grid", "3x3", "--baseline", "-1"], "--baseline -1: must be at least"),
+        (["--grid", "3x3", "--frames", "1-3"], "--frames: not together with --grid"),
+        (["--grid", "3x3", "--bits", "16"], "--bits 16"),
+    ],
+)
+def test_what_cannot_be_a_field_is_told(tmp_path, capsys, arguments, told):
+    command = ["export", str(ROOT / "scenes/bokeh.toml"), "-o", str(tmp_path / "field"), *arguments]
+    try:
+        code = main.main(command)
+    except SystemExit as error:  # argparse
+        code = error.code
+    assert code == 2 and told in capsys.readouterr().err
+    assert not (tmp_path / "field").exists()
+
+
+def test_a_picture_without_a_camera_and_a_folder_with_other_pictures_are_told(tmp_path, capsys):
+    command = ["export", "-o", str(tmp_path), "--grid", "2x2"]
+    assert main.main([*command, str(ROOT / "scenes/mandelbrot.toml")]) == 2
+    assert "a fractal picture has no camera in space" in capsys.readouterr().err
+    (tmp_path / "holiday.png").write_bytes(b"")
+    assert main.main([*command, str(ROOT / "scenes/bokeh.toml")]) == 2
+    assert "holds other pictures (holiday.png)" in capsys.readouterr().err

@@ -16,6 +16,7 @@ import numpy as np
 
 from renderer import UserError
 from renderer.export import film
+from renderer.export.array import array_of, check_folder, render_field
 from renderer.export.farm import farm_of, render_on_farm
 from renderer.export.frames import FILMS, MARKS, Manifest, frame_numbers, numbered, pattern_of
 from renderer.export.render import TILE, WHOLE_PIXELS, Job, Rendered, render, write
@@ -51,6 +52,10 @@ class Plan:
 def export(args) -> int:
     """`main.py export`; returns the exit code: 3 when --time-limit ended it before all samples were drawn."""
     start = time.monotonic()
+    if args.grid:
+        return export_field(args)
+    if args.baseline is not None:
+        raise UserError(f"--baseline {args.baseline:g}: needs --grid ROWSxCOLUMNS, the array of cameras")
     plan = plan_of(args)
     if args.dry_run:
         return show_plan(plan, args)
@@ -67,6 +72,35 @@ def export(args) -> int:
         encode_film(plan)
     report(args, plan, samples, device, time.monotonic() - start, facts)
     return 0 if finished else 3
+
+
+def export_field(args) -> int:
+    """`main.py export --grid`: a light field of a scene; returns the exit code."""
+    began = time.monotonic()
+    for name in ("frames", "farm", "tile", "time_limit", "dry_run"):
+        if getattr(args, name):
+            raise UserError(f"--{name.replace('_', '-')}: not together with --grid")
+    if args.bits != 8:
+        raise UserError("--bits 16: the views of a light field have 8")
+    scene = overridden(load(Path(args.input)), args.set, args.seed)
+    size = args.size or scene.size or DEFAULT_SIZE
+    folder, array = Path(args.output), array_of(scene, size, args.grid, args.baseline)
+    check_folder(folder, array)
+    picture = open_picture(scene, open_gpu(args.device))
+    samples = args.samples or picture.draws(scene.settings, size)
+    with Progress(samples * len(array.views()), f"{scene.title}, {args.grid[0]} x {args.grid[1]} views") as progress:
+        device = render_field(picture, Job(scene, size, samples, args.time or 0.0), array, folder, progress)
+    seconds, count = time.monotonic() - began, len(array.views())
+    facts = {"grid": list(args.grid), "baseline": array.baseline, "disparity_of_target": array.disparity}
+    if args.json:
+        rate = samples * count / seconds
+        facts |= {"output": str(folder), "size": list(size), "samples": samples, "frames": count, "seconds": seconds}
+        print(json.dumps(facts | {"frames_per_second": rate, "device": device}))
+        return 0
+    print(folder)
+    told = f"cameras {array.baseline:g} apart, the target in focus at disparity {array.disparity:.3f}"
+    print(f"{count} views of {samples} samples in {seconds:.2f} s on {device}; {told}", file=sys.stderr)
+    return 0
 
 
 def plan_of(args) -> Plan:

@@ -59,9 +59,12 @@ class Settings:
 
 
 def open_file(path: Path) -> Scene:
-    """The scene of a light field: seen from its middle through a full aperture, in the size of its views."""
+    """The scene of a light field: seen from its middle through a full aperture, focused on what is in the centre, in
+    the size of its views.
+    """
     path = Path(path).resolve()
-    return Scene(path, path.stem, "lightfield", Settings(str(path)), Picture.tone, view_size(path))
+    settings = Settings(str(path), Eye().click(0.0, 0.0))
+    return Scene(path, path.stem, "lightfield", settings, Picture.tone, view_size(path))
 
 
 class Picture:

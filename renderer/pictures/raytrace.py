@@ -29,7 +29,7 @@ VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)),
                  ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"), ("left", "i4"),
                  ("top", "i4"), ("across", "i4"), ("down", "i4"), ("tiles", "i4"), ("seed", "i4"), ("sample", "i4"),
                  ("depth", "i4"), ("light_count", "i4"), ("inverse_light_power", "f4"),
-                 ("rays", "i4"), ("spare", "i4", (3 + 4,))])  # fmt: skip
+                 ("rays", "i4"), ("lens_radius", "f4"), ("focus_distance", "f4"), ("spare", "i4", (5,))])  # fmt: skip
 MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", "f4", (4,)),
                      ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("spare", "i4")])  # fmt: skip
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
@@ -96,6 +96,8 @@ class Procedural:
 @dataclass(frozen=True)
 class Settings:
     view: Camera = Camera()
+    lens_radius: float = setting(0.0, 0.0, 1e6, "of a thin lens; 0 is a pinhole, sharp everywhere")
+    focus_distance: float = setting(0.0, 0.0, 1e9, "along the view, of the plane in focus; 0 is the view's target")
     depth: int = setting(6, 1, 16, "rays a path may have", key="d")
     samples: int = setting(64, 1, 1 << 20, "of the finished picture", logarithmic=True)
     seed: int = setting(1, 0, 2**31 - 1, "of the random numbers")
@@ -442,6 +444,8 @@ def view_of(settings: Settings, size: tuple[int, int], tile: Tile, geometry: Geo
     view = np.zeros((), VIEW)
     view["eye"][:3], view["forward"][:3] = camera.position, forward
     view["right"][:3], view["up"][:3] = right * reach * width / height, up * reach
+    view["lens_radius"] = settings.lens_radius
+    view["focus_distance"] = settings.focus_distance or np.linalg.norm(np.subtract(camera.target, camera.position))
     view["horizon"][:3], view["zenith"][:3] = settings.horizon, settings.zenith
     view["width"], view["height"] = size
     view["left"], view["top"], view["across"], view["down"] = tile
