@@ -52,6 +52,81 @@ KERNEL expose(GLOBAL const ulong *sums, GLOBAL float4 *exposed, int cells, GLOBA
     }
 }
 
+DEVICE float square_of_ratio(int n) {
+    float ratio = (float)n / (float)(n + 1);
+    return ratio * ratio;
+}
+
+#define TILE 8  // buckets that share a bound of how far their kernels reach
+
+// widths[i] = the kernel that bucket i is spread by, fewer hits a wider one; -1 for none. A window of the whole grid.
+KERNEL estimate(GLOBAL const ulong *sums, GLOBAL int *widths, int columns, int rows, int left, int top, int whole_columns,
+                int whole_rows, int oversample, int last, float most, float curve) {
+    uint i = thread_index();
+    if (i < (uint)(columns * rows)) {
+        int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns), edge = oversample - 1, around = oversample / 2;
+        bool inside = column + left >= edge && column + left < whole_columns - edge && row + top >= edge &&
+                      row + top < whole_rows - edge;
+        int width = -1;
+        if (inside && sums[4 * (size_t)i + 3] != 0) {
+            ulong hits = 0;
+            for (int v = max(row - around, 0); v <= min(row + around, rows - 1); v++)
+                for (int u = max(column - around, 0); u <= min(column + around, columns - 1); u++)
+                    hits += sums[4 * ((size_t)v * (size_t)columns + (size_t)u) + 3];
+            float n = (float)hits / 255.0f;
+            if ((oversample & 1) == 0) n *= square_of_ratio(oversample);
+            if (n > most)
+                width = last;
+            else if (n <= 100.0f)
+                width = (int)floor_of(n) + (n > floor_of(n) ? 1 : 0) - 1;
+            else
+                width = 100 + (int)floor_of(power_of(n - 100.0f, curve));
+            width = clamp(width, 0, last);
+        }
+        widths[i] = width;
+    }
+}
+
+// tile_reaches = the farthest reach of the kernels in each tile of TILE x TILE buckets.
+KERNEL bound(GLOBAL const int *widths, GLOBAL const int *reaches, GLOBAL int *tile_reaches, int columns, int rows,
+             int tile_columns, int tile_rows) {
+    uint i = thread_index();
+    if (i < (uint)(tile_columns * tile_rows)) {
+        int column = (int)(i % (uint)tile_columns) * TILE, row = (int)(i / (uint)tile_columns) * TILE, reach = -1;
+        for (int v = row; v < min(row + TILE, rows); v++)
+            for (int u = column; u < min(column + TILE, columns); u++) {
+                int width = widths[(size_t)v * (size_t)columns + (size_t)u];
+                if (width >= 0) reach = max(reach, reaches[width]);
+            }
+        tile_reaches[i] = reach;
+    }
+}
+
+// estimated = every bucket's colour spread by its own kernel: gathered here, in the order of rows, so that the sum has one
+// order. kernels: (last + 1, side, side), the weights by the distances in columns and rows.
+KERNEL spread(GLOBAL const float4 *exposed, GLOBAL float4 *estimated, GLOBAL const int *widths, GLOBAL const int *reaches,
+              GLOBAL const int *tile_reaches, GLOBAL const float *kernels, int columns, int rows, int tile_columns,
+              int tile_rows, int side) {
+    uint i = thread_index();
+    if (i < (uint)(columns * rows)) {
+        int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns), near = (side + TILE - 2) / TILE, reach = -1;
+        for (int v = max(row / TILE - near, 0); v <= min(row / TILE + near, tile_rows - 1); v++)
+            for (int u = max(column / TILE - near, 0); u <= min(column / TILE + near, tile_columns - 1); u++)
+                reach = max(reach, tile_reaches[v * tile_columns + u]);
+        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        for (int v = max(row - reach, 0); v <= min(row + reach, rows - 1); v++)
+            for (int u = max(column - reach, 0); u <= min(column + reach, columns - 1); u++) {
+                size_t from = (size_t)v * (size_t)columns + (size_t)u;
+                int width = widths[from];
+                if (width < 0) continue;
+                int across = u > column ? u - column : column - u, down = v > row ? v - row : row - v;
+                if (max(across, down) <= reaches[width])
+                    sum = sum + exposed[from] * kernels[((size_t)width * (size_t)side + (size_t)down) * (size_t)side + (size_t)across];
+            }
+        estimated[i] = sum;
+    }
+}
+
 DEVICE float curved(float x, float gamma) { return x > 0.0f ? power_of(x, gamma) : 0.0f; }
 
 // Opacity of a density: its power, drawn towards a line below the threshold.
@@ -66,14 +141,15 @@ DEVICE float covered(float density, float gamma, float threshold) {
 DEVICE float quantised(float x) { return floor(clamp(x, 0.0f, 255.0f)); }
 
 // picture = the pixels' linear values, of which the sRGB curve makes the 8-bit values that flam3 truncates to. `linear_of` is
-// that curve's inverse at 0 to 255. The filter is (taps, taps), its first tap `offset` buckets into the pixel's column and row.
+// that curve's inverse at 0 to 255. The filter is (taps, taps); that of the first pixel begins at bucket (first_column,
+// first_row).
 KERNEL finish(GLOBAL const float4 *exposed, GLOBAL float4 *picture, GLOBAL const float *filter, GLOBAL const float *linear_of,
-              int columns, int width, int height, int first_row, int oversample, int taps, int offset, float gamma,
+              int columns, int width, int height, int first_column, int first_row, int oversample, int taps, float gamma,
               float threshold, float vibrancy, float highlight_power, float background_red, float background_green,
               float background_blue, int transparent) {
     uint i = thread_index();
     if (i < (uint)(width * height)) {
-        int column = (int)(i % (uint)width) * oversample + offset, row = ((int)(i / (uint)width) + first_row) * oversample + offset;
+        int column = (int)(i % (uint)width) * oversample + first_column, row = (int)(i / (uint)width) * oversample + first_row;
         float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         for (int v = 0; v < taps; v++)
             for (int u = 0; u < taps; u++)

@@ -19,9 +19,15 @@ DEVICE uint mixed_word(uint u) {
     return u ^ (u >> 15);
 }
 
-// Rows that column `column` is turned by before step `step`.
-DEVICE uint turned_rows(uint column, uint step) {
-    return ((column + 1u) * (mixed_word(step * 0x9e3779b9u) | 1u)) >> 29;
+// Rows that column `column` is turned by before a step; `step_word` is its hash.
+DEVICE uint turned_rows(uint column, uint step_word) { return ((column + 1u) * (step_word | 1u)) >> 29; }
+
+// The random number by which a row draws its map. The rows of a block take one of each eighth of the range, in random order,
+// and within the eighth the blocks lie evenly, moved at random together: each row's numbers are independent from step to step,
+// and all rows together draw the maps in nearly exact shares.
+DEVICE uint row_number(uint row, uint block_word, uint step_word, uint block) {
+    uint eighth = (row * (block_word >> 3 | 1u) + block_word) & 7u;
+    return eighth << 29 | (block * 0x9e3779b9u + step_word * 0x85ebca6bu) >> 3;
 }
 
 // One of `maps` by Walker's alias method: a table entry is (threshold, alias).
@@ -215,7 +221,8 @@ KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL cons
     GLOBAL const float *own = parameters + moment * stride;
     GLOBAL const uint2 *own_table = table + moment * (XAOS * maps + 1) * maps;
     GLOBAL const uint4 *palette = palettes + moment * 256;
-    Random random = stream_of(chain, seed), rows_random = stream_of(0x80000000u | chain >> 5, seed);
+    uint block = chain / BLOCK / (uint)moments;
+    Random random = stream_of(chain, seed), block_random = stream_of(0x80000000u | chain / BLOCK, seed);
     Point p;
     if (first_step == 0) {
         p = first_point(&random);
@@ -248,7 +255,8 @@ KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL cons
         page[(3 + SPACE) * BLOCK + place] = p.last;
 #endif
         BARRIER();
-        uint from = ((row - turned_rows(column, (uint)step)) & (ROWS - 1)) * COLUMNS + column;
+        uint step_word = mixed_word((uint)step * 0x9e3779b9u + seed);
+        uint from = ((row - turned_rows(column, step_word)) & (ROWS - 1)) * COLUMNS + column;
         p.x = page[from];
         p.y = page[BLOCK + from];
         p.colour = page[2 * BLOCK + from];
@@ -259,7 +267,8 @@ KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL cons
         p.last = page[(3 + SPACE) * BLOCK + from];
 #endif
         random.position = start + (uint)step * DRAWS * random.gamma;
-        uint row_draw = mixed(rows_random.position + (uint)step * rows_random.gamma);
+        uint block_word = mixed(block_random.position + (uint)step * block_random.gamma);
+        uint row_draw = row_number(row, block_word, step_word, block);
         Point seen;
         mask bad;
         bits opacity;
@@ -304,7 +313,7 @@ KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL cons
         GLOBAL const float *own = parameters + moment * stride;
         GLOBAL const uint2 *own_table = table + moment * (XAOS * maps + 1) * maps;
         GLOBAL const uint4 *palette = palettes + moment * 256;
-        uint keys[BLOCK], gammas[BLOCK], row_keys[ROWS], row_gammas[ROWS];
+        uint keys[BLOCK], gammas[BLOCK];
         for (int slot = 0; slot < BLOCK; slot += LANES) {
             Random random = stream_of(bits_of_whole(lane_numbers) + (block_chain + (uint)slot), seed);
             STORE_LANES(random.position, keys + slot);
@@ -323,11 +332,8 @@ KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL cons
 #endif
             }
         }
-        for (int row = 0; row < ROWS; row++) {
-            uint key = mixed_word(mixed_word(0x80000000u | (block_chain / COLUMNS + (uint)row)) + seed);
-            row_keys[row] = key;
-            row_gammas[row] = mixed_word(key ^ 0x5bf03635u) | 1u;
-        }
+        uint block_key = mixed_word(mixed_word(0x80000000u | block_chain / BLOCK) + seed);
+        uint block_gamma = mixed_word(block_key ^ 0x5bf03635u) | 1u;
         if (first_step > 0)
             for (int plane = 0; plane < PLANES; plane++)
                 for (int slot = 0; slot < BLOCK; slot++)
@@ -337,9 +343,10 @@ KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL cons
             const float *before = pages + current * PLANES * BLOCK;
             current ^= 1;
             float *after = pages + current * PLANES * BLOCK;
-            uint turns = mixed_word((uint)step * 0x9e3779b9u) | 1u;
+            uint step_word = mixed_word((uint)step * 0x9e3779b9u + seed), turns = step_word | 1u;
+            uint block_word = mixed_word(block_key + (uint)step * block_gamma);
             for (int row = 0; row < ROWS; row++) {
-                uint row_draw = mixed_word(row_keys[row] + (uint)step * row_gammas[row]);
+                uint row_draw = row_number((uint)row, block_word, step_word, block_chain / BLOCK / (uint)moments);
                 for (int half_row = 0; half_row < COLUMNS; half_row += LANES) {
                     int slot = row * COLUMNS + half_row;
                     bits columns_here = bits_of_whole(lane_numbers + half_row);

@@ -72,21 +72,25 @@ def twin(flame, steps, chains, seed, window=WINDOW, camera=CAMERA):
     slots, seed_word = np.arange(chains, dtype="u4"), words(chaos.seed_word(seed))
     key = mixed(mixed(slots) + seed_word)
     gamma = mixed(key ^ words(0x5BF03635)) | np.uint32(1)
-    rows = words(0x80000000) | (slots >> np.uint32(5))
-    row_key = mixed(mixed(rows) + seed_word)
-    row_gamma = mixed(row_key ^ words(0x5BF03635)) | np.uint32(1)
+    blocks = slots // 256
+    block_key = mixed(mixed(words(0x80000000) | blocks) + seed_word)
+    block_gamma = mixed(block_key ^ words(0x5BF03635)) | np.uint32(1)
     uniform = [(mixed(key + words(n) * gamma) >> np.uint32(8)).astype("f4") * np.float32(2**-24) for n in (1, 2, 3)]
     x, y, colour = 2 * uniform[0] - 1, 2 * uniform[1] - 1, uniform[2]
     affine = np.array([m.affine for m in flame.maps], "f4")
     pull = np.array([[m.color, m.color_speed] for m in flame.maps], "f4")
-    light = np.floor(chaos.colours_of(flame) + 0.5).astype("u8")
+    light = np.floor(flame.palette_colors + 0.5).astype("u8")
     sums = np.zeros((window.cells, 4), "u8")
     block, row, column = slots // 256, slots // 32 % 8, slots % 32
     for step in range(1, chaos.FUSE + steps + 1):
-        turn = ((column + words(1)) * (mixed(words(step) * words(0x9E3779B9)) | np.uint32(1))) >> np.uint32(29)
+        step_word = mixed(words(step) * words(0x9E3779B9) + seed_word)
+        turn = ((column + words(1)) * (step_word | np.uint32(1))) >> np.uint32(29)
         source = block * 256 + ((row - turn) & np.uint32(7)) * 32 + column
         x, y, colour = x[source], y[source], colour[source]
-        drawn = mixed(row_key + words(step) * row_gamma)
+        block_word = mixed(block_key + words(step) * block_gamma)
+        eighth = (row * (block_word >> np.uint32(3) | np.uint32(1)) + block_word) & np.uint32(7)
+        even = (blocks * words(0x9E3779B9) + step_word * words(0x85EBCA6B)) >> np.uint32(3)
+        drawn = eighth << np.uint32(29) | even
         wide = drawn.astype("u8") * np.uint64(len(flame.maps))
         choice, rest = (wide >> np.uint64(32)).astype("i8"), (wide & np.uint64(0xFFFFFFFF)).astype("u4")
         choice = np.where(rest < table[choice, 0], choice, table[choice, 1].astype("i8"))
@@ -286,7 +290,7 @@ def test_tiles_are_parts_of_the_whole(gpu, rng):
 
 def test_schedule_deals_every_step_once():
     for quality, size in ((0.01, (1, 1)), (3.0, (17, 31)), (100.0, (512, 512)), (1024.0, (3840, 2160))):
-        schedule = picture_module.Schedule(picture_module.Settings(quality=quality), size)
+        schedule = picture_module.Schedule(quality, size, 1)
         steps = [schedule.steps(k) for k in range(schedule.draws)]
         assert sum(steps) == schedule.total and min(steps) >= 1
         assert schedule.chains * schedule.total >= quality * size[0] * size[1]

@@ -11,7 +11,6 @@ import numpy as np
 
 from renderer.flames.genome import Flame
 from renderer.flames.kernel import choice_tables, parameters_of, structure_of, text_of, visibility
-from renderer.flames.palettes import colours_of
 from renderer.gpu import Device
 
 BLOCK = 256  # chains that swap points; as in shaders/flame.cu
@@ -49,6 +48,12 @@ def seed_word(seed: int) -> int:
     return int(np.random.SeedSequence(abs(seed) * 2 + (seed < 0)).generate_state(1)[0])
 
 
+def _light(flame: Flame) -> np.ndarray:
+    """(256, 4) red, green, blue, alpha of the palette, 0 to 255, times its alphas."""
+    alphas = np.array(flame.alphas or (1.0,) * 256)[:, None]
+    return np.concatenate([flame.palette_colors, np.full((256, 1), 255.0)], 1) * alphas
+
+
 class Chaos:
     """The chains of one flame (its moments, for motion blur) and the sums of their light over a window of buckets.
 
@@ -69,8 +74,9 @@ class Chaos:
         """
         fractional = any(m.opacity not in (0.0, 1.0) for flame in flames for m in flame.maps)
         fractional = fractional or any(0 < visibility(m.opacity) < 1 for flame in flames for m in flame.maps)
-        palettes = np.stack([colours_of(flame) * weight for flame, weight in zip(flames, times, strict=True)])
-        fractional = fractional or bool((palettes != np.floor(palettes)).any()) or bool((np.asarray(times) != 1).any())
+        times = np.asarray(times, "f8")
+        palettes = np.stack([_light(flame) * weight for flame, weight in zip(flames, times, strict=True)])
+        fractional = fractional or bool((palettes != np.floor(palettes)).any()) or bool((times != 1).any())
         self.structure = structure_of(tuple(flames), fractional)
         device = self.device
         self._iterate = device.kernel(
@@ -92,8 +98,8 @@ class Chaos:
         self._table = device.buffer(tables.shape, "u4").write(tables)
         light = np.zeros((len(flames), 256, 4), "u4")  # red, alpha, blue, green, as flame.cu adds them
         unit = 256 if self.structure.fractions else 1
-        light[..., 0], light[..., 3], light[..., 2] = (np.floor(palettes[..., k] * unit + 0.5) for k in range(3))
-        light[..., 1] = np.floor(255 * np.asarray(times, "f8")[:, None] * unit + 0.5)
+        for channel, place in enumerate((0, 3, 2, 1)):
+            light[..., place] = np.floor(palettes[..., channel] * unit + 0.5)
         self._palettes = device.buffer(light.shape, "u4").write(light)
         self.sums.fill(0)
         self.bad_total.fill(0)

@@ -1,12 +1,42 @@
 """From a flame's sums to its picture on the device: log-density, density estimation, spatial filter, tone curve."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from renderer.flames.chaos import Chaos
-from renderer.flames.filters import gutter, spatial_filter
+from renderer.flames.chaos import Chaos, Window
+from renderer.flames.filters import estimator, estimator_reach, gutter, spatial_filter
 from renderer.flames.genome import Flame
 from renderer.gpu import Device
 from renderer.image import linear_of_srgb
+
+TILE = 8  # as in shaders/develop.cu
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The buckets of a picture of `size` pixels, and the window of them that its tile needs."""
+
+    columns: int
+    rows: int
+    margin: int  # buckets left of the first pixel
+    window: Window
+    first_column: int  # of the window, where the filter of the tile's first pixel begins
+    first_row: int
+
+    @staticmethod
+    def of(flame: Flame, size: tuple[int, int], tile: tuple[int, int, int, int]) -> "Grid":
+        taps = len(spatial_filter(flame))
+        margin, offset = gutter(flame, taps)
+        over = flame.oversample
+        columns, rows = size[0] * over + 2 * margin, size[1] * over + 2 * margin
+        left, top, width, height = tile
+        beside = estimator_reach(flame) + over  # buckets whose light may reach the filters, and their neighbours
+        start = [max(0, at * over + offset - beside) for at in (left, top)]
+        ends = [(left + width - 1) * over + offset + taps + beside, (top + height - 1) * over + offset + taps + beside]
+        end = [min(end, most) for end, most in zip(ends, (columns, rows), strict=True)]
+        window = Window(start[0], start[1], end[0] - start[0], end[1] - start[1])
+        return Grid(columns, rows, margin, window, left * over + offset - start[0], top * over + offset - start[1])
 
 
 class Development:
@@ -16,50 +46,88 @@ class Development:
 
     def __init__(self, device: Device):
         self.device = device
-        self._expose = device.kernel("develop.cu", "expose", group=64, STRICT=1, SUMS=1)
-        self._finish = device.kernel("develop.cu", "finish", group=64, STRICT=1, SUMS=1)
+        names = ("expose", "finish", "estimate", "bound", "spread")
+        kernels = {name: device.kernel("develop.cu", name, group=64, STRICT=1, SUMS=1) for name in names}
+        self._expose, self._finish, self._estimate, self._bound, self._spread = kernels.values()
         self._linear_of = device.buffer(256).write(linear_of_srgb(np.arange(256)))
-        self._buffers: tuple = ()
+        self._buffers: dict = {}
+        self._tables: tuple = (None,)
 
     def __call__(
         self,
         chaos: Chaos,
         flame: Flame,
+        grid: Grid,
         pixels_a_unit: float,
         size,
-        parts: int = 1,
-        temporal_weight: float = 1.0,
+        weight=1.0,
         transparent=False,
+        samples=None,
     ):
-        """The (height, width, 4) picture; `size` is that of the window in pixels."""
-        window, (width, height) = chaos.window, size
-        kernel = spatial_filter(flame)
-        _, offset = gutter(flame, len(kernel))
-        if (
-            not self._buffers
-            or self._buffers[0].shape[0] != window.cells
-            or self._buffers[1].shape[:2] != (height, width)
-        ):
-            self._buffers = ()
-            self._buffers = (self.device.buffer((window.cells, 4)), self.device.buffer((height, width, 4)))
-        exposed, picture = self._buffers
-        samples = chaos.samples * parts
-        area = (flame.oversample * pixels_a_unit) ** 2 / (255.0 * temporal_weight)
-        brightness = flame.brightness * 255 * 268 / 256
-        self._expose(
-            window.cells,
-            chaos.sums,
-            exposed,
-            window.cells,
-            chaos.bad_total,
-            np.uint64(max(samples, 1)),
-            area,
-            brightness,
+        """The (height, width, 4) picture of a tile of `size`. `weight`: mean temporal weight; `samples`: all that the
+        sums hold, where they hold other parts' too.
+        """
+        width, height = size
+        exposed, picture = (
+            self.exposed(chaos, flame, pixels_a_unit, weight, samples),
+            self._buffer("picture", (height, width, 4)),
         )
-        taps = self.device.buffer(kernel.shape).write(kernel)
+        taps, spreading = self._prepared(flame)
+        if spreading:
+            exposed = self._estimated(chaos, exposed, flame, grid, spreading)
         self._finish(
-            width * height, exposed, picture, taps, self._linear_of, window.columns, width, height, 0, flame.oversample,
-            len(kernel), offset, 1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy, flame.highlight_power,
-            *(float(c) for c in flame.background), int(transparent),
+            width * height, exposed, picture, taps, self._linear_of, grid.window.columns, width, height,
+            grid.first_column,
+            grid.first_row, flame.oversample, taps.shape[0], 1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy,
+            flame.highlight_power, *(float(c) for c in flame.background), int(transparent),
         )  # fmt: skip
         return picture
+
+    def exposed(self, chaos: Chaos, flame: Flame, pixels_a_unit: float, weight=1.0, samples=None):
+        """(cells, 4) float32 of log-density: red, green, blue, alpha, each in 1/255."""
+        cells = chaos.window.cells
+        exposed = self._buffer("exposed", (cells, 4))
+        area = (flame.oversample * pixels_a_unit) ** 2 / (255.0 * weight)
+        brightness = flame.brightness * 255 * 268 / 256
+        count = np.uint64(max(chaos.samples if samples is None else samples, 1))
+        self._expose(cells, chaos.sums, exposed, cells, chaos.bad_total, count, float(area), float(brightness))
+        return exposed
+
+    def _estimated(self, chaos: Chaos, exposed, flame: Flame, grid: Grid, spreading):
+        kernels, reaches, most = spreading
+        window, cells, side = grid.window, grid.window.cells, kernels.shape[1]
+        tiles = [-(-n // TILE) for n in (window.columns, window.rows)]
+        widths, estimated = self._buffer("widths", (cells,), "i4"), self._buffer("estimated", (cells, 4))
+        tile_reaches = self._buffer("tile_reaches", (tiles[0] * tiles[1],), "i4")
+        self._estimate(
+            cells, chaos.sums, widths, window.columns, window.rows, window.left, window.top, grid.columns, grid.rows,
+            flame.oversample, kernels.shape[0] - 1, most, flame.estimator_curve,
+        )  # fmt: skip
+        self._bound(tiles[0] * tiles[1], widths, reaches, tile_reaches, window.columns, window.rows, *tiles)
+        self._spread(
+            cells, exposed, estimated, widths, reaches, tile_reaches, kernels, window.columns, window.rows, *tiles, side
+        )
+        return estimated
+
+    def _prepared(self, flame: Flame):
+        """The filter and the estimator's tables on the device, made again when their numbers change."""
+        key = (
+            flame.filter, flame.filter_shape, flame.oversample, flame.estimator_radius, flame.estimator_minimum,
+            flame.estimator_curve,
+        )  # fmt: skip
+        if self._tables[0] != key:
+            taps, made = spatial_filter(flame), estimator(flame)
+            spreading = None
+            if made:
+                kernels = self.device.buffer(made.kernels.shape).write(made.kernels)
+                spreading = kernels, self.device.buffer(made.reaches.shape, "i4").write(made.reaches), made.most
+            self._tables = key, self.device.buffer(taps.shape).write(taps), spreading
+        return self._tables[1:]
+
+    def _buffer(self, name: str, shape, dtype="f4"):
+        kept = self._buffers.get(name)
+        if kept is None or kept.shape != shape:
+            self._buffers.pop(name, None)
+            self._buffers[name] = kept = None
+            self._buffers[name] = kept = self.device.buffer(shape, dtype)
+        return kept

@@ -1,13 +1,19 @@
 """flam3's filters: spatial, temporal, and the kernels of density estimation."""
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
+from renderer import BadInput
 from renderer.flames.genome import Flame
 
 SUPPORT = {
     "gaussian": 1.5, "hermite": 1.0, "box": 0.5, "triangle": 1.0, "bell": 1.5, "bspline": 2.0, "mitchell": 2.0,
     "blackman": 1.0, "catrom": 2.0, "hanning": 1.0, "hamming": 1.0, "lanczos3": 3.0, "lanczos2": 2.0, "quadratic": 1.5,
 }  # fmt: skip
+
+MOST_KERNELS = 20000
 
 
 def profile(shape: str, u: np.ndarray) -> np.ndarray:
@@ -69,6 +75,61 @@ def estimator_reach(flame: Flame) -> int:
     if flame.estimator_radius <= 0:
         return 0
     return int(np.ceil(flame.estimator_radius)) * flame.oversample + flame.oversample - 1
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """Kernels (count, side, side) float32 by width, and their reaches (count,) int32; buckets of more than `most`
+    hits take the
+    last. Over all quadrants a kernel sums to 1, or to less by its rim where its width is whole: flam3 leaves the rim
+    out.
+    """
+
+    kernels: np.ndarray
+    reaches: np.ndarray
+    most: float
+
+
+def estimator(flame: Flame) -> Estimator | None:
+    """The kernels of density estimation, widest first; None where it is off or has a single width, when flam3 skips
+    it.
+    """
+    if flame.estimator_radius <= 0:
+        return None
+    widest = flame.estimator_radius * flame.oversample + 1
+    narrowest = min(flame.estimator_minimum * flame.oversample + 1, widest)
+    curve, single = flame.estimator_curve, 100  # kernels of one hit each before they grow coarser
+    wanted = math.ceil(math.exp(min(math.log(widest / narrowest) / curve, 600.0)))
+    if wanted <= single:
+        count = most = wanted
+    else:
+        count = math.ceil(single + (wanted - single) ** curve) + 1
+        most = int(min((count - single) ** (1 / curve), 1e30)) + single
+    if count > MOST_KERNELS:
+        raise BadInput(
+            f"flame: estimator_curve is {curve:g}, which asks for {count} kernels; allowed are {MOST_KERNELS}"
+        )
+    widths = []
+    for number in range(count):
+        hits = number if number < single else (number - single) ** (1 / curve) + single
+        width = widest / (hits + 1) ** curve
+        widths.append(max(width, narrowest))
+        if width <= narrowest:
+            break
+    if len(widths) <= 1:
+        return None
+    reaches = np.array([math.ceil(width) - 1 for width in widths], "i4")
+    side = int(reaches.max()) + 1
+    distance = np.hypot(*np.mgrid[: side + 1, : side + 1])
+    kernels = np.zeros((len(widths), side, side), "f8")
+    copies = np.where(np.arange(side + 1) > 0, 2, 1)
+    for kernel, width, reach in zip(kernels, widths, reaches, strict=True):
+        d = distance / width
+        weight = np.where(d <= 1, np.exp(-2 * (1.5 * d) ** 2), 0.0)
+        weight /= (weight * np.outer(copies, copies)).sum()
+        weight[reach + 1 :] = weight[:, reach + 1 :] = 0
+        kernel[:] = weight[:side, :side]
+    return Estimator(kernels.astype("f4"), reaches, float(most))
 
 
 def gutter(flame: Flame, taps: int) -> tuple[int, int]:

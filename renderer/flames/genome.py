@@ -6,6 +6,9 @@ import types
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
+from renderer.flames import palettes
 from renderer.flames.variations import owners, table
 from renderer.scene import setting
 
@@ -35,7 +38,9 @@ class Map:
     variations: dict[str, float] = field(default_factory=lambda: LINEAR)
     parameters: dict[str, float] = field(default_factory=lambda: EMPTY)
     xaos: tuple[float, ...] = ()  # factors of the weights of the maps after this one; missing ones are 1
-    animate: float = 1.0
+    animate: float = 1.0  # 0: sequences do not turn it
+    extra: dict[str, str] = field(default_factory=lambda: EMPTY)  # attributes of a file that nothing here knows
+    motion: tuple[str, ...] = ()  # <motion> elements of a file, by their attributes
 
     def __post_init__(self):
         if len(self.affine) not in (6, 12):
@@ -72,22 +77,21 @@ class Flame:
     final: Map | None = None
     palette: str = setting("ember", None, None, "a palette of assets/palettes.json, unless `colors` says all 256")
     colors: tuple[tuple[float, float, float], ...] = ()
+    alphas: tuple[float, ...] = ()  # of the colours, 0 to 1; none: all 1
     palette_mode: Literal["step", "linear"] = "step"
     quality: float = setting(50.0, 1e-3, 1e9, "samples a pixel", logarithmic=True)
-    brightness: float = setting(4.0, 0.0, 1e4, "exposure of the log-density", logarithmic=True)
-    gamma: float = setting(4.0, 0.01, 100.0, "of the brightness curve")
-    gamma_threshold: float = setting(0.01, 0.0, 1.0, "density below which the curve is a line")
-    vibrancy: float = setting(1.0, 0.0, 30.0, "1 keeps hues, 0 curves each channel by itself")
-    highlight_power: float = setting(
-        -1.0, -1.0, 10.0, "how too bright colours lose saturation; negative: flam3's plain clip"
-    )
+    brightness: float = setting(4.0, 0.0, 1e6, "exposure of the log-density", logarithmic=True)
+    gamma: float = setting(4.0, 0.01, 1e3, "of the brightness curve")
+    gamma_threshold: float = setting(0.01, 0.0, 1e6, "density below which the curve is a line")
+    vibrancy: float = setting(1.0, -1e3, 1e3, "1 keeps hues, 0 curves each channel by itself")
+    highlight_power: float = setting(-1.0, -1e3, 1e3, "how too bright colours fade to white; negative: a plain clip")
     background: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    oversample: int = setting(1, 1, 8, "buckets a pixel is wide")
-    filter: float = setting(0.5, 0.0, 20.0, "radius of the spatial filter in pixels")
+    oversample: int = setting(1, 1, 16, "buckets a pixel is wide")
+    filter: float = setting(0.5, 0.0, 100.0, "radius of the spatial filter in pixels")
     filter_shape: SHAPES = "gaussian"
     estimator_radius: float = setting(0.0, 0.0, 100.0, "largest radius of density estimation in pixels; 0 is off")
     estimator_minimum: float = setting(0.0, 0.0, 100.0, "smallest radius")
-    estimator_curve: float = setting(0.4, 0.05, 5.0, "how fast the radius falls with the density")
+    estimator_curve: float = setting(0.4, 0.01, 10.0, "how fast the radius falls with the density")
     temporal_samples: int = setting(1, 1, 10000, "moments that motion blur is made of")
     temporal_filter_type: Literal["box", "gaussian", "exp"] = "box"
     temporal_filter_width: float = 1.0
@@ -98,9 +102,18 @@ class Flame:
             raise ValueError("maps is empty; at least one map is wanted")
         if self.colors and len(self.colors) != 256:
             raise ValueError(f"colors has {len(self.colors)} entries; it must have 256")
+        if self.alphas and len(self.alphas) != 256:
+            raise ValueError(f"alphas has {len(self.alphas)} entries; it must have 256")
+        if not self.colors and self.palette not in palettes.names():
+            raise ValueError(f"palette is {self.palette!r}; allowed are {', '.join(palettes.names())}")
         spaces = {len(m.affine) for m in (*self.maps, *([self.final] if self.final else []))}
         if len(spaces) > 1:
             raise ValueError("affine: some maps have 6 numbers and some 12; all must be of the plane, or all of space")
+
+    @property
+    def palette_colors(self) -> np.ndarray:
+        """(256, 3) float64, 0 to 255."""
+        return np.array(self.colors, "f8") if self.colors else palettes.named(self.palette)
 
     @property
     def space(self) -> bool:

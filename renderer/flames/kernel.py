@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from renderer import BadInput
 from renderer.flames.genome import IDENTITY, Flame, Map
 from renderer.flames.variations import shared_text, table
 from renderer.gpu.source import Generated
@@ -206,7 +207,7 @@ def choice_tables(flame: Flame, structure: Structure) -> np.ndarray:
     """(1 or 1 + maps, maps, 2) uint32: the alias table of the first step, and with xaos that after each map."""
     weights = np.array([m.weight for m in flame.maps], "f8")
     if not weights.sum() > 0:
-        raise ValueError("the weights of all maps are 0, so none can be drawn; at least one must be above 0")
+        raise BadInput("flame: the weights of all maps are 0, so none can be drawn; at least one must be above 0")
     rows = [alias_table(weights)]
     if structure.xaos:
         for number, m in enumerate(flame.maps):
@@ -214,8 +215,8 @@ def choice_tables(flame: Flame, structure: Structure) -> np.ndarray:
             factors[: len(m.xaos)] = m.xaos[: len(weights)]
             if not (weights * factors).sum() > 0:
                 if m.weight > 0:
-                    raise ValueError(
-                        f"the xaos of map {number} forbids every map after it, so the chain would end there"
+                    raise BadInput(
+                        f"flame: the xaos of map {number} forbids every map after it, so chains would end there"
                     )
                 factors = np.ones(len(weights))
             rows.append(alias_table(weights * factors))

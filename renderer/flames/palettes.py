@@ -1,12 +1,11 @@
 """Palettes: 256 colours of red, green, blue, 0 to 255. Ours are gradients of a few stops in assets/palettes.json."""
 
 import json
+import os
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-
-from renderer.flames.genome import Flame
 
 FILE = Path(__file__).resolve().parents[2] / "assets" / "palettes.json"
 
@@ -30,6 +29,52 @@ def named(name: str) -> np.ndarray:
     return np.round(np.stack([np.interp(at, places, colours[:, k]) for k in range(3)], axis=1))
 
 
-def colours_of(flame: Flame) -> np.ndarray:
-    """(256, 3) float64 of a flame's palette, 0 to 255."""
-    return np.array(flame.colors, "f8") if flame.colors else named(flame.palette)
+def hsv_of(rgb: np.ndarray) -> np.ndarray:
+    """(n, 3) hue 0 to 6, saturation, value of red, green, blue (n, 3), 0 to 1."""
+    high, low = rgb.max(1), rgb.min(1)
+    span = high - low
+    safe = np.where(span > 0, span, 1.0)
+    red, green, blue = rgb.T
+    hue = np.where(
+        red == high, (green - blue) / safe, np.where(green == high, 2 + (blue - red) / safe, 4 + (red - green) / safe)
+    )
+    saturation = np.where(high > 0, span / np.where(high > 0, high, 1.0), 0.0)
+    return np.stack([np.where(span > 0, hue % 6, 0.0), saturation, high], 1)
+
+
+def rgb_of(hsv: np.ndarray) -> np.ndarray:
+    """(n, 3) red, green, blue of hue 0 to 6, saturation, value."""
+    hue, saturation, value = hsv.T
+    out = [value * (1 - saturation * np.clip(np.minimum(k, 4 - k), 0, 1)) for k in ((n + hue) % 6 for n in (5, 3, 1))]
+    return np.stack(out, 1)
+
+
+NUMBERED_FILES = ("/usr/share/flam3/flam3-palettes.xml", "/usr/local/share/flam3/flam3-palettes.xml")
+
+
+@lru_cache(maxsize=1)
+def _numbered() -> dict[int, np.ndarray]:
+    """flam3's numbered palettes where flam3 is installed (they are under another licence, so none comes with us)."""
+    from defusedxml import ElementTree
+
+    for path in (os.environ.get("flam3_palettes"), *NUMBERED_FILES):
+        if path and Path(path).is_file():
+            found = {}
+            for element in ElementTree.parse(path).iter("palette"):
+                data = bytes.fromhex("".join(element.get("data", "").split()))
+                if len(data) == 1024:
+                    found[int(element.get("number"))] = np.frombuffer(data, "u1").reshape(256, 4)[:, 1:].astype("f8")
+            return found
+    return {}
+
+
+def numbered(number: int, hue: float = 0.0) -> np.ndarray | None:
+    """(256, 3) float64 of a numbered palette of flam3, its hues turned by `hue` of a turn; None where it is not
+    installed.
+    """
+    colours = _numbered().get(number)
+    if colours is None or hue == 0:
+        return colours
+    hsv = hsv_of(colours / 255)
+    hsv[:, 0] = (hsv[:, 0] + 6 * hue) % 6
+    return rgb_of(hsv) * 255

@@ -1,41 +1,79 @@
 """Iterated function systems and fractal flames: the chaos game with exact sums, developed as flam3 does.
 
-One draw is some more steps of every chain; the first is about a million samples, each next one as many as 41 % of all
-before
-it. The picture is a function of settings, size, time and number of draws alone.
+One draw is some more steps of every chain; the first is about a million samples, each next one 41 % of all before it,
+up
+to a bound. The picture is a function of settings, size, time and number of draws alone.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from renderer import BadInput
-from renderer.flames.chaos import Chaos, Window, chains_for
-from renderer.flames.develop import Development
-from renderer.flames.filters import gutter, spatial_filter
+from renderer.flames.chaos import Chaos, chains_for
+from renderer.flames.develop import Development, Grid
+from renderer.flames.file import read_flames, warn
+from renderer.flames.filters import temporal_filter
 from renderer.flames.genome import Flame
+from renderer.flames.keyframes import KeyFrame, at_time
 from renderer.gpu import Gpu
-from renderer.scene import Tone, setting
+from renderer.scene import Scene, Tone, setting
 from renderer.view import Plane
 
 FIRST_DRAW = 1 << 20  # samples
 LARGEST_DRAW = 1 << 24
-MOST_DRAWS = 64  # beyond the first few
+MOST_DRAWS = 64  # beyond the first few, unless a draw would be larger than the longest
+LONGEST_DRAW = 1 << 29
 
 
 @dataclass(frozen=True)
 class Settings(Flame):
-    """A flame and how it is looked at. y grows upwards in maps of ours, downwards in .flame files."""
+    """A flame and how it is looked at. y grows upwards in maps of ours, downwards in .flame files.
+
+    Where there are key frames they say the flame of each time; the view is then relative to the first one's camera.
+    """
 
     view: Plane = Plane()
     up: Literal["+y", "-y"] = "+y"
     seed: int = 0
-    sums: Literal["exact", "fast"] = setting(
-        "exact", help="exact: whole numbers, the same bits everywhere; fast: floats"
-    )
+    sums: Literal["exact", "fast"] = setting("exact", help="exact: the same bits everywhere; fast: floats")
     transparent: bool = setting(False, help="alpha instead of the background")
+    pixel_aspect: float = setting(1.0, 1e-3, 1e3, "width of a pixel by its height")
+    keys: tuple[KeyFrame, ...] = ()
+
+    def __post_init__(self):
+        super().__post_init__()
+        times = [key.time for key in self.keys]
+        if any(two <= one for one, two in pairwise(times)):
+            raise ValueError(f"keys: the times {times} must grow")
+
+
+def settings_of(key: KeyFrame, keys: tuple[KeyFrame, ...] = ()) -> Settings:
+    """The settings that draw a flame of a file."""
+    values = {f.name: getattr(key.flame, f.name) for f in fields(Flame)}
+    values["quality"] = min(max(key.quality, 1e-3), 1e9)
+    return Settings(**values, view=key.view, up="-y", pixel_aspect=key.pixel_aspect, keys=keys)
+
+
+def open_file(path: Path) -> Scene:
+    """The Scene of a .flame: an animation where its flames have growing times, else its first flame."""
+    keys, warnings = read_flames(path)
+    times = [key.time for key in keys]
+    animation = len(keys) > 1 and all(two > one for one, two in pairwise(times))
+    if len(keys) > 1 and not animation:
+        warnings.append(f"holds {len(keys)} flames whose times do not grow, so no animation; the first is drawn")
+    warn(path, warnings)
+    first = keys[0]
+    title = first.extra.get("name", Path(path).stem)
+    try:
+        settings = settings_of(first, tuple(keys) if animation else ())
+    except ValueError as error:
+        raise BadInput(f"{path}: {error}") from error
+    return Scene(Path(path), title, "flame", settings, Picture.tone, first.size)
 
 
 class Picture:
@@ -44,80 +82,131 @@ class Picture:
     def __init__(self, gpu: Gpu):
         self.device = gpu.device
         self._drawn = None  # what the sums hold samples of
-        self._chaos: dict[str, Chaos] = {}
+        self._games: dict[str, Chaos] = {}
         self._development = Development(self.device)
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):
-        wanted = (settings, size, tile)
+        wanted = (settings, size, tile, time if settings.keys else 0.0)
         if wanted != self._drawn:
-            self._restart(settings, size, tile or (0, 0, *size))
+            self._drawn = None
+            self._restart(settings, size, tile or (0, 0, *size), time)
             self._drawn = wanted
         self._game.advance(self._schedule.steps(self._draws))
         self._draws += 1
-        return self._development(self._game, settings, size[1] / settings.view.height, (tile or (0, 0, *size))[2:])
+        return self._development(
+            self._game, self._flame, self._grid, size[1] / self._moment.view.height / math.sqrt(settings.pixel_aspect),
+            (tile or (0, 0, *size))[2:], self._weight, settings.transparent,
+        )  # fmt: skip
 
-    def _restart(self, settings: Settings, size, tile) -> None:
-        if settings.sums not in self._chaos:
-            self._chaos[settings.sums] = Chaos(self.device, settings.sums)
-        self._game, self._draws = self._chaos[settings.sums], 0
-        self._schedule = Schedule(settings, size)
-        taps = len(spatial_filter(settings))
-        margin, _ = gutter(settings, taps)
-        left, top, width, height = tile
-        ss = settings.oversample
-        window = Window(left * ss, top * ss, width * ss + 2 * margin, height * ss + 2 * margin)
-        camera = plane_camera(settings.view, settings.up, size, ss, margin)
-        try:
-            self._game.restart([settings], [camera], [1.0], window, self._schedule.chains, settings.seed)
-        except ValueError as error:
-            raise BadInput(f"flame: {error}") from error
+    def _restart(self, settings: Settings, size, tile, time: float) -> None:
+        if settings.sums not in self._games:
+            self._games[settings.sums] = Chaos(self.device, settings.sums)
+        self._game, self._draws = self._games[settings.sums], 0
+        moments, weights = moments_of(settings, time)
+        self._moment, self._weight = moments[len(moments) // 2], float(weights.mean())
+        self._flame = averaged([m.flame for m in moments], weights)
+        self._schedule = Schedule(self._moment.quality, size, len(moments))
+        self._grid = Grid.of(self._flame, size, tile)
+        over, margin, aspect = self._flame.oversample, self._grid.margin, settings.pixel_aspect
+        cameras = [plane_camera(m.view, settings.up, size, over, margin, aspect) for m in moments]
+        flames = [m.flame for m in moments]
+        self._game.restart(flames, cameras, weights, self._grid.window, self._schedule.chains, settings.seed)
 
     def draws(self, settings: Settings, size: tuple[int, int]) -> int:
-        return Schedule(settings, size).draws
+        moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
+        return Schedule(moments[0].quality, size, len(moments)).draws
+
+    def animated(self, settings: Settings) -> bool:
+        """Whether the picture depends on time."""
+        return len(settings.keys) > 1
 
     def report(self) -> dict:
         game = self._game
-        sums, bad = game.sums.read(), game.bad()
-        samples = game.samples
+        sums, bad, samples = game.sums.read(), game.bad(), game.samples
+        steps = self._schedule.steps(max(self._draws - 1, 0))
         return {
             "samples": samples - bad,
-            "samples_a_draw": f"{self._schedule.chains} chains x {self._schedule.steps(max(self._draws - 1, 0))} steps",
+            "last_draw": f"{self._schedule.chains} chains x {steps} steps",
             "bad_points": bad,
-            "in_frame": float(sums[:, 3].sum() / 255 / max(samples - bad, 1)),
+            "in_frame": float(sums[:, 3].sum() / 255 / self._weight / max(samples - bad, 1)),
             "chains": game.chains,
+            "moments": game.moments,
         }
 
 
-class Schedule:
-    """How the steps of a picture are dealt to draws: a function of settings and size alone."""
+@dataclass(frozen=True)
+class Moment:
+    """A flame at one moment, the view of it, and its samples a pixel."""
 
-    def __init__(self, settings: Settings, size: tuple[int, int]):
-        self.samples = max(1, math.ceil(settings.quality * size[0] * size[1]))
-        self.chains = chains_for(self.samples, settings.temporal_samples)
+    flame: Flame
+    view: Plane
+    quality: float
+
+
+def moments_of(settings: Settings, time: float) -> tuple[list[Moment], np.ndarray]:
+    """The moments that make up the picture of a time, and their weights, the largest 1. Stills have one."""
+    if len(settings.keys) < 2:
+        return [Moment(settings, settings.view, settings.quality)], np.ones(1)
+    keys = settings.keys
+    time = min(max(time, keys[0].time), keys[-1].time)
+    offsets, weights = temporal_filter(at_time(keys, time).flame)
+    found = []
+    for offset in offsets:
+        key = at_time(keys, time + offset)
+        found.append(Moment(key.flame, moved(key.view, keys[0].view, settings.view), key.quality))
+    return found, weights
+
+
+def moved(view: Plane, home: Plane, wanted: Plane) -> Plane:
+    """The view, moved as `wanted` is moved from `home`."""
+    centre = tuple(v + w - h for v, w, h in zip(view.centre, wanted.centre, home.centre, strict=True))
+    turned = view.rotation_degrees + wanted.rotation_degrees - home.rotation_degrees
+    return Plane(centre, view.height * wanted.height / home.height, turned)
+
+
+def averaged(flames: list[Flame], weights: np.ndarray) -> Flame:
+    """The middle flame with what the development takes as means over all moments: gamma, vibrancy, background."""
+    middle = flames[len(flames) // 2]
+    if len(flames) == 1:
+        return middle
+    share = weights / weights.sum()
+    means = {name: float(share @ [getattr(flame, name) for flame in flames]) for name in ("gamma", "vibrancy")}
+    background = tuple(map(float, share @ np.array([flame.background for flame in flames])))
+    return replace(middle, background=background, **means)
+
+
+class Schedule:
+    """How the steps of a picture are dealt to draws: a function of its number of samples and moments alone."""
+
+    def __init__(self, quality: float, size: tuple[int, int], moments: int):
+        self.samples = max(1, math.ceil(quality * size[0] * size[1]))
+        self.chains = chains_for(self.samples, moments)
         self.total = -(-self.samples // self.chains)
-        largest = max(LARGEST_DRAW, self.samples // MOST_DRAWS)
-        self._first, self._largest = max(1, FIRST_DRAW // self.chains), max(1, largest // self.chains)
-        self._ends = [0]
+        largest = min(max(LARGEST_DRAW, self.samples // MOST_DRAWS), LONGEST_DRAW)
+        first, self._largest = max(1, FIRST_DRAW // self.chains), max(1, largest // self.chains)
+        self._ends = [0]  # of the draws that grow
         while self._ends[-1] < self.total:
-            done = self._ends[-1]
-            self._ends.append(min(self.total, done + min(max(self._first, int(done * 0.41)), self._largest)))
-        self.draws = len(self._ends) - 1
+            step = max(first, int(self._ends[-1] * 0.41))
+            if step >= self._largest:
+                break
+            self._ends.append(min(self.total, self._ends[-1] + step))
+        self.draws = len(self._ends) - 1 + -(-(self.total - self._ends[-1]) // self._largest)
 
     def steps(self, draw: int) -> int:
         """Steps of draw number `draw`; draws after the last go on like the largest."""
-        return self._ends[draw + 1] - self._ends[draw] if draw < self.draws else self._largest
+        if draw + 1 < len(self._ends):
+            return self._ends[draw + 1] - self._ends[draw]
+        done = self._ends[-1] + (draw + 1 - len(self._ends)) * self._largest
+        return min(self._largest, self.total - done) if done < self.total else self._largest
 
 
-def plane_camera(view: Plane, up: str, size: tuple[int, int], oversample: int, margin: int) -> np.ndarray:
+def plane_camera(view: Plane, up: str, size: tuple[int, int], oversample: int, margin: int, aspect=1.0) -> np.ndarray:
     """(6,) float64: the affine from the flame's plane to buckets of the whole grid."""
     scale = size[1] / view.height * oversample
     c, s = math.cos(math.radians(view.rotation_degrees)), math.sin(math.radians(view.rotation_degrees))
-    flip = -1.0 if up == "+y" else 1.0
-    # In a frame of y upwards the panel is R(-rotation) of the plane; rows grow downwards.
-    cx, cy = view.centre
-    right = np.array([c, s])
-    down = np.array([s, -c])
-    rows = np.array([right, down]) * scale  # of (x, y up)
-    rows[:, 1] *= -flip  # the flame's y
-    offset = np.array([size[0], size[1]]) / 2 * oversample + margin - rows @ np.array([cx, cy * -flip])
+    # With y upwards the panel is R(-rotation) of the plane; the rows of the picture grow downwards.
+    rows = np.array([[c / aspect, s / aspect], [s, -c]]) * scale
+    offset = np.array(size) / 2 * oversample + margin - rows @ np.array(view.centre)
+    if up == "-y":
+        rows[:, 1] *= -1
     return np.array([rows[0, 0], rows[0, 1], offset[0], rows[1, 0], rows[1, 1], offset[1]])

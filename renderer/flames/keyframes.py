@@ -1,0 +1,234 @@
+"""Key frames: a flame with its camera and time, and what stands between two of them (flam3's interpolation)."""
+
+import math
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal
+
+import numpy as np
+
+from renderer.flames.genome import EMPTY, IDENTITY, SPACE_IDENTITY, Flame, Map
+from renderer.flames.palettes import hsv_of, rgb_of
+from renderer.view import Plane
+
+
+@dataclass(frozen=True)
+class KeyFrame:
+    """One <flame> of a file: `scale` pixels a unit at `size`, both times 2^zoom; y grows downwards. `extra`: unknown
+    attributes.
+    """
+
+    flame: Flame
+    time: float = 0.0
+    size: tuple[int, int] = (100, 100)
+    center: tuple[float, float] = (0.0, 0.0)
+    scale: float = 50.0
+    zoom: float = 0.0
+    rotate: float = 0.0
+    pixel_aspect: float = 1.0
+    interpolation: Literal["linear", "smooth"] = "linear"
+    interpolation_type: Literal["log", "linear", "compat", "old", "older"] = "log"
+    palette_interpolation: Literal["hsv_circular", "hsv", "rgb", "sweep"] = "hsv_circular"
+    hsv_rgb_palette_blend: float = 0.0
+    palette_number: int = -1  # of flam3's palettes, -1 none; the colours stand in the flame too
+    hue: float = 0.0
+    extra: dict[str, str] = field(default_factory=lambda: EMPTY)
+
+    @property
+    def view(self) -> Plane:
+        """The camera, with y growing upwards."""
+        height = self.size[1] / (self.scale * 2.0**self.zoom)
+        return Plane((self.center[0], -self.center[1]), height, self.rotate)
+
+    @property
+    def quality(self) -> float:
+        """Samples a pixel."""
+        return self.flame.quality * 4.0**self.zoom
+
+
+CAMERA_NUMBERS = ("scale", "zoom", "rotate", "pixel_aspect")
+FLAME_NUMBERS = (
+    "quality", "brightness", "gamma", "gamma_threshold", "vibrancy", "highlight_power", "filter", "estimator_radius",
+    "estimator_minimum", "estimator_curve", "temporal_filter_width", "temporal_filter_exp",
+)  # fmt: skip
+FLAME_COUNTS = ("oversample", "temporal_samples")
+
+
+def at_time(keys: tuple[KeyFrame, ...], time: float) -> KeyFrame:
+    """The flame at a time; outside the keys the nearest segment goes on."""
+    if len(keys) == 1:
+        return keys[0]
+    first = min(max(sum(key.time <= time for key in keys) - 1, 0), len(keys) - 2)
+    one, two = keys[first], keys[first + 1]
+    share = (two.time - time) / (two.time - one.time)
+    if one.interpolation == "smooth" and 0 < first < len(keys) - 2:
+        t = 1 - share  # Catmull-Rom over four keys
+        weights = (
+            (-t + 2 * t**2 - t**3) / 2, (2 - 5 * t**2 + 3 * t**3) / 2, (t + 4 * t**2 - 3 * t**3) / 2, (t**3 - t**2) / 2,
+        )  # fmt: skip
+        return blended(keys[first - 1 : first + 3], weights, time)
+    return blended((one, two), (share, 1 - share), time)
+
+
+def blended(keys: tuple[KeyFrame, ...], weights: tuple[float, ...], time: float) -> KeyFrame:
+    """The mean of key frames of these weights, which sum to 1; what is no number is the first's."""
+    home = keys[0] if len(keys) == 2 else keys[1]
+
+    def mean(values):
+        return float(np.dot(weights, list(values)))
+
+    flames = aligned([key.flame for key in keys], home.interpolation_type)
+    maps = tuple(
+        _blended_map([flame.maps[i] for flame in flames], weights, home.interpolation_type)
+        for i in range(len(flames[0].maps))
+    )
+    final = None
+    if flames[0].final is not None:
+        final = _blended_map([flame.final for flame in flames], weights, home.interpolation_type)
+    numbers = {name: mean(getattr(flame, name) for flame in flames) for name in FLAME_NUMBERS}
+    for name in ("quality", "filter", "estimator_radius", "estimator_minimum", "gamma_threshold"):
+        numbers[name] = max(numbers[name], 0.0)
+    counts = {name: max(1, math.floor(mean(getattr(flame, name) for flame in flames) + 0.5)) for name in FLAME_COUNTS}
+    colours = blended_colours([flame.palette_colors for flame in flames], weights, home)
+    background = tuple(mean(flame.background[k] for flame in flames) for k in range(3))
+    flame = replace(
+        home.flame, maps=maps, final=final, colors=tuple(map(tuple, colours.tolist())), background=background,
+        **numbers, **counts,
+    )  # fmt: skip
+    camera = {name: mean(getattr(key, name) for key in keys) for name in CAMERA_NUMBERS}
+    center = tuple(mean(key.center[k] for key in keys) for k in range(2))
+    size = tuple(math.floor(mean(key.size[k] for key in keys) + 0.5) for k in range(2))
+    return replace(home, flame=flame, time=time, size=size, center=center, palette_number=-1, hue=0.0, **camera)
+
+
+def _blended_map(maps: list[Map], weights, kind: str) -> Map:
+    def mean(values):
+        return float(np.dot(weights, list(values)))
+
+    def bounded(name):
+        return min(max(mean(getattr(m, name) for m in maps), 0.0), 1.0)
+
+    variations = {name: mean(m.variations.get(name, 0.0) for m in maps) for name in _union(m.variations for m in maps)}
+    parameters = {}
+    for name in _union(m.parameters for m in maps):
+        said = [m for m in maps if name in m.parameters]
+        parameters[name] = mean(m.parameters.get(name, said[0].parameters[name]) for m in maps)
+    longest = max(len(m.xaos) for m in maps)
+    xaos = [[*m.xaos, *[1.0] * (longest - len(m.xaos))] for m in maps]
+    post = IDENTITY
+    if any(m.post != IDENTITY for m in maps):
+        post = blended_affine([m.post for m in maps], weights, kind)
+    return Map(
+        affine=blended_affine([m.affine for m in maps], weights, kind),
+        weight=max(mean(m.weight for m in maps), 0.0),
+        color=bounded("color"),
+        color_speed=bounded("color_speed"),
+        opacity=bounded("opacity"),
+        post=post,
+        variations=variations,
+        parameters=parameters,
+        xaos=tuple(max(mean(row[k] for row in xaos), 0.0) for k in range(longest)),
+        animate=mean(m.animate for m in maps),
+    )
+
+
+def _union(tables) -> list[str]:
+    return list(dict.fromkeys(name for table in tables for name in table))
+
+
+def blended_affine(affines, weights, kind: str) -> tuple[float, ...]:
+    """The mean of affines: by "log" each column turns by angles, on the short way, and grows by ratios of lengths."""
+    rows = np.array(affines, "f8")
+    weights = np.asarray(weights, "f8")
+    if kind == "linear" or rows.shape[1] != 6:
+        return tuple(map(float, weights @ rows))
+    out = weights @ rows  # translations are linear
+    for column in (0, 1):
+        x, y = rows[:, column], rows[:, 3 + column]
+        lengths, angles = np.hypot(x, y), np.arctan2(y, x)
+        for k in range(1, len(angles)):  # relative to the one before; half a turn goes clockwise (y is down)
+            turn = angles[k] - angles[k - 1]
+            if turn > math.pi + 1e-10:
+                angles[k] -= 2 * math.pi
+            elif turn < -math.pi + 1e-10:
+                angles[k] += 2 * math.pi
+        logarithms = np.log(np.maximum(lengths, 1e-300))
+        length = weights @ lengths if (logarithms < -10).any() else math.exp(weights @ logarithms)
+        angle = weights @ angles
+        out[column], out[3 + column] = length * math.cos(angle), length * math.sin(angle)
+    return tuple(map(float, out))
+
+
+def blended_colours(palettes: list[np.ndarray], weights, home: KeyFrame) -> np.ndarray:
+    """(256, 3) between palettes, in the key frame's way."""
+    kind = home.palette_interpolation
+    if kind == "sweep":
+        return np.where(np.arange(256)[:, None] < 256 * weights[0], palettes[0], palettes[1])
+    in_rgb = np.clip(np.tensordot(weights, palettes, 1), 0, 255)
+    if kind == "rgb":
+        return in_rgb
+    hsv = np.array([hsv_of(palette / 255) for palette in palettes])
+    if kind == "hsv_circular" and len(palettes) == 2:
+        turn = hsv[1, :, 0] - hsv[0, :, 0]
+        hsv[0, :, 0] += np.where(turn > 3, 6, np.where(turn < -3, -6, 0))
+    mixed = np.tensordot(weights, hsv, 1)
+    mixed[:, 0] %= 6
+    in_hsv = np.clip(rgb_of(mixed) * 255, 0, 255)
+    blend = home.hsv_rgb_palette_blend
+    return blend * in_rgb + (1 - blend) * in_hsv
+
+
+# ---- padding: the shorter flame gets maps that do nothing, spelled so that the way there looks well
+
+TURNED = ("spherical", "ngon", "julian", "juliascope", "polar", "wedge_sph", "wedge_julia")
+IDENTITIES = {
+    "rectangles": {"rectangles_x": 0.0, "rectangles_y": 0.0},
+    "rings2": {"rings2_val": 0.0},
+    "fan2": {"fan2_x": 0.0, "fan2_y": 0.0},
+    "blob": {"blob_low": 1.0, "blob_high": 1.0, "blob_waves": 1.0},
+    "perspective": {"perspective_angle": 0.0, "perspective_dist": 1e6},
+    "curl": {"curl_c1": 0.0, "curl_c2": 0.0},
+    "super_shape": {
+        "super_shape_n1": 2.0, "super_shape_n2": 2.0, "super_shape_n3": 2.0, "super_shape_rnd": 0.0,
+        "super_shape_holes": 0.0,
+    },
+}  # fmt: skip
+
+
+def aligned(flames: list[Flame], kind: str) -> list[Flame]:
+    """The flames with as many maps each, and all with a final map if one has one."""
+    count = max(len(flame.maps) for flame in flames)
+    out = []
+    for number, flame in enumerate(flames):
+        others = [other for k, other in enumerate(flames) if k != number]
+        maps = list(flame.maps)
+        for i in range(len(maps), count):
+            partners = [other.maps[i] for other in others if i < len(other.maps)]
+            maps.append(padding(partners, kind))
+        final = flame.final
+        if final is None and any(other.final is not None for other in others):
+            partners = [other.final for other in others if other.final is not None]
+            final = replace(padding(partners, kind), color=0.0, color_speed=0.0, opacity=0.0)
+        out.append(replace(flame, maps=tuple(maps), final=final))
+    return out
+
+
+def padding(partners: list[Map], kind: str) -> Map:
+    """A map of weight 0 that does nothing, akin to its partners."""
+    used = {name for m in partners for name, weight in m.variations.items() if weight != 0}
+    space = len(partners[0].affine) == 12
+    if kind == "log" and not space:
+        if used & set(TURNED):
+            return Map((-1.0, 0.0, 0.0, 0.0, -1.0, 0.0), weight=0.0, variations={"linear": -1.0})
+        shared = [name for name in IDENTITIES if name in used]
+        if shared:
+            parameters = {k: v for name in shared for k, v in IDENTITIES[name].items()}
+            return Map(weight=0.0, variations={name: 1 / len(shared) for name in shared}, parameters=parameters)
+        turned = [name for name in ("fan", "rings") if name in used]
+        if turned:
+            return Map((0.0, 1.0, 0.0, 1.0, 0.0, 0.0), weight=0.0, variations={n: 1 / len(turned) for n in turned})
+    return Map(SPACE_IDENTITY if space else IDENTITY, weight=0.0)
+
+
+def flame_fields(flame: Flame) -> dict:
+    """The fields of a flame by name."""
+    return {f.name: getattr(flame, f.name) for f in fields(Flame)}
