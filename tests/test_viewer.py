@@ -171,8 +171,9 @@ def frames(screen, count: int = 2) -> None:
 
 
 def finish(screen, limit: float = 20.0) -> None:
-    """Frames until every visible panel is finished."""
+    """Frames until nothing moves and every visible panel is finished at its full size."""
     end = time.perf_counter() + limit
+    wait_still(screen)
     while screen.studio.activity(time.perf_counter()) == "drawing" or screen.studio.panel.busy:
         assert time.perf_counter() < end, "the panels do not come to an end"
         screen.frame()
