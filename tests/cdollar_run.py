@@ -8,7 +8,7 @@ from renderer.cdollar.report import ProgramError, Source
 
 
 def numpy_target(unit):
-    return Interpreter(unit.dag, unit.places)
+    return Interpreter(unit.dag, unit.dag.places)
 
 
 def result_of(text, evaluator_of=numpy_target, numbers=None, folder=None, **arrays):

@@ -70,6 +70,7 @@ class Checker(Builtins):
         self.unit, self.scope, self.scalar = unit, scope, scalar
         self.dag, self.guarded = unit.dag, 0
         self.arithmetic = Arithmetic(unit.dag)
+        self.defining = ""  # the function whose head is being checked
 
     # Whole expressions and their bound variables
 
@@ -146,6 +147,11 @@ class Checker(Builtins):
         )  # fmt: skip
 
     def unknown_name(self, tree: syntax.Name):
+        if tree.name == self.defining:
+            raise ProgramError(
+                "CS0216", tree.span, f"`{tree.name}` is defined by itself, which no point can be computed from",
+                "sum to each point, `sum(k <= i ? a(k) : 0, k : a)`, or `fold` if only the end is needed",
+            )  # fmt: skip
         names = (
             self.scope.all_names()
             | set(self.unit.globals.names)
@@ -841,7 +847,7 @@ class Checker(Builtins):
             return self.reduced_application(function, indices, borders, span)
         node = self.dag.access(function.node, indices, borders)
         if span is not None:
-            self.unit.places.setdefault(node, span)
+            self.dag.places.setdefault(node, span)
         count = len(components(function.type.result))
         return DataValue(function.type.result, tuple(self.dag.component(node, k) for k in range(count)))
 
@@ -1184,6 +1190,7 @@ class Checker(Builtins):
         indices = tuple(self.dag.bound(v) for v in variables)
         type_ = one_or_tuple(("int",) * len(variables))
         node = self.dag.make("reduce", type_, (value.node, *indices), (Reduction(name), tuple(variables)))
+        self.dag.places.setdefault(node, tree.span)
         result = INT if len(variables) == 1 else Vector("int", len(variables))
         return DataValue(result, tuple(self.dag.component(node, k) for k in range(len(variables))))
 
@@ -1261,6 +1268,8 @@ class Checker(Builtins):
                 "allowed: " + ", ".join(REDUCERS[name].types),
             )
         nodes = tuple(self.dag.make("reduce", n.type, (n,), (Reduction(name), tuple(variables))) for n in value.nodes)
+        for node in nodes:
+            self.dag.places.setdefault(node, tree.span)
         return DataValue(value.type, nodes)
 
     def join_by_user(self, family_name: str, variables: list[Bound], value: DataValue, tree: syntax.Tree) -> DataValue:
@@ -1276,13 +1285,14 @@ class Checker(Builtins):
         function = self.unit.scalar_function(family[0], tree.span)
         ordered = "Associative" not in family[0].item.attributes
         reduction = Reduction(family[0].name, function, ordered)
-        return self.reduce_components(reduction, variables, value.nodes, value.type)
+        return self.reduce_components(reduction, variables, value.nodes, value.type, tree.span)
 
     def reduce_components(
-        self, reduction: Reduction, variables: list[Bound], inputs: tuple[Node, ...], type_: Type
+        self, reduction: Reduction, variables: list[Bound], inputs: tuple[Node, ...], type_: Type, span: Span
     ) -> DataValue:
         parts = components(type_)
         node = self.dag.make("reduce", one_or_tuple(parts), inputs, (reduction, tuple(variables)))
+        self.dag.places.setdefault(node, span)
         return DataValue(type_, tuple(self.dag.component(node, k) for k in range(len(parts))))
 
     def reduce_family(self, name: str, family: list[UserFunction], tree: syntax.Call) -> Value:
@@ -1352,7 +1362,7 @@ class Checker(Builtins):
         start = self.convert(start, chosen.result, tree.arguments[1].span)
         value = self.convert(value, chosen.types[1], tree.arguments[2].span)
         reduction = Reduction("fold", function, True)
-        return self.reduce_components(reduction, variables, start.nodes + value.nodes, chosen.result)
+        return self.reduce_components(reduction, variables, start.nodes + value.nodes, chosen.result, tree.span)
 
     def convert_start(self, tree: syntax.Call) -> DataValue:
         start = self.settled(self.eval(tree.arguments[1]), tree.arguments[1].span)

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from renderer.cdollar.types import Functional, components
 
@@ -141,6 +141,7 @@ class Dag:
 
     def __init__(self):
         self.table: WeakValueDictionary = WeakValueDictionary()
+        self.places: WeakKeyDictionary = WeakKeyDictionary()  # node -> Span, for errors that are found while it runs
 
     def make(self, op: str, type_, inputs: tuple[Node, ...] = (), value=None) -> Node:
         key = (op, type_, tuple(map(id, inputs)), value)
@@ -228,7 +229,14 @@ def rebuilt(dag: Dag, node: Node, inputs: tuple[Node, ...]) -> Node:
     """The same node over other inputs."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
-    return dag.make(node.op, node.type, inputs, node.value)
+    return placed(dag, node, dag.make(node.op, node.type, inputs, node.value))
+
+
+def placed(dag: Dag, node: Node, new: Node) -> Node:
+    """The new node, known to stand where the old one stood."""
+    if node in dag.places:
+        dag.places.setdefault(new, dag.places[node])
+    return new
 
 
 def substitute(dag: Dag, roots: tuple[Node, ...], replacement: dict[Bound, Node]) -> tuple[Node, ...]:

@@ -13,12 +13,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from renderer.cdollar.dag import Access, Bound, Node, Range, Source, serial, substitute, topological
+from renderer.cdollar.dag import Access, Bound, Node, Range, Source, UserCall, placed, serial, substitute, topological
 from renderer.cdollar.domains import affine, interval
-from renderer.cdollar.emit import ENDLESS, LOOP_LIMIT
+from renderer.cdollar.emit import ENDLESS, LOOP_LIMIT, has_loops
 from renderer.cdollar.interpret import Interpreter
 from renderer.cdollar.kernels import Part, finish_text, output_parts, part_of
-from renderer.cdollar.lanes import Lanes
+from renderer.cdollar.lanes import EndlessLoop, Lanes
 from renderer.cdollar.memory import check_memory
 from renderer.cdollar.operations import REDUCERS
 from renderer.cdollar.passes import PASSES, is_built, prepare
@@ -79,7 +79,7 @@ class DeviceTarget:
         self.boxes: WeakKeyDictionary = WeakKeyDictionary()
         self.kernels: dict = {}
         self.counters = Counters()
-        self.interpreter = Interpreter(unit.dag, unit.places)
+        self.interpreter = Interpreter(unit.dag, unit.dag.places)
         self.explained: list | None = None
         self.idle = device.buffer(1, "i4").fill(0)
 
@@ -278,7 +278,7 @@ class DeviceTarget:
         for status, part in checks:
             site = int(status.read()[0])
             if site >= ENDLESS:
-                raise EndlessLoopOnDevice()
+                raise EndlessLoop(called_in(part.node), LOOP_LIMIT)
             if site:
                 node = part.sites[site - 1]
                 function = node.inputs[0]
@@ -288,7 +288,7 @@ class DeviceTarget:
                 message = f"an index is outside of the domain {ranges}"
                 raise ProgramError(
                     "CS0317",
-                    self.unit.places[node],
+                    self.unit.dag.places[node],
                     message,
                     "a border mode makes it good: `f.clamp(...)`, wrap, mirror or zero",
                 )
@@ -336,6 +336,7 @@ class DeviceTarget:
             starts = tuple(self.unit.dag.literal(n, p) for n, p in zip(state, output_parts(node), strict=True))
             inputs = starts + inputs[len(starts) :]
         part = self.unit.dag.make("reduce", node.type, inputs, (reduction, (own, *variables[1:])))
+        placed(self.unit.dag, node, part)
         for function in stored_under(part):
             self.held.pop(function, None)
             self.boxes.pop(function, None)
@@ -370,13 +371,15 @@ class DeviceTarget:
         return [found.item()]
 
 
-class EndlessLoopOnDevice(ProgramError):
-    """A loop of a scalar function did not end on the device."""
-
-    def __init__(self):
-        Exception.__init__(
-            self, f"error CS0606: a loop ran more than {LOOP_LIMIT} times at one point\nhint: it may never end"
-        )
+def called_in(node: Node):
+    """A scalar function with loops that a node calls."""
+    for part in topological([node]):
+        function = part.value.function if isinstance(part.value, UserCall) else None
+        if part.op == "reduce":
+            function = part.value[0].function
+        if function is not None and has_loops(function):
+            return function
+    raise AssertionError("no loop is under this node")
 
 
 def whole_reduction(node: Node) -> Node:

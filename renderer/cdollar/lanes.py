@@ -10,16 +10,18 @@ from renderer.cdollar.report import ProgramError
 from renderer.cdollar.statements import Branch, Give, Leave, Repeat, ScalarFunction, Store
 from renderer.cdollar.types import DTYPES, components
 
-MOST_ITERATIONS = 2_000_000
+MOST_ITERATIONS = 300_000
 
 
 class EndlessLoop(ProgramError):
     """A loop of a scalar function ran too often."""
 
-    def __init__(self, name: str):
-        Exception.__init__(
-            self, f"error CS0606: a loop of {name} ran more than {MOST_ITERATIONS} times\nhint: it may never end"
+    def __init__(self, function: ScalarFunction, most: int):
+        message = f"a loop of {function.name} ran more than {most} times at one point"
+        hint = "it may never end" + (
+            "; on a device it may run longer: `--target opencl`" if most == MOST_ITERATIONS else ""
         )
+        super().__init__("CS0606", function.span, message, hint)
 
 
 class Lanes:
@@ -105,7 +107,7 @@ class Lanes:
         while self.size(lanes):
             self.iterations += 1
             if self.iterations > MOST_ITERATIONS:
-                raise EndlessLoop(self.function.name)
+                raise EndlessLoop(self.function, MOST_ITERATIONS)
             if statement.condition is not None and (statement.test_first or not first):
                 condition = np.broadcast_to(self.values((statement.condition,), lanes)[0], (self.size(lanes),))
                 if not condition.all():

@@ -15,6 +15,7 @@ from renderer.cdollar.dag import (
     Source,
     UserCall,
     one_or_tuple,
+    placed,
     rebuilt,
     rewrite,
     substitute,
@@ -60,10 +61,25 @@ def simplify(dag: Dag, roots: tuple[Node, ...], notes: Notes) -> tuple[Node, ...
     return tuple(new[root] for root in roots)
 
 
+def own_nodes(body: tuple[Node, ...]) -> list[Node]:
+    """Nodes under some nodes, without what is under functions; the functions are among them."""
+    seen: set[int] = set()
+    found: list[Node] = []
+    stack = list(body)
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            found.append(node)
+            if node.op not in ("function", "let"):
+                stack.extend(node.inputs)
+    return found
+
+
 def cost(body: tuple[Node, ...]) -> int:
-    """A rough count of operations under some nodes; reading an array counts 2."""
+    """A rough count of operations under some nodes, without their functions'; reading an array counts 2."""
     total = 0
-    for node in topological(body):
+    for node in own_nodes(body):
         if node.op == "apply":
             if isinstance(node.value, str):
                 operation = OPERATIONS.get(node.value)
@@ -76,7 +92,7 @@ def cost(body: tuple[Node, ...]) -> int:
 
 
 def has_reduction(body: tuple[Node, ...]) -> bool:
-    return any(node.op == "reduce" for node in topological(body))
+    return any(node.op == "reduce" for node in own_nodes(body))
 
 
 def is_built(node: Node) -> bool:
@@ -133,10 +149,10 @@ def chosen_to_inline(roots: tuple[Node, ...], notes: Notes) -> set[Node]:
     for node in topological(roots):
         if not is_built(node):
             continue
-        own = cost(node.inputs)
-        inside = [n for n in topological(node.inputs) if is_built(n) and n in chosen]
-        weight[node] = own + sum(weight[n] * len(uses.get(n, ())) for n in inside)
-        reduces[node] = has_reduction(node.inputs)
+        own = own_nodes(node.inputs)
+        inside = [n for n in own if is_built(n) and n in chosen]
+        weight[node] = cost(node.inputs) + sum(weight[n] * len(uses.get(n, ())) for n in inside)
+        reduces[node] = any(n.op == "reduce" for n in own) or any(reduces[n] for n in inside)
         applied = uses.get(node, [])
         if not applied:
             continue
@@ -175,7 +191,9 @@ def fresh(dag: Dag, body: tuple[Node, ...]) -> tuple[Node, ...]:
             return dag.bound(twins[node.value])
         if node.op == "reduce":
             reduction, variables = node.value
-            return dag.make("reduce", node.type, inputs, (reduction, tuple(twins[v] for v in variables)))
+            return placed(
+                dag, node, dag.make("reduce", node.type, inputs, (reduction, tuple(twins[v] for v in variables)))
+            )
         return rebuilt(dag, node, inputs)
 
     new = rewrite(dag, body, change)

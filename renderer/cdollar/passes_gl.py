@@ -16,7 +16,6 @@ from renderer import MachineCannot
 from renderer.cdollar.dag import Node
 from renderer.cdollar.emit import Glsl, Input, Reducing, Writer
 from renderer.cdollar.execute import DeviceTarget, Held
-from renderer.cdollar.interpret import Interpreter
 from renderer.cdollar.kernels import GroupText, Part, decode, output_parts
 from renderer.cdollar.memory import check_memory
 from renderer.cdollar.types import DTYPES
@@ -83,7 +82,6 @@ class GlTarget(DeviceTarget):
         super().__init__(unit, Drawing(gl, memory), "glsl", schedules, strict)
         if strict and gl.version < 400:
             raise MachineCannot(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
-        self.interpreter = Interpreter(unit.dag, unit.places)
 
     # Textures
 

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from renderer.cdollar import syntax
 from renderer.cdollar.check import Checker, NotScalar
 from renderer.cdollar.dag import UNKNOWN, Dag, Node, Source, TooLarge, UserCall, one_or_tuple, serial, topological
 from renderer.cdollar.inputs import open_array
+from renderer.cdollar.operations import evaluate
 from renderer.cdollar.report import ProgramError, Span
 from renderer.cdollar.statements import (
     HostBody,
@@ -20,8 +23,18 @@ from renderer.cdollar.statements import (
     missing_return,
 )
 from renderer.cdollar.syntax import PRIMITIVES, VECTORS
-from renderer.cdollar.types import Functional, Record, Scalar, Type, Vector, components, is_data
-from renderer.cdollar.values import Arithmetic, DataValue, FunctionValue, Scope, UserFunction, Value, Variable, zero_of
+from renderer.cdollar.types import DTYPES, Functional, Record, Scalar, Type, Vector, components, is_data
+from renderer.cdollar.values import (
+    Arithmetic,
+    DataValue,
+    FunctionValue,
+    Scope,
+    UserFunction,
+    Value,
+    Variable,
+    wrapped,
+    zero_of,
+)
 
 DEEPEST_CALL = 64
 WIDEST = 64
@@ -45,17 +58,18 @@ class Unit:
         self.types: dict[str, Type] = {name: Scalar(name) for name in PRIMITIVES}
         self.types |= {name: Vector(name[:-1], int(name[-1])) for name in VECTORS}
         self.globals = Scope()
+        self.declared: set[str] = set()  # names of the program's classes and aliases
         self.calls: list[UserFunction] = []
         self.steps, self.abstract = 0, 0
         self.known: WeakKeyDictionary = WeakKeyDictionary()
         self.reducing: WeakKeyDictionary = WeakKeyDictionary()
         self.files: dict[str, FunctionValue] = {}
-        self.places: WeakKeyDictionary = WeakKeyDictionary()  # where an access stands: for errors while it runs
 
     # Declarations
 
     def load(self, program: syntax.Program) -> None:
         """Declares everything, then checks every function apart from its callers."""
+        self.declared = {i.name for i in program.items if isinstance(i, (syntax.ClassItem, syntax.AliasItem))}
         try:
             for item in program.items:
                 if isinstance(item, syntax.ClassItem):
@@ -114,7 +128,7 @@ class Unit:
         if isinstance(tree, syntax.NamedType):
             found = self.types.get(tree.name)
             if found is None:
-                later = "it is declared further down, or contains itself" if tree.name in self.source.text else ""
+                later = "it is declared further down, or contains itself" if tree.name in self.declared else ""
                 raise ProgramError(
                     "CS0201", tree.span, f"`{tree.name}` is no type", later or "types: " + ", ".join(sorted(self.types))
                 )
@@ -304,6 +318,9 @@ class Unit:
         """The number of a node without bound variables; None while its function is checked apart from its callers."""
         if node.op == "scalar":
             return node.value.number
+        if node.op == "apply" and isinstance(node.value, str) and all(child.op == "scalar" for child in node.inputs):
+            numbers = [child.value.number for child in node.inputs]
+            return None if None in numbers else host_operation(node, numbers)
         if self.abstract and self.has_unknown(node):
             return None
         if node not in self.known:
@@ -343,7 +360,17 @@ class Unit:
             path = next((p for p in paths if p.is_file()), None)
             if path is None:
                 raise ProgramError(
-                    "CS0502", span, f"the file {name} does not exist", f"looked at {', '.join(map(str, paths))}"
+                    "CS0502",
+                    span,
+                    f"the file {name} does not exist",
+                    f"looked at {', '.join(dict.fromkeys(map(str, paths)))}",
                 )
             self.files[name] = open_array(self, path, None, name, span)
         return self.files[name]
+
+
+def host_operation(node: Node, numbers: list):
+    """One elementary operation on numbers that the host knows."""
+    operands = [DTYPES[child.type](wrapped(n, child.type)) for child, n in zip(node.inputs, numbers, strict=True)]
+    with np.errstate(all="ignore"):
+        return np.asarray(evaluate(node.value, node.type, operands)).item()

@@ -12,7 +12,7 @@ from renderer.cdollar.report import ProgramError, Span
 from renderer.cdollar.types import Functional, Type, components, is_data
 from renderer.cdollar.values import DataValue, FunctionValue, Scope, UserFunction, Value, Variable, is_host, numbers_of
 
-MOST_STEPS = 200_000
+MOST_STEPS = 100_000
 SETTLE_EVERY = 128
 serial = count()
 
@@ -66,6 +66,7 @@ class ScalarFunction:
     name: str
     parameters: tuple[Slot, ...]
     result: Type
+    span: Span
     body: tuple = ()
     locals: list[Slot] = field(default_factory=list)
     serial: int = field(default_factory=lambda: next(serial))
@@ -87,7 +88,9 @@ class ScalarCompiler:
             value = self.new_local(name, type_)
             parameters += [node.value for node in value.nodes]
             self.scope.names[name] = Variable(value, type_)
-        found = ScalarFunction(self.function.name, tuple(parameters), self.function.result)
+        found = ScalarFunction(
+            self.function.name, tuple(parameters), self.function.result, self.function.item.name_span
+        )
         body = self.block(self.function.item.body)
         if not always_returns(self.function.item.body):
             missing_return(self.function)
@@ -434,7 +437,9 @@ class HostBody:
         return firm(self.unit, value) if isinstance(value, DataValue) else value
 
     def declared_function(self, tree: syntax.Declare, type_: Type | None) -> FunctionValue:
+        self.checker.defining = tree.name
         value = self.checker.head_function(tree.head, tree.value)
+        self.checker.defining = ""
         if type_ is not None:
             if not is_data(type_):
                 raise ProgramError(

@@ -273,7 +273,7 @@ def tokens(source: Source) -> list[Token]:
         )
     while position < len(text):
         match = TOKEN.match(text, position)
-        if not match:
+        if not match or text.startswith("/*", position) and match.lastgroup == "mark":
             bad_character(source, position)
         if match.lastgroup != "space":
             found.append(Token(match.lastgroup, match[0], Span(source, position, match.end())))
@@ -765,7 +765,7 @@ class Parser:
         if isinstance(left, Member):
             hint = "make a new value: `v = float3(1, v.y, v.z);`"
         elif isinstance(left, Call):
-            hint = f"define the whole function at once: `var {left.span.short} = ...;`"
+            hint = f"define the whole function at once: `var {left.callee.span.short}2(i) = ...;`"
         else:
             hint = "the left side is a variable's name"
         raise ProgramError("CS0113", left.span, f"`{left.span.short}` cannot be assigned: values are immutable", hint)

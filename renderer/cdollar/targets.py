@@ -24,7 +24,7 @@ def target_of(name: str | None, program: Path | None = None, strict: bool = Fals
     """A function that gives a program its evaluator. Without a name: the best GPU, or NumPy where there is none."""
     schedules = read_schedules(schedule_file(program)) if program is not None else {}
     if name == "numpy":
-        return lambda unit: Interpreter(unit.dag, unit.places)
+        return lambda unit: Interpreter(unit.dag, unit.dag.places)
     if name == "glsl":
         gl = Gl.headless()
         return lambda unit: GlTarget(unit, gl, schedules, strict)
@@ -32,7 +32,7 @@ def target_of(name: str | None, program: Path | None = None, strict: bool = Fals
     if name is None:
         found = [device for device in found if device.processor == "gpu"]
         if not found:
-            return lambda unit: Interpreter(unit.dag, unit.places)
+            return lambda unit: Interpreter(unit.dag, unit.dag.places)
     else:
         found = [device for device in found if device.kind == name]
         if not found:
@@ -47,5 +47,5 @@ def target_of(name: str | None, program: Path | None = None, strict: bool = Fals
         return lambda unit: DeviceTarget(unit, opened, device.kind, schedules, strict)
     if name is None:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
-        return lambda unit: Interpreter(unit.dag, unit.places)
+        return lambda unit: Interpreter(unit.dag, unit.dag.places)
     raise MachineCannot(f"--target {name}: {'; '.join(reasons)}")

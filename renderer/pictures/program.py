@@ -39,7 +39,7 @@ def read_settings(table: dict, where: str, folder: Path):
     common = read(Settings, {k: v for k, v in table.items() if k == "program"}, where, folder)
     if not common.program:
         raise BadInput(f"{where}: program is missing; it is the name of a .cb file")
-    unit = load_program(Path(common.program), lambda unit: Interpreter(unit.dag, unit.places))
+    unit = load_program(Path(common.program), lambda unit: Interpreter(unit.dag, unit.dag.places))
     return read(settings_of(unit, common.program), table, where, folder)
 
 
