@@ -40,6 +40,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def _view(command) -> None:
     command.add_argument("inputs", nargs="*", metavar="INPUT", help="what export takes; without one, scenes/demo.toml")
+    command.add_argument("--restore", action="store_true", help="bring back the panels of the last session")
     command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     command.add_argument("--size", type=_size, default=(1600, 900), metavar="WxH", help="of the window")
 

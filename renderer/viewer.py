@@ -1,5 +1,6 @@
 """`main.py view`: opens the inputs as live panels in one window; see renderer/window for its parts."""
 
+import contextlib
 from pathlib import Path
 
 from renderer import UserError
@@ -7,6 +8,7 @@ from renderer.gpu import open_gpu
 from renderer.pictures import load, panels_of
 from renderer.scene import Scene
 from renderer.window.screen import Window
+from renderer.window.session import Session, default_path, last, restore
 from renderer.window.studio import LARGEST_COUNT, Studio
 
 DEMO = Path(__file__).resolve().parents[1] / "scenes" / "demo.toml"
@@ -14,14 +16,40 @@ DEMO = Path(__file__).resolve().parents[1] / "scenes" / "demo.toml"
 
 def view(args) -> int:
     """Runs the window until it is closed; returns the exit code."""
-    inputs = [Path(name) for name in args.inputs] or [DEMO]
-    scenes, columns = opened(inputs)
+    session, told = wanted(args), set_aside(default_path())
+    scenes = list(session.scenes)
     window = Window(args.size, f"{scenes[0].title} - Rayfold" if len(scenes) == 1 else "Rayfold")
     try:
-        window.show(Studio(scenes, open_gpu(args.device, gl=window.gl), columns))
+        studio = Studio(scenes, open_gpu(args.device, gl=window.gl), session.columns, kept=default_path())
+        studio.active, studio.solo = session.active, session.solo
+        if told:
+            studio.tell(told)
+        window.show(studio)
     finally:
         window.close()
     return 0
+
+
+def wanted(args) -> Session:
+    """What the command asks for: the last session, or the inputs, or the demo."""
+    if args.restore:
+        if args.inputs:
+            raise UserError("view --restore: brings back the panels of the last session, so it takes no inputs")
+        kept = [path for path in (default_path(), last(default_path())) if path.exists()]
+        return restore(kept[0] if kept else default_path())
+    scenes, columns = opened([Path(name) for name in args.inputs] or [DEMO])
+    return Session(tuple(scenes), 0, columns)
+
+
+def set_aside(path: Path) -> str:
+    """Keeps the last session beside the new one; what to tell the user where it did not end well."""
+    try:
+        crashed = path.exists() and not restore(path).clean
+    except UserError:
+        crashed = False  # a damaged file is told when someone asks for it
+    with contextlib.suppress(OSError):
+        path.replace(last(path))
+    return "the last session broke off; Ctrl+O brings it back" if crashed else ""
 
 
 def opened(inputs: list[Path]) -> tuple[list[Scene], int]:

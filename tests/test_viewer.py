@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
@@ -19,14 +20,17 @@ from renderer.image import psnr, read_bytes, read_recipe
 from renderer.pictures import load, names
 from renderer.scene import Scene, setting
 from renderer.view import Plane
-from renderer.viewer import opened
-from renderer.window import controls
+from renderer.viewer import opened, set_aside
+from renderer.window import controls, inspector
+from renderer.window import studio as studio_module
 from renderer.window.actions import ACTIONS_OF_A_PICTURE, chord, table
 from renderer.window.counter import Counter
 from renderer.window.panel import stepped
 from renderer.window.screen import Offscreen, Window
+from renderer.window.session import restore, save, toml_of
 from renderer.window.studio import ACTIONS, Studio
 from renderer.window.toolkit import glfw, imgui
+from renderer.window.watch import Watch
 
 ROOT = Path(__file__).resolve().parents[1]
 FRACTAL = """title = "{title}"
@@ -177,6 +181,7 @@ def finish(screen, limit: float = 20.0) -> None:
     while screen.studio.activity(time.perf_counter()) == "drawing" or screen.studio.panel.busy:
         assert time.perf_counter() < end, "the panels do not come to an end"
         screen.frame()
+    screen.frame()  # shows what the last one drew
 
 
 def press(screen, keys: str) -> None:
@@ -482,6 +487,174 @@ def finish_all(screen, samples: int) -> None:
         time.sleep(0.002)
 
 
+# Comparing, inspecting, files
+
+
+def test_comparing_with_a_kept_picture(screen):
+    finish(screen)
+    panel = screen.studio.panel
+    press(screen, "S")
+    kept = panel.shown.read()
+    press(screen, "E")
+    finish(screen)
+    assert not np.array_equal(panel.shown.read(), kept)
+    press(screen, "W")
+    assert panel.comparison.mode == "wipe"
+    x, y, width, height = screen.studio.rectangles[0]
+    imgui.get_io().add_mouse_pos_event(x + width // 2, y + height // 2)
+    frames(screen, 3)
+    assert screen.studio.told(time.perf_counter()) == "compare: wipe"
+    assert panel.comparison.wipe == pytest.approx(0.5, abs=0.01)
+    window, middle = screen.pixels()[y : y + height, x : x + width], slice(20, height - 120)
+    assert psnr(window[middle, 4 : width // 2 - 4], panel.shown.read()[middle, 4 : width // 2 - 4, :3]) > 45
+    assert psnr(window[middle, width // 2 + 4 : -4], kept[middle, width // 2 + 4 : -4, :3]) > 45
+    press(screen, "W")
+    assert {panel.comparison.shown(panel.shown, t)[0] for t in (0.0, 0.7)} == {
+        panel.shown,
+        panel.comparison.reference(),
+    }
+    press(screen, "W")
+    difference = panel.comparison.shown(panel.shown, 0.0)[0].read()[..., :3]
+    wanted = np.abs(panel.shown.read()[..., :3].astype(int) - kept[..., :3]) * 8
+    assert np.abs(difference - np.minimum(wanted, 255)).max() <= 1
+    press(screen, "W")
+    assert panel.comparison.mode == "off"
+
+
+def test_comparing_with_another_panel_follows_it(screen):
+    finish(screen)
+    press(screen, "W")
+    first, second = screen.studio.panels
+    assert first.comparison.mode == "wipe" and first.comparison.reference() is second.shown
+    press(screen, "2")
+    press(screen, "Ctrl+W")
+    frames(screen, 3)
+    assert not screen.studio.panel.error
+
+
+def test_the_inspector_reads_the_pixel_under_the_pointer(screen):
+    finish(screen)
+    panel, (x, y, width, height) = screen.studio.panel, screen.studio.rectangles[0]
+    linear, shown = panel.frame.read(), panel.shown.read()
+    assert np.array_equal(panel.frame.read_region(5, 7, 3, 2), linear[7:9, 5:8])
+    assert np.array_equal(panel.shown.read_region(width - 2, 0, 2, 1), shown[:1, -2:])
+    assert inspector.region(panel.shown, 0, 0).shape == (5, 5, 4)
+    lines = inspector.figures(linear[3, 4], shown[3, 4])
+    assert float(lines[0].split()[1]) == pytest.approx(linear[3, 4, 0], rel=1e-5)
+    assert int(lines[2].split()[2]) == shown[3, 4, 2]
+    assert inspector.figures(np.array([np.nan, np.inf, 0, 1]), shown[0, 0])[-2:] == ["not a number", "infinite"]
+    before = screen.pixels()
+    press(screen, "I")
+    imgui.get_io().add_mouse_pos_event(x + width // 2, y + height // 2)
+    frames(screen, 3)
+    assert not np.array_equal(screen.pixels(), before)
+    for corner in ((x, y), (x + width - 1, y + height - 1), (x + width + 40, 5)):
+        imgui.get_io().add_mouse_pos_event(*corner)
+        frames(screen)
+
+
+def test_a_saved_scene_is_read_anew_and_a_bad_one_is_told(screen, scene_files):
+    finish(screen)
+    first = screen.studio.panels[0]
+
+    def saved(text: str) -> None:
+        scene_files[0].write_text(text)
+        end = time.perf_counter() + 10
+        before = first.scene, first.error
+        while (first.scene, first.error) == before and time.perf_counter() < end:
+            screen.frame()
+
+    saved(FRACTAL.format(title="first").replace("40", "77"))
+    assert first.scene.settings.iterations == 77 and not first.error
+    saved("picture = nonsense")
+    assert "not a TOML file" in first.error and not screen.studio.panels[1].error
+    saved(FRACTAL.format(title="first"))
+    finish(screen)
+    assert not first.error and first.finished() and first.scene.settings.iterations == 40
+
+
+def test_watch_tells_only_what_was_saved(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    a.write_text("1")
+    b.write_text("1")
+    watch = Watch()
+    assert watch.changed({a, b}, 1.0) == set()
+    a.write_text("22")
+    assert watch.changed({a, b}, 1.1) == set(), "it looks a few times a second"
+    assert watch.changed({a, b}, 2.0) == {a}
+    b.unlink()
+    assert watch.changed({a, b}, 3.0) == set()
+    b.write_text("3")
+    assert watch.changed({a, b}, 4.0) == {b}
+
+
+def test_presets_are_the_scenes_of_one_kind(screen, tmp_path):
+    (tmp_path / "broken.toml").write_text("picture = ")
+    (tmp_path / "other.toml").write_text('picture = "layout"\nsettings = { panels = ["first.toml"] }\n')
+    screen.studio.reload()
+    assert [scene.path.stem for scene in screen.studio.presets()] == ["first", "second"]
+
+
+def test_a_scene_can_be_saved_and_opened(screen, tmp_path):
+    press(screen, "D")
+    press(screen, "E")
+    press(screen, "Ctrl+S")
+    scene = load(tmp_path / "first-001.toml")
+    assert scene.settings == screen.studio.panel.scene.settings and scene.tone == screen.studio.panel.scene.tone
+
+
+def test_toml_of_is_read_back(rng):
+    table = {"title": 'a "quoted" \\ line\nand é 🌿', "list": [1, 2.5, -1e-30, True], "size": [3, 4]}
+    table["settings"] = {"view": {"centre": [float(rng.standard_normal()), 0.0]}, "maps": [{"a b": 1}, {"c": "x"}]}
+    assert tomllib.loads(toml_of(table)) == table
+
+
+def test_sessions_come_back(screen, tmp_path):
+    press(screen, "D")
+    press(screen, "2")
+    drag(screen, centre(screen, 1), 30, 30)
+    session = screen.studio.session(clean=True)
+    save(session, tmp_path / "state" / "session.json")
+    again = restore(tmp_path / "state" / "session.json")
+    assert [s.settings for s in again.scenes] == [s.settings for s in session.scenes]
+    assert (again.active, again.clean) == (1, True)
+    screen.studio.take(again)
+    finish(screen)
+    assert [panel.scene for panel in screen.studio.panels] == list(again.scenes)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("{", "not a session"),
+        ("[]", "this program reads 1"),
+        ('{"rayfold_session": 2, "panels": []}', "rayfold_session is 2; this program reads 1"),
+        ('{"rayfold_session": 1, "panels": []}', "1 to 16"),
+        ('{"rayfold_session": 1, "panels": [{"picture": "nothing"}]}', "picture is"),
+        ('{"rayfold_session": 1, "active": 5, "panels": [{"picture": "fractal"}]}', "active is 5"),
+        ("[" * 100000, "not a session"),
+    ],
+)
+def test_sessions_that_cannot_be(tmp_path, text, words):
+    (tmp_path / "session.json").write_text(text)
+    with pytest.raises(BadInput, match=words):
+        restore(tmp_path / "session.json")
+
+
+def test_a_session_is_kept_while_the_window_runs(gl, scene_files, tmp_path, monkeypatch):
+    kept = tmp_path / "state" / "session.json"
+    monkeypatch.setattr(studio_module, "SAVING", 0.0)
+    screen = Offscreen(Studio([load(scene_files[0])], Gpu(gl=gl), kept=kept), gl, (300, 300))
+    frames(screen, 3)
+    press(screen, "D")
+    assert restore(kept).scenes[0].settings.iterations == 50 and not restore(kept).clean
+    assert set_aside(kept).startswith("the last session broke off") and not kept.exists()
+    screen.studio.restore()
+    assert screen.studio.panel.scene.settings.iterations == 50
+    screen.close()
+    assert restore(kept).clean
+
+
 # A real window
 
 
@@ -504,7 +677,7 @@ def display():
 
 
 def start(display: str, *arguments: str, folder: Path = ROOT):
-    environment = {**os.environ, "DISPLAY": display, "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "DISPLAY": display, "XDG_STATE_HOME": str(folder / "state")}
     environment.pop("WAYLAND_DISPLAY", None)
     command = [sys.executable, str(ROOT / "main.py"), "view", *arguments]
     return subprocess.Popen(

@@ -123,6 +123,12 @@ class Texture:
         self.gl.counters.downloads += 1
         return np.frombuffer(self.texture.read(alignment=1), self.dtype).reshape(self.shape).copy()
 
+    def read_region(self, x: int, y: int, width: int, height: int) -> np.ndarray:
+        """The texels of a rectangle as a new (height, width, components) array; waits for the work before it."""
+        dtype = "f1" if self.dtype == np.uint8 else self.dtype.str[1:]
+        data = self.framebuffer.read((x, y, width, height), self.components, dtype=dtype, alignment=1)
+        return np.frombuffer(data, self.dtype).reshape(height, width, self.components).copy()
+
 
 class Pass:
     """A fragment shader over the whole target. Inputs by uniform name: number, tuple or Texture.

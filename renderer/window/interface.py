@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from renderer.window import controls, theme
+from renderer.window import controls, inspector, theme
 from renderer.window.actions import chord, pressed, table
 from renderer.window.counter import RING
 from renderer.window.studio import ACTIONS, TO_CONTROLS, Studio
@@ -129,7 +129,7 @@ class Interface:
         draw.push_clip_rect(low, high, True)
         draw.add_rect_filled(low, high, theme.packed((0.055, 0.063, 0.078, 1)))
         if panel.shown is not None:
-            draw.add_image(imgui.ImTextureRef(panel.shown.texture.glo), *_corners(rectangle))
+            self._image(panel, rectangle, now)
         if rectangle != cell:
             self._strips(panel, cell, now, index == studio.active)
         if panel.error:
@@ -137,6 +137,28 @@ class Interface:
         draw.pop_clip_rect()
         if index == studio.active and len(studio.panels) > 1 and not studio.solo:
             draw.add_rect(low, high, theme.packed(theme.ACCENT), 0, 1.5 * self.scale)
+
+    def _image(self, panel, rectangle, now: float) -> None:
+        """The picture, or the two that are compared."""
+        draw, comparison = imgui.get_window_draw_list(), panel.comparison
+        low, high = _corners(rectangle)
+        left, right, part = comparison.shown(panel.shown, now)
+        middle = low.x + part * (high.x - low.x)
+        end = imgui.ImVec2(middle, high.y)
+        draw.add_image(imgui.ImTextureRef(left.texture.glo), low, end, imgui.ImVec2(0, 0), imgui.ImVec2(part, 1))
+        if right is not None:
+            begin = imgui.ImVec2(middle, low.y)
+            draw.add_image(
+                imgui.ImTextureRef(right.texture.glo), begin, high, imgui.ImVec2(part, 0), imgui.ImVec2(1, 1)
+            )
+            draw.add_line(begin, end, theme.packed(theme.TEXT), 1.5 * self.scale)
+        if comparison.mode != "off":
+            size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
+            told = f"{comparison.mode}: {comparison.label}"
+            place = imgui.ImVec2(low.x + pad, high.y - size - pad)
+            shade = imgui.ImVec2(place.x + 1, place.y + 1)
+            draw.add_text(self.fonts.text, size, shade, theme.packed((0, 0, 0, 1)), told)
+            draw.add_text(self.fonts.text, size, place, theme.packed(theme.ACCENT), told)
 
     def _strips(self, panel, cell, now: float, active: bool) -> None:
         """Title and frame rate above the picture; how it came, what it reports, its size and samples below."""
@@ -211,6 +233,10 @@ class Interface:
         imgui.invisible_button(f"panel {index}", imgui.ImVec2(width, height), flags)
         if imgui.is_item_activated():
             studio.active = index
+        if imgui.is_item_hovered():
+            studio.panels[index].comparison.wipe = min(max((io.mouse_pos.x - x) / width, 0.0), 1.0)
+            if studio.inspector:
+                inspector.draw(studio.panels[index], rectangle, self.fonts, self.scale)
         if imgui.is_item_hovered() and imgui.is_mouse_double_clicked(0):
             studio.active = index
             studio.toggle("solo")
@@ -251,6 +277,7 @@ class Interface:
         scene = panel.scene
         imgui.push_id(f"{studio.active} {panel.original.path}")
         if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open):
+            scene = self._presets(scene)
             scene = _with(scene, settings=controls.edit(scene.settings, _original(panel).settings))
         if imgui.collapsing_header("Exposure and tone", imgui.TreeNodeFlags_.default_open):
             scene = _with(scene, tone=controls.edit(scene.tone, _original(panel).tone))
@@ -261,6 +288,24 @@ class Interface:
             studio.change(scene, moved=imgui.is_any_item_active())
         imgui.pop_item_flag()
         imgui.end()
+
+    def _presets(self, scene):
+        """The scene, or the one that is chosen among those of its kind in its folder."""
+        presets = self.studio.presets()
+        if len(presets) < 2:
+            return scene
+        imgui.align_text_to_frame_padding()
+        imgui.text_disabled("preset")
+        imgui.same_line(imgui.get_cursor_start_pos().x + imgui.get_content_region_avail().x * 0.40)
+        imgui.set_next_item_width(-imgui.get_frame_height() - imgui.get_style().item_inner_spacing.x - 1)
+        here = self.studio.panel.original.path.stem
+        if imgui.begin_combo("##preset", here if scene == self.studio.panel.original else f"{here} (changed)"):
+            for preset in presets:
+                if imgui.selectable(preset.path.stem, preset.path == self.studio.panel.original.path)[0]:
+                    self.studio.open_here(preset)
+                    scene = preset
+            imgui.end_combo()
+        return scene
 
     def _measured(self, panel) -> None:
         for name, value in {"device": panel.device, "way to the window": panel.way, **panel.report}.items():

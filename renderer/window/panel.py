@@ -19,6 +19,7 @@ from renderer.gpu.gl import Texture
 from renderer.pictures import is_animated, open_picture
 from renderer.scene import Scene
 from renderer.tone import GlTone
+from renderer.window.comparison import Comparison
 from renderer.window.counter import Counter
 
 MOVING = 0.04  # seconds a draw may take while the user moves something
@@ -44,6 +45,7 @@ class Panel:
         self.way = self.device = ""
         self.report: dict = {}
         self.counter = Counter()
+        self.comparison = Comparison(gpu.gl)
         self.cost = 0.0  # seconds of the last draw
         self._costs: dict[int, float] = {}  # seconds a pixel, by divisor
         self._latest_cost = 0.0

@@ -150,11 +150,16 @@ class Window:
         """Runs until the user leaves."""
         contents = Contents(studio, self.gl, self.scale)
         contents.interface.held = self._held
+        clean = False
         try:
             while not (glfw.window_should_close(self.handle) or studio.leaving):
                 self._frame(studio, contents)
+            clean = True
+        except KeyboardInterrupt:
+            clean = True
+            raise
         finally:
-            studio.close()
+            studio.close(clean)
 
     def _frame(self, studio: Studio, contents: Contents) -> None:
         activity = studio.activity(time.perf_counter())

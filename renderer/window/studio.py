@@ -11,16 +11,19 @@ from typing import get_args, get_type_hints
 
 from renderer import UserError
 from renderer.gpu import Gpu
-from renderer.gpu.source import forget
-from renderer.image import write_png
+from renderer.gpu.source import SHADERS, forget
+from renderer.image import replacing, write_png
 from renderer.pictures import load, panels_of, recipe_of
 from renderer.scene import Scene, Tone, read_toml
 from renderer.view import grid
 from renderer.window.actions import Action
 from renderer.window.counter import Counter
 from renderer.window.panel import Panel, stepped
+from renderer.window.session import Session, default_path, last, restore, save, toml_of
+from renderer.window.watch import Watch
 
 DRAWING = 0.03  # seconds of a frame that panels may draw in the window's own GL; at least one panel draws
+SAVING = 3.0  # seconds between two looks at whether the session changed
 MESSAGE = 4.0  # seconds that a message stays
 LARGEST_HISTORY = 500
 LARGEST_COUNT = 16  # panels of a window
@@ -28,7 +31,8 @@ SCENE_STEP = 0.08  # part of the panel's height that an arrow key drags
 
 
 class Studio:
-    def __init__(self, scenes: list[Scene], gpu: Gpu, columns: int = 0, gap: int = 4):
+    def __init__(self, scenes: list[Scene], gpu: Gpu, columns: int = 0, gap: int = 4, kept: Path | None = None):
+        """`kept` is the file that the session is written to as it changes; None keeps none."""
         self.gpu = gpu
         self.columns, self.gap = columns, gap
         self._waiter = ThreadPoolExecutor(1, "device")
@@ -46,6 +50,9 @@ class Studio:
         self.rectangles: list[tuple[int, int, int, int]] = []  # of their pictures, between a strip above and one below
         self.quiet = True  # no button is held and no control is being edited: a state worth an undo step
         self._history, self._future = [self._state()], []
+        self._kept, self._saved, self._saved_at = kept, None, 0.0
+        self._watch = Watch()
+        self._presets: tuple = ()
 
     @property
     def panel(self) -> Panel:
@@ -99,12 +106,63 @@ class Studio:
             panel.draw(size, now)
             drawn = True
         self._remember()
+        self._look_at_files(now)
+        if now - self._saved_at > SAVING:
+            self._saved_at = now
+            self.save()
 
     def _waits(self, panel: Panel, now: float) -> bool:
         """Whether another panel goes first: the one the user moves, or the one that the compute device works for."""
         others = [other for other in self.panels if other is not panel]
         moving = any(other.moving(now) for other in others) and not panel.moving(now)
         return moving and panel.cost > DRAWING / 2 or panel.computes and any(other.busy for other in others)
+
+    # Files
+
+    def _look_at_files(self, now: float) -> None:
+        """Reads shaders and scenes anew when they are saved."""
+        paths = {panel.original.path for panel in self.panels if panel.original.path.suffix == ".toml"}
+        changed = self._watch.changed(paths | set(SHADERS.rglob("*.*")), now)
+        if changed:
+            self.reload({path for path in changed if path in paths}, shaders=bool(changed - paths))
+
+    def session(self, clean: bool = False) -> Session:
+        return Session(self._state(), self.active, self.columns, self.solo, clean)
+
+    def save(self, clean: bool = False) -> None:
+        """Writes the session where it changed."""
+        session = self.session(clean)
+        if self._kept is not None and session != self._saved:
+            self._saved = session
+            try:
+                save(session, self._kept)
+            except UserError as error:
+                self._kept = None  # told once; a full disk must not stop the window
+                self.tell(f"the session is not kept: {error}")
+
+    def restore(self) -> None:
+        """Brings back the panels of the last session that was not this one."""
+        path = self._kept or default_path()
+        try:
+            self.take(restore(last(path)))
+        except UserError as error:
+            self.tell(str(error))
+
+    def take(self, session: Session) -> None:
+        """Shows the panels of a session in place of those that are there."""
+        for panel in self.panels:
+            panel.close()
+        self.panels = [Panel(scene, self.gpu, self._waiter) for scene in session.scenes]
+        self.active, self.columns, self.solo = session.active, session.columns, session.solo
+        self._panels_changed()
+
+    def presets(self) -> list[Scene]:
+        """The scene files beside the active panel's that hold the same kind of picture."""
+        path = self.panel.original.path
+        key = (path.parent, self.panel.scene.picture)
+        if not self._presets or self._presets[0] != key:
+            self._presets = (key, list(_presets(*key)) if path.suffix == ".toml" else [])
+        return self._presets[1]
 
     # States and undo
 
@@ -298,21 +356,23 @@ class Studio:
         del self.panels[self.active]
         self._panels_changed()
 
-    def reload(self) -> None:
-        """Reads shaders and scene files anew."""
+    def reload(self, scenes: set[Path] | None = None, shaders: bool = True) -> None:
+        """Reads shaders anew, and the scene files among `scenes`; all of them for None."""
         forget()
         for panel in self.panels:
             path = panel.original.path
             try:
-                if path.suffix == ".toml" and path.is_file() and read_toml(path):
+                saved = path.suffix == ".toml" and path.is_file() and (scenes is None or path in scenes)
+                if saved and path.suffix == ".toml":
                     scene = load(path)
-                    if panel.scene == panel.original:
-                        panel.scene = scene
                     panel.original = scene
-                panel.reopen()
+                    panel.show(scene)
+                if shaders or saved:
+                    panel.reopen()
             except UserError as error:
                 panel.fail(error)
-        self.tell("shaders and scenes read anew")
+        self._presets = ()
+        self.tell("read anew: " + ("shaders" if shaders else ", ".join(path.name for path in scenes)))
 
     def screenshot(self) -> None:
         """Writes what the active panel shows, with its recipe, into the current folder."""
@@ -331,18 +391,59 @@ class Studio:
         except UserError as error:
             self.tell(str(error))
 
+    def save_scene(self) -> None:
+        """Writes the active panel's scene, with its settings as they are, as a scene file into the current folder."""
+        path = free_name(Path.cwd(), self.panel.original.path.stem, ".toml")
+        scene = replace(self.panel.scene, settings=self.panel.settings())
+        try:
+            with replacing(path) as temporary:
+                temporary.write_text(toml_of(recipe_of(scene, path.parent)["scene"]), encoding="utf-8")
+            self.tell(f"wrote {path.name}")
+        except UserError as error:
+            self.tell(str(error))
+
+    def keep_reference(self) -> None:
+        if self.panel.shown is not None:
+            self.panel.comparison.keep(self.panel.shown)
+            self.tell("kept; W compares")
+
+    def follow_next(self) -> None:
+        if len(self.panels) > 1:
+            other = self.panels[(self.active + 1) % len(self.panels)]
+            self.panel.comparison.follow(other)
+            self.tell(f"compared with {other.scene.title}; W changes how")
+
+    def compare(self) -> None:
+        """The next way of comparing; where nothing is kept yet, the next panel is the reference."""
+        if self.panel.comparison.reference() is None:
+            self.follow_next()
+        if self.panel.comparison.reference() is None:
+            self.tell("nothing to compare with: S keeps what is shown")
+            return
+        self.tell(f"compare: {self.panel.comparison.cycle()}")
+
     def screenshot_window(self) -> None:
         self.screenshot_of_window = free_name(Path.cwd(), "window")
 
-    def close(self) -> None:
+    def close(self, clean: bool = True) -> None:
+        self.save(clean)
         for panel in self.panels:
             panel.close()
         self._waiter.shutdown()
 
 
-def free_name(folder: Path, stem: str) -> Path:
+def free_name(folder: Path, stem: str, suffix: str = ".png") -> Path:
     """The first of stem-001.png, stem-002.png, ... that is not there."""
-    return next(p for n in range(1, 10**6) if not (p := folder / f"{stem}-{n:03}.png").exists())
+    return next(p for n in range(1, 10**6) if not (p := folder / f"{stem}-{n:03}{suffix}").exists())
+
+
+def _presets(folder: Path, kind: str):
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            if read_toml(path).get("picture") == kind:
+                yield load(path)
+        except UserError:
+            continue  # a bad file among them is told when it is opened
 
 
 WINDOW, PANEL, VIEW, TONE = "Window", "Panel", "View", "Exposure"
@@ -376,6 +477,12 @@ ACTIONS = [
     Action("Shift+E", "half a stop darker", TONE, lambda s: s.expose(-0.5), True),
     Action("X", "exposure automatic or manual", TONE, lambda s: s.cycle_tone("exposure")),
     Action("T", "next tone curve", TONE, lambda s: s.cycle_tone("curve")),
+    Action("S", "keep this picture to compare with", PANEL, Studio.keep_reference),
+    Action("Shift+S", "compare with the next panel", PANEL, Studio.follow_next),
+    Action("W", "compare: off, wipe, flip, difference", PANEL, Studio.compare),
+    Action("I", "values of the pixel under the pointer", PANEL, lambda s: s.toggle("inspector")),
+    Action("Ctrl+S", "save as a scene file", PANEL, Studio.save_scene),
+    Action("Ctrl+O", "bring the last session back", WINDOW, Studio.restore),
     Action("F1", "all keys", WINDOW, lambda s: s.toggle("help")),
     Action("Ctrl+P", "command palette", WINDOW, lambda s: s.toggle("palette")),
     Action("H", "hide or show the controls", WINDOW, lambda s: s.toggle("sidebar")),
