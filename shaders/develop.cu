@@ -15,7 +15,7 @@ KERNEL flush(GLOBAL uint4 *histograms, int copies, int stride, GLOBAL ulong *sum
         ulong red = 0, green = 0, blue = 0, alpha = 0;
         for (int copy = 0; copy < copies; copy++) {
             uint4 cell = histograms[(size_t)copy * (size_t)stride + i];
-#if SUMS == 2
+#if SUMS == 2 && HAS_VECTOR_ADD
             cell = make_uint4((uint)as_float(cell.x), (uint)as_float(cell.y), (uint)as_float(cell.z), (uint)as_float(cell.w));
 #endif
             if ((cell.x | cell.y | cell.z | cell.w) != 0u) histograms[(size_t)copy * (size_t)stride + i] = make_uint4(0u, 0u, 0u, 0u);

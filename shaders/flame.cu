@@ -37,8 +37,6 @@ DEVICE int drawn_map(GLOBAL const uint2 *table, int maps, uint u) {
     return u * (uint)maps < entry.x ? i : (int)entry.y;
 }
 
-DEVICE bool one_is_bad(float x) { return !(x <= BAD_VALUE && x >= -BAD_VALUE); }
-
 // p after its map, with bad points replaced by random ones; `bad` tells which.
 DEVICE Point moved(Point p, GLOBAL const float *record, Random *random, mask *bad) {
     real speed = (real)(record[AFFINE + 1]);
@@ -49,12 +47,16 @@ DEVICE Point moved(Point p, GLOBAL const float *record, Random *random, mask *ba
 #if SPACE
     good = good && magnitude(q.z) <= BAD_VALUE;
 #endif
-    real u = 2.0f * uniform(random) - 1.0f, v = 2.0f * uniform(random) - 1.0f;
-    q.x = good ? q.x : u;
-    q.y = good ? q.y : v;
+    if (ANY_LANE(!good)) {
+        Random spare = *random;
+        real u = 2.0f * uniform(&spare) - 1.0f, v = 2.0f * uniform(&spare) - 1.0f;
+        q.x = good ? q.x : u;
+        q.y = good ? q.y : v;
 #if SPACE
-    q.z = good ? q.z : (real)(0.0f);
+        q.z = good ? q.z : (real)(0.0f);
 #endif
+    }
+    random->position = random->position + 2u * random->gamma;
     *bad = !good;
     return q;
 }
@@ -75,7 +77,7 @@ typedef struct {
     int left, top, columns, rows;
 } Window;
 
-DEVICE whole bucket_of(Point p, GLOBAL const float *camera, Window window) {
+DEVICE whole bucket_of(Point p, const float *camera, Window window) {
 #if SPACE
     real depth = FUSED(camera[8], p.x, FUSED(camera[9], p.y, FUSED(camera[10], p.z, camera[11])));
     real fx = FUSED(camera[0], p.x, FUSED(camera[1], p.y, FUSED(camera[2], p.z, camera[3]))) / depth;
@@ -190,24 +192,24 @@ DEVICE Point stepped(Point p, GLOBAL const float *parameters, GLOBAL const uint2
 
 #if LANES == 1
 DEVICE void add_light(GLOBAL uint4 *histogram, int bucket, uint4 light) {
-#if SUMS == 1 && !HAS_LONG_ATOMICS  // four 32-bit sums: every OpenCL device has them
+#if SUMS == 2 && HAS_VECTOR_ADD  // one vector sum of floats, exact below 2^24
+    add_vector((GLOBAL float4 *)histogram + bucket, make_float4((float)light.x, (float)light.y, (float)light.z, (float)light.w));
+#elif HAS_LONG_ATOMICS  // two 64-bit sums of two fields each; flushed before a field can overflow
+    GLOBAL ulong *cell = (GLOBAL ulong *)(histogram + bucket);
+    atom_add(cell, (ulong)light.y << 32 | light.x);
+    atom_add(cell + 1, (ulong)light.w << 32 | light.z);
+#else  // four 32-bit sums: every OpenCL device has them
     GLOBAL uint *cell = (GLOBAL uint *)(histogram + bucket);
     atomic_add(cell, light.x);
     atomic_add(cell + 1, light.y);
     atomic_add(cell + 2, light.z);
     atomic_add(cell + 3, light.w);
-#elif SUMS == 1  // two 64-bit sums of two fields each; flushed before a field can overflow
-    GLOBAL ulong *cell = (GLOBAL ulong *)(histogram + bucket);
-    atom_add(cell, (ulong)light.y << 32 | light.x);
-    atom_add(cell + 1, (ulong)light.w << 32 | light.z);
-#else  // one vector sum of floats, exact below 2^24
-    add_vector((GLOBAL float4 *)histogram + bucket, make_float4((float)light.x, (float)light.y, (float)light.z, (float)light.w));
 #endif
 }
 
 // One thread a chain, one group a block: steps first_step + 1 to first_step + steps of the chains from first_chain on.
-KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL const uint2 *table, GLOBAL const uint4 *palettes,
-               GLOBAL uint4 *histogram, GLOBAL uint *bad_points, int maps, int stride, int moments, int first_chain, int chains,
+KERNEL iterate(GLOBAL float *RESTRICT points, GLOBAL const float *RESTRICT parameters, GLOBAL const uint2 *RESTRICT table,
+               GLOBAL const uint4 *RESTRICT palettes, GLOBAL uint4 *histogram, GLOBAL uint *bad_points, int maps, int stride, int moments, int first_chain, int chains,
                int first_step, int steps, int plotted_from, uint seed, int left, int top, int columns, int rows) {
     Window window;
     window.left = left;
@@ -221,6 +223,8 @@ KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL cons
     GLOBAL const float *own = parameters + moment * stride;
     GLOBAL const uint2 *own_table = table + moment * (XAOS * maps + 1) * maps;
     GLOBAL const uint4 *palette = palettes + moment * 256;
+    float camera[CAMERA];
+    for (int k = 0; k < CAMERA; k++) camera[k] = own[k];
     uint block = chain / BLOCK / (uint)moments;
     Random random = stream_of(chain, seed), block_random = stream_of(0x80000000u | chain / BLOCK, seed);
     Point p;
@@ -275,7 +279,7 @@ KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL cons
         p = stepped(p, own, own_table, maps, row_draw, &random, &seen, &bad, &opacity);
         if (step > plotted_from) {
             bad_count += bad ? 1u : 0u;
-            int bucket = bucket_of(seen, own, window);
+            int bucket = bucket_of(seen, camera, window);
             if (bucket >= 0 && !bad && opacity > 0u)
                 add_light(histogram, bucket, light_of(palette, entry_of(seen.colour), opacity, FRACTIONS ? draw(&random) : 0u));
         }
@@ -295,8 +299,8 @@ KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL cons
 
 // The same on CPUs: one work item walks whole blocks, LANES points at a time, and adds to a histogram of its own, without
 // atomics. histograms: one of columns * rows + 1 cells a work item; the last cell takes what is not seen.
-KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL const uint2 *table, GLOBAL const uint4 *palettes,
-               GLOBAL uint4 *histograms, GLOBAL uint *bad_points, int maps, int stride, int moments, int first_chain, int chains,
+KERNEL iterate(GLOBAL float *RESTRICT points, GLOBAL const float *RESTRICT parameters, GLOBAL const uint2 *RESTRICT table,
+               GLOBAL const uint4 *RESTRICT palettes, GLOBAL uint4 *RESTRICT histograms, GLOBAL uint *bad_points, int maps, int stride, int moments, int first_chain, int chains,
                int first_step, int steps, int plotted_from, uint seed, int left, int top, int columns, int rows) {
     Window window;
     window.left = left;
@@ -313,6 +317,8 @@ KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL cons
         GLOBAL const float *own = parameters + moment * stride;
         GLOBAL const uint2 *own_table = table + moment * (XAOS * maps + 1) * maps;
         GLOBAL const uint4 *palette = palettes + moment * 256;
+        float camera[CAMERA];
+        for (int k = 0; k < CAMERA; k++) camera[k] = own[k];
         uint keys[BLOCK], gammas[BLOCK];
         for (int slot = 0; slot < BLOCK; slot += LANES) {
             Random random = stream_of(bits_of_whole(lane_numbers) + (block_chain + (uint)slot), seed);
@@ -389,7 +395,7 @@ KERNEL iterate(GLOBAL float *points, GLOBAL const float *parameters, GLOBAL cons
                         STORE_LANES(bad, flags);
                         for (int lane = 0; lane < LANES; lane++) bad_count += flags[lane] != 0 ? 1u : 0u;
                     }
-                    whole bucket = bucket_of(seen, own, window), entry = entry_of(seen.colour);
+                    whole bucket = bucket_of(seen, camera, window), entry = entry_of(seen.colour);
                     bucket = bucket < 0 || bad || opacity == 0u ? (whole)(columns * rows) : bucket;
                     int buckets[LANES], entries[LANES];
                     STORE_LANES(bucket, buckets);

@@ -73,6 +73,17 @@ ATOMIC_WORDS(uint)
 ATOMIC_WORDS(int)
 DEVICE ulong atom_add(ulong *p, ulong v) { return atomicAdd(p, v); }
 DEVICE ulong atom_min(ulong *p, ulong v) { return atomicMin(p, v); }
+#define HAS_VECTOR_ADD 1
+#if __CUDA_ARCH__ >= 900  // one 16-byte operation where the processor has it
+DEVICE void add_vector(float4 *p, float4 v) { atomicAdd(p, v); }
+#else
+DEVICE void add_vector(float4 *p, float4 v) {
+    atomicAdd(&p->x, v.x);
+    atomicAdd(&p->y, v.y);
+    atomicAdd(&p->z, v.z);
+    atomicAdd(&p->w, v.w);
+}
+#endif
 #define HAS_LONG_ATOMICS 1
 
 #define VECTOR2(T, S)                                                                               \
@@ -233,6 +244,7 @@ DEVICE float smallest_of(float a, float b, float c) {
 #ifdef cl_khr_int64_extended_atomics
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 #endif
+#define HAS_VECTOR_ADD 0
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void
 #define DEVICE static inline __attribute__((always_inline))  // PoCL 3.1 loses writes to LOCAL memory in real calls
 #ifdef __NV_CL_C_VERSION
