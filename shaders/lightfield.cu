@@ -67,12 +67,17 @@ KERNEL refocus(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLO
 }
 
 #ifdef ROWS
+// Byte k of a word in light: the offset is byte * LANES * 4 + lane * 4, made by one shift and one three-input operation.
+DEVICE float light_of(const LOCAL uchar *tables, uint word, int k, uint lane_bytes) {
+    uint offset = k == 0 ? word << 7 : word >> (8 * k - 7);
+    return *(const LOCAL float *)(tables + ((offset & 0x7f80u) | lane_bytes));
+}
+
 // The same for 3 channels on processors of many lanes. A warp takes 128 columns, a thread 4 columns of ROWS rows: it
 // reads whole words, shifts them to the view's byte offset, which all threads share, and looks each byte up once for
 // all the sums that it goes into. The table stands once for every lane in local memory, so lanes never collide.
-// `row_weights` are those of rows r and r + 1 for output row r.
-DEVICE void add_view(GLOBAL const uint *words, TAP tap, const LOCAL float *table, int x, int y, int first, int stored,
-                     bool whole, float *sums, float *weights) {
+DEVICE void add_view(GLOBAL const uint *words, TAP tap, const LOCAL uchar *tables, uint lane_bytes, int x, int y,
+                     int first, int stored, bool whole, float *sums, float *weights) {
     float2 across[COLUMNS_PER_THREAD];
     for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
         float2 seen = whole ? make_float2(1.0f - tap.fx, tap.fx) : lerp_weights(x + p + tap.column, tap.fx, WIDTH);
@@ -93,7 +98,7 @@ DEVICE void add_view(GLOBAL const uint *words, TAP tap, const LOCAL float *table
         UNROLL
         for (int k = 0; k < 4; k++) shifted[k] = funnel_shift(word[k], word[k + 1], shift);
         UNROLL
-        for (int k = 0; k < SAMPLES + 3; k++) value[k] = table[((shifted[k / 4] >> (8 * (k % 4))) & 255u) * LANES];
+        for (int k = 0; k < SAMPLES + 3; k++) value[k] = light_of(tables, shifted[k / 4], k % 4, lane_bytes);
         UNROLL
         for (int k = 0; k < SAMPLES; k++) here[k] = value[k] * across[k / 3].x + value[k + 3] * across[k / 3].y;
         if (r > 0) {
@@ -117,7 +122,8 @@ KERNEL refocus_tiles(GLOBAL const uint *words, GLOBAL const TAP *taps, int count
     LOCAL_ARRAY(float, tables, 256 * LANES);
     for (uint i = local_index(); i < 256 * LANES; i += GROUP_SIZE) tables[i] = linear[i / LANES];
     BARRIER();
-    const LOCAL float *table = tables + lane_index();
+    const LOCAL uchar *table = (const LOCAL uchar *)tables;
+    uint lane_bytes = 4u * lane_index();
     int tiles_across = (WIDTH + LANES * COLUMNS_PER_THREAD - 1) / (LANES * COLUMNS_PER_THREAD);
     int tile_x = (int)group_index() % tiles_across * LANES * COLUMNS_PER_THREAD;
     int tile_y = begin + (int)group_index() / tiles_across * (GROUP_SIZE / LANES) * ROWS;
@@ -127,15 +133,17 @@ KERNEL refocus_tiles(GLOBAL const uint *words, GLOBAL const TAP *taps, int count
     float sums[ROWS * SAMPLES], weights[ROWS * COLUMNS_PER_THREAD], common = 0.0f;
     for (int k = 0; k < ROWS * SAMPLES; k++) sums[k] = 0.0f;
     for (int k = 0; k < ROWS * COLUMNS_PER_THREAD; k++) weights[k] = 0.0f;
+    TAP next = taps[0];
     for (int t = 0; t < count; t++) {
-        TAP tap = taps[t];
+        TAP tap = next;
+        next = taps[min(t + 1, count - 1)];  // on its way while this one is worked on
         bool whole = tile_x + tap.column >= 0 && last_x + tap.column + (tap.fx > 0.0f ? 1 : 0) < WIDTH &&
                      tile_y + tap.row >= 0 && last_y + tap.row + (tap.fy > 0.0f ? 1 : 0) < HEIGHT;
         if (whole) {
-            add_view(words, tap, table, x, y, first, stored, true, sums, weights);
+            add_view(words, tap, table, lane_bytes, x, y, first, stored, true, sums, weights);
             common += tap.weight;
         } else {
-            add_view(words, tap, table, x, y, first, stored, false, sums, weights);
+            add_view(words, tap, table, lane_bytes, x, y, first, stored, false, sums, weights);
         }
     }
     for (int r = 0; r < ROWS; r++) {

@@ -8,7 +8,11 @@ typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long long ulong;
+#ifdef RESIDENT_GROUPS  // groups that one multiprocessor is to hold at a time, which bounds the registers of a thread
+#define KERNEL extern "C" __global__ void __launch_bounds__(GROUP_SIZE, RESIDENT_GROUPS)
+#else
 #define KERNEL extern "C" __global__ void __launch_bounds__(GROUP_SIZE)
+#endif
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_NOINLINE static __device__ __noinline__
 #define GLOBAL

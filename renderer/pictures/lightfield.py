@@ -75,12 +75,12 @@ class Picture:
         self._source = self._focused = self._drawn = None
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):
-        """One picture in a single draw; one of the `steps` planes a draw for stack, all in focus and depth."""
+        """A whole picture in every draw; one of the `steps` planes a draw for stack, all in focus and depth."""
         self._open(settings)
         if (settings, size, tile) != self._drawn:
             self._drawn, self._step = (settings, size, tile), 0
             self._plan(settings, size, tile)
-        if self._step < self.draws(settings, size):
+        if settings.show == "refocused" or self._step < settings.steps:
             self._advance(settings)
             self._step += 1
         return self._frame
@@ -113,7 +113,7 @@ class Picture:
         field = measured_axes(read_field(settings.field, settings.pattern, settings.layout, settings.grid))
         for warning in field.warnings:
             print(f"rayfold: {Path(settings.field).name}: {warning}", file=sys.stderr)
-        self._field, self._measured, self._focused, self._drawn = field, None, None, None
+        self._field, self._measured, self._focused, self._drawn, self._aperture = field, None, None, None, None
         self._held = Held(self._gpu.device, field, settings.memory_mib << 20)
         self._kernels = Kernels(self._gpu.device, field)
         width, height = field.size
@@ -136,7 +136,9 @@ class Picture:
     def _plan(self, settings: Settings, size, tile) -> None:
         """Which views take part, what is in focus, and where pictures go in the frame."""
         field, eye = self._field, settings.view
-        self._shares, self._place = weights(field, eye, settings.shape), place_of(field, eye.u, eye.v)
+        if self._aperture != (eye.u, eye.v, eye.aperture, settings.shape):
+            self._aperture = (eye.u, eye.v, eye.aperture, settings.shape)
+            self._shares, self._place = weights(field, eye, settings.shape), place_of(field, eye.u, eye.v)
         self._disparity = settings.disparity + self._clicked(settings, size)
         count = settings.steps if settings.show == "focal stack" else 1
         left, top, width, height = tile or (0, 0, *size)
