@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from planes import layered_views
 
 from renderer import BadInput, MachineCannot, UserError
 from renderer.gpu import Gpu
@@ -475,6 +476,36 @@ def test_a_compute_picture_leaves_the_window_alive(gl, gpu, tmp_path):
         finish_all(screen, 3)
         assert not studio.panel.error and studio.panel.way and studio.panel.report["live rays"]
         assert studio.panel.device == device.name
+    finally:
+        screen.close()
+
+
+def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rng):
+    views, _ = layered_views(rng, 5, 5, 64, back=-1.0, front=1.0, bars=0.5, period=40)
+    np.save(tmp_path / "bars.npy", views)
+    own = Gpu(gl=gl)
+    own.devices = [gpu.device]
+    studio = Studio([load(tmp_path / "bars.npy")], own)
+    screen = Offscreen(studio, gl, (640, 400))
+    try:
+        finish_all(screen, 1)
+        x, y, width, height = studio.rectangles[0]
+        for column, disparity in ((10, 1.0), (30, -1.0)):  # on a bar, and between bars
+            side = min(width, height)
+            across = x + width / 2 + ((column + 0.5) / 64 - 0.5) * side
+            drag(screen, (across, y + height / 2), 0, 0)
+            assert view(screen).focus_at == pytest.approx(((across - x - width / 2) / height, 0, 0, 0), abs=0.01)
+            frames(screen, 4)
+            finish_all(screen, 1)
+            assert studio.panel.picture.report()["disparity in focus"] == pytest.approx(disparity, abs=0.15)
+        focused = view(screen)
+        drag(screen, centre(screen, 0), height * 0.2, height * -0.1)
+        moved = view(screen)
+        assert moved.focus_at == focused.focus_at
+        assert (moved.u, moved.v) == pytest.approx((-0.4, 0.2), abs=0.02)
+        imgui.get_io().add_mouse_wheel_event(0, -3)
+        frames(screen, 3)
+        assert view(screen).aperture < moved.aperture
     finally:
         screen.close()
 

@@ -224,7 +224,10 @@ class Interface:
         draw.add_text(self.fonts.numbers, size, place, theme.packed(theme.TEXT), panel.error, wrap)
 
     def _mouse(self, index: int, rectangle) -> None:
-        """Left drags orbit, Shift or the middle button pans, the wheel zooms, the right button with WASDQE flies."""
+        """Left drags orbit, Shift or the middle button pans, the wheel zooms, the right button with WASDQE flies.
+
+        A view with click(x, y), in panel heights from the centre, is told where the left button went down and up.
+        """
         x, y, width, height = rectangle
         studio, io = self.studio, imgui.get_io()
         imgui.set_cursor_screen_pos(imgui.ImVec2(x, y))
@@ -250,9 +253,11 @@ class Interface:
             moved = moved.pan(dx, dy) if pans else moved.drag(dx, dy) if imgui.is_mouse_down(0) else moved
         if imgui.is_item_active() and imgui.is_mouse_down(1):
             moved = _flown(moved, dx, dy, io.delta_time)
+        px, py = (io.mouse_pos.x - x - width / 2) / height, (io.mouse_pos.y - y - height / 2) / height
+        if hasattr(view, "click") and imgui.is_item_deactivated() and _stayed():
+            moved = moved.click(px, py)
         if imgui.is_item_hovered() and io.mouse_wheel:
             studio.active = index
-            px, py = (io.mouse_pos.x - x - width / 2) / height, (io.mouse_pos.y - y - height / 2) / height
             moved = moved.scroll(io.mouse_wheel, px, py)
         if moved != view:
             studio.active = index
@@ -362,7 +367,8 @@ class Interface:
                     self._group(name, actions)
             imgui.end_table()
         imgui.text_disabled(
-            "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies"
+            "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
+            "a click focuses a light field"
         )
         imgui.end()
 
@@ -430,6 +436,12 @@ FLYING = {
     imgui.Key.w: (0, 0, 1), imgui.Key.s: (0, 0, -1), imgui.Key.a: (-1, 0, 0), imgui.Key.d: (1, 0, 0),
     imgui.Key.q: (0, -1, 0), imgui.Key.e: (0, 1, 0),
 }  # fmt: skip
+
+
+def _stayed() -> bool:
+    """Whether the left button, let go in this frame, is where it was pressed: a click, not a drag."""
+    way = imgui.get_mouse_drag_delta(0)
+    return imgui.is_mouse_released(0) and way.x == way.y == 0
 
 
 def _flown(view, dx: float, dy: float, seconds: float):
