@@ -1,4 +1,4 @@
-"""Refocusing at full aperture: shift and add over every view, with exact bilinear interpolation in linear light."""
+"""Refocusing light fields at full aperture: shift and add over every view, with exact bilinear interpolation in linear light."""
 
 import tempfile
 import time
