@@ -1,11 +1,15 @@
 """Frame rates and kernel rates: checked first, then timed, then judged only in pairs of fresh processes.
 
-`cases` says what can be measured (its docstring is how to add a case), `measure` times one, `compare` runs the A/B
-experiment, `verdict` is its statistics, `report` draws records. Records are JSON lines with every raw time.
+`cases` says what can be measured (its docstring is how to add a case), `measure` times one, `machine` tells where and
+of what code; `compare` runs the A/B experiment, `experiment` is its file, `verdict` its statistics; `report` draws
+records. Records are JSON lines with every raw time.
 """
 
+import argparse
 import json
+import math
 import sys
+import time
 from pathlib import Path
 
 ACTIONS = {
@@ -13,61 +17,74 @@ ACTIONS = {
     "run": "time cases, print a table, append records with -o",
     "ab": "compare the working tree with --base REF: SLOWER, FASTER, SAME, UNDECIDED or INVALID",
     "aa": "compare the working tree with itself: the harness's own false-alarm rate on this machine",
-    "compare": "judge a file of `ab` again",
-    "history": "medians by commit from record files; never a verdict",
+    "compare": "judge a file of ab or aa again",
+    "history": "rates by commit from record files; never a verdict",
     "report": "plots of record files as one HTML page",
     "sample": "what ab runs in each fresh process",
 }
+MEASURING = ("run", "ab", "aa", "list", "sample")
+MOST_PAIRS = 1000
 
 
 def add_arguments(parser) -> None:
     """The arguments of `main.py bench`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, told in ACTIONS.items():
-        action = actions.add_parser(name, help=told, description=told)
-        many = name in ("run", "ab", "aa", "list")
-        if many:
-            action.add_argument("cases", nargs="*", metavar="CASE", help="a name or its first part; none means all")
-        if name in ("run", "ab", "aa", "list", "sample"):
-            action.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
-        if name in ("run", "ab", "aa", "compare", "list", "sample", "history"):
+    for name, words in ACTIONS.items():
+        action = actions.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
+        if name in MEASURING:
+            _add_measuring(action, name)
+        if name not in ("report", "sample"):
             action.add_argument("--json", action="store_true", help="print exactly one JSON object")
-        if name in ("ab", "aa", "run"):
-            action.add_argument("-o", "--output", metavar="F.jsonl", help="records; ab and aa resume from it")
         _ADD.get(name, lambda action: None)(action)
 
 
+def _add_measuring(action, name: str) -> None:
+    if name != "sample":
+        action.add_argument("cases", nargs="*", metavar="CASE", help="a name or its first part; none means all")
+    action.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    action.add_argument("--size", type=_size, metavar="WxH", help="of scenes (default: what each scene says)")
+    action.add_argument(
+        "--tree", type=_folder, default=_root(), help="repository with scenes/ and tests/fps/ (default: this one)"
+    )
+    if name in ("ab", "aa", "run"):
+        action.add_argument("-o", "--output", metavar="F.jsonl", help="records; ab and aa resume from it")
+
+
 def _add_run(action) -> None:
-    action.add_argument("--seconds", type=float, default=1.0, help="timed, at least, for each case (default 1)")
+    action.add_argument("--seconds", type=_positive, default=1.0, help="timed, at least, for each case (default 1)")
 
 
 def _add_experiment(action) -> None:
-    action.add_argument("--pairs", type=int, default=10, help="of processes for each case, at first (default 10)")
-    action.add_argument("--max-pairs", type=int, default=40, help="while undecided (default 40)")
-    action.add_argument(
-        "--alpha", type=float, default=0.01, help="false alarms allowed in the whole run (default 0.01)"
-    )
-    action.add_argument("--min-effect", type=_percent, default=0.02, metavar="P%%", help="that matters (default 2%%)")
-    action.add_argument("--seconds", type=float, default=0.3, help="timed in each process (default 0.3)")
+    action.add_argument("--pairs", type=_pairs, default=10, help="of processes for each case, at first (default 10)")
+    action.add_argument("--max-pairs", type=_pairs, default=40, help="while undecided (default 40)")
+    _add_limits(action)
+    action.add_argument("--seconds", type=_positive, default=0.3, help="timed in each process (default 0.3)")
     action.add_argument("--seed", type=int, default=0, help="of the coins that order each pair")
+
+
+def _add_limits(action) -> None:
+    action.add_argument("--alpha", type=_share, default=0.01, help="false alarms allowed in a whole run (default 0.01)")
+    action.add_argument("--min-effect", type=_percent, default=0.02, metavar="P%%", help="that matters (default 2%%)")
     action.add_argument("--strict", action="store_true", help="exit code 1 for UNDECIDED too")
 
 
 def _add_ab(action) -> None:
     action.add_argument("--base", required=True, metavar="REF", help="commit, branch or tag to compare with")
+    action.add_argument("--head", metavar="REF", help="what is compared (default: the working tree as it is)")
     _add_experiment(action)
     action.add_argument("--inject", metavar="FAULT", help="self-test: slowdown=8%% or pixel, in the head's processes")
 
 
 def _add_sample(action) -> None:
     action.add_argument("--case", required=True)
-    action.add_argument("--seconds", type=float, default=0.3)
+    action.add_argument("--seconds", type=_positive, default=0.3)
     action.add_argument("--slowdown", type=float, default=0.0)
     action.add_argument("--spoil", action="store_true")
+    action.add_argument("--picture", type=Path)
 
 
 def _add_files(action) -> None:
-    action.add_argument("files", nargs="+", metavar="F.jsonl")
+    action.add_argument("files", nargs="+", metavar="F.jsonl", help="record files, or folders of them")
 
 
 def _add_report(action) -> None:
@@ -77,9 +94,7 @@ def _add_report(action) -> None:
 
 def _add_compare(action) -> None:
     action.add_argument("file", metavar="AB.jsonl")
-    action.add_argument("--alpha", type=float, default=0.01)
-    action.add_argument("--min-effect", type=_percent, default=0.02, metavar="P%%")
-    action.add_argument("--strict", action="store_true")
+    _add_limits(action)
 
 
 _ADD = {
@@ -93,21 +108,57 @@ _ADD = {
 }
 
 
-def _percent(text: str) -> float:
-    value = float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
-    if not 0 < value < 10:
-        raise ValueError(text)
+def _root() -> Path:
+    return Path(__file__).resolve().parents[2]
+
+
+def _number(text: str, low: float, high: float, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not low < value < high:
+        raise argparse.ArgumentTypeError(f"{text!r} must be {what}")
     return value
+
+
+def _percent(text: str) -> float:
+    scale = 100 if text.endswith("%") else 1
+    return _number(text.removesuffix("%"), 0, 10 * scale, "a share such as 2% or 0.02") / scale
+
+
+def _share(text: str) -> float:
+    return _number(text, 0, 1, "between 0 and 1")
+
+
+def _positive(text: str) -> float:
+    return _number(text, 0, 1e6, "a number of seconds above 0")
+
+
+def _pairs(text: str) -> int:
+    if not (text.isdigit() and 1 <= int(text) <= MOST_PAIRS):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1 to {MOST_PAIRS}")
+    return int(text)
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, cross, height = text.lower().partition("x")
+    if not (cross and all(side.isdigit() and 1 <= int(side) <= 1 << 14 for side in (width, height))):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; it must be WIDTHxHEIGHT, each 1 to {1 << 14}")
+    return int(width), int(height)
+
+
+def _folder(text: str) -> Path:
+    path = Path(text).resolve()
+    if not ((path / "scenes").is_dir() or (path / "tests" / "fps").is_dir()):
+        raise argparse.ArgumentTypeError(f"{text!r} has neither scenes/ nor tests/fps/")
+    return path
 
 
 def command(args) -> int:
     """`main.py bench`; returns the exit code."""
-    if args.action == "list":
-        return list_cases(args)
-    if args.action == "run":
-        return run_cases(args)
-    if args.action == "sample":
-        return sample(args)
+    if args.action in ("list", "run", "sample"):
+        return {"list": list_cases, "run": run_cases, "sample": sample}[args.action](args)
     if args.action in ("ab", "aa", "compare"):
         from renderer.bench import compare
 
@@ -118,75 +169,113 @@ def command(args) -> int:
 
 
 def list_cases(args) -> int:
-    """Names on stdout, one a line."""
+    """Names on stdout, one a line; exit code 3 when a source of cases cannot be opened here."""
     from renderer.bench.cases import find
     from renderer.gpu import open_gpu
 
-    cases = find(args.cases, open_gpu(args.device))
+    trouble = Trouble()
+    cases = list(find(args.cases, open_gpu(args.device), args.tree, args.size, trouble))
     if args.json:
         print(json.dumps({"cases": [{"name": case.name, "unit": case.unit} for case in cases]}))
     else:
         for case in cases:
             print(case.name)
-    return 0
+    return trouble.exit_code
+
+
+class Trouble:
+    """Cases that could not be timed: told at once on stderr, so that the others go on, and summed up as exit code."""
+
+    def __init__(self):
+        self.exit_code = 0
+
+    def __call__(self, name: str, error: Exception) -> None:
+        from renderer import MachineCannot, UserError
+
+        if isinstance(error, MachineCannot):
+            words, code = f"cannot run here: {error}", 3
+        elif isinstance(error, UserError):
+            words, code = str(error), 1
+        else:  # a crash of one case must not cost the records of the others
+            words, code = f"crashed: {type(error).__name__}: {str(error).strip() or 'no words'}{_place(error)}", 1
+        self.exit_code = 1 if 1 in (code, self.exit_code) else code
+        print(f"rayfold: {name}: {words}", file=sys.stderr)
+
+
+def _place(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    return f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})" if trace else ""
 
 
 def run_cases(args) -> int:
-    """Times the cases and prints a table; -o appends the records behind a header line."""
+    """Times the cases and prints a table; -o appends the records behind a header line.
+
+    Exit code 1 when a result was wrong or a case crashed, 3 when a case cannot run on this machine.
+    """
     from renderer.bench.cases import find
-    from renderer.bench.measure import measure
+    from renderer.bench.machine import commit, host, state
+    from renderer.bench.measure import Effort, measure
     from renderer.gpu import open_gpu
 
-    file = Records(args.output) if args.output else None
-    records = []
-    for case in find(args.cases, open_gpu(args.device)):
-        if not args.json and not records:
-            print(f"{'case':38s} {'median ms':>10s} {'rate':>12s} {'unit':12s} {'peer':>7s}  device")
-        answer = measure(case, args.seconds)
-        records.append(answer)
+    header = {"schema": "bench/1", "host": host(), **commit(args.tree)}
+    file = Records(args.output, header) if args.output else None
+    records, trouble = [], Trouble()
+    for case in find(args.cases, open_gpu(args.device), args.tree, args.size, trouble):
+        try:
+            answer = measure(case, Effort(args.seconds))
+        except Exception as error:  # noqa: BLE001  (told by Trouble)
+            trouble(case.name, error)
+            continue
+        answer["machine"] = {"after": state()}
         if file:
             file.add(answer)
         if not args.json:
-            peer = f"{answer['peer']['ratio']:.2f}x" if "peer" in answer else ""
-            rate = f"{answer['rate']:12.4g}"
-            print(
-                f"{case.name:38s} {answer['median_ms']:10.3f} {rate} {case.unit:12s} {peer:>7s}  {answer['device']}",
-                flush=True,
-            )
+            _print_row(answer, first=not records)
+        records.append(answer)
     if args.json:
-        print(json.dumps({"records": records, **_header()}))
-    return 0
+        print(json.dumps({"records": records, **header}))
+    return trouble.exit_code
+
+
+def _print_row(answer: dict, first: bool) -> None:
+    if first:
+        print(f"{'case':38s} {'median ms':>10s} {'rate':>12s} {'unit':12s} {'peer':>7s}  device")
+    peer = f"{answer['peer']['ratio']:.2f}x" if "peer" in answer else ""
+    numbers = f"{answer['median_ms']:10.3f} {answer['rate']:12.4g} {answer['unit']:12s} {peer:>7s}"
+    print(f"{answer['case']:38s} {numbers}  {answer['device']}", flush=True)
 
 
 class Records:
     """A record file: a header line for this run, then a line for each record, appended."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, header: dict):
         from renderer import UserError
+        from renderer.bench.experiment import mend
 
         try:
             self._file = open(Path(path), "a", encoding="utf-8")
         except OSError as error:
             raise UserError(f"-o {path}: cannot be written: {error.strerror}") from error
-        self.add(_header())
+        mend(Path(path))
+        self.add(header)
 
     def add(self, row: dict) -> None:
         self._file.write(json.dumps(row) + "\n")
         self._file.flush()
 
 
-def _header() -> dict:
-    from renderer.bench.measure import commit, host
-
-    return {"schema": "bench/1", "host": host(), **commit()}
-
-
 def sample(args) -> int:
     """One fresh process of an experiment: one case, one JSON line."""
     from renderer.bench.cases import find
-    from renderer.bench.measure import measure
+    from renderer.bench.machine import state
+    from renderer.bench.measure import QUICK, Effort, measure
     from renderer.gpu import open_gpu
 
-    (case,) = [case for case in find([args.case], open_gpu(args.device)) if case.name == args.case]
-    json.dump(measure(case, args.seconds, args.slowdown, args.spoil), sys.stdout)
+    before, ready = state(gpu=False), time.time()
+    case = next(case for case in find([args.case], open_gpu(args.device), args.tree, args.size))
+    effort = Effort(args.seconds, QUICK.least, QUICK.warm)
+    answer = measure(case, effort, args.slowdown, args.spoil, args.picture)
+    json.dump(answer | {"ready": ready, "machine": {"before": before, "after": state()}}, sys.stdout)
     return 0

@@ -2,14 +2,19 @@
 
 A scene's [bench] table: `size` = [width, height] (default the scene's), `draws` in one run (default 1), `set` =
 {key: value}, and `vary` = {key: [values]}, which makes one case a value, named SCENE/KEY=VALUE. A module
-tests/fps/NAME.py defines `cases(gpu) -> list[Case]`, whose names are put behind NAME/.
+tests/fps/NAME.py defines `cases(gpu) -> list[Case]`, whose names are put behind NAME/ (a name such as size=1024 makes
+a curve in the report). Opening the cases must be quick: compile and fill buffers in check(), which always runs first.
+A device that lacks what a case needs raises MachineCannot, there or in check().
+
+Both are looked for in this repository, or in the folder that --tree names.
 """
 
-import hashlib
 import importlib.util
 import itertools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +29,11 @@ ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_SIZE = (640, 360)
 BENCH_KEYS = ("size", "draws", "set", "vary")
 MOST_DRAWS = 10_000
+MOST_CASES = 1000
+
+
+def _no_others() -> list:
+    return []
 
 
 @dataclass
@@ -31,39 +41,77 @@ class Case:
     """One thing to time.
 
     `run()` launches the work and does not wait; `check()` verifies its result before any time is taken, by assertion,
-    and returns bytes that must stay the same between two versions that do the same (None where rounding may differ).
-    The rate is `work` / seconds in `unit`: with work = rays / 1e6 the unit is "Mrays/s". `device` has finish() and
-    seconds(work); `peer()` does the same job by another library and returns its seconds, in this very run.
+    and returns what must stay the same between two versions that do the same: bytes, compared exactly, or a linear
+    picture (height, width, n), compared as an eye would; None where rounding may differ.
+    The rate is `work` / seconds in `unit`: with work = rays / 1e6 the unit is "Mrays/s". `device` has name, counters,
+    trusted_clock, finish() and seconds(work); `peer()` does the same job by another library and returns its seconds,
+    in this very run; `prepare()` runs before each run, untimed.
     """
 
     name: str
     unit: str
     work: float
     run: Callable[[], object]
-    check: Callable[[], bytes | None]
+    check: Callable[[], bytes | np.ndarray | None]
     device: object
     peer: Callable[[], float] | None = None
     peer_name: str = ""
     facts: dict = field(default_factory=dict)  # sizes and the like, kept in the record
     counters: Callable[[], dict[str, int]] | None = None  # exact numbers of one run beside the device's own
+    prepare: Callable[[], object] | None = None
+    others: Callable[[], list] = _no_others  # further devices that a run may use
+
+    def devices(self) -> list:
+        return [self.device, *self.others()]
+
+    def finish(self) -> None:
+        """Waits for all work on every device of the case."""
+        for device in self.devices():
+            device.finish()
 
 
-def find(patterns: list[str], gpu: Gpu) -> list[Case]:
+def _raise(name: str, error: Exception) -> None:
+    raise error
+
+
+def find(patterns: list[str], gpu: Gpu, tree: Path = ROOT, size=None, trouble=_raise) -> Iterator[Case]:
     """The cases whose name, or whose part of the name before a slash, is among the patterns; all for none.
 
-    Only what the patterns can mean is opened. UserError names a pattern that means nothing.
+    Sources are opened one after the other, and only what the patterns can mean. UserError names a pattern that means
+    nothing. `size` replaces the size of scenes; trouble(source, error) hears of sources that cannot be opened.
     """
-    cases: list[Case] = []
-    for source, opened in sources().items():
+    known = sources(tree)
+    for pattern in patterns:
+        if pattern.split("/")[0] not in known:
+            raise UserError(_no_case(pattern, known))
+    return _each(patterns, known, gpu, size, trouble)
+
+
+def _each(patterns: list[str], known: dict, gpu: Gpu, size, trouble) -> Iterator[Case]:
+    unseen = dict.fromkeys(patterns)
+    for source, opened in known.items():
         wanted = [pattern for pattern in patterns if pattern.split("/")[0] == source]
         if patterns and not wanted:
             continue
-        cases += [case for case in opened(gpu) if not patterns or any(matches(case.name, p) for p in wanted)]
-    for pattern in patterns:
-        if not any(matches(case.name, pattern) for case in cases):
-            raise UserError(f"bench: no case {pattern}; there are {', '.join(sources())} (bench list shows all)")
-    refuse_twins(cases)
-    return cases
+        try:
+            cases = opened(gpu, size)
+            refuse_twins(cases)
+        except Exception as error:  # noqa: BLE001  (told or raised by the caller)
+            trouble(source, error)
+            unseen = {pattern: None for pattern in unseen if pattern not in wanted}
+            continue
+        for case in cases:
+            meant = [pattern for pattern in wanted if matches(case.name, pattern)]
+            if meant or not patterns:
+                yield case
+            for pattern in meant:
+                unseen.pop(pattern, None)
+    for pattern in unseen:
+        raise UserError(_no_case(pattern, known))
+
+
+def _no_case(pattern: str, known) -> str:
+    return f"bench: no case {pattern}; there are {', '.join(known) or 'none'} (bench list shows all)"
 
 
 def matches(name: str, pattern: str) -> bool:
@@ -79,23 +127,32 @@ def refuse_twins(cases: list[Case]) -> None:
         seen.add(case.name)
 
 
-def sources() -> dict[str, Callable[[Gpu], list[Case]]]:
+def sources(tree: Path = ROOT) -> dict[str, Callable[..., list[Case]]]:
     """The first parts of all names and what opens their cases."""
-    found: dict[str, Callable[[Gpu], list[Case]]] = {}
-    for path in [*sorted(ROOT.glob("scenes/*.toml")), *sorted(ROOT.glob("tests/fps/*.py"))]:
-        if path.stem.startswith("_") or path.suffix == ".toml" and "[bench]" not in path.read_text(encoding="utf-8"):
+    found: dict[str, Callable[..., list[Case]]] = {}
+    for path in [*sorted(tree.glob("scenes/*.toml")), *sorted(tree.glob("tests/fps/*.py"))]:
+        if path.stem.startswith("_") or path.suffix == ".toml" and not _has_bench(path):
             continue
         if path.stem in found:
             raise BadInput(f"bench: {path.name} has the name of another source of cases; rename it")
         opener = scene_cases if path.suffix == ".toml" else kernel_cases
-        found[path.stem] = lambda gpu, opener=opener, path=path: opener(path, gpu)
+        found[path.stem] = lambda gpu, size, opener=opener, path=path: opener(path, gpu, size)
     return found
 
 
-def kernel_cases(path: Path, gpu: Gpu) -> list[Case]:
-    """The cases of tests/fps/NAME.py."""
+def _has_bench(path: Path) -> bool:
+    """Whether a scene file has a [bench] table, told from its text so that no scene needs to be read for its name."""
+    return any(line.split("#")[0].strip() == "[bench]" for line in path.read_text(encoding="utf-8").splitlines())
+
+
+def kernel_cases(path: Path, gpu: Gpu, size=None) -> list[Case]:
+    """The cases of tests/fps/NAME.py; modules of its own repository can be imported by it."""
+    tree = str(path.parents[2])
+    if tree not in sys.path:
+        sys.path.append(tree)
     spec = importlib.util.spec_from_file_location(f"fps_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses of the module look themselves up there
     spec.loader.exec_module(module)
     cases = module.cases(gpu)
     for case in cases:
@@ -103,28 +160,45 @@ def kernel_cases(path: Path, gpu: Gpu) -> list[Case]:
     return cases
 
 
-def scene_cases(path: Path, gpu: Gpu) -> list[Case]:
+def scene_cases(path: Path, gpu: Gpu, size: tuple[int, int] | None = None) -> list[Case]:
     """The cases of a scene's [bench] table."""
     scene = load(path)
+    where = f"{path}: bench"
     for key in scene.bench:
         if key not in BENCH_KEYS:
-            raise BadInput(f"{path}: bench: unknown key {key!r}; allowed are {', '.join(BENCH_KEYS)}")
+            raise BadInput(f"{where}: unknown key {key!r}; allowed are {', '.join(BENCH_KEYS)}")
     settings = scene.settings
-    for key, value in scene.bench.get("set", {}).items():
-        settings = _with(settings, key, value, f"{path}: bench: set")
-    size = tuple(scene.bench.get("size", scene.size or DEFAULT_SIZE))
+    for key, value in _table(scene.bench, "set", where).items():
+        settings = _with(settings, key, value, f"{where}: set")
     draws = scene.bench.get("draws", 1)
     if type(draws) is not int or not 1 <= draws <= MOST_DRAWS:
-        raise BadInput(f"{path}: bench: draws is {draws!r}; it must be a whole number from 1 to {MOST_DRAWS}")
-    picture = _once(lambda: open_picture(scene, gpu))
-    vary = scene.bench.get("vary", {})
+        raise BadInput(f"{where}: draws is {draws!r}; it must be a whole number from 1 to {MOST_DRAWS}")
+    shape = size or _size(scene, where)
+    picture = cache(lambda: open_picture(scene, gpu))
+    vary = _table(scene.bench, "vary", where)
+    if not all(isinstance(values, list) and 1 <= len(values) <= MOST_CASES for values in vary.values()):
+        raise BadInput(f"{where}: vary is {vary!r}; each key must have a list of 1 to {MOST_CASES} values")
     cases = []
-    for values in itertools.product(*vary.values()):
+    for values in itertools.islice(itertools.product(*vary.values()), MOST_CASES):
         varied, name = settings, path.stem
         for key, value in zip(vary, values, strict=True):
-            varied, name = _with(varied, key, value, f"{path}: bench: vary"), f"{name}/{key}={value}"
-        cases.append(scene_case(name, scene, varied, size, picture, draws))
+            varied, name = _with(varied, key, value, f"{where}: vary"), f"{name}/{key}={value}"
+        cases.append(SceneRun(scene, varied, shape, picture, draws, gpu).case(name))
     return cases
+
+
+def _table(bench: dict, key: str, where: str) -> dict:
+    value = bench.get(key, {})
+    if not isinstance(value, dict):
+        raise BadInput(f"{where}: {key} is {value!r}; it must be a table such as {{ depth = 6 }}")
+    return value
+
+
+def _size(scene: Scene, where: str) -> tuple[int, int]:
+    size = scene.bench.get("size", list(scene.size or DEFAULT_SIZE))
+    if not (isinstance(size, list) and len(size) == 2 and all(type(n) is int and 1 <= n <= 1 << 14 for n in size)):
+        raise BadInput(f"{where}: size is {size!r}; it must be [width, height], each 1 to {1 << 14}")
+    return tuple(size)
 
 
 def _with(settings, key: str, value, where: str):
@@ -134,41 +208,67 @@ def _with(settings, key: str, value, where: str):
         raise BadInput(str(error)) from error
 
 
-def _once(make):
-    made = []
+class SceneRun:
+    """Frames of one scene; a draw is a frame. The finished picture is begun anew, untimed, before it would idle."""
 
-    def get():
-        if not made:
-            made.append(make())
-        return made[0]
+    def __init__(self, scene: Scene, settings, size, picture, draws: int, gpu: Gpu):
+        self._scene, self._settings, self._size = scene, settings, size
+        self._picture, self._draws, self._gpu = picture, draws, gpu
+        self._since = 0  # draws since the picture was begun
 
-    return get
+    def case(self, name: str) -> Case:
+        facts = {"size": list(self._size), "scene": self._scene.path.name}
+        device = _DeviceOf(self.run)
+        others = cache(lambda: [other for other in self._open_devices() if other is not device.opened()])
+        return Case(
+            name,
+            "frames/s",
+            self._draws,
+            self.run,
+            self.check,
+            device,
+            facts=facts,
+            prepare=self.prepare,
+            others=others,
+        )
+
+    def run(self):
+        for _ in range(self._draws):
+            frame = self._picture().draw(self._settings, self._size, 0.0)
+        self._since += self._draws
+        return frame
+
+    def prepare(self) -> None:
+        """A picture may stop drawing when it is finished: one that would is drawn once elsewhen, which restarts it."""
+        total = self._picture().draws(self._settings, self._size)
+        if total > 1 and self._since + self._draws > total:
+            for moment in (1.0, 0.0):
+                self._picture().draw(self._settings, self._size, moment)
+            self._since = 1
+
+    def check(self) -> np.ndarray:
+        self._since = 0
+        linear = self.run().read()
+        assert linear.shape == (self._size[1], self._size[0], 4), (linear.shape, self._size)
+        assert np.isfinite(linear).all(), "the picture has values that are not finite"
+        assert linear[..., :3].max() > 0, "the picture is black"
+        return linear
+
+    def _open_devices(self) -> list:
+        """The devices that the picture has made this process open."""
+        opened = vars(self._gpu)
+        return [*opened.get("devices", ()), *([opened["gl"]] if "gl" in opened else [])]
 
 
 class _DeviceOf:
     """The device of a picture that is not opened before it is first used."""
 
-    def __init__(self, frame):
-        self._frame = frame
+    def __init__(self, draw):
+        self.opened = cache(lambda: _device_of_frame(draw()))
 
     def __getattr__(self, name):
-        frame = self._frame()
-        return getattr(frame.gl if isinstance(frame, Texture) else frame.device, name)
+        return getattr(self.opened(), name)
 
 
-def scene_case(name: str, scene: Scene, settings, size, picture, draws: int) -> Case:
-    """Frames a second of one scene; a draw is a frame."""
-
-    def run():
-        for _ in range(draws):
-            frame = picture().draw(settings, size, 0.0)
-        return frame
-
-    def check() -> bytes:
-        linear = run().read()
-        assert linear.shape == (size[1], size[0], 4), (linear.shape, size)
-        assert np.isfinite(linear).all() and linear[..., :3].max() > 0, f"{name}: the picture is black or not finite"
-        return hashlib.sha256(linear.tobytes()).digest()
-
-    facts = {"size": list(size), "scene": scene.path.name}
-    return Case(name, "frames/s", draws, run, check, _DeviceOf(_once(run)), facts=facts)
+def _device_of_frame(frame):
+    return frame.gl if isinstance(frame, Texture) else frame.device

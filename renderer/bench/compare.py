@@ -1,313 +1,120 @@
 """The A/B experiment: two trees, fresh processes in pairs, the order inside each pair by coin, a word for each case.
 
-The file is JSON lines: a header, a line for each process, a last line with the verdicts. A run that was killed resumes
-from it. The base is a git worktree, so both arms run their own code with the same interpreter and drivers.
+The base is a git worktree, so both arms run their own code with the same interpreter and drivers.
 """
 
 import json
+import os
 import random
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from renderer import BadInput, UserError
+from renderer import BadInput, MachineCannot, UserError
 from renderer.bench.cases import ROOT
-from renderer.bench.measure import commit, git, host
-from renderer.bench.verdict import Verdict, false_alarm_rate, judge
+from renderer.bench.experiment import ARMS, Experiment, opened, read_experiment, why_unfit
+from renderer.bench.machine import commit, git, host
+from renderer.bench.verdict import Plan, Verdict, alarm_rate, decide, detectable
+from renderer.image import psnr, srgb_of_linear
+from renderer.progress import Progress
 
-SAMPLE_TIMEOUT = 120
-
-
-@dataclass
-class Experiment:
-    """The file of one experiment: its header and the sample of every process so far."""
-
-    path: Path | None
-    header: dict
-    samples: list[dict]
-
-    def add(self, row: dict) -> None:
-        self.samples.append(row)
-        self.write(row)
-
-    def write(self, row: dict) -> None:
-        if self.path:
-            with open(self.path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-
-    def has(self, case: str, arm: str, pair: int) -> bool:
-        return any((s["case"], s["arm"], s["pair"]) == (case, arm, pair) for s in self.samples)
+SAMPLE_TIMEOUT = 300
+ATTEMPTS = 3
+EYE = 1  # of 255: the largest difference of a displayed pixel between two pictures that are called alike
 
 
 def ab(args) -> int:
-    """`bench ab --base REF`: the working tree against a commit."""
-    try:
-        base = git("rev-parse", "--verify", f"{args.base}^{{commit}}")
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise UserError(f"bench ab --base {args.base}: git knows no such commit here") from error
-    faults = _faults(args.inject)
-    with Worktree(base) as tree:
-        return _experiment(args, {"base": tree, "head": ROOT}, {"base": base, **_head()}, faults)
+    """`bench ab --base REF`: the working tree, or --head REF, against a commit."""
+    faults, tree = _faults(args.inject), args.tree
+    with Worktree(tree, args.base) as base:
+        if args.head:
+            with Worktree(tree, args.head) as head:
+                refs = {"base": base.sha, "head": head.sha, "dirty": False}
+                return Runner(args, {"base": base.path, "head": head.path}, refs, faults).run()
+        return Runner(args, {"base": base.path, "head": tree}, {"base": base.sha, **_head(tree)}, faults).run()
 
 
 def aa(args) -> int:
     """`bench aa`: the working tree against itself."""
-    head = _head()
-    return _experiment(args, {"base": ROOT, "head": ROOT}, {"base": head["head"], **head}, [])
+    head = _head(args.tree)
+    return Runner(args, {"base": args.tree, "head": args.tree}, {"base": head["head"], **head}, []).run()
 
 
-def _head() -> dict:
-    facts = commit()
-    return {"head": facts["commit"], "dirty": facts["dirty"]}
+def compare(args) -> int:
+    """`bench compare AB.jsonl`: judges a file again, with other limits where these are given."""
+    experiment = read_experiment(Path(args.file))
+    settings = experiment.header.get("settings", {})
+    counts = [settings.get(key) for key in ("pairs", "max_pairs")]
+    if not all(type(count) is int and 1 <= count <= 1000 for count in counts):
+        raise BadInput(f"{args.file}: its header does not say how many pairs there were to be")
+    experiment.path = None
+    plan = Plan(*counts, args.alpha, args.min_effect)
+    return told(experiment, judged(experiment, experiment.names(), plan, lambda stage, names, pairs: None), args)
 
 
-def _faults(inject: str | None) -> list[str]:
-    if inject is None:
-        return []
-    if inject == "pixel":
-        return ["--spoil"]
-    name, _, amount = inject.partition("=")
-    try:
-        return {"slowdown": ["--slowdown", str(float(amount.rstrip("%")) / 100)]}[name]
-    except (KeyError, ValueError) as error:
-        raise UserError(f"--inject {inject}: must be slowdown=8% or pixel") from error
+def judged(experiment: Experiment, names: list[str], plan: Plan, measure) -> dict[str, Verdict]:
+    """The verdict of each case; INVALID where an arm crashed or the pictures differ.
 
+    measure(stage, names, pairs) adds what is missing of the pairs to the experiment.
+    """
 
-class Worktree:
-    """A detached git worktree of a commit, in .bench/ beside the repository's files, removed at the end."""
+    def take(stage: str, names: list[str], pairs: int):
+        measure(stage, names, pairs)
+        d = {name: experiment.differences(name, stage)[:pairs] for name in names if not experiment.invalid(name)}
+        return {name: values for name, values in d.items() if len(values)}
 
-    def __init__(self, sha: str):
-        self.sha, self.path = sha, ROOT / ".bench" / sha[:12]
-
-    def __enter__(self) -> Path:
-        self._remove()
-        git("worktree", "add", "--detach", "--force", str(self.path), self.sha)
-        return self.path
-
-    def __exit__(self, *error) -> None:
-        self._remove()
-
-    def _remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        git("worktree", "prune")
-
-
-def _experiment(args, trees: dict, refs: dict, faults: list[str]) -> int:
-    """Pairs of processes until every case is decided or --max-pairs are done; prints and returns the exit code."""
-    names = _names(args, trees["head"])
-    experiment = _opened(args, refs, names)
-    looks = _looks(args.pairs, args.max_pairs)
-    verdicts: dict[str, Verdict] = {}
-    for until in looks:
-        open_cases = [name for name in names if name not in verdicts or verdicts[name].word == "UNDECIDED"]
-        _sample_pairs(args, experiment, trees, open_cases, until, faults)
-        verdicts = _judged(experiment, names, args.alpha / len(looks), args.min_effect)
-        if all(verdict.word != "UNDECIDED" for verdict in verdicts.values()):
-            break
-    verdicts = _confirmed(args, experiment, trees, verdicts, faults)
-    rate = None
-    if args.action == "aa":
-        rate = false_alarm_rate(_differences(experiment, names), args.alpha, args.min_effect, draws=500)
-    return _told(args, experiment, verdicts, rate)
-
-
-def _names(args, tree: Path) -> list[str]:
-    """The cases of the working tree, as a fresh process lists them."""
-    answer = _process(tree, ["list", *args.cases, "--device", args.device, "--json"])
-    if answer.returncode:
-        text = answer.stderr.strip().removeprefix("rayfold: ")
-        raise (BadInput if answer.returncode == 5 else UserError)(text or "bench list failed")
-    return [case["name"] for case in json.loads(answer.stdout)["cases"]]
-
-
-def _process(tree: Path, words: list[str]) -> subprocess.CompletedProcess:
-    command = [sys.executable, str(tree / "main.py"), "bench", *words]
-    try:
-        return subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=SAMPLE_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 124, "", f"took longer than {SAMPLE_TIMEOUT} s")
-
-
-def _opened(args, refs: dict, names: list[str]) -> Experiment:
-    """The experiment of -o, resumed where the file holds the same one, else begun."""
-    settings = {"seconds": args.seconds, "device": args.device, "seed": args.seed, "action": args.action}
-    header = {"schema": "bench/1", "refs": refs, "settings": settings, "host": host()}
-    path = Path(args.output) if args.output else None
-    experiment = Experiment(path, header, [])
-    if path and path.exists() and path.stat().st_size:
-        found, samples = read_experiment(path)
-        if found.get("refs") != refs or found.get("settings") != settings:
-            raise UserError(f"-o {path}: holds another experiment (refs or settings differ); name another file")
-        experiment.samples = [sample for sample in samples if sample["case"] in names]
-        if not path.read_bytes().endswith(b"\n"):  # a kill tore the last line: keep the next one apart from it
-            with open(path, "a", encoding="utf-8") as file:
-                file.write("\n")
-        return experiment
-    try:
-        experiment.write(header)
-    except OSError as error:
-        raise UserError(f"-o {path}: cannot be written: {error.strerror}") from error
-    return experiment
-
-
-def read_experiment(path: Path) -> tuple[dict, list[dict]]:
-    """The header and samples of a file; a line that a killed run left half written is passed over."""
-    header: dict = {}
-    samples = []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: {error}") from error
-    for line in lines:
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict) and row.get("schema") == "bench/1":
-            header = row
-        elif isinstance(row, dict) and {"case", "arm", "pair"} <= row.keys():
-            samples.append(row)
-    if not header:
-        raise BadInput(f"{path}: is no record file: no line says schema bench/1")
-    return header, samples
-
-
-def _looks(pairs: int, most: int) -> list[int]:
-    """10, 20, 40: the numbers of pairs after which the cases are judged."""
-    looks = [max(1, pairs)]
-    while looks[-1] * 2 <= most:
-        looks.append(looks[-1] * 2)
-    return looks
-
-
-def _sample_pairs(args, experiment: Experiment, trees, names, until: int, faults, offset: int = 0) -> None:
-    """Runs what is missing of the pairs offset..until of the cases: cases shuffled, order inside a pair by coin."""
-    for pair in range(offset, until):
-        coins = random.Random(f"{args.seed}/{pair}")
-        shuffled = list(names)
-        coins.shuffle(shuffled)
-        for name in shuffled:
-            arms = ["base", "head"] if coins.random() < 0.5 else ["head", "base"]
-            for position, arm in enumerate(arms):
-                if not experiment.has(name, arm, pair):
-                    more = faults if arm == "head" else []
-                    experiment.add(_sample(args, trees[arm], name, arm, pair, position, more))
-        _show_progress(pair + 1, until)
-
-
-def _show_progress(done: int, until: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\rpair {done} of {until}", end="" if done < until else "\n", file=sys.stderr, flush=True)
-
-
-def _sample(args, tree: Path, name: str, arm: str, pair: int, position: int, faults: list[str]) -> dict:
-    """One fresh process: its record, or why there is none."""
-    began = time.time()
-    words = ["sample", "--case", name, "--device", args.device, "--seconds", str(args.seconds), *faults]
-    answer = _process(tree, words)
-    row = {"case": name, "arm": arm, "pair": pair, "position": position, "began": began}
-    if answer.returncode:
-        last = (answer.stderr.strip().splitlines() or ["no words"])[-1]
-        return row | {"crash": f"exit code {answer.returncode}: {last}"}
-    try:
-        record = json.loads(answer.stdout)
-    except ValueError:
-        return row | {"crash": "printed no record"}
-    return row | {key: value for key, value in record.items() if key != "case"}
-
-
-def _differences(experiment: Experiment, names: list[str]) -> dict[str, np.ndarray]:
-    """log(median head / median base) of every whole pair, by case."""
-    answer = {}
+    verdicts = decide(names, take, plan)
     for name in names:
-        medians: dict[int, dict[str, float]] = {}
-        for row in experiment.samples:
-            if row["case"] == name and "wall_ns" in row:
-                times = row["device_ns"] if row["clock"] == "device" else row["wall_ns"]
-                medians.setdefault(row["pair"], {})[row["arm"]] = float(np.median(times))
-        whole = [pair for pair in medians.values() if len(pair) == 2]
-        answer[name] = np.array([np.log(pair["head"] / pair["base"]) for pair in whole])
-    return answer
-
-
-def _judged(experiment: Experiment, names: list[str], alpha: float, effect: float) -> dict[str, Verdict]:
-    """The verdicts; INVALID where an arm crashed or the pictures differ."""
-    verdicts = judge(_differences(experiment, names), alpha, effect)
-    for name in names:
-        reason = _invalid(experiment, name)
+        reason = experiment.invalid(name)
         if reason or name not in verdicts:
-            verdicts[name] = Verdict("INVALID", 0.0, 0.0, 0.0, 1.0, 1.0, 0, reason or "no whole pair")
-    return {name: verdicts[name] for name in names}
+            verdicts[name] = Verdict("INVALID", 0.0, 0.0, 0.0, 1.0, 1.0, 0, reason or "no whole pair was measured")
+    return {name: verdicts[name] for name in names if not experiment.missing(name)}
 
 
-def _invalid(experiment: Experiment, name: str) -> str:
-    """Why the case cannot be judged; empty where it can."""
-    rows = [row for row in experiment.samples if row["case"] == name]
-    for row in rows:
-        if "crash" in row:
-            return f"{row['arm']} crashed: {row['crash']}"
-    digests = {arm: {row["digest"] for row in rows if row["arm"] == arm} for arm in ("base", "head")}
-    for arm, found in digests.items():
-        if len(found) > 1:
-            return f"the results of {arm} do not repeat"
-    if digests["base"] != digests["head"]:
-        return "the pictures differ"
-    return ""
+def told(experiment: Experiment, verdicts: dict[str, Verdict], args, more: dict | None = None) -> int:
+    """Prints the verdicts and returns the exit code.
 
-
-def _confirmed(args, experiment: Experiment, trees, verdicts: dict[str, Verdict], faults) -> dict[str, Verdict]:
-    """SLOWER only when fresh pairs say so again; otherwise UNDECIDED."""
-    slower = [name for name, verdict in verdicts.items() if verdict.word == "SLOWER"]
-    if not slower:
-        return verdicts
-    offset = 1 << 20
-    _sample_pairs(args, experiment, trees, slower, offset + args.pairs, faults, offset)
-    fresh = Experiment(None, {}, [row for row in experiment.samples if row["pair"] >= offset])
-    again = _judged(fresh, slower, args.alpha, args.min_effect)
-    for name in slower:
-        if again[name].word != "SLOWER":
-            reason = "slower at first, not in fresh pairs"
-            verdicts[name] = Verdict(**{**vars(verdicts[name]), "word": "UNDECIDED", "reason": reason})
-    return verdicts
-
-
-def risen(experiment: Experiment, name: str) -> dict[str, list[int]]:
-    """Counters of one run that are larger in the head than in the base: name -> [base, head]."""
-    counters = {}
-    for row in experiment.samples:
-        if row["case"] == name and "counters" in row:
-            counters.setdefault(row["arm"], row["counters"])
-    base, head = counters.get("base", {}), counters.get("head", {})
-    return {key: [base[key], head[key]] for key in base if head.get(key, 0) > base[key]}
-
-
-def _told(args, experiment: Experiment, verdicts: dict[str, Verdict], rate: float | None) -> int:
-    """Prints the verdicts and returns the exit code: 1 slower or risen, 3 undecided or invalid, else 0."""
-    more = {name: risen(experiment, name) for name in verdicts}
+    1: a case is slower, a counter rose, or the head draws another picture or crashes; 3: undecided, or no head to
+    blame; 0: everything is the same or faster.
+    """
+    risen = {name: experiment.risen(name) for name in verdicts}
     answer = {
         "verdicts": {name: verdict.word for name, verdict in verdicts.items()},
         "percent": {name: round(verdict.percent, 3) for name, verdict in verdicts.items()},
+        "interval": {name: _interval(verdict) for name, verdict in verdicts.items()},
         "pairs": {name: verdict.pairs for name, verdict in verdicts.items()},
         "reasons": {name: verdict.reason for name, verdict in verdicts.items() if verdict.reason},
-        "counters_risen": {name: counters for name, counters in more.items() if counters},
+        "counters_risen": {name: counters for name, counters in risen.items() if counters},
+        "new": [name for name in experiment.names() if experiment.missing(name)],
         "refs": experiment.header["refs"],
+        **(more or {}),
     }
-    if rate is not None:
-        answer["false_alarm_rate"] = rate
     experiment.write({"verdict": answer})
     if args.json:
         print(json.dumps(answer))
     else:
         _print(answer, verdicts)
+    return _exit_code(experiment, answer, args.strict)
+
+
+def _exit_code(experiment: Experiment, answer: dict, strict: bool) -> int:
     words = set(answer["verdicts"].values())
-    if "SLOWER" in words or answer["counters_risen"] or (args.strict and words & {"UNDECIDED", "INVALID"}):
+    invalid = [name for name, word in answer["verdicts"].items() if word == "INVALID"]
+    blamed = [name for name in invalid if (experiment.crash(name) or {"arm": "head"})["arm"] == "head"]
+    if "SLOWER" in words or answer["counters_risen"] or blamed:
         return 1
-    return 3 if words & {"UNDECIDED", "INVALID"} else 0
+    if words & {"UNDECIDED", "INVALID"} or not words:
+        return 1 if strict else 3
+    return 0
+
+
+def _interval(verdict: Verdict) -> list[float | None]:
+    return [round(100 * np.expm1(x), 3) if np.isfinite(x) else None for x in (verdict.low, verdict.high)]
 
 
 def _print(answer: dict, verdicts: dict[str, Verdict]) -> None:
@@ -315,22 +122,199 @@ def _print(answer: dict, verdicts: dict[str, Verdict]) -> None:
     dirty = " with uncommitted changes" if refs.get("dirty") else ""
     print(f"base {refs['base'][:12]}, head {refs['head'][:12]}{dirty}")
     for name, verdict in verdicts.items():
-        interval = f"{verdict.percent:+6.2f}% ({_percents(verdict.low)} to {_percents(verdict.high)})"
-        told = verdict.reason or f"{interval}, {verdict.pairs} pairs"
-        print(f"{verdict.word:10s} {name:38s} {told}")
+        low, high = ("unbounded" if x is None else f"{x:+.2f}%" for x in answer["interval"][name])
+        words = verdict.reason or f"{verdict.percent:+6.2f}% of the time ({low} to {high}), {verdict.pairs} pairs"
+        print(f"{verdict.word:10s} {name:38s} {words}")
         for counter, (base, head) in answer["counters_risen"].get(name, {}).items():
             print(f"           {counter} of one run rose from {base} to {head}")
+    for name in answer["new"]:
+        print(f"new        {name:38s} the base has no such case")
     if "false_alarm_rate" in answer:
         print(f"false alarms of these pairs under random orders: {100 * answer['false_alarm_rate']:.2f}%")
+        for name, least in answer["detectable_percent"].items():
+            seen = "no slowdown up to +50%" if least is None else f"+{least:g}%"
+            print(f"seen with 80% power: {name:38s} {seen}")
 
 
-def _percents(log_ratio: float) -> str:
-    return f"{100 * np.expm1(log_ratio):+.2f}%" if np.isfinite(log_ratio) else "unbounded"
+class Runner:
+    """Measures the pairs of one experiment."""
+
+    def __init__(self, args, trees: dict[str, Path], refs: dict, faults: list[str]):
+        self._args, self._trees, self._refs, self._faults = args, trees, refs, faults
+        self._plan = Plan(args.pairs, max(args.pairs, args.max_pairs), args.alpha, args.min_effect)
+
+    def run(self) -> int:
+        """Pairs of processes until every case is decided or --max-pairs are done; prints, returns the exit code."""
+        args, plan = self._args, self._plan
+        self._names = self._listed()
+        settings = {
+            "action": args.action, "device": args.device, "seconds": args.seconds, "size": args.size,
+            "seed": args.seed, "pairs": plan.pairs, "max_pairs": plan.most, "inject": self._faults,
+        }  # fmt: skip
+        settings = json.loads(json.dumps(settings))
+        header = {"schema": "bench/1", "refs": self._refs, "settings": settings, "host": host()}
+        self._experiment = opened(Path(args.output) if args.output else None, header)
+        self._experiment.rows = [row for row in self._experiment.rows if row["case"] in self._names]
+        verdicts = judged(self._experiment, self._names, plan, self._measure)
+        return told(self._experiment, verdicts, args, self._own_errors() if args.action == "aa" else None)
+
+    def _own_errors(self) -> dict:
+        """What the pairs of A/A say of the harness on this machine: false alarms, and what it can see."""
+        d = {name: self._experiment.differences(name, "screen") for name in self._names}
+        d = {name: values for name, values in d.items() if len(values) and not self._experiment.invalid(name)}
+        least = {name: detectable(values, self._plan) for name, values in d.items()}
+        return {
+            "false_alarm_rate": alarm_rate(d, self._plan, draws=200) if d else 0.0,
+            "detectable_percent": {name: None if x is None else 100 * x for name, x in least.items()},
+        }
+
+    def _listed(self) -> list[str]:
+        """The cases of the head, as a fresh process lists them."""
+        answer = self._process("head", ["list", *self._args.cases, "--json"])
+        if answer.returncode and not answer.stdout.strip():
+            text = (answer.stderr.strip().splitlines() or ["bench list failed"])[-1].removeprefix("rayfold: ")
+            kinds = {BadInput.exit_code: BadInput, MachineCannot.exit_code: MachineCannot}
+            raise kinds.get(answer.returncode, UserError)(text)
+        return [case["name"] for case in json.loads(answer.stdout)["cases"]]
+
+    def _process(self, arm: str, words: list[str], hash_seed: int = 0) -> subprocess.CompletedProcess:
+        """`bench` in a fresh process of an arm's tree, by the tree's own harness where it has one."""
+        tree, size = self._trees[arm], self._args.size
+        own = (tree / "renderer" / "bench").is_dir()
+        command = [sys.executable, str((tree if own else ROOT) / "main.py"), "bench", *words]
+        command += ["--device", self._args.device] + ([] if own else ["--tree", str(tree)])
+        command += ["--size", "x".join(map(str, size))] if size else []
+        environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+        streams = {"capture_output": True, "stdin": subprocess.DEVNULL, "text": True, "errors": "replace"}
+        try:
+            return subprocess.run(command, cwd=tree, env=environment, timeout=SAMPLE_TIMEOUT, **streams)
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(command, 124, "", f"took longer than {SAMPLE_TIMEOUT} s")
+
+    def _measure(self, stage: str, names: list[str], pairs: int) -> None:
+        """What is missing of the first `pairs` pairs of the cases, the cases of each round shuffled."""
+        with Progress(pairs * len(names), f"{len(names)} cases, {pairs} pairs, {stage}") as progress:
+            for pair in range(pairs):
+                shuffled = list(names)
+                random.Random(f"{self._args.seed}/{stage}/{pair}").shuffle(shuffled)
+                for name in shuffled:
+                    self._pair(stage, name, pair)
+                    progress.advance()
+        if self._args.action == "ab" and self._trees["head"] == self._args.tree:
+            now = _head(self._args.tree)
+            if any(now.get(key) != self._refs.get(key) for key in ("head", "dirty", "changes")):
+                raise UserError("bench ab: the working tree changed while it was timed; start again")
+
+    def _pair(self, stage: str, name: str, pair: int) -> None:
+        """Both arms of a pair back to back, unless the file has it or the case cannot be judged any more.
+
+        A pair on an unfit machine is repeated; MachineCannot when it stays unfit.
+        """
+        experiment = self._experiment
+        for _ in range(ATTEMPTS):
+            if experiment.missing(name) or experiment.invalid(name) or pair in experiment.pairs(name, stage):
+                return
+            attempt = sum(row["pair"] == pair for row in experiment.of(name, stage))
+            coins = random.Random(f"{self._args.seed}/{stage}/{pair}/{name}/{attempt}")
+            arms, hash_seed = list(ARMS), coins.randrange(1 << 32)
+            coins.shuffle(arms)
+            for position, arm in enumerate(arms):
+                row = {"case": name, "arm": arm, "stage": stage, "pair": pair, "attempt": attempt, "position": position}
+                experiment.add(row | self._sample(arm, name, hash_seed))
+            if len(experiment.digests(name)) > 1 and not experiment.picture(name):
+                experiment.add({"case": name, **self._compare_pictures(name)})
+        reasons = [why_unfit(row) for row in experiment.of(name, stage)[-2:] if "machine" in row]
+        if any(reasons) and pair not in experiment.pairs(name, stage):
+            raise MachineCannot(f"bench: {name}: {next(filter(None, reasons))}, {ATTEMPTS} times; nothing is judged")
+
+    def _sample(self, arm: str, name: str, hash_seed: int, more: tuple = ()) -> dict:
+        """One fresh process: its record, or why there is none."""
+        began = time.time()
+        words = ["sample", "--case", name, "--seconds", str(self._args.seconds), *more]
+        answer = self._process(arm, words + (self._faults if arm == "head" else []), hash_seed)
+        row = {"began": began, "startup_ms": None}
+        last = (answer.stderr.strip().splitlines() or ["no words"])[-1].removeprefix("rayfold: ")
+        if answer.returncode == UserError.exit_code and arm == "base" and "no case" in last:
+            return row | {"missing": True}
+        if answer.returncode:
+            return row | {"crash": f"exit code {answer.returncode}: {last}"}
+        try:
+            record = json.loads(answer.stdout)
+        except ValueError:
+            return row | {"crash": "printed no record"}
+        row["startup_ms"] = round(1e3 * (record.pop("ready", began) - began), 1)
+        return row | {key: value for key, value in record.items() if key not in ("case", "arm", "stage", "pair")}
+
+    def _compare_pictures(self, name: str) -> dict:
+        """Whether the arms' pictures, which differ in some bit, are alike to the eye."""
+        with tempfile.TemporaryDirectory() as folder:
+            pictures = []
+            for arm in ARMS:
+                path = Path(folder, f"{arm}.npy")
+                self._sample(arm, name, 0, ("--picture", str(path)))
+                try:
+                    pictures.append(np.load(path, allow_pickle=False))
+                except (OSError, ValueError):
+                    return {"alike": False, "told": "the results differ"}
+        return alike(*pictures)
 
 
-def compare(args) -> int:
-    """`bench compare AB.jsonl`: judges a file again, with other limits where these are given."""
-    header, samples = read_experiment(Path(args.file))
-    names = list(dict.fromkeys(row["case"] for row in samples))
-    experiment = Experiment(None, header, [row for row in samples if row["pair"] < 1 << 20])
-    return _told(args, experiment, _judged(experiment, names, args.alpha, args.min_effect), None)
+def alike(base: np.ndarray, head: np.ndarray) -> dict:
+    """Two linear pictures (height, width, n) as they are displayed: alike where no pixel is off by more than EYE."""
+    if base.shape != head.shape:
+        return {"alike": False, "told": f"the pictures differ: {base.shape} and {head.shape}"}
+    white = max(1.0, float(np.percentile(base, 99)))
+    shown = [srgb_of_linear(np.clip(picture / white, 0, 1)).astype("i2") for picture in (base, head)]
+    off = np.abs(shown[0] - shown[1]).reshape(*base.shape[:-1], -1).max(axis=-1)
+    quality = float(psnr(*shown))
+    words = f"{int((off > EYE).sum())} pixels by more than {EYE} of 255, the most by {int(off.max())}, {quality:.1f} dB"
+    return {"alike": bool((off <= EYE).all()), "told": f"the pictures differ: {words}"}
+
+
+def _head(tree: Path) -> dict:
+    facts = commit(tree)
+    return {"head": facts.pop("commit"), **facts}
+
+
+def _faults(inject: str | None) -> list[str]:
+    """Arguments for the head's processes that make them slower or wrong: how the harness tests itself."""
+    if inject is None:
+        return []
+    if inject == "pixel":
+        return ["--spoil"]
+    name, _, amount = inject.partition("=")
+    try:
+        slowdown = float(amount.rstrip("%")) / 100
+        if name == "slowdown" and 0 < slowdown < 10:
+            return ["--slowdown", str(slowdown)]
+    except ValueError:
+        pass
+    raise UserError(f"--inject {inject}: must be slowdown=8% or pixel")
+
+
+class Worktree:
+    """A detached git worktree of a ref, in .bench/ of the repository, removed at the end and after a kill."""
+
+    def __init__(self, tree: Path, ref: str):
+        self._tree = tree
+        try:
+            self.sha = git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", tree=tree)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise UserError(f"bench ab: {ref}: git knows no such commit in {tree}") from error
+        self.path = tree / ".bench" / f"{self.sha[:12]}-{os.getpid()}"
+
+    def __enter__(self) -> "Worktree":
+        for folder in (self._tree / ".bench").glob("*-*"):
+            owner = folder.name.rpartition("-")[2]
+            if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+        try:
+            git("worktree", "prune", tree=self._tree)
+            git("worktree", "add", "--detach", "--force", str(self.path), self.sha, tree=self._tree)
+        except subprocess.CalledProcessError as error:
+            raise MachineCannot(f"bench ab: git cannot lay out {self.sha[:12]}: {error.stderr.strip()}") from error
+        return self
+
+    def __exit__(self, *error) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        git("worktree", "prune", tree=self._tree)

@@ -1,72 +1,141 @@
-"""One case timed: check, warm up, at least ten runs to completion, raw times kept; and what machine this was."""
+"""One case timed: check, warm up, at least ten runs to completion, every raw time kept."""
 
-import os
-import platform
-import subprocess
+import hashlib
 import time
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from renderer.bench.cases import ROOT, Case
+from renderer import UserError
+from renderer.bench.cases import Case
 
-LEAST_RUNS = 10
-MOST_RUNS = 2000
-WARM_SECONDS = 0.2
-WARM_RUNS = 3
+MOST_RUNS = 5000
+WARM_RUNS = 2
 
 
-def measure(case: Case, seconds: float = 1.0, slowdown: float = 0.0, spoil: bool = False) -> dict:
-    """The record of a case: raw wall and device times in ns, rate, spread, counters of one run, peer, picture digest.
+class WrongResult(UserError):
+    """A case whose check failed: nothing of it is timed."""
 
-    `slowdown` stretches every run by that fraction and `spoil` changes the digest: the harness tests itself with them.
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a case is timed: at least `least` runs and `seconds`; `warm` seconds of runs before are thrown away."""
+
+    seconds: float = 1.0
+    least: int = 10
+    warm: float = 0.3
+
+
+QUICK = Effort(0.3, 3, 0.1)  # for one process of an experiment, which is one sample whatever it holds
+
+
+def measure(
+    case: Case, effort: Effort = Effort(), slowdown: float = 0.0, spoil=False, keep: Path | None = None
+) -> dict:
+    """The record of a case: raw wall and device times in ns, rate, spread, counters of one run, peer, digest.
+
+    `slowdown` stretches every run by that fraction and `spoil` changes a pixel: the harness tests itself with them.
+    `keep` is a file for the checked picture (.npy), where the case has one.
     """
-    digest = case.check()
-    if spoil and digest is not None:
-        digest = bytes([digest[0] ^ 1]) + digest[1:]
-    warm_up(case)
-    counters = counted(case)
+    digest = checked(case, spoil, keep)
+    if slowdown:
+        case = replace(case, run=stretched(case, slowdown))
+    warm_up(case, effort)
+    counters, alone = counted(case)
     wall, device = [], []
-    start = time.perf_counter()
-    while len(wall) < LEAST_RUNS or (time.perf_counter() - start < seconds and len(wall) < MOST_RUNS):
-        began = time.perf_counter_ns()
+    start, clock = time.perf_counter(), time.perf_counter_ns
+    while len(wall) < effort.least or (time.perf_counter() - start < effort.seconds and len(wall) < MOST_RUNS):
+        if case.prepare:
+            case.prepare()
+            case.finish()
+        began = clock()
         device_seconds = case.device.seconds(case.run)
-        case.device.finish()
-        if slowdown:
-            stretch(began, slowdown)
-        wall.append(time.perf_counter_ns() - began)
+        case.finish()
+        wall.append(clock() - began)
         device.append(round(device_seconds * 1e9))
-    return record(case, wall, device, counters, digest)
+    return record(case, wall, device if alone else None, counters, digest)
 
 
-def warm_up(case: Case) -> None:
+def checked(case: Case, spoil: bool = False, keep: Path | None = None) -> str | None:
+    """The digest of the checked result as hexadecimal text; WrongResult when the check says no."""
+    try:
+        result = case.check()
+    except AssertionError as error:
+        raise WrongResult(f"bench: {case.name}: the result is wrong: {error or 'an assertion failed'}") from error
+    if result is None:
+        return None
+    if spoil:
+        result = spoiled(result)
+    if isinstance(result, np.ndarray):
+        if keep:
+            with open(keep, "wb") as file:
+                np.save(file, result, allow_pickle=False)
+        result = repr((result.shape, result.dtype.str)).encode() + np.ascontiguousarray(result).tobytes()
+    return hashlib.sha256(result).hexdigest()
+
+
+def spoiled(result):
+    """The result with its middle byte or pixel changed visibly."""
+    if isinstance(result, bytes):
+        middle = len(result) // 2
+        return result[:middle] + bytes([result[middle] ^ 1]) + result[middle + 1 :]
+    result = result.copy()
+    middle = tuple(n // 2 for n in result.shape[:-1]) + (0,)
+    result[middle] = 0 if result[middle] > 0.25 else 1
+    return result
+
+
+def stretched(case: Case, slowdown: float):
+    """The run of a case, completed and then idle until it has taken 1 + slowdown times as long, on every clock."""
+
+    def run():
+        began = time.perf_counter_ns()
+        case.run()
+        case.finish()
+        until = began + (time.perf_counter_ns() - began) * (1 + slowdown)
+        while time.perf_counter_ns() < until:
+            pass
+
+    return run
+
+
+def warm_up(case: Case, effort: Effort) -> None:
     """Runs until caches and clocks have settled."""
     start, runs = time.perf_counter(), 0
-    while runs < WARM_RUNS or time.perf_counter() - start < WARM_SECONDS:
+    while runs < WARM_RUNS or time.perf_counter() - start < effort.warm:
+        if case.prepare:
+            case.prepare()
         case.run()
-        case.device.finish()
+        case.finish()
         runs += 1
 
 
-def counted(case: Case) -> dict[str, int]:
-    """Launches, uploads and the like of one run: exact numbers that must not rise."""
-    before = case.device.counters.as_dict()
+def counted(case: Case) -> tuple[dict[str, int], bool]:
+    """Launches, uploads and the like of one run on all devices: exact numbers that must not rise.
+
+    And whether only `case.device` was used, so that its clock tells the whole.
+    """
+    if case.prepare:
+        case.prepare()
+    devices = case.devices()
+    before = [device.counters.as_dict() for device in devices]
     case.run()
-    case.device.finish()
-    after = case.device.counters.as_dict()
-    more = case.counters() if case.counters else {}
-    return {name: after[name] - before[name] for name in after} | more
+    case.finish()
+    after = [device.counters.as_dict() for device in devices]
+    deltas = [{k: last[k] - first[k] for k in last} for first, last in zip(before, after, strict=True)]
+    total = {name: sum(delta.get(name, 0) for delta in deltas) for delta in deltas for name in delta}
+    return total | (case.counters() if case.counters else {}), not any(any(d.values()) for d in deltas[1:])
 
 
-def stretch(began: int, slowdown: float) -> None:
-    """Spins until the run has taken 1 + slowdown times as long."""
-    until = began + (time.perf_counter_ns() - began) * (1 + slowdown)
-    while time.perf_counter_ns() < until:
-        pass
+def record(case: Case, wall: list[int], device: list[int] | None, counters: dict, digest: str | None) -> dict:
+    """The JSON line of a case. Rates are by the device's clock where it is trusted, else by the wall's.
 
-
-def record(case: Case, wall: list[int], device: list[int], counters: dict, digest: bytes | None) -> dict:
-    """The JSON line of a case. Rates are by the device's clock where it is trusted, else by the wall's."""
-    trusted = bool(getattr(case.device, "trusted_clock", False))
+    `device` is None where several devices worked: no one clock tells the whole then.
+    """
+    trusted = device is not None and bool(getattr(case.device, "trusted_clock", False)) and min(device) > 0
     times = np.array(device if trusted else wall)
     middle = float(np.median(times))
     answer = {
@@ -78,12 +147,14 @@ def record(case: Case, wall: list[int], device: list[int], counters: dict, diges
         "median_ms": middle / 1e6,
         "wall_median_ms": float(np.median(wall)) / 1e6,
         "p90_ms": float(np.percentile(times, 90)) / 1e6 if len(times) >= 64 else None,
+        "p99_ms": float(np.percentile(times, 99)) / 1e6 if len(times) >= 662 else None,
         "max_ms": float(times.max()) / 1e6,
         "low_rate": slowest_percent(times, case.work),
         "runs": len(times),
         "counters": counters,
-        "digest": digest.hex() if digest is not None else None,
+        "digest": digest,
         "device": case.device.name,
+        "driver": getattr(case.device, "driver", ""),
         "wall_ns": wall,
         "device_ns": device,
         **case.facts,
@@ -101,40 +172,3 @@ def slowest_percent(times: np.ndarray, work: float) -> float | None:
     slow = np.sort(times)[::-1]
     count = int(np.searchsorted(np.cumsum(slow), slow.sum() * 0.01)) + 1
     return work * count / slow[:count].sum() * 1e9
-
-
-def host() -> dict:
-    """The machine, for the header of a record file."""
-    cpu = platform.processor()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), cpu)
-    except OSError:
-        pass
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return {
-        "cpu": cpu,
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "os": platform.platform(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "load": load,
-    }
-
-
-def commit(tree=ROOT) -> dict:
-    """The commit of a tree and whether its tracked files differ from it; RAYFOLD_COMMIT names it where git is not."""
-    named = os.environ.get("RAYFOLD_COMMIT")
-    if named:
-        return {"commit": named, "dirty": False}
-    try:
-        sha = git("rev-parse", "HEAD", tree=tree)
-        return {"commit": sha, "dirty": bool(git("status", "--porcelain", "--untracked-files=no", tree=tree))}
-    except (OSError, subprocess.CalledProcessError):
-        return {"commit": "unknown", "dirty": False}
-
-
-def git(*words: str, tree=ROOT) -> str:
-    """What git prints, run in `tree`."""
-    answer = subprocess.run(["git", *words], cwd=tree, capture_output=True, text=True, check=True)
-    return answer.stdout.strip()

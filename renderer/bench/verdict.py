@@ -5,13 +5,15 @@ pair's order is a coin flip and so the sign of its difference is too when nothin
 Lehmann 1963; Holm 1979.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
 WORDS = ("SLOWER", "FASTER", "SAME", "UNDECIDED", "INVALID")
 CONFIDENCE = 0.99
+Differences = dict[str, np.ndarray]  # case -> log(head / base) of each pair
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Verdict:
         return (np.exp(self.shift) - 1) * 100
 
 
-@cache
+@lru_cache(maxsize=256)
 def _counts(doubled_ranks: tuple[int, ...]) -> np.ndarray:
     """How many of the 2^n sign patterns give each sum of positive (doubled) ranks; float64 holds 2^40 exactly."""
     counts = np.zeros(sum(doubled_ranks) + 1)
@@ -72,12 +74,17 @@ def walsh_averages(differences: np.ndarray) -> np.ndarray:
 def shift_and_interval(differences: np.ndarray) -> tuple[float, float, float]:
     """The Hodges-Lehmann shift and the exact interval of at least 99 % that inverts the signed-rank test."""
     walsh = walsh_averages(differences)
-    n = len(differences)
-    tail = np.cumsum(_counts(tuple(2 * rank for rank in range(1, n + 1)))[::2]) / 2.0**n
-    cut = int(np.searchsorted(tail, (1 - CONFIDENCE) / 2, side="right"))
+    cut = _cut(len(differences))
     if cut == 0:  # so few pairs cannot give the confidence
         return float(np.median(walsh)), -np.inf, np.inf
     return float(np.median(walsh)), float(walsh[cut - 1]), float(walsh[-cut])
+
+
+@cache
+def _cut(n: int) -> int:
+    """How many Walsh averages of n differences lie outside the interval on each side."""
+    tail = np.cumsum(_counts(tuple(2 * rank for rank in range(1, n + 1)))[::2]) / 2.0**n
+    return int(np.searchsorted(tail, (1 - CONFIDENCE) / 2, side="right"))
 
 
 def holm(ps: list[float]) -> list[float]:
@@ -88,6 +95,32 @@ def holm(ps: list[float]) -> list[float]:
         worst = max(worst, min(1.0, ps[index] * (len(ps) - position)))
         corrected[index] = worst
     return corrected
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How an experiment decides, with at most `alpha` false alarms in a whole run of any number of cases.
+
+    Two stages, each at the square root of alpha. Screening looks after `pairs`, 2 `pairs`, ... up to `most`: equal
+    shares of its level for the looks, Holm over the cases. What it calls SLOWER or FASTER is confirmed on `pairs`
+    fresh pairs; the coins of the two stages are independent, so an alarm that is false passes both with alpha.
+    """
+
+    pairs: int = 10
+    most: int = 40
+    alpha: float = 0.01
+    effect: float = 0.02
+
+    @property
+    def looks(self) -> list[int]:
+        counts = [self.pairs]
+        while counts[-1] * 2 <= self.most:
+            counts.append(counts[-1] * 2)
+        return counts
+
+    @property
+    def stage_alpha(self) -> float:
+        return float(np.sqrt(self.alpha))
 
 
 def judge(cases: dict[str, np.ndarray], alpha: float = 0.01, effect: float = 0.02) -> dict[str, Verdict]:
@@ -110,11 +143,73 @@ def judge(cases: dict[str, np.ndarray], alpha: float = 0.01, effect: float = 0.0
     return verdicts
 
 
-def false_alarm_rate(cases: dict[str, np.ndarray], alpha: float, effect: float, draws: int = 2000) -> float:
-    """How often any of these pairs would be called SLOWER under random orders: the harness's own error here."""
+def decide(names: list[str], take: Callable[[str, list[str], int], Differences], plan: Plan) -> dict[str, Verdict]:
+    """The verdict of each case that can be measured.
+
+    take(stage, names, pairs) measures until each case has `pairs` pairs of the stage, "screen" or "confirm", and
+    returns the log time ratios of all of them; a case that cannot be measured is left out.
+    """
+    verdicts: dict[str, Verdict] = {}
+    taken: Differences = {}
+    for pairs in plan.looks:
+        still = [name for name in names if name not in verdicts or verdicts[name].word == "UNDECIDED"]
+        if not still:
+            break
+        taken |= take("screen", still, pairs)
+        judged = judge(taken, plan.stage_alpha / len(plan.looks), plan.effect)
+        verdicts |= {name: judged[name] for name in still if name in judged}
+    moved = [name for name in verdicts if verdicts[name].word in ("SLOWER", "FASTER")]
+    if moved:
+        verdicts |= confirmed({name: verdicts[name] for name in moved}, taken, take("confirm", moved, plan.pairs), plan)
+    return verdicts
+
+
+def confirmed(verdicts: dict[str, Verdict], taken: Differences, fresh: Differences, plan: Plan) -> dict[str, Verdict]:
+    """The verdicts that fresh pairs confirm; the others become UNDECIDED. Shift and interval are those of all pairs."""
+    names = [name for name in verdicts if len(fresh.get(name, ()))]
+    signs = {name: 1 if verdicts[name].word == "SLOWER" else -1 for name in names}
+    ps = dict(zip(names, holm([signed_rank_p(signs[name] * fresh[name]) for name in names]), strict=True))
+    bound = float(np.log1p(plan.effect))
+    answer = {}
+    for name, verdict in verdicts.items():
+        d = np.concatenate([taken[name], fresh.get(name, [])])
+        shift, low, high = shift_and_interval(d)
+        held = name in ps and ps[name] < plan.stage_alpha and signs[name] * shift > bound
+        word = verdict.word if held else "UNDECIDED"
+        reason = "" if held else f"{verdict.word} at first, not in fresh pairs"
+        answer[name] = Verdict(word, shift, low, high, verdict.p_slower, verdict.p_faster, len(d), reason)
+    return answer
+
+
+def alarm_rate(cases: Differences, plan: Plan, draws: int = 500, slower: float = 0.0) -> float:
+    """How often any case is called SLOWER when the order inside these pairs is thrown again and the head is slower.
+
+    With slower = 0 that is the harness's own error on the machine of the pairs, otherwise its power there.
+    """
     rng = np.random.default_rng(0)
+    pools = {name: np.asarray(d) for name, d in cases.items() if len(d)}
+    step = float(np.log1p(slower))
+
+    def take(stage: str, names: list[str], pairs: int) -> Differences:
+        if stage == "confirm":
+            return {name: draw(name, pairs) for name in names}
+        for name in names:
+            screened[name] = np.concatenate([screened.get(name, []), draw(name, pairs - len(screened.get(name, ())))])
+        return {name: screened[name] for name in names}
+
+    def draw(name: str, count: int) -> np.ndarray:
+        return rng.choice(pools[name], count) * rng.choice((-1.0, 1.0), count) + step
+
     alarms = 0
     for _ in range(draws):
-        flipped = {name: d * rng.choice((-1.0, 1.0), len(d)) for name, d in cases.items()}
-        alarms += any(verdict.word == "SLOWER" for verdict in judge(flipped, alpha, effect).values())
+        screened: Differences = {}
+        alarms += any(verdict.word == "SLOWER" for verdict in decide(list(pools), take, plan).values())
     return alarms / draws
+
+
+def detectable(d: np.ndarray, plan: Plan, power: float = 0.8, draws: int = 60) -> float | None:
+    """The least of a few slowdowns that a case with such pairs is called SLOWER for, with `power`; None above 50 %."""
+    for slower in (0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5):
+        if slower > plan.effect and alarm_rate({"one": d}, plan, draws, slower) >= power:
+            return slower
+    return None

@@ -115,6 +115,7 @@ class CudaDevice:
         handle = driver.Device(index)
         self.index = index
         self.name = f"{handle.name()} (cuda:{index})"
+        self.driver = "CUDA {}.{}".format(driver.get_driver_version() // 1000, driver.get_driver_version() % 1000 // 10)
         self.architecture = "sm_{}{}".format(*handle.compute_capability())
         self.lanes, self.units = 1, handle.multiprocessor_count
         self.context = handle.retain_primary_context()
@@ -346,6 +347,8 @@ class CudaStage:
         return self._array
 
     def send(self, count: int, work) -> None:
+        self.device.counters.uploads += 1
+        self.device.counters.uploaded_bytes += count
         with self.device:
             copies = self.device._copies
             self._used.hold(copies)

@@ -32,6 +32,7 @@ class Gl:
         self.largest = int(ctx.info["GL_MAX_TEXTURE_SIZE"])
         self.version = 400 if ctx.version_code >= 400 else 330
         self.name, self.counters, self.trusted_clock = self.renderer, Counters(), not self.software
+        self.driver = f"OpenGL {ctx.info['GL_VERSION']}"
         ctx.gc_mode = "context_gc"
         self._passes: dict = {}
 

@@ -48,6 +48,7 @@ class OpenclDevice:
     def __init__(self, platform: int, index: int, handle=None):
         handle = handle or cl.get_platforms()[platform].get_devices()[index]
         self.name = f"{handle.name.strip()} (opencl:{platform}:{index})"
+        self.driver = f"{handle.platform.version.strip()}, driver {handle.driver_version.strip()}"
         self._handle = handle
         self.units = handle.max_compute_units
         self.lanes = 1
@@ -206,6 +207,8 @@ class OpenclStage:
 
     def send(self, count: int, work) -> None:
         queue, copies = self.device._queue, self.device._copies
+        self.device.counters.uploads += 1
+        self.device.counters.uploaded_bytes += count
         if self.device._unified:
             arrived = self._array.base.release(copies)
             self._array = None
