@@ -169,7 +169,7 @@ def scene_cases(path: Path, gpu: Gpu, size: tuple[int, int] | None = None) -> li
             raise BadInput(f"{where}: unknown key {key!r}; allowed are {', '.join(BENCH_KEYS)}")
     settings = scene.settings
     for key, value in _table(scene.bench, "set", where).items():
-        settings = _with(settings, key, value, f"{where}: set")
+        settings = _with(settings, key, value, f"{where}: set: {key}")
     draws = scene.bench.get("draws", 1)
     if type(draws) is not int or not 1 <= draws <= MOST_DRAWS:
         raise BadInput(f"{where}: draws is {draws!r}; it must be a whole number from 1 to {MOST_DRAWS}")
@@ -182,7 +182,7 @@ def scene_cases(path: Path, gpu: Gpu, size: tuple[int, int] | None = None) -> li
     for values in itertools.islice(itertools.product(*vary.values()), MOST_CASES):
         varied, name = settings, path.stem
         for key, value in zip(vary, values, strict=True):
-            varied, name = _with(varied, key, value, f"{where}: vary"), f"{name}/{key}={value}"
+            varied, name = _with(varied, key, value, f"{where}: vary: {key}"), f"{name}/{key}={value}"
         cases.append(SceneRun(scene, varied, shape, picture, draws, gpu).case(name))
     return cases
 
@@ -217,20 +217,11 @@ class SceneRun:
         self._since = 0  # draws since the picture was begun
 
     def case(self, name: str) -> Case:
-        facts = {"size": list(self._size), "scene": self._scene.path.name}
         device = _DeviceOf(self.run)
-        others = cache(lambda: [other for other in self._open_devices() if other is not device.opened()])
-        return Case(
-            name,
-            "frames/s",
-            self._draws,
-            self.run,
-            self.check,
-            device,
-            facts=facts,
-            prepare=self.prepare,
-            others=others,
-        )
+        case = Case(name, "frames/s", self._draws, self.run, self.check, device, prepare=self.prepare)
+        case.facts = {"size": list(self._size), "scene": self._scene.path.name}
+        case.others = cache(lambda: [other for other in self._open_devices() if other is not device.opened()])
+        return case
 
     def run(self):
         for _ in range(self._draws):

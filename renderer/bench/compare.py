@@ -31,9 +31,9 @@ EYE = 1  # of 255: the largest difference of a displayed pixel between two pictu
 def ab(args) -> int:
     """`bench ab --base REF`: the working tree, or --head REF, against a commit."""
     faults, tree = _faults(args.inject), args.tree
-    with Worktree(tree, args.base) as base:
+    with Worktree(tree, args.base, "base") as base:
         if args.head:
-            with Worktree(tree, args.head) as head:
+            with Worktree(tree, args.head, "head") as head:
                 refs = {"base": base.sha, "head": head.sha, "dirty": False}
                 return Runner(args, {"base": base.path, "head": head.path}, refs, faults).run()
         return Runner(args, {"base": base.path, "head": tree}, {"base": base.sha, **_head(tree)}, faults).run()
@@ -295,13 +295,13 @@ def _faults(inject: str | None) -> list[str]:
 class Worktree:
     """A detached git worktree of a ref, in .bench/ of the repository, removed at the end and after a kill."""
 
-    def __init__(self, tree: Path, ref: str):
+    def __init__(self, tree: Path, ref: str, arm: str):
         self._tree = tree
         try:
             self.sha = git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", tree=tree)
         except (OSError, subprocess.CalledProcessError) as error:
             raise UserError(f"bench ab: {ref}: git knows no such commit in {tree}") from error
-        self.path = tree / ".bench" / f"{self.sha[:12]}-{os.getpid()}"
+        self.path = tree / ".bench" / f"{arm}-{self.sha[:12]}-{os.getpid()}"
 
     def __enter__(self) -> "Worktree":
         for folder in (self._tree / ".bench").glob("*-*"):

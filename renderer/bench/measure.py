@@ -32,18 +32,16 @@ class Effort:
 QUICK = Effort(0.3, 3, 0.1)  # for one process of an experiment, which is one sample whatever it holds
 
 
-def measure(
-    case: Case, effort: Effort = Effort(), slowdown: float = 0.0, spoil=False, keep: Path | None = None
-) -> dict:
-    """The record of a case: raw wall and device times in ns, rate, spread, counters of one run, peer, digest.
+def measure(case: Case, effort: Effort = Effort(), slowdown: float = 0.0, spoil=False, keep: Path | None = None):
+    """The record (dict) of a case: raw wall and device times in ns, rate, spread, counters, peer, digest.
 
     `slowdown` stretches every run by that fraction and `spoil` changes a pixel: the harness tests itself with them.
     `keep` is a file for the checked picture (.npy), where the case has one.
     """
     digest = checked(case, spoil, keep)
+    warm_up(case, effort)
     if slowdown:
         case = replace(case, run=stretched(case, slowdown))
-    warm_up(case, effort)
     counters, alone = counted(case)
     wall, device = [], []
     start, clock = time.perf_counter(), time.perf_counter_ns
@@ -89,14 +87,14 @@ def spoiled(result):
 
 
 def stretched(case: Case, slowdown: float):
-    """The run of a case, completed and then idle until it has taken 1 + slowdown times as long, on every clock."""
+    """The run of a case, completed, and then that share of the run's time spent by the processor, on every clock."""
+    share = slowdown * min(case.device.seconds(case.run) for _ in range(3))
 
     def run():
-        began = time.perf_counter_ns()
         case.run()
         case.finish()
-        until = began + (time.perf_counter_ns() - began) * (1 + slowdown)
-        while time.perf_counter_ns() < until:
+        until = time.thread_time() + share
+        while time.thread_time() < until:
             pass
 
     return run
@@ -156,7 +154,7 @@ def record(case: Case, wall: list[int], device: list[int] | None, counters: dict
         "device": case.device.name,
         "driver": getattr(case.device, "driver", ""),
         "wall_ns": wall,
-        "device_ns": device,
+        "device_ns": device if trusted else None,
         **case.facts,
     }
     if case.peer:

@@ -101,9 +101,9 @@ def holm(ps: list[float]) -> list[float]:
 class Plan:
     """How an experiment decides, with at most `alpha` false alarms in a whole run of any number of cases.
 
-    Two stages, each at the square root of alpha. Screening looks after `pairs`, 2 `pairs`, ... up to `most`: equal
-    shares of its level for the looks, Holm over the cases. What it calls SLOWER or FASTER is confirmed on `pairs`
-    fresh pairs; the coins of the two stages are independent, so an alarm that is false passes both with alpha.
+    Two stages. Screening looks after `pairs`, 2 `pairs`, ... up to `most`: equal shares of its level for the looks,
+    Holm over the cases. What it calls SLOWER or FASTER is confirmed on `pairs` fresh pairs. The coins of the stages are
+    independent, so a false word passes both with the product of their levels, which is alpha / 2 each way.
     """
 
     pairs: int = 10
@@ -120,7 +120,7 @@ class Plan:
 
     @property
     def stage_alpha(self) -> float:
-        return float(np.sqrt(self.alpha))
+        return float(np.sqrt(self.alpha / 2))
 
 
 def judge(cases: dict[str, np.ndarray], alpha: float = 0.01, effect: float = 0.02) -> dict[str, Verdict]:

@@ -1,11 +1,9 @@
-"""Small cases that the harness tests itself with: a fragment pass, a compute kernel, and a metronome of known time."""
-
-import time
+"""Two small cases that the harness tests itself with: a fragment pass and a compute kernel."""
 
 import numpy as np
 
 from renderer.bench.cases import Case
-from renderer.gpu.source import Counters, Generated
+from renderer.gpu.source import Generated
 
 SPIN = """KERNEL spin(GLOBAL float *values) {
     float x = (float)thread_index();
@@ -14,11 +12,10 @@ SPIN = """KERNEL spin(GLOBAL float *values) {
 }
 """
 THREADS = 4096
-BEAT = 0.002
 
 
 def cases(gpu):
-    return [pass_case(gpu), kernel_case(gpu), metronome_case()]
+    return [pass_case(gpu), kernel_case(gpu)]
 
 
 def pass_case(gpu) -> Case:
@@ -56,33 +53,3 @@ def kernel_case(gpu) -> Case:
         return answer.tobytes()
 
     return Case("kernel", "Gsteps/s", THREADS * 2000 / 1e9, run, check, gpu.device)
-
-
-class Metronome:
-    """A device whose clock is this thread's processor time, so that other work on the machine does not touch it."""
-
-    name, driver, trusted_clock = "metronome", "", True
-
-    def __init__(self):
-        self.counters = Counters()
-
-    def finish(self) -> None:
-        pass
-
-    def seconds(self, work) -> float:
-        began = time.thread_time()
-        work()
-        return time.thread_time() - began
-
-
-def metronome_case() -> Case:
-    """Two milliseconds of processor time, whatever else goes on: what the harness says of it is the harness's own."""
-    device = Metronome()
-
-    def run():
-        device.counters.launches += 1
-        until = time.thread_time() + BEAT
-        while time.thread_time() < until:
-            pass
-
-    return Case("metronome", "beats/s", 1.0, run, lambda: b"beat", device)
