@@ -393,7 +393,7 @@ def scenes_to_count():
             seen.add(kind)
 
 
-@pytest.mark.parametrize("name", scenes_to_count())
+@pytest.mark.parametrize("name", list(scenes_to_count()))
 @pytest.mark.usefixtures("shared_gl")
 def test_a_steady_frame_of_a_scene_copies_and_allocates_nothing(name, gpu):
     """And its counters are exact: two frames ask for the same."""
