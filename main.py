@@ -100,6 +100,8 @@ def _run(command) -> None:
         "--target", choices=("numpy", "opencl", "cuda", "glsl"), help="where it runs (default: best device)"
     )
     command.add_argument("-o", "--output", metavar="OUT.npy", help="write the result instead of printing it")
+    command.add_argument("--strict", action="store_true", help="the same bits on every target for + - * / sqrt")
+    command.add_argument("--tune", action="store_true", help="time schedules of its parts, keep the best beside it")
     command.add_argument("--explain", action="store_true", help="show the graph, the parts, why it is split, the code")
     command.add_argument("--json", action="store_true", help="print exactly one JSON object")
 

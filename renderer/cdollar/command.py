@@ -14,7 +14,8 @@ from renderer.cdollar.entry import Result, build, evaluated, load_program, main_
 from renderer.cdollar.explain import explained
 from renderer.cdollar.prompt import prompt
 from renderer.cdollar.report import ProgramError
-from renderer.cdollar.targets import target_of
+from renderer.cdollar.targets import schedule_file, target_of
+from renderer.cdollar.tune import write_schedule
 from renderer.cdollar.values import DataValue
 from renderer.gpu.source import KernelError
 
@@ -39,13 +40,16 @@ def evaluate(args) -> int:
     files, numbers = pairs(args.inputs, "--in"), pairs(args.set, "--set")
     unit = load_program(program, evaluator_of)
     span = main_of(unit).item.name_span
-    unit.evaluator.explained = [] if args.explain else None
+    tune = getattr(args, "tune", False)
+    unit.evaluator.explained = [] if args.explain or tune else None
     value = build(unit, files, numbers)
     try:
         result = evaluated(unit, value, span)
     except KernelError as error:
         raise MachineCannot(f"{args.program}: the {unit.evaluator.name} target failed: {error}") from None
     seconds = time.perf_counter() - started
+    if tune:
+        write_schedule(unit.evaluator, schedule_file(program))
     if args.output:
         if result.array is None:
             raise ProgramError("CS0306", span, f"the result is a {result.type}, which no .npy file holds")

@@ -81,6 +81,7 @@ class DeviceTarget:
         self.counters = Counters()
         self.interpreter = Interpreter(unit.dag, unit.dag.places)
         self.explained: list | None = None
+        self.recorded: list | None = None  # launches, while replay() listens
         self.idle = device.buffer(1, "i4").fill(0)
 
     # What a program asks for
@@ -191,7 +192,7 @@ class DeviceTarget:
         array = np.ascontiguousarray(array, stored_dtype(part)).reshape(-1)
         return self.device.buffer(max(1, array.size), array.dtype).write(padded(array)), part
 
-    def run_part(self, node: Node, checks: list, partial: bool = False) -> Held:
+    def run_part(self, node: Node, checks: list) -> Held:
         ranges = () if node.op == "reduce" else tuple(v.range for v in node.value)
         check_memory(tuple(r.size for r in ranges), output_parts(node), "an array", self.device.processor.memory)
         self.must_have_values(node)
@@ -224,8 +225,7 @@ class DeviceTarget:
             status = self.device.buffer(1, "i4").fill(0)
             checks.append((status, part))
         if part.kind != "group":
-            self.kernel(part.text, "part", part)(part.groups * part.group, *self.filled(part, held.buffers, status))
-            self.counters.launches += 1
+            self.start(part, "part", part.groups * part.group, self.filled(part, held.buffers, status))
             return
         partials = [
             self.device.buffer(part.groups, stored_dtype(p[2]))
@@ -233,12 +233,32 @@ class DeviceTarget:
             if isinstance(p, tuple) and p[0] == "partial"
         ]
         outputs = part.groups // part.pieces
-        self.kernel(part.text, "part", part)(part.groups * part.group, *self.filled(part, partials, status))
+        self.start(part, "part", part.groups * part.group, self.filled(part, partials, status))
         reduce_node = part.node if part.node.op == "reduce" else whole_reduction(part.node)
         finish = Part(part.node, "finish", finish_text(part, reduce_node), 64, doubles=part.doubles)
         buffers = [b for b, _ in held.buffers]
-        self.kernel(finish.text, "finish", finish)(outputs, outputs, part.pieces, *partials, *buffers)
-        self.counters.launches += 2
+        self.start(finish, "finish", outputs, [outputs, part.pieces, *partials, *buffers])
+
+    def start(self, part: Part, entry: str, threads: int, arguments: list) -> None:
+        kernel = self.kernel(part.text, entry, part)
+        kernel(threads, *arguments)
+        self.counters.launches += 1
+        if self.recorded is not None:
+            self.recorded.append(kernel.bound(threads, *arguments))
+
+    def replay(self, node: Node):
+        """Evaluates a functional node; gives its representation and a function that launches the same work again."""
+        self.recorded = []
+        try:
+            held = self.run(node)
+        finally:
+            launches, self.recorded = self.recorded, None
+
+        def again() -> None:
+            for launch in launches:
+                launch()
+
+        return held, again
 
     def filled(self, part: Part, outputs: list, status) -> list:
         """The arguments of a part's kernel."""

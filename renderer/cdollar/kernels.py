@@ -433,7 +433,13 @@ def runs_along(factors: tuple[Node, ...], variables: tuple[Bound, ...]) -> bool:
 class Side:
     """Text that loads one element of a side of a product into a variable, at linear coordinates."""
 
-    def __init__(self, writer: Writer, factors: tuple[Node, ...], groups: list[tuple[tuple[Bound, ...], str]]):
+    def __init__(
+        self,
+        writer: Writer,
+        factors: tuple[Node, ...],
+        groups: list[tuple[tuple[Bound, ...], str]],
+        checked: bool = True,
+    ):
         held, outer = writer.blocks, writer.blocks[0]
         writer.blocks = [outer, type(outer)(frozenset())]
         for variables, place in groups:
@@ -444,7 +450,8 @@ class Side:
         for value in values[1:]:
             text = operation_text(writer.dialect, "*", type_, type_, [text, value.names[0]])
         bad = writer.one_bad([v.bad for v in values if v.bad], writer.blocks[-1])
-        self.lines, self.name = [*writer.blocks[-1].lines, *report(writer, bad)], text
+        self.lines, self.name = [*writer.blocks[-1].lines, *(report(writer, bad) if checked else [])], text
+        self.bad = bad
         writer.blocks = held
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from renderer import MachineCannot
 from renderer.cdollar.dag import Node
 from renderer.cdollar.emit import Glsl, Input, Reducing, Writer
 from renderer.cdollar.execute import DeviceTarget, Held
-from renderer.cdollar.kernels import GroupText, Part, decode, output_parts
+from renderer.cdollar.kernels import GroupText, Part, Product, Side, decode, output_parts, product_of, volume
 from renderer.cdollar.memory import check_memory
+from renderer.cdollar.schedule import DEFAULT, Schedule
 from renderer.cdollar.types import DTYPES
 from renderer.gpu.source import Generated, Processor
 
@@ -109,18 +111,31 @@ class GlTarget(DeviceTarget):
 
     # Parts
 
-    def run_part(self, node: Node, checks: list, partial: bool = False) -> Held:
+    def run_part(self, node: Node, checks: list) -> Held:
         ranges = () if node.op == "reduce" else tuple(v.range for v in node.value)
         check_memory(tuple(r.size for r in ranges), output_parts(node), "an array")
         self.must_have_values(node)
         sheet = self.sheet(ranges)
         outputs = [(self.texture(sheet, p), p) for p in output_parts(node)]
         if 0 not in [r.size for r in ranges]:
+            product = product_of(node) if node.op == "function" and not self.strict else None
+            schedule = self.schedules.get("products", DEFAULT)
             if node.op == "reduce":
                 self.draw_reduction(node, outputs, checks)
+            elif product is not None and not schedule.plain and self.is_safe(product):
+                draw_product(self, product, schedule, outputs[0][0])
             else:
                 self.draw_map(node, sheet, outputs, checks)
         return Held(ranges, outputs)
+
+    def is_safe(self, product: Product) -> bool:
+        """Whether packing a product's sides reads only indices that are proven to be good, and is worth it."""
+        writer = self.writer()
+        for factors, across in ((product.left, product.rows), (product.right, product.columns)):
+            Side(
+                writer, factors, [(product.batch, "batch"), (across, "across"), (product.inner, "deep")], checked=False
+            )
+        return not writer.sites and volume(product.inner) >= 4
 
     def writer(self) -> GlWriter:
         return GlWriter(self.strict, self.ranges_of, lambda function: self.sheet(self.ranges_of(function)))
@@ -215,14 +230,31 @@ class GlTarget(DeviceTarget):
             checks.append((Status(status), part))
         if self.explained is not None:
             self.explained.append(("part", node, part))
-        self.shader(text)(targets[0] if len(targets) == 1 else tuple(targets), **inputs)
-        self.counters.launches += 1
+        self.shade(text, targets[0] if len(targets) == 1 else tuple(targets), inputs)
 
     def pass_text(
         self, writer: Writer, stores: list[str], bad, parts: list[str], samplers: list[str]
     ) -> tuple[str, dict]:
         lines = ['#include "cdollar.h"', "uniform int count_;", "uniform int width_;", *samplers]
         inputs: dict = {}
+        self.declare(writer, lines, inputs)
+        lines += [f"layout(location = {k}) out {OUTPUTS[p]} out{k};" for k, p in enumerate(parts)]
+        if bad:
+            lines.append(f"layout(location = {len(parts)}) out int status;")
+        body = [*writer.blocks[0].lines, *stores, *([f"status = {bad};"] if bad else [])]
+        lines += writer.function_text
+        zeros = [f"out{k} = {OUTPUTS[p]}(0);" for k, p in enumerate(parts)] + (["status = 0;"] if bad else [])
+        lines += [
+            "void main() {",
+            "    int place = int(gl_FragCoord.y) * width_ + int(gl_FragCoord.x);",
+            f"    if (place >= count_) {{ {' '.join(zeros)} return; }}",
+            *("    " + line for line in body),
+            "}",
+        ]
+        return "\n".join(lines) + "\n", inputs
+
+    def declare(self, writer: Writer, lines: list[str], inputs: dict) -> None:
+        """The uniforms that a writer's text needs, and what fills them."""
         for source in writer.inputs.values():
             held = self.held[source.function] if source.function in self.held else self.held_source(source.function)
             for component, part in enumerate(source.parts):
@@ -239,20 +271,13 @@ class GlTarget(DeviceTarget):
         for name, type_, number in writer.arguments:
             lines.append(f"uniform {type_} {name};")
             inputs[name] = python_number(number, type_)
-        lines += [f"layout(location = {k}) out {OUTPUTS[p]} out{k};" for k, p in enumerate(parts)]
-        if bad:
-            lines.append(f"layout(location = {len(parts)}) out int status;")
-        body = [*writer.blocks[0].lines, *stores, *([f"status = {bad};"] if bad else [])]
-        lines += writer.function_text
-        zeros = [f"out{k} = {OUTPUTS[p]}(0);" for k, p in enumerate(parts)] + (["status = 0;"] if bad else [])
-        lines += [
-            "void main() {",
-            "    int place = int(gl_FragCoord.y) * width_ + int(gl_FragCoord.x);",
-            f"    if (place >= count_) {{ {' '.join(zeros)} return; }}",
-            *("    " + line for line in body),
-            "}",
-        ]
-        return "\n".join(lines) + "\n", inputs
+
+    def shade(self, text: str, target, inputs: dict) -> None:
+        shader = self.shader(text)
+        shader(target, **inputs)
+        self.counters.launches += 1
+        if self.recorded is not None:
+            self.recorded.append(partial(shader, target, **inputs))
 
     def shader(self, text: str):
         if text in self.kernels:
@@ -260,6 +285,108 @@ class GlTarget(DeviceTarget):
             return self.kernels[text]
         self.kernels[text] = self.device.timed(self.counters, lambda: self.gl.shader(Generated("cdollar.frag", text)))
         return self.kernels[text]
+
+
+def draw_product(target: GlTarget, product: Product, schedule: Schedule, output) -> None:
+    """A matrix product of texels: both sides packed four values to a texel, one texel of results a fragment, unpacked.
+
+    The paper's configuration: `packed` (float4 or float) and `pipelined` (the next texels are read before these are
+    multiplied).
+    """
+    lanes = 4 if schedule.packed else 1
+    rows, columns, depth = (volume(v) for v in (product.rows, product.columns, product.inner))
+    batch = volume(product.batch)
+    deep, wide = -(-depth // lanes), -(-columns // lanes)
+    for width, height in ((deep, rows * batch), (wide, depth * batch), (wide, rows * batch)):
+        if max(width, height) > target.gl.largest:
+            raise MachineCannot(f"--target glsl: a matrix of {width} x {height} texels does not fit into a texture")
+    sides = ((product.left, product.rows, rows, "row", deep), (product.right, product.columns, depth, "deep", wide))
+    textures = []
+    for number, (factors, variables, height, along, width) in enumerate(sides):
+        texture = target.gl.texture((width, height * batch), lanes)
+        writer = target.writer()
+        across = ("deep", depth) if number == 0 else ("column", columns)
+        groups = [(product.batch, "batch"), (variables, "row" if number == 0 else "column"), (product.inner, "deep")]
+        lines = ["int batch = int(gl_FragCoord.y) / height_;", f"int {along} = int(gl_FragCoord.y) % height_;"]
+        limit = writer.argument("across", "int", across[1], "n")
+        for lane in range(lanes):
+            held = len(writer.blocks[0].lines)
+            side = Side(writer, factors, groups, checked=False)
+            lines += writer.blocks[0].lines[held:]
+            del writer.blocks[0].lines[held:]
+            lines += [f"float lane{lane} = 0.0;", "{", f"    int {across[0]} = int(gl_FragCoord.x) * {lanes} + {lane};"]
+            lines += [f"    if ({across[0]} < {limit}) {{", *("        " + x for x in side.lines)]
+            lines += [f"        lane{lane} = {side.name};", "    }", "}"]
+        values = ", ".join(f"lane{k}" for k in range(lanes))
+        lines.append(f"out0 = vec4({values});" if lanes == 4 else "out0 = lane0;")
+        draw_lines(target, writer, lines, lanes, texture, {"height_": height})
+        textures.append(texture)
+    packed = target.gl.texture((wide, rows * batch), lanes)
+    text = product_lines(lanes, schedule.pipelined)
+    inputs = {"left": textures[0], "right": textures[1], "deep_": deep, "rows_": rows, "depth_": depth}
+    draw_lines(target, target.writer(), text, lanes, packed, inputs)
+    unpack(target, product, packed, lanes, output)
+
+
+def product_lines(lanes: int, pipelined: bool) -> list[str]:
+    kind, swizzle = ("vec4", "") if lanes == 4 else ("float", ".x")
+    rights = [
+        f"texelFetch(right, ivec2(column, batch * depth_ + min({lanes} * DEEP + {c}, depth_ - 1)), 0){swizzle}"
+        for c in range(lanes)
+    ]
+    left = f"texelFetch(left, ivec2(DEEP, int(gl_FragCoord.y)), 0){swizzle}"
+    factors = [f"a.{c}" for c in "xyzw"] if lanes == 4 else ["a"]
+    terms = [f"sum += {f} * b{c};" for c, f in enumerate(factors)]
+    lines = [
+        "int column = int(gl_FragCoord.x), batch = int(gl_FragCoord.y) / rows_;",
+        f"{kind} sum = {kind}(0.0);",
+    ]
+    if not pipelined:
+        loads = [f"{kind} a = {left};", *(f"{kind} b{c} = {r};" for c, r in enumerate(rights))]
+        body = [line.replace("DEEP", "k") for line in loads] + terms
+        return [*lines, "for (int k = 0; k < deep_; k++) {", *("    " + x for x in body), "}", "out0 = sum;"]
+    first = [f"{kind} a = {left};", *(f"{kind} b{c} = {r};" for c, r in enumerate(rights))]
+    nexts = [f"{kind} next_a = {left};", *(f"{kind} next_b{c} = {r};" for c, r in enumerate(rights))]
+    moves = ["a = next_a;", *(f"b{c} = next_b{c};" for c in range(lanes))]
+    lines += [line.replace("DEEP", "0") for line in first]
+    lines += ["for (int k = 1; k < deep_; k++) {"]
+    lines += ["    " + x for x in [*(line.replace("DEEP", "k") for line in nexts), *terms, *moves]]
+    return [*lines, "}", *terms, "out0 = sum;"]
+
+
+def unpack(target: GlTarget, product: Product, packed, lanes: int, output) -> None:
+    """Results from texels of (batch, row, column / lanes) to the sheet of the function's own order."""
+    writer = target.writer()
+    sheet = target.sheet(tuple(v.range for v in product.node.value))
+    width = writer.argument("sheet", "int", sheet.width, "w")
+    writer.line(f"int place = int(gl_FragCoord.y) * {width} + int(gl_FragCoord.x);")
+    decode(writer, product.node.value, "place")
+    places = []
+    for variables in (product.batch, product.rows, product.columns):
+        linear = "0"
+        for variable in variables:
+            size = writer.argument((variable.serial, "extent"), "int", variable.range.size, "n")
+            low = writer.argument((variable.serial, "lowest"), "int", variable.range.low, "l")
+            linear = f"({linear} * {size} + int({writer.bound_names[variable]}) - {low})"
+        places.append(linear)
+    batch, row, column = places
+    rows = writer.argument("rows", "int", volume(product.rows), "n")
+    at = f"ivec2({column} / {lanes}, {batch} * {rows} + {row})"
+    lane = f"[{column} % 4]" if lanes == 4 else ".x"
+    writer.line(f"int all_ = {writer.argument('all', 'int', volume(product.node.value), 'n')};")
+    lines = [f"out0 = place < all_ ? texelFetch(texels, {at}, 0){lane} : 0.0;"]
+    draw_lines(target, writer, lines, 1, output, {"texels": packed})
+
+
+def draw_lines(target: GlTarget, writer: Writer, lines: list[str], lanes: int, texture, extra: dict) -> None:
+    """A pass of these lines over a texture of one or four lanes."""
+    text = ['#include "cdollar.h"']
+    inputs = dict(extra)
+    text += [f"uniform {'int' if isinstance(v, int) else 'sampler2D'} {n};" for n, v in extra.items()]
+    target.declare(writer, text, inputs)
+    text += [f"layout(location = 0) out {'vec4' if lanes == 4 else 'float'} out0;", *writer.function_text]
+    text += ["void main() {", *("    " + x for x in [*writer.blocks[0].lines, *lines]), "}"]
+    target.shade("\n".join(text) + "\n", texture, inputs)
 
 
 class Drawing:
