@@ -14,7 +14,7 @@ from renderer.cdollar.dag import Access, Bound, Node
 from renderer.cdollar.emit import C, Reducing, Value, Writer, has_loops, operation_text
 from renderer.cdollar.interpret import contraction
 from renderer.cdollar.passes import in_frame
-from renderer.cdollar.schedule import Schedule
+from renderer.cdollar.schedule import DEFAULT, SMALLER, Schedule
 from renderer.cdollar.types import DTYPES, Functional
 
 FEW = 4096  # outputs below which a long reduction gets a group for each
@@ -455,6 +455,16 @@ class Side:
         writer.blocks = held
 
 
+def sized(schedule: Schedule, product: Product, units: int) -> Schedule:
+    """The largest tiles that still give every unit of the processor work, for products that the tuner has not seen."""
+    rows, columns, batch = volume(product.rows), volume(product.columns), volume(product.batch)
+    for change in SMALLER:
+        found = replace(schedule, **change)
+        if -(-rows // found.rows) * -(-columns // found.columns) * batch >= 1.5 * units:
+            return found
+    return found
+
+
 def tile_part(product: Product, ranges_of, schedule: Schedule) -> Part:
     """Tiles of both sides in local memory, `thread_rows` x `thread_columns` results in the registers of a thread.
 
@@ -713,7 +723,11 @@ def part_of(node: Node, ranges_of, schedule: Schedule, processor) -> Part:
         return group_part(node, node, ranges_of, schedule, processor.units, processor.lanes)
     product = product_of(node) if not schedule.plain else None
     if product is not None and volume(product.inner) >= 4:
-        return (tile_part if processor.lanes > 1 else panel_part)(product, ranges_of, schedule)
+        if processor.lanes == 1:
+            return panel_part(product, ranges_of, schedule)
+        return tile_part(
+            product, ranges_of, sized(schedule, product, processor.units) if schedule == DEFAULT else schedule
+        )
     outputs = volume(node.value)
     single = node.inputs[0].inputs[0] if node.inputs[0].op == "apply" and len(node.inputs) > 1 else node.inputs[0]
     if single.op == "reduce" and single.free and is_whole(node, single) and processor.lanes > 1:

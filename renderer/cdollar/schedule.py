@@ -36,6 +36,11 @@ ALLOWED = {
     "pipelined": (True, False), "packed": (True, False), "plain": (True, False),
 }  # fmt: skip
 DEFAULT = Schedule()
+# Tiles from large to small, for products that do not fill the processor with large ones.
+SMALLER = (
+    {}, {"columns": 64, "thread_columns": 4}, {"rows": 64, "columns": 64, "thread_rows": 4, "thread_columns": 4},
+    {"rows": 32, "columns": 32, "thread_rows": 4, "thread_columns": 4},
+)  # fmt: skip
 # What the tuner tries for sums of products, and for everything else.
 PRODUCTS = [
     {}, {"depth": 8}, {"depth": 32}, {"pipelined": False},
