@@ -9,7 +9,7 @@ Layers, each importing downwards only (tests/test_layers.py):
     renderer/compute/ cdollar/ bvh.py    sums, products, band LU | the language C$ | acceleration structures
     renderer/flames/                     genome, .flame files, variations, kernels and development of the chaos game
     renderer/lightfields/                fields of camera arrays: reading them, apertures, depths at a few points
-    renderer/scene.py animation.py view.py mesh.py procedural.py image.py progress.py    plain data and files
+    renderer/scene.py animation.py view.py mesh.py procedural.py microfacet.py image.py progress.py    plain data
     renderer/gpu/                        devices: the contract, CUDA, OpenCL, GL, the bridge between them
 
 The two ground floors, plain data and devices, do not know each other.

@@ -21,6 +21,7 @@ LAYERS = [
         "renderer.image",
         "renderer.progress",
         "renderer.animation",
+        "renderer.microfacet",
         "renderer.procedural",
     },
     {"renderer.compute", "renderer.cdollar", "renderer.bvh", "renderer.flames", "renderer.lightfields"},

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from renderer import MachineCannot, bvh, procedural
+from renderer import MachineCannot, bvh, microfacet, procedural
 from renderer.gpu import Gpu
 from renderer.gpu.source import SHADERS, Generated
 from renderer.mesh import areas, load_mesh, numbered, spheres, triangles
@@ -31,7 +31,8 @@ VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)),
                  ("depth", "i4"), ("light_count", "i4"), ("inverse_light_power", "f4"),
                  ("rays", "i4"), ("lens_radius", "f4"), ("focus_distance", "f4"), ("spare", "i4", (5,))])  # fmt: skip
 MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", "f4", (4,)),
-                     ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("spare", "i4")])  # fmt: skip
+                     ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("roughness", "f4"),
+                     ("metallic", "f4"), ("spare", "i4", (7,))])  # fmt: skip
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 Colour = tuple[float, float, float]
 Point = tuple[float, float, float]
@@ -49,6 +50,8 @@ class Material:
     refraction: float = setting(1.5, 0.1, 10.0, "index of glass")
     other: Colour = setting((0.1, 0.1, 0.1), 0.0, 1.0, "the checker's second colour")
     size: float = setting(1.0, 1e-9, 1e9, "of the checker's cubes", logarithmic=True)
+    roughness: float = setting(0.0, 0.0, 1.0, "perceptual, of glass, conductor and metallic")
+    metallic: float = setting(0.0, 0.0, 1.0, "from a dielectric to a metal")
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,7 @@ def kernel_text() -> Generated:
     )
     evaluates = "".join(f"    case {i}: return {name}_evaluate(m, s, direction);\n" for i, name in enumerate(MATERIALS))
     text = (
-        f'#include "surface.h"\n{includes}'
+        f'#include "surface.h"\n{microfacet.header()}{includes}'
         "DEVICE bool scatter(const Material m, const Surface s, uint key, uint dimension, Scatter *out) {\n"
         f"    switch (m.kind) {{\n{scatters}    }}\n    return false;\n}}\n"
         "DEVICE float4 evaluate(const Material m, const Surface s, float3 direction) {\n"
@@ -432,6 +435,7 @@ def material_rows(settings: Settings) -> np.ndarray:
         row["emission"][3] = any(material.emission)
         row["kind"] = MATERIALS.index(material.kind)
         row["refraction"], row["size"] = material.refraction, material.size
+        row["roughness"], row["metallic"] = material.roughness, material.metallic
     return rows
 
 
