@@ -1,10 +1,30 @@
 """flam3's variations as formulas in float64: the witness of shaders/variations.h, written from the published table.
 
-FORMULAS[name](x, y, w, affine, p, U) -> (u, v); `p` by parameter name without the variation's, U() draws uniforms like x.
+FORMULAS[name](x, y, w, affine, p, U) -> (u, v); `p` by parameter name without the variation's; U() draws like x.
 """
 
 import numpy as np
-from numpy import abs, arccos, arctan2, cos, cosh, exp, floor, fmod, hypot, log, log10, pi, rint, sin, sinh, sqrt, tan, trunc, where
+from numpy import (
+    abs,
+    arccos,
+    arctan2,
+    cos,
+    cosh,
+    exp,
+    floor,
+    fmod,
+    hypot,
+    log,
+    log10,
+    pi,
+    rint,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    trunc,
+    where,
+)
 
 EPS = 1e-10
 
@@ -304,8 +324,6 @@ def scaled(f):
 def polar_formula(f):
     """A formula in r2, r, phi, th, x, y that gives (k, u, v)."""
     return scaled(lambda x, y, w, a, p, U: f(*spread(x, y), x, y))
-
-
 
 
 FORMULAS = {

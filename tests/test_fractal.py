@@ -71,7 +71,7 @@ def test_julia_equals_numpy(picture, rng):
 
 
 def test_squaring_alone_escapes_as_its_closed_form_says(picture):
-    """For c = 0, |z_n| = |z_0|^(2^n), so the smooth count is log2(log ESCAPE / log |z_0|^2), and the distance is known."""
+    """For c = 0, |z_n| = |z_0|^(2^n): the smooth count is log2(log ESCAPE / log |z_0|^2), the distance is known."""
     view = Plane(height=8.0)
     drawn = numbers(picture, Settings("julia", (0.0, 0.0), iterations=100, view=view))
     radius = np.abs(plane(view, 48, 32))

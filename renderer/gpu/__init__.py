@@ -116,8 +116,8 @@ class VendorProduct(Protocol):
 class Device(Protocol):
     """One in-order queue on one processor.
 
-    `lanes`: floats that a work item does well to carry as one vector, 1 where the hardware joins work items itself (GPUs), 4, 8
-    or 16 on CPUs. `units`: cores or multiprocessors, each worth a private copy of small results.
+    `lanes`: floats that a work item does well to carry as one vector, 1 where the hardware joins work items itself
+    (GPUs), 4, 8 or 16 on CPUs. `units`: cores or multiprocessors, each worth a private copy of small results.
     """
 
     name: str

@@ -115,7 +115,7 @@ class CudaDevice:
         handle = driver.Device(index)
         self.index = index
         self.name = f"{handle.name()} (cuda:{index})"
-        self.driver = "CUDA {}.{}".format(driver.get_driver_version() // 1000, driver.get_driver_version() % 1000 // 10)
+        self.driver = f"CUDA {driver.get_driver_version() // 1000}.{driver.get_driver_version() % 1000 // 10}"
         self.architecture = "sm_{}{}".format(*handle.compute_capability())
         self.lanes, self.units = 1, handle.multiprocessor_count
         self.context = handle.retain_primary_context()

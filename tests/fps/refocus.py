@@ -1,4 +1,4 @@
-"""Refocusing light fields at full aperture: shift and add over every view, with exact bilinear interpolation in linear light."""
+"""Refocusing light fields at full aperture: shift and add over every view, bilinear in linear light."""
 
 import tempfile
 import time
