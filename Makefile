@@ -17,7 +17,7 @@ demo: setup
 	@mkdir -p out
 	$(PY) main.py doctor
 	$(PY) main.py export scenes/demo.toml -o out/demo.png
-	$(PY) main.py bench run demo --seconds 0.5
+	$(PY) main.py bench run mirrors/depth=6 fern mandelbrot reduction --seconds 0.3
 
 test: setup test-system lint
 	$(PY) -m pytest -m "not slow"

@@ -14,8 +14,8 @@ try:
 except ImportError as error:
     cl, MISSING = None, str(error)
 
-OPTIONS = ["-cl-std=CL1.2", "-cl-mad-enable"]
-STRICT_OPTIONS = ["-cl-std=CL1.2", "-cl-fp32-correctly-rounded-divide-sqrt"]
+OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-mad-enable"]
+STRICT_OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-fp32-correctly-rounded-divide-sqrt"]
 INSTALL = "Debian and Ubuntu: apt install pocl-opencl-icd"
 
 
