@@ -3,28 +3,57 @@
 #define LANES 1
 #include "elementary.h"
 
+// Whether any sum of floats in the histogram has left the whole numbers that floats hold: sums only grow, so one below 2^24
+// was exact all along. peak[0] = the largest sum's bits.
+KERNEL inspect(GLOBAL const float4 *histogram, int cells, GLOBAL uint *spoiled, int interval, GLOBAL uint *peak) {
+    LOCAL_ARRAY(float, largest, GROUP_SIZE);
+    float mine = 0.0f;
+    for (uint i = thread_index(); i < (uint)cells; i += group_count() * GROUP_SIZE) {
+        float4 cell = histogram[i];
+        mine = fmax(mine, fmax(fmax(cell.x, cell.y), fmax(cell.z, cell.w)));
+    }
+    largest[local_index()] = mine;
+    BARRIER();
+    for (uint stride = GROUP_SIZE / 2; stride > 0u; stride /= 2u) {
+        if (local_index() < stride) largest[local_index()] = fmax(largest[local_index()], largest[local_index() + stride]);
+        BARRIER();
+    }
+    if (local_index() == 0u) {
+        atomic_max(peak, as_uint(largest[0]));
+        if (largest[0] >= 16777216.0f) atomic_or(spoiled + interval, 1u);
+    }
+}
+
+#define FLUSH_ALWAYS 0
+#define FLUSH_UNLESS_SPOILED 1  // zeroes the histogram in any case
+#define FLUSH_IF_SPOILED 2
+
 // sums += the `copies` histograms of `stride` cells each, which are zeroed; the count of bad points likewise.
 KERNEL flush(GLOBAL uint4 *histograms, int copies, int stride, GLOBAL ulong *sums, int cells, GLOBAL uint *bad_points,
-             GLOBAL ulong *bad_total) {
+             GLOBAL ulong *bad_total, GLOBAL const uint *spoiled, int interval, int when) {
     uint i = thread_index();
+    bool is_spoiled = when != FLUSH_ALWAYS && spoiled[interval] != 0u;
+    if (when == FLUSH_IF_SPOILED && !is_spoiled) return;
+    bool counts = when != FLUSH_UNLESS_SPOILED || !is_spoiled;
     if (i == 0u) {
-        bad_total[0] += bad_points[0];
+        if (counts) bad_total[0] += bad_points[0];
         bad_points[0] = 0u;
     }
     if (i < (uint)cells) {
         ulong red = 0, green = 0, blue = 0, alpha = 0;
         for (int copy = 0; copy < copies; copy++) {
             uint4 cell = histograms[(size_t)copy * (size_t)stride + i];
-#if SUMS == 2 && HAS_VECTOR_ADD
+            if ((cell.x | cell.y | cell.z | cell.w) == 0u) continue;
+            histograms[(size_t)copy * (size_t)stride + i] = make_uint4(0u, 0u, 0u, 0u);
+#if SUMS == 2
             cell = make_uint4((uint)as_float(cell.x), (uint)as_float(cell.y), (uint)as_float(cell.z), (uint)as_float(cell.w));
 #endif
-            if ((cell.x | cell.y | cell.z | cell.w) != 0u) histograms[(size_t)copy * (size_t)stride + i] = make_uint4(0u, 0u, 0u, 0u);
             red += cell.x;
             alpha += cell.y;
             blue += cell.z;
             green += cell.w;
         }
-        if ((red | green | blue | alpha) != 0) {
+        if (counts && (red | green | blue | alpha) != 0) {
             sums[4 * (size_t)i] += red;
             sums[4 * (size_t)i + 1] += green;
             sums[4 * (size_t)i + 2] += blue;

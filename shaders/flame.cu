@@ -192,7 +192,7 @@ DEVICE Point stepped(Point p, GLOBAL const float *parameters, GLOBAL const uint2
 
 #if LANES == 1
 DEVICE void add_light(GLOBAL uint4 *histogram, int bucket, uint4 light) {
-#if SUMS == 2 && HAS_VECTOR_ADD  // one vector sum of floats, exact below 2^24
+#if SUMS == 2  // one vector sum of whole numbers in floats, exact below 2^24: inspect() tells whether all were
     add_vector((GLOBAL float4 *)histogram + bucket, make_float4((float)light.x, (float)light.y, (float)light.z, (float)light.w));
 #elif HAS_LONG_ATOMICS  // two 64-bit sums of two fields each; flushed before a field can overflow
     GLOBAL ulong *cell = (GLOBAL ulong *)(histogram + bucket);
@@ -207,10 +207,13 @@ DEVICE void add_light(GLOBAL uint4 *histogram, int bucket, uint4 light) {
 #endif
 }
 
-// One thread a chain, one group a block: steps first_step + 1 to first_step + steps of the chains from first_chain on.
-KERNEL iterate(GLOBAL float *RESTRICT points, GLOBAL const float *RESTRICT parameters, GLOBAL const uint2 *RESTRICT table,
-               GLOBAL const uint4 *RESTRICT palettes, GLOBAL uint4 *histogram, GLOBAL uint *bad_points, int maps, int stride, int moments, int first_chain, int chains,
+// One thread a chain, one group a block: steps first_step + 1 to first_step + steps of the chains from first_chain on, which
+// stand in `before` and go to `after`. With only_spoiled nothing happens unless spoiled[interval] is set.
+KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const float *RESTRICT parameters,
+               GLOBAL const uint2 *RESTRICT table, GLOBAL const uint4 *RESTRICT palettes, GLOBAL uint4 *histogram,
+               GLOBAL uint *bad_points, GLOBAL const uint *spoiled, int interval, int only_spoiled, int maps, int stride, int moments, int first_chain, int chains,
                int first_step, int steps, int plotted_from, uint seed, int left, int top, int columns, int rows) {
+    if (only_spoiled != 0 && spoiled[interval] == 0u) return;
     Window window;
     window.left = left;
     window.top = top;
@@ -231,16 +234,16 @@ KERNEL iterate(GLOBAL float *RESTRICT points, GLOBAL const float *RESTRICT param
     if (first_step == 0) {
         p = first_point(&random);
     } else {
-        p.x = points[slot];
-        p.y = points[chains + slot];
-        p.colour = points[2 * chains + slot];
+        p.x = before[slot];
+        p.y = before[chains + slot];
+        p.colour = before[2 * chains + slot];
 #if SPACE
-        p.z = points[3 * chains + slot];
+        p.z = before[3 * chains + slot];
 #else
         p.z = 0.0f;
 #endif
 #if XAOS
-        p.last = points[(3 + SPACE) * chains + slot];
+        p.last = before[(3 + SPACE) * chains + slot];
 #else
         p.last = 0.0f;
 #endif
@@ -284,14 +287,14 @@ KERNEL iterate(GLOBAL float *RESTRICT points, GLOBAL const float *RESTRICT param
                 add_light(histogram, bucket, light_of(palette, entry_of(seen.colour), opacity, FRACTIONS ? draw(&random) : 0u));
         }
     }
-    points[slot] = p.x;
-    points[chains + slot] = p.y;
-    points[2 * chains + slot] = p.colour;
+    after[slot] = p.x;
+    after[chains + slot] = p.y;
+    after[2 * chains + slot] = p.colour;
 #if SPACE
-    points[3 * chains + slot] = p.z;
+    after[3 * chains + slot] = p.z;
 #endif
 #if XAOS
-    points[(3 + SPACE) * chains + slot] = p.last;
+    after[(3 + SPACE) * chains + slot] = p.last;
 #endif
     if (bad_count > 0u) atomic_add(bad_points, bad_count);
 }
@@ -299,8 +302,9 @@ KERNEL iterate(GLOBAL float *RESTRICT points, GLOBAL const float *RESTRICT param
 
 // The same on CPUs: one work item walks whole blocks, LANES points at a time, and adds to a histogram of its own, without
 // atomics. histograms: one of columns * rows + 1 cells a work item; the last cell takes what is not seen.
-KERNEL iterate(GLOBAL float *RESTRICT points, GLOBAL const float *RESTRICT parameters, GLOBAL const uint2 *RESTRICT table,
-               GLOBAL const uint4 *RESTRICT palettes, GLOBAL uint4 *RESTRICT histograms, GLOBAL uint *bad_points, int maps, int stride, int moments, int first_chain, int chains,
+KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const float *RESTRICT parameters,
+               GLOBAL const uint2 *RESTRICT table, GLOBAL const uint4 *RESTRICT palettes, GLOBAL uint4 *RESTRICT histograms,
+               GLOBAL uint *bad_points, GLOBAL const uint *spoiled, int interval, int only_spoiled, int maps, int stride, int moments, int first_chain, int chains,
                int first_step, int steps, int plotted_from, uint seed, int left, int top, int columns, int rows) {
     Window window;
     window.left = left;
@@ -343,12 +347,12 @@ KERNEL iterate(GLOBAL float *RESTRICT points, GLOBAL const float *RESTRICT param
         if (first_step > 0)
             for (int plane = 0; plane < PLANES; plane++)
                 for (int slot = 0; slot < BLOCK; slot++)
-                    pages[plane * BLOCK + slot] = points[plane * chains + block * BLOCK + slot];
+                    pages[plane * BLOCK + slot] = before[plane * chains + block * BLOCK + slot];
         int current = 0;
         for (int step = first_step + 1; step <= first_step + steps; step++) {
-            const float *before = pages + current * PLANES * BLOCK;
+            const float *old = pages + current * PLANES * BLOCK;
             current ^= 1;
-            float *after = pages + current * PLANES * BLOCK;
+            float *fresh = pages + current * PLANES * BLOCK;
             uint step_word = mixed_word((uint)step * 0x9e3779b9u + seed), turns = step_word | 1u;
             uint block_word = mixed_word(block_key + (uint)step * block_gamma);
             for (int row = 0; row < ROWS; row++) {
@@ -360,16 +364,16 @@ KERNEL iterate(GLOBAL float *RESTRICT points, GLOBAL const float *RESTRICT param
                     uint from_slots[LANES];
                     STORE_LANES(from, from_slots);
                     Point p;
-                    GATHER_LANES(p.x, before, from_slots);
-                    GATHER_LANES(p.y, before + BLOCK, from_slots);
-                    GATHER_LANES(p.colour, before + 2 * BLOCK, from_slots);
+                    GATHER_LANES(p.x, old, from_slots);
+                    GATHER_LANES(p.y, old + BLOCK, from_slots);
+                    GATHER_LANES(p.colour, old + 2 * BLOCK, from_slots);
 #if SPACE
-                    GATHER_LANES(p.z, before + 3 * BLOCK, from_slots);
+                    GATHER_LANES(p.z, old + 3 * BLOCK, from_slots);
 #else
                     p.z = (real)(0.0f);
 #endif
 #if XAOS
-                    GATHER_LANES(p.last, before + (3 + SPACE) * BLOCK, from_slots);
+                    GATHER_LANES(p.last, old + (3 + SPACE) * BLOCK, from_slots);
 #else
                     p.last = (real)(0.0f);
 #endif
@@ -380,14 +384,14 @@ KERNEL iterate(GLOBAL float *RESTRICT points, GLOBAL const float *RESTRICT param
                     mask bad;
                     bits opacity;
                     p = stepped(p, own, own_table, maps, row_draw, &random, &seen, &bad, &opacity);
-                    STORE_LANES(p.x, after + slot);
-                    STORE_LANES(p.y, after + BLOCK + slot);
-                    STORE_LANES(p.colour, after + 2 * BLOCK + slot);
+                    STORE_LANES(p.x, fresh + slot);
+                    STORE_LANES(p.y, fresh + BLOCK + slot);
+                    STORE_LANES(p.colour, fresh + 2 * BLOCK + slot);
 #if SPACE
-                    STORE_LANES(p.z, after + 3 * BLOCK + slot);
+                    STORE_LANES(p.z, fresh + 3 * BLOCK + slot);
 #endif
 #if XAOS
-                    STORE_LANES(p.last, after + (3 + SPACE) * BLOCK + slot);
+                    STORE_LANES(p.last, fresh + (3 + SPACE) * BLOCK + slot);
 #endif
                     if (step <= plotted_from) continue;
                     if (ANY_LANE(bad)) {
@@ -414,7 +418,7 @@ KERNEL iterate(GLOBAL float *RESTRICT points, GLOBAL const float *RESTRICT param
         }
         for (int plane = 0; plane < PLANES; plane++)
             for (int slot = 0; slot < BLOCK; slot++)
-                points[plane * chains + block * BLOCK + slot] = pages[current * PLANES * BLOCK + plane * BLOCK + slot];
+                after[plane * chains + block * BLOCK + slot] = pages[current * PLANES * BLOCK + plane * BLOCK + slot];
     }
     if (bad_count > 0u) atomic_add(bad_points, bad_count);
 }

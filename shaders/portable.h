@@ -77,7 +77,6 @@ ATOMIC_WORDS(uint)
 ATOMIC_WORDS(int)
 DEVICE ulong atom_add(ulong *p, ulong v) { return atomicAdd(p, v); }
 DEVICE ulong atom_min(ulong *p, ulong v) { return atomicMin(p, v); }
-#define HAS_VECTOR_ADD 1
 #if __CUDA_ARCH__ >= 900  // one 16-byte operation where the processor has it
 DEVICE void add_vector(float4 *p, float4 v) { atomicAdd(p, v); }
 #else
@@ -248,7 +247,6 @@ DEVICE float smallest_of(float a, float b, float c) {
 #ifdef cl_khr_int64_extended_atomics
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 #endif
-#define HAS_VECTOR_ADD 0
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void
 #define DEVICE static inline __attribute__((always_inline))  // PoCL 3.1 loses writes to LOCAL memory in real calls
 #ifdef __NV_CL_C_VERSION
@@ -299,6 +297,20 @@ DEVICE float smallest_of(float a, float b, float c) {
 #define with_odd_bits(x) as_double8(as_ulong8(x) | 1ul)
 #define join_float4(a, b) ((float8)(a, b))
 #define join_double2(a, b, c, d) ((double8)(a, b, c, d))
+
+DEVICE void add_float(GLOBAL float *p, float v) {
+    uint old = *(GLOBAL volatile uint *)p, seen;
+    do {
+        seen = old;
+        old = atomic_cmpxchg((GLOBAL volatile uint *)p, seen, as_uint(as_float(seen) + v));
+    } while (old != seen);
+}
+DEVICE void add_vector(GLOBAL float4 *p, float4 v) {
+    add_float((GLOBAL float *)p, v.x);
+    add_float((GLOBAL float *)p + 1, v.y);
+    add_float((GLOBAL float *)p + 2, v.z);
+    add_float((GLOBAL float *)p + 3, v.w);
+}
 
 #ifdef __NV_CL_C_VERSION  // NVIDIA's OpenCL has no sub-groups, but its warps vote in PTX
 #define HAS_BALLOT 1

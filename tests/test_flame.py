@@ -26,10 +26,8 @@ def with_lanes(device, lanes: int):
     return twin
 
 
-def played(
-    device, flame, steps=40, chains=1024, seed=3, part=(0, 1), sums="exact", launches=1, camera=CAMERA, window=WINDOW
-):
-    game = chaos.Chaos(device, sums)
+def played(device, flame, steps=40, chains=1024, seed=3, part=(0, 1), launches=1, camera=CAMERA, window=WINDOW):
+    game = chaos.Chaos(device)
     game.restart([flame], [camera], [1.0], window, chains, seed, part)
     for _ in range(launches):
         game.advance(steps // launches)
@@ -150,9 +148,37 @@ def test_a_window_of_the_grid_is_that_part_of_the_whole(device, rng):
     assert np.array_equal(part, whole[10:50, 30:55])
 
 
-def test_fast_sums_agree_with_the_exact_ones(device, rng):
+def in_floats(device):
+    """The device as one that adds four floats at once."""
+    twin = with_lanes(device, 1)
+    twin.vector_adds = True
+    return twin
+
+
+def test_sums_in_floats_are_the_exact_ones(device, rng, monkeypatch):
+    monkeypatch.setattr(chaos, "LEAST_INTERVAL", 1)
+    monkeypatch.setattr(chaos, "FIRST_INTERVAL", 1024 * 7)
     flame = some_flame(rng)
-    assert np.array_equal(played(device, flame, sums="fast").sums.read(), played(device, flame).sums.read())
+    game = played(in_floats(device), flame, 60, launches=4)
+    assert game._in_floats is not None
+    assert np.array_equal(game.sums.read(), played(device, flame, 60).sums.read())
+
+
+def test_spoiled_sums_in_floats_are_played_again(device, monkeypatch):
+    """All light in one bucket: 255 a sample pass 2^24 within an interval, and the sums are still exact."""
+    monkeypatch.setattr(chaos, "FIRST_INTERVAL", 1 << 18)
+    monkeypatch.setattr(chaos, "LEAST_INTERVAL", 1 << 16)
+    flame = Flame((Map((0.2, 0.0, 0.01, 0.0, 0.2, 0.01)),), palette="white")
+    camera = np.array([4.0, 0, 48, 0, -4.0, 32])
+    game = chaos.Chaos(in_floats(device))
+    game.restart([flame], [camera], [1.0], WINDOW, 4096, 1)
+    game.advance(1)
+    game.advance(100)
+    assert game._spoiled.read().any()
+    game.advance(100)
+    sums = game.sums.read()
+    assert sums.max() == 255 * 4096 * 201 and sums.sum() == 4 * sums.max()
+    assert game._interval < 1 << 18  # it has learnt
 
 
 # ---- exact measures

@@ -37,8 +37,7 @@ DETERMINISTIC = [v.name for v in table().values() if v.draws == 0]
 RANDOM = [v.name for v in table().values() if v.draws > 0]
 HARNESS = """
 KERNEL apply(GLOBAL const float *xs, GLOBAL const float *ys, GLOBAL const float *affine, GLOBAL float *us,
-             GLOBAL float *vs,
-             GLOBAL const float *p, float weight, int count) {
+             GLOBAL float *vs, GLOBAL const float *p, float weight, int count) {
     uint i = thread_index() * LANES;
     if (i < (uint)count) {
         Random random;

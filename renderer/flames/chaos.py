@@ -15,8 +15,13 @@ from renderer.gpu import Device
 
 BLOCK = 256  # chains that swap points; as in shaders/flame.cu
 FUSE = 64  # steps of a chain before it is plotted
-MOST_CHAINS = 1 << 18
+MOST_CHAINS = 1 << 20
 MOST_SAMPLES = 1 << 24  # between two flushes: 255 * 2^24 < 2^32, even if all of them fall into one bucket
+ALWAYS, UNLESS_SPOILED, IF_SPOILED = 0, 1, 2  # as in shaders/develop.cu
+EXACT = 2.0**24  # whole numbers below it are exact in floats
+FIRST_INTERVAL, LEAST_INTERVAL, MOST_INTERVAL = 1 << 22, 1 << 20, 1 << 27  # samples between flushes of sums in floats
+TRUSTED_SAMPLES = 1 << 23  # that tell the brightest bucket's share well
+MOST_INTERVALS = 4096  # of one advance
 PRIVATE_BYTES = 1 << 30  # of histograms that CPUs keep one a core of
 
 
@@ -58,13 +63,19 @@ class Chaos:
     """The chains of one flame (its moments, for motion blur) and the sums of their light over a window of buckets.
 
     sums: (cells, 4) uint64 of red, green, blue, alpha, each in 1/255 of a sample.
+
+    Where the device adds four floats at once, samples are added as whole numbers in floats, which is exact below
+    2^24. An
+    interval that may have left that range is found afterwards, on the device, thrown away and played again in whole
+    numbers
+    from the points before it: twice as fast for nearly all flames, and the same sums.
     """
 
-    def __init__(self, device: Device, sums: str = "exact"):
+    def __init__(self, device: Device):
         self.device = device
-        self._vector = sums == "fast" and device.lanes == 1
         self._allocated = None
-        self._flush = device.kernel("develop.cu", "flush", group=64, STRICT=1, SUMS=2 if self._vector else 1)
+        self._flushes = [device.kernel("develop.cu", "flush", group=64, STRICT=1, SUMS=k) for k in (1, 2)]
+        self._inspect = device.kernel("develop.cu", "inspect", group=256, STRICT=1, SUMS=2)
 
     def restart(
         self, flames: list[Flame], cameras: list[np.ndarray], times, window: Window, chains: int, seed: int, part=(0, 1)
@@ -79,14 +90,8 @@ class Chaos:
         fractional = fractional or bool((palettes != np.floor(palettes)).any()) or bool((times != 1).any())
         self.structure = structure_of(tuple(flames), fractional)
         device = self.device
-        self._iterate = device.kernel(
-            text_of(self.structure),
-            "iterate",
-            group=1 if device.lanes > 1 else BLOCK,
-            STRICT=1,
-            LANES=device.lanes,
-            SUMS=2 if self._vector else 1,
-        )
+        self._iterate = self._compiled(1)
+        self._in_floats = None  # the same kernel with sums in floats, compiled when there is time
         first, last = (chains // BLOCK * k // part[1] * BLOCK for k in (part[0], part[0] + 1))
         self.first_chain, self.chains, self.window = first, last - first, window
         self.seed, self.steps, self.moments, self.maps = seed_word(seed), 0, len(flames), len(flames[0].maps)
@@ -104,6 +109,13 @@ class Chaos:
         self.sums.fill(0)
         self.bad_total.fill(0)
 
+    def _compiled(self, sums: int):
+        """The kernel of the structure with sums in whole numbers (1) or in floats (2)."""
+        group = 1 if self.device.lanes > 1 else BLOCK
+        return self.device.kernel(
+            text_of(self.structure), "iterate", group, STRICT=1, LANES=self.device.lanes, SUMS=sums
+        )
+
     def _allocate(self) -> None:
         device, cells = self.device, self.window.cells
         copies, stride = 1, cells
@@ -112,37 +124,89 @@ class Chaos:
             copies = max(1, min(device.units, PRIVATE_BYTES // (16 * stride), self.chains // BLOCK))
         key = (cells, copies, self.chains, self.structure.planes)
         if key != self._allocated:
-            self.sums = self._histogram = self._points = None  # free before taking
+            self.sums = self._histogram = self._points = self._spoiled = None  # free before taking
             self._histogram = device.buffer((copies, stride, 4), "u4").fill(0)
             self.sums = device.buffer((cells, 4), "u8")
-            self._points = device.buffer((self.structure.planes, self.chains))
+            self._points = [device.buffer((self.structure.planes, self.chains)) for _ in "ab"]
             self._bad, self.bad_total = device.buffer(1, "u4").fill(0), device.buffer(1, "u8")
+            self._spoiled, self._peak = device.buffer(MOST_INTERVALS, "u4"), device.buffer(1, "u4")
             self._allocated = key
         self._copies, self._cell_stride = copies, stride
+        self._interval, self._measured, self._trusted = FIRST_INTERVAL, 0, False
 
     def advance(self, steps: int) -> None:
         """So many more steps of every chain, plotted; before the first ones those of the fuse."""
         if self.steps == 0:
-            self._launch(FUSE)
+            self._launch(self._iterate, FUSE)
+            self._swap(FUSE)
+        if self.device.vector_adds and self.steps > FUSE:
+            steps -= self._advance_in_floats(steps)
         most = max(1, MOST_SAMPLES // self.chains)
         while steps > 0:
             now = min(steps, most)
-            self._launch(now)
-            self._flush(
-                self.window.cells, self._histogram, self._copies, self._cell_stride, self.sums, self.window.cells,
-                self._bad,
-                self.bad_total,
-            )  # fmt: skip
+            self._launch(self._iterate, now)
+            self._flush(0, ALWAYS)
+            self._swap(now)
             steps -= now
 
-    def _launch(self, steps: int) -> None:
+    def _advance_in_floats(self, steps: int) -> int:
+        """The steps that were made in intervals of floats; none where light gathers in so few buckets that they would
+        spoil.
+        """
+        if self._measured:
+            self._choose_interval()
+        most = self._interval // self.chains
+        if most < 1 or self._interval < LEAST_INTERVAL:
+            return 0
+        if self._in_floats is None:
+            self._in_floats = self._compiled(2)
+        self._spoiled.fill(0)
+        self._peak.fill(0)
+        done = number = 0
+        while done < steps and number < MOST_INTERVALS:
+            now = min(steps - done, most)
+            self._launch(self._in_floats, now)
+            self._inspect(
+                min(self.window.cells, 1 << 18), self._histogram, self.window.cells, self._spoiled, number, self._peak
+            )
+            self._flush(1, UNLESS_SPOILED, number)
+            self._launch(self._iterate, now, number, True)
+            self._flush(0, IF_SPOILED, number)
+            self._swap(now)
+            self._measured = max(self._measured, now * self.chains)
+            done, number = done + now, number + 1
+        return done
+
+    def _choose_interval(self) -> None:
+        """As many samples as leave the brightest bucket, by the last intervals, below what floats hold exactly."""
+        if self._trusted:
+            return
+        peak = float(self._peak.read().view("f4")[0])
+        self._trusted = self._measured >= TRUSTED_SAMPLES and peak < EXACT
+        wanted = 0.9 * EXACT / max(peak, 1.0) * self._measured
+        self._interval = int(min(wanted if peak < EXACT else self._interval / 4, MOST_INTERVAL))
+        self._measured = 0
+
+    def _flush(self, kind: int, when: int, interval: int = 0) -> None:
+        cells = self.window.cells
+        self._flushes[kind](
+            cells, self._histogram, self._copies, self._cell_stride, self.sums, cells, self._bad, self.bad_total,
+            self._spoiled, interval, when,
+        )  # fmt: skip
+
+    def _launch(self, kernel, steps: int, interval: int = 0, only_spoiled: bool = False) -> None:
         window = self.window
         threads = self._copies if self.device.lanes > 1 else self.chains
-        self._iterate(
-            threads, self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad, self.maps,
-            self._stride, self.moments, self.first_chain, self.chains, self.steps, steps, FUSE, np.uint32(self.seed),
-            window.left, window.top, window.columns, window.rows,
+        kernel(
+            threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad,
+            self._spoiled, interval, int(only_spoiled), self.maps, self._stride, self.moments, self.first_chain,
+            self.chains, self.steps, steps, FUSE, np.uint32(self.seed), window.left, window.top, window.columns,
+            window.rows,
         )  # fmt: skip
+
+    def _swap(self, steps: int) -> None:
+        """What came after the steps is what stands before the next."""
+        self._points.reverse()
         self.steps += steps
 
     @property

@@ -118,6 +118,7 @@ class CudaDevice:
         self.driver = f"CUDA {driver.get_driver_version() // 1000}.{driver.get_driver_version() % 1000 // 10}"
         self.architecture = "sm_{}{}".format(*handle.compute_capability())
         self.lanes, self.units = 1, handle.multiprocessor_count
+        self.vector_adds = handle.compute_capability() >= (9, 0)
         self.context = handle.retain_primary_context()
         self._kernels: dict = {}
         self.counters, self.trusted_clock = Counters(), True

@@ -50,7 +50,7 @@ class OpenclDevice:
         self.name = f"{handle.name.strip()} (opencl:{platform}:{index})"
         self.driver = f"{handle.platform.version.strip()}, driver {handle.driver_version.strip()}"
         self._handle = handle
-        self.units = handle.max_compute_units
+        self.units, self.vector_adds = handle.max_compute_units, False
         self.lanes = 1
         if handle.type & cl.device_type.CPU:
             self.lanes = max(width for width in (4, 8, 16) if width <= max(handle.native_vector_width_float, 4))

@@ -40,7 +40,6 @@ class Settings(Flame):
     view: Plane = Plane()
     up: Literal["+y", "-y"] = "+y"
     seed: int = 0
-    sums: Literal["exact", "fast"] = setting("exact", help="exact: the same bits everywhere; fast: floats")
     transparent: bool = setting(False, help="alpha instead of the background")
     pixel_aspect: float = setting(1.0, 1e-3, 1e3, "width of a pixel by its height")
     keys: tuple[KeyFrame, ...] = ()
@@ -82,7 +81,7 @@ class Picture:
     def __init__(self, gpu: Gpu):
         self.device = gpu.device
         self._drawn = None  # what the sums hold samples of
-        self._games: dict[str, Chaos] = {}
+        self._game = Chaos(self.device)
         self._development = Development(self.device)
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):
@@ -99,9 +98,7 @@ class Picture:
         )  # fmt: skip
 
     def _restart(self, settings: Settings, size, tile, time: float) -> None:
-        if settings.sums not in self._games:
-            self._games[settings.sums] = Chaos(self.device, settings.sums)
-        self._game, self._draws = self._games[settings.sums], 0
+        self._draws = 0
         moments, weights = moments_of(settings, time)
         self._moment, self._weight = moments[len(moments) // 2], float(weights.mean())
         self._flame = averaged([m.flame for m in moments], weights)

@@ -1,0 +1,133 @@
+"""The chaos game: samples a second in frame, sums included, at 1920 x 1080; a whole 4K picture; flam3-render beside
+it.
+"""
+
+import math
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from renderer.bench.cases import Case
+from renderer.flames.chaos import Chaos
+from renderer.flames.develop import Development, Grid
+from renderer.flames.file import text_of_flames
+from renderer.flames.keyframes import KeyFrame
+from renderer.pictures import load
+from renderer.pictures.flame import Picture, Schedule, plane_camera
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZE = (1920, 1080)
+FLAMES = {"affine 3 maps": "sierpinski.toml", "affine 4 maps": "fern.toml", "5 maps, 7 variations": "lantern.flame"}
+CPU_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cases(gpu):
+    settings = {
+        name: replace(load(ROOT / "scenes" / file).settings, estimator_radius=0.0) for name, file in FLAMES.items()
+    }
+    out = [samples(gpu, name, each) for name, each in settings.items()]
+    return [*out, *(poster(gpu, name, settings[name]) for name in ("affine 4 maps", "5 maps, 7 variations"))]
+
+
+def started(device, settings, size, chains: int, seed=1) -> tuple[Chaos, Grid]:
+    """The game of a flame over a picture of `size`, not yet played."""
+    grid = Grid.of(settings, size, (0, 0, *size))
+    camera = plane_camera(settings.view, settings.up, size, settings.oversample, grid.margin)
+    game = Chaos(device)
+    game.restart([settings], [camera], [1.0], grid.window, chains, seed)
+    return game, grid
+
+
+def in_frame(game: Chaos) -> float:
+    return float(game.sums.read()[:, 3].sum()) / 255 / game.samples
+
+
+def samples(gpu, name: str, settings) -> Case:
+    """Samples in frame, added up exactly, a second."""
+    device = gpu.device
+    chains, total = (1 << 20, 1 << 30) if device.lanes == 1 else (1 << 15, 1 << 25)
+    game, _ = started(device, settings, SIZE, chains)
+    for _ in range(4):
+        game.advance((1 << 24) // chains or 1)
+    share = in_frame(game)
+    steps = total // chains
+
+    def check() -> bytes:
+        one, two = (started(device, settings, (480, 270), 4096)[0] for _ in range(2))
+        one.advance(512)
+        for part in (1, 30, 481):
+            two.advance(part)
+        sums = one.sums.read()
+        assert np.array_equal(sums, two.sums.read())
+        assert sums[:, 3].sum() <= 255 * one.samples and (sums[:, :3] <= sums[:, 3:]).all()
+        return sums.tobytes()
+
+    peer = flam3(settings, total * share) if device.lanes > 1 and shutil.which("flam3-render") else None
+    return Case(
+        f"samples {name}", "Gsamples/s", total * share / 1e9, lambda: game.advance(steps), check, device,
+        peer, f"flam3-render, {CPU_CORES} threads" if peer else "", dict(size=SIZE, in_frame=share, chains=chains),
+    )  # fmt: skip
+
+
+def poster(gpu, name: str, settings) -> Case:
+    """A whole picture of 3840 x 2160 at 1024 samples a pixel, from its seed to its pixels (a sixteenth of that on
+    CPUs).
+    """
+    device, size = gpu.device, (3840, 2160)
+    quality = 1024.0 if device.lanes == 1 else 1.0
+    wanted = replace(settings, quality=quality)
+    schedule = Schedule(quality, size, 1)
+    game, grid = started(device, wanted, size, schedule.chains)
+    development = Development(device)
+    seeds = iter(range(1, 1 << 30))
+
+    def run():
+        camera = plane_camera(wanted.view, wanted.up, size, wanted.oversample, grid.margin)
+        game.restart([wanted], [camera], [1.0], grid.window, schedule.chains, next(seeds))
+        game.advance(min(schedule.total, 16))
+        for _ in range(4):
+            game.advance((schedule.total - 16) // 4)
+        return development(game, wanted, grid, size[1] / wanted.view.height, size)
+
+    def check() -> None:
+        small = (480, 270)
+        picture = Picture(gpu)
+        pixels = picture.draw(replace(wanted, quality=4.0), small, 0.0).read()
+        assert np.isfinite(pixels).all() and 0.01 < (pixels[..., :3].max(2) > 0).mean() < 1
+        shown = run().read()
+        assert np.isfinite(shown).all() and (shown[..., :3].max(2) > 0).mean() > 0.01
+
+    facts = dict(size=size, quality=quality, samples=schedule.samples)
+    return Case(f"4K quality {quality:g} {name}", "pictures/s", 1.0, run, check, device, facts=facts)
+
+
+def flam3(settings, total: float):
+    """Seconds that flam3-render takes for so many iterations of the flame: the difference of two qualities, so that
+    its start
+    and its tone mapping do not count.
+    """
+    size = (512, 512)
+    key = KeyFrame(settings, size=size, center=(settings.view.centre[0], -settings.view.centre[1]))
+    key = replace(key, scale=size[1] / settings.view.height, rotate=settings.view.rotation_degrees)
+
+    def seconds(quality: float) -> float:
+        flame = replace(settings, quality=quality, temporal_samples=1)
+        text = text_of_flames([replace(key, flame=flame)])
+        with tempfile.TemporaryDirectory() as folder:
+            environment = dict(os.environ, out=f"{folder}/a.png", bits="64", nthreads=str(CPU_CORES), verbose="0")
+            start = time.perf_counter()
+            subprocess.run(["flam3-render"], input=text.encode(), env=environment, capture_output=True, check=True)
+            return time.perf_counter() - start
+
+    def peer() -> float:
+        low, high = 20.0, 120.0
+        rate = (high - low) * math.prod(size) / (seconds(high) - seconds(low))
+        return total / rate
+
+    return peer
