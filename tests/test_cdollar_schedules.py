@@ -172,8 +172,8 @@ def test_reductions_take_large_files_piece_by_piece(device, rng, tmp_path, monke
         return upload(self, array, part)
 
     monkeypatch.setattr(DeviceTarget, "upload", counted)
-    text = 'int main() { var f = file("big.npy"); '
-    text += "return sum(f) + 1000 * max(f) + 7 * (+ (f(i, j), int i : 20..290, int j)); }"
+    total = "sum(f) + 1000 * max(f) + 7 * (+ (f(i, j), int i : 20..290, int j))"
+    text = f'int main() {{ var f = file("big.npy"); return {total}; }}'
     found = value_of(text, lambda unit: DeviceTarget(unit, device, "device"), folder=tmp_path)
     assert found == big.sum() + 1000 * big.max() + 7 * big[20:290].sum()
     assert max(largest) <= 4096 + 40 * 4
