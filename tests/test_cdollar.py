@@ -325,3 +325,25 @@ def test_overloads_prefer_ordinary_then_user_then_reduction():
     assert value_of(reduces, a=np.ones(3, "f4")) == 3
     promoted = "float f(float a) => a + 1; float[] main(float[] a) => f(a);"
     assert value_of(promoted, a=np.ones(3, "f4")).tolist() == [2, 2, 2]
+
+
+def test_the_prelude_is_known_and_may_be_replaced():
+    text = "float3 main() => hsv(0.25, 0.5, 0.8) + palette(0.1, float3(0, 0.33, 0.67)) + luminance(float3(1, 1, 1));"
+    found = value_of(text)
+    hue = 0.8 * (0.5 + 0.5 * np.array([0.5, 1, 0]))
+    wave = 0.5 + 0.5 * np.cos(2 * np.pi * (0.1 + np.array([0, 0.33, 0.67])))
+    assert np.allclose(found, hue + wave + 1, atol=1e-5)
+    assert value_of("float luminance(float3 c) => 7; float main() => luminance(float3(0, 0, 0));") == 7
+
+
+def test_random_of_the_prelude_is_even_and_repeats():
+    text = "float[,] main() { var r(i : -100..100, j : 0..200) = random(i, j); return r; }"
+    found = value_of(text)
+    assert np.array_equal(found, value_of(text)) and found.min() >= 0 and found.max() < 1
+    assert abs(found.mean() - 0.5) < 0.01 and np.abs(np.histogram(found, 10, (0, 1))[0] / found.size - 0.1).max() < 0.01
+
+
+def test_every_function_of_the_prelude_passes_the_checks():
+    from renderer.cdollar.entry import prelude
+
+    assert value_of(prelude().text + "\nfloat main() => 1;") == 1

@@ -21,6 +21,7 @@ from renderer.cdollar.types import DTYPES, FLOAT, INT, Functional, Record, Type,
 from renderer.cdollar.values import DataValue, DomainValue, Frame, FunctionValue, Scope, UserFunction, Value
 
 FILLED = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
+PRELUDE = Path(__file__).resolve().parents[2] / "shaders" / "prelude.cb"
 PICTURES = (FLOAT, Vector("float", 3), Vector("float", 4))
 
 
@@ -56,8 +57,14 @@ def load_text(source: Source, evaluator_of, folder: Path | None = None) -> Unit:
     program = parse(source)
     unit = Unit(source, None, folder)
     unit.evaluator = evaluator_of(unit)
+    unit.load(parse(prelude()), checked=False)
     unit.load(program)
     return unit
+
+
+def prelude() -> Source:
+    """The functions in C$ that every program knows."""
+    return Source(PRELUDE.name, PRELUDE.read_text(encoding="utf-8"))
 
 
 def main_of(unit: Unit) -> UserFunction:

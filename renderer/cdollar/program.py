@@ -58,6 +58,7 @@ class Unit:
         self.types: dict[str, Type] = {name: Scalar(name) for name in PRIMITIVES}
         self.types |= {name: Vector(name[:-1], int(name[-1])) for name in VECTORS}
         self.globals = Scope()
+        self.replaceable: set[UserFunction] = set()  # functions of the prelude
         self.declared: set[str] = set()  # names of the program's classes and aliases
         self.calls: list[UserFunction] = []
         self.steps, self.abstract = 0, 0
@@ -67,8 +68,9 @@ class Unit:
 
     # Declarations
 
-    def load(self, program: syntax.Program) -> None:
-        """Declares everything, then checks every function apart from its callers."""
+    def load(self, program: syntax.Program, checked: bool = True) -> None:
+        """Declares everything, then checks every function apart from its callers; what came before may be replaced."""
+        self.replaceable = {f for family in self.families.values() for f in family}
         self.declared = {i.name for i in program.items if isinstance(i, (syntax.ClassItem, syntax.AliasItem))}
         try:
             for item in program.items:
@@ -82,8 +84,8 @@ class Unit:
             for item in program.items:
                 if isinstance(item, syntax.GlobalItem):
                     HostBody(self, None, self.globals).run([item.declare])
-            for family in list(self.families.values()):
-                for function in family:
+            for function in [f for family in self.families.values() for f in family]:
+                if checked and function not in self.replaceable:
                     self.check(function)
         except TooLarge:
             self.too_large(Span(self.source, 0, 1))
@@ -154,6 +156,7 @@ class Unit:
         result = self.type_of(item.result)
         function = UserFunction(item, item.name, types, result, tuple(p.name for p in item.parameters))
         family = self.families.setdefault(item.name, [])
+        family[:] = [f for f in family if f not in self.replaceable or f.types != types]
         if any(other.types == types for other in family):
             raise ProgramError("CS0109", item.name_span, f"{function.signature} is declared twice")
         if item.name.startswith("operator"):

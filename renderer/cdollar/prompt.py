@@ -11,11 +11,11 @@ from renderer import UserError
 from renderer.cdollar import syntax
 from renderer.cdollar.check import Checker
 from renderer.cdollar.dag import INFINITE, TooLarge
-from renderer.cdollar.entry import evaluated
+from renderer.cdollar.entry import evaluated, prelude
 from renderer.cdollar.program import Unit
 from renderer.cdollar.report import Source
 from renderer.cdollar.statements import HostBody
-from renderer.cdollar.syntax import parse_line
+from renderer.cdollar.syntax import parse, parse_line
 from renderer.cdollar.values import DomainValue, FamilyValue, FunctionValue
 
 HELP = """an expression shows its type, domain and value; a declaration stays: var x = 3;  float f(float t) => t * t;
@@ -30,6 +30,8 @@ class Prompt:
     def __init__(self, evaluator_of, show=print):
         self.unit = Unit(Source("<prompt>", ""), None, Path())
         self.unit.evaluator = evaluator_of(self.unit)
+        self.unit.load(parse(prelude()), checked=False)
+        self.unit.replaceable = {f for family in self.unit.families.values() for f in family}
         self.show, self.number = show, 0
 
     def line(self, text: str) -> bool:
@@ -129,6 +131,8 @@ class Prompt:
             self.show(f"{name}: {self.described(variable.value)}")
         for family in self.unit.families.values():
             for function in family:
+                if function in self.unit.replaceable:
+                    continue
                 self.show(f"{function.result} {function.signature}")
 
 

@@ -91,7 +91,7 @@ class Variable:
     why_fixed: str = "a parameter"
 
 
-@dataclass
+@dataclass(eq=False)
 class UserFunction:
     """A function of the program; `types` are its parameters' types."""
 
