@@ -13,6 +13,7 @@ NODE = np.dtype([("first_xy", "f4", (4,)), ("second_xy", "f4", (4,)), ("z", "f4"
 BINS = 16
 LARGEST_LEAF = 3  # as many as a leaf of an 8-wide node may hold
 SORT_GROUP = 256
+HOST_BUILDS = 150_000  # primitives from which "auto" builds on the device: more would take the host a second
 WIDE_LEVELS = 32  # of an 8-wide tree; the walk keeps a group of children for each
 HALVES_FROM = 40  # the level from which ranges are halved, so that no tree is deeper than 40 + log2(primitives) < 64
 
@@ -200,6 +201,21 @@ def _write_boxes(nodes: np.ndarray, boxes: np.ndarray) -> None:
     for child, field in enumerate(("first_xy", "second_xy")):
         nodes[field] = boxes[:, child][:, [0, 3, 1, 4]]
     nodes["z"] = boxes[:, [0, 0, 1, 1], [2, 5, 2, 5]]
+
+
+def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = "auto"):
+    """A tree over primitives (m,) on a device: built by "host", "device" or "auto"; nodes "binary", "wide" or "auto"."""
+    if builder == "auto":
+        builder = "host" if len(primitives) < HOST_BUILDS else "device"
+    if builder == "host" or len(primitives) < 2:
+        tree = Flat(device, primitives, build(*boxes_of(primitives)))
+    else:
+        tree = Built(
+            device, device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12)), len(primitives)
+        )
+    if nodes == "auto":
+        nodes = "binary"
+    return Wide(device, tree) if nodes == "wide" else tree
 
 
 class Flat:

@@ -95,6 +95,17 @@ def test_no_schedule_changes_a_bit_of_the_picture(picture, rng, paths):
         assert picture.report()["live rays"] == live, schedule
 
 
+@pytest.mark.parametrize("schedule", ["grid", "compact", "regenerate"])
+def test_no_tree_changes_a_bit_of_the_picture(picture, schedule):
+    scene = mixed_scene(depth=4, schedule=schedule)
+    wanted = render(picture, replace(scene, builder="host", tree="binary"), (50, 40))
+    for builder, tree in (("host", "wide"), ("device", "binary"), ("device", "wide")):
+        assert np.array_equal(wanted, render(picture, replace(scene, builder=builder, tree=tree), (50, 40))), (
+            builder,
+            tree,
+        )
+
+
 def test_bit_count_is_the_number_of_live_rays(picture, rng):
     size = tuple(int(n) for n in rng.integers(1, 90, 2))
     scene = mixed_scene(depth=7)

@@ -9,7 +9,7 @@ import numpy as np
 from renderer import MachineCannot, bvh, microfacet, procedural
 from renderer.gpu import Gpu
 from renderer.gpu.source import SHADERS, Generated
-from renderer.mesh import areas, load_mesh, numbered, spheres, triangles
+from renderer.mesh import PRIMITIVE, areas, load_mesh, numbered, spheres, triangles
 from renderer.scene import Scene, Tone, setting
 from renderer.view import Camera
 
@@ -113,6 +113,8 @@ class Settings:
     schedule: Literal["grid", "compact", "regenerate"] = setting(
         "grid", help="stages over all rays, over lists of living rays, or threads that start new paths", key="c"
     )
+    tree: Literal["auto", "binary", "wide"] = setting("auto", help="nodes of two boxes, or of eight in bytes")
+    builder: Literal["auto", "host", "device"] = setting("auto", help="who builds the tree: SAH here, or H-PLOC there")
     paths: Literal["full", "whitted"] = setting("full", help="whitted ends paths at the first diffuse surface")
     lights: Literal["sampled", "hit"] = setting(
         "sampled", help="aim shadow rays at lights, or wait for paths to hit them"
@@ -232,18 +234,14 @@ def kernel_text() -> Generated:
 
 
 class Geometry:
-    """The shapes of one Settings on a device: tree, primitives in leaf order, lights."""
+    """The shapes of one Settings on a device: tree, primitives in the tree's order, lights."""
 
     def __init__(self, device, settings: Settings):
-        primitives = primitives_of(settings)
-        tree = bvh.build(*bvh.boxes_of(primitives))
-        self.primitives = primitives[tree.order]
+        self.tree = bvh.tree_of(device, primitives_of(settings), settings.builder, settings.tree)
+        self.primitives = self.tree.primitives.read()[: self.tree.count].view(PRIMITIVE).ravel()
         self.has_spheres = bool((self.primitives["edge2"][:, 3] > 0).any())
-        self.on_device = device.buffer((max(len(primitives), 1), 12))
-        if len(primitives):
-            self.on_device.write(self.primitives.view("f4"))
-        self.nodes = device.buffer((len(tree.nodes), 16)).write(tree.nodes.view("f4"))
-        self.lights = device.buffer((max(len(primitives), 1), 2))
+        self.rows = self.tree.nodes, self.tree.primitives
+        self.lights = device.buffer((max(self.tree.count, 1), 2))
         self.light_count, self.inverse_light_power = 0, 0.0
 
     def shine(self, materials: np.ndarray) -> None:
@@ -251,6 +249,8 @@ class Geometry:
         rows = self.primitives["edge1"].view("i4")[:, 3]
         power = (materials["emission"][:, :3] @ LUMINANCE)[rows]
         bright = np.flatnonzero(power > 0)
+        numbers = self.primitives["corner"].view("i4")[bright, 3]
+        bright = bright[np.argsort(numbers)]  # the same order for every tree
         power = power[bright] * areas(self.primitives[bright])
         bright, power = bright[power > 0], power[power > 0]
         self.light_count, total = len(bright), float(power.sum())
@@ -317,13 +317,13 @@ class Picture:
         return rays.frame
 
     def _draw_grid(self, settings: Settings, view, rays, scene) -> None:
-        stage, path, tree = self._stage, rays.path, (scene.nodes, scene.on_device)
+        stage, path, tree = self._stage, rays.path, scene.rows
         stage["generate"](rays.padded, view, rays.living[0], *path)
         for depth in range(settings.depth):
             stage["trace"](rays.padded, view, rays.living[depth], rays.hitting, *path, rays.hits, *tree)
             stage["shade"](
                 rays.padded, view, depth, rays.hitting, rays.living[depth + 1], rays.lit, *path, rays.hits,
-                rays.light_directions, rays.light_brings, scene.on_device, self._materials, scene.lights,
+                rays.light_directions, rays.light_brings, scene.tree.primitives, self._materials, scene.lights,
             )  # fmt: skip
             if settings.lights == "sampled" and scene.light_count:
                 to_light = rays.light_directions, rays.light_brings
@@ -331,7 +331,7 @@ class Picture:
         stage["accumulate"](rays.padded, view, rays.radiances, rays.frame)
 
     def _draw_compact(self, settings: Settings, view, rays, scene) -> None:
-        stage, path, tree = self._stage, rays.path, (scene.nodes, scene.on_device)
+        stage, path, tree = self._stage, rays.path, scene.rows
         to_light = rays.light_directions, rays.light_brings
         threads = min(rays.padded, LISTED_THREADS)
         stage["generate"](rays.padded, view, rays.living[0], *path)
@@ -358,9 +358,7 @@ class Picture:
     def _draw_regenerate(self, settings: Settings, view, rays, scene) -> None:
         rays.counts.fill(0)
         threads = min(rays.padded, PERSISTENT_THREADS)
-        self._stage["regenerate"](
-            threads, view, rays.counts, rays.frame, scene.nodes, scene.on_device, self._materials, scene.lights
-        )
+        self._stage["regenerate"](threads, view, rays.counts, rays.frame, *scene.rows, self._materials, scene.lights)
 
     def _prepare(self, settings: Settings, size, tile: Tile) -> None:
         """Uploads and compiles what changed since the last draw, and starts from the first sample."""
@@ -370,7 +368,7 @@ class Picture:
                 f"gather is ballot, and {self.device.name} has no vote that returns a mask; allowed are {told}"
             )
         shapes = [getattr(settings, name) for name in ("spheres", "quads", "meshes", "procedural")]
-        shape_key = (*shapes, tuple(material.name for material in settings.materials))
+        shape_key = (*shapes, settings.builder, settings.tree, tuple(material.name for material in settings.materials))
         if shape_key != self._shape_key:
             self._geometry, self._shape_key = Geometry(self.device, settings), shape_key
         before = self._drawn
@@ -379,7 +377,7 @@ class Picture:
         materials = material_rows(settings)
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
         self._geometry.shine(materials)
-        constants = _constants(settings, self._geometry.has_spheres)
+        constants = _constants(settings, self._geometry.has_spheres, isinstance(self._geometry.tree, bvh.Wide))
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}
@@ -391,7 +389,7 @@ class Picture:
         """Samples drawn, primitives, and by depth the rays alive and the words of 32 rays that were skipped whole."""
         if self._drawn is None:
             return {}
-        told = {"samples": self._sample, "primitives": len(self._geometry.primitives)}
+        told = {"samples": self._sample, "primitives": self._geometry.tree.count}
         settings = self._drawn[0]
         if settings.schedule == "regenerate":
             told["live rays"] = [int(n) for n in self._rays.counts.read()[1 : 1 + settings.depth]]
@@ -412,13 +410,13 @@ def _layout(settings: Settings) -> tuple:
     return settings.depth, settings.stencil, settings.schedule
 
 
-def _constants(settings: Settings, spheres: bool) -> dict:
+def _constants(settings: Settings, spheres: bool, wide: bool = False) -> dict:
     return {
         "STRICT": 1,
         "SPHERES": int(spheres),
         "STENCIL": STENCILS["bits" if settings.schedule == "compact" else settings.stencil],
         "REFILL": REFILL,
-        "WIDE": 0,
+        "WIDE": int(wide),
         "GATHER": GATHERS[settings.gather],
         "WHITTED": int(settings.paths == "whitted"),
         "LIGHTS_SAMPLED": int(settings.lights == "sampled"),
