@@ -204,15 +204,17 @@ def _write_boxes(nodes: np.ndarray, boxes: np.ndarray) -> None:
 
 
 def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = "auto"):
-    """A tree over primitives (m,) on a device: built by "host", "device" or "auto"; nodes "binary", "wide" or "auto"."""
+    """A tree over primitives (m,) on a device.
+
+    It is built by "host", "device" or "auto" and has nodes that are "binary", "wide" or "auto".
+    """
     if builder == "auto":
         builder = "host" if len(primitives) < HOST_BUILDS else "device"
     if builder == "host" or len(primitives) < 2:
         tree = Flat(device, primitives, build(*boxes_of(primitives)))
     else:
-        tree = Built(
-            device, device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12)), len(primitives)
-        )
+        on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
+        tree = Built(device, on_device, len(primitives))
     if nodes == "auto":
         nodes = "binary"
     return Wide(device, tree) if nodes == "wide" else tree

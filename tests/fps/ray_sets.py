@@ -1,4 +1,4 @@
-"""Sets of rays at a mesh, as Mitsuba's peer script makes them: the same camera, size and order, on the host in float32."""
+"""Sets of rays with the camera, size and order of the Mitsuba peer script, made on the host in float32."""
 
 import numpy as np
 
