@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# One inner node: the boxes of both children and their codes; see bvh_walk.h. 64 bytes.
+# One inner node as the builders write it: x and y of the first and the second child's box, lowest and highest in turn, z of
+# both, and their codes; see bvh_walk.h. 64 bytes.
 NODE = np.dtype([("first_xy", "f4", (4,)), ("second_xy", "f4", (4,)), ("z", "f4", (4,)),
                  ("child", "i4", (2,)), ("spare", "i4", (2,))])  # fmt: skip
 BINS = 16
@@ -231,6 +232,8 @@ class Flat:
         self.primitives = device.buffer((max(len(primitives), 1), 12))
         if len(primitives):
             self.primitives.write(primitives[tree.order].view("f4"))
+        centre = device.kernel("bvh_build.cu", "centre_nodes", group=SORT_GROUP, STRICT=1)
+        centre(len(tree.nodes), self.nodes, len(tree.nodes))
 
 
 class Built:
@@ -257,6 +260,7 @@ class Built:
             "scatter_digits",
             "start_clusters",
             "climb",
+            "centre_nodes",
         )
         self._kernels = {name: device.kernel("bvh_build.cu", name, group=SORT_GROUP, STRICT=1) for name in names}
         self.rebuild()
@@ -277,6 +281,7 @@ class Built:
             count, primitives, count, self._rows[0], self.primitives, self._boxes, self._clusters, self._arrivals
         )
         run["climb"](count, self._keys[0], count, self._arrivals, self._clusters, self._boxes, self.nodes, self._state)
+        run["centre_nodes"](count - 1, self.nodes, count - 1)
 
 
 class Wide:

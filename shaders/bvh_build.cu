@@ -1,5 +1,6 @@
 // Binary trees built on the device: Morton codes, a radix sort, and H-PLOC (C. Benthin et al. 2024), which merges nearest
-// neighbours along the curve while it climbs the implicit tree of the codes (C. Apetrei 2014). Nodes as in bvh_walk.h.
+// neighbours along the curve while it climbs the implicit tree of the codes (C. Apetrei 2014). Nodes hold
+// lowest and highest corners, as bvh.NODE says, until centre_nodes turns them into those of bvh_walk.h.
 // Where there are no warps one thread does a warp's merging; the tree is the same.
 #include "geometry.h"
 
@@ -417,4 +418,21 @@ KERNEL climb(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *arrivals
         if (!active) break;
 #endif
     }
+}
+
+// The nodes of lowest and highest corners become, in place, those of centres and half sizes that bvh_walk.h walks.
+KERNEL centre_nodes(GLOBAL float4 *nodes, int count) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    float4 a = nodes[4 * i], b = nodes[4 * i + 1], z = nodes[4 * i + 2], codes = nodes[4 * i + 3];
+    float low[6] = {a.x, a.z, z.x, b.x, b.z, z.z}, high[6] = {a.y, a.w, z.y, b.y, b.w, z.w}, centre[6], half_size[6];
+    for (int k = 0; k < 6; k++) {
+        bool empty = low[k] > high[k];
+        centre[k] = empty ? 0.0f : fma(0.5f, high[k], 0.5f * low[k]);
+        half_size[k] = empty ? -INFINITE : fma(fabs(centre[k]), 1.2e-7f, larger(high[k] - centre[k], centre[k] - low[k]) * 1.0000003f);
+    }
+    nodes[4 * i] = make_float4(centre[0], centre[1], centre[2], codes.x);
+    nodes[4 * i + 1] = make_float4(half_size[0], half_size[1], half_size[2], codes.y);
+    nodes[4 * i + 2] = make_float4(centre[3], centre[4], centre[5], 0.0f);
+    nodes[4 * i + 3] = make_float4(half_size[3], half_size[4], half_size[5], 0.0f);
 }

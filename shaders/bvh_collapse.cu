@@ -15,8 +15,7 @@ typedef struct {
 DEVICE int leaf_size(int code) { return (~code & 7) + 1; }
 
 DEVICE int2 child_codes(GLOBAL const float4 *nodes, int node) {
-    float4 d = nodes[4 * node + 3];
-    return make_int2(as_int(d.x), as_int(d.y));
+    return make_int2(as_int(nodes[4 * node].w), as_int(nodes[4 * node + 1].w));
 }
 
 // Primitives below a child, or LEAF_ROOM + 1 where there are more than LEAF_ROOM.
@@ -37,25 +36,24 @@ DEVICE int room_of(GLOBAL const float4 *nodes, int code) {
     return total <= LEAF_ROOM ? total : LEAF_ROOM + 1;
 }
 
-DEVICE void put_child(Children *c, int at, int code, int room, float lox, float hix, float loy, float hiy, float loz, float hiz) {
-    c->low[at][0] = lox;
-    c->high[at][0] = hix;
-    c->low[at][1] = loy;
-    c->high[at][1] = hiy;
-    c->low[at][2] = loz;
-    c->high[at][2] = hiz;
+DEVICE void put_child(Children *c, int at, int code, int room, float4 centre, float4 half_size) {
+    c->low[at][0] = centre.x - half_size.x;
+    c->high[at][0] = centre.x + half_size.x;
+    c->low[at][1] = centre.y - half_size.y;
+    c->high[at][1] = centre.y + half_size.y;
+    c->low[at][2] = centre.z - half_size.z;
+    c->high[at][2] = centre.z + half_size.z;
     c->code[at] = code;
     c->room[at] = room;
 }
 
 // Puts the two children of a binary node at `at` and at the end; empty halves of a tiny tree are left out.
 DEVICE void open_node(GLOBAL const float4 *nodes, int node, Children *c, int at) {
-    float4 a = nodes[4 * node], b = nodes[4 * node + 1], z = nodes[4 * node + 2];
-    int2 both = child_codes(nodes, node);
-    bool first = a.x <= a.y, second = b.x <= b.y;
-    if (first) put_child(c, at, both.x, room_of(nodes, both.x), a.x, a.y, a.z, a.w, z.x, z.y);
-    if (second) put_child(c, first ? c->count : at, both.y, room_of(nodes, both.y), b.x, b.y, b.z, b.w, z.z, z.w);
-    c->count += (first ? 1 : 0) + (second ? 1 : 0) - 1;
+    float4 centre1 = nodes[4 * node], half1 = nodes[4 * node + 1], centre2 = nodes[4 * node + 2], half2 = nodes[4 * node + 3];
+    int first = as_int(centre1.w), second = as_int(half1.w);
+    if (half1.x >= 0) put_child(c, at, first, room_of(nodes, first), centre1, half1);
+    if (half2.x >= 0) put_child(c, half1.x >= 0 ? c->count : at, second, room_of(nodes, second), centre2, half2);
+    c->count += (half1.x >= 0 ? 1 : 0) + (half2.x >= 0 ? 1 : 0) - 1;
 }
 
 // The inner child of the largest area, among those that fit into a leaf or those that do not; -1 for none.

@@ -1,4 +1,5 @@
 // Sets of rays against a tree, for tests and benches: two float4 a ray, origin and greatest t, direction and nothing.
+#include "bvh_warps.h"
 #include "bvh_wide.h"
 
 KERNEL closest(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
@@ -41,7 +42,8 @@ KERNEL occluded_wide(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const 
     hits[i] = any_hit_wide(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w) ? 1u : 0u;
 }
 
-// ---- the yardstick: a plain walk as anyone would write it first; compiled without STRICT, for benches only --------------------
+// ---- the yardstick: a plain walk as anyone would write it first, over the builder's nodes of lowest and highest corners; -------
+// for benches only, compiled without STRICT
 DEVICE float plain_enter(float3 inverse, float3 shift, float lox, float hix, float loy, float hiy, float loz, float hiz, float longest) {
     float ax = fma(lox, inverse.x, shift.x), bx = fma(hix, inverse.x, shift.x), ay = fma(loy, inverse.y, shift.y),
           by = fma(hiy, inverse.y, shift.y), az = fma(loz, inverse.z, shift.z), bz = fma(hiz, inverse.z, shift.z);
@@ -115,57 +117,32 @@ KERNEL occluded_plain(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const
 }
 
 #if HAS_BALLOT
-// Rays fetched by whole warps: lanes whose ray is done wait until FETCH of them do, then take new ones from next[0].
-KERNEL closest_wide_fetching(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const uint4 *nodes,
-                             GLOBAL const float4 *primitives, int count, GLOBAL uint *next) {
-    WideRay r;
-    float3 origin, direction;
-    Hit best;
-    uint2 stack[WIDE_STACK], group = make_uint2(0u, 0u), leaves = make_uint2(0u, 0u);
-    int top = 0, number = 0;
-    uint i = 0;
-    bool alive = false, work_left = true;
-    while (true) {
-        uint dead = ~ballot(alive);
-        if (work_left && popcount(dead) >= FETCH) {
-            uint base = 0;
-            if (lane_index() == 0) base = atomic_add(&next[0], popcount(dead));
-            base = from_lane(base, 0);
-            work_left = base + popcount(dead) < (uint)count;
-            if (!alive) {
-                i = base + popcount(dead & ((1u << lane_index()) - 1u));
-                alive = i < (uint)count;
-                if (alive) {
-                    origin = xyz(rays[2 * i]);
-                    direction = xyz(rays[2 * i + 1]);
-                    r = wide_ray(origin, direction);
-                    best.t = rays[2 * i].w;
-                    best.u = best.v = 0.0f;
-                    best.primitive = -1;
-                    number = 0x7fffffff;
-                    top = 0;
-                    group = make_uint2(0u, 0x80000000u);
-                }
-            }
-        }
-        if (ballot(alive) == 0) {
-            if (!work_left) return;
-            continue;
-        }
-        if (!alive) continue;
-        wide_step(nodes, r, best.t, &group, &leaves, stack, &top);
-        while (leaves.y) {
-            uint bit = 31u - (uint)clz(leaves.y);
-            leaves.y &= ~(1u << bit);
-            take_nearer(primitives, (int)(leaves.x + bit), origin, direction, &best, &number);
-        }
-        if (!(group.y & 0xff000000u)) {
-            if (top > 0) group = stack[--top];
-            else {
-                alive = false;
-                hits[i] = make_float4(best.t, best.u, best.v, as_float(best.primitive));
-            }
-        }
-    }
+KERNEL closest_packet(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
+                      int count) {
+    uint i = thread_index(), ray = min(i, (uint)count - 1u);
+    float longest = i < (uint)count ? rays[2 * ray].w : -1.0f;
+    Hit hit = packet_hit(nodes, primitives, xyz(rays[2 * ray]), xyz(rays[2 * ray + 1]), longest, false);
+    if (i < (uint)count) hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
+}
+
+KERNEL occluded_packet(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
+                       int count) {
+    uint i = thread_index(), ray = min(i, (uint)count - 1u);
+    float longest = i < (uint)count ? rays[2 * ray].w : -1.0f;
+    Hit hit = packet_hit(nodes, primitives, xyz(rays[2 * ray]), xyz(rays[2 * ray + 1]), longest, true);
+    if (i < (uint)count) hits[i] = hit.primitive >= 0 ? 1u : 0u;
+}
+
+// next[0] is 0 at the start; any number of threads will do.
+KERNEL closest_fetching(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
+                        int count, GLOBAL uint *next) {
+    fetch_and_walk(rays, hits, 0, nodes, primitives, (uint)count, next, false);
+}
+
+KERNEL occluded_fetching(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
+                         int count, GLOBAL uint *next) {
+    fetch_and_walk(rays, 0, hits, nodes, primitives, (uint)count, next, true);
 }
 #endif
+
+KERNEL votes_here(GLOBAL uint *answer) { answer[0] = HAS_BALLOT; }

@@ -1,14 +1,16 @@
-// Walks of binary trees: closest hit and any hit. 64-byte nodes hold both children's boxes (T. Aila and S. Laine 2009).
-// A child is an inner node's number, or ~(first * 8 + count - 1) for a leaf of up to 8 primitives in leaf order.
+// Walks of binary trees by one thread a ray: closest hit and any hit. A 64-byte node holds the boxes of both children, as in
+// T. Aila and S. Laine 2009, by centre and half size: a plane costs two multiply-adds and no choice by the ray's signs.
+//     words 0-2 centre, 4-6 half size of the first child; 8-10 and 12-14 of the second; 3 and 7 their codes; 11 and 15 nothing
+// A code is an inner node's number, or ~(first * 8 + count - 1) for a leaf of up to 8 primitives in leaf order.
 #include "geometry.h"
 
 #define WALK_DONE ((int)0x80000000)
-#define WALK_STACK 64  // the builder promises trees of at most this depth
+#define WALK_STACK 64  // the builders promise trees of at most this depth
 
-// What the box tests need of a ray. Near planes are moved closer and far ones farther by what the rounding of
-// origin * inverse may be, so that no box is missed whose primitive is hit; boxes are padded by an ulp for the planes' part.
+// What the box tests need of a ray. Near planes are moved closer and far ones farther by what the rounding of the origin's
+// part may be, so that no box is missed whose primitive is hit; boxes are padded by an ulp for the planes' part.
 typedef struct {
-    float3 inverse, near_shift, far_shift;
+    float3 inverse, size, near_shift, far_shift;  // size: of inverse
 } Slabs;
 
 DEVICE float safe_inverse(float d) {
@@ -18,25 +20,24 @@ DEVICE float safe_inverse(float d) {
 DEVICE Slabs slabs_of(float3 origin, float3 direction) {
     Slabs s;
     s.inverse = make_float3(safe_inverse(direction.x), safe_inverse(direction.y), safe_inverse(direction.z));
+    s.size = make_float3(fabs(s.inverse.x), fabs(s.inverse.y), fabs(s.inverse.z));
     float3 shift = make_float3(origin.x * s.inverse.x, origin.y * s.inverse.y, origin.z * s.inverse.z);
     float digits = larger(larger(fabs(origin.x), fabs(origin.y)), fabs(origin.z)) * 2.4e-7f;  // 2^-22
-    float3 slack = make_float3(fabs(s.inverse.x) * digits, fabs(s.inverse.y) * digits, fabs(s.inverse.z) * digits);
+    float3 slack = make_float3(s.size.x * digits, s.size.y * digits, s.size.z * digits);
     s.near_shift = make_float3(-shift.x - slack.x, -shift.y - slack.y, -shift.z - slack.z);
     s.far_shift = make_float3(-shift.x + slack.x, -shift.y + slack.y, -shift.z + slack.z);
     return s;
 }
 
-// Where the ray enters a box, or INFINITE when it misses it before `longest`.
-DEVICE float enter_box(const Slabs s, float lox, float hix, float loy, float hiy, float loz, float hiz, float longest) {
-    float nx = fma(s.inverse.x < 0 ? hix : lox, s.inverse.x, s.near_shift.x);
-    float fx = fma(s.inverse.x < 0 ? lox : hix, s.inverse.x, s.far_shift.x);
-    float ny = fma(s.inverse.y < 0 ? hiy : loy, s.inverse.y, s.near_shift.y);
-    float fy = fma(s.inverse.y < 0 ? loy : hiy, s.inverse.y, s.far_shift.y);
-    float nz = fma(s.inverse.z < 0 ? hiz : loz, s.inverse.z, s.near_shift.z);
-    float fz = fma(s.inverse.z < 0 ? loz : hiz, s.inverse.z, s.far_shift.z);
-    float near = larger(larger(nx, ny), larger(nz, 0.0f));
-    float far = smaller(smaller(fx, fy), smaller(fz, longest));
-    return near <= far ? near : INFINITE;
+// Whether the ray meets a box before `longest`, and where it enters it. An empty box has a negative half size.
+DEVICE bool enter_box(const Slabs s, float4 centre, float4 half_size, float longest, float *near) {
+    *near = largest_or_zero(fma(-half_size.x, s.size.x, fma(centre.x, s.inverse.x, s.near_shift.x)),
+                            fma(-half_size.y, s.size.y, fma(centre.y, s.inverse.y, s.near_shift.y)),
+                            fma(-half_size.z, s.size.z, fma(centre.z, s.inverse.z, s.near_shift.z)));
+    float far = smallest_of(fma(half_size.x, s.size.x, fma(centre.x, s.inverse.x, s.far_shift.x)),
+                            fma(half_size.y, s.size.y, fma(centre.y, s.inverse.y, s.far_shift.y)),
+                            fma(half_size.z, s.size.z, fma(centre.z, s.inverse.z, s.far_shift.z)));
+    return *near <= smaller(far, longest);
 }
 
 DEVICE Primitive primitive_at(GLOBAL const float4 *RESTRICT primitives, int i) {
@@ -65,29 +66,42 @@ DEVICE void take_nearer(GLOBAL const float4 *RESTRICT primitives, int i, float3 
     }
 }
 
+// From an inner node to the nearer child that is hit, keeping the farther one; to what was kept last when none is.
+DEVICE int next_node(GLOBAL const float4 *RESTRICT nodes, int node, const Slabs s, float longest, int *stack, int *top) {
+    float4 centre1 = nodes[4 * node], half1 = nodes[4 * node + 1], centre2 = nodes[4 * node + 2], half2 = nodes[4 * node + 3];
+    float near1, near2;
+    bool hit1 = enter_box(s, centre1, half1, longest, &near1), hit2 = enter_box(s, centre2, half2, longest, &near2);
+    int left = as_int(centre1.w), right = as_int(half1.w);
+    if (hit1 && hit2) {
+        bool swap = near2 < near1;
+        stack[(*top)++] = swap ? left : right;
+        return swap ? right : left;
+    }
+    if (hit1 || hit2) return hit1 ? left : right;
+    return stack[--(*top)];
+}
+
+DEVICE void take_leaf(GLOBAL const float4 *RESTRICT primitives, int code, float3 origin, float3 direction, Hit *best, int *number) {
+    for (int i = ~code >> 3, end = i + (~code & 7); i <= end; i++) take_nearer(primitives, i, origin, direction, best, number);
+}
+
+DEVICE bool leaf_occludes(GLOBAL const float4 *RESTRICT primitives, int code, float3 origin, float3 direction, float longest) {
+    Hit hit;
+    for (int i = ~code >> 3, end = i + (~code & 7); i <= end; i++)
+        if (hit_primitive(primitive_at(primitives, i), origin, direction, longest, &hit)) return true;
+    return false;
+}
+
 DEVICE Hit closest_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
                        float3 direction, float longest) {
     Slabs s = slabs_of(origin, direction);
     Hit best = {longest, 0.0f, 0.0f, -1};
-    int number = 0x7fffffff;
-    int stack[WALK_STACK];
-    int top = 0, node = 0;
-    stack[top++] = WALK_DONE;
+    int number = 0x7fffffff, top = 1, node = 0, stack[WALK_STACK];
+    stack[0] = WALK_DONE;
     while (node != WALK_DONE) {
-        while (node >= 0) {
-            float4 a = nodes[4 * node], b = nodes[4 * node + 1], c = nodes[4 * node + 2], d = nodes[4 * node + 3];
-            float first = enter_box(s, a.x, a.y, a.z, a.w, c.x, c.y, best.t);
-            float second = enter_box(s, b.x, b.y, b.z, b.w, c.z, c.w, best.t);
-            int left = as_int(d.x), right = as_int(d.y);
-            bool swap = second < first;
-            int closer = swap ? right : left, farther = swap ? left : right;
-            if (larger(first, second) < INFINITE) stack[top++] = farther;
-            node = smaller(first, second) < INFINITE ? closer : stack[--top];
-        }
+        while (node >= 0) node = next_node(nodes, node, s, best.t, stack, &top);
         while (node < 0 && node != WALK_DONE) {
-            int code = ~node;
-            for (int i = code >> 3, end = i + (code & 7); i <= end; i++)
-                take_nearer(primitives, i, origin, direction, &best, &number);
+            take_leaf(primitives, node, origin, direction, &best, &number);
             node = stack[--top];
         }
     }
@@ -98,23 +112,12 @@ DEVICE Hit closest_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 
 DEVICE bool any_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
                     float3 direction, float longest) {
     Slabs s = slabs_of(origin, direction);
-    Hit hit;
-    int stack[WALK_STACK];
-    int top = 0, node = 0;
-    stack[top++] = WALK_DONE;
+    int top = 1, node = 0, stack[WALK_STACK];
+    stack[0] = WALK_DONE;
     while (node != WALK_DONE) {
-        while (node >= 0) {
-            float4 a = nodes[4 * node], b = nodes[4 * node + 1], c = nodes[4 * node + 2], d = nodes[4 * node + 3];
-            bool first = enter_box(s, a.x, a.y, a.z, a.w, c.x, c.y, longest) < INFINITE;
-            bool second = enter_box(s, b.x, b.y, b.z, b.w, c.z, c.w, longest) < INFINITE;
-            int left = as_int(d.x), right = as_int(d.y);
-            if (first && second) stack[top++] = right;
-            node = first ? left : second ? right : stack[--top];
-        }
+        while (node >= 0) node = next_node(nodes, node, s, longest, stack, &top);
         while (node < 0 && node != WALK_DONE) {
-            int code = ~node;
-            for (int i = code >> 3, end = i + (code & 7); i <= end; i++)
-                if (hit_primitive(primitive_at(primitives, i), origin, direction, longest, &hit)) return true;
+            if (leaf_occludes(primitives, node, origin, direction, longest)) return true;
             node = stack[--top];
         }
     }

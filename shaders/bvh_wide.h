@@ -63,10 +63,6 @@ DEVICE uint wide_half(const WideRay r, float3 scale, float3 near_shift, float3 f
     uint inner = ((meta & (meta << 1)) & 0x10101010u) >> 4;
     uint place = (meta ^ (inner * r.octant)) & 0x1f1f1f1fu, bits = (meta >> 5) & 0x07070707u, hits = 0;
     UNROLL for (int i = 0; i < 4; i++) {
-#if FLOAT_EXTREMES
-#define largest_or_zero(a, b, c) larger(larger(a, b), larger(c, 0.0f))
-#define smallest_of(a, b, c) smaller(smaller(a, b), c)
-#endif
         float near = largest_or_zero(fma(byte_float(near_x, i), scale.x, near_shift.x), fma(byte_float(near_y, i), scale.y, near_shift.y),
                                      fma(byte_float(near_z, i), scale.z, near_shift.z));
         float far = smallest_of(fma(byte_float(far_x, i), scale.x, far_shift.x), fma(byte_float(far_y, i), scale.y, far_shift.y),

@@ -4,6 +4,7 @@
 //     regenerate  one launch in which threads start a new path when theirs ends
 // Ray i is pixel i % 32 of tile i / 32; tiles are 8 x 4 pixels, so a word of the stencil is a small piece of the picture.
 // The text that includes this file has the types View and Material and the functions scatter() and evaluate().
+#include "bvh_warps.h"
 #include "bvh_wide.h"
 #include "stencil.h"
 
@@ -67,7 +68,9 @@ DEVICE float4 with_sky(const View view, const Path path) {
 #if WIDE
 #define FIND_CLOSEST(origin, direction) closest_hit_wide((GLOBAL const uint4 *)nodes, primitives, origin, direction, INFINITE)
 #define FIND_ANY(origin, direction, longest) any_hit_wide((GLOBAL const uint4 *)nodes, primitives, origin, direction, longest)
+#define PACKETS 0
 #else
+#define PACKETS HAS_BALLOT  // rays of one tile of the camera walk together
 #define FIND_CLOSEST(origin, direction) closest_hit(nodes, primitives, origin, direction, INFINITE)
 #define FIND_ANY(origin, direction, longest) any_hit(nodes, primitives, origin, direction, longest)
 #endif
@@ -198,14 +201,18 @@ KERNEL generate(const View view, GLOBAL uint *living, GLOBAL float4 *origins, GL
     set_active(living, i, active, scratch);
 }
 
-KERNEL trace(const View view, GLOBAL const uint *living, GLOBAL uint *hitting, GLOBAL const float4 *origins,
+KERNEL trace(const View view, int depth, GLOBAL const uint *living, GLOBAL uint *hitting, GLOBAL const float4 *origins,
              GLOBAL const float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances, GLOBAL float4 *hits,
              GLOBAL const float4 *nodes, GLOBAL const float4 *primitives) {
     STENCIL_SCRATCH(scratch);
     uint i = thread_index();
     bool active = is_active(living, i);
+    Hit hit;
+#if PACKETS
+    if (depth == 0) hit = packet_hit(nodes, primitives, xyz(origins[i]), xyz(directions[i]), active ? INFINITE : -1.0f, false);
+#endif
     if (active) {
-        Hit hit = FIND_CLOSEST(xyz(origins[i]), xyz(directions[i]));
+        if (!PACKETS || depth > 0) hit = FIND_CLOSEST(xyz(origins[i]), xyz(directions[i]));
         hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
         if (hit.primitive < 0) {
             Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
@@ -245,13 +252,22 @@ KERNEL shade(const View view, int depth, GLOBAL const uint *hitting, GLOBAL uint
     if (LIGHTS_SAMPLED) set_active(lit, i, aims, scratch);
 }
 
-KERNEL connect(GLOBAL const uint *lit, GLOBAL const float4 *origins, GLOBAL const float4 *light_directions,
+KERNEL connect(int depth, GLOBAL const uint *lit, GLOBAL const float4 *origins, GLOBAL const float4 *light_directions,
                GLOBAL const float4 *light_brings, GLOBAL float4 *radiances, GLOBAL const float4 *nodes,
                GLOBAL const float4 *primitives) {
     uint i = thread_index();
-    if (!is_active(lit, i)) return;
+    bool active = is_active(lit, i), blocked = true;
+#if PACKETS
+    if (depth == 0) {
+        if (ballot(active) == 0) return;
+        float4 way = light_directions[i];
+        blocked = packet_hit(nodes, primitives, xyz(origins[i]), xyz(way), active ? way.w : -1.0f, true).primitive >= 0;
+    }
+#endif
+    if (!active) return;
     float4 to_light = light_directions[i];
-    if (!FIND_ANY(xyz(origins[i]), xyz(to_light), to_light.w)) radiances[i] = radiances[i] + light_brings[i];
+    if (!PACKETS || depth > 0) blocked = FIND_ANY(xyz(origins[i]), xyz(to_light), to_light.w);
+    if (!blocked) radiances[i] = radiances[i] + light_brings[i];
 }
 
 // ---- schedule "compact": the numbers of living rays, listed from the bits of the stencil -----------------------------------
@@ -361,7 +377,7 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, GL
     bool alive = false, work_left = true;
     int x = 0, y = 0, depth = 0;
     uint key = 0;
-    Path path;
+    Path path = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}};
     while (true) {
         uint i = 0;
         bool starts = false;
@@ -393,19 +409,33 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, GL
 #else
         if (!alive && !work_left) break;
 #endif
+        Hit hit;
+        bool together = false;
+#if PACKETS
+        together = ballot(alive && depth > 0) == 0;  // the camera's rays of one tile
+        if (together) hit = packet_hit(nodes, primitives, xyz(path.origin), xyz(path.direction), alive ? INFINITE : -1.0f, false);
+#endif
+        if (alive) atomic_add(&by_depth[depth], 1u);
+        if (alive && !together) hit = FIND_CLOSEST(xyz(path.origin), xyz(path.direction));
+        LightRay light;
+        light.wanted = false;
+        bool goes_on = false;
+        if (alive && hit.primitive >= 0)
+            goes_on = shade_path(view, depth, key, hit, &path, &light, primitives, materials, lights);
+        bool blocked = true;
+#if PACKETS
+        if (together && ballot(light.wanted))
+            blocked = packet_hit(nodes, primitives, xyz(path.origin), xyz(light.direction), light.wanted ? light.direction.w : -1.0f, true).primitive >= 0;
+#endif
         if (!alive) continue;
-        atomic_add(&by_depth[depth], 1u);
-        Hit hit = FIND_CLOSEST(xyz(path.origin), xyz(path.direction));
         if (hit.primitive < 0) {
             path.radiance = with_sky(view, path);
-            alive = false;
         } else {
-            LightRay light;
-            alive = shade_path(view, depth, key, hit, &path, &light, primitives, materials, lights);
-            if (light.wanted && !FIND_ANY(xyz(path.origin), xyz(light.direction), light.direction.w))
-                path.radiance = path.radiance + light.brings;
+            if (light.wanted && !together) blocked = FIND_ANY(xyz(path.origin), xyz(light.direction), light.direction.w);
+            if (light.wanted && !blocked) path.radiance = path.radiance + light.brings;
             depth++;
         }
+        alive = goes_on;
         if (!alive) add_sample(view, x, y, path.radiance, frame);
     }
     BARRIER();

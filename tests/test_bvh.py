@@ -8,7 +8,7 @@ from renderer import bvh
 from renderer.mesh import PRIMITIVE, numbered, spheres, triangles
 
 KINDS = "flat", "wide", "built", "wide built"
-KERNELS = dict(group=64, STRICT=1, FETCH=16)
+KERNELS = dict(group=64, STRICT=1)
 
 
 def soup(rng, count=300, size=0.1):
@@ -205,31 +205,26 @@ def test_trees_built_on_the_device_are_whole(device, rng, count):
     """Every primitive in one leaf, every box around what is below it, any number of primitives."""
     primitives = numbered(soup(rng, count, 0.05))
     built = Walks(device, primitives, "built")
-    nodes = built.tree.nodes.read().view(bvh.NODE).ravel()
+    words = built.tree.nodes.read()
     low, high = bvh.boxes_of(built.in_order)
-    seen, boxes = np.zeros(count, int), {}
-    stack = [(0, False)]
+    seen, boxes, stack = np.zeros(count, int), {}, [(0, False)]
     while stack:
         node, done = stack.pop()
-        children = [int(c) for c in nodes["child"][node]]
+        codes = [int(code) for code in words[node].view("i4")[[3, 7]]]
         if not done:
-            stack += [(node, True), *((child, False) for child in children if child >= 0)]
+            stack += [(node, True), *((code, False) for code in codes if code >= 0)]
             continue
-        for side, (child, field) in enumerate(zip(children, ("first_xy", "second_xy"), strict=True)):
-            x0, x1, y0, y1 = nodes[field][node]
-            z0, z1 = nodes["z"][node][2 * side : 2 * side + 2]
-            if child < 0:
-                seen[~child >> 3] += 1
-                wanted = low[~child >> 3], high[~child >> 3]
-            else:
-                wanted = boxes[child]
-            assert np.array_equal([x0, y0, z0], wanted[0]) and np.array_equal([x1, y1, z1], wanted[1])
-        corners = nodes["first_xy"][node], nodes["second_xy"][node], nodes["z"][node]
-        first, second, z = corners
-        boxes[node] = (
-            np.minimum([first[0], first[2], z[0]], [second[0], second[2], z[2]]),
-            np.maximum([first[1], first[3], z[1]], [second[1], second[3], z[3]]),
-        )
+        own = []
+        for side, code in enumerate(codes):
+            centre, half = words[node, 8 * side : 8 * side + 3], words[node, 8 * side + 4 : 8 * side + 7]
+            own.append((centre.astype("f8") - half, centre.astype("f8") + half))
+            first = ~code >> 3
+            seen[first] += code < 0
+            below = (low[first], high[first]) if code < 0 else boxes[code]
+            assert (own[-1][0] <= below[0]).all() and (own[-1][1] >= below[1]).all()
+            assert np.allclose(own[-1][0], below[0], atol=1e-5) and np.allclose(own[-1][1], below[1], atol=1e-5)
+        # what the builder had joined, before the rounding of centres
+        boxes[node] = np.minimum(own[0][0], own[1][0]) + 1e-6, np.maximum(own[0][1], own[1][1]) - 1e-6
     assert (seen == 1).all()
 
 

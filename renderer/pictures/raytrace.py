@@ -13,10 +13,10 @@ from renderer.mesh import PRIMITIVE, areas, load_mesh, numbered, spheres, triang
 from renderer.scene import Scene, Tone, setting
 from renderer.view import Camera
 
-GROUP = 64  # threads: two words of the stencil
+GROUP = 128  # threads: four words of the stencil
 LISTED_THREADS = 1 << 18  # that walk the lists of living rays
 PERSISTENT_THREADS = 1 << 18  # of the schedule "regenerate"; more than are resident at once do no harm
-REFILL = 16  # paths of a warp that may live on while new ones are started
+REFILL = 0  # paths of a warp that may live on while new ones are started
 STAGES = {
     "grid": ("generate", "trace", "shade", "connect", "accumulate", "count_rays"),
     "compact": ("generate", "count_words", "list_rays", "bounce_listed", "connect_listed", "accumulate", "count_rays"),
@@ -320,14 +320,14 @@ class Picture:
         stage, path, tree = self._stage, rays.path, scene.rows
         stage["generate"](rays.padded, view, rays.living[0], *path)
         for depth in range(settings.depth):
-            stage["trace"](rays.padded, view, rays.living[depth], rays.hitting, *path, rays.hits, *tree)
+            stage["trace"](rays.padded, view, depth, rays.living[depth], rays.hitting, *path, rays.hits, *tree)
             stage["shade"](
                 rays.padded, view, depth, rays.hitting, rays.living[depth + 1], rays.lit, *path, rays.hits,
                 rays.light_directions, rays.light_brings, scene.tree.primitives, self._materials, scene.lights,
             )  # fmt: skip
             if settings.lights == "sampled" and scene.light_count:
                 to_light = rays.light_directions, rays.light_brings
-                stage["connect"](rays.padded, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
+                stage["connect"](rays.padded, depth, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
         stage["accumulate"](rays.padded, view, rays.radiances, rays.frame)
 
     def _draw_compact(self, settings: Settings, view, rays, scene) -> None:
