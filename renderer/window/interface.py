@@ -166,7 +166,8 @@ class Interface:
         strip, pad = int(STRIP * self.scale), 9 * self.scale
         draw = imgui.get_window_draw_list()
         rate = panel.counter.rate(now)
-        figures = f"{rate:.1f} fps  {panel.cost * 1000:.1f} ms" if rate else f"{panel.cost * 1000:.1f} ms"
+        rested = 1 / max(panel.cost, 1e-6)  # what a finished or paused panel ran at; shown dim
+        figures = f"{rate or rested:.1f} fps  {panel.cost * 1000:.1f} ms"
         reserved = self._text_right(figures, x + width - pad, y, strip, theme.TEXT if rate else theme.DIM)
         title = panel.scene.title + ("  (paused)" if panel.paused else "")
         self._text(title, x + pad, y, strip, theme.TEXT, self.fonts.bold if active else self.fonts.text, reserved - pad)
