@@ -380,9 +380,6 @@ def test_mistakes_in_a_bench_table(tmp_path, table, words):
     assert words in str(caught.value) and "m.toml" in str(caught.value)
 
 
-STEADY = {"allocations": 0, "uploads": 0, "downloads": 0}
-
-
 def scenes_to_count():
     """Every scene that is a case; all but one of each kind of picture are slow tests."""
     seen = set()
@@ -395,14 +392,13 @@ def scenes_to_count():
 
 @pytest.mark.parametrize("name", list(scenes_to_count()))
 @pytest.mark.usefixtures("shared_gl")
-def test_a_steady_frame_of_a_scene_copies_and_allocates_nothing(name, gpu):
-    """And its counters are exact: two frames ask for the same."""
+def test_a_steady_frame_of_a_scene_allocates_nothing_and_its_counters_are_exact(name, gpu):
+    """Two frames ask for the same; copies are what crosses from one device to another, or a solver's few bytes."""
     case = next(find([name], gpu, size=(48, 36)))
     case.check()
     first, second = counted(case)[0], counted(case)[0]
     assert first == second and first["launches"] > 0
-    if len(case.devices()) == 1:  # frames that cross from one device to another are copied where they cannot be shared
-        assert {key: first[key] for key in STEADY} == STEADY
+    assert first["allocations"] == 0 and first["uploads"] <= 2 and first["downloads"] <= 2
 
 
 @pytest.mark.usefixtures("shared_gl")

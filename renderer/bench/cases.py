@@ -1,9 +1,11 @@
 """What can be measured: every scene with a [bench] table, and the kernel cases of tests/fps/NAME.py.
 
 A scene's [bench] table: `size` = [width, height] (default the scene's), `draws` in one run (default 1), `set` =
-{key: value}, and `vary` = {key: [values]}, which makes one case a value, named SCENE/KEY=VALUE. A module
+{key: value}, and `vary` = {key: [values]}, which makes one case a value, named SCENE/KEY=VALUE. A layout makes one
+case a panel. A module
 tests/fps/NAME.py defines `cases(gpu) -> list[Case]`, whose names are put behind NAME/ (a name such as size=1024 makes
-a curve in the report). Opening the cases must be quick: compile and fill buffers in check(), which always runs first.
+a curve in the report). Opening the cases must be quick: compile and fill buffers in check(), which always runs first, and
+hand over Lazy(lambda: gpu.device).
 A device that lacks what a case needs raises MachineCannot, there or in check().
 
 Both are looked for in this repository, or in the folder that --tree names.
@@ -22,8 +24,9 @@ import numpy as np
 from renderer import BadInput, UserError
 from renderer.gpu import Gpu
 from renderer.gpu.gl import Texture
-from renderer.pictures import load, open_picture
+from renderer.pictures import load, open_picture, panels_of
 from renderer.scene import Scene, assigned
+from renderer.view import grid
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_SIZE = (640, 360)
@@ -161,8 +164,11 @@ def kernel_cases(path: Path, gpu: Gpu, size=None) -> list[Case]:
 
 
 def scene_cases(path: Path, gpu: Gpu, size: tuple[int, int] | None = None) -> list[Case]:
-    """The cases of a scene's [bench] table."""
+    """The cases of a scene's [bench] table; a scene of several panels has one case for each, at its panel's size."""
     scene = load(path)
+    members = panels_of(scene)
+    if members != [scene]:
+        return _panel_cases(path, scene, members, size, gpu)
     where = f"{path}: bench"
     for key in scene.bench:
         if key not in BENCH_KEYS:
@@ -184,6 +190,19 @@ def scene_cases(path: Path, gpu: Gpu, size: tuple[int, int] | None = None) -> li
         for key, value in zip(vary, values, strict=True):
             varied, name = _with(varied, key, value, f"{where}: vary: {key}"), f"{name}/{key}={value}"
         cases.append(SceneRun(scene, varied, shape, picture, draws, gpu).case(name))
+    return cases
+
+
+def _panel_cases(path: Path, scene: Scene, members: list[Scene], size, gpu: Gpu) -> list[Case]:
+    shape = size or _size(scene, f"{path}: bench")
+    rectangles = grid(len(members), shape, scene.settings.columns, scene.settings.gap)
+    cases = []
+    for member, rectangle in zip(members, rectangles, strict=True):
+        picture = cache(lambda member=member: open_picture(member, gpu))
+        run = SceneRun(member, member.settings, rectangle[2:], picture, 1, gpu)
+        name = f"{path.stem}/{member.path.stem}"
+        twins = sum(case.name.partition("~")[0] == name for case in cases)
+        cases.append(run.case(f"{name}~{twins + 1}" if twins else name))
     return cases
 
 
@@ -217,7 +236,7 @@ class SceneRun:
         self._since = 0  # draws since the picture was begun
 
     def case(self, name: str) -> Case:
-        device = _DeviceOf(self.run)
+        device = Lazy(lambda: _device_of_frame(self.run()))
         case = Case(name, "frames/s", self._draws, self.run, self.check, device, prepare=self.prepare)
         case.facts = {"size": list(self._size), "scene": self._scene.path.name}
         case.others = cache(lambda: [other for other in self._open_devices() if other is not device.opened()])
@@ -251,11 +270,11 @@ class SceneRun:
         return [*opened.get("devices", ()), *([opened["gl"]] if "gl" in opened else [])]
 
 
-class _DeviceOf:
-    """The device of a picture that is not opened before it is first used."""
+class Lazy:
+    """A device that is opened when something of it is first asked for: listing cases opens none."""
 
-    def __init__(self, draw):
-        self.opened = cache(lambda: _device_of_frame(draw()))
+    def __init__(self, opener: Callable[[], object]):
+        self.opened = cache(opener)
 
     def __getattr__(self, name):
         return getattr(self.opened(), name)

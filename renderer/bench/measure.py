@@ -11,7 +11,6 @@ from renderer import UserError
 from renderer.bench.cases import Case
 
 MOST_RUNS = 5000
-WARM_RUNS = 2
 
 
 class WrongResult(UserError):
@@ -29,7 +28,7 @@ class Effort:
     warm: float = 0.3
 
 
-QUICK = Effort(0.3, 3, 0.1)  # for one process of an experiment, which is one sample whatever it holds
+QUICK = Effort(0.3, 1, 0.1)  # for one process of an experiment, which is one sample whatever it holds
 
 
 def measure(case: Case, effort: Effort = Effort(), slowdown: float = 0.0, spoil=False, keep: Path | None = None):
@@ -39,10 +38,10 @@ def measure(case: Case, effort: Effort = Effort(), slowdown: float = 0.0, spoil=
     `keep` is a file for the checked picture (.npy), where the case has one.
     """
     digest = checked(case, spoil, keep)
+    counters, alone = counted(case)
     warm_up(case, effort)
     if slowdown:
         case = replace(case, run=stretched(case, slowdown))
-    counters, alone = counted(case)
     wall, device = [], []
     start, clock = time.perf_counter(), time.perf_counter_ns
     while len(wall) < effort.least or (time.perf_counter() - start < effort.seconds and len(wall) < MOST_RUNS):
@@ -88,7 +87,7 @@ def spoiled(result):
 
 def stretched(case: Case, slowdown: float):
     """The run of a case, completed, and then that share of the run's time spent by the processor, on every clock."""
-    share = slowdown * min(case.device.seconds(case.run) for _ in range(3))
+    share = slowdown * min(case.device.seconds(case.run) for _ in range(2))
 
     def run():
         case.run()
@@ -101,14 +100,13 @@ def stretched(case: Case, slowdown: float):
 
 
 def warm_up(case: Case, effort: Effort) -> None:
-    """Runs until caches and clocks have settled."""
-    start, runs = time.perf_counter(), 0
-    while runs < WARM_RUNS or time.perf_counter() - start < effort.warm:
+    """Runs until caches and clocks have settled; check and counters have run the case twice before."""
+    start = time.perf_counter()
+    while time.perf_counter() - start < effort.warm:
         if case.prepare:
             case.prepare()
         case.run()
         case.finish()
-        runs += 1
 
 
 def counted(case: Case) -> tuple[dict[str, int], bool]:
