@@ -188,3 +188,8 @@ def test_mistakes(scene, tmp_path):
     assert "no random numbers" in export(scene, "-o", tmp_path / "a.png", "--seed", 3, code=2).stderr
     assert "did you mean" in export(scene, "-o", tmp_path / "a.png", "--set", "fase=3", code=2).stderr
     assert not (tmp_path / "a.png").exists()
+
+
+def test_a_picture_that_comes_whole_says_so(tmp_path):
+    words = [ROOT / "scenes/reduction.toml", "-o", tmp_path / "a.png", "--size", "64x64", "--tile", 32]
+    assert "is drawn whole" in export(*words, code=4).stderr

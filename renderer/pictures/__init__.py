@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from renderer import BadInput
+from renderer import BadInput, MachineCannot
 from renderer.animation import read_animation
 from renderer.gpu import Gpu
 from renderer.image import read_recipe
@@ -50,6 +50,12 @@ class Picture(Protocol):
 
     def report(self) -> dict[str, Any]:
         """What panel and records show about the last draw; may read from the device, so not for every frame."""
+
+
+def refuse_tiles(kind: str, size: tuple[int, int], tile: Tile | None) -> None:
+    """MachineCannot for a part of a picture that only comes whole."""
+    if tile not in (None, (0, 0, *size)):
+        raise MachineCannot(f"a {kind} is drawn whole, without --tile and at no more than 4096 x 4096 pixels")
 
 
 def names() -> list[str]:

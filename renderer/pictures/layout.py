@@ -7,7 +7,7 @@ from renderer import BadInput
 from renderer.gpu import Gpu
 from renderer.gpu.bridge import Bridge
 from renderer.gpu.gl import Texture
-from renderer.pictures import load, open_picture
+from renderer.pictures import load, open_picture, refuse_tiles
 from renderer.scene import Scene, Tone, setting
 from renderer.tone import GlTone
 from renderer.view import grid
@@ -46,7 +46,8 @@ class Picture:
         self._drawn = None
         self._count = 0
 
-    def draw(self, settings: Settings, size: tuple[int, int], time: float) -> Texture:
+    def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None) -> Texture:
+        refuse_tiles("layout", size, tile)
         members = self._members(settings)
         if (settings, size, time) != self._drawn:
             self._drawn, self._count = (settings, size, time), 0

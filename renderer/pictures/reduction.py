@@ -10,7 +10,7 @@ from renderer.gpu import Gpu
 from renderer.gpu.bridge import Bridge
 from renderer.gpu.gl import Texture
 from renderer.image import read_image
-from renderer.pictures import is_animated, load, open_picture
+from renderer.pictures import is_animated, load, open_picture, refuse_tiles
 from renderer.scene import Tone, setting
 
 IMAGES = (".png", ".jpg", ".jpeg", ".exr")
@@ -36,7 +36,8 @@ class Picture:
         self._last: Texture | None = None
         self._weighted = False
 
-    def draw(self, settings: Settings, size: tuple[int, int], time: float) -> Texture:
+    def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None) -> Texture:
+        refuse_tiles("reduction", size, tile)
         gap = max(2, size[1] // 45)
         wide = max(1, (size[0] - 3 * gap) * 2 // 3)
         image = self._source(settings.source, (wide, max(1, size[1] - 2 * gap)), time)
