@@ -2,11 +2,12 @@
 
 A scene's [bench] table: `size` = [width, height] (default the scene's), `draws` in one run (default 1), `set` =
 {key: value}, and `vary` = {key: [values]}, which makes one case a value, named SCENE/KEY=VALUE. A layout makes one
-case a panel. A module
-tests/fps/NAME.py defines `cases(gpu) -> list[Case]`, whose names are put behind NAME/ (a name such as size=1024 makes
-a curve in the report). Opening the cases must be quick: compile and fill buffers in check(), which always runs first, and
-hand over Lazy(lambda: gpu.device).
-A device that lacks what a case needs raises MachineCannot, there or in check().
+case a panel.
+
+A module tests/fps/NAME.py defines `cases(gpu) -> list[Case]`, whose names are put behind NAME/ (a name such as
+size=1024 makes a curve in the report). Opening the cases must be quick: compile and fill buffers in check(), which
+always runs first, and hand over Lazy(lambda: gpu.device). A device that lacks what a case needs raises MachineCannot,
+there or in check().
 
 Both are looked for in this repository, or in the folder that --tree names.
 """
