@@ -583,3 +583,37 @@ def test_a_case_that_fails_does_not_cost_the_others(tmp_path):
     answer = bench("run", "--tree", tree, "--seconds", "0.02", code=1)
     assert "mine/beat" in answer.stdout and "mine/wrong: crashed: ZeroDivisionError" in answer.stderr
     assert "broken: crashed: ModuleNotFoundError" in answer.stderr
+
+
+@pytest.mark.slow
+def test_the_hook_of_the_readme_refuses_a_slower_push(tmp_path):
+    (hook,) = [
+        text.split("```")[0] for text in (ROOT / "README.md").read_text().split("```sh\n") if "merge-base" in text
+    ]
+    tree = repository(tmp_path / "own", tests__fps__mine_py=METRONOME)
+    git("init", "-q", "--bare", str(tmp_path / "server"), tree=tmp_path)
+    git("remote", "add", "origin", str(tmp_path / "server"), tree=tree)
+    git("branch", "-M", "main", tree=tree)
+    git("push", "-q", "origin", "main", tree=tree)
+    rayfold = tmp_path / "rayfold"
+    (rayfold / ".venv/bin").mkdir(parents=True)
+    python = rayfold / ".venv/bin/python"
+    python.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} {ROOT / "main.py"} "$@"\n')
+    python.chmod(0o755)
+    (tree / ".git/hooks/pre-push").write_text(hook)
+    (tree / ".git/hooks/pre-push").chmod(0o755)
+    environment = {**os.environ, "RAYFOLD": str(rayfold), "CASES": "mine/beat"}
+
+    def push():
+        command = ["git", "push", "origin", "main"]
+        return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
+
+    (tree / "note").write_text("the same speed")
+    commit_all(tree)
+    same = push()
+    assert same.returncode == 0 and "SAME" in same.stdout, same
+    (tree / "tests/fps/mine.py").write_text(METRONOME.replace("BEAT = 0.002", "BEAT = 0.0023"))
+    commit_all(tree)
+    slower = push()
+    assert slower.returncode != 0 and "SLOWER" in slower.stdout, slower
+    assert git("rev-parse", "origin/main", tree=tree) == git("rev-parse", "main~1", tree=tree)
