@@ -192,8 +192,8 @@ DEVICE bool any_outside(double8 a, double low, double high) {  // whether some |
     for (int i = 0; i < 8; i++) r |= !(fabs(a.s[i]) >= low && fabs(a.s[i]) <= high);
     return r;
 }
-DEVICE double8 with_odd_bits(double8 a) {
-    for (int i = 0; i < 8; i++) a.s[i] = as_double(as_ulong(a.s[i]) | 1ull);
+DEVICE double8 with_odd_bits(double8 a) {  // the last bit set, but for zeros
+    for (int i = 0; i < 8; i++) a.s[i] = as_double(as_ulong(a.s[i]) | ((as_ulong(a.s[i]) << 1) != 0 ? 1ull : 0ull));
     return a;
 }
 DEVICE float8 join(float4 a, float4 b) { float8 r = {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}}; return r; }
@@ -294,7 +294,7 @@ DEVICE float smallest_of(float a, float b, float c) {
 #define double8_of(x) convert_double8(x)
 #define any_nonzero(x) any((x) != 0)
 #define any_outside(x, low, high) any(~((fabs(x) >= (low)) & (fabs(x) <= (high))))
-#define with_odd_bits(x) as_double8(as_ulong8(x) | 1ul)
+#define with_odd_bits(x) as_double8(as_ulong8(x) | as_ulong8(((x) != 0.0) & 1l))
 #define join_float4(a, b) ((float8)(a, b))
 #define join_double2(a, b, c, d) ((double8)(a, b, c, d))
 

@@ -126,26 +126,27 @@ PRODUCT(tiles) {
 #define ALONG(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) % ((extent) / STEP) * STEP)
 #define OVER(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) / ((extent) / STEP))
 
+// a_here and b_here are where this thread's first loads begin; each further load lies A_HOP or B_HOP runs on.
+#define A_EXTENT (A_COLUMNS ? BLOCK_ROWS : BLOCK_INNER)
+#define B_EXTENT (B_COLUMNS ? BLOCK_INNER : BLOCK_COLUMNS)
+#define A_HOP (GROUP_SIZE * STEP / A_EXTENT)
+#define B_HOP (GROUP_SIZE * STEP / B_EXTENT)
 #define FETCH_BLOCK(first)                                                                                             \
     {                                                                                                                  \
         UNROLL for (int t = 0; t < A_LOADS; t += STEP) {                                                               \
-            if (A_COLUMNS) {                                                                                           \
-                uint i = block_row + ALONG(t, BLOCK_ROWS), k = (first) + OVER(t, BLOCK_ROWS);                          \
-                LOAD(a_next, t, a, a_start + k * a_stride + i, k < inner, (int)rows - (int)i)                          \
-            } else {                                                                                                   \
-                uint i = block_row + OVER(t, BLOCK_INNER), k = (first) + ALONG(t, BLOCK_INNER);                        \
-                LOAD(a_next, t, a, a_start + i * a_stride + k, i < rows, (int)inner - (int)k)                          \
-            }                                                                                                          \
+            uint along = ALONG(0, A_EXTENT), over = OVER(t, A_EXTENT);                                                 \
+            bool inside = A_COLUMNS ? (first) + over < inner : block_row + over < rows;                                \
+            int room = A_COLUMNS ? (int)rows - (int)(block_row + along) : (int)inner - (int)((first) + along);         \
+            LOAD(a_next, t, a, a_here + (t / STEP) * (A_HOP * a_stride), inside, room)                                 \
         }                                                                                                              \
         UNROLL for (int t = 0; t < B_LOADS; t += STEP) {                                                               \
-            if (B_COLUMNS) {                                                                                           \
-                uint j = block_column + OVER(t, BLOCK_INNER), k = (first) + ALONG(t, BLOCK_INNER);                     \
-                LOAD(b_next, t, b, b_start + j * b_stride + k, j < columns, (int)inner - (int)k)                       \
-            } else {                                                                                                   \
-                uint j = block_column + ALONG(t, BLOCK_COLUMNS), k = (first) + OVER(t, BLOCK_COLUMNS);                 \
-                LOAD(b_next, t, b, b_start + k * b_stride + j, k < inner, (int)columns - (int)j)                       \
-            }                                                                                                          \
+            uint along = ALONG(0, B_EXTENT), over = OVER(t, B_EXTENT);                                                 \
+            bool inside = B_COLUMNS ? block_column + over < columns : (first) + over < inner;                          \
+            int room = B_COLUMNS ? (int)inner - (int)((first) + along) : (int)columns - (int)(block_column + along);   \
+            LOAD(b_next, t, b, b_here + (t / STEP) * (B_HOP * b_stride), inside, room)                                 \
         }                                                                                                              \
+        a_here += A_COLUMNS ? BLOCK_INNER * a_stride : BLOCK_INNER;                                                    \
+        b_here += B_COLUMNS ? BLOCK_INNER : BLOCK_INNER * b_stride;                                                    \
     }
 // Tiles stand in local memory with the depth outermost, so that a thread's rows and columns are runs.
 #define KEEP_BLOCK(buffer)                                                                                             \
@@ -169,8 +170,16 @@ PRODUCT(tiles) {
 
 #if WARP_ROWS
 #define WARPS_ACROSS (BLOCK_COLUMNS / (WARP_COLUMNS * EACH_COLUMNS))
-#define FIRST_ROW (warp / WARPS_ACROSS * (WARP_ROWS * EACH_ROWS) + lane / WARP_COLUMNS * RUN)
-#define FIRST_COLUMN (warp % WARPS_ACROSS * (WARP_COLUMNS * EACH_COLUMNS) + lane % WARP_COLUMNS * RUN)
+// Lanes go in 2 x 2 squares: a half warp then reads few enough words for one 16-byte load to take half the cycles.
+#if WARP_ROWS == 4
+#define LANE_ROW ((lane & 1) | (lane >> 4) << 1)
+#define LANE_COLUMN (lane >> 1 & 7)
+#else
+#define LANE_ROW ((lane & 1) | (lane >> 2 & 3) << 1)
+#define LANE_COLUMN ((lane >> 1 & 1) | (lane >> 4) << 1)
+#endif
+#define FIRST_ROW (warp / WARPS_ACROSS * (WARP_ROWS * EACH_ROWS) + LANE_ROW * RUN)
+#define FIRST_COLUMN (warp % WARPS_ACROSS * (WARP_COLUMNS * EACH_COLUMNS) + LANE_COLUMN * RUN)
 #define ROW_OF(r) ((r) / RUN * (WARP_ROWS * RUN) + (r) % RUN)
 #define COLUMN_OF(c) ((c) / RUN * (WARP_COLUMNS * RUN) + (c) % RUN)
 #else
@@ -206,6 +215,10 @@ PRODUCT(blocks) {
     uint row = FIRST_ROW, column = FIRST_COLUMN;
     REAL a_next[A_LOADS], b_next[B_LOADS], sums[EACH_ROWS * EACH_COLUMNS];
     UNROLL for (int e = 0; e < EACH_ROWS * EACH_COLUMNS; e++) sums[e] = 0;
+    ulong a_over = OVER(0, A_EXTENT), a_along = ALONG(0, A_EXTENT), b_over = OVER(0, B_EXTENT), b_along = ALONG(0, B_EXTENT);
+    ulong a_here = a_start + (A_COLUMNS ? a_over * a_stride + block_row + a_along : (block_row + a_over) * a_stride + a_along);
+    ulong b_here = b_start + (B_COLUMNS ? (block_column + b_over) * b_stride + b_along
+                                        : b_over * b_stride + block_column + b_along);
     FETCH_BLOCK(0)
     KEEP_BLOCK(0)
     BARRIER();

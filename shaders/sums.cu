@@ -149,6 +149,7 @@ DEVICE_NOINLINE void rescue(double *sums, const double *olds, double *uppers, co
     }
 }
 
+// Level 2 of floats is needed so seldom that it stands in local memory (`spare`), which leaves registers for loads.
 #define RESCUE(term)                                                                                                   \
     {                                                                                                                  \
         double s[WIDTH], s_old[WIDTH], u[WIDTH], u_old[WIDTH], t[WIDTH], e[WIDTH];                                     \
@@ -165,12 +166,13 @@ DEVICE_NOINLINE void rescue(double *sums, const double *olds, double *uppers, co
 #if LEVELS == 1
 #define ADD_TERM(term)                                                                                                 \
     {                                                                                                                  \
-        double8 sums_old = sums, uppers_old = uppers, error;                                                           \
+        double8 sums_old = sums, error;                                                                                \
         TWO_SUM(sums, term, error)                                                                                     \
         if (any_nonzero(error)) {                                                                                      \
-            double8 rest = error;                                                                                      \
+            double8 rest = error, uppers = vload8(local_index(), spare), uppers_old = uppers;                          \
             TWO_SUM(uppers, rest, error)                                                                               \
             if (any_nonzero(error)) RESCUE(term)                                                                       \
+            vstore8(uppers, local_index(), spare);                                                                     \
         }                                                                                                              \
     }
 #else
@@ -218,10 +220,16 @@ KERNEL exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ul
     for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
     if (local_index() == 0) flags[0] = 0;
     BARRIER();
-    double8 sums = SPLAT(double8, -0.0), uppers = SPLAT(double8, 0.0);
+    double8 sums = SPLAT(double8, -0.0);
+#if LEVELS == 1
+    LOCAL_ARRAY(double, spare, GROUP_SIZE *WIDTH);
+    vstore8(SPLAT(double8, 0.0), local_index(), spare);
+#else
+    double8 uppers = SPLAT(double8, 0.0);
+#endif
     ulong last = LAST_TILE, tile = FIRST_TILE;
     if (tile < last) {
-        RAW next = load(x, tile, count);
+        RAW next = load(x, tile, count), after = load(x, min(tile + 1, last - 1), count);  // two loads in flight
 #if DOT
         RAW next_y = load(y, tile, count);
 #endif
@@ -231,7 +239,8 @@ KERNEL exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ul
             double8 factor = double8_of(next_y);
             if (tile + 1 < last) next_y = load(y, tile + 1, count);
 #endif
-            if (tile + 1 < last) next = load(x, tile + 1, count);
+            next = after;
+            if (tile + 2 < last) after = load(x, tile + 2, count);
 #if DOT && SINGLE
             term = term * factor;  // 48 bits: no rounding
             ADD_TERM(term)
@@ -258,7 +267,11 @@ KERNEL exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ul
     double parts[WIDTH];
     vstore8(sums, 0, parts);
     for (int i = 0; i < WIDTH; i++) ADD_DOUBLE(limbs, flags[0], parts[i])
+#if LEVELS == 1
+    vstore8(vload8(local_index(), spare), 0, parts);
+#else
     vstore8(uppers, 0, parts);
+#endif
     for (int i = 0; i < WIDTH; i++)
         if (parts[i] != 0) ADD_DOUBLE(limbs, flags[0], parts[i])
     BARRIER();
@@ -343,9 +356,16 @@ KERNEL reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
         }                                                                                                              \
         run = 0;                                                                                                       \
     }
-    ulong last = LAST_TILE;
-    for (ulong tile = FIRST_TILE; tile < last; tile++) {
-        double8 rest = double8_of(load(x, tile, count));
+    ulong last = LAST_TILE, tile = FIRST_TILE;
+    RAW next = SPLAT(RAW, 0), after = SPLAT(RAW, 0);
+    if (tile < last) {
+        next = load(x, tile, count);
+        after = load(x, min(tile + 1, last - 1), count);
+    }
+    for (; tile < last; tile++) {
+        double8 rest = double8_of(next);
+        next = after;
+        if (tile + 2 < last) after = load(x, tile + 2, count);
         if (any_outside(rest, 0.0, limit * (1 - 0x1p-53)) || run == LONGEST_RUN) {
             LEAVE_ALL
             vstore8(rest, 0, parts);

@@ -74,7 +74,8 @@ def _blocks(name, idea, block, inner, each, vector=1, buffers=2, warp=(0, 0), sl
         "EACH_COLUMNS": each[1], "VECTOR": vector, "BUFFERS": buffers, "WARP_ROWS": warp[0], "WARP_COLUMNS": warp[1],
         "SLICES": slices, "BAND": band, "A_PAD": run if vector else 1, "B_PAD": 0,
     }  # fmt: skip
-    assert all(n * inner % (group * (run if vector else 1)) == 0 for n in block), (name, block, inner, group)
+    step = run if vector else 1
+    assert all(n * inner % (group * step) == 0 and group * step % n == 0 for n in block), (name, block, inner, group)
     return Rung(name, idea, "blocks", group, block, constants)
 
 
@@ -117,6 +118,7 @@ def candidates(dtype) -> list[Rung]:
         _blocks("128x128 by 16 deep", "", (128, 128), 16, (8, 8), warp=(4, 8)),
         _blocks("128x128, flat warps", "", (128, 128), 8, (8, 8), warp=(8, 4)),
         _blocks("256x128", "", (256, 128), 8, (16, 8), warp=(4, 8)),
+        _blocks("64x128", "", (64, 128), 16, (8, 8), warp=(4, 8)),
         _blocks("128x64", "", (128, 64), 16, (8, 8), warp=(8, 4)),
         _blocks("64x64", "", (64, 64), 16, (8, 4), warp=(4, 8)),
         _blocks("64x64 by 2", "", (64, 64), 16, (8, 8), warp=(4, 8), slices=2),
