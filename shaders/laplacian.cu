@@ -112,6 +112,23 @@ DEVICE void load_window(GLOBAL const ELEMENT *image, int row, int first, uint wi
     }
 }
 
+DEVICE void store_run(GLOBAL ELEMENT *place, const SUM *results, int room, bool inner) {
+#if WORDS
+    if (inner) {
+#if BYTES
+        uint parts[4] = {0, 0, 0, 0};
+        UNROLL for (int i = 0; i < RUN; i++) parts[i / 4] |= (uint)RESULT(results[i]) << (8 * (i % 4));
+        *(GLOBAL uint4 *)place = make_uint4(parts[0], parts[1], parts[2], parts[3]);
+#else
+        *(GLOBAL float4 *)place = make_float4(results[0], results[1], results[2], results[3]);
+#endif
+        return;
+    }
+#endif
+    UNROLL for (int i = 0; i < RUN; i++)
+        if (i < room) place[i] = RESULT(results[i]);
+}
+
 KERNEL rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height) {
     uint across = (ROW_LENGTH + RUN - 1) / RUN;
     ulong thread = thread_index_long();
@@ -119,33 +136,27 @@ KERNEL rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, 
     if (first_row >= (int)height) return;
     bool inner = first >= CHANNELS && first + RUN + CHANNELS <= (int)ROW_LENGTH;
     SUM above[RUN], own[RUN], here[RUN], window[WINDOW];
-    UNROLL for (int r = -1; r <= ROWS; r++) {
-        if (first_row + r > (int)height) return;
-        load_window(image, border_index(first_row + r, (int)height), first, width, inner, window);
-        SUM results[RUN];
-        UNROLL for (int i = 0; i < RUN; i++) {
-            SUM others = TO_OTHERS(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
-            results[i] = r > 0 ? above[i] + own[i] + others : 0;
-            if (r >= 0) above[i] = here[i];
-            here[i] = others;
-            own[i] = TO_OWN(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
+    load_window(image, border_index(first_row - 1, (int)height), first, width, inner, window);
+    UNROLL for (int i = 0; i < RUN; i++) above[i] = TO_OTHERS(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
+    load_window(image, first_row, first, width, inner, window);
+    UNROLL for (int i = 0; i < RUN; i++) {
+        here[i] = TO_OTHERS(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
+        own[i] = TO_OWN(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
+    }
+    UNROLL for (int r = 0; r < ROWS; r++) {
+        int y = first_row + r;
+        if (y < (int)height) {
+            SUM results[RUN];
+            load_window(image, border_index(y + 1, (int)height), first, width, inner, window);
+            UNROLL for (int i = 0; i < RUN; i++) {
+                SUM others = TO_OTHERS(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
+                results[i] = above[i] + own[i] + others;
+                above[i] = here[i];
+                here[i] = others;
+                own[i] = TO_OWN(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
+            }
+            store_run(out + (ulong)y * ROW_LENGTH + first, results, (int)ROW_LENGTH - first, inner);
         }
-        if (r < 1) continue;
-        GLOBAL ELEMENT *place = out + (ulong)(first_row + r - 1) * ROW_LENGTH + first;
-#if WORDS
-        if (inner) {
-#if BYTES
-            uint parts[4] = {0, 0, 0, 0};
-            UNROLL for (int i = 0; i < RUN; i++) parts[i / 4] |= (uint)RESULT(results[i]) << (8 * (i % 4));
-            *(GLOBAL uint4 *)place = make_uint4(parts[0], parts[1], parts[2], parts[3]);
-#else
-            *(GLOBAL float4 *)place = make_float4(results[0], results[1], results[2], results[3]);
-#endif
-            continue;
-        }
-#endif
-        UNROLL for (int i = 0; i < RUN; i++)
-            if (first + i < (int)ROW_LENGTH) place[i] = RESULT(results[i]);
     }
 }
 #endif

@@ -13,6 +13,8 @@ typedef unsigned long long ulong;
 #else
 #define KERNEL extern "C" __global__ void __launch_bounds__(GROUP_SIZE)
 #endif
+// A kernel of which `groups` are to be resident on a unit: a limit for its registers. Without effect in OpenCL.
+#define KERNEL_RESIDENT(groups) extern "C" __global__ void __launch_bounds__(GROUP_SIZE, groups)
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_NOINLINE static __device__ __noinline__
 #define GLOBAL
@@ -248,6 +250,7 @@ DEVICE float smallest_of(float a, float b, float c) {
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
 #endif
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void
+#define KERNEL_RESIDENT(groups) KERNEL
 #define DEVICE static inline __attribute__((always_inline))  // PoCL 3.1 loses writes to LOCAL memory in real calls
 #ifdef __NV_CL_C_VERSION
 #define DEVICE_NOINLINE static __attribute__((noinline))

@@ -3,8 +3,10 @@
 //   REAL          float or double; REALV is 16 bytes of them, RUN of them in it
 //   A_COLUMNS     a is stored (inner, rows), so that element (i, k) stands at k * stride + i; B_COLUMNS: b as (columns, inner)
 //   STORE         0 out = a b, 1 out += a b, 2 out -= a b
-#define PRODUCT(name)                                                                                                  \
-    KERNEL name(GLOBAL const REAL *RESTRICT a, GLOBAL const REAL *RESTRICT b, GLOBAL REAL *RESTRICT out, uint rows,    \
+#define PRODUCT(name) PRODUCT_RESIDENT(name, 1)
+#define PRODUCT_RESIDENT(name, groups)                                                                                 \
+    KERNEL_RESIDENT(groups)                                                                                            \
+    name(GLOBAL const REAL *RESTRICT a, GLOBAL const REAL *RESTRICT b, GLOBAL REAL *RESTRICT out, uint rows,    \
                 uint columns, uint inner, ulong a_start, ulong b_start, ulong out_start, ulong a_stride,               \
                 ulong b_stride, ulong out_stride)
 #define A_AT(i, k) a[a_start + (A_COLUMNS ? (k) * a_stride + (i) : (i) * a_stride + (k))]
@@ -86,6 +88,7 @@ PRODUCT(tiles) {
 //                 a warp reads neighbouring 16-byte words; 0: a thread owns one compact rectangle
 //   SLICES        the depth of each tile is shared out among so many sets of threads, whose sums are added at the end
 //   WHOLE         the block sizes divide the matrix: no bounds are checked
+//   RESIDENT      groups that a unit holds at once: the limit of registers
 #define SET_THREADS (GROUP_SIZE / SLICES)
 #define SLICE_INNER (BLOCK_INNER / SLICES)
 #define A_PITCH (BLOCK_ROWS + A_PAD)
@@ -171,7 +174,10 @@ PRODUCT(tiles) {
 #if WARP_ROWS
 #define WARPS_ACROSS (BLOCK_COLUMNS / (WARP_COLUMNS * EACH_COLUMNS))
 // Lanes go in 2 x 2 squares: a half warp then reads few enough words for one 16-byte load to take half the cycles.
-#if WARP_ROWS == 4
+#if !SQUARES
+#define LANE_ROW (lane / WARP_COLUMNS)
+#define LANE_COLUMN (lane % WARP_COLUMNS)
+#elif WARP_ROWS == 4
 #define LANE_ROW ((lane & 1) | (lane >> 4) << 1)
 #define LANE_COLUMN (lane >> 1 & 7)
 #else
@@ -201,7 +207,7 @@ PRODUCT(tiles) {
             UNROLL for (int f = 0; f < (count); f++) fragment[f] = tile[(place) + OFFSET(f)];                          \
     }
 
-PRODUCT(blocks) {
+PRODUCT_RESIDENT(blocks, RESIDENT) {
     LOCAL_ARRAY(REALV, a_words, BUFFERS *BLOCK_INNER *A_PITCH / RUN);  // of 16 bytes, so that they are aligned to 16
     LOCAL_ARRAY(REALV, b_words, BUFFERS *BLOCK_INNER *B_PITCH / RUN);
     LOCAL REAL *a_tile = (LOCAL REAL *)a_words, *b_tile = (LOCAL REAL *)b_words;

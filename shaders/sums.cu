@@ -212,7 +212,13 @@ DEVICE_NOINLINE void rescue_products(const double *xs, const double *ys, LIMB_TY
 }
 #endif
 
-KERNEL exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
+#if ABSOLUTE
+#define MAGNITUDE(x) fabs(x)
+#else
+#define MAGNITUDE(x) (x)
+#endif
+
+KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
              GLOBAL uint *out) {
     y += y_start;
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
@@ -227,42 +233,61 @@ KERNEL exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ul
 #else
     double8 uppers = SPLAT(double8, 0.0);
 #endif
-    ulong last = LAST_TILE, tile = FIRST_TILE;
-    if (tile < last) {
-        RAW next = load(x, tile, count), after = load(x, min(tile + 1, last - 1), count);  // two loads in flight
-#if DOT
-        RAW next_y = load(y, tile, count);
-#endif
-        for (; tile < last; tile++) {
-            double8 term = double8_of(next);
-#if DOT
-            double8 factor = double8_of(next_y);
-            if (tile + 1 < last) next_y = load(y, tile + 1, count);
-#endif
-            next = after;
-            if (tile + 2 < last) after = load(x, tile + 2, count);
-#if DOT && SINGLE
-            term = term * factor;  // 48 bits: no rounding
-            ADD_TERM(term)
-#elif DOT
-            double8 head = term * factor;
-            if (any_outside(head, 0x1p-960, 0x1p1000)) {
-                double xs[WIDTH], ys[WIDTH];
-                vstore8(term, 0, xs);
-                vstore8(factor, 0, ys);
-                rescue_products(xs, ys, limbs, &flags[0]);
-            } else {
-                double8 tail = fma(term, factor, SPLAT(double8, 0.0) - head);
-                ADD_TERM(head)
-                ADD_TERM(tail)
+    ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
+#if LEVELS == 1 && !DOT
+    // Two tiles to a test: nearly always both are added without a rest. The next two are on their way meanwhile.
+    if (tile + 2 <= whole) {
+        RAW next = load_whole(x, tile), after = load_whole(x, tile + 1);
+        for (; tile + 2 <= whole; tile += 2) {
+            double8 old = sums, one = MAGNITUDE(double8_of(next)), other = MAGNITUDE(double8_of(after)), error, error_after;
+            ulong ahead = min(tile + 2, whole - 2);
+            next = load_whole(x, ahead);
+            after = load_whole(x, ahead + 1);
+            TWO_SUM(sums, one, error)
+            TWO_SUM(sums, other, error_after)
+            if (any_nonzero(error) || any_nonzero(error_after)) {
+                sums = old;
+                NO_UNROLL for (int turn = 0; turn < 2; turn++) {
+                    double8 term = turn ? other : one;
+                    ADD_TERM(term)
+                }
             }
-#elif ABSOLUTE
-            term = fabs(term);
-            ADD_TERM(term)
-#else
-            ADD_TERM(term)
-#endif
         }
+    }
+#elif !DOT
+    if (tile < whole) {
+        RAW next = load_whole(x, tile);
+        for (; tile < whole; tile++) {
+            double8 term = MAGNITUDE(double8_of(next));
+            next = load_whole(x, min(tile + 1, whole - 1));
+            ADD_TERM(term)
+        }
+    }
+#endif
+    for (; tile < last; tile++) {
+        double8 term = double8_of(load(x, tile, count));
+#if DOT
+        double8 factor = double8_of(load(y, tile, count));
+#endif
+#if DOT && SINGLE
+        term = term * factor;  // 48 bits: no rounding
+        ADD_TERM(term)
+#elif DOT
+        double8 head = term * factor;
+        if (any_outside(head, 0x1p-960, 0x1p1000)) {
+            double xs[WIDTH], ys[WIDTH];
+            vstore8(term, 0, xs);
+            vstore8(factor, 0, ys);
+            rescue_products(xs, ys, limbs, &flags[0]);
+        } else {
+            double8 tail = fma(term, factor, SPLAT(double8, 0.0) - head);
+            ADD_TERM(head)
+            ADD_TERM(tail)
+        }
+#else
+        term = MAGNITUDE(term);
+        ADD_TERM(term)
+#endif
     }
     double parts[WIDTH];
     vstore8(sums, 0, parts);
@@ -356,16 +381,9 @@ KERNEL reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
         }                                                                                                              \
         run = 0;                                                                                                       \
     }
-    ulong last = LAST_TILE, tile = FIRST_TILE;
-    RAW next = SPLAT(RAW, 0), after = SPLAT(RAW, 0);
-    if (tile < last) {
-        next = load(x, tile, count);
-        after = load(x, min(tile + 1, last - 1), count);
-    }
+    ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
     for (; tile < last; tile++) {
-        double8 rest = double8_of(next);
-        next = after;
-        if (tile + 2 < last) after = load(x, tile + 2, count);
+        double8 rest = double8_of(tile < whole ? load_whole(x, tile) : load(x, tile, count));
         if (any_outside(rest, 0.0, limit * (1 - 0x1p-53)) || run == LONGEST_RUN) {
             LEAVE_ALL
             vstore8(rest, 0, parts);

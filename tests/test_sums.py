@@ -281,7 +281,7 @@ def test_command_sums_files(tmp_path, capsys, rng):
     np.save(tmp_path / "a.npy", numbers)
     for mode in MODES:
         told = summed(capsys, tmp_path / "a.npy", "--mode", mode, "--device", "cpu")
-        assert told["value"] == pytest.approx(math.fsum(numbers.ravel().astype("f8")), rel=1e-6)
+        assert told["value"] == pytest.approx(math.fsum(numbers.ravel().astype("f8")), abs=1e-2)
         assert told["mode"] == mode and told["count"] == numbers.size and told["dtype"] == "float32"
         assert told["seconds"] > 0 and told["bytes_per_second"] > 0 and len(told["devices"]) == 1
     assert summed(capsys, tmp_path / "a.npy")["value"] == math.fsum(numbers.ravel().astype("f8"))

@@ -66,16 +66,19 @@ def _tiles(name: str, idea: str, tile: int = 16, each: int = 1, unrolled: int = 
     return Rung(name, idea, "tiles", tile * tile, (tile, tile * each), constants)
 
 
-def _blocks(name, idea, block, inner, each, vector=1, buffers=2, warp=(0, 0), slices=1, band=8, run=4) -> Rung:
+def _blocks(
+    name, idea, block, inner, each, vector=1, buffers=2, warp=(0, 0), slices=1, band=8, run=4, resident=1, squares=1
+) -> Rung:
     """A register-blocked rung: `block` (rows, columns) of a group, `each` of a thread, `warp` threads down, across."""
     group = block[0] // each[0] * (block[1] // each[1]) * slices
     constants = {
         "BLOCK_ROWS": block[0], "BLOCK_COLUMNS": block[1], "BLOCK_INNER": inner, "EACH_ROWS": each[0],
         "EACH_COLUMNS": each[1], "VECTOR": vector, "BUFFERS": buffers, "WARP_ROWS": warp[0], "WARP_COLUMNS": warp[1],
         "SLICES": slices, "BAND": band, "A_PAD": run if vector else 1, "B_PAD": 0,
+        "RESIDENT": resident, "SQUARES": squares,
     }  # fmt: skip
     step = run if vector else 1
-    assert all(n * inner % (group * step) == 0 and group * step % n == 0 for n in block), (name, block, inner, group)
+    assert all(n * inner % (group * step) == 0 and group % n == 0 for n in block), (name, block, inner, group)
     return Rung(name, idea, "blocks", group, block, constants)
 
 

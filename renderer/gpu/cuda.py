@@ -7,6 +7,7 @@ pushed around every call and popped after it: PyCUDA aborts the process when a c
 import hashlib
 import os
 import struct
+import sys
 import tempfile
 import weakref
 from functools import partial
@@ -200,6 +201,9 @@ class CudaBuffer:
                 raise MachineCannot(f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB") from error
         self.pointer = int(self._memory)
 
+    def __del__(self):
+        _free(self.device, getattr(self, "_memory", None))
+
     def write(self, array) -> "CudaBuffer":
         array = np.ascontiguousarray(array)
         assert array.dtype == self.dtype and array.nbytes == self.nbytes, (
@@ -260,6 +264,13 @@ class CudaBuffer:
             arrived.hold()
         with self.device:
             arrived.hold()
+
+
+def _free(device: CudaDevice, memory) -> None:
+    """Gives memory back with its context entered: PyCUDA frees in the thread that made the context, or not at all."""
+    if memory is not None and not sys.is_finalizing():
+        with device:
+            memory.free()
 
 
 class Place:
@@ -341,6 +352,10 @@ class CudaStage:
             except driver.Error as error:
                 raise MachineCannot(f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}") from error
             self._arrived, self._used = Place(), Place()
+
+    def __del__(self):
+        if hasattr(self, "_array"):
+            _free(self.device, self._array.base)
 
     def open(self) -> np.ndarray:
         with self.device:

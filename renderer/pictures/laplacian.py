@@ -20,7 +20,7 @@ from renderer.scene import Tone, setting
 BORDERS = {"clamp": 0, "mirror": 1, "wrap": 2, "zero": 3}
 WAYS = ("best", "plain", "tiles", "rows", "strips")
 IMAGES = (".png", ".exr", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
-ROWS, TILE = 8, (64, 16)  # rows of a sliding thread; elements across and rows of a tile
+ROWS, TILE = 4, (64, 16)  # rows of a sliding thread; elements across and rows of a tile
 
 
 def laplacian(device: Device, image, out, neighbours: int = 8, border: str = "clamp", way: str = "best") -> None:
