@@ -4,7 +4,21 @@
 //                 y begins y_start numbers into its buffer, a multiple of 64 bytes
 //   CONTIGUOUS    1 on processors of one lane: a work item reads a run of its own; 0: neighbours read neighbouring words
 // A group takes `tiles_each` tiles of TILE elements one after another; the last tile is padded with -0, which changes no sum.
-#define WIDTH 8
+#if CONTIGUOUS
+#define WIDTH 8  // numbers a work item takes at a time
+#define DOUBLES double8
+#define DOUBLES_OF double8_of
+#define VLOAD vload8
+#define VSTORE vstore8
+#define WITH_ODD_BITS with_odd_bits8
+#else
+#define WIDTH 4  // one or two words of 16 bytes; fewer registers than 8, so more threads that wait for memory
+#define DOUBLES doubles4
+#define DOUBLES_OF doubles4_of
+#define VLOAD vload4
+#define VSTORE vstore4
+#define WITH_ODD_BITS with_odd_bits4
+#endif
 #define TILE (GROUP_SIZE * WIDTH)
 
 // ------------------------------------------------------------------------------------------------ integer accumulators
@@ -52,24 +66,26 @@
     }
 
 #ifdef SINGLE  // ----------------------------------------------------------------------------- float and double numbers
-#if SINGLE
+#if !SINGLE
+#define RAW DOUBLES
+#define PAD -0.0
+#elif CONTIGUOUS
 #define RAW float8
 #define PAD -0.0f
 #else
-#define RAW double8
-#define PAD -0.0
+#define RAW floats4
+#define PAD -0.0f
 #endif
 
-// Eight elements of a whole tile. Order is free in every kernel here, so a thread takes 16-byte words GROUP_SIZE apart.
+// WIDTH elements of a whole tile. Order is free in every kernel here, so a thread takes 16-byte words GROUP_SIZE apart.
 DEVICE RAW load_whole(GLOBAL const ELEMENT *numbers, ulong tile) {
 #if CONTIGUOUS
     return vload8(tile, numbers);
 #elif SINGLE
-    GLOBAL const float4 *words = (GLOBAL const float4 *)numbers + tile * (2 * GROUP_SIZE) + local_index();
-    return join_float4(words[0], words[GROUP_SIZE]);
+    return floats4_of(((GLOBAL const float4 *)numbers)[tile * GROUP_SIZE + local_index()]);
 #else
-    GLOBAL const double2 *words = (GLOBAL const double2 *)numbers + tile * (4 * GROUP_SIZE) + local_index();
-    return join_double2(words[0], words[GROUP_SIZE], words[2 * GROUP_SIZE], words[3 * GROUP_SIZE]);
+    GLOBAL const double2 *words = (GLOBAL const double2 *)numbers + tile * (2 * GROUP_SIZE) + local_index();
+    return join_double2(words[0], words[GROUP_SIZE]);
 #endif
 }
 
@@ -80,13 +96,13 @@ DEVICE RAW load(GLOBAL const ELEMENT *numbers, ulong tile, ulong count) {
         ulong at = tile * TILE + i * GROUP_SIZE + local_index();
         padded[i] = at < count ? numbers[at] : PAD;
     }
-    return vload8(0, padded);
+    return VLOAD(0, padded);
 }
 
 #define FIRST_TILE (group_index() * tiles_each)
 #define LAST_TILE min((count + TILE - 1) / TILE, (ulong)(group_index() + 1ul) * tiles_each)
 
-// Fast: eight running sums a thread in the numbers' own precision, then the paper's halving among the threads in double.
+// Fast: WIDTH running sums a thread, twice, in the numbers' own precision, then the paper's halving among the threads in double.
 KERNEL fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
             GLOBAL double *out) {
     y += y_start;
@@ -96,10 +112,11 @@ KERNEL fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulo
 #if DOT
     for (; tile < whole; tile++) sums += load_whole(x, tile) * load_whole(y, tile);
 #else
-    for (; tile + 4 <= whole; tile += 4) {  // four loads in flight
+    for (; tile + 8 <= whole; tile += 8) {  // eight loads in flight
         RAW a = load_whole(x, tile), b = load_whole(x, tile + 1), c = load_whole(x, tile + 2), d = load_whole(x, tile + 3);
-        sums += a + b;
-        others += c + d;
+        RAW e = load_whole(x, tile + 4), f = load_whole(x, tile + 5), g = load_whole(x, tile + 6), h = load_whole(x, tile + 7);
+        sums += (a + b) + (c + d);
+        others += (e + f) + (g + h);
     }
     for (; tile < whole; tile++) sums += load_whole(x, tile);
 #endif
@@ -110,9 +127,9 @@ KERNEL fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulo
         others += load(x, tile, count);
 #endif
     }
-    double8 both = double8_of(sums) + double8_of(others);
+    DOUBLES both = DOUBLES_OF(sums) + DOUBLES_OF(others);
     double parts[WIDTH], sum = 0;
-    vstore8(both, 0, parts);
+    VSTORE(both, 0, parts);
     for (int i = 0; i < WIDTH; i++) sum += parts[i];
     halves[local_index()] = sum;
     BARRIER();
@@ -128,7 +145,7 @@ KERNEL fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulo
 // that the test costs all there is to pay (after Collange, Defour, Graillat, Iakymchuk, and Neal's superaccumulator).
 #define TWO_SUM(total, term, error)                                                                                    \
     {                                                                                                                  \
-        double8 raised = total + term, part = raised - total;                                                          \
+        DOUBLES raised = total + term, part = raised - total;                                                          \
         error = (total - (raised - part)) + (term - part);                                                             \
         total = raised;                                                                                                \
     }
@@ -153,32 +170,32 @@ DEVICE_NOINLINE void rescue(double *sums, const double *olds, double *uppers, co
 #define RESCUE(term)                                                                                                   \
     {                                                                                                                  \
         double s[WIDTH], s_old[WIDTH], u[WIDTH], u_old[WIDTH], t[WIDTH], e[WIDTH];                                     \
-        vstore8(sums, 0, s);                                                                                           \
-        vstore8(sums_old, 0, s_old);                                                                                   \
-        vstore8(uppers, 0, u);                                                                                         \
-        vstore8(uppers_old, 0, u_old);                                                                                 \
-        vstore8(term, 0, t);                                                                                           \
-        vstore8(error, 0, e);                                                                                          \
+        VSTORE(sums, 0, s);                                                                                           \
+        VSTORE(sums_old, 0, s_old);                                                                                   \
+        VSTORE(uppers, 0, u);                                                                                         \
+        VSTORE(uppers_old, 0, u_old);                                                                                 \
+        VSTORE(term, 0, t);                                                                                           \
+        VSTORE(error, 0, e);                                                                                          \
         rescue(s, s_old, u, u_old, t, e, limbs, &flags[0]);                                                            \
-        sums = vload8(0, s);                                                                                           \
-        uppers = vload8(0, u);                                                                                         \
+        sums = VLOAD(0, s);                                                                                           \
+        uppers = VLOAD(0, u);                                                                                         \
     }
 #if LEVELS == 1
 #define ADD_TERM(term)                                                                                                 \
     {                                                                                                                  \
-        double8 sums_old = sums, error;                                                                                \
+        DOUBLES sums_old = sums, error;                                                                                \
         TWO_SUM(sums, term, error)                                                                                     \
         if (any_nonzero(error)) {                                                                                      \
-            double8 rest = error, uppers = vload8(local_index(), spare), uppers_old = uppers;                          \
+            DOUBLES rest = error, uppers = VLOAD(local_index(), spare), uppers_old = uppers;                          \
             TWO_SUM(uppers, rest, error)                                                                               \
             if (any_nonzero(error)) RESCUE(term)                                                                       \
-            vstore8(uppers, local_index(), spare);                                                                     \
+            VSTORE(uppers, local_index(), spare);                                                                     \
         }                                                                                                              \
     }
 #else
 #define ADD_TERM(term)                                                                                                 \
     {                                                                                                                  \
-        double8 sums_old = sums, uppers_old = uppers, error, rest;                                                     \
+        DOUBLES sums_old = sums, uppers_old = uppers, error, rest;                                                     \
         TWO_SUM(sums, term, rest)                                                                                      \
         TWO_SUM(uppers, rest, error)                                                                                   \
         if (any_nonzero(error)) RESCUE(term)                                                                           \
@@ -218,7 +235,7 @@ DEVICE_NOINLINE void rescue_products(const double *xs, const double *ys, LIMB_TY
 #define MAGNITUDE(x) (x)
 #endif
 
-KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
+KERNEL_RESIDENT(SINGLE ? 3 : 2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
              GLOBAL uint *out) {
     y += y_start;
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
@@ -226,61 +243,44 @@ KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong
     for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
     if (local_index() == 0) flags[0] = 0;
     BARRIER();
-    double8 sums = SPLAT(double8, -0.0);
+    DOUBLES sums = SPLAT(DOUBLES, -0.0);
 #if LEVELS == 1
     LOCAL_ARRAY(double, spare, GROUP_SIZE *WIDTH);
-    vstore8(SPLAT(double8, 0.0), local_index(), spare);
+    VSTORE(SPLAT(DOUBLES, 0.0), local_index(), spare);
 #else
-    double8 uppers = SPLAT(double8, 0.0);
+    DOUBLES uppers = SPLAT(DOUBLES, 0.0);
 #endif
     ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
-#if LEVELS == 1 && !DOT
-    // Two tiles to a test: nearly always both are added without a rest. The next two are on their way meanwhile.
-    if (tile + 2 <= whole) {
-        RAW next = load_whole(x, tile), after = load_whole(x, tile + 1);
-        for (; tile + 2 <= whole; tile += 2) {
-            double8 old = sums, one = MAGNITUDE(double8_of(next)), other = MAGNITUDE(double8_of(after)), error, error_after;
-            ulong ahead = min(tile + 2, whole - 2);
-            next = load_whole(x, ahead);
-            after = load_whole(x, ahead + 1);
-            TWO_SUM(sums, one, error)
-            TWO_SUM(sums, other, error_after)
-            if (any_nonzero(error) || any_nonzero(error_after)) {
-                sums = old;
-                NO_UNROLL for (int turn = 0; turn < 2; turn++) {
-                    double8 term = turn ? other : one;
-                    ADD_TERM(term)
-                }
-            }
-        }
-    }
-#elif !DOT
-    if (tile < whole) {
-        RAW next = load_whole(x, tile);
+#if !DOT
+    if (tile < whole) {  // the next three tiles are on their way
+        RAW next = load_whole(x, tile), after = load_whole(x, min(tile + 1, whole - 1));
+        RAW third = load_whole(x, min(tile + 2, whole - 1));
         for (; tile < whole; tile++) {
-            double8 term = MAGNITUDE(double8_of(next));
-            next = load_whole(x, min(tile + 1, whole - 1));
+            DOUBLES term = MAGNITUDE(DOUBLES_OF(next));
+            next = after;
+            after = third;
+            third = load_whole(x, min(tile + 3, whole - 1));
             ADD_TERM(term)
         }
     }
 #endif
     for (; tile < last; tile++) {
-        double8 term = double8_of(load(x, tile, count));
+        DOUBLES term = DOUBLES_OF(load(x, tile, count));
 #if DOT
-        double8 factor = double8_of(load(y, tile, count));
+        DOUBLES factor = DOUBLES_OF(load(y, tile, count));
 #endif
 #if DOT && SINGLE
         term = term * factor;  // 48 bits: no rounding
         ADD_TERM(term)
 #elif DOT
-        double8 head = term * factor;
+        DOUBLES head = term * factor;
         if (any_outside(head, 0x1p-960, 0x1p1000)) {
             double xs[WIDTH], ys[WIDTH];
-            vstore8(term, 0, xs);
-            vstore8(factor, 0, ys);
+            VSTORE(term, 0, xs);
+            VSTORE(factor, 0, ys);
             rescue_products(xs, ys, limbs, &flags[0]);
         } else {
-            double8 tail = fma(term, factor, SPLAT(double8, 0.0) - head);
+            DOUBLES tail = fma(term, factor, SPLAT(DOUBLES, 0.0) - head);
             ADD_TERM(head)
             ADD_TERM(tail)
         }
@@ -290,12 +290,12 @@ KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong
 #endif
     }
     double parts[WIDTH];
-    vstore8(sums, 0, parts);
+    VSTORE(sums, 0, parts);
     for (int i = 0; i < WIDTH; i++) ADD_DOUBLE(limbs, flags[0], parts[i])
 #if LEVELS == 1
-    vstore8(vload8(local_index(), spare), 0, parts);
+    VSTORE(VLOAD(local_index(), spare), 0, parts);
 #else
-    vstore8(uppers, 0, parts);
+    VSTORE(uppers, 0, parts);
 #endif
     for (int i = 0; i < WIDTH; i++)
         if (parts[i] != 0) ADD_DOUBLE(limbs, flags[0], parts[i])
@@ -370,33 +370,33 @@ KERNEL reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
     BARRIER();
     uint bin = FOLDS - 1, run = 0;
     double limit = LIMIT_OF(bin), starts[FOLDS];
-    double8 sums[FOLDS];
+    DOUBLES sums[FOLDS];
     double parts[WIDTH];
-    UNROLL for (int f = 0; f < FOLDS; f++) sums[f] = SPLAT(double8, starts[f] = UNITS_OF(bin - f));
+    UNROLL for (int f = 0; f < FOLDS; f++) sums[f] = SPLAT(DOUBLES, starts[f] = UNITS_OF(bin - f));
 #define LEAVE_ALL                                                                                                      \
     {                                                                                                                  \
         UNROLL for (int f = 0; f < FOLDS; f++) {                                                                       \
-            vstore8(sums[f], 0, parts);                                                                                \
+            VSTORE(sums[f], 0, parts);                                                                                \
             leave_slices(bins, parts, starts[f], bin - f);                                                             \
         }                                                                                                              \
         run = 0;                                                                                                       \
     }
     ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
     for (; tile < last; tile++) {
-        double8 rest = double8_of(tile < whole ? load_whole(x, tile) : load(x, tile, count));
+        DOUBLES rest = DOUBLES_OF(tile < whole ? load_whole(x, tile) : load(x, tile, count));
         if (any_outside(rest, 0.0, limit * (1 - 0x1p-53)) || run == LONGEST_RUN) {
             LEAVE_ALL
-            vstore8(rest, 0, parts);
+            VSTORE(rest, 0, parts);
             uint needed = bin_for(parts, bins, flags, top);
-            rest = vload8(0, parts);
+            rest = VLOAD(0, parts);
             bin = max(bin, needed);
             limit = LIMIT_OF(bin);
-            UNROLL for (int f = 0; f < FOLDS; f++) sums[f] = SPLAT(double8, starts[f] = UNITS_OF(bin - f));
+            UNROLL for (int f = 0; f < FOLDS; f++) sums[f] = SPLAT(DOUBLES, starts[f] = UNITS_OF(bin - f));
         }
         run++;
         UNROLL for (int f = 0; f < FOLDS; f++) {  // the odd bit keeps a number from lying halfway between two units
-            double8 before = sums[f];
-            sums[f] = before + with_odd_bits(rest);
+            DOUBLES before = sums[f];
+            sums[f] = before + WITH_ODD_BITS(rest);
             if (f < FOLDS - 1) rest = rest - (sums[f] - before);
         }
     }

@@ -3,6 +3,7 @@
 import json
 import math
 import threading
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -60,6 +61,27 @@ def sets(rng) -> dict[str, np.ndarray]:
 def same(a: float, b: float) -> bool:
     """Equal as bits, with every nan the same."""
     return math.isnan(a) and math.isnan(b) or a == b and math.copysign(1, a) == math.copysign(1, b)
+
+
+@pytest.fixture(params=["own lanes", "many lanes"])
+def lanes(request, device, monkeypatch):
+    """The plans of every kind of processor run on every device: a CPU takes those of a GPU too, only slowly."""
+    if request.param == "many lanes" and device.processor.lanes == 1:
+        monkeypatch.setattr(device, "processor", replace(device.processor, lanes=32))
+    return device
+
+
+def test_every_plan_is_exact(lanes, rng):
+    for name, numbers in sets(rng).items():
+        assert total([lanes], numbers) == total_of(numbers), name
+        backwards = total([lanes], numbers[::-1].copy(), "reproducible").total()
+        assert total([lanes], numbers, "reproducible").total() == backwards, name
+        single = np.clip(numbers, -1e38, 1e38).astype("f4")
+        assert total([lanes], single) == total_of(single), name
+        assert total([lanes], single, absolute=True) == total_of(np.abs(single)), name
+    x, y = rng.standard_normal((2, 9001)) * 1e-150
+    wanted = sum(Fraction(a) * Fraction(b) for a, b in zip(x, y, strict=True))
+    assert total([lanes], x, other=y).fraction() == wanted
 
 
 def test_exact_equals_fsum_on_every_set(device, rng):
@@ -400,3 +422,33 @@ def test_more_than_two_to_the_31(device, tmp_path):
     np.lib.format.open_memmap(path, "w+", "u1", (count,))[[0, 7, 2**31, count - 1]] = 1
     assert total([device], path).units == 4
     assert aggregates.extremes([device], path) == (0, 1)
+
+
+# -------------------------------------------------------------------------------------------------------- GLSL passes
+def test_passes_are_exact(gl, rng):
+    from renderer.compute.sum_passes import total_in_passes
+
+    sets = {
+        "normal": rng.standard_normal(70_001).astype("f4"),
+        "wide": np.ldexp(rng.standard_normal(9_000), rng.integers(-95, 90, 9_000)).astype("f4"),
+        "subnormal": (rng.integers(-9999, 9999, 500) * 1e-42).astype("f4"),
+        "huge": np.array([3e38, 3e38, -3e38, 1.0], "f4"),
+        "ill": ill_conditioned(rng, 3000, 1e20, "f4"),
+        "one": np.array([2.5], "f4"),
+        "minus zero": np.array([-0.0] * 5, "f4"),
+    }
+    for name, numbers in sets.items():
+        found = total_in_passes(gl, numbers)
+        assert found == total_of(numbers) and same(found.rounded(), total_of(numbers).rounded()), name
+    assert total_in_passes(gl, np.array([np.inf, 1], "f4")).rounded() == np.inf
+    assert math.isnan(total_in_passes(gl, np.array([np.inf, -np.inf], "f4")).rounded())
+
+
+def test_passes_and_kernels_agree_to_the_bit(device, gl, rng):
+    from renderer.compute.sum_passes import total_in_passes
+
+    x, y = rng.standard_normal((2, 20_000)).astype("f4")
+    assert total_in_passes(gl, x) == total([device], x)
+    assert total_in_passes(gl, x, y).fraction() == total([device], x, other=y).fraction()
+    wide = np.ldexp(x, rng.integers(-60, 60, x.size)).astype("f4")
+    assert total_in_passes(gl, wide, y).fraction() == total([device], wide, other=y).fraction()

@@ -59,7 +59,7 @@ def extremes(devices: list[Device], numbers) -> tuple:
     group = 1 if device.processor.lanes == 1 else 256
     groups = device.processor.units * 8
     kernel = device.kernel(
-        "sums.cu", "extremes", group=group, ELEMENT=C_TYPES[dtype.str[1:]], LOWEST=8 * dtype.itemsize
+        "sums.cu", "extremes", group=group, ELEMENT=C_TYPES[dtype.str[1:]], LOWEST=8 * dtype.itemsize, CONTIGUOUS=1
     )
     block = block_length(device, dtype)
     stage, out = device.stage(min(block, x.count) * dtype.itemsize), device.buffer(2 * groups, value)

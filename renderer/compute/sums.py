@@ -74,6 +74,7 @@ class Reducer:
         self.floating = dtype in (np.float32, np.float64)
         lanes = device.processor.lanes
         self.group = 1 if lanes == 1 else 256
+        self.width = 4 if self.floating and lanes > 1 else 8  # WIDTH in sums.cu
         self.groups = device.processor.units * 8
         constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "DOT": int(dot), "ABSOLUTE": int(absolute)}
         if self.floating:
@@ -82,7 +83,7 @@ class Reducer:
             self.limbs = 7
             wide = 16 if dtype == np.float16 else 1
             constants |= {"WHOLE": wide, "LIMBS": self.limbs, "SIGNED": int(dtype.kind in "if")}
-            constants |= {"NARROW": int(dtype.itemsize <= 4 and dtype.kind != "f")}
+            constants |= {"CONTIGUOUS": 1, "NARROW": int(dtype.itemsize <= 4 and dtype.kind != "f")}
             self.entry = "whole"
         self.kernel = device.kernel("sums.cu", self.entry, group=self.group, **constants)
         if self.entry == "fast":
@@ -110,7 +111,7 @@ class Reducer:
 
     def bound(self, count: int, x, y=None, y_start: int = 0):
         """The launch that add makes, to be called again and again; it leaves the count of numbers to its caller."""
-        tiles = -(-count // (8 * self.group))
+        tiles = -(-count // (self.width * self.group))
         each = -(-tiles // self.groups)
         groups = -(-tiles // max(1, each))
         sizes = (np.uint64(n) for n in (y_start, count, each))

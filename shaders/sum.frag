@@ -1,0 +1,67 @@
+// Exact sums in passes: every texel adds the 4 * TEXELS floats of TEXELS input texels into an expansion of four floats, by
+// error-free additions (Knuth) and, with DOT 1, error-free products (Dekker, since not every driver's fma rounds once). The
+// next pass adds expansions the same way. What four floats cannot hold, and numbers whose errors would leave the range of
+// normal floats, set `flag`: the texel stays zero, and its inputs are added on the host.
+precise layout(location = 0) out vec4 expansion;
+layout(location = 1) out vec4 flag;
+uniform sampler2D numbers;
+#if DOT
+uniform sampler2D factors;
+#endif
+uniform int texels;   // of the input that count
+uniform int width;    // of this target
+uniform float least;  // magnitudes that every number but zero must have
+uniform float most;
+
+precise float parts[4] = float[4](0.0, 0.0, 0.0, 0.0);
+bool flagged = false;
+
+void add(float number) {
+    precise float rest = number;
+    for (int i = 0; i < 4; i++) {
+        precise float sum = parts[i] + rest;
+        precise float part = sum - parts[i];
+        precise float error = (parts[i] - (sum - part)) + (rest - part);
+        parts[i] = sum;
+        rest = error;
+    }
+    if (rest != 0.0) flagged = true;
+}
+
+bool outside(float number) {  // by bits: drivers may take subnormal numbers for zero
+    uint magnitude = floatBitsToUint(number) & 0x7fffffffu;
+    return magnitude != 0u && (magnitude < floatBitsToUint(least) || magnitude > floatBitsToUint(most));
+}
+
+void add_product(float a, float b) {
+    precise float a_big = 4097.0 * a, b_big = 4097.0 * b;
+    precise float a_high = a_big - (a_big - a), b_high = b_big - (b_big - b);
+    precise float a_low = a - a_high, b_low = b - b_high;
+    precise float product = a * b;
+    precise float error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low;
+    add(product);
+    add(error);
+}
+
+void main() {
+    int here = int(gl_FragCoord.y) * width + int(gl_FragCoord.x);
+    int input_width = textureSize(numbers, 0).x;
+    for (int i = here * TEXELS; i < min(texels, (here + 1) * TEXELS); i++) {
+        ivec2 place = ivec2(i % input_width, i / input_width);
+        vec4 texel = texelFetch(numbers, place, 0);
+#if DOT
+        vec4 factor = texelFetch(factors, place, 0);
+#endif
+        for (int c = 0; c < 4; c++) {
+            if (outside(texel[c])) flagged = true;
+#if DOT
+            if (outside(factor[c])) flagged = true;
+            add_product(texel[c], factor[c]);
+#else
+            add(texel[c]);
+#endif
+        }
+    }
+    expansion = flagged ? vec4(0.0) : vec4(parts[0], parts[1], parts[2], parts[3]);
+    flag = vec4(flagged ? 1.0 : 0.0);
+}
