@@ -240,13 +240,13 @@ def test_a_tree_is_rebuilt_when_its_primitives_have_moved(device, rng):
 
 
 def test_an_empty_scene_is_hit_by_nothing(device, rng):
-    tree = bvh.build(np.zeros((0, 3)), np.zeros((0, 3)))
-    nodes = device.buffer((1, 16)).write(tree.nodes.view("f4"))
+    nothing = soup(rng, 1, 1.0)[:0]
+    flat = bvh.Flat(device, nothing, bvh.build(*bvh.boxes_of(nothing)))
     rays = np.zeros((64, 2, 4), "f4")
     rays[:, 0, 3], rays[:, 1, :3] = 1e30, rng.normal(size=(64, 3))
     hits = device.buffer((64, 4))
     device.kernel("bvh_rays.cu", "closest", SPHERES=0, **KERNELS)(
-        64, device.buffer(rays.shape).write(rays), hits, nodes, device.buffer((1, 12)), 64
+        64, device.buffer(rays.shape).write(rays), hits, flat.nodes, flat.primitives, 64
     )
     assert (hits.read()[:, 3].copy().view("i4") == -1).all()
 
