@@ -13,11 +13,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from renderer import MachineCannot
 from renderer.cdollar.dag import Access, Bound, Node, Range, Source, UserCall, placed, serial, substitute, topological
 from renderer.cdollar.domains import affine, interval
 from renderer.cdollar.emit import ENDLESS, LOOP_LIMIT, has_loops
 from renderer.cdollar.interpret import Interpreter
-from renderer.cdollar.kernels import Part, finish_text, output_parts, part_of
+from renderer.cdollar.kernels import FINISH_GROUP, Part, finish_text, output_parts, part_of
 from renderer.cdollar.lanes import EndlessLoop, Lanes
 from renderer.cdollar.memory import check_memory
 from renderer.cdollar.operations import REDUCERS
@@ -197,6 +198,7 @@ class DeviceTarget:
         check_memory(tuple(r.size for r in ranges), output_parts(node), "an array", self.device.processor.memory)
         self.must_have_values(node)
         count = int(np.prod([r.size for r in ranges], dtype=np.int64))
+        must_be_indexable(count, node)
         outputs = [(self.device.buffer(max(1, count), stored_dtype(p)), p) for p in output_parts(node)]
         held = Held(ranges, outputs)
         if count:
@@ -235,9 +237,9 @@ class DeviceTarget:
         outputs = part.groups // part.pieces
         self.start(part, "part", part.groups * part.group, self.filled(part, partials, status))
         reduce_node = part.node if part.node.op == "reduce" else whole_reduction(part.node)
-        finish = Part(part.node, "finish", finish_text(part, reduce_node), 64, doubles=part.doubles)
+        finish = Part(part.node, "finish", finish_text(reduce_node), FINISH_GROUP, doubles=part.doubles)
         buffers = [b for b, _ in held.buffers]
-        self.start(finish, "finish", outputs, [outputs, part.pieces, *partials, *buffers])
+        self.start(finish, "finish", outputs * FINISH_GROUP, [part.pieces, *partials, *buffers])
 
     def start(self, part: Part, entry: str, threads: int, arguments: list) -> None:
         kernel = self.kernel(part.text, entry, part)
@@ -400,6 +402,17 @@ def called_in(node: Node):
         if function is not None and has_loops(function):
             return function
     raise AssertionError("no loop is under this node")
+
+
+def must_be_indexable(count: int, node: Node) -> None:
+    """Kernels index with 31 bits."""
+    for part in topological([node]):
+        if part.op == "reduce":
+            count = max(count, int(np.prod([float(v.range.size) for v in part.value[1]])))
+    if count >= 2**31:
+        raise MachineCannot(
+            f"a part goes over {count} points; devices take less than {2**31}, --target numpy takes more"
+        )
 
 
 def whole_reduction(node: Node) -> Node:

@@ -165,7 +165,10 @@ def map_part(node: Node, ranges_of, schedule: Schedule, lanes: int) -> Part:
     body = writer.blocks[0].lines + stores + checks
     outs = [f"GLOBAL {storage(p)} *RESTRICT out{k}" for k, p in enumerate(output_parts(node))]
     head, arguments = header(writer, "part", ["int count", "GLOBAL int *status", *outs])
-    if items > 1:
+    quads = items >= 4 and four_bytes(writer, output_parts(node))
+    if quads:
+        lines = quad_lines(writer, output_parts(node), body, items // 4)
+    elif items > 1:
         lines = [
             f"const int first = (int)(group_index() * (GROUP_SIZE * {items}) + local_index());",
             f"if (first + {items - 1} * GROUP_SIZE < count) {{",
@@ -188,6 +191,51 @@ def map_part(node: Node, ranges_of, schedule: Schedule, lanes: int) -> Part:
     return closed_up(found, writer)
 
 
+def four_bytes(writer: Writer, outputs: tuple[str, ...]) -> bool:
+    """Whether all arrays of a part hold 4-byte numbers, so that four of them are one vector."""
+    parts = [part for source in writer.inputs.values() for part in source.parts]
+    return all(part in ("float", "int", "uint") for part in (*parts, *outputs))
+
+
+def quad_loads(writer: Writer) -> list[str]:
+    return [
+        f"const {part}4 {source.buffer(c)}_quad = ((GLOBAL const {part}4 *){source.buffer(c)})[quad];"
+        for source in writer.inputs.values()
+        for c, part in enumerate(source.parts)
+    ]
+
+
+def in_lane(writer: Writer, body: list[str], lane: str, outputs: int) -> list[str]:
+    """The lines of a linear body for one of four elements that were loaded together."""
+    text = "\n".join(body)
+    for source in writer.inputs.values():
+        for component in range(len(source.parts)):
+            text = text.replace(f"{source.buffer(component)}[place]", f"{source.buffer(component)}_quad.{lane}")
+    for k in range(outputs):
+        text = text.replace(f"out{k}[place] =", f"out{k}_quad.{lane} =")
+    return ["{", *("    " + line for line in text.split("\n")), "}"]
+
+
+def quad_lines(writer: Writer, outputs: tuple[str, ...], body: list[str], quads: int) -> list[str]:
+    """A map whose threads take vectors of four elements, `quads` of them."""
+    lanes = [line for lane in "xyzw" for line in in_lane(writer, body, lane, len(outputs))]
+    return [
+        f"UNROLL for (int item = 0; item < {quads}; item++) {{",
+        f"    const int quad = (int)(group_index() * (GROUP_SIZE * {quads}) + local_index()) + item * GROUP_SIZE;",
+        "    if (4 * quad + 3 < count) {",
+        *("        " + line for line in quad_loads(writer)),
+        *(f"        {part}4 out{k}_quad;" for k, part in enumerate(outputs)),
+        *("        " + line for line in lanes),
+        *(f"        ((GLOBAL {part}4 *)out{k})[quad] = out{k}_quad;" for k, part in enumerate(outputs)),
+        "    } else {",
+        "        for (int place = 4 * quad; place < count; place++) {",
+        *("            " + line for line in body),
+        "        }",
+        "    }",
+        "}",
+    ]
+
+
 def closed_up(part: Part, writer: Writer) -> Part:
     part.sites, part.doubles = writer.sites, writer.doubles
     return part
@@ -206,7 +254,8 @@ def group_part(node: Node, reduce_node: Node, ranges_of, schedule: Schedule, uni
     group = 1 if order_matters(reduce_node) or lanes == 1 else schedule.group
     wanted = units * (16 if lanes > 1 else 4)
     pieces = 1 if order_matters(reduce_node) else max(1, min(-(-wanted // outputs), -(-volume // (group * 16))))
-    length = -(-volume // pieces)
+    length = (-(-volume // pieces) + 3) // 4 * 4 if pieces > 1 else volume
+    pieces = -(-volume // length)
     contiguous = reduction.function is not None or reduction.name.startswith("arg") or group == 1
     linear = not outer and is_linear(node, variables, reduce_node.inputs, ranges_of)
     writer = (Linear if linear else Writer)(C(), ranges_of)
@@ -273,6 +322,8 @@ class GroupText:
                 "}",
             ]
         unroll = self.schedule.items
+        if self.linear and four_bytes(self.writer, ()):
+            return self.quad_loops(inner, unroll)
         return [
             "int place0 = from + (int)local_index();",
             f"for (; place0 + {unroll - 1} * GROUP_SIZE < until; place0 += {unroll} * GROUP_SIZE) {{",
@@ -282,6 +333,26 @@ class GroupText:
             "    }",
             "}",
             "for (int place = place0; place < until; place += GROUP_SIZE) {",
+            *("    " + line for line in inner),
+            "}",
+        ]
+
+    def quad_loops(self, inner: list[str], unroll: int) -> list[str]:
+        """The loop over a share whose elements are loaded four at a time; pieces start at multiples of four."""
+        one = [*quad_loads(self.writer), *(x for lane in "xyzw" for x in in_lane(self.writer, inner, lane, 0))]
+        return [
+            "const int quads = until / 4;",
+            "int quad0 = from / 4 + (int)local_index();",
+            f"for (; quad0 + {unroll - 1} * GROUP_SIZE < quads; quad0 += {unroll} * GROUP_SIZE) {{",
+            f"    UNROLL for (int item = 0; item < {unroll}; item++) {{",
+            "        const int quad = quad0 + item * GROUP_SIZE;",
+            *("        " + line for line in one),
+            "    }",
+            "}",
+            "for (int quad = quad0; quad < quads; quad += GROUP_SIZE) {",
+            *("    " + line for line in one),
+            "}",
+            "for (int place = 4 * quads + (int)local_index(); place < until; place += GROUP_SIZE) {",
             *("    " + line for line in inner),
             "}",
         ]
@@ -339,30 +410,48 @@ class GroupText:
         ]
 
 
-def finish_text(part: Part, reduce_node: Node) -> str:
-    """The kernel that joins the partial results of a group reduction, in order: one thread for each output."""
+FINISH_GROUP = 256
+
+
+def finish_text(reduce_node: Node) -> str:
+    """The kernel that joins the partial results of a group reduction, in order: a group for each output.
+
+    Every thread joins a run of pieces, then a tree joins the threads; runs without pieces say so.
+    """
     writer = Writer(C(), lambda function: ())
     work = GroupText(writer, reduce_node, False, True, Schedule())
     names = [f"value{k}" for k in range(len(work.carried))]
-    lines = ["const int output = (int)thread_index();", "if (output < outputs) {"]
-    lines += [
-        f"    {storage(p)} {n} = in{k}[output * pieces];"
-        for k, (n, p) in enumerate(zip(names, work.carried, strict=True))
-    ]
-    lines.append("    for (int piece = 1; piece < pieces; piece++) {")
-    loads = [
-        f"        const {storage(p)} next{k} = in{k}[output * pieces + piece];" for k, p in enumerate(work.carried)
-    ]
-    joined = work.joined(names)
-    text = [line.replace("[mine + step]", "@next").replace("[mine]", "") for line in joined]
+    text = [line.replace("[mine + step]", "@next").replace("[mine]", "") for line in work.joined(names)]
     for k, name in enumerate(names):
         text = [line.replace(f"{name}@next", f"next{k}") for line in text]
-    lines += [*loads, *("        " + line for line in text), "    }"]
-    lines += [f"    out{k}[output] = {names[k]};" for k in range(len(work.parts))]
-    lines.append("}")
+    first = [f"{storage(p)} {n} = in{k}[start];" for k, (n, p) in enumerate(zip(names, work.carried, strict=True))]
+    nexts = [f"const {storage(p)} next{k} = in{k}[piece];" for k, p in enumerate(work.carried)]
+    lines = [
+        "const int output = (int)group_index();",
+        "const int share = (pieces + GROUP_SIZE - 1) / GROUP_SIZE, used = (pieces + share - 1) / share;",
+        "const int begin = output * pieces + (int)local_index() * share;",
+        "const int start = min(begin, (output + 1) * pieces - 1), end = min(begin + share, (output + 1) * pieces);",
+        *first,
+        "for (int piece = begin + 1; piece < end; piece++) {",
+        *("    " + line for line in [*nexts, *text]),
+        "}",
+        *(f"LOCAL_ARRAY({storage(p)}, joined{k}, GROUP_SIZE);" for k, p in enumerate(work.carried)),
+        *(f"joined{k}[local_index()] = {n};" for k, n in enumerate(names)),
+        "BARRIER();",
+        "for (int step = 1; step < GROUP_SIZE; step *= 2) {",
+        "    const int mine = (int)local_index();",
+        "    if (mine % (2 * step) == 0 && mine + step < used) {",
+        *("        " + line for line in work.joined([f"joined{k}" for k in range(len(work.carried))])),
+        "    }",
+        "    BARRIER();",
+        "}",
+        "if (local_index() == 0) {",
+        *(f"    out{k}[output] = joined{k}[0];" for k in range(len(work.parts))),
+        "}",
+    ]
     ins = [f"GLOBAL const {storage(p)} *RESTRICT in{k}" for k, p in enumerate(work.carried)]
     outs = [f"GLOBAL {storage(p)} *RESTRICT out{k}" for k, p in enumerate(work.parts)]
-    head = f"KERNEL finish({', '.join(['int outputs', 'int pieces', *ins, *outs])})"
+    head = f"KERNEL finish({', '.join(['int pieces', *ins, *outs])})"
     return assembled(writer, head, lines)
 
 
@@ -542,7 +631,7 @@ def tile_lines(
         "#define ROW_OF(i) (((i) / 4) * (DOWN * 4) + mine_down * 4 + (i) % 4)",
         "#define COLUMN_OF(j) (((j) / 4) * (ACROSS * 4) + mine_across * 4 + (j) % 4)",
         *tile_arrays(s, type_),
-        "const int me = (int)local_index(), mine_across = me % ACROSS, mine_down = me / ACROSS;",
+        *thread_places(s),
         f"const int tiles_across = (columns + {s.columns - 1}) / {s.columns};",
         f"const int tiles_down = (rows + {s.rows - 1}) / {s.rows}, tiles = tiles_across * tiles_down;",
         "const int tile = (int)group_index() % tiles, batch = (int)group_index() / tiles;",
@@ -582,6 +671,18 @@ def tile_lines(
     return lines
 
 
+def thread_places(s: Schedule) -> list[str]:
+    """Which of a tile's results a thread makes: a warp takes 8 x 4 threads, so that its reads of local memory meet."""
+    across, down = s.columns // s.thread_columns, s.rows // s.thread_rows
+    if across % 8 or down % 4:
+        return ["const int me = (int)local_index(), mine_across = me % ACROSS, mine_down = me / ACROSS;"]
+    return [
+        "const int me = (int)local_index(), warp = me / 32;",
+        f"const int mine_across = warp % {across // 8} * 8 + me % 8;",
+        f"const int mine_down = warp / {across // 8} * 4 + me % 32 / 8;",
+    ]
+
+
 def tile_arrays(s: Schedule, type_: str) -> list[str]:
     """Two halves of each tile in local memory, aligned so that four floats are read at once."""
     lines = []
@@ -610,10 +711,14 @@ def fetch_lines(
     limit = "rows" if place == "row" else "columns"
     across, along = ("deep_in", "wide_in") if deep_first else ("wide_in", "deep_in")
     fast = s.depth if deep_first else width
-    return [
+    opening = [
         f"UNROLL for (int part = 0; part < {-(-width * s.depth // group)}; part++) {{",
         f"    const int element = me + part * {group}, {across} = element % {fast}, {along} = element / {fast};",
         f"    const int {place} = {place}0 + wide_in, deep = deep0 + deep_in;",
+    ]
+    whole = [*opening, *("    " + line for line in side.lines), f"    {name}_next[part] = {side.name};", "}"]
+    guarded = [
+        *opening,
         f"    {name}_next[part] = 0;",
         f"    if ({place} < {limit} && deep < depth"
         + (f" && element < {width * s.depth}" if width * s.depth % group else "")
@@ -623,6 +728,10 @@ def fetch_lines(
         "    }",
         "}",
     ]
+    if width * s.depth % group:
+        return guarded
+    inside = f"if ({place}0 + {width} <= {limit} && deep0 + {s.depth} <= depth) {{"
+    return [inside, *("    " + x for x in whole), "} else {", *("    " + x for x in guarded), "}"]
 
 
 def put_lines(s: Schedule, group: int, name: str, width: int, deep_first: bool) -> list[str]:
