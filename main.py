@@ -10,6 +10,7 @@ from renderer import UserError
 
 EXAMPLES = {
     "view": "python main.py view scenes/cornell.toml scenes/fern.toml",
+    "serve": "python main.py serve scenes/cornell.toml --port 8377",
     "export": "python main.py export scenes/cornell.toml -o cornell.png --size 512x512 --samples 64",
     "run": "python main.py run scenes/product.cb --in a=a.npy --in b=b.npy -o c.npy",
     "sum": "python main.py sum big.npy --mode exact",
@@ -43,6 +44,12 @@ def _view(command) -> None:
     command.add_argument("--restore", action="store_true", help="bring back the panels of the last session")
     command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     command.add_argument("--size", type=_size, default=(1600, 900), metavar="WxH", help="of the window")
+
+
+def _serve(command) -> None:
+    _view(command)
+    command.add_argument("--host", default="127.0.0.1", help="another than this machine's own needs the printed token")
+    command.add_argument("--port", type=_port, default=8377, metavar="N", help="0 takes a free one (default 8377)")
 
 
 def _export(command) -> None:
@@ -150,6 +157,7 @@ def _doctor(command) -> None:
 
 COMMANDS = {
     "view": ("open the window with live panels", _view),
+    "serve": ("show the window in a browser, for machines without a screen", _serve),
     "export": ("render a picture, a film or frames to files, without a window", _export),
     "run": ("evaluate a C$ program", _run),
     "sum": ("add up huge arrays, fast or exactly", _sum),
@@ -175,6 +183,12 @@ def _grid(text: str) -> tuple[int, int]:
     return int(rows), int(columns)
 
 
+def _port(text: str) -> int:
+    if not (text.isdigit() and int(text) < 1 << 16):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; it must be 0 to 65535")
+    return int(text)
+
+
 def _positive(text: str) -> int:
     if not (text.isdigit() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
@@ -185,6 +199,8 @@ def command_of(args) -> int:
     """Runs the parsed command; returns its exit code."""
     if args.command == "view":
         from renderer.viewer import view as command
+    elif args.command == "serve":
+        from renderer.viewer import serve as command
     elif args.command == "export":
         from renderer.export import export as command
     elif args.command == "run":

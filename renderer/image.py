@@ -100,6 +100,14 @@ def _chunk(file, kind: bytes, data: bytes) -> None:
         file.write(struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part)))
 
 
+def jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
+    """A JPEG file of (height, width, 3) uint8 sRGB pixels, for sending pictures that are shown once."""
+    assert pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.shape[2] == 3, (pixels.dtype, pixels.shape)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "JPEG", quality=quality, subsampling=0)
+    return file.getvalue()
+
+
 def read_recipe(path: Path) -> dict:
     """The recipe inside a PNG that write_png made; BadInput when there is none."""
     with _opened(path) as picture:

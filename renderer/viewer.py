@@ -1,4 +1,4 @@
-"""`main.py view`: opens the inputs as live panels in one window; see renderer/window for its parts."""
+"""`main.py view` and `serve`: the inputs as live panels in one window, here or in a browser; see renderer/window."""
 
 import contextlib
 from pathlib import Path
@@ -7,7 +7,8 @@ from renderer import UserError
 from renderer.gpu import open_gpu
 from renderer.pictures import load, panels_of
 from renderer.scene import Scene
-from renderer.window.screen import Window
+from renderer.window.remote import Remote
+from renderer.window.screen import Offscreen, Window
 from renderer.window.session import Session, default_path, last, restore
 from renderer.window.studio import LARGEST_COUNT, Studio
 
@@ -27,6 +28,24 @@ def view(args) -> int:
         window.show(studio)
     finally:
         window.close()
+    return 0
+
+
+def serve(args) -> int:
+    """`main.py serve`: the same window in a browser, drawn without a display; returns the exit code."""
+    session = wanted(args)
+    gpu = open_gpu(args.device)
+    remote = Remote(args.host, args.port)
+    try:
+        studio = Studio(list(session.scenes), gpu, session.columns)
+        screen = Offscreen(studio, gpu.gl, args.size)
+        print(remote.address, flush=True)
+        try:
+            remote.run(screen)
+        finally:
+            screen.close()
+    finally:
+        remote.close()
     return 0
 
 

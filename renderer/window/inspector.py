@@ -36,6 +36,7 @@ def draw(panel, rectangle, fonts, scale: float) -> None:
     x, y = int(across * panel.shown.size[0]), int(down * panel.shown.size[1])
     shown = region(panel.shown, x, y)
     linear, displayed = panel.frame.read_region(x, y, 1, 1)[0, 0], panel.shown.read_region(x, y, 1, 1)[0, 0]
+    imgui.push_style_var(imgui.StyleVar_.window_padding, imgui.ImVec2(10 * scale, 8 * scale))
     imgui.begin_tooltip()
     _loupe(shown, min(x, AROUND), min(y, AROUND), 11 * scale)
     imgui.push_font(fonts.numbers, theme.FONT_SIZE)
@@ -44,6 +45,7 @@ def draw(panel, rectangle, fonts, scale: float) -> None:
         imgui.text(line)
     imgui.pop_font()
     imgui.end_tooltip()
+    imgui.pop_style_var()
 
 
 def _loupe(texels: np.ndarray, x: int, y: int, side: float) -> None:

@@ -249,9 +249,12 @@ class Interface:
             return
         moved = view
         dx, dy = io.mouse_delta.x / height, io.mouse_delta.y / height
-        if imgui.is_item_active() and (dx or dy):
-            pans = imgui.is_mouse_down(2) or io.key_shift
-            moved = moved.pan(dx, dy) if pans else moved.drag(dx, dy) if imgui.is_mouse_down(0) else moved
+        held = (
+            imgui.is_item_active() or imgui.is_item_deactivated()
+        )  # a slow frame may see the last move and the release
+        if held and (dx or dy):
+            left, middle = (imgui.is_mouse_down(b) or imgui.is_mouse_released(b) for b in (0, 2))
+            moved = moved.pan(dx, dy) if middle or io.key_shift else moved.drag(dx, dy) if left else moved
         if imgui.is_item_active() and imgui.is_mouse_down(1):
             moved = _flown(moved, dx, dy, io.delta_time)
         px, py = (io.mouse_pos.x - x - width / 2) / height, (io.mouse_pos.y - y - height / 2) / height

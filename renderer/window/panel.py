@@ -23,7 +23,8 @@ from renderer.window.comparison import Comparison
 from renderer.window.counter import Counter
 
 MOVING = 0.04  # seconds a draw may take while the user moves something
-RESTING = 0.25  # seconds a draw in the window's own GL may take when nothing moves
+RESTING = 0.25  # seconds a draw in the window's own GL may take when nothing moves, and grows with every second of rest
+LONGEST = 0.75  # up to this
 DIVISORS = (1, 2, 4, 8)
 REPORT_EVERY = 0.5  # seconds; a report may read from the device
 
@@ -50,7 +51,7 @@ class Panel:
         self._costs: dict[int, float] = {}  # seconds a pixel, by divisor
         self._latest_cost = 0.0
         self._warm = False
-        self._moved = -1e9
+        self._moved = time.perf_counter() - 0.5
         self._drawn = self._toned = None
         self._pending: Future | None = None
         self._reported = 0.0
@@ -170,12 +171,16 @@ class Panel:
         pixels = size[0] * size[1]
         if not self._costs:
             return 4 if pixels > 1 << 16 else 1  # the first draw tells what a pixel costs
-        limit = MOVING if self.moving(now) else RESTING if isinstance(self._last_frame, Texture) else 1e9
+        limit = MOVING if self.moving(now) else self._rest(now) if isinstance(self._last_frame, Texture) else 1e9
         for divisor in DIVISORS:
             slack = 1.5 if divisor == self.divisor else 1.0  # a draw just over its time is no reason to start again
             if self._cost_per_pixel(divisor) * pixels / divisor**2 <= limit * slack:
                 return divisor
         return DIVISORS[-1]
+
+    def _rest(self, now: float) -> float:
+        """Seconds that a draw may take while the panel is left alone; one that moves by itself never rests."""
+        return RESTING if self.alive() else min(RESTING * (1 + max(0.0, now - self._moved)), LONGEST)
 
     def _cost_per_pixel(self, divisor: int) -> float:
         """Measured at this divisor, or else by the last draw."""
