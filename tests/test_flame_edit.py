@@ -86,17 +86,17 @@ def test_each_mutation_changes_something(rng, flame, kind):
 
 
 def test_symmetry_makes_the_picture_symmetric(gpu):
-    """Fourfold symmetry about the origin: the picture turned by a quarter is itself; a mirrored one likewise."""
+    """The rotations map the flame's place onto itself (its measure only nearly: every other draw is one of them)."""
     rng = np.random.default_rng(4)
     plain = Flame(tuple(breed.random_map(rng, k / 2, "linear") for k in range(2)))
 
-    def boxed(kind):
+    def likeness(kind, turned):
         counts = fit.counts_of(gpu.device, breed.symmetrical(plain, kind), (0.0, 0.0), 3.0)
-        return np.sqrt(counts.reshape(32, 8, 32, 8).sum((1, 3)))
+        boxed = np.sqrt(counts.reshape(32, 8, 32, 8).sum((1, 3)))
+        return np.corrcoef(boxed.ravel(), turned(boxed).ravel())[0, 1]
 
-    four, mirrored = boxed(4), boxed(-1)
-    assert np.corrcoef(four.ravel(), np.rot90(four).ravel())[0, 1] > 0.95
-    assert np.corrcoef(mirrored.ravel(), mirrored[:, ::-1].ravel())[0, 1] > 0.95
+    assert likeness(4, np.rot90) > 0.85 > 0.6 > likeness(1, np.rot90)
+    assert likeness(-1, np.fliplr) > 0.85 > 0.6 > likeness(1, np.fliplr)
     assert breed.symmetrical(plain, 1) == plain
 
 
