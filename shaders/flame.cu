@@ -147,13 +147,13 @@ DEVICE Point stepped(Point p, GLOBAL const float *parameters, GLOBAL const uint2
     GLOBAL const float *records = parameters + CAMERA + FINAL * RECORD;
     Point q;
 #if XAOS
+    Random start = *random;
 #if LANES == 1
     int choice = drawn_map(table + (int)p.last * maps, maps, row_draw);
     q = moved(p, records + choice * RECORD, random, bad);
     *opacity = as_uint(records[choice * RECORD + AFFINE + 2]);
     q.last = *bad ? p.last : (real)(choice + 1);
 #else
-    Random start = *random;
     q = p;
     *bad = (mask)(0);
     *opacity = (bits)(0u);
@@ -174,6 +174,7 @@ DEVICE Point stepped(Point p, GLOBAL const float *parameters, GLOBAL const uint2
         *opacity = mine ? (bits)(as_uint(records[map * RECORD + AFFINE + 2])) : *opacity;
     }
 #endif
+    random->position = start.position + MAP_DRAWS * start.gamma;  // whichever map each point went through
 #else
     int choice = drawn_map(table, maps, row_draw);
     q = moved(p, records + choice * RECORD, random, bad);

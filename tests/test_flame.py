@@ -1,6 +1,7 @@
 """The chaos game: a NumPy twin of its random numbers and steps, exact measures, the same bits in every arrangement."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,8 @@ from renderer import BadInput
 from renderer.flames import chaos, filters, kernel
 from renderer.flames.genome import Flame, Map
 from renderer.pictures import flame as picture_module
-from renderer.pictures import load, open_picture
-from renderer.view import Plane
+from renderer.pictures import flame3d, load, open_picture
+from renderer.view import Camera, Plane
 
 SCENES = Path(__file__).resolve().parents[1] / "scenes"
 IFS = ["fern", "sierpinski", "dragon", "maple", "koch"]
@@ -276,8 +277,6 @@ def test_the_view_pans_and_zooms_and_turns(gpu):
     settings = picture_module.Settings(maps=maps, colors=((255.0,) * 3,) * 256, filter=0.0, quality=2.0)
 
     def seen(view, up="+y"):
-        from dataclasses import replace
-
         picture = picture_module.Picture(gpu)
         pixels = picture.draw(replace(settings, view=view, up=up), (200, 100), 0.0).read()
         rows, columns = np.nonzero(pixels[..., 0])
@@ -330,6 +329,89 @@ def test_filters_sum_to_one():
                 taps = filters.spatial_filter(Flame(filter_shape=shape, oversample=oversample, filter=radius))
                 assert taps.shape[0] == taps.shape[1] and (taps.shape[0] - oversample) % 2 == 0
                 assert np.isclose(taps.sum(), 1, atol=1e-5)
+
+
+def test_tiles_of_estimated_and_oversampled_flames_are_parts_of_the_whole(gpu, rng):
+    scene = load(SCENES / "lantern.flame")
+    settings = replace(scene.settings, oversample=2, filter=0.8, estimator_radius=5.0, quality=8.0)
+    size = (90, 70)
+    whole = open_picture(scene, gpu).draw(settings, size, 0.0).read()
+    for left, top, width, height in (
+        (0, 0, 30, 25),
+        (60, 45, 30, 25),
+        (int(rng.integers(50)), int(rng.integers(40)), 31, 23),
+    ):
+        tile = open_picture(scene, gpu).draw(settings, size, 0.0, (left, top, width, height)).read()
+        assert np.array_equal(tile, whole[top : top + height, left : left + width])
+
+
+def test_layers_hold_the_raw_density(gpu):
+    scene = load(SCENES / "fern.toml")
+    settings = replace(scene.settings, oversample=2, palette="white", colors=())
+    picture = open_picture(scene, gpu)
+    picture.draw(settings, (60, 80), 0.0)
+    layers = picture.layers()
+    assert layers["density"].shape == (80, 60) and layers["light"].shape == (80, 60, 3)
+    assert layers["density"].sum() == picture.report()["samples"]  # the whole fern is in view
+    assert np.allclose(layers["light"], layers["density"][..., None])
+
+
+def test_transparent_pictures_have_alpha_where_light_is(gpu):
+    scene = load(SCENES / "fern.toml")
+    pixels = open_picture(scene, gpu).draw(replace(scene.settings, transparent=True), (60, 80), 0.0).read()
+    lit = pixels[..., :3].max(2) > 0
+    assert 0 < lit.mean() < 1 and (pixels[..., 3][lit] > 0).mean() > 0.8 and (pixels[..., 3] == 0).mean() > 0.2
+
+
+# ---- space
+
+
+@pytest.mark.parametrize("name", ["tetrahedron", "tree"])
+def test_flames_of_space_draw(gpu, name):
+    scene = load(SCENES / f"{name}.toml")
+    picture = open_picture(scene, gpu)
+    pixels = picture.draw(scene.settings, (100, 100), 0.0).read()
+    assert 0.05 < (pixels[..., :3].max(2) > 0.02).mean() < 0.7 and picture.report()["in_frame"] > 0.9
+
+
+def test_the_camera_places_points_of_space(gpu, rng):
+    """Maps onto points: their pixels are those of a pinhole."""
+    camera = Camera(tuple(map(float, rng.normal(size=3) + (0, 0, 6))), (0.1, -0.2, 0.3), fov_degrees=50.0)
+    points = rng.uniform(-1, 1, (6, 3))
+    maps = tuple(Map((0, 0, 0, float(x), 0, 0, 0, float(y), 0, 0, 0, float(z))) for x, y, z in points)
+    settings = flame3d.Settings(maps=maps, palette="white", filter=0.0, quality=20.0, view=camera)
+    size = (200, 160)
+    pixels = flame3d.Picture(gpu).draw(settings, size, 0.0).read()
+    right, up, forward = camera.frame()
+    found = set(zip(*(axis.tolist() for axis in np.nonzero(pixels[..., 0])), strict=True))
+    wanted = set()
+    for point in points:
+        d = point - camera.position
+        k = size[1] / 2 / np.tan(np.radians(25.0)) / (d @ forward)
+        wanted.add((int(size[1] / 2 - k * (d @ up)), int(size[0] / 2 + k * (d @ right))))
+    assert found == wanted
+
+
+def test_flames_of_space_have_the_same_bits_in_any_arrangement(device):
+    settings = load(SCENES / "tetrahedron.toml").settings
+    camera = picture_module.space_camera(settings.view, (96, 64), 1, 0)
+    one, four, sixteen = (played(with_lanes(device, n), settings, camera=camera).sums.read() for n in (1, 4, 16))
+    assert np.array_equal(one, four) and np.array_equal(one, sixteen) and one[:, 3].sum() > 255 * 10000
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 16])
+def test_xaos_final_maps_and_opacity_have_the_same_bits_in_any_arrangement(device, lanes):
+    maps = (
+        Map((0.6, -0.3, 0.2, 0.3, 0.6, 0.1), xaos=(0.0, 1.0, 2.0), opacity=0.7,
+            variations={"julian": 0.8, "linear": 0.1}, parameters={"julian_power": 3.0}),
+        Map((0.5, 0.2, -0.4, -0.2, 0.5, 0.3), xaos=(1.0, 0.5, 1.0), color=0.5,
+            variations={"pre_blur": 0.1, "swirl": 0.7}),
+        Map((0.4, 0.0, 0.1, 0.0, 0.4, -0.6), opacity=0.0, color=1.0, post=(0.8, 0.1, 0.0, -0.1, 0.8, 0.1)),
+    )  # fmt: skip
+    final = Map(variations={"bubble": 0.6, "linear": 0.5}, opacity=0.6, color_speed=0.0)
+    flame = Flame(maps, final=final, palette="spectrum", palette_mode="linear")
+    found = played(with_lanes(device, lanes), flame).sums.read()
+    assert np.array_equal(found, played(with_lanes(device, 8), flame).sums.read()) and found.any()
 
 
 # ---- mistakes

@@ -48,12 +48,16 @@ class Structure:
         return 12 if self.space else 6
 
     @property
+    def map_draws(self) -> int:
+        """Random numbers that one map may take, with two for a bad point."""
+        return max(sum(table()[name].draws for name in shape.variations) for shape in self.shapes) + 2
+
+    @property
     def draws(self) -> int:
-        """Random numbers that one step may take: the map's and the final map's with their two for bad points, and
-        three more.
+        """Random numbers that one step may take: a map's, whether the final map applies and its own, and a
+        fraction's.
         """
-        largest = max(sum(table()[name].draws for name in shape.variations) for shape in self.shapes)
-        return 2 * (largest + 2) + 3
+        return 2 * self.map_draws + 2
 
     @property
     def planes(self) -> int:
@@ -94,6 +98,7 @@ def text_of(structure: Structure) -> Generated:
         f"#define RECORD {structure.record}",
         f"#define CAMERA {structure.camera}",
         f"#define DRAWS {structure.draws}u",
+        f"#define MAP_DRAWS {structure.map_draws}u",
         f"#define PLANES {structure.planes}",
         shared_text(),
         *(table()[name].text for name in names),

@@ -22,7 +22,7 @@ from renderer.flames.genome import Flame
 from renderer.flames.keyframes import KeyFrame, at_time
 from renderer.gpu import Gpu
 from renderer.scene import Scene, Tone, setting
-from renderer.view import Plane
+from renderer.view import Camera, Plane
 
 FIRST_DRAW = 1 << 20  # samples
 LARGEST_DRAW = 1 << 24
@@ -47,6 +47,8 @@ class Settings(Flame):
     def __post_init__(self):
         super().__post_init__()
         times = [key.time for key in self.keys]
+        if not isinstance(self.view, Camera) and self.space:
+            raise ValueError("affine has 12 numbers; maps of space are drawn by the picture flame3d")
         if any(two <= one for one, two in pairwise(times)):
             raise ValueError(f"keys: the times {times} must grow")
 
@@ -92,10 +94,9 @@ class Picture:
             self._drawn = wanted
         self._game.advance(self._schedule.steps(self._draws))
         self._draws += 1
-        return self._development(
-            self._game, self._flame, self._grid, size[1] / self._moment.view.height / math.sqrt(settings.pixel_aspect),
-            (tile or (0, 0, *size))[2:], self._weight, settings.transparent,
-        )  # fmt: skip
+        scale = pixels_a_unit(self._moment.view, size) / math.sqrt(settings.pixel_aspect)
+        shape = (tile or (0, 0, *size))[2:]
+        return self._development(self._game, self._flame, self._grid, scale, shape, self._weight, settings.transparent)
 
     def _restart(self, settings: Settings, size, tile, time: float) -> None:
         self._draws = 0
@@ -103,9 +104,9 @@ class Picture:
         self._moment, self._weight = moments[len(moments) // 2], float(weights.mean())
         self._flame = averaged([m.flame for m in moments], weights)
         self._schedule = Schedule(self._moment.quality, size, len(moments))
-        self._grid = Grid.of(self._flame, size, tile)
+        self._grid, self._tile = Grid.of(self._flame, size, tile), tile
         over, margin, aspect = self._flame.oversample, self._grid.margin, settings.pixel_aspect
-        cameras = [plane_camera(m.view, settings.up, size, over, margin, aspect) for m in moments]
+        cameras = [camera_of(m.view, settings.up, size, over, margin, aspect) for m in moments]
         flames = [m.flame for m in moments]
         self._game.restart(flames, cameras, weights, self._grid.window, self._schedule.chains, settings.seed)
 
@@ -116,6 +117,20 @@ class Picture:
     def animated(self, settings: Settings) -> bool:
         """Whether the picture depends on time."""
         return len(settings.keys) > 1
+
+    def layers(self) -> dict[str, np.ndarray]:
+        """What the histogram holds of each pixel, for EXR: `density` (height, width) hits, and `light` (height,
+        width, 3)
+        the sum of their colours, 0 to 1 each; linear in the samples, before exposure and filters.
+        """
+        grid, over = self._grid, self._flame.oversample
+        sums = self._game.sums.read().reshape(grid.window.rows, grid.window.columns, 4)
+        width, height = self._tile[2:]
+        top = grid.margin + self._tile[1] * over - grid.window.top
+        left = grid.margin + self._tile[0] * over - grid.window.left
+        inside = sums[top : top + height * over, left : left + width * over].astype("f8")
+        pixels = inside.reshape(height, over, width, over, 4).sum((1, 3)) / 255
+        return {"density": pixels[..., 3].astype("f4"), "light": pixels[..., :3].astype("f4")}
 
     def report(self) -> dict:
         game = self._game
@@ -195,6 +210,29 @@ class Schedule:
             return self._ends[draw + 1] - self._ends[draw]
         done = self._ends[-1] + (draw + 1 - len(self._ends)) * self._largest
         return min(self._largest, self.total - done) if done < self.total else self._largest
+
+
+def camera_of(view, up: str, size: tuple[int, int], oversample: int, margin: int, aspect=1.0) -> np.ndarray:
+    """What places points of the plane (6,) or of space (12,) in buckets of the whole grid."""
+    if isinstance(view, Camera):
+        return space_camera(view, size, oversample, margin)
+    return plane_camera(view, up, size, oversample, margin, aspect)
+
+
+def pixels_a_unit(view, size: tuple[int, int]) -> float:
+    """Pixels that a unit of the flame is long; of space, at the camera's target."""
+    if isinstance(view, Camera):
+        return size[1] / (2 * math.tan(math.radians(view.fov_degrees) / 2) * math.dist(view.position, view.target))
+    return size[1] / view.height
+
+
+def space_camera(view: Camera, size: tuple[int, int], oversample: int, margin: int) -> np.ndarray:
+    """(12,) float64: rows of four whose first two, over the third (the depth), are column and row of the bucket."""
+    right, up, forward = view.frame()
+    focal = size[1] / 2 / math.tan(math.radians(view.fov_degrees) / 2) * oversample
+    middle = np.array(size) / 2 * oversample + margin
+    rows = np.array([focal * right + middle[0] * forward, -focal * up + middle[1] * forward, forward])
+    return np.concatenate([rows, -rows @ np.array(view.position)[:, None]], 1).ravel()
 
 
 def plane_camera(view: Plane, up: str, size: tuple[int, int], oversample: int, margin: int, aspect=1.0) -> np.ndarray:
