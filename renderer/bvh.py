@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# One inner node as the builders write it, 64 bytes: x and y of the first and the second child's box, lowest and highest in
-# turn, z of both, and their codes; see bvh_walk.h.
+# One inner node as the builders write it, 64 bytes: x and y of the first and the second child's box, lowest and highest
+# in turn, z of both, and their codes; see bvh_walk.h.
 NODE = np.dtype([("first_xy", "f4", (4,)), ("second_xy", "f4", (4,)), ("z", "f4", (4,)),
                  ("child", "i4", (2,)), ("spare", "i4", (2,))])  # fmt: skip
 BINS = 16

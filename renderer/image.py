@@ -177,12 +177,14 @@ def linear_of_srgb(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:
 
 
 def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: dict | None = None) -> None:
-    """Writes linear float32 layers: name -> (height, width) or (height, width, 3 or 4)."""
+    """Writes linear layers: name -> (height, width) or (height, width, 3 or 4); float32, or uint32 as it is."""
     OpenEXR = _openexr()
     header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
     if recipe is not None:
         header["rayfold_recipe"] = json.dumps(recipe)
-    channels = {name: np.ascontiguousarray(layer, "f4") for name, layer in layers.items()}
+    channels = {
+        name: np.ascontiguousarray(layer, "u4" if layer.dtype == np.uint32 else "f4") for name, layer in layers.items()
+    }
     with replacing(path) as temporary, OpenEXR.File(header, channels) as file:
         file.write(str(temporary))
 

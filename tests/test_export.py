@@ -193,3 +193,17 @@ def test_mistakes(scene, tmp_path):
 def test_a_picture_that_comes_whole_says_so(tmp_path):
     words = [ROOT / "scenes/reduction.toml", "-o", tmp_path / "a.png", "--size", "64x64", "--tile", 32]
     assert "is drawn whole" in export(*words, code=4).stderr
+
+
+def test_exr_of_the_ray_tracer_holds_its_layers_in_any_tiles(tmp_path):
+    OpenEXR = pytest.importorskip("OpenEXR", reason="EXR files need openexr")
+    scene = ROOT / "scenes/cornell.toml"
+    words = ["--size", "48x40", "--samples", 2]
+    export(scene, "-o", tmp_path / "whole.exr", *words)
+    export(scene, "-o", tmp_path / "tiles.exr", *words, "--tile", 17)
+    found = []
+    for name in ("whole.exr", "tiles.exr"):
+        with OpenEXR.File(str(tmp_path / name)) as file:
+            found.append({key: np.array(channel.pixels) for key, channel in file.channels().items()})
+    assert {"RGBA", "albedo", "normal", "depth", "id"} <= found[0].keys()
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])

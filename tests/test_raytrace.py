@@ -351,3 +351,23 @@ def test_set_reaches_into_the_scene():
     assert assign(settings, "materials[0].color", "0.1,0.2,0.3").materials[0].color == (0.1, 0.2, 0.3)
     with pytest.raises(UserError, match="depth is 99"):
         assign(settings, "depth", "99")
+
+
+def test_layers_are_what_the_camera_sees_first(picture):
+    """A ball before a floor, by hand: depth and normal of the middle, numbers of both, nothing above the horizon."""
+    settings = Settings(
+        view=Camera((0.0, 0.0, 5.0), fov_degrees=30.0), samples=4,
+        materials=(Material("red", color=(0.8, 0.2, 0.1)), Material("grey", color=(0.4, 0.4, 0.4))),
+        spheres=(Sphere("red", radius=0.5),),
+        quads=(Quad("grey", ((-9.0, -1.0, 9.0), (9.0, -1.0, 9.0), (9.0, -1.0, -9.0), (-9.0, -1.0, -9.0))),),
+    )  # fmt: skip
+    layers = picture.layers(settings, (33, 33))
+    assert layers["depth"][16, 16] == pytest.approx(4.5, abs=1e-3) and layers["id"][16, 16] == 1
+    assert layers["albedo"][16, 16] == pytest.approx((0.8, 0.2, 0.1), abs=1e-5)
+    assert layers["normal"][16, 16] == pytest.approx((0, 0, 1), abs=0.05)
+    assert np.isinf(layers["depth"][0, 0]) and layers["id"][0, 0] == 0 and not layers["albedo"][0, 0].any()
+    assert set(np.unique(layers["id"])) == {0, 1, 2, 3} and layers["normal"][32, 2] == pytest.approx(
+        (0, 1, 0), abs=1e-5
+    )
+    part = picture.layers(settings, (33, 33), (8, 9, 17, 13))
+    assert all(np.array_equal(part[name], layer[9:22, 8:25]) for name, layer in layers.items())

@@ -45,6 +45,10 @@ class Plan:
     def pattern(self) -> Path:
         return pattern_of(self.output)
 
+    @property
+    def layers(self) -> bool:
+        return self.output.suffix.lower() == ".exr"
+
     def moment_of(self, number: int) -> float:
         return self.moment + (number - self.numbers[0]) / self.rate
 
@@ -176,7 +180,7 @@ def export_here(plan: Plan, picture, samples: int, args, start: float) -> tuple[
     """Renders the plan in this process; returns the device's name and whether all samples were drawn."""
     deadline = start + args.time_limit if args.time_limit else float("inf")
     if plan.numbers is None:
-        job = Job(plan.scene, plan.size, samples, plan.moment, plan.tile, deadline)
+        job = Job(plan.scene, plan.size, samples, plan.moment, plan.tile, deadline, plan.layers)
         with Progress(samples * len(job.tiles()), title_of(plan)) as progress:
             rendered = render(picture, job, progress)
         write(plan.output, rendered, job, plan.bits)
@@ -195,7 +199,7 @@ def export_frames(
     with Progress(len(wanted) * samples, title_of(plan)) as progress:
         for number in wanted:
             began = time.monotonic()
-            job = Job(plan.scene, plan.size, samples, plan.moment_of(number), plan.tile, deadline)
+            job = Job(plan.scene, plan.size, samples, plan.moment_of(number), plan.tile, deadline, plan.layers)
             rendered: Rendered = render(picture, job, progress)
             if rendered.samples < samples:
                 return rendered.device, False

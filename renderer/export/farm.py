@@ -254,7 +254,7 @@ def draw_frame(task: dict) -> dict:
     began = time.monotonic()
     scene, picture = _opened(task["scene"], task["path"], _kept(task["files"]), _device(task["device"]))
     samples = task["samples"] or picture.draws(scene.settings, task["size"])
-    job = Job(scene, tuple(task["size"]), samples, task["moment"], task["tile"])
+    job = Job(scene, tuple(task["size"]), samples, task["moment"], task["tile"], layers=task["name"].endswith(".exr"))
     with Progress(samples, "") as progress, tempfile.TemporaryDirectory() as folder:
         rendered = render(picture, job, progress)
         path = Path(folder, task["name"])

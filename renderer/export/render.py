@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,7 @@ class Job:
     moment: float = 0.0
     tile: int = 0
     deadline: float = float("inf")  # on time.monotonic's clock
+    layers: bool = False  # whether the picture's layers are wanted too
 
     def tiles(self) -> list[Tile | None]:
         """The parts that are drawn one after another; [None] for the whole picture at once."""
@@ -52,6 +53,7 @@ class Rendered:
     samples: int
     device: str
     like: object  # a frame of the kind that was drawn, which tells where tone mapping runs
+    layers: dict[str, np.ndarray] = field(default_factory=dict)  # what an .exr file holds beside the picture
 
 
 def draw(picture, job: Job, tile: Tile | None, progress) -> tuple[object, int]:
@@ -81,16 +83,20 @@ def render(picture, job: Job, progress) -> Rendered:
     """Draws the job, tile by tile where it is large, into linear values on the host."""
     width, height = job.size
     meter, fewest = Meter(), job.samples
-    linear = _room((height, width, 4))
+    linear, layers = _room((height, width, 4)), {}
     for tile in job.tiles():
         frame, drawn = draw(picture, job, tile, progress)
         left, top, wide, high = tile or (0, 0, width, height)
         part = frame.read()
         assert part.shape == (high, wide, 4), (part.shape, tile)
         linear[top : top + high, left : left + wide] = part
+        if job.layers and hasattr(picture, "layers"):
+            for name, layer in picture.layers(settings_at(job.scene, job.moment), job.size, tile).items():
+                whole = layers.setdefault(name, np.zeros((height, width, *layer.shape[2:]), layer.dtype))
+                whole[top : top + high, left : left + wide] = layer
         meter.add(part)
         fewest = min(fewest, drawn)
-    return Rendered(linear, meter, fewest, device_of(frame), frame)
+    return Rendered(linear, meter, fewest, device_of(frame), frame, layers)
 
 
 def _room(shape) -> np.ndarray:
@@ -127,7 +133,7 @@ def write(path: Path, rendered: Rendered, job: Job, bits: int = 8) -> None:
         device=rendered.device,
     )
     if path.suffix.lower() == ".exr":
-        write_exr(path, {"RGBA": rendered.linear}, recipe)
+        write_exr(path, {"RGBA": rendered.linear, **rendered.layers}, recipe)
         return
     dtype = np.dtype(f"u{bits // 8}")
     opaque = bool((rendered.linear[..., 3] >= 1).all())

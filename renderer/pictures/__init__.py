@@ -48,6 +48,9 @@ class Picture(Protocol):
     def animated(self, settings: Any) -> bool:
         """Whether the picture depends on time; a picture without this method does not."""
 
+    # A picture may define layers(settings, size, tile=None) -> dict of host arrays (height, width) or (height, width,
+    # 3): what .exr files hold beside the picture itself, such as albedo, normal, depth and id.
+
     def report(self) -> dict[str, Any]:
         """What panel and records show about the last draw; may read from the device, so not for every frame."""
 

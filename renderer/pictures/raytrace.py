@@ -13,6 +13,7 @@ from renderer.mesh import PRIMITIVE, areas, load_mesh, numbered, spheres, triang
 from renderer.scene import Scene, Tone, setting
 from renderer.view import Camera
 
+LAYER_SAMPLES = 16  # that albedo and normal are the means of
 GROUP = 128  # threads: four words of the stencil
 LISTED_THREADS = 1 << 18  # that walk the lists of living rays
 PERSISTENT_THREADS = 1 << 18  # of the schedule "regenerate"; more than are resident at once do no harm
@@ -233,6 +234,15 @@ def kernel_text() -> Generated:
     return Generated("materials", text)
 
 
+def layers_text() -> Generated:
+    """The ray tracer's text with the kernel of its layers behind it."""
+    colour = (
+        "DEVICE float3 material_colour(const Material m, const Surface s) {\n"
+        f"    return m.kind == {MATERIALS.index('checker')} ? checker_colour(m, s.point) : colour_of(m);\n}}\n"
+    )
+    return Generated("layers", f'{kernel_text().text}{colour}#include "layers.cu"\n')
+
+
 class Geometry:
     """The shapes of one Settings on a device: tree, primitives in the tree's order, lights."""
 
@@ -315,6 +325,23 @@ class Picture:
         getattr(self, f"_draw_{settings.schedule}")(settings, view, rays, scene)
         self._sample += 1
         return rays.frame
+
+    def layers(self, settings: Settings, size: tuple[int, int], tile: Tile | None = None) -> dict[str, np.ndarray]:
+        """albedo and normal (height, width, 3), depth (height, width) float32 along the ray, infinite where nothing is
+        hit, and id (height, width) uint32, the primitive's number from 1, 0 for nothing; of the last draw's picture."""
+        tile = tile or (0, 0, *size)
+        if (settings, size, tile) != self._drawn:
+            self._prepare(settings, size, tile)
+        constants = _constants(settings, self._geometry.has_spheres, isinstance(self._geometry.tree, bvh.Wide))
+        kernel = self.device.kernel(layers_text(), "draw_layers", group=GROUP, **constants)
+        _, _, width, height = tile
+        albedo, normal = (self.device.buffer((height, width, 4)) for _ in range(2))
+        depth, number = self.device.buffer((height, width)), self.device.buffer((height, width), "u4")
+        samples = min(settings.samples, LAYER_SAMPLES)
+        out = albedo, normal, depth, number
+        kernel(self._rays.padded, self._view[()], samples, *out, *self._geometry.rows, self._materials)
+        found = {"albedo": albedo.read()[..., :3], "normal": normal.read()[..., :3]}
+        return found | {"depth": depth.read(), "id": number.read()}
 
     def _draw_grid(self, settings: Settings, view, rays, scene) -> None:
         stage, path, tree = self._stage, rays.path, scene.rows
