@@ -212,8 +212,9 @@ def _place(error: Exception) -> str:
 def run_cases(args) -> int:
     """Times the cases and prints a table; -o appends the records behind a header line.
 
-    Exit code 1 when a result was wrong or a case crashed, 3 when a case cannot run on this machine.
+    Exit code 1 when a result was wrong or a case crashed, 3 when some case cannot run on this machine, 4 when none can.
     """
+    from renderer import MachineCannot
     from renderer.bench.cases import find
     from renderer.bench.machine import commit, host, state
     from renderer.bench.measure import Effort, measure
@@ -228,15 +229,16 @@ def run_cases(args) -> int:
         except Exception as error:  # noqa: BLE001  (told by Trouble)
             trouble(case.name, error)
             continue
-        answer["machine"] = {"after": state()}
         if file:
             file.add(answer)
         if not args.json:
             _print_row(answer, first=not records)
         records.append(answer)
+    if file:
+        file.add({"machine": {"after": state()}})
     if args.json:
         print(json.dumps({"records": records, **header}))
-    return trouble.exit_code
+    return MachineCannot.exit_code if trouble.exit_code == 3 and not records else trouble.exit_code
 
 
 def _print_row(answer: dict, first: bool) -> None:

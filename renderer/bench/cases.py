@@ -239,6 +239,7 @@ class SceneRun:
     def case(self, name: str) -> Case:
         device = Lazy(lambda: _device_of_frame(self.run()))
         case = Case(name, "frames/s", self._draws, self.run, self.check, device, prepare=self.prepare)
+        case.counters = self.counters
         case.facts = {"size": list(self._size), "scene": self._scene.path.name}
         case.others = cache(lambda: [other for other in self._open_devices() if other is not device.opened()])
         return case
@@ -264,6 +265,11 @@ class SceneRun:
         assert np.isfinite(linear).all(), "the picture has values that are not finite"
         assert linear[..., :3].max() > 0, "the picture is black"
         return linear
+
+    def counters(self) -> dict[str, int]:
+        """Rays of the last draw, where the picture counts them."""
+        rays = [numbers for name, numbers in self._picture().report().items() if name.endswith("rays")]
+        return {"rays": int(np.sum(rays))} if rays else {}
 
     def _open_devices(self) -> list:
         """The devices that the picture has made this process open."""

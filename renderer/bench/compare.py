@@ -73,7 +73,7 @@ def judged(experiment: Experiment, names: list[str], plan: Plan, measure) -> dic
         reason = experiment.invalid(name)
         if reason or name not in verdicts:
             verdicts[name] = Verdict("INVALID", 0.0, 0.0, 0.0, 1.0, 1.0, 0, reason or "no whole pair was measured")
-    return {name: verdicts[name] for name in names if not experiment.missing(name)}
+    return {name: verdicts[name] for name in names if not experiment.left_out(name)}
 
 
 def told(experiment: Experiment, verdicts: dict[str, Verdict], args, more: dict | None = None) -> int:
@@ -90,7 +90,7 @@ def told(experiment: Experiment, verdicts: dict[str, Verdict], args, more: dict 
         "pairs": {name: verdict.pairs for name, verdict in verdicts.items()},
         "reasons": {name: verdict.reason for name, verdict in verdicts.items() if verdict.reason},
         "counters_risen": {name: counters for name, counters in risen.items() if counters},
-        "new": [name for name in experiment.names() if experiment.missing(name)],
+        "left_out": {name: why for name in experiment.names() if (why := experiment.left_out(name))},
         "refs": experiment.header["refs"],
         **(more or {}),
     }
@@ -127,8 +127,8 @@ def _print(answer: dict, verdicts: dict[str, Verdict]) -> None:
         print(f"{verdict.word:10s} {name:38s} {words}")
         for counter, (base, head) in answer["counters_risen"].get(name, {}).items():
             print(f"           {counter} of one run rose from {base} to {head}")
-    for name in answer["new"]:
-        print(f"new        {name:38s} the base has no such case")
+    for name, why in answer["left_out"].items():
+        print(f"left out   {name:38s} {why}")
     if "false_alarm_rate" in answer:
         print(f"false alarms of these pairs under random orders: {100 * answer['false_alarm_rate']:.2f}%")
         for name, least in answer["detectable_percent"].items():
@@ -212,7 +212,7 @@ class Runner:
         """
         experiment = self._experiment
         for _ in range(ATTEMPTS):
-            if experiment.missing(name) or experiment.invalid(name) or pair in experiment.pairs(name, stage):
+            if experiment.left_out(name) or experiment.invalid(name) or pair in experiment.pairs(name, stage):
                 return
             attempt = sum(row["pair"] == pair for row in experiment.of(name, stage))
             coins = random.Random(f"{self._args.seed}/{stage}/{pair}/{name}/{attempt}")
@@ -236,6 +236,8 @@ class Runner:
         last = (answer.stderr.strip().splitlines() or ["no words"])[-1].removeprefix("rayfold: ")
         if answer.returncode == UserError.exit_code and arm == "base" and "no case" in last:
             return row | {"missing": True}
+        if answer.returncode == MachineCannot.exit_code:
+            return row | {"crash": f"it cannot run here: {last}", "cannot": last}
         if answer.returncode:
             return row | {"crash": f"exit code {answer.returncode}: {last}"}
         try:

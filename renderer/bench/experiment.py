@@ -61,9 +61,12 @@ class Experiment:
     def digests(self, case: str) -> set:
         return {row["digest"] for row in self.of(case) if "digest" in row}
 
-    def missing(self, case: str) -> bool:
-        """Whether the base has no such case."""
-        return any("missing" in row for row in self.of(case))
+    def left_out(self, case: str) -> str:
+        """Why there is nothing to compare the case with; empty where there is."""
+        for row in self.of(case):
+            if row["arm"] == "base" and ("missing" in row or "cannot" in row):
+                return "the base has no such case" if "missing" in row else f"cannot run here: {row['cannot']}"
+        return ""
 
     def crash(self, case: str) -> dict | None:
         """The first row of an arm that crashed."""
