@@ -59,16 +59,21 @@ KERNEL place_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong slo
 }
 
 // ------------------------------------------------------------------------------------------------------------- panel
+// Which panel is to be factored stands in memory, so that the launches of a panel are the same for every panel (a graph).
+KERNEL next_panel(GLOBAL int *step, const int devices) {
+    if (thread_index() == 0) step[0] += devices;
+}
+
 // P L U of columns first .. first + WIDTH - 1 of a panel by one group. Each thread keeps ROWS rows in registers; the row of
 // the pivot goes round through local memory. Ties take the uppermost row, as LAPACK's do.
-KERNEL factor_leaf(GLOBAL REAL *panel, const ulong at, const int ld, const int rows, const int first, GLOBAL int *pivots,
-                   const int column, GLOBAL int *info) {
+KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, GLOBAL int *pivots, GLOBAL int *info,
+                   const int p, const int l, const int u, const int height, const int devices, const int slots) {
     LOCAL_ARRAY(REAL, best_value, GROUP_SIZE);
     LOCAL_ARRAY(int, best_row, GROUP_SIZE);
     LOCAL_ARRAY(REAL, pivot_line, 2 * WIDTH);
     LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
-    int lane = (int)local_index();
-    GLOBAL REAL *corner = panel + at + (ulong)first * (ulong)ld;
+    int lane = (int)local_index(), i = step[0], ld = height, rows = min(l + 1, p - i) * S, column = i * S;
+    GLOBAL REAL *corner = matrix + top_of(i, i, u, height, devices, slots) + (ulong)first * (ulong)ld;
     REAL value[ROWS][WIDTH];
     UNROLL
     for (int k = 0; k < ROWS; k++) {
@@ -165,13 +170,15 @@ KERNEL factor_leaf(GLOBAL REAL *panel, const ulong at, const int ld, const int r
 
 // A factored leaf applied to the other columns of its panel, a group to a column: exchanges everywhere, elimination to the
 // right of it.
-KERNEL apply_leaf(GLOBAL REAL *panel, const ulong at, const int ld, const int rows, const int first, GLOBAL const int *pivots,
-                  const int column) {
+KERNEL apply_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, GLOBAL const int *pivots, const int p,
+                  const int l, const int u, const int height, const int devices, const int slots) {
     LOCAL_ARRAY(REAL, top, WIDTH);
-    int lane = (int)local_index(), c = (int)group_index();
+    int lane = (int)local_index(), c = (int)group_index(), i = step[0], ld = height, rows = min(l + 1, p - i) * S;
+    int column = i * S;
     if (c >= first) c += WIDTH;
-    GLOBAL REAL *target = panel + at + (ulong)c * (ulong)ld;
-    GLOBAL const REAL *leaf = panel + at + (ulong)first * (ulong)ld;
+    GLOBAL REAL *panel = matrix + top_of(i, i, u, height, devices, slots);
+    GLOBAL REAL *target = panel + (ulong)c * (ulong)ld;
+    GLOBAL const REAL *leaf = panel + (ulong)first * (ulong)ld;
     int to = -1;
     REAL moved = 0;
     if (lane < 2 * WIDTH) {
@@ -247,6 +254,34 @@ KERNEL solve_rows(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at,
     GLOBAL REAL *target = matrix + (active ? top_of(i, t, u, height, devices, slots) + (ulong)c * (ulong)height : 0);
     for (int k = lane; active && k < S * GROUP_COLUMNS; k += GROUP_SIZE)
         x[k] = target[(ulong)(k / S) * (ulong)height + (ulong)(k % S)];
+#if GROUP_SIZE % S == 0  // a thread keeps its row's elements of COUNT columns; the row just solved goes round
+#define COUNT (S * GROUP_COLUMNS / GROUP_SIZE)
+    int row = lane % S, side = lane / S;
+    REAL own[COUNT];
+    BARRIER();
+    UNROLL
+    for (int m = 0; m < COUNT; m++) own[m] = x[lane + m * GROUP_SIZE];
+    for (int start = 0; start < S; start += TILE) {
+        BARRIER();
+        UNROLL
+        for (int e = 0; e < S * TILE / GROUP_SIZE; e++) {
+            int k = lane + e * GROUP_SIZE;
+            lower[k] = panel[at + (ulong)(start + k / S) * (ulong)ld + (ulong)(k % S)];
+        }
+        for (int k = start; k < start + TILE; k++) {
+            if (row == k) {
+                UNROLL
+                for (int m = 0; m < COUNT; m++) x[lane + m * GROUP_SIZE] = own[m];
+            }
+            BARRIER();
+            if (row > k) {
+                REAL factor = lower[(k - start) * S + row];
+                UNROLL
+                for (int m = 0; m < COUNT; m++) own[m] -= factor * x[(side + m * (GROUP_SIZE / S)) * S + k];
+            }
+        }
+    }
+#else
     for (int start = 0; start < S; start += TILE) {
         BARRIER();
         for (int k = lane; k < S * TILE; k += GROUP_SIZE)
@@ -259,6 +294,7 @@ KERNEL solve_rows(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at,
             }
         }
     }
+#endif
     BARRIER();
     for (int k = lane; active && k < S * GROUP_COLUMNS; k += GROUP_SIZE)
         target[(ulong)(k / S) * (ulong)height + (ulong)(k % S)] = x[k];
@@ -364,8 +400,11 @@ KERNEL forward_step(GLOBAL const REAL *matrix, GLOBAL const REAL *b, GLOBAL REAL
     }
     for (int start = 0; start < S; start += TILE) {
         BARRIER();
-        for (int k = lane; k < S * TILE; k += GROUP_SIZE)
+        UNROLL
+        for (int e = 0; e < S * TILE / GROUP_SIZE; e++) {
+            int k = lane + e * GROUP_SIZE;
             lower[k] = matrix[top + (ulong)(start + k / S) * (ulong)height + (ulong)(k % S)];
+        }
         for (int k = start; k < start + TILE; k++) {
             BARRIER();
             for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) {
@@ -383,10 +422,12 @@ KERNEL forward_step(GLOBAL const REAL *matrix, GLOBAL const REAL *b, GLOBAL REAL
         for (int m = 0; m < RIGHT; m++)
             sum[m] = side + m >= sides ? 0 : from < old ? now[(ulong)(side + m) * (ulong)window + (ulong)from]
                                                         : b[(ulong)(side + m) * (ulong)order + (ulong)(i * S + from)];
-        for (int k = 0; k < S; k++) {
-            REAL factor = matrix[top + (ulong)k * (ulong)height + (ulong)own];
+        for (int start = 0; start < S; start += 16) {
+            REAL factor[16];  // 16 loads in flight
             UNROLL
-            for (int m = 0; m < RIGHT; m++) sum[m] -= factor * solved[m * S + k];
+            for (int k = 0; k < 16; k++) factor[k] = matrix[top + (ulong)(start + k) * (ulong)height + (ulong)own];
+            UNROLL
+            for (int e = 0; e < 16 * RIGHT; e++) sum[e / 16] -= factor[e % 16] * solved[e / 16 * S + start + e % 16];
         }
         UNROLL
         for (int m = 0; m < RIGHT; m++)
@@ -410,8 +451,11 @@ KERNEL backward_step(GLOBAL const REAL *matrix, GLOBAL REAL *y, GLOBAL REAL *x, 
     for (int k = lane; k < S; k += GROUP_SIZE) inverse[k] = 1 / matrix[top + (ulong)k * (ulong)(height + 1)];
     for (int start = S - TILE; start >= 0; start -= TILE) {
         BARRIER();
-        for (int k = lane; k < S * TILE; k += GROUP_SIZE)
+        UNROLL
+        for (int e = 0; e < S * TILE / GROUP_SIZE; e++) {
+            int k = lane + e * GROUP_SIZE;
             upper[k] = matrix[top + (ulong)(start + k / S) * (ulong)height + (ulong)(k % S)];
+        }
         for (int k = start + TILE - 1; k >= start; k--) {
             BARRIER();
             for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) {
@@ -428,10 +472,13 @@ KERNEL backward_step(GLOBAL const REAL *matrix, GLOBAL REAL *y, GLOBAL REAL *x, 
         REAL sum[RIGHT];
         UNROLL
         for (int m = 0; m < RIGHT; m++) sum[m] = 0;
-        for (int k = 0; k < S; k++) {
-            REAL factor = matrix[top + (ulong)k * (ulong)height - (ulong)(above - own)];
+        for (int start = 0; start < S; start += 16) {
+            REAL factor[16];
             UNROLL
-            for (int m = 0; m < RIGHT; m++) sum[m] += factor * solved[m * S + k];
+            for (int k = 0; k < 16; k++)
+                factor[k] = matrix[top + (ulong)(start + k) * (ulong)height - (ulong)(above - own)];
+            UNROLL
+            for (int e = 0; e < 16 * RIGHT; e++) sum[e / 16] += factor[e % 16] * solved[e / 16 * S + start + e % 16];
         }
         UNROLL
         for (int m = 0; m < RIGHT; m++)

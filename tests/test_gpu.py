@@ -96,6 +96,17 @@ def test_tray_brings_results_home_beside_later_work(device, rng):
         one.write(values * np.float32(turn + 2))
 
 
+def test_repeat_launches_again(device, rng):
+    add = device.kernel(Generated("add.cu", ADD), "add", group=64)
+    a, b = device.buffer(100).fill(0), device.buffer(100).write(np.ones(100, "f4"))
+    again = device.repeat(lambda: [add(100, a, b, 100, scale) for scale in (1.0, 10.0)])
+    assert (a.read() == 0).all() or not hasattr(again, "_graph")
+    a.fill(0)
+    for turn in range(1, 4):
+        again()
+        assert (a.read() == 11 * turn).all()
+
+
 def test_marks_measure_the_work_between_them(device):
     first = device.mark()
     device.buffer(1 << 20).fill(1)

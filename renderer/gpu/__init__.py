@@ -1,7 +1,7 @@
 """Devices: the contract that CUDA and OpenCL meet, and the one place that opens them.
 
-A device has these names: `name`, `driver`, `processor`, `buffer`, `stage`, `tray`, `kernel`, `vendor_product`, `mark`,
-`finish`, `seconds`. Nothing above this package may ask which kind of device it holds; a difference between kinds is a
+A device has these names: `name`, `driver`, `processor`, `buffer`, `stage`, `tray`, `kernel`, `repeat`,
+`vendor_product`, `mark`, `finish`, `seconds`. Nothing above this package may ask which kind of device it holds; a difference between kinds is a
 method of the contract, a figure of its Processor or a word of shaders/portable.h. After tinygrad's and Futhark's tiny
 device layers.
 """
@@ -141,6 +141,9 @@ class Device(Protocol):
 
     def vendor_product(self, dtype) -> VendorProduct | None:
         """The vendor's product for "f4" or "f8" where its library is installed, else None."""
+
+    def repeat(self, work: Callable[[], None]) -> Callable[[], None]:
+        """What makes the launches of work(), and nothing else, again at less cost than calling it: a CUDA graph."""
 
     def mark(self) -> Mark:
         """Marks this place in the queue, to measure from or to."""

@@ -124,6 +124,7 @@ class CudaDevice:
         self._kernels: dict = {}
         self.counters, self.trusted_clock = Counters(), True
         self._products: dict = {}
+        self._stream = None  # where kernels go: the default stream, but while a graph is made
         attribute = driver.device_attribute
         memory = handle.total_memory()
         self.processor = Processor(handle.get_attribute(attribute.MULTIPROCESSOR_COUNT), 32, memory, memory, True, True)
@@ -153,6 +154,9 @@ class CudaDevice:
         if np.dtype(dtype) not in self._products:
             self._products[np.dtype(dtype)] = cublas.open_product(self, dtype)
         return self._products[np.dtype(dtype)]
+
+    def repeat(self, work) -> "CudaRepeat":
+        return CudaRepeat(self, work)
 
     def mark(self) -> "CudaMark":
         return CudaMark(self)
@@ -315,6 +319,39 @@ class CudaMark:
             return self._event.time_since(earlier._event) * 1e-3
 
 
+class CudaRepeat:
+    """A CUDA graph of launches: one call starts them all, some ten times faster than Python starts them one by one."""
+
+    def __init__(self, device: CudaDevice, work):
+        self.device, self._kept_alive = device, work
+        before = device.counters.launches
+        with device:
+            stream = driver.Stream(NON_BLOCKING)  # the default stream cannot be captured
+            mode = streams.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+            checked(streams.cuStreamBeginCapture(stream.handle, mode))
+            device._stream = stream
+            try:
+                work()
+            finally:
+                device._stream = None
+                graph = checked(streams.cuStreamEndCapture(stream.handle))
+            self._graph = checked(streams.cuGraphInstantiate(graph, 0))
+            checked(streams.cuGraphDestroy(graph))
+        weakref.finalize(self, _destroy_graph, device, self._graph).atexit = False  # the process's end frees it too
+        self._launches = device.counters.launches - before
+        device.counters.launches = before
+
+    def __call__(self) -> None:
+        self.device.counters.launches += self._launches
+        with self.device:
+            checked(streams.cuGraphLaunch(self._graph, 0))
+
+
+def _destroy_graph(device: CudaDevice, graph) -> None:
+    with device:
+        streams.cuGraphExecDestroy(graph)
+
+
 class CudaTray:
     """A buffer and page-locked memory; the copy runs on a second stream."""
 
@@ -398,7 +435,7 @@ class CudaKernel:
             self.device.counters.launches += 1
             with self.device:
                 try:
-                    start(grid, block, packed, 0, None)
+                    start(grid, block, packed, 0, self.device._stream)
                 except driver.Error as error:
                     raise KernelError(f"{self.name}: {error}") from error
 

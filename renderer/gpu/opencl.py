@@ -83,6 +83,9 @@ class OpenclDevice:
     def vendor_product(self, dtype) -> None:
         return None
 
+    def repeat(self, work):
+        return work
+
     def mark(self) -> "OpenclMark":
         return OpenclMark(self)
 

@@ -10,6 +10,7 @@ import ctypes
 import ctypes.util
 import functools
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -166,8 +167,24 @@ def norm1(ab: np.ndarray, kl: int, ku: int) -> float:
 
 
 def largest(ab: np.ndarray, kl: int, ku: int) -> float:
-    """max |a_ij|."""
-    return max((float(np.abs(ab[d, columns]).max()) for d, columns, _rows in used(ab, kl, ku)), default=0.0)
+    """max |a_ij|; NaN where the matrix holds one."""
+    n = ab.shape[1]
+    inner = slice(ku, max(n - kl, ku))  # columns whose every element belongs to the matrix
+    found = _extremes(ab[:, inner])
+    for d, columns, _rows in used(ab, kl, ku):
+        for edge in (slice(columns.start, min(ku, columns.stop)), slice(max(inner.stop, columns.start), columns.stop)):
+            if edge.start < edge.stop:
+                found.append(np.abs(ab[d, edge]).max())
+    return float(np.max(found)) if found else 0.0
+
+
+def _extremes(part: np.ndarray) -> list:
+    """Bounds of |part|, by all cores."""
+    if part.size == 0:
+        return []
+    pieces = np.array_split(part, min(cores(), part.shape[0])) if part.size > 1 << 20 else [part]
+    with ThreadPoolExecutor(len(pieces)) as pool:
+        return [bound for pair in pool.map(lambda piece: (piece.max(), -piece.min()), pieces) for bound in pair]
 
 
 def unsound(ab: np.ndarray, kl: int, ku: int) -> tuple[int, int] | None:
@@ -177,6 +194,11 @@ def unsound(ab: np.ndarray, kl: int, ku: int) -> tuple[int, int] | None:
         if wrong.any():
             return d, columns.start + int(np.argmax(wrong))
     return None
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache

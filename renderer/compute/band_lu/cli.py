@@ -10,7 +10,8 @@ import numpy as np
 
 from renderer import BadInput, MachineCannot, UserError
 from renderer.compute.band_lu import memory
-from renderer.compute.band_lu.host import STEPS, cores
+from renderer.compute.band_lu.blocks import cores
+from renderer.compute.band_lu.host import STEPS
 from renderer.compute.band_lu.solver import BandedLU, checked_band, checked_block
 from renderer.gpu import Device, find_devices, open_device
 
@@ -25,7 +26,7 @@ def solve(args) -> int:
     devices = chosen_devices(args.device)
     ab, kl, ku = read_band(Path(args.band))
     try:
-        ab = checked_band(ab, kl, ku)
+        ab, _ = checked_band(ab, kl, ku)
     except BadInput as error:
         raise BadInput(f"{args.band}: {error}") from error
     b = read_sides(Path(args.rhs), ab.shape[1])

@@ -7,15 +7,19 @@ update the rest.
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import cache, partial
 
 import numpy as np
 
-from renderer.compute.band_lu.blocks import FlushSubnormals, Layout
+from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, cores
 from renderer.compute.band_lu.host import STEPS, BlockFactors, one_thread
 from renderer.gpu import Buffer, Device
 
 FILE = "band_lu.cu"
+LARGEST_GRAPH = 4096  # block columns whose substitution is recorded as one graph
+COPIERS = 8  # threads that gather a block column from the rows of ab
 SAMPLED = 256  # steps at most whose times are taken: a mark in the queue costs some microseconds
 
 
@@ -28,7 +32,7 @@ class Share:
         self.slots = max(-(-needed // devices), 1)
         self.matrix = device.buffer(self.slots * layout.stride, dtype)
         self.pivots = device.buffer(layout.p * layout.s, "i4")
-        self.info = device.buffer(1, "i4")
+        self.info, self._step = device.buffer(1, "i4"), device.buffer(1, "i4")
         self.panel = device.buffer(min(layout.l + 1, layout.p) * layout.s * layout.s, dtype)
         step = self.dtype.itemsize
         self._columns = [device.stage((layout.kl + layout.ku + 1) * layout.s * step) for _ in range(2)]
@@ -66,7 +70,8 @@ class Share:
         self._factor_leaf, self._apply_leaf = kernel("factor_leaf", leaf), kernel("apply_leaf", middle)
         self._swap, self._solve = kernel("swap_rows", middle), kernel("solve_rows", middle)
         self._update = kernel("update_tiles", 4 * self.tile) if wide else kernel("update_runs", 16)
-        self._facts = kernel("upper_facts", middle)
+        self._facts, self._next_panel = kernel("upper_facts", middle), kernel("next_panel", middle)
+        self._panel_launches = None
 
     def kernel(self, entry: str, group: int, **constants):
         return self.device.kernel(FILE, entry, group=group, **{**self._constants, **constants})
@@ -86,7 +91,7 @@ class Share:
         stage = self._columns[t // self.devices % 2]
         count = ab.shape[0] * width * self.dtype.itemsize
         part = stage.open()[:count].view(self.dtype).reshape(ab.shape[0], width)
-        part[:] = ab[:, t * s : t * s + width]
+        _copy_rows(part, ab[:, t * s : t * s + width])
         at, sizes = np.uint64(self.slot_at(t)), (layout.kl, layout.ku, layout.u, layout.height)
         stage.send(
             count, lambda buffer: self._place(layout.stride, buffer, self.matrix, at, t, width, layout.n, *sizes)
@@ -121,15 +126,26 @@ class Share:
 
         stage.send(count, work)
 
-    def factor_panel(self, i: int) -> None:
-        """Factors the panel of block column i on the device, leaf by leaf."""
+    def rewind(self) -> None:
+        """Makes the first of this device's panels the next one, and forgets zero pivots."""
+        self.info.fill(0)
+        self._step.write(np.array([self.index - self.devices], "i4"))
+
+    def factor_panel(self) -> None:
+        """Factors the panel of this device's next block column on the device, leaf by leaf."""
+        if self._panel_launches is None:
+            self._panel_launches = self.device.repeat(self._launch_panel)
+        self._panel_launches()
+
+    def _launch_panel(self) -> None:
         layout, s, width = self.layout, self.layout.s, self.width
-        rows, at = layout.rows(i), np.uint64(self.diagonal_at(i))
+        where = (layout.p, layout.l, layout.u, layout.height, self.devices, self.slots)
         leaf, apply = self._factor_leaf, self._apply_leaf
+        self._next_panel(1, self._step, self.devices)
         for first in range(0, s, width):
-            leaf(1, self.matrix, at, layout.height, rows, first, self.pivots, i * s, self.info)
+            leaf(1, self.matrix, self._step, first, self.pivots, self.info, *where)
             if s > width:
-                apply((s - width) * apply.group, self.matrix, at, layout.height, rows, first, self.pivots, i * s)
+                apply((s - width) * apply.group, self.matrix, self._step, first, self.pivots, *where)
 
     def publish(self, i: int, others: list["Share"]) -> None:
         """Copies the panel that this device factored, and its pivots, to the other devices."""
@@ -200,6 +216,20 @@ class Share:
         return high.read(), diagonal.read()
 
 
+def _copy_rows(to: np.ndarray, rows: np.ndarray) -> None:
+    """to[:] = rows, by several cores where it takes long: rows of a band are far apart in memory."""
+    if to.nbytes < 1 << 19:
+        to[:] = rows
+        return
+    bounds = np.linspace(0, len(to), min(cores(), COPIERS) + 1).astype(int)
+    list(_copiers().map(lambda a, b: np.copyto(to[a:b], rows[a:b]), bounds[:-1], bounds[1:]))
+
+
+@cache
+def _copiers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(cores(), COPIERS))
+
+
 class Timeline:
     """Marks at the beginnings of the parts of a step in every device's queue, read when all is done."""
 
@@ -246,7 +276,7 @@ class DealtFactors:
         self.home = None if resident else BlockFactors(layout, dtype)
         self._panel_pivots = np.zeros(layout.p * layout.s, np.int32)
         self.timeline: list[dict] = []
-        self._workspaces: dict[int, list[Buffer]] = {}
+        self._substitutions: dict[int, tuple] = {}
 
     @property
     def name(self) -> str:
@@ -261,7 +291,7 @@ class DealtFactors:
         layout = self.layout
         self.info, times = 0, Timeline(layout.p)
         for share in self.shares:
-            share.info.fill(0)
+            share.rewind()
         with one_thread(), FlushSubnormals() if flush else nullcontext():
             began = time.perf_counter()
             for t in range(layout.p if self.resident else layout.last(0) + 1):
@@ -286,7 +316,7 @@ class DealtFactors:
             share.fetch(i)
         else:
             times.mark("panel", share)
-            share.factor_panel(i)
+            share.factor_panel()
             if not self.resident:
                 share.fetch(i)
 
@@ -434,25 +464,34 @@ class DealtFactors:
 
     def substitute(self, known: Buffer) -> None:
         """Replaces right-hand sides (m, p s), zero from column n on, on the one device by the solutions."""
+        layout, device = self.layout, self.shares[0].device
+        assert known.shape[1] == layout.p * layout.s and known.dtype == self.dtype
+        if known.shape[0] not in self._substitutions:
+            sides = device.buffer(known.shape, self.dtype)
+            y = device.buffer(known.shape, self.dtype)
+            windows = [device.buffer((known.shape[0], (layout.l + 1) * layout.s), self.dtype) for _ in range(2)]
+            work = partial(self._launch_substitution, sides, y, windows)
+            self._substitutions = {known.shape[0]: (sides, device.repeat(work) if layout.p <= LARGEST_GRAPH else work)}
+        sides, launches = self._substitutions[known.shape[0]]
+        sides.copy(known)
+        launches()
+        known.copy(sides)
+
+    def _launch_substitution(self, sides: Buffer, y: Buffer, windows: list[Buffer]) -> None:
         layout, s, share = self.layout, self.layout.s, self.shares[0]
-        sides, order = known.shape
-        assert order == layout.p * s and known.dtype == self.dtype
-        if sides not in self._workspaces:
-            shapes = (sides, order), *[(sides, (layout.l + 1) * s)] * 2
-            self._workspaces = {sides: [share.device.buffer(shape, self.dtype) for shape in shapes]}
-        y, *windows = self._workspaces[sides]
-        most = min(sides, share.sides[-1], max(1, 1024 // s))
+        count, order = sides.shape
+        most = min(count, share.sides[-1], max(1, 1024 // s))
         right = next(r for r in share.sides if r >= most)
         group = 128 if share.device.processor.lanes > 1 else 16
         forward = share.kernel("forward_step", group, RIGHT=right)
         backward = share.kernel("backward_step", group, RIGHT=right)
-        chunks, sizes, matrix = -(-sides // right), (order, sides, layout.u, layout.height), share.matrix
+        chunks, sizes, matrix = -(-count // right), (order, count, layout.u, layout.height), share.matrix
         for i in range(layout.p):
             rows, old = layout.rows(i), layout.rows(i - 1) - s if i else 0
             groups = chunks * max(-(-(rows - s) // group), 1)
             now, following = windows[i % 2], windows[(i + 1) % 2]
-            forward(groups * group, matrix, known, y, now, following, share.pivots, i, rows, old, *sizes)
+            forward(groups * group, matrix, sides, y, now, following, share.pivots, i, rows, old, *sizes)
         for i in reversed(range(layout.p)):
             above = min(i, layout.u) * s
             groups = chunks * max(-(-above // group), 1)
-            backward(groups * group, matrix, y, known, i, above, *sizes)
+            backward(groups * group, matrix, y, sides, i, above, *sizes)

@@ -5,7 +5,6 @@ its panel while the others update the rest (look-ahead). Each core runs a BLAS o
 """
 
 import functools
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 from threadpoolctl import ThreadpoolController
 
-from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, pack, unpack_upper
+from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, cores, pack, unpack_upper
 from renderer.compute.band_lu.lapack import Lapack
 
 STEPS = ("panel", "swap", "solve", "update", "copy")
@@ -29,10 +28,6 @@ def _pools() -> ThreadpoolController:
 def one_thread():
     """A context in which the BLAS uses the calling thread only."""
     return _pools().limit(limits=1, user_api="blas")
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class BlockFactors:

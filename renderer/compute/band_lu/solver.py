@@ -38,12 +38,13 @@ class BandedLU:
         residence: Literal["auto", "whole", "streamed"] = "auto",
         products: Literal["vendor", "own"] = "vendor",
     ):
-        ab = checked_band(ab, kl, ku)
+        shaped_band(ab, kl, ku)
+        ab = np.asarray(ab)
         n = ab.shape[1]
         self.n, self.kl, self.ku = n, min(int(kl), n - 1), min(int(ku), n - 1)
         self._given = int(kl), int(ku)
-        self.dtype = ab.dtype
-        self.precision = np.dtype(precision or ab.dtype)
+        self.dtype = ab.dtype if ab.dtype in (np.float32, np.float64) else np.dtype("f8")
+        self.precision = np.dtype(precision or self.dtype)
         devices = list(devices)
         thin = self.kl + self.ku + 1 < THIN and block is None
         block = checked_block(block) or usual_block(n, self.kl, self.ku, devices[0].processor.lanes if devices else 1)
@@ -59,12 +60,12 @@ class BandedLU:
 
     def refactor(self, ab: np.ndarray) -> "BandedLU":
         """Factors another matrix of the same shape into the same buffers; returns self."""
-        ab = checked_band(ab, *self._given)
+        ab, largest = checked_band(ab, *self._given)
         if ab.shape[1] != self.n or ab.dtype != self.dtype:
             raise BadInput(f"ab is {ab.shape} {ab.dtype}; the factors are for n = {self.n} {self.dtype}")
         ab = ab[self._given[1] - self.ku : self._given[1] + self.kl + 1]
         self._ab = ab
-        self._largest = blocks.largest(ab, self.kl, self.ku)
+        self._largest = largest
         flush = self._largest > FLUSH_ABOVE[self.precision.str[1:]]
         self._factors.factor(ab.astype(self.precision, copy=False), flush)
         self._norm: float | None = None
@@ -217,8 +218,20 @@ def inverse_norm1(n: int, solve, solve_transposed, dtype) -> float:
     return max(best, 2 * float(np.abs(solve(alternating)).sum()) / (3 * n))
 
 
-def checked_band(ab, kl, ku) -> np.ndarray:
-    """ab as a float32 or float64 array of the shape that kl and ku ask for and of finite numbers, or BadInput."""
+def checked_band(ab, kl, ku) -> tuple[np.ndarray, float]:
+    """ab as a float32 or float64 array of the shape that kl and ku ask for, and max |a_ij|; BadInput unless finite."""
+    ab = shaped_band(ab, kl, ku)
+    with np.errstate(invalid="ignore"):
+        largest = blocks.largest(ab, int(kl), int(ku))
+    if not np.isfinite(largest):
+        d, column = blocks.unsound(ab, int(kl), int(ku))
+        place = f"ab[{d}, {column}] (row {column + d - ku}, column {column} of A)"
+        raise BadInput(f"{place} is {ab[d, column]}; it must be finite")
+    return ab, largest
+
+
+def shaped_band(ab, kl, ku) -> np.ndarray:
+    """ab as a float32 or float64 array of the shape that kl and ku ask for, or BadInput."""
     ab = np.asarray(ab)
     for name, value in (("kl", kl), ("ku", ku)):
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
@@ -227,15 +240,7 @@ def checked_band(ab, kl, ku) -> np.ndarray:
         raise BadInput(f"ab is {ab.shape} {ab.dtype}; it must be a matrix (kl + ku + 1, n) of real numbers")
     if ab.shape[0] != kl + ku + 1 or ab.shape[1] == 0:
         raise BadInput(f"ab is {ab.shape}; with kl = {kl} and ku = {ku} it must be ({kl + ku + 1}, n), n at least 1")
-    if ab.dtype not in (np.float32, np.float64):
-        ab = ab.astype(np.float64)
-    wrong = blocks.unsound(ab, int(kl), int(ku))
-    if wrong:
-        d, column = wrong
-        raise BadInput(
-            f"ab[{d}, {column}] (row {column + d - ku}, column {column} of A) is {ab[d, column]}; it must be finite"
-        )
-    return ab
+    return ab if ab.dtype in (np.float32, np.float64) else ab.astype(np.float64)
 
 
 def checked_block(block: int | None) -> int | None:
