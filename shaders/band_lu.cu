@@ -17,15 +17,6 @@ DEVICE ulong top_of(int i, int t, int u, int height, int devices, int slots) {
     return (ulong)((t / devices) % slots) * (ulong)S * (ulong)(height + 1) + (ulong)((i - t + u) * S);
 }
 
-// The row (from 0, in the panel) whose value ends in row `to` when the exchanges first .. first + count - 1 are done.
-DEVICE int source_row(GLOBAL const int *pivots, int first, int count, int to) {
-    for (int j = count - 1; j >= 0; j--) {
-        int other = pivots[first + j] - 1, own = first + j;
-        to = to == own ? other : to == other ? own : to;
-    }
-    return to;
-}
-
 // Bytes that were uploaded, or that go back, from one buffer to another.
 KERNEL copy_elements(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at, const ulong to_at, const ulong count) {
     ulong k = thread_index_long();
@@ -64,12 +55,29 @@ KERNEL next_panel(GLOBAL int *step, const int devices) {
     if (thread_index() == 0) step[0] += devices;
 }
 
+#if HAS_WARP_REDUCTION
+// The largest size >= 0 of a warp and the smallest row that has it: sizes are compared as integers, which have their order.
+DEVICE void best_of_warp(REAL *size, uint *row) {
+#if DOUBLE
+    ulong bits = as_ulong(*size);
+    uint high = (uint)(bits >> 32), best_high = warp_max(high);
+    uint low = high == best_high ? (uint)bits : 0u, best_low = warp_max(low);
+    *row = warp_min(high == best_high && (uint)bits == best_low ? *row : 0xffffffffu);
+    *size = as_double(((ulong)best_high << 32) | best_low);
+#else
+    uint bits = as_uint(*size), best = warp_max(bits);
+    *row = warp_min(bits == best ? *row : 0xffffffffu);
+    *size = as_float(best);
+#endif
+}
+#endif
+
 // P L U of columns first .. first + WIDTH - 1 of a panel by one group. Each thread keeps ROWS rows in registers; the row of
 // the pivot goes round through local memory. Ties take the uppermost row, as LAPACK's do.
 KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, GLOBAL int *pivots, GLOBAL int *info,
                    const int p, const int l, const int u, const int height, const int devices, const int slots) {
-    LOCAL_ARRAY(REAL, best_value, GROUP_SIZE);
-    LOCAL_ARRAY(int, best_row, GROUP_SIZE);
+    LOCAL_ARRAY(REAL, best_size, 2 * GROUP_SIZE);
+    LOCAL_ARRAY(uint, best_row, 2 * GROUP_SIZE);
     LOCAL_ARRAY(REAL, pivot_line, 2 * WIDTH);
     LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
     int lane = (int)local_index(), i = step[0], ld = height, rows = min(l + 1, p - i) * S, column = i * S;
@@ -83,55 +91,48 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
     }
     UNROLL
     for (int j = 0; j < WIDTH; j++) {
-        REAL high = -1;
-        int where = 0x7fffffff;
+        REAL size = 0;
+        uint where = 0xffffffffu;
         UNROLL
         for (int k = 0; k < ROWS; k++) {
             int row = first + lane + k * GROUP_SIZE;
-            REAL size = fabs(value[k][j]);
-            if (row >= first + j && row < rows && size > high) { high = size; where = row; }
+            REAL here = fabs(value[k][j]);
+            if (row >= first + j && row < rows && (here > size || where == 0xffffffffu)) { size = here; where = (uint)row; }
         }
-#if HAS_SHUFFLE
-        UNROLL
-        for (int mask = 16; mask > 0; mask >>= 1) {
-            REAL size = shuffle_xor(high, mask);
-            int row = shuffle_xor(where, mask);
-            if (size > high || (size == high && row < where)) { high = size; where = row; }
-        }
-        if ((lane & 31) == 0) { best_value[lane >> 5] = high; best_row[lane >> 5] = where; }
+        int side = (j & 1) * GROUP_SIZE;  // two sets in turn, so that one barrier parts writers from readers
+#if HAS_WARP_REDUCTION
+        best_of_warp(&size, &where);
+        if ((lane & 31) == 0) { best_size[side + (lane >> 5)] = size; best_row[side + (lane >> 5)] = where; }
         BARRIER();
-        high = (lane & 31) < GROUP_SIZE / 32 ? best_value[lane & 31] : -1;
-        where = (lane & 31) < GROUP_SIZE / 32 ? best_row[lane & 31] : 0x7fffffff;
-        UNROLL
-        for (int mask = 16; mask > 0; mask >>= 1) {
-            REAL size = shuffle_xor(high, mask);
-            int row = shuffle_xor(where, mask);
-            if (size > high || (size == high && row < where)) { high = size; where = row; }
-        }
+        size = (lane & 31) < GROUP_SIZE / 32 ? best_size[side + (lane & 31)] : 0;
+        where = (lane & 31) < GROUP_SIZE / 32 ? best_row[side + (lane & 31)] : 0xffffffffu;
+        best_of_warp(&size, &where);
 #else
-        best_value[lane] = high;
-        best_row[lane] = where;
+        best_size[side + lane] = size;
+        best_row[side + lane] = where;
         for (int reach = GROUP_SIZE / 2; reach > 0; reach /= 2) {
             BARRIER();
-            if (lane < reach && (best_value[lane + reach] > best_value[lane] ||
-                                (best_value[lane + reach] == best_value[lane] && best_row[lane + reach] < best_row[lane]))) {
-                best_value[lane] = best_value[lane + reach];
-                best_row[lane] = best_row[lane + reach];
+            if (lane < reach) {
+                int a = side + lane, b = a + reach;
+                if (best_size[b] > best_size[a] || (best_size[b] == best_size[a] && best_row[b] < best_row[a])) {
+                    best_size[a] = best_size[b];
+                    best_row[a] = best_row[b];
+                }
             }
         }
         BARRIER();
-        high = best_value[0];
-        where = best_row[0];
+        where = best_row[side];
 #endif
-        int side = (j & 1) * WIDTH;  // two sets of lines, so that one barrier a column parts writers from readers
+        int chosen = where < (uint)rows ? (int)where : first + j;
+        side = (j & 1) * WIDTH;
         UNROLL
         for (int k = 0; k < ROWS; k++) {
             int row = first + lane + k * GROUP_SIZE;
-            if (row == where) {
+            if (row == chosen) {
                 UNROLL
                 for (int c = 0; c < WIDTH; c++) pivot_line[side + c] = value[k][c];
             }
-            if (row == first + j) {
+            if (k <= WIDTH / GROUP_SIZE && row == first + j) {
                 UNROLL
                 for (int c = 0; c < WIDTH; c++) own_line[side + c] = value[k][c];
             }
@@ -143,10 +144,13 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
         UNROLL
         for (int k = 0; k < ROWS; k++) {
             int row = first + lane + k * GROUP_SIZE;
-            UNROLL
-            for (int c = 0; c < WIDTH; c++) {
-                if (row == where && where != first + j) value[k][c] = own_line[side + c];
-                if (row == first + j) value[k][c] = pivot_line[side + c];
+            if (row == chosen && chosen != first + j) {
+                UNROLL
+                for (int c = 0; c < WIDTH; c++) value[k][c] = own_line[side + c];
+            }
+            if (k <= WIDTH / GROUP_SIZE && row == first + j) {
+                UNROLL
+                for (int c = 0; c < WIDTH; c++) value[k][c] = pivot_line[side + c];
             }
             if (row > first + j && pivot != 0) {
                 value[k][j] = tiny ? value[k][j] / pivot : value[k][j] * scale;
@@ -155,7 +159,7 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
             }
         }
         if (lane == 0) {
-            pivots[column + first + j] = where + 1;
+            pivots[column + first + j] = chosen + 1;
             if (pivot == 0 && info[0] == 0) info[0] = column + first + j + 1;
         }
     }
@@ -168,47 +172,59 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
     }
 }
 
+// The row whose value ends in row `to` when the exchanges of a leaf are done.
+DEVICE int source_row(LOCAL const int *exchange, int first, int to) {
+    UNROLL
+    for (int j = WIDTH - 1; j >= 0; j--) to = to == first + j ? exchange[j] : to == exchange[j] ? first + j : to;
+    return to;
+}
+
 // A factored leaf applied to the other columns of its panel, a group to a column: exchanges everywhere, elimination to the
-// right of it.
+// right of it. Every thread reads all it needs, wherever the exchanges bring it from, before any thread writes.
 KERNEL apply_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, GLOBAL const int *pivots, const int p,
                   const int l, const int u, const int height, const int devices, const int slots) {
-    LOCAL_ARRAY(REAL, top, WIDTH);
+    LOCAL_ARRAY(int, exchange, WIDTH);
+    LOCAL_ARRAY(REAL, lower, WIDTH * WIDTH);
     int lane = (int)local_index(), c = (int)group_index(), i = step[0], ld = height, rows = min(l + 1, p - i) * S;
-    int column = i * S;
     if (c >= first) c += WIDTH;
     GLOBAL REAL *panel = matrix + top_of(i, i, u, height, devices, slots);
     GLOBAL REAL *target = panel + (ulong)c * (ulong)ld;
     GLOBAL const REAL *leaf = panel + (ulong)first * (ulong)ld;
-    int to = -1;
-    REAL moved = 0;
-    if (lane < 2 * WIDTH) {
-        to = lane < WIDTH ? first + lane : pivots[column + first + lane - WIDTH] - 1;
-        moved = target[source_row(pivots + column, first, WIDTH, to)];
+    for (int k = lane; k < WIDTH; k += GROUP_SIZE) exchange[k] = pivots[i * S + first + k] - 1;
+    for (int k = lane; k < WIDTH * WIDTH; k += GROUP_SIZE)
+        lower[k] = leaf[(ulong)(k / WIDTH) * (ulong)ld + (ulong)(first + k % WIDTH)];
+    BARRIER();
+    REAL top[WIDTH], below[APPLY_ROWS];
+    UNROLL
+    for (int k = 0; k < WIDTH; k++) top[k] = target[source_row(exchange, first, first + k)];
+    UNROLL
+    for (int k = 0; k < APPLY_ROWS; k++) {
+        int row = first + WIDTH + lane + k * GROUP_SIZE;
+        below[k] = row < rows ? target[source_row(exchange, first, row)] : 0;
     }
-    BARRIER();
-    if (lane < 2 * WIDTH) target[to] = moved;
-    BARRIER();
-    bool right = c > first;
-    if (right && lane == 0) {
-        REAL x[WIDTH];
-        UNROLL
-        for (int k = 0; k < WIDTH; k++) x[k] = target[first + k];
+    if (c > first) {
         UNROLL
         for (int k = 0; k < WIDTH; k++) {
             UNROLL
-            for (int r = k + 1; r < WIDTH; r++) x[r] -= leaf[(ulong)k * (ulong)ld + (ulong)(first + r)] * x[k];
-            top[k] = x[k];
-            target[first + k] = x[k];
+            for (int r = k + 1; r < WIDTH; r++) top[r] -= lower[k * WIDTH + r] * top[k];
+        }
+        UNROLL
+        for (int k = 0; k < APPLY_ROWS; k++) {
+            int row = first + WIDTH + lane + k * GROUP_SIZE;
+            if (row < rows) {
+                UNROLL
+                for (int j = 0; j < WIDTH; j++) below[k] -= leaf[(ulong)j * (ulong)ld + (ulong)row] * top[j];
+            }
         }
     }
     BARRIER();
-    if (right) {
-        for (int row = first + WIDTH + lane; row < rows; row += GROUP_SIZE) {
-            REAL sum = target[row];
-            UNROLL
-            for (int k = 0; k < WIDTH; k++) sum -= leaf[(ulong)k * (ulong)ld + (ulong)row] * top[k];
-            target[row] = sum;
-        }
+    UNROLL
+    for (int k = 0; k < WIDTH; k++)
+        if (lane == k % GROUP_SIZE) target[first + k] = top[k];
+    UNROLL
+    for (int k = 0; k < APPLY_ROWS; k++) {
+        int row = first + WIDTH + lane + k * GROUP_SIZE;
+        if (row < rows) target[row] = below[k];
     }
 }
 
@@ -401,9 +417,9 @@ KERNEL forward_step(GLOBAL const REAL *matrix, GLOBAL const REAL *b, GLOBAL REAL
     for (int start = 0; start < S; start += TILE) {
         BARRIER();
         UNROLL
-        for (int e = 0; e < S * TILE / GROUP_SIZE; e++) {
+        for (int e = 0; e < (S * TILE + GROUP_SIZE - 1) / GROUP_SIZE; e++) {
             int k = lane + e * GROUP_SIZE;
-            lower[k] = matrix[top + (ulong)(start + k / S) * (ulong)height + (ulong)(k % S)];
+            if (k < S * TILE) lower[k] = matrix[top + (ulong)(start + k / S) * (ulong)height + (ulong)(k % S)];
         }
         for (int k = start; k < start + TILE; k++) {
             BARRIER();
@@ -452,9 +468,9 @@ KERNEL backward_step(GLOBAL const REAL *matrix, GLOBAL REAL *y, GLOBAL REAL *x, 
     for (int start = S - TILE; start >= 0; start -= TILE) {
         BARRIER();
         UNROLL
-        for (int e = 0; e < S * TILE / GROUP_SIZE; e++) {
+        for (int e = 0; e < (S * TILE + GROUP_SIZE - 1) / GROUP_SIZE; e++) {
             int k = lane + e * GROUP_SIZE;
-            upper[k] = matrix[top + (ulong)(start + k / S) * (ulong)height + (ulong)(k % S)];
+            if (k < S * TILE) upper[k] = matrix[top + (ulong)(start + k / S) * (ulong)height + (ulong)(k % S)];
         }
         for (int k = start + TILE - 1; k >= start; k--) {
             BARRIER();

@@ -92,8 +92,13 @@ def pack(ab: np.ndarray, layout: Layout, flat: np.ndarray) -> None:
             flat[start : start + end - first] = ab[ku + first - column : ku + end - column, column]
     else:
         band = _diagonals(flat, layout, ku, kl + ku + 1)
-        for first in range(0, n, 64):  # a transposition, in pieces that stay in the caches
-            band[first : first + 64] = ab[:, first : first + 64].T
+
+        def transpose(first: int) -> None:
+            for k in range(first, min(first + 1024, n), 64):  # in pieces that stay in the caches
+                band[k : k + 64] = ab[:, k : k + 64].T
+
+        with ThreadPoolExecutor(cores()) as pool:
+            list(pool.map(transpose, range(0, n, 1024)))
         for column in range(min(ku, n)):
             band[column, : ku - column] = 0
         for column in range(max(0, n - kl), n):

@@ -20,7 +20,25 @@ from renderer.gpu import Buffer, Device
 FILE = "band_lu.cu"
 LARGEST_GRAPH = 4096  # block columns whose substitution is recorded as one graph
 COPIERS = 8  # threads that gather a block column from the rows of ab
+LEAVES = ((128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40))  # threads, columns, registers
 SAMPLED = 256  # steps at most whose times are taken: a mark in the queue costs some microseconds
+
+
+def divisor(number: int, most: int) -> int:
+    """The largest divisor of number that is at most `most`."""
+    return next(n for n in range(min(number, most), 0, -1) if number % n == 0)
+
+
+def leaf_shape(rows: int, s: int, itemsize: int, wide: bool) -> tuple[int, int, int]:
+    """Threads, columns and rows a thread of the kernel that factors a piece of a panel in one group's registers."""
+    if not wide:
+        held = -(-rows // 16)
+        return 16, 8, 1 << (held - 1).bit_length()  # few texts to compile; a CPU keeps them in memory anyway
+    for threads, width, registers in LEAVES:
+        held = -(-rows // threads)
+        if s % width == 0 and held * width * (itemsize // 4) <= registers:
+            break
+    return threads, width, held
 
 
 class Share:
@@ -46,24 +64,21 @@ class Share:
         wide = self.device.processor.lanes > 1
         word = {"f4": "float", "f8": "double"}[self.dtype.str[1:]]
         rows = min(layout.l + 1, layout.p) * s
-        leaf = (256 if rows <= 512 else 512 if rows <= 2048 else 1024) if wide else 16
-        width = 4 if wide and self.dtype.itemsize == 8 and rows > 2048 else 8
-        self.width, self.tile = width, next(n for n in (64, 32, 16) if s % n == 0)
-        self.group_columns = max(1, min(s, 1024 // s))
-        held = -(-rows // leaf)  # rows of the panel that a thread keeps
-        if not wide:
-            held = 1 << (held - 1).bit_length()  # fewer texts to compile; a CPU keeps them in memory anyway
+        leaf, self.width, held = leaf_shape(rows, s, self.dtype.itemsize, wide)
+        self.tile = next(n for n in (64, 48, 32, 16) if s % n == 0)
+        self.group_columns = divisor(s, max(1, 1024 // s))
+        middle = 256 if wide else 16
         self.sides = (1, 2, 4, 8) if wide else (4,)
         constants = dict(
-            S=s, REAL=word, DOUBLE=int(word == "double"), WIDTH=width, ROWS=held, TILE_COLUMNS=self.tile,
-            GROUP_COLUMNS=self.group_columns, TILE=min(s, 4096 // s), RIGHT=self.sides[0],
+            S=s, REAL=word, DOUBLE=int(word == "double"), WIDTH=self.width, ROWS=held, TILE_COLUMNS=self.tile,
+            GROUP_COLUMNS=self.group_columns, TILE=divisor(s, 4096 // s), RIGHT=self.sides[0],
+            APPLY_ROWS=held if leaf == middle else -(-rows // middle),
         )  # fmt: skip
         self._constants = constants
 
         def kernel(entry: str, group: int):
             return self.device.kernel(FILE, entry, group=group, **constants)
 
-        middle = 256 if wide else 16
         self._copy, self._copy_panel, self._copy_pivots, self._place = (
             kernel(entry, middle) for entry in ("copy_elements", "copy_panel", "copy_pivots", "place_columns")
         )
