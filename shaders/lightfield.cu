@@ -11,10 +11,14 @@
 #define SAMPLES (3 * COLUMNS_PER_THREAD)
 #define LANES 32
 
-// Weights of the two taps of a lerp at `place` + fraction along an axis of `size`; zero where it leaves the view.
+// Whether a lerp at `place` + fraction along an axis of `size` stays in the view.
+DEVICE bool lerp_stays(int place, float fraction, int size) {
+    return place >= 0 && place + (fraction > 0.0f ? 1 : 0) < size;
+}
+
+// The weights of its two taps; zero where it does not.
 DEVICE float2 lerp_weights(int place, float fraction, int size) {
-    bool inside = place >= 0 && place + (fraction > 0.0f ? 1 : 0) < size;
-    return inside ? make_float2(1.0f - fraction, fraction) : make_float2(0.0f, 0.0f);
+    return lerp_stays(place, fraction, size) ? make_float2(1.0f - fraction, fraction) : make_float2(0.0f, 0.0f);
 }
 
 // Linear red, green, blue and the weight of one view at output pixel (x, y); weight 0 outside of the view.
@@ -76,45 +80,70 @@ DEVICE float light_of(const LOCAL uchar *tables, uint word, int k, uint lane_byt
 // The same for 3 channels on processors of many lanes. A warp takes 128 columns, a thread 4 columns of ROWS rows: it
 // reads whole words, shifts them to the view's byte offset, which all threads share, and looks each byte up once for
 // all the sums that it goes into. The table stands once for every lane in local memory, so lanes never collide.
-DEVICE void add_view(GLOBAL const uint *words, TAP tap, const LOCAL uchar *tables, uint lane_bytes, int x, int y,
-                     int first, int stored, bool whole, float *sums, float *weights) {
-    float2 across[COLUMNS_PER_THREAD];
-    for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
-        float2 seen = whole ? make_float2(1.0f - tap.fx, tap.fx) : lerp_weights(x + p + tap.column, tap.fx, WIDTH);
-        across[p] = make_float2(tap.weight * seen.x, tap.weight * seen.y);
+#define TILE_WIDTH (LANES * COLUMNS_PER_THREAD)
+#define TILE_HEIGHT (GROUP_SIZE / LANES * ROWS)
+
+// The light of a thread's pixels of a row, and of the one after them, of which a row's words hold the bytes from `shift` on.
+DEVICE void row_light(GLOBAL const uint *source, uint shift, const LOCAL uchar *tables, uint lane_bytes, float *light) {
+    uint word[(SAMPLES + 9) / 4];  // 3 bytes of the next pixel, and up to 3 before the first byte
+    UNROLL
+    for (int k = 0; k < (SAMPLES + 9) / 4; k++) word[k] = source[k];
+    UNROLL
+    for (int k = 0; k < SAMPLES + 3; k++) {
+        uint shifted = funnel_shift(word[k / 4], word[k / 4 + 1], shift);
+        light[k] = light_of(tables, shifted, k % 4, lane_bytes);
     }
-    int byte = clamp(3 * (x + tap.column), -SAMPLES, 3 * WIDTH);  // pixels outside count nothing, whatever they read
-    uint shift = 8u * ((uint)byte & 3u);
-    GLOBAL const uint *base = words + (ulong)tap.view * (ulong)stored * (PITCH / 4) + GUARD / 4;
+}
+
+// A view that reaches every pixel of the tile: the left tap's weight goes into the row weights, so that a sum takes
+// three operations a view.
+DEVICE void add_whole_view(GLOBAL const uint *base, TAP tap, const LOCAL uchar *tables, uint lane_bytes, int x, int y,
+                           int first, float *sums) {
+    int byte = 3 * (x + tap.column);
+    GLOBAL const uint *source = base + ((y + tap.row - first) * (PITCH / 4) + (byte >> 2));
+    float left = tap.weight * (1.0f - tap.fx), ratio = tap.fx / (1.0f - tap.fx);
+    float upper = left * (1.0f - tap.fy), lower = left * tap.fy, above[SAMPLES];
+    UNROLL
+    for (int r = 0; r <= ROWS; r++) {
+        float light[SAMPLES + 3];
+        row_light(source + r * (PITCH / 4), 8u * ((uint)byte & 3u), tables, lane_bytes, light);
+        UNROLL
+        for (int k = 0; k < SAMPLES; k++) {
+            float here = light[k] + ratio * light[k + 3];
+            if (r > 0) sums[(r - 1) * SAMPLES + k] += upper * above[k] + lower * here;
+            above[k] = here;
+        }
+    }
+}
+
+// A view that leaves some of the tile's pixels out: these read anything nearby, at weight 0.
+DEVICE void add_view(GLOBAL const uint *base, TAP tap, const LOCAL uchar *tables, uint lane_bytes, int x, int y,
+                     int first, int stored, float *sums) {
+    float2 across[COLUMNS_PER_THREAD];
+    UNROLL
+    for (int p = 0; p < COLUMNS_PER_THREAD; p++) across[p] = lerp_weights(x + p + tap.column, tap.fx, WIDTH);
+    int byte = clamp(3 * (x + tap.column), -SAMPLES, 3 * WIDTH);
     float above[SAMPLES];
     UNROLL
     for (int r = 0; r <= ROWS; r++) {
         int row = clamp(y + r + tap.row - first, 0, stored - 1);
-        GLOBAL const uint *source = base + (row * (PITCH / 4) + (byte >> 2));
-        uint word[5], shifted[4];
-        float value[SAMPLES + 3], here[SAMPLES];
+        float2 down = lerp_weights(y + r - 1 + tap.row, tap.fy, HEIGHT);
+        float light[SAMPLES + 3];
+        row_light(base + (row * (PITCH / 4) + (byte >> 2)), 8u * ((uint)byte & 3u), tables, lane_bytes, light);
         UNROLL
-        for (int k = 0; k < 5; k++) word[k] = source[k];
-        UNROLL
-        for (int k = 0; k < 4; k++) shifted[k] = funnel_shift(word[k], word[k + 1], shift);
-        UNROLL
-        for (int k = 0; k < SAMPLES + 3; k++) value[k] = light_of(tables, shifted[k / 4], k % 4, lane_bytes);
-        UNROLL
-        for (int k = 0; k < SAMPLES; k++) here[k] = value[k] * across[k / 3].x + value[k + 3] * across[k / 3].y;
-        if (r > 0) {
-            float2 seen = lerp_weights(y + r - 1 + tap.row, tap.fy, HEIGHT);
-            float2 down = whole ? make_float2(1.0f - tap.fy, tap.fy) : seen;
-            UNROLL
-            for (int k = 0; k < SAMPLES; k++) sums[(r - 1) * SAMPLES + k] += down.x * above[k] + down.y * here[k];
-            if (!whole) {
-                UNROLL
-                for (int p = 0; p < COLUMNS_PER_THREAD; p++)
-                    weights[(r - 1) * COLUMNS_PER_THREAD + p] += (across[p].x + across[p].y) * (down.x + down.y);
-            }
+        for (int k = 0; k < SAMPLES; k++) {
+            float here = tap.weight * (light[k] * across[k / 3].x + light[k + 3] * across[k / 3].y);
+            if (r > 0) sums[(r - 1) * SAMPLES + k] += down.x * above[k] + down.y * here;
+            above[k] = here;
         }
-        UNROLL
-        for (int k = 0; k < SAMPLES; k++) above[k] = here[k];
     }
+}
+
+// Whether a view reaches all pixels of the tile, and the row below it is stored too.
+DEVICE bool reaches_tile(TAP tap, int tile_x, int tile_y, int first, int stored) {
+    int last_x = min(tile_x + TILE_WIDTH, WIDTH) - 1, below = tile_y + TILE_HEIGHT + tap.row;
+    return tile_x + tap.column >= 0 && last_x + tap.column + (tap.fx > 0.0f ? 1 : 0) < WIDTH &&
+           tile_y + tap.row >= first && below < first + stored && below < HEIGHT;
 }
 
 KERNEL refocus_tiles(GLOBAL const uint *words, GLOBAL const TAP *taps, int count, GLOBAL const float *linear,
@@ -124,35 +153,50 @@ KERNEL refocus_tiles(GLOBAL const uint *words, GLOBAL const TAP *taps, int count
     BARRIER();
     const LOCAL uchar *table = (const LOCAL uchar *)tables;
     uint lane_bytes = 4u * lane_index();
-    int tiles_across = (WIDTH + LANES * COLUMNS_PER_THREAD - 1) / (LANES * COLUMNS_PER_THREAD);
-    int tile_x = (int)group_index() % tiles_across * LANES * COLUMNS_PER_THREAD;
-    int tile_y = begin + (int)group_index() / tiles_across * (GROUP_SIZE / LANES) * ROWS;
+    int tiles_across = (WIDTH + TILE_WIDTH - 1) / TILE_WIDTH;
+    int tile_x = (int)group_index() % tiles_across * TILE_WIDTH;
+    int tile_y = begin + (int)group_index() / tiles_across * TILE_HEIGHT;
     int x = tile_x + (int)lane_index() * COLUMNS_PER_THREAD, y = tile_y + (int)(local_index() / LANES) * ROWS;
-    int last_x = min(tile_x + LANES * COLUMNS_PER_THREAD, WIDTH) - 1;
-    int last_y = min(tile_y + (GROUP_SIZE / LANES) * ROWS, HEIGHT) - 1;
-    float sums[ROWS * SAMPLES], weights[ROWS * COLUMNS_PER_THREAD], common = 0.0f;
+    float sums[ROWS * SAMPLES], common = 0.0f;
+    bool ragged = false;
     for (int k = 0; k < ROWS * SAMPLES; k++) sums[k] = 0.0f;
-    for (int k = 0; k < ROWS * COLUMNS_PER_THREAD; k++) weights[k] = 0.0f;
     TAP next = taps[0];
     for (int t = 0; t < count; t++) {
         TAP tap = next;
         next = taps[min(t + 1, count - 1)];  // on its way while this one is worked on
-        bool whole = tile_x + tap.column >= 0 && last_x + tap.column + (tap.fx > 0.0f ? 1 : 0) < WIDTH &&
-                     tile_y + tap.row >= 0 && last_y + tap.row + (tap.fy > 0.0f ? 1 : 0) < HEIGHT;
-        if (whole) {
-            add_view(words, tap, table, lane_bytes, x, y, first, stored, true, sums, weights);
+        GLOBAL const uint *base = words + (ulong)tap.view * (ulong)stored * (PITCH / 4) + GUARD / 4;
+        if (reaches_tile(tap, tile_x, tile_y, first, stored)) {
+            add_whole_view(base, tap, table, lane_bytes, x, y, first, sums);
             common += tap.weight;
         } else {
-            add_view(words, tap, table, lane_bytes, x, y, first, stored, false, sums, weights);
+            add_view(base, tap, table, lane_bytes, x, y, first, stored, sums);
+            ragged = true;
         }
     }
-    for (int r = 0; r < ROWS; r++) {
-        for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
-            if (x + p < WIDTH && y + r < end) {
-                const float *s = sums + r * SAMPLES + 3 * p;
-                image[(y + r) * WIDTH + x + p] =
-                    weighted_mean(s[0], s[1], s[2], common + weights[r * COLUMNS_PER_THREAD + p]);
+    float weights[ROWS * COLUMNS_PER_THREAD];
+    UNROLL
+    for (int k = 0; k < ROWS * COLUMNS_PER_THREAD; k++) weights[k] = common;
+    for (int t = 0; ragged && t < count; t++) {
+        TAP tap = taps[t];
+        if (!reaches_tile(tap, tile_x, tile_y, first, stored)) {
+            bool down[ROWS];
+            UNROLL
+            for (int r = 0; r < ROWS; r++) down[r] = lerp_stays(y + r + tap.row, tap.fy, HEIGHT);
+            UNROLL
+            for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
+                float weight = lerp_stays(x + p + tap.column, tap.fx, WIDTH) ? tap.weight : 0.0f;
+                UNROLL
+                for (int r = 0; r < ROWS; r++) weights[r * COLUMNS_PER_THREAD + p] += down[r] ? weight : 0.0f;
             }
+        }
+    }
+    UNROLL
+    for (int r = 0; r < ROWS; r++) {
+        UNROLL
+        for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
+            const float *s = sums + r * SAMPLES + 3 * p;
+            if (x + p < WIDTH && y + r < end)
+                image[(y + r) * WIDTH + x + p] = weighted_mean(s[0], s[1], s[2], weights[r * COLUMNS_PER_THREAD + p]);
         }
     }
 }

@@ -155,10 +155,10 @@ def test_the_kernels_for_one_lane_and_for_many_agree_with_the_plain_one(device, 
     records[0] = (0, 0, 0, 0.0, 0.0, 0.5)
     buffers = device.buffer(data.size, "u1").write(data), device.buffer(views, TAP).write(records)
     linear, results = device.buffer(256).write(LINEAR.astype("f4")), []
-    tiles = -(-width // 128) * -(-height // 32) * 256
+    tiles = -(-width // 128) * -(-height // 16) * 128
     for entry, group, threads, more in [
         ("refocus", 64, width * height, {}),
-        ("refocus_tiles", 256, tiles, dict(ROWS=4)),
+        ("refocus_tiles", 128, tiles, dict(ROWS=4, RESIDENT_GROUPS=4)),
         ("refocus_runs", 1, -(-width // 64) * -(-height // 4), dict(RUN=64, RUN_ROWS=4)),
     ]:
         image = device.buffer((height, width, 4)).fill(255)

@@ -24,7 +24,8 @@ GUARD = 64  # bytes before and after the views that a kernel may read, and ignor
 STAGED = 64 << 20  # bytes that travel to the device at a time
 SHARE = 0.7  # of the device's memory that a field may take
 GROUP = 64
-TILE_GROUP, TILE_ROWS = 256, 4  # refocus_tiles: threads, and rows a thread
+TILE_GROUP, TILE_ROWS = 128, 4  # refocus_tiles: threads, and rows a thread
+RESIDENT_GROUPS = 4  # of it on a multiprocessor: 128 registers a thread
 FLATTENING = {"mean": ("refocus",), "median": ("median",), "max": ("extreme", 1.0), "min": ("extreme", -1.0),
               "variance": ("variance",)}  # fmt: skip
 RUN, RUN_ROWS = 128, 8  # refocus_runs: columns and rows of one thread
@@ -263,7 +264,8 @@ def _fast_mean(device: Device, width: int, sizes: dict):
         runs = device.kernel("lightfield.cu", "refocus_runs", group=1, RUN=RUN, RUN_ROWS=RUN_ROWS, **sizes)
         across = -(-width // RUN)
         return lambda *a: runs(across * -(-(a[-1] - a[-2]) // RUN_ROWS), *a)
-    tiles = device.kernel("lightfield.cu", "refocus_tiles", group=TILE_GROUP, ROWS=TILE_ROWS, **sizes)
+    shape = dict(ROWS=TILE_ROWS, RESIDENT_GROUPS=RESIDENT_GROUPS)
+    tiles = device.kernel("lightfield.cu", "refocus_tiles", group=TILE_GROUP, **sizes, **shape)
     across, down = -(-width // 128), TILE_GROUP // 32 * TILE_ROWS
     return lambda *a: tiles(across * -(-(a[-1] - a[-2]) // down) * TILE_GROUP, *a)
 
