@@ -83,60 +83,47 @@ DEVICE float light_of(const LOCAL uchar *tables, uint word, int k, uint lane_byt
 #define TILE_WIDTH (LANES * COLUMNS_PER_THREAD)
 #define TILE_HEIGHT (GROUP_SIZE / LANES * ROWS)
 
-// The light of a thread's pixels of a row, and of the one after them, of which a row's words hold the bytes from `shift` on.
-DEVICE void row_light(GLOBAL const uint *source, uint shift, const LOCAL uchar *tables, uint lane_bytes, float *light) {
-    uint word[(SAMPLES + 9) / 4];  // 3 bytes of the next pixel, and up to 3 before the first byte
+#define WORDS ((SAMPLES + 9) / 4)  // of a row: its bytes, 3 of the next pixel, and up to 3 before the first
+
+typedef struct {
+    uint word[WORDS];
+} RowWords;
+
+DEVICE RowWords row_words(GLOBAL const uint *source) {
+    RowWords row;
     UNROLL
-    for (int k = 0; k < (SAMPLES + 9) / 4; k++) word[k] = source[k];
+    for (int k = 0; k < WORDS; k++) row.word[k] = source[k];
+    return row;
+}
+
+// The light of a thread's pixels of a row, and of the one after them, whose bytes begin `shift` bits into its words.
+DEVICE void row_light(RowWords row, uint shift, const LOCAL uchar *tables, uint lane_bytes, float *light) {
     UNROLL
     for (int k = 0; k < SAMPLES + 3; k++) {
-        uint shifted = funnel_shift(word[k / 4], word[k / 4 + 1], shift);
+        uint shifted = funnel_shift(row.word[k / 4], row.word[k / 4 + 1], shift);
         light[k] = light_of(tables, shifted, k % 4, lane_bytes);
     }
 }
 
-// A view that reaches every pixel of the tile: the left tap's weight goes into the row weights, so that a sum takes
-// three operations a view.
-DEVICE void add_whole_view(GLOBAL const uint *base, TAP tap, const LOCAL uchar *tables, uint lane_bytes, int x, int y,
-                           int first, float *sums) {
-    int byte = 3 * (x + tap.column);
-    GLOBAL const uint *source = base + ((y + tap.row - first) * (PITCH / 4) + (byte >> 2));
-    float left = tap.weight * (1.0f - tap.fx), ratio = tap.fx / (1.0f - tap.fx);
-    float upper = left * (1.0f - tap.fy), lower = left * tap.fy, above[SAMPLES];
-    UNROLL
-    for (int r = 0; r <= ROWS; r++) {
-        float light[SAMPLES + 3];
-        row_light(source + r * (PITCH / 4), 8u * ((uint)byte & 3u), tables, lane_bytes, light);
-        UNROLL
-        for (int k = 0; k < SAMPLES; k++) {
-            float here = light[k] + ratio * light[k + 3];
-            if (r > 0) sums[(r - 1) * SAMPLES + k] += upper * above[k] + lower * here;
-            above[k] = here;
-        }
-    }
+// Where a view's rows begin for a thread: rows and columns outside of what is stored read anything nearby.
+typedef struct {
+    GLOBAL const uint *base;
+    int row, words;
+    uint shift;
+} Place;
+
+DEVICE Place place_in(GLOBAL const uint *words, TAP tap, int x, int y, int first, int stored) {
+    Place place;
+    int byte = clamp(3 * (x + tap.column), -SAMPLES, 3 * WIDTH);
+    place.base = words + (ulong)tap.view * (ulong)stored * (PITCH / 4) + GUARD / 4;
+    place.row = y + tap.row - first;
+    place.words = byte >> 2;
+    place.shift = 8u * ((uint)byte & 3u);
+    return place;
 }
 
-// A view that leaves some of the tile's pixels out: these read anything nearby, at weight 0.
-DEVICE void add_view(GLOBAL const uint *base, TAP tap, const LOCAL uchar *tables, uint lane_bytes, int x, int y,
-                     int first, int stored, float *sums) {
-    float2 across[COLUMNS_PER_THREAD];
-    UNROLL
-    for (int p = 0; p < COLUMNS_PER_THREAD; p++) across[p] = lerp_weights(x + p + tap.column, tap.fx, WIDTH);
-    int byte = clamp(3 * (x + tap.column), -SAMPLES, 3 * WIDTH);
-    float above[SAMPLES];
-    UNROLL
-    for (int r = 0; r <= ROWS; r++) {
-        int row = clamp(y + r + tap.row - first, 0, stored - 1);
-        float2 down = lerp_weights(y + r - 1 + tap.row, tap.fy, HEIGHT);
-        float light[SAMPLES + 3];
-        row_light(base + (row * (PITCH / 4) + (byte >> 2)), 8u * ((uint)byte & 3u), tables, lane_bytes, light);
-        UNROLL
-        for (int k = 0; k < SAMPLES; k++) {
-            float here = tap.weight * (light[k] * across[k / 3].x + light[k + 3] * across[k / 3].y);
-            if (r > 0) sums[(r - 1) * SAMPLES + k] += down.x * above[k] + down.y * here;
-            above[k] = here;
-        }
-    }
+DEVICE RowWords words_at(Place place, int r, int stored) {
+    return row_words(place.base + (clamp(place.row + r, 0, stored - 1) * (PITCH / 4) + place.words));
 }
 
 // Whether a view reaches all pixels of the tile, and the row below it is stored too.
@@ -160,17 +147,41 @@ KERNEL refocus_tiles(GLOBAL const uint *words, GLOBAL const TAP *taps, int count
     float sums[ROWS * SAMPLES], common = 0.0f;
     bool ragged = false;
     for (int k = 0; k < ROWS * SAMPLES; k++) sums[k] = 0.0f;
+    // Words travel two rows ahead of the arithmetic, from one view into the next.
     TAP next = taps[0];
+    Place next_place = place_in(words, next, x, y, first, stored);
+    RowWords near = words_at(next_place, 0, stored), after = words_at(next_place, 1, stored);
     for (int t = 0; t < count; t++) {
         TAP tap = next;
-        next = taps[min(t + 1, count - 1)];  // on its way while this one is worked on
-        GLOBAL const uint *base = words + (ulong)tap.view * (ulong)stored * (PITCH / 4) + GUARD / 4;
-        if (reaches_tile(tap, tile_x, tile_y, first, stored)) {
-            add_whole_view(base, tap, table, lane_bytes, x, y, first, sums);
-            common += tap.weight;
-        } else {
-            add_view(base, tap, table, lane_bytes, x, y, first, stored, sums);
-            ragged = true;
+        Place place = next_place;
+        next = taps[min(t + 1, count - 1)];
+        next_place = place_in(words, next, x, y, first, stored);
+        bool whole = reaches_tile(tap, tile_x, tile_y, first, stored);
+        float left = tap.weight * (1.0f - tap.fx), above[SAMPLES];
+        float seen_left[COLUMNS_PER_THREAD], seen_right[COLUMNS_PER_THREAD];
+        if (whole) common += tap.weight;
+        if (!whole) ragged = true;
+        UNROLL
+        for (int p = 0; p < COLUMNS_PER_THREAD; p++) {  // a pixel that the view does not reach counts nothing
+            bool seen = whole || lerp_stays(x + p + tap.column, tap.fx, WIDTH);
+            seen_left[p] = seen ? left : 0.0f;
+            seen_right[p] = seen ? tap.weight * tap.fx : 0.0f;
+        }
+        UNROLL
+        for (int r = 0; r <= ROWS; r++) {
+            RowWords here_words = near;
+            near = after;
+            after = r + 2 <= ROWS ? words_at(place, r + 2, stored) : words_at(next_place, r + 1 - ROWS, stored);
+            float light[SAMPLES + 3];
+            row_light(here_words, place.shift, table, lane_bytes, light);
+            bool down = whole || lerp_stays(y + r - 1 + tap.row, tap.fy, HEIGHT);
+            float upper = down ? 1.0f - tap.fy : 0.0f, lower = down ? tap.fy : 0.0f;
+            UNROLL
+            for (int k = 0; k < SAMPLES; k++) {
+                float here = seen_left[k / 3] * light[k] + seen_right[k / 3] * light[k + 3];
+                if (r > 0) sums[(r - 1) * SAMPLES + k] += upper * above[k] + lower * here;
+                above[k] = here;
+            }
         }
     }
     float weights[ROWS * COLUMNS_PER_THREAD];

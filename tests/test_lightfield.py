@@ -155,10 +155,11 @@ def test_the_kernels_for_one_lane_and_for_many_agree_with_the_plain_one(device, 
     records[0] = (0, 0, 0, 0.0, 0.0, 0.5)
     buffers = device.buffer(data.size, "u1").write(data), device.buffer(views, TAP).write(records)
     linear, results = device.buffer(256).write(LINEAR.astype("f4")), []
-    tiles = -(-width // 128) * -(-height // 16) * 128
+    tile_group, tile_rows = lightfield.TILE_GROUP, lightfield.TILE_ROWS
+    tiles = -(-width // 128) * -(-height // (tile_group // 32 * tile_rows)) * tile_group
     for entry, group, threads, more in [
         ("refocus", 64, width * height, {}),
-        ("refocus_tiles", 128, tiles, dict(ROWS=4, RESIDENT_GROUPS=4)),
+        ("refocus_tiles", tile_group, tiles, dict(ROWS=tile_rows, RESIDENT_GROUPS=1)),
         ("refocus_runs", 1, -(-width // 64) * -(-height // 4), dict(RUN=64, RUN_ROWS=4)),
     ]:
         image = device.buffer((height, width, 4)).fill(255)
@@ -257,7 +258,7 @@ def test_a_field_larger_than_the_memory_streams_to_the_same_picture(device, fiel
     assert "on the device" in whole.report()["held"]
     got = drawn(streamed, replace(settings, memory_mib=1))
     assert streamed.report()["held"] == "streamed in bands of rows"
-    assert np.array_equal(got, expected)
+    np.testing.assert_allclose(got, expected, atol=2e-6)  # bands may be cut into other tiles
 
 
 def test_a_tile_is_the_same_part_of_the_whole(picture, field_file, rng):

@@ -24,8 +24,8 @@ GUARD = 64  # bytes before and after the views that a kernel may read, and ignor
 STAGED = 64 << 20  # bytes that travel to the device at a time
 SHARE = 0.7  # of the device's memory that a field may take
 GROUP = 64
-TILE_GROUP, TILE_ROWS = 128, 4  # refocus_tiles: threads, and rows a thread
-RESIDENT_GROUPS = 4  # of it on a multiprocessor: 128 registers a thread
+TILE_GROUP, TILE_ROWS = 512, 4  # refocus_tiles: threads, and rows a thread; large groups share rows in their cache
+RESIDENT_GROUPS = 1  # of it on a multiprocessor: 128 registers a thread
 FLATTENING = {"mean": ("refocus",), "median": ("median",), "max": ("extreme", 1.0), "min": ("extreme", -1.0),
               "variance": ("variance",)}  # fmt: skip
 RUN, RUN_ROWS = 128, 8  # refocus_runs: columns and rows of one thread
@@ -115,6 +115,7 @@ class Picture:
         for warning in field.warnings:
             print(f"rayfold: {Path(settings.field).name}: {warning}", file=sys.stderr)
         self._field, self._measured, self._focused, self._drawn, self._aperture = field, None, None, None, None
+        self._records = None
         self._held = Held(self._gpu.device, field, settings.memory_mib << 20)
         self._kernels = Kernels(self._gpu.device, field)
         width, height = field.size
@@ -195,7 +196,9 @@ class Picture:
 
     def _flatten(self, how: str, disparity: float, target) -> None:
         """One picture of all views that take part, shifted so that the plane of `disparity` lies still."""
-        records = taps(self._field, self._shares, self._place, disparity)
+        if self._records is None or self._records[0] != (self._aperture, disparity):
+            self._records = (self._aperture, disparity), taps(self._field, self._shares, self._place, disparity)
+        records = self._records[1]
         launch = self._kernels[how]
 
         def work(views, first, stored, begin, end):
@@ -295,13 +298,13 @@ class Held:
         """Writes the TAP records to `target` and calls work(views, first row, rows stored, begin, end) for all rows."""
         height = self._field.pixels.shape[1]
         if self.resident:
-            self._write(records, target)
+            self._write(records, records, target)
             work(self._views, 0, height, 0, height)
             return
         chosen = records["view"].copy()
         numbered = records.copy()
         numbered["view"] = np.arange(len(records))
-        self._write(numbered, target)
+        self._write(records, numbered, target)
         above, below = (-int(records["row"].min()), int(records["row"].max()) + 1) if len(records) else (0, 0)
         rows = self._band_rows(len(chosen), above + below)
         for number, begin in enumerate(range(0, height, rows)):
@@ -312,11 +315,11 @@ class Held:
             need = self._fill(stage.open(), chosen, first, last)
             stage.send(need, lambda views, f=first, n=last - first, b=begin, e=end: work(views, f, n, b, e))
 
-    def _write(self, records: np.ndarray, target) -> None:
-        """The records at the head of the buffer, unless they stand there."""
-        if self._records is None or not np.array_equal(records, self._records):
+    def _write(self, records: np.ndarray, numbered: np.ndarray, target) -> None:
+        """The numbered records at the head of the buffer, unless those made of the same records stand there."""
+        if records is not self._records:
             whole = np.zeros(target.shape, TAP)
-            whole[: len(records)] = records
+            whole[: len(records)] = numbered
             target.write(whole)
             self._records = records
 
