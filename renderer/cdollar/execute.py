@@ -29,6 +29,7 @@ from renderer.cdollar.types import DTYPES, Functional, Record, Scalar, component
 from renderer.cdollar.values import FunctionValue
 from renderer.gpu.source import Generated
 
+MOST_POINTS = 2**31 - 2**26  # so that an index and a stride fit into 31 bits
 PIECE = 256 << 20  # bytes of files that a reduction takes at once
 
 
@@ -405,7 +406,7 @@ def called_in(node: Node):
 
 
 def must_be_indexable(count: int, node: Node) -> None:
-    """Kernels index with 31 bits."""
+    """Refuses what the indices of kernels cannot count."""
     for part in topological([node]):
         if part.op == "reduce":
             count = max(count, int(np.prod([float(v.range.size) for v in part.value[1]])))

@@ -252,9 +252,9 @@ def group_part(node: Node, reduce_node: Node, ranges_of, schedule: Schedule, uni
     outputs = int(np.prod([v.range.size for v in outer], dtype=np.int64))
     volume = int(np.prod([v.range.size for v in variables], dtype=np.int64))
     group = 1 if order_matters(reduce_node) or lanes == 1 else schedule.group
-    wanted = units * (16 if lanes > 1 else 4)
+    wanted = units * (schedule.spread if lanes > 1 else 4)
     pieces = 1 if order_matters(reduce_node) else max(1, min(-(-wanted // outputs), -(-volume // (group * 16))))
-    length = (-(-volume // pieces) + 3) // 4 * 4 if pieces > 1 else volume
+    length = -(-volume // pieces)
     pieces = -(-volume // length)
     contiguous = reduction.function is not None or reduction.name.startswith("arg") or group == 1
     linear = not outer and is_linear(node, variables, reduce_node.inputs, ranges_of)
@@ -289,8 +289,9 @@ class GroupText:
 
     def lines(self) -> list[str]:
         w = self.writer
-        w.line("const int from = (int)(group_index() % (uint)pieces) * length;")
-        w.line("const int until = min(from + length, volume);")
+        if self.contiguous:
+            w.line("const int from = (int)(group_index() % (uint)pieces) * length;")
+            w.line("const int until = min(from + length, volume);")
         loop = Reducing(w, self.node)
         loop.start()
         held = w.blocks
@@ -324,35 +325,36 @@ class GroupText:
         unroll = self.schedule.items
         if self.linear and four_bytes(self.writer, ()):
             return self.quad_loops(inner, unroll)
+        # Groups take tiles in turn, so that those that run at the same time read neighbouring memory.
         return [
-            "int place0 = from + (int)local_index();",
-            f"for (; place0 + {unroll - 1} * GROUP_SIZE < until; place0 += {unroll} * GROUP_SIZE) {{",
+            f"int place0 = (int)(group_index() % (uint)pieces) * ({unroll} * GROUP_SIZE) + (int)local_index();",
+            f"for (; place0 + {unroll - 1} * GROUP_SIZE < volume; place0 += pieces * ({unroll} * GROUP_SIZE)) {{",
             f"    UNROLL for (int item = 0; item < {unroll}; item++) {{",
             "        const int place = place0 + item * GROUP_SIZE;",
             *("        " + line for line in inner),
             "    }",
             "}",
-            "for (int place = place0; place < until; place += GROUP_SIZE) {",
+            f"for (int place = place0; place < min(place0 + {unroll} * GROUP_SIZE, volume); place += GROUP_SIZE) {{",
             *("    " + line for line in inner),
             "}",
         ]
 
     def quad_loops(self, inner: list[str], unroll: int) -> list[str]:
-        """The loop over a share whose elements are loaded four at a time; pieces start at multiples of four."""
+        """The loop over tiles whose elements are loaded four at a time."""
         one = [*quad_loads(self.writer), *(x for lane in "xyzw" for x in in_lane(self.writer, inner, lane, 0))]
         return [
-            "const int quads = until / 4;",
-            "int quad0 = from / 4 + (int)local_index();",
-            f"for (; quad0 + {unroll - 1} * GROUP_SIZE < quads; quad0 += {unroll} * GROUP_SIZE) {{",
+            "const int quads = volume / 4, piece = (int)(group_index() % (uint)pieces);",
+            f"int quad0 = piece * ({unroll} * GROUP_SIZE) + (int)local_index();",
+            f"for (; quad0 + {unroll - 1} * GROUP_SIZE < quads; quad0 += pieces * ({unroll} * GROUP_SIZE)) {{",
             f"    UNROLL for (int item = 0; item < {unroll}; item++) {{",
             "        const int quad = quad0 + item * GROUP_SIZE;",
             *("        " + line for line in one),
             "    }",
             "}",
-            "for (int quad = quad0; quad < quads; quad += GROUP_SIZE) {",
+            f"for (int quad = quad0; quad < min(quad0 + {unroll} * GROUP_SIZE, quads); quad += GROUP_SIZE) {{",
             *("    " + line for line in one),
             "}",
-            "for (int place = 4 * quads + (int)local_index(); place < until; place += GROUP_SIZE) {",
+            "for (int place = 4 * quads + (int)local_index(); piece == 0 && place < volume; place += GROUP_SIZE) {",
             *("    " + line for line in inner),
             "}",
         ]
@@ -549,7 +551,7 @@ def sized(schedule: Schedule, product: Product, units: int) -> Schedule:
     rows, columns, batch = volume(product.rows), volume(product.columns), volume(product.batch)
     for change in SMALLER:
         found = replace(schedule, **change)
-        if -(-rows // found.rows) * -(-columns // found.columns) * batch >= 1.5 * units:
+        if -(-rows // found.rows) * -(-columns // found.columns) * batch >= 0.9 * units:
             return found
     return found
 

@@ -20,6 +20,7 @@ class Schedule:
 
     group: int = 256
     items: int = 4
+    spread: int = 16  # groups a unit of the processor gets of a reduction
     rows: int = 128
     columns: int = 128
     depth: int = 16
@@ -31,25 +32,27 @@ class Schedule:
 
 
 ALLOWED = {
-    "group": (32, 64, 128, 256, 512), "items": (1, 2, 4, 8, 16), "rows": (16, 32, 64, 128, 256),
-    "columns": (16, 32, 64, 128, 256), "depth": (4, 8, 16, 32), "thread_rows": (4, 8, 16), "thread_columns": (4, 8, 16),
+    "group": (32, 64, 128, 256, 512), "items": (1, 2, 4, 8, 16), "spread": (4, 8, 16, 32, 64),
+    "rows": (16, 32, 64, 128, 256), "columns": (16, 32, 64, 128, 256), "depth": (4, 8, 16, 32), "thread_rows": (4, 8, 16), "thread_columns": (4, 8, 16),
     "pipelined": (True, False), "packed": (True, False), "plain": (True, False),
 }  # fmt: skip
 DEFAULT = Schedule()
 # Tiles from large to small, for products that do not fill the processor with large ones.
 SMALLER = (
-    {}, {"columns": 64, "thread_columns": 4}, {"rows": 64, "columns": 64, "thread_rows": 4, "thread_columns": 4},
+    {"rows": 256, "depth": 8}, {"depth": 8}, {"columns": 64, "thread_columns": 4},
+    {"rows": 64, "columns": 64, "thread_rows": 4, "thread_columns": 4},
     {"rows": 32, "columns": 32, "thread_rows": 4, "thread_columns": 4},
 )  # fmt: skip
 # What the tuner tries for sums of products, and for everything else.
 PRODUCTS = [
-    {}, {"depth": 8}, {"depth": 32}, {"pipelined": False},
+    {}, {"depth": 8}, {"depth": 32}, {"pipelined": False}, {"rows": 256, "depth": 8}, {"columns": 256, "depth": 8},
     {"rows": 64, "columns": 64, "thread_rows": 4, "thread_columns": 4},
     {"rows": 64, "thread_rows": 4}, {"columns": 64, "thread_columns": 4}, {"columns": 256, "thread_columns": 16},
     {"rows": 256, "thread_rows": 16}, {"rows": 64, "columns": 64},
     {"rows": 32, "columns": 32, "thread_rows": 4, "thread_columns": 4},
 ]  # fmt: skip
-MAPS = [{}, {"items": 1}, {"items": 2}, {"items": 8}, {"group": 128}, {"group": 512}, {"group": 512, "items": 8}]
+MAPS = [{}, {"items": 1}, {"items": 2}, {"items": 8}, {"group": 128}, {"group": 512}, {"group": 512, "items": 8},
+        {"spread": 8}, {"spread": 32}, {"spread": 64}, {"spread": 32, "items": 2}]  # fmt: skip
 
 
 def read_schedules(path: Path) -> dict[str, Schedule]:
