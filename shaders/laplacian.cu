@@ -161,8 +161,10 @@ KERNEL rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, 
 }
 #endif
 
-// For processors of one lane: a work item takes whole rows, and the loop along a row becomes vector instructions.
-KERNEL strips(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height, uint each) {
+// For processors of one lane: a work item takes whole rows, and the loop along a row becomes vector instructions. `step` is
+// CHANNELS once more, unknown to the compiler: else it keeps neighbours from one turn to the next, in scalars.
+KERNEL strips(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height, uint each,
+              int step) {
     int first_row = (int)(thread_index() * each), last_row = min((int)height, first_row + (int)each);
     for (int y = first_row; y < last_row; y++) {
         int up = border_index(y - 1, (int)height), down = border_index(y + 1, (int)height);
@@ -173,9 +175,9 @@ KERNEL strips(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out
         GLOBAL ELEMENT *RESTRICT place = out + (ulong)y * ROW_LENGTH;
         int length = (int)ROW_LENGTH;
         for (int e = CHANNELS; e < length - CHANNELS; e++) {
-            SUM sum = TO_OWN((SUM)o[e - CHANNELS], (SUM)o[e], (SUM)o[e + CHANNELS]);
-            sum += up_weight * TO_OTHERS((SUM)u[e - CHANNELS], (SUM)u[e], (SUM)u[e + CHANNELS]);
-            sum += down_weight * TO_OTHERS((SUM)d[e - CHANNELS], (SUM)d[e], (SUM)d[e + CHANNELS]);
+            SUM sum = TO_OWN((SUM)o[e - step], (SUM)o[e], (SUM)o[e + step]);
+            sum += up_weight * TO_OTHERS((SUM)u[e - step], (SUM)u[e], (SUM)u[e + step]);
+            sum += down_weight * TO_OTHERS((SUM)d[e - step], (SUM)d[e], (SUM)d[e + step]);
             place[e] = RESULT(sum);
         }
         for (int i = 0; i < 2 * CHANNELS; i++) {

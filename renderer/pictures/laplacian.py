@@ -54,7 +54,7 @@ def filtering(device: Device, image, out, neighbours: int = 8, border: str = "cl
     else:
         group = 1
         each = max(1, -(-height // (8 * device.processor.units)))
-        threads, extra = -(-height // each), [np.uint32(each)]
+        threads, extra = -(-height // each), [np.uint32(each), np.int32(channels)]
     kernel = device.kernel("laplacian.cu", way, group=group, **constants)
     return kernel.bound(threads, image, out, np.uint32(width), np.uint32(height), *extra)
 

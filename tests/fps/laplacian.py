@@ -1,0 +1,83 @@
+"""The Laplacian filter: bytes read and written a second, beside the device's own copy, or OpenCV on a CPU."""
+
+import time
+
+import numpy as np
+
+from renderer.bench.cases import Case, Lazy
+from renderer.pictures.laplacian import filtering
+
+SIDES = {1: 4096, 32: 8192}
+WAYS = {1: ("strips",), 32: ("plain", "tiles", "rows")}
+
+
+def cases(gpu):
+    lanes = gpu.device.processor.lanes
+    side = SIDES[lanes]
+    shapes = {
+        "float32": (side, side),
+        "uint8": (side, side),
+        "uint8 RGB": (side // 2, side, 3),
+        "RGBA": (side // 2, side // 2, 4),
+    }
+    return [
+        edges(gpu, f"{way}/{name}/neighbours={count}", shape, "u1" if "uint8" in name else "f4", count, way)
+        for way in WAYS[lanes]
+        for name, shape in shapes.items()
+        for count in (4, 8)
+    ]
+
+
+def edges(gpu, name: str, shape, dtype: str, neighbours: int, way: str) -> Case:
+    opened = []
+    size = 2 * int(np.prod(shape)) * np.dtype(dtype).itemsize
+
+    def check() -> bytes:
+        rng = np.random.default_rng(1)
+        image = rng.random(shape, "f4") if dtype == "f4" else rng.integers(0, 256, shape, "u1")
+        source, out = gpu.device.buffer(shape, dtype).write(image), gpu.device.buffer(shape, dtype).fill(0xFF)
+        launch = filtering(gpu.device, source, out, neighbours, "clamp", way)
+        launch()
+        found, part = out.read(), image[:64, :64].astype("f8")
+        near = [np.roll(part, step, axis) for axis in (0, 1) for step in (1, -1)]
+        near += [np.roll(np.roll(part, y, 0), x, 1) for y in (1, -1) for x in (1, -1)] if neighbours == 8 else []
+        wanted = (sum(near) - neighbours * part)[1:-1, 1:-1]
+        wanted = wanted if dtype == "f4" else np.clip(wanted, 0, 255)
+        assert np.allclose(found[1:63, 1:63], wanted, atol=1e-4)
+        opened[:] = [launch, source, out, image]
+        return found[: 1 << 10].tobytes() if dtype == "u1" else b""
+
+    def against() -> float:
+        if gpu.device.processor.lanes == 1:
+            return _opencv_seconds(opened[3], neighbours)
+        times = [gpu.device.seconds(lambda: opened[2].copy(opened[1])) for _ in range(12)]
+        return float(np.median(times[2:]))
+
+    peer = (against, "copy" if gpu.device.processor.lanes > 1 else "OpenCV") if _has_peer(gpu) else (None, "")
+    facts = {"shape": list(shape)}
+    return Case(name, "GB/s", size / 1e9, lambda: opened[0](), check, Lazy(lambda: gpu.device), *peer, facts)
+
+
+def _has_peer(gpu) -> bool:
+    if gpu.device.processor.lanes > 1:
+        return True
+    try:
+        import cv2  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _opencv_seconds(image: np.ndarray, neighbours: int) -> float:
+    import cv2
+
+    out, times = np.empty_like(image), []
+    weights = np.array([[1, 1, 1], [1, -8, 1], [1, 1, 1]], "f4")
+    for _ in range(6):
+        start = time.perf_counter()
+        if neighbours == 4:
+            cv2.Laplacian(image, -1, dst=out, ksize=1, borderType=cv2.BORDER_REPLICATE)
+        else:
+            cv2.filter2D(image, -1, weights, dst=out, borderType=cv2.BORDER_REPLICATE)
+        times.append(time.perf_counter() - start)
+    return float(np.median(times[1:]))

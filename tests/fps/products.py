@@ -1,0 +1,78 @@
+"""Matrix products: the thesis' table (512 x 512; groups of 4, 8, 16 squared), and the best beside vendors' products."""
+
+import time
+
+import numpy as np
+
+from renderer.bench.cases import Case, Lazy
+from renderer.compute.products import ladder, product
+
+# MFLOP/s of the thesis (Tesla C2075, CUDA 4.0) for blocks of 4 x 4, 8 x 8, 16 x 16 threads; None: out of memory.
+THESIS = {
+    "row": (95.08, 51.93, 41.11),
+    "coalesced": (872.28, 2339.48, 3187.93),
+    "tiles": (6659.77, 6925.76, 7502.81),
+    "unrolled": (9118.67, 9878.76, 10021.05),
+    "prefetch": (6812.91, 7599.02, 7876.86),
+    "unrolled_prefetch": (9560.01, 9878.76, 9716.77),
+    "each2": (10046.24, 9878.76, 9716.77),
+    "each4": (10222.22, 8467.46, None),
+}
+SIZES = {1: (128, 256, 512, 1024, 2048), 32: (128, 256, 512, 1024, 2048, 4096, 8192)}
+
+
+def cases(gpu):
+    lanes = gpu.device.processor.lanes
+    out = []
+    for column, tile in enumerate((4, 8, 16)):
+        rungs = ladder(tile)
+        for name, figures in THESIS.items():
+            facts = {"thesis_gflops": (figures[column] or 0) / 1e3}
+            out.append(multiplication(gpu, f"thesis/tile={tile}/{name}", 512, rungs[name], facts, peer=False))
+    if lanes > 1:
+        rungs = [rung for rung in ladder().values() if rung.name != "row" and rung.fits(gpu.device)]
+        out += [multiplication(gpu, f"ladder/{rung.name}", 4096, rung) for rung in rungs]
+    out += [multiplication(gpu, f"best/float32/size={size}", size, "best") for size in SIZES[lanes]]
+    out += [multiplication(gpu, f"autotuned/float32/size={size}", size, "autotuned") for size in SIZES[lanes][:-1]]
+    return out + [multiplication(gpu, f"best/float64/size={size}", size, "best", dtype="f8") for size in SIZES[lanes]]
+
+
+def multiplication(gpu, name: str, size: int, rung, facts=None, dtype="f4", peer=True) -> Case:
+    """out = a b of size x size standard normal numbers."""
+    opened, device = [], Lazy(lambda: gpu.device)
+
+    def check() -> None:
+        a, b = np.random.default_rng(1).standard_normal((2, size, size)).astype(dtype)
+        buffers = [gpu.device.buffer((size, size), dtype) for _ in range(3)]
+        buffers[0].write(a), buffers[1].write(b), buffers[2].fill(0xFF)
+        launch = product(gpu.device, *buffers, rung)
+        launch()
+        rows = np.random.default_rng(2).integers(0, size, 8)
+        error = np.abs(buffers[2].read()[rows] - a[rows].astype("f8") @ b.astype("f8")).max()
+        assert error <= 8 * size * np.finfo(dtype).eps, error
+        opened[:] = [launch, buffers, a, b]
+
+    def run():
+        opened[0]()
+
+    def against() -> float:
+        vendor = gpu.device.vendor_product(dtype)
+        if vendor is None:
+            return _median(lambda: np.matmul(opened[2], opened[3]))
+        (a, b, out), whole = opened[1], (0, size)
+        work = (size, size, size, (b, *whole), (a, *whole), (out, *whole))  # by columns: out' -= b' a'
+        times = [gpu.device.seconds(lambda: vendor.subtract(*work)) for _ in range(12)]
+        return float(np.median(times[2:]))
+
+    operations = 2 * size**3 / 1e9
+    other = (against, "vendor's product") if peer else (None, "")
+    return Case(name, "GFLOP/s", operations, run, check, device, *other, {"size": size, **(facts or {})})
+
+
+def _median(work) -> float:
+    times = []
+    for _ in range(6):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times[1:]))

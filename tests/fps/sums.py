@@ -1,0 +1,87 @@
+"""Sums: bytes a second by mode, type and size (paper 2's figure is fast/float32/size=N), and others beside."""
+
+import math
+import time
+
+import numpy as np
+
+from renderer.bench.cases import Case, Lazy
+from renderer.compute.exact import total_of
+from renderer.compute.sums import MODES, Reducer
+
+SIZES = [1 << power for power in range(12, 31, 2)]
+LARGEST = {1: 1 << 26, 32: 1 << 30}  # numbers, by the lanes of the processor
+
+
+def cases(gpu):
+    most = LARGEST[gpu.device.processor.lanes]
+    out = [reduction(gpu, mode, dtype, most) for mode in MODES for dtype in ("float32", "float64")]
+    curves = [(mode, size) for mode in ("fast", "exact") for size in SIZES if size < most]
+    return [*out, *(reduction(gpu, mode, "float32", size, f"/size={size}") for mode, size in curves)]
+
+
+def reduction(gpu, mode: str, dtype: str, count: int, name: str = "") -> Case:
+    """The sum of `count` uniform numbers that lie on the device."""
+    size = count * np.dtype(dtype).itemsize
+    opened = []
+
+    def check() -> bytes:
+        numbers = np.resize(np.random.default_rng(1).random(min(count, 1 << 24), dtype), count)
+        buffer = gpu.device.buffer(count, dtype).write(numbers)
+        reducer = Reducer(gpu.device, dtype, mode)
+        reducer.add(count, buffer)
+        found, wanted = reducer.take().rounded(), float(numbers.sum(dtype="f8"))
+        assert math.isclose(found, wanted, rel_tol=1e-6), (found, wanted)
+        if mode == "exact":
+            some = min(count, 1 << 20)
+            reducer.add(some, buffer)
+            assert reducer.take() == total_of(numbers[:some])
+        opened[:] = [reducer.bound(count, buffer), buffer]
+        return np.float64(found if mode != "fast" else 0).tobytes()
+
+    def run():
+        opened[0]()
+
+    peer, peer_name = _peer(gpu, mode, dtype, count)
+    facts = {"numbers": count, "bytes": size}
+    return Case(
+        f"{mode}/{dtype}{name}", "GB/s", size / 1e9, run, check, Lazy(lambda: gpu.device), peer, peer_name, facts
+    )
+
+
+def _peer(gpu, mode: str, dtype: str, count: int):
+    """cupy.sum where there is CuPy and a GPU of it; on a CPU xsum for exact sums if it is there, else NumPy."""
+    if gpu.device.processor.lanes > 1:
+        try:
+            import cupy
+        except ImportError:
+            return None, ""
+        return lambda: _cupy_seconds(cupy, dtype, count), "cupy.sum"
+    if mode == "exact":
+        try:
+            import xsum
+        except ImportError:
+            return None, ""
+        return lambda: _best(lambda a: xsum.xsum_large().add(a), np.random.default_rng(1).random(count, dtype)), "xsum"
+    return lambda: _best(np.sum, np.random.default_rng(1).random(count, dtype)), "numpy.sum"
+
+
+def _cupy_seconds(cupy, dtype: str, count: int) -> float:
+    numbers, times = cupy.random.rand(count, dtype=dtype), []
+    for _ in range(12):
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        numbers.sum()
+        end.record()
+        end.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(start, end) * 1e-3)
+    return float(np.median(times[2:]))
+
+
+def _best(work, numbers: np.ndarray) -> float:
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        work(numbers)
+        times.append(time.perf_counter() - start)
+    return float(np.median(times[1:]))
