@@ -1,5 +1,6 @@
 """The window: its parts alone, the whole interface in a headless context with injected events, and a real window."""
 
+import gc
 import json
 import os
 import shutil
@@ -466,6 +467,53 @@ def test_many_panels_and_closing_them(screen):
     for _ in range(20):
         press(screen, "Ctrl+W")
     assert len(screen.studio.panels) == 1 and not screen.studio.panel.error
+
+
+def test_a_lost_device_keeps_the_session_and_ends_with_a_sentence(gl, gpu, tmp_path, monkeypatch, capsys):
+    own, kept = Gpu(gl=gl), tmp_path / "session.json"
+    own.devices = [gpu.device]
+    screen = Offscreen(Studio([load(ROOT / "scenes" / "mirrors.toml")], own, kept=kept), gl, (200, 160))
+    try:
+        finish_all(screen, 1)
+
+        def gone(*arguments):
+            raise RuntimeError("the driver does not answer")
+
+        monkeypatch.setattr(screen.studio.panel.picture, "draw", gone)
+        monkeypatch.setattr(type(gpu.device), "finish", gone)
+        with pytest.raises(MachineCannot, match="is lost: .*the driver does not answer.*--restore"):
+            screen.studio.step_setting("depth", 1)
+            for _ in range(200):
+                screen.frame()
+        assert restore(kept).scenes[0].settings.depth == 7
+    finally:
+        monkeypatch.undo()
+        screen.close()
+
+
+@pytest.mark.slow
+def test_ten_thousand_frames_keep_nothing(screen):
+    """Neither memory nor GL names grow while settings change, pictures restart and sizes alternate."""
+
+    def name_of_a_texture() -> int:
+        return screen.gl.texture((1, 1)).texture.glo
+
+    def resident() -> float:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4 / 1024  # MiB
+
+    for count in range(10_000):
+        if count % 50 == 0:
+            screen.studio.step_setting("phase", 1)
+        if count % 400 == 0:
+            screen.studio.restart()
+            screen.resize((WIDTH, HEIGHT) if count % 800 else (300, 200))
+        screen.frame()
+        if count == 3000:
+            gc.collect()
+            before = resident(), name_of_a_texture(), len(gc.get_objects())
+    gc.collect()
+    assert resident() - before[0] < 32 and name_of_a_texture() - before[1] < 64
+    assert len(gc.get_objects()) - before[2] < 3000
 
 
 def test_a_compute_picture_leaves_the_window_alive(gl, gpu, tmp_path):

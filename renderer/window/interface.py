@@ -329,7 +329,7 @@ class Interface:
                 imgui.same_line(imgui.get_content_region_avail().x * 0.40 + imgui.get_cursor_start_pos().x)
                 imgui.text_wrapped(_figure(value))
         if len(panel.counter.intervals) > 2:
-            self._times([1000 * seconds for seconds in panel.counter.intervals])
+            self._times(panel.counter.intervals, panel.costs)
 
     def _bars(self, words: str, values) -> None:
         """A series, such as the live rays by depth, as bars from 0 to its largest."""
@@ -343,17 +343,19 @@ class Interface:
         imgui.pop_text_wrap_pos()
         imgui.pop_font()
 
-    def _times(self, milliseconds: list[float]) -> None:
-        series = np.asarray(milliseconds, "f4")
-        flags = implot.Flags_.no_legend | implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title
-        if implot.begin_plot("##times", imgui.ImVec2(-1, 110 * self.scale), flags):
+    def _times(self, intervals, costs) -> None:
+        """From one frame of the panel to the next, and the part of it that its draw took, in milliseconds."""
+        series, drawing = (1000 * np.asarray(seconds, "f4") for seconds in (intervals, costs))
+        flags = implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title
+        if implot.begin_plot("##times", imgui.ImVec2(-1, 120 * self.scale), flags):
             decorations = (
                 implot.AxisFlags_.no_tick_labels | implot.AxisFlags_.no_tick_marks | implot.AxisFlags_.no_grid_lines
             )
-            implot.setup_axes("", "ms a draw", decorations, implot.AxisFlags_.no_menus)
+            implot.setup_axes("", "ms", decorations, implot.AxisFlags_.no_menus)
             top = max(1.0, float(np.percentile(series, 99)) * 1.2)
             implot.setup_axes_limits(len(series) - RING, len(series), 0, top, imgui.Cond_.always)
-            implot.plot_line("ms", series)
+            implot.plot_line("frame", series)
+            implot.plot_line("draw", drawing[-len(series) :])
             implot.end_plot()
 
     # What lies over everything

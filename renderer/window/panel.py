@@ -7,6 +7,7 @@ passes run in the window's own context, so a slow one is drawn coarser while the
 import sys
 import time
 import traceback
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields, replace
 from typing import get_args, get_type_hints
@@ -20,7 +21,7 @@ from renderer.pictures import is_animated, open_picture
 from renderer.scene import Scene
 from renderer.tone import GlTone
 from renderer.window.comparison import Comparison
-from renderer.window.counter import Counter
+from renderer.window.counter import RING, Counter
 
 MOVING = 0.04  # seconds a draw may take while the user moves something
 RESTING = 0.25  # seconds a draw in the window's own GL may take when nothing moves, and grows with every second of rest
@@ -48,6 +49,8 @@ class Panel:
         self.counter = Counter()
         self.comparison = Comparison(gpu.gl)
         self.cost = 0.0  # seconds of the last draw
+        self.costs: deque[float] = deque(maxlen=RING)
+        self.lost = False  # whether the device no longer answers
         self._costs: dict[int, float] = {}  # seconds a pixel, by divisor
         self._latest_cost = 0.0
         self._warm = False
@@ -79,6 +82,7 @@ class Panel:
         if not isinstance(error, (UserError, KernelError)):
             self.error = f"{type(error).__name__}: {error}"
             traceback.print_exception(error, file=sys.stderr)
+        self.lost = self.computes and not _answers(self._last_frame.device)
 
     def show(self, scene: Scene, moved: bool = False) -> None:
         """Shows another state of the scene, or another scene; `moved` says that the user is at it and waits."""
@@ -104,7 +108,7 @@ class Panel:
     def close(self) -> None:
         """Gives the shared image back; the panel draws no more."""
         self._settle()
-        if self.picture is not None:
+        if self.picture is not None and not self.lost:
             self.bridge.release()
         self.picture = None
 
@@ -233,6 +237,7 @@ class Panel:
 
     def _complete(self, moment: float) -> None:
         self.cost = max(moment - self.started, 1e-6)
+        self.costs.append(self.cost)
         self._latest_cost = self.cost / (self._size[0] * self._size[1])
         if self._warm:  # the first draw compiles and tells nothing
             self._costs[self.divisor] = self._latest_cost
@@ -256,6 +261,15 @@ class Panel:
             self.shown = self._gpu.gl.texture(self.frame.size, 4, "f1")
         self.tone(self.frame, self.scene.tone, self.shown)
         self._toned = self.scene.tone
+
+
+def _answers(device) -> bool:
+    """Whether a device still works after something on it went wrong."""
+    try:
+        device.finish()
+    except Exception:  # each driver has errors of its own for a device that is gone
+        return False
+    return True
 
 
 def _finished(device) -> float:

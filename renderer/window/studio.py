@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-from renderer import UserError
+from renderer import MachineCannot, UserError
 from renderer.gpu import Gpu
 from renderer.gpu.source import SHADERS, forget
 from renderer.image import replacing, write_png
@@ -105,6 +105,10 @@ class Studio:
                 continue
             panel.draw(size, now)
             drawn = True
+        lost = next((panel for panel in self.panels if panel.lost), None)
+        if lost:
+            self.save()
+            raise MachineCannot(f"{lost.device} is lost: {lost.error}. `main.py view --restore` brings the panels back")
         self._remember()
         self._look_at_files(now)
         if now - self._saved_at > SAVING:
