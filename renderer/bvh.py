@@ -4,6 +4,7 @@ Primitives are rows of mesh.PRIMITIVE, put into leaf order; shaders/bvh_walk.h w
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -15,6 +16,7 @@ BINS = 16
 LARGEST_LEAF = 3  # as many as a leaf of an 8-wide node may hold
 SORT_GROUP = 256
 HOST_BUILDS = 150_000  # primitives from which "auto" builds on the device: more would take the host a second
+FETCHING_THREADS = 1 << 18
 WIDE_LEVELS = 32  # of an 8-wide tree; the walk keeps a group of children for each
 HALVES_FROM = 40  # the level from which ranges are halved, so that no tree is deeper than 40 + log2(primitives) < 64
 
@@ -221,13 +223,62 @@ def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = 
     return Wide(device, tree) if nodes == "wide" else tree
 
 
+# Which walk of bvh_rays.cu is fastest for a class of rays, as recorded in tests/fps/results: by warps that vote, and by
+# trees that are cheap or costly by the SAH (a Menger sponge of level 4 costs 195, meshes of objects 20 to 50).
+COSTLY = 100
+WALKS = {
+    ("primary", True, "cheap"): ("closest_packet", 128),
+    ("primary", True, "costly"): ("closest", 64),
+    ("scattered", True, "cheap"): ("closest_fetching", 64),
+    ("scattered", True, "costly"): ("closest", 64),
+    ("primary shadow", True, "cheap"): ("occluded_packet", 128),
+    ("primary shadow", True, "costly"): ("occluded", 64),
+    ("scattered shadow", True, "cheap"): ("occluded_fetching", 64),
+    ("scattered shadow", True, "costly"): ("occluded_fetching", 64),
+}
+
+
+@cache
+def has_votes(device) -> bool:
+    """Whether the warps of a device vote, so that the walks of bvh_warps.h are there."""
+    answer = device.buffer(1, "u4")
+    device.kernel("bvh_rays.cu", "votes_here", group=64, STRICT=1, SPHERES=0)(1, answer)
+    return bool(answer.read()[0])
+
+
+def walks_together(tree) -> bool:
+    """Whether the camera's rays walk a tree fastest by packets, where warps vote."""
+    return WALKS["primary", True, "costly" if tree.cost > COSTLY else "cheap"][0] == "closest_packet"
+
+
+class Walk:
+    """The fastest walk of a tree for rays of a class: "primary", "scattered", and each with " shadow" for any hit."""
+
+    def __init__(self, tree, rays_class: str, spheres: bool = False):
+        price = "costly" if tree.cost > COSTLY else "cheap"
+        plain = tree.entries[1 if rays_class.endswith("shadow") else 0], 64
+        by_warps = not isinstance(tree, Wide) and has_votes(tree.device)
+        self.entry, group = WALKS[rays_class, True, price] if by_warps else plain
+        self.tree, self.next = tree, tree.device.buffer(1, "u4")
+        self._kernel = tree.device.kernel("bvh_rays.cu", self.entry, group=group, STRICT=1, SPHERES=int(spheres))
+
+    def __call__(self, rays, hits, count: int) -> None:
+        """Launches it: rays (n, 2, 4) to hits (n, 4) float32, or to (n,) uint32 for shadows."""
+        arguments = rays, hits, self.tree.nodes, self.tree.primitives, count
+        if self.entry.endswith("fetching"):
+            self.next.fill(0)
+            self._kernel(min(count, FETCHING_THREADS), *arguments, self.next)
+        else:
+            self._kernel(count, *arguments)
+
+
 class Flat:
     """A binary tree on a device: nodes (n, 16), primitives (m, 12) in leaf order."""
 
     entries = "closest", "occluded"
 
     def __init__(self, device, primitives: np.ndarray, tree: Tree):
-        self.device, self.count = device, len(primitives)
+        self.device, self.count, self.cost = device, len(primitives), tree.cost
         self.nodes = device.buffer((len(tree.nodes), 16)).write(tree.nodes.view("f4"))
         self.primitives = device.buffer((max(len(primitives), 1), 12))
         if len(primitives):
@@ -243,7 +294,7 @@ class Built:
 
     def __init__(self, device, primitives, count: int):
         assert count >= 2, "a tree of fewer than two primitives is built on the host"
-        self.device, self.count, self.unsorted = device, count, primitives
+        self.device, self.count, self.cost, self.unsorted = device, count, 0.0, primitives
         self.nodes, self.primitives = device.buffer((count - 1, 16)), device.buffer((count, 12))
         self._boxes = device.buffer((count, 8))
         self._keys, self._rows = ([device.buffer(count, "u4") for _ in range(2)] for _ in range(2))
@@ -290,7 +341,7 @@ class Wide:
     entries = "closest_wide", "occluded_wide"
 
     def __init__(self, device, flat):
-        self.device, self.count = device, flat.count
+        self.device, self.count, self.cost = device, flat.count, flat.cost
         room = self.count // 3 + 1  # nodes either have eight children or hold at least four primitives
         self.nodes = device.buffer((room, 20), "u4")
         self.primitives = device.buffer(flat.primitives.shape)
@@ -305,3 +356,47 @@ class Wide:
                 threads, flat.nodes, flat.primitives, binary_of, self.counts, levels, level, self.nodes, self.primitives
             )
             next_level(1, self.counts, levels, level)
+
+
+class Instances:
+    """Copies of a few shapes, placed by matrices: an upper tree that `place` rebuilds on the device, over theirs."""
+
+    def __init__(self, device, shapes: list[np.ndarray], shape_of: np.ndarray):
+        assert len(shape_of) >= 2, "one instance needs no upper tree"
+        self.device, self.count = device, len(shape_of)
+        trees = [build(*boxes_of(primitives)) for primitives in shapes]
+        table = np.zeros((len(shapes), 2, 4), "f4")
+        node = row = 0
+        for entry, primitives, tree in zip(table, shapes, trees, strict=True):
+            low, high = boxes_of(primitives)
+            entry[0, :3], entry[1, :3] = low.min(0), high.max(0)
+            entry.view("i4")[:, 3] = node, row
+            node, row = node + len(tree.nodes), row + len(primitives)
+        nodes = np.concatenate([tree.nodes for tree in trees]).view("f4").reshape(-1, 16)
+        self.ordered = np.concatenate([p[tree.order] for p, tree in zip(shapes, trees, strict=True)])
+        self.nodes = device.buffer(nodes.shape).write(nodes)
+        self.primitives = device.buffer((row, 12)).write(self.ordered.view("f4").reshape(-1, 12))
+        device.kernel("bvh_build.cu", "centre_nodes", group=SORT_GROUP, STRICT=1)(node, self.nodes, node)
+        self._shapes = device.buffer(table.shape).write(table)
+        self._shape_of = device.buffer(self.count, "i4").write(np.asarray(shape_of, "i4"))
+        self.matrices = device.buffer((self.count, 3, 4))
+        self.placed = device.buffer((self.count, 16))
+        self._place = device.kernel("bvh_instances.cu", "place_instances", group=64, STRICT=1, SPHERES=0)
+        self._records = device.buffer((self.count, 12))
+        self.upper = None
+
+    def place(self, matrices: np.ndarray | None = None) -> None:
+        """Takes matrices (n, 3, 4) from shape to world, or those that a kernel has left in self.matrices."""
+        if matrices is not None:
+            self.matrices.write(np.ascontiguousarray(matrices, "f4"))
+        self._place(self.count, self.matrices, self._shape_of, self._shapes, self.count, self._records, self.placed)
+        if self.upper is None:
+            self.upper = Built(self.device, self._records, self.count)
+        else:
+            self.upper.rebuild()
+
+    def closest(self, rays, hits, instances, count: int, spheres: bool) -> None:
+        """Launches the walk: rays (n, 2, 4) to hits (n, 4) and instances (n,) int32; rows are those of self.ordered."""
+        kernel = self.device.kernel("bvh_instances.cu", "closest_placed", group=64, STRICT=1, SPHERES=int(spheres))
+        upper = self.upper.nodes, self.upper.primitives
+        kernel(count, rays, hits, instances, count, *upper, self.placed, self.nodes, self.primitives)

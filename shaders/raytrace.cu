@@ -70,7 +70,7 @@ DEVICE float4 with_sky(const View view, const Path path) {
 #define FIND_ANY(origin, direction, longest) any_hit_wide((GLOBAL const uint4 *)nodes, primitives, origin, direction, longest)
 #define PACKETS 0
 #else
-#define PACKETS HAS_BALLOT  // rays of one tile of the camera walk together
+#define PACKETS (HAS_BALLOT && TOGETHER)  // the camera's rays of one tile walk together, and their first shadow rays
 #define FIND_CLOSEST(origin, direction) closest_hit(nodes, primitives, origin, direction, INFINITE)
 #define FIND_ANY(origin, direction, longest) any_hit(nodes, primitives, origin, direction, longest)
 #endif
@@ -201,27 +201,32 @@ KERNEL generate(const View view, GLOBAL uint *living, GLOBAL float4 *origins, GL
     set_active(living, i, active, scratch);
 }
 
+// Each warp of a stage looks at WORDS words one after the other, since most are empty after a few reflections and a launch of
+// empty warps costs what starting them costs.
+#define FOR_EACH_WORD(i) for (uint i = group_index() * (GROUP_SIZE * WORDS) + local_index(), end_ = i + GROUP_SIZE * WORDS; i < end_; i += GROUP_SIZE)
+
 KERNEL trace(const View view, int depth, GLOBAL const uint *living, GLOBAL uint *hitting, GLOBAL const float4 *origins,
              GLOBAL const float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances, GLOBAL float4 *hits,
              GLOBAL const float4 *nodes, GLOBAL const float4 *primitives) {
     STENCIL_SCRATCH(scratch);
-    uint i = thread_index();
-    bool active = is_active(living, i);
-    Hit hit;
+    FOR_EACH_WORD(i) {
+        bool active = is_active(living, i);
+        Hit hit;
 #if PACKETS
-    if (depth == 0) hit = packet_hit(nodes, primitives, xyz(origins[i]), xyz(directions[i]), active ? INFINITE : -1.0f, false);
+        if (depth == 0) hit = packet_hit(nodes, primitives, xyz(origins[i]), xyz(directions[i]), active ? INFINITE : -1.0f, false);
 #endif
-    if (active) {
-        if (!PACKETS || depth > 0) hit = FIND_CLOSEST(xyz(origins[i]), xyz(directions[i]));
-        hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
-        if (hit.primitive < 0) {
-            Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
-            radiances[i] = with_sky(view, path);
-            if (STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            active = false;
+        if (active) {
+            if (!PACKETS || depth > 0) hit = FIND_CLOSEST(xyz(origins[i]), xyz(directions[i]));
+            hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
+            if (hit.primitive < 0) {
+                Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
+                radiances[i] = with_sky(view, path);
+                if (STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+                active = false;
+            }
         }
+        set_active(hitting, i, active, scratch);
     }
-    set_active(hitting, i, active, scratch);
 }
 
 KERNEL shade(const View view, int depth, GLOBAL const uint *hitting, GLOBAL uint *living, GLOBAL uint *lit,
@@ -229,45 +234,43 @@ KERNEL shade(const View view, int depth, GLOBAL const uint *hitting, GLOBAL uint
              GLOBAL const float4 *hits, GLOBAL float4 *light_directions, GLOBAL float4 *light_brings,
              GLOBAL const float4 *primitives, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
     STENCIL_SCRATCH(scratch);
-    uint i = thread_index();
-    bool active = is_active(hitting, i), aims = false;
-    float4 found = make_float4(0.0f, 0.0f, 0.0f, as_float(-1));
-    if (active) found = hits[i];
-    if (active && (STENCIL != STENCIL_OFF || as_int(found.w) >= 0)) {
-        Hit hit = {found.x, found.y, found.z, as_int(found.w)};
-        Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
-        LightRay light;
-        active = shade_path(view, depth, key_of(view, i), hit, &path, &light, primitives, materials, lights);
-        aims = light.wanted;
-        radiances[i] = path.radiance;
-        if (active || aims) origins[i] = path.origin;
-        if (active) directions[i] = path.direction;
-        if (active) throughputs[i] = path.throughput;
-        if (!active && STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (aims) light_directions[i] = light.direction;
-        if (aims) light_brings[i] = light.brings;
+    FOR_EACH_WORD(i) {
+        bool active = is_active(hitting, i), aims = false;
+        float4 found = make_float4(0.0f, 0.0f, 0.0f, as_float(-1));
+        if (active) found = hits[i];
+        if (active && (STENCIL != STENCIL_OFF || as_int(found.w) >= 0)) {
+            Hit hit = {found.x, found.y, found.z, as_int(found.w)};
+            Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
+            LightRay light;
+            active = shade_path(view, depth, key_of(view, i), hit, &path, &light, primitives, materials, lights);
+            aims = light.wanted;
+            radiances[i] = path.radiance;
+            if (active || aims) origins[i] = path.origin;
+            if (active) directions[i] = path.direction;
+            if (active) throughputs[i] = path.throughput;
+            if (!active && STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (aims) light_directions[i] = light.direction;
+            if (aims) light_brings[i] = light.brings;
+        }
+        if (STENCIL == STENCIL_OFF && !aims) light_brings[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        set_active(living, i, active, scratch);
+        if (LIGHTS_SAMPLED) set_active(lit, i, aims, scratch);
     }
-    if (STENCIL == STENCIL_OFF && !aims) light_brings[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    set_active(living, i, active, scratch);
-    if (LIGHTS_SAMPLED) set_active(lit, i, aims, scratch);
 }
 
 KERNEL connect(int depth, GLOBAL const uint *lit, GLOBAL const float4 *origins, GLOBAL const float4 *light_directions,
                GLOBAL const float4 *light_brings, GLOBAL float4 *radiances, GLOBAL const float4 *nodes,
                GLOBAL const float4 *primitives) {
-    uint i = thread_index();
-    bool active = is_active(lit, i), blocked = true;
+    FOR_EACH_WORD(i) {
+        bool active = is_active(lit, i), blocked = true;
+        float4 to_light = active ? light_directions[i] : make_float4(0.0f, 0.0f, 0.0f, -1.0f);
 #if PACKETS
-    if (depth == 0) {
-        if (ballot(active) == 0) return;
-        float4 way = light_directions[i];
-        blocked = packet_hit(nodes, primitives, xyz(origins[i]), xyz(way), active ? way.w : -1.0f, true).primitive >= 0;
-    }
+        if (depth == 0 && ballot(active))
+            blocked = packet_hit(nodes, primitives, xyz(origins[i]), xyz(to_light), to_light.w, true).primitive >= 0;
 #endif
-    if (!active) return;
-    float4 to_light = light_directions[i];
-    if (!PACKETS || depth > 0) blocked = FIND_ANY(xyz(origins[i]), xyz(to_light), to_light.w);
-    if (!blocked) radiances[i] = radiances[i] + light_brings[i];
+        if (active && (!PACKETS || depth > 0)) blocked = FIND_ANY(xyz(origins[i]), xyz(to_light), to_light.w);
+        if (active && !blocked) radiances[i] = radiances[i] + light_brings[i];
+    }
 }
 
 // ---- schedule "compact": the numbers of living rays, listed from the bits of the stencil -----------------------------------
@@ -377,7 +380,7 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, GL
     bool alive = false, work_left = true;
     int x = 0, y = 0, depth = 0;
     uint key = 0;
-    Path path = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}};
+    Path path;
     while (true) {
         uint i = 0;
         bool starts = false;
@@ -409,33 +412,19 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, GL
 #else
         if (!alive && !work_left) break;
 #endif
-        Hit hit;
-        bool together = false;
-#if PACKETS
-        together = ballot(alive && depth > 0) == 0;  // the camera's rays of one tile
-        if (together) hit = packet_hit(nodes, primitives, xyz(path.origin), xyz(path.direction), alive ? INFINITE : -1.0f, false);
-#endif
-        if (alive) atomic_add(&by_depth[depth], 1u);
-        if (alive && !together) hit = FIND_CLOSEST(xyz(path.origin), xyz(path.direction));
-        LightRay light;
-        light.wanted = false;
-        bool goes_on = false;
-        if (alive && hit.primitive >= 0)
-            goes_on = shade_path(view, depth, key, hit, &path, &light, primitives, materials, lights);
-        bool blocked = true;
-#if PACKETS
-        if (together && ballot(light.wanted))
-            blocked = packet_hit(nodes, primitives, xyz(path.origin), xyz(light.direction), light.wanted ? light.direction.w : -1.0f, true).primitive >= 0;
-#endif
         if (!alive) continue;
+        atomic_add(&by_depth[depth], 1u);
+        Hit hit = FIND_CLOSEST(xyz(path.origin), xyz(path.direction));
         if (hit.primitive < 0) {
             path.radiance = with_sky(view, path);
+            alive = false;
         } else {
-            if (light.wanted && !together) blocked = FIND_ANY(xyz(path.origin), xyz(light.direction), light.direction.w);
-            if (light.wanted && !blocked) path.radiance = path.radiance + light.brings;
+            LightRay light;
+            alive = shade_path(view, depth, key, hit, &path, &light, primitives, materials, lights);
+            if (light.wanted && !FIND_ANY(xyz(path.origin), xyz(light.direction), light.direction.w))
+                path.radiance = path.radiance + light.brings;
             depth++;
         }
-        alive = goes_on;
         if (!alive) add_sample(view, x, y, path.radiance, frame);
     }
     BARRIER();

@@ -239,15 +239,13 @@ def test_a_tree_is_rebuilt_when_its_primitives_have_moved(device, rng):
     assert all(np.array_equal(a, b) for a, b in zip(walks.closest(rays), walks.brute(rays), strict=True))
 
 
-def test_an_empty_scene_is_hit_by_nothing(device, rng):
-    nothing = soup(rng, 1, 1.0)[:0]
-    flat = bvh.Flat(device, nothing, bvh.build(*bvh.boxes_of(nothing)))
+@pytest.mark.parametrize("nodes", ["binary", "wide"])
+def test_an_empty_scene_is_hit_by_nothing(device, rng, nodes):
+    tree = bvh.tree_of(device, np.zeros(0, PRIMITIVE), nodes=nodes)
     rays = np.zeros((64, 2, 4), "f4")
     rays[:, 0, 3], rays[:, 1, :3] = 1e30, rng.normal(size=(64, 3))
     hits = device.buffer((64, 4))
-    device.kernel("bvh_rays.cu", "closest", SPHERES=0, **KERNELS)(
-        64, device.buffer(rays.shape).write(rays), hits, flat.nodes, flat.primitives, 64
-    )
+    bvh.Walk(tree, "primary")(device.buffer(rays.shape).write(rays), hits, 64)
     assert (hits.read()[:, 3].copy().view("i4") == -1).all()
 
 
@@ -263,3 +261,73 @@ def test_sah_beats_halving(rng):
     finally:
         bvh.HALVES_FROM = before
     assert good.cost < 0.7 * halved.cost
+
+
+@pytest.mark.parametrize("rays_class", ["primary", "scattered", "primary shadow", "scattered shadow"])
+@pytest.mark.parametrize("case", ["soup", "mixed", "exponential", "one triangle"])
+def test_every_selected_walk_equals_brute_force(device, rng, case, rays_class):
+    """Any number of rays; the walks by warps where a device has them, and the other choice of the table too."""
+    primitives = numbered(CASES[case](rng))
+    walks = Walks(device, primitives)
+    for cost in (0, 1000):
+        walks.tree.cost = cost
+        rays = rays_at(rng, primitives, int(rng.integers(1, 3000)))
+        walk = bvh.Walk(walks.tree, rays_class, spheres=bool(walks.constants["SPHERES"]))
+        brute_t, _ = walks.brute(rays)
+        on_device = device.buffer(rays.shape).write(rays)
+        if rays_class.endswith("shadow"):
+            hits = device.buffer(len(rays), "u4").fill(255)
+            walk(on_device, hits, len(rays))
+            assert np.array_equal(hits.read(), np.isfinite(brute_t))
+        else:
+            hits = device.buffer((len(rays), 4)).fill(255)
+            walk(on_device, hits, len(rays))
+            hits = hits.read()
+            assert np.array_equal(np.where(hits[:, 3].copy().view("i4") >= 0, hits[:, 0], np.inf), brute_t)
+
+
+def placements(rng, count):
+    """Matrices (n, 3, 4) that turn, scale unevenly and move."""
+    out = np.zeros((count, 3, 4))
+    for matrix in out:
+        turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+        matrix[:, :3] = turn * rng.uniform(0.3, 1.5, 3)
+        matrix[:, 3] = rng.uniform(-2, 2, 3)
+    return out.astype("f4")
+
+
+def placed_flat(shapes, shape_of, matrices):
+    """All instances as one array of triangles, in float32 world space."""
+    parts = []
+    for which, matrix in zip(shape_of, matrices, strict=True):
+        part = shapes[which].copy()
+        for field, move in (("corner", 1), ("edge1", 0), ("edge2", 0)):
+            part[field][:, :3] = part[field][:, :3] @ matrix[:, :3].T + move * matrix[:, 3]
+        parts.append(part)
+    return numbered(np.concatenate(parts))
+
+
+@pytest.mark.parametrize("count", [2, 5, 64])
+def test_instances_are_hit_as_their_copies_would_be(device, rng, count):
+    """Also when they are moved and the upper tree rebuilt, and when 64 of them lie inside one another."""
+    shapes = [numbered(soup(rng, 60, 0.3)), numbered(soup(rng, 200)), numbered(soup(rng, 1, 1.0))]
+    shape_of = rng.integers(0, 3, count)
+    instances = bvh.Instances(device, shapes, shape_of)
+    for moment in range(3):
+        matrices = placements(rng, count)
+        if moment == 2:
+            matrices[:, :, 3] = 0
+        instances.place(matrices)
+        world = placed_flat(shapes, shape_of, matrices)
+        rays = rays_at(rng, world, 600)
+        hits, which = device.buffer((600, 4)), device.buffer(600, "i4")
+        instances.closest(device.buffer(rays.shape).write(rays), hits, which, 600, spheres=False)
+        hits, which = hits.read(), which.read()
+        true_t, true_row = closest_hits(rays, world)
+        assert np.array_equal(which >= 0, hits[:, 3].copy().view("i4") >= 0)
+        t = np.where(which >= 0, hits[:, 0], np.inf)
+        agree = np.isclose(t, true_t, rtol=1e-3, atol=1e-4)
+        assert agree.mean() > 0.98, moment  # float32 may fall to the other side of an edge
+        edges = np.append(0, np.cumsum([len(shapes[s]) for s in shape_of]))
+        true_which = np.searchsorted(edges, true_row, "right") - 1
+        assert (which[agree] == np.where(true_row >= 0, true_which, -1)[agree]).mean() > 0.98

@@ -15,6 +15,8 @@ from renderer.view import Camera
 
 LAYER_SAMPLES = 16  # that albedo and normal are the means of
 GROUP = 128  # threads: four words of the stencil
+REGENERATE_GROUP = 64
+WORDS = 4  # that a warp of a stage looks at one after the other
 LISTED_THREADS = 1 << 18  # that walk the lists of living rays
 PERSISTENT_THREADS = 1 << 18  # of the schedule "regenerate"; more than are resident at once do no harm
 REFILL = 0  # paths of a warp that may live on while new ones are started
@@ -277,7 +279,8 @@ class Rays:
     def __init__(self, device, size: tuple[int, int], depth: int, stencil: str, schedule: str):
         width, height = size
         self.count = -(-width // 8) * -(-height // 4) * 32
-        self.padded = -(-self.count // GROUP) * GROUP
+        self.padded = -(-self.count // (GROUP * WORDS)) * GROUP * WORDS
+        self.threads = self.padded // WORDS
         self.frame = device.buffer((height, width, 4))
         self.counts = device.buffer(17, "u4")
         if schedule == "regenerate":  # its paths live in registers
@@ -311,7 +314,8 @@ class Picture:
         self._sample = 0
 
     def _kernel(self, entry: str, constants: dict):
-        return self.device.kernel(kernel_text(), entry, group=GROUP, **constants)
+        group = REGENERATE_GROUP if entry == "regenerate" else GROUP
+        return self.device.kernel(kernel_text(), entry, group=group, **constants)
 
     def draws(self, settings: Settings, size) -> int:
         return settings.samples
@@ -347,14 +351,14 @@ class Picture:
         stage, path, tree = self._stage, rays.path, scene.rows
         stage["generate"](rays.padded, view, rays.living[0], *path)
         for depth in range(settings.depth):
-            stage["trace"](rays.padded, view, depth, rays.living[depth], rays.hitting, *path, rays.hits, *tree)
+            stage["trace"](rays.threads, view, depth, rays.living[depth], rays.hitting, *path, rays.hits, *tree)
             stage["shade"](
-                rays.padded, view, depth, rays.hitting, rays.living[depth + 1], rays.lit, *path, rays.hits,
+                rays.threads, view, depth, rays.hitting, rays.living[depth + 1], rays.lit, *path, rays.hits,
                 rays.light_directions, rays.light_brings, scene.tree.primitives, self._materials, scene.lights,
             )  # fmt: skip
             if settings.lights == "sampled" and scene.light_count:
                 to_light = rays.light_directions, rays.light_brings
-                stage["connect"](rays.padded, depth, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
+                stage["connect"](rays.threads, depth, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
         stage["accumulate"](rays.padded, view, rays.radiances, rays.frame)
 
     def _draw_compact(self, settings: Settings, view, rays, scene) -> None:
@@ -404,7 +408,8 @@ class Picture:
         materials = material_rows(settings)
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
         self._geometry.shine(materials)
-        constants = _constants(settings, self._geometry.has_spheres, isinstance(self._geometry.tree, bvh.Wide))
+        tree, spheres = self._geometry.tree, self._geometry.has_spheres
+        constants = _constants(settings, spheres, isinstance(tree, bvh.Wide), bvh.walks_together(tree))
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}
@@ -437,12 +442,14 @@ def _layout(settings: Settings) -> tuple:
     return settings.depth, settings.stencil, settings.schedule
 
 
-def _constants(settings: Settings, spheres: bool, wide: bool = False) -> dict:
+def _constants(settings: Settings, spheres: bool, wide: bool = False, together: bool = False) -> dict:
     return {
         "STRICT": 1,
         "SPHERES": int(spheres),
         "STENCIL": STENCILS["bits" if settings.schedule == "compact" else settings.stencil],
         "REFILL": REFILL,
+        "WORDS": WORDS,
+        "TOGETHER": int(together),
         "WIDE": int(wide),
         "GATHER": GATHERS[settings.gather],
         "WHITTED": int(settings.paths == "whitted"),
