@@ -157,6 +157,7 @@ def in_floats(device):
 
 
 def test_sums_in_floats_are_the_exact_ones(device, rng, monkeypatch):
+    monkeypatch.setattr(chaos, "FLOATS_FROM", 1)
     monkeypatch.setattr(chaos, "LEAST_INTERVAL", 1)
     monkeypatch.setattr(chaos, "FIRST_INTERVAL", 1024 * 7)
     flame = some_flame(rng)
@@ -167,14 +168,14 @@ def test_sums_in_floats_are_the_exact_ones(device, rng, monkeypatch):
 
 def test_spoiled_sums_in_floats_are_played_again(device, monkeypatch):
     """All light in one bucket: 255 a sample pass 2^24 within an interval, and the sums are still exact."""
+    monkeypatch.setattr(chaos, "FLOATS_FROM", 1)
     monkeypatch.setattr(chaos, "FIRST_INTERVAL", 1 << 18)
     monkeypatch.setattr(chaos, "LEAST_INTERVAL", 1 << 16)
     flame = Flame((Map((0.2, 0.0, 0.01, 0.0, 0.2, 0.01)),), palette="white")
     camera = np.array([4.0, 0, 48, 0, -4.0, 32])
     game = chaos.Chaos(in_floats(device))
     game.restart([flame], [camera], [1.0], WINDOW, 4096, 1)
-    game.advance(1)
-    game.advance(100)
+    game.advance(101)
     assert game._spoiled.read().any()
     game.advance(100)
     sums = game.sums.read()
@@ -245,8 +246,10 @@ def test_weights_are_drawn_as_told(device, rng):
 
 
 def test_alias_tables_hold_the_weights(rng):
-    for count in (1, 2, 5, 300):
+    for count in (1, 2, 5, 7, 10, 300):
         weights = rng.exponential(size=count) * (rng.uniform(size=count) < 0.8) + 1e-9
+        if count == 10:
+            weights = np.nextafter(np.full(count, 0.1), rng.integers(0, 2, count))  # shares a last bit off 1
         table = kernel.alias_table(weights)
         share = np.zeros(count)
         for i, (threshold, alias) in enumerate(table):
@@ -361,6 +364,17 @@ def test_transparent_pictures_have_alpha_where_light_is(gpu):
     pixels = open_picture(scene, gpu).draw(replace(scene.settings, transparent=True), (60, 80), 0.0).read()
     lit = pixels[..., :3].max(2) > 0
     assert 0 < lit.mean() < 1 and (pixels[..., 3][lit] > 0).mean() > 0.8 and (pixels[..., 3] == 0).mean() > 0.2
+
+
+def test_bad_points_are_made_up_for(gpu):
+    """A map that is never finite, drawn half of the time: the finished picture still has its samples."""
+    maps = (Map(), Map(variations={"modulus": 1.0}), Map((0.5, 0.0, 0.1, 0.0, 0.5, 0.1)))
+    settings = picture_module.Settings(maps=maps, quality=200.0)
+    picture, size = picture_module.Picture(gpu), (64, 64)
+    for _ in range(picture.draws(settings, size)):
+        picture.draw(settings, size, 0.0)
+    report = picture.report()
+    assert report["bad_points"] > 0.3 * report["samples"] and report["samples"] >= 200 * 64 * 64 * 0.999
 
 
 # ---- space

@@ -21,6 +21,7 @@ ALWAYS, UNLESS_SPOILED, IF_SPOILED = 0, 1, 2  # as in shaders/develop.cu
 EXACT = 2.0**24  # whole numbers below it are exact in floats
 FIRST_INTERVAL, LEAST_INTERVAL, MOST_INTERVAL = 1 << 22, 1 << 20, 1 << 27  # samples between flushes of sums in floats
 TRUSTED_SAMPLES = 1 << 23  # that tell the brightest bucket's share well
+FLOATS_FROM = 1 << 26  # samples of one advance: fewer are over before a second kernel is compiled
 MOST_INTERVALS = 4096  # of one advance
 PRIVATE_BYTES = 1 << 30  # of histograms that CPUs keep one a core of
 
@@ -139,7 +140,7 @@ class Chaos:
         if self.steps == 0:
             self._launch(self._iterate, FUSE)
             self._swap(FUSE)
-        if self.device.vector_adds and self.steps > FUSE:
+        if self.device.vector_adds and steps * self.chains >= FLOATS_FROM:
             steps -= self._advance_in_floats(steps)
         most = max(1, MOST_SAMPLES // self.chains)
         while steps > 0:

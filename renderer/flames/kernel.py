@@ -200,7 +200,7 @@ def alias_table(weights: np.ndarray) -> np.ndarray:
     small, large = [i for i in order if share[i] < 1], [i for i in order if share[i] >= 1]
     while small and large:
         low, high = small.pop(), large.pop()
-        table_[low] = round(share[low] * 2**32), high
+        table_[low] = min(max(round(share[low] * 2**32), 0), 2**32 - 1), high
         share[high] -= 1 - share[low]
         (small if share[high] < 1 else large).append(high)
     for i in small + large:  # what is left is whole but for rounding

@@ -1,4 +1,4 @@
-"""The chaos game: samples a second in frame, sums included, at 1920 x 1080; a whole 4K picture; flam3-render beside
+"""The chaos game: samples a second in frame, sums included; a whole 4K picture; flam3-render beside
 it.
 """
 
@@ -22,7 +22,7 @@ from renderer.pictures import load
 from renderer.pictures.flame import Picture, Schedule, plane_camera
 
 ROOT = Path(__file__).resolve().parents[2]
-SIZE = (1920, 1080)
+SIZE, CPU_SIZE = (1920, 1080), (512, 512)
 FLAMES = {"affine 3 maps": "sierpinski.toml", "affine 4 maps": "fern.toml", "5 maps, 7 variations": "lantern.flame"}
 CPU_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -52,7 +52,8 @@ def samples(gpu, name: str, settings) -> Case:
     """Samples in frame, added up exactly, a second."""
     device = gpu.device
     chains, total = (1 << 20, 1 << 30) if device.lanes == 1 else (1 << 15, 1 << 25)
-    game, _ = started(device, settings, SIZE, chains)
+    size = SIZE if device.lanes == 1 else CPU_SIZE
+    game, _ = started(device, settings, size, chains)
     for _ in range(4):
         game.advance((1 << 24) // chains or 1)
     share = in_frame(game)
@@ -71,7 +72,7 @@ def samples(gpu, name: str, settings) -> Case:
     peer = flam3(settings, total * share) if device.lanes > 1 and shutil.which("flam3-render") else None
     return Case(
         f"samples {name}", "Gsamples/s", total * share / 1e9, lambda: game.advance(steps), check, device,
-        peer, f"flam3-render, {CPU_CORES} threads" if peer else "", dict(size=SIZE, in_frame=share, chains=chains),
+        peer, f"flam3-render, {CPU_CORES} threads" if peer else "", dict(size=size, in_frame=share, chains=chains),
     )  # fmt: skip
 
 
@@ -112,7 +113,7 @@ def flam3(settings, total: float):
     its start
     and its tone mapping do not count.
     """
-    size = (512, 512)
+    size = CPU_SIZE
     key = KeyFrame(settings, size=size, center=(settings.view.centre[0], -settings.view.centre[1]))
     key = replace(key, scale=size[1] / settings.view.height, rotate=settings.view.rotation_degrees)
 
