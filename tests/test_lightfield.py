@@ -155,11 +155,18 @@ def test_the_kernels_for_one_lane_and_for_many_agree_with_the_plain_one(device, 
     records[0] = (0, 0, 0, 0.0, 0.0, 0.5)
     buffers = device.buffer(data.size, "u1").write(data), device.buffer(views, TAP).write(records)
     linear, results = device.buffer(256).write(LINEAR.astype("f4")), []
-    tile_group, tile_rows = lightfield.TILE_GROUP, lightfield.TILE_ROWS
-    tiles = -(-width // 128) * -(-height // (tile_group // 32 * tile_rows)) * tile_group
+    tile_rows = lightfield.TILE_ROWS
     for entry, group, threads, more in [
         ("refocus", 64, width * height, {}),
-        ("refocus_tiles", tile_group, tiles, dict(ROWS=tile_rows, RESIDENT_GROUPS=1)),
+        *[
+            (
+                "refocus_tiles",
+                g,
+                lightfield.tile_count(width, height, g) * g,
+                dict(ROWS=tile_rows, RESIDENT_GROUPS=1),
+            )
+            for g in lightfield.TILE_GROUPS
+        ],
         ("refocus_runs", 1, -(-width // 64) * -(-height // 4), dict(RUN=64, RUN_ROWS=4)),
     ]:
         image = device.buffer((height, width, 4)).fill(255)
@@ -405,3 +412,8 @@ def test_a_picture_without_a_camera_and_a_folder_with_other_pictures_are_told(tm
     (tmp_path / "holiday.png").write_bytes(b"")
     assert main.main([*command, str(ROOT / "scenes/bokeh.toml")]) == 2
     assert "holds other pictures (holiday.png)" in capsys.readouterr().err
+
+
+def test_tiles_are_large_where_small_ones_are_not_needed_to_fill_the_device():
+    assert [lightfield.tile_group(side, side, 132) for side in (1024, 512, 40)] == [512, 128, 128]
+    assert lightfield.tile_count(1024, 1024, 512) == 128 and lightfield.tile_count(130, 17, 128) == 4

@@ -24,8 +24,11 @@ GUARD = 64  # bytes before and after the views that a kernel may read, and ignor
 STAGED = 64 << 20  # bytes that travel to the device at a time
 SHARE = 0.7  # of the device's memory that a field may take
 GROUP = 64
-TILE_GROUP, TILE_ROWS = 512, 4  # refocus_tiles: threads, and rows a thread; large groups share rows in their cache
-RESIDENT_GROUPS = 1  # of it on a multiprocessor: 128 registers a thread
+TILE_ROWS = 4  # rows of a thread of refocus_tiles
+TILE_GROUPS = (
+    128,
+    512,
+)  # its threads: large groups share rows in their cache, small ones fill a device with a small view
 FLATTENING = {"mean": ("refocus",), "median": ("median",), "max": ("extreme", 1.0), "min": ("extreme", -1.0),
               "variance": ("variance",)}  # fmt: skip
 RUN, RUN_ROWS = 128, 8  # refocus_runs: columns and rows of one thread
@@ -267,10 +270,21 @@ def _fast_mean(device: Device, width: int, sizes: dict):
         runs = device.kernel("lightfield.cu", "refocus_runs", group=1, RUN=RUN, RUN_ROWS=RUN_ROWS, **sizes)
         across = -(-width // RUN)
         return lambda *a: runs(across * -(-(a[-1] - a[-2]) // RUN_ROWS), *a)
-    shape = dict(ROWS=TILE_ROWS, RESIDENT_GROUPS=RESIDENT_GROUPS)
-    tiles = device.kernel("lightfield.cu", "refocus_tiles", group=TILE_GROUP, **sizes, **shape)
-    across, down = -(-width // 128), TILE_GROUP // 32 * TILE_ROWS
-    return lambda *a: tiles(across * -(-(a[-1] - a[-2]) // down) * TILE_GROUP, *a)
+    group = tile_group(width, sizes["HEIGHT"], device.processor.units)
+    shape = dict(ROWS=TILE_ROWS, RESIDENT_GROUPS=max(TILE_GROUPS) // group)
+    tiles = device.kernel("lightfield.cu", "refocus_tiles", group=group, **sizes, **shape)
+    return lambda *a: tiles(tile_count(width, a[-1] - a[-2], group) * group, *a)
+
+
+def tile_count(width: int, rows: int, group: int) -> int:
+    """Groups of refocus_tiles that cover so many columns and rows: a warp takes 128 columns of TILE_ROWS rows."""
+    return -(-width // 128) * -(-rows // (group // 32 * TILE_ROWS))
+
+
+def tile_group(width: int, height: int, units: int) -> int:
+    """Threads of a group: the most whose tiles still keep nearly all units of the device busy."""
+    enough = [group for group in TILE_GROUPS if tile_count(width, height, group) >= 0.9 * units]
+    return max(enough, default=min(TILE_GROUPS))
 
 
 def pitch(field: LightField) -> int:
