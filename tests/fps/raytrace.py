@@ -1,0 +1,54 @@
+"""Frames a second of `mirrors` by depth for every schedule and stencil, and of a closed and an open scene."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from renderer.bench.cases import Case
+from renderer.pictures import load
+from renderer.pictures.raytrace import Picture
+
+SCENES = Path(__file__).resolve().parents[2] / "scenes"
+WAYS = {
+    "grid": {},
+    "grid-flags": {"stencil": "flags"},
+    "grid-off": {"stencil": "off"},
+    "compact": {"schedule": "compact"},
+    "regenerate": {"schedule": "regenerate"},
+}
+
+
+def cases(gpu) -> list[Case]:
+    size = (480, 270) if gpu.device.processor.lanes > 1 else (1920, 1080)
+    picture = cache(lambda: Picture(gpu))
+    found = []
+    for way, settings in WAYS.items():
+        for depth in range(1, 7):
+            found.append(
+                frame_case(gpu, picture, "mirrors", way, {**settings, "depth": depth}, size, f"/depth={depth}")
+            )
+        for scene in ("cornell", "sphereflake"):
+            found.append(frame_case(gpu, picture, scene, way, settings, size, ""))
+    return found
+
+
+def frame_case(gpu, picture, scene: str, way: str, changes: dict, size, suffix: str) -> Case:
+    """One sample of every pixel; all ways give the same bits as the schedule that keeps a stencil."""
+    settings = cache(lambda: replace(load(SCENES / f"{scene}.toml").settings, **changes))
+
+    def run():
+        return picture().draw(settings(), size, 0.0)
+
+    def check() -> bytes:
+        frames = []
+        for chosen in (replace(settings(), schedule="grid", stencil="bits"), settings()):
+            picture().draw(replace(chosen, seed=3), (9, 9), 0.0)  # so that the next draw starts anew
+            frames.append(picture().draw(chosen, size, 0.0).read())
+        assert np.isfinite(frames[0]).all() and np.array_equal(*frames)
+        case.facts |= {key: value for key, value in picture().report().items() if key != "samples"}
+        return frames[1].tobytes()
+
+    case = Case(f"{scene}/{way}{suffix}", "frames/s", 1.0, run, check, gpu.device, facts={"size": list(size)})
+    return case
