@@ -22,7 +22,7 @@ PLAIN |= {f"{rays} shadow": "occluded_plain" for rays in PLAIN}
 
 def cases(gpu) -> list[Case]:
     """Each shape's four sets of rays; smaller ones where no warps are."""
-    small = gpu.device.processor.lanes > 1
+    small = gpu.device.processor.lanes == 1  # a CPU
     shapes = {
         "menger": lambda: procedural.menger(3 if small else 4),
         "sphereflake": lambda: procedural.tessellated(procedural.sphereflake(2 if small else 3), 2),

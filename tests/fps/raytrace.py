@@ -21,7 +21,7 @@ WAYS = {
 
 
 def cases(gpu) -> list[Case]:
-    size = (480, 270) if gpu.device.processor.lanes > 1 else (1920, 1080)
+    size = (480, 270) if gpu.device.processor.lanes == 1 else (1920, 1080)
     picture = cache(lambda: Picture(gpu))
     found = []
     for way, settings in WAYS.items():
