@@ -1,5 +1,8 @@
 """The .flame format: every form read, written back the same, mistakes told; agreement with flam3."""
 
+import os
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +13,7 @@ from renderer import BadInput
 from renderer.flames import keyframes, palettes
 from renderer.flames.file import parse_flames, read_flames, text_of_flames
 from renderer.flames.variations import owners, table
+from renderer.image import psnr, read_bytes
 from renderer.pictures import load, open_picture
 from renderer.tone import pixels
 
@@ -224,8 +228,6 @@ def test_key_frames_are_interpolated_as_flam3_does():
 @needs_shared
 def test_a_flame_between_key_frames_agrees_with_flam3_animate(gpu):
     """Our picture lies as near to flam3's as noise of 50 samples a pixel allows."""
-    from renderer.image import psnr, read_bytes
-
     scene = load(SHARED / "11_keyframes.flame")
     picture = open_picture(scene, gpu)
     assert picture.animated(scene.settings)
@@ -236,3 +238,34 @@ def test_a_flame_between_key_frames_agrees_with_flam3_animate(gpu):
     boxed = [image.reshape(128, 4, 128, 4, 3).mean((1, 3)) for image in (found, wanted)]
     assert psnr(*boxed) > 43, psnr(*boxed)  # two of flam3's own: 45.4
     assert abs((found - wanted).mean()) < 0.15
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("flam3-genome", "flam3-render"))), reason="flam3 is not installed here")
+@pytest.mark.parametrize(
+    "number", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
+def test_chance_flames_of_flam3_genome_agree(gpu, tmp_path, rng, number):
+    """A fresh flame by flam3-genome: the difference of the means of four seeds is that of their noise."""
+    seed = str(int(rng.integers(1 << 30)))
+    run = {"capture_output": True, "text": True, "check": True}
+    text = subprocess.run(["flam3-genome"], env=dict(os.environ, seed=seed, isaac_seed=seed), **run).stdout
+    (key,), _ = parse_flames(text)
+    estimator = 0.0 if number else key.flame.estimator_radius
+    flame = replace(key.flame, quality=40.0, estimator_radius=estimator, temporal_samples=1)
+    key = replace(key, flame=flame, size=(128, 128), scale=key.scale * 1.28, palette_number=-1)
+    path, image = tmp_path / "chance.flame", tmp_path / "chance.png"
+    path.write_text(text_of_flames([key]))  # both read what our writer wrote
+    ours, theirs, scene = [], [], load(path)
+    picture = open_picture(scene, gpu)
+    for k in range(4):
+        environment = dict(os.environ, out=str(image), isaac_seed=f"s{k}", nthreads="1", bits="64", verbose="0")
+        subprocess.run(["flam3-render"], env=environment, input=path.read_text(), **run)
+        theirs.append(read_bytes(image)[..., :3].astype(float))
+        settings = replace(scene.settings, seed=k)
+        for _ in range(picture.draws(settings, (128, 128))):
+            frame = picture.draw(settings, (128, 128), 0.0)
+        ours.append(pixels(frame, scene.tone)[..., :3].astype(float))
+    boxed = [np.array(each).reshape(4, 32, 4, 32, 4, 3).mean((2, 4)) for each in (ours, theirs)]
+    noise = np.sqrt(sum(each.var(0, ddof=1) for each in boxed).mean() / 4)
+    difference = np.sqrt(((boxed[0].mean(0) - boxed[1].mean(0)) ** 2).mean())
+    assert difference < 1.35 * noise + 0.1, (difference, noise, text)
