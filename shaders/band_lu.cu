@@ -89,14 +89,16 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
         UNROLL
         for (int j = 0; j < WIDTH; j++) value[k][j] = row < rows ? corner[(ulong)j * (ulong)ld + (ulong)row] : 0;
     }
-    UNROLL
+    // Column j stands in value[][0]: after it is eliminated the others move up and it goes to the end, so that this loop needs no
+    // register by a computed number and its text stays small enough for the instruction cache.
+    ROLLED
     for (int j = 0; j < WIDTH; j++) {
         REAL size = 0;
         uint where = 0xffffffffu;
         UNROLL
         for (int k = 0; k < ROWS; k++) {
             int row = first + lane + k * GROUP_SIZE;
-            REAL here = fabs(value[k][j]);
+            REAL here = fabs(value[k][0]);
             if (row >= first + j && row < rows && (here > size || where == 0xffffffffu)) { size = here; where = (uint)row; }
         }
         int side = (j & 1) * GROUP_SIZE;  // two sets in turn, so that one barrier parts writers from readers
@@ -138,7 +140,7 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
             }
         }
         BARRIER();
-        REAL pivot = pivot_line[side + j];
+        REAL pivot = pivot_line[side], factor[ROWS];
         REAL scale = pivot == 0 ? (REAL)0 : (REAL)1 / pivot;
         bool tiny = fabs(pivot) < SAFE_MINIMUM;  // its reciprocal would overflow: divide, as LAPACK does
         UNROLL
@@ -152,11 +154,20 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
                 UNROLL
                 for (int c = 0; c < WIDTH; c++) value[k][c] = pivot_line[side + c];
             }
-            if (row > first + j && pivot != 0) {
-                value[k][j] = tiny ? value[k][j] / pivot : value[k][j] * scale;
-                UNROLL
-                for (int c = j + 1; c < WIDTH; c++) value[k][c] -= value[k][j] * pivot_line[side + c];
-            }
+            factor[k] = row > first + j ? value[k][0] * scale : 0;
+        }
+        if (tiny && pivot != 0) {
+            UNROLL
+            for (int k = 0; k < ROWS; k++) factor[k] = first + lane + k * GROUP_SIZE > first + j ? value[k][0] / pivot : 0;
+        }
+        UNROLL
+        for (int k = 0; k < ROWS; k++) {
+            int row = first + lane + k * GROUP_SIZE;
+            REAL done = row > first + j && pivot != 0 ? factor[k] : value[k][0];
+            UNROLL
+            for (int c = 1; c < WIDTH; c++)
+                value[k][c - 1] = c < WIDTH - j ? value[k][c] - factor[k] * pivot_line[side + c] : value[k][c];
+            value[k][WIDTH - 1] = done;
         }
         if (lane == 0) {
             pivots[column + first + j] = chosen + 1;
@@ -172,55 +183,60 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
     }
 }
 
-// The row whose value ends in row `to` when the exchanges of a leaf are done.
-DEVICE int source_row(LOCAL const int *exchange, int first, int to) {
-    UNROLL
-    for (int j = WIDTH - 1; j >= 0; j--) to = to == first + j ? exchange[j] : to == exchange[j] ? first + j : to;
-    return to;
-}
-
 // A factored leaf applied to the other columns of its panel, a group to a column: exchanges everywhere, elimination to the
-// right of it. Every thread reads all it needs, wherever the exchanges bring it from, before any thread writes.
+// right of it. All rows are read, and the 2 WIDTH exchanged ones put in their places, before any is written.
 KERNEL apply_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, GLOBAL const int *pivots, const int p,
                   const int l, const int u, const int height, const int devices, const int slots) {
     LOCAL_ARRAY(int, exchange, WIDTH);
+    LOCAL_ARRAY(int, place, 2 * WIDTH);
+    LOCAL_ARRAY(REAL, moved, 2 * WIDTH);
     LOCAL_ARRAY(REAL, lower, WIDTH * WIDTH);
     int lane = (int)local_index(), c = (int)group_index(), i = step[0], ld = height, rows = min(l + 1, p - i) * S;
     if (c >= first) c += WIDTH;
     GLOBAL REAL *panel = matrix + top_of(i, i, u, height, devices, slots);
     GLOBAL REAL *target = panel + (ulong)c * (ulong)ld;
     GLOBAL const REAL *leaf = panel + (ulong)first * (ulong)ld;
+    REAL below[APPLY_ROWS];
+    UNROLL
+    for (int k = 0; k < APPLY_ROWS; k++) {
+        int row = first + WIDTH + lane + k * GROUP_SIZE;
+        below[k] = row < rows ? target[row] : 0;
+    }
     for (int k = lane; k < WIDTH; k += GROUP_SIZE) exchange[k] = pivots[i * S + first + k] - 1;
     for (int k = lane; k < WIDTH * WIDTH; k += GROUP_SIZE)
         lower[k] = leaf[(ulong)(k / WIDTH) * (ulong)ld + (ulong)(first + k % WIDTH)];
     BARRIER();
-    REAL top[WIDTH], below[APPLY_ROWS];
-    UNROLL
-    for (int k = 0; k < WIDTH; k++) top[k] = target[source_row(exchange, first, first + k)];
-    UNROLL
-    for (int k = 0; k < APPLY_ROWS; k++) {
-        int row = first + WIDTH + lane + k * GROUP_SIZE;
-        below[k] = row < rows ? target[source_row(exchange, first, row)] : 0;
+    if (lane < 2 * WIDTH) {
+        int to = lane < WIDTH ? first + lane : exchange[lane - WIDTH], from = to;
+        ROLLED
+        for (int j = WIDTH - 1; j >= 0; j--) from = from == first + j ? exchange[j] : from == exchange[j] ? first + j : from;
+        place[lane] = to;
+        moved[lane] = target[from];
+    }
+    BARRIER();
+    ROLLED
+    for (int t = WIDTH; t < 2 * WIDTH; t++) {
+        UNROLL
+        for (int k = 0; k < APPLY_ROWS; k++)
+            if (place[t] == first + WIDTH + lane + k * GROUP_SIZE) below[k] = moved[t];
     }
     if (c > first) {
-        UNROLL
-        for (int k = 0; k < WIDTH; k++) {
-            UNROLL
-            for (int r = k + 1; r < WIDTH; r++) top[r] -= lower[k * WIDTH + r] * top[k];
+        ROLLED
+        for (int k = 0; k < WIDTH; k++) {  // the first WIDTH threads, of one warp
+            WARP_BARRIER();
+            if (lane > k && lane < WIDTH) moved[lane] -= lower[k * WIDTH + lane] * moved[k];
         }
+        BARRIER();
         UNROLL
         for (int k = 0; k < APPLY_ROWS; k++) {
             int row = first + WIDTH + lane + k * GROUP_SIZE;
             if (row < rows) {
                 UNROLL
-                for (int j = 0; j < WIDTH; j++) below[k] -= leaf[(ulong)j * (ulong)ld + (ulong)row] * top[j];
+                for (int j = 0; j < WIDTH; j++) below[k] -= leaf[(ulong)j * (ulong)ld + (ulong)row] * moved[j];
             }
         }
     }
-    BARRIER();
-    UNROLL
-    for (int k = 0; k < WIDTH; k++)
-        if (lane == k % GROUP_SIZE) target[first + k] = top[k];
+    if (lane < WIDTH) target[first + lane] = moved[lane];
     UNROLL
     for (int k = 0; k < APPLY_ROWS; k++) {
         int row = first + WIDTH + lane + k * GROUP_SIZE;
@@ -394,23 +410,25 @@ KERNEL upper_facts(GLOBAL const REAL *matrix, GLOBAL REAL *high, GLOBAL REAL *di
 // -------------------------------------------------------------------------------------------------------------- solves
 // S x S triangles stand in local memory, TILE columns at a time; right-hand sides are column-major (order, sides).
 
-// One step of L y = P b. The window of rows that step i may change comes from `now` where earlier steps changed it, else from
+#define AHEAD (S < 64 ? S : 64)
+
+// One step of L y = P b. Row r of the window comes from row sources[i * window + r] of it before the exchanges of step i. The window of rows that step i may change comes from `now` where earlier steps changed it, else from
 // b, and goes to `next`; its first S rows are done and go to y. Every group solves the triangle for its RIGHT sides by itself:
 // waiting for another group would take longer.
 KERNEL forward_step(GLOBAL const REAL *matrix, GLOBAL const REAL *b, GLOBAL REAL *y, GLOBAL const REAL *now, GLOBAL REAL *next,
-                    GLOBAL const int *pivots, const int i, const int rows, const int old, const int order, const int sides,
+                    GLOBAL const int *sources, const int i, const int rows, const int old, const int order, const int sides,
                     const int u, const int height) {
     LOCAL_ARRAY(REAL, solved, S * RIGHT);
     LOCAL_ARRAY(REAL, lower, S * TILE);
-    LOCAL_ARRAY(int, exchange, S);
     int lane = (int)local_index(), spans = max((rows - S + GROUP_SIZE - 1) / GROUP_SIZE, 1), window = height - u * S;
     int span = (int)group_index() % spans, side = (int)group_index() / spans * RIGHT;
     ulong top = (ulong)i * (ulong)S * (ulong)(height + 1) + (ulong)(u * S);
-    for (int k = lane; k < S; k += GROUP_SIZE) exchange[k] = pivots[i * S + k] - 1;
-    BARRIER();
+    int own = S + span * GROUP_SIZE + lane;
+    REAL ahead[AHEAD];  // loads that are on their way while the triangle is solved
+    UNROLL
+    for (int k = 0; k < AHEAD; k++) ahead[k] = own < rows ? matrix[top + (ulong)k * (ulong)height + (ulong)own] : 0;
     for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) {
-        int m = side + e / S, from = e % S;
-        for (int j = S - 1; j >= 0; j--) from = from == j ? exchange[j] : from == exchange[j] ? j : from;
+        int m = side + e / S, from = sources[(ulong)i * (ulong)window + (ulong)(e % S)];
         solved[e] = m >= sides ? 0 : from < old ? now[(ulong)m * (ulong)window + (ulong)from]
                                                 : b[(ulong)m * (ulong)order + (ulong)(i * S + from)];
     }
@@ -430,15 +448,16 @@ KERNEL forward_step(GLOBAL const REAL *matrix, GLOBAL const REAL *b, GLOBAL REAL
         }
     }
     BARRIER();
-    int own = S + span * GROUP_SIZE + lane, from = own;
     if (own < rows) {
-        for (int j = S - 1; j >= 0; j--) from = from == j ? exchange[j] : from == exchange[j] ? j : from;
+        int from = sources[(ulong)i * (ulong)window + (ulong)own];
         REAL sum[RIGHT];
         UNROLL
         for (int m = 0; m < RIGHT; m++)
             sum[m] = side + m >= sides ? 0 : from < old ? now[(ulong)(side + m) * (ulong)window + (ulong)from]
                                                         : b[(ulong)(side + m) * (ulong)order + (ulong)(i * S + from)];
-        for (int start = 0; start < S; start += 16) {
+        UNROLL
+        for (int e = 0; e < AHEAD * RIGHT; e++) sum[e / AHEAD] -= ahead[e % AHEAD] * solved[e / AHEAD * S + e % AHEAD];
+        for (int start = AHEAD; start < S; start += 16) {
             REAL factor[16];  // 16 loads in flight
             UNROLL
             for (int k = 0; k < 16; k++) factor[k] = matrix[top + (ulong)(start + k) * (ulong)height + (ulong)own];
@@ -462,6 +481,11 @@ KERNEL backward_step(GLOBAL const REAL *matrix, GLOBAL REAL *y, GLOBAL REAL *x, 
     int lane = (int)local_index(), spans = max((above + GROUP_SIZE - 1) / GROUP_SIZE, 1);
     int span = (int)group_index() % spans, side = (int)group_index() / spans * RIGHT;
     ulong top = (ulong)i * (ulong)S * (ulong)(height + 1) + (ulong)(u * S);
+    int own = span * GROUP_SIZE + lane;
+    REAL ahead[AHEAD];
+    UNROLL
+    for (int k = 0; k < AHEAD; k++)
+        ahead[k] = own < above ? matrix[top + (ulong)k * (ulong)height - (ulong)(above - own)] : 0;
     for (int e = lane; e < S * RIGHT; e += GROUP_SIZE)
         solved[e] = side + e / S < sides ? y[(ulong)(side + e / S) * (ulong)order + (ulong)(i * S + e % S)] : 0;
     for (int k = lane; k < S; k += GROUP_SIZE) inverse[k] = 1 / matrix[top + (ulong)k * (ulong)(height + 1)];
@@ -483,12 +507,13 @@ KERNEL backward_step(GLOBAL const REAL *matrix, GLOBAL REAL *y, GLOBAL REAL *x, 
     BARRIER();
     for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) solved[e] *= inverse[e % S];
     BARRIER();
-    int own = span * GROUP_SIZE + lane;
     if (own < above) {
         REAL sum[RIGHT];
         UNROLL
         for (int m = 0; m < RIGHT; m++) sum[m] = 0;
-        for (int start = 0; start < S; start += 16) {
+        UNROLL
+        for (int e = 0; e < AHEAD * RIGHT; e++) sum[e / AHEAD] += ahead[e % AHEAD] * solved[e / AHEAD * S + e % AHEAD];
+        for (int start = AHEAD; start < S; start += 16) {
             REAL factor[16];
             UNROLL
             for (int k = 0; k < 16; k++)

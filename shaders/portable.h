@@ -32,6 +32,7 @@ typedef unsigned long long ulong;
 #define group_index() (blockIdx.x)
 #define group_count() (gridDim.x)
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")  // code that runs once is fetched from memory: small loops beat long texts
 #define NO_UNROLL _Pragma("unroll 1")
 
 #define as_uint(x) __float_as_uint(x)
@@ -278,6 +279,7 @@ DEVICE uint warp_min(uint x) {
 #define NO_UNROLL _Pragma("unroll 1")
 #else
 #define UNROLL
+#define ROLLED
 #define NO_UNROLL
 #endif
 #define smaller(a, b) ((a) < (b) ? (a) : (b))

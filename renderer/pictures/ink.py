@@ -205,7 +205,8 @@ class Picture:
         else:
             self._lu = None  # its memory goes before the next is taken
             wide = self.device.processor.lanes > 1  # a CPU's cores are used best by the host's own LAPACK
-            self._lu = BandedLU(ab, mesh.minor, mesh.minor, [self.device] if wide else [])
+            block = min(32, 16 * -(-mesh.minor // 16)) if wide else None  # few sides: small triangles wait least
+            self._lu = BandedLU(ab, mesh.minor, mesh.minor, [self.device] if wide else [], block)
         self._matrix_key = key
         self._bars = bars_of(self._lu)
         self._bars = self.device.buffer(self._bars.shape).write(self._bars)

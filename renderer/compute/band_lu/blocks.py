@@ -134,7 +134,7 @@ def usual_block(n: int, kl: int, ku: int, lanes: int) -> int:
     """The block size for a band on a processor of so many lanes (1 is a CPU)."""
     wide = max(kl, 1)
     if lanes > 1:
-        size = 128 if wide > 2048 else 64
+        size = 128 if wide >= 1024 else 64
     else:
         size = 128 if wide >= 512 else 64
     while size > 16 and (size >= 2 * max(kl + ku, 1) or size >= 2 * n):

@@ -292,6 +292,8 @@ class DealtFactors:
         self._panel_pivots = np.zeros(layout.p * layout.s, np.int32)
         self.timeline: list[dict] = []
         self._substitutions: dict[int, tuple] = {}
+        self._sources: Buffer | None = None
+        self._sources_are_known = False
 
     @property
     def name(self) -> str:
@@ -318,6 +320,7 @@ class DealtFactors:
         for share in self.shares:
             share.device.finish()
         self._gather_pivots()
+        self._sources_are_known = False
         if self.home is not None:
             self.home.panel_pivots, self.home.info = self._panel_pivots, self.info
         elif hasattr(self, "_copy_home"):
@@ -481,16 +484,32 @@ class DealtFactors:
         """Replaces right-hand sides (m, p s), zero from column n on, on the one device by the solutions."""
         layout, device = self.layout, self.shares[0].device
         assert known.shape[1] == layout.p * layout.s and known.dtype == self.dtype
+        if self._sources is None:
+            self._sources = device.buffer((layout.p, (layout.l + 1) * layout.s), "i4")
         if known.shape[0] not in self._substitutions:
             sides = device.buffer(known.shape, self.dtype)
             y = device.buffer(known.shape, self.dtype)
             windows = [device.buffer((known.shape[0], (layout.l + 1) * layout.s), self.dtype) for _ in range(2)]
             work = partial(self._launch_substitution, sides, y, windows)
             self._substitutions = {known.shape[0]: (sides, device.repeat(work) if layout.p <= LARGEST_GRAPH else work)}
+        if not self._sources_are_known:
+            self._sources.write(self._source_rows())
+            self._sources_are_known = True
         sides, launches = self._substitutions[known.shape[0]]
         sides.copy(known)
         launches()
         known.copy(sides)
+
+    def _source_rows(self) -> np.ndarray:
+        """(p, (l + 1) s) int32: the row, from a panel's first, whose value its exchanges bring to each row."""
+        layout, steps = self.layout, np.arange(self.layout.p)
+        sources = np.tile(np.arange((layout.l + 1) * layout.s, dtype=np.int32), (layout.p, 1))
+        exchanges = self._panel_pivots.reshape(layout.p, layout.s) - 1
+        for own, other in enumerate(exchanges.T):
+            before = sources[:, own].copy()
+            sources[:, own] = sources[steps, other]
+            sources[steps, other] = before
+        return sources
 
     def _launch_substitution(self, sides: Buffer, y: Buffer, windows: list[Buffer]) -> None:
         layout, s, share = self.layout, self.layout.s, self.shares[0]
@@ -505,7 +524,7 @@ class DealtFactors:
             rows, old = layout.rows(i), layout.rows(i - 1) - s if i else 0
             groups = chunks * max(-(-(rows - s) // group), 1)
             now, following = windows[i % 2], windows[(i + 1) % 2]
-            forward(groups * group, matrix, sides, y, now, following, share.pivots, i, rows, old, *sizes)
+            forward(groups * group, matrix, sides, y, now, following, self._sources, i, rows, old, *sizes)
         for i in reversed(range(layout.p)):
             above = min(i, layout.u) * s
             groups = chunks * max(-(-above // group), 1)
