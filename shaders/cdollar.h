@@ -39,3 +39,37 @@ DEVICE int mirror_index(int i, int size) {
     return r < size ? r : 2 * size - 1 - r;
 }
 DEVICE int clamp_index(int i, int size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
+
+#if defined(GLSL) && defined(STRICT)
+// Correctly rounded / and sqrt where the driver's are not, by residuals that a fused multiply-add gives exactly (Markstein,
+// 1990). FUSED says that fma() is one rounding; drivers whose fma is none (llvmpipe) divide correctly by themselves.
+float strict_divide(float a, float b) {
+    precise float quotient = a / b;
+#if FUSED
+    float size = abs(quotient);
+    if (size > 1e-30 && size < 1e30 && abs(b) > 1e-30 && abs(b) < 1e30 && abs(a) > 1e-30) {
+        precise float inverse = 1.0 / b;
+        precise float miss = fma(-b, inverse, 1.0);
+        inverse = fma(miss, inverse, inverse);
+        precise float rest = fma(-b, quotient, a);
+        quotient = fma(rest, inverse, quotient);
+        rest = fma(-b, quotient, a);
+        quotient = fma(rest, inverse, quotient);
+    }
+#endif
+    return quotient;
+}
+float strict_sqrt(float x) {
+    precise float root = sqrt(x);
+#if FUSED
+    if (x > 1e-30 && x < 1e30) {
+        precise float half_inverse = 0.5 / root;
+        precise float rest = fma(-root, root, x);
+        root = fma(rest, half_inverse, root);
+        rest = fma(-root, root, x);
+        root = fma(rest, half_inverse, root);
+    }
+#endif
+    return root;
+}
+#endif

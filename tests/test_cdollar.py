@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from cdollar_run import error_of, result_of, value_of
 
+from renderer.cdollar.entry import prelude
+
 MATRIX = """
 type matrix = float(int, int);
 matrix mul(matrix a, matrix b) {
@@ -344,6 +346,4 @@ def test_random_of_the_prelude_is_even_and_repeats():
 
 
 def test_every_function_of_the_prelude_passes_the_checks():
-    from renderer.cdollar.entry import prelude
-
     assert value_of(prelude().text + "\nfloat main() => 1;") == 1

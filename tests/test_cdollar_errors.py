@@ -8,6 +8,7 @@ import pytest
 from cdollar_run import numpy_target, value_of
 
 from renderer import MachineCannot, UserError
+from renderer.cdollar import lanes, statements
 from renderer.cdollar.entry import load_text, main_of
 from renderer.cdollar.report import ProgramError, Source
 from renderer.cdollar.types import DTYPES, Functional, components
@@ -61,10 +62,12 @@ def test_what_would_not_fit_is_refused_before_it_starts():
     ]
 
 
-def test_loops_without_end_end():
+def test_loops_without_end_end(monkeypatch):
+    monkeypatch.setattr(statements, "MOST_STEPS", 2000)
+    monkeypatch.setattr(lanes, "MOST_ITERATIONS", 2000)
     host = "float main() { var u(i : 0..3) = 1.0; while (true) u = u + 1; return sum(u); }"
     with pytest.raises(ProgramError, match="CS0601"):
         value_of(host)
-    lanes = "int f(int x) { while (x > 0) { } return x; } int main() => f(1);"
+    inside = "int f(int x) { while (x > 0) { } return x; } int main() => f(1);"
     with pytest.raises(ProgramError, match="CS0606"):
-        value_of(lanes)
+        value_of(inside)

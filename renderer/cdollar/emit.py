@@ -73,6 +73,8 @@ class Glsl(C):
         return f"{target}({text})"
 
     def operation(self, name: str) -> str:
+        if self.strict and name in ("/", "sqrt"):
+            return "strict_divide({0}, {1})" if name == "/" else "strict_sqrt({0})"
         return OPERATIONS[name].glsl
 
     def declare(self, type_: str, name: str, value: str) -> str:

@@ -40,6 +40,24 @@ class Sheet:
     folded: bool
 
 
+FUSED_PROBE = """uniform float a;
+uniform float b;
+layout(location = 0) out float rest;
+void main() {
+    precise float product = a * b;
+    precise float exact = fma(a, b, -product);
+    rest = exact;
+}
+"""
+
+
+def is_fused(gl) -> bool:
+    """Whether this driver's fma() rounds once: then it gives the rest of a rounded product, which is not 0 here."""
+    rest = gl.texture((1, 1), 1)
+    gl.shader(Generated("fused.frag", FUSED_PROBE))(rest, a=1.0 + 2.0**-12, b=1.0 + 2.0**-13)
+    return bool(rest.read()[0, 0, 0] != 0)
+
+
 def sheet_of(sizes: tuple[int, ...], largest: int) -> Sheet:
     count = int(np.prod(sizes, dtype=np.int64))
     width = sizes[-1] if sizes else 1
@@ -84,6 +102,7 @@ class GlTarget(DeviceTarget):
         super().__init__(unit, Drawing(gl, memory), "glsl", schedules, strict)
         if strict and gl.version < 400:
             raise MachineCannot(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
+        self.constants = {"STRICT": 1, "FUSED": is_fused(gl)} if strict else {}
 
     # Textures
 
@@ -283,7 +302,9 @@ class GlTarget(DeviceTarget):
         if text in self.kernels:
             self.counters.found += 1
             return self.kernels[text]
-        self.kernels[text] = self.device.timed(self.counters, lambda: self.gl.shader(Generated("cdollar.frag", text)))
+        self.kernels[text] = self.device.timed(
+            self.counters, lambda: self.gl.shader(Generated("cdollar.frag", text), **self.constants)
+        )
         return self.kernels[text]
 
 

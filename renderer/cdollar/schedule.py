@@ -33,7 +33,8 @@ class Schedule:
 
 ALLOWED = {
     "group": (32, 64, 128, 256, 512), "items": (1, 2, 4, 8, 16), "spread": (4, 8, 16, 32, 64),
-    "rows": (16, 32, 64, 128, 256), "columns": (16, 32, 64, 128, 256), "depth": (4, 8, 16, 32), "thread_rows": (4, 8, 16), "thread_columns": (4, 8, 16),
+    "rows": (16, 32, 64, 128, 256), "columns": (16, 32, 64, 128, 256), "depth": (4, 8, 16, 32),
+    "thread_rows": (4, 8, 16), "thread_columns": (4, 8, 16),
     "pipelined": (True, False), "packed": (True, False), "plain": (True, False),
 }  # fmt: skip
 DEFAULT = Schedule()
