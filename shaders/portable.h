@@ -221,6 +221,22 @@ DEVICE doubles4 join_double2(double2 a, double2 b) { doubles4 r = {{a.x, a.y, b.
 #define HAS_BYTE_VECTORS 0
 DEVICE uint ballot(bool flag) { return __ballot_sync(0xffffffffu, flag); }
 DEVICE bool all_lanes(bool flag) { return __all_sync(0xffffffffu, flag); }
+#define HAS_SHUFFLE 1  // shuffle_xor(x, mask): the x of the lane whose index differs by the mask; whole warps
+DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE double shuffle_xor(double x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE int shuffle_xor(int x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE uint from_lane(uint x, uint lane) { return __shfl_sync(0xffffffffu, x, lane); }
+
+// 1 + byte i of the word * 2^-15: a byte as a float without a conversion, which has a quarter of the rate.
+DEVICE float byte_float(uint word, int i) { return __uint_as_float(__byte_perm(word, 0x3f800000u, 0x7604u | (i << 4))); }
+// max of three and 0, and min of three, of floats of which the answer matters only where it is not negative: their bits
+// are in the order of integers then.
+DEVICE float largest_or_zero(float a, float b, float c) {
+    return __int_as_float(__vimax3_s32_relu(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
+}
+DEVICE float smallest_of(float a, float b, float c) {
+    return __int_as_float(__vimin3_s32(__float_as_int(a), __float_as_int(b), __float_as_int(c)));
+}
 #define HAS_WARP_REDUCTION 1  // the largest and the smallest x of a warp; whole warps
 #if __CUDA_ARCH__ >= 800
 DEVICE uint warp_max(uint x) { return __reduce_max_sync(0xffffffffu, x); }
@@ -343,6 +359,7 @@ DEVICE uint from_lane(uint x, uint lane) {
 #define HAS_BALLOT 0
 #define HAS_BYTE_VECTORS 1  // convert_float8 of uchar8 and its kin
 #endif
+#define HAS_SHUFFLE 0
 #define HAS_WARP_REDUCTION 0
 DEVICE float byte_float(uint word, int i) { return as_float(((word >> (8 * i) & 255u) << 8) | 0x3f800000u); }
 DEVICE float largest_or_zero(float a, float b, float c) { return larger(larger(a, b), larger(c, 0.0f)); }
