@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from main import main
 from renderer import BadInput
 from renderer.flames import chaos, filters, kernel
 from renderer.flames.genome import Flame, Map
@@ -353,10 +354,18 @@ def test_layers_hold_the_raw_density(gpu):
     settings = replace(scene.settings, oversample=2, palette="white", colors=())
     picture = open_picture(scene, gpu)
     picture.draw(settings, (60, 80), 0.0)
-    layers = picture.layers()
+    layers = picture.layers(settings, (60, 80))
     assert layers["density"].shape == (80, 60) and layers["light"].shape == (80, 60, 3)
     assert layers["density"].sum() == picture.report()["samples"]  # the whole fern is in view
     assert np.allclose(layers["light"], layers["density"][..., None])
+
+
+def test_exr_files_hold_the_raw_density(tmp_path):
+    OpenEXR = pytest.importorskip("OpenEXR")
+    path = tmp_path / "fern.exr"
+    assert main(["export", str(SCENES / "fern.toml"), "-o", str(path), "--size", "48x64", "--tile", "40"]) == 0
+    channels = OpenEXR.File(str(path)).channels()
+    assert channels["density"].pixels.sum() >= 100 * 48 * 64 and "RGBA" in channels
 
 
 def test_transparent_pictures_have_alpha_where_light_is(gpu):

@@ -130,11 +130,12 @@ class Picture:
         """Whether the picture depends on time."""
         return len(settings.keys) > 1
 
-    def layers(self) -> dict[str, np.ndarray]:
+    def layers(self, settings: Settings, size: tuple[int, int], tile=None) -> dict[str, np.ndarray]:
         """What the histogram holds of each pixel, for EXR: `density` (height, width) hits, and `light` (height,
         width, 3)
-        the sum of their colours, 0 to 1 each; linear in the samples, before exposure and filters.
+        the sum of their colours, 0 to 1 each; linear in the samples, before exposure and filters. Of the last draw.
         """
+        assert self._drawn[:3] == (settings, size, tile), "the layers are those of the last draw"
         grid, over = self._grid, self._flame.oversample
         sums = self._game.sums.read().reshape(grid.window.rows, grid.window.columns, 4)
         width, height = self._tile[2:]
