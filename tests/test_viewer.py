@@ -35,7 +35,8 @@ from renderer.window.panel import stepped
 from renderer.window.remote import Remote
 from renderer.window.screen import Offscreen, Window
 from renderer.window.session import restore, save, toml_of
-from renderer.window.studio import ACTIONS, Studio
+from renderer.window.studio import Studio
+from renderer.window.table import ACTIONS
 from renderer.window.toolkit import glfw, imgui
 from renderer.window.watch import Watch
 

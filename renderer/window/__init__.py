@@ -1,2 +1,2 @@
-"""The window's parts, from below: toolkit (GLFW and Dear ImGui), theme, counter, panel, actions, controls, studio (the
-state), interface (what is drawn around the panels), screen (a window, or a texture for tests and remote use)."""
+"""The window's parts, from below: toolkit (GLFW, Dear ImGui), theme, counter, panel, actions, controls, session, studio
+(the state), table (its keys), interface and overlays (what is drawn around and over the panels), screen, remote."""

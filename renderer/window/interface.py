@@ -1,4 +1,4 @@
-"""Everything that is drawn over and around the panels: their frames and figures, the bar, the controls, the help.
+"""Everything that is drawn around the panels: their frames and figures, the bar, the controls.
 
 Each function draws one part of one frame from the Studio's state; what the user does goes back through its methods.
 """
@@ -11,10 +11,13 @@ import numpy as np
 from renderer.window import controls, inspector, theme
 from renderer.window.actions import chord, pressed, table
 from renderer.window.counter import RING
-from renderer.window.studio import ACTIONS, TO_CONTROLS, Studio
+from renderer.window.overlays import Overlays
+from renderer.window.studio import Studio
+from renderer.window.table import ACTIONS, TO_CONTROLS
 from renderer.window.toolkit import imgui, implot
 
 BAR, STRIP, SIDEBAR = 38, 26, 340  # heights of the top bar and of a panel's strips, width of the controls; at scale 1
+PREPARING = "preparing: kernels are compiled when they are first used"
 FIXED = (
     imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_resize | imgui.WindowFlags_.no_move
     | imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_bring_to_front_on_focus
@@ -27,7 +30,7 @@ class Interface:
 
     def __init__(self, studio: Studio, fonts: theme.Fonts, scale: float):
         self.studio, self.fonts, self.scale = studio, fonts, scale
-        self._filter = ""
+        self.overlays = Overlays(studio, fonts, scale)
         self.held: dict = {}  # key -> (ctrl, shift, alt) at its last press, where the window tells
 
     def draw(self, width: float, height: float, pixels: float = 1.0) -> None:
@@ -45,11 +48,7 @@ class Interface:
         self._panels(width - side, height - bar, bar, now)
         if side:
             self._sidebar(width - side, bar, side, height - bar)
-        if studio.help:
-            self._help(live, width, height)
-        if studio.palette:
-            self._palette(live, width, height)
-        self._message(width - side, height, now)
+        self.overlays.draw(live, width, height, width - side, now)
         studio.quiet = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
         studio.counter.add(now)
 
@@ -130,6 +129,11 @@ class Interface:
         draw.add_rect_filled(low, high, theme.packed((0.055, 0.063, 0.078, 1)))
         if panel.shown is not None:
             self._image(panel, rectangle, now)
+        elif not panel.error:
+            size = imgui.calc_text_size(PREPARING)
+            x, y, width, height = rectangle
+            place = imgui.ImVec2(x + (width - size.x) / 2, y + (height - size.y) / 2)
+            draw.add_text(place, theme.packed(theme.DIM), PREPARING)
         if rectangle != cell:
             self._strips(panel, cell, now, index == studio.active)
         if panel.error:
@@ -166,8 +170,8 @@ class Interface:
         strip, pad = int(STRIP * self.scale), 9 * self.scale
         draw = imgui.get_window_draw_list()
         rate = panel.counter.rate(now)
-        rested = 1 / max(panel.cost, 1e-6)  # what a finished or paused panel ran at; shown dim
-        figures = f"{rate or rested:.1f} fps  {panel.cost * 1000:.1f} ms"
+        rested = 1 / panel.cost if panel.cost else 0.0  # what a finished or paused panel ran at; shown dim
+        figures = f"{rate or rested:.1f} fps  {panel.cost * 1000:.1f} ms" if panel.cost else ""
         reserved = self._text_right(figures, x + width - pad, y, strip, theme.TEXT if rate else theme.DIM)
         title = panel.scene.title + ("  (paused)" if panel.paused else "")
         self._text(title, x + pad, y, strip, theme.TEXT, self.fonts.bold if active else self.fonts.text, reserved - pad)
@@ -358,85 +362,6 @@ class Interface:
             implot.plot_line("draw", drawing[-len(series) :])
             implot.end_plot()
 
-    # What lies over everything
-
-    def _help(self, live, width: float, height: float) -> None:
-        self._centred("Keys", min(width * 0.94, 1120 * self.scale), height)
-        groups: dict[str, list] = {}
-        for action in live:
-            groups.setdefault(action.group, []).append(action)
-        columns = max(1, min(3, int(imgui.get_content_region_avail().x / (330 * self.scale))))
-        if imgui.begin_table("keys", columns):
-            for members in _balanced(groups, columns):
-                imgui.table_next_column()
-                for name, actions in members:
-                    self._group(name, actions)
-            imgui.end_table()
-        imgui.text_disabled(
-            "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
-            "a click focuses a light field"
-        )
-        imgui.end()
-
-    def _group(self, name: str, actions) -> None:
-        imgui.push_font(self.fonts.bold, theme.FONT_SIZE)
-        imgui.text_colored(imgui.ImVec4(*theme.ACCENT), name)
-        imgui.pop_font()
-        for words, keys in _named(actions).items():
-            imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
-            imgui.text(keys)
-            imgui.pop_font()
-            imgui.same_line(120 * self.scale)
-            imgui.text_disabled(words)
-        imgui.spacing()
-
-    def _centred(self, title: str, width: float, height: float) -> None:
-        size = imgui.get_io().display_size
-        imgui.set_next_window_pos(imgui.ImVec2(size.x / 2, size.y / 2), imgui.Cond_.always, imgui.ImVec2(0.5, 0.5))
-        imgui.set_next_window_size_constraints(imgui.ImVec2(width, 0), imgui.ImVec2(width, height * 0.94))
-        imgui.set_next_window_bg_alpha(0.97)
-        flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
-        imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.COLOURS["popup_bg"]))
-        _, opened = imgui.begin(title, True, flags | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse)
-        imgui.pop_style_color()
-        if not opened:
-            self.studio.escape()
-
-    def _palette(self, live, width: float, height: float) -> None:
-        self._centred("Commands", min(width * 0.9, 520 * self.scale), height)
-        if imgui.is_window_appearing():
-            imgui.set_keyboard_focus_here()
-            self._filter = ""
-        self.held: dict = {}  # key -> (ctrl, shift, alt) at its last press, where the window tells
-        imgui.set_next_item_width(-1)
-        entered, self._filter = imgui.input_text("##filter", self._filter, imgui.InputTextFlags_.enter_returns_true)
-        words = self._filter.lower().split()
-        matching = [a for a in live if all(word in f"{a.name} {a.group}".lower() for word in words)]
-        chosen = matching[0] if entered and matching else None
-        for action in matching[:12]:
-            if imgui.selectable(f"{action.name}##{action.keys}", action is matching[0])[0]:
-                chosen = action
-            imgui.same_line(imgui.get_window_width() - 130 * self.scale)
-            imgui.text_disabled(action.keys)
-        imgui.end()
-        if chosen:
-            self.studio.palette = False
-            chosen.run(self.studio)
-
-    def _message(self, width: float, height: float, now: float) -> None:
-        text = self.studio.told(now)
-        if not text:
-            return
-        draw, pad = imgui.get_foreground_draw_list(), 12 * self.scale
-        wrap = max(width - 8 * pad, 1.0)
-        size = imgui.calc_text_size(text, False, wrap)
-        left, top = (width - size.x) / 2, height - size.y - 60 * self.scale
-        low, high = imgui.ImVec2(left - pad, top - pad / 2), imgui.ImVec2(left + size.x + pad, top + size.y + pad / 2)
-        draw.add_rect_filled(low, high, theme.packed((0.10, 0.12, 0.15, 0.94)), 6 * self.scale)
-        draw.add_rect(low, high, theme.packed((0.30, 0.36, 0.45, 1)), 6 * self.scale)
-        place = imgui.ImVec2(left, top)
-        draw.add_text(self.fonts.text, theme.FONT_SIZE * self.scale, place, theme.packed(theme.TEXT), text, wrap)
-
 
 FLYING = {
     imgui.Key.w: (0, 0, 1), imgui.Key.s: (0, 0, -1), imgui.Key.a: (-1, 0, 0), imgui.Key.d: (1, 0, 0),
@@ -500,29 +425,3 @@ def _facts(panel) -> list[str]:
     report = [(name, value) for name, value in panel.report.items() if name != "samples"]
     report.sort(key=lambda item: not _is_series(item[1]))
     return [panel.way] * bool(panel.way) + [f"{str(name).replace('_', ' ')} {_figure(value)}" for name, value in report]
-
-
-def _named(actions) -> dict[str, str]:
-    """What the actions do, each with all the keys that do it: "1 to 9" and "Left ... Down" stand on one line."""
-    keys: dict[str, list[str]] = {}
-    for action in actions:
-        keys.setdefault(action.name, []).append(action.keys)
-    return {name: all_of[0] if len(all_of) == 1 else _together(all_of) for name, all_of in keys.items()}
-
-
-def _together(keys: list[str]) -> str:
-    if all(key.rpartition("+")[2] in ("Left", "Right", "Up", "Down") for key in keys):
-        modifiers, plus, _ = keys[0].rpartition("+")
-        return f"{modifiers}{plus}arrows"
-    return f"{keys[0]} to {keys[-1]}"
-
-
-def _balanced(groups: dict[str, list], columns: int):
-    """For each column its groups, with about as many lines in each."""
-    out: list[list] = [[] for _ in range(columns)]
-    lengths = [0] * columns
-    for name, actions in sorted(groups.items(), key=lambda item: -len(_named(item[1]))):
-        shortest = lengths.index(min(lengths))
-        out[shortest].append((name, actions))
-        lengths[shortest] += len(_named(actions)) + 2
-    return out

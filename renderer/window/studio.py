@@ -16,7 +16,6 @@ from renderer.image import replacing, write_png
 from renderer.pictures import load, panels_of, recipe_of
 from renderer.scene import Scene, Tone, read_toml
 from renderer.view import grid
-from renderer.window.actions import Action
 from renderer.window.counter import Counter
 from renderer.window.panel import Panel, stepped
 from renderer.window.session import Session, default_path, last, restore, save, toml_of
@@ -50,6 +49,7 @@ class Studio:
         self.rectangles: list[tuple[int, int, int, int]] = []  # of their pictures, between a strip above and one below
         self.quiet = True  # no button is held and no control is being edited: a state worth an undo step
         self._history, self._future = [self._state()], []
+        self._begun = False
         self._kept, self._saved, self._saved_at = kept, None, 0.0
         self._watch = Watch()
         self._presets: tuple = ()
@@ -87,7 +87,13 @@ class Studio:
         return "waiting" if waiting or self.told(now) else "idle"
 
     def advance(self, now: float, seconds: float, pixels: float = 1.0) -> None:
-        """Draws what fits into a frame, each panel in its turn; `pixels` is framebuffer pixels a unit of the window."""
+        """Draws what fits into a frame, each panel in its turn; `pixels` is framebuffer pixels a unit of the window.
+
+        The first frame draws nothing, so that the window says what it does before kernels are compiled.
+        """
+        if not self._begun:
+            self._begun = True
+            return
         for panel in self.panels:
             panel.collect()
             panel.tick(seconds)
@@ -448,55 +454,3 @@ def _presets(folder: Path, kind: str):
                 yield load(path)
         except UserError:
             continue  # a bad file among them is told when it is opened
-
-
-WINDOW, PANEL, VIEW, TONE = "Window", "Panel", "View", "Exposure"
-TO_CONTROLS = Action("F6", "keyboard to the controls and back", WINDOW, Studio.toggle_typing)
-ACTIONS = [
-    TO_CONTROLS,
-    Action("Space", "pause or go on", PANEL, Studio.toggle_pause),
-    Action("R", "restart", PANEL, Studio.restart),
-    Action("N", "next scene", PANEL, lambda s: s.next_scene(1)),
-    Action("P", "previous scene", PANEL, lambda s: s.next_scene(-1)),
-    Action("Enter", "one panel alone (or double-click)", PANEL, lambda s: s.toggle("solo")),
-    Action("Tab", "next panel", PANEL, lambda s: s.next_panel(1)),
-    Action("Shift+Tab", "previous panel", PANEL, lambda s: s.next_panel(-1)),
-    Action("L", "draw without end, for frame rates", PANEL, Studio.toggle_free_run),
-    Action("Z", "resolution: automatic, full, half, quarter", PANEL, Studio.cycle_resolution),
-    Action("Ctrl+D", "another panel of the same", PANEL, Studio.duplicate),
-    Action("Ctrl+W", "close panel", PANEL, Studio.close_panel),
-    Action("F12", "screenshot with its recipe", PANEL, Studio.screenshot),
-    Action("Left", "orbit", VIEW, lambda s: s.drag(-1, 0), True),
-    Action("Right", "orbit", VIEW, lambda s: s.drag(1, 0), True),
-    Action("Up", "orbit", VIEW, lambda s: s.drag(0, -1), True),
-    Action("Down", "orbit", VIEW, lambda s: s.drag(0, 1), True),
-    Action("Shift+Left", "pan", VIEW, lambda s: s.pan(-1, 0), True),
-    Action("Shift+Right", "pan", VIEW, lambda s: s.pan(1, 0), True),
-    Action("Shift+Up", "pan", VIEW, lambda s: s.pan(0, -1), True),
-    Action("Shift+Down", "pan", VIEW, lambda s: s.pan(0, 1), True),
-    Action("+", "nearer", VIEW, lambda s: s.zoom(1), True),
-    Action("-", "farther", VIEW, lambda s: s.zoom(-1), True),
-    Action("Home", "view as in the scene", VIEW, Studio.home),
-    Action("E", "half a stop brighter", TONE, lambda s: s.expose(0.5), True),
-    Action("Shift+E", "half a stop darker", TONE, lambda s: s.expose(-0.5), True),
-    Action("X", "exposure automatic or manual", TONE, lambda s: s.cycle_tone("exposure")),
-    Action("T", "next tone curve", TONE, lambda s: s.cycle_tone("curve")),
-    Action("S", "keep this picture to compare with", PANEL, Studio.keep_reference),
-    Action("Shift+S", "compare with the next panel", PANEL, Studio.follow_next),
-    Action("W", "compare: off, wipe, flip, difference", PANEL, Studio.compare),
-    Action("I", "values of the pixel under the pointer", PANEL, lambda s: s.toggle("inspector")),
-    Action("Ctrl+S", "save as a scene file", PANEL, Studio.save_scene),
-    Action("Ctrl+O", "bring the last session back", WINDOW, Studio.restore),
-    Action("F1", "all keys", WINDOW, lambda s: s.toggle("help")),
-    Action("Ctrl+P", "command palette", WINDOW, lambda s: s.toggle("palette")),
-    Action("H", "hide or show the controls", WINDOW, lambda s: s.toggle("sidebar")),
-    Action("F11", "whole screen", WINDOW, lambda s: s.toggle("fullscreen")),
-    Action("Ctrl+Z", "undo", WINDOW, Studio.undo, True),
-    Action("Ctrl+Y", "redo", WINDOW, Studio.redo, True),
-    Action("Ctrl+Backspace", "all settings as in the scene", WINDOW, Studio.reset),
-    Action("F5", "read shaders and scenes anew", WINDOW, Studio.reload),
-    Action("Shift+F12", "picture of the window", WINDOW, Studio.screenshot_window),
-    Action("Escape", "close what is open", WINDOW, Studio.escape),
-    Action("Ctrl+Q", "leave", WINDOW, Studio.leave),
-]
-ACTIONS += [Action(str(n + 1), "panel by its number", PANEL, lambda s, n=n: s.choose(n)) for n in range(9)]
