@@ -1,13 +1,15 @@
 """Scenes made from a number: primitives of any count, so that nobody needs a download.
 
-`sphereflake` is the `balls` of E. Haines's Standard Procedural Databases; `menger` shows each visible unit face once.
+After E. Haines's Standard Procedural Databases: `sphereflake` (its `balls`), `tetra`, `mount`, `gears`, `rings`, `tree`.
+`menger` shows each visible unit face once.
 """
 
 import numpy as np
 
-from renderer.mesh import PRIMITIVE, spheres
+from renderer.mesh import PRIMITIVE, spheres, triangles
 
-LEVELS = {"sphereflake": 6, "menger": 5}  # the highest level of each: 600,000 spheres, 13 million triangles
+# The highest level of each: 600,000 spheres; 13, 4, 1/30, 6, 10 and 2 million primitives.
+LEVELS = {"sphereflake": 6, "menger": 5, "tetra": 11, "mount": 7, "gears": 22, "rings": 50, "tree": 15}
 
 
 def make(kind: str, level: int) -> np.ndarray:
@@ -124,4 +126,147 @@ def _icosahedron() -> np.ndarray:
     return corners
 
 
-MAKERS = {"sphereflake": sphereflake, "menger": menger}
+def tetra(level: int) -> np.ndarray:
+    """4^level triangles of the recursive tetrahedral pyramid inside the cube [-1, 1]^3, level 1 upwards."""
+    corners = np.array([[-1, -1, 1], [-1, 1, -1], [1, -1, -1], [1, 1, 1]], "f8")
+    centres, half = np.zeros((1, 3)), 1.0
+    for _ in range(max(level, 1) - 1):
+        half /= 2
+        centres = (centres[:, None] + half * corners).reshape(-1, 3)
+    faces = np.array([[0, 1, 2], [3, 2, 1], [2, 3, 0], [1, 0, 3]])
+    vertices = (centres[:, None] + half * corners).reshape(-1, 3)
+    return triangles(vertices, (np.arange(len(centres))[:, None, None] * 4 + faces).reshape(-1, 3))
+
+
+def mount(level: int) -> np.ndarray:
+    """2 * 4^level triangles of L. Carpenter's fractal mountain over [-1, 1]^2, z up, with its own random numbers."""
+    points = 1 << level
+    ratio = 2.0 / np.exp(np.log(2.0) / (2.2 - 1.0))  # fractal dimension 2.2
+    roughness = np.sqrt(ratio * ratio - 1)
+    x = y = np.zeros(1, "i8")
+    heights, width = np.zeros((1, 4)), points  # corners: lower left, lower right, upper right, upper left
+    while width > 1:
+        half = width // 2
+        rise = half * 2.0 / points * roughness
+        a, b, c, d = heights.T
+        lower = (a + b) / 2 + rise * _gauss(x + half, y, level)
+        right = (b + c) / 2 + rise * _gauss(x + width, y + half, level)
+        upper = (c + d) / 2 + rise * _gauss(x + half, y + width, level)
+        left = (d + a) / 2 + rise * _gauss(x, y + half, level)
+        middle = (a + b + c + d) / 4 + 1.4142136 * rise * _gauss(x + half, y + half, level)
+        quarters = [
+            (a, lower, middle, left),
+            (lower, b, right, middle),
+            (middle, right, c, upper),
+            (left, middle, upper, d),
+        ]
+        heights = np.concatenate([np.stack(quarter, 1) for quarter in quarters])
+        x, y = np.concatenate([x, x + half, x + half, x]), np.concatenate([y, y, y + half, y + half])
+        width = half
+    across = np.stack([x, x + 1, x + 1, x], 1) * 2 / points - 1
+    along = np.stack([y, y, y + 1, y + 1], 1) * 2 / points - 1
+    vertices = np.stack([across, along, heights], 2).reshape(-1, 3)
+    return triangles(vertices, (np.arange(len(x))[:, None, None] * 4 + np.array([[0, 1, 2], [2, 3, 0]])).reshape(-1, 3))
+
+
+def _gauss(a: np.ndarray, b: np.ndarray, level: int) -> np.ndarray:
+    """Normal numbers (n,) of the database's generator, seeded by grid places a and b."""
+    second = 21 + (((a << (23 - level)) + (b << (15 - level)) + (a << (7 - level))) & 0xFFFF)
+    out, wanted = np.zeros(len(a)), np.arange(len(a))
+    while len(wanted):
+        first = (28411 + second * 8121) % 134456
+        second = (28411 + first * 8121) % 134456
+        v1, v2 = first * 2.0 / 134456 - 1, second * 2.0 / 134456 - 1
+        square = v1 * v1 + v2 * v2
+        good = square < 1
+        out[wanted[good]] = v1[good] * np.sqrt(-2 * np.log(square[good]) / square[good])
+        wanted, second = wanted[~good], second[~good]
+    return out
+
+
+def gears(level: int) -> np.ndarray:
+    """level^3 meshed gears of 36 teeth in a block on z = 0..1, 576 triangles each."""
+    size = max(level, 1)
+    radius = 1 / (size - (size - 1) * 0.1 / 2)
+    thickness = min(0.1, 1 / (2 * size))
+    tooth = 2 * np.pi / 36
+    turns = tooth * (np.arange(36)[:, None] + np.array([-0.19, 0.19, 0.3, 0.7])).ravel()
+    reach = np.tile([0.995 * radius, 0.995 * radius, 0.9 * radius, 0.9 * radius], 36)
+    iz, iy, ix = (i.ravel() for i in np.indices((size, size, size)))
+    centres = np.stack([radius - 1 + ix * radius * 1.9, radius - 1 + iy * radius * 1.9, 1 - iz / size], 1)
+    angle = turns + (np.pi / 36 * ((ix + iy + iz) % 2))[:, None]
+    rim = np.stack([reach * np.cos(angle), reach * np.sin(angle), np.zeros_like(angle)], 2)
+    below = np.array([0, 0, -thickness])
+    top, bottom = centres[:, None] + rim, centres[:, None] + rim + below
+    vertices = np.concatenate([top, bottom, centres[:, None], centres[:, None] + below], 1)  # 144, 144, 1, 1
+    k = np.arange(144)
+    n = (k + 1) % 144
+    faces = [(0 * k + 288, k, n), (0 * k + 289, n + 144, k + 144), (k, k + 144, n + 144), (k, n + 144, n)]
+    faces = np.concatenate([np.stack(face, 1) for face in faces])
+    every = np.arange(size**3)[:, None, None] * 290 + faces
+    return triangles(vertices.reshape(-1, 3), every.reshape(-1, 3))
+
+
+def rings(level: int) -> np.ndarray:
+    """5 n (n + 1) (2n + 1) spheres, n = level, and as many cylinders of SIDES sides: six pentagons a ring."""
+    size, radius = max(level, 1), 0.07412
+    angle = 2 * np.pi / 5 * np.arange(5)
+    pentagon = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1) / (1 + radius)
+    tilt = _rotation(np.array([1.0, 0, 0]), 2 * np.arccos(np.cos(np.pi / 3) / np.sin(np.pi / 5)))
+    points = [pentagon]
+    points += [pentagon @ tilt.T @ _rotation(np.array([0, 0, 1.0]), np.pi * (2 * k + 1) / 5).T for k in range(5)]
+    points = np.concatenate(points)
+    before = np.concatenate([np.roll(np.arange(5), 1) + 5 * k for k in range(6)])
+    spread = 1 / np.sin(np.pi / 8)
+    offsets = np.array([
+        (2 * i - depth, spread * (depth + 1), 2 * k - depth)
+        for depth in range(size) for k in range(depth + 1) for i in range(depth + 1)
+    ])  # fmt: skip
+    base = (offsets[:, None] + points).reshape(-1, 3)
+    apex = (offsets[:, None] + points[before]).reshape(-1, 3)
+    radii = np.full(len(base), radius)
+    return np.concatenate([spheres(base, radii), _cones(base, apex, radii, radii)])
+
+
+def tree(level: int) -> np.ndarray:
+    """2^(level + 1) - 1 branches, z up: cones of SIDES sides and spheres at their ends (M. Aono, T. Kunii 1984)."""
+    steps = []
+    for angle, turn, shrink in ((40.0, 90.0, 0.65), (25.0, 230.0, 0.70)):
+        matrix = np.eye(4)  # of row vectors: turn about x, then about z, shrink, and move up the parent
+        about_x, about_z = (_rotation(a, np.radians(d)).T for a, d in ((np.eye(3)[0], angle), (np.eye(3)[2], turn)))
+        matrix[:3, :3] = about_x @ about_z * shrink
+        matrix[3, 2] = 1
+        steps.append(matrix)
+    places, scale, parts = np.eye(4)[None], 0.15, []
+    for _ in range(level + 1):
+        base, apex = places[:, 3, :3], places[:, 2, :3] + places[:, 3, :3]
+        wide, narrow = np.full(len(places), scale), np.full(len(places), scale * 0.67)
+        parts += [_cones(base, apex, wide, narrow), spheres(apex, narrow)]
+        places, scale = np.concatenate([step @ places for step in steps]), scale * 0.67
+    return np.concatenate(parts)
+
+
+SIDES = 16  # of cylinders and cones
+
+
+def _cones(base: np.ndarray, apex: np.ndarray, wide: np.ndarray, narrow: np.ndarray) -> np.ndarray:
+    """2 * SIDES triangles for each open cone between base (n, 3) of radius wide and apex of radius narrow."""
+    axis = apex - base
+    axis = axis / np.linalg.norm(axis, axis=1, keepdims=True)
+    side = np.cross(axis, np.where(np.abs(axis[:, :1]) < 0.7, [1.0, 0, 0], [0, 1.0, 0]))
+    side /= np.linalg.norm(side, axis=1, keepdims=True)
+    other = np.cross(axis, side)
+    angle = 2 * np.pi / SIDES * np.arange(SIDES)
+    around = np.cos(angle)[:, None] * side[:, None] + np.sin(angle)[:, None] * other[:, None]
+    rings_ = [centre[:, None] + radius[:, None, None] * around for centre, radius in ((base, wide), (apex, narrow))]
+    vertices = np.concatenate(rings_, 1)
+    k = np.arange(SIDES)
+    n = (k + 1) % SIDES
+    faces = np.concatenate([np.stack([k, n, n + SIDES], 1), np.stack([k, n + SIDES, k + SIDES], 1)])
+    return triangles(vertices.reshape(-1, 3), (np.arange(len(base))[:, None, None] * 2 * SIDES + faces).reshape(-1, 3))
+
+
+MAKERS = {
+    "sphereflake": sphereflake, "menger": menger, "tetra": tetra, "mount": mount,
+    "gears": gears, "rings": rings, "tree": tree,
+}  # fmt: skip

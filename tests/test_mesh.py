@@ -160,3 +160,13 @@ def test_sphereflake_has_its_count_and_its_spheres_touch_their_parents(level):
         apart = np.linalg.norm(child["corner"][:, :3] - parent["corner"][:, :3], axis=1)
         assert np.allclose(apart, child["edge2"][:, 3] + parent["edge2"][:, 3], rtol=1e-5)
         assert np.allclose(child["edge2"][:, 3], 0.5 / 3**k)
+
+
+def test_databases_have_their_published_counts():
+    assert len(procedural.make("rings", 7)) == 4200 + 4200 * 2 * procedural.SIDES
+    assert len(procedural.make("tetra", 4)) == 4**4 and len(procedural.make("mount", 5)) == 2 * 4**5
+    assert len(procedural.make("gears", 2)) == 8 * 576 and len(procedural.make("tree", 5)) == 63 * (
+        1 + 2 * procedural.SIDES
+    )
+    for kind in procedural.MAKERS:
+        assert np.isfinite(procedural.make(kind, 1)["corner"][:, :3]).all()

@@ -89,7 +89,7 @@ class Procedural:
 
     material: str
     kind: Literal[tuple(procedural.MAKERS)]
-    level: int = setting(3, 0, 11)
+    level: int = setting(3, 0, 50)
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     position: Point = (0.0, 0.0, 0.0)
     upright: bool = False
