@@ -1,6 +1,6 @@
 """Scenes made from a number: primitives of any count, so that nobody needs a download.
 
-After E. Haines's Standard Procedural Databases: `sphereflake` (its `balls`), `tetra`, `mount`, `gears`, `rings`, `tree`.
+After E. Haines's Standard Procedural Databases: `sphereflake` (its balls), `tetra`, `mount`, `gears`, `rings`, `tree`.
 `menger` shows each visible unit face once.
 """
 

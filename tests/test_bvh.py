@@ -333,8 +333,8 @@ def test_instances_are_hit_as_their_copies_would_be(device, rng, count):
         assert (which[agree] == np.where(true_row >= 0, true_which, -1)[agree]).mean() > 0.98
 
 
-# Standard Procedural Databases: size factor, viewpoint, its target and up, floor or wall, and the published number of the
-# 513 x 513 rays through the corners of pixels that hit something.
+# Standard Procedural Databases: size factor, viewpoint, its target and up, floor or wall, and the published number of
+# the 513 x 513 rays through the corners of pixels that hit something.
 PUBLISHED = {
     "sphereflake": (4, (2.1, 1.3, 1.7), (0, 0, 0), (0, 0, 1), (12, -0.5), 7381, 263169),
     "tetra": (6, (1.022846, -3.177154, -2.174512), (-0.004103, -0.004103, 0.216539),
