@@ -361,7 +361,10 @@ def test_a_case_that_is_not_there_is_told():
         list(find(["mirrors/depth=99"], Gpu()))
 
 
-def test_every_scene_with_a_bench_table_is_a_source():
+def test_every_scene_with_a_bench_table_is_a_source(tmp_path):
+    (tmp_path / "tests/fps").mkdir(parents=True)
+    (tmp_path / "tests/fps/sets.py").write_text("rays = 3\n")
+    assert sources(tmp_path) == {}
     for path in ROOT.glob("scenes/*.toml"):
         assert (path.stem in sources()) == ("[bench]" in path.read_text())
 

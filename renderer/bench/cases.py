@@ -14,6 +14,7 @@ Both are looked for in this repository, or in the folder that --tree names.
 
 import importlib.util
 import itertools
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from renderer.view import grid
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_SIZE = (640, 360)
 BENCH_KEYS = ("size", "draws", "set", "vary")
+MARKS = {".toml": r"(?m)^\s*\[bench\]", ".py": r"(?m)^def cases\("}  # of a source, found without running it
 MOST_DRAWS = 10_000
 MOST_CASES = 1000
 
@@ -135,18 +137,13 @@ def sources(tree: Path = ROOT) -> dict[str, Callable[..., list[Case]]]:
     """The first parts of all names and what opens their cases."""
     found: dict[str, Callable[..., list[Case]]] = {}
     for path in [*sorted(tree.glob("scenes/*.toml")), *sorted(tree.glob("tests/fps/*.py"))]:
-        if path.stem.startswith("_") or path.suffix == ".toml" and not _has_bench(path):
+        if not re.search(MARKS[path.suffix], path.read_text(encoding="utf-8")):
             continue
         if path.stem in found:
             raise BadInput(f"bench: {path.name} has the name of another source of cases; rename it")
         opener = scene_cases if path.suffix == ".toml" else kernel_cases
         found[path.stem] = lambda gpu, size, opener=opener, path=path: opener(path, gpu, size)
     return found
-
-
-def _has_bench(path: Path) -> bool:
-    """Whether a scene file has a [bench] table, told from its text so that no scene needs to be read for its name."""
-    return any(line.split("#")[0].strip() == "[bench]" for line in path.read_text(encoding="utf-8").splitlines())
 
 
 def kernel_cases(path: Path, gpu: Gpu, size=None) -> list[Case]:
