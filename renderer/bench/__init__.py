@@ -9,7 +9,6 @@ import argparse
 import json
 import math
 import sys
-import time
 from pathlib import Path
 
 ACTIONS = {
@@ -81,6 +80,7 @@ def _add_sample(action) -> None:
     action.add_argument("--slowdown", type=float, default=0.0)
     action.add_argument("--spoil", action="store_true")
     action.add_argument("--picture", type=Path)
+    action.add_argument("--turns", action="store_true")
 
 
 def _add_files(action) -> None:
@@ -275,9 +275,18 @@ def sample(args) -> int:
     from renderer.bench.measure import QUICK, Effort, measure
     from renderer.gpu import open_gpu
 
-    before, ready = state(gpu=False), time.time()
+    before = state(gpu=False)
     case = next(case for case in find([args.case], open_gpu(args.device), args.tree, args.size))
     effort = Effort(args.seconds, QUICK.least, QUICK.warm)
-    answer = measure(case, effort, args.slowdown, args.spoil, args.picture)
-    json.dump(answer | {"ready": ready, "machine": {"before": before, "after": state()}}, sys.stdout)
+    turns = _turns if args.turns else None
+    answer = measure(case, effort, args.slowdown, args.spoil, args.picture, turns)
+    print(json.dumps(answer | {"machine": {"before": before, "after": state()}}), flush=True)
     return 0
+
+
+def _turns(seconds_of_a_run: float):
+    """Says that this process is ready, and takes a turn of the seconds that each line on stdin says, until it ends."""
+    print(json.dumps({"ready": seconds_of_a_run}), flush=True)
+    for line in sys.stdin:
+        yield float(line)
+        print("done", flush=True)

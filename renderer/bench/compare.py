@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from renderer.progress import Progress
 
 SAMPLE_TIMEOUT = 300
 ATTEMPTS = 3
+ROUNDS = 6  # in which the processes of a pair take turns
 EYE = 1  # of 255: the largest difference of a displayed pixel between two pictures that are called alike
 
 
@@ -177,17 +179,22 @@ class Runner:
             raise kinds.get(answer.returncode, UserError)(text)
         return [case["name"] for case in json.loads(answer.stdout)["cases"]]
 
-    def _process(self, arm: str, words: list[str], hash_seed: int = 0) -> subprocess.CompletedProcess:
-        """`bench` in a fresh process of an arm's tree, by the tree's own harness where it has one."""
+    def _command(self, arm: str, words: list[str], hash_seed: int = 0) -> tuple[list[str], dict]:
+        """`bench` in an arm's tree, by the tree's own harness where it has one: the command, and how to start it."""
         tree, size = self._trees[arm], self._args.size
         own = (tree / "renderer" / "bench").is_dir()
         command = [sys.executable, str((tree if own else ROOT) / "main.py"), "bench", *words]
         command += ["--device", self._args.device] + ([] if own else ["--tree", str(tree)])
         command += ["--size", "x".join(map(str, size))] if size else []
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
-        streams = {"capture_output": True, "stdin": subprocess.DEVNULL, "text": True, "errors": "replace"}
+        return command, {"cwd": tree, "env": environment, "text": True, "errors": "replace"}
+
+    def _process(self, arm: str, words: list[str]) -> subprocess.CompletedProcess:
+        command, options = self._command(arm, words)
         try:
-            return subprocess.run(command, cwd=tree, env=environment, timeout=SAMPLE_TIMEOUT, **streams)
+            return subprocess.run(
+                command, timeout=SAMPLE_TIMEOUT, capture_output=True, stdin=subprocess.DEVNULL, **options
+            )
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(command, 124, "", f"took longer than {SAMPLE_TIMEOUT} s")
 
@@ -218,34 +225,40 @@ class Runner:
             coins = random.Random(f"{self._args.seed}/{stage}/{pair}/{name}/{attempt}")
             arms, hash_seed = list(ARMS), coins.randrange(1 << 32)
             coins.shuffle(arms)
+            samples = self._samples(arms, name, hash_seed, coins)
             for position, arm in enumerate(arms):
                 row = {"case": name, "arm": arm, "stage": stage, "pair": pair, "attempt": attempt, "position": position}
-                experiment.add(row | self._sample(arm, name, hash_seed))
+                experiment.add(row | samples[arm])
             if len(experiment.digests(name)) > 1 and not experiment.picture(name):
                 experiment.add({"case": name, **self._compare_pictures(name)})
         reasons = [why_unfit(row) for row in experiment.of(name, stage)[-2:] if "machine" in row]
         if any(reasons) and pair not in experiment.pairs(name, stage):
             raise MachineCannot(f"bench: {name}: {next(filter(None, reasons))}, {ATTEMPTS} times; nothing is judged")
 
-    def _sample(self, arm: str, name: str, hash_seed: int, more: tuple = ()) -> dict:
-        """One fresh process: its record, or why there is none."""
-        began = time.time()
-        words = ["sample", "--case", name, "--seconds", str(self._args.seconds), *more]
-        answer = self._process(arm, words + (self._faults if arm == "head" else []), hash_seed)
-        row = {"began": began, "startup_ms": None}
-        last = (answer.stderr.strip().splitlines() or ["no words"])[-1].removeprefix("rayfold: ")
-        if answer.returncode == UserError.exit_code and arm == "base" and "no case" in last:
-            return row | {"missing": True}
-        if answer.returncode == MachineCannot.exit_code:
-            return row | {"crash": f"it cannot run here: {last}", "cannot": last}
-        if answer.returncode:
-            return row | {"crash": f"exit code {answer.returncode}: {last}"}
+    def _samples(self, arms: list[str], name: str, hash_seed: int, coins: random.Random) -> dict[str, dict]:
+        """Two fresh processes, the arms' records or why there is none.
+
+        Both get ready, then take turns, the order of each round by coin: what disturbs the machine for longer than a
+        turn disturbs both arms.
+        """
+        samples = {arm: Sample(*self._command(arm, self._words(arm, name, "--turns"), hash_seed)) for arm in arms}
         try:
-            record = json.loads(answer.stdout)
-        except ValueError:
-            return row | {"crash": "printed no record"}
-        row["startup_ms"] = round(1e3 * (record.pop("ready", began) - began), 1)
-        return row | {key: value for key, value in record.items() if key not in ("case", "arm", "stage", "pair")}
+            ready = [sample.ready() for sample in samples.values()]
+            if None not in ready:
+                rounds = max(1, min(ROUNDS, int(self._args.seconds / max(*ready, 1e-9))))
+                for _ in range(rounds):
+                    order = list(arms)
+                    coins.shuffle(order)
+                    for arm in order:
+                        samples[arm].turn(self._args.seconds / rounds)
+            return {arm: sample.row(arm) for arm, sample in samples.items()}
+        finally:
+            for sample in samples.values():
+                sample.end()
+
+    def _words(self, arm: str, name: str, *more: str) -> list[str]:
+        words = ["sample", "--case", name, "--seconds", str(self._args.seconds), *more]
+        return words + (self._faults if arm == "head" else [])
 
     def _compare_pictures(self, name: str) -> dict:
         """Whether the arms' pictures, which differ in some bit, are alike to the eye."""
@@ -253,12 +266,72 @@ class Runner:
             pictures = []
             for arm in ARMS:
                 path = Path(folder, f"{arm}.npy")
-                self._sample(arm, name, 0, ("--picture", str(path)))
+                self._process(arm, self._words(arm, name, "--picture", str(path)))
                 try:
                     pictures.append(np.load(path, allow_pickle=False))
                 except (OSError, ValueError):
                     return {"alike": False, "told": "the results differ"}
         return alike(*pictures)
+
+
+class Sample:
+    """A fresh process of `bench sample --turns`; a watchdog ends it when it takes too long."""
+
+    def __init__(self, command: list[str], options: dict):
+        self._words = tempfile.TemporaryFile("w+", errors="replace")
+        self._began = time.time()
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._words}
+        self._process = subprocess.Popen(command, **pipes, **options)
+        self._watchdog = threading.Timer(SAMPLE_TIMEOUT, self._process.kill)
+        self._watchdog.start()
+        self._startup_ms: float | None = None
+
+    def ready(self) -> float | None:
+        """Waits until the case is checked and warm; the seconds of a run, None when the process ended instead."""
+        try:
+            seconds = float(json.loads(self._process.stdout.readline())["ready"])
+        except (ValueError, KeyError, TypeError):
+            return None
+        self._startup_ms = round(1e3 * (time.time() - self._began), 1)
+        return seconds
+
+    def turn(self, seconds: float) -> None:
+        """Has the process time runs for some seconds; returns when it is done, or has ended."""
+        try:
+            self._process.stdin.write(f"{seconds}\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return
+        self._process.stdout.readline()
+
+    def row(self, arm: str) -> dict:
+        """Ends the turns: the record of the process, or why there is none."""
+        output, _ = self._process.communicate()
+        self._words.seek(0)
+        last = (self._words.read().strip().splitlines() or ["no words"])[-1].removeprefix("rayfold: ")
+        code = self._process.returncode
+        row = {"began": self._began, "startup_ms": self._startup_ms}
+        if code == UserError.exit_code and arm == "base" and "no case" in last:
+            return row | {"missing": True}
+        if code == MachineCannot.exit_code:
+            return row | {"crash": f"it cannot run here: {last}", "cannot": last}
+        if code:
+            return row | {"crash": f"exit code {code}: {last}"}
+        try:
+            record = json.loads(output)
+        except ValueError:
+            return row | {"crash": "printed no record"}
+        return row | {key: value for key, value in record.items() if key not in ("case", "arm", "stage", "pair")}
+
+    def end(self) -> None:
+        self._watchdog.cancel()
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._words):
+            try:
+                stream.close()
+            except BrokenPipeError:  # what was written to a process that had ended
+                pass
 
 
 def alike(base: np.ndarray, head: np.ndarray) -> dict:

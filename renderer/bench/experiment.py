@@ -54,7 +54,7 @@ class Experiment:
         }
 
     def differences(self, case: str, stage: str) -> np.ndarray:
-        """log(median head / median base) of every whole pair."""
+        """The log ratio of time, head over base, of every whole pair."""
         whole = self.pairs(case, stage).values()
         return np.array([log_ratio(arms["base"], arms["head"]) for arms in whole])
 
@@ -102,9 +102,23 @@ def why_unfit(row: dict) -> str:
 
 
 def log_ratio(base: dict, head: dict) -> float:
-    """By the device's clock where both arms trust it, else by the wall's."""
+    """The median over the rounds of log(median of the head's turn / median of the base's).
+
+    By the device's clock where both arms trust it, else by the wall's.
+    """
     key = "device_ns" if base["clock"] == head["clock"] == "device" else "wall_ns"
-    return float(np.log(np.median(head[key]) / np.median(base[key])))
+    medians = [[np.log(np.median(turn)) for turn in turns(row, key)] for row in (base, head)]
+    if len(medians[0]) != len(medians[1]):
+        return float(np.log(np.median(head[key]) / np.median(base[key])))
+    return float(np.median(np.subtract(medians[1], medians[0])))
+
+
+def turns(row: dict, key: str) -> list[np.ndarray]:
+    """The times of each turn of a process; of all runs where the row does not say how they were cut."""
+    counts = row.get("turns") if isinstance(row.get("turns"), list) else []
+    if not all(type(count) is int and count > 0 for count in counts) or sum(counts) != len(row[key]):
+        return [np.array(row[key])]
+    return np.split(np.array(row[key]), np.cumsum(counts)[:-1])
 
 
 def opened(path: Path | None, header: dict) -> Experiment:

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from renderer import UserError
 from renderer.bench.cases import Case
 
 MOST_RUNS = 5000
+WARM_SHARE = 0.1  # of a turn: runs that bring caches and clocks back after another process's turn
 
 
 class WrongResult(UserError):
@@ -31,20 +33,45 @@ class Effort:
 QUICK = Effort(0.3, 1, 0.1)  # for one process of an experiment, which is one sample whatever it holds
 
 
-def measure(case: Case, effort: Effort = Effort(), slowdown: float = 0.0, spoil=False, keep: Path | None = None):
+def measure(
+    case: Case,
+    effort: Effort = Effort(),
+    slowdown: float = 0.0,
+    spoil: bool = False,
+    keep: Path | None = None,
+    turns: Callable[[float], Iterable[float]] | None = None,
+) -> dict:
     """The record (dict) of a case: raw wall and device times in ns, rate, spread, counters, peer, digest.
 
     `slowdown` stretches every run by that fraction and `spoil` changes a pixel: the harness tests itself with them.
-    `keep` is a file for the checked picture (.npy), where the case has one.
+    `keep` is a file for the checked picture (.npy), where the case has one. turns(seconds of a run) yields, whenever
+    it is this process's turn, for how many seconds to time runs; without it there is one turn of `effort`.
     """
     digest = checked(case, spoil, keep)
     counters, alone = counted(case)
     warm_up(case, effort)
     if slowdown:
         case = replace(case, run=stretched(case, slowdown))
+    if turns is None:
+        wall, device = timed(case, effort.seconds, effort.least)
+        counts = [len(wall)]
+    else:
+        wall, device, counts = [], [], []
+        start = time.perf_counter()
+        case.run()
+        case.finish()
+        for seconds in turns(time.perf_counter() - start):
+            warm_up(case, replace(effort, warm=seconds * WARM_SHARE))
+            more_wall, more_device = timed(case, seconds, 1)
+            wall, device, counts = wall + more_wall, device + more_device, [*counts, len(more_wall)]
+    return record(case, wall, device if alone else None, counters, digest) | {"turns": counts}
+
+
+def timed(case: Case, seconds: float, least: int) -> tuple[list[int], list[int]]:
+    """Wall and device times in ns of every run, to completion: at least `least` runs and `seconds`."""
     wall, device = [], []
     start, clock = time.perf_counter(), time.perf_counter_ns
-    while len(wall) < effort.least or (time.perf_counter() - start < effort.seconds and len(wall) < MOST_RUNS):
+    while len(wall) < least or (time.perf_counter() - start < seconds and len(wall) < MOST_RUNS):
         if case.prepare:
             case.prepare()
             case.finish()
@@ -53,7 +80,7 @@ def measure(case: Case, effort: Effort = Effort(), slowdown: float = 0.0, spoil=
         case.finish()
         wall.append(clock() - began)
         device.append(round(device_seconds * 1e9))
-    return record(case, wall, device if alone else None, counters, digest)
+    return wall, device
 
 
 def checked(case: Case, spoil: bool = False, keep: Path | None = None) -> str | None:
