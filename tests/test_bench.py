@@ -589,7 +589,8 @@ def test_a_case_that_fails_does_not_cost_the_others(tmp_path):
         "\n\ndef wrong_case():\n    case = metronome_case()\n    case.name = 'wrong'\n"
         "    case.check = lambda: 1 / 0\n    return case\n"
     )
-    tree = repository(tmp_path, tests__fps__mine_py=wrong, tests__fps__broken_py="import no_such_module\n")
+    broken = "import no_such_module\n\n\ndef cases(gpu):\n    return []\n"
+    tree = repository(tmp_path, tests__fps__mine_py=wrong, tests__fps__broken_py=broken)
     answer = bench("run", "--tree", tree, "--seconds", "0.02", code=1)
     assert "mine/beat" in answer.stdout and "mine/wrong: crashed: ZeroDivisionError" in answer.stderr
     assert "broken: crashed: ModuleNotFoundError" in answer.stderr
