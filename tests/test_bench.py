@@ -366,7 +366,8 @@ def test_every_scene_with_a_bench_table_is_a_source(tmp_path):
     (tmp_path / "tests/fps/sets.py").write_text("rays = 3\n")
     assert sources(tmp_path) == {}
     for path in ROOT.glob("scenes/*.toml"):
-        assert (path.stem in sources()) == ("[bench]" in path.read_text())
+        kernels = (ROOT / f"tests/fps/{path.stem}.py").exists()
+        assert (path.stem in sources()) == ("bench" in tomllib.loads(path.read_text()) or kernels), path
 
 
 @pytest.mark.parametrize("table, words", [
@@ -387,7 +388,7 @@ def scenes_to_count():
     """Every scene that is a case; all but one of each kind of picture are slow tests."""
     seen = set()
     for path in [ROOT / f"scenes/{name}.toml" for name in sources()]:
-        if path.exists():
+        if path.exists() and not (ROOT / f"tests/fps/{path.stem}.py").exists():
             kind = tomllib.loads(path.read_text())["picture"]
             yield pytest.param(path.stem, marks=[pytest.mark.slow] if kind in seen else [])
             seen.add(kind)
