@@ -97,7 +97,7 @@ class Picture:
         if scene.picture != "raytrace":
             raise BadInput(f"{scene.path}: picture is {scene.picture!r}; focus needs a scene of the ray tracer")
         self._shapes = scene.settings
-        self._geometry = raytrace.Geometry(self.device, scene.settings)
+        self._geometry = raytrace.Geometry(self.device, replace(scene.settings, tree="binary"))  # find_depth walks it
         self._find = self.device.kernel(
             "focus_depth.cu", "find_depth", SPHERES=int(self._geometry.has_spheres), STRICT=1, View=raytrace.VIEW
         )
@@ -127,7 +127,7 @@ class Picture:
         pixels = height / (2 * np.tan(np.radians(shapes.view.fov_degrees) / 2) * settings.view.distance)
         circles = self.device.buffer((height, width))
         numbers = [np.float32(v) for v in (settings.view.distance, 2 * settings.view.radius * pixels)]
-        self._find(width * height, view[()], *numbers, self._geometry.nodes, self._geometry.on_device, circles)
+        self._find(width * height, view[()], *numbers, *self._geometry.rows, circles)
         return circles
 
     def _put_part(self, source, size, at: int, tile) -> None:
