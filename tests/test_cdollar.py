@@ -347,3 +347,17 @@ def test_random_of_the_prelude_is_even_and_repeats():
 
 def test_every_function_of_the_prelude_passes_the_checks():
     assert value_of(prelude().text + "\nfloat main() => 1;") == 1
+
+
+def test_defaults_fill_missing_arguments(rng):
+    text = """
+        float f(float x, float y = 2, int n = 1) => x * y + n;
+        float[] main(float[] a) { float s = f(3); return f(a, s); }"""
+    a = floats(rng, 4)
+    assert np.allclose(value_of(text, a=a), a * 7 + 1, atol=1e-5)
+
+
+def test_a_running_sum_is_written_as_the_hint_says(rng):
+    a = floats(rng, 9)
+    text = "float[] main(float[] a) { var s(i : a) = sum(k <= i ? a(k) : 0, k : a); return s; }"
+    assert np.allclose(value_of(text, a=a), np.cumsum(a), atol=1e-5)

@@ -150,7 +150,7 @@ class Checker(Builtins):
         if tree.name == self.defining:
             raise ProgramError(
                 "CS0216", tree.span, f"`{tree.name}` is defined by itself, which no point can be computed from",
-                "sum to each point, `sum(k <= i ? a(k) : 0, k : a)`, or `fold` if only the end is needed",
+                "sum to each point, `var s(i : a) = sum(k <= i ? a(k) : 0, k : a)`, or `fold` for the last alone",
             )  # fmt: skip
         names = (
             self.scope.all_names()
@@ -959,6 +959,9 @@ class Checker(Builtins):
             found = self.builtin(name, values, tree)
             if found is not None:
                 return found
+        completed = self.completed(family, values) if not blanks else None
+        if completed is not None:
+            return self.promote_call(*completed, tree)
         missing = [f for f in family if len(values) < len(f.types) or blanks and len(values) == len(f.types)]
         if missing and not any(len(f.types) == len(values) for f in family) or blanks and missing:
             return self.curried_family(missing[0], values, tree)
@@ -972,6 +975,18 @@ class Checker(Builtins):
         if name in FUNCTIONS and not blanks and any(isinstance(v, FunctionValue) for v in settled):
             return self.promoted(settled, lambda v: self.builtin_or_fail(name, v, tree), tree.span)
         return self.no_overload(name, family, values, tree)
+
+    def completed(self, family: list[UserFunction], values: list) -> tuple[UserFunction, list] | None:
+        """A function whose last parameters have defaults, and the values with these."""
+        for function in family:
+            rest = function.item.parameters[len(values) :]
+            if not rest or any(parameter.default is None for parameter in rest):
+                continue
+            checker = type(self)(self.unit, Scope(), self.scalar)
+            full = values + [checker.root(parameter.default) for parameter in rest]
+            if self.choose([function], full, promote=True) is not None:
+                return function, full
+        return None
 
     def builtin_fits(self, name: str, values: list) -> bool:
         return all(isinstance(v, DataValue) for v in values) and self.arithmetic.function(name, values) is not None
@@ -1066,8 +1081,8 @@ class Checker(Builtins):
         return f"function {value.name}" if isinstance(value, FamilyValue) else str(value.type)
 
     def call_user(self, function: UserFunction, values: list, span: Span, spans: list[Span] | None = None) -> Value:
-        spans = spans or [span] * len(values)
-        converted = [self.convert(v, t, s) for v, t, s in zip(values, function.types, spans, strict=True)]
+        spans = (spans or []) + [span] * len(values)
+        converted = [self.convert(v, t, s) for v, t, s in zip(values, function.types, spans, strict=False)]
         return self.unit.call(self, function, converted, span)
 
     def function_value(self, function: UserFunction) -> FunctionValue:
