@@ -181,10 +181,8 @@ DEVICE float4 fmax(float4 a, float4 b) {
     DEVICE T fma(T a, T b, T c) { for (int i = 0; i < N; i++) c.s[i] = fma(a.s[i], b.s[i], c.s[i]); return c; } \
     DEVICE T vload##N(size_t i, const S *p) { T r; for (int j = 0; j < N; j++) r.s[j] = p[i * N + j]; return r; } \
     DEVICE void vstore##N(T a, size_t i, S *p) { for (int j = 0; j < N; j++) p[i * N + j] = a.s[j]; }
-WIDE_VECTOR(floats4, float, 4)
 WIDE_VECTOR(float8, float, 8)
 WIDE_VECTOR(float16, float, 16)
-WIDE_VECTOR(doubles4, double, 4)
 WIDE_VECTOR(double8, double, 8)
 // any_nonzero goes by bits, since comparisons of doubles would take the unit that adds them; any_outside tells whether some
 // |a| is not in [low, high], and is true of nan; with_odd_bits sets the last bit, but for zeros.
@@ -206,12 +204,12 @@ WIDE_VECTOR(double8, double, 8)
     }                                                                                               \
     DEVICE T T##_of(F a) { T r; for (int i = 0; i < N; i++) r.s[i] = a.s[i]; return r; }            \
     DEVICE T T##_of(T a) { return a; }
-WIDE_DOUBLES(doubles4, floats4, 4)
 WIDE_DOUBLES(double8, float8, 8)
-#define with_odd_bits4 with_odd_bits
-#define with_odd_bits8 with_odd_bits
-DEVICE floats4 floats4_of(float4 a) { floats4 r = {{a.x, a.y, a.z, a.w}}; return r; }
-DEVICE doubles4 join_double2(double2 a, double2 b) { doubles4 r = {{a.x, a.y, b.x, b.y}}; return r; }
+DEVICE float8 join_float4(float4 a, float4 b) { float8 r = {{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}}; return r; }
+DEVICE double8 join_double2(double2 a, double2 b, double2 c, double2 d) {
+    double8 r = {{a.x, a.y, b.x, b.y, c.x, c.y, d.x, d.y}};
+    return r;
+}
 #define SPLAT_WORD(type, x) splat_##type(x)
 #define SPLAT(type, x) SPLAT_WORD(type, x)  // twice, so that `type` may be a macro
 
@@ -314,16 +312,12 @@ DEVICE uint warp_min(uint x) {
 #define make_uint4(x, y, z, w) ((uint4)(x, y, z, w))
 #define make_ulong2(x, y) ((ulong2)(x, y))
 #define SPLAT(type, x) ((type)(x))
-#define floats4 float4
-#define doubles4 double4
 #define double8_of(x) convert_double8(x)
-#define doubles4_of(x) convert_double4(x)
-#define floats4_of(x) (x)
-#define join_double2(a, b) ((double4)(a, b))
+#define join_float4(a, b) ((float8)(a, b))
+#define join_double2(a, b, c, d) ((double8)(a, b, c, d))
 #define any_nonzero(x) any((x) != 0)
 #define any_outside(x, low, high) any(~((fabs(x) >= (low)) & (fabs(x) <= (high))))
-#define with_odd_bits4(x) as_double4(as_ulong4(x) | as_ulong4(((x) != 0.0) & 1l))
-#define with_odd_bits8(x) as_double8(as_ulong8(x) | as_ulong8(((x) != 0.0) & 1l))
+#define with_odd_bits(x) as_double8(as_ulong8(x) | as_ulong8(((x) != 0.0) & 1l))
 
 DEVICE void add_float(GLOBAL float *p, float v) {
     uint old = *(GLOBAL volatile uint *)p, seen;

@@ -4,21 +4,7 @@
 //                 y begins y_start numbers into its buffer, a multiple of 64 bytes
 //   CONTIGUOUS    1 on processors of one lane: a work item reads a run of its own; 0: neighbours read neighbouring words
 // A group takes `tiles_each` tiles of TILE elements one after another; the last tile is padded with -0, which changes no sum.
-#if CONTIGUOUS
-#define WIDTH 8  // numbers a work item takes at a time
-#define DOUBLES double8
-#define DOUBLES_OF double8_of
-#define VLOAD vload8
-#define VSTORE vstore8
-#define WITH_ODD_BITS with_odd_bits8
-#else
-#define WIDTH 4  // one or two words of 16 bytes; fewer registers than 8, so more threads that wait for memory
-#define DOUBLES doubles4
-#define DOUBLES_OF doubles4_of
-#define VLOAD vload4
-#define VSTORE vstore4
-#define WITH_ODD_BITS with_odd_bits4
-#endif
+#define WIDTH 8
 #define TILE (GROUP_SIZE * WIDTH)
 
 // ------------------------------------------------------------------------------------------------ integer accumulators
@@ -66,26 +52,24 @@
     }
 
 #ifdef SINGLE  // ----------------------------------------------------------------------------- float and double numbers
-#if !SINGLE
-#define RAW DOUBLES
-#define PAD -0.0
-#elif CONTIGUOUS
+#if SINGLE
 #define RAW float8
 #define PAD -0.0f
 #else
-#define RAW floats4
-#define PAD -0.0f
+#define RAW double8
+#define PAD -0.0
 #endif
 
-// WIDTH elements of a whole tile. Order is free in every kernel here, so a thread takes 16-byte words GROUP_SIZE apart.
+// Eight elements of a whole tile. Order is free in every kernel here, so a thread takes 16-byte words GROUP_SIZE apart.
 DEVICE RAW load_whole(GLOBAL const ELEMENT *numbers, ulong tile) {
 #if CONTIGUOUS
     return vload8(tile, numbers);
 #elif SINGLE
-    return floats4_of(((GLOBAL const float4 *)numbers)[tile * GROUP_SIZE + local_index()]);
+    GLOBAL const float4 *words = (GLOBAL const float4 *)numbers + tile * (2 * GROUP_SIZE) + local_index();
+    return join_float4(words[0], words[GROUP_SIZE]);
 #else
-    GLOBAL const double2 *words = (GLOBAL const double2 *)numbers + tile * (2 * GROUP_SIZE) + local_index();
-    return join_double2(words[0], words[GROUP_SIZE]);
+    GLOBAL const double2 *words = (GLOBAL const double2 *)numbers + tile * (4 * GROUP_SIZE) + local_index();
+    return join_double2(words[0], words[GROUP_SIZE], words[2 * GROUP_SIZE], words[3 * GROUP_SIZE]);
 #endif
 }
 
@@ -96,13 +80,13 @@ DEVICE RAW load(GLOBAL const ELEMENT *numbers, ulong tile, ulong count) {
         ulong at = tile * TILE + i * GROUP_SIZE + local_index();
         padded[i] = at < count ? numbers[at] : PAD;
     }
-    return VLOAD(0, padded);
+    return vload8(0, padded);
 }
 
 #define FIRST_TILE (group_index() * tiles_each)
 #define LAST_TILE min((count + TILE - 1) / TILE, (ulong)(group_index() + 1ul) * tiles_each)
 
-// Fast: WIDTH running sums a thread, twice, in the numbers' own precision, then the paper's halving among the threads in double.
+// Fast: eight running sums a thread in the numbers' own precision, then the paper's halving among the threads in double.
 KERNEL fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
             GLOBAL double *out) {
     y += y_start;
@@ -112,11 +96,10 @@ KERNEL fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulo
 #if DOT
     for (; tile < whole; tile++) sums += load_whole(x, tile) * load_whole(y, tile);
 #else
-    for (; tile + 8 <= whole; tile += 8) {  // eight loads in flight
+    for (; tile + 4 <= whole; tile += 4) {  // four loads in flight
         RAW a = load_whole(x, tile), b = load_whole(x, tile + 1), c = load_whole(x, tile + 2), d = load_whole(x, tile + 3);
-        RAW e = load_whole(x, tile + 4), f = load_whole(x, tile + 5), g = load_whole(x, tile + 6), h = load_whole(x, tile + 7);
-        sums += (a + b) + (c + d);
-        others += (e + f) + (g + h);
+        sums += a + b;
+        others += c + d;
     }
     for (; tile < whole; tile++) sums += load_whole(x, tile);
 #endif
@@ -127,9 +110,9 @@ KERNEL fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulo
         others += load(x, tile, count);
 #endif
     }
-    DOUBLES both = DOUBLES_OF(sums) + DOUBLES_OF(others);
+    double8 both = double8_of(sums) + double8_of(others);
     double parts[WIDTH], sum = 0;
-    VSTORE(both, 0, parts);
+    vstore8(both, 0, parts);
     for (int i = 0; i < WIDTH; i++) sum += parts[i];
     halves[local_index()] = sum;
     BARRIER();
@@ -145,7 +128,7 @@ KERNEL fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulo
 // that the test costs all there is to pay (after Collange, Defour, Graillat, Iakymchuk, and Neal's superaccumulator).
 #define TWO_SUM(total, term, error)                                                                                    \
     {                                                                                                                  \
-        DOUBLES raised = total + term, part = raised - total;                                                          \
+        double8 raised = total + term, part = raised - total;                                                          \
         error = (total - (raised - part)) + (term - part);                                                             \
         total = raised;                                                                                                \
     }
@@ -170,32 +153,32 @@ DEVICE_NOINLINE void rescue(double *sums, const double *olds, double *uppers, co
 #define RESCUE(term)                                                                                                   \
     {                                                                                                                  \
         double s[WIDTH], s_old[WIDTH], u[WIDTH], u_old[WIDTH], t[WIDTH], e[WIDTH];                                     \
-        VSTORE(sums, 0, s);                                                                                           \
-        VSTORE(sums_old, 0, s_old);                                                                                   \
-        VSTORE(uppers, 0, u);                                                                                         \
-        VSTORE(uppers_old, 0, u_old);                                                                                 \
-        VSTORE(term, 0, t);                                                                                           \
-        VSTORE(error, 0, e);                                                                                          \
+        vstore8(sums, 0, s);                                                                                           \
+        vstore8(sums_old, 0, s_old);                                                                                   \
+        vstore8(uppers, 0, u);                                                                                         \
+        vstore8(uppers_old, 0, u_old);                                                                                 \
+        vstore8(term, 0, t);                                                                                           \
+        vstore8(error, 0, e);                                                                                          \
         rescue(s, s_old, u, u_old, t, e, limbs, &flags[0]);                                                            \
-        sums = VLOAD(0, s);                                                                                           \
-        uppers = VLOAD(0, u);                                                                                         \
+        sums = vload8(0, s);                                                                                           \
+        uppers = vload8(0, u);                                                                                         \
     }
 #if LEVELS == 1
 #define ADD_TERM(term)                                                                                                 \
     {                                                                                                                  \
-        DOUBLES sums_old = sums, error;                                                                                \
+        double8 sums_old = sums, error;                                                                                \
         TWO_SUM(sums, term, error)                                                                                     \
         if (any_nonzero(error)) {                                                                                      \
-            DOUBLES rest = error, uppers = VLOAD(local_index(), spare), uppers_old = uppers;                          \
+            double8 rest = error, uppers = vload8(local_index(), spare), uppers_old = uppers;                          \
             TWO_SUM(uppers, rest, error)                                                                               \
             if (any_nonzero(error)) RESCUE(term)                                                                       \
-            VSTORE(uppers, local_index(), spare);                                                                     \
+            vstore8(uppers, local_index(), spare);                                                                     \
         }                                                                                                              \
     }
 #else
 #define ADD_TERM(term)                                                                                                 \
     {                                                                                                                  \
-        DOUBLES sums_old = sums, uppers_old = uppers, error, rest;                                                     \
+        double8 sums_old = sums, uppers_old = uppers, error, rest;                                                     \
         TWO_SUM(sums, term, rest)                                                                                      \
         TWO_SUM(uppers, rest, error)                                                                                   \
         if (any_nonzero(error)) RESCUE(term)                                                                           \
@@ -229,13 +212,18 @@ DEVICE_NOINLINE void rescue_products(const double *xs, const double *ys, LIMB_TY
 }
 #endif
 
+#if SINGLE
+#define AHEAD 2
+#else
+#define AHEAD 1
+#endif
 #if ABSOLUTE
 #define MAGNITUDE(x) fabs(x)
 #else
 #define MAGNITUDE(x) (x)
 #endif
 
-KERNEL_RESIDENT(SINGLE ? 3 : 2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
+KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
              GLOBAL uint *out) {
     y += y_start;
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
@@ -243,44 +231,46 @@ KERNEL_RESIDENT(SINGLE ? 3 : 2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEM
     for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
     if (local_index() == 0) flags[0] = 0;
     BARRIER();
-    DOUBLES sums = SPLAT(DOUBLES, -0.0);
+    double8 sums = SPLAT(double8, -0.0);
 #if LEVELS == 1
     LOCAL_ARRAY(double, spare, GROUP_SIZE *WIDTH);
-    VSTORE(SPLAT(DOUBLES, 0.0), local_index(), spare);
+    vstore8(SPLAT(double8, 0.0), local_index(), spare);
 #else
-    DOUBLES uppers = SPLAT(DOUBLES, 0.0);
+    double8 uppers = SPLAT(double8, 0.0);
 #endif
     ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
 #if !DOT
-    if (tile < whole) {  // the next three tiles are on their way
-        RAW next = load_whole(x, tile), after = load_whole(x, min(tile + 1, whole - 1));
-        RAW third = load_whole(x, min(tile + 2, whole - 1));
+    if (tile < whole) {  // floats are half as long: two loads of them must be in flight where one of doubles is enough
+        RAW next = load_whole(x, tile), after = load_whole(x, min(tile + AHEAD - 1, whole - 1));
         for (; tile < whole; tile++) {
-            DOUBLES term = MAGNITUDE(DOUBLES_OF(next));
+            double8 term = MAGNITUDE(double8_of(next));
+#if AHEAD == 2
             next = after;
-            after = third;
-            third = load_whole(x, min(tile + 3, whole - 1));
+            after = load_whole(x, min(tile + 2, whole - 1));
+#else
+            next = load_whole(x, min(tile + 1, whole - 1));
+#endif
             ADD_TERM(term)
         }
     }
 #endif
     for (; tile < last; tile++) {
-        DOUBLES term = DOUBLES_OF(load(x, tile, count));
+        double8 term = double8_of(load(x, tile, count));
 #if DOT
-        DOUBLES factor = DOUBLES_OF(load(y, tile, count));
+        double8 factor = double8_of(load(y, tile, count));
 #endif
 #if DOT && SINGLE
         term = term * factor;  // 48 bits: no rounding
         ADD_TERM(term)
 #elif DOT
-        DOUBLES head = term * factor;
+        double8 head = term * factor;
         if (any_outside(head, 0x1p-960, 0x1p1000)) {
             double xs[WIDTH], ys[WIDTH];
-            VSTORE(term, 0, xs);
-            VSTORE(factor, 0, ys);
+            vstore8(term, 0, xs);
+            vstore8(factor, 0, ys);
             rescue_products(xs, ys, limbs, &flags[0]);
         } else {
-            DOUBLES tail = fma(term, factor, SPLAT(DOUBLES, 0.0) - head);
+            double8 tail = fma(term, factor, SPLAT(double8, 0.0) - head);
             ADD_TERM(head)
             ADD_TERM(tail)
         }
@@ -290,12 +280,12 @@ KERNEL_RESIDENT(SINGLE ? 3 : 2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEM
 #endif
     }
     double parts[WIDTH];
-    VSTORE(sums, 0, parts);
+    vstore8(sums, 0, parts);
     for (int i = 0; i < WIDTH; i++) ADD_DOUBLE(limbs, flags[0], parts[i])
 #if LEVELS == 1
-    VSTORE(VLOAD(local_index(), spare), 0, parts);
+    vstore8(vload8(local_index(), spare), 0, parts);
 #else
-    VSTORE(uppers, 0, parts);
+    vstore8(uppers, 0, parts);
 #endif
     for (int i = 0; i < WIDTH; i++)
         if (parts[i] != 0) ADD_DOUBLE(limbs, flags[0], parts[i])
@@ -370,33 +360,33 @@ KERNEL reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
     BARRIER();
     uint bin = FOLDS - 1, run = 0;
     double limit = LIMIT_OF(bin), starts[FOLDS];
-    DOUBLES sums[FOLDS];
+    double8 sums[FOLDS];
     double parts[WIDTH];
-    UNROLL for (int f = 0; f < FOLDS; f++) sums[f] = SPLAT(DOUBLES, starts[f] = UNITS_OF(bin - f));
+    UNROLL for (int f = 0; f < FOLDS; f++) sums[f] = SPLAT(double8, starts[f] = UNITS_OF(bin - f));
 #define LEAVE_ALL                                                                                                      \
     {                                                                                                                  \
         UNROLL for (int f = 0; f < FOLDS; f++) {                                                                       \
-            VSTORE(sums[f], 0, parts);                                                                                \
+            vstore8(sums[f], 0, parts);                                                                                \
             leave_slices(bins, parts, starts[f], bin - f);                                                             \
         }                                                                                                              \
         run = 0;                                                                                                       \
     }
     ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
     for (; tile < last; tile++) {
-        DOUBLES rest = DOUBLES_OF(tile < whole ? load_whole(x, tile) : load(x, tile, count));
+        double8 rest = double8_of(tile < whole ? load_whole(x, tile) : load(x, tile, count));
         if (any_outside(rest, 0.0, limit * (1 - 0x1p-53)) || run == LONGEST_RUN) {
             LEAVE_ALL
-            VSTORE(rest, 0, parts);
+            vstore8(rest, 0, parts);
             uint needed = bin_for(parts, bins, flags, top);
-            rest = VLOAD(0, parts);
+            rest = vload8(0, parts);
             bin = max(bin, needed);
             limit = LIMIT_OF(bin);
-            UNROLL for (int f = 0; f < FOLDS; f++) sums[f] = SPLAT(DOUBLES, starts[f] = UNITS_OF(bin - f));
+            UNROLL for (int f = 0; f < FOLDS; f++) sums[f] = SPLAT(double8, starts[f] = UNITS_OF(bin - f));
         }
         run++;
         UNROLL for (int f = 0; f < FOLDS; f++) {  // the odd bit keeps a number from lying halfway between two units
-            DOUBLES before = sums[f];
-            sums[f] = before + WITH_ODD_BITS(rest);
+            double8 before = sums[f];
+            sums[f] = before + with_odd_bits(rest);
             if (f < FOLDS - 1) rest = rest - (sums[f] - before);
         }
     }

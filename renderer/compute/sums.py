@@ -74,7 +74,6 @@ class Reducer:
         self.floating = dtype in (np.float32, np.float64)
         lanes = device.processor.lanes
         self.group = 1 if lanes == 1 else 256
-        self.width = 4 if self.floating and lanes > 1 else 8  # WIDTH in sums.cu
         self.groups = device.processor.units * 8
         constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "DOT": int(dot), "ABSOLUTE": int(absolute)}
         if self.floating:
@@ -111,7 +110,7 @@ class Reducer:
 
     def bound(self, count: int, x, y=None, y_start: int = 0):
         """The launch that add makes, to be called again and again; it leaves the count of numbers to its caller."""
-        tiles = -(-count // (self.width * self.group))
+        tiles = -(-count // (8 * self.group))
         each = -(-tiles // self.groups)
         groups = -(-tiles // max(1, each))
         sizes = (np.uint64(n) for n in (y_start, count, each))
