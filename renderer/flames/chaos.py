@@ -74,7 +74,7 @@ class Chaos:
 
     def __init__(self, device: Device):
         self.device = device
-        self._allocated = None
+        self._allocated, self._kernels = None, {}
         self._flushes = [device.kernel("develop.cu", "flush", group=64, STRICT=1, SUMS=k) for k in (1, 2)]
         self._inspect = device.kernel("develop.cu", "inspect", group=256, STRICT=1, SUMS=2)
 
@@ -111,11 +111,13 @@ class Chaos:
         self.bad_total.fill(0)
 
     def _compiled(self, sums: int):
-        """The kernel of the structure with sums in whole numbers (1) or in floats (2)."""
-        group = 1 if self.device.lanes > 1 else BLOCK
-        return self.device.kernel(
-            text_of(self.structure), "iterate", group, STRICT=1, LANES=self.device.lanes, SUMS=sums
-        )
+        """The kernel of the structure with sums in whole numbers (1) or in floats (2), written once a structure."""
+        key = self.structure, sums
+        if key not in self._kernels:
+            group, lanes = (1 if self.device.lanes > 1 else BLOCK), self.device.lanes
+            text = text_of(self.structure)
+            self._kernels[key] = self.device.kernel(text, "iterate", group, STRICT=1, LANES=lanes, SUMS=sums)
+        return self._kernels[key]
 
     def _allocate(self) -> None:
         device, cells = self.device, self.window.cells
