@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from renderer import UserError
+from renderer import KernelError, UserError
 
 EXAMPLES = {
     "view": "python main.py view scenes/cornell.toml scenes/fern.toml",
@@ -219,7 +219,7 @@ def command_of(args) -> int:
 def main(argv: list[str] | None = None) -> int:
     try:
         return command_of(arguments().parse_args(argv))
-    except UserError as error:
+    except (UserError, KernelError) as error:
         print(f"rayfold: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:

@@ -37,3 +37,9 @@ class MachineCannot(UserError):
     """This machine lacks what the command needs: a device, GL, a display, an optional package."""
 
     exit_code = 4
+
+
+class KernelError(Exception):
+    """A kernel or shader that does not compile or run; the message holds the compiler's log with file:line."""
+
+    exit_code = 4

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from renderer import KernelError
+
 SHADERS = Path(__file__).resolve().parents[2] / "shaders"
 INCLUDE = re.compile(r'^[ \t]*#include[ \t]+"([^"]+)"[ \t]*$')
 SCALARS = {"f4": "float", "f8": "double", "f2": "half", "i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort",
            "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
 VECTORS = (2, 4)
-
-
-class KernelError(Exception):
-    """A kernel or shader that does not compile or run; the message holds the compiler's log with file:line."""
 
 
 @dataclass
