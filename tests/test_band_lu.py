@@ -179,7 +179,14 @@ def test_thin_bands_take_the_unblocked_routine(rng):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(
     "n,kl,ku,block",
-    [(150, 5, 9, 16), (200, 40, 33, 32), (64, 70, 80, 16), (40, 0, 5, 16), (260, 50, 30, 48), (300, 9, 90, 112)],
+    [
+        (150, 5, 9, 16),
+        (200, 40, 33, 32),
+        (64, 70, 80, 16),
+        (40, 0, 5, 16),
+        (260, 50, 30, 48),
+        pytest.param(300, 9, 90, 112, marks=pytest.mark.slow),
+    ],
 )
 def test_device_factors_equal_lapack(device, n, kl, ku, block, dtype):
     ab, kl, ku = clamped(random_band(np.random.default_rng(n + 1), n, kl, ku, dtype), kl, ku)
