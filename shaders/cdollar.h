@@ -44,6 +44,10 @@ DEVICE int clamp_index(int i, int size) { return i < 0 ? 0 : i >= size ? size - 
 // Correctly rounded / and sqrt where the driver's are not, by residuals that a fused multiply-add gives exactly (Markstein,
 // 1990). FUSED says that fma() is one rounding; drivers whose fma is none (llvmpipe) divide correctly by themselves.
 float strict_divide(float a, float b) {
+    if (b == 0.0) {  // GLSL leaves it open, and drivers that fold constants give 0
+        uint sign_bit = (floatBitsToUint(a) ^ floatBitsToUint(b)) & 0x80000000u;
+        return uintBitsToFloat(a != a || a == 0.0 ? 0x7fc00000u : 0x7f800000u | sign_bit);
+    }
     precise float quotient = a / b;
 #if FUSED
     float size = abs(quotient);

@@ -127,6 +127,18 @@ def test_passes_of_glsl_agree_bit_for_bit_in_strict_mode(gl, text, seed):
     assert_same_bits(value_of(text, lambda unit: GlTarget(unit, gl, strict=True), numbers, **arrays), wanted, text)
 
 
+@pytest.mark.parametrize("zero", ["(1.5 - 1.5)", "0 * s", "(-0.0)"])
+def test_division_by_zero_is_what_ieee_says_in_strict_mode(device, gl, zero):
+    text = f"float[,] main(float[,] a, float s) {{ var f(i, j) = a(i, j) / {zero} + 1.5 / (2.5 - 2.5); return f; }}"
+    a = np.array([[1, -2, 0, np.inf]], "f4")
+    wanted = value_of(text, numpy_target, {"s": "3"}, a=a)
+    targets = [lambda unit: DeviceTarget(unit, device, "device", strict=True)]
+    if gl.version >= 400:
+        targets.append(lambda unit: GlTarget(unit, gl, strict=True))
+    for target in targets:
+        assert_same_bits(value_of(text, target, {"s": "3"}, a=a), wanted, text)
+
+
 PIECES = (
     "float int float[] float[,] var let for if else while return ( ) { } [ ] ; , . .. : ? + - * / % < > = == => && || "
     "a b i j main sum max min fold x f 0 1 2.5 1e9 0x1F 5u \" ' @ // /* */ \n type class final new true in operator"

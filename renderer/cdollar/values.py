@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from renderer.cdollar.dag import Argument, Bound, Dag, Literal, Node
 from renderer.cdollar.operations import OPERATIONS, evaluate
 from renderer.cdollar.report import Span
@@ -173,7 +175,8 @@ class Arithmetic:
         flexible = all(node.value.flexible or node.type in ("int", "bool") for node in operands) and result == "float"
         dtypes = [DTYPES["double"] if flexible and node.type == "float" else DTYPES[node.type] for node in operands]
         numbers = [dtype(wrapped(node.value.number, node.type)) for dtype, node in zip(dtypes, operands, strict=True)]
-        found = evaluate(name, "double" if flexible and name == "convert" else result, numbers)
+        with np.errstate(all="ignore"):
+            found = evaluate(name, "double" if flexible and name == "convert" else result, numbers)
         number = found.item() if hasattr(found, "item") else found
         return self.dag.literal(float(number) if result in ("float", "double") else number, result, flexible)
 
