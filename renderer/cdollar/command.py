@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import MachineCannot
+from renderer import BadInput, MachineCannot
+from renderer.cdollar.dag import TooLarge
 from renderer.cdollar.entry import Result, build, evaluated, load_program, main_of, pairs, save_npy
 from renderer.cdollar.explain import explained
 from renderer.cdollar.prompt import prompt
@@ -29,6 +30,14 @@ def run(args) -> int:
     except ProgramError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except KernelError as error:
+        raise MachineCannot(f"{args.program}: the target {args.target or 'chosen here'} failed: {error}") from None
+    except (RecursionError, TooLarge):
+        raise BadInput(
+            f"{args.program}: nests deeper, or builds more, than the compiler takes; split it by `let`"
+        ) from None
+    except MemoryError:
+        raise MachineCannot(f"{args.program}: needs more memory than there is") from None
 
 
 def evaluate(args) -> int:
@@ -43,10 +52,7 @@ def evaluate(args) -> int:
     tune = getattr(args, "tune", False)
     unit.evaluator.explained = [] if args.explain or tune else None
     value = build(unit, files, numbers)
-    try:
-        result = evaluated(unit, value, span)
-    except KernelError as error:
-        raise MachineCannot(f"{args.program}: the {unit.evaluator.name} target failed: {error}") from None
+    result = evaluated(unit, value, span)
     seconds = time.perf_counter() - started
     if tune:
         write_schedule(unit.evaluator, schedule_file(program))
