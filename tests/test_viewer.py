@@ -494,7 +494,7 @@ def test_a_lost_device_keeps_the_session_and_ends_with_a_sentence(gl, gpu, tmp_p
 
 
 @pytest.mark.slow
-def test_ten_thousand_frames_keep_nothing(screen):
+def test_thousands_of_frames_keep_nothing(screen):
     """Neither memory (this GL keeps its textures there too) nor objects grow while settings and sizes change."""
 
     def held() -> tuple[float, int, int]:
@@ -504,13 +504,13 @@ def test_ten_thousand_frames_keep_nothing(screen):
         textures = sum(isinstance(thing, Texture) for thing in objects) + len(screen.gl.ctx.objects)
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4 / 1024, textures, len(objects)
 
-    for count in range(10_000):
+    for count in range(5_000):
         if count % 50 == 0:
             screen.studio.step_setting("phase", 1)
         if count % 400 == 0:
             screen.studio.restart()
             screen.resize((WIDTH, HEIGHT) if count % 800 else (300, 200))
-        if count == 3000:
+        if count == 1500:
             before = held()
         screen.frame()
     after = held()

@@ -120,12 +120,17 @@ class Texture:
         return self
 
     def read(self) -> np.ndarray:
-        """The texels as a new (height, width, components) array; waits for the work before it."""
+        """The texels as a new (height, width, components) array; waits for the work before it.
+
+        llvmpipe (Mesa 22.3) hands out texels that a pass still draws, when its threads are late: so it is waited for.
+        """
+        self.gl.ctx.finish()
         self.gl.counters.downloads += 1
         return np.frombuffer(self.texture.read(alignment=1), self.dtype).reshape(self.shape).copy()
 
     def read_region(self, x: int, y: int, width: int, height: int) -> np.ndarray:
         """The texels of a rectangle as a new (height, width, components) array; waits for the work before it."""
+        self.gl.ctx.finish()
         dtype = "f1" if self.dtype == np.uint8 else self.dtype.str[1:]
         data = self.framebuffer.read((x, y, width, height), self.components, dtype=dtype, alignment=1)
         return np.frombuffer(data, self.dtype).reshape(height, width, self.components).copy()
