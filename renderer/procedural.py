@@ -17,6 +17,22 @@ def make(kind: str, level: int) -> np.ndarray:
     return MAKERS[kind](level)
 
 
+def attractor(maps: np.ndarray, level: int, radius: float) -> np.ndarray:
+    """Balls on the attractor of an iterated function system: one for each word of `level` maps (k, 3, 4).
+
+    A ball's centre is the word's image of the first map's fixed point, its radius `radius` times the cube root of the
+    word's volume, and at least a thousandth of it, so that flat maps leave something to see.
+    """
+    linear, shift = maps[:, :, :3], maps[:, :, 3]
+    centres = np.linalg.lstsq(np.eye(3) - linear[0], shift[0], rcond=None)[0][None]
+    sizes = np.array([1.0])
+    shrink = np.cbrt(np.abs(np.linalg.det(linear)))
+    for _ in range(level):
+        centres = (np.einsum("kij,nj->kni", linear, centres) + shift[:, None]).reshape(-1, 3)
+        sizes = np.outer(shrink, sizes).ravel()
+    return spheres(centres, radius * np.maximum(sizes, 1e-3))
+
+
 def sphereflake(level: int) -> np.ndarray:
     """Sum of 9^k spheres, k = 0..level: the root of radius 1/2, a child a third as large and touching its parent."""
     directions = _sphereflake_directions()

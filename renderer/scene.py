@@ -39,6 +39,7 @@ class Scene:
     settings: Any
     tone: Tone = Tone()
     size: tuple[int, int] | None = None
+    samples: int | None = None  # where the input is a picture that says how many it was made of
     animation: Any = None  # an animation.Animation, where something moves
     bench: dict = field(default_factory=dict)
     test: dict = field(default_factory=dict)

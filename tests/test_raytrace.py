@@ -7,9 +7,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from renderer import BadInput, MachineCannot, UserError
+from renderer import BadInput, MachineCannot, UserError, procedural
 from renderer.pictures import load, open_picture
-from renderer.pictures.raytrace import MATERIALS, Material, MeshShape, Picture, Procedural, Quad, Settings, Sphere
+from renderer.pictures.raytrace import (
+    MATERIALS,
+    Attractor,
+    Material,
+    MeshShape,
+    Picture,
+    Procedural,
+    Quad,
+    Settings,
+    Sphere,
+)
 from renderer.scene import assign, read, write
 from renderer.view import Camera
 
@@ -371,3 +381,32 @@ def test_layers_are_what_the_camera_sees_first(picture):
     )
     part = picture.layers(settings, (33, 33), (8, 9, 17, 13))
     assert all(np.array_equal(part[name], layer[9:22, 8:25]) for name, layer in layers.items())
+
+
+def test_an_attractor_is_the_images_of_its_balls(rng):
+    """Every centre lies on the attractor: its image under any map is a centre one level deeper; sizes are volumes."""
+    maps = np.concatenate([rng.uniform(-0.35, 0.35, (3, 3, 3)), rng.uniform(-1, 1, (3, 3, 1))], 2)
+    few, many = (procedural.attractor(maps, level, 2.0) for level in (2, 3))
+    assert len(few) == 9 and len(many) == 27
+    images = np.concatenate([few["corner"][:, :3] @ m[:, :3].T + m[:, 3] for m in maps])
+    assert np.allclose(images, many["corner"][:, :3], atol=1e-5)
+    volumes = np.abs(np.linalg.det(maps[:, :, :3]))
+    wanted = 2.0 * np.cbrt([a * b for a in volumes for b in volumes])
+    assert np.allclose(few["edge2"][:, 3], np.maximum(wanted, 2e-3), rtol=1e-5)
+
+
+def test_an_attractor_shines_and_stands_in_the_ray_tracer(picture):
+    """One map to one point: a ball like any other, as geometry and as light."""
+    still = (0.5, 0.0, 0.0, 0.5, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0)  # its fixed point is (1, 0, 0)
+    for material in (Material("m", color=(0.7, 0.5, 0.3)), Material("m", "light", emission=(3.0, 2.0, 1.0))):
+        common = dict(view=Camera((0.0, 0.0, 6.0)), horizon=WHITE, materials=(material,))
+        attractor = Settings(**common, attractors=(Attractor("m", (still,), level=1, radius=1.0),))
+        ball = Settings(**common, spheres=(Sphere("m", (1.0, 0.0, 0.0), 0.5),))
+        assert np.array_equal(render(picture, attractor), render(picture, ball))
+
+
+def test_attractors_that_are_none_are_told():
+    with pytest.raises(ValueError, match="stretches by 2"):
+        Attractor("m", ((2.0,) + (0.0,) * 11,), 1)
+    with pytest.raises(ValueError, match="or none"):
+        Attractor("m", (), 1)

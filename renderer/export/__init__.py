@@ -69,7 +69,7 @@ def export(args) -> int:
         facts = {}
     else:
         picture = open_picture(plan.scene, open_gpu(args.device))
-        samples = args.samples or picture.draws(plan.scene.settings, plan.size)
+        samples = args.samples or plan.scene.samples or picture.draws(plan.scene.settings, plan.size)
         device, finished = export_here(plan, picture, samples, args, start)
         facts = picture.report()
     if plan.numbers is not None and plan.output.suffix.lower() in FILMS:
@@ -91,7 +91,7 @@ def export_field(args) -> int:
     folder, array = Path(args.output), array_of(scene, size, args.grid, args.baseline)
     check_folder(folder, array)
     picture = open_picture(scene, open_gpu(args.device))
-    samples = args.samples or picture.draws(scene.settings, size)
+    samples = args.samples or scene.samples or picture.draws(scene.settings, size)
     with Progress(samples * len(array.views()), f"{scene.title}, {args.grid[0]} x {args.grid[1]} views") as progress:
         device = render_field(picture, Job(scene, size, samples, args.time or 0.0), array, folder, progress)
     seconds, count = time.monotonic() - began, len(array.views())

@@ -7,6 +7,7 @@ optional packages stay optional.
 
 import importlib
 import pkgutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -75,7 +76,7 @@ def load(path: Path) -> Scene:
     if suffix == ".toml":
         return scene_of_table(read_toml(path), path)
     if suffix == ".png":
-        return scene_of_table(_of_recipe(read_recipe(path), path), path)
+        return _of_recipe(read_recipe(path), path)
     kind = "lightfield" if path.is_dir() else OPENS.get(suffix)
     if kind is None or kind not in names():
         known = ", ".join([".toml", ".png", *(s for s, k in OPENS.items() if k in names())])
@@ -100,7 +101,7 @@ def scene_of_table(table: dict, path: Path) -> Scene:
         raise BadInput(f"{path}: title is {told(title)}; it must be a text")
     bench, test = _table(table, "bench", path), _table(table, "test", path)
     animation = read_animation(table["animation"], settings, f"{path}: animation") if "animation" in table else None
-    return Scene(path, title, kind, settings, tone, _size(table, path), animation, bench, test)
+    return Scene(path, title, kind, settings, tone, _size(table, path), None, animation, bench, test)
 
 
 def _table(table: dict, key: str, path: Path) -> dict:
@@ -130,12 +131,16 @@ def recipe_of(scene: Scene, folder: Path, **facts) -> dict:
     return {"rayfold": 1, "scene": tables, **facts}
 
 
-def _of_recipe(recipe: dict, path: Path) -> dict:
+def _of_recipe(recipe: dict, path: Path) -> Scene:
+    """The Scene of a recipe, at its size and with its samples."""
     scene = recipe.get("scene")
     if recipe.get("rayfold") != 1 or not isinstance(scene, dict):
         raise BadInput(f"{path}: its recipe is of another version: {told(recipe.get('rayfold'))}; this program reads 1")
     size = recipe.get("size")
-    return {**scene, **({"size": size} if size else {})}
+    samples = recipe.get("samples")
+    if samples is not None and (type(samples) is not int or not 1 <= samples <= 1 << 30):
+        raise BadInput(f"{path}: its recipe is damaged: samples is {told(samples)}")
+    return replace(scene_of_table({**scene, **({"size": size} if size else {})}, path), samples=samples)
 
 
 def open_picture(scene: Scene, gpu: Gpu) -> Picture:

@@ -36,6 +36,8 @@ VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)),
 MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", "f4", (4,)),
                      ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("roughness", "f4"),
                      ("metallic", "f4"), ("spare", "i4", (7,))])  # fmt: skip
+SHAPES = ("spheres", "quads", "meshes", "procedural", "attractors")
+MOST_BALLS = 1 << 21
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 Colour = tuple[float, float, float]
 Point = tuple[float, float, float]
@@ -100,6 +102,29 @@ class Procedural:
 
 
 @dataclass(frozen=True)
+class Attractor:
+    """An iterated function system as balls, one for each word of `level` maps; with a shining material it is a light.
+
+    A map is the 3 x 4 matrix of an affine contraction of space, row by row, as in scenes of the picture flame3d.
+    """
+
+    material: str
+    maps: tuple[tuple[float, float, float, float, float, float, float, float, float, float, float, float], ...]
+    level: int = setting(6, 0, 20)
+    radius: float = setting(0.5, 1e-9, 1e9, "of the ball of the empty word")
+    scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
+    position: Point = (0.0, 0.0, 0.0)
+
+    def __post_init__(self):
+        if not 1 <= len(self.maps) ** self.level <= MOST_BALLS:
+            raise ValueError(f"{len(self.maps)} maps at level {self.level} make more than {MOST_BALLS} balls, or none")
+        for index, row in enumerate(self.maps):
+            stretch = np.linalg.norm(np.reshape(row, (3, 4))[:, :3], 2)
+            if not stretch < 1:
+                raise ValueError(f"maps[{index}] stretches by {stretch:.3g}; an attractor needs contractions, below 1")
+
+
+@dataclass(frozen=True)
 class Settings:
     view: Camera = Camera()
     lens_radius: float = setting(0.0, 0.0, 1e6, "of a thin lens; 0 is a pinhole, sharp everywhere")
@@ -129,12 +154,13 @@ class Settings:
     quads: tuple[Quad, ...] = ()
     meshes: tuple[MeshShape, ...] = ()
     procedural: tuple[Procedural, ...] = ()
+    attractors: tuple[Attractor, ...] = ()
 
     def __post_init__(self):
         names = [material.name for material in self.materials]
         if len(set(names)) < len(names):
             raise ValueError(f"two materials have one name; the names are {', '.join(names)}")
-        for group in ("spheres", "quads", "meshes", "procedural"):
+        for group in SHAPES:
             for index, shape in enumerate(getattr(self, group)):
                 if shape.material not in names:
                     raise ValueError(
@@ -202,13 +228,16 @@ def primitives_of(settings: Settings) -> np.ndarray:
         parts.append(triangles(vertices @ matrix.T + shape.position, faces, row[shape.material]))
     for shape in settings.procedural:
         parts.append(_placed(procedural.make(shape.kind, shape.level), shape, row[shape.material]))
+    for shape in settings.attractors:
+        balls = procedural.attractor(np.reshape(shape.maps, (-1, 3, 4)), shape.level, shape.radius)
+        parts.append(_placed(balls, shape, row[shape.material]))
     return numbered(np.concatenate(parts) if parts else triangles(np.zeros((0, 3)), np.zeros((0, 3), int)))
 
 
-def _placed(primitives: np.ndarray, shape: Procedural, material: int) -> np.ndarray:
+def _placed(primitives: np.ndarray, shape: Procedural | Attractor, material: int) -> np.ndarray:
     """Primitives with a Procedural's scale, turn, position and material."""
     for field in ("corner", "edge1", "edge2"):
-        if shape.upright:
+        if getattr(shape, "upright", False):
             x, y, z = primitives[field][:, :3].T.copy()
             primitives[field][:, :3] = np.stack([y, z, x], 1)
         primitives[field][:, :3] *= np.float32(shape.scale)
@@ -398,7 +427,7 @@ class Picture:
             raise MachineCannot(
                 f"gather is ballot, and {self.device.name} has no vote that returns a mask; allowed are {told}"
             )
-        shapes = [getattr(settings, name) for name in ("spheres", "quads", "meshes", "procedural")]
+        shapes = [getattr(settings, name) for name in SHAPES]
         shape_key = (*shapes, settings.builder, settings.tree, tuple(material.name for material in settings.materials))
         if shape_key != self._shape_key:
             self._geometry, self._shape_key = Geometry(self.device, settings), shape_key
