@@ -223,9 +223,8 @@ def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = 
     return Wide(device, tree) if nodes == "wide" else tree
 
 
-# Which walk of bvh_rays.cu is fastest for a class of rays (figures: tests/fps/results/h200_rays.jsonl), by warps that
-# vote, and by trees that are cheap or costly by the SAH (a Menger sponge of level 4 costs 195, meshes of objects 20 to
-# 50).
+# Which walk of bvh_rays.cu is fastest for a class of rays (tests/fps/results/h200_rays.jsonl), by warps that vote,
+# and by trees that are cheap or costly by the SAH (a Menger sponge of level 4 costs 195, meshes of objects 20 to 50).
 COSTLY = 100
 WALKS = {
     ("primary", True, "cheap"): ("closest_packet", 128),

@@ -201,6 +201,7 @@ KERNEL generate(const View view, GLOBAL uint *living, GLOBAL float4 *origins, GL
     set_active(living, i, active, scratch);
 }
 
+#if SCHEDULE == 0
 // Each warp of a stage looks at WORDS words one after the other, since most are empty after a few reflections and a launch of
 // empty warps costs what starting them costs.
 #define FOR_EACH_WORD(i) for (uint i = group_index() * (GROUP_SIZE * WORDS) + local_index(), end_ = i + GROUP_SIZE * WORDS; i < end_; i += GROUP_SIZE)
@@ -273,6 +274,7 @@ KERNEL connect(int depth, GLOBAL const uint *lit, GLOBAL const float4 *origins, 
     }
 }
 
+#elif SCHEDULE == 1
 // ---- schedule "compact": the numbers of living rays, listed from the bits of the stencil -----------------------------------
 // Living rays of each group's words.
 KERNEL count_words(GLOBAL const uint *row, int words, GLOBAL uint *sums) {
@@ -353,6 +355,8 @@ KERNEL connect_listed(GLOBAL const uint *list, GLOBAL const uint *count, GLOBAL 
     }
 }
 
+#endif
+
 // The frame is the mean of all samples so far.
 DEVICE void add_sample(const View view, int x, int y, float4 radiance, GLOBAL float4 *frame) {
     int pixel = (y - view.top) * view.across + x - view.left;
@@ -370,6 +374,7 @@ KERNEL accumulate(const View view, GLOBAL const float4 *radiances, GLOBAL float4
     if (pixel_of(view, i, &x, &y)) add_sample(view, x, y, radiances[i], frame);
 }
 
+#if SCHEDULE == 2
 // ---- schedule "regenerate": a thread keeps its path in registers and starts the next pixel's when it ends (Frolov and -------
 // Galaktionov 2016). A warp takes new pixels when at most REFILL of its paths live. counts: the next ray, then rays by depth.
 KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, GLOBAL const float4 *nodes,
@@ -431,6 +436,8 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, GL
     if (local_index() < 16 && by_depth[local_index()]) atomic_add(&counts[1 + local_index()], by_depth[local_index()]);
 }
 
+#endif
+
 // Rays that the words of a stencil row hold, and words that hold none.
 KERNEL count_rays(GLOBAL const uint *row, int words, GLOBAL uint *counts) {
     uint i = thread_index();
@@ -439,5 +446,3 @@ KERNEL count_rays(GLOBAL const uint *row, int words, GLOBAL uint *counts) {
     if (word) atomic_add(&counts[0], popcount(word));
     else atomic_add(&counts[1], 1u);
 }
-
-KERNEL votes_here(GLOBAL uint *answer) { answer[0] = HAS_BALLOT; }

@@ -335,9 +335,7 @@ class Picture:
 
     def __init__(self, gpu: Gpu):
         self.device = gpu.device
-        answer = self.device.buffer(1, "u4")
-        self._kernel("votes_here", _constants(Settings(), spheres=False))(1, answer)
-        self.has_ballot = bool(answer.read()[0])
+        self.has_ballot = bvh.has_votes(self.device)
         self._stages: dict[tuple, dict] = {}
         self._drawn = self._shape_key = None
         self._sample = 0
@@ -476,6 +474,7 @@ def _constants(settings: Settings, spheres: bool, wide: bool = False, together: 
         "STRICT": 1,
         "SPHERES": int(spheres),
         "STENCIL": STENCILS["bits" if settings.schedule == "compact" else settings.stencil],
+        "SCHEDULE": list(STAGES).index(settings.schedule),
         "REFILL": REFILL,
         "WORDS": WORDS,
         "TOGETHER": int(together),
