@@ -20,10 +20,10 @@ demo: setup
 	$(PY) main.py bench run mirrors/depth=6 fern mandelbrot reduction --seconds 0.3
 
 test: setup test-system lint
-	$(PY) -m pytest -m "not slow"
+	$(PY) -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-all: setup test-system lint
-	$(PY) -m pytest
+	$(PY) -m pytest -n 2 --dist loadfile
 
 setup: system $(VENV)/ready
 

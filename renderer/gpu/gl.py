@@ -7,6 +7,7 @@ target never bound as an input, integer textures with integer outputs, alignment
 import os
 import re
 import time
+from functools import cache
 
 import moderngl
 import numpy as np
@@ -37,8 +38,9 @@ class Gl:
         self._passes: dict = {}
 
     @classmethod
+    @cache
     def headless(cls) -> "Gl":
-        """A context without a window, through EGL."""
+        """The context without a window, through EGL: one a process, since GL calls reach whichever was made last."""
         for version in (430, 400, 330):  # NVIDIA's EGL gives just what is asked for; `precise` needs 4.0
             try:
                 return cls(moderngl.create_context(standalone=True, backend="egl", require=version))
