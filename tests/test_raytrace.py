@@ -66,6 +66,7 @@ def mixed_scene(**changes):
     floor = Quad("board", ((-4.0, -1.0, 4.0), (4.0, -1.0, 4.0), (4.0, -1.0, -4.0), (-4.0, -1.0, -4.0)))
     lamp = Quad("lamp", ((-1.0, 3.0, -1.0), (1.0, 3.0, -1.0), (1.0, 3.0, 1.0), (-1.0, 3.0, 1.0)))
     settings = Settings(
+        schedule="grid",
         view=Camera((0.0, 0.8, 5.0)),
         horizon=(0.3, 0.4, 0.5),
         materials=materials,

@@ -1,6 +1,6 @@
 """Ray tracer: progressive paths in wavefront stages behind the bitmask stencil (paper 3; shaders/raytrace.cu)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -138,8 +138,8 @@ class Settings:
     gather: Literal["auto", "ballot", "votes", "tree"] = setting(
         "auto", help="how 32 rays' bits become a word", key="g"
     )
-    schedule: Literal["grid", "compact", "regenerate"] = setting(
-        "grid", help="stages over all rays, over lists of living rays, or threads that start new paths", key="c"
+    schedule: Literal["auto", "grid", "compact", "regenerate"] = setting(
+        "auto", help="stages over all rays, over lists of living rays, or threads that start new paths", key="c"
     )
     tree: Literal["auto", "binary", "wide"] = setting("auto", help="nodes of two boxes, or of eight in bytes")
     builder: Literal["auto", "host", "device"] = setting("auto", help="who builds the tree: SAH here, or H-PLOC there")
@@ -337,7 +337,7 @@ class Picture:
         self.device = gpu.device
         self.has_ballot = bvh.has_votes(self.device)
         self._stages: dict[tuple, dict] = {}
-        self._drawn = self._shape_key = None
+        self._drawn = self._shape_key = self._asked = self._answer = None
         self._sample = 0
 
     def _kernel(self, entry: str, constants: dict):
@@ -349,6 +349,7 @@ class Picture:
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile: Tile | None = None):
         tile = tile or (0, 0, *size)
+        settings = self._scheduled(settings)
         if (settings, size, tile) != self._drawn:
             self._prepare(settings, size, tile)
         self._view["sample"] = self._sample
@@ -357,10 +358,22 @@ class Picture:
         self._sample += 1
         return rays.frame
 
+    def _scheduled(self, settings: Settings) -> Settings:
+        """The settings with "auto" replaced: where warps vote, regeneration is the fastest of the schedules, which all
+        give the same bits (tests/fps/results/h200_rays.jsonl); a stencil or gather that is asked for needs the grid.
+        """
+        if settings.schedule != "auto":
+            return settings
+        if settings is not self._asked:
+            plain = settings.stencil == "bits" and settings.gather == "auto"
+            self._asked = settings
+            self._answer = replace(settings, schedule="regenerate" if self.has_ballot and plain else "grid")
+        return self._answer
+
     def layers(self, settings: Settings, size: tuple[int, int], tile: Tile | None = None) -> dict[str, np.ndarray]:
         """albedo and normal (height, width, 3), depth (height, width) float32 along the ray, infinite where nothing is
         hit, and id (height, width) uint32, the primitive's number from 1, 0 for nothing; of the last draw's picture."""
-        tile = tile or (0, 0, *size)
+        tile, settings = tile or (0, 0, *size), self._scheduled(settings)
         if (settings, size, tile) != self._drawn:
             self._prepare(settings, size, tile)
         constants = _constants(settings, self._geometry.has_spheres, isinstance(self._geometry.tree, bvh.Wide))
@@ -448,8 +461,8 @@ class Picture:
         """Samples drawn, primitives, and by depth the rays alive and the words of 32 rays that were skipped whole."""
         if self._drawn is None:
             return {}
-        told = {"samples": self._sample, "primitives": self._geometry.tree.count}
         settings = self._drawn[0]
+        told = {"samples": self._sample, "primitives": self._geometry.tree.count, "schedule": settings.schedule}
         if settings.schedule == "regenerate":
             told["live rays"] = [int(n) for n in self._rays.counts.read()[1 : 1 + settings.depth]]
         elif settings.stencil == "bits" or settings.schedule == "compact":
