@@ -4,7 +4,7 @@ Layers, each importing downwards only (tests/test_layers.py):
 
     main.py                              the command line; imports what the command needs
     renderer/viewer.py window/           the window: live panels, controls, keys
-    renderer/export.py bench.py          files, frame rates; doctor.py: what this machine can do
+    renderer/export/ bench/              files, frame rates; doctor.py: what this machine can do
     renderer/pictures/NAME.py            what a scene file's `picture = "NAME"` draws; tone.py: its 8-bit pixels
     renderer/compute/ cdollar/ bvh.py    sums, products, band LU | the language C$ | acceleration structures
     renderer/flames/                     genome, .flame files, variations, kernels and development of the chaos game
