@@ -3,6 +3,7 @@ once.
 """
 
 import argparse
+import errno
 import os
 import sys
 
@@ -228,6 +229,11 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our stdout went away; keep Python from complaining about it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print("rayfold: the disk is full; files that were complete are kept", file=sys.stderr)
+        return 3
 
 
 if __name__ == "__main__":

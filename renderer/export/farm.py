@@ -20,7 +20,7 @@ import numpy as np
 
 from renderer import MachineCannot, UserError
 from renderer.export.frames import Manifest, numbered
-from renderer.export.render import Job, Rendered, device_of, draw, render, write
+from renderer.export.render import Job, Rendered, device_of, draw, render, room, write
 from renderer.gpu import Gpu, find_devices, open_gpu
 from renderer.gpu.gl import Texture
 from renderer.pictures import open_picture, recipe_of, scene_of_table
@@ -90,19 +90,21 @@ def _still(client, farm: Farm, plan, samples: int | None) -> tuple[int, str, boo
     tiles = job.tiles()
     base = _task(farm, plan, samples)
     tasks = [base | {"moment": plan.moment, "tile": tile} for tile in tiles]
-    linear, meter, devices = np.empty((plan.size[1], plan.size[0], 4), "f4"), Meter(), set()
+    linear, meter, devices = room((plan.size[1], plan.size[0], 4)), Meter(), set()
+    opaque = True
     with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} tiles") as progress:
         for index, answer in _answers(client, draw_tile, tasks):
             left, top, width, height = tiles[index]
             part = np.frombuffer(answer["linear"], "f4").reshape(height, width, 4)
             linear[top : top + height, left : left + width] = part
             meter.add(part)
+            opaque = opaque and bool((part[..., 3] >= 1).all())
             devices.add(answer["device"])
             progress.advance()
     like = _like(answer["texture"], open_gpu(farm.device))
     job = Job(plan.scene, plan.size, answer["samples"], plan.moment)
     device = ", ".join(sorted(devices))
-    write(plan.output, Rendered(linear, meter, answer["samples"], device, like), job, plan.bits)
+    write(plan.output, Rendered(linear, meter, opaque, answer["samples"], device, like), job, plan.bits)
     return answer["samples"], device, True
 
 

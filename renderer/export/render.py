@@ -48,8 +48,9 @@ class Job:
 class Rendered:
     """A finished picture: (height, width, 4) float32 linear values, in memory or in a file that vanishes with it."""
 
-    linear: np.ndarray
+    linear: "np.ndarray | Spool"
     meter: Meter
+    opaque: bool
     samples: int
     device: str
     like: object  # a frame of the kind that was drawn, which tells where tone mapping runs
@@ -82,8 +83,8 @@ def draw(picture, job: Job, tile: Tile | None, progress) -> tuple[object, int]:
 def render(picture, job: Job, progress) -> Rendered:
     """Draws the job, tile by tile where it is large, into linear values on the host."""
     width, height = job.size
-    meter, fewest = Meter(), job.samples
-    linear, layers = _room((height, width, 4)), {}
+    meter, fewest, opaque = Meter(), job.samples, True
+    linear, layers = room((height, width, 4)), {}
     for tile in job.tiles():
         frame, drawn = draw(picture, job, tile, progress)
         left, top, wide, high = tile or (0, 0, width, height)
@@ -95,16 +96,40 @@ def render(picture, job: Job, progress) -> Rendered:
                 whole = layers.setdefault(name, np.zeros((height, width, *layer.shape[2:]), layer.dtype))
                 whole[top : top + high, left : left + wide] = layer
         meter.add(part)
+        opaque = opaque and bool((part[..., 3] >= 1).all())
         fewest = min(fewest, drawn)
-    return Rendered(linear, meter, fewest, device_of(frame), frame, layers)
+    return Rendered(linear, meter, opaque, fewest, device_of(frame), frame, layers)
 
 
-def _room(shape) -> np.ndarray:
-    """float32 memory for a picture: a nameless file where it is larger than one that is drawn whole."""
-    if shape[0] * shape[1] <= WHOLE_PIXELS:
-        return np.empty(shape, "f4")
-    with tempfile.TemporaryFile() as file:
-        return np.memmap(file, "f4", "w+", shape=shape)
+class Spool:
+    """A picture larger than memory should hold: (height, width, 4) float32 in a nameless file, written by parts."""
+
+    def __init__(self, shape: tuple[int, int, int]):
+        self.shape = shape
+        self._file = tempfile.TemporaryFile()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __setitem__(self, where: tuple[slice, slice], part: np.ndarray) -> None:
+        """spool[top:bottom, left:right] = part, row by row: a map of the file would count as memory."""
+        rows, columns = where
+        for row, values in zip(range(rows.start, rows.stop), part, strict=True):
+            self._file.seek((row * self.shape[1] + columns.start) * 16)
+            self._file.write(values.tobytes())
+        self._file.flush()
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        """spool[top:bottom], whole rows."""
+        top, bottom, _ = rows.indices(self.shape[0])
+        self._file.seek(top * self.shape[1] * 16)
+        values = np.fromfile(self._file, "f4", (bottom - top) * self.shape[1] * 4)
+        return values.reshape(bottom - top, *self.shape[1:])
+
+
+def room(shape):
+    """Memory for a picture, or a Spool where it is larger than one that is drawn whole."""
+    return np.empty(shape, "f4") if shape[0] * shape[1] <= WHOLE_PIXELS else Spool(shape)
 
 
 def displayed(rendered: Rendered, scene: Scene, dtype="u1"):
@@ -113,6 +138,7 @@ def displayed(rendered: Rendered, scene: Scene, dtype="u1"):
     for top in range(0, len(rendered.linear), rows):
         band = np.ascontiguousarray(rendered.linear[top : top + rows])
         yield pixels(_frame_like(rendered.like, band), scene.tone, dtype, rendered.meter)
+        finish(rendered.like)  # which frees what the band took
 
 
 def _frame_like(frame, array: np.ndarray):
@@ -133,14 +159,13 @@ def write(path: Path, rendered: Rendered, job: Job, bits: int = 8) -> None:
         device=rendered.device,
     )
     if path.suffix.lower() == ".exr":
-        write_exr(path, {"RGBA": rendered.linear, **rendered.layers}, recipe)
+        write_exr(path, {"RGBA": rendered.linear[:], **rendered.layers}, recipe)
         return
     dtype = np.dtype(f"u{bits // 8}")
-    opaque = bool((rendered.linear[..., 3] >= 1).all())
     bands = displayed(rendered, job.scene, dtype)
-    if opaque:
+    if rendered.opaque:
         bands = (band[..., :3] for band in bands)
-    write_png_bands(path, (height, width, 3 if opaque else 4), dtype, bands, recipe)
+    write_png_bands(path, (height, width, 3 if rendered.opaque else 4), dtype, bands, recipe)
 
 
 def finish(frame) -> None:
