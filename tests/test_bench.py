@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -252,7 +253,7 @@ def test_a_device_clock_is_believed_only_where_it_tells_the_whole():
 
 
 def test_slowdown_and_spoil_show():
-    from tests.fps.metronome import metronome_case
+    metronome_case = runpy.run_path(str(ROOT / "tests/fps/metronome.py"))["metronome_case"]
 
     answer, slow = measure(metronome_case(), SOME), measure(metronome_case(), SOME, slowdown=0.5, spoil=True)
     assert slow["median_ms"] / answer["median_ms"] == pytest.approx(1.5, rel=0.05)

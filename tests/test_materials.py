@@ -52,7 +52,7 @@ class Probe:
 
     def __init__(self, device, material: Material):
         text = Generated("materials", kernel_text().text + PROBES)
-        constants = _constants(Settings(), spheres=False)
+        constants = _constants(Settings(schedule="grid"), spheres=False)
         self.device = device
         self.row = material_rows(Settings(materials=(material,)))[0]
         self.sampler = device.kernel(text, "sample_directions", group=64, **constants)
