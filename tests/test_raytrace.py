@@ -101,7 +101,7 @@ def test_no_schedule_changes_a_bit_of_the_picture(picture, rng, paths):
     size = tuple(int(n) for n in rng.integers(1, 120, 2))
     scene = mixed_scene(paths=paths, depth=int(rng.integers(1, 9)), seed=int(rng.integers(0, 2**31 - 1)))
     wanted, live = render(picture, scene, size, 2), picture.report()["live rays"]
-    for schedule in ("compact", "regenerate"):
+    for schedule in ("compact", "regenerate", "auto"):
         assert np.array_equal(wanted, render(picture, replace(scene, schedule=schedule), size, 2)), schedule
         assert picture.report()["live rays"] == live, schedule
 

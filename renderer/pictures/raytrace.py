@@ -139,7 +139,7 @@ class Settings:
         "auto", help="how 32 rays' bits become a word", key="g"
     )
     schedule: Literal["auto", "grid", "compact", "regenerate"] = setting(
-        "auto", help="stages over all rays, over lists of living rays, or threads that start new paths", key="c"
+        "grid", help="stages over all rays, over lists of living rays, or threads that start new paths", key="c"
     )
     tree: Literal["auto", "binary", "wide"] = setting("auto", help="nodes of two boxes, or of eight in bytes")
     builder: Literal["auto", "host", "device"] = setting("auto", help="who builds the tree: SAH here, or H-PLOC there")
