@@ -290,6 +290,7 @@ DEVICE uint warp_min(uint x) {
 #define group_count() ((uint)get_num_groups(0))
 #ifdef __NV_CL_C_VERSION
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #define NO_UNROLL _Pragma("unroll 1")
 #else
 #define UNROLL

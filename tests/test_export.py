@@ -182,9 +182,13 @@ def test_farm_tiles_equal_the_whole(scene, tmp_path):
     assert np.array_equal(read_bytes(tmp_path / "here.png"), read_bytes(tmp_path / "farm.png"))
 
 
+def test_a_scheduler_that_is_not_there_is_told(scene, tmp_path):
+    pytest.importorskip("distributed", reason="farms need distributed")
+    assert "no scheduler" in export(scene, "-o", tmp_path / "a.png", "--farm", "tcp://127.0.0.1:9", code=4).stderr
+
+
 def test_mistakes(scene, tmp_path):
     assert "local:N" in export(scene, "-o", tmp_path / "a.png", "--farm", "everywhere", code=2).stderr
-    assert "no scheduler" in export(scene, "-o", tmp_path / "a.png", "--farm", "tcp://127.0.0.1:9", code=4).stderr
     assert "no random numbers" in export(scene, "-o", tmp_path / "a.png", "--seed", 3, code=2).stderr
     assert "did you mean" in export(scene, "-o", tmp_path / "a.png", "--set", "fase=3", code=2).stderr
     assert not (tmp_path / "a.png").exists()

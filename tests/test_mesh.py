@@ -98,7 +98,7 @@ BAD = {
     "range.obj": ("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 9\n", "names the vertices|read"),
     "words.obj": ("v a b c\nf x y z\n", "read|triangle"),
     "binary.obj": (bytes(range(256)) * 10, "read|triangle"),
-    "short.stl": (stl(5)[:150], "read"),
+    "short.stl": (stl(5)[:150], "read|triangle"),
     "claims.stl": (b"\0" * 80 + struct.pack("<I", 2**31) + b"\0" * 50, "read|triangle"),
     "nan.stl": (stl(1, np.array([[[0, 0, 0], [1, 0, 0], [0, np.nan, 0]]])), "vertex 2"),
     "empty.ply": ("", "read"),

@@ -14,8 +14,8 @@ try:
 except ImportError as error:
     cl, MISSING = None, str(error)
 
-OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-mad-enable"]
-STRICT_OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-fp32-correctly-rounded-divide-sqrt"]
+STRICT_OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-fp32-correctly-rounded-divide-sqrt"]  # rounded as CUDA rounds by default
+OPTIONS = [*STRICT_OPTIONS, "-cl-mad-enable"]
 INSTALL = "Debian and Ubuntu: apt install pocl-opencl-icd"
 
 
