@@ -24,7 +24,7 @@ CAMERA = np.array([40.0, 0, 48, 0, -40.0, 32])
 def with_lanes(device, lanes: int):
     """The device as one on which work items carry `lanes` points."""
     twin = copy.copy(device)
-    twin.lanes = lanes
+    twin.vector_width = lanes
     return twin
 
 

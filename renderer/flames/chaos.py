@@ -114,7 +114,7 @@ class Chaos:
         """The kernel of the structure with sums in whole numbers (1) or in floats (2), written once a structure."""
         key = self.structure, sums
         if key not in self._kernels:
-            group, lanes = (1 if self.device.lanes > 1 else BLOCK), self.device.lanes
+            group, lanes = (1 if self.device.vector_width > 1 else BLOCK), self.device.vector_width
             text = text_of(self.structure)
             self._kernels[key] = self.device.kernel(text, "iterate", group, STRICT=1, LANES=lanes, SUMS=sums)
         return self._kernels[key]
@@ -122,7 +122,7 @@ class Chaos:
     def _allocate(self) -> None:
         device, cells = self.device, self.window.cells
         copies, stride = 1, cells
-        if device.lanes > 1:
+        if device.vector_width > 1:
             stride = cells + 1
             copies = max(1, min(device.units, PRIVATE_BYTES // (16 * stride), self.chains // BLOCK))
         key = (cells, copies, self.chains, self.structure.planes)
@@ -199,7 +199,7 @@ class Chaos:
 
     def _launch(self, kernel, steps: int, interval: int = 0, only_spoiled: bool = False) -> None:
         window = self.window
-        threads = self._copies if self.device.lanes > 1 else self.chains
+        threads = self._copies if self.device.vector_width > 1 else self.chains
         kernel(
             threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad,
             self._spoiled, interval, int(only_spoiled), self.maps, self._stride, self.moments, self.first_chain,

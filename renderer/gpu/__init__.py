@@ -116,14 +116,14 @@ class VendorProduct(Protocol):
 class Device(Protocol):
     """One in-order queue on one processor.
 
-    `lanes`: floats that a work item does well to carry as one vector, 1 where the hardware joins work items itself
-    (GPUs), 4, 8 or 16 on CPUs. `units`: cores or multiprocessors, each worth a private copy of small results.
+    `vector_width`: floats that a work item does well to carry as one vector, 1 where the hardware joins work items
+    itself (GPUs), 4, 8 or 16 on CPUs. `units`: cores or multiprocessors, each worth a private copy of small results.
     `vector_adds`: whether add_vector of portable.h is one operation.
     """
 
     name: str
     driver: str
-    lanes: int
+    vector_width: int
     units: int
     vector_adds: bool
     processor: Processor

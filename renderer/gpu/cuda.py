@@ -118,7 +118,7 @@ class CudaDevice:
         self.name = f"{handle.name()} (cuda:{index})"
         self.driver = f"CUDA {driver.get_driver_version() // 1000}.{driver.get_driver_version() % 1000 // 10}"
         self.architecture = "sm_{}{}".format(*handle.compute_capability())
-        self.lanes, self.units = 1, handle.multiprocessor_count
+        self.vector_width, self.units = 1, handle.multiprocessor_count
         self.vector_adds = handle.compute_capability() >= (9, 0)
         self.context = handle.retain_primary_context()
         self._kernels: dict = {}

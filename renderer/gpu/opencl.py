@@ -51,9 +51,9 @@ class OpenclDevice:
         self.driver = f"{handle.platform.version.strip()}, driver {handle.driver_version.strip()}"
         self._handle = handle
         self.units, self.vector_adds = handle.max_compute_units, False
-        self.lanes = 1
+        self.vector_width = 1
         if handle.type & cl.device_type.CPU:
-            self.lanes = max(width for width in (4, 8, 16) if width <= max(handle.native_vector_width_float, 4))
+            self.vector_width = max(width for width in (4, 8, 16) if width <= max(handle.native_vector_width_float, 4))
         self._context = cl.Context([handle])
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(self._context, properties=profiling)

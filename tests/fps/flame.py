@@ -51,8 +51,8 @@ def in_frame(game: Chaos) -> float:
 def samples(gpu, name: str, settings) -> Case:
     """Samples in frame, added up exactly, a second."""
     device = gpu.device
-    chains, total = (1 << 20, 1 << 30) if device.lanes == 1 else (1 << 15, 1 << 25)
-    size = SIZE if device.lanes == 1 else CPU_SIZE
+    chains, total = (1 << 20, 1 << 30) if device.vector_width == 1 else (1 << 15, 1 << 25)
+    size = SIZE if device.vector_width == 1 else CPU_SIZE
     game, _ = started(device, settings, size, chains)
     for _ in range(4):
         game.advance((1 << 24) // chains or 1)
@@ -69,7 +69,7 @@ def samples(gpu, name: str, settings) -> Case:
         assert sums[:, 3].sum() <= 255 * one.samples and (sums[:, :3] <= sums[:, 3:]).all()
         return sums.tobytes()
 
-    peer = flam3(settings, total * share) if device.lanes > 1 and shutil.which("flam3-render") else None
+    peer = flam3(settings, total * share) if device.vector_width > 1 and shutil.which("flam3-render") else None
     return Case(
         f"samples {name}", "Gsamples/s", total * share / 1e9, lambda: game.advance(steps), check, device,
         peer, f"flam3-render, {CPU_CORES} threads" if peer else "", dict(size=size, in_frame=share, chains=chains),
@@ -81,7 +81,7 @@ def poster(gpu, name: str, settings) -> Case:
     CPUs).
     """
     device, size = gpu.device, (3840, 2160)
-    quality = 1024.0 if device.lanes == 1 else 1.0
+    quality = 1024.0 if device.vector_width == 1 else 1.0
     wanted = replace(settings, quality=quality)
     schedule = Schedule(quality, size, 1)
     game, grid = started(device, wanted, size, schedule.chains)
