@@ -25,6 +25,7 @@ LAYERS = [
         "renderer.procedural",
     },
     {"renderer.compute", "renderer.cdollar", "renderer.bvh", "renderer.flames", "renderer.lightfields"},
+    {"renderer.raytracing"},
     {"renderer.tone", "renderer.pictures"},
     {"renderer.export", "renderer.bench", "renderer.doctor"},
     {"renderer.viewer", "renderer.window"},

@@ -9,7 +9,9 @@ from scipy import stats
 
 from renderer import microfacet
 from renderer.gpu.source import Generated
-from renderer.pictures.raytrace import Material, Picture, Settings, Sphere, _constants, kernel_text, material_rows
+from renderer.pictures.raytrace import Picture
+from renderer.raytracing.kernels import constants_of, kernel_text, material_rows
+from renderer.raytracing.settings import Material, Settings, Sphere
 from renderer.view import Camera
 
 WHITE = (1.0, 1.0, 1.0)
@@ -52,7 +54,7 @@ class Probe:
 
     def __init__(self, device, material: Material):
         text = Generated("materials", kernel_text().text + PROBES)
-        constants = _constants(Settings(schedule="grid"), spheres=False)
+        constants = constants_of(Settings(schedule="grid"), spheres=False)
         self.device = device
         self.row = material_rows(Settings(materials=(material,)))[0]
         self.sampler = device.kernel(text, "sample_directions", group=64, **constants)

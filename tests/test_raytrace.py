@@ -9,17 +9,8 @@ import pytest
 
 from renderer import BadInput, MachineCannot, UserError, procedural
 from renderer.pictures import load, open_picture
-from renderer.pictures.raytrace import (
-    MATERIALS,
-    Attractor,
-    Material,
-    MeshShape,
-    Picture,
-    Procedural,
-    Quad,
-    Settings,
-    Sphere,
-)
+from renderer.pictures.raytrace import Picture
+from renderer.raytracing.settings import MATERIALS, Attractor, Material, MeshShape, Procedural, Quad, Settings, Sphere
 from renderer.scene import assign, read, write
 from renderer.view import Camera
 

@@ -17,6 +17,8 @@ from renderer import BadInput
 from renderer.compute.band_lu import BandedBatch, BandedLU
 from renderer.gpu import Gpu
 from renderer.pictures import load, raytrace
+from renderer.raytracing.geometry import Geometry
+from renderer.raytracing.kernels import VIEW, view_of
 from renderer.scene import Tone, setting
 
 FILE = "focus.cu"
@@ -97,9 +99,9 @@ class Picture:
         if scene.picture != "raytrace":
             raise BadInput(f"{scene.path}: picture is {scene.picture!r}; focus needs a scene of the ray tracer")
         self._shapes = scene.settings
-        self._geometry = raytrace.Geometry(self.device, replace(scene.settings, tree="binary"))  # find_depth walks it
+        self._geometry = Geometry(self.device, replace(scene.settings, tree="binary"))  # find_depth walks it
         self._find = self.device.kernel(
-            "focus_depth.cu", "find_depth", SPHERES=int(self._geometry.has_spheres), STRICT=1, View=raytrace.VIEW
+            "focus_depth.cu", "find_depth", SPHERES=int(self._geometry.has_spheres), STRICT=1, View=VIEW
         )
         self._scene_key, self._blur_key = settings.scene, None
 
@@ -123,7 +125,7 @@ class Picture:
     def _circles(self, settings: Settings, size):
         """The diameters (height, width) of the circles of confusion in pixels, on the device."""
         shapes, (width, height) = self._shapes, size
-        view = raytrace.view_of(shapes, size, (0, 0, *size), self._geometry)
+        view = view_of(shapes, size, (0, 0, *size), self._geometry)
         pixels = height / (2 * np.tan(np.radians(shapes.view.fov_degrees) / 2) * settings.view.distance)
         circles = self.device.buffer((height, width))
         numbers = [np.float32(v) for v in (settings.view.distance, 2 * settings.view.radius * pixels)]

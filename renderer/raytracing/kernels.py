@@ -1,0 +1,105 @@
+"""The ray tracer's kernels: their text with the switch over materials, their constants, and the rows they read."""
+
+import numpy as np
+
+from renderer import microfacet
+from renderer.gpu.source import Generated
+from renderer.raytracing.geometry import Geometry
+from renderer.raytracing.settings import MATERIALS, Settings
+from renderer.raytracing.state import WORDS
+
+REFILL = 0  # paths of a warp that may live on while new ones are started
+STAGES = {
+    "grid": ("generate", "trace", "shade", "connect", "accumulate", "count_rays"),
+    "compact": ("generate", "count_words", "list_rays", "bounce_listed", "connect_listed", "accumulate", "count_rays"),
+    "regenerate": ("regenerate",),
+}
+STENCILS = {"off": 0, "flags": 1, "bits": 2}
+GATHERS = {"auto": 0, "ballot": 1, "votes": 2, "tree": 3}
+VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
+                 ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"), ("left", "i4"),
+                 ("top", "i4"), ("across", "i4"), ("down", "i4"), ("tiles", "i4"), ("seed", "i4"), ("sample", "i4"),
+                 ("depth", "i4"), ("light_count", "i4"), ("inverse_light_power", "f4"),
+                 ("rays", "i4"), ("lens_radius", "f4"), ("focus_distance", "f4"), ("spare", "i4", (5,))])  # fmt: skip
+MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", "f4", (4,)),
+                     ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("roughness", "f4"),
+                     ("metallic", "f4"), ("spare", "i4", (7,))])  # fmt: skip
+Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
+
+
+def kernel_text() -> Generated:
+    """raytrace.cu behind the switches over the files of shaders/materials."""
+    includes = "".join(f'#include "materials/{name}.h"\n' for name in MATERIALS)
+    scatters = "".join(
+        f"    case {i}: return {name}_scatter(m, s, key, dimension, out);\n" for i, name in enumerate(MATERIALS)
+    )
+    evaluates = "".join(f"    case {i}: return {name}_evaluate(m, s, direction);\n" for i, name in enumerate(MATERIALS))
+    text = (
+        f'#include "surface.h"\n{microfacet.header()}{includes}'
+        "DEVICE bool scatter(const Material m, const Surface s, uint key, uint dimension, Scatter *out) {\n"
+        f"    switch (m.kind) {{\n{scatters}    }}\n    return false;\n}}\n"
+        "DEVICE float4 evaluate(const Material m, const Surface s, float3 direction) {\n"
+        f"    switch (m.kind) {{\n{evaluates}    }}\n    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);\n}}\n"
+        '#include "raytrace.cu"\n'
+    )
+    return Generated("materials", text)
+
+
+def layers_text() -> Generated:
+    """The ray tracer's text with the kernel of its layers behind it."""
+    colour = (
+        "DEVICE float3 material_colour(const Material m, const Surface s) {\n"
+        f"    return m.kind == {MATERIALS.index('checker')} ? checker_colour(m, s.point) : colour_of(m);\n}}\n"
+    )
+    return Generated("layers", f'{kernel_text().text}{colour}#include "layers.cu"\n')
+
+
+def constants_of(settings: Settings, spheres: bool, wide: bool = False, together: bool = False) -> dict:
+    return {
+        "STRICT": 1,
+        "SPHERES": int(spheres),
+        "STENCIL": STENCILS["bits" if settings.schedule == "compact" else settings.stencil],
+        "SCHEDULE": list(STAGES).index(settings.schedule),
+        "REFILL": REFILL,
+        "WORDS": WORDS,
+        "TOGETHER": int(together),
+        "WIDE": int(wide),
+        "GATHER": GATHERS[settings.gather],
+        "WHITTED": int(settings.paths == "whitted"),
+        "LIGHTS_SAMPLED": int(settings.lights == "sampled"),
+        "View": VIEW,
+        "Material": MATERIAL,
+    }
+
+
+def material_rows(settings: Settings) -> np.ndarray:
+    """The materials (n,) MATERIAL; emission.w is 1 where a material shines."""
+    rows = np.zeros(max(len(settings.materials), 1), MATERIAL)
+    for row, material in zip(rows, settings.materials, strict=False):
+        row["color"][:3], row["other"][:3], row["emission"][:3] = material.color, material.other, material.emission
+        row["emission"][3] = any(material.emission)
+        row["kind"] = MATERIALS.index(material.kind)
+        row["refraction"], row["size"] = material.refraction, material.size
+        row["roughness"], row["metallic"] = material.roughness, material.metallic
+    return rows
+
+
+def view_of(settings: Settings, size: tuple[int, int], tile: Tile, geometry: Geometry) -> np.ndarray:
+    """The VIEW () of a camera: right and up scaled so that the whole picture spans -1 to 1 in both."""
+    width, height = size
+    camera = settings.view
+    right, up, forward = camera.frame()
+    reach = np.tan(np.radians(camera.fov_degrees) / 2)
+    view = np.zeros((), VIEW)
+    view["eye"][:3], view["forward"][:3] = camera.position, forward
+    view["right"][:3], view["up"][:3] = right * reach * width / height, up * reach
+    view["lens_radius"] = settings.lens_radius
+    view["focus_distance"] = settings.focus_distance or np.linalg.norm(np.subtract(camera.target, camera.position))
+    view["horizon"][:3], view["zenith"][:3] = settings.horizon, settings.zenith
+    view["width"], view["height"] = size
+    view["left"], view["top"], view["across"], view["down"] = tile
+    view["tiles"] = -(-tile[2] // 8)
+    view["rays"] = view["tiles"] * -(-tile[3] // 4) * 32
+    view["seed"], view["depth"] = settings.seed, settings.depth
+    view["light_count"], view["inverse_light_power"] = geometry.light_count, geometry.inverse_light_power
+    return view

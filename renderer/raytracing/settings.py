@@ -1,0 +1,141 @@
+"""What a scene of the ray tracer says: materials, shapes and how paths are drawn."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from renderer import procedural
+from renderer.gpu.source import SHADERS
+from renderer.scene import setting
+from renderer.view import Camera
+
+MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "materials").glob("*.h")))
+SHAPES = ("spheres", "quads", "meshes", "procedural", "attractors")
+MOST_BALLS = 1 << 21
+Colour = tuple[float, float, float]
+Point = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Material:
+    """How surfaces of this name look; every material with an emission shines from its front."""
+
+    name: str
+    kind: Literal[MATERIALS] = "diffuse"
+    color: Colour = setting((0.75, 0.75, 0.75), 0.0, 1.0, "reflected share of linear red, green, blue")
+    emission: Colour = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance")
+    refraction: float = setting(1.5, 0.1, 10.0, "index of glass")
+    other: Colour = setting((0.1, 0.1, 0.1), 0.0, 1.0, "the checker's second colour")
+    size: float = setting(1.0, 1e-9, 1e9, "of the checker's cubes", logarithmic=True)
+    roughness: float = setting(0.0, 0.0, 1.0, "perceptual, of glass, conductor and metallic")
+    metallic: float = setting(0.0, 0.0, 1.0, "from a dielectric to a metal")
+
+
+@dataclass(frozen=True)
+class Sphere:
+    material: str
+    centre: Point = (0.0, 0.0, 0.0)
+    radius: float = setting(1.0, 1e-9, 1e9)
+
+
+@dataclass(frozen=True)
+class Quad:
+    """Four corners in order; the front is where they run counter-clockwise."""
+
+    material: str
+    corners: tuple[Point, Point, Point, Point]
+
+
+@dataclass(frozen=True)
+class MeshShape:
+    """A mesh file, scaled, then turned about y, then moved."""
+
+    material: str
+    file: str = setting("", file=True)
+    scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
+    turn_degrees: float = 0.0
+    position: Point = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Procedural:
+    """A shape made from a number (renderer/procedural.py), scaled, then moved; z becomes up where `upright` says so."""
+
+    material: str
+    kind: Literal[tuple(procedural.MAKERS)]
+    level: int = setting(3, 0, 50)
+    scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
+    position: Point = (0.0, 0.0, 0.0)
+    upright: bool = False
+
+    def __post_init__(self):
+        if self.level > procedural.LEVELS[self.kind]:
+            raise ValueError(f"level is {self.level}; {self.kind} allows 0 to {procedural.LEVELS[self.kind]}")
+
+
+@dataclass(frozen=True)
+class Attractor:
+    """An iterated function system as balls, one for each word of `level` maps; with a shining material it is a light.
+
+    A map is the 3 x 4 matrix of an affine contraction of space, row by row, as in scenes of the picture flame3d.
+    """
+
+    material: str
+    maps: tuple[tuple[float, float, float, float, float, float, float, float, float, float, float, float], ...]
+    level: int = setting(6, 0, 20)
+    radius: float = setting(0.5, 1e-9, 1e9, "of the ball of the empty word")
+    scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
+    position: Point = (0.0, 0.0, 0.0)
+
+    def __post_init__(self):
+        if not 1 <= len(self.maps) ** self.level <= MOST_BALLS:
+            raise ValueError(f"{len(self.maps)} maps at level {self.level} make more than {MOST_BALLS} balls, or none")
+        for index, row in enumerate(self.maps):
+            stretch = np.linalg.norm(np.reshape(row, (3, 4))[:, :3], 2)
+            if not stretch < 1:
+                raise ValueError(f"maps[{index}] stretches by {stretch:.3g}; an attractor needs contractions, below 1")
+
+
+@dataclass(frozen=True)
+class Settings:
+    view: Camera = Camera()
+    lens_radius: float = setting(0.0, 0.0, 1e6, "of a thin lens; 0 is a pinhole, sharp everywhere")
+    focus_distance: float = setting(0.0, 0.0, 1e9, "along the view, of the plane in focus; 0 is the view's target")
+    depth: int = setting(6, 1, 16, "rays a path may have", key="d")
+    samples: int = setting(64, 1, 1 << 20, "of the finished picture", logarithmic=True)
+    seed: int = setting(1, 0, 2**31 - 1, "of the random numbers")
+    stencil: Literal["bits", "flags", "off"] = setting(
+        "bits", help="how dead rays are told: a bit each, an int each, not", key="b"
+    )
+    gather: Literal["auto", "ballot", "votes", "tree"] = setting(
+        "auto", help="how 32 rays' bits become a word", key="g"
+    )
+    schedule: Literal["auto", "grid", "compact", "regenerate"] = setting(
+        "grid", help="stages over all rays, over lists of living rays, or threads that start new paths", key="c"
+    )
+    tree: Literal["auto", "binary", "wide"] = setting("auto", help="nodes of two boxes, or of eight in bytes")
+    builder: Literal["auto", "host", "device"] = setting("auto", help="who builds the tree: SAH here, or H-PLOC there")
+    paths: Literal["full", "whitted"] = setting("full", help="whitted ends paths at the first diffuse surface")
+    lights: Literal["sampled", "hit"] = setting(
+        "sampled", help="aim shadow rays at lights, or wait for paths to hit them"
+    )
+    horizon: Colour = setting((0.0, 0.0, 0.0), 0.0, 1e6, "the sky's radiance at and below the horizon")
+    zenith: Colour = setting((0.0, 0.0, 0.0), 0.0, 1e6, "the sky's radiance above")
+    materials: tuple[Material, ...] = (Material("plain"),)
+    spheres: tuple[Sphere, ...] = ()
+    quads: tuple[Quad, ...] = ()
+    meshes: tuple[MeshShape, ...] = ()
+    procedural: tuple[Procedural, ...] = ()
+    attractors: tuple[Attractor, ...] = ()
+
+    def __post_init__(self):
+        names = [material.name for material in self.materials]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two materials have one name; the names are {', '.join(names)}")
+        for group in SHAPES:
+            for index, shape in enumerate(getattr(self, group)):
+                if shape.material not in names:
+                    raise ValueError(
+                        f"{group}[{index}]: material is {shape.material!r}; allowed are {', '.join(names)}"
+                    )
