@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from renderer import UserError
 from renderer.cdollar.execute import DeviceTarget
 from renderer.cdollar.interpret import Interpreter
+from renderer.cdollar.parser import parse
 from renderer.cdollar.passes_gl import GlTarget
 from renderer.cdollar.report import ProgramError, Source
-from renderer.cdollar.syntax import parse
 
 QUICK = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

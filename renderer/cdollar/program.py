@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from renderer.cdollar import syntax
-from renderer.cdollar.check import Checker, NotScalar
+from renderer.cdollar.check import Checker
 from renderer.cdollar.dag import UNKNOWN, Dag, Node, Source, TooLarge, UserCall, one_or_tuple, serial, topological
 from renderer.cdollar.inputs import open_array
 from renderer.cdollar.operations import evaluate
@@ -28,6 +28,7 @@ from renderer.cdollar.values import (
     Arithmetic,
     DataValue,
     FunctionValue,
+    NotScalar,
     Scope,
     UserFunction,
     Value,

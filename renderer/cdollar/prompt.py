@@ -12,10 +12,10 @@ from renderer.cdollar import syntax
 from renderer.cdollar.check import Checker
 from renderer.cdollar.dag import INFINITE, TooLarge
 from renderer.cdollar.entry import evaluated, prelude
+from renderer.cdollar.parser import parse, parse_line
 from renderer.cdollar.program import Unit
 from renderer.cdollar.report import Source
 from renderer.cdollar.statements import HostBody
-from renderer.cdollar.syntax import parse, parse_line
 from renderer.cdollar.values import DomainValue, FamilyValue, FunctionValue
 
 HELP = """an expression shows its type, domain and value; a declaration stays: var x = 3;  float f(float t) => t * t;

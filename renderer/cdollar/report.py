@@ -93,3 +93,7 @@ class ProgramError(BadInput):
 
 class InputError(UserError):
     """What fills main's parameters does not fit: a usage error."""
+
+
+def ordinal(position: int) -> str:
+    return ("first", "second", "third", "fourth", "fifth", "sixth")[min(position, 5)]

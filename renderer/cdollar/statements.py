@@ -6,11 +6,22 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from renderer.cdollar import syntax
-from renderer.cdollar.check import Checker, NotScalar, walk
+from renderer.cdollar.check import Checker
 from renderer.cdollar.dag import Node
 from renderer.cdollar.report import ProgramError, Span
+from renderer.cdollar.syntax import walk
 from renderer.cdollar.types import Functional, Type, components, is_data
-from renderer.cdollar.values import DataValue, FunctionValue, Scope, UserFunction, Value, Variable, is_host, numbers_of
+from renderer.cdollar.values import (
+    DataValue,
+    FunctionValue,
+    NotScalar,
+    Scope,
+    UserFunction,
+    Value,
+    Variable,
+    is_host,
+    numbers_of,
+)
 
 MOST_STEPS = 100_000
 SETTLE_EVERY = 128

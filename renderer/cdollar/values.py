@@ -337,3 +337,7 @@ def zero_of(arithmetic: Arithmetic, type_: Data) -> DataValue:
         number = {"bool": False, "float": 0.0, "double": 0.0}.get(base, 0)
         nodes.append(arithmetic.dag.literal(number, base))
     return DataValue(type_, tuple(nodes))
+
+
+class NotScalar(Exception):
+    """A body that was tried as a scalar function builds functions."""
