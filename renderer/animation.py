@@ -13,14 +13,16 @@ numbers are rounded; everything else holds.
 """
 
 import math
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from renderer import BadInput, UserError
-from renderer.scene import Scene, assigned, told
+from renderer.scene import Scene, assigned, plain, told
 
 EASES = ("smooth", "linear", "hold")
 LARGEST = 100_000  # keys of one animation
+SAME = 1e-4  # seconds within which two keys are one for an editor
+DEFAULT_SECONDS = 4.0  # of an animation that begins with its first key
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,17 @@ def read_animation(table: dict, settings, where: str) -> Animation:
         raise BadInput(f"{where}: seconds is {seconds}; a loop needs more than 0")
     made = tuple(_track(path, keys, settings) for path, keys in tracks.items())
     return Animation(seconds, loop, made)
+
+
+def write_animation(animation: Animation) -> dict:
+    """The [animation] table that read_animation turns back into `animation`."""
+    keys: dict[tuple[float, int, str], dict] = {}
+    for track in animation.tracks:
+        for index, (moment, value, ease) in enumerate(zip(track.times, track.values, track.eases, strict=True)):
+            same = track.times[:index].count(moment)  # two keys of one time are a jump, and their order matters
+            keys.setdefault((moment, same, ease), {})[track.path] = plain(value)
+    rows = [{"time": at[0], "ease": at[2], "set": keys[at]} for at in sorted(keys)]
+    return {"seconds": animation.seconds, "loop": animation.loop, "keys": rows}
 
 
 def _key(key, where: str) -> tuple[float, str, dict]:
@@ -132,6 +145,78 @@ def settings_at(scene: Scene, moment: float):
         period = animation.seconds if animation.loop else None
         settings = assigned(settings, _names(track.path), value_at(track, moment, period), str(scene.path))
     return settings
+
+
+def key_times(animation: Animation | None) -> list[float]:
+    """The moments at which there are keys, ascending."""
+    return sorted({moment for track in animation.tracks for moment in track.times}) if animation else []
+
+
+def keyed(scene: Scene, moment: float, paths: list[str]) -> Scene:
+    """The scene with a key at `moment` for each of the settings, at the value that it has then."""
+    settings = settings_at(scene, moment)
+    return _with_keys(scene, moment, {path: _reached(settings, path) for path in paths})
+
+
+def unkeyed(scene: Scene, moment: float) -> Scene:
+    """The scene without the keys at `moment`; settings that lose their last key stay at its value."""
+    settings, tracks = scene.settings, []
+    for track in scene.animation.tracks if scene.animation else ():
+        kept = [index for index, time in enumerate(track.times) if abs(time - moment) > SAME]
+        if kept:
+            columns = (tuple(column[k] for k in kept) for column in (track.times, track.values, track.eases))
+            tracks.append(Track(track.path, *columns, track.logarithmic))
+        else:
+            settings = assigned(settings, _names(track.path), plain(track.values[-1]), str(scene.path))
+    animation = replace(scene.animation, tracks=tuple(tracks)) if tracks else None
+    return replace(scene, settings=settings, animation=animation)
+
+
+def edited(scene: Scene, moment: float, after) -> Scene:
+    """The scene whose settings at `moment` are `after`: what has keys gets one there, the rest simply changes."""
+    before = settings_at(scene, moment)
+    if scene.animation is None or not scene.animation.tracks:
+        return replace(scene, settings=after)
+    tracked = {track.path for track in scene.animation.tracks}
+    settings, keys = after, {}
+    for path in tracked:  # below its keys, a setting keeps the value that the scene gave it
+        value = _reached(scene.settings, path)
+        settings = assigned(settings, _names(path), plain(value), str(scene.path))
+        if _reached(after, path) != _reached(before, path):
+            keys[path] = _reached(after, path)
+    return _with_keys(replace(scene, settings=settings), moment, keys)
+
+
+def changed_paths(before, after, path: str = "") -> list[str]:
+    """The settings that differ, as --set spells them."""
+    if before == after:
+        return []
+    if is_dataclass(before) and type(before) is type(after):
+        dot = "." if path else ""
+        inner = [(f"{path}{dot}{f.name}", getattr(before, f.name), getattr(after, f.name)) for f in fields(before)]
+    elif _are_lists_of_tables(before, after):
+        inner = [(f"{path}[{i}]", *pair) for i, pair in enumerate(zip(before, after, strict=True))]
+    else:
+        return [path]
+    return [found for name, one, two in inner for found in changed_paths(one, two, name)]
+
+
+def _are_lists_of_tables(before, after) -> bool:
+    both = isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after)
+    return both and all(map(is_dataclass, before))
+
+
+def _with_keys(scene: Scene, moment: float, values: dict[str, Any]) -> Scene:
+    """The scene with these values at `moment`, in place of keys that stand there."""
+    animation = scene.animation or Animation(DEFAULT_SECONDS)
+    tracks = {track.path: track for track in animation.tracks}
+    for path, value in values.items():
+        old = tracks.get(path, Track(path, (), (), (), _is_logarithmic(scene.settings, path)))
+        keys = [key for key in zip(old.times, old.values, old.eases, strict=True) if abs(key[0] - moment) > SAME]
+        ease = next((e for t, e in zip(old.times, old.eases, strict=True) if abs(t - moment) <= SAME), "smooth")
+        tracks[path] = _track(path, [*keys, (moment, value, ease)], scene.settings)
+    seconds = max(animation.seconds, moment)
+    return replace(scene, animation=replace(animation, seconds=seconds, tracks=tuple(tracks.values())))
 
 
 def value_at(track: Track, moment: float, period: float | None = None):

@@ -40,6 +40,7 @@ class Scene:
     tone: Tone = Tone()
     size: tuple[int, int] | None = None
     samples: int | None = None  # where the input is a picture that says how many it was made of
+    moment: float = 0.0  # seconds that such a picture shows, where something moves
     animation: Any = None  # an animation.Animation, where something moves
     bench: dict = field(default_factory=dict)
     test: dict = field(default_factory=dict)
@@ -169,6 +170,11 @@ def write(settings, folder: Path | None = None) -> dict:
         if _is_required(f) or value != default:
             out[f.name] = _plain(value, folder, f.metadata)
     return out
+
+
+def plain(value):
+    """A setting's value as tables hold it."""
+    return _plain(value, None, {})
 
 
 def _plain(value, folder, metadata):

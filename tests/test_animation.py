@@ -1,13 +1,22 @@
 """Key frames: values at and between keys, loops, logarithmic settings, mistakes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from renderer import BadInput
-from renderer.animation import read_animation, settings_at
+from renderer.animation import (
+    changed_paths,
+    edited,
+    key_times,
+    keyed,
+    read_animation,
+    settings_at,
+    unkeyed,
+    write_animation,
+)
 from renderer.scene import Scene, setting
 from renderer.view import Camera, Plane
 
@@ -81,3 +90,54 @@ def test_a_loop_leads_back():
 def test_mistakes_are_told(table, told):
     with pytest.raises(BadInput, match=told):
         read_animation(table, Settings(), "x.toml: animation")
+
+
+def random_keys(rng) -> list[dict]:
+    paths = {
+        "view.position": lambda: [float(x) for x in rng.normal(size=3) + (0, 0, 9)],
+        "plane.height": lambda: float(10 ** rng.uniform(-5, 1)),
+        "depth": lambda: int(rng.integers(1, 17)),
+        "name": lambda: str(rng.choice(["a", "b"])),
+        "points[1]": lambda: float(rng.normal()),
+    }
+    keys = []
+    for _ in range(rng.integers(1, 12)):
+        chosen = rng.choice(list(paths), rng.integers(1, 4), replace=False)
+        time, ease = float(rng.integers(0, 4)), str(rng.choice(["smooth", "linear", "hold"]))
+        keys.append({"time": time, "ease": ease, "set": {str(path): paths[path]() for path in chosen}})
+    return keys
+
+
+@pytest.mark.parametrize("round_", range(10))
+def test_a_written_animation_is_read_back(rng, round_):
+    moving = scene(random_keys(rng), seconds=5.0, loop=bool(rng.integers(2)))  # some keys share a time: jumps
+    again = read_animation(write_animation(moving.animation), Settings(), "again")
+    assert {track.path: track for track in again.tracks} == {track.path: track for track in moving.animation.tracks}
+    assert (again.seconds, again.loop) == (5.0, moving.animation.loop)
+
+
+def test_keys_are_added_moved_and_removed(rng):
+    still = Scene(Path("x.toml"), "x", "x", Settings())
+    first = keyed(still, 0.0, ["view.position"])
+    assert first.animation.seconds == 4.0 and settings_at(first, 3.0) == still.settings
+    there = replace(still.settings, view=replace(still.settings.view, position=(1.0, 2.0, 3.0)), depth=5)
+    second = edited(first, 2.0, there)
+    assert settings_at(second, 2.0) == there and second.settings.depth == 5, "what has no keys changes for all times"
+    assert settings_at(second, 0.0) == replace(there, view=still.settings.view)
+    assert key_times(second.animation) == [0.0, 2.0]
+    moved = edited(second, 2.00001, replace(there, view=replace(there.view, position=(7.0, 2.0, 3.0))))
+    assert len(key_times(moved.animation)) == 2 and settings_at(moved, 3).view.position == (7.0, 2.0, 3.0)
+    later = keyed(moved, 6.0, ["depth", "view.position"])
+    assert later.animation.seconds == 6.0 and key_times(unkeyed(later, 6.0).animation) == key_times(moved.animation)
+    bare = unkeyed(unkeyed(moved, 0.0), key_times(moved.animation)[1])
+    assert bare.animation is None and bare.settings.view.position == (7.0, 2.0, 3.0)
+    assert unkeyed(still, 1.0) == still
+
+
+def test_changed_paths_are_what_set_takes(rng):
+    before = Settings()
+    after = replace(before, view=replace(before.view, fov_degrees=20.0), points=(1.0, 3.0))
+    assert changed_paths(before, after) == ["view.fov_degrees", "points"]
+    assert changed_paths(before, before) == []
+    moving = keyed(Scene(Path("x.toml"), "x", "x", after), 1.0, changed_paths(before, after))
+    assert settings_at(moving, 0.0) == after

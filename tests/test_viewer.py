@@ -689,6 +689,40 @@ def test_a_scene_can_be_saved_and_opened(screen, tmp_path):
     assert scene.settings == screen.studio.panel.scene.settings and scene.tone == screen.studio.panel.scene.tone
 
 
+MOVING = """
+[animation]
+seconds = 2.0
+loop = true
+keys = [
+    { time = 0.0, set = { "phase" = 0.0, "view.height" = 2.6 } },
+    { time = 1.0, ease = "linear", set = { "phase" = 0.5, "view.height" = 0.5 } },
+]
+"""
+
+
+def test_key_frames_stay_in_sessions_scenes_and_recipes(screen, scene_files, tmp_path):
+    path = tmp_path / "moving.toml"
+    path.write_text(FRACTAL.format(title="moving") + MOVING)
+    screen.studio.drop([path])
+    panel = screen.studio.panel
+    panel.paused, panel.clock = True, 0.4
+    finish(screen)
+    wanted = panel.settings()
+    assert wanted.phase not in (0.0, 0.5)
+    press(screen, "Ctrl+S")
+    press(screen, "F12")
+    save(screen.studio.session(), tmp_path / "session.json")
+    saved, shot = load(tmp_path / "moving-001.toml"), load(tmp_path / "moving-001.png")
+    kept = restore(tmp_path / "session.json").scenes[0]
+    assert saved.animation == shot.animation == kept.animation == load(path).animation
+    assert saved.settings == load(path).settings and (shot.moment, kept.moment) == (0.4, 0.4)
+    command = [sys.executable, str(ROOT / "main.py"), "export", tmp_path / "moving-001.png", "-o", tmp_path / "x.png"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    assert np.array_equal(read_bytes(tmp_path / "x.png")[..., :3], panel.shown.read()[..., :3])
+    screen.studio.take(restore(tmp_path / "session.json"))
+    assert screen.studio.panel.settings() == wanted
+
+
 def test_toml_of_is_read_back(rng):
     table = {"title": 'a "quoted" \\ line\nand é 🌿', "list": [1, 2.5, -1e-30, True], "size": [3, 4]}
     table["settings"] = {"view": {"centre": [float(rng.standard_normal()), 0.0]}, "maps": [{"a b": 1}, {"c": "x"}]}

@@ -136,11 +136,14 @@ def refuse_twins(cases: list[Case]) -> None:
 def sources(tree: Path = ROOT) -> dict[str, Callable[..., list[Case]]]:
     """The first parts of all names and what opens their cases."""
     found: dict[str, Callable[..., list[Case]]] = {}
+    paths: dict[str, Path] = {}
     for path in [*sorted(tree.glob("scenes/*.toml")), *sorted(tree.glob("tests/fps/*.py"))]:
         if not re.search(MARKS[path.suffix], path.read_text(encoding="utf-8")):
             continue
         if path.stem in found:
-            raise BadInput(f"bench: {path.name} has the name of another source of cases; rename it")
+            one, other = (p.relative_to(tree) for p in (paths[path.stem], path))
+            raise BadInput(f"bench: {one} and {other} would both be called {path.stem}; rename one of them")
+        paths[path.stem] = path
         opener = scene_cases if path.suffix == ".toml" else kernel_cases
         found[path.stem] = lambda gpu, size, opener=opener, path=path: opener(path, gpu, size)
     return found

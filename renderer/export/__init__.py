@@ -93,7 +93,7 @@ def export_field(args) -> int:
     picture = open_picture(scene, open_gpu(args.device))
     samples = args.samples or scene.samples or picture.draws(scene.settings, size)
     with Progress(samples * len(array.views()), f"{scene.title}, {args.grid[0]} x {args.grid[1]} views") as progress:
-        device = render_field(picture, Job(scene, size, samples, args.time or 0.0), array, folder, progress)
+        device = render_field(picture, Job(scene, size, samples, moment_of(args, scene)), array, folder, progress)
     seconds, count = time.monotonic() - began, len(array.views())
     facts = {"grid": list(args.grid), "baseline": array.baseline, "disparity_of_target": array.disparity}
     if args.json:
@@ -121,7 +121,12 @@ def plan_of(args) -> Plan:
             raise UserError(f"-o {output}: a film needs --frames A-B, or a scene with an [animation] of some seconds")
         numbers = list(range(1, max(1, round(seconds * args.rate)) + 1))
     size = args.size or scene.size or DEFAULT_SIZE
-    return Plan(scene, output, size, numbers, args.time or 0.0, args.rate, args.bits, args.tile or 0)
+    return Plan(scene, output, size, numbers, moment_of(args, scene), args.rate, args.bits, args.tile or 0)
+
+
+def moment_of(args, scene: Scene) -> float:
+    """The moment that --time asks for; without it that of the picture that is the input, or 0."""
+    return scene.moment if args.time is None else args.time
 
 
 def numbers_of(args, output: Path) -> list[int] | None:
@@ -212,7 +217,7 @@ def export_frames(
 def recipe_of_frames(plan: Plan, samples: int | None) -> dict:
     """What all frames have in common and depend on; `samples` as --samples says."""
     recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, size=list(plan.size), samples=samples, bits=plan.bits)
-    return recipe | {"animation": repr(plan.scene.animation), "moment": plan.moment, "rate": plan.rate}
+    return recipe | {"moment": plan.moment, "rate": plan.rate}
 
 
 def encode_film(plan: Plan) -> None:

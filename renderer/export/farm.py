@@ -190,9 +190,6 @@ def _task(farm: Farm, plan, samples: int | None) -> dict:
         if sum(map(len, files.values())) > LARGEST_INPUT:
             raise MachineCannot(f"--farm: the scene's files are larger than the {LARGEST_INPUT >> 20} MiB that travel")
     tables = recipe_of(plan.scene, folder)["scene"] | {"settings": table_of(plan.scene.settings)}
-    animation = _animation_table(plan.scene.animation)
-    if animation:
-        tables["animation"] = animation
     return {
         "scene": json.dumps(tables),
         "path": plan.scene.path.name,
@@ -202,24 +199,6 @@ def _task(farm: Farm, plan, samples: int | None) -> dict:
         "device": farm.device,
         "tile": plan.tile,
     }
-
-
-def _animation_table(animation) -> dict | None:
-    """The [animation] table that read_animation turns back into `animation`."""
-    if animation is None:
-        return None
-    keys = [
-        {"time": moment, "ease": ease, "set": {track.path: _plain_value(value)}}
-        for track in animation.tracks
-        for moment, value, ease in zip(track.times, track.values, track.eases, strict=True)
-    ]
-    return {"seconds": animation.seconds, "loop": animation.loop, "keys": keys}
-
-
-def _plain_value(value):
-    if is_dataclass(value):
-        return table_of(value)
-    return [_plain_value(v) for v in value] if isinstance(value, tuple) else value
 
 
 def _files_of(settings):

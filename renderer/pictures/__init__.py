@@ -6,6 +6,7 @@ optional packages stay optional.
 """
 
 import importlib
+import math
 import pkgutil
 from dataclasses import replace
 from functools import partial
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from renderer import BadInput, MachineCannot
-from renderer.animation import read_animation
+from renderer.animation import read_animation, write_animation
 from renderer.gpu import Gpu
 from renderer.image import read_recipe
 from renderer.scene import Scene, Tone, read, read_toml, told, write
@@ -101,7 +102,7 @@ def scene_of_table(table: dict, path: Path) -> Scene:
         raise BadInput(f"{path}: title is {told(title)}; it must be a text")
     bench, test = _table(table, "bench", path), _table(table, "test", path)
     animation = read_animation(table["animation"], settings, f"{path}: animation") if "animation" in table else None
-    return Scene(path, title, kind, settings, tone, _size(table, path), None, animation, bench, test)
+    return Scene(path, title, kind, settings, tone, _size(table, path), None, 0.0, animation, bench, test)
 
 
 def _table(table: dict, key: str, path: Path) -> dict:
@@ -128,11 +129,13 @@ def recipe_of(scene: Scene, folder: Path, **facts) -> dict:
         "settings": write(scene.settings, folder),
         "tone": write(scene.tone),
     }
+    if scene.animation is not None:
+        tables["animation"] = write_animation(scene.animation)
     return {"rayfold": 1, "scene": tables, **facts}
 
 
 def _of_recipe(recipe: dict, path: Path) -> Scene:
-    """The Scene of a recipe, at its size and with its samples."""
+    """The Scene of a recipe, at its size, with its samples and at its moment."""
     scene = recipe.get("scene")
     if recipe.get("rayfold") != 1 or not isinstance(scene, dict):
         raise BadInput(f"{path}: its recipe is of another version: {told(recipe.get('rayfold'))}; this program reads 1")
@@ -140,7 +143,11 @@ def _of_recipe(recipe: dict, path: Path) -> Scene:
     samples = recipe.get("samples")
     if samples is not None and (type(samples) is not int or not 1 <= samples <= 1 << 30):
         raise BadInput(f"{path}: its recipe is damaged: samples is {told(samples)}")
-    return replace(scene_of_table({**scene, **({"size": size} if size else {})}, path), samples=samples)
+    moment = recipe.get("time", 0.0)
+    if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not math.isfinite(moment):
+        raise BadInput(f"{path}: its recipe is damaged: time is {told(moment)}")
+    scene = scene_of_table({**scene, **({"size": size} if size else {})}, path)
+    return replace(scene, samples=samples, moment=float(moment))
 
 
 def open_picture(scene: Scene, gpu: Gpu) -> Picture:

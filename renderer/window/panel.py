@@ -36,11 +36,11 @@ class Panel:
         self.original = scene  # what "reset" goes back to
         self._gpu, self._waiter = gpu, waiter
         self.error = ""
-        self.paused = False
+        self.paused = scene.moment > 0  # a picture of a moment shows it until told to go on
         self.free_run = False
         self.divisor = 1
         self.forced_divisor = 0  # 0 is automatic
-        self.clock = 0.0  # seconds of the scene's own time
+        self.clock = scene.moment  # seconds of the scene's own time
         self.samples = self.wanted_samples = 0
         self.frame: Texture | None = None  # linear
         self.shown: Texture | None = None  # 8 bits, as it stands in the window

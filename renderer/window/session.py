@@ -42,7 +42,9 @@ def save(session: Session, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
-    panels = [{"path": str(s.path.resolve()), **recipe_of(s, path.parent)["scene"]} for s in session.scenes]
+    panels = [
+        {"path": str(s.path.resolve()), "time": s.moment, **recipe_of(s, path.parent)["scene"]} for s in session.scenes
+    ]
     table = {"rayfold_session": VERSION, "panels": panels}
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean")}
     with replacing(path) as temporary:
@@ -72,8 +74,10 @@ def restore(path: Path) -> Session:
 
 def _scene(table: dict, path: Path) -> Scene:
     """The scene of a panel's tables; its paths are relative to the session's folder."""
-    origin = table.pop("path", None)
-    scene = scene_of_table(table, path)
+    origin, moment = table.pop("path", None), table.pop("time", 0.0)
+    if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not 0 <= moment < 1e9:
+        raise BadInput(f"{path}: time is {told(moment)}; it must be a number of at least 0")
+    scene = replace(scene_of_table(table, path), moment=float(moment))
     return replace(scene, path=Path(origin)) if isinstance(origin, str) and origin else scene
 
 

@@ -137,7 +137,8 @@ class Studio:
             self.reload({path for path in changed if path in paths}, shaders=bool(changed - paths))
 
     def session(self, clean: bool = False) -> Session:
-        return Session(self._state(), self.active, self.columns, self.solo, clean)
+        scenes = tuple(replace(p.scene, moment=p.clock) if p.paused else p.scene for p in self.panels)
+        return Session(scenes, self.active, self.columns, self.solo, clean)
 
     def save(self, clean: bool = False) -> None:
         """Writes the session where it changed."""
@@ -331,7 +332,7 @@ class Studio:
     def open_here(self, scene: Scene) -> None:
         self.panel.original = scene
         self.panel.show(scene)
-        self.panel.clock = 0.0
+        self.panel.clock, self.panel.paused = scene.moment, scene.moment > 0
         self.tell(scene.title)
 
     def drop(self, paths: list[Path]) -> None:
@@ -393,21 +394,19 @@ class Studio:
         pixels = panel.shown.read()
         pixels = pixels[..., :3] if (pixels[..., 3] == 255).all() else pixels
         path = free_name(Path.cwd(), panel.original.path.stem)
-        facts = dict(size=list(panel.shown.size), samples=panel.samples, time=panel.time())
-        scene = replace(panel.scene, settings=panel.settings())
+        facts = dict(size=list(panel.shown.size), samples=panel.samples, time=panel.clock)
         try:
-            write_png(path, pixels, recipe_of(scene, path.parent, **facts))
+            write_png(path, pixels, recipe_of(panel.scene, path.parent, **facts))
             self.tell(f"wrote {path.name}")
         except UserError as error:
             self.tell(str(error))
 
     def save_scene(self) -> None:
-        """Writes the active panel's scene, with its settings as they are, as a scene file into the current folder."""
+        """Writes the active panel's scene, settings and key frames as they are, as a scene file into this folder."""
         path = free_name(Path.cwd(), self.panel.original.path.stem, ".toml")
-        scene = replace(self.panel.scene, settings=self.panel.settings())
         try:
             with replacing(path) as temporary:
-                temporary.write_text(toml_of(recipe_of(scene, path.parent)["scene"]), encoding="utf-8")
+                temporary.write_text(toml_of(recipe_of(self.panel.scene, path.parent)["scene"]), encoding="utf-8")
             self.tell(f"wrote {path.name}")
         except UserError as error:
             self.tell(str(error))
