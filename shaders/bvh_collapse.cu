@@ -178,6 +178,8 @@ KERNEL collapse(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, GLO
             words[3] = 0;
             for (int axis = 0; axis < 3; axis++) {
                 uint exponent = c.count ? grid_exponent(high[axis] - low[axis]) : 1u;
+                // The corner lies a little lower, so that the lowest boxes have room for the rounding of planes too.
+                if (c.count) low[axis] = fma(as_float(exponent << 23), -0.02f, low[axis]);
                 words[axis] = as_uint(c.count ? low[axis] : 0.0f);
                 words[3] |= exponent << (8 * axis);
                 step[axis] = 1.0f / as_float(exponent << 23);

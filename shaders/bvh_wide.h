@@ -26,7 +26,11 @@ DEVICE WideRay wide_ray(float3 origin, float3 direction) {
 
 DEVICE float power_of_two(uint word, int byte) { return as_float((word >> (8 * byte) & 255u) << 23); }
 
-#if HAS_BYTE_VECTORS  // eight children at once in vectors: what reaches a CPU's SIMD units
+#ifndef SCALAR_BOXES
+#define SCALAR_BOXES 0  // 1: one child after the other even where there are vectors of bytes, as GPUs do it
+#endif
+
+#if HAS_BYTE_VECTORS && !SCALAR_BOXES  // eight children at once in vectors: what reaches a CPU's SIMD units
 DEVICE float8 plane_times(uint a, uint b, float scale, float shift) {
     float8 q = convert_float8((uchar8)(as_uchar4(a), as_uchar4(b)));
     return fma(q, (float8)(scale), (float8)(shift));

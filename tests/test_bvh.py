@@ -131,17 +131,24 @@ class Walks:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", CASES)
-def test_walks_equal_brute_force(device, rng, case, kind):
+def test_walks_equal_brute_force(device, rng, case, kind, scalar_boxes=0):
     primitives = numbered(CASES[case](rng))
     if kind.endswith("built") and len(primitives) < 2:
         pytest.skip("a tree of one primitive is built on the host")
     walks = Walks(device, primitives, kind)
+    walks.constants["SCALAR_BOXES"] = scalar_boxes
     assert np.array_equal(np.sort(walks.in_order["corner"].view("i4")[:, 3]), np.arange(len(primitives)))
     rays = rays_at(rng, primitives)
     t, number = walks.closest(rays)
     brute_t, brute_number = walks.brute(rays)
     assert np.array_equal(t, brute_t) and np.array_equal(number, brute_number)
     assert np.array_equal(walks.any(rays), number >= 0)
+
+
+@pytest.mark.parametrize("case", ["slivers", "coplanar quads", "exponential", "mixed"])
+def test_walks_without_vectors_equal_brute_force(device, rng, case):
+    """The box tests of GPUs, on processors too."""
+    test_walks_equal_brute_force(device, rng, case, "wide", scalar_boxes=1)
 
 
 @pytest.mark.parametrize("case", ["soup", "mixed", "coplanar quads", "three spheres"])
