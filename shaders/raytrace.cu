@@ -4,8 +4,7 @@
 //     regenerate  one launch in which threads start a new path when theirs ends
 // Ray i is pixel i % 32 of tile i / 32; tiles are 8 x 4 pixels, so a word of the stencil is a small piece of the picture.
 // The text that includes this file has the types View and Material and the functions scatter() and evaluate().
-#include "bvh_warps.h"
-#include "bvh_wide.h"
+#include "scene.h"
 #include "stencil.h"
 
 #define DIMENSIONS 8u  // random numbers that one depth may use: 0-3 the material, 4-6 the light sample
@@ -63,37 +62,6 @@ DEVICE Path start_path(const View view, int x, int y, uint key) {
 
 DEVICE float4 with_sky(const View view, const Path path) {
     return path.radiance + path.throughput * with_w(sky(view, xyz(path.direction)), 0.0f);
-}
-
-#if WIDE
-#define FIND_CLOSEST(origin, direction) closest_hit_wide((GLOBAL const uint4 *)nodes, primitives, origin, direction, INFINITE)
-#define FIND_ANY(origin, direction, longest) any_hit_wide((GLOBAL const uint4 *)nodes, primitives, origin, direction, longest)
-#define PACKETS 0
-#else
-#define PACKETS (HAS_BALLOT && TOGETHER)  // the camera's rays of one tile walk together, and their first shadow rays
-#define FIND_CLOSEST(origin, direction) closest_hit(nodes, primitives, origin, direction, INFINITE)
-#define FIND_ANY(origin, direction, longest) any_hit(nodes, primitives, origin, direction, longest)
-#endif
-
-DEVICE float3 normal_of(const Primitive p, float3 point) {
-    if (SPHERES && p.edge2.w > 0.0f) return unit(point - xyz(p.corner));
-    return unit(cross_exact(xyz(p.edge1), xyz(p.edge2)));
-}
-
-DEVICE Surface surface_at(const Primitive p, const Hit hit, float3 origin, float3 direction) {
-    Surface s;
-    float3 corner = xyz(p.corner);
-    if (SPHERES && p.edge2.w > 0.0f) {
-        s.normal = normal_of(p, along(origin, direction, hit.t));
-        s.point = along(corner, s.normal, p.edge2.w);
-    } else {
-        s.normal = normal_of(p, corner);
-        s.point = along(along(corner, xyz(p.edge1), hit.u), xyz(p.edge2), hit.v);
-    }
-    s.front = dot_exact(s.normal, direction) < 0.0f;
-    if (!s.front) s.normal = -s.normal;
-    s.incoming = direction;
-    return s;
 }
 
 // Density per unit of light surface with which sample_light picks points of this material.
@@ -155,11 +123,10 @@ DEVICE bool aim_at_light(const View view, const Material m, const Surface s, flo
 
 // Shades the hit of a path and picks where it goes on; false when it ends here.
 DEVICE bool shade_path(const View view, int depth, uint key, const Hit hit, Path *path, LightRay *light,
-                       GLOBAL const float4 *primitives, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
-    Primitive p = primitive_at(primitives, hit.primitive);
-    Material m = materials[as_int(p.edge1.w)];
+                       SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
     float4 came = path->direction, throughput = path->throughput;
-    Surface s = surface_at(p, hit, xyz(path->origin), xyz(came));
+    Surface s = surface_at(SCENE_GIVEN, hit, path->origin, xyz(came));
+    Material m = materials[s.material];
     light->wanted = false;
     if (s.front && m.emission.w > 0.0f) {
         float by_light = light_density(view, m) * hit.t * hit.t / -dot_exact(s.normal, s.incoming);
@@ -170,7 +137,7 @@ DEVICE bool shade_path(const View view, int depth, uint key, const Hit hit, Path
     Scatter out;
     bool last = depth + 1 >= view.depth, goes_on = scatter(m, s, key, dimension, &out);
     bool rough = goes_on && out.density >= 0.0f;
-    path->origin = with_w(off_surface(s.point, goes_on && out.through ? -s.normal : s.normal), 0.0f);
+    path->origin = with_w(off_surface(s.point, goes_on && out.through ? -s.normal : s.normal), path->origin.w);
     if (rough && LIGHTS_SAMPLED && view.light_count > 0 && (WHITTED || !last)) {
         light->wanted = aim_at_light(view, m, s, xyz(path->origin), !WHITTED, lights, primitives, materials, key, dimension + 4,
                                      &light->direction, &light->brings);
@@ -208,7 +175,7 @@ KERNEL generate(const View view, GLOBAL uint *living, GLOBAL float4 *origins, GL
 
 KERNEL trace(const View view, int depth, GLOBAL const uint *living, GLOBAL uint *hitting, GLOBAL const float4 *origins,
              GLOBAL const float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances, GLOBAL float4 *hits,
-             GLOBAL const float4 *nodes, GLOBAL const float4 *primitives) {
+             SCENE_TAKEN) {
     STENCIL_SCRATCH(scratch);
     FOR_EACH_WORD(i) {
         bool active = is_active(living, i);
@@ -217,8 +184,8 @@ KERNEL trace(const View view, int depth, GLOBAL const uint *living, GLOBAL uint 
         if (depth == 0) hit = packet_hit(nodes, primitives, xyz(origins[i]), xyz(directions[i]), active ? INFINITE : -1.0f, false);
 #endif
         if (active) {
-            if (!PACKETS || depth > 0) hit = FIND_CLOSEST(xyz(origins[i]), xyz(directions[i]));
-            hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
+            if (!PACKETS || depth > 0) hit = find_closest(SCENE_GIVEN, origins[i], xyz(directions[i]));
+            store_hit(hits, i, hit);
             if (hit.primitive < 0) {
                 Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
                 radiances[i] = with_sky(view, path);
@@ -233,17 +200,16 @@ KERNEL trace(const View view, int depth, GLOBAL const uint *living, GLOBAL uint 
 KERNEL shade(const View view, int depth, GLOBAL const uint *hitting, GLOBAL uint *living, GLOBAL uint *lit,
              GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances,
              GLOBAL const float4 *hits, GLOBAL float4 *light_directions, GLOBAL float4 *light_brings,
-             GLOBAL const float4 *primitives, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
+             SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
     STENCIL_SCRATCH(scratch);
     FOR_EACH_WORD(i) {
         bool active = is_active(hitting, i), aims = false;
-        float4 found = make_float4(0.0f, 0.0f, 0.0f, as_float(-1));
-        if (active) found = hits[i];
-        if (active && (STENCIL != STENCIL_OFF || as_int(found.w) >= 0)) {
-            Hit hit = {found.x, found.y, found.z, as_int(found.w)};
+        Hit hit = {0.0f, 0.0f, 0.0f, -1};
+        if (active) hit = stored_hit(hits, i);
+        if (active && (STENCIL != STENCIL_OFF || hit.primitive >= 0)) {
             Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
             LightRay light;
-            active = shade_path(view, depth, key_of(view, i), hit, &path, &light, primitives, materials, lights);
+            active = shade_path(view, depth, key_of(view, i), hit, &path, &light, SCENE_GIVEN, materials, lights);
             aims = light.wanted;
             radiances[i] = path.radiance;
             if (active || aims) origins[i] = path.origin;
@@ -260,8 +226,7 @@ KERNEL shade(const View view, int depth, GLOBAL const uint *hitting, GLOBAL uint
 }
 
 KERNEL connect(int depth, GLOBAL const uint *lit, GLOBAL const float4 *origins, GLOBAL const float4 *light_directions,
-               GLOBAL const float4 *light_brings, GLOBAL float4 *radiances, GLOBAL const float4 *nodes,
-               GLOBAL const float4 *primitives) {
+               GLOBAL const float4 *light_brings, GLOBAL float4 *radiances, SCENE_TAKEN) {
     FOR_EACH_WORD(i) {
         bool active = is_active(lit, i), blocked = true;
         float4 to_light = active ? light_directions[i] : make_float4(0.0f, 0.0f, 0.0f, -1.0f);
@@ -269,7 +234,7 @@ KERNEL connect(int depth, GLOBAL const uint *lit, GLOBAL const float4 *origins, 
         if (depth == 0 && ballot(active))
             blocked = packet_hit(nodes, primitives, xyz(origins[i]), xyz(to_light), to_light.w, true).primitive >= 0;
 #endif
-        if (active && (!PACKETS || depth > 0)) blocked = FIND_ANY(xyz(origins[i]), xyz(to_light), to_light.w);
+        if (active && (!PACKETS || depth > 0)) blocked = find_any(SCENE_GIVEN, origins[i], xyz(to_light), to_light.w);
         if (active && !blocked) radiances[i] = radiances[i] + light_brings[i];
     }
 }
@@ -318,18 +283,17 @@ KERNEL list_rays(GLOBAL const uint *row, int words, GLOBAL const uint *sums, GLO
 KERNEL bounce_listed(const View view, int depth, GLOBAL const uint *list, GLOBAL const uint *count, GLOBAL uint *living,
                      GLOBAL uint *lit, GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs,
                      GLOBAL float4 *radiances, GLOBAL float4 *light_directions, GLOBAL float4 *light_brings,
-                     GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, GLOBAL const Material *materials,
-                     GLOBAL const float2 *lights) {
+                     SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
     for (uint k = thread_index(); k < count[0]; k += group_count() * GROUP_SIZE) {
         uint i = list[k];
         Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
-        Hit hit = FIND_CLOSEST(xyz(path.origin), xyz(path.direction));
+        Hit hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
         if (hit.primitive < 0) {
             radiances[i] = with_sky(view, path);
             continue;
         }
         LightRay light;
-        bool active = shade_path(view, depth, key_of(view, i), hit, &path, &light, primitives, materials, lights);
+        bool active = shade_path(view, depth, key_of(view, i), hit, &path, &light, SCENE_GIVEN, materials, lights);
         radiances[i] = path.radiance;
         if (active || light.wanted) origins[i] = path.origin;
         if (active) {
@@ -347,11 +311,11 @@ KERNEL bounce_listed(const View view, int depth, GLOBAL const uint *list, GLOBAL
 
 KERNEL connect_listed(GLOBAL const uint *list, GLOBAL const uint *count, GLOBAL const float4 *origins,
                       GLOBAL const float4 *light_directions, GLOBAL const float4 *light_brings, GLOBAL float4 *radiances,
-                      GLOBAL const float4 *nodes, GLOBAL const float4 *primitives) {
+                      SCENE_TAKEN) {
     for (uint k = thread_index(); k < count[0]; k += group_count() * GROUP_SIZE) {
         uint i = list[k];
         float4 to_light = light_directions[i];
-        if (!FIND_ANY(xyz(origins[i]), xyz(to_light), to_light.w)) radiances[i] = radiances[i] + light_brings[i];
+        if (!find_any(SCENE_GIVEN, origins[i], xyz(to_light), to_light.w)) radiances[i] = radiances[i] + light_brings[i];
     }
 }
 
@@ -377,8 +341,8 @@ KERNEL accumulate(const View view, GLOBAL const float4 *radiances, GLOBAL float4
 #if SCHEDULE == 2
 // ---- schedule "regenerate": a thread keeps its path in registers and starts the next pixel's when it ends (Frolov and -------
 // Galaktionov 2016). A warp takes new pixels when at most REFILL of its paths live. counts: the next ray, then rays by depth.
-KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, GLOBAL const float4 *nodes,
-                  GLOBAL const float4 *primitives, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
+KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, SCENE_TAKEN, GLOBAL const Material *materials,
+                  GLOBAL const float2 *lights) {
     LOCAL_ARRAY(uint, by_depth, 16);
     if (local_index() < 16) by_depth[local_index()] = 0;
     BARRIER();
@@ -419,14 +383,14 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, GL
 #endif
         if (!alive) continue;
         atomic_add(&by_depth[depth], 1u);
-        Hit hit = FIND_CLOSEST(xyz(path.origin), xyz(path.direction));
+        Hit hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
         if (hit.primitive < 0) {
             path.radiance = with_sky(view, path);
             alive = false;
         } else {
             LightRay light;
-            alive = shade_path(view, depth, key, hit, &path, &light, primitives, materials, lights);
-            if (light.wanted && !FIND_ANY(xyz(path.origin), xyz(light.direction), light.direction.w))
+            alive = shade_path(view, depth, key, hit, &path, &light, SCENE_GIVEN, materials, lights);
+            if (light.wanted && !find_any(SCENE_GIVEN, path.origin, xyz(light.direction), light.direction.w))
                 path.radiance = path.radiance + light.brings;
             depth++;
         }

@@ -11,6 +11,7 @@ typedef struct {
     float3 point, normal;  // the normal faces the incoming ray; both unit and in world space
     float3 incoming;       // unit direction of the ray that came
     bool front;            // whether the ray came from the side that the geometry's own normal points to
+    int material;          // row of the materials
 } Surface;
 
 typedef struct {

@@ -145,7 +145,7 @@ class Picture:
             stage["trace"](rays.threads, view, depth, rays.living[depth], rays.hitting, *path, rays.hits, *tree)
             stage["shade"](
                 rays.threads, view, depth, rays.hitting, rays.living[depth + 1], rays.lit, *path, rays.hits,
-                rays.light_directions, rays.light_brings, scene.tree.primitives, self._materials, scene.lights,
+                rays.light_directions, rays.light_brings, *tree, self._materials, scene.lights,
             )  # fmt: skip
             if settings.lights == "sampled" and scene.light_count:
                 to_light = rays.light_directions, rays.light_brings
