@@ -40,10 +40,22 @@ typedef struct {
     bool wanted;
 } LightRay;
 
+// The direction through a point of the picture, each coordinate -1 to 1: as long as its part along the view is 1, or unit in
+// a panorama, which is 360 degrees wide and 180 high.
+DEVICE float3 view_direction(const View view, float sx, float sy) {
+#if PANORAMA
+    float2 around = turn(fma(sx, 0.5f, sx < 0.0f ? 1.0f : 0.0f)), up = turn(fma(sy, 0.25f, sy < 0.0f ? 1.0f : 0.0f));
+    float3 level = along(xyz(view.forward) * around.x, unit(xyz(view.right)), around.y);
+    return unit(along(level * up.x, unit(xyz(view.up)), up.y));
+#else
+    return along(along(xyz(view.forward), xyz(view.right), sx), xyz(view.up), sy);
+#endif
+}
+
 DEVICE Path start_path(const View view, int x, int y, uint key) {
     float sx = fma(2.0f / (float)view.width, (float)x + random_at(key, 0), -1.0f);
     float sy = fma(-2.0f / (float)view.height, (float)y + random_at(key, 1), 1.0f);
-    float3 origin = xyz(view.eye), direction = along(along(xyz(view.forward), xyz(view.right), sx), xyz(view.up), sy);
+    float3 origin = xyz(view.eye), direction = view_direction(view, sx, sy);
     if (view.lens_radius > 0.0f) {  // a thin lens: from any of its points, through the same point of the plane in focus
         float radius = sqrt(random_at(key, 2)) * view.lens_radius;
         float2 around = turn(random_at(key, 3));

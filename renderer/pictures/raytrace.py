@@ -127,8 +127,7 @@ class Picture:
         tile, settings = tile or (0, 0, *size), self._scheduled(settings)
         if (settings, size, tile) != self._drawn:
             self._prepare(settings, size, tile)
-        constants = constants_of(settings, self._geometry.has_spheres, isinstance(self._geometry.tree, bvh.Wide))
-        kernel = self.device.kernel(layers_text(), "draw_layers", group=GROUP, **constants)
+        kernel = self._layers_kernel("draw_layers", settings)
         _, _, width, height = tile
         albedo, normal = (self.device.buffer((height, width, 4)) for _ in range(2))
         depth, number = self.device.buffer((height, width)), self.device.buffer((height, width), "u4")
@@ -137,6 +136,21 @@ class Picture:
         kernel(self._rays.padded, self._view[()], samples, *out, *self._geometry.rows, self._materials)
         found = {"albedo": albedo.read()[..., :3], "normal": normal.read()[..., :3]}
         return found | {"depth": depth.read(), "id": number.read()}
+
+    def pick(self, settings: Settings, size: tuple[int, int], x: float, y: float) -> float | None:
+        """How far along the view, as focus_distance is told, lies what is seen `x`, `y` pixels from the picture's upper
+        left corner; None for nothing. The picture drawn so far stays as it is."""
+        self._arrange(settings)
+        found = self.device.buffer(1)
+        view = view_of(settings, size, (0, 0, *size), self._geometry)[()]
+        pick = self._layers_kernel("pick", settings)
+        pick(1, view, np.float32(x), np.float32(y), found, *self._geometry.rows)
+        distance = float(found.read()[0])
+        return distance if np.isfinite(distance) else None
+
+    def _layers_kernel(self, entry: str, settings: Settings):
+        constants = constants_of(settings, self._geometry.has_spheres, isinstance(self._geometry.tree, bvh.Wide))
+        return self.device.kernel(layers_text(), entry, group=GROUP, **constants)
 
     def _draw_grid(self, settings: Settings, view, rays, scene) -> None:
         stage, path, tree = self._stage, rays.path, scene.rows
@@ -189,10 +203,7 @@ class Picture:
             raise MachineCannot(
                 f"gather is ballot, and {self.device.name} has no vote that returns a mask; allowed are {told}"
             )
-        shapes = [getattr(settings, name) for name in SHAPES]
-        shape_key = (*shapes, settings.builder, settings.tree, tuple(material.name for material in settings.materials))
-        if shape_key != self._shape_key:
-            self._geometry, self._shape_key = Geometry(self.device, settings), shape_key
+        self._arrange(settings)
         before = self._drawn
         if before is None or before[2][2:] != tile[2:] or _layout(before[0]) != _layout(settings):
             self._rays = Rays(self.device, tile[2:], *_layout(settings))
@@ -207,6 +218,13 @@ class Picture:
         self._stage = self._stages[key]
         self._view = view_of(settings, size, tile, self._geometry)
         self._drawn, self._sample = (settings, size, tile), 0
+
+    def _arrange(self, settings: Settings) -> None:
+        """The geometry of the settings, built anew where its shapes changed."""
+        shapes = [getattr(settings, name) for name in SHAPES]
+        shape_key = (*shapes, settings.builder, settings.tree, tuple(material.name for material in settings.materials))
+        if shape_key != self._shape_key:
+            self._geometry, self._shape_key = Geometry(self.device, settings), shape_key
 
     def report(self) -> dict[str, Any]:
         """Samples drawn, primitives, and by depth the rays alive and the words of 32 rays that were skipped whole."""

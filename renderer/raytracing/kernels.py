@@ -65,6 +65,7 @@ def constants_of(settings: Settings, spheres: bool, wide: bool = False, together
         "TOGETHER": int(together),
         "WIDE": int(wide),
         "GATHER": GATHERS[settings.gather],
+        "PANORAMA": int(settings.projection == "panorama"),
         "WHITTED": int(settings.paths == "whitted"),
         "LIGHTS_SAMPLED": int(settings.lights == "sampled"),
         "View": VIEW,

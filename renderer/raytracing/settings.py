@@ -100,6 +100,9 @@ class Attractor:
 @dataclass(frozen=True)
 class Settings:
     view: Camera = Camera()
+    projection: Literal["perspective", "panorama"] = setting(
+        "perspective", help="as a camera sees, or all around: 360 degrees wide and 180 high"
+    )
     lens_radius: float = setting(0.0, 0.0, 1e6, "of a thin lens; 0 is a pinhole, sharp everywhere")
     focus_distance: float = setting(0.0, 0.0, 1e9, "along the view, of the plane in focus; 0 is the view's target")
     depth: int = setting(6, 1, 16, "rays a path may have", key="d")
@@ -133,6 +136,8 @@ class Settings:
         names = [material.name for material in self.materials]
         if len(set(names)) < len(names):
             raise ValueError(f"two materials have one name; the names are {', '.join(names)}")
+        if self.projection == "panorama" and self.lens_radius > 0:
+            raise ValueError(f"lens_radius is {self.lens_radius}; a panorama has no lens, so it must be 0")
         for group in SHAPES:
             for index, shape in enumerate(getattr(self, group)):
                 if shape.material not in names:
