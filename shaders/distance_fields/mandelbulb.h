@@ -1,0 +1,27 @@
+// The Mandelbulb of a whole power (D. White and P. Nylander 2009): angles are multiplied by multiplying complex numbers, so that
+// no trigonometry rounds differently on two devices. The distance is r ln r / 2 r'.
+DEVICE float2 raised(float2 a, int power) {
+    float2 out = make_float2(1.0f, 0.0f);
+    for (int rest = power; rest > 0; rest >>= 1) {
+        if (rest & 1) out = make_float2(fma(out.x, a.x, -(out.y * a.y)), fma(out.x, a.y, out.y * a.x));
+        a = make_float2(fma(a.x, a.x, -(a.y * a.y)), 2.0f * a.x * a.y);
+    }
+    return out;
+}
+
+DEVICE float mandelbulb_distance(const Field f, float3 p) {
+    float3 z = p;
+    float radius = sqrt(dot_exact(p, p)), slope = 1.0f;
+    for (int i = 0; i < f.iterations && radius < 4.0f && radius > 0.0f; i++) {
+        float level = sqrt(fma(z.x, z.x, z.y * z.y)), inverse = 1.0f / radius, size = 1.0f;
+        float2 around = level > 0.0f ? make_float2(z.x / level, z.y / level) : make_float2(1.0f, 0.0f);
+        around = raised(around, f.power);
+        float2 down = raised(make_float2(z.z * inverse, level * inverse), f.power);
+        for (int k = 1; k < f.power; k++) size *= radius;
+        slope = fma((float)f.power * size, slope, 1.0f);
+        size *= radius;
+        z = make_float3(fma(size * down.y, around.x, p.x), fma(size * down.y, around.y, p.y), fma(size, down.x, p.z));
+        radius = sqrt(dot_exact(z, z));
+    }
+    return radius > 1.0f ? 0.5f * logarithm_of(radius) * radius / slope : 0.0f;
+}
