@@ -8,6 +8,9 @@ from functools import cache
 
 import numpy as np
 
+from renderer import bvh_processor
+from renderer.bvh_processor import Branches
+
 # One inner node as the builders write it, 64 bytes: x and y of the first and the second child's box, lowest and highest
 # in turn, z of both, and their codes; see bvh_walk.h.
 NODE = np.dtype([("first_xy", "f4", (4,)), ("second_xy", "f4", (4,)), ("z", "f4", (4,)),
@@ -209,7 +212,8 @@ def _write_boxes(nodes: np.ndarray, boxes: np.ndarray) -> None:
 def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = "auto"):
     """A tree over primitives (m,) on a device.
 
-    It is built by "host", "device" or "auto" and has nodes that are "binary", "wide" or "auto".
+    It is built by "host", "device" or "auto" and has nodes that are "binary", "wide" or "auto": binary ones where there
+    are warps, Branches where there are none.
     """
     if builder == "auto":
         builder = "host" if len(primitives) < HOST_BUILDS else "device"
@@ -218,9 +222,9 @@ def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = 
     else:
         on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
         tree = Built(device, on_device, len(primitives))
-    if nodes == "auto":
-        nodes = "binary"
-    return Wide(device, tree) if nodes == "wide" else tree
+    if nodes == "wide":
+        return Wide(device, tree)
+    return Branches(device, tree) if nodes == "auto" and device.processor.lanes == 1 else tree
 
 
 # Which walk of bvh_rays.cu is fastest for a class of rays (tests/fps/results/h200_rays.jsonl), by warps that vote,
@@ -257,8 +261,11 @@ class Walk:
     def __init__(self, tree, rays_class: str, spheres: bool = False):
         price = "costly" if tree.cost > COSTLY else "cheap"
         plain = tree.entries[1 if rays_class.endswith("shadow") else 0], 64
-        by_warps = not isinstance(tree, Wide) and has_votes(tree.device)
-        self.entry, group = WALKS[rays_class, True, price] if by_warps else plain
+        if isinstance(tree, Branches):
+            self.entry, group = bvh_processor.walk_of(rays_class), bvh_processor.GROUP
+        else:
+            by_warps = not isinstance(tree, Wide) and has_votes(tree.device)
+            self.entry, group = WALKS[rays_class, True, price] if by_warps else plain
         self.tree, self.next = tree, tree.device.buffer(1, "u4")
         self._kernel = tree.device.kernel("bvh_rays.cu", self.entry, group=group, STRICT=1, SPHERES=int(spheres))
 
@@ -269,12 +276,14 @@ class Walk:
             self.next.fill(0)
             self._kernel(min(count, FETCHING_THREADS), *arguments, self.next)
         else:
-            self._kernel(count, *arguments)
+            beams = self.entry.endswith("beam")  # a thread each
+            self._kernel(-(-count // bvh_processor.BEAM) if beams else count, *arguments)
 
 
 class Flat:
     """A binary tree on a device: nodes (n, 16), primitives (m, 12) in leaf order."""
 
+    layout = "binary"
     entries = "closest", "occluded"
 
     def __init__(self, device, primitives: np.ndarray, tree: Tree):
@@ -290,7 +299,7 @@ class Flat:
 class Built:
     """A binary tree built on the device from primitives that are there; `rebuild` takes them as they are then."""
 
-    entries = Flat.entries
+    layout, entries = Flat.layout, Flat.entries
 
     def __init__(self, device, primitives, count: int):
         assert count >= 2, "a tree of fewer than two primitives is built on the host"
@@ -338,6 +347,7 @@ class Built:
 class Wide:
     """An 8-wide tree on a device, collapsed there from a binary one: nodes (n, 20) uint32, primitives (m, 12)."""
 
+    layout = "wide"
     entries = "closest_wide", "occluded_wide"
 
     def __init__(self, device, flat):

@@ -1,4 +1,5 @@
 // Sets of rays against a tree, for tests and benches: two float4 a ray, origin and greatest t, direction and nothing.
+#include "bvh_processor.h"
 #include "bvh_warps.h"
 #include "bvh_wide.h"
 
@@ -142,6 +143,50 @@ KERNEL closest_fetching(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL c
 KERNEL occluded_fetching(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
                          int count, GLOBAL uint *next) {
     fetch_and_walk(rays, 0, hits, nodes, primitives, (uint)count, next, true);
+}
+#endif
+
+#if HAS_WIDE_REGISTERS
+KERNEL closest_lone(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float *nodes, GLOBAL const float4 *primitives, int count) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    Hit hit = closest_hit_lone(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w);
+    hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
+}
+
+KERNEL occluded_lone(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float *nodes, GLOBAL const float4 *primitives, int count) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    hits[i] = any_hit_lone(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w) ? 1u : 0u;
+}
+
+// The packet of 32 rays that begins at `first`, and its mask of rays that are there.
+DEVICE uint load_packet(GLOBAL const float4 *rays, uint first, uint count, Packet *p) {
+    uint own = min(count - first, 32u);
+    for (uint j = 0; j < own; j++) {
+        float4 origin = rays[2 * (first + j)], direction = rays[2 * (first + j) + 1];
+        put_ray(p, j, xyz(origin), xyz(direction), origin.w);
+    }
+    return own == 32u ? 0xffffffffu : (1u << own) - 1u;
+}
+
+// A thread walks 32 rays.
+KERNEL closest_beam(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float *nodes, GLOBAL const float4 *primitives, int count) {
+    uint first = 32u * thread_index();
+    if (first >= (uint)count) return;
+    Packet p;
+    uint active = load_packet(rays, first, (uint)count, &p);
+    walk_packet(nodes, primitives, &p, active, false);
+    for (uint j = 0; j < popcount(active); j++) hits[first + j] = make_float4(p.t.at[j], p.u.at[j], p.v.at[j], as_float(p.row.at[j]));
+}
+
+KERNEL occluded_beam(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float *nodes, GLOBAL const float4 *primitives, int count) {
+    uint first = 32u * thread_index();
+    if (first >= (uint)count) return;
+    Packet p;
+    uint active = load_packet(rays, first, (uint)count, &p);
+    walk_packet(nodes, primitives, &p, active, true);
+    for (uint j = 0; j < popcount(active); j++) hits[first + j] = p.row.at[j] >= 0 ? 1u : 0u;
 }
 #endif
 

@@ -217,6 +217,7 @@ DEVICE double8 join_double2(double2 a, double2 b, double2 c, double2 d) {
 // whole warps.
 #define HAS_BALLOT 1
 #define HAS_BYTE_VECTORS 0
+#define HAS_WIDE_REGISTERS 0
 DEVICE uint ballot(bool flag) { return __ballot_sync(0xffffffffu, flag); }
 DEVICE bool all_lanes(bool flag) { return __all_sync(0xffffffffu, flag); }
 #define HAS_SHUFFLE 1  // shuffle_xor(x, mask): the x of the lane whose index differs by the mask; whole warps
@@ -350,9 +351,22 @@ DEVICE uint from_lane(uint x, uint lane) {
     return y;
 }
 #define HAS_BYTE_VECTORS 0
+#define HAS_WIDE_REGISTERS 0
 #else
 #define HAS_BALLOT 0
-#define HAS_BYTE_VECTORS 1  // convert_float8 of uchar8 and its kin
+#define HAS_BYTE_VECTORS 1    // convert_float8 of uchar8 and its kin
+#define HAS_WIDE_REGISTERS 1  // bits_of8 and bits_of16: a bit for each number of a vector whose sign bit is set
+#ifdef __AVX__
+DEVICE uint bits_of8(int8 signs) { return (uint)__builtin_ia32_movmskps256(as_float8(signs)); }
+#else
+DEVICE uint bits_of8(int8 signs) {
+    int8 bits = (signs >> 31) & (int8)(1, 2, 4, 8, 16, 32, 64, 128);
+    int4 four = bits.lo | bits.hi;
+    int2 two = four.lo | four.hi;
+    return (uint)(two.x | two.y);
+}
+#endif
+DEVICE uint bits_of16(int16 signs) { return bits_of8(signs.lo) | bits_of8(signs.hi) << 8; }
 #endif
 #define HAS_SHUFFLE 0
 #define HAS_WARP_REDUCTION 0
@@ -364,6 +378,7 @@ DEVICE float smallest_of(float a, float b, float c) { return smaller(smaller(a, 
 #define PI 3.14159265358979323846f
 #define INFINITE 3.402823466e38f
 #define lane_index() (local_index() & 31u)
+#define lowest_bit(word) (31u - (uint)clz((word) & (0u - (word))))
 
 DEVICE float3 xyz(float4 v) { return make_float3(v.x, v.y, v.z); }
 DEVICE float4 with_w(float3 v, float w) { return make_float4(v.x, v.y, v.z, w); }

@@ -1,15 +1,20 @@
 // What a ray may meet: the shapes of the tree. SCENE_TAKEN stands among the parameters of kernels and functions, SCENE_GIVEN
 // among the arguments; what a scene has not got is no argument and no instruction.
+#include "bvh_processor.h"
 #include "bvh_warps.h"
 #include "bvh_wide.h"
 
 #define SCENE_TAKEN GLOBAL const float4 *nodes, GLOBAL const float4 *primitives
 #define SCENE_GIVEN nodes, primitives
 
+#define LONE_RAYS (BRANCHES && HAS_WIDE_REGISTERS)
+
 // Where a ray begins and when: .w is the moment within the shutter, 0 to 1.
 DEVICE Hit find_closest(SCENE_TAKEN, float4 origin, float3 direction) {
 #if WIDE
     return closest_hit_wide((GLOBAL const uint4 *)nodes, primitives, xyz(origin), direction, INFINITE);
+#elif LONE_RAYS
+    return closest_hit_lone((GLOBAL const float *)nodes, primitives, xyz(origin), direction, INFINITE);
 #else
     return closest_hit(nodes, primitives, xyz(origin), direction, INFINITE);
 #endif
@@ -18,12 +23,14 @@ DEVICE Hit find_closest(SCENE_TAKEN, float4 origin, float3 direction) {
 DEVICE bool find_any(SCENE_TAKEN, float4 origin, float3 direction, float longest) {
 #if WIDE
     return any_hit_wide((GLOBAL const uint4 *)nodes, primitives, xyz(origin), direction, longest);
+#elif LONE_RAYS
+    return any_hit_lone((GLOBAL const float *)nodes, primitives, xyz(origin), direction, longest);
 #else
     return any_hit(nodes, primitives, xyz(origin), direction, longest);
 #endif
 }
 
-#if WIDE
+#if WIDE || LONE_RAYS
 #define PACKETS 0
 #else
 #define PACKETS (HAS_BALLOT && TOGETHER)  // the camera's rays of one tile walk together, and their first shadow rays

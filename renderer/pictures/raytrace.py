@@ -149,7 +149,7 @@ class Picture:
         return distance if np.isfinite(distance) else None
 
     def _layers_kernel(self, entry: str, settings: Settings):
-        constants = constants_of(settings, self._geometry.has_spheres, isinstance(self._geometry.tree, bvh.Wide))
+        constants = constants_of(settings, self._geometry.has_spheres, self._geometry.tree.layout)
         return self.device.kernel(layers_text(), entry, group=GROUP, **constants)
 
     def _draw_grid(self, settings: Settings, view, rays, scene) -> None:
@@ -211,7 +211,7 @@ class Picture:
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
         self._geometry.shine(materials)
         tree, spheres = self._geometry.tree, self._geometry.has_spheres
-        constants = constants_of(settings, spheres, isinstance(tree, bvh.Wide), bvh.walks_together(tree))
+        constants = constants_of(settings, spheres, tree.layout, bvh.walks_together(tree))
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}

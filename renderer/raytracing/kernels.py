@@ -54,7 +54,7 @@ def layers_text() -> Generated:
     return Generated("layers", f'{kernel_text().text}{colour}#include "layers.cu"\n')
 
 
-def constants_of(settings: Settings, spheres: bool, wide: bool = False, together: bool = False) -> dict:
+def constants_of(settings: Settings, spheres: bool, layout: str = "binary", together: bool = False) -> dict:
     return {
         "STRICT": 1,
         "SPHERES": int(spheres),
@@ -63,7 +63,8 @@ def constants_of(settings: Settings, spheres: bool, wide: bool = False, together
         "REFILL": REFILL,
         "WORDS": WORDS,
         "TOGETHER": int(together),
-        "WIDE": int(wide),
+        "WIDE": int(layout == "wide"),
+        "BRANCHES": int(layout == "branches"),
         "GATHER": GATHERS[settings.gather],
         "PANORAMA": int(settings.projection == "panorama"),
         "WHITTED": int(settings.paths == "whitted"),
