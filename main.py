@@ -95,6 +95,7 @@ def _export(command) -> None:
         help="between neighbouring cameras, in lengths of the scene (default: its target moves by 2 pixels)",
     )
     command.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
+    command.add_argument("--split", choices=("tiles", "samples"), help="how a farm shares one picture (default: tiles)")
     command.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 
@@ -124,15 +125,6 @@ def _sum(command) -> None:
     command.add_argument("--statistic", choices=statistics, default="sum", help="made from exact sums, rounded once")
     command.add_argument("--by", metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers")
     command.add_argument("--bound", action="store_true", help="also the halving's error, and the bound of it")
-    command.add_argument(
-        "--grid", type=_grid, metavar="ROWSxCOLUMNS", help="a light field of the scene: OUT is a folder of its views"
-    )
-    command.add_argument(
-        "--baseline",
-        type=float,
-        metavar="B",
-        help="between neighbouring cameras, in lengths of the scene (default: its target moves by 2 pixels)",
-    )
     command.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
     command.add_argument("--json", action="store_true", help="print exactly one JSON object")
 

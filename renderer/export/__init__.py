@@ -16,8 +16,8 @@ import numpy as np
 
 from renderer import UserError
 from renderer.export import film
-from renderer.export.array import array_of, check_folder, render_field
-from renderer.export.farm import farm_of, render_on_farm
+from renderer.export.array import Views, array_of, check_folder, render_field
+from renderer.export.farm import farm_of, render_field_on_farm, render_on_farm
 from renderer.export.frames import FILMS, MARKS, Manifest, frame_numbers, numbered, pattern_of
 from renderer.export.render import TILE, WHOLE_PIXELS, Job, Rendered, render, write
 from renderer.gpu import open_gpu
@@ -60,12 +60,14 @@ def export(args) -> int:
         return export_field(args)
     if args.baseline is not None:
         raise UserError(f"--baseline {args.baseline:g}: needs --grid ROWSxCOLUMNS, the array of cameras")
+    if args.split and not args.farm:
+        raise UserError(f"--split {args.split}: needs --farm WHERE")
     plan = plan_of(args)
     if args.dry_run:
         return show_plan(plan, args)
     if args.farm:
         farm = farm_of(args.farm, args.device)
-        samples, device, finished = render_on_farm(farm, plan, args, start)
+        samples, device, finished = render_on_farm(farm, plan, args)
         facts = {}
     else:
         picture = open_picture(plan.scene, open_gpu(args.device))
@@ -81,7 +83,7 @@ def export(args) -> int:
 def export_field(args) -> int:
     """`main.py export --grid`: a light field of a scene; returns the exit code."""
     began = time.monotonic()
-    for name in ("frames", "farm", "tile", "time_limit", "dry_run"):
+    for name in ("frames", "split", "tile", "time_limit", "dry_run"):
         if getattr(args, name):
             raise UserError(f"--{name.replace('_', '-')}: not together with --grid")
     if args.bits != 8:
@@ -90,10 +92,18 @@ def export_field(args) -> int:
     size = args.size or scene.size or DEFAULT_SIZE
     folder, array = Path(args.output), array_of(scene, size, args.grid, args.baseline)
     check_folder(folder, array)
-    picture = open_picture(scene, open_gpu(args.device))
-    samples = args.samples or scene.samples or picture.draws(scene.settings, size)
-    with Progress(samples * len(array.views()), f"{scene.title}, {args.grid[0]} x {args.grid[1]} views") as progress:
-        device = render_field(picture, Job(scene, size, samples, moment_of(args, scene)), array, folder, progress)
+    moment = moment_of(args, scene)
+    recipe = recipe_of(scene, folder.resolve(), size=list(size), samples=args.samples, moment=moment)
+    views = Views(folder, array, recipe)
+    if args.farm:
+        job = Job(scene, size, args.samples or 1, moment)
+        samples, device = render_field_on_farm(farm_of(args.farm, args.device), job, views, args)
+    else:
+        picture = open_picture(scene, open_gpu(args.device))
+        samples = args.samples or scene.samples or picture.draws(scene.settings, size)
+        title = f"{scene.title}, {args.grid[0]} x {args.grid[1]} views"
+        with Progress(samples * len(views.wanted(args.overwrite)), title) as progress:
+            device = render_field(picture, Job(scene, size, samples, moment), views, args.overwrite, progress)
     seconds, count = time.monotonic() - began, len(array.views())
     facts = {"grid": list(args.grid), "baseline": array.baseline, "disparity_of_target": array.disparity}
     if args.json:

@@ -6,13 +6,16 @@ second plane at infinity. Views are written in plain sRGB of one common exposure
 """
 
 import math
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from renderer import UserError
-from renderer.export.render import Job, render, write
+from renderer.export.frames import Manifest
+from renderer.export.render import Job, Rendered, render, write
+from renderer.image import read_recipe
 from renderer.progress import Progress
 from renderer.scene import Scene, Tone
 from renderer.view import Camera
@@ -81,14 +84,58 @@ def pinhole(settings):
     return replace(settings, lens_radius=0.0) if hasattr(settings, "lens_radius") else settings
 
 
-def render_field(picture, job: Job, array: Array, folder: Path, progress: Progress) -> str:
-    """Renders and writes every view; returns the device's name."""
-    tone = None
-    for row, column in array.views():
-        settings = replace(pinhole(job.scene.settings), view=array.camera_at(row, column))
-        rendered = render(picture, replace(job, scene=replace(job.scene, settings=settings)), progress)
-        if tone is None:  # the middle view's exposure serves all
-            tone = Tone("manual", math.log2(rendered.meter.exposure(job.scene.tone)), "none")
-        scene = replace(job.scene, settings=settings, tone=tone)
-        write(folder / array.name(row, column), rendered, replace(job, scene=scene))
-    return rendered.device
+def view_scene(scene: Scene, array: Array, row: int, column: int) -> Scene:
+    """The scene as the camera of a cell sees it."""
+    return replace(scene, settings=replace(pinhole(scene.settings), view=array.camera_at(row, column)))
+
+
+def tone_of(rendered: Rendered, tone: Tone) -> Tone:
+    """The tone of all views where this is the middle one: its exposure, and plain sRGB."""
+    return Tone("manual", math.log2(rendered.meter.exposure(tone)), "none")
+
+
+class Views:
+    """The views of an array in a folder: which are done, by a manifest beside them, and the exposure they share."""
+
+    def __init__(self, folder: Path, array: Array, recipe: dict):
+        self.array, self._folder = array, folder
+        pattern = folder / "views_#.png"
+        told = recipe | {"grid": [array.rows, array.columns], "baseline": array.baseline}
+        self._manifest = Manifest(pattern, told, lambda number: folder / array.name(*divmod(number, array.columns)))
+
+    def path(self, cell: tuple[int, int]) -> Path:
+        return self._folder / self.array.name(*cell)
+
+    def wanted(self, overwrite: bool) -> list[tuple[int, int]]:
+        """The cells that are not done, the middle one first: all of them where that one is not."""
+        cells = self.array.views()
+        if overwrite or not self._manifest.done(self._number(cells[0])):
+            return cells
+        return [cell for cell in cells if not self._manifest.done(self._number(cell))]
+
+    def exposure(self) -> float:
+        """The stops that the middle view was written with."""
+        return read_recipe(self.path(self.array.views()[0]))["scene"]["tone"].get("ev", 0.0)
+
+    def add(self, cell: tuple[int, int], seconds: float, device: str) -> None:
+        self._manifest.add(self._number(cell), seconds, device)
+
+    def _number(self, cell: tuple[int, int]) -> int:
+        return cell[0] * self.array.columns + cell[1]
+
+
+def render_field(picture, job: Job, views: Views, overwrite: bool, progress: Progress) -> str:
+    """Renders and writes every view that is not done; returns the device's name."""
+    cells, tone = views.wanted(overwrite), None
+    device = "none: every view was done"
+    for cell in cells:
+        began = time.monotonic()
+        if tone is None and cell != views.array.views()[0]:
+            tone = Tone("manual", views.exposure(), "none")
+        scene = view_scene(job.scene, views.array, *cell)
+        rendered = render(picture, replace(job, scene=scene), progress)
+        tone = tone or tone_of(rendered, scene.tone)
+        write(views.path(cell), rendered, replace(job, scene=replace(scene, tone=tone)))
+        views.add(cell, time.monotonic() - began, rendered.device)
+        device = rendered.device
+    return device

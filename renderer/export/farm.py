@@ -1,16 +1,14 @@
-"""Frames and tiles over processes and machines on `distributed`: the same bits as one machine's, whoever drew what.
+"""Frames, tiles, samples and views over processes and machines on `distributed`: one machine's bits, whoever drew what.
 
 A task says all that its part of the picture depends on, the contents of mesh and image files included, so a worker
-needs nothing but this program. A worker that dies has its tasks drawn by another; a straggler is drawn twice and the
-first answer counts. The only user of distributed.
+needs nothing but this program (worker.py is what it runs). A worker that dies has its tasks drawn by another; a
+straggler is drawn by another too, and the first answer counts. The only user of distributed.
 """
 
-import functools
 import hashlib
 import json
 import re
 import statistics
-import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -19,19 +17,25 @@ from pathlib import Path
 import numpy as np
 
 from renderer import MachineCannot, UserError
+from renderer.export.array import Array, Views
 from renderer.export.frames import Manifest, numbered
-from renderer.export.render import Job, Rendered, device_of, draw, render, room, write
-from renderer.gpu import Gpu, find_devices, open_gpu
-from renderer.gpu.gl import Texture
-from renderer.pictures import open_picture, recipe_of, scene_of_table
+from renderer.export.render import Job, Rendered, room, write
+from renderer.export.worker import work
+from renderer.gpu import Gpu, open_gpu
+from renderer.image import replacing
+from renderer.pictures import open_picture, recipe_of
 from renderer.progress import Progress
+from renderer.scene import Scene
 from renderer.scene import write as table_of
 from renderer.tone import Meter
 
 FARM_TILE = 512
 LARGEST_INPUT = 256 << 20  # bytes of files that travel with the tasks
 STRAGGLER = 3.0  # times the median
+PATIENCE = 1.0  # seconds that are no straggling yet
+FETCHING = 20.0  # seconds that an answer may take from its worker to here
 TRIES = 3
+MOST_PARTS = 256  # that the samples of one picture are dealt into
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,14 @@ def client_of(farm: Farm):
     except ImportError as error:
         raise MachineCannot(f"--farm needs distributed: pip install 'rayfold[farm]' ({error})") from error
     if farm.address:
+        if (
+            farm.address.startswith("tls://")
+            and not distributed.Security().get_connection_args("client")["ssl_context"]
+        ):
+            raise MachineCannot(
+                f"--farm {farm.address}: no certificates; dask takes them from DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
+                "..._TLS__CLIENT__CERT and ..._TLS__CLIENT__KEY, or from its configuration file"
+            )
         try:
             client = distributed.Client(farm.address, timeout="5s", set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
@@ -74,26 +86,31 @@ def client_of(farm: Farm):
             yield client
 
 
-def render_on_farm(farm: Farm, plan, args, start: float) -> tuple[int, str, bool]:
+def render_on_farm(farm: Farm, plan, args) -> tuple[int, str, bool]:
     """Renders the plan; returns samples, the devices' names, and True."""
+    refuse_time_limit(args)
+    with client_of(farm) as client:
+        if plan.numbers is not None:
+            return render_frames(client, farm, plan, args)
+        if args.split == "samples":
+            return _by_samples(client, farm, plan, args.samples)
+        return _by_tiles(client, farm, plan, args.samples)
+
+
+def refuse_time_limit(args) -> None:
     if args.time_limit:
         raise UserError("--time-limit: not together with --farm, whose workers do not share a clock")
-    with client_of(farm) as client:
-        if plan.numbers is None:
-            return _still(client, farm, plan, args.samples)
-        return _frames(client, farm, plan, args)
 
 
-def _still(client, farm: Farm, plan, samples: int | None) -> tuple[int, str, bool]:
+def _by_tiles(client, farm: Farm, plan, samples: int | None) -> tuple[int, str, bool]:
     """One picture, tile by tile."""
     job = Job(plan.scene, plan.size, samples or 1, plan.moment, plan.tile or FARM_TILE)
     tiles = job.tiles()
-    base = _task(farm, plan, samples)
-    tasks = [base | {"moment": plan.moment, "tile": tile} for tile in tiles]
+    tasks = [{"kind": "tile", "moment": plan.moment, "tile": tile} for tile in tiles]
     linear, meter, devices = room((plan.size[1], plan.size[0], 4)), Meter(), set()
     opaque = True
     with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} tiles") as progress:
-        for index, answer in _answers(client, draw_tile, tasks):
+        for index, answer in answers(client, _base(farm, plan.scene, plan.size, samples), tasks):
             left, top, width, height = tiles[index]
             part = np.frombuffer(answer["linear"], "f4").reshape(height, width, 4)
             linear[top : top + height, left : left + width] = part
@@ -113,25 +130,52 @@ def _like(texture: bool, gpu: Gpu):
     return gpu.gl.texture((1, 1)) if texture else gpu.device.buffer((1, 1, 4))
 
 
-def _frames(client, farm: Farm, plan, args) -> tuple[int, str, bool]:
+def _by_samples(client, farm: Farm, plan, samples: int | None) -> tuple[int, str, bool]:
+    """One picture whose samples are dealt to the workers; exact sums, so that the parts' number changes no bit."""
+    picture = open_picture(plan.scene, open_gpu(farm.device))
+    if not hasattr(picture, "draw_part"):
+        raise UserError(f"--split samples: a {plan.scene.picture} picture is split into tiles")
+    if samples is not None:
+        raise UserError(f"--samples {samples}: not together with --split samples, which draws what the input says")
+    count = min(picture.parts(plan.scene.settings, plan.size), 2 * max(1, len(_workers(client))), MOST_PARTS)
+    base, where = _base(farm, plan.scene, plan.size, None), (plan.scene.settings, plan.size, plan.moment)
+    devices, more = set(), ()
+    with Progress(count, f"{plan.scene.title}, {count} parts") as progress:
+        while True:
+            tasks = [{"kind": "part", "moment": plan.moment, "part": (k, count), "more": more} for k in range(count)]
+            picture.begin_merge(*where)
+            for _, answer in answers(client, base, tasks):
+                picture.merge(answer["part"])
+                devices.add(answer["device"])
+                progress.advance()
+            missing = picture.missing(more)
+            if not missing:
+                break
+            more = (*more, missing)
+    frame = picture.merged(more)
+    linear = frame.read()
+    drawn = picture.draws(plan.scene.settings, plan.size)
+    opaque, device = bool((linear[..., 3] >= 1).all()), ", ".join(sorted(devices))
+    rendered = Rendered(linear, Meter().add(linear), opaque, drawn, device, frame)
+    write(plan.output, rendered, Job(plan.scene, plan.size, drawn, plan.moment), plan.bits)
+    return drawn, device, True
+
+
+def render_frames(client, farm: Farm, plan, args) -> tuple[int, str, bool]:
     """The frames that are not done yet, one a task."""
     from renderer.export import recipe_of_frames  # the package defines it above this module
 
     plan.pattern.parent.mkdir(exist_ok=True)
     manifest = Manifest(plan.pattern, recipe_of_frames(plan, args.samples))
     wanted = [number for number in plan.numbers if args.overwrite or not manifest.done(number)]
-    base = _task(farm, plan, args.samples)
-    tasks = [
-        base | {"moment": plan.moment_of(number), "name": numbered(plan.pattern, number).name, "bits": plan.bits}
-        for number in wanted
-    ]
+    base = _base(farm, plan.scene, plan.size, args.samples) | {"tile": plan.tile, "bits": plan.bits}
+    names = [numbered(plan.pattern, number).name for number in wanted]
+    moments = [plan.moment_of(number) for number in wanted]
+    tasks = [{"kind": "frame", "moment": m, "name": name} for m, name in zip(moments, names, strict=True)]
     samples, devices = args.samples or 0, set()
     with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} frames") as progress:
-        for index, answer in _answers(client, draw_frame, tasks):
-            path = numbered(plan.pattern, wanted[index])
-            temporary = path.with_name(f".{path.name}.part")
-            temporary.write_bytes(answer["file"])
-            temporary.replace(path)
+        for index, answer in answers(client, base, tasks):
+            _keep(numbered(plan.pattern, wanted[index]), answer["file"])
             manifest.add(wanted[index], answer["seconds"], answer["device"])
             samples = answer["samples"]
             devices.add(answer["device"])
@@ -139,65 +183,124 @@ def _frames(client, farm: Farm, plan, args) -> tuple[int, str, bool]:
     return samples, ", ".join(sorted(devices)) or "none: every frame was done", True
 
 
-def _answers(client, function, tasks: list[dict]):
+def render_field_on_farm(farm: Farm, job: Job, views: Views, args) -> tuple[int, str]:
+    """Every view of a light field that is not done, one a task; returns the samples of one and the devices' names."""
+    refuse_time_limit(args)
+    array, middle = views.array, views.array.views()[0]
+    base = _base(farm, job.scene, job.size, args.samples) | _table_of_array(array)
+    cells, devices, samples = views.wanted(args.overwrite), set(), args.samples or 0
+    with client_of(farm) as client, Progress(len(cells), f"{job.scene.title}, {len(cells)} views") as progress:
+        rounds = [[middle], [cell for cell in cells if cell != middle]] if middle in cells else [cells]
+        ev = None if middle in cells else views.exposure() if cells else 0.0
+        for cells_of_round in rounds:  # the middle view's exposure serves all
+            tasks = [
+                {"kind": "view", "moment": job.moment, "cell": cell, "ev": ev, "name": array.name(*cell)}
+                for cell in cells_of_round
+            ]
+            for index, answer in answers(client, base, tasks):
+                _keep(views.path(cells_of_round[index]), answer["file"])
+                views.add(cells_of_round[index], answer["seconds"], answer["device"])
+                ev, samples = answer["ev"], answer["samples"]
+                devices.add(answer["device"])
+                progress.advance()
+    return samples, ", ".join(sorted(devices)) or "none: every view was done"
+
+
+def _table_of_array(array: Array) -> dict:
+    return {"grid": [array.rows, array.columns], "baseline": array.baseline}
+
+
+def _keep(path: Path, data: bytes) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def answers(client, base: dict, tasks: list[dict]):
     """(index, answer) of every task as they come; a straggler is submitted again and the first answer counts."""
     import distributed
 
-    def submit(index: int, attempt: int):
-        key = f"rayfold-{hashlib.sha256(repr((time.time_ns(), index, attempt)).encode()).hexdigest()[:16]}"
-        return client.submit(function, tasks[index], key=key, pure=False, retries=TRIES)
+    run = hashlib.sha256(repr((time.time_ns(), id(tasks))).encode()).hexdigest()[:16]
+    attempts = [0] * len(tasks)
+    files = base["files"]
+    if files:  # they travel to each worker once, and are there again when a worker that held them died
+        files = client.submit(dict, files, key=f"rayfold-{run}-files", pure=False, retries=TRIES)
+        client.replicate([files])
+    base = {name: value for name, value in base.items() if name != "files"}
 
-    waiting = {submit(index, 0): (index, time.monotonic()) for index in range(len(tasks))}
+    def submit(index: int, workers=None):
+        key = f"rayfold-{run}-{index}-{attempts[index]}"
+        attempts[index] += 1
+        options = dict(workers=workers, allow_other_workers=True) if workers else {}
+        return client.submit(work, base, files, tasks[index], key=key, pure=False, retries=TRIES, **options)
+
+    waiting = {submit(index): index for index in range(len(tasks))}
     missing, took = set(range(len(tasks))), []
-    last = time.monotonic()
-    while missing:
+    alone_since = None  # when every part that is missing was at work
+    try:
+        while missing:
+            for future in _finished(client, waiting):
+                index = waiting.pop(future)
+                if index not in missing:
+                    continue
+                try:
+                    answer = future.result(timeout=FETCHING)
+                except distributed.scheduler.KilledWorker as error:
+                    raise MachineCannot(f"--farm: every worker that drew part {index} died: {error}") from error
+                except TimeoutError:  # its worker hangs with the answer in its hands
+                    waiting[submit(index, _idle(client)) if attempts[index] < TRIES else future] = index
+                    continue
+                missing.discard(index)
+                took.append(answer["seconds"])
+                yield index, answer
+            if missing and took and len(missing) <= max(1, len(_workers(client))):
+                alone_since = alone_since or time.monotonic()
+                late = PATIENCE + STRAGGLER * statistics.median(took)
+                if time.monotonic() - alone_since > late and max(attempts[i] for i in missing) < TRIES:
+                    waiting |= {submit(index, _idle(client)): index for index in missing}
+                    alone_since = time.monotonic()
+    finally:
+        client.cancel(list(waiting))
+
+
+def _finished(client, waiting: dict) -> list:
+    """The futures that are done, after a wait of at most some time."""
+    import distributed
+
+    try:
         with client.as_current():
-            done, _ = distributed.wait(list(waiting), return_when="FIRST_COMPLETED")
-        for future in done:
-            index, _began = waiting.pop(future)
-            if index not in missing:
-                continue
-            try:
-                answer = future.result()
-            except distributed.scheduler.KilledWorker as error:
-                raise MachineCannot(f"--farm: every worker that drew part {index} died: {error}") from error
-            missing.discard(index)
-            now = time.monotonic()
-            took.append(now - last)
-            last = now
-            yield index, answer
-        _help_stragglers(submit, waiting, missing, took)
-    client.cancel(list(waiting))
+            distributed.wait(list(waiting), timeout=0.5, return_when="FIRST_COMPLETED")
+    except TimeoutError:
+        return []
+    return [future for future in waiting if future.done()]
 
 
-def _help_stragglers(submit, waiting: dict, missing: set, took: list[float]) -> None:
-    """Submits again what is still missing when only a few parts are left and they take much longer than the others."""
-    if len(took) < 4 or len(missing) > 2:
-        return
-    late = STRAGGLER * statistics.median(took)
-    twice = [index for index, _ in waiting.values()]
-    for index in list(missing):
-        if twice.count(index) == 1 and time.monotonic() - max(b for i, b in waiting.values() if i == index) > late:
-            waiting[submit(index, 1)] = (index, time.monotonic())
+def _workers(client) -> list[str]:
+    return list(client.scheduler_info(n_workers=-1)["workers"])
 
 
-def _task(farm: Farm, plan, samples: int | None) -> dict:
+def _idle(client) -> list[str]:
+    """The workers that have nothing to do; none where all are at work."""
+    return [address for address, keys in client.processing().items() if not keys]
+
+
+def _base(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) -> dict:
     """What all parts have in common: the scene as a table, the contents of its files, size, samples, device."""
-    folder = plan.scene.path.resolve().parent
     files: dict[str, bytes] = {}
-    for path in sorted(set(_files_of(plan.scene.settings))):
+    for path in sorted(set(_files_of(scene.settings))) if farm.address else ():
+        if Path(path).is_dir() or path.lower().endswith(".gltf"):
+            whole = "a .glb" if path.lower().endswith(".gltf") else "a .zip"
+            raise MachineCannot(f"--farm {farm.address}: {path} is more than one file; {whole} can travel")
         files[path] = Path(path).read_bytes()
         if sum(map(len, files.values())) > LARGEST_INPUT:
             raise MachineCannot(f"--farm: the scene's files are larger than the {LARGEST_INPUT >> 20} MiB that travel")
-    tables = recipe_of(plan.scene, folder)["scene"] | {"settings": table_of(plan.scene.settings)}
+    tables = recipe_of(scene, Path("."))["scene"] | {"settings": table_of(scene.settings)}
     return {
         "scene": json.dumps(tables),
-        "path": plan.scene.path.name,
+        "path": scene.path.name,
         "files": files,
-        "size": plan.size,
+        "size": size,
         "samples": samples,
         "device": farm.device,
-        "tile": plan.tile,
     }
 
 
@@ -214,68 +317,3 @@ def _files_of(settings):
 
 def _inner(value):
     return value if isinstance(value, tuple) else value.values() if hasattr(value, "values") else ()
-
-
-# What follows runs in the workers.
-
-
-def draw_tile(task: dict) -> dict:
-    """The linear values of one tile."""
-    scene, picture = _opened(task["scene"], task["path"], _kept(task["files"]), _device(task["device"]))
-    samples = task["samples"] or picture.draws(scene.settings, task["size"])
-    job = Job(scene, tuple(task["size"]), samples, task["moment"])
-    with Progress(samples, "") as progress:
-        frame, _ = draw(picture, job, tuple(task["tile"]), progress)
-    facts = {"linear": frame.read().tobytes(), "samples": samples, "device": device_of(frame)}
-    return facts | {"texture": isinstance(frame, Texture)}
-
-
-def draw_frame(task: dict) -> dict:
-    """The file of one frame, as bytes."""
-    began = time.monotonic()
-    scene, picture = _opened(task["scene"], task["path"], _kept(task["files"]), _device(task["device"]))
-    samples = task["samples"] or picture.draws(scene.settings, task["size"])
-    job = Job(scene, tuple(task["size"]), samples, task["moment"], task["tile"], layers=task["name"].endswith(".exr"))
-    with Progress(samples, "") as progress, tempfile.TemporaryDirectory() as folder:
-        rendered = render(picture, job, progress)
-        path = Path(folder, task["name"])
-        write(path, rendered, job, task["bits"])
-        data = path.read_bytes()
-    return {"file": data, "samples": samples, "device": rendered.device, "seconds": time.monotonic() - began}
-
-
-def _kept(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
-    """Writes the files that travelled, once each, by content; pairs of the path as sent and the path here."""
-    folder = Path(tempfile.gettempdir(), "rayfold-farm")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    pairs = []
-    for name, data in files.items():
-        path = folder / (hashlib.sha256(data).hexdigest() + Path(name).suffix)
-        if not path.exists():
-            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
-                file.write(data)
-            Path(file.name).replace(path)
-        pairs.append((name, str(path)))
-    return tuple(pairs)
-
-
-def _device(spelling: str) -> str:
-    """The worker's own device: its number picks among the GPUs of this machine when --device is auto."""
-    import distributed
-
-    gpus = [found.spelling for found in find_devices()[0] if found.processor == "gpu"]
-    kinds = {spelling.split(":")[0] for spelling in gpus}
-    gpus = [gpu for gpu in gpus if gpu.startswith("cuda")] if "cuda" in kinds else gpus
-    number = distributed.get_worker().name
-    if spelling != "auto" or len(gpus) < 2 or not isinstance(number, int):
-        return spelling
-    return gpus[number % len(gpus)]
-
-
-@functools.lru_cache(maxsize=2)
-def _opened(tables: str, name: str, files: tuple[tuple[str, str], ...], device: str):
-    """The scene and its picture, kept from task to task."""
-    for sent, here in files:
-        tables = tables.replace(json.dumps(sent), json.dumps(here))
-    scene = scene_of_table(json.loads(tables), Path(name))
-    return scene, open_picture(scene, open_gpu(device))

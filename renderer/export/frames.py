@@ -43,10 +43,11 @@ class Manifest:
     A frame counts as done when its file is there with that hash and was made from the same recipe.
     """
 
-    def __init__(self, pattern: Path, recipe: dict):
+    def __init__(self, pattern: Path, recipe: dict, path_of=None):
+        """`path_of(number)` is where a frame goes, if not where the pattern says."""
         stem = MARKS.sub("", pattern.stem).strip("_-. ") or "frames"
         self.path = pattern.with_name(f"{stem}.frames.jsonl")
-        self._pattern = pattern
+        self._path_of = path_of or (lambda number: numbered(pattern, number))
         self._recipe = hashlib.sha256(json.dumps(recipe, sort_keys=True, default=str).encode()).hexdigest()
         self._rows = {row["frame"]: row for row in self._read()}
 
@@ -67,14 +68,14 @@ class Manifest:
 
     def done(self, number: int) -> bool:
         """Whether the frame need not be rendered again."""
-        row, path = self._rows.get(number), numbered(self._pattern, number)
+        row, path = self._rows.get(number), self._path_of(number)
         if row is None or row.get("recipe") != self._recipe or row.get("file") != path.name or not path.is_file():
             return False
         return row.get("sha256") == file_hash(path)
 
     def add(self, number: int, seconds: float, device: str) -> None:
         """Notes a frame whose file is complete."""
-        path = numbered(self._pattern, number)
+        path = self._path_of(number)
         row = {"frame": number, "file": path.name, "sha256": file_hash(path), "recipe": self._recipe}
         self._rows[number] = row | {"seconds": round(seconds, 4), "device": device}
         text = "".join(json.dumps(self._rows[n]) + "\n" for n in sorted(self._rows))

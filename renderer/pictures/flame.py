@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from renderer import BadInput
-from renderer.flames.chaos import Chaos, chains_for
+from renderer.flames.chaos import BLOCK, Chaos, chains_for
 from renderer.flames.develop import Development, Grid
 from renderer.flames.file import read_flames, warn
 from renderer.flames.filters import temporal_filter
@@ -28,6 +28,7 @@ FIRST_DRAW = 1 << 20  # samples
 LARGEST_DRAW = 1 << 24
 MOST_DRAWS = 64  # beyond the first few, unless a draw would be larger than the longest
 LONGEST_DRAW = 1 << 27
+MAKING_UP = 3  # rounds of steps for those that ended in bad points
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Picture:
     def __init__(self, gpu: Gpu):
         self.device = gpu.device
         self._drawn = None  # what the sums hold samples of
+        self._more: tuple[int, ...] = ()
         self._game = Chaos(self.device)
         self._development = Development(self.device)
 
@@ -96,21 +98,70 @@ class Picture:
         self._draws += 1
         if self._draws == self._schedule.draws:
             self._make_up()
-        scale = pixels_a_unit(self._moment.view, size) / math.sqrt(settings.pixel_aspect)
+        scale = self._scale(settings, size)
         shape = (tile or (0, 0, *size))[2:]
         return self._development(self._game, self._flame, self._grid, scale, shape, self._weight, settings.transparent)
 
     def _make_up(self) -> None:
         """Steps instead of those that ended in bad points, so that a finished picture has its samples, as in flam3."""
         game = self._game
-        for _ in range(3):
-            missing = self._schedule.samples - (game.samples - game.bad())
-            if missing < 1e-3 * self._schedule.samples:
+        for _ in range(MAKING_UP):
+            steps = self._schedule.missing(game.samples, game.bad())
+            if not steps:
                 break
-            good = max((game.samples - game.bad()) / game.samples, 0.05)
-            game.advance(math.ceil(missing / good / game.chains))
+            game.advance(steps)
 
-    def _restart(self, settings: Settings, size, tile, time: float) -> None:
+    def parts(self, settings: Settings, size: tuple[int, int]) -> int:
+        """Into how many parts the picture's chains may be dealt at most; their sums are whole numbers."""
+        moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
+        return Schedule(moments[0].quality, size, len(moments)).chains // BLOCK
+
+    def draw_part(self, settings: Settings, size, time: float, part: tuple[int, int], more: tuple[int, ...]) -> dict:
+        """What part k of n leaves of the finished picture: sums (cells, 4) uint64, and its bad points. `more` are the
+        steps that `missing` asked for.
+        """
+        wanted = (settings, size, "part", part, time if settings.keys else 0.0)
+        if wanted != self._drawn or more[: len(self._more)] != self._more:
+            self._drawn, self._more = None, ()
+            self._restart(settings, size, (0, 0, *size), time, part)
+            self._game.advance(self._schedule.total)
+            self._drawn = wanted
+        self._game.advance(sum(more[len(self._more) :]))
+        self._more = more
+        return {"sums": self._game.sums.read(), "bad": self._game.bad()}
+
+    def begin_merge(self, settings: Settings, size: tuple[int, int], time: float) -> None:
+        self._drawn = None
+        self._restart(settings, size, (0, 0, *size), time)
+        self._merged = {"sums": np.zeros(self._game.sums.shape, "u8"), "bad": 0}
+        self._settings = settings
+
+    def merge(self, part: dict) -> None:
+        """Adds what draw_part left of one part, in any order."""
+        self._merged["sums"] += part["sums"]
+        self._merged["bad"] += part["bad"]
+
+    def missing(self, more: tuple[int, ...]) -> int:
+        """Steps that every part is to make once more, since points of theirs were bad."""
+        samples = (self._schedule.total + sum(more)) * self._schedule.chains
+        return self._schedule.missing(samples, self._merged["bad"]) if len(more) < MAKING_UP else 0
+
+    def merged(self, more: tuple[int, ...]):
+        """The finished picture of the parts that were merged."""
+        game, schedule = self._game, self._schedule
+        game.sums.write(self._merged["sums"])
+        game.bad_total.write(np.array([self._merged["bad"]], "u8"))
+        samples = (schedule.total + sum(more)) * schedule.chains
+        scale, transparent = self._scale(self._settings, self._size), self._settings.transparent
+        return self._development(
+            game, self._flame, self._grid, scale, self._size, self._weight, transparent, samples=samples
+        )
+
+    def _scale(self, settings: Settings, size) -> float:
+        return pixels_a_unit(self._moment.view, size) / math.sqrt(settings.pixel_aspect)
+
+    def _restart(self, settings: Settings, size, tile, time: float, part=(0, 1)) -> None:
+        self._size = size
         self._draws = 0
         moments, weights = moments_of(settings, time)
         self._moment, self._weight = moments[len(moments) // 2], float(weights.mean())
@@ -120,7 +171,7 @@ class Picture:
         over, margin, aspect = self._flame.oversample, self._grid.margin, settings.pixel_aspect
         cameras = [camera_of(m.view, settings.up, size, over, margin, aspect) for m in moments]
         flames = [m.flame for m in moments]
-        self._game.restart(flames, cameras, weights, self._grid.window, self._schedule.chains, settings.seed)
+        self._game.restart(flames, cameras, weights, self._grid.window, self._schedule.chains, settings.seed, part)
 
     def draws(self, settings: Settings, size: tuple[int, int]) -> int:
         moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
@@ -216,6 +267,13 @@ class Schedule:
                 break
             self._ends.append(min(self.total, self._ends[-1] + step))
         self.draws = len(self._ends) - 1 + -(-(self.total - self._ends[-1]) // self._largest)
+
+    def missing(self, samples: int, bad: int) -> int:
+        """Steps of every chain that make up for bad points among so many samples; 0 where hardly any are missing."""
+        missing = self.samples - (samples - bad)
+        if missing < 1e-3 * self.samples:
+            return 0
+        return math.ceil(missing / max((samples - bad) / samples, 0.05) / self.chains)
 
     def steps(self, draw: int) -> int:
         """Steps of draw number `draw`; draws after the last go on like the largest."""
