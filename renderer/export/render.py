@@ -10,7 +10,7 @@ import numpy as np
 from renderer.animation import settings_at
 from renderer.gpu.gl import Texture
 from renderer.image import write_exr, write_png_bands
-from renderer.pictures import Tile, recipe_of
+from renderer.pictures import Tile, recipe_of, restart
 from renderer.scene import Scene
 from renderer.tone import Meter, pixels
 
@@ -63,6 +63,7 @@ def draw(picture, job: Job, tile: Tile | None, progress) -> tuple[object, int]:
     Waits for the device now and then, so that the progress is true and Ctrl-C is heard.
     """
     settings = settings_at(job.scene, job.moment)
+    restart(picture)  # a frame of a film may be equal to the last one, and is not to go on where that one ended
     waited = time.monotonic()
     drawn = 0
     while drawn < job.samples:

@@ -53,6 +53,16 @@ class Picture(Protocol):
     # A picture may define layers(settings, size, tile=None) -> dict of host arrays (height, width) or (height, width,
     # 3): what .exr files hold beside the picture itself, such as albedo, normal, depth and id.
 
+    # A picture whose draws add up defines restart(): the next draw is the first one, whatever was drawn before.
+
+    # A picture may define twin(): another picture that draws on its own and shares all that does not depend on the
+    # tile, so that a window can draw one sample of a costly picture in bands, a band a frame.
+
+    # A picture whose samples are exact sums may define parts, draw_part, begin_merge, merge, missing and merged, by
+    # which a farm deals the samples of one picture to its workers; see flame.py.
+
+    # A picture in space may define pick(settings, size, x, y) -> distance | None of what is seen there, along the view.
+
     def report(self) -> dict[str, Any]:
         """What panel and records show about the last draw; may read from the device, so not for every frame."""
 
@@ -153,6 +163,12 @@ def _of_recipe(recipe: dict, path: Path) -> Scene:
 def open_picture(scene: Scene, gpu: Gpu) -> Picture:
     """The Picture of a scene, its kernels compiled."""
     return _module(scene.picture).Picture(gpu)
+
+
+def restart(picture: Picture) -> None:
+    """Makes the next draw the first one of its picture, so that it depends on nothing drawn before."""
+    if hasattr(picture, "restart"):
+        picture.restart()
 
 
 def is_animated(picture: Picture, settings) -> bool:

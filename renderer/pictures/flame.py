@@ -102,6 +102,10 @@ class Picture:
         shape = (tile or (0, 0, *size))[2:]
         return self._development(self._game, self._flame, self._grid, scale, shape, self._weight, settings.transparent)
 
+    def restart(self) -> None:
+        """The next draw is the first one."""
+        self._drawn = None
+
     def _make_up(self) -> None:
         """Steps instead of those that ended in bad points, so that a finished picture has its samples, as in flam3."""
         game = self._game

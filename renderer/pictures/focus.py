@@ -73,6 +73,11 @@ class Picture:
         self._scene_key = self._drawn = self._blur_key = None
         self._blur: _Split | _Whole | None = None
 
+    def restart(self) -> None:
+        """The next draw is the first sample."""
+        self._pinhole.restart()
+        self._lens.restart()
+
     def draws(self, settings: Settings, size) -> int:
         return settings.samples
 

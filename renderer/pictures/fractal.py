@@ -5,6 +5,7 @@ set come from the derivative that is iterated along (Peitgen and Saupe, The Scie
 """
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,6 +60,16 @@ class Picture:
         )
         self._samples += 1
         return target
+
+    def restart(self) -> None:
+        """The next draw is the first sample."""
+        self._drawn = None
+
+    def twin(self) -> "Picture":
+        """A picture that draws on its own with the passes of this one."""
+        other = copy(self)
+        other._drawn, other._targets = None, ()
+        return other
 
     def draws(self, settings: Settings, size: tuple[int, int]) -> int:
         return settings.samples

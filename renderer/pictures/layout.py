@@ -7,7 +7,7 @@ from renderer import BadInput
 from renderer.gpu import Gpu
 from renderer.gpu.bridge import Bridge
 from renderer.gpu.gl import Texture
-from renderer.pictures import load, open_picture, refuse_tiles
+from renderer.pictures import load, open_picture, refuse_tiles, restart
 from renderer.scene import Scene, Tone, setting
 from renderer.tone import GlTone
 from renderer.view import grid
@@ -58,6 +58,12 @@ class Picture:
             self._draw_member(member, rectangle, shown, time)
         self._count += 1
         return self._target
+
+    def restart(self) -> None:
+        """The next draw is the first sample of every panel."""
+        self._drawn = None
+        for _, picture, _ in self._opened[1]:
+            restart(picture)
 
     def draws(self, settings: Settings, size: tuple[int, int]) -> int:
         rectangles = grid(len(settings.panels), size, settings.columns, settings.gap)

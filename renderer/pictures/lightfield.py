@@ -89,6 +89,10 @@ class Picture:
             self._step += 1
         return self._frame
 
+    def restart(self) -> None:
+        """The next draw is the first plane."""
+        self._drawn = None
+
     def draws(self, settings: Settings, size: tuple[int, int]) -> int:
         return 1 if settings.show == "refocused" else settings.steps
 

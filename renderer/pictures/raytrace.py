@@ -1,5 +1,6 @@
 """Ray tracer: progressive paths in wavefront stages behind the bitmask stencil (paper 3; shaders/raytrace.cu)."""
 
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,18 @@ class Picture:
         self.device = gpu.device
         self.has_ballot = bvh.has_votes(self.device)
         self._stages: dict[tuple, dict] = {}
-        self._drawn = self._shape_key = self._asked = self._answer = None
+        self._drawn = self._shape_key = self._rays_key = self._asked = self._answer = None
         self._sample = 0
+
+    def restart(self) -> None:
+        """The next draw is the first sample."""
+        self._drawn = None
+
+    def twin(self) -> "Picture":
+        """A picture that draws on its own with the geometry and the kernels of this one."""
+        other = copy(self)
+        other._drawn = other._rays_key = None
+        return other
 
     def _kernel(self, entry: str, constants: dict):
         group = REGENERATE_GROUP if entry == "regenerate" else GROUP
@@ -204,9 +215,9 @@ class Picture:
                 f"gather is ballot, and {self.device.name} has no vote that returns a mask; allowed are {told}"
             )
         self._arrange(settings)
-        before = self._drawn
-        if before is None or before[2][2:] != tile[2:] or _layout(before[0]) != _layout(settings):
+        if self._rays_key != (tile[2:], _layout(settings)):
             self._rays = Rays(self.device, tile[2:], *_layout(settings))
+            self._rays_key = tile[2:], _layout(settings)
         materials = material_rows(settings)
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
         self._geometry.shine(materials)
