@@ -6,12 +6,45 @@
 //
 // A block of parameters (one a temporal sample): CAMERA floats (6: x = c0 X + c1 Y + c2, y = c3 X + c4 Y + c5 in buckets; in
 // space 12: three such rows of four, the last the depth), then the records of the final map (if any) and of the maps.
-// A record: affine (6, in space 12), colour, speed, opacity, shape; post-affine, weights and parameters as its shape has them.
+// A record: affine (6, in space 12), colour, speed, opacity, shape, words; post-affine, then of each variation its number,
+// weight and parameters. `words`: twice the variations, one more where there is a post-affine.
+//
+// The text of a flame's own kernel knows its layout. That of the interpreter (INTERPRETED 1), one for all flames, is given it.
+#if INTERPRETED
+#define FINAL layout.final
+#define XAOS layout.xaos
+#define BLENDED layout.blended
+#define FRACTIONS layout.fractions
+#define RECORD layout.record
+#define DRAWS layout.draws
+#define MAP_DRAWS layout.map_draws
+#define LARGEST_PLANES (4 + SPACE)
+#else
+#define LARGEST_PLANES PLANES
+#endif
+#define PLANES (3 + SPACE + XAOS)
 #define ROWS 8
 #define COLUMNS 32
 #define BLOCK 256
 #define BAD_VALUE 1e10f
 #define AFFINE (6 + 6 * SPACE)
+
+typedef struct {
+    int final, xaos, blended, fractions, record;
+    uint draws, map_draws;
+} Layout;
+
+DEVICE Layout layout_of(int kinds, int record, uint draws, uint map_draws) {
+    Layout layout;
+    layout.final = kinds & 1;
+    layout.xaos = kinds >> 1 & 1;
+    layout.blended = kinds >> 2 & 1;
+    layout.fractions = kinds >> 3 & 1;
+    layout.record = record;
+    layout.draws = draws;
+    layout.map_draws = map_draws;
+    return layout;
+}
 
 DEVICE uint mixed_word(uint u) {
     u = (u ^ (u >> 16)) * 0x21f0aaadu;
@@ -94,34 +127,31 @@ DEVICE whole bucket_of(Point p, const float *camera, Window window) {
 }
 
 // The entry of the palette, in 1/256 of an entry where the palette is blended.
-DEVICE whole entry_of(real colour) {
-#if BLENDED
-    whole d = truncated(colour * 65536.0f);
-    return d < 0 ? (whole)(0) : d > 65280 ? (whole)(65280) : d;
-#else
+DEVICE whole entry_of(Layout layout, real colour) {
+    if (BLENDED) {
+        whole d = truncated(colour * 65536.0f);
+        return d < 0 ? (whole)(0) : d > 65280 ? (whole)(65280) : d;
+    }
     whole d = truncated(colour * 256.0f);
     return d < 0 ? (whole)(0) : d > 255 ? (whole)(255) : d;
-#endif
 }
 
 // What one sample adds: (red, alpha, blue, green), 0 to 255 each, whole numbers. Fractions (of blended palettes, opacity and
 // temporal weights) are rounded up with their own probability, so that sums are right in the mean.
-DEVICE uint4 light_of(GLOBAL const uint4 *palette, int entry, uint opacity, uint chance) {
-#if FRACTIONS
-#if BLENDED
-    uint4 a = palette[entry >> 8], b = palette[min((entry >> 8) + 1, 255)];
-    uint t = (uint)entry & 255u;
-    uint4 c = make_uint4((a.x * (256u - t) + b.x * t) >> 8, (a.y * (256u - t) + b.y * t) >> 8,
-                         (a.z * (256u - t) + b.z * t) >> 8, (a.w * (256u - t) + b.w * t) >> 8);
-#else
-    uint4 c = palette[entry];
-#endif
+DEVICE uint4 light_of(Layout layout, GLOBAL const uint4 *palette, int entry, uint opacity, uint chance) {
+    if (!FRACTIONS) return palette[entry];
+    uint4 c;
+    if (BLENDED) {
+        uint4 a = palette[entry >> 8], b = palette[min((entry >> 8) + 1, 255)];
+        uint t = (uint)entry & 255u;
+        c = make_uint4((a.x * (256u - t) + b.x * t) >> 8, (a.y * (256u - t) + b.y * t) >> 8,
+                       (a.z * (256u - t) + b.z * t) >> 8, (a.w * (256u - t) + b.w * t) >> 8);
+    } else {
+        c = palette[entry];
+    }
     uint up = chance >> 8;  // 24 fractional bits: 8 of the palette, 16 of the opacity; 65280 * 65536 + up fits in 32 bits
     return make_uint4((c.x * opacity + up) >> 24, (c.y * opacity + up) >> 24, (c.z * opacity + up) >> 24,
                       (c.w * opacity + up) >> 24);
-#else
-    return palette[entry];
-#endif
 }
 
 DEVICE Random stream_of(bits chain, uint seed) {
@@ -142,52 +172,60 @@ DEVICE Point first_point(Random *random) {
 }
 
 // One step of the points of a row: those before it, `p`, give those after it; `seen` is what is plotted.
-DEVICE Point stepped(Point p, GLOBAL const float *parameters, GLOBAL const uint2 *table, int maps, uint row_draw, Random *random,
-                     Point *seen, mask *bad, bits *opacity) {
+DEVICE Point stepped(Layout layout, Point p, GLOBAL const float *parameters, GLOBAL const uint2 *table, int maps, uint row_draw,
+                     Random *random, Point *seen, mask *bad, bits *opacity) {
     GLOBAL const float *records = parameters + CAMERA + FINAL * RECORD;
     Point q;
-#if XAOS
-    Random start = *random;
+#if LANES > 1
+    if (XAOS) {  // each point of the row has its own last map, so a map of its own
+        Random start = *random;
+        q = p;
+        *bad = (mask)(0);
+        *opacity = (bits)(0u);
+        float last[LANES];
+        int choices[LANES];
+        STORE_LANES(p.last, last);
+        for (int lane = 0; lane < LANES; lane++) choices[lane] = drawn_map(table + (int)last[lane] * maps, maps, row_draw);
+        whole choice = LOAD_LANES_WHOLE(choices);
+        for (int map = 0; map < maps; map++) {
+            mask mine = choice == map;
+            if (!ANY_LANE(mine)) continue;
+            mask wrong;
+            Random own = start;
+            Point r = moved(p, records + map * RECORD, &own, &wrong);
+            r.last = wrong ? p.last : (real)((float)(map + 1));
+            q = selected(mine, r, q);
+            *bad = mine ? wrong : *bad;
+            *opacity = mine ? (bits)(as_uint(records[map * RECORD + AFFINE + 2])) : *opacity;
+        }
+        random->position = start.position + MAP_DRAWS * start.gamma;  // whichever map each point went through
+    } else
+#endif
+    {
 #if LANES == 1
-    int choice = drawn_map(table + (int)p.last * maps, maps, row_draw);
-    q = moved(p, records + choice * RECORD, random, bad);
-    *opacity = as_uint(records[choice * RECORD + AFFINE + 2]);
-    q.last = *bad ? p.last : (real)(choice + 1);
+        bits start = random->position;
+        int row = XAOS ? (int)p.last : 0;
+        int choice = drawn_map(table + row * maps, maps, row_draw);
 #else
-    q = p;
-    *bad = (mask)(0);
-    *opacity = (bits)(0u);
-    float last[LANES];
-    int choices[LANES];
-    STORE_LANES(p.last, last);
-    for (int lane = 0; lane < LANES; lane++) choices[lane] = drawn_map(table + (int)last[lane] * maps, maps, row_draw);
-    whole choice = LOAD_LANES_WHOLE(choices);
-    for (int map = 0; map < maps; map++) {
-        mask mine = choice == map;
-        if (!ANY_LANE(mine)) continue;
-        mask wrong;
-        Random own = start;
-        Point r = moved(p, records + map * RECORD, &own, &wrong);
-        r.last = wrong ? p.last : (real)((float)(map + 1));
-        q = selected(mine, r, q);
-        *bad = mine ? wrong : *bad;
-        *opacity = mine ? (bits)(as_uint(records[map * RECORD + AFFINE + 2])) : *opacity;
+        int choice = drawn_map(table, maps, row_draw);
+#endif
+        q = moved(p, records + choice * RECORD, random, bad);
+        *opacity = (bits)(as_uint(records[choice * RECORD + AFFINE + 2]));
+#if LANES == 1
+        if (XAOS) {
+            q.last = *bad ? p.last : (real)(choice + 1);
+            random->position = start + MAP_DRAWS * random->gamma;  // whichever map each point went through
+        }
+#endif
     }
-#endif
-    random->position = start.position + MAP_DRAWS * start.gamma;  // whichever map each point went through
-#else
-    int choice = drawn_map(table, maps, row_draw);
-    q = moved(p, records + choice * RECORD, random, bad);
-    *opacity = (bits)(as_uint(records[choice * RECORD + AFFINE + 2]));
-#endif
     *seen = q;
-#if FINAL
-    mask wrong;
-    real chance = uniform(random);
-    Point f = moved(q, parameters + CAMERA, random, &wrong);
-    mask apply = chance < parameters[CAMERA + AFFINE + 2];
-    *seen = selected(apply, f, q);
-#endif
+    if (FINAL) {
+        mask wrong;
+        real chance = uniform(random);
+        Point f = moved(q, parameters + CAMERA, random, &wrong);
+        mask apply = chance < parameters[CAMERA + AFFINE + 2];
+        *seen = selected(apply, f, q);
+    }
     return q;
 }
 
@@ -213,14 +251,16 @@ DEVICE void add_light(GLOBAL uint4 *histogram, int bucket, uint4 light) {
 KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const float *RESTRICT parameters,
                GLOBAL const uint2 *RESTRICT table, GLOBAL const uint4 *RESTRICT palettes, GLOBAL uint4 *histogram,
                GLOBAL uint *bad_points, GLOBAL const uint *spoiled, int interval, int only_spoiled, int maps, int stride, int moments, int first_chain, int chains,
-               int first_step, int steps, int plotted_from, uint seed, int left, int top, int columns, int rows) {
+               int first_step, int steps, int plotted_from, uint seed, int left, int top, int columns, int rows,
+               int kinds, int record, uint draws, uint map_draws) {
+    Layout layout = layout_of(kinds, record, draws, map_draws);
     if (only_spoiled != 0 && spoiled[interval] == 0u) return;
     Window window;
     window.left = left;
     window.top = top;
     window.columns = columns;
     window.rows = rows;
-    LOCAL_ARRAY(float, swap, 2 * PLANES * BLOCK);
+    LOCAL_ARRAY(float, swap, 2 * LARGEST_PLANES * BLOCK);
     uint place = local_index(), column = place & 31u, row = place >> 5;
     uint slot = thread_index(), chain = (uint)first_chain + slot;
     int moment = (int)((chain / BLOCK) % (uint)moments);
@@ -243,11 +283,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
 #else
         p.z = 0.0f;
 #endif
-#if XAOS
-        p.last = before[(3 + SPACE) * chains + slot];
-#else
-        p.last = 0.0f;
-#endif
+        p.last = XAOS ? before[(3 + SPACE) * chains + slot] : 0.0f;
     }
     uint start = stream_of(chain, seed).position;
     uint bad_count = 0;
@@ -259,9 +295,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
 #if SPACE
         page[3 * BLOCK + place] = p.z;
 #endif
-#if XAOS
-        page[(3 + SPACE) * BLOCK + place] = p.last;
-#endif
+        if (XAOS) page[(3 + SPACE) * BLOCK + place] = p.last;
         BARRIER();
         uint step_word = mixed_word((uint)step * 0x9e3779b9u + seed);
         uint from = ((row - turned_rows(column, step_word)) & (ROWS - 1)) * COLUMNS + column;
@@ -271,21 +305,19 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
 #if SPACE
         p.z = page[3 * BLOCK + from];
 #endif
-#if XAOS
-        p.last = page[(3 + SPACE) * BLOCK + from];
-#endif
+        if (XAOS) p.last = page[(3 + SPACE) * BLOCK + from];
         random.position = start + (uint)step * DRAWS * random.gamma;
         uint block_word = mixed(block_random.position + (uint)step * block_random.gamma);
         uint row_draw = row_number(row, block_word, step_word, block);
         Point seen;
         mask bad;
         bits opacity;
-        p = stepped(p, own, own_table, maps, row_draw, &random, &seen, &bad, &opacity);
+        p = stepped(layout, p, own, own_table, maps, row_draw, &random, &seen, &bad, &opacity);
         if (step > plotted_from) {
             bad_count += bad ? 1u : 0u;
             int bucket = bucket_of(seen, camera, window);
             if (bucket >= 0 && !bad && opacity > 0u)
-                add_light(histogram, bucket, light_of(palette, entry_of(seen.colour), opacity, FRACTIONS ? draw(&random) : 0u));
+                add_light(histogram, bucket, light_of(layout, palette, entry_of(layout, seen.colour), opacity, FRACTIONS ? draw(&random) : 0u));
         }
     }
     after[slot] = p.x;
@@ -294,9 +326,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
 #if SPACE
     after[3 * chains + slot] = p.z;
 #endif
-#if XAOS
-    after[(3 + SPACE) * chains + slot] = p.last;
-#endif
+    if (XAOS) after[(3 + SPACE) * chains + slot] = p.last;
     if (bad_count > 0u) atomic_add(bad_points, bad_count);
 }
 #else
@@ -306,14 +336,16 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
 KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const float *RESTRICT parameters,
                GLOBAL const uint2 *RESTRICT table, GLOBAL const uint4 *RESTRICT palettes, GLOBAL uint4 *RESTRICT histograms,
                GLOBAL uint *bad_points, GLOBAL const uint *spoiled, int interval, int only_spoiled, int maps, int stride, int moments, int first_chain, int chains,
-               int first_step, int steps, int plotted_from, uint seed, int left, int top, int columns, int rows) {
+               int first_step, int steps, int plotted_from, uint seed, int left, int top, int columns, int rows,
+               int kinds, int record, uint draws, uint map_draws) {
+    Layout layout = layout_of(kinds, record, draws, map_draws);
     Window window;
     window.left = left;
     window.top = top;
     window.columns = columns;
     window.rows = rows;
     GLOBAL uint4 *histogram = histograms + (size_t)group_index() * (size_t)(columns * rows + 1);
-    float pages[2 * PLANES * BLOCK];
+    float pages[2 * LARGEST_PLANES * BLOCK];
     uint bad_count = 0;
     whole lane_numbers = LANE_NUMBERS;
     for (int block = (int)group_index(); block * BLOCK < chains; block += (int)group_count()) {
@@ -338,9 +370,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
 #if SPACE
                 STORE_LANES(p.z, page + 3 * BLOCK + slot);
 #endif
-#if XAOS
-                STORE_LANES(p.last, page + (3 + SPACE) * BLOCK + slot);
-#endif
+                if (XAOS) STORE_LANES(p.last, page + (3 + SPACE) * BLOCK + slot);
             }
         }
         uint block_key = mixed_word(mixed_word(0x80000000u | block_chain / BLOCK) + seed);
@@ -373,47 +403,43 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
 #else
                     p.z = (real)(0.0f);
 #endif
-#if XAOS
-                    GATHER_LANES(p.last, old + (3 + SPACE) * BLOCK, from_slots);
-#else
                     p.last = (real)(0.0f);
-#endif
+                    if (XAOS) GATHER_LANES(p.last, old + (3 + SPACE) * BLOCK, from_slots);
                     Random random;
                     random.gamma = LOAD_LANES_BITS(gammas + slot);
                     random.position = LOAD_LANES_BITS(keys + slot) + (uint)step * DRAWS * random.gamma;
                     Point seen;
                     mask bad;
                     bits opacity;
-                    p = stepped(p, own, own_table, maps, row_draw, &random, &seen, &bad, &opacity);
+                    p = stepped(layout, p, own, own_table, maps, row_draw, &random, &seen, &bad, &opacity);
                     STORE_LANES(p.x, fresh + slot);
                     STORE_LANES(p.y, fresh + BLOCK + slot);
                     STORE_LANES(p.colour, fresh + 2 * BLOCK + slot);
 #if SPACE
                     STORE_LANES(p.z, fresh + 3 * BLOCK + slot);
 #endif
-#if XAOS
-                    STORE_LANES(p.last, fresh + (3 + SPACE) * BLOCK + slot);
-#endif
+                    if (XAOS) STORE_LANES(p.last, fresh + (3 + SPACE) * BLOCK + slot);
                     if (step <= plotted_from) continue;
                     if (ANY_LANE(bad)) {
                         int flags[LANES];
                         STORE_LANES(bad, flags);
                         for (int lane = 0; lane < LANES; lane++) bad_count += flags[lane] != 0 ? 1u : 0u;
                     }
-                    whole bucket = bucket_of(seen, camera, window), entry = entry_of(seen.colour);
+                    whole bucket = bucket_of(seen, camera, window), entry = entry_of(layout, seen.colour);
                     bucket = bucket < 0 || bad || opacity == 0u ? (whole)(columns * rows) : bucket;
                     int buckets[LANES], entries[LANES];
                     STORE_LANES(bucket, buckets);
                     STORE_LANES(entry, entries);
-#if FRACTIONS
-                    uint opacities[LANES], chances[LANES];
-                    STORE_LANES(opacity, opacities);
-                    STORE_LANES(draw(&random), chances);
-                    for (int lane = 0; lane < LANES; lane++)
-                        histogram[buckets[lane]] += light_of(palette, entries[lane], opacities[lane], chances[lane]);
-#else
-                    for (int lane = 0; lane < LANES; lane++) histogram[buckets[lane]] += palette[entries[lane]];
-#endif
+                    if (FRACTIONS) {
+                        uint opacities[LANES], chances[LANES];
+                        STORE_LANES(opacity, opacities);
+                        STORE_LANES(draw(&random), chances);
+                        for (int lane = 0; lane < LANES; lane++)
+                            histogram[buckets[lane]] +=
+                                light_of(layout, palette, entries[lane], opacities[lane], chances[lane]);
+                    } else {
+                        for (int lane = 0; lane < LANES; lane++) histogram[buckets[lane]] += palette[entries[lane]];
+                    }
                 }
             }
         }

@@ -9,7 +9,7 @@ import pytest
 
 from main import main
 from renderer import BadInput
-from renderer.flames import chaos, filters, kernel
+from renderer.flames import breed, chaos, compiled, filters, kernel, variations
 from renderer.flames.genome import Flame, Map
 from renderer.pictures import flame as picture_module
 from renderer.pictures import flame3d, load, open_picture
@@ -133,6 +133,79 @@ def test_launches_and_parts_change_no_bit(device, rng):
     assert np.array_equal(sum(parts), whole)
 
 
+def interpreted(device, flame, lanes: int, camera=CAMERA):
+    """The sums of 20 steps that the interpreter plays, and of those with 20 more by the flame's own kernel."""
+    twin = with_lanes(device, lanes)
+    game = chaos.Chaos(twin)
+    game.restart([flame], [camera], [1.0], WINDOW, 1024, 3)
+    own = game.compiled._compile(game.structure, compiled.WHOLE)
+    game.compiled.now = lambda structure: game.compiled._compile(structure.space, compiled.WHOLE)
+    game.advance(20)
+    first = game.sums.read()
+    game.compiled.now = lambda structure: own
+    game.advance(20)
+    return first, game.sums.read()
+
+
+def strange_flame(rng):
+    """All that the interpreter must tell apart: post-affines, a final map, xaos, opacity, blended palettes."""
+    flame = breed.random_flame(rng)
+    names = [str(name) for name in rng.choice(list(variations.table()), 3, replace=False)]
+    weights = {name: float(rng.uniform(0.1, 0.4)) for name in names}
+    maps = [replace(m, xaos=tuple(map(float, rng.integers(0, 3, len(flame.maps)) + 0.5))) for m in flame.maps]
+    maps[0] = replace(maps[0], variations={"linear": 0.3, **weights}, post=(0.8, 0.1, 0.0, -0.1, 0.8, 0.1), opacity=0.5)
+    final = Map(variations={"bubble": 0.6, "linear": 0.5, "pre_blur": 0.2}, opacity=0.6, color_speed=0.0)
+    return replace(flame, maps=tuple(maps), final=final, palette_mode="linear")
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize("kind", ["plain", "strange"])
+def test_the_interpreter_adds_the_bits_of_a_flame_s_own_kernel(device, rng, lanes, kind):
+    for _ in range(2):
+        flame = breed.random_flame(rng) if kind == "plain" else strange_flame(rng)
+        first, both = interpreted(device, flame, lanes)
+        assert np.array_equal(first, played(with_lanes(device, lanes), flame, 20).sums.read())
+        assert np.array_equal(both, played(with_lanes(device, lanes), flame, 40).sums.read()) and both.any()
+
+
+def test_the_interpreter_knows_every_variation(device, rng):
+    """Four maps of 25 variations each, one after another in the file's order."""
+    names = list(variations.table())
+    maps = []
+    for number in range(4):
+        chosen = names[number::4]
+        parameters = {p: v for name in chosen for p, v in breed.random_parameters(rng, name).items()}
+        weights = {name: float(rng.uniform(0.005, 0.02)) for name in chosen}
+        maps.append(Map(breed.random_affine(rng), variations=weights, parameters=parameters, color=number / 3))
+    flame = Flame(tuple(maps), palette="spectrum")
+    first, _ = interpreted(device, flame, device.lanes)
+    assert np.array_equal(first, played(device, flame, 20).sums.read()) and first[:, 3].sum() > 255 * 1000
+
+
+def test_the_interpreter_draws_flames_of_space(device):
+    settings = load(SCENES / "tree.toml").settings
+    camera = picture_module.space_camera(settings.view, (96, 64), 1, 0)
+    first, _ = interpreted(device, settings, device.lanes, camera)
+    assert np.array_equal(first, played(device, settings, 20, camera=camera).sums.read()) and first.any()
+
+
+def test_pictures_in_a_hurry_are_the_same_and_take_over_their_own_kernel(gpu, rng):
+    """Structures come faster than their kernels are compiled; every picture is that of a patient one."""
+    hasty, patient, size = picture_module.Picture(gpu), picture_module.Picture(gpu), (64, 48)
+    hasty.hurry()
+    for _ in range(3):
+        flame = breed.random_flame(rng)
+        settings = picture_module.Settings(maps=flame.maps, final=flame.final, palette=flame.palette, quality=400.0)
+        for _ in range(2):
+            pixels = hasty.draw(settings, size, 0.0).read()
+        patient.draw(settings, size, 0.0)
+        assert np.array_equal(pixels, patient.draw(settings, size, 0.0).read())
+    kernels, structure = hasty._game.compiled, hasty._game.structure
+    own = kernels._futures[structure, compiled.WHOLE].result()
+    assert kernels.now(structure) is own
+    assert np.array_equal(hasty.draw(settings, size, 0.0).read(), patient.draw(settings, size, 0.0).read())
+
+
 def test_seeds_differ_and_repeat(device):
     flame = some_flame(np.random.default_rng(1))
     one, again, other = (played(device, flame, seed=seed).sums.read() for seed in (1, 1, 2))
@@ -163,7 +236,7 @@ def test_sums_in_floats_are_the_exact_ones(device, rng, monkeypatch):
     monkeypatch.setattr(chaos, "FIRST_INTERVAL", 1024 * 7)
     flame = some_flame(rng)
     game = played(in_floats(device), flame, 60, launches=4)
-    assert game._in_floats is not None
+    assert game.compiled.own(game.structure, compiled.FLOATS) is not None and game._measured
     assert np.array_equal(game.sums.read(), played(device, flame, 60).sums.read())
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from renderer.flames.compiled import BLOCK, FLOATS, Compiled
 from renderer.flames.genome import Flame
-from renderer.flames.kernel import choice_tables, parameters_of, structure_of, text_of, visibility
+from renderer.flames.kernel import choice_tables, parameters_of, structure_of, visibility
 from renderer.gpu import Device
 
-BLOCK = 256  # chains that swap points; as in shaders/flame.cu
 FUSE = 64  # steps of a chain before it is plotted
 MOST_CHAINS = 1 << 20
 MOST_SAMPLES = 1 << 24  # between two flushes: 255 * 2^24 < 2^32, even if all of them fall into one bucket
@@ -74,7 +74,7 @@ class Chaos:
 
     def __init__(self, device: Device):
         self.device = device
-        self._allocated, self._kernels = None, {}
+        self._allocated, self.compiled = None, Compiled(device)
         self._flushes = [device.kernel("develop.cu", "flush", group=64, STRICT=1, SUMS=k) for k in (1, 2)]
         self._inspect = device.kernel("develop.cu", "inspect", group=256, STRICT=1, SUMS=2)
 
@@ -90,9 +90,8 @@ class Chaos:
         palettes = np.stack([_light(flame) * weight for flame, weight in zip(flames, times, strict=True)])
         fractional = fractional or bool((palettes != np.floor(palettes)).any()) or bool((times != 1).any())
         self.structure = structure_of(tuple(flames), fractional)
-        device = self.device
-        self._iterate = self._compiled(1)
-        self._in_floats = None  # the same kernel with sums in floats, compiled when there is time
+        device, structure = self.device, self.structure
+        self._layout = (structure.kinds, structure.record, np.uint32(structure.draws), np.uint32(structure.map_draws))
         first, last = (chains // BLOCK * k // part[1] * BLOCK for k in (part[0], part[0] + 1))
         self.first_chain, self.chains, self.window = first, last - first, window
         self.seed, self.steps, self.moments, self.maps = seed_word(seed), 0, len(flames), len(flames[0].maps)
@@ -109,15 +108,6 @@ class Chaos:
         self._palettes = device.buffer(light.shape, "u4").write(light)
         self.sums.fill(0)
         self.bad_total.fill(0)
-
-    def _compiled(self, sums: int):
-        """The kernel of the structure with sums in whole numbers (1) or in floats (2), written once a structure."""
-        key = self.structure, sums
-        if key not in self._kernels:
-            group, lanes = (1 if self.device.vector_width > 1 else BLOCK), self.device.vector_width
-            text = text_of(self.structure)
-            self._kernels[key] = self.device.kernel(text, "iterate", group, STRICT=1, LANES=lanes, SUMS=sums)
-        return self._kernels[key]
 
     def _allocate(self) -> None:
         device, cells = self.device, self.window.cells
@@ -139,20 +129,22 @@ class Chaos:
 
     def advance(self, steps: int) -> None:
         """So many more steps of every chain, plotted; before the first ones those of the fuse."""
+        iterate = self.compiled.now(self.structure)
         if self.steps == 0:
-            self._launch(self._iterate, FUSE)
+            self._launch(iterate, FUSE)
             self._swap(FUSE)
         if self.device.vector_adds and steps * self.chains >= FLOATS_FROM:
-            steps -= self._advance_in_floats(steps)
+            in_floats = self.compiled.own(self.structure, FLOATS)
+            steps -= self._advance_in_floats(steps, in_floats, iterate) if in_floats else 0
         most = max(1, MOST_SAMPLES // self.chains)
         while steps > 0:
             now = min(steps, most)
-            self._launch(self._iterate, now)
+            self._launch(iterate, now)
             self._flush(0, ALWAYS)
             self._swap(now)
             steps -= now
 
-    def _advance_in_floats(self, steps: int) -> int:
+    def _advance_in_floats(self, steps: int, in_floats, iterate) -> int:
         """The steps that were made in intervals of floats; none where light gathers in so few buckets that they would
         spoil.
         """
@@ -161,19 +153,17 @@ class Chaos:
         most = self._interval // self.chains
         if most < 1 or self._interval < LEAST_INTERVAL:
             return 0
-        if self._in_floats is None:
-            self._in_floats = self._compiled(2)
         self._spoiled.fill(0)
         self._peak.fill(0)
         done = number = 0
         while done < steps and number < MOST_INTERVALS:
             now = min(steps - done, most)
-            self._launch(self._in_floats, now)
+            self._launch(in_floats, now)
             self._inspect(
                 min(self.window.cells, 1 << 18), self._histogram, self.window.cells, self._spoiled, number, self._peak
             )
             self._flush(1, UNLESS_SPOILED, number)
-            self._launch(self._iterate, now, number, True)
+            self._launch(iterate, now, number, True)
             self._flush(0, IF_SPOILED, number)
             self._swap(now)
             self._measured = max(self._measured, now * self.chains)
@@ -204,7 +194,7 @@ class Chaos:
             threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad,
             self._spoiled, interval, int(only_spoiled), self.maps, self._stride, self.moments, self.first_chain,
             self.chains, self.steps, steps, FUSE, np.uint32(self.seed), window.left, window.top, window.columns,
-            window.rows,
+            window.rows, *self._layout,
         )  # fmt: skip
 
     def _swap(self, steps: int) -> None:

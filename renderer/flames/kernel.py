@@ -40,8 +40,8 @@ class Structure:
 
     @property
     def record(self) -> int:
-        """Floats of a map's record: affine, colour, speed, opacity, shape, and the longest of the shapes."""
-        return 10 + 6 * self.space + max(map(shape_floats, self.shapes))
+        """Floats of a map's record: its head, and the longest of the shapes."""
+        return head_floats(self.space) + max(map(shape_floats, self.shapes))
 
     @property
     def camera(self) -> int:
@@ -60,6 +60,11 @@ class Structure:
         return 2 * self.map_draws + 2
 
     @property
+    def kinds(self) -> int:
+        """What sets flames apart beside their maps, as the interpreter is told it: bits of layout_of in flame.cu."""
+        return self.final | self.xaos << 1 | self.blended << 2 | self.fractions << 3
+
+    @property
     def planes(self) -> int:
         """Floats that a chain keeps between launches."""
         return 3 + self.space + self.xaos
@@ -68,12 +73,18 @@ class Structure:
 def shape_of(m: Map) -> Shape:
     """Variations of weight 0 change nothing; a map without any sends all to the origin, as flam3 does."""
     order = table()
-    names = sorted((name for name, weight in m.variations.items() if weight != 0), key=lambda name: order[name].number)
+    names = (name for name, weight in m.variations.items() if weight != 0)
+    names = sorted(names, key=lambda name: (name != "pre_blur", order[name].number))  # it moves what the others take
     return Shape(tuple(names), m.post != IDENTITY)
 
 
+def head_floats(space: bool) -> int:
+    """Floats before a shape's own: affine, colour, speed, opacity, shape, words."""
+    return 11 + 6 * space
+
+
 def shape_floats(shape: Shape) -> int:
-    return 6 * shape.post + sum(1 + len(table()[name].parameters) for name in shape.variations)
+    return 6 * shape.post + sum(2 + len(table()[name].parameters) for name in shape.variations)
 
 
 def structure_of(flames: tuple[Flame, ...], fractions: bool) -> Structure:
@@ -90,6 +101,7 @@ def text_of(structure: Structure) -> Generated:
     """The kernel file of a structure: its shapes, then flame.cu."""
     names = sorted({name for shape in structure.shapes for name in shape.variations}, key=lambda n: table()[n].number)
     parts = [
+        "#define INTERPRETED 0",
         f"#define SPACE {int(structure.space)}",
         f"#define XAOS {int(structure.xaos)}",
         f"#define FINAL {int(structure.final)}",
@@ -99,7 +111,6 @@ def text_of(structure: Structure) -> Generated:
         f"#define CAMERA {structure.camera}",
         f"#define DRAWS {structure.draws}u",
         f"#define MAP_DRAWS {structure.map_draws}u",
-        f"#define PLANES {structure.planes}",
         shared_text(),
         *(table()[name].text for name in names),
         *(_shape_text(number, shape, structure.space) for number, shape in enumerate(structure.shapes)),
@@ -109,11 +120,74 @@ def text_of(structure: Structure) -> Generated:
     return Generated("flame.cu of this flame", "\n".join(parts))
 
 
+def interpreter_text(space: bool) -> Generated:
+    """The kernel file that draws any flame of the plane, or of space: it reads from the records what to do."""
+    offset = head_floats(space)
+    cases = []
+    for v in table().values():
+        if v.name == "pre_blur":
+            continue
+        arguments = "".join(f", a[{k + 2}]" for k in range(len(v.parameters)))
+        call = f"variation_{v.name}(x, y, a[1], affine, random{arguments})"
+        deep = " out_z = out_z + a[1] * z;" if v.name == "linear" and space else ""
+        cases.append(f"        case {v.number}: v = {call}; a += {2 + len(v.parameters)};{deep} break;")
+    parts = [
+        "#define INTERPRETED 1",
+        f"#define SPACE {int(space)}",
+        f"#define CAMERA {12 if space else 6}",
+        shared_text(),
+        *(v.text for v in table().values()),
+        "DEVICE_NOINLINE Point advance(Point p, GLOBAL const float *a, Random *random) {",
+        *_affine_text(space),
+        f"    GLOBAL const float *affine = {'plane' if space else 'a'};",
+        f"    int words = (int)a[{offset - 1}], left = words >> 1;",
+        f"    GLOBAL const float *post = a + {offset};",
+        f"    a += {offset} + (words & 1) * 6;",
+        f"    if (left > 0 && (int)a[0] == {table()['pre_blur'].number}) {{",
+        "        Pair v = variation_pre_blur(x, y, a[1], affine, random);",
+        "        x = x + v.x; y = y + v.y; a += 2; left--;",
+        "    }",
+        "    for (; left > 0; left--) {",
+        "        Pair v;",
+        "        switch ((int)a[0]) {",
+        *cases,
+        "        default: return p;",
+        "        }",
+        "        out_x = out_x + v.x; out_y = out_y + v.y;",
+        "    }",
+        "    if (words & 1) {",
+        *_post_text("post", 0),
+        "    }",
+        *_end_text(space),
+        '#include "flame.cu"',
+    ]
+    return Generated("flame.cu of any flame", "\n".join(parts))
+
+
 def _shape_text(number: int, shape: Shape, space: bool) -> str:
     """The function of a shape: the point (x, y, z) after a map whose record is `a`."""
-    width = 12 if space else 6
-    plane = "a" if not space else "plane"
-    lines = [f"DEVICE Point shape_{number}(Point p, GLOBAL const float *a, Random *random) {{"]
+    lines = [f"DEVICE Point shape_{number}(Point p, GLOBAL const float *a, Random *random) {{", *_affine_text(space)]
+    plane = "plane" if space else "a"
+    offset = head_floats(space) + 6 * shape.post
+    for name in shape.variations:
+        count = len(table()[name].parameters)
+        arguments = "".join(f", a[{offset + 2 + k}]" for k in range(count))
+        call = f"variation_{name}(x, y, a[{offset + 1}], {plane}, random{arguments})"
+        if name == "pre_blur":
+            lines.append(f"    {{ Pair v = {call}; x = x + v.x; y = y + v.y; }}")
+        else:
+            lines.append(f"    {{ Pair v = {call}; out_x = out_x + v.x; out_y = out_y + v.y; }}")
+        if name == "linear" and space:
+            lines.append(f"    out_z = out_z + a[{offset + 1}] * z;")
+        offset += 2 + count
+    if shape.post:
+        lines += _post_text("a", head_floats(space))
+    return "\n".join([*lines, *_end_text(space)])
+
+
+def _affine_text(space: bool) -> list[str]:
+    """x, y and in space z: the point p after the affine of the record `a`."""
+    lines = []
     if space:
         for axis, k in zip("xyz", (0, 4, 8), strict=True):
             last = f"FUSED(a[{k + 2}], p.z, a[{k + 3}])"
@@ -123,30 +197,19 @@ def _shape_text(number: int, shape: Shape, space: bool) -> str:
         lines += [
             "    real x = FUSED(a[0], p.x, FUSED(a[1], p.y, a[2])), y = FUSED(a[3], p.x, FUSED(a[4], p.y, a[5]));"
         ]
-    lines += ["    real out_x = (real)(0.0f), out_y = (real)(0.0f);"]
-    offset = width + 4 + 6 * shape.post
-    sums = []
-    for name in shape.variations:
-        count = len(table()[name].parameters)
-        arguments = "".join(f", a[{offset + 1 + k}]" for k in range(count))
-        call = f"variation_{name}(x, y, a[{offset}], {plane}, random{arguments})"
-        if name == "pre_blur":
-            lines.append(f"    {{ Pair v = {call}; x = x + v.x; y = y + v.y; }}")
-        else:
-            sums.append(f"    {{ Pair v = {call}; out_x = out_x + v.x; out_y = out_y + v.y; }}")
-        if name == "linear" and space:
-            sums.append(f"    out_z = out_z + a[{offset}] * z;")
-        offset += 1 + count
-    lines += sums
-    if shape.post:
-        o = width + 4
-        lines += [
-            f"    real post_x = FUSED(a[{o}], out_x, FUSED(a[{o + 1}], out_y, a[{o + 2}]));",
-            f"    out_y = FUSED(a[{o + 3}], out_x, FUSED(a[{o + 4}], out_y, a[{o + 5}]));",
-            "    out_x = post_x;",
-        ]
-    lines += ["    p.x = out_x;", "    p.y = out_y;", "    p.z = out_z;" if space else "", "    return p;", "}"]
-    return "\n".join(lines)
+    return [*lines, "    real out_x = (real)(0.0f), out_y = (real)(0.0f);"]
+
+
+def _post_text(name: str, o: int) -> list[str]:
+    return [
+        f"    real post_x = FUSED({name}[{o}], out_x, FUSED({name}[{o + 1}], out_y, {name}[{o + 2}]));",
+        f"    out_y = FUSED({name}[{o + 3}], out_x, FUSED({name}[{o + 4}], out_y, {name}[{o + 5}]));",
+        "    out_x = post_x;",
+    ]
+
+
+def _end_text(space: bool) -> list[str]:
+    return ["    p.x = out_x;", "    p.y = out_y;", "    p.z = out_z;" if space else "", "    return p;", "}"]
 
 
 def _advance_text(structure: Structure) -> str:
@@ -154,8 +217,8 @@ def _advance_text(structure: Structure) -> str:
     head = "DEVICE Point advance(Point p, GLOBAL const float *a, Random *random) {\n"
     last = len(structure.shapes) - 1
     cases = "".join(f"    case {k}: return shape_{k}(p, a, random);\n" for k in range(last))
-    width = 12 if structure.space else 6
-    switch = f"    switch ((int)a[{width + 3}]) {{\n{cases}    }}\n" if last else ""
+    place = head_floats(structure.space) - 2
+    switch = f"    switch ((int)a[{place}]) {{\n{cases}    }}\n" if last else ""
     return f"{head}{switch}    return shape_{last}(p, a, random);\n}}\n"
 
 
@@ -170,10 +233,11 @@ def record_of(m: Map, structure: Structure, final: bool) -> np.ndarray:
     """
     shape = shape_of(m)
     words = [*m.affine, m.color, m.color_speed, m.opacity if final else 0.0, float(structure.shapes.index(shape))]
+    words.append(2.0 * len(shape.variations) + shape.post)
     if shape.post:
         words += m.post
     for name in shape.variations:
-        words += [m.variations[name], *(m.value(parameter) for parameter in table()[name].parameters)]
+        words += [table()[name].number, m.variations[name], *(m.value(p) for p in table()[name].parameters)]
     out = np.zeros(structure.record, "f4")
     out[: len(words)] = np.clip(words, -3e38, 3e38)
     if not final:

@@ -68,6 +68,12 @@ class Kernel(Protocol):
     def bound(self, threads: int, *arguments) -> Callable[[], None]:
         """The launch of __call__ with its arguments converted once: for small kernels that are launched very often."""
 
+    def prepare(self, threads: int, *arguments) -> None:
+        """The launch beside the queue, waited for: drivers that translate a kernel when it first runs have then done so.
+
+        From a thread of its own; the buffers must be no other kernel's.
+        """
+
 
 class Stage(Protocol):
     """Host memory that the device reads fast, in front of device memory of the same size: half of a double buffer."""

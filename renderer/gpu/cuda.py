@@ -424,11 +424,25 @@ class CudaKernel:
     def __call__(self, threads: int, *arguments) -> None:
         self.bound(threads, *arguments)()
 
-    def bound(self, threads: int, *arguments):
+    def prepare(self, threads: int, *arguments) -> None:
+        grid = (-(-threads // self.group), 1, 1)
+        with self.device:
+            copies = self.device._copies
+            try:
+                self._function._launch_kernel(grid, self._block, self._packed(arguments), 0, copies)
+                copies.synchronize()
+            except driver.Error as error:
+                raise KernelError(f"{self.name}: {error}") from error
+
+    def _packed(self, arguments) -> bytes:
         packed = b""
         for argument in arguments:
             align, data = _pack(argument, self)
             packed = packed.ljust(-(-len(packed) // align) * align, b"\0") + data
+        return packed
+
+    def bound(self, threads: int, *arguments):
+        packed = self._packed(arguments)
         grid, block, start = (-(-threads // self.group), 1, 1), self._block, self._function._launch_kernel
 
         def launch(_kept_alive=arguments) -> None:

@@ -264,14 +264,21 @@ class OpenclKernel:
     def bound(self, threads: int, *arguments):
         return partial(self, threads, *arguments)
 
+    def prepare(self, threads: int, *arguments) -> None:
+        self._launch(self.device._copies, threads, arguments)
+        self.device._copies.finish()
+
     def __call__(self, threads: int, *arguments) -> None:
         if threads <= 0:
             return
+        self.device.counters.launches += 1
+        self._launch(self.device._queue, threads, arguments)
+
+    def _launch(self, queue, threads: int, arguments) -> None:
         try:
-            self.device.counters.launches += 1
             self._kernel.set_args(*(_argument(argument, self) for argument in arguments))
             size = -(-threads // self.group) * self.group
-            cl.enqueue_nd_range_kernel(self.device._queue, self._kernel, (size,), (self.group,))
+            cl.enqueue_nd_range_kernel(queue, self._kernel, (size,), (self.group,))
         except (cl.Error, TypeError) as error:
             raise KernelError(f"{self.name}: {error}") from error
 

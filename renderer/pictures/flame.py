@@ -88,6 +88,10 @@ class Picture:
         self._game = Chaos(self.device)
         self._development = Development(self.device)
 
+    def hurry(self) -> None:
+        """From now on no draw waits for a kernel of its own flame: one that draws all flames begins."""
+        self._game.compiled.hurry()
+
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):
         wanted = (settings, size, tile, time if settings.keys else 0.0)
         if wanted != self._drawn:
