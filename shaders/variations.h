@@ -34,6 +34,10 @@ DEVICE real bell(Random *random) {
 // Half the sum of the distances from (1, 0) and (-1, 0): the elliptic coordinate.
 DEVICE real ellipse_of(real x, real r2) { return 0.5f * (sqrt(r2 + 1.0f + 2.0f * x) + sqrt(r2 + 1.0f - 2.0f * x)); }
 
+// Cosines of half angles keep the sums below from cancelling: cos 2x + cosh 2y = 2 (cos^2 x + sinh^2 y), and so on. Beyond 40
+// their squares would overflow, and the quotients have long reached their limits.
+DEVICE real calm(real t) { return t > 40.0f ? (real)(40.0f) : t < -40.0f ? (real)(-40.0f) : t; }
+
 // t folded into -m to m.
 DEVICE real folded(real t, real m) {
     real above = -m + remainder_of(t + m, 2.0f * m), below = m - remainder_of(m - t, 2.0f * m);
@@ -520,23 +524,23 @@ VARIATION(cos) {
 }
 
 VARIATION(tan) {
-    Pair c = circle(2.0f * x), h = hyperbola(2.0f * y);
-    return scaled(weight / (c.x + h.x), c.y, h.y);
+    Pair c = circle(x), h = hyperbola(calm(y));
+    return scaled(weight / (c.x * c.x + h.y * h.y), c.x * c.y, h.x * h.y);
 }
 
 VARIATION(sec) {
-    Pair c = circle(x), h = hyperbola(y);
-    return scaled(2.0f * weight / (cosine_of(2.0f * x) + hyperbola(2.0f * y).x), c.x * h.x, c.y * h.y);
+    Pair c = circle(x), h = hyperbola(calm(y));
+    return scaled(weight / (c.x * c.x + h.y * h.y), c.x * h.x, c.y * h.y);
 }
 
 VARIATION(csc) {
-    Pair c = circle(x), h = hyperbola(y);
-    return scaled(2.0f * weight / (hyperbola(2.0f * y).x - cosine_of(2.0f * x)), c.y * h.x, -c.x * h.y);
+    Pair c = circle(x), h = hyperbola(calm(y));
+    return scaled(weight / (c.y * c.y + h.y * h.y), c.y * h.x, -c.x * h.y);
 }
 
 VARIATION(cot) {
-    Pair c = circle(2.0f * x), h = hyperbola(2.0f * y);
-    return scaled(weight / (h.x - c.x), c.y, -h.y);
+    Pair c = circle(x), h = hyperbola(calm(y));
+    return scaled(weight / (c.y * c.y + h.y * h.y), c.x * c.y, -h.x * h.y);
 }
 
 VARIATION(sinh) {
@@ -550,23 +554,23 @@ VARIATION(cosh) {
 }
 
 VARIATION(tanh) {
-    Pair c = circle(2.0f * y), h = hyperbola(2.0f * x);
-    return scaled(weight / (c.x + h.x), h.y, c.y);
+    Pair c = circle(y), h = hyperbola(calm(x));
+    return scaled(weight / (c.x * c.x + h.y * h.y), h.x * h.y, c.x * c.y);
 }
 
 VARIATION(sech) {
-    Pair c = circle(y), h = hyperbola(x);
-    return scaled(2.0f * weight / (cosine_of(2.0f * y) + hyperbola(2.0f * x).x), c.x * h.x, -c.y * h.y);
+    Pair c = circle(y), h = hyperbola(calm(x));
+    return scaled(weight / (c.x * c.x + h.y * h.y), c.x * h.x, -c.y * h.y);
 }
 
 VARIATION(csch) {
-    Pair c = circle(y), h = hyperbola(x);
-    return scaled(2.0f * weight / (hyperbola(2.0f * x).x - cosine_of(2.0f * y)), h.y * c.x, -h.x * c.y);
+    Pair c = circle(y), h = hyperbola(calm(x));
+    return scaled(weight / (c.y * c.y + h.y * h.y), h.y * c.x, -h.x * c.y);
 }
 
 VARIATION(coth) {
-    Pair c = circle(2.0f * y), h = hyperbola(2.0f * x);
-    return scaled(weight / (h.x - c.x), h.y, c.y);
+    Pair c = circle(y), h = hyperbola(calm(x));
+    return scaled(weight / (c.y * c.y + h.y * h.y), h.x * h.y, c.x * c.y);
 }
 
 VARIATION(auger, freq = 1, weight = 0.5, sym = 0, scale = 1) {

@@ -23,6 +23,8 @@ CAMERA = np.array([40.0, 0, 48, 0, -40.0, 32])
 
 def with_lanes(device, lanes: int):
     """The device as one on which work items carry `lanes` points."""
+    if lanes > 1 and device.lanes == 1:
+        pytest.skip("GPUs carry one point a work item; their compilers have no vectors for more")
     twin = copy.copy(device)
     twin.vector_width = lanes
     return twin
@@ -161,7 +163,7 @@ def strange_flame(rng):
 @pytest.mark.parametrize("lanes", [1, 16])
 @pytest.mark.parametrize("kind", ["plain", "strange"])
 def test_the_interpreter_adds_the_bits_of_a_flame_s_own_kernel(device, rng, lanes, kind):
-    for _ in range(2):
+    for _ in range(2 if kind == "plain" else 1):
         flame = breed.random_flame(rng) if kind == "plain" else strange_flame(rng)
         first, both = interpreted(device, flame, lanes)
         assert np.array_equal(first, played(with_lanes(device, lanes), flame, 20).sums.read())
@@ -185,8 +187,9 @@ def test_the_interpreter_knows_every_variation(device, rng):
 def test_the_interpreter_draws_flames_of_space(device):
     settings = load(SCENES / "tree.toml").settings
     camera = picture_module.space_camera(settings.view, (96, 64), 1, 0)
-    first, _ = interpreted(device, settings, device.lanes, camera)
-    assert np.array_equal(first, played(device, settings, 20, camera=camera).sums.read()) and first.any()
+    first, _ = interpreted(device, settings, 1, camera)
+    wanted = played(with_lanes(device, 1), settings, 20, camera=camera).sums.read()
+    assert np.array_equal(first, wanted) and first.any()
 
 
 def test_pictures_in_a_hurry_are_the_same_and_take_over_their_own_kernel(gpu, rng):
@@ -491,8 +494,10 @@ def test_the_camera_places_points_of_space(gpu, rng):
 def test_flames_of_space_have_the_same_bits_in_any_arrangement(device):
     settings = load(SCENES / "tetrahedron.toml").settings
     camera = picture_module.space_camera(settings.view, (96, 64), 1, 0)
-    one, four, sixteen = (played(with_lanes(device, n), settings, camera=camera).sums.read() for n in (1, 4, 16))
-    assert np.array_equal(one, four) and np.array_equal(one, sixteen) and one[:, 3].sum() > 255 * 10000
+    one = played(with_lanes(device, 1), settings, camera=camera).sums.read()
+    assert one[:, 3].sum() > 255 * 10000
+    for lanes in (4, 16):
+        assert np.array_equal(one, played(with_lanes(device, lanes), settings, camera=camera).sums.read())
 
 
 @pytest.mark.parametrize("lanes", [1, 4, 16])
@@ -507,7 +512,7 @@ def test_xaos_final_maps_and_opacity_have_the_same_bits_in_any_arrangement(devic
     final = Map(variations={"bubble": 0.6, "linear": 0.5}, opacity=0.6, color_speed=0.0)
     flame = Flame(maps, final=final, palette="spectrum", palette_mode="linear")
     found = played(with_lanes(device, lanes), flame).sums.read()
-    assert np.array_equal(found, played(with_lanes(device, 8), flame).sums.read()) and found.any()
+    assert np.array_equal(found, played(device, flame).sums.read()) and found.any()
 
 
 # ---- mistakes

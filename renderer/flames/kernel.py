@@ -130,7 +130,7 @@ def interpreter_text(space: bool) -> Generated:
         arguments = "".join(f", a[{k + 2}]" for k in range(len(v.parameters)))
         call = f"variation_{v.name}(x, y, a[1], affine, random{arguments})"
         deep = " out_z = out_z + a[1] * z;" if v.name == "linear" and space else ""
-        cases.append(f"        case {v.number}: v = {call}; a += {2 + len(v.parameters)};{deep} break;")
+        cases.append(f"        case {v.number}: v = {call};{deep} a += {2 + len(v.parameters)}; break;")
     parts = [
         "#define INTERPRETED 1",
         f"#define SPACE {int(space)}",

@@ -69,7 +69,7 @@ class Kernel(Protocol):
         """The launch of __call__ with its arguments converted once: for small kernels that are launched very often."""
 
     def prepare(self, threads: int, *arguments) -> None:
-        """The launch beside the queue, waited for: drivers that translate a kernel when it first runs have then done so.
+        """The launch beside the queue, waited for: drivers that translate a kernel at its first run have then done so.
 
         From a thread of its own; the buffers must be no other kernel's.
         """
