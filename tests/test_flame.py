@@ -23,7 +23,7 @@ CAMERA = np.array([40.0, 0, 48, 0, -40.0, 32])
 
 def with_lanes(device, lanes: int):
     """The device as one on which work items carry `lanes` points."""
-    if lanes > 1 and device.lanes == 1:
+    if lanes > 1 and device.vector_width == 1:
         pytest.skip("GPUs carry one point a work item; their compilers have no vectors for more")
     twin = copy.copy(device)
     twin.vector_width = lanes
@@ -180,7 +180,7 @@ def test_the_interpreter_knows_every_variation(device, rng):
         weights = {name: float(rng.uniform(0.005, 0.02)) for name in chosen}
         maps.append(Map(breed.random_affine(rng), variations=weights, parameters=parameters, color=number / 3))
     flame = Flame(tuple(maps), palette="spectrum")
-    first, _ = interpreted(device, flame, device.lanes)
+    first, _ = interpreted(device, flame, device.vector_width)
     assert np.array_equal(first, played(device, flame, 20).sums.read()) and first[:, 3].sum() > 255 * 1000
 
 
