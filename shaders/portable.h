@@ -42,6 +42,7 @@ DEVICE float as_float(int x) { return __int_as_float(x); }
 #define as_ulong(x) ((ulong)__double_as_longlong(x))
 #define as_double(x) __longlong_as_double((long long)(x))
 #define popcount(x) ((uint)__popc(x))
+#define reverse_bits(x) __brev(x)
 DEVICE int clz(int x) { return __clz(x); }
 DEVICE int clz(uint x) { return __clz((int)x); }
 DEVICE int clz(ulong x) { return __clzll((long long)x); }
@@ -301,6 +302,13 @@ DEVICE uint warp_min(uint x) {
 #define smaller(a, b) ((a) < (b) ? (a) : (b))
 #define larger(a, b) ((a) > (b) ? (a) : (b))
 #define funnel_shift(low, high, bits) (((low) >> (bits)) | ((high) << 1 << (31u - (bits))))
+DEVICE uint reverse_bits(uint x) {
+    x = (x & 0x55555555u) << 1 | (x >> 1 & 0x55555555u);
+    x = (x & 0x33333333u) << 2 | (x >> 2 & 0x33333333u);
+    x = (x & 0x0f0f0f0fu) << 4 | (x >> 4 & 0x0f0f0f0fu);
+    x = (x & 0x00ff00ffu) << 8 | (x >> 8 & 0x00ff00ffu);
+    return x << 16 | x >> 16;
+}
 #define make_float2(x, y) ((float2)(x, y))
 #define make_float3(x, y, z) ((float3)(x, y, z))
 #define make_float4(x, y, z, w) ((float4)(x, y, z, w))

@@ -7,7 +7,7 @@
 #include "scene.h"
 #include "stencil.h"
 
-#define DIMENSIONS 8u  // random numbers that one depth may use: 0-3 the material, 4-6 the light sample
+#define DIMENSIONS 8u  // random numbers that one depth may use: 0-2 the material, 4-6 the light sample
 
 // The pixel of the whole picture that ray i belongs to; false for rays that fill up the last tiles.
 DEVICE bool pixel_of(const View view, uint i, int *x, int *y) {
@@ -18,10 +18,10 @@ DEVICE bool pixel_of(const View view, uint i, int *x, int *y) {
     return across < view.across && down < view.down;
 }
 
-DEVICE uint key_of(const View view, uint i) {
+DEVICE Key key_of(const View view, uint i) {
     int x, y;
     pixel_of(view, i, &x, &y);
-    return random_key((uint)view.seed, (uint)(y * view.width + x), (uint)view.sample);
+    return sampler_key((uint)view.seed, (uint)(y * view.width + x), (uint)view.sample);
 }
 
 DEVICE float3 sky(const View view, float3 direction) {
@@ -52,13 +52,13 @@ DEVICE float3 view_direction(const View view, float sx, float sy) {
 #endif
 }
 
-DEVICE Path start_path(const View view, int x, int y, uint key) {
-    float sx = fma(2.0f / (float)view.width, (float)x + random_at(key, 0), -1.0f);
-    float sy = fma(-2.0f / (float)view.height, (float)y + random_at(key, 1), 1.0f);
+DEVICE Path start_path(const View view, int x, int y, Key key) {
+    float sx = fma(2.0f / (float)view.width, (float)x + sample_at(key, 0), -1.0f);
+    float sy = fma(-2.0f / (float)view.height, (float)y + sample_at(key, 1), 1.0f);
     float3 origin = xyz(view.eye), direction = view_direction(view, sx, sy);
     if (view.lens_radius > 0.0f) {  // a thin lens: from any of its points, through the same point of the plane in focus
-        float radius = sqrt(random_at(key, 2)) * view.lens_radius;
-        float2 around = turn(random_at(key, 3));
+        float radius = sqrt(sample_at(key, 2)) * view.lens_radius;
+        float2 around = turn(sample_at(key, 3));
         float3 still = make_float3(0.0f, 0.0f, 0.0f), across = unit(xyz(view.right)), upwards = unit(xyz(view.up));
         float3 offset = along(along(still, across, radius * around.x), upwards, radius * around.y);
         origin = along(origin, offset, 1.0f);
@@ -87,9 +87,9 @@ typedef struct {
 } LightPoint;
 
 // A point on a light, picked by power: lights holds (summed share, row of the primitive) in ascending order.
-DEVICE LightPoint sample_light(const View view, GLOBAL const float2 *lights, GLOBAL const float4 *primitives, uint key,
+DEVICE LightPoint sample_light(const View view, GLOBAL const float2 *lights, GLOBAL const float4 *primitives, Key key,
                                uint dimension) {
-    float pick = random_at(key, dimension), a = random_at(key, dimension + 1), b = random_at(key, dimension + 2);
+    float pick = sample_at(key, dimension), a = sample_at(key, dimension + 1), b = sample_at(key, dimension + 2);
     int low = 0, high = view.light_count - 1;
     while (low < high) {
         int middle = (low + high) / 2;
@@ -116,7 +116,7 @@ DEVICE LightPoint sample_light(const View view, GLOBAL const float2 *lights, GLO
 // `weighted` shares the light between this sample and paths that run into the light (balance heuristic, E. Veach 1995).
 DEVICE bool aim_at_light(const View view, const Material m, const Surface s, float3 origin, bool weighted,
                          GLOBAL const float2 *lights, GLOBAL const float4 *primitives, GLOBAL const Material *materials,
-                         uint key, uint dimension, float4 *direction, float4 *brings) {
+                         Key key, uint dimension, float4 *direction, float4 *brings) {
     LightPoint light = sample_light(view, lights, primitives, key, dimension);
     float3 way = light.point - origin;
     float distance2 = dot_exact(way, way);
@@ -134,7 +134,7 @@ DEVICE bool aim_at_light(const View view, const Material m, const Surface s, flo
 }
 
 // Shades the hit of a path and picks where it goes on; false when it ends here.
-DEVICE bool shade_path(const View view, int depth, uint key, const Hit hit, Path *path, LightRay *light,
+DEVICE bool shade_path(const View view, int depth, Key key, const Hit hit, Path *path, LightRay *light,
                        SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
     float4 came = path->direction, throughput = path->throughput;
     Surface s = surface_at(SCENE_GIVEN, hit, path->origin, xyz(came));
@@ -360,7 +360,7 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, SC
     BARRIER();
     bool alive = false, work_left = true;
     int x = 0, y = 0, depth = 0;
-    uint key = 0;
+    Key key = {0, 0};
     Path path;
     while (true) {
         uint i = 0;

@@ -1,9 +1,8 @@
 // What materials know: the surface that a path hit, and where it goes on. One file a material in materials/, with
 //     bool NAME_scatter(material, surface, key, dimension, out)  picks a direction; false ends the path
 //     float4 NAME_evaluate(material, surface, direction)         reflected share times cosine, and its density in .w
-// where `key` and `dimension` pick the path's random numbers (dimension .. dimension + 3 belong to the material).
-#include "geometry.h"
-#include "random.h"
+// where `key` and `dimension` pick the path's random numbers (dimension .. dimension + 2 belong to the material).
+#include "sampler.h"
 
 #define MIRRORED -1.0f  // the density of a direction that no light sample could have picked
 
@@ -22,8 +21,6 @@ typedef struct {
 } Scatter;
 
 DEVICE float3 colour_of(const Material m) { return make_float3(m.color.x, m.color.y, m.color.z); }
-
-DEVICE float random_at(uint key, uint dimension) { return unit_interval(random_bits(key, dimension)); }
 
 // A direction about the normal with density cosine / pi.
 DEVICE float3 cosine_direction(float3 normal, float first, float second, float *density) {

@@ -29,7 +29,7 @@ KERNEL sample_directions(const Material m, float x, float y, float z, uint seed,
                          GLOBAL float4 *weights) {
     uint i = thread_index();
     Scatter out;
-    bool goes_on = scatter(m, probe_surface(x, y, z), random_key(seed, i, 0), 0, &out);
+    bool goes_on = scatter(m, probe_surface(x, y, z), sampler_key(seed, i, 0), 0, &out);
     directions[i] = goes_on ? with_w(out.direction, out.density) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     weights[i] = goes_on ? with_w(out.weight, out.through ? 1.0f : 0.0f) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 }

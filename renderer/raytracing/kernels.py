@@ -15,6 +15,7 @@ STAGES = {
     "regenerate": ("regenerate",),
 }
 STENCILS = {"off": 0, "flags": 1, "bits": 2}
+SAMPLERS = {"random": 0, "sobol": 1}
 GATHERS = {"auto": 0, "ballot": 1, "votes": 2, "tree": 3}
 VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
                  ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"), ("left", "i4"),
@@ -36,7 +37,7 @@ def kernel_text() -> Generated:
     evaluates = "".join(f"    case {i}: return {name}_evaluate(m, s, direction);\n" for i, name in enumerate(MATERIALS))
     text = (
         f'#include "surface.h"\n{microfacet.header()}{includes}'
-        "DEVICE bool scatter(const Material m, const Surface s, uint key, uint dimension, Scatter *out) {\n"
+        "DEVICE bool scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {\n"
         f"    switch (m.kind) {{\n{scatters}    }}\n    return false;\n}}\n"
         "DEVICE float4 evaluate(const Material m, const Surface s, float3 direction) {\n"
         f"    switch (m.kind) {{\n{evaluates}    }}\n    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);\n}}\n"
@@ -68,6 +69,7 @@ def constants_of(settings: Settings, spheres: bool, layout: str = "binary", toge
         "GATHER": GATHERS[settings.gather],
         "PANORAMA": int(settings.projection == "panorama"),
         "WHITTED": int(settings.paths == "whitted"),
+        "SAMPLER": SAMPLERS[settings.sampler],
         "LIGHTS_SAMPLED": int(settings.lights == "sampled"),
         "View": VIEW,
         "Material": MATERIAL,

@@ -123,6 +123,9 @@ class Settings:
     lights: Literal["sampled", "hit"] = setting(
         "sampled", help="aim shadow rays at lights, or wait for paths to hit them"
     )
+    sampler: Literal["sobol", "random"] = setting(
+        "sobol", help="evenly spread random numbers (Owen-scrambled Sobol), or independent ones"
+    )
     horizon: Colour = setting((0.0, 0.0, 0.0), 0.0, 1e6, "the sky's radiance at and below the horizon")
     zenith: Colour = setting((0.0, 0.0, 0.0), 0.0, 1e6, "the sky's radiance above")
     materials: tuple[Material, ...] = (Material("plain"),)

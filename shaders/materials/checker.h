@@ -6,7 +6,7 @@ DEVICE float3 checker_colour(const Material m, float3 p) {
     return (cell & 1) ? make_float3(m.other.x, m.other.y, m.other.z) : colour_of(m);
 }
 
-DEVICE bool checker_scatter(const Material m, const Surface s, uint key, uint dimension, Scatter *out) {
+DEVICE bool checker_scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {
     diffuse_scatter(m, s, key, dimension, out);
     out->weight = checker_colour(m, s.point);
     return true;

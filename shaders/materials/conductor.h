@@ -7,10 +7,10 @@ DEVICE float4 conductor_value(const Material m, float3 v, float3 l) {
     return with_w(compensated_fresnel(colour_of(m), r.weight, r.more) * r.value, r.density);
 }
 
-DEVICE bool conductor_scatter(const Material m, const Surface s, uint key, uint dimension, Scatter *out) {
+DEVICE bool conductor_scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {
     Frame f = frame_about(s.normal);
     float3 v = into_frame(f, -s.incoming);
-    float3 h = visible_normal(v, alpha_of(m.roughness), random_at(key, dimension), random_at(key, dimension + 1));
+    float3 h = visible_normal(v, alpha_of(m.roughness), sample_at(key, dimension), sample_at(key, dimension + 1));
     float3 l = along(-v, h, 2.0f * dot_exact(v, h));
     out->through = false;
     if (!(l.z > 0.0f)) return false;

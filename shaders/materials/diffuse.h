@@ -1,6 +1,6 @@
 // Lambert's reflector: `color` is its albedo.
-DEVICE bool diffuse_scatter(const Material m, const Surface s, uint key, uint dimension, Scatter *out) {
-    out->direction = cosine_direction(s.normal, random_at(key, dimension), random_at(key, dimension + 1), &out->density);
+DEVICE bool diffuse_scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {
+    out->direction = cosine_direction(s.normal, sample_at(key, dimension), sample_at(key, dimension + 1), &out->density);
     out->weight = colour_of(m);
     out->through = false;
     return true;

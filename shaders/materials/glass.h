@@ -8,20 +8,20 @@ DEVICE float fresnel_share(float cosine_in, float cosine_out, float ratio) {
     return 0.5f * fma(across, across, with * with);
 }
 
-DEVICE bool glass_scatter(const Material m, const Surface s, uint key, uint dimension, Scatter *out) {
+DEVICE bool glass_scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {
     float ratio = s.front ? 1.0f / m.refraction : m.refraction;  // index before over index behind
     float3 normal = s.normal, view = -s.incoming;
     float cosine_view = dot_exact(view, s.normal);
     bool rough = m.roughness > 0.0f && m.refraction != 1.0f;
     if (rough) {
         Frame f = frame_about(s.normal);
-        float first = random_at(key, dimension), second = random_at(key, dimension + 1);
+        float first = sample_at(key, dimension), second = sample_at(key, dimension + 1);
         normal = out_of_frame(f, visible_normal(into_frame(f, view), alpha_of(m.roughness), first, second));
     }
     float cosine_in = smaller(dot_exact(view, normal), 1.0f);
     float sine2 = ratio * ratio * fma(-cosine_in, cosine_in, 1.0f);
     float cosine_out = sqrt(larger(1.0f - sine2, 0.0f));
-    bool reflects = sine2 >= 1.0f || random_at(key, dimension + 2) < fresnel_share(cosine_in, cosine_out, ratio);
+    bool reflects = sine2 >= 1.0f || sample_at(key, dimension + 2) < fresnel_share(cosine_in, cosine_out, ratio);
     float3 bent = along(s.incoming * ratio, normal, fma(ratio, cosine_in, -cosine_out));
     out->direction = unit(reflects ? reflected(s.incoming, normal) : bent);
     out->weight = colour_of(m);

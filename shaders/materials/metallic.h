@@ -27,11 +27,11 @@ DEVICE float4 metallic_value(const Material m, float3 v, float3 l) {
     return with_w(fresnel * r.value + metallic_body(m, v.z) * cosine, fma(share, r.density, (1.0f - share) * cosine));
 }
 
-DEVICE bool metallic_scatter(const Material m, const Surface s, uint key, uint dimension, Scatter *out) {
+DEVICE bool metallic_scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {
     Frame f = frame_about(s.normal);
     float3 v = into_frame(f, -s.incoming), l;
-    float first = random_at(key, dimension), second = random_at(key, dimension + 1);
-    if (random_at(key, dimension + 2) < metallic_share(m, v.z)) {
+    float first = sample_at(key, dimension), second = sample_at(key, dimension + 1);
+    if (sample_at(key, dimension + 2) < metallic_share(m, v.z)) {
         float3 h = visible_normal(v, alpha_of(m.roughness), first, second);
         l = along(-v, h, 2.0f * dot_exact(v, h));
     } else {
