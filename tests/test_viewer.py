@@ -24,11 +24,12 @@ from renderer import BadInput, MachineCannot, UserError
 from renderer.gpu import Gpu
 from renderer.gpu.gl import Texture
 from renderer.image import psnr, read_bytes, read_recipe
-from renderer.pictures import load, names
+from renderer.pictures import load, names, open_picture
 from renderer.scene import Scene, setting
 from renderer.view import Plane
 from renderer.viewer import opened, set_aside
 from renderer.window import controls, inspector
+from renderer.window import panel as panel_module
 from renderer.window import studio as studio_module
 from renderer.window.actions import ACTIONS_OF_A_PICTURE, chord, table
 from renderer.window.counter import Counter
@@ -532,6 +533,72 @@ def test_a_compute_picture_leaves_the_window_alive(gl, gpu, tmp_path):
         assert studio.panel.device == device.name
     finally:
         screen.close()
+
+
+@pytest.fixture
+def in_bands(monkeypatch):
+    """Makes every picture that can be cut so costly that it is."""
+    for name in ("BAND", "SOFT_BAND", "CPU_BAND"):
+        monkeypatch.setattr(panel_module, name, 2e-4)
+
+
+@pytest.mark.parametrize("name", ["mirrors", "mandelbrot", "cornell"])
+def test_bands_give_the_bits_of_the_whole(gl, gpu, in_bands, name):
+    own = Gpu(gl=gl)
+    own.devices = [gpu.device]
+    scene = load(ROOT / "scenes" / f"{name}.toml")
+    scene = replace(scene, settings=replace(scene.settings, samples=3))
+    studio = Studio([scene], own)
+    screen = Offscreen(studio, gl, (330, 260))
+    try:
+        end = time.perf_counter() + 60
+        while studio.panel.divisor > 1 or not studio.panel.finished():
+            assert time.perf_counter() < end and not studio.panel.error, studio.panel.error
+            screen.frame()
+        assert studio.panel.bands.count > 3
+        size, whole = studio.panel.shown.size, open_picture(scene, own)
+        for _ in range(3):
+            frame = whole.draw(scene.settings, size, 0.0)
+        assert np.array_equal(studio.panel.frame.read(), frame.read())
+        if name != "mandelbrot":
+            assert studio.panel.report["live rays"] == whole.report()["live rays"]
+    finally:
+        screen.close()
+
+
+def test_a_change_ends_a_picture_between_two_bands(screen, in_bands):
+    panel = screen.studio.panel
+    finish(screen)
+    screen.studio.change(replace(panel.scene, settings=replace(panel.scene.settings, phase=0.3)))
+    for _ in range(100):
+        screen.frame()
+        if panel.bands.done > 1:
+            break
+    assert panel.bands.count > 3 and panel.bands.done > 1
+    old = panel.frame.read()
+    screen.studio.change(replace(panel.scene, settings=replace(panel.scene.settings, phase=0.7)))
+    screen.frame()
+    assert panel._drawn[0].phase == 0.7 and panel.bands.done == 1 and panel.samples == 0
+    assert np.array_equal(panel.frame.read()[-20:], old[-20:]), "until its band comes, what was there stays"
+    finish(screen)
+    assert panel.samples == 3 and not np.array_equal(panel.frame.read()[-20:], old[-20:])
+
+
+def test_a_frame_of_an_animation_is_finished_before_the_next_begins(screen, scene_files, in_bands, tmp_path):
+    """Each of its bands shows the moment at which it was begun."""
+    path = tmp_path / "moving.toml"
+    path.write_text(FRACTAL.format(title="moving").replace("samples = 3", "samples = 1") + MOVING)
+    screen.studio.drop([path])
+    panel, seen = screen.studio.panel, 0
+    end = time.perf_counter() + 20
+    while seen < 3:
+        assert time.perf_counter() < end and not panel.error
+        screen.frame()
+        if panel.bands is not None and panel.bands.count > 1 and panel.samples == 1 and panel.bands.done == 0:
+            settings, moment, size = panel._drawn
+            whole = open_picture(panel.scene, Gpu(gl=screen.gl)).draw(settings, size, moment)
+            assert np.array_equal(panel.frame.read(), whole.read())
+            seen += 1
 
 
 def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rng):

@@ -157,13 +157,16 @@ class Pass:
         self._declared = frozenset(declared)
         self._active = frozenset(name for name in self._program if isinstance(self._program[name], moderngl.Uniform))
 
-    def __call__(self, target, **inputs) -> None:
-        """Draws over `target`, a Texture or a tuple of Textures of one size (several render targets)."""
+    def __call__(self, target, within=None, **inputs) -> None:
+        """Draws over `target`, a Texture or a tuple of Textures of one size (several render targets); over the
+        rectangle `within` (left, top, width, height) of it where there is one.
+        """
         targets = target if isinstance(target, tuple) else (target,)
         self._bind(targets, inputs)
         framebuffer = targets[0].framebuffer if len(targets) == 1 else self._several(targets)
         framebuffer.use()
         framebuffer.viewport = (0, 0, *targets[0].size)
+        framebuffer.scissor = within
         self.gl.ctx.disable(moderngl.BLEND | moderngl.DEPTH_TEST | moderngl.CULL_FACE)
         self._array.render(moderngl.TRIANGLES, vertices=3)
         self.gl.counters.launches += 1

@@ -1,7 +1,8 @@
 """A panel: one scene, its picture, what was drawn last, and how much time the next draw may take.
 
 Compute devices work while the window goes on: a thread waits for the queue, and the frame is shown when it is done. GL
-passes run in the window's own context, so a slow one is drawn coarser while the user moves, and panels take turns.
+passes run in the window's own context. While the user moves, a slow picture is drawn coarser; at rest it is drawn in
+bands of rows, each short enough for the window to answer and for a change to end it. Panels take turns.
 """
 
 import sys
@@ -15,24 +16,30 @@ from typing import get_args, get_type_hints
 from renderer import UserError
 from renderer.animation import settings_at
 from renderer.gpu import Gpu, KernelError
-from renderer.gpu.bridge import Bridge
 from renderer.gpu.gl import Texture
 from renderer.pictures import is_animated, open_picture
 from renderer.scene import Scene
 from renderer.tone import GlTone
+from renderer.window.bands import Bands
 from renderer.window.comparison import Comparison
 from renderer.window.counter import RING, Counter
 
-MOVING = 0.04  # seconds a draw may take while the user moves something
-RESTING = 0.25  # seconds a draw in the window's own GL may take when nothing moves, and grows with every second of rest
+MOVING = 0.03  # seconds a draw may take while the user moves something
+BAND = 0.03  # seconds that one draw may hold a GPU
+SOFT_BAND = 0.06  # the same of GL that runs on the processor
+CPU_BAND = 0.12  # the same of a compute device that is the processor, which the system shares out
+ANIMATED = 0.25  # seconds that a frame may take of a picture that changes by itself, in as many bands as it needs
+RESTING = 0.25  # seconds of a draw that cannot be cut, in the window's own GL; grows with every second of rest
 LONGEST = 0.75  # up to this
 DIVISORS = (1, 2, 4, 8)
 REPORT_EVERY = 0.5  # seconds; a report may read from the device
+SHOW_EVERY = 0.1  # seconds between two looks at a sample whose bands are being drawn
 
 
 class Panel:
-    def __init__(self, scene: Scene, gpu: Gpu, waiter: ThreadPoolExecutor):
-        self.scene = scene
+    def __init__(self, scene: Scene, gpu: Gpu, waiter: ThreadPoolExecutor, wake=lambda: None):
+        """`wake` is called on the thread of `waiter` when a compute device has finished."""
+        self.scene, self._wake = scene, wake
         self.original = scene  # what "reset" goes back to
         self._gpu, self._waiter = gpu, waiter
         self.error = ""
@@ -57,8 +64,12 @@ class Panel:
         self._moved = time.perf_counter() - 0.5
         self._drawn = self._toned = None
         self._pending: Future | None = None
-        self._reported = 0.0
+        self._reported = self._shown_at = 0.0
         self._last_frame = None
+        self._moment = self.clock  # of the picture that is being drawn
+        self._spent = 0.0  # seconds on the bands of the sample so far
+        self._planned_again = False
+        self.bands: Bands | None = None
         self.picture = None  # opened by the first draw, so that the window is there at once
         self.opened = False
         self.started = 0.0  # when the last draw began
@@ -70,7 +81,7 @@ class Panel:
         self._costs, self._warm = {}, False
         try:
             self.picture = open_picture(self.scene, self._gpu)
-            self.bridge = Bridge(self._gpu.gl)
+            self.bands = Bands(self._gpu.gl, self.picture)
             self.tone = GlTone(self._gpu.gl)
             self.error = ""
         except Exception as error:  # whatever one picture does, the window lives
@@ -109,8 +120,9 @@ class Panel:
         """Gives the shared image back; the panel draws no more."""
         self._settle()
         if self.picture is not None and not self.lost:
-            self.bridge.release()
-        self.picture = None
+            self.bands.release()
+        self.picture = self.bands = None
+        self._costs = {}
 
     def _settle(self) -> None:
         if self._pending is not None:
@@ -131,12 +143,16 @@ class Panel:
         return now - self._moved < 0.35
 
     def settings(self):
-        """The settings to draw: those of the scene, or of the animation's moment."""
+        """The settings that the controls show: those of the scene, or of the animation's moment."""
         return settings_at(self.scene, self.clock)
 
-    def time(self) -> float:
+    def _at(self) -> float:
+        """The moment to draw: the clock's, but for a picture of which some bands are there already."""
+        return self._moment if self.bands is not None and self.bands.done and self.alive() else self.clock
+
+    def _time(self, settings, moment: float) -> float:
         """What the picture gets as time: 0 for one that stands still, so that it goes on refining."""
-        return self.clock if self.picture is not None and is_animated(self.picture, self.settings()) else 0.0
+        return moment if self.picture is not None and is_animated(self.picture, settings) else 0.0
 
     def alive(self) -> bool:
         """Whether the picture changes by itself."""
@@ -162,7 +178,9 @@ class Panel:
 
     def _key(self, size, now: float):
         """What the samples belong to: they are thrown away when it changes."""
-        return (self.settings(), self.time(), self._divided(size, now))
+        moment = self._at()
+        settings = settings_at(self.scene, moment)
+        return (settings, self._time(settings, moment), self._divided(size, now))
 
     def _divided(self, size, now: float) -> tuple[int, int]:
         divisor = self._fitting_divisor(size, now)
@@ -175,16 +193,28 @@ class Panel:
         pixels = size[0] * size[1]
         if not self._costs:
             return 4 if pixels > 1 << 16 else 1  # the first draw tells what a pixel costs
-        limit = MOVING if self.moving(now) else self._rest(now) if isinstance(self._last_frame, Texture) else 1e9
+        limit = self._limit(now)
         for divisor in DIVISORS:
             slack = 1.5 if divisor == self.divisor else 1.0  # a draw just over its time is no reason to start again
             if self._cost_per_pixel(divisor) * pixels / divisor**2 <= limit * slack:
                 return divisor
         return DIVISORS[-1]
 
-    def _rest(self, now: float) -> float:
-        """Seconds that a draw may take while the panel is left alone; one that moves by itself never rests."""
+    def _limit(self, now: float) -> float:
+        """Seconds that a whole sample may take; more of them are drawn coarser."""
+        if self.moving(now):
+            return MOVING
+        if self.bands.can_split:
+            return ANIMATED if self.alive() else 1e9
+        if not isinstance(self._last_frame, Texture):
+            return 1e9
         return RESTING if self.alive() else min(RESTING * (1 + max(0.0, now - self._moved)), LONGEST)
+
+    def _band_limit(self) -> float:
+        """Seconds that a band may take."""
+        if isinstance(self._last_frame, Texture):
+            return SOFT_BAND if self._gpu.gl.software else BAND
+        return CPU_BAND if self._last_frame is not None and self._last_frame.device.processor.lanes == 1 else BAND
 
     def _cost_per_pixel(self, divisor: int) -> float:
         """Measured at this divisor, or else by the last draw."""
@@ -192,13 +222,13 @@ class Panel:
 
     def expected(self, size, now: float) -> float:
         """Seconds that the next draw will keep the window from going on."""
-        if not self._costs or not isinstance(self._last_frame, Texture):
+        if self.bands is None or not self._costs or not isinstance(self._last_frame, Texture):
             return 0.0
         divisor = self._fitting_divisor(size, now)
-        return self._cost_per_pixel(divisor) * size[0] * size[1] / divisor**2
+        return self._cost_per_pixel(divisor) * size[0] * size[1] / divisor**2 / self.bands.count
 
     def draw(self, size: tuple[int, int], now: float) -> None:
-        """One more sample at the panel's size in pixels; a compute device is left working."""
+        """One more band of a sample at the panel's size in pixels; a compute device is left working."""
         if not self.opened:
             self._open()
         if self.picture is None:
@@ -209,20 +239,38 @@ class Panel:
         if key != self._drawn:
             if self._drawn and key[0] != self._drawn[0] and self._costs:  # other settings, other costs: keep a guess
                 self._costs = {self.divisor: self._latest_cost}
-            self._drawn, self.samples = key, 0
+            self.divisor = self._fitting_divisor(size, now)
+            self._moment, self._planned_again = self._at(), False
+            self._begin(key)
         self.divisor = self._fitting_divisor(size, now)
         self.started = time.perf_counter()
         try:
             settings, moment, self._size = key
-            self._last_frame = self.picture.draw(settings, self._size, moment)
+            self._last_frame = self.bands.draw(moment)
             self.wanted_samples = self.picture.draws(settings, self._size)
             if isinstance(self._last_frame, Texture):
                 self._gpu.gl.finish()
                 self._complete(time.perf_counter())
             else:
                 self._pending = self._waiter.submit(_finished, self._last_frame.device)
+                self._pending.add_done_callback(lambda _: self._wake())
         except Exception as error:  # whatever one picture does, the window lives
             self.fail(error)
+
+    def _begin(self, key) -> None:
+        """Starts the picture of `key` with its first sample, in as many bands as its cost asks for."""
+        settings, _, size = key
+        seconds = self._cost_per_pixel(self.divisor) * size[0] * size[1] if self._costs else 0.0
+        self.bands.begin(settings, size, self.bands.wanted(seconds, self._band_limit(), size[1]), self.frame)
+        self._drawn, self.samples, self._spent = key, 0, 0.0
+
+    def _plan_again(self) -> None:
+        """Cuts the picture anew where its first sample took much more or less than was expected."""
+        wanted = self.bands.wanted(self.cost, self._band_limit(), self._size[1])
+        if not self._planned_again and not 0.5 <= wanted / self.bands.count <= 2:
+            self._planned_again = True
+            if wanted > self.bands.count or self.wanted_samples > 2:
+                self._begin(self._drawn)
 
     def collect(self) -> bool:
         """Takes over a frame that a compute device has finished; whether there was one."""
@@ -236,7 +284,21 @@ class Panel:
         return True
 
     def _complete(self, moment: float) -> None:
-        self.cost = max(moment - self.started, 1e-6)
+        self._spent += max(moment - self.started, 1e-6)
+        self.frame = self.bands.put(self._last_frame)
+        self.way = self.bands.way
+        on = self._last_frame
+        self.device = on.gl.renderer if isinstance(on, Texture) else on.device.name
+        if self.bands.done == 0:
+            self._sampled(moment)
+        if self.bands.done == 0 or moment - self._shown_at > SHOW_EVERY:
+            self._toned = None
+            self.retone()
+            self._shown_at = moment
+
+    def _sampled(self, moment: float) -> None:
+        """Notes that a sample is complete."""
+        self.cost, self._spent = self._spent, 0.0
         self.costs.append(self.cost)
         self._latest_cost = self.cost / (self._size[0] * self._size[1])
         if self._warm:  # the first draw compiles and tells nothing
@@ -244,14 +306,10 @@ class Panel:
         self._warm = True
         self.samples += 1
         self.counter.add(moment)
-        self.frame = self.bridge.texture(self._last_frame)
-        self.way = self.bridge.way
-        on = self._last_frame
-        self.device = on.gl.renderer if isinstance(on, Texture) else on.device.name
-        self._toned = None
-        self.retone()
         if moment - self._reported > REPORT_EVERY or self.samples >= self.wanted_samples:
-            self.report, self._reported = self.picture.report(), moment
+            self.report, self._reported = self.bands.report(), moment
+        if self.samples == 1 and self._costs:
+            self._plan_again()
 
     def retone(self) -> None:
         """Draws the displayed picture where the frame or the tone changed."""

@@ -150,6 +150,7 @@ class Window:
         """Runs until the user leaves."""
         contents = Contents(studio, self.gl, self.scale)
         contents.interface.held = self._held
+        studio.wake = glfw.post_empty_event
         clean = False
         try:
             while not (glfw.window_should_close(self.handle) or studio.leaving):

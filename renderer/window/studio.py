@@ -4,6 +4,7 @@ Nothing here knows a picture's name, and nothing here draws controls (see interf
 """
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,8 @@ class Studio:
         self.gpu = gpu
         self.columns, self.gap = columns, gap
         self._waiter = ThreadPoolExecutor(1, "device")
-        self.panels = [Panel(scene, gpu, self._waiter) for scene in scenes]
+        self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
+        self.panels = [self._panel(scene) for scene in scenes]
         self.active = 0
         self.solo = self.fullscreen = False
         self.sidebar = True
@@ -53,6 +55,9 @@ class Studio:
         self._kept, self._saved, self._saved_at = kept, None, 0.0
         self._watch = Watch()
         self._presets: tuple = ()
+
+    def _panel(self, scene: Scene) -> Panel:
+        return Panel(scene, self.gpu, self._waiter, lambda: self.wake())
 
     @property
     def panel(self) -> Panel:
@@ -163,7 +168,7 @@ class Studio:
         """Shows the panels of a session in place of those that are there."""
         for panel in self.panels:
             panel.close()
-        self.panels = [Panel(scene, self.gpu, self._waiter) for scene in session.scenes]
+        self.panels = [self._panel(scene) for scene in session.scenes]
         self.active, self.columns, self.solo = session.active, session.columns, session.solo
         self._panels_changed()
 
@@ -349,7 +354,7 @@ class Studio:
                 self.add(scenes)
 
     def add(self, scenes: list[Scene]) -> None:
-        self.panels += [Panel(scene, self.gpu, self._waiter) for scene in scenes][: LARGEST_COUNT - len(self.panels)]
+        self.panels += [self._panel(scene) for scene in scenes][: LARGEST_COUNT - len(self.panels)]
         self.active = len(self.panels) - 1
         self._panels_changed()
 
