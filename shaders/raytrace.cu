@@ -1,6 +1,8 @@
-// Path tracing by three schedules of the same work, which give the same bits:
+// Path tracing by four schedules of the same work, which give the same bits:
 //     grid        wavefront stages behind the stencil of active rays: generate; for every depth trace, shade, connect; accumulate
 //     compact     the same over lists of the living rays, made from the stencil's bits
+//     fused       the stages of the grid in one launch: a warp takes its words of the stencil through all depths, its paths
+//                 in registers, and is done with a word as soon as that is empty
 //     regenerate  one launch in which threads start a new path when theirs ends
 // Ray i is pixel i % 32 of tile i / 32; tiles are 8 x 4 pixels, so a word of the stencil is a small piece of the picture.
 // The text that includes this file has the types View and Material and the functions scatter() and evaluate().
@@ -180,11 +182,11 @@ KERNEL generate(const View view, GLOBAL uint *living, GLOBAL float4 *origins, GL
     set_active(living, i, active, scratch);
 }
 
-#if SCHEDULE == 0
 // Each warp of a stage looks at WORDS words one after the other, since most are empty after a few reflections and a launch of
 // empty warps costs what starting them costs.
 #define FOR_EACH_WORD(i) for (uint i = group_index() * (GROUP_SIZE * WORDS) + local_index(), end_ = i + GROUP_SIZE * WORDS; i < end_; i += GROUP_SIZE)
 
+#if SCHEDULE == 0
 KERNEL trace(const View view, int depth, GLOBAL const uint *living, GLOBAL uint *hitting, GLOBAL const float4 *origins,
              GLOBAL const float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances, GLOBAL float4 *hits,
              SCENE_TAKEN) {
@@ -414,11 +416,61 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, SC
 
 #endif
 
-// Rays that the words of a stencil row hold, and words that hold none.
-KERNEL count_rays(GLOBAL const uint *row, int words, GLOBAL uint *counts) {
+#if SCHEDULE == 3
+// ---- schedule "fused": the grid's stages for one word after the other ----------------------------------------------------------
+// living[16 * word + depth] is told to those who ask; the stages themselves hand the word on in a register.
+KERNEL fused(const View view, GLOBAL uint *living, GLOBAL float4 *frame, SCENE_TAKEN, GLOBAL const Material *materials,
+             GLOBAL const float2 *lights) {
+    STENCIL_SCRATCH(scratch);
+    FOR_EACH_WORD(i) {
+        int x, y;
+        bool active = pixel_of(view, i, &x, &y), inside = active;
+        Key key = key_of(view, i);
+        uint word = gather_flags(active, scratch), kept = 0;
+        Path path = start_path(view, x, y, key);
+        for (int depth = 0; depth < view.depth; depth++) {
+#if GATHER == GATHER_BALLOT
+            if (word == 0) break;
+            if (lane_index() == (uint)depth) kept = word;  // lane k keeps the word of depth k, for one store at the end
+#else
+            if (lane_index() == 0) living[16 * (i >> 5) + (uint)depth] = word;
+#endif
+            LightRay light;
+            light.wanted = false;
+            Hit hit;
+#if PACKETS
+            if (depth == 0) hit = packet_hit(nodes, primitives, xyz(path.origin), xyz(path.direction), active ? INFINITE : -1.0f, false);
+#endif
+            if (active) {
+                if (!PACKETS || depth > 0) hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
+                active = hit.primitive >= 0;
+                if (active) active = shade_path(view, depth, key, hit, &path, &light, SCENE_GIVEN, materials, lights);
+                else path.radiance = with_sky(view, path);
+            }
+            bool blocked = true;
+#if PACKETS
+            if (depth == 0 && ballot(light.wanted))
+                blocked = packet_hit(nodes, primitives, xyz(path.origin), xyz(light.direction), light.wanted ? light.direction.w : -1.0f,
+                                     true).primitive >= 0;
+#endif
+            if (light.wanted && (!PACKETS || depth > 0)) blocked = find_any(SCENE_GIVEN, path.origin, xyz(light.direction), light.direction.w);
+            if (light.wanted && !blocked) path.radiance = path.radiance + light.brings;
+            word = gather_flags(active, scratch);
+        }
+#if GATHER == GATHER_BALLOT
+        if (lane_index() < 16) living[16 * (i >> 5) + lane_index()] = kept;
+#endif
+        if (inside) add_sample(view, x, y, path.radiance, frame);
+    }
+}
+
+#endif
+
+// Rays that every `step`-th word holds from the `first` on, and words that hold none.
+KERNEL count_rays(GLOBAL const uint *row, int first, int step, int words, GLOBAL uint *counts) {
     uint i = thread_index();
     if (i >= (uint)words) return;
-    uint word = row[i];
+    uint word = row[(uint)first + i * (uint)step];
     if (word) atomic_add(&counts[0], popcount(word));
     else atomic_add(&counts[1], 1u);
 }

@@ -84,7 +84,9 @@ def test_no_stencil_changes_a_bit_of_the_picture(picture, rng, paths):
     assert np.isfinite(wanted).all() and wanted[..., :3].mean() > 0.05
     assert np.array_equal(wanted, render(picture, replace(scene, stencil="flags"), size, 2))
     for gather in gathers(picture):
-        assert np.array_equal(wanted, render(picture, replace(scene, gather=gather), size, 2)), gather
+        for schedule in ("grid", "fused"):
+            found = render(picture, replace(scene, gather=gather, schedule=schedule), size, 2)
+            assert np.array_equal(wanted, found), (gather, schedule)
 
 
 @pytest.mark.parametrize("paths", ["full", "whitted"])
@@ -92,12 +94,12 @@ def test_no_schedule_changes_a_bit_of_the_picture(picture, rng, paths):
     size = tuple(int(n) for n in rng.integers(1, 120, 2))
     scene = mixed_scene(paths=paths, depth=int(rng.integers(1, 9)), seed=int(rng.integers(0, 2**31 - 1)))
     wanted, live = render(picture, scene, size, 2), picture.report()["live rays"]
-    for schedule in ("compact", "regenerate", "auto"):
+    for schedule in ("compact", "regenerate", "fused", "auto"):
         assert np.array_equal(wanted, render(picture, replace(scene, schedule=schedule), size, 2)), schedule
         assert picture.report()["live rays"] == live, schedule
 
 
-@pytest.mark.parametrize("schedule", ["grid", "compact", "regenerate"])
+@pytest.mark.parametrize("schedule", ["grid", "compact", "regenerate", "fused"])
 def test_no_tree_changes_a_bit_of_the_picture(picture, schedule):
     scene = mixed_scene(depth=4, schedule=schedule)
     wanted = render(picture, replace(scene, builder="host", tree="binary"), (50, 40))

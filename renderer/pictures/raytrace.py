@@ -23,7 +23,7 @@ from renderer.raytracing.kernels import (
     view_of,
 )
 from renderer.raytracing.settings import SHAPES, Material, MeshShape, Point, Quad, Settings
-from renderer.raytracing.state import GROUP, Rays
+from renderer.raytracing.state import GROUP, MOST_DEPTHS, Rays
 from renderer.scene import Scene, Tone
 from renderer.view import Camera
 
@@ -121,15 +121,16 @@ class Picture:
         return rays.frame
 
     def _scheduled(self, settings: Settings) -> Settings:
-        """The settings with "auto" replaced: where warps vote, regeneration is the fastest of the schedules, which all
-        give the same bits (tests/fps/results/h200_rays.jsonl); a stencil or gather that is asked for needs the grid.
+        """The settings with "auto" replaced by the fastest of the schedules, which all give the same bits
+        (tests/fps/results/h200_rays.jsonl); a stencil or gather that is asked for needs the grid.
         """
         if settings.schedule != "auto":
             return settings
         if settings is not self._asked:
+            fastest = "regenerate" if self.has_ballot else "fused"
             plain = settings.stencil == "bits" and settings.gather == "auto"
             self._asked = settings
-            self._answer = replace(settings, schedule="regenerate" if self.has_ballot and plain else "grid")
+            self._answer = replace(settings, schedule=fastest if plain else "grid")
         return self._answer
 
     def layers(self, settings: Settings, size: tuple[int, int], tile: Tile | None = None) -> dict[str, np.ndarray]:
@@ -160,7 +161,8 @@ class Picture:
         return distance if np.isfinite(distance) else None
 
     def _layers_kernel(self, entry: str, settings: Settings):
-        constants = constants_of(settings, self._geometry.has_spheres, self._geometry.tree.layout)
+        tree, spheres = self._geometry.tree, self._geometry.has_spheres
+        constants = constants_of(self._scheduled(settings), spheres, tree.layout)
         return self.device.kernel(layers_text(), entry, group=GROUP, **constants)
 
     def _draw_grid(self, settings: Settings, view, rays, scene) -> None:
@@ -207,6 +209,9 @@ class Picture:
         threads = min(rays.padded, PERSISTENT_THREADS)
         self._stage["regenerate"](threads, view, rays.counts, rays.frame, *scene.rows, self._materials, scene.lights)
 
+    def _draw_fused(self, settings: Settings, view, rays, scene) -> None:
+        self._stage["fused"](rays.threads, view, rays.living[0], rays.frame, *scene.rows, self._materials, scene.lights)
+
     def _prepare(self, settings: Settings, size, tile: Tile) -> None:
         """Uploads and compiles what changed since the last draw, and starts from the first sample."""
         if settings.gather == "ballot" and not self.has_ballot:
@@ -245,14 +250,18 @@ class Picture:
         told = {"samples": self._sample, "primitives": self._geometry.tree.count, "schedule": settings.schedule}
         if settings.schedule == "regenerate":
             told["live rays"] = [int(n) for n in self._rays.counts.read()[1 : 1 + settings.depth]]
+        elif settings.schedule == "fused":
+            counts = [self._counted(self._rays.living[0], depth, MOST_DEPTHS) for depth in range(settings.depth)]
+            told |= {"live rays": [live for live, _ in counts], "skipped words": [empty for _, empty in counts]}
         elif settings.stencil == "bits" or settings.schedule == "compact":
-            counts = [self._counted(row) for row in self._rays.living[: settings.depth]]
+            counts = [self._counted(row, 0, 1) for row in self._rays.living[: settings.depth]]
             told |= {"live rays": [live for live, _ in counts], "skipped words": [empty for _, empty in counts]}
         return told
 
-    def _counted(self, row) -> tuple[int, int]:
+    def _counted(self, row, first: int, step: int) -> tuple[int, int]:
+        """Rays in every `step`-th word of a row from the `first` on, and words without any."""
         counts = self.device.buffer(2, "u4").fill(0)
-        self._stage["count_rays"](self._rays.words, row, self._rays.words, counts)
+        self._stage["count_rays"](self._rays.words, row, first, step, self._rays.words, counts)
         live, empty = counts.read()
         return int(live), int(empty)
 

@@ -13,6 +13,7 @@ STAGES = {
     "grid": ("generate", "trace", "shade", "connect", "accumulate", "count_rays"),
     "compact": ("generate", "count_words", "list_rays", "bounce_listed", "connect_listed", "accumulate", "count_rays"),
     "regenerate": ("regenerate",),
+    "fused": ("fused", "count_rays"),
 }
 STENCILS = {"off": 0, "flags": 1, "bits": 2}
 SAMPLERS = {"random": 0, "sobol": 1}
@@ -59,7 +60,7 @@ def constants_of(settings: Settings, spheres: bool, layout: str = "binary", toge
     return {
         "STRICT": 1,
         "SPHERES": int(spheres),
-        "STENCIL": STENCILS["bits" if settings.schedule == "compact" else settings.stencil],
+        "STENCIL": STENCILS[settings.stencil if settings.schedule == "grid" else "bits"],
         "SCHEDULE": list(STAGES).index(settings.schedule),
         "REFILL": REFILL,
         "WORDS": WORDS,

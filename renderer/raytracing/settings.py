@@ -114,8 +114,10 @@ class Settings:
     gather: Literal["auto", "ballot", "votes", "tree"] = setting(
         "auto", help="how 32 rays' bits become a word", key="g"
     )
-    schedule: Literal["auto", "grid", "compact", "regenerate"] = setting(
-        "grid", help="stages over all rays, over lists of living rays, or threads that start new paths", key="c"
+    schedule: Literal["auto", "grid", "compact", "regenerate", "fused"] = setting(
+        "auto",
+        help="a launch a stage over all rays or lists of living ones, threads that start new paths, or one launch",
+        key="c",
     )
     tree: Literal["auto", "binary", "wide"] = setting("auto", help="nodes of two boxes, or of eight in bytes")
     builder: Literal["auto", "host", "device"] = setting("auto", help="who builds the tree: SAH here, or H-PLOC there")

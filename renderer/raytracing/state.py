@@ -1,6 +1,7 @@
 """The state of all rays of a picture on a device, as the schedules of shaders/raytrace.cu keep it."""
 
 GROUP = 128  # threads: four words of the stencil
+MOST_DEPTHS = 16  # of a path
 WORDS = 4  # that a warp of a stage looks at one after the other
 
 
@@ -17,6 +18,9 @@ class Rays:
         if schedule == "regenerate":  # its paths live in registers
             return
         self.words = self.padded if stencil == "flags" and schedule == "grid" else self.padded // 32
+        if schedule == "fused":  # the words of all depths lie together
+            self.living = [device.buffer((self.words, MOST_DEPTHS), "u4").fill(0)]
+            return
         self.living = [device.buffer(self.words, "u4") for _ in range(depth + 1)]
         self.hitting, self.lit = device.buffer(self.words, "u4"), device.buffer(self.words, "u4")
         self.path = self.origins, self.directions, self.throughputs, self.radiances = _float4s(device, self.padded, 4)
