@@ -152,6 +152,21 @@ def key_times(animation: Animation | None) -> list[float]:
     return sorted({moment for track in animation.tracks for moment in track.times}) if animation else []
 
 
+def ease_at(animation: Animation, moment: float) -> str:
+    """The ease of the keys at `moment`."""
+    pairs = ((t, ease) for track in animation.tracks for t, ease in zip(track.times, track.eases, strict=True))
+    return next((ease for time, ease in pairs if abs(time - moment) <= SAME), EASES[0])
+
+
+def with_ease(animation: Animation, moment: float, ease: str) -> Animation:
+    """The animation with this ease from the keys at `moment` on."""
+    tracks = []
+    for track in animation.tracks:
+        pairs = zip(track.times, track.eases, strict=True)
+        tracks.append(replace(track, eases=tuple(ease if abs(t - moment) <= SAME else e for t, e in pairs)))
+    return replace(animation, tracks=tuple(tracks))
+
+
 def keyed(scene: Scene, moment: float, paths: list[str]) -> Scene:
     """The scene with a key at `moment` for each of the settings, at the value that it has then."""
     settings = settings_at(scene, moment)

@@ -21,11 +21,12 @@ import pytest
 from planes import layered_views
 
 from renderer import BadInput, MachineCannot, UserError
+from renderer.animation import key_times
 from renderer.gpu import Gpu
 from renderer.gpu.gl import Texture
 from renderer.image import psnr, read_bytes, read_recipe
 from renderer.pictures import load, names, open_picture
-from renderer.scene import Scene, setting
+from renderer.scene import setting
 from renderer.view import Plane
 from renderer.viewer import opened, set_aside
 from renderer.window import controls, inspector
@@ -90,7 +91,7 @@ class Numbers:
 
 
 def step(settings, name, direction):
-    return getattr(stepped(Scene(Path("x"), "", "", settings), name, direction).settings, name)
+    return getattr(stepped(settings, name, direction), name)
 
 
 def test_keys_step_settings_within_their_range_and_wrap():
@@ -533,6 +534,118 @@ def test_a_compute_picture_leaves_the_window_alive(gl, gpu, tmp_path):
         assert studio.panel.device == device.name
     finally:
         screen.close()
+
+
+def settled(screen, limit: float = 60.0) -> None:
+    """Frames until the active panel shows a whole sample of what it is to show, at its full size."""
+    panel, end = screen.studio.panel, time.perf_counter() + limit
+    frames(screen)
+    while True:
+        now = time.perf_counter()
+        assert now < end and not panel.error, panel.error
+        size = screen.studio.rectangles[screen.studio.visible().index(screen.studio.active)][2:]
+        if not panel.busy and panel.samples and panel.bands and not panel.bands.done and panel._key(size, now) == panel._drawn:
+            if panel.divisor == 1:
+                return
+        screen.frame()
+
+
+def test_a_click_with_ctrl_puts_what_is_there_into_focus(gl, gpu):
+    own = Gpu(gl=gl)
+    own.devices = [gpu.device]
+    scene = load(ROOT / "scenes" / "mirrors.toml")
+    screen = Offscreen(Studio([scene], own), gl, (640, 400))
+    studio = screen.studio
+    try:
+        settled(screen)
+        x, y, width, height = studio.rectangles[0]
+        eye, target = (np.array(point) for point in (scene.settings.view.position, scene.settings.view.target))
+        forward = (target - eye) / np.linalg.norm(target - eye)
+        start = studio.panel.settings().view
+        imgui.get_io().add_key_event(imgui.Key.mod_ctrl, True)
+        drag(screen, centre(screen, 0), 0, 0)
+        imgui.get_io().add_key_event(imgui.Key.mod_ctrl, False)
+        frames(screen)
+        ball, radius = np.array([0.0, 1.0, -0.4]), 1.0  # the silver one in the middle
+        along = (ball - eye) @ forward
+        aside = np.linalg.norm(ball - eye - along * forward)
+        wanted = along - np.sqrt(radius**2 - aside**2)
+        settings = studio.panel.settings()
+        assert settings.focus_distance == pytest.approx(wanted, rel=0.01) and settings.view == start
+        assert "in focus" in studio.message and "lens radius" in studio.message
+        press(screen, "Ctrl+F")
+        assert studio.picking
+        drag(screen, (x + width * 0.5, y + 3), 0, 0)  # the sky
+        assert not studio.picking and "nothing is there" in studio.message
+        assert studio.panel.settings().focus_distance == settings.focus_distance
+        press(screen, "Ctrl+Z")
+        assert studio.panel.settings().focus_distance == 0
+    finally:
+        screen.close()
+
+
+def test_pictures_without_depth_say_so(screen):
+    finish(screen)
+    before = screen.studio.panel.scene
+    press(screen, "Ctrl+F")
+    drag(screen, centre(screen, 0), 0, 0)
+    assert "nothing to focus on" in screen.studio.message and screen.studio.panel.scene == before
+
+
+def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
+    studio, panel = screen.studio, screen.studio.panel
+    below = studio.rectangles[0]
+    press(screen, "D")
+    press(screen, "Ctrl+K")
+    assert studio.shows_timeline() and panel.paused and studio.rectangles[0][3] < below[3]
+    assert [track.path for track in panel.scene.animation.tracks] == ["iterations"]
+    assert panel.scene.animation.seconds == 4.0
+    press(screen, "Ctrl+Shift+K")
+    assert panel.scene.animation is None and panel.scene.settings.iterations == 50
+    press(screen, "Ctrl+Backspace")
+    press(screen, "Ctrl+K")
+    paths = {track.path for track in panel.scene.animation.tracks}
+    assert paths == {"view.centre", "view.height", "view.rotation_degrees"}, "without a change the view is kept"
+    for _ in range(24):
+        press(screen, ".")
+    assert panel.clock == 1.0
+    start = panel.settings().view
+    drag(screen, centre(screen, 0), 60, 0)
+    moved = panel.settings().view
+    assert moved.centre[0] < start.centre[0] and key_times(panel.scene.animation) == [0.0, 1.0]
+    press(screen, "D")
+    assert panel.settings().iterations == 50 and "iterations" not in {t.path for t in panel.scene.animation.tracks}
+    press(screen, "PageUp")
+    assert panel.clock == 0.0 and panel.settings().view == start and panel.settings().iterations == 50
+    press(screen, "PageDown")
+    assert panel.clock == 1.0 and panel.settings().view == moved
+    press(screen, "Ctrl+Z")
+    press(screen, "Ctrl+Z")
+    assert key_times(panel.scene.animation) == [0.0]
+    press(screen, "Ctrl+Y")
+    press(screen, "Space")
+    wait_still(screen)
+    assert not panel.paused and panel.clock > 1.0
+    press(screen, "Ctrl+S")
+    saved = load(tmp_path / "first-001.toml")
+    assert saved.animation == panel.scene.animation and saved.settings == panel.scene.settings
+
+
+def test_the_line_of_time_scrubs(screen):
+    studio, panel = screen.studio, screen.studio.panel
+    press(screen, "Ctrl+K")
+    x, y, width, height = studio.rectangles[0]
+    bottom = HEIGHT - 22
+    drag(screen, (400, bottom), 60, 0)
+    first = panel.clock
+    assert panel.paused and 0 < first < 4.0
+    drag(screen, (400, bottom), 0, 0)
+    assert 0 < panel.clock < first
+    drag(screen, centre(screen, 0), 40, 0)
+    assert len(key_times(panel.scene.animation)) == 2
+    imgui.get_io().add_mouse_pos_event(5, 5)
+    frames(screen)
+    assert not np.array_equal(screen.pixels()[-40:], np.zeros_like(screen.pixels()[-40:]))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from renderer.window import controls, inspector, theme
+from renderer.window import controls, inspector, theme, timeline
 from renderer.window.actions import chord, pressed, table
 from renderer.window.counter import RING
 from renderer.window.overlays import Overlays
@@ -42,10 +42,14 @@ class Interface:
         if width < 2.2 * side or height < 4 * bar:  # a tiny window shows its panels alone
             bar = side = 0.0
         gap = studio.gap
-        studio.arrange(gap, int(bar), int(width - side) - 2 * gap, int(height - bar) - gap, int(STRIP * self.scale))
+        line = self.scale * timeline.HEIGHT if bar and studio.shows_timeline() else 0.0
+        down = int(height - bar - line) - gap
+        studio.arrange(gap, int(bar), int(width - side) - 2 * gap, down, int(STRIP * self.scale))
         if bar:
             self._bar(width, bar, now)
-        self._panels(width - side, height - bar, bar, now)
+        self._panels(width - side, height - bar - line, bar, now)
+        if line:
+            self._timeline(width - side, height - line, line)
         if side:
             self._sidebar(width - side, bar, side, height - bar)
         self.overlays.draw(live, width, height, width - side, now)
@@ -105,6 +109,14 @@ class Interface:
             run(self.studio)
         imgui.set_item_tooltip(keys)
         imgui.same_line(0, 6 * self.scale)
+
+    def _timeline(self, width: float, top: float, height: float) -> None:
+        _place(0, top, width, height)
+        imgui.push_style_var(imgui.StyleVar_.window_padding, imgui.ImVec2(10 * self.scale, 8 * self.scale))
+        imgui.begin("time", None, STILL)
+        timeline.draw(self.studio, self.fonts, self.scale)
+        imgui.end()
+        imgui.pop_style_var()
 
     # The panels
 
@@ -248,7 +260,10 @@ class Interface:
         if imgui.is_item_hovered() and imgui.is_mouse_double_clicked(0):
             studio.active = index
             studio.toggle("solo")
-        view = getattr(studio.panels[index].scene.settings, "view", None)
+        if imgui.is_item_deactivated() and _stayed() and (io.key_ctrl or studio.picking):
+            studio.focus((io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height)
+            return
+        view = getattr(studio.panels[index].settings(), "view", None)
         if view is None:
             return
         moved = view
@@ -287,11 +302,15 @@ class Interface:
         imgui.pop_font()
         imgui.text_disabled(f"{panel.scene.picture}   {panel.original.path.name}")
         imgui.spacing()
-        scene = panel.scene
+        scene, settings = panel.scene, panel.settings()
         imgui.push_id(f"{studio.active} {panel.original.path}")
         if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open):
             scene = self._presets(scene)
-            scene = _with(scene, settings=controls.edit(scene.settings, _original(panel).settings))
+            if scene == panel.scene:
+                left = controls.edit(settings, _original(panel).settings)
+                if left != settings:
+                    studio.edit(left)
+                    scene = panel.scene
         if imgui.collapsing_header("Exposure and tone", imgui.TreeNodeFlags_.default_open):
             scene = _with(scene, tone=controls.edit(scene.tone, _original(panel).tone))
         imgui.pop_id()

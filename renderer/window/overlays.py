@@ -32,7 +32,7 @@ class Overlays:
             imgui.end_table()
         imgui.text_disabled(
             "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
-            "a click focuses a light field"
+            "a click focuses a light field, Ctrl+click a lens"
         )
         imgui.end()
 

@@ -127,7 +127,7 @@ class Panel:
     def _settle(self) -> None:
         if self._pending is not None:
             self._pending.exception()
-            self._pending = None
+            self.collect()
 
     @property
     def busy(self) -> bool:
@@ -162,6 +162,18 @@ class Panel:
     def tick(self, seconds: float) -> None:
         if not self.paused and self.alive():
             self.clock += seconds
+            period = self.scene.animation.seconds if self.scene.animation and self.scene.animation.tracks else 0.0
+            self.clock = self.clock % period if period else self.clock  # begins anew at the end of its film
+
+    def pick(self, across: float, down: float) -> float | None:
+        """How far along the view what is shown at these parts of the width and the height lies; None for nothing."""
+        self._settle()
+        width, height = self._size
+        return self.picture.pick(self.settings(), self._size, across * width, down * height)
+
+    @property
+    def can_pick(self) -> bool:
+        return self.picture is not None and self.shown is not None and hasattr(self.picture, "pick")
 
     def wants(self, size: tuple[int, int], now: float) -> bool:
         """Whether there is something to draw for a panel of `size` pixels."""
@@ -169,8 +181,8 @@ class Panel:
             return True
         if self.picture is None or self.error or self.busy:
             return False
-        if self._key(size, now) != self._drawn:
-            return True
+        if self._key(size, now) != self._drawn or self.samples == 0 or self.bands.done:
+            return True  # a paused panel too draws a whole sample of what changed
         return not self.paused and (self.free_run or self.samples < self.wanted_samples)
 
     def finished(self) -> bool:
@@ -336,9 +348,8 @@ def _finished(device) -> float:
     return time.perf_counter()
 
 
-def stepped(scene: Scene, name: str, direction: int) -> Scene:
-    """The scene with one setting a step further: the next of a choice, on or off, or a number."""
-    settings = scene.settings
+def stepped(settings, name: str, direction: int):
+    """The settings with one of them a step further: the next of a choice, on or off, or a number."""
     f = next(f for f in fields(settings) if f.name == name)
     kind, value = get_type_hints(type(settings))[name], getattr(settings, name)
     low, high = f.metadata.get("low"), f.metadata.get("high")
@@ -349,7 +360,7 @@ def stepped(scene: Scene, name: str, direction: int) -> Scene:
         new = not value
     else:
         new = _next_number(value, kind, low, high, f.metadata.get("logarithmic"), direction)
-    return replace(scene, settings=replace(settings, **{name: new}))
+    return replace(settings, **{name: new})
 
 
 def _next_number(value, kind, low, high, logarithmic: bool, direction: int):

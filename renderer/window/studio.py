@@ -6,11 +6,12 @@ Nothing here knows a picture's name, and nothing here draws controls (see interf
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-from renderer import MachineCannot, UserError
+from renderer import KernelError, MachineCannot, UserError
+from renderer.animation import SAME, changed_paths, edited, key_times, keyed, unkeyed
 from renderer.gpu import Gpu
 from renderer.gpu.source import SHADERS, forget
 from renderer.image import replacing, write_png
@@ -27,6 +28,7 @@ SAVING = 3.0  # seconds between two looks at whether the session changed
 MESSAGE = 4.0  # seconds that a message stays
 LARGEST_HISTORY = 500
 LARGEST_COUNT = 16  # panels of a window
+FRAMES = 24  # a second, by which the keys step
 SCENE_STEP = 0.08  # part of the panel's height that an arrow key drags
 
 
@@ -42,6 +44,7 @@ class Studio:
         self.solo = self.fullscreen = False
         self.sidebar = True
         self.help = self.palette = self.inspector = False
+        self.timeline = self.picking = False
         self.typing = False  # the keyboard works the controls
         self.leaving = False
         self.counter = Counter()
@@ -223,15 +226,104 @@ class Studio:
     def change(self, scene: Scene, moved: bool = False) -> None:
         self.panel.show(scene, moved)
 
-    def set_view(self, view) -> None:
-        scene = self.panel.scene
+    def edit(self, settings) -> None:
+        """Takes the settings as the user left them: what has key frames gets one at this moment."""
+        panel = self.panel
         try:
-            self.change(replace(scene, settings=replace(scene.settings, view=view)), moved=True)
+            scene = edited(panel.scene, panel.clock, settings)
+        except UserError as error:
+            self.tell(str(error))
+            return
+        if scene.animation != panel.scene.animation:
+            panel.paused = True  # a moment that runs on cannot be edited
+        self.change(scene, moved=True)
+
+    def set_view(self, view) -> None:
+        try:
+            self.edit(replace(self.panel.settings(), view=view))
         except ValueError as error:
             self.tell(str(error))
 
     def view(self):
-        return getattr(self.panel.scene.settings, "view", None)
+        return getattr(self.panel.settings(), "view", None)
+
+    def focus(self, across: float, down: float) -> None:
+        """Puts what is seen at these parts of the panel's width and height into focus."""
+        self.picking = False
+        if not self.panel.can_pick:
+            self.tell(f"a {self.panel.scene.picture} picture has nothing to focus on")
+            return
+        try:
+            distance = self.panel.pick(across, down)
+        except (UserError, KernelError) as error:
+            self.tell(str(error))
+            return
+        settings = self.panel.settings()
+        if distance is None:
+            self.tell("nothing is there")
+        elif not hasattr(settings, "focus_distance"):
+            self.tell(f"{distance:.4g} away")
+        else:
+            sharp = "" if getattr(settings, "lens_radius", 1.0) else "; all is sharp while lens radius is 0"
+            self.edit(replace(settings, focus_distance=distance))
+            self.tell(f"in focus: {distance:.4g} away{sharp}")
+
+    def pick_next(self) -> None:
+        self.picking = not self.picking
+        self.tell("click on what is to be in focus" if self.picking else "as it was")
+
+    # Time
+
+    def shows_timeline(self) -> bool:
+        return self.timeline or bool(key_times(self.panel.scene.animation))
+
+    def toggle_timeline(self) -> None:
+        if key_times(self.panel.scene.animation):
+            self.tell("the line of time stays while there are key frames")
+        self.timeline = not self.timeline
+
+    def is_at(self, moment: float) -> bool:
+        """Whether the active panel stands at this moment."""
+        return abs(self.panel.clock - moment) <= SAME
+
+    def scrub(self, moment: float) -> None:
+        """Stops the active panel at a moment."""
+        self.panel.paused, self.panel.clock = True, max(moment, 0.0)
+
+    def step_frame(self, direction: int) -> None:
+        self.scrub(round(self.panel.clock * FRAMES + direction) / FRAMES)
+        self.timeline = True
+
+    def step_key(self, direction: int) -> None:
+        """Goes to the key frame before or after this moment."""
+        times = key_times(self.panel.scene.animation)
+        there = [t for t in times[::direction] if (t - self.panel.clock) * direction > SAME]
+        if there:
+            self.scrub(there[0])
+        else:
+            self.tell("no key frame there")
+
+    def add_key(self) -> None:
+        """A key frame here: of what has some already, or else of what was changed, or else of the view."""
+        panel, scene = self.panel, self.panel.scene
+        paths = [track.path for track in scene.animation.tracks] if scene.animation else []
+        if not paths and type(panel.original.settings) is type(scene.settings):
+            paths = changed_paths(panel.original.settings, scene.settings)
+        if not paths and self.view() is not None:
+            paths = [f"view.{f.name}" for f in fields(self.view())]
+        if not paths:
+            self.tell("nothing to keep: change a setting first")
+            return
+        self.timeline = panel.paused = True
+        self.change(keyed(scene, panel.clock, paths))
+        self.tell(f"key frame at {panel.clock:.2f} s: {', '.join(sorted({path.split('.')[0] for path in paths}))}")
+
+    def delete_key(self) -> None:
+        panel = self.panel
+        if not any(map(self.is_at, key_times(panel.scene.animation))):
+            self.tell("no key frame at this moment; Page Up and Page Down go to them")
+            return
+        self.change(unkeyed(panel.scene, panel.clock))
 
     def drag(self, dx: float, dy: float) -> None:
         if self.view() is not None:
@@ -251,9 +343,9 @@ class Studio:
             self.set_view(original)
 
     def step_setting(self, name: str, direction: int) -> None:
-        scene = stepped(self.panel.scene, name, direction)
-        self.change(scene, moved=True)
-        self.tell(f"{name.replace('_', ' ')}: {getattr(scene.settings, name)}")
+        settings = stepped(self.panel.settings(), name, direction)
+        self.edit(settings)
+        self.tell(f"{name.replace('_', ' ')}: {getattr(settings, name)}")
 
     def expose(self, stops: float) -> None:
         tone = self.panel.scene.tone
@@ -310,7 +402,7 @@ class Studio:
 
     def escape(self) -> None:
         """Closes the topmost thing that is open."""
-        for name in ("palette", "help", "inspector", "solo"):
+        for name in ("palette", "help", "picking", "inspector", "solo"):
             if getattr(self, name):
                 setattr(self, name, False)
                 return

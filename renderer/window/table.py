@@ -3,7 +3,7 @@
 from renderer.window.actions import Action
 from renderer.window.studio import Studio
 
-WINDOW, PANEL, VIEW, TONE = "Window", "Panel", "View", "Exposure"
+WINDOW, PANEL, VIEW, TONE, TIME = "Window", "Panel", "View", "Exposure", "Time"
 TO_CONTROLS = Action("F6", "keyboard to the controls and back", WINDOW, Studio.toggle_typing)
 ACTIONS = [
     TO_CONTROLS,
@@ -30,6 +30,14 @@ ACTIONS = [
     Action("+", "nearer", VIEW, lambda s: s.zoom(1), True),
     Action("-", "farther", VIEW, lambda s: s.zoom(-1), True),
     Action("Home", "view as in the scene", VIEW, Studio.home),
+    Action("Ctrl+F", "focus on what is clicked next (or Ctrl+click)", VIEW, Studio.pick_next),
+    Action("Ctrl+T", "line of time on or off", TIME, Studio.toggle_timeline),
+    Action("Ctrl+K", "key frame here", TIME, Studio.add_key),
+    Action("Ctrl+Shift+K", "delete the key frame here", TIME, Studio.delete_key),
+    Action("PageUp", "previous key frame", TIME, lambda s: s.step_key(-1)),
+    Action("PageDown", "next key frame", TIME, lambda s: s.step_key(1)),
+    Action(",", "a frame back", TIME, lambda s: s.step_frame(-1), True),
+    Action(".", "a frame on", TIME, lambda s: s.step_frame(1), True),
     Action("E", "half a stop brighter", TONE, lambda s: s.expose(0.5), True),
     Action("Shift+E", "half a stop darker", TONE, lambda s: s.expose(-0.5), True),
     Action("X", "exposure automatic or manual", TONE, lambda s: s.cycle_tone("exposure")),
