@@ -185,6 +185,11 @@ class Panel:
             return True  # a paused panel too draws a whole sample of what changed
         return not self.paused and (self.free_run or self.samples < self.wanted_samples)
 
+    @property
+    def whole(self) -> bool:
+        """Whether what is shown is a whole number of samples of one picture, and not some bands of the next."""
+        return self.shown is not None and self.bands is not None and self.samples > 0 and self.bands.done == 0
+
     def finished(self) -> bool:
         return not self.busy and 0 < self.wanted_samples <= self.samples
 

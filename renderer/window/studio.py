@@ -50,6 +50,7 @@ class Studio:
         self.counter = Counter()
         self.message, self._message_until = "", 0.0
         self.screenshot_of_window: Path | None = None
+        self._shot: Panel | None = None  # of which a picture is wanted
         self.cells: list[tuple[int, int, int, int]] = []  # of the visible panels, in the window's units
         self.rectangles: list[tuple[int, int, int, int]] = []  # of their pictures, between a strip above and one below
         self.quiet = True  # no button is held and no control is being edited: a state worth an undo step
@@ -106,6 +107,7 @@ class Studio:
             panel.collect()
             panel.tick(seconds)
             panel.retone()
+        self._take_screenshot()
         visible = [(self.panels[i], cell) for i, cell in zip(self.visible(), self.rectangles, strict=False)]
         visible.sort(key=lambda item: item[0].started)  # the one that has waited longest comes first
         begun = time.perf_counter()
@@ -483,10 +485,20 @@ class Studio:
         self.tell("read anew: " + ("shaders" if shaders else ", ".join(path.name for path in scenes)))
 
     def screenshot(self) -> None:
-        """Writes what the active panel shows, with its recipe, into the current folder."""
+        """Writes what the active panel shows, with its recipe, into this folder, as soon as a sample is whole."""
         panel = self.panel
         if panel.shown is None:
             self.tell("nothing is drawn yet")
+            return
+        self._shot = panel
+        self._take_screenshot()
+
+    def _take_screenshot(self) -> None:
+        panel = self._shot
+        if panel is None or not panel.whole and panel in self.panels and not panel.error:
+            return
+        self._shot = None
+        if not panel.whole:
             return
         pixels = panel.shown.read()
         pixels = pixels[..., :3] if (pixels[..., 3] == 255).all() else pixels

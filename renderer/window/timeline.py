@@ -22,16 +22,27 @@ def draw(studio: Studio, fonts: theme.Fonts, scale: float) -> None:
     here = next((time for time in times if studio.is_at(time)), None)
     imgui.begin_disabled(here is None)
     _button("Delete", "Ctrl+Shift+K: the key frame at this moment", studio.delete_key)
+    wide = imgui.get_content_region_avail().x > 560 * scale
+    if wide:
+        _ease(studio, animation, here, scale)
+    imgui.end_disabled()
+    _line(studio, fonts, scale, animation.seconds, times, imgui.get_content_region_avail().x - wide * 210 * scale)
+    if wide:
+        _length(studio, animation, times, scale)
+
+
+def _ease(studio: Studio, animation: Animation, here: float | None, scale: float) -> None:
     imgui.set_next_item_width(90 * scale)
     ease = ease_at(animation, here) if here is not None else EASES[0]
     changed, index = imgui.combo("##ease", EASES.index(ease), list(EASES))
     imgui.set_item_tooltip("how values move from this key to the next")
     if changed and here is not None:
-        studio.change(replace(panel.scene, animation=with_ease(animation, here, EASES[index])))
-    imgui.end_disabled()
+        studio.change(replace(studio.panel.scene, animation=with_ease(animation, here, EASES[index])))
     imgui.same_line()
-    right = 210 * scale
-    _line(studio, fonts, scale, animation.seconds, times, imgui.get_content_region_avail().x - right)
+
+
+def _length(studio: Studio, animation: Animation, times: list[float], scale: float) -> None:
+    panel = studio.panel
     imgui.same_line()
     imgui.set_next_item_width(80 * scale)
     changed, seconds = imgui.input_double("s", animation.seconds, 0.0, 0.0, "%.2f")
