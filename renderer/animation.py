@@ -134,7 +134,14 @@ def _is_logarithmic(settings, path: str) -> bool:
 
 
 def settings_at(scene: Scene, moment: float):
-    """The settings of a scene at `moment`, in seconds."""
+    """The settings of a scene at `moment`, in seconds; settings with a shutter learn what they are when it closes."""
+    settings = _sharp_settings_at(scene, moment)
+    if not hasattr(settings, "exposed"):
+        return settings
+    return settings.exposed(lambda seconds: _sharp_settings_at(scene, moment + seconds))
+
+
+def _sharp_settings_at(scene: Scene, moment: float):
     animation = scene.animation
     settings = scene.settings
     if animation is None or not animation.tracks:
@@ -190,6 +197,8 @@ def unkeyed(scene: Scene, moment: float) -> Scene:
 def edited(scene: Scene, moment: float, after) -> Scene:
     """The scene whose settings at `moment` are `after`: what has keys gets one there, the rest simply changes."""
     before = settings_at(scene, moment)
+    if hasattr(after, "unexposed"):
+        after = after.unexposed(scene.settings)
     if scene.animation is None or not scene.animation.tracks:
         return replace(scene, settings=after)
     tracked = {track.path for track in scene.animation.tracks}

@@ -1,6 +1,7 @@
 // Distance fields as geometry, one file a field in distance_fields/ with
 //     float NAME_distance(field, point)   no more than the distance to the surface, in the field's own space
 // found by sphere tracing (J. Hart 1996) within a ball about the field's origin.
+#include "lanes.h"
 #include "elementary.h"
 #include "geometry.h"
 

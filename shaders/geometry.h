@@ -5,6 +5,9 @@ typedef struct {
     float t;        // lengths of the ray's direction; INFINITE when nothing is hit
     float u, v;     // weights of the second and third corner; 0 for spheres
     int primitive;  // row of the primitives in leaf order, -1 for none
+#if INSTANCES
+    int instance;  // that placed it, -1 for none
+#endif
 } Hit;
 
 // 48 bytes a primitive: corner and its number before sorting | first edge and material | second edge and radius.

@@ -27,7 +27,7 @@ KERNEL draw_layers(const View view, int samples, GLOBAL float4 *albedos, GLOBAL 
     albedos[pixel] = with_w(albedo * (1.0f / (float)samples), 1.0f);
     normals[pixel] = with_w(normal * (1.0f / (float)samples), 0.0f);
     depths[pixel] = hit.primitive < 0 ? as_float(0x7f800000u) : hit.t;
-    numbers[pixel] = hit.primitive < 0 ? 0u : as_uint(primitives[3 * hit.primitive].w) + 1u;
+    numbers[pixel] = hit.primitive < 0 ? 0u : number_of(SCENE_GIVEN, hit);
 }
 
 // How far along the view (in a panorama, along the ray) lies what is seen at a point of the picture; infinite for nothing.

@@ -67,7 +67,7 @@ DEVICE Path start_path(const View view, int x, int y, Key key) {
         direction = along(along(still, direction, view.focus_distance), offset, -1.0f);
     }
     Path path;
-    path.origin = with_w(origin, view.eye.w);
+    path.origin = with_w(origin, MOTION ? sample_at(key, 4) : 0.0f);  // the moment within the shutter
     path.direction = with_w(unit(direction), MIRRORED);
     path.throughput = make_float4(1.0f, 1.0f, 1.0f, 0.0f);
     path.radiance = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -144,14 +144,14 @@ DEVICE bool shade_path(const View view, int depth, Key key, const Hit hit, Path 
     light->wanted = false;
     if (s.front && m.emission.w > 0.0f) {
         float by_light = light_density(view, m) * hit.t * hit.t / -dot_exact(s.normal, s.incoming);
-        float share = LIGHTS_SAMPLED && came.w > 0.0f ? came.w / (came.w + by_light) : 1.0f;
+        float share = LIGHTS_SAMPLED && s.aimed && came.w > 0.0f ? came.w / (came.w + by_light) : 1.0f;
         path->radiance = path->radiance + throughput * m.emission * share;
     }
     uint dimension = (uint)(depth + 1) * DIMENSIONS;
     Scatter out;
     bool last = depth + 1 >= view.depth, goes_on = scatter(m, s, key, dimension, &out);
     bool rough = goes_on && out.density >= 0.0f;
-    path->origin = with_w(off_surface(s.point, goes_on && out.through ? -s.normal : s.normal), path->origin.w);
+    path->origin = leave_surface(s, goes_on && out.through, path->origin.w);
     if (rough && LIGHTS_SAMPLED && view.light_count > 0 && (WHITTED || !last)) {
         light->wanted = aim_at_light(view, m, s, xyz(path->origin), !WHITTED, lights, primitives, materials, key, dimension + 4,
                                      &light->direction, &light->brings);

@@ -11,6 +11,10 @@ typedef struct {
     float3 incoming;       // unit direction of the ray that came
     bool front;            // whether the ray came from the side that the geometry's own normal points to
     int material;          // row of the materials
+#if FIELDS
+    float lift;            // how far from the surface a path goes on, beside rounding
+#endif
+    bool aimed;            // whether light samples aim at it, if it shines
 } Surface;
 
 typedef struct {

@@ -114,6 +114,7 @@ class Picture:
         settings = self._scheduled(settings)
         if (settings, size, tile) != self._drawn:
             self._prepare(settings, size, tile)
+        self._geometry.place(settings)  # a twin may have moved what both of them share
         self._view["sample"] = self._sample
         view, rays, scene = self._view[()], self._rays, self._geometry
         getattr(self, f"_draw_{settings.schedule}")(settings, view, rays, scene)
@@ -238,9 +239,12 @@ class Picture:
     def _arrange(self, settings: Settings) -> None:
         """The geometry of the settings, built anew where its shapes changed."""
         shapes = [getattr(settings, name) for name in SHAPES]
-        shape_key = (*shapes, settings.builder, settings.tree, tuple(material.name for material in settings.materials))
+        names = tuple(material.name for material in settings.materials)
+        placed = settings.scattered, tuple((i.shape, i.material) for i in settings.instances)
+        shape_key = (*shapes, settings.builder, settings.tree, names, placed, len(settings.distance_fields))
         if shape_key != self._shape_key:
             self._geometry, self._shape_key = Geometry(self.device, settings), shape_key
+        self._geometry.place(settings)
 
     def report(self) -> dict[str, Any]:
         """Samples drawn, primitives, and by depth the rays alive and the words of 32 rays that were skipped whole."""
@@ -268,4 +272,4 @@ class Picture:
 
 def _layout(settings: Settings) -> tuple:
     """What of the settings the rays' buffers depend on."""
-    return settings.depth, settings.stencil, settings.schedule
+    return settings.depth, settings.stencil, settings.schedule, 2 if settings.places else 1

@@ -4,6 +4,7 @@ import numpy as np
 
 from renderer import microfacet
 from renderer.gpu.source import Generated
+from renderer.raytracing.fields import KINDS
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.settings import MATERIALS, Settings
 from renderer.raytracing.state import WORDS
@@ -36,8 +37,13 @@ def kernel_text() -> Generated:
         f"    case {i}: return {name}_scatter(m, s, key, dimension, out);\n" for i, name in enumerate(MATERIALS)
     )
     evaluates = "".join(f"    case {i}: return {name}_evaluate(m, s, direction);\n" for i, name in enumerate(MATERIALS))
+    fields = "".join(f'#include "distance_fields/{name}.h"\n' for name in KINDS)
+    distances = "".join(f"    case {i}: return {name}_distance(f, p);\n" for i, name in enumerate(KINDS))
     text = (
-        f'#include "surface.h"\n{microfacet.header()}{includes}'
+        f'#include "surface.h"\n#if FIELDS\n#include "field.h"\n{fields}'
+        "DEVICE float field_distance(const Field f, float3 p) {\n"
+        f"    switch (f.kind) {{\n{distances}    }}\n    return INFINITE;\n}}\n#endif\n"
+        f"{microfacet.header()}{includes}"
         "DEVICE bool scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {\n"
         f"    switch (m.kind) {{\n{scatters}    }}\n    return false;\n}}\n"
         "DEVICE float4 evaluate(const Material m, const Surface s, float3 direction) {\n"
@@ -59,6 +65,10 @@ def layers_text() -> Generated:
 def constants_of(settings: Settings, spheres: bool, layout: str = "binary", together: bool = False) -> dict:
     return {
         "STRICT": 1,
+        "LANES": 1,
+        "INSTANCES": int(settings.places),
+        "MOTION": int(bool(settings.closing)),
+        "FIELDS": len(settings.distance_fields),
         "SPHERES": int(spheres),
         "STENCIL": STENCILS[settings.stencil if settings.schedule == "grid" else "bits"],
         "SCHEDULE": list(STAGES).index(settings.schedule),

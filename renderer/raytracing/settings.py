@@ -1,18 +1,22 @@
 """What a scene of the ray tracer says: materials, shapes and how paths are drawn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from renderer import procedural
 from renderer.gpu.source import SHADERS
+from renderer.raytracing import placing
+from renderer.raytracing.fields import MOST_FIELDS, DistanceField
+from renderer.raytracing.placing import Instance, Scattered
 from renderer.scene import setting
 from renderer.view import Camera
 
 MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "materials").glob("*.h")))
 SHAPES = ("spheres", "quads", "meshes", "procedural", "attractors")
 MOST_BALLS = 1 << 21
+NAMED = "a named shape stands only where instances place it"
 Colour = tuple[float, float, float]
 Point = tuple[float, float, float]
 
@@ -37,6 +41,7 @@ class Sphere:
     material: str
     centre: Point = (0.0, 0.0, 0.0)
     radius: float = setting(1.0, 1e-9, 1e9)
+    name: str = setting("", help=NAMED)
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class Quad:
 
     material: str
     corners: tuple[Point, Point, Point, Point]
+    name: str = setting("", help=NAMED)
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,7 @@ class MeshShape:
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     turn_degrees: float = 0.0
     position: Point = (0.0, 0.0, 0.0)
+    name: str = setting("", help=NAMED)
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ class Procedural:
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     position: Point = (0.0, 0.0, 0.0)
     upright: bool = False
+    name: str = setting("", help=NAMED)
 
     def __post_init__(self):
         if self.level > procedural.LEVELS[self.kind]:
@@ -87,6 +95,7 @@ class Attractor:
     radius: float = setting(0.5, 1e-9, 1e9, "of the ball of the empty word")
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     position: Point = (0.0, 0.0, 0.0)
+    name: str = setting("", help=NAMED)
 
     def __post_init__(self):
         if not 1 <= len(self.maps) ** self.level <= MOST_BALLS:
@@ -136,6 +145,11 @@ class Settings:
     meshes: tuple[MeshShape, ...] = ()
     procedural: tuple[Procedural, ...] = ()
     attractors: tuple[Attractor, ...] = ()
+    distance_fields: tuple[DistanceField, ...] = ()
+    instances: tuple[Instance, ...] = ()
+    scattered: tuple[Scattered, ...] = ()
+    closing: tuple[Instance, ...] = ()  # the instances when the shutter closes, where these move; key frames fill it
+    shutter: float = setting(0.0, 0.0, 1e3, "seconds that it stands open")
 
     def __post_init__(self):
         names = [material.name for material in self.materials]
@@ -143,9 +157,28 @@ class Settings:
             raise ValueError(f"two materials have one name; the names are {', '.join(names)}")
         if self.projection == "panorama" and self.lens_radius > 0:
             raise ValueError(f"lens_radius is {self.lens_radius}; a panorama has no lens, so it must be 0")
-        for group in SHAPES:
+        for group in (*SHAPES, "distance_fields"):
             for index, shape in enumerate(getattr(self, group)):
                 if shape.material not in names:
                     raise ValueError(
                         f"{group}[{index}]: material is {shape.material!r}; allowed are {', '.join(names)}"
                     )
+        if len(self.distance_fields) > MOST_FIELDS:
+            raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MOST_FIELDS} allowed")
+        placing.check(self, {shape.name for group in SHAPES for shape in getattr(self, group)} - {""}, names)
+
+    @property
+    def places(self) -> bool:
+        """Whether shapes stand where instances place them."""
+        return bool(self.instances or self.scattered)
+
+    def exposed(self, settings_after) -> "Settings":
+        """These settings with the instances where they are when the shutter closes, by settings_after(seconds)."""
+        if not self.shutter or not self.instances:
+            return self
+        closing = settings_after(self.shutter).instances
+        return self if closing == self.instances else replace(self, closing=closing)
+
+    def unexposed(self, settings: "Settings") -> "Settings":
+        """These settings without what `exposed` added to `settings`."""
+        return replace(self, closing=settings.closing)

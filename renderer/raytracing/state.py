@@ -8,7 +8,7 @@ WORDS = 4  # that a warp of a stage looks at one after the other
 class Rays:
     """The state of all rays of a picture's size on a device, and its frame."""
 
-    def __init__(self, device, size: tuple[int, int], depth: int, stencil: str, schedule: str):
+    def __init__(self, device, size: tuple[int, int], depth: int, stencil: str, schedule: str, rows_of_a_hit: int = 1):
         width, height = size
         self.count = -(-width // 8) * -(-height // 4) * 32
         self.padded = -(-self.count // (GROUP * WORDS)) * GROUP * WORDS
@@ -24,7 +24,8 @@ class Rays:
         self.living = [device.buffer(self.words, "u4") for _ in range(depth + 1)]
         self.hitting, self.lit = device.buffer(self.words, "u4"), device.buffer(self.words, "u4")
         self.path = self.origins, self.directions, self.throughputs, self.radiances = _float4s(device, self.padded, 4)
-        self.hits, self.light_directions, self.light_brings = _float4s(device, self.padded, 3)
+        self.light_directions, self.light_brings = _float4s(device, self.padded, 2)
+        self.hits = device.buffer((self.padded * rows_of_a_hit, 4)).fill(0)
         if schedule == "compact":
             self.list, self.list_count = device.buffer(self.padded, "u4"), device.buffer(1, "u4")
             self.sums = device.buffer(-(-self.words // GROUP), "u4")

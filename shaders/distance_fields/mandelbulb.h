@@ -12,7 +12,7 @@ DEVICE float2 raised(float2 a, int power) {
 DEVICE float mandelbulb_distance(const Field f, float3 p) {
     float3 z = p;
     float radius = sqrt(dot_exact(p, p)), slope = 1.0f;
-    for (int i = 0; i < f.iterations && radius < 4.0f && radius > 0.0f; i++) {
+    for (int i = 0; i < f.iterations && radius < 8.0f && radius > 0.0f; i++) {
         float level = sqrt(fma(z.x, z.x, z.y * z.y)), inverse = 1.0f / radius, size = 1.0f;
         float2 around = level > 0.0f ? make_float2(z.x / level, z.y / level) : make_float2(1.0f, 0.0f);
         around = raised(around, f.power);
