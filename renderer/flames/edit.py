@@ -8,7 +8,10 @@ import math
 import types
 from dataclasses import replace
 
+import numpy as np
+
 from renderer import UserError
+from renderer.flames import palettes
 from renderer.flames.genome import IDENTITY, SPACE_IDENTITY, Flame, Map
 
 FINAL = -1
@@ -110,6 +113,40 @@ def without_map(flame: Flame, number: int) -> Flame:
         raise UserError("flame: the last map cannot be taken away")
     kept = (m for k, m in enumerate(flame.maps) if k != number)
     return replace(flame, maps=tuple(replace(m, xaos=(*m.xaos[:number], *m.xaos[number + 1 :])) for m in kept))
+
+
+def with_palette(flame: Flame, name: str) -> Flame:
+    """The flame in the colours of a built-in palette."""
+    return replace(flame, palette=name, colors=(), alphas=())
+
+
+def with_colours(flame: Flame, colours: np.ndarray) -> Flame:
+    """The flame with a palette (256, 3) of its own, 0 to 255."""
+    return replace(flame, colors=tuple(map(tuple, np.clip(colours, 0, 255).tolist())))
+
+
+def turned_palette(colours: np.ndarray, entries: int = 0, hue: float = 0.0) -> np.ndarray:
+    """A palette (256, 3) moved on by so many entries, around its end, and its hues turned by `hue` of a turn."""
+    if hue:
+        hsv = palettes.hsv_of(colours / 255)
+        hsv[:, 0] = (hsv[:, 0] + 6 * hue) % 6
+        colours = palettes.rgb_of(hsv) * 255
+    return np.roll(colours, entries, 0)
+
+
+# ---- key frames; of settings that have `keys`
+
+
+def with_key(settings, key):
+    """The settings with one more key frame, in its place by time; one of the same time gives way."""
+    others = (each for each in settings.keys if each.time != key.time)
+    return replace(settings, keys=tuple(sorted((*others, key), key=lambda each: each.time)))
+
+
+def without_key(settings, number: int):
+    """The settings without a key frame; of two the last one stays, as a still."""
+    kept = tuple(key for k, key in enumerate(settings.keys) if k != number)
+    return replace(settings, keys=kept if len(kept) > 1 else ())
 
 
 def with_final(flame: Flame) -> Flame:

@@ -2,8 +2,6 @@
 seeing.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from renderer.flames.breed import random_flame
@@ -17,21 +15,21 @@ CHAINS, STEPS = 4096, 64
 KEPT = 0.97  # of the points in view
 
 
-def counts_of(device: Device, flame: Flame, centre, reach: float) -> np.ndarray:
-    """(SIDE, SIDE) points of a short game in the square of that reach about a centre."""
+def counts_of(device: Device, flame: Flame, centre, reach: float, game: Chaos | None = None) -> np.ndarray:
+    """(SIDE, SIDE) points of a short game in the square of that reach about a centre; `game` is one to play anew."""
     scale = SIDE / (2 * reach)
     camera = np.array([scale, 0, SIDE / 2 - scale * centre[0], 0, scale, SIDE / 2 - scale * centre[1]])
-    game = Chaos(device)
+    game = game or Chaos(device)
     game.restart([flame], [camera], [1.0], Window(0, 0, SIDE, SIDE), CHAINS, 0)
     game.advance(STEPS)
     return game.sums.read()[:, 3].reshape(SIDE, SIDE).astype("f8")
 
 
-def fitted(device: Device, flame: Flame, aspect: float = 1.0, up: str = "+y") -> Plane:
+def fitted(device: Device, flame: Flame, aspect: float = 1.0, up: str = "+y", game: Chaos | None = None) -> Plane:
     """A view that holds nearly all points, width over height `aspect`; the usual one where the flame lies nowhere."""
     centre, reach = np.zeros(2), 16.0
     for _ in range(3):  # each look is nearer
-        counts = counts_of(device, flame, centre, reach)
+        counts = counts_of(device, flame, centre, reach, game)
         if not counts.sum() > 0:
             break
         bounds = []
@@ -51,12 +49,18 @@ def fitted(device: Device, flame: Flame, aspect: float = 1.0, up: str = "+y") ->
 def chance_flame(device: Device, rng: np.random.Generator, tries: int = 30) -> tuple[Flame, Plane]:
     """A random flame that neither fills its view evenly nor gathers in a few spots, and its view."""
     for _ in range(tries):
-        flame = replace(random_flame(rng))
-        view = fitted(device, flame)
-        if not 1e-3 < view.height < 30:
-            continue
-        counts = counts_of(device, flame, view.centre, view.height / 2)
-        lit = (counts > 0).mean()
-        if 0.08 < lit < 0.9 and np.sort(counts.ravel())[-20:].sum() < 0.25 * counts.sum():
+        flame, view, worth_seeing = chance(device, rng)
+        if worth_seeing:
             break
     return flame, view
+
+
+def chance(device: Device, rng: np.random.Generator, game: Chaos | None = None) -> tuple[Flame, Plane, bool]:
+    """A random flame, its view, and whether it neither fills that evenly nor gathers in a few spots."""
+    flame = random_flame(rng)
+    view = fitted(device, flame, game=game)
+    if not 1e-3 < view.height < 30:
+        return flame, view, False
+    counts = counts_of(device, flame, view.centre, view.height / 2, game)
+    lit = (counts > 0).mean()
+    return flame, view, 0.08 < lit < 0.9 and np.sort(counts.ravel())[-20:].sum() < 0.25 * counts.sum()

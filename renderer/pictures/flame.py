@@ -6,6 +6,7 @@ to a bound. The picture is a function of settings, size, time and number of draw
 """
 
 import math
+import types
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,12 +14,12 @@ from typing import Literal
 
 import numpy as np
 
-from renderer import BadInput
+from renderer import BadInput, UserError
 from renderer.flames.chaos import BLOCK, Chaos, chains_for
 from renderer.flames.develop import Development, Grid
 from renderer.flames.file import read_flames, warn
 from renderer.flames.filters import temporal_filter
-from renderer.flames.genome import Flame
+from renderer.flames.genome import Flame, Map
 from renderer.flames.keyframes import KeyFrame, at_time
 from renderer.gpu import Gpu
 from renderer.scene import Scene, Tone, setting
@@ -59,6 +60,31 @@ def settings_of(key: KeyFrame, keys: tuple[KeyFrame, ...] = ()) -> Settings:
     values = {f.name: getattr(key.flame, f.name) for f in fields(Flame)}
     values["quality"] = min(max(key.quality, 1e-3), 1e9)
     return Settings(**values, view=key.view, up="-y", pixel_aspect=key.pixel_aspect, keys=keys)
+
+
+def key_of(settings: Settings, size: tuple[int, int], time: float = 0.0, name: str = "") -> KeyFrame:
+    """The flame and its view as a key frame of `size`, in the settings' own direction of y."""
+    flame = Flame(**{f.name: getattr(settings, f.name) for f in fields(Flame)})
+    view, extra = settings.view, types.MappingProxyType({"name": name} if name else {})
+    return KeyFrame(
+        flame, time, size, (view.centre[0], -view.centre[1]), size[1] / view.height, 0.0, view.rotation_degrees,
+        settings.pixel_aspect, extra=extra,
+    )  # fmt: skip
+
+
+def keys_to_write(settings: Settings, size: tuple[int, int], name: str) -> list[KeyFrame]:
+    """What a .flame file of the settings holds, where y grows downwards: other flames are turned over at their end."""
+    keys = settings.keys or (key_of(settings, size, 0.0, name),)
+    return [replace(key, flame=turned_over(key.flame)) for key in keys] if settings.up == "+y" else list(keys)
+
+
+def turned_over(flame: Flame) -> Flame:
+    """The flame whose points have the opposite y: what its final map plots is mirrored."""
+    final = flame.final or Map(color_speed=0.0)
+    if final.opacity != 1:
+        raise UserError("a flame with y upwards and a final map of an opacity below 1 cannot be written as a .flame")
+    a, b, c, d, e, f = final.post
+    return replace(flame, final=replace(final, post=(a, b, c, -d, -e, -f)))
 
 
 def open_file(path: Path) -> Scene:

@@ -3,6 +3,7 @@
 Each function draws one part of one frame from the Studio's state; what the user does goes back through its methods.
 """
 
+import importlib.util
 import time
 from dataclasses import replace
 
@@ -31,12 +32,14 @@ class Interface:
     def __init__(self, studio: Studio, fonts: theme.Fonts, scale: float):
         self.studio, self.fonts, self.scale = studio, fonts, scale
         self.overlays = Overlays(studio, fonts, scale)
+        self.editors: dict = {}  # by kind of picture; None where there is none
         self.held: dict = {}  # key -> (ctrl, shift, alt) at its last press, where the window tells
 
     def draw(self, width: float, height: float, pixels: float = 1.0) -> None:
         """The whole window of width x height units; `pixels` is framebuffer pixels a unit."""
         studio, now = self.studio, time.perf_counter()
-        live = table(ACTIONS, studio.panel.scene.settings)
+        editor = self._editor()
+        live = table([*(editor.actions() if editor else []), *ACTIONS], studio.panel.scene.settings)
         self._keys(live)
         bar, side = self.scale * BAR, self.scale * SIDEBAR if studio.sidebar else 0.0
         if width < 2.2 * side or height < 4 * bar:  # a tiny window shows its panels alone
@@ -52,9 +55,24 @@ class Interface:
             self._timeline(width - side, height - line, line)
         if side:
             self._sidebar(width - side, bar, side, height - bar)
+        if editor:
+            editor.overlay()
+        studio.pending = editor is not None and editor.pending
         self.overlays.draw(live, width, height, width - side, now)
         studio.quiet = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
         studio.counter.add(now)
+
+    def _editor(self):
+        """The editor of the active panel's kind of picture: the module KIND_editor of this package, where it is there.
+
+        It has actions(), mouse(rectangle) and draw(rectangle) over the picture, controls() beside it, overlay().
+        """
+        kind = self.studio.panel.scene.picture
+        if kind not in self.editors:
+            name = f"renderer.window.{kind}_editor"
+            module = importlib.import_module(name) if importlib.util.find_spec(name) else None
+            self.editors[kind] = module and module.Editor(self.studio, self.fonts, self.scale)
+        return self.editors[kind]
 
     def _keys(self, live) -> None:
         """Runs the actions whose keys went down, unless text is being typed."""
@@ -141,6 +159,8 @@ class Interface:
         draw.add_rect_filled(low, high, theme.packed((0.055, 0.063, 0.078, 1)))
         if panel.shown is not None:
             self._image(panel, rectangle, now)
+            if index == studio.active and self._editor():
+                self._editor().draw(rectangle)
         elif not panel.error:
             size = imgui.calc_text_size(PREPARING)
             x, y, width, height = rectangle
@@ -257,6 +277,9 @@ class Interface:
             studio.panels[index].comparison.wipe = min(max((io.mouse_pos.x - x) / width, 0.0), 1.0)
             if studio.inspector:
                 inspector.draw(studio.panels[index], rectangle, self.fonts, self.scale)
+        editor = self._editor() if index == studio.active else None
+        if editor and editor.mouse(rectangle):
+            return
         if imgui.is_item_hovered() and imgui.is_mouse_double_clicked(0):
             studio.active = index
             studio.toggle("solo")
@@ -304,6 +327,9 @@ class Interface:
         imgui.spacing()
         scene, settings = panel.scene, panel.settings()
         imgui.push_id(f"{studio.active} {panel.original.path}")
+        if self._editor():
+            self._editor().controls()
+            scene = panel.scene
         if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open):
             scene = self._presets(scene)
             if scene == panel.scene:

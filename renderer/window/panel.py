@@ -81,6 +81,8 @@ class Panel:
         self._costs, self._warm = {}, False
         try:
             self.picture = open_picture(self.scene, self._gpu)
+            if hasattr(self.picture, "hurry"):  # its draws need not wait for compilers
+                self.picture.hurry()
             self.bands = Bands(self._gpu.gl, self.picture)
             self.tone = GlTone(self._gpu.gl)
             self.error = ""

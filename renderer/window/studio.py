@@ -53,6 +53,7 @@ class Studio:
         self._shot: Panel | None = None  # of which a picture is wanted
         self.cells: list[tuple[int, int, int, int]] = []  # of the visible panels, in the window's units
         self.rectangles: list[tuple[int, int, int, int]] = []  # of their pictures, between a strip above and one below
+        self.pending = False  # an editor has more to do although no panel draws
         self.quiet = True  # no button is held and no control is being edited: a state worth an undo step
         self._history, self._future = [self._state()], []
         self._begun = False
@@ -92,6 +93,8 @@ class Studio:
         for i, panel in enumerate(self.panels):
             if i in sizes and panel.wants(sizes[i][2:], now) and not self._waits(panel, now):
                 return "drawing"
+        if self.pending:
+            return "drawing"
         waiting = any(panel.busy or panel.alive() and not panel.paused for panel in self.panels)
         return "waiting" if waiting or self.told(now) else "idle"
 
