@@ -158,9 +158,9 @@ DEVICE void take_nearest(Units block, Primitives primitives, uint met, float8 t,
     }
 }
 
-DEVICE Hit lone_hit(Units nodes, Primitives primitives, float3 origin, float3 direction, float longest, bool any_will_do) {
+// What is nearer than `best`, which may have been found by another walk.
+DEVICE_CALLED Hit lone_hit(Units nodes, Primitives primitives, float3 origin, float3 direction, Hit best, bool any_will_do) {
     LoneRay r = lone_ray(origin, direction);
-    Hit best = {longest, 0.0f, 0.0f, -1};
     uint2 stack[BRANCH_STACK];  // codes, and where the ray enters their boxes
     int top = 0;
     uint code = 0;
@@ -191,11 +191,13 @@ DEVICE Hit lone_hit(Units nodes, Primitives primitives, float3 origin, float3 di
 }
 
 DEVICE Hit closest_hit_lone(Units nodes, Primitives primitives, float3 origin, float3 direction, float longest) {
-    return lone_hit(nodes, primitives, origin, direction, longest, false);
+    Hit nothing = {longest, 0.0f, 0.0f, -1};
+    return lone_hit(nodes, primitives, origin, direction, nothing, false);
 }
 
 DEVICE bool any_hit_lone(Units nodes, Primitives primitives, float3 origin, float3 direction, float longest) {
-    return lone_hit(nodes, primitives, origin, direction, longest, true).primitive >= 0;
+    Hit nothing = {longest, 0.0f, 0.0f, -1};
+    return lone_hit(nodes, primitives, origin, direction, nothing, true).primitive >= 0;
 }
 
 // ---- 32 rays -----------------------------------------------------------------------------------------------------------------
@@ -213,6 +215,7 @@ typedef union {
 typedef struct {
     Floats32 origin[3], direction[3], t, u, v;
     Ints32 row, number;
+    float moment[32];  // within the shutter
 } Packet;
 
 // What is around the rays of a packet: they go the same way along their main axis k, and stay between two planes in each other
@@ -225,8 +228,18 @@ typedef struct {
 } Beam;
 
 #define BEAM_SLACK 3.814697265625e-6f  // 2^-18 of the scene's extent: more than roundings and EDGE can move a hit
+#ifndef WIDEST_BEAM
 #define WIDEST_BEAM 0.5f               // slopes of a wider beam meet too many boxes
+#endif
+#ifndef FEWEST_RAYS
 #define FEWEST_RAYS 6                  // that walk faster together than alone
+#endif
+#ifndef PATIENCE
+#define PATIENCE 4  // branches a ray
+#endif
+#ifndef PRIMITIVE_PATIENCE
+#define PRIMITIVE_PATIENCE 2
+#endif
 
 DEVICE float least_of32(const Floats32 x) {
     float8 a = smaller(smaller(x.quarter[0], x.quarter[1]), smaller(x.quarter[2], x.quarter[3]));
@@ -344,7 +357,8 @@ DEVICE bool meet_primitive(Units block, uint k, Primitives primitives, Packet *p
     return true;
 }
 
-DEVICE void walk_beam(Units nodes, Primitives primitives, Packet *p, Beam *b, bool any_will_do) {
+// False where the beam meets so much that its rays had better walk alone; what they have hit so far stays.
+DEVICE bool walk_beam(Units nodes, Primitives primitives, Packet *p, Beam *b, int patience, bool any_will_do) {
     uint2 stack[BRANCH_STACK];  // codes, and how far along k their boxes begin
     int top = 0;
     uint code = 0;
@@ -355,22 +369,30 @@ DEVICE void walk_beam(Units nodes, Primitives primitives, Packet *p, Beam *b, bo
             for (uint in = primitives_in(here, b); in; in &= in - 1u) {
                 uint k = lowest_bit(in);
                 for (int h = 0; h < 2; h++) nearer |= meet_primitive(here, k, primitives, p, h, any_will_do);
+                patience -= PRIMITIVE_PATIENCE;
             }
             if (nearer) b->end = end_of_beam(b, p);
         } else {
             float8 near;
             uint met = enter_together(here, b, &near);
+            patience -= 1;
             if (met) {
                 code = nearest_child(here, met, near, stack, &top);
                 continue;
             }
         }
+        if (patience < 0) return false;
         do {
-            if (top == 0) return;
+            if (top == 0) return true;
             top--;
         } while (as_float(stack[top].y) > b->end);
         code = stack[top].x;
     }
+}
+
+DEVICE Hit packet_hit_of(const Packet *p, uint j) {
+    Hit hit = {p->t.at[j], p->u.at[j], p->v.at[j], p->row.at[j]};
+    return hit;
 }
 
 DEVICE float3 packet_origin(const Packet *p, uint j) { return make_float3(p->origin[0].at[j], p->origin[1].at[j], p->origin[2].at[j]); }
@@ -379,7 +401,7 @@ DEVICE float3 packet_direction(const Packet *p, uint j) {
     return make_float3(p->direction[0].at[j], p->direction[1].at[j], p->direction[2].at[j]);
 }
 
-DEVICE void put_ray(Packet *p, uint j, float3 origin, float3 direction, float longest) {
+DEVICE void put_ray(Packet *p, uint j, float4 origin, float3 direction, float longest) {
     p->origin[0].at[j] = origin.x;
     p->origin[1].at[j] = origin.y;
     p->origin[2].at[j] = origin.z;
@@ -387,10 +409,18 @@ DEVICE void put_ray(Packet *p, uint j, float3 origin, float3 direction, float lo
     p->direction[1].at[j] = direction.y;
     p->direction[2].at[j] = direction.z;
     p->t.at[j] = longest;
+    p->moment[j] = origin.w;
+}
+
+DEVICE void put_hit(Packet *p, uint j, const Hit hit) {
+    p->t.at[j] = hit.t;
+    p->u.at[j] = hit.u;
+    p->v.at[j] = hit.v;
+    p->row.at[j] = hit.primitive;
 }
 
 // What the rays of `active` hit, which put_ray has put into the packet: row is -1 for nothing. With `any_will_do` only whether.
-DEVICE void walk_packet(Units nodes, Primitives primitives, Packet *p, uint active, bool any_will_do) {
+DEVICE_CALLED void walk_packet(Units nodes, Primitives primitives, Packet *p, uint active, bool any_will_do) {
     Beam beam;
     for (int h = 0; h < 2; h++) {
         p->row.part[h] = (int16)(-1);
@@ -399,20 +429,17 @@ DEVICE void walk_packet(Units nodes, Primitives primitives, Packet *p, uint acti
     }
     if (popcount(active) >= FEWEST_RAYS) {
         uint some = lowest_bit(active);
-        float3 origin = packet_origin(p, some), direction = packet_direction(p, some);
+        float4 origin = with_w(packet_origin(p, some), 0.0f);
+        float3 direction = packet_direction(p, some);
         for (uint rest = ~active; rest; rest &= rest - 1u) put_ray(p, lowest_bit(rest), origin, direction, -1.0f);
-        if (beam_around(nodes, p, &beam)) {
-            walk_beam(nodes, primitives, p, &beam, any_will_do);
-            return;
-        }
+        int patience = PATIENCE * (int)popcount(active);
+        if (beam_around(nodes, p, &beam) && walk_beam(nodes, primitives, p, &beam, patience, any_will_do)) return;
     }
     for (; active; active &= active - 1u) {
         uint j = lowest_bit(active);
-        Hit hit = lone_hit(nodes, primitives, packet_origin(p, j), packet_direction(p, j), p->t.at[j], any_will_do);
-        p->t.at[j] = hit.t;
-        p->u.at[j] = hit.u;
-        p->v.at[j] = hit.v;
-        p->row.at[j] = hit.primitive;
+        if (any_will_do && p->row.at[j] >= 0) continue;
+        Hit hit = lone_hit(nodes, primitives, packet_origin(p, j), packet_direction(p, j), packet_hit_of(p, j), any_will_do);
+        put_hit(p, j, hit);
     }
 }
 #endif

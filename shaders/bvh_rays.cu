@@ -165,7 +165,7 @@ DEVICE uint load_packet(GLOBAL const float4 *rays, uint first, uint count, Packe
     uint own = min(count - first, 32u);
     for (uint j = 0; j < own; j++) {
         float4 origin = rays[2 * (first + j)], direction = rays[2 * (first + j) + 1];
-        put_ray(p, j, xyz(origin), xyz(direction), origin.w);
+        put_ray(p, j, origin, xyz(direction), origin.w);
     }
     return own == 32u ? 0xffffffffu : (1u << own) - 1u;
 }

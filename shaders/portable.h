@@ -17,6 +17,7 @@ typedef unsigned long long ulong;
 #define KERNEL_RESIDENT(groups) extern "C" __global__ void __launch_bounds__(GROUP_SIZE, groups)
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_NOINLINE static __device__ __noinline__
+#define DEVICE_CALLED static __device__ __noinline__  // a call everywhere: for long texts without LOCAL memory
 #define GLOBAL
 #define LOCAL
 #define CONSTANT const
@@ -276,6 +277,7 @@ DEVICE uint warp_min(uint x) {
 #else
 #define DEVICE_NOINLINE DEVICE
 #endif
+#define DEVICE_CALLED static __attribute__((noinline))
 #define GLOBAL __global
 #define LOCAL __local
 #define CONSTANT __constant

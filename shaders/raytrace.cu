@@ -2,7 +2,7 @@
 //     grid        wavefront stages behind the stencil of active rays: generate; for every depth trace, shade, connect; accumulate
 //     compact     the same over lists of the living rays, made from the stencil's bits
 //     fused       the stages of the grid in one launch: a warp takes its words of the stencil through all depths, its paths
-//                 in registers, and is done with a word as soon as that is empty
+//                 in registers, and is done with a word as soon as that is empty; where threads are ALONE, one does (tiles.h)
 //     regenerate  one launch in which threads start a new path when theirs ends
 // Ray i is pixel i % 32 of tile i / 32; tiles are 8 x 4 pixels, so a word of the stencil is a small piece of the picture.
 // The text that includes this file has the types View and Material and the functions scatter() and evaluate().
@@ -416,7 +416,9 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, SC
 
 #endif
 
-#if SCHEDULE == 3
+#if SCHEDULE == 3 && ALONE && HAS_WIDE_REGISTERS
+#include "tiles.h"
+#elif SCHEDULE == 3
 // ---- schedule "fused": the grid's stages for one word after the other ----------------------------------------------------------
 // living[16 * word + depth] is told to those who ask; the stages themselves hand the word on in a register.
 KERNEL fused(const View view, GLOBAL uint *living, GLOBAL float4 *frame, SCENE_TAKEN, GLOBAL const Material *materials,

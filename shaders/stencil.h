@@ -26,7 +26,7 @@
 #if STENCIL == STENCIL_BITS && GATHER == GATHER_TREE
 #define STENCIL_SCRATCH(name) LOCAL_ARRAY(uint, name, GROUP_SIZE)
 #elif STENCIL == STENCIL_BITS && GATHER == GATHER_VOTES
-#define STENCIL_SCRATCH(name) LOCAL_ARRAY(uint, name, GROUP_SIZE / 32)
+#define STENCIL_SCRATCH(name) LOCAL_ARRAY(uint, name, (GROUP_SIZE + 31) / 32)
 #else
 #define STENCIL_SCRATCH(name) LOCAL uint *name = 0
 #endif

@@ -103,7 +103,13 @@ def test_no_schedule_changes_a_bit_of_the_picture(picture, rng, paths):
 def test_no_tree_changes_a_bit_of_the_picture(picture, schedule):
     scene = mixed_scene(depth=4, schedule=schedule)
     wanted = render(picture, replace(scene, builder="host", tree="binary"), (50, 40))
-    for builder, tree in (("host", "wide"), ("device", "binary"), ("device", "wide")):
+    for builder, tree in (
+        ("host", "wide"),
+        ("device", "binary"),
+        ("device", "wide"),
+        ("host", "auto"),
+        ("device", "auto"),
+    ):
         assert np.array_equal(wanted, render(picture, replace(scene, builder=builder, tree=tree), (50, 40))), (
             builder,
             tree,

@@ -29,6 +29,7 @@ from renderer.view import Camera
 
 LAYER_SAMPLES = 16  # that albedo and normal are the means of
 REGENERATE_GROUP = 64
+ALONE_GROUP = 4  # threads that keep a word each
 LISTED_THREADS = 1 << 18  # that walk the lists of living rays
 PERSISTENT_THREADS = 1 << 18  # of the schedule "regenerate"; more than are resident at once do no harm
 
@@ -88,6 +89,7 @@ class Picture:
     def __init__(self, gpu: Gpu):
         self.device = gpu.device
         self.has_ballot = bvh.has_votes(self.device)
+        self._alone = self.device.processor.lanes == 1  # threads without warps
         self._stages: dict[tuple, dict] = {}
         self._drawn = self._shape_key = self._rays_key = self._asked = self._answer = None
         self._sample = 0
@@ -104,6 +106,8 @@ class Picture:
 
     def _kernel(self, entry: str, constants: dict):
         group = REGENERATE_GROUP if entry == "regenerate" else GROUP
+        if constants["ALONE"] and entry == "fused":
+            group = ALONE_GROUP
         return self.device.kernel(kernel_text(), entry, group=group, **constants)
 
     def draws(self, settings: Settings, size) -> int:
@@ -211,7 +215,8 @@ class Picture:
         self._stage["regenerate"](threads, view, rays.counts, rays.frame, *scene.rows, self._materials, scene.lights)
 
     def _draw_fused(self, settings: Settings, view, rays, scene) -> None:
-        self._stage["fused"](rays.threads, view, rays.living[0], rays.frame, *scene.rows, self._materials, scene.lights)
+        threads = rays.padded // 32 if self._alone else rays.threads
+        self._stage["fused"](threads, view, rays.living[0], rays.frame, *scene.rows, self._materials, scene.lights)
 
     def _prepare(self, settings: Settings, size, tile: Tile) -> None:
         """Uploads and compiles what changed since the last draw, and starts from the first sample."""
@@ -228,7 +233,7 @@ class Picture:
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
         self._geometry.shine(materials)
         tree, spheres = self._geometry.tree, self._geometry.has_spheres
-        constants = constants_of(settings, spheres, tree.layout, bvh.walks_together(tree))
+        constants = constants_of(settings, spheres, tree.layout, bvh.walks_together(tree), self._alone)
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}

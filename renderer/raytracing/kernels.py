@@ -62,7 +62,9 @@ def layers_text() -> Generated:
     return Generated("layers", f'{kernel_text().text}{colour}#include "layers.cu"\n')
 
 
-def constants_of(settings: Settings, spheres: bool, layout: str = "binary", together: bool = False) -> dict:
+def constants_of(
+    settings: Settings, spheres: bool, layout: str = "binary", together: bool = False, alone: bool = False
+) -> dict:
     return {
         "STRICT": 1,
         "LANES": 1,
@@ -75,6 +77,7 @@ def constants_of(settings: Settings, spheres: bool, layout: str = "binary", toge
         "REFILL": REFILL,
         "WORDS": WORDS,
         "TOGETHER": int(together),
+        "ALONE": int(alone),
         "WIDE": int(layout == "wide"),
         "BRANCHES": int(layout == "branches"),
         "GATHER": GATHERS[settings.gather],
