@@ -172,6 +172,21 @@ def write(settings, folder: Path | None = None) -> dict:
     return out
 
 
+def files_of(settings):
+    """The paths of every file that the settings name."""
+    for f in fields(settings):
+        value = getattr(settings, f.name)
+        if f.metadata.get("file") and value:
+            yield from (value,) if isinstance(value, str) else value
+        for inner in (value,) if is_dataclass(value) else _inner(value):
+            if is_dataclass(inner):
+                yield from files_of(inner)
+
+
+def _inner(value):
+    return value if isinstance(value, tuple) else value.values() if hasattr(value, "values") else ()
+
+
 def plain(value):
     """A setting's value as tables hold it."""
     return _plain(value, None, {})

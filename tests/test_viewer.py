@@ -22,7 +22,7 @@ from planes import layered_views
 
 from renderer import BadInput, MachineCannot, UserError
 from renderer.animation import key_times
-from renderer.gpu import Gpu
+from renderer.gpu import Gpu, source
 from renderer.gpu.gl import Texture
 from renderer.image import psnr, read_bytes, read_recipe
 from renderer.pictures import load, names, open_picture
@@ -820,24 +820,87 @@ def test_the_inspector_reads_the_pixel_under_the_pointer(screen):
         frames(screen)
 
 
+def until(screen, condition, limit: float = 30.0) -> None:
+    end = time.perf_counter() + limit
+    while not condition():
+        assert time.perf_counter() < end, "it did not happen in time"
+        screen.frame()
+
+
 def test_a_saved_scene_is_read_anew_and_a_bad_one_is_told(screen, scene_files):
     finish(screen)
-    first = screen.studio.panels[0]
-
-    def saved(text: str) -> None:
-        scene_files[0].write_text(text)
-        end = time.perf_counter() + 10
-        before = first.scene, first.error
-        while (first.scene, first.error) == before and time.perf_counter() < end:
-            screen.frame()
-
-    saved(FRACTAL.format(title="first").replace("40", "77"))
-    assert first.scene.settings.iterations == 77 and not first.error
-    saved("picture = nonsense")
-    assert "not a TOML file" in first.error and not screen.studio.panels[1].error
-    saved(FRACTAL.format(title="first"))
+    first, second = screen.studio.panels
+    scene_files[0].write_text(FRACTAL.format(title="first").replace("40", "77"))
+    until(screen, lambda: first.scene.settings.iterations == 77)
+    finish(screen)
+    good = first.shown.read()
+    scene_files[0].write_text("picture = nonsense")
+    until(screen, lambda: first.mistake)
+    assert "not a TOML file" in first.mistake and not first.error and not second.mistake
+    press(screen, "D")  # what was good goes on, and can be worked on
+    finish(screen)
+    assert first.finished() and not np.array_equal(first.shown.read(), good) and first.mistake
+    scene_files[0].write_text(FRACTAL.format(title="first"))
+    until(screen, lambda: not first.mistake)
     finish(screen)
     assert not first.error and first.finished() and first.scene.settings.iterations == 40
+
+
+def test_a_shader_with_a_mistake_leaves_the_last_good_one(screen, tmp_path, monkeypatch):
+    """Files of shaders/ are edited in a copy; the error names its line, and the next good save is taken."""
+    shaders = tmp_path / "shaders"
+    shutil.copytree(source.SHADERS, shaders)
+    for module in (source, studio_module):
+        monkeypatch.setattr(module, "SHADERS", shaders)
+    screen.studio.reload()
+    finish(screen)
+    good, text = screen.studio.panel.shown.read(), (shaders / "fractal.frag").read_text()
+    end = time.perf_counter() + 0.6  # it looks at the files a few times a second
+    until(screen, lambda: time.perf_counter() > end)
+    (shaders / "fractal.frag").write_text(text.replace("void main() {", "void main() {\n    nonsense = 1;"))
+    until(screen, lambda: any(p.mistake for p in screen.studio.panels))  # the others go on with the good one too
+    panel = next(p for p in screen.studio.panels if p.mistake)
+    line = text[: text.index("void main() {")].count("\n") + 2
+    assert f"fractal.frag:{line}" in panel.mistake and not panel.error
+    press(screen, "D")
+    press(screen, "Shift+D")
+    finish(screen)
+    assert np.array_equal(panel.shown.read(), good) and panel.mistake
+    before = screen.pixels()
+    (shaders / "fractal.frag").write_text(text.replace("void main() {", "void main() {\n    pixel = vec4(1); return;"))
+    until(screen, lambda: not any(p.mistake for p in screen.studio.panels))
+    finish(screen)
+    assert (panel.shown.read() == 255).all() and not np.array_equal(screen.pixels(), before)
+    (shaders / "fractal.frag").write_text(text)
+    until(screen, lambda: not panel.opened)
+    finish(screen)
+    assert np.array_equal(panel.shown.read(), good)
+
+
+def test_a_mesh_that_is_saved_is_read_anew(gl, gpu, tmp_path):
+    own = Gpu(gl=gl)
+    own.devices = [gpu.device]
+    mesh = tmp_path / "shape.obj"
+    mesh.write_text("v -1 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    (tmp_path / "one.toml").write_text(
+        'picture = "raytrace"\n[settings]\nsamples = 1\nhorizon = [1, 1, 1]\nzenith = [1, 1, 1]\n'
+        'meshes = [{ material = "plain", file = "shape.obj" }]\n'
+    )
+    screen = Offscreen(Studio([load(tmp_path / "one.toml")], own), gl, (320, 240))
+    try:
+        panel = screen.studio.panel
+        settled(screen)
+        triangle = panel.shown.read()
+        assert panel.report["primitives"] == 1
+        mesh.write_text("v nonsense\nf 1 2 3\n")
+        until(screen, lambda: panel.mistake)
+        assert "shape.obj" in panel.mistake and not panel.error
+        mesh.write_text("v -1 0 0\nv 1 0 0\nv 0 1 0\nv 0 -1 0\nf 1 2 3\nf 1 2 4\n")
+        until(screen, lambda: not panel.mistake)
+        settled(screen)
+        assert panel.report["primitives"] == 2 and not np.array_equal(panel.shown.read(), triangle)
+    finally:
+        screen.close()
 
 
 def test_watch_tells_only_what_was_saved(tmp_path):

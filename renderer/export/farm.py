@@ -11,7 +11,7 @@ import re
 import statistics
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from renderer.gpu import Gpu, open_gpu
 from renderer.image import replacing
 from renderer.pictures import open_picture, recipe_of
 from renderer.progress import Progress
-from renderer.scene import Scene
+from renderer.scene import Scene, files_of
 from renderer.scene import write as table_of
 from renderer.tone import Meter
 
@@ -286,7 +286,7 @@ def _idle(client) -> list[str]:
 def _base(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) -> dict:
     """What all parts have in common: the scene as a table, the contents of its files, size, samples, device."""
     files: dict[str, bytes] = {}
-    for path in sorted(set(_files_of(scene.settings))) if farm.address else ():
+    for path in sorted(set(files_of(scene.settings))) if farm.address else ():
         if Path(path).is_dir() or path.lower().endswith(".gltf"):
             whole = "a .glb" if path.lower().endswith(".gltf") else "a .zip"
             raise MachineCannot(f"--farm {farm.address}: {path} is more than one file; {whole} can travel")
@@ -302,18 +302,3 @@ def _base(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) 
         "samples": samples,
         "device": farm.device,
     }
-
-
-def _files_of(settings):
-    """The paths of every file that the settings name."""
-    for f in fields(settings):
-        value = getattr(settings, f.name)
-        if f.metadata.get("file") and value:
-            yield from (value,) if isinstance(value, str) else value
-        for inner in (value,) if is_dataclass(value) else _inner(value):
-            if is_dataclass(inner):
-                yield from _files_of(inner)
-
-
-def _inner(value):
-    return value if isinstance(value, tuple) else value.values() if hasattr(value, "values") else ()

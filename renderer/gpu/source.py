@@ -4,7 +4,6 @@ dtypes.
 
 import re
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -55,17 +54,33 @@ class Generated:
     text: str
 
 
-@cache
+_read: dict[str, tuple[str, ...]] = {}  # the lines of each file under shaders/ that was asked for
+
+
 def _lines(name: str) -> tuple[str, ...]:
+    if name not in _read:
+        _read[name] = _lines_of_file(name)
+    return _read[name]
+
+
+def _lines_of_file(name: str) -> tuple[str, ...]:
     path = (SHADERS / name).resolve()
     if not path.is_relative_to(SHADERS) or not path.is_file():
         raise KernelError(f"shaders/{name}: no such file")
     return tuple(path.read_text(encoding="utf-8").splitlines())
 
 
-def forget() -> None:
-    """Drops the cached texts, so that edited files are read anew (hot reload)."""
-    _lines.cache_clear()
+def forget() -> dict:
+    """Drops the texts that were read, so that edited files are read anew; returns them, for `remember`."""
+    texts = dict(_read)
+    _read.clear()
+    return texts
+
+
+def remember(texts: dict) -> None:
+    """Puts texts back that `forget` dropped: those that last made kernels, where edited ones do not."""
+    _read.clear()
+    _read.update(texts)
 
 
 def files_of(file) -> list[Path]:

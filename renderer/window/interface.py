@@ -169,7 +169,9 @@ class Interface:
         if rectangle != cell:
             self._strips(panel, cell, now, index == studio.active)
         if panel.error:
-            self._error(panel, rectangle)
+            self._told(rectangle, "This picture cannot be drawn", panel.error, rectangle[3])
+        elif panel.mistake:
+            self._told(rectangle, "Saved with a mistake; what was good goes on", panel.mistake)
         draw.pop_clip_rect()
         if index == studio.active and len(studio.panels) > 1 and not studio.solo:
             draw.add_rect(low, high, theme.packed(theme.ACCENT), 0, 1.5 * self.scale)
@@ -250,15 +252,22 @@ class Interface:
         self._text(text, left, y, strip, colour, self.fonts.numbers, right)
         return left
 
-    def _error(self, panel, rectangle) -> None:
+    def _told(self, rectangle, title: str, text: str, height: float = 0.0) -> None:
+        """An error over a panel's picture: as high as its text, or as `height`."""
         x, top, width, _ = rectangle
-        draw, pad = imgui.get_window_draw_list(), 14 * self.scale
-        draw.add_rect_filled(*_corners(rectangle), theme.packed((0.10, 0.03, 0.03, 0.88)))
-        size, place = theme.FONT_SIZE * self.scale, imgui.ImVec2(x + pad, top + pad)
-        draw.add_text(self.fonts.bold, size * 1.1, place, theme.packed(theme.WARNING), "This picture cannot be drawn")
-        place = imgui.ImVec2(x + pad, top + pad + 1.8 * size)
+        draw, pad, size = imgui.get_window_draw_list(), 14 * self.scale, theme.FONT_SIZE * self.scale
         wrap = max(width - 2 * pad, 1.0)
-        draw.add_text(self.fonts.numbers, size, place, theme.packed(theme.TEXT), panel.error, wrap)
+        imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
+        height = height or imgui.calc_text_size(text, False, wrap).y + 2 * pad + 1.8 * size
+        imgui.pop_font()
+        low, high = _corners((x, top, width, height))
+        draw.add_rect_filled(low, high, theme.packed((0.10, 0.03, 0.03, 0.88)))
+        draw.push_clip_rect(*_corners(rectangle), True)
+        place = imgui.ImVec2(x + pad, top + pad)
+        draw.add_text(self.fonts.bold, size * 1.1, place, theme.packed(theme.WARNING), title)
+        place = imgui.ImVec2(x + pad, top + pad + 1.8 * size)
+        draw.add_text(self.fonts.numbers, size, place, theme.packed(theme.TEXT), text, wrap)
+        draw.pop_clip_rect()
 
     def _mouse(self, index: int, rectangle) -> None:
         """Left drags orbit, Shift or the middle button pans, the wheel zooms, the right button with WASDQE flies.

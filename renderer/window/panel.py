@@ -17,6 +17,7 @@ from renderer import UserError
 from renderer.animation import settings_at
 from renderer.gpu import Gpu, KernelError
 from renderer.gpu.gl import Texture
+from renderer.gpu.source import remember
 from renderer.pictures import is_animated, open_picture
 from renderer.scene import Scene
 from renderer.tone import GlTone
@@ -42,7 +43,9 @@ class Panel:
         self.scene, self._wake = scene, wake
         self.original = scene  # what "reset" goes back to
         self._gpu, self._waiter = gpu, waiter
-        self.error = ""
+        self.error = ""  # why nothing can be drawn
+        self.mistake = ""  # what is wrong with a file that was saved; what it was before goes on
+        self._last_good = None  # scene, picture, bands and shader texts to go back to, until a new picture draws
         self.paused = scene.moment > 0  # a picture of a moment shows it until told to go on
         self.free_run = False
         self.divisor = 1
@@ -87,7 +90,17 @@ class Panel:
             self.tone = GlTone(self._gpu.gl)
             self.error = ""
         except Exception as error:  # whatever one picture does, the window lives
+            self._fall_back(error)
+
+    def _fall_back(self, error: Exception) -> None:
+        """Goes on with the last good picture where an edited file makes none; else shows the error."""
+        if self._last_good is None or not isinstance(error, (UserError, KernelError)):
             self.fail(error)
+            return
+        self.scene, self.picture, self.bands, texts = self._last_good
+        self._last_good = self._drawn = None
+        self.mistake = str(error)
+        remember(texts)
 
     def fail(self, error: Exception) -> None:
         """Shows the error over the panel; mistakes of ours go to stderr in full as well."""
@@ -114,8 +127,21 @@ class Panel:
         self.close()
         self.error, self.opened = "", False
 
+    def reread(self, scene: Scene, texts: dict) -> None:
+        """Compiles the picture anew, of files that were edited; where they make none, it goes on as it is.
+
+        `texts` are those of the shaders that it was made of.
+        """
+        if self.picture is None or self.error:
+            self.close()
+        elif self._last_good is None:
+            self._settle()
+            self._last_good = self.scene, self.picture, self.bands, texts
+        self.scene, self.error, self.opened = scene, "", False
+
     def restart(self) -> None:
         self.clock = 0.0
+        self.mistake = ""
         self.reopen()
 
     def close(self) -> None:
@@ -123,7 +149,9 @@ class Panel:
         self._settle()
         if self.picture is not None and not self.lost:
             self.bands.release()
-        self.picture = self.bands = None
+        if self._last_good is not None and not self.lost:
+            self._last_good[2].release()
+        self.picture = self.bands = self._last_good = None
         self._costs = {}
 
     def _settle(self) -> None:
@@ -266,6 +294,7 @@ class Panel:
         try:
             settings, moment, self._size = key
             self._last_frame = self.bands.draw(moment)
+            self._trust()
             self.wanted_samples = self.picture.draws(settings, self._size)
             if isinstance(self._last_frame, Texture):
                 self._gpu.gl.finish()
@@ -274,7 +303,14 @@ class Panel:
                 self._pending = self._waiter.submit(_finished, self._last_frame.device)
                 self._pending.add_done_callback(lambda _: self._wake())
         except Exception as error:  # whatever one picture does, the window lives
-            self.fail(error)
+            self._fall_back(error)
+
+    def _trust(self) -> None:
+        """The new picture draws: the one before is not needed any more."""
+        if self._last_good is not None:
+            if self._last_good[2] is not self.bands:
+                self._last_good[2].release()
+            self._last_good, self.mistake = None, ""
 
     def _begin(self, key) -> None:
         """Starts the picture of `key` with its first sample, in as many bands as its cost asks for."""

@@ -16,7 +16,7 @@ from renderer.gpu import Gpu
 from renderer.gpu.source import SHADERS, forget
 from renderer.image import replacing, write_png
 from renderer.pictures import load, panels_of, recipe_of
-from renderer.scene import Scene, Tone, read_toml
+from renderer.scene import Scene, Tone, files_of, read_toml
 from renderer.view import grid
 from renderer.window.counter import Counter
 from renderer.window.panel import Panel, stepped
@@ -29,6 +29,7 @@ MESSAGE = 4.0  # seconds that a message stays
 LARGEST_HISTORY = 500
 LARGEST_COUNT = 16  # panels of a window
 FRAMES = 24  # a second, by which the keys step
+SCENES = (".toml", ".flame", ".flam3")  # files that are read as a whole when they are saved
 SCENE_STEP = 0.08  # part of the panel's height that an arrow key drags
 
 
@@ -143,8 +144,10 @@ class Studio:
     # Files
 
     def _look_at_files(self, now: float) -> None:
-        """Reads shaders and scenes anew when they are saved."""
-        paths = {panel.original.path for panel in self.panels if panel.original.path.suffix == ".toml"}
+        """Reads shaders, scenes and what they name anew when they are saved."""
+        paths = {panel.original.path for panel in self.panels if panel.original.path.suffix in SCENES}
+        for panel in self.panels:  # a program looks at its own file
+            paths |= {Path(file) for file in files_of(panel.scene.settings) if not file.endswith(".cb")}
         changed = self._watch.changed(paths | set(SHADERS.rglob("*.*")), now)
         if changed:
             self.reload({path for path in changed if path in paths}, shaders=bool(changed - paths))
@@ -469,23 +472,26 @@ class Studio:
         del self.panels[self.active]
         self._panels_changed()
 
-    def reload(self, scenes: set[Path] | None = None, shaders: bool = True) -> None:
-        """Reads shaders anew, and the scene files among `scenes`; all of them for None."""
-        forget()
+    def reload(self, files: set[Path] | None = None, shaders: bool = True) -> None:
+        """Reads shaders anew, and the scenes, meshes and the like among `files`; all of them for None.
+
+        What was good before goes on where an edited file is not, and its panel says why.
+        """
+        texts = forget()
         for panel in self.panels:
             path = panel.original.path
+            saved = path.suffix in SCENES and path.is_file() and (files is None or path in files)
+            read = {Path(file) for file in files_of(panel.scene.settings)}
             try:
-                saved = path.suffix == ".toml" and path.is_file() and (scenes is None or path in scenes)
-                if saved and path.suffix == ".toml":
-                    scene = load(path)
-                    panel.original = scene
-                    panel.show(scene)
-                if shaders or saved:
-                    panel.reopen()
+                if saved:
+                    panel.original = load(path)
+                    panel.reread(panel.original, texts)
+                elif shaders or files is None or read & files:
+                    panel.reread(panel.scene, texts)
             except UserError as error:
-                panel.fail(error)
+                panel.mistake = str(error)
         self._presets = ()
-        self.tell("read anew: " + ("shaders" if shaders else ", ".join(path.name for path in scenes)))
+        self.tell("read anew: " + ("shaders" if shaders else ", ".join(sorted(path.name for path in files))))
 
     def screenshot(self) -> None:
         """Writes what the active panel shows, with its recipe, into this folder, as soon as a sample is whole."""
