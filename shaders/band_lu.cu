@@ -183,6 +183,249 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
     }
 }
 
+#ifdef CLUSTER
+#if HAS_WARP_REDUCTION
+#define TEAM 32  // threads that find a candidate without a barrier
+#else
+#define TEAM GROUP_SIZE
+#endif
+#define TEAMS (GROUP_SIZE / TEAM)
+#define CANDIDATES (TEAMS * CLUSTER)
+#define REACH (GROUP_SIZE * ROWS)  // rows of a group
+#if TEAM == 32
+#define TEAM_BARRIER() WARP_BARRIER()
+#else
+#define TEAM_BARRIER() BARRIER()
+#endif
+
+// P L U of a whole panel by one cluster of CLUSTER groups, each with REACH rows of it, WIDTH columns at a time in registers. For
+// every column each team sends its best row to all groups, so that one barrier of the cluster parts a column from the next.
+KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, GLOBAL const int *step, GLOBAL int *pivots, GLOBAL int *info, const int p,
+                                     const int l, const int u, const int height, const int devices, const int slots) {
+    LOCAL_ARRAY(REAL, sizes, 2 * CANDIDATES);  // of two columns in turn
+    LOCAL_ARRAY(uint, places, 2 * CANDIDATES);
+    LOCAL_ARRAY(REAL, lines, 2 * CANDIDATES * WIDTH);
+    LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
+    LOCAL_ARRAY(REAL, staged, 2 * TEAMS * WIDTH);
+    LOCAL_ARRAY(REAL, upper, WIDTH * S);
+    LOCAL_ARRAY(REAL, lower, WIDTH * WIDTH);
+    LOCAL_ARRAY(REAL, moved, 2 * WIDTH * ((S + CLUSTER - 1) / CLUSTER));
+    LOCAL_ARRAY(int, exchange, WIDTH);
+    LOCAL_ARRAY(int, moves_to, 2 * WIDTH);
+    LOCAL_ARRAY(int, moves_from, 2 * WIDTH);
+#if !HAS_WARP_REDUCTION
+    LOCAL_ARRAY(REAL, best_size, GROUP_SIZE);
+    LOCAL_ARRAY(uint, best_row, GROUP_SIZE);
+#endif
+    int rank = (int)cluster_rank(), thread = (int)local_index(), team = thread / TEAM, lane = thread % TEAM;
+    int i = step[0], ld = height, rows = min(l + 1, p - i) * S, column = i * S, top = rank * REACH + thread;
+    GLOBAL REAL *panel = matrix + top_of(i, i, u, height, devices, slots);
+    REAL value[ROWS][WIDTH];
+    ROLLED
+    for (int first = 0; first < S; first += WIDTH) {
+        GLOBAL REAL *leaf = panel + (ulong)first * (ulong)ld;
+        UNROLL
+        for (int k = 0; k < ROWS; k++) {
+            int row = top + k * GROUP_SIZE;
+            UNROLL
+            for (int j = 0; j < WIDTH; j++) value[k][j] = row >= first && row < rows ? leaf[(ulong)j * (ulong)ld + (ulong)row] : 0;
+        }
+        ROLLED
+        for (int j = 0; j < WIDTH; j++) {  // column j stands in value[][0]; see factor_leaf
+            REAL size = 0;
+            uint where = 0xffffffffu;
+            UNROLL
+            for (int k = 0; k < ROWS; k++) {
+                int row = top + k * GROUP_SIZE;
+                REAL here = fabs(value[k][0]);
+                if (row >= first + j && row < rows && (here > size || where == 0xffffffffu)) { size = here; where = (uint)row; }
+            }
+#if HAS_WARP_REDUCTION
+            best_of_warp(&size, &where);
+#else
+            best_size[thread] = size;
+            best_row[thread] = where;
+            for (int reach = GROUP_SIZE / 2; reach > 0; reach /= 2) {
+                BARRIER();
+                if (thread < reach) {
+                    int b = thread + reach;
+                    if (best_size[b] > best_size[thread] || (best_size[b] == best_size[thread] && best_row[b] < best_row[thread])) {
+                        best_size[thread] = best_size[b];
+                        best_row[thread] = best_row[b];
+                    }
+                }
+            }
+            BARRIER();
+            size = best_size[0];
+            where = best_row[0];
+#endif
+            bool has_own = false;
+            UNROLL
+            for (int k = 0; k < ROWS; k++) {
+                int row = top + k * GROUP_SIZE, start = row - lane;
+                if ((uint)row == where) {
+                    UNROLL
+                    for (int c = 0; c < WIDTH; c++) staged[2 * team * WIDTH + c] = value[k][c];
+                }
+                if (row == first + j) {
+                    UNROLL
+                    for (int c = 0; c < WIDTH; c++) staged[(2 * team + 1) * WIDTH + c] = value[k][c];
+                }
+                has_own = has_own || (first + j >= start && first + j < start + TEAM);
+            }
+            int side = j & 1, mine = side * CANDIDATES + rank * TEAMS + team;  // two sets in turn: one barrier parts them
+            TEAM_BARRIER();
+            for (int e = lane; e < CLUSTER * WIDTH; e += TEAM) {
+                int to = e / WIDTH, c = e % WIDTH;
+                *REMOTE(REAL, &lines[mine * WIDTH + c], to) = staged[2 * team * WIDTH + c];
+                if (has_own) *REMOTE(REAL, &own_line[side * WIDTH + c], to) = staged[(2 * team + 1) * WIDTH + c];
+            }
+            for (int to = lane; to < CLUSTER; to += TEAM) {
+                *REMOTE(REAL, &sizes[mine], to) = size;
+                *REMOTE(uint, &places[mine], to) = where;
+            }
+            CLUSTER_BARRIER();
+            size = 0;
+            where = 0xffffffffu;
+            int winner = 0;
+#if HAS_WARP_REDUCTION
+            UNROLL
+            for (int e = 0; e < (CANDIDATES + 31) / 32; e++) {
+                int k = lane + 32 * e;
+                REAL here = k < CANDIDATES ? sizes[side * CANDIDATES + k] : 0;
+                uint place = k < CANDIDATES ? places[side * CANDIDATES + k] : 0xffffffffu;
+                if (here > size || (here == size && place < where)) { size = here; where = place; }
+            }
+            best_of_warp(&size, &where);
+#else
+            for (int k = 0; k < CANDIDATES; k++) {
+                REAL here = sizes[side * CANDIDATES + k];
+                uint place = places[side * CANDIDATES + k];
+                if (here > size || (here == size && place < where)) { size = here; where = place; }
+            }
+#endif
+            int chosen = where < (uint)rows ? (int)where : first + j;
+            winner = chosen / REACH * TEAMS + chosen % REACH % GROUP_SIZE / TEAM;
+            LOCAL const REAL *line = lines + (side * CANDIDATES + winner) * WIDTH;
+            LOCAL const REAL *own = own_line + side * WIDTH;
+            REAL pivot = line[0], factor[ROWS];
+            REAL scale = pivot == 0 ? (REAL)0 : (REAL)1 / pivot;
+            bool tiny = fabs(pivot) < SAFE_MINIMUM;  // its reciprocal would overflow: divide, as LAPACK does
+            UNROLL
+            for (int k = 0; k < ROWS; k++) {
+                int row = top + k * GROUP_SIZE;
+                if (row == chosen && chosen != first + j) {
+                    UNROLL
+                    for (int c = 0; c < WIDTH; c++) value[k][c] = own[c];
+                }
+                if (row == first + j) {
+                    UNROLL
+                    for (int c = 0; c < WIDTH; c++) value[k][c] = line[c];
+                }
+                factor[k] = row > first + j ? value[k][0] * scale : 0;
+            }
+            if (tiny && pivot != 0) {
+                UNROLL
+                for (int k = 0; k < ROWS; k++) factor[k] = top + k * GROUP_SIZE > first + j ? value[k][0] / pivot : 0;
+            }
+            UNROLL
+            for (int k = 0; k < ROWS; k++) {
+                REAL done = top + k * GROUP_SIZE > first + j && pivot != 0 ? factor[k] : value[k][0];
+                UNROLL
+                for (int c = 1; c < WIDTH; c++)
+                    value[k][c - 1] = c < WIDTH - j ? value[k][c] - factor[k] * line[c] : value[k][c];
+                value[k][WIDTH - 1] = done;
+            }
+            if (thread == 0) {
+                exchange[j] = chosen;
+                if (rank == 0) {
+                    pivots[column + first + j] = chosen + 1;
+                    if (pivot == 0 && info[0] == 0) info[0] = column + first + j + 1;
+                }
+            }
+        }
+        UNROLL
+        for (int k = 0; k < ROWS; k++) {
+            int row = top + k * GROUP_SIZE;
+            UNROLL
+            for (int j = 0; j < WIDTH; j++)
+                if (row >= first && row < rows) leaf[(ulong)j * (ulong)ld + (ulong)row] = value[k][j];
+        }
+        // The exchanges in the other columns, dealt to the groups: all is read before any is written.
+        BARRIER();
+        for (int e = thread; e < 2 * WIDTH; e += GROUP_SIZE) {
+            int to = e < WIDTH ? first + e : exchange[e - WIDTH], from = to;
+            for (int j = WIDTH - 1; j >= 0; j--) from = from == first + j ? exchange[j] : from == exchange[j] ? first + j : from;
+            moves_to[e] = to;
+            moves_from[e] = from;
+        }
+        BARRIER();
+        int others = (S - WIDTH - rank + CLUSTER - 1) / CLUSTER;
+        for (int e = thread; e < 2 * WIDTH * others; e += GROUP_SIZE) {
+            int c = rank + e / (2 * WIDTH) * CLUSTER;
+            moved[e] = panel[(ulong)(c < first ? c : c + WIDTH) * (ulong)ld + (ulong)moves_from[e % (2 * WIDTH)]];
+        }
+        BARRIER();
+        for (int e = thread; e < 2 * WIDTH * others; e += GROUP_SIZE) {
+            int c = rank + e / (2 * WIDTH) * CLUSTER;
+            panel[(ulong)(c < first ? c : c + WIDTH) * (ulong)ld + (ulong)moves_to[e % (2 * WIDTH)]] = moved[e];
+        }
+        CLUSTER_BARRIER();
+        // The rows of U, solved by every group for itself, and the elimination from each group's rows of the columns to the right.
+        int right = first + WIDTH;
+        for (int e = thread; e < WIDTH * WIDTH; e += GROUP_SIZE)
+            lower[e] = leaf[(ulong)(e / WIDTH) * (ulong)ld + (ulong)(first + e % WIDTH)];
+        BARRIER();
+        for (int c = right + thread; c < S; c += GROUP_SIZE) {
+            REAL x[WIDTH];
+            UNROLL
+            for (int k = 0; k < WIDTH; k++) x[k] = panel[(ulong)c * (ulong)ld + (ulong)(first + k)];
+            UNROLL
+            for (int k = 0; k < WIDTH; k++) {
+                UNROLL
+                for (int r = k + 1; r < WIDTH; r++) x[r] -= lower[k * WIDTH + r] * x[k];
+            }
+            UNROLL
+            for (int k = 0; k < WIDTH; k++) upper[c * WIDTH + k] = x[k];
+        }
+        BARRIER();
+        ROLLED
+        for (int c = right; c < S; c += BATCH) {
+            REAL sum[BATCH][ROWS];
+            UNROLL
+            for (int m = 0; m < BATCH; m++) {
+                UNROLL
+                for (int k = 0; k < ROWS; k++) {
+                    int row = top + k * GROUP_SIZE;
+                    sum[m][k] = row >= right && row < rows ? panel[(ulong)(c + m) * (ulong)ld + (ulong)row] : 0;
+                }
+            }
+            UNROLL
+            for (int m = 0; m < BATCH; m++) {
+                UNROLL
+                for (int j = 0; j < WIDTH; j++) {
+                    UNROLL
+                    for (int k = 0; k < ROWS; k++) sum[m][k] -= value[k][j] * upper[(c + m) * WIDTH + j];
+                }
+            }
+            UNROLL
+            for (int m = 0; m < BATCH; m++) {
+                UNROLL
+                for (int k = 0; k < ROWS; k++) {
+                    int row = top + k * GROUP_SIZE;
+                    if (row >= right && row < rows) panel[(ulong)(c + m) * (ulong)ld + (ulong)row] = sum[m][k];
+                }
+            }
+        }
+        CLUSTER_BARRIER();
+        for (int e = thread; e < WIDTH * (S - right); e += GROUP_SIZE) {
+            int c = right + e / WIDTH;
+            if (c % CLUSTER == rank) panel[(ulong)c * (ulong)ld + (ulong)(first + e % WIDTH)] = upper[c * WIDTH + e % WIDTH];
+        }
+    }
+}
+#endif
+
 // A factored leaf applied to the other columns of its panel, a group to a column: exchanges everywhere, elimination to the
 // right of it. All rows are read, and the 2 WIDTH exchanged ones put in their places, before any is written.
 KERNEL apply_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, GLOBAL const int *pivots, const int p,

@@ -228,6 +228,23 @@ DEVICE double shuffle_xor(double x, int mask) { return __shfl_xor_sync(0xfffffff
 DEVICE int shuffle_xor(int x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 DEVICE uint from_lane(uint x, uint lane) { return __shfl_sync(0xffffffffu, x, lane); }
 
+// Groups that run together and write into one another's local memory: KERNEL_CLUSTER(n) is a kernel launched over one such
+// cluster of n groups; remote(pointer, rank) is the same place in the local memory of group `rank` of it; CLUSTER_BARRIER
+// is a barrier of all their threads, after which writes to local, remote and global memory are seen. Elsewhere n is 1.
+#if __CUDA_ARCH__ >= 900
+#define HAS_CLUSTERS 1
+#define KERNEL_CLUSTER(groups) extern "C" __global__ void __cluster_dims__(groups, 1, 1) __launch_bounds__(GROUP_SIZE)
+#define CLUSTER_BARRIER() (__cluster_barrier_arrive(), __cluster_barrier_wait())
+#define cluster_rank() (__clusterRelativeBlockRank())
+#define REMOTE(type, pointer, rank) ((type *)__cluster_map_shared_rank((void *)(pointer), rank))
+#else
+#define HAS_CLUSTERS 0
+#define KERNEL_CLUSTER(groups) KERNEL
+#define CLUSTER_BARRIER() BARRIER()
+#define cluster_rank() 0u
+#define REMOTE(type, pointer, rank) (pointer)
+#endif
+
 // 1 + byte i of the word * 2^-15: a byte as a float without a conversion, which has a quarter of the rate.
 DEVICE float byte_float(uint word, int i) { return __uint_as_float(__byte_perm(word, 0x3f800000u, 0x7604u | (i << 4))); }
 // max of three and 0, and min of three, of floats of which the answer matters only where it is not negative: their bits
@@ -380,6 +397,11 @@ DEVICE uint bits_of16(int16 signs) { return bits_of8(signs.lo) | bits_of8(signs.
 #endif
 #define HAS_SHUFFLE 0
 #define HAS_WARP_REDUCTION 0
+#define HAS_CLUSTERS 0
+#define KERNEL_CLUSTER(groups) KERNEL
+#define CLUSTER_BARRIER() BARRIER()
+#define cluster_rank() 0u
+#define REMOTE(type, pointer, rank) (pointer)
 DEVICE float byte_float(uint word, int i) { return as_float(((word >> (8 * i) & 255u) << 8) | 0x3f800000u); }
 DEVICE float largest_or_zero(float a, float b, float c) { return larger(larger(a, b), larger(c, 0.0f)); }
 DEVICE float smallest_of(float a, float b, float c) { return smaller(smaller(a, b), c); }

@@ -127,7 +127,8 @@ class CudaDevice:
         self._stream = None  # where kernels go: the default stream, but while a graph is made
         attribute = driver.device_attribute
         memory = handle.total_memory()
-        self.processor = Processor(handle.get_attribute(attribute.MULTIPROCESSOR_COUNT), 32, memory, memory, True, True)
+        units, cluster = handle.get_attribute(attribute.MULTIPROCESSOR_COUNT), 8 if self.vector_adds else 1  # from 9.0 on
+        self.processor = Processor(units, 32, memory, memory, True, True, cluster)
         with self:
             self._events = driver.Event(), driver.Event()
             self._copies = driver.Stream(NON_BLOCKING)  # beside the default stream, which kernels use

@@ -44,6 +44,7 @@ class Processor:
     largest_buffer: int  # bytes
     doubles: bool
     long_atomics: bool
+    cluster: int = 1  # groups that can run together and write into one another's local memory
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,14 @@ def leaf_shape(rows: int, s: int, itemsize: int, wide: bool) -> tuple[int, int, 
     return threads, width, held
 
 
+def panel_shape(rows: int, s: int, cluster: int) -> dict[str, int]:
+    """GROUP threads, ROWS of a thread and columns at a time of the kernel that factors a panel by one cluster."""
+    each = -(-rows // cluster)
+    held = -(-each // 320)
+    group = max(32 * -(-each // (32 * held)), 64)
+    return dict(GROUP=group, ROWS=held, CLUSTER=cluster, WIDTH=divisor(s, 16), BATCH=8 if held == 1 else 4)
+
+
 class Share:
     """One device's block columns, the kernels that work on them and the stages they come through."""
 
@@ -82,7 +90,13 @@ class Share:
         self._copy, self._copy_panel, self._copy_pivots, self._place = (
             kernel(entry, middle) for entry in ("copy_elements", "copy_panel", "copy_pivots", "place_columns")
         )
-        self._factor_leaf, self._apply_leaf = kernel("factor_leaf", leaf), kernel("apply_leaf", middle)
+        cluster = self.device.processor.cluster
+        if cluster > 1:
+            shape = panel_shape(rows, s, cluster)
+            self._factor_panel = self.kernel("factor_panel", shape.pop("GROUP"), **shape)
+        else:
+            self._factor_panel = None
+            self._factor_leaf, self._apply_leaf = kernel("factor_leaf", leaf), kernel("apply_leaf", middle)
         self._swap, self._solve = kernel("swap_rows", middle), kernel("solve_rows", middle)
         self._update = kernel("update_tiles", 4 * self.tile) if wide else kernel("update_runs", 16)
         self._facts, self._next_panel = kernel("upper_facts", middle), kernel("next_panel", middle)
@@ -157,6 +171,10 @@ class Share:
         where = (layout.p, layout.l, layout.u, layout.height, self.devices, self.slots)
         leaf, apply = self._factor_leaf, self._apply_leaf
         self._next_panel(1, self._step, self.devices)
+        if self._factor_panel:
+            groups = self.device.processor.cluster
+            self._factor_panel(groups * self._factor_panel.group, self.matrix, self._step, self.pivots, self.info, *where)
+            return
         for first in range(0, s, width):
             leaf(1, self.matrix, self._step, first, self.pivots, self.info, *where)
             if s > width:
