@@ -8,8 +8,12 @@
 
 #if DOUBLE
 #define SAFE_MINIMUM 2.2250738585072014e-308
+#define HUGE_NUMBER 1.7976931348623157e308
+#define INFINITE_NUMBER as_double((ulong)0x7ff0000000000000)
 #else
 #define SAFE_MINIMUM 1.17549435e-38f
+#define HUGE_NUMBER 3.40282347e38f
+#define INFINITE_NUMBER as_float((uint)0x7f800000)
 #endif
 
 // Where row i S of block column t begins.
@@ -31,6 +35,15 @@ KERNEL copy_panel(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at,
     if (column < S) to[to_at + (ulong)column * (ulong)to_ld + (ulong)row] = from[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
 }
 
+// The panel at from_at of the matrix, dense, and behind it, as integers, its S pivots: all that other devices need of a step.
+KERNEL publish_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *to, const ulong from_at, const int from_ld,
+                     const int rows, const int first_pivot, const int pivots_at) {
+    uint k = thread_index();
+    int column = (int)(k / (uint)rows), row = (int)(k % (uint)rows);
+    if (column < S) to[(ulong)column * (ulong)rows + (ulong)row] = matrix[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
+    if (k < S) ((GLOBAL int *)to)[pivots_at + (int)k] = pivots[first_pivot + (int)k];
+}
+
 KERNEL copy_pivots(GLOBAL const int *from, GLOBAL int *to, const int at) {
     uint k = thread_index();
     if (k < S) to[at + (int)k] = from[k];
@@ -47,6 +60,25 @@ KERNEL place_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong slo
     if (j >= S) value = 0;  // the gap before the next slot
     else if (column < n) value = row >= 0 && row < n && d >= 0 && d <= kl + ku ? ab[d * width + j] : 0;
     matrix[slot_at + k] = value;
+}
+
+// The largest |a| of block column t from LAPACK's band storage, infinite where it holds NaN, one for each of EXTREMES groups.
+KERNEL largest_element(GLOBAL const REAL *ab, GLOBAL REAL *largest, const int t, const int width, const int n, const int kl,
+                       const int ku) {
+    LOCAL_ARRAY(REAL, best, GROUP_SIZE);
+    int lane = (int)local_index();
+    REAL size = 0;
+    for (uint k = thread_index(); k < (uint)(width * (kl + ku + 1)); k += group_count() * GROUP_SIZE) {
+        int d = (int)(k / (uint)width), row = t * S + (int)(k % (uint)width) + d - ku;
+        REAL here = fabs(ab[k]);
+        if (row >= 0 && row < n) size = here <= HUGE_NUMBER ? fmax(size, here) : INFINITE_NUMBER;
+    }
+    best[lane] = size;
+    for (int reach = GROUP_SIZE / 2; reach > 0; reach /= 2) {
+        BARRIER();
+        if (lane < reach) best[lane] = fmax(best[lane], best[lane + reach]);
+    }
+    if (lane == 0) largest[(uint)t * group_count() + group_index()] = best[0];
 }
 
 // ------------------------------------------------------------------------------------------------------------- panel
@@ -200,8 +232,8 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
 
 // P L U of a whole panel by one cluster of CLUSTER groups, each with REACH rows of it, WIDTH columns at a time in registers. For
 // every column each team sends its best row to all groups, so that one barrier of the cluster parts a column from the next.
-KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, GLOBAL const int *step, GLOBAL int *pivots, GLOBAL int *info, const int p,
-                                     const int l, const int u, const int height, const int devices, const int slots) {
+KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
+                                     const int u, const int height, const int devices, const int slots) {
     LOCAL_ARRAY(REAL, sizes, 2 * CANDIDATES);  // of two columns in turn
     LOCAL_ARRAY(uint, places, 2 * CANDIDATES);
     LOCAL_ARRAY(REAL, lines, 2 * CANDIDATES * WIDTH);
@@ -218,7 +250,7 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, GLOBAL const int *step
     LOCAL_ARRAY(uint, best_row, GROUP_SIZE);
 #endif
     int rank = (int)cluster_rank(), thread = (int)local_index(), team = thread / TEAM, lane = thread % TEAM;
-    int i = step[0], ld = height, rows = min(l + 1, p - i) * S, column = i * S, top = rank * REACH + thread;
+    int ld = height, rows = min(l + 1, p - i) * S, column = i * S, top = rank * REACH + thread;
     GLOBAL REAL *panel = matrix + top_of(i, i, u, height, devices, slots);
     REAL value[ROWS][WIDTH];
     ROLLED
@@ -490,8 +522,8 @@ KERNEL apply_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, 
 // --------------------------------------------------------------------------------------------- the rest of the matrix
 // Exchanges the rows of panel i in `count` block columns from `first` on, each `devices` further. A group to GROUP_COLUMNS
 // columns; 2 S rows change at most.
-KERNEL swap_rows(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int i, const int first, const int count, const int u,
-                 const int height, const int devices, const int slots) {
+KERNEL swap_rows(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, const int i, const int first,
+                 const int count, const int u, const int height, const int devices, const int slots) {
     LOCAL_ARRAY(int, exchange, S);
     LOCAL_ARRAY(int, from, 2 * S);
     LOCAL_ARRAY(REAL, moved, 2 * S * GROUP_COLUMNS);
@@ -499,7 +531,7 @@ KERNEL swap_rows(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int i, con
     int t = first + block * devices, c = ((int)group_index() % groups) * GROUP_COLUMNS;
     bool active = block < count;
     GLOBAL REAL *target = matrix + (active ? top_of(i, t, u, height, devices, slots) + (ulong)c * (ulong)height : 0);
-    for (int k = lane; k < S; k += GROUP_SIZE) exchange[k] = pivots[i * S + k] - 1;
+    for (int k = lane; k < S; k += GROUP_SIZE) exchange[k] = pivots[pivots_at + k] - 1;
     BARRIER();
     for (int k = lane; k < 2 * S; k += GROUP_SIZE) {
         int to = k < S ? k : exchange[k - S];

@@ -1,13 +1,14 @@
 """Devices: the contract that CUDA and OpenCL meet, and the one place that opens them.
 
 A device has these names: `name`, `driver`, `processor`, `buffer`, `stage`, `tray`, `kernel`, `repeat`,
-`vendor_product`, `mark`, `finish`, `seconds`. Nothing above this package may ask which kind of device it holds; a
-difference between kinds is a method of the contract, a figure of its Processor or a word of shaders/portable.h. After
-tinygrad's and Futhark's tiny device layers.
+`vendor_product`, `mark`, `queue`, `place`, `wait`, `finish`, `seconds`. Nothing above this package may ask which kind
+of device it holds; a difference between kinds is a method of the contract, a figure of its Processor or a word of
+shaders/portable.h. After tinygrad's and Futhark's tiny device layers.
 """
 
 import importlib
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -153,6 +154,18 @@ class Device(Protocol):
 
     def mark(self) -> Mark:
         """Marks this place in the queue, to measure from or to."""
+
+    def queue(self) -> AbstractContextManager:
+        """A further queue that is served first: while it is entered, kernels, copies, marks and places go to it.
+
+        The two are ordered only by place() and wait(). Where a device has one queue alone it is that one.
+        """
+
+    def place(self) -> object:
+        """The place that the entered queue has come to."""
+
+    def wait(self, place: object) -> None:
+        """Later work of the entered queue waits until the place, of this device or another, is reached."""
 
     def kernel(self, file, entry: str, group: int = 256, **constants) -> Kernel:
         """The entry of shaders/`file` (or of a source.Generated text); number -> #define, dtype -> typedef struct.

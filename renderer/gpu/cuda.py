@@ -4,13 +4,14 @@ The context is CUDA's retained primary one, so that GL interop, CuPy and PyTorch
 pushed around every call and popped after it: PyCUDA aborts the process when a context is left on the stack at exit.
 """
 
+import ctypes
 import hashlib
 import os
 import struct
 import sys
 import tempfile
 import weakref
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -127,7 +128,8 @@ class CudaDevice:
         self._stream = None  # where kernels go: the default stream, but while a graph is made
         attribute = driver.device_attribute
         memory = handle.total_memory()
-        units, cluster = handle.get_attribute(attribute.MULTIPROCESSOR_COUNT), 8 if self.vector_adds else 1  # from 9.0 on
+        units = handle.get_attribute(attribute.MULTIPROCESSOR_COUNT)
+        cluster = 8 if handle.compute_capability() >= (9, 0) else 1
         self.processor = Processor(units, 32, memory, memory, True, True, cluster)
         with self:
             self._events = driver.Event(), driver.Event()
@@ -162,6 +164,19 @@ class CudaDevice:
     def mark(self) -> "CudaMark":
         return CudaMark(self)
 
+    def queue(self) -> "CudaQueue":
+        return CudaQueue(self)
+
+    def place(self) -> "Place":
+        with self:
+            place = Place()
+            place.record(self._stream)
+        return place
+
+    def wait(self, place: "Place") -> None:
+        with self:
+            place.hold(self._stream)
+
     def kernel(self, file, entry: str, group: int = 256, **constants) -> "CudaKernel":
         name = getattr(file, "name", file)
         text = assemble(file, GROUP_SIZE=group, **constants)
@@ -169,9 +184,9 @@ class CudaDevice:
         with self:
             if key not in self._kernels:
                 code = cubin(text, self.architecture, name, strict=bool(constants.get("STRICT")))
-                self._kernels[key] = driver.module_from_buffer(code)
+                self._kernels[key] = Module(code)
             try:
-                return CudaKernel(self, self._kernels[key].get_function(entry), f"{name}:{entry}", group)
+                return CudaKernel(self, self._kernels[key], entry, f"{name}:{entry}", group)
             except driver.LogicError as error:
                 raise KernelError(f"{name} has no kernel {entry}") from error
 
@@ -256,19 +271,19 @@ class CudaBuffer:
         """From another GPU: its copy stream waits for both queues, and both queues wait for the copy."""
         with self.device:
             free = Place()
-            free.record()
+            free.record(self.device._stream)
         with source.device:
             ready, arrived = Place(), Place()
-            ready.record()
+            ready.record(source.device._stream)
             copies = source.device._copies
             ready.hold(copies)
             free.hold(copies)
             contexts = self.device.context, source.device.context
             driver.memcpy_peer_async(self.pointer, source.pointer, self.nbytes, *contexts, copies)
             arrived.record(copies)
-            arrived.hold()
+            arrived.hold(source.device._stream)
         with self.device:
-            arrived.hold()
+            arrived.hold(self.device._stream)
 
 
 def _free(device: CudaDevice, memory) -> None:
@@ -307,17 +322,42 @@ def checked(answer):
     return values[0] if values else None
 
 
+class CudaQueue:
+    """A stream that the scheduler prefers to the default one; entered, it takes the launches of the thread."""
+
+    def __init__(self, device: CudaDevice):
+        self.device, self._outer = device, []
+        with device:
+            _, urgent = checked(streams.cuCtxGetStreamPriorityRange())
+            self.handle = int(checked(streams.cuStreamCreateWithPriority(NON_BLOCKING, urgent)))
+        weakref.finalize(self, _destroy_stream, device, self.handle).atexit = False
+
+    def __enter__(self) -> "CudaQueue":
+        self._outer.append(self.device._stream)
+        self.device._stream = self
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.device._stream = self._outer.pop()
+
+
+def _destroy_stream(device: CudaDevice, handle: int) -> None:
+    with device:
+        streams.cuStreamDestroy(handle)
+
+
 class CudaMark:
     def __init__(self, device: CudaDevice):
         self.device = device
         with device:
-            self._event = driver.Event()
-            self._event.record()
+            self._event = checked(streams.cuEventCreate(0))
+            checked(streams.cuEventRecord(self._event, device._stream.handle if device._stream else 0))
+        weakref.finalize(self, streams.cuEventDestroy, self._event).atexit = False
 
     def seconds_since(self, earlier: "CudaMark") -> float:
         with self.device:
-            self._event.synchronize()
-            return self._event.time_since(earlier._event) * 1e-3
+            checked(streams.cuEventSynchronize(self._event))
+            return checked(streams.cuEventElapsedTime(earlier._event, self._event)) * 1e-3
 
 
 class CudaRepeat:
@@ -368,7 +408,7 @@ class CudaTray:
 
     def send(self) -> None:
         with self.device:
-            self._filled.record()
+            self._filled.record(self.device._stream)
             self._filled.hold(self._back)
             driver.memcpy_dtoh_async(self._array, self.buffer.pointer, self._back)
             self._arrived.record(self._back)
@@ -408,19 +448,36 @@ class CudaStage:
             self._used.hold(copies)
             driver.memcpy_htod_async(self.buffer.pointer, self._array[:count], copies)
             self._arrived.record(copies)
-            self._arrived.hold()
+            self._arrived.hold(self.device._stream)
         work(self.buffer)
         with self.device:
-            self._used.record()
+            self._used.record(self.device._stream)
+
+
+class Module:
+    """A cubin as PyCUDA loads it, and for streams that PyCUDA cannot make as cuda.bindings does."""
+
+    def __init__(self, code: bytes):
+        self._code, self._loaded = code, driver.module_from_buffer(code)
+
+    def function(self, entry: str):
+        return self._loaded.get_function(entry)
+
+    @cached_property
+    def _bare(self):
+        return checked(streams.cuModuleLoadData(self._code))
+
+    def bare_function(self, entry: str):
+        return checked(streams.cuModuleGetFunction(self._bare, entry.encode()))
 
 
 class CudaKernel:
-    """Packs arguments as C aligns them and launches on the default stream."""
+    """Packs arguments as C aligns them and launches on the default stream, or on the queue that is entered."""
 
-    def __init__(self, device: CudaDevice, function, name: str, group: int):
+    def __init__(self, device: CudaDevice, module: Module, entry: str, name: str, group: int):
         self.device, self.name, self.group = device, name, group
-        self.registers, self.local_bytes = function.num_regs, function.local_size_bytes
-        self._function, self._block = function, (group, 1, 1)
+        self._module, self._entry, self._function, self._block = module, entry, module.function(entry), (group, 1, 1)
+        self.registers, self.local_bytes = self._function.num_regs, self._function.local_size_bytes
 
     def __call__(self, threads: int, *arguments) -> None:
         self.bound(threads, *arguments)()
@@ -450,11 +507,25 @@ class CudaKernel:
             self.device.counters.launches += 1
             with self.device:
                 try:
-                    start(grid, block, packed, 0, self.device._stream)
+                    if isinstance(self.device._stream, CudaQueue):
+                        self._launch_bare(grid, packed)
+                    else:
+                        start(grid, block, packed, 0, self.device._stream)
                 except driver.Error as error:
                     raise KernelError(f"{self.name}: {error}") from error
 
         return launch if threads > 0 else lambda: None
+
+    @cached_property
+    def _bare(self):
+        return self._module.bare_function(self._entry)
+
+    def _launch_bare(self, grid: tuple, packed: bytes) -> None:
+        """The launch by the driver's own call, with CU_LAUNCH_PARAM_BUFFER_POINTER (1) and _BUFFER_SIZE (2)."""
+        block, size = ctypes.create_string_buffer(packed, len(packed)), ctypes.c_size_t(len(packed))
+        extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(block), 2, ctypes.addressof(size), 0)
+        stream = self.device._stream.handle
+        checked(streams.cuLaunchKernel(self._bare, *grid, *self._block, 0, stream, 0, ctypes.addressof(extra)))
 
 
 def _pack(argument, kernel: CudaKernel) -> tuple[int, bytes]:

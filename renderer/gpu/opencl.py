@@ -2,6 +2,7 @@
 
 import hashlib
 import warnings
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -88,6 +89,15 @@ class OpenclDevice:
 
     def mark(self) -> "OpenclMark":
         return OpenclMark(self)
+
+    def queue(self):
+        return nullcontext()  # one queue does all
+
+    def place(self) -> None:
+        return None
+
+    def wait(self, place: None) -> None:
+        """Work comes after all that was asked for before it."""
 
     def kernel(self, file, entry: str, group: int = 256, **constants) -> "OpenclKernel":
         name = getattr(file, "name", file)

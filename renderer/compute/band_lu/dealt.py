@@ -2,265 +2,23 @@
 
 Either all block columns of a device stay resident, or only the u + 1 that a step can change: then a finished block
 column goes home to host memory while the next one comes in, so that the matrix may be larger than the devices'
-memory. The next block column is updated first, so that its panel is factored, and travels, while the devices still
-update the rest.
+memory. The next block column is updated first, on a queue that overtakes, so that its panel is factored, and travels,
+while the devices still update the rest.
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
-from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, cores
+from renderer.compute.band_lu.blocks import FlushSubnormals, Layout
 from renderer.compute.band_lu.host import STEPS, BlockFactors, one_thread
+from renderer.compute.band_lu.share import LOADS, TRAYS, Feed, Share
 from renderer.gpu import Buffer, Device
 
-FILE = "band_lu.cu"
 LARGEST_GRAPH = 4096  # block columns whose substitution is recorded as one graph
-COPIERS = 8  # threads that gather a block column from the rows of ab
-LEAVES = ((128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40))  # threads, columns, registers
 SAMPLED = 256  # steps at most whose times are taken: a mark in the queue costs some microseconds
-
-
-def divisor(number: int, most: int) -> int:
-    """The largest divisor of number that is at most `most`."""
-    return next(n for n in range(min(number, most), 0, -1) if number % n == 0)
-
-
-def leaf_shape(rows: int, s: int, itemsize: int, wide: bool) -> tuple[int, int, int]:
-    """Threads, columns and rows a thread of the kernel that factors a piece of a panel in one group's registers."""
-    if not wide:
-        held = -(-rows // 16)
-        return 16, 8, 1 << (held - 1).bit_length()  # few texts to compile; a CPU keeps them in memory anyway
-    for threads, width, registers in LEAVES:
-        held = -(-rows // threads)
-        if s % width == 0 and held * width * (itemsize // 4) <= registers:
-            break
-    return threads, width, held
-
-
-def panel_shape(rows: int, s: int, cluster: int) -> dict[str, int]:
-    """GROUP threads, ROWS of a thread and columns at a time of the kernel that factors a panel by one cluster."""
-    each = -(-rows // cluster)
-    held = -(-each // 320)
-    group = max(32 * -(-each // (32 * held)), 64)
-    return dict(GROUP=group, ROWS=held, CLUSTER=cluster, WIDTH=divisor(s, 16), BATCH=8 if held == 1 else 4)
-
-
-class Share:
-    """One device's block columns, the kernels that work on them and the stages they come through."""
-
-    def __init__(self, device: Device, index: int, devices: int, layout: Layout, dtype, resident: bool, vendor: bool):
-        self.device, self.index, self.devices, self.layout, self.dtype = device, index, devices, layout, np.dtype(dtype)
-        needed = layout.p if resident else layout.u + 1
-        self.slots = max(-(-needed // devices), 1)
-        self.matrix = device.buffer(self.slots * layout.stride, dtype)
-        self.pivots = device.buffer(layout.p * layout.s, "i4")
-        self.info, self._step = device.buffer(1, "i4"), device.buffer(1, "i4")
-        self.panel = device.buffer(min(layout.l + 1, layout.p) * layout.s * layout.s, dtype)
-        step = self.dtype.itemsize
-        self._columns = [device.stage((layout.kl + layout.ku + 1) * layout.s * step) for _ in range(2)]
-        self._panels = [device.stage(layout.s * 4 + self.panel.nbytes) for _ in range(2)]
-        self._trays = [device.tray(layout.stride * step) for _ in range(2)]
-        self.product = device.vendor_product(dtype) if vendor else None
-        self._compile()
-
-    def _compile(self) -> None:
-        s, layout = self.layout.s, self.layout
-        wide = self.device.processor.lanes > 1
-        word = {"f4": "float", "f8": "double"}[self.dtype.str[1:]]
-        rows = min(layout.l + 1, layout.p) * s
-        leaf, self.width, held = leaf_shape(rows, s, self.dtype.itemsize, wide)
-        self.tile = next(n for n in (64, 48, 32, 16) if s % n == 0)
-        self.group_columns = divisor(s, max(1, 1024 // s))
-        middle = 256 if wide else 16
-        self.sides = (1, 2, 4, 8) if wide else (4,)
-        constants = dict(
-            S=s, REAL=word, DOUBLE=int(word == "double"), WIDTH=self.width, ROWS=held, TILE_COLUMNS=self.tile,
-            GROUP_COLUMNS=self.group_columns, TILE=divisor(s, 4096 // s), RIGHT=self.sides[0],
-            APPLY_ROWS=held if leaf == middle else -(-rows // middle),
-        )  # fmt: skip
-        self._constants = constants
-
-        def kernel(entry: str, group: int):
-            return self.device.kernel(FILE, entry, group=group, **constants)
-
-        self._copy, self._copy_panel, self._copy_pivots, self._place = (
-            kernel(entry, middle) for entry in ("copy_elements", "copy_panel", "copy_pivots", "place_columns")
-        )
-        cluster = self.device.processor.cluster
-        if cluster > 1:
-            shape = panel_shape(rows, s, cluster)
-            self._factor_panel = self.kernel("factor_panel", shape.pop("GROUP"), **shape)
-        else:
-            self._factor_panel = None
-            self._factor_leaf, self._apply_leaf = kernel("factor_leaf", leaf), kernel("apply_leaf", middle)
-        self._swap, self._solve = kernel("swap_rows", middle), kernel("solve_rows", middle)
-        self._update = kernel("update_tiles", 4 * self.tile) if wide else kernel("update_runs", 16)
-        self._facts, self._next_panel = kernel("upper_facts", middle), kernel("next_panel", middle)
-        self._panel_launches = None
-
-    def kernel(self, entry: str, group: int, **constants):
-        return self.device.kernel(FILE, entry, group=group, **{**self._constants, **constants})
-
-    def slot_at(self, t: int) -> int:
-        """The first element of block column t in the matrix."""
-        return (t // self.devices) % self.slots * self.layout.stride
-
-    def diagonal_at(self, t: int) -> int:
-        """Where the diagonal block of block column t, and so its panel, begins."""
-        return self.slot_at(t) + self.layout.u * self.layout.s
-
-    def load(self, t: int, ab: np.ndarray) -> None:
-        """Starts to bring block column t from ab (kl + ku + 1, n)."""
-        layout, s = self.layout, self.layout.s
-        width = max(min(s, layout.n - t * s), 0)
-        stage = self._columns[t // self.devices % 2]
-        count = ab.shape[0] * width * self.dtype.itemsize
-        part = stage.open()[:count].view(self.dtype).reshape(ab.shape[0], width)
-        _copy_rows(part, ab[:, t * s : t * s + width])
-        at, sizes = np.uint64(self.slot_at(t)), (layout.kl, layout.ku, layout.u, layout.height)
-        stage.send(
-            count, lambda buffer: self._place(layout.stride, buffer, self.matrix, at, t, width, layout.n, *sizes)
-        )
-
-    def fetch(self, t: int) -> None:
-        """Starts to bring block column t home."""
-        stride, tray = self.layout.stride, self._trays[t // self.devices % 2]
-        self._copy(stride, self.matrix, tray.buffer, np.uint64(self.slot_at(t)), np.uint64(0), np.uint64(stride))
-        tray.send()
-
-    def fetched(self, t: int) -> np.ndarray:
-        """The elements (stride,) of block column t; waits for its fetch."""
-        return self._trays[t // self.devices % 2].read().view(self.dtype)
-
-    def receive(self, i: int, panel: np.ndarray, pivots: np.ndarray) -> None:
-        """Brings a panel (S, rows: its columns) that the host factored, and its pivots; the owner puts it in place."""
-        s, rows = self.layout.s, panel.shape[1]
-        stage = self._panels[i % 2]
-        array = stage.open()
-        array[: s * 4].view("i4")[:] = pivots
-        count = s * 4 + panel.nbytes
-        array[s * 4 : count].view(self.dtype).reshape(panel.shape)[:] = panel
-        start = np.uint64(s * 4 // self.dtype.itemsize)
-
-        def work(buffer) -> None:
-            self._copy_pivots(s, buffer, self.pivots, i * s)
-            self._copy_panel(rows * s, buffer, self.panel, start, rows, np.uint64(0), rows, rows)
-            if i % self.devices == self.index:
-                place = np.uint64(self.diagonal_at(i))
-                self._copy_panel(rows * s, buffer, self.matrix, start, rows, place, self.layout.height, rows)
-
-        stage.send(count, work)
-
-    def rewind(self) -> None:
-        """Makes the first of this device's panels the next one, and forgets zero pivots."""
-        self.info.fill(0)
-        self._step.write(np.array([self.index - self.devices], "i4"))
-
-    def factor_panel(self) -> None:
-        """Factors the panel of this device's next block column on the device, leaf by leaf."""
-        if self._panel_launches is None:
-            self._panel_launches = self.device.repeat(self._launch_panel)
-        self._panel_launches()
-
-    def _launch_panel(self) -> None:
-        layout, s, width = self.layout, self.layout.s, self.width
-        where = (layout.p, layout.l, layout.u, layout.height, self.devices, self.slots)
-        leaf, apply = self._factor_leaf, self._apply_leaf
-        self._next_panel(1, self._step, self.devices)
-        if self._factor_panel:
-            groups = self.device.processor.cluster
-            self._factor_panel(groups * self._factor_panel.group, self.matrix, self._step, self.pivots, self.info, *where)
-            return
-        for first in range(0, s, width):
-            leaf(1, self.matrix, self._step, first, self.pivots, self.info, *where)
-            if s > width:
-                apply((s - width) * apply.group, self.matrix, self._step, first, self.pivots, *where)
-
-    def publish(self, i: int, others: list["Share"]) -> None:
-        """Copies the panel that this device factored, and its pivots, to the other devices."""
-        layout, s = self.layout, self.layout.s
-        rows, at = layout.rows(i), np.uint64(self.diagonal_at(i))
-        self._copy_panel(rows * s, self.matrix, self.panel, at, layout.height, np.uint64(0), rows, rows)
-        for other in others:
-            other.panel.copy(self.panel)
-            other.pivots.copy(self.pivots)
-
-    def own(self, first: int, last: int) -> tuple[int, int]:
-        """The first of this device's block columns from `first` to `last`, and how many there are."""
-        start = first + (self.index - first) % self.devices
-        return start, max(0, (last - start) // self.devices + 1)
-
-    def step(self, i: int, first: int, count: int, place: tuple, marks) -> None:
-        """Swap, solve, update of `count` block columns from `first` on; place is (buffer, element, ld) of panel i."""
-        if count <= 0:
-            return
-        layout, s = self.layout, self.layout.s
-        groups = count * (s // self.group_columns)
-        where = (layout.u, layout.height, self.devices, self.slots)
-        buffer, at, ld = place
-        marks("swap", self)
-        self._swap(groups * self._swap.group, self.matrix, self.pivots, i, first, count, *where)
-        marks("solve", self)
-        solve = self._solve
-        solve(groups * solve.group, self.matrix, buffer, np.uint64(at), ld, i, first, count, *where)
-        marks("update", self)
-        rows = layout.rows(i)
-        if rows == s:
-            return
-        if self.product:
-            self._update_by_vendor(i, first, count, place)
-        elif self.device.processor.lanes > 1:
-            tiles = -(-(rows - s) // 64) * (s // self.tile) * count
-            self._update(
-                tiles * self._update.group, self.matrix, buffer, np.uint64(at), ld, rows, i, first, count, *where
-            )
-        else:
-            items = (rows - s) // 16 * (s // 4) * count
-            self._update(items, self.matrix, buffer, np.uint64(at), ld, rows, i, first, count, *where)
-
-    def _update_by_vendor(self, i: int, first: int, count: int, place: tuple) -> None:
-        """One product for each run of neighbouring slots: there block columns of one device are parts of one matrix."""
-        layout, s, height, devices = self.layout, self.layout.s, self.layout.height, self.devices
-        buffer, at, ld = place
-        below = layout.rows(i) - s
-        while count:
-            slot = first // devices % self.slots
-            run = min(count, self.slots - slot)
-            top = slot * layout.stride + (i - first + layout.u) * s
-            left, upper, rest = (buffer, at + s, ld), (self.matrix, top, height), (self.matrix, top + s, height)
-            if devices == 1:
-                self.product.subtract(below, run * s, s, left, upper, rest)
-            else:
-                gap = layout.stride - devices * s
-                self.product.subtract(below, s, s, left, upper, rest, (run, 0, gap, gap))
-            first, count = first + run * devices, count - run
-
-    def facts(self) -> tuple[np.ndarray, np.ndarray]:
-        """The largest |u| and the diagonal of U by column (n,); zero where another device has the column."""
-        layout = self.layout
-        high, diagonal = (self.device.buffer(layout.n, self.dtype).fill(0) for _ in range(2))
-        threads = self.slots * layout.s
-        where = (layout.u, layout.height, self.devices, self.slots)
-        self._facts(threads, self.matrix, high, diagonal, layout.n, self.index, *where)
-        return high.read(), diagonal.read()
-
-
-def _copy_rows(to: np.ndarray, rows: np.ndarray) -> None:
-    """to[:] = rows, by several cores where it takes long: rows of a band are far apart in memory."""
-    if to.nbytes < 1 << 19:
-        to[:] = rows
-        return
-    bounds = np.linspace(0, len(to), min(cores(), COPIERS) + 1).astype(int)
-    list(_copiers().map(lambda a, b: np.copyto(to[a:b], rows[a:b]), bounds[:-1], bounds[1:]))
-
-
-@cache
-def _copiers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(min(cores(), COPIERS))
 
 
 class Timeline:
@@ -275,9 +33,9 @@ class Timeline:
     def begin(self, i: int) -> None:
         self._now = self._lines.setdefault(i, []) if i % self._every == 0 else None
 
-    def mark(self, part: str, share: Share) -> None:
+    def mark(self, part: str, share: Share, queue: str = "") -> None:
         if self._now is not None:
-            self._now.append((share.index, part, share.device.mark()))
+            self._now.append(((share.index, queue), part, share.device.mark()))
 
     def host(self, i: int, part: str, seconds: float) -> None:
         """Seconds that the host spent on a part of step i."""
@@ -323,20 +81,9 @@ class DealtFactors:
         return self.shares[t % len(self.shares)]
 
     def factor(self, ab: np.ndarray, flush: bool) -> None:
-        layout = self.layout
-        self.info, times = 0, Timeline(layout.p)
-        for share in self.shares:
-            share.rewind()
+        times = Timeline(self.layout.p)
         with one_thread(), FlushSubnormals() if flush else nullcontext():
-            began = time.perf_counter()
-            for t in range(layout.p if self.resident else layout.last(0) + 1):
-                self._share(t).load(t, ab)
-            times.host(0, "copy", time.perf_counter() - began)
-            self._begin_panel(0, times)
-            for i in range(layout.p):
-                self._step(i, ab, times)
-        for share in self.shares:
-            share.device.finish()
+            self.run(Feed(self.shares, ab), times)
         self._gather_pivots()
         self._sources_are_known = False
         if self.home is not None:
@@ -345,58 +92,111 @@ class DealtFactors:
             del self._copy_home
         self.timeline = times.steps()
 
-    def _begin_panel(self, i: int, times: Timeline) -> None:
-        """Has the panel of block column i factored by its device, or starts to fetch it."""
-        share = self._share(i)
-        if self.host_panels:
-            share.fetch(i)
-        else:
-            times.mark("panel", share)
-            share.factor_panel()
-            if not self.resident:
-                share.fetch(i)
-
-    def _step(self, i: int, ab: np.ndarray, times: Timeline) -> None:
-        layout, count = self.layout, len(self.shares)
-        if self.host_panels:
-            self._host_panel(i, times)
-        elif count > 1 or not self.resident:  # a slot that streams is refilled while the panel is in use
-            self._share(i).publish(i, [share for share in self.shares if share is not self._share(i)])
-        times.begin(i)
-        last, ahead = layout.last(i), i + 1 < layout.p
-        first = i + 1
-        if ahead and (self.host_panels or count > 1):  # the next panel is begun before the rest is updated
-            share = self._share(i + 1)
-            share.step(i, i + 1, 1, self._place(share, i), times.mark)
-            times.mark("end", share)
-            self._begin_panel(i + 1, times)
-            times.mark("end", share)
-            first = i + 2
-        if not self.resident:
-            self._stream(i, ab, times)
+    def run(self, feed: Feed | None, times: Timeline) -> None:
+        """All steps, and waits for them; without a feed the matrix is where it should be already."""
+        self.info = 0
         for share in self.shares:
-            start, columns = share.own(first, last)
-            share.step(i, start, columns, self._place(share, i), times.mark)
-            times.mark("end", share)
-        if ahead and first == i + 1:
-            self._begin_panel(i + 1, times)
-            times.mark("end", self._share(i + 1))
+            share.rewind()
+        if feed:
+            began = time.perf_counter()
+            feed.until(self.layout.last(0))
+            times.host(0, "copy", time.perf_counter() - began)
+        if self.host_panels:
+            self._share(0).fetch(0)
+            for i in range(self.layout.p):
+                self._step_with_host(i, feed, times)
+        else:
+            self._factor_on_devices(feed, times)
+        for share in self.shares:
+            share.device.finish()
 
-    def _stream(self, i: int, ab: np.ndarray, times: Timeline) -> None:
-        """Brings block column i home, if the host does not have it, and the next one in."""
-        layout = self.layout
+    @property
+    def largest_given(self) -> float:
+        """max |a_ij| of the matrix that was brought to the devices; infinite where it holds NaN."""
+        return float(max(share.largest.read()[share.index :: len(self.shares)].max(initial=0) for share in self.shares))
+
+    def _factor_on_devices(self, feed: Feed | None, times: Timeline) -> None:
+        """Two queues a device: the panel of step i + 1 is made while step i updates the block columns behind it."""
+        layout, lag = self.layout, 0 if self.resident else TRAYS - 2
+        self._begin_panel(0, times)
+        for i in range(layout.p):
+            times.begin(i)
+            if feed:
+                self._feed(i, feed, times)
+            if i + 1 < layout.p:
+                self._begin_panel(i + 1, times)
+            for share in self.shares:
+                start, columns = share.own(i + 2, layout.last(i))
+                share.step(i, start, columns, self._place(share, i), times.mark)
+                times.mark("end", share)
+            for share in self.shares:
+                with share.queue:
+                    made = share.device.place()
+                share.device.wait(made)
+            if i >= lag:
+                self._bring_home(i - lag, times)
+        for i in range(max(layout.p - lag, 0), layout.p):
+            self._bring_home(i, times)
+
+    def _begin_panel(self, i: int, times: Timeline) -> None:
+        """Panel i on the overtaking queue: step i - 1 of its block column, the panel, and its way to all devices."""
+        maker = self._share(i)
+        for share in self.shares:
+            updated = share.device.place()
+            with share.queue:
+                share.device.wait(updated)
+        mark = partial(times.mark, queue="panels")
+        with maker.queue:
+            if 0 < i <= self.layout.last(i - 1):
+                maker.step(i - 1, i, 1, self._place(maker, i - 1), mark, ahead=True)
+            mark("panel", maker)
+            maker.factor_panel(i)
+            mark("copy", maker)
+            if len(self.shares) > 1 or not self.resident:  # a slot that streams is refilled while the panel is in use
+                maker.publish(i, [share for share in self.shares if share is not maker])
+            if not self.resident:
+                maker.fetch(i)
+            mark("end", maker)
+
+    def _feed(self, i: int, feed: Feed, times: Timeline) -> None:
+        """Brings the block columns of the coming steps; one that streams takes the place of block column i."""
         began = time.perf_counter()
-        if not self.host_panels:
-            self.home.flat[i * layout.stride : (i + 1) * layout.stride] = self._share(i).fetched(i)
-        if (following := i + layout.u + 1) < layout.p:
-            self._share(following).load(following, ab)
+        feed.until(i + self.layout.u + (LOADS if self.resident else 1))
+        times.host(i, "copy", time.perf_counter() - began)
+
+    def _bring_home(self, i: int, times: Timeline) -> None:
+        if self.resident:
+            return
+        began = time.perf_counter()
+        self.home.flat[i * self.layout.stride : (i + 1) * self.layout.stride] = self._share(i).fetched(i)
         times.host(i, "copy", time.perf_counter() - began)
 
     def _place(self, share: Share, i: int) -> tuple:
-        """Where a device finds panel i: in its matrix if the device made it, else in its panel buffer."""
+        """Where a device finds panel i, in its own matrix or in a panel buffer, and the panel's pivots."""
         if self.resident and not self.host_panels and share is self._share(i):
-            return share.matrix, share.diagonal_at(i), self.layout.height
-        return share.panel, 0, self.layout.rows(i)
+            panel = share.matrix, share.diagonal_at(i), self.layout.height
+        else:
+            panel = share.panels[i % 2], 0, self.layout.rows(i)
+        if self.host_panels or share is self._share(i):
+            return panel, (share.pivots, i * self.layout.s)
+        return panel, (share.panels[i % 2], share.pivots_in_panel)
+
+    def _step_with_host(self, i: int, feed: Feed | None, times: Timeline) -> None:
+        """The paper's step: the next block column first, so that the host has its panel while the rest is updated."""
+        layout = self.layout
+        self._host_panel(i, times)
+        times.begin(i)
+        if i + 1 < layout.p:
+            share = self._share(i + 1)
+            share.step(i, i + 1, int(i + 1 <= layout.last(i)), self._place(share, i), times.mark, ahead=True)
+            share.fetch(i + 1)
+            times.mark("end", share)
+        if feed:
+            self._feed(i, feed, times)
+        for share in self.shares:
+            start, columns = share.own(i + 2, layout.last(i))
+            share.step(i, start, columns, self._place(share, i), times.mark)
+            times.mark("end", share)
 
     def _host_panel(self, i: int, times: Timeline) -> None:
         """The panel of block column i by LAPACK on one core, and its way to every device."""
@@ -410,9 +210,8 @@ class DealtFactors:
             chunk = column.copy()
         fetched = time.perf_counter()
         rows, pivots = layout.rows(i), self._panel_pivots[i * s : (i + 1) * s]
-        lapack = self._lapack
         start = chunk.ctypes.data + layout.u * s * self.dtype.itemsize
-        info = lapack.factor(rows, s, start, layout.height, pivots)
+        info = self._lapack.factor(rows, s, start, layout.height, pivots)
         if info and not self.info:
             self.info = i * s + info
         factored = time.perf_counter()

@@ -1,0 +1,295 @@
+"""One device's part of a band LU: its block columns, the kernels that work on them and the stages they come through."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+
+from renderer.compute.band_lu.blocks import Layout, cores
+from renderer.gpu import Device
+
+FILE = "band_lu.cu"
+COPIERS = 8  # threads that gather a block column from the rows of ab
+LOADS, TRAYS = 4, 4  # block columns of a device that are on their way in, and home
+EXTREMES = 32  # groups that look for the largest element of a block column
+LEAVES = ((128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40))  # threads, columns, registers
+
+
+def divisor(number: int, most: int) -> int:
+    """The largest divisor of number that is at most `most`."""
+    return next(n for n in range(min(number, most), 0, -1) if number % n == 0)
+
+
+def leaf_shape(rows: int, s: int, itemsize: int, wide: bool) -> tuple[int, int, int]:
+    """Threads, columns and rows a thread of the kernel that factors a piece of a panel in one group's registers."""
+    if not wide:
+        held = -(-rows // 16)
+        return 16, 8, 1 << (held - 1).bit_length()  # few texts to compile; a CPU keeps them in memory anyway
+    for threads, width, registers in LEAVES:
+        held = -(-rows // threads)
+        if s % width == 0 and held * width * (itemsize // 4) <= registers:
+            break
+    return threads, width, held
+
+
+def panel_shape(rows: int, s: int, cluster: int) -> dict[str, int]:
+    """GROUP threads, ROWS of a thread and columns at a time of the kernel that factors a panel by one cluster."""
+    each = -(-rows // cluster)
+    held = -(-each // 320)
+    group = max(32 * -(-each // (32 * held)), 64)
+    return dict(GROUP=group, ROWS=held, CLUSTER=cluster, WIDTH=divisor(s, 16), BATCH=8 if held == 1 else 4)
+
+
+class Share:
+    """One device's block columns, the kernels that work on them and the stages they come through."""
+
+    def __init__(self, device: Device, index: int, devices: int, layout: Layout, dtype, resident: bool, vendor: bool):
+        self.device, self.index, self.devices, self.layout, self.dtype = device, index, devices, layout, np.dtype(dtype)
+        needed = layout.p if resident else layout.u + 1
+        self.slots = max(-(-needed // devices), 1)
+        self.matrix = device.buffer(self.slots * layout.stride, dtype)
+        self.pivots = device.buffer(layout.p * layout.s, "i4")
+        self.largest = device.buffer((layout.p, EXTREMES), dtype)
+        self.info, self._step = device.buffer(1, "i4"), device.buffer(1, "i4")
+        step = self.dtype.itemsize
+        self.pivots_in_panel = min(layout.l + 1, layout.p) * layout.s**2 * step // 4  # a panel, then its pivots
+        size = self.pivots_in_panel * 4 // step + layout.s
+        self.panels = [device.buffer(size, dtype) for _ in range(2)]
+        self.queue = device.queue()  # of panels, so that they overtake the updates
+        self._columns = [device.stage((layout.kl + layout.ku + 1) * layout.s * step) for _ in range(LOADS)]
+        self._copying: dict[int, list[Future]] = {}
+        self._panels = [device.stage(layout.s * 4 + self.panels[0].nbytes) for _ in range(2)]
+        self._trays = [device.tray(layout.stride * step) for _ in range(TRAYS)]
+        self.product = device.vendor_product(dtype) if vendor else None
+        self._compile()
+
+    def _compile(self) -> None:
+        s, layout = self.layout.s, self.layout
+        wide = self.device.processor.lanes > 1
+        word = {"f4": "float", "f8": "double"}[self.dtype.str[1:]]
+        rows = min(layout.l + 1, layout.p) * s
+        leaf, self.width, held = leaf_shape(rows, s, self.dtype.itemsize, wide)
+        self.tile = next(n for n in (64, 48, 32, 16) if s % n == 0)
+        self.group_columns = divisor(s, max(1, 1024 // s))
+        middle = 256 if wide else 16
+        self.sides = (1, 2, 4, 8) if wide else (4,)
+        constants = dict(
+            S=s, REAL=word, DOUBLE=int(word == "double"), WIDTH=self.width, ROWS=held, TILE_COLUMNS=self.tile,
+            GROUP_COLUMNS=self.group_columns, TILE=divisor(s, 4096 // s), RIGHT=self.sides[0],
+            APPLY_ROWS=held if leaf == middle else -(-rows // middle),
+        )  # fmt: skip
+        self._constants = constants
+
+        def kernel(entry: str, group: int):
+            return self.device.kernel(FILE, entry, group=group, **constants)
+
+        self._copy, self._copy_panel, self._copy_pivots, self._place = (
+            kernel(entry, middle) for entry in ("copy_elements", "copy_panel", "copy_pivots", "place_columns")
+        )
+        cluster = self.device.processor.cluster
+        if cluster > 1:
+            shape = panel_shape(rows, s, cluster)
+            self._factor_panel = self.kernel("factor_panel", shape.pop("GROUP"), **shape)
+        else:
+            self._factor_panel = None
+            self._factor_leaf, self._apply_leaf = kernel("factor_leaf", leaf), kernel("apply_leaf", middle)
+        self._swap, self._solve = kernel("swap_rows", middle), kernel("solve_rows", middle)
+        self._update = kernel("update_tiles", 4 * self.tile) if wide else kernel("update_runs", 16)
+        self._facts, self._next_panel = kernel("upper_facts", middle), kernel("next_panel", middle)
+        self._publish, self._extremes = kernel("publish_panel", middle), kernel("largest_element", 256 if wide else 16)
+        self._panel_launches = None
+
+    def kernel(self, entry: str, group: int, **constants):
+        return self.device.kernel(FILE, entry, group=group, **{**self._constants, **constants})
+
+    def slot_at(self, t: int) -> int:
+        """The first element of block column t in the matrix."""
+        return (t // self.devices) % self.slots * self.layout.stride
+
+    def diagonal_at(self, t: int) -> int:
+        """Where the diagonal block of block column t, and so its panel, begins."""
+        return self.slot_at(t) + self.layout.u * self.layout.s
+
+    def gather(self, t: int, ab: np.ndarray) -> None:
+        """Starts to gather block column t of ab (kl + ku + 1, n); LOADS of a device's may be under way."""
+        s = self.layout.s
+        width = max(min(s, self.layout.n - t * s), 0)
+        count = ab.shape[0] * width * self.dtype.itemsize
+        part = self._columns[t // self.devices % LOADS].open()[:count].view(self.dtype).reshape(ab.shape[0], width)
+        self._copying[t] = _copy_rows(part, ab[:, t * s : t * s + width])
+
+    def load(self, t: int) -> None:
+        """Starts to bring the block column t that was gathered to the device."""
+        layout = self.layout
+        for job in self._copying.pop(t):
+            job.result()
+        width = max(min(layout.s, layout.n - t * layout.s), 0)
+        count = (layout.kl + layout.ku + 1) * width * self.dtype.itemsize
+        at, sizes = np.uint64(self.slot_at(t)), (layout.n, layout.kl, layout.ku)
+
+        def work(buffer) -> None:
+            self._place(layout.stride, buffer, self.matrix, at, t, width, *sizes, layout.u, layout.height)
+            self._extremes(EXTREMES * self._extremes.group, buffer, self.largest, t, width, *sizes)
+
+        self._columns[t // self.devices % LOADS].send(count, work)
+
+    def fetch(self, t: int) -> None:
+        """Starts to bring block column t home."""
+        stride, tray = self.layout.stride, self._trays[t // self.devices % TRAYS]
+        self._copy(stride, self.matrix, tray.buffer, np.uint64(self.slot_at(t)), np.uint64(0), np.uint64(stride))
+        tray.send()
+
+    def fetched(self, t: int) -> np.ndarray:
+        """The elements (stride,) of block column t; waits for its fetch."""
+        return self._trays[t // self.devices % TRAYS].read().view(self.dtype)
+
+    def receive(self, i: int, panel: np.ndarray, pivots: np.ndarray) -> None:
+        """Brings a panel (S, rows: its columns) that the host factored, and its pivots; the owner puts it in place."""
+        s, rows = self.layout.s, panel.shape[1]
+        stage = self._panels[i % 2]
+        array = stage.open()
+        array[: s * 4].view("i4")[:] = pivots
+        count = s * 4 + panel.nbytes
+        array[s * 4 : count].view(self.dtype).reshape(panel.shape)[:] = panel
+        start = np.uint64(s * 4 // self.dtype.itemsize)
+
+        def work(buffer) -> None:
+            self._copy_pivots(s, buffer, self.pivots, i * s)
+            self._copy_panel(rows * s, buffer, self.panels[i % 2], start, rows, np.uint64(0), rows, rows)
+            if i % self.devices == self.index:
+                place = np.uint64(self.diagonal_at(i))
+                self._copy_panel(rows * s, buffer, self.matrix, start, rows, place, self.layout.height, rows)
+
+        stage.send(count, work)
+
+    def rewind(self) -> None:
+        """Makes the first of this device's panels the next one, and forgets zero pivots."""
+        self.info.fill(0)
+        self._step.write(np.array([self.index - self.devices], "i4"))
+
+    def factor_panel(self, i: int) -> None:
+        """Factors panel i, the next of this device's, on the device: by one cluster, or leaf by leaf."""
+        layout = self.layout
+        where = (layout.p, layout.l, layout.u, layout.height, self.devices, self.slots)
+        if self._factor_panel:
+            threads = self.device.processor.cluster * self._factor_panel.group
+            self._factor_panel(threads, self.matrix, i, self.pivots, self.info, *where)
+            return
+        if self._panel_launches is None:
+            self._panel_launches = self.device.repeat(lambda: self._launch_leaves(where))
+        self._panel_launches()
+
+    def _launch_leaves(self, where: tuple) -> None:
+        s, width, leaf, apply = self.layout.s, self.width, self._factor_leaf, self._apply_leaf
+        self._next_panel(1, self._step, self.devices)
+        for first in range(0, s, width):
+            leaf(1, self.matrix, self._step, first, self.pivots, self.info, *where)
+            if s > width:
+                apply((s - width) * apply.group, self.matrix, self._step, first, self.pivots, *where)
+
+    def publish(self, i: int, others: list["Share"]) -> None:
+        """Puts the panel that this device factored, and its pivots, in the panel buffers of all devices."""
+        s, rows, panel = self.layout.s, self.layout.rows(i), self.panels[i % 2]
+        at, place = np.uint64(self.diagonal_at(i)), self.pivots_in_panel
+        self._publish((rows + 1) * s, self.matrix, self.pivots, panel, at, self.layout.height, rows, i * s, place)
+        for other in others:
+            with other.queue:
+                other.panels[i % 2].copy(panel)
+
+    def own(self, first: int, last: int) -> tuple[int, int]:
+        """The first of this device's block columns from `first` to `last`, and how many there are."""
+        start = first + (self.index - first) % self.devices
+        return start, max(0, (last - start) // self.devices + 1)
+
+    def step(self, i: int, first: int, count: int, place: tuple, marks, ahead: bool = False) -> None:
+        """Swap, solve, update of `count` block columns from `first` on.
+
+        place is (buffer, element, ld) of panel i and (buffer, element) of its pivots. `ahead` of the others a block
+        column is updated by the own kernel on any number of devices.
+        """
+        if count <= 0:
+            return
+        layout, s = self.layout, self.layout.s
+        groups = count * (s // self.group_columns)
+        where = (layout.u, layout.height, self.devices, self.slots)
+        (buffer, at, ld), pivots = place
+        marks("swap", self)
+        self._swap(groups * self._swap.group, self.matrix, *pivots, i, first, count, *where)
+        marks("solve", self)
+        solve = self._solve
+        solve(groups * solve.group, self.matrix, buffer, np.uint64(at), ld, i, first, count, *where)
+        marks("update", self)
+        rows = layout.rows(i)
+        if rows == s:
+            return
+        if self.product and not ahead:
+            self._update_by_vendor(i, first, count, place[0])
+        elif self.device.processor.lanes > 1:
+            tiles = -(-(rows - s) // 64) * (s // self.tile) * count
+            self._update(
+                tiles * self._update.group, self.matrix, buffer, np.uint64(at), ld, rows, i, first, count, *where
+            )
+        else:
+            items = (rows - s) // 16 * (s // 4) * count
+            self._update(items, self.matrix, buffer, np.uint64(at), ld, rows, i, first, count, *where)
+
+    def _update_by_vendor(self, i: int, first: int, count: int, place: tuple) -> None:
+        """One product for each run of neighbouring slots: there block columns of one device are parts of one matrix."""
+        layout, s, height, devices = self.layout, self.layout.s, self.layout.height, self.devices
+        buffer, at, ld = place
+        below = layout.rows(i) - s
+        while count:
+            slot = first // devices % self.slots
+            run = min(count, self.slots - slot)
+            top = slot * layout.stride + (i - first + layout.u) * s
+            left, upper, rest = (buffer, at + s, ld), (self.matrix, top, height), (self.matrix, top + s, height)
+            if devices == 1:
+                self.product.subtract(below, run * s, s, left, upper, rest)
+            else:
+                gap = layout.stride - devices * s
+                self.product.subtract(below, s, s, left, upper, rest, (run, 0, gap, gap))
+            first, count = first + run * devices, count - run
+
+    def facts(self) -> tuple[np.ndarray, np.ndarray]:
+        """The largest |u| and the diagonal of U by column (n,); zero where another device has the column."""
+        layout = self.layout
+        high, diagonal = (self.device.buffer(layout.n, self.dtype).fill(0) for _ in range(2))
+        threads = self.slots * layout.s
+        where = (layout.u, layout.height, self.devices, self.slots)
+        self._facts(threads, self.matrix, high, diagonal, layout.n, self.index, *where)
+        return high.read(), diagonal.read()
+
+
+def _copy_rows(to: np.ndarray, rows: np.ndarray) -> list[Future]:
+    """to[:] = rows, begun by several cores where it takes long: rows of a band are far apart in memory."""
+    if to.nbytes < 1 << 17:
+        to[:] = rows
+        return []
+    bounds = np.linspace(0, len(to), min(cores(), COPIERS) + 1).astype(int)
+    return [_copiers().submit(np.copyto, to[a:b], rows[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+@cache
+def _copiers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(cores(), COPIERS))
+
+
+class Feed:
+    """Brings the block columns of ab to the devices in order; later ones are gathered while the caller goes on."""
+
+    def __init__(self, shares: list[Share], ab: np.ndarray):
+        self._shares, self._ab, self._gathered, self._sent = shares, ab, 0, 0
+
+    def until(self, t: int) -> None:
+        """Starts to bring all block columns to t that are not on their way yet."""
+        end = self._shares[0].layout.p
+        while self._sent < min(t + 1, end):
+            self._gather(min(self._sent + LOADS, end))
+            self._shares[self._sent % len(self._shares)].load(self._sent)
+            self._sent += 1
+        self._gather(min(self._sent + LOADS - 1, end))
+
+    def _gather(self, end: int) -> None:
+        while self._gathered < end:
+            self._shares[self._gathered % len(self._shares)].gather(self._gathered, self._ab)
+            self._gathered += 1
