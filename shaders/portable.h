@@ -226,6 +226,8 @@ DEVICE bool all_lanes(bool flag) { return __all_sync(0xffffffffu, flag); }
 DEVICE float shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 DEVICE double shuffle_xor(double x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 DEVICE int shuffle_xor(int x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+DEVICE float broadcast(float x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }  // the x of that lane; whole warps
+DEVICE double broadcast(double x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
 DEVICE uint from_lane(uint x, uint lane) { return __shfl_sync(0xffffffffu, x, lane); }
 
 // Groups that run together and write into one another's local memory: KERNEL_CLUSTER(n) is a kernel launched over one such

@@ -17,6 +17,7 @@ from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, pack
 from renderer.compute.band_lu.dealt import DealtFactors
 from renderer.compute.band_lu.host import HostFactors
 from renderer.compute.band_lu.solver import inverse_norm1
+from renderer.compute.band_lu.substitution import Substitution
 from renderer.gpu import Processor, find_devices, open_device
 
 SIZES = [
@@ -262,6 +263,20 @@ def test_solving_in_place_on_the_device(device, rng):
         buffer = device.buffer(sides.shape, "f8").write(sides)
         lu.solve_in_place(buffer)
         assert np.array_equal(buffer.read()[:, :150].T, lu.solve(b))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_narrow_bands_are_solved_by_two_launches(device, rng, monkeypatch, dtype):
+    """The kernels that GPUs take, here on every device: one group walks through all steps."""
+    monkeypatch.setattr(Substitution, "narrow", property(lambda self: True))
+    for n, kl, ku, sides in ((150, 9, 5, 3), (333, 40, 70, 5), (64, 0, 3, 1), (20, 3, 3, 2), (200, 150, 0, 4)):
+        ab = random_band(rng, n, kl, ku, dtype)
+        ab[ku] += 3
+        b = rng.standard_normal((n, sides)).astype(dtype)
+        lu = BandedLU(ab, kl, ku, [device], 32, panels="device")
+        x = lu.solve(b)
+        assert lu.residual(x, b) <= 50 * 0.5 * EPS[dtype]
+        assert np.allclose(x, lu._factors.copy_home().solve(b, False), rtol=0, atol=1e3 * EPS[dtype] * np.abs(x).max())
 
 
 def test_timeline_tells_every_part(device, rng):
@@ -587,6 +602,21 @@ def test_memory_is_told_before_it_starts(monkeypatch, tmp_path, capsys):
         )
     assert main(["solve", *files(tmp_path, ab, 20, 20, np.ones(1000))]) == 4
     capsys.readouterr()
+
+
+def test_numbers_that_are_not_finite_are_named_wherever_the_panels_are_made(device, rng):
+    for value in (np.nan, np.inf, -np.inf):
+        for panels in ("host", "device"):
+            ab = random_band(rng, 60, 3, 4)
+            lu = BandedLU(ab, 3, 4, [device], 16, panels=panels)
+            assert lu.growth == pytest.approx(np.abs(lu.upper()).max() / np.abs(dense(ab, 3, 4)).max())
+            ab[5, 41] = value
+            with pytest.raises(BadInput, match=rf"ab\[5, 41\] \(row 42, column 41 of A\) is {value}"):
+                lu.refactor(ab)
+            ab[5, 41], ab[0, 3], ab[7, 59] = 1, value, value  # corners that are no part of the matrix
+            assert lu.refactor(ab).residual(lu.solve(np.ones(60)), np.ones(60)) < EPS["f8"]
+    with pytest.raises(BadInput, match="1e.300, which is no float32"):
+        BandedLU(np.full((1, 20), 1e300), 0, 0, [device], 16, precision="f4", panels="device")
 
 
 def test_dealt_factors_say_where_they_were_made(device):

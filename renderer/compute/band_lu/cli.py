@@ -26,7 +26,7 @@ def solve(args) -> int:
     devices = chosen_devices(args.device)
     ab, kl, ku = read_band(Path(args.band))
     try:
-        ab, _ = checked_band(ab, kl, ku)
+        ab = checked_band(ab, kl, ku)
     except BadInput as error:
         raise BadInput(f"{args.band}: {error}") from error
     b = read_sides(Path(args.rhs), ab.shape[1])

@@ -8,16 +8,16 @@ while the devices still update the rest.
 
 import time
 from contextlib import nullcontext
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from renderer.compute.band_lu.blocks import FlushSubnormals, Layout
 from renderer.compute.band_lu.host import STEPS, BlockFactors, one_thread
 from renderer.compute.band_lu.share import LOADS, TRAYS, Feed, Share
+from renderer.compute.band_lu.substitution import Substitution
 from renderer.gpu import Buffer, Device
 
-LARGEST_GRAPH = 4096  # block columns whose substitution is recorded as one graph
 SAMPLED = 256  # steps at most whose times are taken: a mark in the queue costs some microseconds
 
 
@@ -67,9 +67,6 @@ class DealtFactors:
         self.home = None if resident else BlockFactors(layout, dtype)
         self._panel_pivots = np.zeros(layout.p * layout.s, np.int32)
         self.timeline: list[dict] = []
-        self._substitutions: dict[int, tuple] = {}
-        self._sources: Buffer | None = None
-        self._sources_are_known = False
 
     @property
     def name(self) -> str:
@@ -85,7 +82,8 @@ class DealtFactors:
         with one_thread(), FlushSubnormals() if flush else nullcontext():
             self.run(Feed(self.shares, ab), times)
         self._gather_pivots()
-        self._sources_are_known = False
+        if self.on_one_device:
+            self._substitution.forget_pivots()
         if self.home is not None:
             self.home.panel_pivots, self.home.info = self._panel_pivots, self.info
         elif hasattr(self, "_copy_home"):
@@ -299,50 +297,8 @@ class DealtFactors:
 
     def substitute(self, known: Buffer) -> None:
         """Replaces right-hand sides (m, p s), zero from column n on, on the one device by the solutions."""
-        layout, device = self.layout, self.shares[0].device
-        assert known.shape[1] == layout.p * layout.s and known.dtype == self.dtype
-        if self._sources is None:
-            self._sources = device.buffer((layout.p, (layout.l + 1) * layout.s), "i4")
-        if known.shape[0] not in self._substitutions:
-            sides = device.buffer(known.shape, self.dtype)
-            y = device.buffer(known.shape, self.dtype)
-            windows = [device.buffer((known.shape[0], (layout.l + 1) * layout.s), self.dtype) for _ in range(2)]
-            work = partial(self._launch_substitution, sides, y, windows)
-            self._substitutions = {known.shape[0]: (sides, device.repeat(work) if layout.p <= LARGEST_GRAPH else work)}
-        if not self._sources_are_known:
-            self._sources.write(self._source_rows())
-            self._sources_are_known = True
-        sides, launches = self._substitutions[known.shape[0]]
-        sides.copy(known)
-        launches()
-        known.copy(sides)
+        self._substitution(known, self._panel_pivots)
 
-    def _source_rows(self) -> np.ndarray:
-        """(p, (l + 1) s) int32: the row, from a panel's first, whose value its exchanges bring to each row."""
-        layout, steps = self.layout, np.arange(self.layout.p)
-        sources = np.tile(np.arange((layout.l + 1) * layout.s, dtype=np.int32), (layout.p, 1))
-        exchanges = self._panel_pivots.reshape(layout.p, layout.s) - 1
-        for own, other in enumerate(exchanges.T):
-            before = sources[:, own].copy()
-            sources[:, own] = sources[steps, other]
-            sources[steps, other] = before
-        return sources
-
-    def _launch_substitution(self, sides: Buffer, y: Buffer, windows: list[Buffer]) -> None:
-        layout, s, share = self.layout, self.layout.s, self.shares[0]
-        count, order = sides.shape
-        most = min(count, share.sides[-1], max(1, 1024 // s))
-        right = next(r for r in share.sides if r >= most)
-        group = 128 if share.device.processor.lanes > 1 else 16
-        forward = share.kernel("forward_step", group, RIGHT=right)
-        backward = share.kernel("backward_step", group, RIGHT=right)
-        chunks, sizes, matrix = -(-count // right), (order, count, layout.u, layout.height), share.matrix
-        for i in range(layout.p):
-            rows, old = layout.rows(i), layout.rows(i - 1) - s if i else 0
-            groups = chunks * max(-(-(rows - s) // group), 1)
-            now, following = windows[i % 2], windows[(i + 1) % 2]
-            forward(groups * group, matrix, sides, y, now, following, self._sources, i, rows, old, *sizes)
-        for i in reversed(range(layout.p)):
-            above = min(i, layout.u) * s
-            groups = chunks * max(-(-above // group), 1)
-            backward(groups * group, matrix, y, sides, i, above, *sizes)
+    @cached_property
+    def _substitution(self) -> Substitution:
+        return Substitution(self.shares[0])

@@ -59,16 +59,27 @@ class BandedLU:
         self.refactor(ab)
 
     def refactor(self, ab: np.ndarray) -> "BandedLU":
-        """Factors another matrix of the same shape into the same buffers; returns self."""
-        ab, largest = checked_band(ab, *self._given)
+        """Factors another matrix of the same shape into the same buffers; returns self.
+
+        A matrix that holds NaN or infinity is refused; the factors before it are lost then.
+        """
+        ab = shaped_band(ab, *self._given)
         if ab.shape[1] != self.n or ab.dtype != self.dtype:
             raise BadInput(f"ab is {ab.shape} {ab.dtype}; the factors are for n = {self.n} {self.dtype}")
-        ab = ab[self._given[1] - self.ku : self._given[1] + self.kl + 1]
-        self._ab = ab
+        by_devices = isinstance(self._factors, DealtFactors) and not self._factors.host_panels
+        largest = 0.0 if by_devices else largest_element(ab, *self._given)  # devices look for it in passing
+        most = np.finfo(self.precision).max
+        if largest <= most:
+            self._ab = ab[self._given[1] - self.ku : self._given[1] + self.kl + 1]
+            self._norm: float | None = None
+            with np.errstate(over="ignore"):
+                given = self._ab.astype(self.precision, copy=False)
+            self._factors.factor(given, largest > FLUSH_ABOVE[self.precision.str[1:]])
+        if by_devices:
+            largest = self._factors.largest_given
+        if not largest <= most:
+            raise BadInput(f"ab holds {largest_element(ab, *self._given):.6g}, which is no {self.precision} number")
         self._largest = largest
-        flush = self._largest > FLUSH_ABOVE[self.precision.str[1:]]
-        self._factors.factor(ab.astype(self.precision, copy=False), flush)
-        self._norm: float | None = None
         return self
 
     @property
@@ -218,16 +229,22 @@ def inverse_norm1(n: int, solve, solve_transposed, dtype) -> float:
     return max(best, 2 * float(np.abs(solve(alternating)).sum()) / (3 * n))
 
 
-def checked_band(ab, kl, ku) -> tuple[np.ndarray, float]:
-    """ab as a float32 or float64 array of the shape that kl and ku ask for, and max |a_ij|; BadInput unless finite."""
+def checked_band(ab, kl, ku) -> np.ndarray:
+    """ab as a float32 or float64 array of the shape that kl and ku ask for; BadInput unless finite."""
     ab = shaped_band(ab, kl, ku)
+    largest_element(ab, kl, ku)
+    return ab
+
+
+def largest_element(ab: np.ndarray, kl: int, ku: int) -> float:
+    """max |a_ij| of a band; BadInput unless all are finite."""
     with np.errstate(invalid="ignore"):
         largest = blocks.largest(ab, int(kl), int(ku))
     if not np.isfinite(largest):
         d, column = blocks.unsound(ab, int(kl), int(ku))
         place = f"ab[{d}, {column}] (row {column + d - ku}, column {column} of A)"
         raise BadInput(f"{place} is {ab[d, column]}; it must be finite")
-    return ab, largest
+    return largest
 
 
 def shaped_band(ab, kl, ku) -> np.ndarray:
