@@ -217,42 +217,55 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
 
 #ifdef CLUSTER
 #if HAS_WARP_REDUCTION
-#define TEAM 32  // threads that find a candidate without a barrier
-#else
-#define TEAM GROUP_SIZE
-#endif
-#define TEAMS (GROUP_SIZE / TEAM)
-#define CANDIDATES (TEAMS * CLUSTER)
-#define REACH (GROUP_SIZE * ROWS)  // rows of a group
-#if TEAM == 32
+#define TEAM 32  // threads that find their best row without a barrier
 #define TEAM_BARRIER() WARP_BARRIER()
 #else
+#define TEAM GROUP_SIZE
 #define TEAM_BARRIER() BARRIER()
 #endif
+#define TEAMS (GROUP_SIZE / TEAM)
+#define REACH (GROUP_SIZE * ROWS)  // rows of a group
+
+// A row of a leaf to all groups of the cluster, by one team.
+#define LETTERS ((CLUSTER * WIDTH + TEAM - 1) / TEAM)
+DEVICE void mail_line(LOCAL const REAL *from, LOCAL REAL *to, LOCAL ulong *box, int lane) {
+    REAL word[LETTERS];
+    UNROLL
+    for (int m = 0; m < LETTERS; m++) word[m] = from[(lane + m * TEAM) % WIDTH];
+    UNROLL
+    for (int m = 0; m < LETTERS; m++) {
+        int e = lane + m * TEAM;
+        if (CLUSTER * WIDTH % TEAM == 0 || e < CLUSTER * WIDTH) MAIL(to + e % WIDTH, e / WIDTH, word[m], box);
+    }
+}
 
 // P L U of a whole panel by one cluster of CLUSTER groups, each with REACH rows of it, WIDTH columns at a time in registers. For
-// every column each team sends its best row to all groups, so that one barrier of the cluster parts a column from the next.
+// every column each group mails its best row to all groups, which then agree without a barrier.
 KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
                                      const int u, const int height, const int devices, const int slots) {
-    LOCAL_ARRAY(REAL, sizes, 2 * CANDIDATES);  // of two columns in turn
-    LOCAL_ARRAY(uint, places, 2 * CANDIDATES);
-    LOCAL_ARRAY(REAL, lines, 2 * CANDIDATES * WIDTH);
+    LOCAL_ARRAY(ulong, boxes, 2);  // these three for two columns in turn: nobody is further ahead of another
+    LOCAL_ARRAY(REAL, lines, 2 * CLUSTER * WIDTH);
     LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
-    LOCAL_ARRAY(REAL, staged, 2 * TEAMS * WIDTH);
+    LOCAL_ARRAY(REAL, sizes, 2 * CLUSTER);
+    LOCAL_ARRAY(uint, places, 2 * CLUSTER);
+    LOCAL_ARRAY(REAL, best_size, 2 * GROUP_SIZE);  // of the teams
+    LOCAL_ARRAY(uint, best_row, 2 * GROUP_SIZE);
+    LOCAL_ARRAY(REAL, staged, 2 * WIDTH);
     LOCAL_ARRAY(REAL, upper, WIDTH * S);
-    LOCAL_ARRAY(REAL, lower, WIDTH * WIDTH);
+    LOCAL_ARRAY(REAL, lower, WIDTH * (WIDTH + 1));
     LOCAL_ARRAY(REAL, moved, 2 * WIDTH * ((S + CLUSTER - 1) / CLUSTER));
     LOCAL_ARRAY(int, exchange, WIDTH);
     LOCAL_ARRAY(int, moves_to, 2 * WIDTH);
     LOCAL_ARRAY(int, moves_from, 2 * WIDTH);
-#if !HAS_WARP_REDUCTION
-    LOCAL_ARRAY(REAL, best_size, GROUP_SIZE);
-    LOCAL_ARRAY(uint, best_row, GROUP_SIZE);
-#endif
     int rank = (int)cluster_rank(), thread = (int)local_index(), team = thread / TEAM, lane = thread % TEAM;
     int ld = height, rows = min(l + 1, p - i) * S, column = i * S, top = rank * REACH + thread;
     GLOBAL REAL *panel = matrix + top_of(i, i, u, height, devices, slots);
     REAL value[ROWS][WIDTH];
+    if (thread == 0) {
+        mailbox_open(boxes);
+        mailbox_open(boxes + 1);
+    }
+    CLUSTER_BARRIER();
     ROLLED
     for (int first = 0; first < S; first += WIDTH) {
         GLOBAL REAL *leaf = panel + (ulong)first * (ulong)ld;
@@ -264,6 +277,8 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
         }
         ROLLED
         for (int j = 0; j < WIDTH; j++) {  // column j stands in value[][0]; see factor_leaf
+            int side = j & 1;
+            if (thread == 0) mailbox_expect(boxes + side, (CLUSTER * (WIDTH + 1) + WIDTH) * sizeof(REAL) + CLUSTER * sizeof(uint));
             REAL size = 0;
             uint where = 0xffffffffu;
             UNROLL
@@ -273,6 +288,11 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
                 if (row >= first + j && row < rows && (here > size || where == 0xffffffffu)) { size = here; where = (uint)row; }
             }
 #if HAS_WARP_REDUCTION
+            best_of_warp(&size, &where);
+            if (lane == 0) { best_size[side * GROUP_SIZE + team] = size; best_row[side * GROUP_SIZE + team] = where; }
+            BARRIER();
+            size = lane < TEAMS ? best_size[side * GROUP_SIZE + lane] : 0;
+            where = lane < TEAMS ? best_row[side * GROUP_SIZE + lane] : 0xffffffffu;
             best_of_warp(&size, &where);
 #else
             best_size[thread] = size;
@@ -291,54 +311,45 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
             size = best_size[0];
             where = best_row[0];
 #endif
-            bool has_own = false;
+            // The team of the group's best row mails it, and that of row first + j, which may have to go there, mails that one.
+            int sender = where == 0xffffffffu ? 0 : ((int)where - rank * REACH) % GROUP_SIZE / TEAM;
+            int local_own = first + j - rank * REACH, own_team = local_own % GROUP_SIZE / TEAM;
+            bool has_own = local_own >= 0 && local_own < REACH && own_team == team;
             UNROLL
             for (int k = 0; k < ROWS; k++) {
-                int row = top + k * GROUP_SIZE, start = row - lane;
+                int row = top + k * GROUP_SIZE;
                 if ((uint)row == where) {
                     UNROLL
-                    for (int c = 0; c < WIDTH; c++) staged[2 * team * WIDTH + c] = value[k][c];
+                    for (int c = 0; c < WIDTH; c++) staged[c] = value[k][c];
                 }
                 if (row == first + j) {
                     UNROLL
-                    for (int c = 0; c < WIDTH; c++) staged[(2 * team + 1) * WIDTH + c] = value[k][c];
+                    for (int c = 0; c < WIDTH; c++) staged[WIDTH + c] = value[k][c];
                 }
-                has_own = has_own || (first + j >= start && first + j < start + TEAM);
             }
-            int side = j & 1, mine = side * CANDIDATES + rank * TEAMS + team;  // two sets in turn: one barrier parts them
             TEAM_BARRIER();
-            for (int e = lane; e < CLUSTER * WIDTH; e += TEAM) {
-                int to = e / WIDTH, c = e % WIDTH;
-                *REMOTE(REAL, &lines[mine * WIDTH + c], to) = staged[2 * team * WIDTH + c];
-                if (has_own) *REMOTE(REAL, &own_line[side * WIDTH + c], to) = staged[(2 * team + 1) * WIDTH + c];
+            if (has_own) mail_line(staged + WIDTH, own_line + side * WIDTH, &boxes[side], lane);
+            if (team == sender) {
+                mail_line(staged, lines + (side * CLUSTER + rank) * WIDTH, &boxes[side], lane);
+                if (lane < CLUSTER) {  // a team has more threads than a cluster groups
+                    MAIL(&sizes[side * CLUSTER + rank], lane, size, &boxes[side]);
+                    MAIL(&places[side * CLUSTER + rank], lane, where, &boxes[side]);
+                }
             }
-            for (int to = lane; to < CLUSTER; to += TEAM) {
-                *REMOTE(REAL, &sizes[mine], to) = size;
-                *REMOTE(uint, &places[mine], to) = where;
-            }
-            CLUSTER_BARRIER();
-            size = 0;
-            where = 0xffffffffu;
-            int winner = 0;
+            mailbox_wait(boxes + side, (uint)((first + j) / 2) & 1u);
 #if HAS_WARP_REDUCTION
-            UNROLL
-            for (int e = 0; e < (CANDIDATES + 31) / 32; e++) {
-                int k = lane + 32 * e;
-                REAL here = k < CANDIDATES ? sizes[side * CANDIDATES + k] : 0;
-                uint place = k < CANDIDATES ? places[side * CANDIDATES + k] : 0xffffffffu;
-                if (here > size || (here == size && place < where)) { size = here; where = place; }
-            }
+            size = lane < CLUSTER ? sizes[side * CLUSTER + lane] : 0;
+            where = lane < CLUSTER ? places[side * CLUSTER + lane] : 0xffffffffu;
             best_of_warp(&size, &where);
 #else
-            for (int k = 0; k < CANDIDATES; k++) {
-                REAL here = sizes[side * CANDIDATES + k];
-                uint place = places[side * CANDIDATES + k];
+            for (int k = 0; k < CLUSTER; k++) {
+                REAL here = sizes[side * CLUSTER + k];
+                uint place = places[side * CLUSTER + k];
                 if (here > size || (here == size && place < where)) { size = here; where = place; }
             }
 #endif
             int chosen = where < (uint)rows ? (int)where : first + j;
-            winner = chosen / REACH * TEAMS + chosen % REACH % GROUP_SIZE / TEAM;
-            LOCAL const REAL *line = lines + (side * CANDIDATES + winner) * WIDTH;
+            LOCAL const REAL *line = lines + (side * CLUSTER + chosen / REACH) * WIDTH;
             LOCAL const REAL *own = own_line + side * WIDTH;
             REAL pivot = line[0], factor[ROWS];
             REAL scale = pivot == 0 ? (REAL)0 : (REAL)1 / pivot;
@@ -412,13 +423,13 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
             REAL x[WIDTH];
             UNROLL
             for (int k = 0; k < WIDTH; k++) x[k] = panel[(ulong)c * (ulong)ld + (ulong)(first + k)];
-            UNROLL
-            for (int k = 0; k < WIDTH; k++) {
+            ROLLED
+            for (int k = 0; k < WIDTH; k++) {  // row k stands in x[0]; what comes up from behind is not used
+                REAL done = x[0];
+                upper[c * WIDTH + k] = done;
                 UNROLL
-                for (int r = k + 1; r < WIDTH; r++) x[r] -= lower[k * WIDTH + r] * x[k];
+                for (int r = 1; r < WIDTH; r++) x[r - 1] = x[r] - lower[k * (WIDTH + 1) + r] * done;
             }
-            UNROLL
-            for (int k = 0; k < WIDTH; k++) upper[c * WIDTH + k] = x[k];
         }
         BARRIER();
         ROLLED
@@ -439,6 +450,7 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
                     UNROLL
                     for (int k = 0; k < ROWS; k++) sum[m][k] -= value[k][j] * upper[(c + m) * WIDTH + j];
                 }
+                IN_ORDER();
             }
             UNROLL
             for (int m = 0; m < BATCH; m++) {

@@ -35,6 +35,7 @@ typedef unsigned long long ulong;
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1")  // code that runs once is fetched from memory: small loops beat long texts
 #define NO_UNROLL _Pragma("unroll 1")
+#define IN_ORDER() asm volatile("" : : : "memory")  // loads after it stay there, instead of filling registers early
 
 #define as_uint(x) __float_as_uint(x)
 #define as_int(x) __float_as_int(x)
@@ -231,20 +232,54 @@ DEVICE double broadcast(double x, int lane) { return __shfl_sync(0xffffffffu, x,
 DEVICE uint from_lane(uint x, uint lane) { return __shfl_sync(0xffffffffu, x, lane); }
 
 // Groups that run together and write into one another's local memory: KERNEL_CLUSTER(n) is a kernel launched over one such
-// cluster of n groups; remote(pointer, rank) is the same place in the local memory of group `rank` of it; CLUSTER_BARRIER
-// is a barrier of all their threads, after which writes to local, remote and global memory are seen. Elsewhere n is 1.
+// cluster of n groups, of which this is cluster_rank(). CLUSTER_BARRIER is a barrier of all their threads, after which
+// all their writes are seen; it takes about a microsecond. MAIL(place, rank, value, box) writes to `place` in the local memory
+// of group `rank` and counts the bytes in its mailbox, which that group opens once (then CLUSTER_BARRIER), whose one thread says
+// how many bytes it expects, and for which all its threads wait; parity is 0 for the first filling, then 1, 0, ..
+// Elsewhere a cluster is one group.
 #if __CUDA_ARCH__ >= 900
 #define HAS_CLUSTERS 1
 #define KERNEL_CLUSTER(groups) extern "C" __global__ void __cluster_dims__(groups, 1, 1) __launch_bounds__(GROUP_SIZE)
 #define CLUSTER_BARRIER() (__cluster_barrier_arrive(), __cluster_barrier_wait())
 #define cluster_rank() (__clusterRelativeBlockRank())
-#define REMOTE(type, pointer, rank) ((type *)__cluster_map_shared_rank((void *)(pointer), rank))
+#define LOCAL_ADDRESS(p) ((uint)__cvta_generic_to_shared(p))
+DEVICE uint address_in(const void *p, uint rank) {
+    uint there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(LOCAL_ADDRESS(p)), "r"(rank));
+    return there;
+}
+DEVICE void send_word(const void *p, uint rank, uint x, ulong *box) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
+                 : : "r"(address_in(p, rank)), "r"(x), "r"(address_in(box, rank)) : "memory");
+}
+DEVICE void send_word(const void *p, uint rank, ulong x, ulong *box) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];"
+                 : : "r"(address_in(p, rank)), "l"(x), "r"(address_in(box, rank)) : "memory");
+}
+DEVICE void mail(uint *p, uint rank, uint x, ulong *box) { send_word(p, rank, x, box); }
+DEVICE void mail(float *p, uint rank, float x, ulong *box) { send_word(p, rank, as_uint(x), box); }
+DEVICE void mail(double *p, uint rank, double x, ulong *box) { send_word(p, rank, as_ulong(x), box); }
+#define MAIL(place, rank, value, box) mail(place, (uint)(rank), value, box)
+DEVICE void mailbox_open(ulong *box) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" : : "r"(LOCAL_ADDRESS(box)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" : : : "memory");
+}
+DEVICE void mailbox_expect(ulong *box, uint bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(LOCAL_ADDRESS(box)), "r"(bytes) : "memory");
+}
+DEVICE void mailbox_wait(ulong *box, uint parity) {
+    asm volatile("{ .reg .pred full; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 full, [%0], %1;"
+                 " @!full bra AGAIN; }" : : "r"(LOCAL_ADDRESS(box)), "r"(parity) : "memory");
+}
 #else
 #define HAS_CLUSTERS 0
 #define KERNEL_CLUSTER(groups) KERNEL
 #define CLUSTER_BARRIER() BARRIER()
 #define cluster_rank() 0u
-#define REMOTE(type, pointer, rank) (pointer)
+#define MAIL(place, rank, value, box) (*(place) = (value))
+#define mailbox_open(box)
+#define mailbox_expect(box, bytes)
+#define mailbox_wait(box, parity) BARRIER()
 #endif
 
 // 1 + byte i of the word * 2^-15: a byte as a float without a conversion, which has a quarter of the rate.
@@ -399,11 +434,15 @@ DEVICE uint bits_of16(int16 signs) { return bits_of8(signs.lo) | bits_of8(signs.
 #endif
 #define HAS_SHUFFLE 0
 #define HAS_WARP_REDUCTION 0
+#define IN_ORDER()
 #define HAS_CLUSTERS 0
 #define KERNEL_CLUSTER(groups) KERNEL
 #define CLUSTER_BARRIER() BARRIER()
 #define cluster_rank() 0u
-#define REMOTE(type, pointer, rank) (pointer)
+#define MAIL(place, rank, value, box) (*(place) = (value))
+#define mailbox_open(box)
+#define mailbox_expect(box, bytes)
+#define mailbox_wait(box, parity) BARRIER()
 DEVICE float byte_float(uint word, int i) { return as_float(((word >> (8 * i) & 255u) << 8) | 0x3f800000u); }
 DEVICE float largest_or_zero(float a, float b, float c) { return larger(larger(a, b), larger(c, 0.0f)); }
 DEVICE float smallest_of(float a, float b, float c) { return smaller(smaller(a, b), c); }

@@ -328,7 +328,7 @@ class CudaQueue:
     def __init__(self, device: CudaDevice):
         self.device, self._outer = device, []
         with device:
-            _, urgent = checked(streams.cuCtxGetStreamPriorityRange())
+            _, _, urgent = streams.cuCtxGetStreamPriorityRange()
             self.handle = int(checked(streams.cuStreamCreateWithPriority(NON_BLOCKING, urgent)))
         weakref.finalize(self, _destroy_stream, device, self.handle).atexit = False
 

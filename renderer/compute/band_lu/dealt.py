@@ -14,7 +14,8 @@ import numpy as np
 
 from renderer.compute.band_lu.blocks import FlushSubnormals, Layout
 from renderer.compute.band_lu.host import STEPS, BlockFactors, one_thread
-from renderer.compute.band_lu.share import LOADS, TRAYS, Feed, Share
+from renderer.compute.band_lu.memory import TRAYS
+from renderer.compute.band_lu.share import Feed, Share
 from renderer.compute.band_lu.substitution import Substitution
 from renderer.gpu import Buffer, Device
 
@@ -159,7 +160,7 @@ class DealtFactors:
     def _feed(self, i: int, feed: Feed, times: Timeline) -> None:
         """Brings the block columns of the coming steps; one that streams takes the place of block column i."""
         began = time.perf_counter()
-        feed.until(i + self.layout.u + (LOADS if self.resident else 1))
+        feed.until(i + self.layout.u + 1 + (2 if self.resident else 0))
         times.host(i, "copy", time.perf_counter() - began)
 
     def _bring_home(self, i: int, times: Timeline) -> None:

@@ -7,6 +7,8 @@ import numpy as np
 from renderer import MachineCannot
 from renderer.compute.band_lu.blocks import Layout
 
+TRAYS = 4  # block columns of a device that are on their way home
+BUNCH_BYTES, LARGEST_BUNCH = 1 << 23, 16  # of block columns that are gathered at a time
 USABLE = 0.9  # of a device's memory: the rest is the driver's and the kernels'
 
 
@@ -46,11 +48,24 @@ def check_host(needed: int, given: int) -> None:
         )
 
 
+def bunch(layout: Layout, dtype) -> int:
+    """Block columns that the host gathers at a time."""
+    return min(
+        max(BUNCH_BYTES // ((layout.kl + layout.ku + 1) * layout.s * np.dtype(dtype).itemsize), 1), LARGEST_BUNCH
+    )
+
+
+def loads(layout: Layout, dtype, devices: int) -> int:
+    """Block columns of a device that may be on their way in: two bunches, and four at least."""
+    return max(2 * -(-bunch(layout, dtype) // devices), 4)
+
+
 def residence(layout: Layout, dtype, devices, wanted: str, given: int) -> bool:
     """Whether all block columns stay on the devices; MachineCannot when not even u + 1 of them fit."""
     step, count = np.dtype(dtype).itemsize, len(devices)
     column = layout.stride * step
-    extra = 6 * (layout.l + 1) * layout.s * layout.s * step + 4 * column  # panels, stages and trays
+    columns = loads(layout, dtype, count) + TRAYS
+    extra = 6 * (layout.l + 1) * layout.s * layout.s * step + columns * column  # panels, stages and trays
     whole, ring = (-(-number // count) * column for number in (layout.p, layout.u + 1))
     room = min(int(min(USABLE * d.processor.memory, d.processor.largest_buffer + extra)) for d in devices)
     limit = min(d.processor.largest_buffer for d in devices)

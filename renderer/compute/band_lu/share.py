@@ -1,16 +1,17 @@
 """One device's part of a band LU: its block columns, the kernels that work on them and the stages they come through."""
 
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
 import numpy as np
 
 from renderer.compute.band_lu.blocks import Layout, cores
+from renderer.compute.band_lu.memory import TRAYS, bunch, loads
 from renderer.gpu import Device
 
 FILE = "band_lu.cu"
 COPIERS = 8  # threads that gather a block column from the rows of ab
-LOADS, TRAYS = 4, 4  # block columns of a device that are on their way in, and home
 EXTREMES = 32  # groups that look for the largest element of a block column
 LEAVES = ((128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40))  # threads, columns, registers
 
@@ -35,9 +36,9 @@ def leaf_shape(rows: int, s: int, itemsize: int, wide: bool) -> tuple[int, int, 
 def panel_shape(rows: int, s: int, cluster: int) -> dict[str, int]:
     """GROUP threads, ROWS of a thread and columns at a time of the kernel that factors a panel by one cluster."""
     each = -(-rows // cluster)
-    held = -(-each // 320)
+    held = -(-each // 768)
     group = max(32 * -(-each // (32 * held)), 64)
-    return dict(GROUP=group, ROWS=held, CLUSTER=cluster, WIDTH=divisor(s, 16), BATCH=8 if held == 1 else 4)
+    return dict(GROUP=group, ROWS=held, CLUSTER=cluster, WIDTH=divisor(s, 16), BATCH=4)
 
 
 class Share:
@@ -56,8 +57,8 @@ class Share:
         size = self.pivots_in_panel * 4 // step + layout.s
         self.panels = [device.buffer(size, dtype) for _ in range(2)]
         self.queue = device.queue()  # of panels, so that they overtake the updates
-        self._columns = [device.stage((layout.kl + layout.ku + 1) * layout.s * step) for _ in range(LOADS)]
-        self._copying: dict[int, list[Future]] = {}
+        self.loads = loads(layout, dtype, devices)
+        self._columns = [device.stage((layout.kl + layout.ku + 1) * layout.s * step) for _ in range(self.loads)]
         self._panels = [device.stage(layout.s * 4 + self.panels[0].nbytes) for _ in range(2)]
         self._trays = [device.tray(layout.stride * step) for _ in range(TRAYS)]
         self.product = device.vendor_product(dtype) if vendor else None
@@ -110,19 +111,16 @@ class Share:
         """Where the diagonal block of block column t, and so its panel, begins."""
         return self.slot_at(t) + self.layout.u * self.layout.s
 
-    def gather(self, t: int, ab: np.ndarray) -> None:
-        """Starts to gather block column t of ab (kl + ku + 1, n); LOADS of a device's may be under way."""
-        s = self.layout.s
-        width = max(min(s, self.layout.n - t * s), 0)
-        count = ab.shape[0] * width * self.dtype.itemsize
-        part = self._columns[t // self.devices % LOADS].open()[:count].view(self.dtype).reshape(ab.shape[0], width)
-        self._copying[t] = _copy_rows(part, ab[:, t * s : t * s + width])
+    def open_column(self, t: int) -> np.ndarray:
+        """The memory (kl + ku + 1, width) from which load(t) goes on; `loads` block columns may be under way."""
+        layout = self.layout
+        shape = layout.kl + layout.ku + 1, max(min(layout.s, layout.n - t * layout.s), 0)
+        count = shape[0] * shape[1] * self.dtype.itemsize
+        return self._columns[t // self.devices % self.loads].open()[:count].view(self.dtype).reshape(shape)
 
     def load(self, t: int) -> None:
-        """Starts to bring the block column t that was gathered to the device."""
+        """Starts to bring the block column t that was opened and filled to the device."""
         layout = self.layout
-        for job in self._copying.pop(t):
-            job.result()
         width = max(min(layout.s, layout.n - t * layout.s), 0)
         count = (layout.kl + layout.ku + 1) * width * self.dtype.itemsize
         at, sizes = np.uint64(self.slot_at(t)), (layout.n, layout.kl, layout.ku)
@@ -131,7 +129,7 @@ class Share:
             self._place(layout.stride, buffer, self.matrix, at, t, width, *sizes, layout.u, layout.height)
             self._extremes(EXTREMES * self._extremes.group, buffer, self.largest, t, width, *sizes)
 
-        self._columns[t // self.devices % LOADS].send(count, work)
+        self._columns[t // self.devices % self.loads].send(count, work)
 
     def fetch(self, t: int) -> None:
         """Starts to bring block column t home."""
@@ -260,36 +258,48 @@ class Share:
         return high.read(), diagonal.read()
 
 
-def _copy_rows(to: np.ndarray, rows: np.ndarray) -> list[Future]:
-    """to[:] = rows, begun by several cores where it takes long: rows of a band are far apart in memory."""
-    if to.nbytes < 1 << 17:
-        to[:] = rows
-        return []
-    bounds = np.linspace(0, len(to), min(cores(), COPIERS) + 1).astype(int)
-    return [_copiers().submit(np.copyto, to[a:b], rows[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
-
-
 @cache
 def _copiers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(min(cores(), COPIERS))
 
 
 class Feed:
-    """Brings the block columns of ab to the devices in order; later ones are gathered while the caller goes on."""
+    """Brings the block columns of ab to the devices in order, gathered in bunches by several cores.
+
+    Rows of a band are far apart in memory, so that a bunch is gathered in rows of several block columns, and the next
+    bunch while the caller launches work on the last.
+    """
 
     def __init__(self, shares: list[Share], ab: np.ndarray):
-        self._shares, self._ab, self._gathered, self._sent = shares, ab, 0, 0
+        layout = shares[0].layout
+        self._shares, self._ab, self._width, self._end = shares, ab, layout.s, layout.p
+        self._bunch, self._room = bunch(layout, ab.dtype), shares[0].loads * len(shares)
+        self._jobs: deque[list[Future]] = deque()
+        self._gathered = self._ready = self._sent = 0  # block columns: begun to be gathered, gathered, on their way
 
     def until(self, t: int) -> None:
         """Starts to bring all block columns to t that are not on their way yet."""
-        end = self._shares[0].layout.p
-        while self._sent < min(t + 1, end):
-            self._gather(min(self._sent + LOADS, end))
+        while self._sent < min(t + 1, self._end):
+            self._gather()
+            if self._sent == self._ready:
+                for job in self._jobs.popleft():
+                    job.result()
+                self._ready = min(self._ready + self._bunch, self._end)
             self._shares[self._sent % len(self._shares)].load(self._sent)
             self._sent += 1
-        self._gather(min(self._sent + LOADS - 1, end))
+        self._gather()
 
-    def _gather(self, end: int) -> None:
-        while self._gathered < end:
-            self._shares[self._gathered % len(self._shares)].gather(self._gathered, self._ab)
-            self._gathered += 1
+    def _gather(self) -> None:
+        """Begins to gather what the stages have room for."""
+        while self._gathered < self._end and self._gathered + self._bunch - self._sent <= self._room:
+            columns = range(self._gathered, min(self._gathered + self._bunch, self._end))
+            parts = [(self._shares[t % len(self._shares)].open_column(t), t * self._width) for t in columns]
+            threads = min(cores(), COPIERS, max(1, len(parts) * parts[0][0].nbytes >> 17))
+            bounds = np.linspace(0, len(self._ab), threads + 1).astype(int)
+            jobs = [_copiers().submit(self._copy, parts, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+            self._jobs.append(jobs)
+            self._gathered += len(columns)
+
+    def _copy(self, parts: list, first: int, end: int) -> None:
+        for part, column in parts:
+            part[first:end] = self._ab[first:end, column : column + part.shape[1]]
