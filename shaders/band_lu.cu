@@ -104,6 +104,7 @@ DEVICE void best_of_warp(REAL *size, uint *row) {
 }
 #endif
 
+#if defined(ROWS) && !defined(CLUSTER)
 // P L U of columns first .. first + WIDTH - 1 of a panel by one group. Each thread keeps ROWS rows in registers; the row of
 // the pivot goes round through local memory. Ties take the uppermost row, as LAPACK's do.
 KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, GLOBAL int *pivots, GLOBAL int *info,
@@ -214,6 +215,68 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
             if (row < rows) corner[(ulong)j * (ulong)ld + (ulong)row] = value[k][j];
     }
 }
+
+// A factored leaf applied to the other columns of its panel, a group to a column: exchanges everywhere, elimination to the
+// right of it. All rows are read, and the 2 WIDTH exchanged ones put in their places, before any is written.
+KERNEL apply_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, GLOBAL const int *pivots, const int p,
+                  const int l, const int u, const int height, const int devices, const int slots) {
+    LOCAL_ARRAY(int, exchange, WIDTH);
+    LOCAL_ARRAY(int, place, 2 * WIDTH);
+    LOCAL_ARRAY(REAL, moved, 2 * WIDTH);
+    LOCAL_ARRAY(REAL, lower, WIDTH * WIDTH);
+    int lane = (int)local_index(), c = (int)group_index(), i = step[0], ld = height, rows = min(l + 1, p - i) * S;
+    if (c >= first) c += WIDTH;
+    GLOBAL REAL *panel = matrix + top_of(i, i, u, height, devices, slots);
+    GLOBAL REAL *target = panel + (ulong)c * (ulong)ld;
+    GLOBAL const REAL *leaf = panel + (ulong)first * (ulong)ld;
+    REAL below[APPLY_ROWS];
+    UNROLL
+    for (int k = 0; k < APPLY_ROWS; k++) {
+        int row = first + WIDTH + lane + k * GROUP_SIZE;
+        below[k] = row < rows ? target[row] : 0;
+    }
+    for (int k = lane; k < WIDTH; k += GROUP_SIZE) exchange[k] = pivots[i * S + first + k] - 1;
+    for (int k = lane; k < WIDTH * WIDTH; k += GROUP_SIZE)
+        lower[k] = leaf[(ulong)(k / WIDTH) * (ulong)ld + (ulong)(first + k % WIDTH)];
+    BARRIER();
+    if (lane < 2 * WIDTH) {
+        int to = lane < WIDTH ? first + lane : exchange[lane - WIDTH], from = to;
+        ROLLED
+        for (int j = WIDTH - 1; j >= 0; j--) from = from == first + j ? exchange[j] : from == exchange[j] ? first + j : from;
+        place[lane] = to;
+        moved[lane] = target[from];
+    }
+    BARRIER();
+    ROLLED
+    for (int t = WIDTH; t < 2 * WIDTH; t++) {
+        UNROLL
+        for (int k = 0; k < APPLY_ROWS; k++)
+            if (place[t] == first + WIDTH + lane + k * GROUP_SIZE) below[k] = moved[t];
+    }
+    if (c > first) {
+        ROLLED
+        for (int k = 0; k < WIDTH; k++) {  // the first WIDTH threads, of one warp
+            WARP_BARRIER();
+            if (lane > k && lane < WIDTH) moved[lane] -= lower[k * WIDTH + lane] * moved[k];
+        }
+        BARRIER();
+        UNROLL
+        for (int k = 0; k < APPLY_ROWS; k++) {
+            int row = first + WIDTH + lane + k * GROUP_SIZE;
+            if (row < rows) {
+                UNROLL
+                for (int j = 0; j < WIDTH; j++) below[k] -= leaf[(ulong)j * (ulong)ld + (ulong)row] * moved[j];
+            }
+        }
+    }
+    if (lane < WIDTH) target[first + lane] = moved[lane];
+    UNROLL
+    for (int k = 0; k < APPLY_ROWS; k++) {
+        int row = first + WIDTH + lane + k * GROUP_SIZE;
+        if (row < rows) target[row] = below[k];
+    }
+}
+#endif
 
 #ifdef CLUSTER
 #if HAS_WARP_REDUCTION
@@ -470,68 +533,8 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
 }
 #endif
 
-// A factored leaf applied to the other columns of its panel, a group to a column: exchanges everywhere, elimination to the
-// right of it. All rows are read, and the 2 WIDTH exchanged ones put in their places, before any is written.
-KERNEL apply_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, GLOBAL const int *pivots, const int p,
-                  const int l, const int u, const int height, const int devices, const int slots) {
-    LOCAL_ARRAY(int, exchange, WIDTH);
-    LOCAL_ARRAY(int, place, 2 * WIDTH);
-    LOCAL_ARRAY(REAL, moved, 2 * WIDTH);
-    LOCAL_ARRAY(REAL, lower, WIDTH * WIDTH);
-    int lane = (int)local_index(), c = (int)group_index(), i = step[0], ld = height, rows = min(l + 1, p - i) * S;
-    if (c >= first) c += WIDTH;
-    GLOBAL REAL *panel = matrix + top_of(i, i, u, height, devices, slots);
-    GLOBAL REAL *target = panel + (ulong)c * (ulong)ld;
-    GLOBAL const REAL *leaf = panel + (ulong)first * (ulong)ld;
-    REAL below[APPLY_ROWS];
-    UNROLL
-    for (int k = 0; k < APPLY_ROWS; k++) {
-        int row = first + WIDTH + lane + k * GROUP_SIZE;
-        below[k] = row < rows ? target[row] : 0;
-    }
-    for (int k = lane; k < WIDTH; k += GROUP_SIZE) exchange[k] = pivots[i * S + first + k] - 1;
-    for (int k = lane; k < WIDTH * WIDTH; k += GROUP_SIZE)
-        lower[k] = leaf[(ulong)(k / WIDTH) * (ulong)ld + (ulong)(first + k % WIDTH)];
-    BARRIER();
-    if (lane < 2 * WIDTH) {
-        int to = lane < WIDTH ? first + lane : exchange[lane - WIDTH], from = to;
-        ROLLED
-        for (int j = WIDTH - 1; j >= 0; j--) from = from == first + j ? exchange[j] : from == exchange[j] ? first + j : from;
-        place[lane] = to;
-        moved[lane] = target[from];
-    }
-    BARRIER();
-    ROLLED
-    for (int t = WIDTH; t < 2 * WIDTH; t++) {
-        UNROLL
-        for (int k = 0; k < APPLY_ROWS; k++)
-            if (place[t] == first + WIDTH + lane + k * GROUP_SIZE) below[k] = moved[t];
-    }
-    if (c > first) {
-        ROLLED
-        for (int k = 0; k < WIDTH; k++) {  // the first WIDTH threads, of one warp
-            WARP_BARRIER();
-            if (lane > k && lane < WIDTH) moved[lane] -= lower[k * WIDTH + lane] * moved[k];
-        }
-        BARRIER();
-        UNROLL
-        for (int k = 0; k < APPLY_ROWS; k++) {
-            int row = first + WIDTH + lane + k * GROUP_SIZE;
-            if (row < rows) {
-                UNROLL
-                for (int j = 0; j < WIDTH; j++) below[k] -= leaf[(ulong)j * (ulong)ld + (ulong)row] * moved[j];
-            }
-        }
-    }
-    if (lane < WIDTH) target[first + lane] = moved[lane];
-    UNROLL
-    for (int k = 0; k < APPLY_ROWS; k++) {
-        int row = first + WIDTH + lane + k * GROUP_SIZE;
-        if (row < rows) target[row] = below[k];
-    }
-}
-
 // --------------------------------------------------------------------------------------------- the rest of the matrix
+#if !defined(ROWS) && !defined(RIGHT)  // which the kernels of panels and of solves take: they are texts of their own
 // Exchanges the rows of panel i in `count` block columns from `first` on, each `devices` further. A group to GROUP_COLUMNS
 // columns; 2 S rows change at most.
 KERNEL swap_rows(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, const int i, const int first,
@@ -694,6 +697,9 @@ KERNEL upper_facts(GLOBAL const REAL *matrix, GLOBAL REAL *high, GLOBAL REAL *di
     diagonal[column] = start[c];
 }
 
+#endif
+
+#ifdef RIGHT
 // -------------------------------------------------------------------------------------------------------------- solves
 // S x S triangles stand in local memory, TILE columns at a time; right-hand sides are column-major (order, sides).
 
@@ -845,8 +851,10 @@ DEVICE REAL less_product(REAL sum, const REAL *factor, LOCAL const PACK *solved)
 // The solution of S equations of which each of S threads, in line, has one: its factors and the right-hand sides x. Row k is ready
 // when its turn comes; forward they go upwards from 0, each with 1 on the diagonal, backward downwards from S - 1.
 #if HAS_SHUFFLE
+#define IN_TURN UNROLL
 #define FROM_ROW(value, k) broadcast(value, k)
 #else
+#define IN_TURN NO_UNROLL
 #define FROM_ROW(value, k) (BARRIER(), passed[local_index()] = value, BARRIER(), passed[first_thread + (k)])
 #endif
 
@@ -880,9 +888,9 @@ KERNEL forward_all(GLOBAL const REAL *matrix, GLOBAL REAL *b, GLOBAL const int *
         if (own < S)
 #endif
         {
-            UNROLL
+            IN_TURN
             for (int k = 0; k < S; k++) {
-                UNROLL
+                IN_TURN
                 for (int m = 0; m < RIGHT; m++) {
                     REAL ready = FROM_ROW(x[m], k);
                     if (own > k && own < S) x[m] -= factor[k] * ready;
@@ -940,9 +948,9 @@ KERNEL backward_all(GLOBAL const REAL *matrix, GLOBAL REAL *y, const int p, cons
         if (solves)
 #endif
         {
-            UNROLL
+            IN_TURN
             for (int k = S - 1; k >= 0; k--) {
-                UNROLL
+                IN_TURN
                 for (int m = 0; m < RIGHT; m++) {
                     x[m] *= k == line ? inverse : 1;
                     REAL ready = FROM_ROW(x[m], k);
@@ -964,4 +972,5 @@ KERNEL backward_all(GLOBAL const REAL *matrix, GLOBAL REAL *y, const int p, cons
         BARRIER();
     }
 }
+#endif
 #endif

@@ -125,6 +125,7 @@ class CudaDevice:
         self._kernels: dict = {}
         self.counters, self.trusted_clock = Counters(), True
         self._products: dict = {}
+        self._streams: dict = {}
         self._stream = None  # where kernels go: the default stream, but while a graph is made
         attribute = driver.device_attribute
         memory = handle.total_memory()
@@ -141,6 +142,16 @@ class CudaDevice:
 
     def __exit__(self, *error):
         driver.Context.pop()
+
+    def stream_to(self, other: "CudaDevice"):
+        """The stream of copies to another GPU; the first call lets the two write into one another's memory."""
+        if other.index not in self._streams:
+            with self:
+                self._streams[other.index] = driver.Stream(NON_BLOCKING)
+            for one, two in ((self, other), (other, self)):
+                with one:  # a refusal, or that it is so already, changes nothing but the speed
+                    streams.cuCtxEnablePeerAccess(streams.CUcontext(two.context.handle), 0)
+        return self._streams[other.index]
 
     def buffer(self, shape, dtype="f4") -> "CudaBuffer":
         return CudaBuffer(self, shape, dtype)
@@ -268,14 +279,14 @@ class CudaBuffer:
         return self
 
     def _push(self, source: "CudaBuffer") -> None:
-        """From another GPU: its copy stream waits for both queues, and both queues wait for the copy."""
+        """From another GPU: a stream between the two waits for both queues, and both queues wait for the copy."""
         with self.device:
             free = Place()
             free.record(self.device._stream)
         with source.device:
             ready, arrived = Place(), Place()
             ready.record(source.device._stream)
-            copies = source.device._copies
+            copies = source.device.stream_to(self.device)
             ready.hold(copies)
             free.hold(copies)
             contexts = self.device.context, source.device.context

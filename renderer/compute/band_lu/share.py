@@ -75,17 +75,12 @@ class Share:
         middle = 256 if wide else 16
         self.sides = (1, 2, 4, 8) if wide else (4,)
         constants = dict(
-            S=s, REAL=word, DOUBLE=int(word == "double"), WIDTH=self.width, ROWS=held, TILE_COLUMNS=self.tile,
-            GROUP_COLUMNS=self.group_columns, TILE=divisor(s, 4096 // s), RIGHT=self.sides[0],
-            APPLY_ROWS=held if leaf == middle else -(-rows // middle),
+            S=s, REAL=word, DOUBLE=int(word == "double"), TILE_COLUMNS=self.tile, GROUP_COLUMNS=self.group_columns,
+            TILE=divisor(s, 4096 // s),
         )  # fmt: skip
         self._constants = constants
-
-        def kernel(entry: str, group: int):
-            return self.device.kernel(FILE, entry, group=group, **constants)
-
         self._copy, self._copy_panel, self._copy_pivots, self._place = (
-            kernel(entry, middle) for entry in ("copy_elements", "copy_panel", "copy_pivots", "place_columns")
+            self.kernel(entry, middle) for entry in ("copy_elements", "copy_panel", "copy_pivots", "place_columns")
         )
         cluster = self.device.processor.cluster
         if cluster > 1:
@@ -93,11 +88,13 @@ class Share:
             self._factor_panel = self.kernel("factor_panel", shape.pop("GROUP"), **shape)
         else:
             self._factor_panel = None
-            self._factor_leaf, self._apply_leaf = kernel("factor_leaf", leaf), kernel("apply_leaf", middle)
-        self._swap, self._solve = kernel("swap_rows", middle), kernel("solve_rows", middle)
-        self._update = kernel("update_tiles", 4 * self.tile) if wide else kernel("update_runs", 16)
-        self._facts, self._next_panel = kernel("upper_facts", middle), kernel("next_panel", middle)
-        self._publish, self._extremes = kernel("publish_panel", middle), kernel("largest_element", 256 if wide else 16)
+            held_by = dict(WIDTH=self.width, ROWS=held, APPLY_ROWS=held if leaf == middle else -(-rows // middle))
+            self._factor_leaf = self.kernel("factor_leaf", leaf, **held_by)
+            self._apply_leaf = self.kernel("apply_leaf", middle, **held_by)
+        self._swap, self._solve = self.kernel("swap_rows", middle), self.kernel("solve_rows", middle)
+        self._update = self.kernel("update_tiles", 4 * self.tile) if wide else self.kernel("update_runs", 16)
+        self._facts, self._next_panel = self.kernel("upper_facts", middle), self.kernel("next_panel", middle)
+        self._publish, self._extremes = self.kernel("publish_panel", middle), self.kernel("largest_element", middle)
         self._panel_launches = None
 
     def kernel(self, entry: str, group: int, **constants):
