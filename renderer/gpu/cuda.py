@@ -396,7 +396,8 @@ class CudaRepeat:
     def __call__(self) -> None:
         self.device.counters.launches += self._launches
         with self.device:
-            checked(streams.cuGraphLaunch(self._graph, 0))
+            stream = self.device._stream
+            checked(streams.cuGraphLaunch(self._graph, stream.handle if stream else 0))
 
 
 def _destroy_graph(device: CudaDevice, graph) -> None:

@@ -176,7 +176,8 @@ class BandedLU:
         x, b = (np.asarray(v, self.dtype).reshape(self.n, -1) for v in (x, b))
         left = np.abs(b - blocks.product(self._ab, self.kl, self.ku, x)).sum(axis=0)
         scale = self.n * self.norm * np.abs(x).sum(axis=0)
-        return float(np.divide(left, scale, out=np.where(left > 0, np.inf, 0.0), where=scale > 0).max(initial=0))
+        told = np.divide(left, scale, out=np.where(left == 0, 0.0, np.inf), where=scale > 0)
+        return float(told.max(initial=0))
 
     @property
     def norm(self) -> float:
