@@ -8,6 +8,9 @@
 typedef struct {
     uint seed;    // of the pixel
     uint sample;  // its number with the bits in reverse
+#if HAS_WIDE_REGISTERS
+    const float *dealt;  // if not 0: the numbers of eight dimensions in turn, which deal_samples has made for DEALT paths
+#endif
 } Key;  // the random numbers of one path
 
 DEVICE Key sampler_key(uint seed, uint pixel, uint sample) {
@@ -43,4 +46,22 @@ DEVICE uint sample_bits(Key key, uint dimension) {
 #endif
 }
 
+#if HAS_WIDE_REGISTERS
+#define DEALT 32
+
+// The numbers of paths of one sample in eight dimensions, the first of which is a multiple of 8: many at once in registers.
+DEVICE void deal_samples(const uint *seeds, uint sample, uint dimension, float *dealt) {
+    for (uint k = 0; k < 8u; k++) {
+        for (uint j = 0; j < DEALT; j++) {
+            Key key = {seeds[j], sample, 0};
+            dealt[DEALT * k + j] = unit_interval(sample_bits(key, dimension + k));
+        }
+    }
+}
+
+DEVICE float sample_at(Key key, uint dimension) {
+    return key.dealt ? key.dealt[DEALT * (dimension & 7u)] : unit_interval(sample_bits(key, dimension));
+}
+#else
 DEVICE float sample_at(Key key, uint dimension) { return unit_interval(sample_bits(key, dimension)); }
+#endif

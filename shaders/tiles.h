@@ -4,18 +4,29 @@
 typedef struct {
     Path paths[32];
     LightRay lights[32];
-    Key keys[32];
+    uint sample, seeds[32];
+    float numbers[8 * DEALT];
     Hit hits[32];
     Packet packet;
 } Tile;
 
+DEVICE Key dealt_key(const Tile *tile, uint j) {
+    Key key = {tile->seeds[j], tile->sample, tile->numbers + j};
+    return key;
+}
+
 DEVICE uint start_tile(const View view, uint first, Tile *tile) {
     uint living = 0;
     for (uint j = 0; j < 32u; j++) {
+        Key key = key_of(view, first + j);
+        tile->seeds[j] = key.seed;
+        tile->sample = key.sample;
+    }
+    deal_samples(tile->seeds, tile->sample, 0, tile->numbers);
+    for (uint j = 0; j < 32u; j++) {
         int x, y;
         if (!pixel_of(view, first + j, &x, &y)) continue;
-        tile->keys[j] = key_of(view, first + j);
-        tile->paths[j] = start_path(view, x, y, tile->keys[j]);
+        tile->paths[j] = start_path(view, x, y, dealt_key(tile, j));
         living |= 1u << j;
     }
     return living;
@@ -25,6 +36,7 @@ DEVICE uint start_tile(const View view, uint first, Tile *tile) {
 DEVICE uint shade_tile(const View view, int depth, Tile *tile, uint living, uint *lit, SCENE_TAKEN, GLOBAL const Material *materials,
                        GLOBAL const float2 *lights) {
     *lit = 0;
+    deal_samples(tile->seeds, tile->sample, (uint)(depth + 1) * DIMENSIONS, tile->numbers);
     for (uint rest = living; rest; rest &= rest - 1u) {
         uint j = lowest_bit(rest);
         Hit hit = tile->hits[j];
@@ -32,7 +44,7 @@ DEVICE uint shade_tile(const View view, int depth, Tile *tile, uint living, uint
         if (hit.primitive < 0) {
             tile->paths[j].radiance = with_sky(view, tile->paths[j]);
         } else {
-            goes_on = shade_path(view, depth, tile->keys[j], hit, &tile->paths[j], &tile->lights[j], SCENE_GIVEN, materials, lights);
+            goes_on = shade_path(view, depth, dealt_key(tile, j), hit, &tile->paths[j], &tile->lights[j], SCENE_GIVEN, materials, lights);
             if (tile->lights[j].wanted) *lit |= 1u << j;
         }
         if (!goes_on) living &= ~(1u << j);
