@@ -8,7 +8,8 @@ from functools import cache
 
 import numpy as np
 
-from renderer import bvh_processor
+from renderer import bvh_improve, bvh_processor
+from renderer.bvh_improve import Improved
 from renderer.bvh_processor import Branches
 
 # One inner node as the builders write it, 64 bytes: x and y of the first and the second child's box, lowest and highest
@@ -212,16 +213,19 @@ def _write_boxes(nodes: np.ndarray, boxes: np.ndarray) -> None:
 def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = "auto"):
     """A tree over primitives (m,) on a device.
 
-    It is built by "host", "device" or "auto" and has nodes that are "binary", "wide" or "auto": binary ones where there
-    are warps, Branches where there are none.
+    It is built by "host", "device", "improved" (on the device, and made better there) or "auto", and has nodes that are
+    "binary", "wide" or "auto": binary ones where there are warps, Branches where there are none.
     """
     if builder == "auto":
-        builder = "host" if len(primitives) < HOST_BUILDS else "device"
+        many = "device" if device.processor.lanes == 1 else "improved"
+        builder = "host" if len(primitives) < HOST_BUILDS else many
     if builder == "host" or len(primitives) < 2:
         tree = Flat(device, primitives, build(*boxes_of(primitives)))
     else:
         on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
         tree = Built(device, on_device, len(primitives))
+        if builder == "improved":
+            tree = tree.improved()
     if nodes == "wide":
         return Wide(device, tree)
     return Branches(device, tree) if nodes == "auto" and device.processor.lanes == 1 else tree
@@ -326,6 +330,19 @@ class Built:
         self.rebuild()
 
     def rebuild(self) -> None:
+        self._rebuild_corners()
+        self._kernels["centre_nodes"](self.count - 1, self.nodes, self.count - 1)
+
+    def improved(self, rounds: int = bvh_improve.ROUNDS) -> "Built | Improved":
+        """A tree that is walked faster and does not follow its primitives, or this one if that would be too deep."""
+        self._rebuild_corners()
+        better = Improved(self.device, self.nodes, self.primitives, self.count, rounds)
+        if better.depth <= bvh_improve.DEEPEST:
+            return better
+        self.rebuild()
+        return self
+
+    def _rebuild_corners(self) -> None:
         run, count, primitives, group = self._kernels, self.count, self.unsorted, SORT_GROUP
         self._state.copy(self._start)
         run["find_bounds"](min(count, 1 << 18), primitives, count, self._state)
@@ -341,7 +358,6 @@ class Built:
             count, primitives, count, self._rows[0], self.primitives, self._boxes, self._clusters, self._arrivals
         )
         run["climb"](count, self._keys[0], count, self._arrivals, self._clusters, self._boxes, self.nodes, self._state)
-        run["centre_nodes"](count - 1, self.nodes, count - 1)
 
 
 class Wide:

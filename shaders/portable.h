@@ -83,6 +83,7 @@ ATOMIC_WORDS(uint)
 ATOMIC_WORDS(int)
 DEVICE ulong atom_add(ulong *p, ulong v) { return atomicAdd(p, v); }
 DEVICE ulong atom_min(ulong *p, ulong v) { return atomicMin(p, v); }
+DEVICE void add_float(float *p, float v) { atomicAdd(p, v); }
 #if __CUDA_ARCH__ >= 900  // one 16-byte operation where the processor has it
 DEVICE void add_vector(float4 *p, float4 v) { atomicAdd(p, v); }
 #else

@@ -129,7 +129,9 @@ class Settings:
         key="c",
     )
     tree: Literal["auto", "binary", "wide"] = setting("auto", help="nodes of two boxes, or of eight in bytes")
-    builder: Literal["auto", "host", "device"] = setting("auto", help="who builds the tree: SAH here, or H-PLOC there")
+    builder: Literal["auto", "host", "device", "improved"] = setting(
+        "auto", help="who builds the tree: SAH here, H-PLOC there, or that with subtrees moved to better places"
+    )
     paths: Literal["full", "whitted"] = setting("full", help="whitted ends paths at the first diffuse surface")
     lights: Literal["sampled", "hit"] = setting(
         "sampled", help="aim shadow rays at lights, or wait for paths to hit them"
