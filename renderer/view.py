@@ -57,6 +57,18 @@ class Camera:
         arm = np.subtract(self.position, self.target) * 0.875**steps
         return replace(self, position=_point(np.add(self.target, arm)))
 
+    def turn(self, dx: float, dy: float) -> "Camera":
+        """Looks elsewhere from the same place: as far as a drag over the panel's height covers of what is seen."""
+        pole = np.array(self.up) / np.linalg.norm(self.up)
+        arm = np.subtract(self.target, self.position)
+        distance = np.linalg.norm(arm)
+        side = arm - (arm @ pole) * pole
+        angle = math.radians(self.fov_degrees)
+        side = _rotated(side / np.linalg.norm(side), pole, -angle * dx)
+        elevation = np.clip(math.asin(float(np.clip(arm @ pole / distance, -1, 1))) - angle * dy, -1.55, 1.55)
+        arm = distance * (math.cos(elevation) * side + math.sin(elevation) * pole)
+        return replace(self, target=_point(np.add(self.position, arm)))
+
     def fly(self, right: float, up: float, forward: float) -> "Camera":
         """Moves camera and target along the camera's axes, in units of the distance between them."""
         shift = np.array([right, up, forward]) @ self.frame() * math.dist(self.position, self.target)

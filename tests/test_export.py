@@ -169,7 +169,7 @@ def test_farm_of_two_workers_one_killed_gives_the_same_film(scene, tmp_path):
     pytest.importorskip("distributed", reason="farms need distributed")
     (tmp_path / "here").mkdir()
     (tmp_path / "farm").mkdir()
-    words = ["--frames", "1-24", "--samples", "60", "--size", "320x200"]
+    words = ["--frames", "1-16", "--samples", "40", "--size", "320x200"]
     export(scene, "-o", tmp_path / "here" / "f_##.png", *words)
     killed = []
 
@@ -185,7 +185,7 @@ def test_farm_of_two_workers_one_killed_gives_the_same_film(scene, tmp_path):
     marked = dict(os.environ, RAYFOLD_TEST_MARK=str(tmp_path))
     export(scene, "-o", tmp_path / "farm" / "f_##.png", *words, "--farm", "local:2", env=marked)
     assert killed, "no worker was found to kill"
-    for number in range(1, 25):
+    for number in range(1, 17):
         here, farm = ((tmp_path / where / f"f_{number:02}.png").read_bytes() for where in ("here", "farm"))
         assert here == farm, number
 
@@ -197,6 +197,7 @@ def test_farm_tiles_equal_the_whole(scene, tmp_path):
     assert np.array_equal(read_bytes(tmp_path / "here.png"), read_bytes(tmp_path / "farm.png"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_a_straggler_is_drawn_by_another(scene, tmp_path):
     """A worker that hangs, and does not die, delays a film by some times the others' time, not for ever."""
@@ -245,11 +246,10 @@ maps = [
 """
 
 
-@pytest.mark.parametrize("blend", ["linear", "exponential"])  # the second makes points that are not finite
-def test_farm_of_a_flame_s_samples_equals_the_whole(tmp_path, gpu, blend):
+def test_farm_of_a_flame_s_samples_equals_the_whole(tmp_path, gpu):
     pytest.importorskip("distributed", reason="farms need distributed")
     path = tmp_path / "gasket.toml"
-    path.write_text(FLAME.replace("BLEND", blend))
+    path.write_text(FLAME.replace("BLEND", "exponential"))
     export(path, "-o", tmp_path / "here.png")
     facts = json.loads(
         export(path, "-o", tmp_path / "farm.png", "--farm", "local:2", "--split", "samples", "--json").stdout

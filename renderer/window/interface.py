@@ -436,7 +436,7 @@ def _flown(view, dx: float, dy: float, seconds: float):
     step = [sum(axis[k] for key, axis in FLYING.items() if imgui.is_key_down(key)) for k in range(3)]
     if any(step):
         view = view.fly(*(1.2 * seconds * part for part in step))
-    return view.drag(dx, dy) if dx or dy else view
+    return (view.turn(dx, dy) if hasattr(view, "turn") else view.drag(dx, dy)) if dx or dy else view
 
 
 def _corners(rectangle):

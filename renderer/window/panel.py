@@ -213,6 +213,8 @@ class Panel:
             return False
         if self._key(size, now) != self._drawn or self.samples == 0 or self.bands.done:
             return True  # a paused panel too draws a whole sample of what changed
+        if not self._costs and self.divisor > 1 and not self.forced_divisor:
+            return True  # the first draw, a coarse one, told nothing: once more, to know what full size costs
         return not self.paused and (self.free_run or self.samples < self.wanted_samples)
 
     @property

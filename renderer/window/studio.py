@@ -277,8 +277,12 @@ class Studio:
             self.tell(f"in focus: {distance:.4g} away{sharp}")
 
     def pick_next(self) -> None:
-        self.picking = not self.picking
-        self.tell("click on what is to be in focus" if self.picking else "as it was")
+        """The next click focuses; asked for a second time, what is in the middle comes into focus."""
+        if self.picking:
+            self.focus(0.5, 0.5)
+        else:
+            self.picking = True
+            self.tell("click on what is to be in focus, or Ctrl+F again for what is in the middle")
 
     # Time
 
