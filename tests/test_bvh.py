@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reference import closest_hits
 
-from renderer import bvh, procedural
+from renderer import bvh
 from renderer.mesh import PRIMITIVE, numbered, spheres, triangles
 
 KINDS = "flat", "wide", "built", "wide built", "improved", "improved built"
@@ -350,44 +350,3 @@ def test_instances_are_hit_as_their_copies_would_be(device, rng, count):
         edges = np.append(0, np.cumsum([len(shapes[s]) for s in shape_of]))
         true_which = np.searchsorted(edges, true_row, "right") - 1
         assert (which[agree] == np.where(true_row >= 0, true_which, -1)[agree]).mean() > 0.98
-
-
-# Standard Procedural Databases: size factor, viewpoint, its target and up, floor or wall, and the published number of
-# the 513 x 513 rays through the corners of pixels that hit something.
-PUBLISHED = {
-    "sphereflake": (4, (2.1, 1.3, 1.7), (0, 0, 0), (0, 0, 1), (12, -0.5), 7381, 263169),
-    "tetra": (6, (1.022846, -3.177154, -2.174512), (-0.004103, -0.004103, 0.216539),
-              (-0.816497, -0.816497, 0.816497), None, 4096, 49788),
-    "mount": (6, (-1.6, 1.6, 1.7), (0, 0, 0), (0, 0, 1), None, 8192, 173125),
-    "gears": (4, (-1.1, -2.1, 2.6), (0, 0, 0), (0, 0, 1), (2, 0.0), 64 * 576, 245086),
-    "tree": (11, (4.5, 0.4, 2.0), (0, 0, 1.5), (0, 0, 1), (50, 0.0), 4095 * 33, 169836),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", PUBLISHED)
-def test_eye_rays_hit_as_often_as_published(device, kind):
-    """Within 10%, as the databases ask of any ray tracer."""
-    level, eye, target, up, floor, count, published = PUBLISHED[kind]
-    primitives = procedural.make(kind, level)
-    assert len(primitives) == count
-    if floor:
-        half, z = floor
-        corners = np.array([[half, half, z], [-half, half, z], [-half, -half, z], [half, -half, z]])
-        primitives = np.concatenate([primitives, triangles(corners, np.array([[0, 1, 2], [0, 2, 3]]))])
-    if kind == "mount":  # and a pyramid of four glass balls
-        place, top = np.array([-0.8, 0.8, 1.0]), 0.17 * np.sqrt(1.5) * np.array([0, 0, 1.0])
-        tip = procedural._rotation(np.array([1, 1, 0]) / np.sqrt(2), np.arccos(-1 / 3)) @ top
-        turned = [procedural._rotation(np.array([0, 0, 1.0]), 2 * np.pi * k / 3) @ tip for k in range(3)]
-        primitives = np.concatenate([primitives, spheres(place + np.array([top, *turned]), np.full(4, 0.17))])
-    tree = bvh.tree_of(device, numbered(primitives))
-    forward = np.subtract(target, eye) / np.linalg.norm(np.subtract(target, eye))
-    right = np.cross(forward, up)
-    right /= np.linalg.norm(right)
-    across = np.tan(np.radians(22.5)) * np.linspace(-1, 1, 513)
-    direction = forward + across[None, :, None] * right + across[:, None, None] * np.cross(right, forward)
-    rays = np.zeros((513 * 513, 2, 4), "f4")
-    rays[:, 0, :3], rays[:, 0, 3], rays[:, 1, :3] = eye, 3e38, direction.reshape(-1, 3)
-    hits = device.buffer(len(rays), "u4")
-    bvh.Walk(tree, "primary shadow", spheres=True)(device.buffer(rays.shape).write(rays), hits, len(rays))
-    assert abs(int(hits.read().sum()) / published - 1) < 0.1
-    print(kind, int(hits.read().sum()), published)
