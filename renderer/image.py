@@ -189,12 +189,17 @@ def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: dict | None = N
         file.write(str(temporary))
 
 
-def read_exr(path: Path) -> np.ndarray:
+def read_exr(path: Path, largest: int = LARGEST_PIXELS) -> np.ndarray:
     """Linear float32 (height, width, 4) of an EXR file's RGB or RGBA; alpha is 1 where it has none."""
     OpenEXR = _openexr()
     if not Path(path).is_file():
         raise BadInput(f"{path}: No such file or directory")
     try:
+        with OpenEXR.File(str(path), header_only=True) as file:
+            low, high = np.asarray(file.header()["dataWindow"], "i8")
+        if (high - low + 1).prod() > largest:  # before a pixel is decoded
+            told = " x ".join(str(n) for n in high - low + 1)
+            raise BadInput(f"{path}: {told} pixels are more than the {largest} allowed")
         with OpenEXR.File(str(path)) as file:
             channels = {name: np.asarray(channel.pixels) for name, channel in file.channels().items()}
     except (RuntimeError, ValueError, TypeError, OSError) as error:

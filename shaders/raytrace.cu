@@ -7,9 +7,10 @@
 // Ray i is pixel i % 32 of tile i / 32; tiles are 8 x 4 pixels, so a word of the stencil is a small piece of the picture.
 // The text that includes this file has the types View and Material and the functions scatter() and evaluate().
 #include "scene.h"
+#include "lights.h"
 #include "stencil.h"
 
-#define DIMENSIONS 8u  // random numbers that one depth may use: 0-2 the material, 4-6 the light sample
+#define DIMENSIONS 8u  // random numbers that one depth may use: 0-2 the material, 3 the roulette, 4-6 the light sample
 
 // The pixel of the whole picture that ray i belongs to; false for rays that fill up the last tiles.
 DEVICE bool pixel_of(const View view, uint i, int *x, int *y) {
@@ -26,21 +27,10 @@ DEVICE Key key_of(const View view, uint i) {
     return sampler_key((uint)view.seed, (uint)(y * view.width + x), (uint)view.sample);
 }
 
-DEVICE float3 sky(const View view, float3 direction) {
-    float3 horizon = xyz(view.horizon);
-    return along(horizon, xyz(view.zenith) - horizon, larger(direction.y, 0.0f));
-}
-
 // A path between two stages. direction.w is the density it was picked with, throughput.w is not used.
 typedef struct {
     float4 origin, direction, throughput, radiance;
 } Path;
-
-// What a shaded point asks of the next stage: a shadow ray of length direction.w, and what it brings if nothing is in between.
-typedef struct {
-    float4 direction, brings;
-    bool wanted;
-} LightRay;
 
 // The direction through a point of the picture, each coordinate -1 to 1: as long as its part along the view is 1, or unit in
 // a panorama, which is 360 degrees wide and 180 high.
@@ -74,96 +64,55 @@ DEVICE Path start_path(const View view, int x, int y, Key key) {
     return path;
 }
 
-DEVICE float4 with_sky(const View view, const Path path) {
-    return path.radiance + path.throughput * with_w(sky(view, xyz(path.direction)), 0.0f);
+DEVICE float4 with_sky(const View view, GLOBAL const float4 *lights, const Path path) {
+    float3 light = sky(view, lights, xyz(path.direction), path.direction.w);
+    return path.radiance + path.throughput * with_w(light, 0.0f);
 }
 
-// Density per unit of light surface with which sample_light picks points of this material.
-DEVICE float light_density(const View view, const Material m) {
-    return fma(0.0722f, m.emission.z, fma(0.7152f, m.emission.y, 0.2126f * m.emission.x)) * view.inverse_light_power;
-}
-
-typedef struct {
-    float3 point, normal;
-    int primitive;
-} LightPoint;
-
-// A point on a light, picked by power: lights holds (summed share, row of the primitive) in ascending order.
-DEVICE LightPoint sample_light(const View view, GLOBAL const float2 *lights, GLOBAL const float4 *primitives, Key key,
-                               uint dimension) {
-    float pick = sample_at(key, dimension), a = sample_at(key, dimension + 1), b = sample_at(key, dimension + 2);
-    int low = 0, high = view.light_count - 1;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (lights[middle].x > pick) high = middle;
-        else low = middle + 1;
-    }
-    LightPoint light;
-    light.primitive = as_int(lights[low].y);
-    Primitive p = primitive_at(primitives, light.primitive);
-    if (SPHERES && p.edge2.w > 0.0f) {
-        float height = fma(-2.0f, a, 1.0f), radius = sqrt(larger(fma(-height, height, 1.0f), 0.0f));
-        float2 around = turn(b);
-        light.normal = make_float3(radius * around.x, radius * around.y, height);
-        light.point = along(xyz(p.corner), light.normal, p.edge2.w);
-    } else {
-        float root = sqrt(a);
-        light.normal = normal_of(p, xyz(p.corner));
-        light.point = along(along(xyz(p.corner), xyz(p.edge1), root * (1.0f - b)), xyz(p.edge2), root * b);
-    }
-    return light;
-}
-
-// The shadow ray of a surface point: its direction and length, and what it brings unless something is in between.
-// `weighted` shares the light between this sample and paths that run into the light (balance heuristic, E. Veach 1995).
-DEVICE bool aim_at_light(const View view, const Material m, const Surface s, float3 origin, bool weighted,
-                         GLOBAL const float2 *lights, GLOBAL const float4 *primitives, GLOBAL const Material *materials,
-                         Key key, uint dimension, float4 *direction, float4 *brings) {
-    LightPoint light = sample_light(view, lights, primitives, key, dimension);
-    float3 way = light.point - origin;
-    float distance2 = dot_exact(way, way);
-    float distance = sqrt(distance2);
-    float3 to_light = way * (1.0f / distance);
-    float4 reflects = evaluate(m, s, to_light);
-    float cosine = -dot_exact(light.normal, to_light);
-    if (!(reflects.w > 0.0f) || !(cosine > 0.0f) || !(distance > 0.0f)) return false;
-    Material shines = materials[as_int(primitives[3 * light.primitive + 1].w)];
-    float density = light_density(view, shines) * distance2 / cosine;
-    float share = 1.0f / (density + (weighted ? reflects.w : 0.0f));
-    *direction = with_w(to_light, distance * 0.9999f);
-    *brings = reflects * shines.emission * share;
-    return true;
+// Where a shadow ray begins.
+DEVICE float4 light_origin(float4 origin, float4 direction, float skip) {
+    return CROSSING ? with_w(along(xyz(origin), xyz(direction), skip), origin.w) : origin;
 }
 
 // Shades the hit of a path and picks where it goes on; false when it ends here.
 DEVICE bool shade_path(const View view, int depth, Key key, const Hit hit, Path *path, LightRay *light,
-                       SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
+                       SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     float4 came = path->direction, throughput = path->throughput;
     Surface s = surface_at(SCENE_GIVEN, hit, path->origin, xyz(came));
     Material m = materials[s.material];
     light->wanted = false;
     if (s.front && m.emission.w > 0.0f) {
-        float by_light = light_density(view, m) * hit.t * hit.t / -dot_exact(s.normal, s.incoming);
-        float share = LIGHTS_SAMPLED && s.aimed && came.w > 0.0f ? came.w / (came.w + by_light) : 1.0f;
-        path->radiance = path->radiance + throughput * m.emission * share;
+        float by_light = 0.0f;
+        if (s.aimed) {
+            Primitive p = primitive_at(primitives, hit.primitive);
+            by_light = density_of_hit(view, p, m, xyz(path->origin), hit.t, -dot_exact(s.normal, s.incoming));
+        }
+        path->radiance = path->radiance + throughput * m.emission * share_of_hit(came.w, by_light);
     }
     uint dimension = (uint)(depth + 1) * DIMENSIONS;
     Scatter out;
+    out.density = MIRRORED;
     bool last = depth + 1 >= view.depth, goes_on = scatter(m, s, key, dimension, &out);
-    bool rough = goes_on && out.density >= 0.0f;
+    bool rough = out.density >= 0.0f;
     path->origin = leave_surface(s, goes_on && out.through, path->origin.w);
-    if (rough && LIGHTS_SAMPLED && view.light_count > 0 && (WHITTED || !last)) {
+    if (rough && LIGHTS != LIGHTS_HIT && view.light_count > 0 && (WHITTED || !last)) {
         light->wanted = aim_at_light(view, m, s, xyz(path->origin), !WHITTED, lights, primitives, materials, key, dimension + 4,
-                                     &light->direction, &light->brings);
-        if (light->wanted) light->brings = throughput * light->brings;
+                                     light);
+        if (light->wanted) light->brings = with_w(xyz(throughput) * xyz(light->brings), light->brings.w);
     }
     if (rough && WHITTED) {  // the indirect light: the sky in the direction of the normal, unoccluded
-        path->radiance = path->radiance + throughput * with_w(out.weight * sky(view, s.normal), 0.0f);
+        if (goes_on) path->radiance = path->radiance + throughput * with_w(out.weight * gradient(view, s.normal), 0.0f);
         goes_on = false;
     }
     if (!goes_on || last) return false;
     path->direction = with_w(out.direction, out.density);
-    path->throughput = throughput * with_w(out.weight, 0.0f);
+    throughput = throughput * with_w(out.weight, 0.0f);
+    if (depth + 1 >= view.roulette) {  // a dim path goes on by chance, and then for those that do not
+        float lives = clamp(larger(larger(throughput.x, throughput.y), throughput.z), 0.05f, 1.0f);
+        if (sample_at(key, dimension + 3) >= lives) return false;
+        throughput = throughput * (1.0f / lives);
+    }
+    path->throughput = throughput;
     return true;
 }
 
@@ -189,7 +138,7 @@ KERNEL generate(const View view, GLOBAL uint *living, GLOBAL float4 *origins, GL
 #if SCHEDULE == 0
 KERNEL trace(const View view, int depth, GLOBAL const uint *living, GLOBAL uint *hitting, GLOBAL const float4 *origins,
              GLOBAL const float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances, GLOBAL float4 *hits,
-             SCENE_TAKEN) {
+             SCENE_TAKEN, GLOBAL const float4 *lights) {
     STENCIL_SCRATCH(scratch);
     FOR_EACH_WORD(i) {
         bool active = is_active(living, i);
@@ -202,7 +151,7 @@ KERNEL trace(const View view, int depth, GLOBAL const uint *living, GLOBAL uint 
             store_hit(hits, i, hit);
             if (hit.primitive < 0) {
                 Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
-                radiances[i] = with_sky(view, path);
+                radiances[i] = with_sky(view, lights, path);
                 if (STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
                 active = false;
             }
@@ -214,7 +163,7 @@ KERNEL trace(const View view, int depth, GLOBAL const uint *living, GLOBAL uint 
 KERNEL shade(const View view, int depth, GLOBAL const uint *hitting, GLOBAL uint *living, GLOBAL uint *lit,
              GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances,
              GLOBAL const float4 *hits, GLOBAL float4 *light_directions, GLOBAL float4 *light_brings,
-             SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
+             SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     STENCIL_SCRATCH(scratch);
     FOR_EACH_WORD(i) {
         bool active = is_active(hitting, i), aims = false;
@@ -235,7 +184,7 @@ KERNEL shade(const View view, int depth, GLOBAL const uint *hitting, GLOBAL uint
         }
         if (STENCIL == STENCIL_OFF && !aims) light_brings[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         set_active(living, i, active, scratch);
-        if (LIGHTS_SAMPLED) set_active(lit, i, aims, scratch);
+        if (LIGHTS != LIGHTS_HIT) set_active(lit, i, aims, scratch);
     }
 }
 
@@ -244,11 +193,12 @@ KERNEL connect(int depth, GLOBAL const uint *lit, GLOBAL const float4 *origins, 
     FOR_EACH_WORD(i) {
         bool active = is_active(lit, i), blocked = true;
         float4 to_light = active ? light_directions[i] : make_float4(0.0f, 0.0f, 0.0f, -1.0f);
+        float4 origin = light_origin(origins[i], to_light, CROSSING && active ? light_brings[i].w : 0.0f);
 #if PACKETS
         if (depth == 0 && ballot(active))
-            blocked = packet_hit(nodes, primitives, xyz(origins[i]), xyz(to_light), to_light.w, true).primitive >= 0;
+            blocked = packet_hit(nodes, primitives, xyz(origin), xyz(to_light), to_light.w, true).primitive >= 0;
 #endif
-        if (active && (!PACKETS || depth > 0)) blocked = find_any(SCENE_GIVEN, origins[i], xyz(to_light), to_light.w);
+        if (active && (!PACKETS || depth > 0)) blocked = find_any(SCENE_GIVEN, origin, xyz(to_light), to_light.w);
         if (active && !blocked) radiances[i] = radiances[i] + light_brings[i];
     }
 }
@@ -297,13 +247,13 @@ KERNEL list_rays(GLOBAL const uint *row, int words, GLOBAL const uint *sums, GLO
 KERNEL bounce_listed(const View view, int depth, GLOBAL const uint *list, GLOBAL const uint *count, GLOBAL uint *living,
                      GLOBAL uint *lit, GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs,
                      GLOBAL float4 *radiances, GLOBAL float4 *light_directions, GLOBAL float4 *light_brings,
-                     SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float2 *lights) {
+                     SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     for (uint k = thread_index(); k < count[0]; k += group_count() * GROUP_SIZE) {
         uint i = list[k];
         Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
         Hit hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
         if (hit.primitive < 0) {
-            radiances[i] = with_sky(view, path);
+            radiances[i] = with_sky(view, lights, path);
             continue;
         }
         LightRay light;
@@ -329,7 +279,8 @@ KERNEL connect_listed(GLOBAL const uint *list, GLOBAL const uint *count, GLOBAL 
     for (uint k = thread_index(); k < count[0]; k += group_count() * GROUP_SIZE) {
         uint i = list[k];
         float4 to_light = light_directions[i];
-        if (!find_any(SCENE_GIVEN, origins[i], xyz(to_light), to_light.w)) radiances[i] = radiances[i] + light_brings[i];
+        float4 origin = light_origin(origins[i], to_light, light_brings[i].w);
+        if (!find_any(SCENE_GIVEN, origin, xyz(to_light), to_light.w)) radiances[i] = radiances[i] + light_brings[i];
     }
 }
 
@@ -356,7 +307,7 @@ KERNEL accumulate(const View view, GLOBAL const float4 *radiances, GLOBAL float4
 // ---- schedule "regenerate": a thread keeps its path in registers and starts the next pixel's when it ends (Frolov and -------
 // Galaktionov 2016). A warp takes new pixels when at most REFILL of its paths live. counts: the next ray, then rays by depth.
 KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, SCENE_TAKEN, GLOBAL const Material *materials,
-                  GLOBAL const float2 *lights) {
+                  GLOBAL const float4 *lights) {
     LOCAL_ARRAY(uint, by_depth, 16);
     if (local_index() < 16) by_depth[local_index()] = 0;
     BARRIER();
@@ -399,12 +350,13 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, SC
         atomic_add(&by_depth[depth], 1u);
         Hit hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
         if (hit.primitive < 0) {
-            path.radiance = with_sky(view, path);
+            path.radiance = with_sky(view, lights, path);
             alive = false;
         } else {
             LightRay light;
             alive = shade_path(view, depth, key, hit, &path, &light, SCENE_GIVEN, materials, lights);
-            if (light.wanted && !find_any(SCENE_GIVEN, path.origin, xyz(light.direction), light.direction.w))
+            float4 origin = light_origin(path.origin, light.direction, light.wanted ? light.brings.w : 0.0f);
+            if (light.wanted && !find_any(SCENE_GIVEN, origin, xyz(light.direction), light.direction.w))
                 path.radiance = path.radiance + light.brings;
             depth++;
         }
@@ -422,7 +374,7 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, SC
 // ---- schedule "fused": the grid's stages for one word after the other ----------------------------------------------------------
 // living[16 * word + depth] is told to those who ask; the stages themselves hand the word on in a register.
 KERNEL fused(const View view, GLOBAL uint *living, GLOBAL float4 *frame, SCENE_TAKEN, GLOBAL const Material *materials,
-             GLOBAL const float2 *lights) {
+             GLOBAL const float4 *lights) {
     STENCIL_SCRATCH(scratch);
     FOR_EACH_WORD(i) {
         int x, y;
@@ -447,15 +399,16 @@ KERNEL fused(const View view, GLOBAL uint *living, GLOBAL float4 *frame, SCENE_T
                 if (!PACKETS || depth > 0) hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
                 active = hit.primitive >= 0;
                 if (active) active = shade_path(view, depth, key, hit, &path, &light, SCENE_GIVEN, materials, lights);
-                else path.radiance = with_sky(view, path);
+                else path.radiance = with_sky(view, lights, path);
             }
             bool blocked = true;
+            float4 origin = light_origin(path.origin, light.direction, light.wanted ? light.brings.w : 0.0f);
 #if PACKETS
             if (depth == 0 && ballot(light.wanted))
-                blocked = packet_hit(nodes, primitives, xyz(path.origin), xyz(light.direction), light.wanted ? light.direction.w : -1.0f,
+                blocked = packet_hit(nodes, primitives, xyz(origin), xyz(light.direction), light.wanted ? light.direction.w : -1.0f,
                                      true).primitive >= 0;
 #endif
-            if (light.wanted && (!PACKETS || depth > 0)) blocked = find_any(SCENE_GIVEN, path.origin, xyz(light.direction), light.direction.w);
+            if (light.wanted && (!PACKETS || depth > 0)) blocked = find_any(SCENE_GIVEN, origin, xyz(light.direction), light.direction.w);
             if (light.wanted && !blocked) path.radiance = path.radiance + light.brings;
             word = gather_flags(active, scratch);
         }

@@ -1,5 +1,6 @@
 // What materials know: the surface that a path hit, and where it goes on. One file a material in materials/, with
-//     bool NAME_scatter(material, surface, key, dimension, out)  picks a direction; false ends the path
+//     bool NAME_scatter(material, surface, key, dimension, out)  picks a direction; false ends the path, and a density of 0 then
+//                                                                    tells that light may be reflected all the same
 //     float4 NAME_evaluate(material, surface, direction)         reflected share times cosine, and its density in .w
 // where `key` and `dimension` pick the path's random numbers (dimension .. dimension + 2 belong to the material).
 #include "sampler.h"

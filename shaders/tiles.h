@@ -34,7 +34,7 @@ DEVICE uint start_tile(const View view, uint first, Tile *tile) {
 
 // Shades what the living paths have hit; those that go on come back, and in `lit` those that ask for light.
 DEVICE uint shade_tile(const View view, int depth, Tile *tile, uint living, uint *lit, SCENE_TAKEN, GLOBAL const Material *materials,
-                       GLOBAL const float2 *lights) {
+                       GLOBAL const float4 *lights) {
     *lit = 0;
     deal_samples(tile->seeds, tile->sample, (uint)(depth + 1) * DIMENSIONS, tile->numbers);
     for (uint rest = living; rest; rest &= rest - 1u) {
@@ -42,7 +42,7 @@ DEVICE uint shade_tile(const View view, int depth, Tile *tile, uint living, uint
         Hit hit = tile->hits[j];
         bool goes_on = false;
         if (hit.primitive < 0) {
-            tile->paths[j].radiance = with_sky(view, tile->paths[j]);
+            tile->paths[j].radiance = with_sky(view, lights, tile->paths[j]);
         } else {
             goes_on = shade_path(view, depth, dealt_key(tile, j), hit, &tile->paths[j], &tile->lights[j], SCENE_GIVEN, materials, lights);
             if (tile->lights[j].wanted) *lit |= 1u << j;
@@ -54,7 +54,7 @@ DEVICE uint shade_tile(const View view, int depth, Tile *tile, uint living, uint
 
 // living[16 * word + depth], as with warps.
 KERNEL fused(const View view, GLOBAL uint *living_words, GLOBAL float4 *frame, SCENE_TAKEN, GLOBAL const Material *materials,
-             GLOBAL const float2 *lights) {
+             GLOBAL const float4 *lights) {
     uint word = thread_index();
     Tile tile;
     uint living = start_tile(view, 32u * word, &tile), all = living;
@@ -67,7 +67,9 @@ KERNEL fused(const View view, GLOBAL uint *living_words, GLOBAL float4 *frame, S
             for (uint rest = active; rest; rest &= rest - 1u) {
                 uint j = lowest_bit(rest);
                 float4 direction = shadows ? tile.lights[j].direction : tile.paths[j].direction;
-                put_ray(&tile.packet, j, tile.paths[j].origin, xyz(direction), shadows ? direction.w : INFINITE);
+                float4 origin = tile.paths[j].origin;
+                if (shadows) origin = light_origin(origin, direction, tile.lights[j].brings.w);
+                put_ray(&tile.packet, j, origin, xyz(direction), shadows ? direction.w : INFINITE);
             }
             if (active) find_packet(SCENE_GIVEN, &tile.packet, active, shadows != 0, tile.hits);
             if (!shadows) living = shade_tile(view, depth, &tile, living, &lit, SCENE_GIVEN, materials, lights);

@@ -169,7 +169,9 @@ def test_white_ball_vanishes_in_the_furnace(picture):
 def test_closed_grey_box_reads_the_geometric_sum(picture, rng, depth):
     albedo, shine = (float(x) for x in rng.uniform(0.2, 0.8, 2).astype("f4"))
     wall = Material("wall", color=(albedo,) * 3, emission=(shine,) * 3)
-    scene = Settings(view=Camera((0.1, 0.2, 0.3)), materials=(wall,), quads=room("wall"), lights="hit", depth=depth)
+    scene = Settings(
+        view=Camera((0.1, 0.2, 0.3)), materials=(wall,), quads=room("wall"), lights="hit", depth=depth, roulette=16
+    )
     frame = render(picture, scene, (32, 32))[..., :3]
     assert np.allclose(frame, shine * (1 - albedo**depth) / (1 - albedo), rtol=1e-5)
     if depth == 16:
@@ -178,7 +180,7 @@ def test_closed_grey_box_reads_the_geometric_sum(picture, rng, depth):
 
 def test_grey_box_of_mirrors_reads_the_same_sum(picture):
     wall = Material("wall", "mirror", color=(0.5,) * 3, emission=WHITE)
-    scene = Settings(view=Camera((0.1, 0.2, 0.3)), materials=(wall,), quads=room("wall"), depth=10)
+    scene = Settings(view=Camera((0.1, 0.2, 0.3)), materials=(wall,), quads=room("wall"), depth=10, roulette=16)
     assert np.allclose(render(picture, scene)[..., :3], 2 * (1 - 0.5**10), rtol=1e-6)
 
 

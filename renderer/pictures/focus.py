@@ -130,7 +130,7 @@ class Picture:
     def _circles(self, settings: Settings, size):
         """The diameters (height, width) of the circles of confusion in pixels, on the device."""
         shapes, (width, height) = self._shapes, size
-        view = view_of(shapes, size, (0, 0, *size), self._geometry)
+        view = view_of(shapes, size, (0, 0, *size))
         pixels = height / (2 * np.tan(np.radians(shapes.view.fov_degrees) / 2) * settings.view.distance)
         circles = self.device.buffer((height, width))
         numbers = [np.float32(v) for v in (settings.view.distance, 2 * settings.view.radius * pixels)]

@@ -22,7 +22,8 @@ from renderer.raytracing.kernels import (
     material_rows,
     view_of,
 )
-from renderer.raytracing.settings import SHAPES, Material, MeshShape, Point, Quad, Settings
+from renderer.raytracing.lights import Lights
+from renderer.raytracing.settings import LAMPS, SHAPES, Material, MeshShape, Point, Quad, Settings
 from renderer.raytracing.state import GROUP, MOST_DEPTHS, Rays
 from renderer.scene import Scene, Tone
 from renderer.view import Camera
@@ -91,7 +92,7 @@ class Picture:
         self.has_ballot = bvh.has_votes(self.device)
         self._alone = self.device.processor.lanes == 1  # threads without warps
         self._stages: dict[tuple, dict] = {}
-        self._drawn = self._shape_key = self._rays_key = self._asked = self._answer = None
+        self._drawn = self._shape_key = self._lights_key = self._rays_key = self._asked = self._answer = None
         self._sample = 0
 
     def restart(self) -> None:
@@ -159,7 +160,7 @@ class Picture:
         left corner; None for nothing. The picture drawn so far stays as it is."""
         self._arrange(settings)
         found = self.device.buffer(1)
-        view = view_of(settings, size, (0, 0, *size), self._geometry)[()]
+        view = view_of(settings, size, (0, 0, *size))[()]
         pick = self._layers_kernel("pick", settings)
         pick(1, view, np.float32(x), np.float32(y), found, *self._geometry.rows)
         distance = float(found.read()[0])
@@ -171,21 +172,23 @@ class Picture:
         return self.device.kernel(layers_text(), entry, group=GROUP, **constants)
 
     def _draw_grid(self, settings: Settings, view, rays, scene) -> None:
-        stage, path, tree = self._stage, rays.path, scene.rows
+        stage, path, tree, lights = self._stage, rays.path, scene.rows, self._lights
         stage["generate"](rays.padded, view, rays.living[0], *path)
         for depth in range(settings.depth):
-            stage["trace"](rays.threads, view, depth, rays.living[depth], rays.hitting, *path, rays.hits, *tree)
+            stage["trace"](
+                rays.threads, view, depth, rays.living[depth], rays.hitting, *path, rays.hits, *tree, lights.buffer
+            )
             stage["shade"](
                 rays.threads, view, depth, rays.hitting, rays.living[depth + 1], rays.lit, *path, rays.hits,
-                rays.light_directions, rays.light_brings, *tree, self._materials, scene.lights,
+                rays.light_directions, rays.light_brings, *tree, self._materials, lights.buffer,
             )  # fmt: skip
-            if settings.lights == "sampled" and scene.light_count:
+            if settings.lights != "hit" and lights.count:
                 to_light = rays.light_directions, rays.light_brings
                 stage["connect"](rays.threads, depth, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
         stage["accumulate"](rays.padded, view, rays.radiances, rays.frame)
 
     def _draw_compact(self, settings: Settings, view, rays, scene) -> None:
-        stage, path, tree = self._stage, rays.path, scene.rows
+        stage, path, tree, lights = self._stage, rays.path, scene.rows, self._lights
         to_light = rays.light_directions, rays.light_brings
         threads = min(rays.padded, LISTED_THREADS)
         stage["generate"](rays.padded, view, rays.living[0], *path)
@@ -195,9 +198,9 @@ class Picture:
             rays.lit.fill(0)
             stage["bounce_listed"](
                 threads, view, depth, rays.list, rays.list_count, rays.living[depth + 1], rays.lit, *path, *to_light,
-                *tree, self._materials, scene.lights,
+                *tree, self._materials, lights.buffer,
             )  # fmt: skip
-            if settings.lights == "sampled" and scene.light_count:
+            if settings.lights != "hit" and lights.count:
                 self._list(rays.lit, rays)
                 stage["connect_listed"](
                     threads, rays.list, rays.list_count, rays.origins, *to_light, rays.radiances, *tree
@@ -212,11 +215,15 @@ class Picture:
     def _draw_regenerate(self, settings: Settings, view, rays, scene) -> None:
         rays.counts.fill(0)
         threads = min(rays.padded, PERSISTENT_THREADS)
-        self._stage["regenerate"](threads, view, rays.counts, rays.frame, *scene.rows, self._materials, scene.lights)
+        self._stage["regenerate"](
+            threads, view, rays.counts, rays.frame, *scene.rows, self._materials, self._lights.buffer
+        )
 
     def _draw_fused(self, settings: Settings, view, rays, scene) -> None:
         threads = rays.padded // 32 if self._alone else rays.threads
-        self._stage["fused"](threads, view, rays.living[0], rays.frame, *scene.rows, self._materials, scene.lights)
+        self._stage["fused"](
+            threads, view, rays.living[0], rays.frame, *scene.rows, self._materials, self._lights.buffer
+        )
 
     def _prepare(self, settings: Settings, size, tile: Tile) -> None:
         """Uploads and compiles what changed since the last draw, and starts from the first sample."""
@@ -231,14 +238,17 @@ class Picture:
             self._rays_key = tile[2:], _layout(settings)
         materials = material_rows(settings)
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
-        self._geometry.shine(materials)
+        lights_key = self._shape_key, materials.tobytes(), *(getattr(settings, name) for name in LAMPS)
+        if lights_key != self._lights_key:
+            self._lights = Lights(self.device, settings, self._geometry.primitives, materials)
+            self._lights_key = lights_key
         tree, spheres = self._geometry.tree, self._geometry.has_spheres
         constants = constants_of(settings, spheres, tree.layout, bvh.walks_together(tree), self._alone)
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}
         self._stage = self._stages[key]
-        self._view = view_of(settings, size, tile, self._geometry)
+        self._view = view_of(settings, size, tile, self._lights.fields)
         self._drawn, self._sample = (settings, size, tile), 0
 
     def _arrange(self, settings: Settings) -> None:

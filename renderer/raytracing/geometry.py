@@ -1,14 +1,12 @@
-"""Scenes as arrays: the primitives of all shapes, their tree on a device, and the table of what shines."""
+"""Scenes as arrays: the primitives of all shapes, their tree on a device."""
 
 import numpy as np
 
 from renderer import bvh, procedural
-from renderer.mesh import PRIMITIVE, areas, load_mesh, numbered, spheres, triangles
+from renderer.mesh import PRIMITIVE, load_mesh, numbered, spheres, triangles
 from renderer.raytracing.fields import FIELD, field_rows
 from renderer.raytracing.placing import placements
 from renderer.raytracing.settings import Attractor, Procedural, Settings
-
-LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
 def shapes_of(settings: Settings) -> dict[str, np.ndarray]:
@@ -68,7 +66,7 @@ def _material_rows(settings: Settings) -> dict[str, int]:
 
 
 class Geometry:
-    """The shapes of one Settings on a device: tree, primitives in the tree's order, lights, instances and fields."""
+    """The shapes of one Settings on a device: tree, primitives in the tree's order, instances and fields."""
 
     def __init__(self, device, settings: Settings):
         shapes = shapes_of(settings)
@@ -82,8 +80,6 @@ class Geometry:
         self.field_count = len(settings.distance_fields)
         self._fields = device.buffer(max(self.field_count, 1), FIELD)
         self.place(settings)
-        self.lights = device.buffer((max(self.tree.count, 1), 2))
-        self.light_count, self.inverse_light_power = 0, 0.0
 
     @property
     def rows(self) -> tuple:
@@ -104,19 +100,3 @@ class Geometry:
         if self.field_count:
             self._fields.write(field_rows(settings.distance_fields, rows))
         self._standing = standing
-
-    def shine(self, materials: np.ndarray) -> None:
-        """Lists the primitives that shine, by power."""
-        rows = self.primitives["edge1"].view("i4")[:, 3]
-        power = (materials["emission"][:, :3] @ LUMINANCE)[rows]
-        bright = np.flatnonzero(power > 0)
-        numbers = self.primitives["corner"].view("i4")[bright, 3]
-        bright = bright[np.argsort(numbers)]  # the same order for every tree
-        power = power[bright] * areas(self.primitives[bright])
-        bright, power = bright[power > 0], power[power > 0]
-        self.light_count, total = len(bright), float(power.sum())
-        self.inverse_light_power = 1 / total if total else 0.0
-        table = np.zeros(self.lights.shape, "f4")
-        table[: len(bright), 0] = np.cumsum(power) / (total or 1)
-        table[: len(bright), 1] = bright.astype("i4").view("f4")
-        self.lights.write(table)

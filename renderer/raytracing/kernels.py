@@ -4,8 +4,9 @@ import numpy as np
 
 from renderer import microfacet
 from renderer.gpu.source import Generated
+from renderer.raytracing.environment import is_lit
 from renderer.raytracing.fields import KINDS
-from renderer.raytracing.geometry import Geometry
+from renderer.raytracing.lights import has_lamps
 from renderer.raytracing.settings import MATERIALS, Settings
 from renderer.raytracing.state import WORDS
 
@@ -18,12 +19,16 @@ STAGES = {
 }
 STENCILS = {"off": 0, "flags": 1, "bits": 2}
 SAMPLERS = {"random": 0, "sobol": 1}
+LIGHTS = {"hit": 0, "sampled": 1, "aimed": 2}
 GATHERS = {"auto": 0, "ballot": 1, "votes": 2, "tree": 3}
 VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
                  ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"), ("left", "i4"),
                  ("top", "i4"), ("across", "i4"), ("down", "i4"), ("tiles", "i4"), ("seed", "i4"), ("sample", "i4"),
                  ("depth", "i4"), ("light_count", "i4"), ("inverse_light_power", "f4"),
-                 ("rays", "i4"), ("lens_radius", "f4"), ("focus_distance", "f4"), ("spare", "i4", (5,))])  # fmt: skip
+                 ("rays", "i4"), ("lens_radius", "f4"), ("focus_distance", "f4"), ("roulette", "i4"),
+                 ("lamps", "i4"), ("sun_count", "i4"), ("environment", "i4"), ("environment_width", "i4"),
+                 ("environment_height", "i4"), ("environment_turn", "f4"), ("environment_share", "f4"), ("cells", "i4"),
+                 ("cells_across", "i4"), ("cells_down", "i4"), ("spare", "i4", (2,))])  # fmt: skip
 MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", "f4", (4,)),
                      ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("roughness", "f4"),
                      ("metallic", "f4"), ("spare", "i4", (7,))])  # fmt: skip
@@ -84,7 +89,13 @@ def constants_of(
         "PANORAMA": int(settings.projection == "panorama"),
         "WHITTED": int(settings.paths == "whitted"),
         "SAMPLER": SAMPLERS[settings.sampler],
-        "LIGHTS_SAMPLED": int(settings.lights == "sampled"),
+        "LIGHTS": LIGHTS[settings.lights],
+        "LIGHTS_HIT": LIGHTS["hit"],
+        "LIGHTS_SAMPLED": LIGHTS["sampled"],
+        "LIGHTS_AIMED": LIGHTS["aimed"],
+        "LAMPS": int(has_lamps(settings)),
+        "ENVIRONMENT": int(is_lit(settings.environment, settings.sky)),
+        "CROSSING": int(any(m.kind == "glass" and m.roughness > 0 for m in settings.materials)),
         "View": VIEW,
         "Material": MATERIAL,
     }
@@ -102,8 +113,11 @@ def material_rows(settings: Settings) -> np.ndarray:
     return rows
 
 
-def view_of(settings: Settings, size: tuple[int, int], tile: Tile, geometry: Geometry) -> np.ndarray:
-    """The VIEW () of a camera: right and up scaled so that the whole picture spans -1 to 1 in both."""
+def view_of(settings: Settings, size: tuple[int, int], tile: Tile, lights: dict | None = None) -> np.ndarray:
+    """The VIEW () of a camera: right and up scaled so that the whole picture spans -1 to 1 in both.
+
+    `lights` are the fields of a Lights.
+    """
     width, height = size
     camera = settings.view
     right, up, forward = camera.frame()
@@ -119,5 +133,7 @@ def view_of(settings: Settings, size: tuple[int, int], tile: Tile, geometry: Geo
     view["tiles"] = -(-tile[2] // 8)
     view["rays"] = view["tiles"] * -(-tile[3] // 4) * 32
     view["seed"], view["depth"] = settings.seed, settings.depth
-    view["light_count"], view["inverse_light_power"] = geometry.light_count, geometry.inverse_light_power
+    view["roulette"] = settings.roulette
+    for field, value in (lights or {}).items():
+        view[field] = value
     return view

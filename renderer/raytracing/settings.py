@@ -15,6 +15,7 @@ from renderer.view import Camera
 
 MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "materials").glob("*.h")))
 SHAPES = ("spheres", "quads", "meshes", "procedural", "attractors")
+LAMPS = ("suns", "points", "environment", "sky")
 MOST_BALLS = 1 << 21
 NAMED = "a named shape stands only where instances place it"
 Colour = tuple[float, float, float]
@@ -107,6 +108,46 @@ class Attractor:
 
 
 @dataclass(frozen=True)
+class Sun:
+    """A light infinitely far away in `direction`, seen as a disc; `irradiance` is what falls on a surface facing it."""
+
+    direction: Point = (0.3, 1.0, 0.2)
+    irradiance: Colour = setting((3.0, 3.0, 3.0), 0.0, 1e9, "of a surface that faces it")
+    angle_degrees: float = setting(0.533, 0.0, 90.0, "the disc's diameter; 0 gives hard shadows")
+
+    def __post_init__(self):
+        if not np.linalg.norm(self.direction) > 0:
+            raise ValueError(f"direction is {list(self.direction)}; it must not be zero")
+
+
+@dataclass(frozen=True)
+class PointLight:
+    position: Point = (0.0, 1.0, 0.0)
+    intensity: Colour = setting((1.0, 1.0, 1.0), 0.0, 1e9, "power per solid angle")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A picture of the light from all directions: a latitude a row, the zenith first, -z in the middle."""
+
+    file: str = setting("", file=True, help=".exr or .hdr, twice as wide as high")
+    strength: float = setting(1.0, 0.0, 1e6, "the picture is multiplied by", logarithmic=True)
+    rotation_degrees: float = setting(0.0, -360.0, 360.0, "about y; 90 shows in -z what was in -x")
+
+
+@dataclass(frozen=True)
+class Sky:
+    """A clear sky by A. Preetham et al. 1999, with its sun; none where its strength is 0."""
+
+    strength: float = setting(0.0, 0.0, 1e6, "radiance of 1,000 candela per square metre; 0 for no sky")
+    turbidity: float = setting(3.0, 2.0, 10.0, "haze: 2 is very clear")
+    elevation_degrees: float = setting(40.0, 0.0, 90.0, "of the sun")
+    azimuth_degrees: float = setting(45.0, -360.0, 360.0, "of the sun; 0 is -z, 90 is +x")
+    sun: float = setting(1.0, 0.0, 100.0, "strength of the sun's disc; 0 for none")
+    ground: Colour = setting((0.2, 0.2, 0.2), 0.0, 1.0, "reflected below the horizon")
+
+
+@dataclass(frozen=True)
 class Settings:
     view: Camera = Camera()
     projection: Literal["perspective", "panorama"] = setting(
@@ -133,14 +174,19 @@ class Settings:
         "auto", help="who builds the tree: SAH here, H-PLOC there, or that with subtrees moved to better places"
     )
     paths: Literal["full", "whitted"] = setting("full", help="whitted ends paths at the first diffuse surface")
-    lights: Literal["sampled", "hit"] = setting(
-        "sampled", help="aim shadow rays at lights, or wait for paths to hit them"
+    roulette: int = setting(3, 1, 64, "reflections after which dim paths end by chance")
+    lights: Literal["sampled", "hit", "aimed"] = setting(
+        "sampled", help="found by shadow rays and by paths that hit them, by the latter alone, by the former alone"
     )
     sampler: Literal["sobol", "random"] = setting(
         "sobol", help="evenly spread random numbers (Owen-scrambled Sobol), or independent ones"
     )
     horizon: Colour = setting((0.0, 0.0, 0.0), 0.0, 1e6, "the sky's radiance at and below the horizon")
     zenith: Colour = setting((0.0, 0.0, 0.0), 0.0, 1e6, "the sky's radiance above")
+    environment: Environment = Environment()
+    sky: Sky = Sky()
+    suns: tuple[Sun, ...] = ()
+    points: tuple[PointLight, ...] = ()
     materials: tuple[Material, ...] = (Material("plain"),)
     spheres: tuple[Sphere, ...] = ()
     quads: tuple[Quad, ...] = ()
@@ -168,6 +214,12 @@ class Settings:
         if len(self.distance_fields) > MOST_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MOST_FIELDS} allowed")
         placing.check(self, {shape.name for group in SHAPES for shape in getattr(self, group)} - {""}, names)
+        if self.environment.file and self.sky.strength:
+            raise ValueError("environment.file and sky.strength are both set; allowed is one of them")
+        shining = {material.name for material in self.materials if any(material.emission)}
+        for index, quad in enumerate(self.quads):
+            if quad.material in shining and not _area(quad) > 0:
+                raise ValueError(f"quads[{index}]: a light of zero area; its four corners must span a surface")
 
     @property
     def places(self) -> bool:
@@ -184,3 +236,8 @@ class Settings:
     def unexposed(self, settings: "Settings") -> "Settings":
         """These settings without what `exposed` added to `settings`."""
         return replace(self, closing=settings.closing)
+
+
+def _area(quad: Quad) -> float:
+    a, b, c, d = np.array(quad.corners, "f8")
+    return float(np.linalg.norm(np.cross(b - a, c - a)) + np.linalg.norm(np.cross(c - a, d - a))) / 2

@@ -13,6 +13,7 @@ DEVICE bool conductor_scatter(const Material m, const Surface s, Key key, uint d
     float3 h = visible_normal(v, alpha_of(m.roughness), sample_at(key, dimension), sample_at(key, dimension + 1));
     float3 l = along(-v, h, 2.0f * dot_exact(v, h));
     out->through = false;
+    out->density = 0.0f;
     if (!(l.z > 0.0f)) return false;
     float4 value = conductor_value(m, v, l);
     if (!(value.w > 0.0f)) return false;

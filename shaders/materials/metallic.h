@@ -39,6 +39,7 @@ DEVICE bool metallic_scatter(const Material m, const Surface s, Key key, uint di
         l = into_frame(f, cosine_direction(s.normal, first, second, &density));
     }
     out->through = false;
+    out->density = 0.0f;
     if (!(l.z > 0.0f)) return false;
     float4 value = metallic_value(m, v, l);
     if (!(value.w > 0.0f)) return false;

@@ -1,0 +1,128 @@
+"""The table of what shines, by power, for shaders/lights.h: primitives, suns, points and the environment."""
+
+import numpy as np
+
+from renderer.mesh import areas
+from renderer.raytracing.environment import (
+    SUN_RADIUS,
+    cells_of,
+    environment_picture,
+    is_lit,
+    summed_shares,
+    sun_direction,
+    sun_radiance,
+)
+from renderer.raytracing.settings import Settings
+
+LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
+LAMP_POINT, LAMP_ENVIRONMENT = -1.0, -2.0
+
+
+def has_lamps(settings: Settings) -> bool:
+    """Whether anything shines that is no primitive."""
+    return bool(settings.suns or settings.points) or is_lit(settings.environment, settings.sky)
+
+
+class Lights:
+    """What shines of one Settings on a device: `buffer` (rows, 4), and `fields` of the View that tell where things lie.
+
+    `primitives` (n,) are in the tree's order and `materials` (m,) MATERIAL.
+    """
+
+    def __init__(self, device, settings: Settings, primitives: np.ndarray, materials: np.ndarray):
+        rows, power = _shining(primitives, materials)
+        lamps, shine = _lamps(settings)
+        radius2 = _radius2(primitives)
+        picture = environment_picture(settings) if is_lit(settings.environment, settings.sky) else None
+        parts, fields = [], {"sun_count": sum(place[3] >= 0 for place in lamps)}
+        lamp_power = [_lamp_power(place, light, radius2) for place, light in zip(lamps, shine, strict=True)]
+        if picture is not None:
+            shares, cells, total = cells_of(picture)
+            lamps.append((0.0, 0.0, 0.0, LAMP_ENVIRONMENT))
+            shine.append((0.0, 0.0, 0.0))
+            lamp_power.append(radius2 * total)
+        power = np.concatenate([power, np.array(lamp_power, "f8")])
+        what = np.concatenate([rows, ~np.arange(len(lamps))]).astype("i4")
+        kept = power > 0
+        total_power = float(power.sum())
+        shares_of = power / (total_power or 1)
+        self.count = fields["light_count"] = int(kept.sum())
+        fields["inverse_light_power"] = 1 / total_power if total_power else 0.0
+        table = np.zeros((self.count, 4), "f4")
+        if self.count:
+            table[:, 0] = summed_shares(power[kept])[1:].view("f4")
+            table[:, 1] = what[kept].view("f4")
+        fields["lamps"] = len(table)
+        listed = np.zeros((len(lamps), 2, 4), "f4")
+        for row, place, light, share in zip(listed, lamps, shine, shares_of[len(rows) :], strict=True):
+            row[0], row[1] = place, (*light, share)
+        parts += [table, listed.reshape(-1, 4)]
+        if picture is not None:
+            fields |= self._environment(settings, picture, shares, cells, sum(map(len, parts)), shares_of[-1])
+            parts += [self._pixels, self._cells]
+            del self._pixels, self._cells
+        rows_of = np.concatenate(parts)
+        self.fields = fields
+        self.buffer = device.buffer((max(len(rows_of), 1), 4))
+        if len(rows_of):
+            self.buffer.write(rows_of)
+
+    def _environment(self, settings: Settings, picture, shares, cells, first: int, share: float) -> dict:
+        height, width = picture.shape[:2]
+        self._pixels = np.zeros((height * width, 4), "f4")
+        self._pixels[:, :3] = picture.reshape(-1, 3)
+        words = np.concatenate([shares, cells.ravel()])
+        self._cells = np.concatenate([words, np.zeros(-len(words) % 4, "u4")]).view("f4").reshape(-1, 4)
+        turn = settings.environment.rotation_degrees / 360 if settings.environment.file else 0.0
+        return {
+            "environment": first, "environment_width": width, "environment_height": height,
+            "environment_turn": turn % 1.0, "environment_share": share, "cells": first + height * width,
+            "cells_across": cells.shape[1] - 1, "cells_down": len(shares) - 1,
+        }  # fmt: skip
+
+
+def _shining(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n,) of the primitives that shine, in the same order for every tree, and their powers over pi (n,)."""
+    material = primitives["edge1"].view("i4")[:, 3]
+    power = (materials["emission"][:, :3].astype("f8") @ LUMINANCE)[material]
+    bright = np.flatnonzero(power > 0)
+    bright = bright[np.argsort(primitives["corner"].view("i4")[bright, 3])]
+    return bright, power[bright] * areas(primitives[bright])
+
+
+def _radius2(primitives: np.ndarray) -> float:
+    """The square of the radius of the scene, which says how much light from far away it catches."""
+    if not len(primitives):
+        return 1.0
+    corner, radius = primitives["corner"][:, :3].astype("f8"), primitives["edge2"][:, 3:].astype("f8")
+    reach = np.where(radius > 0, radius, 0)
+    ends = [corner - reach, corner + reach]
+    flat = primitives[radius[:, 0] <= 0]
+    ends += [flat["corner"][:, :3] + flat[edge][:, :3].astype("f8") for edge in ("edge1", "edge2")]
+    ends = np.concatenate(ends)
+    return max(float(((ends.max(0) - ends.min(0)) ** 2).sum()) / 4, 1e-12)
+
+
+def _lamps(settings: Settings) -> tuple[list, list]:
+    """Places (x, y, z, kind) and light (r, g, b) of suns, then of points."""
+    places, light = [], []
+    suns = [(sun.direction, np.radians(sun.angle_degrees) / 2, np.array(sun.irradiance)) for sun in settings.suns]
+    if settings.sky.strength and settings.sky.sun:
+        disc = sun_radiance(settings.sky) * np.pi * np.sin(SUN_RADIUS) ** 2
+        suns.append((sun_direction(settings.sky), SUN_RADIUS, disc))
+    for direction, radius, irradiance in suns:
+        cone = 2 * np.sin(radius / 2) ** 2
+        places.append((*np.array(direction) / np.linalg.norm(direction), cone))
+        light.append(irradiance / (np.pi * np.sin(radius) ** 2) if cone else irradiance)
+    for point in settings.points:
+        places.append((*point.position, LAMP_POINT))
+        light.append(np.array(point.intensity))
+    return places, light
+
+
+def _lamp_power(place, light, radius2: float) -> float:
+    """A lamp's power over pi."""
+    bright = float(np.asarray(light) @ LUMINANCE)
+    if place[3] == LAMP_POINT:
+        return 4 * bright
+    return radius2 * bright * (2 * np.pi * place[3] if place[3] > 0 else 1.0)
