@@ -440,6 +440,15 @@ def test_plots_show_the_recorded_numbers():
     curves = plotted(report.curve_plots(records))
     assert list(curves["mirrors by depth"].lines[0].get_ydata()) == pytest.approx([100, 50, 100 / 3])
     assert list(curves["solve by devices"].lines[0].get_ydata()) == pytest.approx([1, 2, 4])
+    deep = [
+        record_of(
+            f"rays/depth={d}", 100.0, median_ms=2.0 + d, **{"live rays": [64, 8][:d], "skipped words": [0, 1][:d]}
+        )
+        for d in (1, 2)
+    ]
+    axes = plotted(report.depth_plots([*deep, deep[0] | {"case": "other/depth=1", "live rays": ["x"]}]))
+    (by_depth,) = axes.values()
+    assert [bar.get_height() for bar in by_depth.patches] == [3.0, 1.0]
     ladder = plotted(report.ladder_plots(records))["products"]
     assert sorted(bar.get_width() for bar in ladder.patches) == [1, 2]
     assert ladder.lines[0].get_xdata()[0] == pytest.approx(4)  # the peer: 2 / 0.5

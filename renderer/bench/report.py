@@ -108,6 +108,7 @@ def report(args) -> int:
     records, experiments = read_records(args.files), read_experiments(args.files)
     pictures = [
         *curve_plots(records),
+        *depth_plots(records),
         *ladder_plots(records),
         *history_plots(records),
         *distribution_plots(records),
@@ -178,6 +179,44 @@ def _curve(axes, rows: list[dict], label: str, speed_up: bool) -> None:
     if peers:
         name = str(peers[0][2].get("name", "peer"))
         axes.plot([p[0] for p in peers], [p[1] * scale for p in peers], "--", color=GREY, label=name)
+
+
+def depth_plots(records: list[dict]) -> list[tuple[str, object]]:
+    """One plot for each scene timed at depths 1, 2, ... whose records tell the live rays: what each depth adds in time,
+    and how many of the rays live and how many words of the stencil are skipped there."""
+    plots = []
+    rows = [row for row in records if re.search(r"/depth=\d+$", row["case"]) and _has_counts(row)]
+    for (family, device, commit), found in _grouped(
+        [row | {"family": row["case"].rpartition("/")[0]} for row in rows], "family", "device", "commit"
+    ).items():
+        line = {int(row["case"].rpartition("=")[2]): row for row in found}
+        if sorted(line) != list(range(1, len(line) + 1)) or len(line) < 2:
+            continue
+        depths = sorted(line)
+        live = np.array(line[depths[-1]]["live rays"], float)
+        spent = np.diff([0.0, *(line[depth]["median_ms"] for depth in depths)])
+        title = f"{family} by depth, {device} {commit[:8]}".strip()
+        figure, axes = _figure(title, "depth", "ms that the depth adds")
+        axes.bar(depths, spent, color=BLUE, alpha=0.6, label="time")
+        shares = axes.twinx()
+        shares.plot(depths, 100 * live / live[0], "o-", color=RED, ms=4, label="live rays")
+        skipped = line[depths[-1]].get("skipped words")
+        if skipped:
+            words = -(-live[0] // 32)
+            shares.plot(depths, 100 * np.array(skipped) / words, "s--", color=GREY, ms=4, label="words skipped")
+        shares.set(ylabel="%", ylim=(0, 105))
+        axes.set_xticks(depths)
+        figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=3)
+        plots.append((title, figure))
+    return plots
+
+
+def _has_counts(row: dict) -> bool:
+    """Whether a record tells the live rays, and the words skipped if any, of each of its depths."""
+    depth = int(row["case"].rpartition("=")[2])
+    lists = [row.get("live rays"), row.get("skipped words", [0] * depth)]
+    counts = all(isinstance(n, list) and len(n) == depth and all(type(k) is int and k >= 0 for k in n) for n in lists)
+    return counts and depth > 0 and row["live rays"][0] > 0
 
 
 def _times(row: dict) -> list[int]:

@@ -1,4 +1,7 @@
-"""Frames a second of `mirrors` by depth for every schedule and stencil, and of a closed and an open scene."""
+"""Frames a second of `mirrors` by depth for every schedule and stencil, and of a closed and an open scene.
+
+`bench report` draws what each depth costs, the rays that live and the words that are skipped there.
+"""
 
 from dataclasses import replace
 from functools import cache
@@ -12,12 +15,14 @@ from renderer.pictures.raytrace import Picture
 
 SCENES = Path(__file__).resolve().parents[2] / "scenes"
 WAYS = {
-    "grid": {},
-    "grid-flags": {"stencil": "flags"},
-    "grid-off": {"stencil": "off"},
+    "grid": {"schedule": "grid"},
+    "grid-flags": {"schedule": "grid", "stencil": "flags"},
+    "grid-off": {"schedule": "grid", "stencil": "off"},
     "compact": {"schedule": "compact"},
     "regenerate": {"schedule": "regenerate"},
+    "fused": {"schedule": "fused"},
 }
+BY_DEPTH = "grid", "fused"  # the ways that are also timed by depth in a closed and an open scene
 
 
 def cases(gpu) -> list[Case]:
@@ -31,6 +36,10 @@ def cases(gpu) -> list[Case]:
             )
         for scene in ("cornell", "sphereflake"):
             found.append(frame_case(gpu, picture, scene, way, settings, size, ""))
+            for depth in range(1, 7) if way in BY_DEPTH else ():
+                found.append(
+                    frame_case(gpu, picture, scene, way, {**settings, "depth": depth}, size, f"/depth={depth}")
+                )
     return found
 
 
