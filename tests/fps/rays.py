@@ -1,8 +1,8 @@
 """Rays a second of closest and any hit: the tree and the walk that the program picks, beside a plain walk.
 
-Camera, ray sets and size are those of the Mitsuba peer script . The yardstick, in the same run, is a plain
+Camera, ray sets and size are those of the Mitsuba peer script. The yardstick, in the same run, is a plain
 BVH2 kernel: binned SAH, leaves of up to four, boxes by lowest and highest corner, nearer child first, one thread a ray.
-`build/` measures trees built on the device, from primitives that lie there.
+`build/` measures trees built on the device, from primitives that lie there; `improve/` counts the improvement in.
 """
 
 from functools import cache, partial
@@ -12,7 +12,7 @@ import numpy as np
 
 from renderer import bvh, procedural
 from renderer.bench.cases import Case
-from renderer.mesh import load_mesh, numbered, triangles
+from renderer.mesh import load_mesh, numbered, spheres, triangles
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 AWAY = np.array([0.5, 0.35, 1.0]) / np.linalg.norm([0.5, 0.35, 1.0])
@@ -27,12 +27,48 @@ def cases(gpu) -> list[Case]:
         "menger": lambda: procedural.menger(3 if small else 4),
         "sphereflake": lambda: procedural.tessellated(procedural.sphereflake(2 if small else 3), 2),
     }
+    shapes |= {
+        "hair": lambda: hair(2_000 if small else 100_000),
+        "terrain": lambda: terrain(100 if small else 1_000),
+        "stadium": lambda: stadium(1 if small else 3),
+    }
     for path in sorted(ASSETS.glob("*.obj")):
         shapes[path.stem] = partial(_mesh, path)
     size = 512 if small else 2048
     found = [ray_case(gpu.device, name, cache(make), rays, size) for name, make in shapes.items() for rays in PLAIN]
     levels = (2, 3) if small else (4, 5)
-    return found + [build_case(gpu.device, level) for level in levels]
+    return found + [build_case(gpu.device, level, better) for level in levels for better in (False, True)]
+
+
+def hair(count: int) -> np.ndarray:
+    """Long thin triangles in all directions, whose boxes are nearly empty and overlap each other's."""
+    rng = np.random.default_rng(1)
+    root, way, across = (rng.normal(size=(count, 3)) for _ in range(3))
+    tip = root + 2 * way / np.linalg.norm(way, axis=1, keepdims=True)
+    corners = np.stack([root, root + 2e-3 * across, tip], 1).reshape(-1, 3)
+    return triangles(corners, np.arange(3 * count).reshape(-1, 3))
+
+
+def terrain(side: int) -> np.ndarray:
+    """2 side^2 triangles over a square, as high as waves of falling size."""
+    x, z = np.meshgrid(np.linspace(-1, 1, side + 1), np.linspace(-1, 1, side + 1))
+    turns = 2.0 ** np.arange(9)
+    y = sum(np.sin(3 * k * x + k) * np.sin(3 * k * z + 2 * k) / (6 * k) for k in turns)
+    corner = (np.arange(side)[:, None] * (side + 1) + np.arange(side)).ravel()
+    faces = [np.stack([corner, corner + side + 1, corner + 1], 1)]
+    faces.append(np.stack([corner + 1, corner + side + 1, corner + side + 2], 1))
+    return triangles(np.stack([x, y, z], 2).reshape(-1, 3), np.concatenate(faces))
+
+
+def stadium(level: int) -> np.ndarray:
+    """A small thing in a large place, and so on six times: balls inside each other, the last a sphereflake."""
+    balls = procedural.tessellated(procedural.sphereflake(level), 1)
+    parts = [balls]
+    for shell in range(1, 7):
+        hull = procedural.tessellated(spheres(np.zeros((1, 3)), np.array([8.0**shell])), 4)
+        middle = hull["corner"][:, :3] + (hull["edge1"][:, :3] + hull["edge2"][:, :3]) / 3
+        parts.append(hull[middle @ AWAY < 0])  # open towards the camera
+    return np.concatenate(parts)
 
 
 def camera_rays(low, high, size: int) -> np.ndarray:
@@ -88,7 +124,7 @@ class Shape:
     def __init__(self, device, primitives: np.ndarray, rays_class: str, size: int):
         primitives = numbered(primitives)
         low, high = bvh.boxes_of(primitives)
-        self.tree = bvh.tree_of(device, primitives, builder="host")
+        self.tree = bvh.tree_of(device, primitives)
         plain = bvh.build(low, high, 4)
         self.plain_nodes = device.buffer((len(plain.nodes), 16)).write(plain.nodes.view("f4").reshape(-1, 16))
         ordered = primitives[plain.order].view("f4").reshape(-1, 12)
@@ -156,8 +192,8 @@ def ray_case(device, name: str, make, rays_class: str, size: int) -> Case:
     return case
 
 
-def build_case(device, level: int) -> Case:
-    """A tree over the Menger sponge of a level, built on the device."""
+def build_case(device, level: int, better: bool) -> Case:
+    """A tree over the Menger sponge of a level, built on the device, or there and then improved."""
 
     @cache
     def tree():
@@ -174,4 +210,6 @@ def build_case(device, level: int) -> Case:
         assert np.array_equal(np.sort(~codes[codes < 0] >> 3), np.arange(tree().count))
 
     count = 4 * 20**level + 8 * 8**level
+    if better:
+        return Case(f"improve/level={level}", "Mtriangles/s", count / 1e6, lambda: tree().improved(), check, device)
     return Case(f"build/level={level}", "Mtriangles/s", count / 1e6, lambda: tree().rebuild(), check, device)
