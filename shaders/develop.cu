@@ -88,9 +88,10 @@ DEVICE float square_of_ratio(int n) {
 
 #define TILE 8  // buckets that share a bound of how far their kernels reach
 
-// widths[i] = the kernel that bucket i is spread by, fewer hits a wider one; -1 for none. A window of the whole grid.
+// widths[i] = the kernel that bucket i is spread by, fewer hits a wider one; -1 for none. A window of the whole grid. `hit`:
+// what one hit adds to a bucket's alpha, in the mean.
 KERNEL estimate(GLOBAL const ulong *sums, GLOBAL int *widths, int columns, int rows, int left, int top, int whole_columns,
-                int whole_rows, int oversample, int last, float most, float curve) {
+                int whole_rows, int oversample, int last, float most, float curve, float hit) {
     uint i = thread_index();
     if (i < (uint)(columns * rows)) {
         int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns), edge = oversample - 1, around = oversample / 2;
@@ -102,7 +103,7 @@ KERNEL estimate(GLOBAL const ulong *sums, GLOBAL int *widths, int columns, int r
             for (int v = max(row - around, 0); v <= min(row + around, rows - 1); v++)
                 for (int u = max(column - around, 0); u <= min(column + around, columns - 1); u++)
                     hits += sums[4 * ((size_t)v * (size_t)columns + (size_t)u) + 3];
-            float n = (float)hits / 255.0f;
+            float n = (float)hits / hit;
             if ((oversample & 1) == 0) n *= square_of_ratio(oversample);
             if (n > most)
                 width = last;
@@ -169,45 +170,89 @@ DEVICE float covered(float density, float gamma, float threshold) {
 
 DEVICE float quantised(float x) { return floor(clamp(x, 0.0f, 255.0f)); }
 
+// sum = (exposed + kept) * share: what passes have come to together.
+KERNEL join(GLOBAL const float4 *exposed, GLOBAL const float4 *kept, GLOBAL float4 *sum, int cells, float share) {
+    uint i = thread_index();
+    if (i < (uint)cells) sum[i] = (exposed[i] + kept[i]) * share;
+}
+
+// How light and density become colour.
+typedef struct {
+    float gamma, threshold, vibrancy, highlight_power, red, green, blue;
+    int transparent;
+} Curve;
+
+DEVICE Curve curve_of(float gamma, float threshold, float vibrancy, float highlight_power, float red, float green, float blue,
+                      int transparent) {
+    Curve curve;
+    curve.gamma = gamma;
+    curve.threshold = threshold;
+    curve.vibrancy = vibrancy;
+    curve.highlight_power = highlight_power;
+    curve.red = red;
+    curve.green = green;
+    curve.blue = blue;
+    curve.transparent = transparent;
+    return curve;
+}
+
+// Colour 0 to 255, not yet clamped, and opacity 0 to 1 of an exposed sum (red, green, blue, density).
+DEVICE float4 toned(float4 sum, Curve curve) {
+    sum = sum * (1.0f / 255.0f);
+    float alpha = covered(sum.w, curve.gamma, curve.threshold);
+    float scale = alpha > 0.0f ? curve.vibrancy * 256.0f * alpha / sum.w : 0.0f;
+    alpha = clamp(alpha, 0.0f, 1.0f);
+    float largest = fmax(sum.x, fmax(sum.y, sum.z));
+    float3 colour = make_float3(sum.x, sum.y, sum.z);
+    if (scale * largest <= 255.0f) {
+        colour = colour * scale;
+    } else if (curve.highlight_power >= 0.0f) {  // towards white: with value 1, saturation is the distance from 1
+        float keep = power_of(255.0f / (largest * scale), curve.highlight_power);
+        colour = make_float3(1.0f - (1.0f - colour.x / largest) * keep, 1.0f - (1.0f - colour.y / largest) * keep,
+                             1.0f - (1.0f - colour.z / largest) * keep) * 255.0f;
+    } else {
+        float plain = fmin(1.0f, -curve.highlight_power);
+        colour = colour * ((1.0f - plain) * 255.0f / largest + plain * scale);
+    }
+    float own = (1.0f - curve.vibrancy) * 256.0f, gamma = curve.gamma;
+    colour = colour + make_float3(curved(sum.x, gamma), curved(sum.y, gamma), curved(sum.z, gamma)) * own;
+    if (curve.transparent != 0) {
+        colour = alpha > 0.0f ? colour * (1.0f / alpha) : make_float3(0.0f, 0.0f, 0.0f);
+    } else {
+        colour = colour + make_float3(curve.red, curve.green, curve.blue) * ((1.0f - alpha) * 256.0f);
+    }
+    return make_float4(colour.x, colour.y, colour.z, alpha);
+}
+
+// clipped = every bucket's colour, 0 to 255, and opacity: toned before the spatial filter.
+KERNEL clip(GLOBAL const float4 *exposed, GLOBAL float4 *clipped, int cells, float gamma, float threshold, float vibrancy,
+            float highlight_power, float red, float green, float blue, int transparent) {
+    uint i = thread_index();
+    Curve curve = curve_of(gamma, threshold, vibrancy, highlight_power, red, green, blue, transparent);
+    if (i < (uint)cells) {
+        float4 t = toned(exposed[i], curve);
+        clipped[i] = make_float4(clamp(t.x, 0.0f, 255.0f), clamp(t.y, 0.0f, 255.0f), clamp(t.z, 0.0f, 255.0f), t.w);
+    }
+}
+
 // picture = the pixels' linear values, of which the sRGB curve makes the 8-bit values that flam3 truncates to. `linear_of` is
 // that curve's inverse at 0 to 255. The filter is (taps, taps); that of the first pixel begins at bucket (first_column,
-// first_row).
+// first_row). `clipped`: the buckets are toned already.
 KERNEL finish(GLOBAL const float4 *exposed, GLOBAL float4 *picture, GLOBAL const float *filter, GLOBAL const float *linear_of,
-              int columns, int width, int height, int first_column, int first_row, int oversample, int taps, float gamma,
-              float threshold, float vibrancy, float highlight_power, float background_red, float background_green,
-              float background_blue, int transparent) {
+              int columns, int width, int height, int first_column, int first_row, int oversample, int taps, int clipped,
+              float gamma, float threshold, float vibrancy, float highlight_power, float red, float green, float blue,
+              int transparent) {
     uint i = thread_index();
+    Curve curve = curve_of(gamma, threshold, vibrancy, highlight_power, red, green, blue, transparent);
     if (i < (uint)(width * height)) {
         int column = (int)(i % (uint)width) * oversample + first_column, row = (int)(i / (uint)width) * oversample + first_row;
         float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         for (int v = 0; v < taps; v++)
             for (int u = 0; u < taps; u++)
                 sum = sum + exposed[(size_t)(row + v) * (size_t)columns + (size_t)(column + u)] * filter[v * taps + u];
-        sum = sum * (1.0f / 255.0f);
-        float alpha = covered(sum.w, gamma, threshold);
-        float scale = alpha > 0.0f ? vibrancy * 256.0f * alpha / sum.w : 0.0f;
-        alpha = clamp(alpha, 0.0f, 1.0f);
-        float largest = fmax(sum.x, fmax(sum.y, sum.z));
-        float3 colour = make_float3(sum.x, sum.y, sum.z);
-        if (scale * largest <= 255.0f) {
-            colour = colour * scale;
-        } else if (highlight_power >= 0.0f) {  // towards white: with value 1, saturation is the distance from 1
-            float keep = power_of(255.0f / (largest * scale), highlight_power);
-            colour = make_float3(1.0f - (1.0f - colour.x / largest) * keep, 1.0f - (1.0f - colour.y / largest) * keep,
-                                 1.0f - (1.0f - colour.z / largest) * keep) * 255.0f;
-        } else {
-            float plain = fmin(1.0f, -highlight_power);
-            colour = colour * ((1.0f - plain) * 255.0f / largest + plain * scale);
-        }
-        float own = (1.0f - vibrancy) * 256.0f;
-        colour = colour + make_float3(curved(sum.x, gamma), curved(sum.y, gamma), curved(sum.z, gamma)) * own;
-        if (transparent != 0) {
-            colour = alpha > 0.0f ? colour * (1.0f / alpha) : make_float3(0.0f, 0.0f, 0.0f);
-        } else {
-            colour = colour + make_float3(background_red, background_green, background_blue) * ((1.0f - alpha) * 256.0f);
-        }
-        picture[i] = make_float4(linear_of[(int)quantised(colour.x)], linear_of[(int)quantised(colour.y)],
-                                 linear_of[(int)quantised(colour.z)],
-                                 transparent != 0 ? quantised(alpha * 255.0f) / 255.0f : 1.0f);
+        if (clipped == 0) sum = toned(sum, curve);
+        picture[i] = make_float4(linear_of[(int)quantised(sum.x)], linear_of[(int)quantised(sum.y)],
+                                 linear_of[(int)quantised(sum.z)],
+                                 transparent != 0 ? quantised(clamp(sum.w, 0.0f, 1.0f) * 255.0f) / 255.0f : 1.0f);
     }
 }

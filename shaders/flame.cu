@@ -70,7 +70,24 @@ DEVICE int drawn_map(GLOBAL const uint2 *table, int maps, uint u) {
     return u * (uint)maps < entry.x ? i : (int)entry.y;
 }
 
-// p after its map, with bad points replaced by random ones; `bad` tells which.
+// A bad point gives way to a random one, up to four times in a row; the fifth random one counts as a point (as in flam3), so
+// that chains leave maps that are never good. How often, is written into the last bits of the random place: x is
+// (32 u + 16 + times) / 2^22 - 1 and y is (32 v + 21) / 2^22 - 1.
+#define MARKS 4194304.0f
+
+DEVICE whole times_replaced(Point p) {
+    mask near = magnitude(p.x) < 1.0f && magnitude(p.y) < 1.0f;
+    real s = near ? (p.x + 1.0f) * MARKS : (real)(0.5f), t = near ? (p.y + 1.0f) * MARKS : (real)(0.5f);
+    whole a = truncated(s), b = truncated(t), times = (a & 31) - 16;
+    mask marked = real_of(a) == s && real_of(b) == t && (b & 31) == 21 && times > 0 && times < 5;
+    return marked ? times : (whole)(0);
+}
+
+DEVICE real marked(real u, whole mark) {
+    return real_of(truncated(u * 262144.0f) * 32 + mark) * (1.0f / MARKS) - 1.0f;
+}
+
+// p after its map, with bad points replaced by random ones; `bad` tells which do not count.
 DEVICE Point moved(Point p, GLOBAL const float *record, Random *random, mask *bad) {
     real speed = (real)(record[AFFINE + 1]);
     Point q = advance(p, record, random);
@@ -82,12 +99,15 @@ DEVICE Point moved(Point p, GLOBAL const float *record, Random *random, mask *ba
 #endif
     if (ANY_LANE(!good)) {
         Random spare = *random;
-        real u = 2.0f * uniform(&spare) - 1.0f, v = 2.0f * uniform(&spare) - 1.0f;
-        q.x = good ? q.x : u;
-        q.y = good ? q.y : v;
+        real u = uniform(&spare), v = uniform(&spare);
+        whole times = times_replaced(p);
+        mask enough = times == 4;
+        q.x = good ? q.x : enough ? 2.0f * u - 1.0f : marked(u, times + 17);
+        q.y = good ? q.y : enough ? 2.0f * v - 1.0f : marked(v, (whole)(21));
 #if SPACE
         q.z = good ? q.z : (real)(0.0f);
 #endif
+        good = good || enough;
     }
     random->position = random->position + 2u * random->gamma;
     *bad = !good;

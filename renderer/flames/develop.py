@@ -39,6 +39,20 @@ class Grid:
         return Grid(columns, rows, margin, window, left * over + offset - start[0], top * over + offset - start[1])
 
 
+@dataclass(frozen=True)
+class Look:
+    """How sums become a picture, beside the flame. `weight`: mean temporal weight, `pass_weight` that of this pass;
+    `passes_before`: passes whose exposures are kept and shown too.
+    """
+
+    pixels_a_unit: float
+    weight: float = 1.0
+    pass_weight: float = 1.0
+    transparent: bool = False
+    early_clip: bool = False
+    passes_before: int = 0
+
+
 class Development:
     """Develops the sums of a Chaos over a window into linear pixels of which sRGB rounding makes flam3's 8-bit
     values.
@@ -46,42 +60,52 @@ class Development:
 
     def __init__(self, device: Device):
         self.device = device
-        names = ("expose", "finish", "estimate", "bound", "spread")
+        names = ("expose", "finish", "estimate", "bound", "spread", "join", "clip")
         kernels = {name: device.kernel("develop.cu", name, group=64, STRICT=1, SUMS=1) for name in names}
-        self._expose, self._finish, self._estimate, self._bound, self._spread = kernels.values()
+        self._expose, self._finish, self._estimate, self._bound, self._spread, self._join, self._clip = kernels.values()
         self._linear_of = device.buffer(256).write(linear_of_srgb(np.arange(256)))
         self._buffers: dict = {}
         self._tables: tuple = (None,)
 
-    def __call__(
-        self,
-        chaos: Chaos,
-        flame: Flame,
-        grid: Grid,
-        pixels_a_unit: float,
-        size,
-        weight=1.0,
-        transparent=False,
-        samples=None,
-    ):
-        """The (height, width, 4) picture of a tile of `size`. `weight`: mean temporal weight; `samples`: all that the
-        sums hold, where they hold other parts' too.
+    def __call__(self, chaos: Chaos, flame: Flame, grid: Grid, size, look: Look, samples=None):
+        """The (height, width, 4) picture of a tile of `size`; `samples`: all that the sums hold, where they hold other
+        parts' too.
         """
         width, height = size
-        exposed, picture = (
-            self.exposed(chaos, flame, pixels_a_unit, weight, samples),
-            self._buffer("picture", (height, width, 4)),
-        )
+        exposed = self.exposed(chaos, flame, look.pixels_a_unit, look.weight, samples)
+        picture = self._buffer("picture", (height, width, 4))
         taps, spreading = self._prepared(flame)
         if spreading:
-            exposed = self._estimated(chaos, exposed, flame, grid, spreading)
+            exposed = self._estimated(chaos, exposed, flame, grid, spreading, look)
+        self._latest, cells = exposed, grid.window.cells
+        if look.passes_before:
+            whole = self._buffer("whole", (cells, 4))
+            share = 1.0 / (look.passes_before + 1)
+            self._join(cells, exposed, self._buffers["kept"], whole, cells, share)
+            exposed = whole
+        curve = (
+            1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy, flame.highlight_power,
+            *(float(c) for c in flame.background), int(look.transparent),
+        )  # fmt: skip
+        if look.early_clip:
+            clipped = self._buffer("clipped", (cells, 4))
+            self._clip(cells, exposed, clipped, cells, *curve)
+            exposed = clipped
         self._finish(
             width * height, exposed, picture, taps, self._linear_of, grid.window.columns, width, height,
             grid.first_column,
-            grid.first_row, flame.oversample, taps.shape[0], 1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy,
-            flame.highlight_power, *(float(c) for c in flame.background), int(transparent),
+            grid.first_row, flame.oversample, taps.shape[0], int(look.early_clip), *curve,
         )  # fmt: skip
         return picture
+
+    def keep(self, passes_before: int) -> None:
+        """Adds what was exposed last to what is kept of the passes before it."""
+        latest = self._latest
+        kept = self._buffer("kept", latest.shape)
+        if passes_before == 0:
+            kept.copy(latest)
+        else:
+            self._join(latest.shape[0], latest, kept, kept, latest.shape[0], 1.0)
 
     def exposed(self, chaos: Chaos, flame: Flame, pixels_a_unit: float, weight=1.0, samples=None):
         """(cells, 4) float32 of log-density: red, green, blue, alpha, each in 1/255."""
@@ -93,7 +117,7 @@ class Development:
         self._expose(cells, chaos.sums, exposed, cells, chaos.bad_total, count, float(area), float(brightness))
         return exposed
 
-    def _estimated(self, chaos: Chaos, exposed, flame: Flame, grid: Grid, spreading):
+    def _estimated(self, chaos: Chaos, exposed, flame: Flame, grid: Grid, spreading, look: Look):
         kernels, reaches, most = spreading
         window, cells, side = grid.window, grid.window.cells, kernels.shape[1]
         tiles = [-(-n // TILE) for n in (window.columns, window.rows)]
@@ -102,6 +126,7 @@ class Development:
         self._estimate(
             cells, chaos.sums, widths, window.columns, window.rows, window.left, window.top, grid.columns, grid.rows,
             flame.oversample, kernels.shape[0] - 1, most, flame.estimator_curve,
+            255.0 * look.pass_weight,
         )  # fmt: skip
         self._bound(tiles[0] * tiles[1], widths, reaches, tile_reaches, window.columns, window.rows, *tiles)
         self._spread(

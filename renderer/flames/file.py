@@ -31,7 +31,8 @@ CAMERA = {
     "time": "time", "scale": "scale", "zoom": "zoom", "rotate": "rotate", "pixel_aspect": "pixel_aspect",
     "hsv_rgb_palette_blend": "hsv_rgb_palette_blend", "hue": "hue",
 }  # fmt: skip
-COUNTS = {"supersample": "oversample", "oversample": "oversample", "temporal_samples": "temporal_samples"}
+COUNTS = {"supersample": "oversample", "oversample": "oversample", "passes": "passes",
+          "temporal_samples": "temporal_samples"}  # fmt: skip
 WORDS = {  # attribute -> (whether it is the key frame's, allowed words)
     "filter_shape": (False, ("gaussian", "hermite", "box", "triangle", "bell", "bspline", "mitchell", "blackman",
                              "catrom", "hanning", "hamming", "lanczos3", "lanczos2", "quadratic")),
@@ -150,7 +151,7 @@ def _check(reader: _Reader, flame: dict, camera: dict) -> None:
         ("pixel_aspect", camera.get("pixel_aspect", 1.0), 1e-3, 1e3), ("quality", flame["quality"], 1e-3, 1e9),
         ("gamma", flame.get("gamma", 4.0), 0.01, 1e3), ("brightness", flame.get("brightness", 4.0), 0, 1e6),
         ("supersample", flame.get("oversample", 1), 1, 16), ("filter", flame.get("filter", 0.5), 0, 100),
-        ("temporal_samples", flame["temporal_samples"], 1, 10000), ("estimator_curve", flame.get("estimator_curve",
+        ("temporal_samples", flame["temporal_samples"], 1, 10000), ("passes", flame.get("passes", 1), 1, 1000), ("estimator_curve", flame.get("estimator_curve",
         0.4), 0.01, 10),
         ("estimator_radius", flame["estimator_radius"], 0, 100), ("estimator_minimum", flame.get("estimator_minimum",
         0.0), 0, 100),
@@ -392,6 +393,8 @@ def _flame_text(key: KeyFrame) -> str:
     if key.pixel_aspect != 1:
         attributes["pixel_aspect"] = key.pixel_aspect
     attributes |= {"supersample": flame.oversample, "temporal_samples": flame.temporal_samples}
+    if flame.passes != 1:
+        attributes["passes"] = flame.passes
     attributes |= {name: getattr(flame, name_of) for name, name_of in NUMBERS.items()}
     attributes |= {name: getattr(key if is_key else flame, name) for name, (is_key, _) in WORDS.items()}
     attributes |= {"hsv_rgb_palette_blend": key.hsv_rgb_palette_blend, "background": flame.background}

@@ -140,9 +140,9 @@ def gutter(flame: Flame, taps: int) -> tuple[int, int]:
     return margin, margin - beside
 
 
-def temporal_filter(flame: Flame) -> tuple[np.ndarray, np.ndarray]:
-    """Moments (n,) about 0 and their weights (n,), the largest 1."""
-    count = flame.temporal_samples
+def temporal_filter(flame: Flame, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Moments (passes * samples,) about 0 and their weights, the largest 1."""
+    count = flame.passes * samples
     if count == 1:
         return np.zeros(1), np.ones(1)
     moments = (np.arange(count) / (count - 1) - 0.5) * flame.temporal_filter_width

@@ -92,6 +92,7 @@ class Flame:
     estimator_radius: float = setting(0.0, 0.0, 100.0, "largest radius of density estimation in pixels; 0 is off")
     estimator_minimum: float = setting(0.0, 0.0, 100.0, "smallest radius")
     estimator_curve: float = setting(0.4, 0.01, 10.0, "how fast the radius falls with the density")
+    passes: int = setting(1, 1, 1000, "parts of the samples that are exposed by themselves and then added")
     temporal_samples: int = setting(1, 1, 10000, "moments that motion blur is made of")
     temporal_filter_type: Literal["box", "gaussian", "exp"] = "box"
     temporal_filter_width: float = 1.0

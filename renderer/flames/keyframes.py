@@ -50,7 +50,7 @@ FLAME_NUMBERS = (
     "quality", "brightness", "gamma", "gamma_threshold", "vibrancy", "highlight_power", "filter", "estimator_radius",
     "estimator_minimum", "estimator_curve", "temporal_filter_width", "temporal_filter_exp",
 )  # fmt: skip
-FLAME_COUNTS = ("oversample", "temporal_samples")
+FLAME_COUNTS = ("oversample", "passes", "temporal_samples")
 
 
 def at_time(keys: tuple[KeyFrame, ...], time: float) -> KeyFrame:

@@ -16,7 +16,7 @@ import numpy as np
 
 from renderer import BadInput, UserError
 from renderer.flames.chaos import BLOCK, Chaos, chains_for
-from renderer.flames.develop import Development, Grid
+from renderer.flames.develop import Development, Grid, Look
 from renderer.flames.file import read_flames, warn
 from renderer.flames.filters import temporal_filter
 from renderer.flames.genome import Flame, Map
@@ -43,6 +43,7 @@ class Settings(Flame):
     up: Literal["+y", "-y"] = "+y"
     seed: int = 0
     transparent: bool = setting(False, help="alpha instead of the background")
+    early_clip: bool = setting(False, help="curves and clips each bucket before the spatial filter, for sharper edges")
     pixel_aspect: float = setting(1.0, 1e-3, 1e3, "width of a pixel by its height")
     keys: tuple[KeyFrame, ...] = ()
 
@@ -124,13 +125,29 @@ class Picture:
             self._drawn = None
             self._restart(settings, size, tile or (0, 0, *size), time)
             self._drawn = wanted
+        if self._draws == self._schedule.draws and self._pass + 1 < self._flame.passes:
+            self._next_pass()
         self._game.advance(self._schedule.steps(self._draws))
         self._draws += 1
         if self._draws == self._schedule.draws:
             self._make_up()
-        scale = self._scale(settings, size)
-        shape = (tile or (0, 0, *size))[2:]
-        return self._development(self._game, self._flame, self._grid, scale, shape, self._weight, settings.transparent)
+        return self._developed()
+
+    def _developed(self, samples: int | None = None):
+        """The picture of all samples so far."""
+        settings = self._settings
+        scale = pixels_a_unit(self._moment.view, self._size) / math.sqrt(settings.pixel_aspect)
+        look = Look(scale, self._weight, self._pass_weight, settings.transparent, settings.early_clip, self._pass)
+        return self._development(self._game, self._flame, self._grid, self._tile[2:], look, samples)
+
+    def _next_pass(self) -> None:
+        """Keeps what the pass has come to, and plays other chains."""
+        self._developed()
+        self._development.keep(self._pass)
+        game = self._game
+        self._past.append((game.samples, game.bad(), game.sums.read()))
+        self._pass, self._draws = self._pass + 1, 0
+        self._play((0, 1))
 
     def restart(self) -> None:
         """The next draw is the first one."""
@@ -148,6 +165,8 @@ class Picture:
     def parts(self, settings: Settings, size: tuple[int, int]) -> int:
         """Into how many parts the picture's chains may be dealt at most; their sums are whole numbers."""
         moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
+        if moments[0].flame.passes > 1:
+            return 0  # the exposures of passes are no sums of parts
         return Schedule(moments[0].quality, size, len(moments)).chains // BLOCK
 
     def draw_part(self, settings: Settings, size, time: float, part: tuple[int, int], more: tuple[int, ...]) -> dict:
@@ -168,7 +187,6 @@ class Picture:
         self._drawn = None
         self._restart(settings, size, (0, 0, *size), time)
         self._merged = {"sums": np.zeros(self._game.sums.shape, "u8"), "bad": 0}
-        self._settings = settings
 
     def merge(self, part: dict) -> None:
         """Adds what draw_part left of one part, in any order."""
@@ -186,30 +204,35 @@ class Picture:
         game.sums.write(self._merged["sums"])
         game.bad_total.write(np.array([self._merged["bad"]], "u8"))
         samples = (schedule.total + sum(more)) * schedule.chains
-        scale, transparent = self._scale(self._settings, self._size), self._settings.transparent
-        return self._development(
-            game, self._flame, self._grid, scale, self._size, self._weight, transparent, samples=samples
-        )
-
-    def _scale(self, settings: Settings, size) -> float:
-        return pixels_a_unit(self._moment.view, size) / math.sqrt(settings.pixel_aspect)
+        return self._developed(samples)
 
     def _restart(self, settings: Settings, size, tile, time: float, part=(0, 1)) -> None:
-        self._size = size
-        self._draws = 0
-        moments, weights = moments_of(settings, time)
+        self._settings, self._size = settings, size
+        self._draws, self._pass, self._past = 0, 0, []
+        moments, weights = self._moments = moments_of(settings, time)
         self._moment, self._weight = moments[len(moments) // 2], float(weights.mean())
         self._flame = averaged([m.flame for m in moments], weights)
-        self._schedule = Schedule(self._moment.quality, size, len(moments))
+        passes = self._flame.passes
+        self._schedule = Schedule(self._moment.quality / passes, size, len(moments) // passes)
         self._grid, self._tile = Grid.of(self._flame, size, tile), tile
+        self._play(part)
+
+    def _play(self, part: tuple[int, int]) -> None:
+        """Begins the game of the pass at hand, which has its own moments and chains."""
+        settings, size, (moments, weights) = self._settings, self._size, self._moments
+        count = len(moments) // self._flame.passes
+        mine = slice(self._pass * count, (self._pass + 1) * count)
+        moments, weights, seed = moments[mine], weights[mine], settings.seed + (self._pass << 64)
+        self._pass_weight = float(weights.mean())
         over, margin, aspect = self._flame.oversample, self._grid.margin, settings.pixel_aspect
         cameras = [camera_of(m.view, settings.up, size, over, margin, aspect) for m in moments]
         flames = [m.flame for m in moments]
-        self._game.restart(flames, cameras, weights, self._grid.window, self._schedule.chains, settings.seed, part)
+        self._game.restart(flames, cameras, weights, self._grid.window, self._schedule.chains, seed, part)
 
     def draws(self, settings: Settings, size: tuple[int, int]) -> int:
         moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
-        return Schedule(moments[0].quality, size, len(moments)).draws
+        passes = moments[0].flame.passes
+        return passes * Schedule(moments[0].quality / passes, size, len(moments) // passes).draws
 
     def animated(self, settings: Settings) -> bool:
         """Whether the picture depends on time."""
@@ -222,7 +245,8 @@ class Picture:
         """
         assert self._drawn[:3] == (settings, size, tile), "the layers are those of the last draw"
         grid, over = self._grid, self._flame.oversample
-        sums = self._game.sums.read().reshape(grid.window.rows, grid.window.columns, 4)
+        sums = sum((past for _, _, past in self._past), self._game.sums.read())
+        sums = sums.reshape(grid.window.rows, grid.window.columns, 4)
         width, height = self._tile[2:]
         top = grid.margin + self._tile[1] * over - grid.window.top
         left = grid.margin + self._tile[0] * over - grid.window.left
@@ -233,6 +257,8 @@ class Picture:
     def report(self) -> dict:
         game = self._game
         sums, bad, samples = game.sums.read(), game.bad(), game.samples
+        for more_samples, more_bad, more_sums in self._past:
+            sums, bad, samples = sums + more_sums, bad + more_bad, samples + more_samples
         steps = self._schedule.steps(max(self._draws - 1, 0))
         return {
             "samples": samples - bad,
@@ -241,6 +267,7 @@ class Picture:
             "in_frame": float(sums[:, 3].sum() / 255 / self._weight / max(samples - bad, 1)),
             "chains": game.chains,
             "moments": game.moments,
+            "passes": self._flame.passes,
         }
 
 
@@ -254,12 +281,14 @@ class Moment:
 
 
 def moments_of(settings: Settings, time: float) -> tuple[list[Moment], np.ndarray]:
-    """The moments that make up the picture of a time, and their weights, the largest 1. Stills have one."""
+    """The moments that make up the picture of a time, and their weights, the largest 1. Stills have one a pass."""
     if len(settings.keys) < 2:
-        return [Moment(settings, settings.view, settings.quality)], np.ones(1)
+        _, weights = temporal_filter(settings, 1)
+        return [Moment(settings, settings.view, settings.quality)] * len(weights), weights
     keys = settings.keys
     time = min(max(time, keys[0].time), keys[-1].time)
-    offsets, weights = temporal_filter(at_time(keys, time).flame)
+    flame = at_time(keys, time).flame
+    offsets, weights = temporal_filter(flame, flame.temporal_samples)
     found = []
     for offset in offsets:
         key = at_time(keys, time + offset)

@@ -15,7 +15,7 @@ import numpy as np
 
 from renderer.bench.cases import Case
 from renderer.flames.chaos import Chaos
-from renderer.flames.develop import Development, Grid
+from renderer.flames.develop import Development, Grid, Look
 from renderer.flames.file import text_of_flames
 from renderer.flames.keyframes import KeyFrame
 from renderer.pictures import load
@@ -94,7 +94,7 @@ def poster(gpu, name: str, settings) -> Case:
         game.advance(min(schedule.total, 16))
         for _ in range(4):
             game.advance((schedule.total - 16) // 4)
-        return development(game, wanted, grid, size[1] / wanted.view.height, size)
+        return development(game, wanted, grid, size, Look(size[1] / wanted.view.height))
 
     def check() -> None:
         small = (480, 270)
