@@ -45,14 +45,26 @@ DEVICE real remainder_of(real x, real y) {
     return with_sign_of(r, x);
 }
 
-// (cos, sin). From about 1e5 radians on the reduction is coarse, but the point stays on the circle's square.
+// C. Wellons's lowbias32: every bit of u moves every bit of the hash.
+DEVICE bits mixed(bits u) {
+    u = (u ^ (u >> 16)) * 0x21f0aaadu;
+    u = (u ^ (u >> 15)) * 0x735a2d97u;
+    return u ^ (u >> 15);
+}
+
+// (cos, sin). The angle is reduced in quarters of a turn, of which the product's rounding error is kept. From 2^26 on, where
+// floats lie farther apart than a turn, a hash tells the place on the circle, so that all places come up equally.
+#define LARGEST_ANGLE 67108864.0f
 DEVICE Pair circle(real angle) {
-    real n = nearest(angle * 0.636619772f);
-    real r = FUSED(n, -1.5703125f, angle);
-    r = FUSED(n, -4.837512969970703125e-4f, r);
-    r = FUSED(n, -7.54978995489188e-8f, r);
-    r = r > 0.8f ? 0.8f : r;
-    r = r < -0.8f ? -0.8f : r;
+    mask large = magnitude(angle) >= LARGEST_ANGLE && magnitude(angle) <= 3e38f;
+    if (ANY_LANE(large)) {
+        real anywhere = real_of(whole_of_bits(mixed(bits_of(angle)) >> 8)) * 3.7450704e-7f;  // a turn / 2^24
+        angle = large ? anywhere : angle;
+    }
+    real product = angle * 0.63661975f;
+    real error = FUSED(angle, 2.5682552973194106e-08f, FUSED(angle, 0.63661975f, -product));
+    real whole_quarters = nearest(product), part = (product - whole_quarters) + error, more = nearest(part);
+    real r = (part - more) * 1.57079637f, n = whole_quarters + more;
     real quadrant = n - 4.0f * floor_of(n * 0.25f);
     real r2 = r * r;
     real s = FUSED(r2, -1.9515295891e-4f, 8.3321608736e-3f);

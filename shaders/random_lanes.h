@@ -5,12 +5,6 @@
 
 typedef struct { bits position, gamma; } Random;
 
-DEVICE bits mixed(bits u) {
-    u = (u ^ (u >> 16)) * 0x21f0aaadu;
-    u = (u ^ (u >> 15)) * 0x735a2d97u;
-    return u ^ (u >> 15);
-}
-
 DEVICE bits draw(Random *random) {
     random->position = random->position + random->gamma;
     return mixed(random->position);

@@ -35,8 +35,13 @@ DEVICE real bell(Random *random) {
 DEVICE real ellipse_of(real x, real r2) { return 0.5f * (sqrt(r2 + 1.0f + 2.0f * x) + sqrt(r2 + 1.0f - 2.0f * x)); }
 
 // Cosines of half angles keep the sums below from cancelling: cos 2x + cosh 2y = 2 (cos^2 x + sinh^2 y), and so on. Beyond 40
-// their squares would overflow, and the quotients have long reached their limits.
-DEVICE real calm(real t) { return t > 40.0f ? (real)(40.0f) : t < -40.0f ? (real)(-40.0f) : t; }
+// their squares would overflow, and the quotients have long reached their limits. They are no numbers where those of doubles
+// overflow, as flam3 has it: the point is bad.
+#define DOUBLES_END 710.4758f
+DEVICE real calm(real t, float end) {
+    real inside = t > 40.0f ? (real)(40.0f) : t < -40.0f ? (real)(-40.0f) : t;
+    return magnitude(t) > end ? (t - t) / (t - t) : inside;
+}
 
 // t folded into -m to m.
 DEVICE real folded(real t, real m) {
@@ -524,22 +529,22 @@ VARIATION(cos) {
 }
 
 VARIATION(tan) {
-    Pair c = circle(x), h = hyperbola(calm(y));
+    Pair c = circle(x), h = hyperbola(calm(y, 0.5f * DOUBLES_END));
     return scaled(weight / (c.x * c.x + h.y * h.y), c.x * c.y, h.x * h.y);
 }
 
 VARIATION(sec) {
-    Pair c = circle(x), h = hyperbola(calm(y));
+    Pair c = circle(x), h = hyperbola(calm(y, DOUBLES_END));
     return scaled(weight / (c.x * c.x + h.y * h.y), c.x * h.x, c.y * h.y);
 }
 
 VARIATION(csc) {
-    Pair c = circle(x), h = hyperbola(calm(y));
+    Pair c = circle(x), h = hyperbola(calm(y, DOUBLES_END));
     return scaled(weight / (c.y * c.y + h.y * h.y), c.y * h.x, -c.x * h.y);
 }
 
 VARIATION(cot) {
-    Pair c = circle(x), h = hyperbola(calm(y));
+    Pair c = circle(x), h = hyperbola(calm(y, 0.5f * DOUBLES_END));
     return scaled(weight / (c.y * c.y + h.y * h.y), c.x * c.y, -h.x * h.y);
 }
 
@@ -554,22 +559,22 @@ VARIATION(cosh) {
 }
 
 VARIATION(tanh) {
-    Pair c = circle(y), h = hyperbola(calm(x));
+    Pair c = circle(y), h = hyperbola(calm(x, 0.5f * DOUBLES_END));
     return scaled(weight / (c.x * c.x + h.y * h.y), h.x * h.y, c.x * c.y);
 }
 
 VARIATION(sech) {
-    Pair c = circle(y), h = hyperbola(calm(x));
+    Pair c = circle(y), h = hyperbola(calm(x, DOUBLES_END));
     return scaled(weight / (c.x * c.x + h.y * h.y), c.x * h.x, -c.y * h.y);
 }
 
 VARIATION(csch) {
-    Pair c = circle(y), h = hyperbola(calm(x));
+    Pair c = circle(y), h = hyperbola(calm(x, DOUBLES_END));
     return scaled(weight / (c.y * c.y + h.y * h.y), h.y * c.x, -h.x * c.y);
 }
 
 VARIATION(coth) {
-    Pair c = circle(y), h = hyperbola(calm(x));
+    Pair c = circle(y), h = hyperbola(calm(x, 0.5f * DOUBLES_END));
     return scaled(weight / (c.y * c.y + h.y * h.y), h.x * h.y, c.x * c.y);
 }
 

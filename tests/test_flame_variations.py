@@ -123,6 +123,20 @@ def agree(name, x, y, weight, said, found):
     return float((~excused).sum() / len(x))
 
 
+@pytest.mark.parametrize("name", ["tan", "sec", "csc", "cot", "tanh", "sech", "csch", "coth"])
+def test_quotients_of_hyperbolic_functions_end_where_those_of_doubles_do(device, rng, name):
+    """Far out they are no numbers, bad points, exactly where flam3's doubles overflow; before that their limits."""
+    near, far = rng.uniform(-3, 3, 1024), rng.uniform(20, 1000, 1024) * rng.choice([-1, 1], 1024)
+    circular = name in ("tan", "sec", "csc", "cot")
+    x, y = (near, far) if circular else (far, near)
+    x, y = x.astype("f4"), y.astype("f4")
+    found, wanted = applied(device, name, x, y, 0.7, {}), formula(name, x, y, 0.7, {}, None)
+    inside = np.abs(np.abs(y if circular else x) * [2, 1][name in ("sec", "csc", "sech", "csch")] - 710.4758) > 0.01
+    for u, w in zip(found, wanted, strict=True):
+        assert np.array_equal(np.isfinite(u)[inside], np.isfinite(w)[inside])
+        assert np.allclose(u[inside], w[inside], atol=1e-6, equal_nan=True)
+
+
 @pytest.mark.parametrize("name", DETERMINISTIC)
 def test_variations_equal_their_formulas(device, rng, name):
     grid = np.linspace(-3, 3, 32) + 0.0137
