@@ -462,6 +462,22 @@ def test_bad_points_are_made_up_for(gpu):
     assert report["bad_points"] > 0.3 * report["samples"] and report["samples"] >= 200 * 64 * 64 * 0.999
 
 
+@pytest.mark.parametrize("lanes", [1, 16])
+def test_the_fifth_bad_point_in_a_row_counts(device, lanes):
+    """A map that is never good, drawn with chance b: after four bad points in a row the fifth passes."""
+    b = 0.6
+    maps = (Map((0.5, 0.0, 0.1, 0.0, 0.5, 0.0), weight=1 - b), Map((0.0, 0.0, 1e11, 0.0, 0.0, 0.0), weight=b))
+    game = played(with_lanes(device, lanes), Flame(maps), 400, chains=8192)
+    passed = b**5 / sum(b**k for k in range(5))
+    assert game.bad() / game.samples == pytest.approx(b - passed, abs=2e-3)
+    closed = tuple(replace(m, xaos=(0.0, 1.0)) for m in maps)  # chains cannot leave the bad map
+    game = played(with_lanes(device, lanes), Flame(closed), 400, chains=8192)
+    assert game.bad() / game.samples == pytest.approx(0.8, abs=2e-3)
+    counts = game.sums.read()[:, 3].reshape(64, 96).astype(float) / 255
+    square = counts[:, 8:88]  # the random points fill -1 to 1 evenly: 80 buckets across, more than the 64 rows
+    assert counts.sum() == square.sum() and square.std() < 1.3 * np.sqrt(square.mean())
+
+
 # ---- space
 
 

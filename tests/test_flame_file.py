@@ -253,19 +253,67 @@ def test_chance_flames_of_flam3_genome_agree(gpu, tmp_path, rng, number):
     estimator = 0.0 if number else key.flame.estimator_radius
     flame = replace(key.flame, quality=40.0, estimator_radius=estimator, temporal_samples=1)
     key = replace(key, flame=flame, size=(128, 128), scale=key.scale * 1.28, palette_number=-1)
-    path, image = tmp_path / "chance.flame", tmp_path / "chance.png"
+    path = tmp_path / "chance.flame"
     path.write_text(text_of_flames([key]))  # both read what our writer wrote
-    ours, theirs, scene = [], [], load(path)
-    picture = open_picture(scene, gpu)
-    for k in range(4):
-        environment = dict(os.environ, out=str(image), isaac_seed=f"s{k}", nthreads="1", bits="64", verbose="0")
-        subprocess.run(["flam3-render"], env=environment, input=path.read_text(), **run)
-        theirs.append(read_bytes(image)[..., :3].astype(float))
-        settings = replace(scene.settings, seed=k)
-        for _ in range(picture.draws(settings, (128, 128))):
-            frame = picture.draw(settings, (128, 128), 0.0)
-        ours.append(pixels(frame, scene.tone)[..., :3].astype(float))
-    boxed = [np.array(each).reshape(4, 32, 4, 32, 4, 3).mean((2, 4)) for each in (ours, theirs)]
-    noise = np.sqrt(sum(each.var(0, ddof=1) for each in boxed).mean() / 4)
-    difference = np.sqrt(((boxed[0].mean(0) - boxed[1].mean(0)) ** 2).mean())
+    difference, noise = compared(gpu, path, tmp_path / "chance.png")
     assert difference < 1.35 * noise + 0.1, (difference, noise, text)
+
+
+def compared(gpu, path, image, size=(128, 128), environment=None, **changes):
+    """The difference of the means of four pictures of a file by us and by flam3, and their noise."""
+    run = {"capture_output": True, "text": True, "check": True}
+    ours, theirs, scene = [], [], load(path)
+    picture, home = open_picture(scene, gpu), replace(scene.settings, **changes)
+    for k in range(4):
+        said = dict(os.environ, out=str(image), isaac_seed=f"s{k}", nthreads="1", bits="64", verbose="0")
+        subprocess.run(["flam3-render"], env=said | (environment or {}), input=path.read_text(), **run)
+        theirs.append(read_bytes(image)[..., :3].astype(float))
+        settings = replace(home, seed=k)
+        for _ in range(picture.draws(settings, size)):
+            frame = picture.draw(settings, size, 0.0)
+        ours.append(pixels(frame, scene.tone)[..., :3].astype(float))
+    boxed = [np.array(each).reshape(4, size[1] // 4, 4, size[0] // 4, 4, 3).mean((2, 4)) for each in (ours, theirs)]
+    noise = np.sqrt(sum(each.var(0, ddof=1) for each in boxed).mean() / 4)
+    return np.sqrt(((boxed[0].mean(0) - boxed[1].mean(0)) ** 2).mean()), noise
+
+
+BLOWN = """<flame size="128 128" scale="40" quality="30" estimator_radius="{radius}" temporal_samples="1" brightness="6"
+   passes="{passes}" supersample="2" filter="1.2" temporal_filter_type="gaussian" gamma="3" background="0.1 0.2 0.1">
+   <xform weight="1" color="0" swirl="0.6" linear="0.3" coefs="0.7 0.2 -0.3 0.6 0.2 -0.1" chaos="{chaos}"/>
+   <xform weight="0.7" color="0.6" linear="1" coefs="0.5 0 0.1 0.5 -0.6 0.3"/>
+   <xform weight="0.8" color="1" linear="1" coefs="0 0 0 0 1e11 0" chaos="{chaos_of_bad}"/>
+   <palette count="256" format="RGB">{palette}</palette>
+</flame>"""
+
+
+@pytest.mark.skipif(not shutil.which("flam3-render"), reason="flam3 is not installed here")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},  # a map whose points are always bad
+        {"chaos": "0 0 1", "chaos_of_bad": "0 0 1"},  # chains that never leave it
+        {"passes": 3},
+        {"passes": 3, "radius": 6},  # each pass has its own weight in time, and its own widths
+        {"earlyclip": "1"},
+    ],
+    ids=["bad points", "only bad points", "passes", "passes and estimation", "early clip"],
+)
+def test_bad_points_passes_and_early_clipping_agree_with_flam3(gpu, tmp_path, said):
+    path = tmp_path / "blown.flame"
+    rows = "".join(f"{k:02x}{255 - k:02x}{(7 * k) % 256:02x}" for k in range(256))
+    words = {"radius": 0, "passes": 1, "chaos": "1 1 1", "chaos_of_bad": "1 1 1"} | said
+    path.write_text(BLOWN.format(palette=rows, **words))
+    early = {"earlyclip": said.get("earlyclip", "0")}
+    difference, noise = compared(gpu, path, tmp_path / "x.png", environment=early, early_clip=early["earlyclip"] == "1")
+    assert noise > 0.1 and difference < 1.35 * noise + 0.1, (difference, noise)
+
+
+def test_passes_are_read_and_written():
+    """Three parts of the samples, each exposed by itself: as many samples, and the same light but for noise."""
+    text = BLOWN.format(radius=0, passes=3, chaos="", chaos_of_bad="", palette="ff8000" * 256)
+    (key,), warnings = parse_flames(text)
+    assert key.flame.passes == 3 and not warnings
+    assert parse_flames(text_of_flames([key]))[0] == [key]
+    for wrong in ("0", "100000"):
+        with pytest.raises(BadInput, match=f"passes is {wrong}"):
+            parse_flames(text.replace('passes="3"', f'passes="{wrong}"'))
