@@ -674,6 +674,7 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
     press(screen, "Ctrl+K")
     paths = {track.path for track in panel.scene.animation.tracks}
     assert paths == {"view.centre", "view.height", "view.rotation_degrees"}, "without a change the view is kept"
+    wait_still(screen)  # so that what follows is a step of its own
     for _ in range(24):
         press(screen, ".")
     assert panel.clock == 1.0

@@ -1,5 +1,6 @@
 """One picture to linear values and to its file: draw n samples, whole or tile by tile, tone map, write."""
 
+import re
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from renderer.tone import Meter, pixels
 WHOLE_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
 TILE = 2048
 BAND_PIXELS = 1 << 22
+MODELS = re.compile(r" \([a-z]+(:\d+)+\)")  # which of a machine's equal devices drew is no part of a recipe
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ def write(path: Path, rendered: Rendered, job: Job, bits: int = 8) -> None:
         size=[width, height],
         samples=rendered.samples,
         time=job.moment,
-        device=rendered.device,
+        device=", ".join(dict.fromkeys(MODELS.sub("", rendered.device).split(", "))),
     )
     if path.suffix.lower() == ".exr":
         write_exr(path, {"RGBA": rendered.linear[:], **rendered.layers}, recipe)

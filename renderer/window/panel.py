@@ -70,6 +70,7 @@ class Panel:
         self._reported = self._shown_at = 0.0
         self._last_frame = None
         self._moment = self.clock  # of the picture that is being drawn
+        self._begun = self._seen = None  # what is being drawn, and what the last whole sample showed
         self._spent = 0.0  # seconds on the bands of the sample so far
         self._planned_again = False
         self.bands: Bands | None = None
@@ -251,13 +252,17 @@ class Panel:
 
     def _limit(self, now: float) -> float:
         """Seconds that a whole sample may take; more of them are drawn coarser."""
-        if self.moving(now):
-            return MOVING
+        if self.moving(now) or self._seen != self._asked() and not self.alive():
+            return MOVING  # a coarse picture of what changed comes first
         if self.bands.can_split:
             return ANIMATED if self.alive() else 1e9
         if not isinstance(self._last_frame, Texture):
             return 1e9
         return RESTING if self.alive() else min(RESTING * (1 + max(0.0, now - self._moved)), LONGEST)
+
+    def _asked(self) -> tuple:
+        """What is to be drawn, whatever its tone."""
+        return self.scene.picture, self.scene.settings
 
     def _band_limit(self) -> float:
         """Seconds that a band may take."""
@@ -317,6 +322,7 @@ class Panel:
     def _begin(self, key) -> None:
         """Starts the picture of `key` with its first sample, in as many bands as its cost asks for."""
         settings, _, size = key
+        self._begun = self._asked()
         seconds = self._cost_per_pixel(self.divisor) * size[0] * size[1] if self._costs else 0.0
         self.bands.begin(settings, size, self.bands.wanted(seconds, self._band_limit(), size[1]), self.frame)
         self._drawn, self.samples, self._spent = key, 0, 0.0
@@ -362,6 +368,7 @@ class Panel:
             self._costs[self.divisor] = self._latest_cost
         self._warm = True
         self.samples += 1
+        self._seen = self._begun
         self.counter.add(moment)
         if moment - self._reported > REPORT_EVERY or self.samples >= self.wanted_samples:
             self.report, self._reported = self.bands.report(), moment
