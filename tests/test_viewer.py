@@ -29,6 +29,7 @@ from renderer.pictures import load, names, open_picture
 from renderer.scene import setting
 from renderer.view import Plane
 from renderer.viewer import opened, set_aside
+from renderer.window import bands as bands_module
 from renderer.window import controls, inspector
 from renderer.window import panel as panel_module
 from renderer.window import studio as studio_module
@@ -185,7 +186,7 @@ def frames(screen, count: int = 2) -> None:
         screen.frame()
 
 
-def finish(screen, limit: float = 20.0) -> None:
+def finish(screen, limit: float = 90.0) -> None:
     """Frames until nothing moves and every visible panel is finished at its full size."""
     end = time.perf_counter() + limit
     wait_still(screen)
@@ -723,7 +724,8 @@ def test_the_line_of_time_scrubs(screen):
 def in_bands(monkeypatch):
     """Makes every picture that can be cut so costly that it is."""
     for name in ("BAND", "SOFT_BAND", "CPU_BAND"):
-        monkeypatch.setattr(panel_module, name, 2e-4)
+        monkeypatch.setattr(panel_module, name, 4e-4)
+    monkeypatch.setattr(bands_module, "MOST", 9)
 
 
 @pytest.mark.parametrize("name", ["mirrors", "mandelbrot", "cornell"])
@@ -751,6 +753,7 @@ def test_bands_give_the_bits_of_the_whole(gl, gpu, in_bands, name):
 
 
 def test_a_change_ends_a_picture_between_two_bands(screen, in_bands):
+    press(screen, "Ctrl+W")
     panel = screen.studio.panel
     finish(screen)
     screen.studio.change(replace(panel.scene, settings=replace(panel.scene.settings, phase=0.3)))
@@ -772,9 +775,10 @@ def test_a_frame_of_an_animation_is_finished_before_the_next_begins(screen, scen
     """Each of its bands shows the moment at which it was begun."""
     path = tmp_path / "moving.toml"
     path.write_text(FRACTAL.format(title="moving").replace("samples = 3", "samples = 1") + MOVING)
+    press(screen, "Ctrl+W")
     screen.studio.drop([path])
     panel, seen = screen.studio.panel, 0
-    end = time.perf_counter() + 20
+    end = time.perf_counter() + 90
     while seen < 3:
         assert time.perf_counter() < end and not panel.error
         screen.frame()
