@@ -83,6 +83,9 @@ def _export(command) -> None:
     command.add_argument(
         "--time-limit", type=float, metavar="SECONDS", help="stop drawing then; exit code 3 if too early"
     )
+    command.add_argument(
+        "--denoise", action="store_true", help="filter the noise out, guided by albedo and normal (package pyoidn)"
+    )
     command.add_argument("--overwrite", action="store_true", help="draw frames again that are already done")
     command.add_argument("--dry-run", action="store_true", help="print the plan and the memory it takes, and stop")
     command.add_argument(

@@ -23,6 +23,8 @@ LAYERS = [
         "renderer.animation",
         "renderer.microfacet",
         "renderer.procedural",
+        "renderer.denoise",
+        "renderer.gltf",
     },
     {
         "renderer.compute",
@@ -41,6 +43,7 @@ BINDINGS = {
     "pycuda": {"gpu"}, "pyopencl": {"gpu"}, "cuda": {"gpu"}, "moderngl": {"gpu"},
     "glfw": {"viewer", "window"}, "imgui_bundle": {"viewer", "window"}, "PIL": {"image"}, "OpenEXR": {"image"},
     "trimesh": {"mesh"}, "defusedxml": {"flames", "pictures", "lightfields"}, "matplotlib": {"bench"},
+    "pyoidn": {"denoise"},
 }  # fmt: skip
 PLAIN = ("renderer.scene", "renderer.view", "renderer.mesh", "renderer.image")
 SIBLINGS = [(plain, "renderer.gpu") for plain in PLAIN] + [("renderer.gpu", plain) for plain in PLAIN]

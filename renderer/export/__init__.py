@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import UserError
+from renderer import UserError, denoise
 from renderer.export import film
 from renderer.export.array import Views, array_of, check_folder, render_field
 from renderer.export.farm import farm_of, render_field_on_farm, render_on_farm
 from renderer.export.frames import FILMS, MARKS, Manifest, frame_numbers, numbered, pattern_of
-from renderer.export.render import TILE, WHOLE_PIXELS, Job, Rendered, Stop, render, write
+from renderer.export.render import TILE, WHOLE_PIXELS, Job, Rendered, render, write
 from renderer.gpu import open_gpu
 from renderer.pictures import load, open_picture, recipe_of
 from renderer.progress import Progress
@@ -40,6 +40,7 @@ class Plan:
     rate: int
     bits: int
     tile: int
+    denoise: bool = False
 
     @property
     def pattern(self) -> Path:
@@ -54,9 +55,7 @@ class Plan:
 
 
 def export(args) -> int:
-    """`main.py export`; returns the exit code: 3 when --time-limit ended it before all samples were drawn, 130 when
-    Ctrl-C did. Both keep what was drawn of a still.
-    """
+    """`main.py export`; returns the exit code: 3 when --time-limit ended it before all samples were drawn."""
     start = time.monotonic()
     if args.grid:
         return export_field(args)
@@ -74,21 +73,18 @@ def export(args) -> int:
     else:
         picture = open_picture(plan.scene, open_gpu(args.device))
         samples = args.samples or plan.scene.samples or picture.draws(plan.scene.settings, plan.size)
-        stop = Stop()
-        asked = samples
-        device, samples = export_here(plan, picture, samples, args, start, stop)
-        finished = samples == asked
+        device, finished = export_here(plan, picture, samples, args, start)
         facts = picture.report()
     if plan.numbers is not None and plan.output.suffix.lower() in FILMS:
         encode_film(plan)
     report(args, plan, samples, device, time.monotonic() - start, facts)
-    return 0 if finished else 130 if not args.farm and stop.asked else 3
+    return 0 if finished else 3
 
 
 def export_field(args) -> int:
     """`main.py export --grid`: a light field of a scene; returns the exit code."""
     began = time.monotonic()
-    for name in ("frames", "split", "tile", "time_limit", "dry_run"):
+    for name in ("frames", "split", "tile", "time_limit", "dry_run", "denoise"):
         if getattr(args, name):
             raise UserError(f"--{name.replace('_', '-')}: not together with --grid")
     if args.bits != 8:
@@ -136,7 +132,21 @@ def plan_of(args) -> Plan:
             raise UserError(f"-o {output}: a film needs --frames A-B, or a scene with an [animation] of some seconds")
         numbers = list(range(1, max(1, round(seconds * args.rate)) + 1))
     size = args.size or scene.size or DEFAULT_SIZE
-    return Plan(scene, output, size, numbers, moment_of(args, scene), args.rate, args.bits, args.tile or 0)
+    if args.denoise:
+        check_denoise(args, scene, size)
+    moment = moment_of(args, scene)
+    return Plan(scene, output, size, numbers, moment, args.rate, args.bits, args.tile or 0, args.denoise)
+
+
+def check_denoise(args, scene: Scene, size: tuple[int, int]) -> None:
+    """Tells what keeps a picture from being denoised before any work is done for it."""
+    if args.farm:
+        raise UserError("--denoise: not together with --farm, whose workers draw only parts")
+    if scene.picture != "raytrace":
+        raise UserError(f"--denoise: a {scene.picture} picture has no albedo and normal; allowed is raytrace")
+    if size[0] * size[1] > WHOLE_PIXELS:
+        raise UserError(f"--denoise: {size[0]} x {size[1]} pixels are more than the {WHOLE_PIXELS} that fit in memory")
+    denoise.require()
 
 
 def moment_of(args, scene: Scene) -> float:
@@ -196,17 +206,16 @@ def overridden(scene: Scene, assignments: list[str], seed: int | None) -> Scene:
     return replace(scene, settings=settings, tone=tone)
 
 
-def export_here(plan: Plan, picture, samples: int, args, start: float, stop: Stop) -> tuple[str, int]:
-    """Renders the plan in this process; returns the device's name and how many samples were drawn of each picture."""
+def export_here(plan: Plan, picture, samples: int, args, start: float) -> tuple[str, bool]:
+    """Renders the plan in this process; returns the device's name and whether all samples were drawn."""
     deadline = start + args.time_limit if args.time_limit else float("inf")
     if plan.numbers is None:
-        job = Job(plan.scene, plan.size, samples, plan.moment, plan.tile, deadline, plan.layers, stop)
-        with Progress(samples * len(job.tiles()), title_of(plan)) as progress, stop:
+        job = Job(plan.scene, plan.size, samples, plan.moment, plan.tile, deadline, plan.layers, plan.denoise)
+        with Progress(samples * len(job.tiles()), title_of(plan)) as progress:
             rendered = render(picture, job, progress)
         write(plan.output, rendered, job, plan.bits)
-        return rendered.device, rendered.samples
-    device, finished = export_frames(plan, picture, samples, args.samples, args.overwrite, deadline)
-    return device, samples if finished else 0
+        return rendered.device, rendered.samples == samples
+    return export_frames(plan, picture, samples, args.samples, args.overwrite, deadline)
 
 
 def export_frames(
@@ -220,7 +229,8 @@ def export_frames(
     with Progress(len(wanted) * samples, title_of(plan)) as progress:
         for number in wanted:
             began = time.monotonic()
-            job = Job(plan.scene, plan.size, samples, plan.moment_of(number), plan.tile, deadline, plan.layers)
+            moment = plan.moment_of(number)
+            job = Job(plan.scene, plan.size, samples, moment, plan.tile, deadline, plan.layers, plan.denoise)
             rendered: Rendered = render(picture, job, progress)
             if rendered.samples < samples:
                 return rendered.device, False
@@ -233,6 +243,7 @@ def export_frames(
 def recipe_of_frames(plan: Plan, samples: int | None) -> dict:
     """What all frames have in common and depend on; `samples` as --samples says."""
     recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, size=list(plan.size), samples=samples, bits=plan.bits)
+    recipe |= {"denoise": True} if plan.denoise else {}
     return recipe | {"moment": plan.moment, "rate": plan.rate}
 
 
