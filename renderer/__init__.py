@@ -6,13 +6,14 @@ Layers, each importing downwards only (tests/test_layers.py):
     renderer/viewer.py window/           the window: live panels, controls, keys
     renderer/export/ bench/              files, frame rates; doctor.py: what this machine can do
     renderer/pictures/NAME.py            what a scene file's `picture = "NAME"` draws; tone.py: its 8-bit pixels
-    renderer/raytracing/                 the ray tracer below its picture: settings, geometry, rays, kernels
+    renderer/raytracing/                 the ray tracer below its picture: settings, geometry, models, rays, kernels
     renderer/compute/ cdollar/ bvh.py    sums, products, band LU | the language C$ | acceleration structures
     renderer/bvh_processor.py            acceleration structures for processors without warps
     renderer/bvh_improve.py              trees of still scenes made better on the device
     renderer/flames/                     genome, .flame files, variations, kernels and development of the chaos game
     renderer/lightfields/                fields of camera arrays: reading them, apertures, depths at a few points
-    renderer/scene.py animation.py view.py mesh.py procedural.py microfacet.py image.py progress.py    plain data
+    renderer/scene.py animation.py view.py mesh.py gltf.py procedural.py microfacet.py image.py denoise.py progress.py
+                                         plain data
     renderer/gpu/                        devices: the contract, CUDA, OpenCL, GL, the bridge between them
 
 The two ground floors, plain data and devices, do not know each other.

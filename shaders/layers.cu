@@ -19,7 +19,7 @@ KERNEL draw_layers(const View view, int samples, GLOBAL float4 *albedos, GLOBAL 
         Hit hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
         if (hit.primitive < 0) continue;
         Surface s = surface_at(SCENE_GIVEN, hit, path.origin, xyz(path.direction));
-        albedo = albedo + material_colour(materials[s.material], s);
+        albedo = albedo + material_colour(material_at(SCENE_GIVEN, materials, s), s);
         normal = normal + s.normal;
     }
     float3 middle = unit(direction_through(view, (float)x + 0.5f, (float)y + 0.5f));

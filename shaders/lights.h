@@ -1,8 +1,8 @@
 // What shines: primitives with an emission, lamps (suns, points) and the environment, in one table by power.
 //     lights (rows of float4): view.light_count rows of the table: the summed shares of all up to here as bits of 2^32, and
-//     what shines: a row of the primitives, or ~ the number of a lamp | from row view.lamps two rows a lamp: its place or direction,
+//     what shines: a row of the primitives, or ~ the number of a lamp | from row view.lamps three rows a lamp: its place or direction,
 //     and LAMP_POINT, LAMP_ENVIRONMENT or for a sun 1 - the cosine of its radius (0: all its light comes from one direction);
-//     its radiance, intensity or irradiance, and its share | from row view.environment the environment's radiance, a latitude a
+//     its radiance, intensity or irradiance, and its share; its cone (lights.py) | from row view.environment the environment's radiance, a latitude a
 //     row, the zenith first, -z in the middle | from row view.cells words: summed shares of the rows of cells, then of each
 //     row's cells, of 2^32.
 #define LAMP_POINT -1.0f
@@ -108,7 +108,7 @@ DEVICE float3 sky(const View view, GLOBAL const float4 *lights, float3 direction
     float3 light = gradient(view, direction);
 #if LAMPS
     for (int sun = 0; sun < view.sun_count; sun++) {
-        float4 place = lights[view.lamps + 2 * sun], shine = lights[view.lamps + 2 * sun + 1];
+        float4 place = lights[view.lamps + 3 * sun], shine = lights[view.lamps + 3 * sun + 1];
         float3 apart = direction - xyz(place);
         if (place.w > 0.0f && dot_exact(apart, apart) <= 2.0f * place.w)
             light = along(light, xyz(shine), share_of_hit(came, shine.w / (2.0f * PI * place.w)));
@@ -127,6 +127,10 @@ typedef struct {
     float3 direction, radiance;
     float distance, density;
     bool found_by_chance;
+#if TEXTURED
+    int primitive;  // that shines, -1 for a lamp, and the weights of its second and third corner
+    float u, v;
+#endif
 } LightSample;
 
 DEVICE bool sample_primitive(const View view, const Primitive p, const Material m, float3 from, float first, float second,
@@ -154,6 +158,10 @@ DEVICE bool sample_primitive(const View view, const Primitive p, const Material 
         float root = sqrt(first);
         normal = normal_of(p, centre);
         point = along(along(centre, xyz(p.edge1), root * (1.0f - second)), xyz(p.edge2), root * second);
+#if TEXTURED
+        light->u = root * (1.0f - second);
+        light->v = root * second;
+#endif
     }
     float3 way = point - from;
     light->distance = sqrt(dot_exact(way, way));
@@ -166,7 +174,7 @@ DEVICE bool sample_primitive(const View view, const Primitive p, const Material 
 #if LAMPS
 DEVICE bool sample_lamp(const View view, GLOBAL const float4 *lights, int lamp, float3 from, float first, float second,
                         LightSample *light) {
-    float4 place = lights[view.lamps + 2 * lamp], shine = lights[view.lamps + 2 * lamp + 1];
+    float4 place = lights[view.lamps + 3 * lamp], shine = lights[view.lamps + 3 * lamp + 1];
     light->radiance = xyz(shine);
     light->density = shine.w;
     light->found_by_chance = false;
@@ -186,6 +194,9 @@ DEVICE bool sample_lamp(const View view, GLOBAL const float4 *lights, int lamp, 
         light->distance = sqrt(distance2);
         light->direction = way * (1.0f / light->distance);
         light->density = shine.w * distance2;
+        float4 cone = lights[view.lamps + 3 * lamp + 2];
+        float part = clamp(cone.w - dot_exact(xyz(cone), light->direction), 0.0f, 1.0f);
+        light->radiance = light->radiance * (part * part);
         return distance2 > 0.0f;
     }
     if (place.w > 0.0f) {
@@ -215,6 +226,10 @@ DEVICE bool sample_light(const View view, float3 from, GLOBAL const float4 *ligh
     if (width > (1u << 20)) first = smaller((float)(pick - begin) / (float)width, 0.9999999f);
     else first = sample_at(key, dimension + 2);
     int what = as_int(lights[low].y);
+#if TEXTURED
+    light->primitive = what;
+    light->u = light->v = 0.0f;
+#endif
 #if LAMPS
     if (what < 0) return sample_lamp(view, lights, ~what, from, first, second, light);
 #endif
@@ -231,12 +246,15 @@ typedef struct {
 
 // The shadow ray of a surface point; `weighted` shares the light with paths that run into it.
 DEVICE bool aim_at_light(const View view, const Material m, const Surface s, float3 origin, bool weighted,
-                         GLOBAL const float4 *lights, GLOBAL const float4 *primitives, GLOBAL const Material *materials,
-                         Key key, uint dimension, LightRay *ray) {
+                         GLOBAL const float4 *lights, SCENE_TAKEN, GLOBAL const Material *materials, Key key, uint dimension,
+                         LightRay *ray) {
     LightSample light;
     if (!sample_light(view, origin, lights, primitives, materials, key, dimension, &light)) return false;
     float4 reflects = evaluate(m, s, light.direction);
-    if (!(reflects.w > 0.0f)) return false;
+    if (!(reflects.w > 0.0f) || !leaves_rightly(s, light.direction, dot_exact(light.direction, s.normal) < 0.0f)) return false;
+#if TEXTURED
+    if (light.primitive >= 0) light.radiance = light.radiance * picture_of_light(SCENE_GIVEN, light.primitive, light.u, light.v);
+#endif
     bool shared = weighted && LIGHTS == LIGHTS_SAMPLED && light.found_by_chance;
     float share = 1.0f / (light.density + (shared ? reflects.w : 0.0f));
     float off = dot_exact(origin - s.point, s.normal), cosine = dot_exact(light.direction, s.normal);

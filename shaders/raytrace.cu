@@ -79,24 +79,24 @@ DEVICE bool shade_path(const View view, int depth, Key key, const Hit hit, Path 
                        SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     float4 came = path->direction, throughput = path->throughput;
     Surface s = surface_at(SCENE_GIVEN, hit, path->origin, xyz(came));
-    Material m = materials[s.material];
+    Material m = material_at(SCENE_GIVEN, materials, s);
     light->wanted = false;
     if (s.front && m.emission.w > 0.0f) {
         float by_light = 0.0f;
         if (s.aimed) {
             Primitive p = primitive_at(primitives, hit.primitive);
-            by_light = density_of_hit(view, p, m, xyz(path->origin), hit.t, -dot_exact(s.normal, s.incoming));
+            by_light = density_of_hit(view, p, materials[s.material], xyz(path->origin), hit.t, -dot_exact(flat_normal(s), s.incoming));
         }
         path->radiance = path->radiance + throughput * m.emission * share_of_hit(came.w, by_light);
     }
     uint dimension = (uint)(depth + 1) * DIMENSIONS;
     Scatter out;
     out.density = MIRRORED;
-    bool last = depth + 1 >= view.depth, goes_on = scatter(m, s, key, dimension, &out);
+    bool last = depth + 1 >= view.depth, goes_on = scatter(m, s, key, dimension, &out) && leaves_rightly(s, out.direction, out.through);
     bool rough = out.density >= 0.0f;
     path->origin = leave_surface(s, goes_on && out.through, path->origin.w);
     if (rough && LIGHTS != LIGHTS_HIT && view.light_count > 0 && (WHITTED || !last)) {
-        light->wanted = aim_at_light(view, m, s, xyz(path->origin), !WHITTED, lights, primitives, materials, key, dimension + 4,
+        light->wanted = aim_at_light(view, m, s, xyz(path->origin), !WHITTED, lights, SCENE_GIVEN, materials, key, dimension + 4,
                                      light);
         if (light->wanted) light->brings = with_w(xyz(throughput) * xyz(light->brings), light->brings.w);
     }

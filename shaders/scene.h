@@ -1,8 +1,11 @@
-// What a ray may meet: the shapes of the tree, instances of shapes, and distance fields. SCENE_TAKEN stands among the parameters
-// of kernels and functions, SCENE_GIVEN among the arguments; what a scene has not got is no argument and no instruction.
+// What a ray may meet: the shapes of the tree, instances of shapes, distance fields, and pictures on them. SCENE_TAKEN stands
+// among the parameters of kernels and functions, SCENE_GIVEN among the arguments; what a scene has not got is neither.
 #include "bvh_processor.h"
 #include "bvh_warps.h"
 #include "bvh_wide.h"
+#if TEXTURED
+#include "texture.h"
+#endif
 #if INSTANCES
 #include "bvh_instances.h"
 #define INSTANCES_TAKEN , PLACED_TAKEN
@@ -20,18 +23,43 @@
 #define FIELDS_TAKEN
 #define FIELDS_GIVEN
 #endif
-#define SCENE_TAKEN GLOBAL const float4 *nodes, GLOBAL const float4 *primitives INSTANCES_TAKEN FIELDS_TAKEN
-#define SCENE_GIVEN nodes, primitives INSTANCES_GIVEN FIELDS_GIVEN
+#if TEXTURED
+#define PICTURES_TAKEN , TEXTURES_TAKEN
+#define PICTURES_GIVEN , TEXTURES_GIVEN
+#else
+#define PICTURES_TAKEN
+#define PICTURES_GIVEN
+#endif
+#define SCENE_TAKEN GLOBAL const float4 *nodes, GLOBAL const float4 *primitives INSTANCES_TAKEN FIELDS_TAKEN PICTURES_TAKEN
+#define SCENE_GIVEN nodes, primitives INSTANCES_GIVEN FIELDS_GIVEN PICTURES_GIVEN
 
 #define LONE_RAYS (BRANCHES && HAS_WIDE_REGISTERS)
-#if WIDE || LONE_RAYS || INSTANCES || FIELDS
+#if WIDE || LONE_RAYS || INSTANCES || FIELDS || CUT_OUT
 #define PACKETS 0
 #else
 #define PACKETS (HAS_BALLOT && TOGETHER)  // the camera's rays of one tile walk together, and their first shadow rays
 #endif
 
+// The primitive that was hit, as it stands in the arrays of its tree; not of distance fields.
+DEVICE Primitive primitive_of(SCENE_TAKEN, const Hit hit) {
+#if INSTANCES
+    if (hit.instance >= 0) return primitive_at(shape_primitives, hit.primitive);
+#endif
+    return primitive_at(primitives, hit.primitive);
+}
+
+DEVICE int material_of(SCENE_TAKEN, const Hit hit) {
+#if INSTANCES
+    if (hit.instance >= 0 && placed[hit.instance].material >= 0) return placed[hit.instance].material;
+#endif
+#if FIELDS
+    if (hit.primitive >= FIELD_BASE) return fields[hit.primitive - FIELD_BASE].material;
+#endif
+    return as_int(primitive_of(SCENE_GIVEN, hit).edge1.w);
+}
+
 // What a ray of unit direction meets first. .w of its origin is the moment within the shutter, 0 to 1.
-DEVICE Hit find_closest(SCENE_TAKEN, float4 origin, float3 direction) {
+DEVICE Hit nearest_hit(SCENE_TAKEN, float4 origin, float3 direction) {
 #if WIDE
     Hit hit = closest_hit_wide((GLOBAL const uint4 *)nodes, primitives, xyz(origin), direction, INFINITE);
 #elif LONE_RAYS
@@ -55,6 +83,40 @@ DEVICE Hit find_closest(SCENE_TAKEN, float4 origin, float3 direction) {
     return hit;
 }
 
+#if CUT_OUT
+// The first of what a ray meets that is solid where it is met.
+DEVICE Hit find_closest(SCENE_TAKEN, float4 origin, float3 direction) {
+    float4 from = origin;
+    float passed = 0.0f;
+    for (int layer = 0; layer < 256; layer++) {
+        Hit hit = nearest_hit(SCENE_GIVEN, from, direction);
+        if (hit.primitive < 0) return hit;
+        bool solid = true;
+#if FIELDS
+        if (hit.primitive < FIELD_BASE)
+#endif
+        {
+            Look look = looks[material_of(SCENE_GIVEN, hit)];
+            float2 uv = coordinates_at(attributes, as_uint(primitive_of(SCENE_GIVEN, hit).corner.w), hit.u, hit.v);
+            solid = is_solid(TEXTURES_GIVEN, look, uv, from, direction);
+        }
+        float t = hit.t;
+        hit.t += passed;
+        if (solid) return hit;
+        passed = hit.t;
+        from = with_w(off_surface(along(xyz(from), direction, t), direction), origin.w);
+    }
+    Hit none = {INFINITE, 0.0f, 0.0f, -1};
+    return none;
+}
+
+DEVICE bool find_any(SCENE_TAKEN, float4 origin, float3 direction, float longest) {
+    Hit hit = find_closest(SCENE_GIVEN, origin, direction);
+    return hit.primitive >= 0 && hit.t <= longest;
+}
+#else
+#define find_closest nearest_hit
+
 // Whether anything lies before `longest`.
 DEVICE bool find_any(SCENE_TAKEN, float4 origin, float3 direction, float longest) {
 #if WIDE
@@ -72,11 +134,12 @@ DEVICE bool find_any(SCENE_TAKEN, float4 origin, float3 direction, float longest
 #endif
     return found;
 }
+#endif
 
 #if HAS_WIDE_REGISTERS
 // find_closest of the `active` rays of a packet, or find_any, told by the hit's primitive being there.
 DEVICE void find_packet(SCENE_TAKEN, Packet *packet, uint active, bool any_will_do, Hit *hits) {
-#if LONE_RAYS && !INSTANCES && !FIELDS
+#if LONE_RAYS && !INSTANCES && !FIELDS && !CUT_OUT
     walk_packet((GLOBAL const float *)nodes, primitives, packet, active, any_will_do);
     for (; active; active &= active - 1u) hits[lowest_bit(active)] = packet_hit_of(packet, lowest_bit(active));
 #else
@@ -112,7 +175,7 @@ DEVICE float3 normal_of(const Primitive p, float3 point) {
     return unit(cross_exact(xyz(p.edge1), xyz(p.edge2)));
 }
 
-// Point, normal and material of a primitive where a ray of its own space meets it.
+// Point and normal of a primitive where a ray of its own space meets it.
 DEVICE void primitive_surface(const Primitive p, const Hit hit, float3 origin, float3 direction, Surface *s) {
     float3 corner = xyz(p.corner);
     if (SPHERES && p.edge2.w > 0.0f) {
@@ -122,46 +185,109 @@ DEVICE void primitive_surface(const Primitive p, const Hit hit, float3 origin, f
         s->normal = normal_of(p, corner);
         s->point = along(along(corner, xyz(p.edge1), hit.u), xyz(p.edge2), hit.v);
     }
-    s->material = as_int(p.edge1.w);
 }
 
 DEVICE Surface surface_at(SCENE_TAKEN, const Hit hit, float4 origin, float3 direction) {
     Surface s;
+    s.material = material_of(SCENE_GIVEN, hit);
+    s.aimed = true;
 #if FIELDS
     s.lift = 0.0f;
 #endif
-    s.aimed = true;
+#if TEXTURED
+    float3 smooth = make_float3(0.0f, 0.0f, 0.0f), edge1 = smooth, edge2 = smooth;
+    uint number = 0;
+    s.uv = make_float2(0.0f, 0.0f);
+#endif
 #if FIELDS
     if (hit.primitive >= FIELD_BASE) {
         Field f = fields[hit.primitive - FIELD_BASE];
         s.point = along(xyz(origin), direction, hit.t);
         s.normal = field_normal(f, s.point);
-        s.material = f.material;
         s.lift = 2.0f * f.detail * f.scale;
         s.aimed = false;
     } else
 #endif
+    {
+        Primitive p = primitive_of(SCENE_GIVEN, hit);
+#if TEXTURED
+        number = as_uint(p.corner.w);
+        s.uv = coordinates_at(attributes, number, hit.u, hit.v);
+        smooth = smooth_normal(attributes, number, hit.u, hit.v);
+        edge1 = xyz(p.edge1);
+        edge2 = xyz(p.edge2);
+#endif
 #if INSTANCES
         if (hit.instance >= 0) {
-        Matrix m = matrix_at(matrices, later, hit.instance, origin.w), in = inverse_of(m);
-        primitive_surface(primitive_at(shape_primitives, hit.primitive), hit, times(in, xyz(origin), 1.0f), times(in, direction, 0.0f), &s);
-        s.point = times(m, s.point, 1.0f);
-        s.normal = unit(times_normal(m, s.normal));
-        int other = placed[hit.instance].material;
-        s.material = other >= 0 ? other : s.material;
-        s.aimed = false;
-    } else
+            Matrix m = matrix_at(matrices, later, hit.instance, origin.w), in = inverse_of(m);
+            primitive_surface(p, hit, times(in, xyz(origin), 1.0f), times(in, direction, 0.0f), &s);
+            s.point = times(m, s.point, 1.0f);
+            s.normal = unit(times_normal(m, s.normal));
+            s.aimed = false;
+#if TEXTURED
+            smooth = times_normal(m, smooth);
+            edge1 = times(m, edge1, 0.0f);
+            edge2 = times(m, edge2, 0.0f);
 #endif
-        primitive_surface(primitive_at(primitives, hit.primitive), hit, xyz(origin), direction, &s);
+        } else
+#endif
+            primitive_surface(p, hit, xyz(origin), direction, &s);
+    }
     s.front = dot_exact(s.normal, direction) < 0.0f;
-    if (!s.front) s.normal = -s.normal;
     s.incoming = direction;
+#if TEXTURED
+    s.flat = s.front ? s.normal : -s.normal;
+    Look look = looks[s.material];
+    s.normal = shading_normal(TEXTURES_GIVEN, look, number, hit.u, hit.v, smooth, s.normal, s.front, edge1, edge2, direction);
+#else
+    if (!s.front) s.normal = -s.normal;
+#endif
     return s;
+}
+
+// The material of a surface, as its pictures colour it there.
+DEVICE Material material_at(SCENE_TAKEN, GLOBAL const Material *materials, const Surface s) {
+    Material m = materials[s.material];
+#if TEXTURED
+    m = coloured(TEXTURES_GIVEN, m, looks[s.material], s.uv);
+#endif
+    return m;
+}
+
+// The normal as the geometry lies, on the ray's side.
+DEVICE float3 flat_normal(const Surface s) {
+#if TEXTURED
+    return s.flat;
+#else
+    return s.normal;
+#endif
+}
+
+#if TEXTURED
+// What pictures leave of the radiance of a point of a primitive that shines.
+DEVICE float3 picture_of_light(SCENE_TAKEN, int primitive, float u, float v) {
+    Primitive p = primitive_at(primitives, primitive);
+    Look look = looks[as_int(p.edge1.w)];
+    float2 uv = coordinates_at(attributes, as_uint(p.corner.w), u, v);
+    float4 shine = look.emission >= 0 ? picture_at(pictures, texels, look.emission, uv, true) : make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+    float alpha = look.mode == 0 ? 1.0f : look.alpha * (look.color >= 0 ? picture_at(pictures, texels, look.color, uv, true).w : 1.0f);
+    if (look.mode == 1) alpha = alpha >= look.cutoff ? 1.0f : 0.0f;
+    return xyz(shine) * alpha;
+}
+#endif
+
+// Whether a direction that leaves a surface as it shades leaves it as it lies, so that no light leaks through.
+DEVICE bool leaves_rightly(const Surface s, float3 direction, bool through) {
+#if TEXTURED
+    return (dot_exact(direction, s.flat) > 0.0f) != through;
+#else
+    return true;
+#endif
 }
 
 // Where a path goes on from a surface, on the side it came from or `through` it.
 DEVICE float4 leave_surface(const Surface s, bool through, float moment) {
-    float3 side = through ? -s.normal : s.normal;
+    float3 side = through ? -flat_normal(s) : flat_normal(s);
 #if FIELDS
     return with_w(off_surface(along(s.point, side, s.lift), side), moment);
 #else
@@ -174,8 +300,5 @@ DEVICE uint number_of(SCENE_TAKEN, const Hit hit) {
 #if FIELDS
     if (hit.primitive >= FIELD_BASE) return (uint)hit.primitive + 1u;
 #endif
-#if INSTANCES
-    if (hit.instance >= 0) return as_uint(shape_primitives[3 * hit.primitive].w) + 1u;
-#endif
-    return as_uint(primitives[3 * hit.primitive].w) + 1u;
+    return as_uint(primitive_of(SCENE_GIVEN, hit).corner.w) + 1u;
 }

@@ -15,6 +15,10 @@ typedef struct {
 #if FIELDS
     float lift;            // how far from the surface a path goes on, beside rounding
 #endif
+#if TEXTURED
+    float3 flat;           // the geometry's normal, on the ray's side, where `normal` is the one that shades
+    float2 uv;             // on the material's pictures
+#endif
     bool aimed;            // whether light samples aim at it, if it shines
 } Surface;
 

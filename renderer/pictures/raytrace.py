@@ -2,14 +2,12 @@
 
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from renderer import MachineCannot, bvh
 from renderer.gpu import Gpu
-from renderer.mesh import load_mesh
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import (
     GATHERS,
@@ -23,11 +21,11 @@ from renderer.raytracing.kernels import (
     view_of,
 )
 from renderer.raytracing.lights import Lights
-from renderer.raytracing.settings import LAMPS, SHAPES, Material, MeshShape, Point, Quad, Settings
+from renderer.raytracing.opening import TONE, open_file
+from renderer.raytracing.settings import LAMPS, SHAPES, Settings
 from renderer.raytracing.state import GROUP, MOST_DEPTHS, Rays
-from renderer.scene import Scene, Tone
-from renderer.view import Camera
 
+__all__ = ["Picture", "Settings", "open_file"]
 LAYER_SAMPLES = 16  # that albedo and normal are the means of
 REGENERATE_GROUP = 64
 ALONE_GROUP = 4  # threads that keep a word each
@@ -35,57 +33,10 @@ LISTED_THREADS = 1 << 18  # that walk the lists of living rays
 PERSISTENT_THREADS = 1 << 18  # of the schedule "regenerate"; more than are resident at once do no harm
 
 
-def open_file(path: Path) -> Scene:
-    """The scene of a mesh file: the mesh on a floor under a plain studio light, seen from above its front."""
-    vertices, _ = load_mesh(path)
-    low, high = vertices.min(0).astype("f8"), vertices.max(0).astype("f8")
-    centre, radius = (low + high) / 2, max(float(np.linalg.norm(high - low)) / 2, 1e-6)
-    away = np.array([0.5, 0.35, 1.0]) / np.linalg.norm([0.5, 0.35, 1.0])
-    camera = Camera(_point(centre + 2.7 * radius * away), _point(centre), fov_degrees=40.0)
-    floor = low[1] - 1e-3 * radius
-    x, z = centre[0], centre[2]
-    lamp = centre + radius * np.array([-1.5, 3.5, 2.0])
-    settings = Settings(
-        view=camera,
-        samples=64,
-        horizon=(0.55, 0.6, 0.68),
-        zenith=(0.25, 0.35, 0.55),
-        materials=(
-            Material("body", color=(0.72, 0.55, 0.4)),
-            Material("floor", color=(0.5, 0.5, 0.5)),
-            Material("lamp", "light", emission=(14.0, 13.0, 11.5)),
-        ),
-        meshes=(MeshShape("body", str(Path(path).resolve())),),
-        quads=(
-            Quad("floor", _square((x, floor, z), (20 * radius, 0, 0), (0, 0, 20 * radius))),
-            Quad("lamp", _lamp(lamp, centre, radius)),
-        ),
-    )
-    return Scene(Path(path), Path(path).stem, "raytrace", settings, Picture.tone)
-
-
-def _lamp(position: np.ndarray, target: np.ndarray, radius: float):
-    """Corners of a square of half-side `radius` at `position` that faces `target`."""
-    towards = (target - position) / np.linalg.norm(target - position)
-    first = np.cross(towards, [0, 1, 0])
-    first *= radius / np.linalg.norm(first)
-    return _square(position, first, np.cross(first, towards))
-
-
-def _square(centre, first, second) -> tuple:
-    """Corners about `centre` whose front is where second x first points."""
-    c, a, b = np.array(centre, "f8"), np.array(first, "f8"), np.array(second, "f8")
-    return tuple(_point(p) for p in (c - a - b, c - a + b, c + a + b, c + a - b))
-
-
-def _point(p) -> Point:
-    return tuple(float(x) for x in p)
-
-
 class Picture:
     """Draws Settings; one sample of every pixel a call."""
 
-    tone = Tone(curve="none")
+    tone = TONE
 
     def __init__(self, gpu: Gpu):
         self.device = gpu.device
@@ -168,7 +119,7 @@ class Picture:
 
     def _layers_kernel(self, entry: str, settings: Settings):
         tree, spheres = self._geometry.tree, self._geometry.has_spheres
-        constants = constants_of(self._scheduled(settings), spheres, tree.layout)
+        constants = constants_of(self._scheduled(settings), spheres, tree.layout) | self._geometry.constants
         return self.device.kernel(layers_text(), entry, group=GROUP, **constants)
 
     def _draw_grid(self, settings: Settings, view, rays, scene) -> None:
@@ -236,7 +187,7 @@ class Picture:
         if self._rays_key != (tile[2:], _layout(settings)):
             self._rays = Rays(self.device, tile[2:], *_layout(settings))
             self._rays_key = tile[2:], _layout(settings)
-        materials = material_rows(settings)
+        materials = material_rows(settings, self._geometry.models)
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
         lights_key = self._shape_key, materials.tobytes(), *(getattr(settings, name) for name in LAMPS)
         if lights_key != self._lights_key:
@@ -244,6 +195,7 @@ class Picture:
             self._lights_key = lights_key
         tree, spheres = self._geometry.tree, self._geometry.has_spheres
         constants = constants_of(settings, spheres, tree.layout, bvh.walks_together(tree), self._alone)
+        constants |= self._geometry.constants
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}
@@ -253,7 +205,7 @@ class Picture:
 
     def _arrange(self, settings: Settings) -> None:
         """The geometry of the settings, built anew where its shapes changed."""
-        shapes = [getattr(settings, name) for name in SHAPES]
+        shapes = [getattr(settings, name) for name in (*SHAPES, "models")]
         names = tuple(material.name for material in settings.materials)
         placed = settings.scattered, tuple((i.shape, i.material) for i in settings.instances)
         shape_key = (*shapes, settings.builder, settings.tree, names, placed, len(settings.distance_fields))
@@ -287,4 +239,4 @@ class Picture:
 
 def _layout(settings: Settings) -> tuple:
     """What of the settings the rays' buffers depend on."""
-    return settings.depth, settings.stencil, settings.schedule, 2 if settings.places else 1
+    return settings.depth, settings.stencil, settings.schedule, 2 if settings.places or settings.models else 1

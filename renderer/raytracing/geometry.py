@@ -2,25 +2,53 @@
 
 import numpy as np
 
-from renderer import bvh, procedural
+from renderer import bvh, gltf, procedural
 from renderer.mesh import PRIMITIVE, load_mesh, numbered, spheres, triangles
 from renderer.raytracing.fields import FIELD, field_rows
+from renderer.raytracing.models import Pictures, joined, materials_of, repeated
 from renderer.raytracing.placing import placements
 from renderer.raytracing.settings import Attractor, Procedural, Settings
 
 
-def shapes_of(settings: Settings) -> dict[str, np.ndarray]:
-    """Primitives (m,) by the name of their shape, "" for what stands as it is; numbered through all shapes, with their
-    rows of `materials`."""
+def shapes_of(settings: Settings, models: list[gltf.Model]) -> "Shapes":
+    """The primitives of all shapes, with those of the models behind the others."""
     row = _material_rows(settings)
     nothing = triangles(np.zeros((0, 3)), np.zeros((0, 3), int))
-    parts: dict[str, list[np.ndarray]] = {"": [nothing]}
+    parts: dict[str, list] = {"": [(nothing, None)]}
     for group, make in MAKERS.items():
         for shape in getattr(settings, group):
-            parts.setdefault(shape.name, []).append(make(shape, row[shape.material]))
-    names, joined = list(parts), [np.concatenate(part) for part in parts.values()]
-    edges = np.cumsum([len(part) for part in joined])[:-1]
-    return dict(zip(names, np.split(numbered(np.concatenate(joined)), edges), strict=True))
+            parts.setdefault(shape.name, []).append((make(shape, row[shape.material]), None))
+    placed, material = [], len(settings.materials)
+    for index, (shape, model) in enumerate(zip(settings.models, models, strict=True)):
+        copied = repeated(model) if not shape.name else set()
+        for number, matrix in model.placed:
+            if number in copied:
+                name = f"\0{index}.{number}"  # no name that a scene file can hold
+                if name not in parts:
+                    parts[name] = [joined(model, number, np.eye(4), material)]
+                placed.append((name, (shape.matrix() @ matrix)[:3]))
+            else:
+                made = joined(model, number, shape.matrix() @ matrix, material)
+                parts.setdefault(shape.name, []).append(made)
+        material += len(materials_of(model))
+    return Shapes(parts, placed)
+
+
+class Shapes:
+    """`primitives` (m,) by the name of their shape, "" for what stands as it is, numbered through all shapes;
+    `attributes` (n, 4, 4) by number, None where nothing has any; `placed` (name, matrix) of what models repeat."""
+
+    def __init__(self, parts: dict[str, list], placed: list):
+        flat = [part for group in parts.values() for part in group]
+        sizes = [sum(len(primitives) for primitives, _ in group) for group in parts.values()]
+        everything = numbered(np.concatenate([primitives for primitives, _ in flat]))
+        self.primitives = dict(zip(parts, np.split(everything, np.cumsum(sizes)[:-1]), strict=True))
+        self.placed, self.attributes = placed, None
+        if any(attributes is not None for _, attributes in flat):
+            blank = np.zeros((0, 4, 4), "f4")
+            self.attributes = np.concatenate(
+                [np.zeros((len(p), 4, 4), "f4") if a is None else a for p, a in flat] or [blank]
+            )
 
 
 def _quad(quad, material: int) -> np.ndarray:
@@ -69,14 +97,20 @@ class Geometry:
     """The shapes of one Settings on a device: tree, primitives in the tree's order, instances and fields."""
 
     def __init__(self, device, settings: Settings):
-        shapes = shapes_of(settings)
-        self.has_spheres = any(bool((part["edge2"][:, 3] > 0).any()) for part in shapes.values())
-        self.tree = bvh.tree_of(device, shapes.pop(""), settings.builder, settings.tree)
+        self.models = [gltf.load(shape.file) for shape in settings.models]
+        shapes = shapes_of(settings, self.models)
+        parts = shapes.primitives
+        self.has_spheres = any(bool((part["edge2"][:, 3] > 0).any()) for part in parts.values())
+        self.tree = bvh.tree_of(device, parts.pop(""), settings.builder, settings.tree)
         self.primitives = self.tree.primitives.read()[: self.tree.count].view(PRIMITIVE).ravel()
-        self.instances, self._names, self._standing = None, list(shapes), None
-        if settings.places:
-            which, material, *_ = placements(settings, self._names, _material_rows(settings))
-            self.instances = bvh.Instances(device, list(shapes.values()), which, material)
+        self.instances, self._names, self._standing = None, list(parts), None
+        self._repeated = shapes.placed
+        if settings.places or shapes.placed:
+            which, material, *_ = self._placements(settings)
+            self.instances = bvh.Instances(device, list(parts.values()), which, material)
+        self._pictures, self.cut_out = (), False
+        if shapes.attributes is not None:
+            self._decorate(device, shapes.attributes, len(settings.materials))
         self.field_count = len(settings.distance_fields)
         self._fields = device.buffer(max(self.field_count, 1), FIELD)
         self.place(settings)
@@ -86,7 +120,36 @@ class Geometry:
         """The arguments SCENE_TAKEN of shaders/scene.h."""
         rows = self.tree.nodes, self.tree.primitives
         rows += self.instances.rows if self.instances else ()
-        return (*rows, self._fields) if self.field_count else rows
+        rows += (self._fields,) if self.field_count else ()
+        return rows + self._pictures
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """What of the scene the kernels are compiled for."""
+        return {
+            "INSTANCES": int(self.instances is not None),
+            "FIELDS": self.field_count,
+            "TEXTURED": int(bool(self._pictures)),
+            "CUT_OUT": int(self.cut_out),
+        }
+
+    def _decorate(self, device, attributes: np.ndarray, plain: int) -> None:
+        """Puts normals, coordinates and pictures on the device; `plain` is the number of the scene's own materials."""
+        pictures = Pictures(plain, self.models)
+        self.cut_out = pictures.cut_out
+        arrays = attributes.reshape(-1, 16), pictures.looks, pictures.pictures, pictures.texels
+        made = [device.buffer(len(a) if a.ndim == 1 else a.shape, a.dtype).write(a) for a in arrays if len(a)]
+        self._pictures = tuple(made)
+
+    def _placements(self, settings: Settings):
+        """As placing.placements tells them, with what models repeat behind the others."""
+        parts = list(placements(settings, self._names, _material_rows(settings))) if settings.places else None
+        if not self._repeated:
+            return parts
+        which = np.array([self._names.index(name) for name, _ in self._repeated])
+        matrices = np.array([matrix for _, matrix in self._repeated])
+        more = which, np.full(len(which), -1), matrices, matrices
+        return more if parts is None else [np.concatenate(both) for both in zip(parts, more, strict=True)]
 
     def place(self, settings: Settings) -> None:
         """Moves instances and distance fields to where they are; the upper tree is built anew."""
@@ -95,7 +158,7 @@ class Geometry:
             return
         rows = _material_rows(settings)
         if self.instances:
-            *_, opening, closing = placements(settings, self._names, rows)
+            *_, opening, closing = self._placements(settings)
             self.instances.place(opening, closing if settings.closing else None)
         if self.field_count:
             self._fields.write(field_rows(settings.distance_fields, rows))

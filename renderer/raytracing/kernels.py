@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from renderer import microfacet
+from renderer import gltf, microfacet
 from renderer.gpu.source import Generated
 from renderer.raytracing.environment import is_lit
 from renderer.raytracing.fields import KINDS
 from renderer.raytracing.lights import has_lamps
+from renderer.raytracing.models import materials_of
 from renderer.raytracing.settings import MATERIALS, Settings
 from renderer.raytracing.state import WORDS
 
@@ -73,9 +74,11 @@ def constants_of(
     return {
         "STRICT": 1,
         "LANES": 1,
-        "INSTANCES": int(settings.places),
+        "INSTANCES": 0,
         "MOTION": int(bool(settings.closing)),
-        "FIELDS": len(settings.distance_fields),
+        "FIELDS": 0,
+        "TEXTURED": 0,
+        "CUT_OUT": 0,
         "SPHERES": int(spheres),
         "STENCIL": STENCILS[settings.stencil if settings.schedule == "grid" else "bits"],
         "SCHEDULE": list(STAGES).index(settings.schedule),
@@ -101,15 +104,21 @@ def constants_of(
     }
 
 
-def material_rows(settings: Settings) -> np.ndarray:
-    """The materials (n,) MATERIAL; emission.w is 1 where a material shines."""
-    rows = np.zeros(max(len(settings.materials), 1), MATERIAL)
+def material_rows(settings: Settings, models: list[gltf.Model] | tuple = ()) -> np.ndarray:
+    """The materials (n,) MATERIAL, behind the scene's own those of the models; emission.w is 1 where one shines."""
+    others = [material for model in models for material in materials_of(model)]
+    rows = np.zeros(max(len(settings.materials) + len(others), 1), MATERIAL)
     for row, material in zip(rows, settings.materials, strict=False):
         row["color"][:3], row["other"][:3], row["emission"][:3] = material.color, material.other, material.emission
         row["emission"][3] = any(material.emission)
         row["kind"] = MATERIALS.index(material.kind)
         row["refraction"], row["size"] = material.refraction, material.size
         row["roughness"], row["metallic"] = material.roughness, material.metallic
+    for row, other in zip(rows[len(settings.materials) :], others, strict=False):
+        row["color"][:3], row["emission"][:3], row["emission"][3] = other.color[:3], other.emission, any(other.emission)
+        row["kind"] = MATERIALS.index("glass" if other.transmission > 0.5 else "metallic")
+        row["refraction"], row["size"] = max(other.refraction, 1.0), 1.0
+        row["roughness"], row["metallic"] = other.roughness, other.metallic
     return rows
 
 

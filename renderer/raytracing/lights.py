@@ -53,7 +53,8 @@ class Lights:
             table[:, 0] = summed_shares(power[kept])[1:].view("f4")
             table[:, 1] = what[kept].view("f4")
         fields["lamps"] = len(table)
-        listed = np.zeros((len(lamps), 2, 4), "f4")
+        listed = np.zeros((len(lamps), 3, 4), "f4")
+        listed[:, 2] = _cones(settings, lamps)
         for row, place, light, share in zip(listed, lamps, shine, shares_of[len(rows) :], strict=True):
             row[0], row[1] = place, (*light, share)
         parts += [table, listed.reshape(-1, 4)]
@@ -101,6 +102,19 @@ def _radius2(primitives: np.ndarray) -> float:
     ends += [flat["corner"][:, :3] + flat[edge][:, :3].astype("f8") for edge in ("edge1", "edge2")]
     ends = np.concatenate(ends)
     return max(float(((ends.max(0) - ends.min(0)) ** 2).sum()) / 4, 1e-12)
+
+
+def _cones(settings: Settings, lamps: list) -> np.ndarray:
+    """(n, 4): what a lamp sends in a direction is the square of its product with three of these plus the last."""
+    out = np.zeros((len(lamps), 4))
+    out[:, 3] = 1
+    places = [index for index, place in enumerate(lamps) if place[3] == LAMP_POINT]
+    for index, point in zip(places, settings.points, strict=True):
+        if point.outer_degrees < 180:
+            inner, outer = np.cos(np.radians((point.inner_degrees, point.outer_degrees)))
+            axis = np.array(point.direction) / np.linalg.norm(point.direction)
+            out[index] = *(axis / (inner - outer)), -outer / (inner - outer)
+    return out
 
 
 def _lamps(settings: Settings) -> tuple[list, list]:

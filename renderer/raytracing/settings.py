@@ -9,6 +9,7 @@ from renderer import procedural
 from renderer.gpu.source import SHADERS
 from renderer.raytracing import placing
 from renderer.raytracing.fields import MOST_FIELDS, DistanceField
+from renderer.raytracing.models import ModelShape
 from renderer.raytracing.placing import Instance, Scattered
 from renderer.scene import setting
 from renderer.view import Camera
@@ -122,8 +123,22 @@ class Sun:
 
 @dataclass(frozen=True)
 class PointLight:
+    """A light without size; with an outer angle below 180 degrees a spot, which fades from the inner one to it."""
+
     position: Point = (0.0, 1.0, 0.0)
-    intensity: Colour = setting((1.0, 1.0, 1.0), 0.0, 1e9, "power per solid angle")
+    intensity: Colour = setting((1.0, 1.0, 1.0), 0.0, 1e12, "power per solid angle")
+    direction: Point = setting((0.0, -1.0, 0.0), help="of a spot")
+    inner_degrees: float = setting(0.0, 0.0, 180.0, "from the direction, where a spot begins to fade")
+    outer_degrees: float = setting(180.0, 0.0, 180.0, "from the direction, where a spot ends")
+
+    def __post_init__(self):
+        if self.outer_degrees < 180:
+            if not self.inner_degrees < self.outer_degrees:
+                raise ValueError(
+                    f"inner_degrees is {self.inner_degrees}; it must be below {self.outer_degrees}, the outer"
+                )
+            if not np.linalg.norm(self.direction) > 0:
+                raise ValueError(f"direction is {list(self.direction)}; it must not be zero")
 
 
 @dataclass(frozen=True)
@@ -193,6 +208,7 @@ class Settings:
     meshes: tuple[MeshShape, ...] = ()
     procedural: tuple[Procedural, ...] = ()
     attractors: tuple[Attractor, ...] = ()
+    models: tuple[ModelShape, ...] = ()
     distance_fields: tuple[DistanceField, ...] = ()
     instances: tuple[Instance, ...] = ()
     scattered: tuple[Scattered, ...] = ()
@@ -213,7 +229,8 @@ class Settings:
                     )
         if len(self.distance_fields) > MOST_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MOST_FIELDS} allowed")
-        placing.check(self, {shape.name for group in SHAPES for shape in getattr(self, group)} - {""}, names)
+        shapes = {shape.name for group in (*SHAPES, "models") for shape in getattr(self, group)}
+        placing.check(self, shapes - {""}, names)
         if self.environment.file and self.sky.strength:
             raise ValueError("environment.file and sky.strength are both set; allowed is one of them")
         shining = {material.name for material in self.materials if any(material.emission)}
