@@ -220,8 +220,14 @@ class Panel:
 
     @property
     def whole(self) -> bool:
-        """Whether what is shown is a whole number of samples of one picture, and not some bands of the next."""
-        return self.shown is not None and self.bands is not None and self.samples > 0 and self.bands.done == 0
+        """Whether whole samples of what the scene says now are shown, and not of before, nor some bands of the next."""
+        complete = self.shown is not None and self.bands is not None and self.samples > 0 and self.bands.done == 0
+        return complete and self._seen == self._asked()
+
+    @property
+    def moment(self) -> float:
+        """Seconds of the scene's own time that what is shown was drawn at."""
+        return self._moment
 
     def finished(self) -> bool:
         return not self.busy and 0 < self.wanted_samples <= self.samples

@@ -516,7 +516,7 @@ class Studio:
         pixels = panel.shown.read()
         pixels = pixels[..., :3] if (pixels[..., 3] == 255).all() else pixels
         path = free_name(Path.cwd(), panel.original.path.stem)
-        facts = dict(size=list(panel.shown.size), samples=panel.samples, time=panel.clock)
+        facts = dict(size=list(panel.shown.size), samples=panel.samples, time=panel.moment)
         try:
             write_png(path, pixels, recipe_of(panel.scene, path.parent, **facts))
             self.tell(f"wrote {path.name}")
