@@ -264,7 +264,7 @@ DEVICE float end_of_beam(const Beam *b, const Packet *p) {
 
 // The beam around a packet's rays, of which those that take no part have the place and direction of one that does; false
 // where they go apart.
-DEVICE bool beam_around(Units nodes, const Packet *p, Beam *b) {
+DEVICE_CALLED bool beam_around(Units nodes, const Packet *p, Beam *b) {
     float x = fabs(p->direction[0].at[0]), y = fabs(p->direction[1].at[0]), z = fabs(p->direction[2].at[0]);
     uint k = x >= y && x >= z ? 0u : y >= z ? 1u : 2u;
     float slowest = least_of32(p->direction[k]), fastest = largest_of32(p->direction[k]);
@@ -334,7 +334,7 @@ DEVICE uint primitives_in(Units block, const Beam *b) {
 }
 
 // Half a packet against primitive k of a block; whether some ray is the shorter for it.
-DEVICE bool meet_primitive(Units block, uint k, Primitives primitives, Packet *p, int h, bool any_will_do) {
+DEVICE_CALLED bool meet_primitive(Units block, uint k, Primitives primitives, Packet *p, int h, bool any_will_do) {
     float16 t, u = (float16)(0.0f), v = (float16)(0.0f), longest = p->t.part[h];
     float16 ox = p->origin[0].part[h], oy = p->origin[1].part[h], oz = p->origin[2].part[h];
     float16 dx = p->direction[0].part[h], dy = p->direction[1].part[h], dz = p->direction[2].part[h];

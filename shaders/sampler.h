@@ -50,7 +50,7 @@ DEVICE uint sample_bits(Key key, uint dimension) {
 #define DEALT 32
 
 // The numbers of paths of one sample in eight dimensions, the first of which is a multiple of 8: many at once in registers.
-DEVICE void deal_samples(const uint *seeds, uint sample, uint dimension, float *dealt) {
+DEVICE_CALLED void deal_samples(const uint *seeds, uint sample, uint dimension, float *dealt) {
     for (uint k = 0; k < 8u; k++) {
         for (uint j = 0; j < DEALT; j++) {
             Key key = {seeds[j], sample, 0};

@@ -15,7 +15,7 @@ DEVICE Key dealt_key(const Tile *tile, uint j) {
     return key;
 }
 
-DEVICE uint start_tile(const View view, uint first, Tile *tile) {
+DEVICE_CALLED uint start_tile(const View view, uint first, Tile *tile) {
     uint living = 0;
     for (uint j = 0; j < 32u; j++) {
         Key key = key_of(view, first + j);
@@ -33,7 +33,7 @@ DEVICE uint start_tile(const View view, uint first, Tile *tile) {
 }
 
 // Shades what the living paths have hit; those that go on come back, and in `lit` those that ask for light.
-DEVICE uint shade_tile(const View view, int depth, Tile *tile, uint living, uint *lit, SCENE_TAKEN, GLOBAL const Material *materials,
+DEVICE_CALLED uint shade_tile(const View view, int depth, Tile *tile, uint living, uint *lit, SCENE_TAKEN, GLOBAL const Material *materials,
                        GLOBAL const float4 *lights) {
     *lit = 0;
     deal_samples(tile->seeds, tile->sample, (uint)(depth + 1) * DIMENSIONS, tile->numbers);

@@ -1,6 +1,12 @@
 """The chaos game: a NumPy twin of its random numbers and steps, exact measures, the same bits in every arrangement."""
 
 import copy
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +15,10 @@ import pytest
 
 from main import main
 from renderer import BadInput
+from renderer.export.render import spoken
 from renderer.flames import breed, chaos, compiled, filters, kernel, variations
 from renderer.flames.genome import Flame, Map
+from renderer.image import read_bytes, read_recipe
 from renderer.pictures import flame as picture_module
 from renderer.pictures import flame3d, load, open_picture
 from renderer.view import Camera, Plane
@@ -476,6 +484,37 @@ def test_the_fifth_bad_point_in_a_row_counts(device, lanes):
     counts = game.sums.read()[:, 3].reshape(64, 96).astype(float) / 255
     square = counts[:, 8:88]  # the random points fill -1 to 1 evenly: 80 buckets across, more than the 64 rows
     assert counts.sum() == square.sum() and square.std() < 1.3 * np.sqrt(square.mean())
+
+
+def endless(tmp_path, name: str, asked: int):
+    """An export that would take days: what it has told when it is interrupted so many times, and its answer."""
+    out = tmp_path / name
+    command = [sys.executable, "main.py", "export", str(SCENES / "sierpinski.toml"), "-o", str(out), "--size", "64x48"]
+    command += ["--set", "quality=1e9", "--json"]
+    process = subprocess.Popen(
+        command, cwd=SCENES.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    told = process.stderr.readline()
+    for _ in range(asked):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    answer, more = process.communicate(timeout=120)
+    return process.returncode, told + more, answer, out
+
+
+def test_an_endless_picture_tells_its_time_and_keeps_what_it_has(tmp_path):
+    code, told, answer, out = endless(tmp_path, "kept.png", 1)
+    assert code == 130 and "Traceback" not in told
+    assert re.search(r"will take about [\d,]+ (minutes|hours|days|years); Ctrl-C keeps what is drawn", told), told
+    facts = json.loads(answer)
+    assert facts["report"]["samples"] > 1 << 20 and facts["samples"] == read_recipe(out)["samples"]
+    pixels = read_bytes(out)
+    assert pixels.shape[:2] == (48, 64) and 0.05 < (pixels[..., :3].max(2) > 30).mean() < 0.9
+
+
+def test_spoken_times():
+    assert spoken(100) == "100 seconds" and spoken(600) == "10 minutes" and spoken(86400 * 12) == "12 days"
+    assert spoken(3600.0 * 5) == "5 hours" and spoken(31557600.0 * 12345) == "12,345 years"
 
 
 # ---- space

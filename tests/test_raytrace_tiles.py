@@ -20,8 +20,9 @@ def picture(device):
 @pytest.mark.parametrize("paths, lights", [("full", "sampled"), ("whitted", "hit")])
 def test_tiles_draw_and_count_as_the_stages_do(picture, rng, paths, lights):
     size = tuple(int(n) for n in rng.integers(1, 100, 2))
-    seed, depth = int(rng.integers(0, 2**31 - 1)), int(rng.integers(1, 9))
+    seed, depth = int(rng.integers(0, 2**31 - 1)), int(rng.integers(2, 9))
     scene = mixed_scene(schedule="grid", paths=paths, lights=lights, depth=depth, seed=seed, lens_radius=0.05)
+    scene = replace(scene, roulette=int(rng.integers(1, 3)))
     wanted, told = render(picture, scene, size, 3), picture.report()
     assert np.isfinite(wanted).all()
     assert np.array_equal(wanted, render(picture, replace(scene, schedule="fused"), size, 3))

@@ -19,7 +19,7 @@ from renderer.export import film
 from renderer.export.array import Views, array_of, check_folder, render_field
 from renderer.export.farm import farm_of, render_field_on_farm, render_on_farm
 from renderer.export.frames import FILMS, MARKS, Manifest, frame_numbers, numbered, pattern_of
-from renderer.export.render import TILE, WHOLE_PIXELS, Job, Rendered, render, write
+from renderer.export.render import TILE, WHOLE_PIXELS, Job, Rendered, Stop, render, write
 from renderer.gpu import open_gpu
 from renderer.pictures import load, open_picture, recipe_of
 from renderer.progress import Progress
@@ -55,7 +55,9 @@ class Plan:
 
 
 def export(args) -> int:
-    """`main.py export`; returns the exit code: 3 when --time-limit ended it before all samples were drawn."""
+    """`main.py export`; returns the exit code: 3 when --time-limit ended it before all samples were drawn, 130 when
+    Ctrl-C did. Both keep what was drawn of a still.
+    """
     start = time.monotonic()
     if args.grid:
         return export_field(args)
@@ -73,12 +75,15 @@ def export(args) -> int:
     else:
         picture = open_picture(plan.scene, open_gpu(args.device))
         samples = args.samples or plan.scene.samples or picture.draws(plan.scene.settings, plan.size)
-        device, finished = export_here(plan, picture, samples, args, start)
+        stop = Stop()
+        asked = samples
+        device, samples = export_here(plan, picture, samples, args, start, stop)
+        finished = samples == asked
         facts = picture.report()
     if plan.numbers is not None and plan.output.suffix.lower() in FILMS:
         encode_film(plan)
     report(args, plan, samples, device, time.monotonic() - start, facts)
-    return 0 if finished else 3
+    return 0 if finished else 130 if not args.farm and stop.asked else 3
 
 
 def export_field(args) -> int:
@@ -206,16 +211,22 @@ def overridden(scene: Scene, assignments: list[str], seed: int | None) -> Scene:
     return replace(scene, settings=settings, tone=tone)
 
 
-def export_here(plan: Plan, picture, samples: int, args, start: float) -> tuple[str, bool]:
-    """Renders the plan in this process; returns the device's name and whether all samples were drawn."""
+def export_here(plan: Plan, picture, samples: int, args, start: float, stop: Stop) -> tuple[str, int]:
+    """Renders the plan in this process; returns the device's name and how many samples were drawn of each picture."""
     deadline = start + args.time_limit if args.time_limit else float("inf")
     if plan.numbers is None:
+<<<<<<< ae218ab
+        job = Job(plan.scene, plan.size, samples, plan.moment, plan.tile, deadline, plan.layers, stop)
+        with Progress(samples * len(job.tiles()), title_of(plan)) as progress, stop:
+=======
         job = Job(plan.scene, plan.size, samples, plan.moment, plan.tile, deadline, plan.layers, plan.denoise)
         with Progress(samples * len(job.tiles()), title_of(plan)) as progress:
+>>>>>>> 8230b65
             rendered = render(picture, job, progress)
         write(plan.output, rendered, job, plan.bits)
-        return rendered.device, rendered.samples == samples
-    return export_frames(plan, picture, samples, args.samples, args.overwrite, deadline)
+        return rendered.device, rendered.samples
+    device, finished = export_frames(plan, picture, samples, args.samples, args.overwrite, deadline)
+    return device, samples if finished else 0
 
 
 def export_frames(

@@ -1,7 +1,10 @@
 """One picture to linear values and to its file: draw n samples, whole or tile by tile, tone map, write."""
 
 import re
+import signal
+import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +23,30 @@ WHOLE_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 2
 TILE = 2048
 BAND_PIXELS = 1 << 22
 MODELS = re.compile(r" \([a-z]+(:\d+)+\)")  # which of a machine's equal devices drew is no part of a recipe
+TELL_AFTER, TELL_FROM = 1.0, 60.0  # seconds of drawing after which a long rest is told, and what is long
+
+
+class Stop:
+    """A context in which the first Ctrl-C sets `asked`, so that what is drawn can be kept; the second ends at once."""
+
+    def __init__(self):
+        self.asked = False
+        self._before = None
+
+    def __enter__(self) -> "Stop":
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *error) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _ask(self, *_) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        print("rayfold: stopping; what is drawn is kept (Ctrl-C again ends at once)", file=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -33,7 +60,11 @@ class Job:
     tile: int = 0
     deadline: float = float("inf")  # on time.monotonic's clock
     layers: bool = False  # whether the picture's layers are wanted too
+<<<<<<< ae218ab
+    stop: Stop | None = None  # what may end it before
+=======
     denoise: bool = False
+>>>>>>> 8230b65
 
     def tiles(self) -> list[Tile | None]:
         """The parts that are drawn one after another; [None] for the whole picture at once."""
@@ -62,14 +93,14 @@ class Rendered:
 
 
 def draw(picture, job: Job, tile: Tile | None, progress) -> tuple[object, int]:
-    """The frame after the job's samples and how many it took until the deadline.
+    """The frame after the job's samples and how many it took until the deadline or until it was asked to stop.
 
     Waits for the device now and then, so that the progress is true and Ctrl-C is heard.
     """
     settings = settings_at(job.scene, job.moment)
     restart(picture)  # a frame of a film may be equal to the last one, and is not to go on where that one ended
     waited = time.monotonic()
-    drawn = 0
+    drawn, first = 0, None
     while drawn < job.samples:
         where = (settings, job.size, job.moment)
         frame = picture.draw(*where) if tile is None else picture.draw(*where, tile)
@@ -81,8 +112,38 @@ def draw(picture, job: Job, tile: Tile | None, progress) -> tuple[object, int]:
             waited = time.monotonic()
             if waited > job.deadline:
                 break
+            if first is None:  # it may have compiled, or brought points onto their attractor
+                first = waited, share_of(picture, job, drawn)
+            elif first[0] > 0 and waited - first[0] > TELL_AFTER and not (job.stop and job.stop.asked):
+                tell_rest(job, waited - first[0], first[1], share_of(picture, job, drawn))
+                first = (0.0, 0.0)
+        if job.stop is not None and job.stop.asked:
+            break
     finish(frame)
     return frame, drawn
+
+
+def share_of(picture, job: Job, drawn: int) -> float:
+    """The part of the job, or of its tile, that is drawn."""
+    return picture.share() if hasattr(picture, "share") else drawn / job.samples
+
+
+def tell_rest(job: Job, seconds: float, before: float, now: float) -> None:
+    """Says on stderr how long all will take, where that is long, and how to end it before; the share that is drawn
+    grew from `before` to `now` in so many seconds.
+    """
+    whole = seconds / max(now - before, 1e-18) * len(job.tiles())
+    if min(whole, job.deadline - time.monotonic()) > TELL_FROM:
+        kept = "keeps what is drawn until then" if len(job.tiles()) == 1 else "ends it"
+        print(f"rayfold: this will take about {spoken(whole)}; Ctrl-C {kept}, --time-limit too", file=sys.stderr)
+
+
+def spoken(seconds: float) -> str:
+    """A time as people say it: 90 minutes, 3 hours, 12 days, 40 years."""
+    for unit, length in (("years", 31557600.0), ("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.0f} seconds"
 
 
 def render(picture, job: Job, progress) -> Rendered:
@@ -92,6 +153,8 @@ def render(picture, job: Job, progress) -> Rendered:
     linear, layers = room((height, width, 4)), {}
     for tile in job.tiles():
         frame, drawn = draw(picture, job, tile, progress)
+        if job.stop is not None and job.stop.asked and len(job.tiles()) > 1:
+            raise KeyboardInterrupt  # there is nothing yet of the other tiles
         left, top, wide, high = tile or (0, 0, width, height)
         part = frame.read()
         assert part.shape == (high, wide, 4), (part.shape, tile)

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from renderer import BadInput, UserError
-from renderer.flames.chaos import BLOCK, Chaos, chains_for
+from renderer.flames.chaos import BLOCK, FUSE, Chaos, chains_for
 from renderer.flames.develop import Development, Grid, Look
 from renderer.flames.file import read_flames, warn
 from renderer.flames.filters import temporal_filter
@@ -233,6 +233,11 @@ class Picture:
         moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
         passes = moments[0].flame.passes
         return passes * Schedule(moments[0].quality / passes, size, len(moments) // passes).draws
+
+    def share(self) -> float:
+        """The part of the picture's samples that is drawn: its first draws are smaller than the later ones."""
+        steps = self._pass * self._schedule.total + max(self._game.steps - FUSE, 0)
+        return min(steps / (self._flame.passes * self._schedule.total), 1.0)
 
     def animated(self, settings: Settings) -> bool:
         """Whether the picture depends on time."""

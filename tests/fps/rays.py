@@ -34,7 +34,7 @@ def cases(gpu) -> list[Case]:
     }
     for path in sorted(ASSETS.glob("*.obj")):
         shapes[path.stem] = partial(_mesh, path)
-    size = 512 if small else 2048
+    size = 1024 if small else 2048
     found = [ray_case(gpu.device, name, cache(make), rays, size) for name, make in shapes.items() for rays in PLAIN]
     levels = (2, 3) if small else (4, 5)
     return found + [build_case(gpu.device, level, better) for level in levels for better in (False, True)]
