@@ -88,19 +88,25 @@ KERNEL next_panel(GLOBAL int *step, const int devices) {
 }
 
 #if HAS_WARP_REDUCTION
-// The largest size >= 0 of a warp and the smallest row that has it: sizes are compared as integers, which have their order.
+// The largest size >= 0 of a warp and the smallest row that has it: sizes are compared as integers, which have their order. Mostly
+// one lane alone has the largest first word.
 DEVICE void best_of_warp(REAL *size, uint *row) {
 #if DOUBLE
-    ulong bits = as_ulong(*size);
-    uint high = (uint)(bits >> 32), best_high = warp_max(high);
-    uint low = high == best_high ? (uint)bits : 0u, best_low = warp_max(low);
-    *row = warp_min(high == best_high && (uint)bits == best_low ? *row : 0xffffffffu);
-    *size = as_double(((ulong)best_high << 32) | best_low);
+    uint high = (uint)(as_ulong(*size) >> 32), low = (uint)as_ulong(*size), best = warp_max(high), same = ballot(high == best);
+    if (popcount(same) > 1) {
+        uint best_low = warp_max(high == best ? low : 0u);
+        same = ballot(high == best && low == best_low);
+    }
 #else
-    uint bits = as_uint(*size), best = warp_max(bits);
-    *row = warp_min(bits == best ? *row : 0xffffffffu);
-    *size = as_float(best);
+    uint bits = as_uint(*size), best = warp_max(bits), same = ballot(bits == best);
 #endif
+    if (popcount(same) > 1) {
+        uint first = warp_min((same >> (local_index() & 31u) & 1u) != 0 ? *row : 0xffffffffu);
+        same = ballot((same >> (local_index() & 31u) & 1u) != 0 && *row == first);
+    }
+    int winner = 31 - clz((int)same);
+    *size = broadcast(*size, winner);
+    *row = from_lane(*row, (uint)winner);
 }
 #endif
 
@@ -282,12 +288,15 @@ KERNEL apply_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, 
 #if HAS_WARP_REDUCTION
 #define TEAM 32  // threads that find their best row without a barrier
 #define TEAM_BARRIER() WARP_BARRIER()
+#define BESTS 32
 #else
-#define TEAM GROUP_SIZE
+#define BESTS ROW_THREADS
+#define TEAM ROW_THREADS
 #define TEAM_BARRIER() BARRIER()
 #endif
-#define TEAMS (GROUP_SIZE / TEAM)
-#define REACH (GROUP_SIZE * ROWS)  // rows of a group
+#define ROW_THREADS (GROUP_SIZE / HELP)  // which have rows; the others help them when many columns are updated
+#define TEAMS (ROW_THREADS / TEAM)
+#define REACH (ROW_THREADS * ROWS)  // rows of a group
 
 // A row of a leaf to all groups of the cluster, by one team.
 #define LETTERS ((CLUSTER * WIDTH + TEAM - 1) / TEAM)
@@ -311,8 +320,8 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
     LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
     LOCAL_ARRAY(REAL, sizes, 2 * CLUSTER);
     LOCAL_ARRAY(uint, places, 2 * CLUSTER);
-    LOCAL_ARRAY(REAL, best_size, 2 * GROUP_SIZE);  // of the teams
-    LOCAL_ARRAY(uint, best_row, 2 * GROUP_SIZE);
+    LOCAL_ARRAY(REAL, best_size, 2 * BESTS);  // of the teams
+    LOCAL_ARRAY(uint, best_row, 2 * BESTS);
     LOCAL_ARRAY(REAL, staged, 2 * WIDTH);
     LOCAL_ARRAY(REAL, upper, WIDTH * S);
     LOCAL_ARRAY(REAL, lower, WIDTH * (WIDTH + 1));
@@ -320,8 +329,12 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
     LOCAL_ARRAY(int, exchange, WIDTH);
     LOCAL_ARRAY(int, moves_to, 2 * WIDTH);
     LOCAL_ARRAY(int, moves_from, 2 * WIDTH);
-    int rank = (int)cluster_rank(), thread = (int)local_index(), team = thread / TEAM, lane = thread % TEAM;
-    int ld = height, rows = min(l + 1, p - i) * S, column = i * S, top = rank * REACH + thread;
+#if HELP > 1
+    LOCAL_ARRAY(REAL, kept, WIDTH * ROW_THREADS);  // the leaf, for the helpers
+#endif
+    int rank = (int)cluster_rank(), thread = (int)local_index(), part = thread / ROW_THREADS, own_thread = thread % ROW_THREADS;
+    int team = own_thread / TEAM, lane = own_thread % TEAM, ld = height, rows = min(l + 1, p - i) * S, column = i * S;
+    int top = rank * REACH + own_thread;
     GLOBAL REAL *panel = matrix + top_of(i, i, u, height, devices, slots);
     REAL value[ROWS][WIDTH];
     if (thread == 0) {
@@ -329,15 +342,22 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
         mailbox_open(boxes + 1);
     }
     CLUSTER_BARRIER();
+    CLUSTER_ARRIVE();
     ROLLED
     for (int first = 0; first < S; first += WIDTH) {
         GLOBAL REAL *leaf = panel + (ulong)first * (ulong)ld;
-        UNROLL
-        for (int k = 0; k < ROWS; k++) {
-            int row = top + k * GROUP_SIZE;
+        if (ROWS > 1 || first == 0) {  // one row stays in the registers from the update before
             UNROLL
-            for (int j = 0; j < WIDTH; j++) value[k][j] = row >= first && row < rows ? leaf[(ulong)j * (ulong)ld + (ulong)row] : 0;
+            for (int k = 0; k < ROWS; k++) {
+                int row = top + k * ROW_THREADS;
+                UNROLL
+                for (int j = 0; j < WIDTH; j++)
+                    value[k][j] = row >= first && row < rows ? leaf[(ulong)j * (ulong)ld + (ulong)row] : 0;
+            }
         }
+        if (part > 0) {
+            for (int j = 0; j < WIDTH; j++) BARRIER();  // that of every column
+        } else {
         ROLLED
         for (int j = 0; j < WIDTH; j++) {  // column j stands in value[][0]; see factor_leaf
             int side = j & 1;
@@ -346,21 +366,21 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
             uint where = 0xffffffffu;
             UNROLL
             for (int k = 0; k < ROWS; k++) {
-                int row = top + k * GROUP_SIZE;
+                int row = top + k * ROW_THREADS;
                 REAL here = fabs(value[k][0]);
                 if (row >= first + j && row < rows && (here > size || where == 0xffffffffu)) { size = here; where = (uint)row; }
             }
 #if HAS_WARP_REDUCTION
             best_of_warp(&size, &where);
-            if (lane == 0) { best_size[side * GROUP_SIZE + team] = size; best_row[side * GROUP_SIZE + team] = where; }
+            if (lane == 0) { best_size[side * BESTS + team] = size; best_row[side * BESTS + team] = where; }
             BARRIER();
-            size = lane < TEAMS ? best_size[side * GROUP_SIZE + lane] : 0;
-            where = lane < TEAMS ? best_row[side * GROUP_SIZE + lane] : 0xffffffffu;
+            size = lane < TEAMS ? best_size[side * BESTS + lane] : 0;
+            where = lane < TEAMS ? best_row[side * BESTS + lane] : 0xffffffffu;
             best_of_warp(&size, &where);
 #else
             best_size[thread] = size;
             best_row[thread] = where;
-            for (int reach = GROUP_SIZE / 2; reach > 0; reach /= 2) {
+            for (int reach = ROW_THREADS / 2; reach > 0; reach /= 2) {
                 BARRIER();
                 if (thread < reach) {
                     int b = thread + reach;
@@ -375,12 +395,12 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
             where = best_row[0];
 #endif
             // The team of the group's best row mails it, and that of row first + j, which may have to go there, mails that one.
-            int sender = where == 0xffffffffu ? 0 : ((int)where - rank * REACH) % GROUP_SIZE / TEAM;
-            int local_own = first + j - rank * REACH, own_team = local_own % GROUP_SIZE / TEAM;
+            int sender = where == 0xffffffffu ? 0 : ((int)where - rank * REACH) % ROW_THREADS / TEAM;
+            int local_own = first + j - rank * REACH, own_team = local_own % ROW_THREADS / TEAM;
             bool has_own = local_own >= 0 && local_own < REACH && own_team == team;
             UNROLL
             for (int k = 0; k < ROWS; k++) {
-                int row = top + k * GROUP_SIZE;
+                int row = top + k * ROW_THREADS;
                 if ((uint)row == where) {
                     UNROLL
                     for (int c = 0; c < WIDTH; c++) staged[c] = value[k][c];
@@ -403,6 +423,8 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
 #if HAS_WARP_REDUCTION
             size = lane < CLUSTER ? sizes[side * CLUSTER + lane] : 0;
             where = lane < CLUSTER ? places[side * CLUSTER + lane] : 0xffffffffu;
+            REAL candidate = lane < CLUSTER ? lines[(side * CLUSTER + lane) * WIDTH] : 0;
+            REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // of all, while they are compared
             best_of_warp(&size, &where);
 #else
             for (int k = 0; k < CLUSTER; k++) {
@@ -415,11 +437,15 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
             LOCAL const REAL *line = lines + (side * CLUSTER + chosen / REACH) * WIDTH;
             LOCAL const REAL *own = own_line + side * WIDTH;
             REAL pivot = line[0], factor[ROWS];
+#if HAS_WARP_REDUCTION
+            REAL scale = broadcast(inverse, chosen / REACH);
+#else
             REAL scale = pivot == 0 ? (REAL)0 : (REAL)1 / pivot;
+#endif
             bool tiny = fabs(pivot) < SAFE_MINIMUM;  // its reciprocal would overflow: divide, as LAPACK does
             UNROLL
             for (int k = 0; k < ROWS; k++) {
-                int row = top + k * GROUP_SIZE;
+                int row = top + k * ROW_THREADS;
                 if (row == chosen && chosen != first + j) {
                     UNROLL
                     for (int c = 0; c < WIDTH; c++) value[k][c] = own[c];
@@ -432,11 +458,11 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
             }
             if (tiny && pivot != 0) {
                 UNROLL
-                for (int k = 0; k < ROWS; k++) factor[k] = top + k * GROUP_SIZE > first + j ? value[k][0] / pivot : 0;
+                for (int k = 0; k < ROWS; k++) factor[k] = top + k * ROW_THREADS > first + j ? value[k][0] / pivot : 0;
             }
             UNROLL
             for (int k = 0; k < ROWS; k++) {
-                REAL done = top + k * GROUP_SIZE > first + j && pivot != 0 ? factor[k] : value[k][0];
+                REAL done = top + k * ROW_THREADS > first + j && pivot != 0 ? factor[k] : value[k][0];
                 UNROLL
                 for (int c = 1; c < WIDTH; c++)
                     value[k][c - 1] = c < WIDTH - j ? value[k][c] - factor[k] * line[c] : value[k][c];
@@ -450,12 +476,23 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
                 }
             }
         }
+        }
+        CLUSTER_WAIT();  // for the updates with the leaf before this one
+        for (int e = thread; first > 0 && e < WIDTH * (S - first); e += GROUP_SIZE) {
+            int c = first + e / WIDTH;
+            if (c % CLUSTER == rank)
+                panel[(ulong)c * (ulong)ld + (ulong)(first - WIDTH + e % WIDTH)] = upper[c * WIDTH + e % WIDTH];
+        }
         UNROLL
         for (int k = 0; k < ROWS; k++) {
-            int row = top + k * GROUP_SIZE;
+            int row = top + k * ROW_THREADS;
             UNROLL
-            for (int j = 0; j < WIDTH; j++)
-                if (row >= first && row < rows) leaf[(ulong)j * (ulong)ld + (ulong)row] = value[k][j];
+            for (int j = 0; j < WIDTH; j++) {
+                if (part == 0 && row >= first && row < rows) leaf[(ulong)j * (ulong)ld + (ulong)row] = value[k][j];
+#if HELP > 1
+                if (part == 0) kept[j * ROW_THREADS + own_thread] = value[k][j];
+#endif
+            }
         }
         // The exchanges in the other columns, dealt to the groups: all is read before any is written.
         BARRIER();
@@ -495,14 +532,39 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
             }
         }
         BARRIER();
+#if HELP > 1
+        UNROLL
+        for (int j = 0; j < WIDTH; j++) value[0][j] = kept[j * ROW_THREADS + own_thread];
+#endif
+        // Part 0 has the columns of the next leaf and, so that all have as many, some of the rest.
+        int each = ((S - right) / BATCH + HELP - 1) / HELP * BATCH, start = part == 0 ? right : min(S, right + max(each, WIDTH) + (part - 1) * each);
+        int end = part == 0 ? min(S, right + max(each, WIDTH)) : min(S, start + each);
+#if ROWS == 1
+        REAL next[WIDTH];
+        UNROLL
+        for (int j = 0; j < WIDTH; j++) next[j] = 0;
+        if (part == 0 && right < S) {
+            UNROLL
+            for (int j = 0; j < WIDTH; j++)
+                next[j] = top >= right && top < rows ? panel[(ulong)(right + j) * (ulong)ld + (ulong)top] : 0;
+            UNROLL
+            for (int j = 0; j < WIDTH; j++) {
+                UNROLL
+                for (int m = 0; m < WIDTH; m++) next[j] -= value[0][m] * upper[(right + j) * WIDTH + m];
+                IN_ORDER();
+                if (top < right) next[j] = 0;
+            }
+            start += WIDTH;
+        }
+#endif
         ROLLED
-        for (int c = right; c < S; c += BATCH) {
+        for (int c = start; c < end; c += BATCH) {
             REAL sum[BATCH][ROWS];
             UNROLL
             for (int m = 0; m < BATCH; m++) {
                 UNROLL
                 for (int k = 0; k < ROWS; k++) {
-                    int row = top + k * GROUP_SIZE;
+                    int row = top + k * ROW_THREADS;
                     sum[m][k] = row >= right && row < rows ? panel[(ulong)(c + m) * (ulong)ld + (ulong)row] : 0;
                 }
             }
@@ -519,17 +581,18 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
             for (int m = 0; m < BATCH; m++) {
                 UNROLL
                 for (int k = 0; k < ROWS; k++) {
-                    int row = top + k * GROUP_SIZE;
+                    int row = top + k * ROW_THREADS;
                     if (row >= right && row < rows) panel[(ulong)(c + m) * (ulong)ld + (ulong)row] = sum[m][k];
                 }
             }
         }
-        CLUSTER_BARRIER();
-        for (int e = thread; e < WIDTH * (S - right); e += GROUP_SIZE) {
-            int c = right + e / WIDTH;
-            if (c % CLUSTER == rank) panel[(ulong)c * (ulong)ld + (ulong)(first + e % WIDTH)] = upper[c * WIDTH + e % WIDTH];
-        }
+        CLUSTER_ARRIVE();
+#if ROWS == 1
+        UNROLL
+        for (int j = 0; j < WIDTH; j++) value[0][j] = next[j];
+#endif
     }
+    CLUSTER_WAIT();
 }
 #endif
 

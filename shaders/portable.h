@@ -241,6 +241,8 @@ DEVICE uint from_lane(uint x, uint lane) { return __shfl_sync(0xffffffffu, x, la
 #if __CUDA_ARCH__ >= 900
 #define HAS_CLUSTERS 1
 #define KERNEL_CLUSTER(groups) extern "C" __global__ void __cluster_dims__(groups, 1, 1) __launch_bounds__(GROUP_SIZE)
+#define CLUSTER_ARRIVE() __cluster_barrier_arrive()  // the halves of CLUSTER_BARRIER
+#define CLUSTER_WAIT() __cluster_barrier_wait()
 #define CLUSTER_BARRIER() (__cluster_barrier_arrive(), __cluster_barrier_wait())
 #define cluster_rank() (__clusterRelativeBlockRank())
 #define LOCAL_ADDRESS(p) ((uint)__cvta_generic_to_shared(p))
@@ -275,6 +277,8 @@ DEVICE void mailbox_wait(ulong *box, uint parity) {
 #else
 #define HAS_CLUSTERS 0
 #define KERNEL_CLUSTER(groups) KERNEL
+#define CLUSTER_ARRIVE()
+#define CLUSTER_WAIT() BARRIER()
 #define CLUSTER_BARRIER() BARRIER()
 #define cluster_rank() 0u
 #define MAIL(place, rank, value, box) (*(place) = (value))
@@ -438,6 +442,8 @@ DEVICE uint bits_of16(int16 signs) { return bits_of8(signs.lo) | bits_of8(signs.
 #define IN_ORDER()
 #define HAS_CLUSTERS 0
 #define KERNEL_CLUSTER(groups) KERNEL
+#define CLUSTER_ARRIVE()
+#define CLUSTER_WAIT() BARRIER()
 #define CLUSTER_BARRIER() BARRIER()
 #define cluster_rank() 0u
 #define MAIL(place, rank, value, box) (*(place) = (value))

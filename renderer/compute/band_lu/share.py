@@ -11,6 +11,7 @@ from renderer.compute.band_lu.memory import TRAYS, bunch, loads
 from renderer.gpu import Device
 
 FILE = "band_lu.cu"
+HELPED_BYTES = 160 * 16 * 8  # of a leaf that fits local memory beside what a panel needs there anyway
 COPIERS = 8  # threads that gather a block column from the rows of ab
 EXTREMES = 32  # groups that look for the largest element of a block column
 LEAVES = ((128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40))  # threads, columns, registers
@@ -33,12 +34,14 @@ def leaf_shape(rows: int, s: int, itemsize: int, wide: bool) -> tuple[int, int, 
     return threads, width, held
 
 
-def panel_shape(rows: int, s: int, cluster: int) -> dict[str, int]:
-    """GROUP threads, ROWS of a thread and columns at a time of the kernel that factors a panel by one cluster."""
+def panel_shape(rows: int, s: int, cluster: int, itemsize: int) -> dict[str, int]:
+    """GROUP threads, ROWS of a thread, columns at a time and helpers of the kernel that factors a panel by a cluster."""
     each = -(-rows // cluster)
     held = -(-each // 768)
-    group = max(32 * -(-each // (32 * held)), 64)
-    return dict(GROUP=group, ROWS=held, CLUSTER=cluster, WIDTH=divisor(s, 16), BATCH=4)
+    width = divisor(s, 16)
+    threads = max(32 * -(-each // (32 * held)), 64)
+    help = 3 if held == 1 and threads * width * itemsize <= HELPED_BYTES else 1
+    return dict(GROUP=threads * help, ROWS=held, CLUSTER=cluster, WIDTH=width, BATCH=4, HELP=help)
 
 
 class Share:
@@ -84,7 +87,7 @@ class Share:
         )
         cluster = self.device.processor.cluster
         if cluster > 1:
-            shape = panel_shape(rows, s, cluster)
+            shape = panel_shape(rows, s, cluster, self.dtype.itemsize)
             self._factor_panel = self.kernel("factor_panel", shape.pop("GROUP"), **shape)
         else:
             self._factor_panel = None
