@@ -116,6 +116,9 @@ class VendorProduct(Protocol):
     def subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)) -> None:
         """c (m, n) -= a (m, k) b (k, n); batch is (count, elements from one a to the next, of b, of c)."""
 
+    def bound_subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)) -> Callable[[], None]:
+        """subtract() with its arguments converted once: for products that are made very often."""
+
     def solve_unit_lower(self, m: int, n: int, a, b) -> None:
         """b (m, n) = L^-1 b, L the unit lower triangle of a (m, m)."""
 
@@ -161,8 +164,8 @@ class Device(Protocol):
         The two are ordered only by place() and wait(). Where a device has one queue alone it is that one.
         """
 
-    def place(self) -> object:
-        """The place that the entered queue has come to."""
+    def place(self, again: object = None) -> object:
+        """The place that the entered queue has come to; `again` is one that is needed no more and is used for it."""
 
     def wait(self, place: object) -> None:
         """Later work of the entered queue waits until the place, of this device or another, is reached."""

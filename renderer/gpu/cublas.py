@@ -57,31 +57,27 @@ class CublasProduct:
         return ctypes.c_void_p(buffer.pointer + first * self.dtype.itemsize), ctypes.c_int64(leading)
 
     def subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)) -> None:
+        self.bound_subtract(m, n, k, a, b, c, batch)()
+
+    def bound_subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)):
         if min(m, n, k, batch[0]) <= 0:
-            return
+            return lambda: None
         sizes = ctypes.c_int64(m), ctypes.c_int64(n), ctypes.c_int64(k)
-        a, b, c = self._place(a), self._place(b), self._place(c)
-        with self.device:
-            if batch[0] == 1:
-                status = self._gemm(self._handle, NO, NO, *sizes, self._minus, *a, *b, self._one, *c)
-            else:
-                count, *steps = (ctypes.c_int64(number) for number in batch)
-                status = self._batched(
-                    self._handle,
-                    NO,
-                    NO,
-                    *sizes,
-                    self._minus,
-                    *a,
-                    steps[0],
-                    *b,
-                    steps[1],
-                    self._one,
-                    *c,
-                    steps[2],
-                    count,
-                )
-        self._check("gemm", status)
+        places = [self._place(matrix) for matrix in (a, b, c)]
+        count, *steps = (ctypes.c_int64(number) for number in batch)
+        if batch[0] == 1:
+            (a, b, c), call = places, self._gemm
+            arguments = self._handle, NO, NO, *sizes, self._minus, *a, *b, self._one, *c
+        else:
+            (a, b, c), call = [(*place, step) for place, step in zip(places, steps, strict=True)], self._batched
+            arguments = self._handle, NO, NO, *sizes, self._minus, *a, *b, self._one, *c, count
+
+        def multiply() -> None:
+            with self.device:
+                status = call(*arguments)
+            self._check("gemm", status)
+
+        return multiply
 
     def solve_unit_lower(self, m: int, n: int, a, b) -> None:
         if min(m, n) <= 0:

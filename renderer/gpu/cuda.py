@@ -125,7 +125,7 @@ class CudaDevice:
         self._kernels: dict = {}
         self.counters, self.trusted_clock = Counters(), True
         self._products: dict = {}
-        self._streams: dict = {}
+        self._ways: dict = {}
         self._stream = None  # where kernels go: the default stream, but while a graph is made
         attribute = driver.device_attribute
         memory = handle.total_memory()
@@ -143,15 +143,10 @@ class CudaDevice:
     def __exit__(self, *error):
         driver.Context.pop()
 
-    def stream_to(self, other: "CudaDevice"):
-        """The stream of copies to another GPU; the first call lets the two write into one another's memory."""
-        if other.index not in self._streams:
-            with self:
-                self._streams[other.index] = driver.Stream(NON_BLOCKING)
-            for one, two in ((self, other), (other, self)):
-                with one:  # a refusal, or that it is so already, changes nothing but the speed
-                    streams.cuCtxEnablePeerAccess(streams.CUcontext(two.context.handle), 0)
-        return self._streams[other.index]
+    def way_to(self, other: "CudaDevice") -> "Way":
+        if other.index not in self._ways:
+            self._ways[other.index] = Way(self, other)
+        return self._ways[other.index]
 
     def buffer(self, shape, dtype="f4") -> "CudaBuffer":
         return CudaBuffer(self, shape, dtype)
@@ -178,9 +173,9 @@ class CudaDevice:
     def queue(self) -> "CudaQueue":
         return CudaQueue(self)
 
-    def place(self) -> "Place":
+    def place(self, again: "Place | None" = None) -> "Place":
         with self:
-            place = Place()
+            place = again or Place()
             place.record(self._stream)
         return place
 
@@ -280,21 +275,32 @@ class CudaBuffer:
 
     def _push(self, source: "CudaBuffer") -> None:
         """From another GPU: a stream between the two waits for both queues, and both queues wait for the copy."""
+        between = source.device.way_to(self.device)
         with self.device:
-            free = Place()
-            free.record(self.device._stream)
+            between.free.record(self.device._stream)
         with source.device:
-            ready, arrived = Place(), Place()
-            ready.record(source.device._stream)
-            copies = source.device.stream_to(self.device)
-            ready.hold(copies)
-            free.hold(copies)
+            between.ready.record(source.device._stream)
+            between.ready.hold(between.stream)
+            between.free.hold(between.stream)
             contexts = self.device.context, source.device.context
-            driver.memcpy_peer_async(self.pointer, source.pointer, self.nbytes, *contexts, copies)
-            arrived.record(copies)
-            arrived.hold(source.device._stream)
+            driver.memcpy_peer_async(self.pointer, source.pointer, self.nbytes, *contexts, between.stream)
+            between.arrived.record(between.stream)
+            between.arrived.hold(source.device._stream)
         with self.device:
-            arrived.hold(self.device._stream)
+            between.arrived.hold(self.device._stream)
+
+
+class Way:
+    """From one GPU to another: a stream and the places of the copy that it is at; made with the source entered."""
+
+    def __init__(self, source: CudaDevice, target: CudaDevice):
+        with target:
+            self.free = Place()
+        with source:
+            self.stream, self.ready, self.arrived = driver.Stream(NON_BLOCKING), Place(), Place()
+        for one, two in ((source, target), (target, source)):
+            with one:  # a refusal, or that it is so already, changes nothing but the speed
+                streams.cuCtxEnablePeerAccess(streams.CUcontext(two.context.handle), 0)
 
 
 def _free(device: CudaDevice, memory) -> None:
@@ -514,13 +520,14 @@ class CudaKernel:
     def bound(self, threads: int, *arguments):
         packed = self._packed(arguments)
         grid, block, start = (-(-threads // self.group), 1, 1), self._block, self._function._launch_kernel
+        bare = BareArguments(packed)
 
         def launch(_kept_alive=arguments) -> None:
             self.device.counters.launches += 1
             with self.device:
                 try:
                     if isinstance(self.device._stream, CudaQueue):
-                        self._launch_bare(grid, packed)
+                        self._launch_bare(grid, bare)
                     else:
                         start(grid, block, packed, 0, self.device._stream)
                 except driver.Error as error:
@@ -532,12 +539,23 @@ class CudaKernel:
     def _bare(self):
         return self._module.bare_function(self._entry)
 
-    def _launch_bare(self, grid: tuple, packed: bytes) -> None:
-        """The launch by the driver's own call, with CU_LAUNCH_PARAM_BUFFER_POINTER (1) and _BUFFER_SIZE (2)."""
-        block, size = ctypes.create_string_buffer(packed, len(packed)), ctypes.c_size_t(len(packed))
-        extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(block), 2, ctypes.addressof(size), 0)
+    def _launch_bare(self, grid: tuple, bare: "BareArguments") -> None:
         stream = self.device._stream.handle
-        checked(streams.cuLaunchKernel(self._bare, *grid, *self._block, 0, stream, 0, ctypes.addressof(extra)))
+        checked(streams.cuLaunchKernel(self._bare, *grid, *self._block, 0, stream, 0, bare.address))
+
+
+class BareArguments:
+    """An argument block as the driver's own launch takes it: CU_LAUNCH_PARAM_BUFFER_POINTER (1), _BUFFER_SIZE (2)."""
+
+    def __init__(self, packed: bytes):
+        self._packed = packed
+
+    @cached_property
+    def address(self) -> int:
+        self._kept = ctypes.create_string_buffer(self._packed, len(self._packed)), ctypes.c_size_t(len(self._packed))
+        block, size = (ctypes.addressof(part) for part in self._kept)
+        self._words = (ctypes.c_void_p * 5)(1, block, 2, size, 0)
+        return ctypes.addressof(self._words)
 
 
 def _pack(argument, kernel: CudaKernel) -> tuple[int, bytes]:

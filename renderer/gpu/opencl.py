@@ -93,7 +93,7 @@ class OpenclDevice:
     def queue(self):
         return nullcontext()  # one queue does all
 
-    def place(self) -> None:
+    def place(self, again: None = None) -> None:
         return None
 
     def wait(self, place: None) -> None:

@@ -129,9 +129,7 @@ class DealtFactors:
                 share.step(i, start, columns, self._place(share, i), times.mark)
                 times.mark("end", share)
             for share in self.shares:
-                with share.queue:
-                    made = share.device.place()
-                share.device.wait(made)
+                share.follow_panels()
             if i >= lag:
                 self._bring_home(i - lag, times)
         for i in range(max(layout.p - lag, 0), layout.p):
@@ -141,9 +139,7 @@ class DealtFactors:
         """Panel i on the overtaking queue: step i - 1 of its block column, the panel, and its way to all devices."""
         maker = self._share(i)
         for share in self.shares:
-            updated = share.device.place()
-            with share.queue:
-                share.device.wait(updated)
+            share.panels_follow()
         mark = partial(times.mark, queue="panels")
         with maker.queue:
             if 0 < i <= self.layout.last(i - 1):

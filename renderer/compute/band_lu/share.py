@@ -1,8 +1,10 @@
 """One device's part of a band LU: its block columns, the kernels that work on them and the stages they come through."""
 
 from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +13,9 @@ from renderer.compute.band_lu.memory import TRAYS, bunch, loads
 from renderer.gpu import Device
 
 FILE = "band_lu.cu"
-HELPED_BYTES = 160 * 16 * 8  # of a leaf that fits local memory beside what a panel needs there anyway
+LOCAL_BYTES = 48 << 10  # that every GPU with clusters has without being asked for more
 COPIERS = 8  # threads that gather a block column from the rows of ab
+MOST_BOUND = 1 << 15  # launches whose arguments are kept, some hundred bytes each
 EXTREMES = 32  # groups that look for the largest element of a block column
 LEAVES = ((128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40))  # threads, columns, registers
 
@@ -34,14 +37,28 @@ def leaf_shape(rows: int, s: int, itemsize: int, wide: bool) -> tuple[int, int, 
     return threads, width, held
 
 
-def panel_shape(rows: int, s: int, cluster: int, itemsize: int) -> dict[str, int]:
-    """GROUP threads, ROWS of a thread, columns at a time and helpers of the kernel that factors a panel by a cluster."""
+def takes_clusters(device: Device) -> bool:
+    """Whether groups of the device can work on a panel together."""
+    return device.processor.cluster > 1
+
+
+def panel_shape(rows: int, s: int, cluster: int, itemsize: int) -> dict[str, int] | None:
+    """GROUP threads, ROWS of a thread, columns at a time and helpers of the kernel that factors a panel by a cluster.
+
+    None where neither registers nor local memory suffice.
+    """
     each = -(-rows // cluster)
     held = -(-each // 768)
-    width = divisor(s, 16)
     threads = max(32 * -(-each // (32 * held)), 64)
-    help = 3 if held == 1 and threads * width * itemsize <= HELPED_BYTES else 1
-    return dict(GROUP=threads * help, ROWS=held, CLUSTER=cluster, WIDTH=width, BATCH=4, HELP=help)
+    for width in (16, 8, 4):
+        needed = (
+            width * s + width * width + 2 * width * -(-s // cluster) + 2 * width * (cluster + 2)
+        ) * itemsize + 2048
+        if s % width or needed > LOCAL_BYTES or held * width * itemsize > 512:
+            continue
+        help = 3 if held == 1 and threads <= 192 and needed + threads * width * itemsize <= LOCAL_BYTES else 1
+        return dict(GROUP=threads * help, ROWS=held, CLUSTER=cluster, WIDTH=width, BATCH=4, HELP=help)
+    return None
 
 
 class Share:
@@ -60,6 +77,7 @@ class Share:
         size = self.pivots_in_panel * 4 // step + layout.s
         self.panels = [device.buffer(size, dtype) for _ in range(2)]
         self.queue = device.queue()  # of panels, so that they overtake the updates
+        self._updated = self._made = None  # the places that each queue was at last
         self.loads = loads(layout, dtype, devices)
         self._columns = [device.stage((layout.kl + layout.ku + 1) * layout.s * step) for _ in range(self.loads)]
         self._panels = [device.stage(layout.s * 4 + self.panels[0].nbytes) for _ in range(2)]
@@ -86,8 +104,8 @@ class Share:
             self.kernel(entry, middle) for entry in ("copy_elements", "copy_panel", "copy_pivots", "place_columns")
         )
         cluster = self.device.processor.cluster
-        if cluster > 1:
-            shape = panel_shape(rows, s, cluster, self.dtype.itemsize)
+        shape = panel_shape(rows, s, cluster, self.dtype.itemsize) if takes_clusters(self.device) else None
+        if shape:
             self._factor_panel = self.kernel("factor_panel", shape.pop("GROUP"), **shape)
         else:
             self._factor_panel = None
@@ -99,6 +117,7 @@ class Share:
         self._facts, self._next_panel = self.kernel("upper_facts", middle), self.kernel("next_panel", middle)
         self._publish, self._extremes = self.kernel("publish_panel", middle), self.kernel("largest_element", middle)
         self._panel_launches = None
+        self._launches: dict[tuple, Any] = {}
 
     def kernel(self, entry: str, group: int, **constants):
         return self.device.kernel(FILE, entry, group=group, **{**self._constants, **constants})
@@ -126,8 +145,10 @@ class Share:
         at, sizes = np.uint64(self.slot_at(t)), (layout.n, layout.kl, layout.ku)
 
         def work(buffer) -> None:
-            self._place(layout.stride, buffer, self.matrix, at, t, width, *sizes, layout.u, layout.height)
-            self._extremes(EXTREMES * self._extremes.group, buffer, self.largest, t, width, *sizes)
+            where = self.matrix, at, t, width, *sizes, layout.u, layout.height
+            self._bound(("place", t), self._place.bound, layout.stride, buffer, *where)()
+            threads = EXTREMES * self._extremes.group
+            self._bound(("extremes", t), self._extremes.bound, threads, buffer, self.largest, t, width, *sizes)()
 
         self._columns[t // self.devices % self.loads].send(count, work)
 
@@ -170,12 +191,33 @@ class Share:
         layout = self.layout
         where = (layout.p, layout.l, layout.u, layout.height, self.devices, self.slots)
         if self._factor_panel:
-            threads = self.device.processor.cluster * self._factor_panel.group
-            self._factor_panel(threads, self.matrix, i, self.pivots, self.info, *where)
+            kernel = self._factor_panel
+            threads = self.device.processor.cluster * kernel.group
+            self._bound(("panel", i), kernel.bound, threads, self.matrix, i, self.pivots, self.info, *where)()
             return
         if self._panel_launches is None:
             self._panel_launches = self.device.repeat(lambda: self._launch_leaves(where))
         self._panel_launches()
+
+    def _bound(self, key: tuple, make: Callable, *arguments) -> Callable[[], None]:
+        """make(*arguments), made once: a launch's arguments take longer to convert than the launch takes."""
+        if key not in self._launches:
+            if len(self._launches) >= MOST_BOUND:
+                return make(*arguments)
+            self._launches[key] = make(*arguments)
+        return self._launches[key]
+
+    def panels_follow(self) -> None:
+        """What the queue of panels gets now comes after what the device's own was given."""
+        self._updated = self.device.place(self._updated)
+        with self.queue:
+            self.device.wait(self._updated)
+
+    def follow_panels(self) -> None:
+        """The reverse."""
+        with self.queue:
+            self._made = self.device.place(self._made)
+        self.device.wait(self._made)
 
     def _launch_leaves(self, where: tuple) -> None:
         s, width, leaf, apply = self.layout.s, self.width, self._factor_leaf, self._apply_leaf
@@ -189,7 +231,8 @@ class Share:
         """Puts the panel that this device factored, and its pivots, in the panel buffers of all devices."""
         s, rows, panel = self.layout.s, self.layout.rows(i), self.panels[i % 2]
         at, place = np.uint64(self.diagonal_at(i)), self.pivots_in_panel
-        self._publish((rows + 1) * s, self.matrix, self.pivots, panel, at, self.layout.height, rows, i * s, place)
+        where = self.matrix, self.pivots, panel, at, self.layout.height, rows, i * s, place
+        self._bound(("publish", i), self._publish.bound, (rows + 1) * s, *where)()
         for other in others:
             with other.queue:
                 other.panels[i % 2].copy(panel)
@@ -207,45 +250,51 @@ class Share:
         """
         if count <= 0:
             return
+        swap, solve, update = self._bound((i, first, count), self._launches_of, i, first, count, place, ahead)
+        marks("swap", self)
+        swap()
+        marks("solve", self)
+        solve()
+        marks("update", self)
+        for launch in update:
+            launch()
+
+    def _launches_of(self, i: int, first: int, count: int, place: tuple, ahead: bool) -> tuple:
         layout, s = self.layout, self.layout.s
         groups = count * (s // self.group_columns)
-        where = (layout.u, layout.height, self.devices, self.slots)
+        where = (i, first, count, layout.u, layout.height, self.devices, self.slots)
         (buffer, at, ld), pivots = place
-        marks("swap", self)
-        self._swap(groups * self._swap.group, self.matrix, *pivots, i, first, count, *where)
-        marks("solve", self)
-        solve = self._solve
-        solve(groups * solve.group, self.matrix, buffer, np.uint64(at), ld, i, first, count, *where)
-        marks("update", self)
+        panel = (buffer, np.uint64(at), ld)
+        swap = self._swap.bound(groups * self._swap.group, self.matrix, *pivots, *where)
+        solve = self._solve.bound(groups * self._solve.group, self.matrix, *panel, *where)
         rows = layout.rows(i)
         if rows == s:
-            return
-        if self.product and not ahead:
-            self._update_by_vendor(i, first, count, place[0])
+            update = []
+        elif self.product and not ahead:
+            update = list(self._updates_by_vendor(i, first, count, place[0]))
         elif self.device.processor.lanes > 1:
             tiles = -(-(rows - s) // 64) * (s // self.tile) * count
-            self._update(
-                tiles * self._update.group, self.matrix, buffer, np.uint64(at), ld, rows, i, first, count, *where
-            )
+            update = [self._update.bound(tiles * self._update.group, self.matrix, *panel, rows, *where)]
         else:
             items = (rows - s) // 16 * (s // 4) * count
-            self._update(items, self.matrix, buffer, np.uint64(at), ld, rows, i, first, count, *where)
+            update = [self._update.bound(items, self.matrix, *panel, rows, *where)]
+        return swap, solve, update
 
-    def _update_by_vendor(self, i: int, first: int, count: int, place: tuple) -> None:
+    def _updates_by_vendor(self, i: int, first: int, count: int, place: tuple) -> Iterator[Callable[[], None]]:
         """One product for each run of neighbouring slots: there block columns of one device are parts of one matrix."""
         layout, s, height, devices = self.layout, self.layout.s, self.layout.height, self.devices
         buffer, at, ld = place
-        below = layout.rows(i) - s
+        below, subtract = layout.rows(i) - s, self.product.bound_subtract
         while count:
             slot = first // devices % self.slots
             run = min(count, self.slots - slot)
             top = slot * layout.stride + (i - first + layout.u) * s
             left, upper, rest = (buffer, at + s, ld), (self.matrix, top, height), (self.matrix, top + s, height)
             if devices == 1:
-                self.product.subtract(below, run * s, s, left, upper, rest)
+                yield subtract(below, run * s, s, left, upper, rest)
             else:
                 gap = layout.stride - devices * s
-                self.product.subtract(below, s, s, left, upper, rest, (run, 0, gap, gap))
+                yield subtract(below, s, s, left, upper, rest, (run, 0, gap, gap))
             first, count = first + run * devices, count - run
 
     def facts(self) -> tuple[np.ndarray, np.ndarray]:
