@@ -88,25 +88,19 @@ KERNEL next_panel(GLOBAL int *step, const int devices) {
 }
 
 #if HAS_WARP_REDUCTION
-// The largest size >= 0 of a warp and the smallest row that has it: sizes are compared as integers, which have their order. Mostly
-// one lane alone has the largest first word.
+// The largest size >= 0 of a warp and the smallest row that has it: sizes are compared as integers, which have their order.
 DEVICE void best_of_warp(REAL *size, uint *row) {
 #if DOUBLE
-    uint high = (uint)(as_ulong(*size) >> 32), low = (uint)as_ulong(*size), best = warp_max(high), same = ballot(high == best);
-    if (popcount(same) > 1) {
-        uint best_low = warp_max(high == best ? low : 0u);
-        same = ballot(high == best && low == best_low);
-    }
+    ulong bits = as_ulong(*size);
+    uint high = (uint)(bits >> 32), best_high = warp_max(high);
+    uint low = high == best_high ? (uint)bits : 0u, best_low = warp_max(low);
+    *row = warp_min(high == best_high && (uint)bits == best_low ? *row : 0xffffffffu);
+    *size = as_double(((ulong)best_high << 32) | best_low);
 #else
-    uint bits = as_uint(*size), best = warp_max(bits), same = ballot(bits == best);
+    uint bits = as_uint(*size), best = warp_max(bits);
+    *row = warp_min(bits == best ? *row : 0xffffffffu);
+    *size = as_float(best);
 #endif
-    if (popcount(same) > 1) {
-        uint first = warp_min((same >> (local_index() & 31u) & 1u) != 0 ? *row : 0xffffffffu);
-        same = ballot((same >> (local_index() & 31u) & 1u) != 0 && *row == first);
-    }
-    int winner = 31 - clz((int)same);
-    *size = broadcast(*size, winner);
-    *row = from_lane(*row, (uint)winner);
 }
 #endif
 
@@ -380,14 +374,12 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
 #else
             best_size[thread] = size;
             best_row[thread] = where;
-            for (int reach = ROW_THREADS / 2; reach > 0; reach /= 2) {
+            for (int count = ROW_THREADS; count > 1; count = (count + 1) / 2) {
+                int b = thread + (count + 1) / 2;
                 BARRIER();
-                if (thread < reach) {
-                    int b = thread + reach;
-                    if (best_size[b] > best_size[thread] || (best_size[b] == best_size[thread] && best_row[b] < best_row[thread])) {
-                        best_size[thread] = best_size[b];
-                        best_row[thread] = best_row[b];
-                    }
+                if (b < count && (best_size[b] > best_size[thread] || (best_size[b] == best_size[thread] && best_row[b] < best_row[thread]))) {
+                    best_size[thread] = best_size[b];
+                    best_row[thread] = best_row[b];
                 }
             }
             BARRIER();
@@ -639,7 +631,34 @@ KERNEL solve_rows(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at,
     GLOBAL REAL *target = matrix + (active ? top_of(i, t, u, height, devices, slots) + (ulong)c * (ulong)height : 0);
     for (int k = lane; active && k < S * GROUP_COLUMNS; k += GROUP_SIZE)
         x[k] = target[(ulong)(k / S) * (ulong)height + (ulong)(k % S)];
-#if GROUP_SIZE % S == 0  // a thread keeps its row's elements of COUNT columns; the row just solved goes round
+#if HAS_SHUFFLE && TILE % 32 == 0 && GROUP_SIZE >= 32 * GROUP_COLUMNS  // a warp has a column, a lane every 32nd row of it
+#define LINES (S / 32)
+    int line = lane % 32, column = lane / 32;
+    bool mine = column < GROUP_COLUMNS;
+    REAL own[LINES];
+    BARRIER();
+    UNROLL
+    for (int q = 0; q < LINES; q++) own[q] = mine ? x[column * S + q * 32 + line] : 0;
+    UNROLL
+    for (int t = 0; t < LINES; t++) {
+        if (t * 32 % TILE == 0) {
+            BARRIER();
+            for (int k = lane; k < S * TILE; k += GROUP_SIZE)
+                lower[k] = panel[at + (ulong)(t * 32 + k / S) * (ulong)ld + (ulong)(k % S)];
+            BARRIER();
+        }
+        for (int k = 0; k < 32; k++) {
+            REAL solved = broadcast(own[t], k);
+            LOCAL const REAL *factor = lower + (t * 32 % TILE + k) * S + line;
+            if (line > k) own[t] -= factor[t * 32] * solved;
+            UNROLL
+            for (int q = t + 1; q < LINES; q++) own[q] -= factor[q * 32] * solved;
+        }
+    }
+    UNROLL
+    for (int q = 0; q < LINES; q++)
+        if (mine) x[column * S + q * 32 + line] = own[q];
+#elif GROUP_SIZE % S == 0  // a thread keeps its row's elements of COUNT columns; the row just solved goes round
 #define COUNT (S * GROUP_COLUMNS / GROUP_SIZE)
     int row = lane % S, side = lane / S;
     REAL own[COUNT];

@@ -12,7 +12,7 @@ from scipy.linalg import lapack, solve_banded
 
 from main import main
 from renderer import BadInput, MachineCannot, UserError
-from renderer.compute.band_lu import BandedBatch, BandedLU, SingularMatrix, blocks, memory
+from renderer.compute.band_lu import BandedBatch, BandedLU, SingularMatrix, blocks, memory, share
 from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, pack
 from renderer.compute.band_lu.dealt import DealtFactors
 from renderer.compute.band_lu.host import HostFactors
@@ -204,6 +204,34 @@ def test_device_factors_equal_lapack(device, n, kl, ku, block, dtype):
         assert np.allclose(
             x, home.solve(b, False), rtol=0, atol=2e4 * EPS[dtype] * np.abs(x).max() / max(lu.rcond(), 1e-3)
         )
+
+
+@pytest.mark.parametrize("dtype", [pytest.param("f4", marks=pytest.mark.slow), "f8"])  # PoCL takes 10 s for a text
+def test_a_cluster_factors_panels_as_leaves_do(device, rng, monkeypatch, dtype):
+    """The panel kernel of GPUs with clusters; where a device has none, by a cluster of one group."""
+    for n, kl, ku, block in ((200, 40, 33, 32),):
+        ab = random_band(rng, n, kl, ku, dtype)
+        made = []
+        for clusters in (True, False):
+            monkeypatch.setattr(share, "takes_clusters", lambda device, clusters=clusters: clusters)
+            lu = BandedLU(ab, kl, ku, [device], block, panels="device", products="own")
+            assert bool(lu._factors.shares[0]._factor_panel) == clusters
+            made.append(lu._factors.copy_home())
+        assert factor_residual(made[0], ab, kl, ku) < 30
+        assert np.array_equal(made[0].panel_pivots, made[1].panel_pivots) or dtype == "f4"
+        if dtype == "f8":
+            assert np.allclose(made[0].flat, made[1].flat, rtol=0, atol=1e-11 * np.abs(made[1].flat).max())
+
+
+def test_panel_shapes_have_room_for_every_row():
+    for rows in (32, 1152, 4224, 8320, 70000):
+        for s in (32, 64, 128, 256, 512):
+            shape = share.panel_shape(rows, s, 8, 8)
+            if shape is None:
+                assert rows > 8 * 1024 * 4 or s == 512
+                continue
+            assert shape["GROUP"] <= 1024 and s % shape["WIDTH"] == 0 and shape["WIDTH"] % shape["BATCH"] == 0
+            assert shape["GROUP"] // shape["HELP"] * shape["ROWS"] * 8 >= rows
 
 
 @pytest.mark.parametrize("panels", ["host", "device"])

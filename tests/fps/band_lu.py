@@ -1,16 +1,22 @@
 """Band LU: factorisation against LAPACK's dgbtrf on all cores of the same host, and solves with 1 and 64 sides.
 
-On a GPU n = 65,536 with kl = ku = 1,024 and n = 32,768 with 4,096; on a CPU n = 16,384 with 256, by the host's own
-cores. What is timed reads the matrix from host memory: uploads and checks for NaN are in it.
+On a GPU n = 65,536 with kl = ku = 1,024, n = 16,384 with 4,096 and n = 65,536 with 256; on a CPU n = 16,384 with 256,
+by the host's own cores. What is timed reads the matrix from host memory: conversions, uploads and the check for NaN
+are in it. The cases named resident/ begin with the matrix where it is factored. kl = ku = 4,096 is compared with a
+product of 8,192 x 8,192 matrices by the vendor's library, which has exactly as many operations.
 """
 
 import time
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
 
 from renderer.bench.cases import Case
 from renderer.compute.band_lu import BandedLU
+from renderer.compute.band_lu.dealt import Timeline
+from renderer.compute.band_lu.share import Feed
 from renderer.gpu import Counters
 
 EPS = np.finfo("f8").eps
@@ -37,7 +43,7 @@ class Host:
 def cases(gpu):
     device = gpu.device
     wide = device.processor.lanes > 1
-    sizes = ((65536, 1024), (32768, 4096), (65536, 256)) if wide else ((16384, 256),)
+    sizes = ((65536, 1024), (16384, 4096), (65536, 256)) if wide else ((16384, 256),)
     made = []
     for n, k in sizes:
         made += _cases(n, k, device if wide else None)
@@ -48,40 +54,73 @@ class Problem:
     """A random band and its factors, made when first asked for."""
 
     def __init__(self, n: int, k: int, device):
-        self.n, self.k, self.device, self._lu = n, k, device, None
+        self.n, self.k, self.device = n, k, device
 
-    @property
-    def ab(self) -> np.ndarray:
+    @cached_property
+    def matrix(self) -> np.ndarray:
         return np.random.default_rng(self.k).random((2 * self.k + 1, self.n)) - 0.5
 
-    @property
+    @cached_property
     def lu(self) -> BandedLU:
-        if self._lu is None:
-            self.matrix = self.ab
-            self._lu = BandedLU(self.matrix, self.k, self.k, [self.device] if self.device else [])
-        return self._lu
+        return BandedLU(self.matrix, self.k, self.k, [self.device] if self.device else [])
 
     def factor(self) -> None:
         self.lu.refactor(self.matrix)
 
     def check(self) -> None:
+        self.factor()  # whatever a case did with the factors before
         b = np.random.default_rng(1).standard_normal((self.n, 2))
         assert self.lu.residual(self.lu.solve(b), b) < EPS
 
+    def load(self) -> None:
+        """Brings the matrix to the device, unfactored."""
+        Feed(self.lu._factors.shares, self.matrix).until(self.lu.layout.p)
+        self.device.finish()
+
+    def factor_resident(self) -> None:
+        times = Timeline(self.lu.layout.p)
+        times.begin = lambda step: None  # marks take time
+        self.lu._factors.run(None, times)
+
+    def check_resident(self) -> None:
+        self.check()
+        wanted = self.lu._factors.diagonal()
+        self.load()
+        self.factor_resident()
+        assert np.array_equal(self.lu._factors.diagonal(), wanted)
+
+    @cached_property
+    def _storage(self) -> np.ndarray:
+        return np.zeros((3 * self.k + 1, self.n), order="F")
+
     def dgbtrf(self) -> float:
-        self.lu  # noqa: B018  (makes the matrix)
-        storage = np.zeros((3 * self.k + 1, self.n), order="F")
-        storage[self.k :] = self.matrix
+        self._storage[: self.k] = 0
+        self._storage[self.k :] = self.matrix
         began = time.perf_counter()
-        lapack.dgbtrf(storage, self.k, self.k, overwrite_ab=1)
+        lapack.dgbtrf(self._storage, self.k, self.k, overwrite_ab=1)
         return time.perf_counter() - began
+
+    def product(self) -> float:
+        """Seconds of the vendor's product with 4 n k^2 operations: 2 m^3 where m^3 = 2 n k^2."""
+        order = round((2 * self.n * self.k**2) ** (1 / 3))
+        a, b, c = (self.device.buffer((order, order), "f8").fill(0) for _ in range(3))
+        places = [(matrix, 0, order) for matrix in (a, b, c)]
+        subtract = self.device.vendor_product("f8").subtract
+        return self.device.seconds(lambda: subtract(order, order, order, *places))
 
 
 def _cases(n: int, k: int, device) -> list[Case]:
     problem, clock, facts = Problem(n, k, device), device or Host(), {"n": n, "kl": k, "ku": k}
     gigaflops = 4 * n * k * k / 1e9
-    peer = dict(peer=problem.dgbtrf, peer_name="dgbtrf") if k <= 1024 else {}
+    peer = dict(peer=problem.dgbtrf, peer_name="dgbtrf on all cores")
     made = [Case(f"factor-{k}", "GFLOP/s", gigaflops, problem.factor, problem.check, clock, facts=facts, **peer)]
+    if device:
+        if k >= 4096:
+            peer = dict(peer=problem.product, peer_name="a product of as many operations")
+        case = Case(
+            f"resident/factor-{k}", "GFLOP/s", gigaflops, problem.factor_resident, problem.check_resident, clock
+        )
+        made.append(replace(case, facts=facts, prepare=problem.load, **peer))
     for sides in (1, 64):
         b = np.random.default_rng(2).standard_normal((n, sides))
 

@@ -18,6 +18,8 @@ import numpy as np
 
 from renderer import UserError
 
+PIECE = 64  # columns that are transposed at a time
+
 
 class SingularMatrix(UserError):
     """A pivot is exactly zero: U[column, column] = 0 (columns from 0), as LAPACK's info = column + 1 says."""
@@ -84,25 +86,35 @@ class Layout:
 def pack(ab: np.ndarray, layout: Layout, flat: np.ndarray) -> None:
     """Fills flat (layout.size,) from ab (kl + ku + 1, n), ab[ku + i - j, j] = A[i, j]; its corners are not read."""
     n, kl, ku = layout.n, layout.kl, layout.ku
-    flat[:] = 0
     if ku > layout.u * layout.s or kl + ku >= layout.height:  # a band as wide as the matrix: its corners do not fit
+        flat[:] = 0
         for column in range(n):
             first, end = max(0, column - ku), min(n, column + kl + 1)
             start = layout.offset(first, column)
             flat[start : start + end - first] = ab[ku + first - column : ku + end - column, column]
     else:
-        band = _diagonals(flat, layout, ku, kl + ku + 1)
+        columns = flat.reshape(
+            layout.p * layout.s, layout.height + 1
+        )  # a line holds a column from u s rows over its diagonal
+        band = slice(layout.u * layout.s - ku, layout.u * layout.s + kl + 1)
 
         def transpose(first: int) -> None:
-            for k in range(first, min(first + 1024, n), 64):  # in pieces that stay in the caches
-                band[k : k + 64] = ab[:, k : k + 64].T
+            piece = np.empty((kl + ku + 1, PIECE + 8), flat.dtype)[
+                :, :PIECE
+            ]  # no power of two: lines would evict others
+            for k in range(first, min(first + 1024, n), PIECE):  # in pieces that stay in the caches
+                width = min(PIECE, n - k)
+                piece[:, :width] = ab[:, k : k + width]
+                lines = columns[k : k + width]
+                lines[:, : band.start], lines[:, band], lines[:, band.stop :] = 0, piece[:, :width].T, 0
 
         with ThreadPoolExecutor(cores()) as pool:
             list(pool.map(transpose, range(0, n, 1024)))
+        columns[n:] = 0
         for column in range(min(ku, n)):
-            band[column, : ku - column] = 0
+            columns[column, band.start : band.start + ku - column] = 0
         for column in range(max(0, n - kl), n):
-            band[column, n - column + ku :] = 0
+            columns[column, band.start + n - column + ku :] = 0
     for column in range(n, layout.p * layout.s):
         flat[layout.offset(column, column)] = 1
 

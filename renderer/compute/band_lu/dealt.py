@@ -19,6 +19,7 @@ from renderer.compute.band_lu.share import Feed, Share
 from renderer.compute.band_lu.substitution import Substitution
 from renderer.gpu import Buffer, Device
 
+LOADED = 2  # block columns that come before the step that needs them, where there is room
 SAMPLED = 256  # steps at most whose times are taken: a mark in the queue costs some microseconds
 
 
@@ -98,7 +99,7 @@ class DealtFactors:
             share.rewind()
         if feed:
             began = time.perf_counter()
-            feed.until(self.layout.last(0))
+            feed.until(self.layout.last(0) + (LOADED if self.resident else 0))
             times.host(0, "copy", time.perf_counter() - began)
         if self.host_panels:
             self._share(0).fetch(0)
@@ -120,10 +121,12 @@ class DealtFactors:
         self._begin_panel(0, times)
         for i in range(layout.p):
             times.begin(i)
-            if feed:
+            if feed and not self.resident:
                 self._feed(i, feed, times)
             if i + 1 < layout.p:
                 self._begin_panel(i + 1, times)
+            if feed and self.resident:  # later, so that the panel does not wait for what comes
+                self._feed(i, feed, times)
             for share in self.shares:
                 start, columns = share.own(i + 2, layout.last(i))
                 share.step(i, start, columns, self._place(share, i), times.mark)
@@ -156,7 +159,7 @@ class DealtFactors:
     def _feed(self, i: int, feed: Feed, times: Timeline) -> None:
         """Brings the block columns of the coming steps; one that streams takes the place of block column i."""
         began = time.perf_counter()
-        feed.until(i + self.layout.u + 1 + (2 if self.resident else 0))
+        feed.until(i + self.layout.u + (LOADED + 1 if self.resident else 1))
         times.host(i, "copy", time.perf_counter() - began)
 
     def _bring_home(self, i: int, times: Timeline) -> None:

@@ -56,7 +56,11 @@ def panel_shape(rows: int, s: int, cluster: int, itemsize: int) -> dict[str, int
         ) * itemsize + 2048
         if s % width or needed > LOCAL_BYTES or held * width * itemsize > 512:
             continue
-        help = 3 if held == 1 and threads <= 192 and needed + threads * width * itemsize <= LOCAL_BYTES else 1
+        help = (
+            3
+            if cluster > 1 and held == 1 and threads <= 192 and needed + threads * width * itemsize <= LOCAL_BYTES
+            else 1
+        )
         return dict(GROUP=threads * help, ROWS=held, CLUSTER=cluster, WIDTH=width, BATCH=4, HELP=help)
     return None
 
