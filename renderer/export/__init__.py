@@ -215,13 +215,8 @@ def export_here(plan: Plan, picture, samples: int, args, start: float, stop: Sto
     """Renders the plan in this process; returns the device's name and how many samples were drawn of each picture."""
     deadline = start + args.time_limit if args.time_limit else float("inf")
     if plan.numbers is None:
-<<<<<<< ae218ab
-        job = Job(plan.scene, plan.size, samples, plan.moment, plan.tile, deadline, plan.layers, stop)
+        job = Job(plan.scene, plan.size, samples, plan.moment, plan.tile, deadline, plan.layers, stop, plan.denoise)
         with Progress(samples * len(job.tiles()), title_of(plan)) as progress, stop:
-=======
-        job = Job(plan.scene, plan.size, samples, plan.moment, plan.tile, deadline, plan.layers, plan.denoise)
-        with Progress(samples * len(job.tiles()), title_of(plan)) as progress:
->>>>>>> 8230b65
             rendered = render(picture, job, progress)
         write(plan.output, rendered, job, plan.bits)
         return rendered.device, rendered.samples
@@ -241,7 +236,7 @@ def export_frames(
         for number in wanted:
             began = time.monotonic()
             moment = plan.moment_of(number)
-            job = Job(plan.scene, plan.size, samples, moment, plan.tile, deadline, plan.layers, plan.denoise)
+            job = Job(plan.scene, plan.size, samples, moment, plan.tile, deadline, plan.layers, denoise=plan.denoise)
             rendered: Rendered = render(picture, job, progress)
             if rendered.samples < samples:
                 return rendered.device, False

@@ -60,11 +60,8 @@ class Job:
     tile: int = 0
     deadline: float = float("inf")  # on time.monotonic's clock
     layers: bool = False  # whether the picture's layers are wanted too
-<<<<<<< ae218ab
     stop: Stop | None = None  # what may end it before
-=======
     denoise: bool = False
->>>>>>> 8230b65
 
     def tiles(self) -> list[Tile | None]:
         """The parts that are drawn one after another; [None] for the whole picture at once."""
