@@ -29,6 +29,10 @@ class Compiled:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(2, "compiler")
 
+    def ready(self) -> None:
+        """Waits for the interpreter of flames of the plane."""
+        self._future(False, WHOLE).result()
+
     @property
     def hurried(self) -> bool:
         return self._pool is not None

@@ -119,6 +119,10 @@ class Picture:
         """From now on no draw waits for a kernel of its own flame: one that draws all flames begins."""
         self._game.compiled.hurry()
 
+    def ready(self) -> None:
+        """Waits, after hurry(), until draws of flames that were never seen wait for nothing more."""
+        self._game.compiled.ready()
+
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):
         wanted = (settings, size, tile, time if settings.keys else 0.0)
         if wanted != self._drawn:

@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from renderer.bench.cases import Case
+from renderer.flames import breed
 from renderer.flames.chaos import Chaos
 from renderer.flames.develop import Development, Grid, Look
 from renderer.flames.file import text_of_flames
 from renderer.flames.keyframes import KeyFrame
 from renderer.pictures import load
-from renderer.pictures.flame import Picture, Schedule, plane_camera
+from renderer.pictures.flame import Picture, Schedule, Settings, plane_camera
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, CPU_SIZE = (1920, 1080), (512, 512)
@@ -32,7 +33,8 @@ def cases(gpu):
         name: replace(load(ROOT / "scenes" / file).settings, estimator_radius=0.0) for name, file in FLAMES.items()
     }
     out = [samples(gpu, name, each) for name, each in settings.items()]
-    return [*out, *(poster(gpu, name, settings[name]) for name in ("affine 4 maps", "5 maps, 7 variations"))]
+    out += [poster(gpu, name, settings[name]) for name in ("affine 4 maps", "5 maps, 7 variations")]
+    return [*out, first_picture(gpu)]
 
 
 def started(device, settings, size, chains: int, seed=1) -> tuple[Chaos, Grid]:
@@ -106,6 +108,30 @@ def poster(gpu, name: str, settings) -> Case:
 
     facts = dict(size=size, quality=quality, samples=schedule.samples)
     return Case(f"4K quality {quality:g} {name}", "pictures/s", 1.0, run, check, device, facts=facts)
+
+
+def first_picture(gpu) -> Case:
+    """The first picture of flames whose structure was never seen, each run another: from settings to pixels."""
+    device = gpu.device
+    size = SIZE if device.vector_width == 1 else CPU_SIZE
+    rng, picture = np.random.default_rng(4), Picture(gpu)
+
+    def unseen() -> Settings:
+        flame = breed.random_flame(rng)
+        return Settings(maps=flame.maps, final=flame.final, palette=flame.palette, quality=50.0)
+
+    def check() -> None:
+        picture.hurry()
+        picture.draw(Settings(), size, 0.0)
+        picture.ready()
+        settings, patient = unseen(), Picture(gpu)
+        assert np.array_equal(picture.draw(settings, size, 0.0).read(), patient.draw(settings, size, 0.0).read())
+
+    facts = dict(size=size)
+    return Case(
+        "first picture of an unseen structure", "pictures/s", 1.0, lambda: picture.draw(unseen(), size, 0.0), check,
+        device, facts=facts,
+    )  # fmt: skip
 
 
 def flam3(settings, total: float):
