@@ -8,6 +8,7 @@
 // The text that includes this file has the types View and Material and the functions scatter() and evaluate().
 #include "scene.h"
 #include "lights.h"
+#include "film.h"
 #include "stencil.h"
 
 #define DIMENSIONS 8u  // random numbers that one depth may use: 0-2 the material, 3 the roulette, 4-6 the light sample
@@ -117,12 +118,12 @@ DEVICE bool shade_path(const View view, int depth, Key key, const Hit hit, Path 
 }
 
 // ---- schedule "grid": every stage over all rays, behind the stencil -----------------------------------------------------
-KERNEL generate(const View view, GLOBAL uint *living, GLOBAL float4 *origins, GLOBAL float4 *directions,
+KERNEL generate(const View view, FRAME_TAKEN, GLOBAL uint *living, GLOBAL float4 *origins, GLOBAL float4 *directions,
                 GLOBAL float4 *throughputs, GLOBAL float4 *radiances) {
     STENCIL_SCRATCH(scratch);
     uint i = thread_index();
     int x, y;
-    bool active = pixel_of(view, i, &x, &y);
+    bool active = pixel_of(view, i, &x, &y) && is_noisy(view, x, y, FRAME_GIVEN);
     Path path = start_path(view, x, y, key_of(view, i));
     origins[i] = path.origin;
     directions[i] = path.direction;
@@ -286,27 +287,16 @@ KERNEL connect_listed(GLOBAL const uint *list, GLOBAL const uint *count, GLOBAL 
 
 #endif
 
-// The frame is the mean of all samples so far.
-DEVICE void add_sample(const View view, int x, int y, float4 radiance, GLOBAL float4 *frame) {
-    int pixel = (y - view.top) * view.across + x - view.left;
-    float3 mean = xyz(radiance);
-    if (view.sample > 0) {
-        float3 before = xyz(frame[pixel]);
-        mean = along(before, mean - before, 1.0f / (float)(view.sample + 1));
-    }
-    frame[pixel] = with_w(mean, 1.0f);
-}
-
-KERNEL accumulate(const View view, GLOBAL const float4 *radiances, GLOBAL float4 *frame) {
+KERNEL accumulate(const View view, GLOBAL const float4 *radiances, FRAME_TAKEN) {
     uint i = thread_index();
     int x, y;
-    if (pixel_of(view, i, &x, &y)) add_sample(view, x, y, radiances[i], frame);
+    if (pixel_of(view, i, &x, &y) && is_noisy(view, x, y, FRAME_GIVEN)) add_sample(view, x, y, radiances[i], FRAME_GIVEN);
 }
 
 #if SCHEDULE == 2
 // ---- schedule "regenerate": a thread keeps its path in registers and starts the next pixel's when it ends (Frolov and -------
 // Galaktionov 2016). A warp takes new pixels when at most REFILL of its paths live. counts: the next ray, then rays by depth.
-KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, SCENE_TAKEN, GLOBAL const Material *materials,
+KERNEL regenerate(const View view, GLOBAL uint *counts, FRAME_TAKEN, SCENE_TAKEN, GLOBAL const Material *materials,
                   GLOBAL const float4 *lights) {
     LOCAL_ARRAY(uint, by_depth, 16);
     if (local_index() < 16) by_depth[local_index()] = 0;
@@ -335,7 +325,7 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, SC
             starts = work_left;
         }
 #endif
-        if (starts && pixel_of(view, i, &x, &y)) {
+        if (starts && pixel_of(view, i, &x, &y) && is_noisy(view, x, y, FRAME_GIVEN)) {
             key = key_of(view, i);
             path = start_path(view, x, y, key);
             depth = 0;
@@ -360,7 +350,7 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, SC
                 path.radiance = path.radiance + light.brings;
             depth++;
         }
-        if (!alive) add_sample(view, x, y, path.radiance, frame);
+        if (!alive) add_sample(view, x, y, path.radiance, FRAME_GIVEN);
     }
     BARRIER();
     if (local_index() < 16 && by_depth[local_index()]) atomic_add(&counts[1 + local_index()], by_depth[local_index()]);
@@ -373,12 +363,12 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, GLOBAL float4 *frame, SC
 #elif SCHEDULE == 3
 // ---- schedule "fused": the grid's stages for one word after the other ----------------------------------------------------------
 // living[16 * word + depth] is told to those who ask; the stages themselves hand the word on in a register.
-KERNEL fused(const View view, GLOBAL uint *living, GLOBAL float4 *frame, SCENE_TAKEN, GLOBAL const Material *materials,
+KERNEL fused(const View view, GLOBAL uint *living, FRAME_TAKEN, SCENE_TAKEN, GLOBAL const Material *materials,
              GLOBAL const float4 *lights) {
     STENCIL_SCRATCH(scratch);
     FOR_EACH_WORD(i) {
         int x, y;
-        bool active = pixel_of(view, i, &x, &y), inside = active;
+        bool active = pixel_of(view, i, &x, &y) && is_noisy(view, x, y, FRAME_GIVEN), inside = active;
         Key key = key_of(view, i);
         uint word = gather_flags(active, scratch), kept = 0;
         Path path = start_path(view, x, y, key);
@@ -415,7 +405,7 @@ KERNEL fused(const View view, GLOBAL uint *living, GLOBAL float4 *frame, SCENE_T
 #if GATHER == GATHER_BALLOT
         if (lane_index() < 16) living[16 * (i >> 5) + lane_index()] = kept;
 #endif
-        if (inside) add_sample(view, x, y, path.radiance, frame);
+        if (inside) add_sample(view, x, y, path.radiance, FRAME_GIVEN);
     }
 }
 

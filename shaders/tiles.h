@@ -15,7 +15,7 @@ DEVICE Key dealt_key(const Tile *tile, uint j) {
     return key;
 }
 
-DEVICE_CALLED uint start_tile(const View view, uint first, Tile *tile) {
+DEVICE_CALLED uint start_tile(const View view, uint first, Tile *tile, FRAME_TAKEN) {
     uint living = 0;
     for (uint j = 0; j < 32u; j++) {
         Key key = key_of(view, first + j);
@@ -25,7 +25,7 @@ DEVICE_CALLED uint start_tile(const View view, uint first, Tile *tile) {
     deal_samples(tile->seeds, tile->sample, 0, tile->numbers);
     for (uint j = 0; j < 32u; j++) {
         int x, y;
-        if (!pixel_of(view, first + j, &x, &y)) continue;
+        if (!pixel_of(view, first + j, &x, &y) || !is_noisy(view, x, y, FRAME_GIVEN)) continue;
         tile->paths[j] = start_path(view, x, y, dealt_key(tile, j));
         living |= 1u << j;
     }
@@ -53,11 +53,11 @@ DEVICE_CALLED uint shade_tile(const View view, int depth, Tile *tile, uint livin
 }
 
 // living[16 * word + depth], as with warps.
-KERNEL fused(const View view, GLOBAL uint *living_words, GLOBAL float4 *frame, SCENE_TAKEN, GLOBAL const Material *materials,
+KERNEL fused(const View view, GLOBAL uint *living_words, FRAME_TAKEN, SCENE_TAKEN, GLOBAL const Material *materials,
              GLOBAL const float4 *lights) {
     uint word = thread_index();
     Tile tile;
-    uint living = start_tile(view, 32u * word, &tile), all = living;
+    uint living = start_tile(view, 32u * word, &tile, FRAME_GIVEN), all = living;
     for (int depth = 0; depth < view.depth; depth++) {
         living_words[16 * word + (uint)depth] = living;
         if (!living) continue;
@@ -83,6 +83,6 @@ KERNEL fused(const View view, GLOBAL uint *living_words, GLOBAL float4 *frame, S
         uint j = lowest_bit(all);
         int x, y;
         pixel_of(view, 32u * word + j, &x, &y);
-        add_sample(view, x, y, tile.paths[j].radiance, frame);
+        add_sample(view, x, y, tile.paths[j].radiance, FRAME_GIVEN);
     }
 }

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +63,11 @@ class Job:
     stop: Stop | None = None  # what may end it before
     denoise: bool = False
 
+    def settings(self):
+        """The scene's settings at the moment; with the variance of pixels where that is one of the layers."""
+        settings = settings_at(self.scene, self.moment)
+        return replace(settings, variance=True) if self.layers and hasattr(settings, "variance") else settings
+
     def tiles(self) -> list[Tile | None]:
         """The parts that are drawn one after another; [None] for the whole picture at once."""
         width, height = self.size
@@ -94,7 +99,7 @@ def draw(picture, job: Job, tile: Tile | None, progress) -> tuple[object, int]:
 
     Waits for the device now and then, so that the progress is true and Ctrl-C is heard.
     """
-    settings = settings_at(job.scene, job.moment)
+    settings = job.settings()
     restart(picture)  # a frame of a film may be equal to the last one, and is not to go on where that one ended
     waited = time.monotonic()
     drawn, first = 0, None
@@ -157,7 +162,7 @@ def render(picture, job: Job, progress) -> Rendered:
         assert part.shape == (high, wide, 4), (part.shape, tile)
         linear[top : top + high, left : left + wide] = part
         if (job.layers or job.denoise) and hasattr(picture, "layers"):
-            for name, layer in picture.layers(settings_at(job.scene, job.moment), job.size, tile).items():
+            for name, layer in picture.layers(job.settings(), job.size, tile).items():
                 whole = layers.setdefault(name, np.zeros((height, width, *layer.shape[2:]), layer.dtype))
                 whole[top : top + high, left : left + wide] = layer
         meter.add(part)

@@ -30,6 +30,7 @@ LAYER_SAMPLES = 16  # that albedo and normal are the means of
 REGENERATE_GROUP = 64
 ALONE_GROUP = 4  # threads that keep a word each
 LISTED_THREADS = 1 << 18  # that walk the lists of living rays
+LEAST_SAMPLES = 32  # as in shaders/film.h
 PERSISTENT_THREADS = 1 << 18  # of the schedule "regenerate"; more than are resident at once do no harm
 
 
@@ -44,7 +45,7 @@ class Picture:
         self._alone = self.device.processor.lanes == 1  # threads without warps
         self._stages: dict[tuple, dict] = {}
         self._drawn = self._shape_key = self._lights_key = self._rays_key = self._asked = self._answer = None
-        self._sample = 0
+        self._sample, self._done = 0, False
 
     def restart(self) -> None:
         """The next draw is the first sample."""
@@ -73,9 +74,17 @@ class Picture:
         self._geometry.place(settings)  # a twin may have moved what both of them share
         self._view["sample"] = self._sample
         view, rays, scene = self._view[()], self._rays, self._geometry
-        getattr(self, f"_draw_{settings.schedule}")(settings, view, rays, scene)
+        if not self._is_done(settings):
+            getattr(self, f"_draw_{settings.schedule}")(settings, view, rays, scene)
         self._sample += 1
         return rays.frame
+
+    def _is_done(self, settings: Settings) -> bool:
+        """Whether every pixel has little enough noise; looked at where pixels may have become so."""
+        samples = self._sample
+        if settings.noise > 0 and samples >= LEAST_SAMPLES and samples & (samples - 1) == 0:
+            self._done = bool((self._rays.spread.read()[..., 3] > 0).all())
+        return self._done
 
     def _scheduled(self, settings: Settings) -> Settings:
         """The settings with "auto" replaced by the fastest of the schedules, which all give the same bits
@@ -92,7 +101,8 @@ class Picture:
 
     def layers(self, settings: Settings, size: tuple[int, int], tile: Tile | None = None) -> dict[str, np.ndarray]:
         """albedo and normal (height, width, 3), depth (height, width) float32 along the ray, infinite where nothing is
-        hit, and id (height, width) uint32, the primitive's number from 1, 0 for nothing; of the last draw's picture."""
+        hit, and id (height, width) uint32, the primitive's number from 1, 0 for nothing; of the last draw's picture.
+        Where the settings keep it, variance (height, width, 3) of a pixel's samples, and samples (height, width)."""
         tile, settings = tile or (0, 0, *size), self._scheduled(settings)
         if (settings, size, tile) != self._drawn:
             self._prepare(settings, size, tile)
@@ -104,7 +114,13 @@ class Picture:
         out = albedo, normal, depth, number
         kernel(self._rays.padded, self._view[()], samples, *out, *self._geometry.rows, self._materials)
         found = {"albedo": albedo.read()[..., :3], "normal": normal.read()[..., :3]}
-        return found | {"depth": depth.read(), "id": number.read()}
+        found |= {"depth": depth.read(), "id": number.read()}
+        if self._rays.spread is not None and self._sample:
+            spread = self._rays.spread.read()
+            counts = np.where(spread[..., 3] > 0, spread[..., 3], self._sample)
+            found["variance"] = spread[..., :3] / np.maximum(counts - 1, 1)[..., None].astype("f4")
+            found["samples"] = counts.astype("u4")
+        return found
 
     def pick(self, settings: Settings, size: tuple[int, int], x: float, y: float) -> float | None:
         """How far along the view, as focus_distance is told, lies what is seen `x`, `y` pixels from the picture's upper
@@ -124,7 +140,7 @@ class Picture:
 
     def _draw_grid(self, settings: Settings, view, rays, scene) -> None:
         stage, path, tree, lights = self._stage, rays.path, scene.rows, self._lights
-        stage["generate"](rays.padded, view, rays.living[0], *path)
+        stage["generate"](rays.padded, view, *rays.film, rays.living[0], *path)
         for depth in range(settings.depth):
             stage["trace"](
                 rays.threads, view, depth, rays.living[depth], rays.hitting, *path, rays.hits, *tree, lights.buffer
@@ -136,13 +152,13 @@ class Picture:
             if settings.lights != "hit" and lights.count:
                 to_light = rays.light_directions, rays.light_brings
                 stage["connect"](rays.threads, depth, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
-        stage["accumulate"](rays.padded, view, rays.radiances, rays.frame)
+        stage["accumulate"](rays.padded, view, rays.radiances, *rays.film)
 
     def _draw_compact(self, settings: Settings, view, rays, scene) -> None:
         stage, path, tree, lights = self._stage, rays.path, scene.rows, self._lights
         to_light = rays.light_directions, rays.light_brings
         threads = min(rays.padded, LISTED_THREADS)
-        stage["generate"](rays.padded, view, rays.living[0], *path)
+        stage["generate"](rays.padded, view, *rays.film, rays.living[0], *path)
         for depth in range(settings.depth):
             self._list(rays.living[depth], rays)
             rays.living[depth + 1].fill(0)
@@ -156,7 +172,7 @@ class Picture:
                 stage["connect_listed"](
                     threads, rays.list, rays.list_count, rays.origins, *to_light, rays.radiances, *tree
                 )
-        stage["accumulate"](rays.padded, view, rays.radiances, rays.frame)
+        stage["accumulate"](rays.padded, view, rays.radiances, *rays.film)
 
     def _list(self, row, rays) -> None:
         """The rays of a stencil row into rays.list, their number into rays.list_count."""
@@ -167,13 +183,13 @@ class Picture:
         rays.counts.fill(0)
         threads = min(rays.padded, PERSISTENT_THREADS)
         self._stage["regenerate"](
-            threads, view, rays.counts, rays.frame, *scene.rows, self._materials, self._lights.buffer
+            threads, view, rays.counts, *rays.film, *scene.rows, self._materials, self._lights.buffer
         )
 
     def _draw_fused(self, settings: Settings, view, rays, scene) -> None:
         threads = rays.padded // 32 if self._alone else rays.threads
         self._stage["fused"](
-            threads, view, rays.living[0], rays.frame, *scene.rows, self._materials, self._lights.buffer
+            threads, view, rays.living[0], *rays.film, *scene.rows, self._materials, self._lights.buffer
         )
 
     def _prepare(self, settings: Settings, size, tile: Tile) -> None:
@@ -201,7 +217,7 @@ class Picture:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}
         self._stage = self._stages[key]
         self._view = view_of(settings, size, tile, self._lights.fields)
-        self._drawn, self._sample = (settings, size, tile), 0
+        self._drawn, self._sample, self._done = (settings, size, tile), 0, False
 
     def _arrange(self, settings: Settings) -> None:
         """The geometry of the settings, built anew where its shapes changed."""
@@ -239,4 +255,5 @@ class Picture:
 
 def _layout(settings: Settings) -> tuple:
     """What of the settings the rays' buffers depend on."""
-    return settings.depth, settings.stencil, settings.schedule, 2 if settings.places or settings.models else 1
+    rows_of_a_hit = 2 if settings.places or settings.models else 1
+    return settings.depth, settings.stencil, settings.schedule, rows_of_a_hit, settings.keeps_variance

@@ -26,10 +26,10 @@ VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)),
                  ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"), ("left", "i4"),
                  ("top", "i4"), ("across", "i4"), ("down", "i4"), ("tiles", "i4"), ("seed", "i4"), ("sample", "i4"),
                  ("depth", "i4"), ("light_count", "i4"), ("inverse_light_power", "f4"),
-                 ("rays", "i4"), ("lens_radius", "f4"), ("focus_distance", "f4"), ("roulette", "i4"),
+                 ("rays", "i4"), ("lens_radius", "f4"), ("focus_distance", "f4"), ("roulette", "i4"), ("noise", "f4"),
                  ("lamps", "i4"), ("sun_count", "i4"), ("environment", "i4"), ("environment_width", "i4"),
                  ("environment_height", "i4"), ("environment_turn", "f4"), ("environment_share", "f4"), ("cells", "i4"),
-                 ("cells_across", "i4"), ("cells_down", "i4"), ("spare", "i4", (2,))])  # fmt: skip
+                 ("cells_across", "i4"), ("cells_down", "i4"), ("spare", "i4")])  # fmt: skip
 MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", "f4", (4,)),
                      ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("roughness", "f4"),
                      ("metallic", "f4"), ("spare", "i4", (7,))])  # fmt: skip
@@ -96,6 +96,7 @@ def constants_of(
         "LIGHTS_HIT": LIGHTS["hit"],
         "LIGHTS_SAMPLED": LIGHTS["sampled"],
         "LIGHTS_AIMED": LIGHTS["aimed"],
+        "FILM": int(settings.keeps_variance),
         "LAMPS": int(has_lamps(settings)),
         "ENVIRONMENT": int(is_lit(settings.environment, settings.sky)),
         "CROSSING": int(any(m.kind == "glass" and m.roughness > 0 for m in settings.materials)),
@@ -142,7 +143,7 @@ def view_of(settings: Settings, size: tuple[int, int], tile: Tile, lights: dict 
     view["tiles"] = -(-tile[2] // 8)
     view["rays"] = view["tiles"] * -(-tile[3] // 4) * 32
     view["seed"], view["depth"] = settings.seed, settings.depth
-    view["roulette"] = settings.roulette
+    view["roulette"], view["noise"] = settings.roulette, settings.noise
     for field, value in (lights or {}).items():
         view[field] = value
     return view

@@ -189,6 +189,10 @@ class Settings:
         "auto", help="who builds the tree: SAH here, H-PLOC there, or that with subtrees moved to better places"
     )
     paths: Literal["full", "whitted"] = setting("full", help="whitted ends paths at the first diffuse surface")
+    noise: float = setting(
+        0.0, 0.0, 1.0, "relative error at which a pixel takes no more samples; 0 gives all the same number"
+    )
+    variance: bool = setting(False, help="keep the pixels' variance, for the layers of .exr files")
     roulette: int = setting(3, 1, 64, "reflections after which dim paths end by chance")
     lights: Literal["sampled", "hit", "aimed"] = setting(
         "sampled", help="found by shadow rays and by paths that hit them, by the latter alone, by the former alone"
@@ -237,6 +241,11 @@ class Settings:
         for index, quad in enumerate(self.quads):
             if quad.material in shining and not _area(quad) > 0:
                 raise ValueError(f"quads[{index}]: a light of zero area; its four corners must span a surface")
+
+    @property
+    def keeps_variance(self) -> bool:
+        """Whether the film holds more than the mean."""
+        return self.variance or self.noise > 0
 
     @property
     def places(self) -> bool:

@@ -8,12 +8,23 @@ WORDS = 4  # that a warp of a stage looks at one after the other
 class Rays:
     """The state of all rays of a picture's size on a device, and its frame."""
 
-    def __init__(self, device, size: tuple[int, int], depth: int, stencil: str, schedule: str, rows_of_a_hit: int = 1):
+    def __init__(
+        self,
+        device,
+        size: tuple[int, int],
+        depth: int,
+        stencil: str,
+        schedule: str,
+        rows_of_a_hit: int = 1,
+        variance=False,
+    ):
         width, height = size
         self.count = -(-width // 8) * -(-height // 4) * 32
         self.padded = -(-self.count // (GROUP * WORDS)) * GROUP * WORDS
         self.threads = self.padded // WORDS
         self.frame = device.buffer((height, width, 4))
+        self.spread = device.buffer((height, width, 4)) if variance else None
+        self.film = (self.frame, self.spread) if variance else (self.frame,)  # FRAME_TAKEN of shaders/film.h
         self.counts = device.buffer(17, "u4")
         if schedule == "regenerate":  # its paths live in registers
             return
