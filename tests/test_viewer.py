@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from planes import layered_views
 
-from renderer import BadInput, MachineCannot, UserError
+from renderer import BadInput, MachineCannot, UserError, denoise
 from renderer.animation import key_times
 from renderer.gpu import Gpu, source
 from renderer.gpu.gl import Texture
@@ -649,6 +649,39 @@ def test_live_rays_by_depth_stand_in_the_window(gl, gpu, schedule):
         settled(screen)
         live, (_, _, width, height) = screen.studio.panel.report["live rays"], screen.studio.rectangles[0]
         assert len(live) == 4 and live[0] == width * height and live == sorted(live, reverse=True) and live[3] > 0
+    finally:
+        screen.close()
+
+
+@pytest.mark.slow
+def test_a_finished_picture_is_denoised_where_that_is_asked(gl, gpu):
+    pytest.importorskip("pyoidn", reason="denoising needs pyoidn")
+    own = Gpu(gl=gl)
+    own.devices = [gpu.device]
+    scene = load(ROOT / "scenes" / "cornell.toml")
+    scene = replace(scene, settings=replace(scene.settings, samples=2, depth=2))
+    screen = Offscreen(Studio([scene], own), gl, (420, 300))
+    try:
+        panel = screen.studio.panel
+        settled(screen)
+        until(screen, panel.finished)
+        noisy = panel.frame.read()
+        press(screen, "Ctrl+N")
+        until(screen, lambda: panel.denoised)
+        picture = open_picture(scene, own)
+        for _ in range(2):
+            drawn = picture.draw(scene.settings, panel.shown.size, 0.0)
+        layers = picture.layers(scene.settings, panel.shown.size)
+        wanted = denoise.denoised(drawn.read(), layers["albedo"], layers["normal"])
+        assert np.allclose(panel.frame.read(), wanted, atol=1e-3) and not np.allclose(wanted, noisy, atol=1e-2)
+        press(screen, "D")  # another picture: noisy while it is drawn, clean when it is finished
+        settled(screen)
+        until(screen, lambda: panel.denoised)
+        press(screen, "Shift+D")
+        press(screen, "Ctrl+N")
+        settled(screen)
+        until(screen, panel.finished)
+        assert not panel.denoised and np.array_equal(panel.frame.read(), noisy)
     finally:
         screen.close()
 

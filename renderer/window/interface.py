@@ -233,7 +233,8 @@ class Interface:
         if panel.shown is None:
             return ""
         width, height = panel.shown.size
-        done = "done" if panel.finished() and not panel.alive() else f"{panel.samples}/{panel.wanted_samples}"
+        clean = "  denoised" if panel.denoised else ""
+        done = f"done{clean}" if panel.finished() and not panel.alive() else f"{panel.samples}/{panel.wanted_samples}"
         return f"{width}x{height}  {done}"
 
     def _text(self, text: str, x: float, y: float, strip: float, colour, font, right: float) -> None:

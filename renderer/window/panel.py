@@ -15,6 +15,7 @@ from typing import get_args, get_type_hints
 
 from renderer import UserError
 from renderer.animation import settings_at
+from renderer.denoise import denoised
 from renderer.gpu import Gpu, KernelError
 from renderer.gpu.gl import Texture
 from renderer.gpu.source import remember
@@ -70,6 +71,9 @@ class Panel:
         self._reported = self._shown_at = 0.0
         self._last_frame = None
         self._moment = self.clock  # of the picture that is being drawn
+        self.denoise = False  # whether a finished picture is denoised
+        self.denoised = False  # whether what is shown is
+        self._filtering: tuple | None = None  # the future of a denoised picture, and what it was made of
         self._begun = self._seen = None  # what is being drawn, and what the last whole sample showed
         self._spent = 0.0  # seconds on the bands of the sample so far
         self._planned_again = False
@@ -201,6 +205,10 @@ class Panel:
         self._settle()
         width, height = self._size
         return self.picture.pick(self.settings(), self._size, across * width, down * height)
+
+    @property
+    def can_denoise(self) -> bool:
+        return self.picture is not None and hasattr(self.picture, "twin") and hasattr(self.picture, "layers")
 
     @property
     def can_pick(self) -> bool:
@@ -343,6 +351,7 @@ class Panel:
 
     def collect(self) -> bool:
         """Takes over a frame that a compute device has finished; whether there was one."""
+        self._collect_denoised()
         if self._pending is None or not self._pending.done():
             return False
         pending, self._pending = self._pending, None
@@ -378,8 +387,42 @@ class Panel:
         self.counter.add(moment)
         if moment - self._reported > REPORT_EVERY or self.samples >= self.wanted_samples:
             self.report, self._reported = self.bands.report(), moment
+        self.denoised = False
         if self.samples == 1 and self._costs:
             self._plan_again()
+        if self.denoise and self.samples == self.wanted_samples and self.divisor == 1 and self.can_denoise:
+            self._filter()
+
+    def toggle_denoise(self) -> None:
+        """Denoises finished pictures from now on, or shows them as they were drawn again."""
+        self.denoise = not self.denoise
+        if not self.denoise and self.denoised:
+            self._drawn = None
+        elif self.finished() and self.whole:
+            self._filter()
+
+    def _filter(self) -> None:
+        """Has the finished picture denoised beside the window, guided by its albedo and normal."""
+        settings, _, size = self._drawn
+        guide = self.picture.twin() if self.bands.count > 1 else self.picture
+        layers = guide.layers(settings, size)
+        future = self._waiter.submit(denoised, self.frame.read(), layers["albedo"], layers["normal"])
+        future.add_done_callback(lambda _: self._wake())
+        self._filtering = future, self._drawn
+
+    def _collect_denoised(self) -> None:
+        if self._filtering is None or not self._filtering[0].done():
+            return
+        (future, made_of), self._filtering = self._filtering, None
+        try:
+            clean = future.result()
+        except Exception as error:  # whatever the filter does, the window lives
+            self.mistake, self.denoise = str(error), False
+            return
+        if made_of == self._drawn and self.denoise and self.finished():
+            self.frame = self._gpu.gl.texture(made_of[2]).write(clean)
+            self.denoised, self._toned = True, None
+            self.retone()
 
     def retone(self) -> None:
         """Draws the displayed picture where the frame or the tone changed."""

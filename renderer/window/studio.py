@@ -12,6 +12,7 @@ from typing import get_args, get_type_hints
 
 from renderer import KernelError, MachineCannot, UserError
 from renderer.animation import SAME, changed_paths, edited, key_times, keyed, unkeyed
+from renderer.denoise import require as require_denoiser
 from renderer.gpu import Gpu
 from renderer.gpu.source import SHADERS, forget
 from renderer.image import replacing, write_png
@@ -284,6 +285,19 @@ class Studio:
             self.picking = True
             self.tell("click on what is to be in focus, or Ctrl+F again for what is in the middle")
 
+    def toggle_denoise(self) -> None:
+        panel = self.panel
+        if not panel.can_denoise:
+            self.tell(f"a {panel.scene.picture} picture has no albedo and normal to denoise it by")
+            return
+        try:
+            require_denoiser()
+        except MachineCannot as error:
+            self.tell(str(error))
+            return
+        panel.toggle_denoise()
+        self.tell("finished pictures are denoised" if panel.denoise else "pictures as they were drawn")
+
     # Time
 
     def shows_timeline(self) -> bool:
@@ -517,6 +531,7 @@ class Studio:
         pixels = pixels[..., :3] if (pixels[..., 3] == 255).all() else pixels
         path = free_name(Path.cwd(), panel.original.path.stem)
         facts = dict(size=list(panel.shown.size), samples=panel.samples, time=panel.moment)
+        facts |= {"denoise": True} if panel.denoised else {}
         try:
             write_png(path, pixels, recipe_of(panel.scene, path.parent, **facts))
             self.tell(f"wrote {path.name}")

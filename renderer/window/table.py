@@ -16,6 +16,7 @@ ACTIONS = [
     Action("Shift+Tab", "previous panel", PANEL, lambda s: s.next_panel(-1)),
     Action("L", "draw without end, for frame rates", PANEL, Studio.toggle_free_run),
     Action("Z", "resolution: automatic, full, half, quarter", PANEL, Studio.cycle_resolution),
+    Action("Ctrl+N", "denoise what is finished, or not", PANEL, Studio.toggle_denoise),
     Action("Ctrl+D", "another panel of the same", PANEL, Studio.duplicate),
     Action("Ctrl+W", "close panel", PANEL, Studio.close_panel),
     Action("F12", "screenshot with its recipe", PANEL, Studio.screenshot),
