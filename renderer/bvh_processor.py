@@ -30,7 +30,7 @@ class Branches:
         """Writes what fits into `capacity` units; how many all would take."""
         device, room = self.device, max(self.count, 1)
         queue = device.buffer((room, 2), "u4").fill(0)
-        counts = device.buffer(2, "u4").write(np.array([1, 4], "u4"))  # the root and its units
+        counts = device.buffer(2, "u4").write(np.array([1, 10], "u4"))  # the root and its units, and an empty block
         levels = device.buffer(LEVELS + 2, "u4").write(np.append([0, 1], np.zeros(LEVELS)).astype("u4"))
         collapse, next_level = (
             device.kernel("bvh_processor.cu", entry, group=GROUP, STRICT=1)

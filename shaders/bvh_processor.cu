@@ -6,6 +6,7 @@
 #define BLOCK_ROOM 8
 #define BRANCH_UNITS 4u
 #define BLOCK_UNITS 6u
+#define EMPTY_BLOCK (0x80000000u | BRANCH_UNITS)  // right after the root
 
 typedef struct {
     float low[8][3], high[8][3];
@@ -123,6 +124,8 @@ KERNEL collapse_branches(GLOBAL const float4 *nodes, GLOBAL const float4 *primit
         uint slot = atomic_add(&counts[0], inner), place = atomic_add(&counts[1], taken);
         bool fits = place + taken <= (uint)capacity && own.y + BRANCH_UNITS <= (uint)capacity;
         GLOBAL float *branch = units + 16 * (size_t)own.y;
+        if (fits && own.y == 0)
+            for (int k = 0; k < 96; k++) branch[16 * BRANCH_UNITS + k] = as_float(k / 8 == 9 ? -1 : 0);
         for (int k = 0; k < 8; k++) {
             bool used = k < c.count, leaf = used && is_block(&c, k);
             if (fits) {
@@ -130,7 +133,7 @@ KERNEL collapse_branches(GLOBAL const float4 *nodes, GLOBAL const float4 *primit
                     branch[16 * axis + k] = used ? c.low[k][axis] : as_float(0x7f800000u);
                     branch[16 * axis + 8 + k] = used ? c.high[k][axis] : as_float(0xff800000u);
                 }
-                branch[48 + k] = as_float(place | (leaf ? 0x80000000u : 0u));
+                branch[48 + k] = as_float(used ? place | (leaf ? 0x80000000u : 0u) : EMPTY_BLOCK);
                 branch[56 + k] = k == 0 ? extent : 0.0f;
                 if (leaf) write_block(nodes, primitives, c.code[k], units + 16 * (size_t)place);
             }

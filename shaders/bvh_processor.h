@@ -3,7 +3,8 @@
 // A tree is one array in units of 64 bytes, written by bvh_processor.cu:
 //     branch  4 units: low x, high x, low y, high y, low z, high z of eight boxes; their codes; largest coordinate, 7 words left
 //     block   6 units: corner, edge1, edge2 of eight primitives, x, y and z apart; their rows of `primitives`; their radii
-// A code is the unit where a branch begins, or LEAF_BIT and where a block does. Unused boxes are inside out, unused rows -1.
+// A code is the unit where a branch begins, or LEAF_BIT and where a block does. Unused boxes are inside out, unused rows -1;
+// numbers that are none may still lead into an unused box, so its code is that of a block without primitives.
 // The primitives of a block are in the order of their numbers. Hits have the bits of those of bvh_walk.h.
 #include "bvh_walk.h"
 
@@ -271,11 +272,15 @@ DEVICE_CALLED bool beam_around(Units nodes, const Packet *p, Beam *b) {
     if (!(slowest > 0.0f || fastest < 0.0f)) return false;
     bool forward = slowest > 0.0f;
     float low[3], high[3], extent = nodes[56];
+    int16 numbers = (int16)(-1);
     for (uint axis = 0; axis < 3; axis++) {
+        for (int h = 0; h < 2; h++)
+            numbers &= (fabs(p->origin[axis].part[h]) <= INFINITE) & (fabs(p->direction[axis].part[h]) <= INFINITE);
         low[axis] = least_of32(p->origin[axis]);
         high[axis] = largest_of32(p->origin[axis]);
         extent = larger(extent, larger(fabs(low[axis]), fabs(high[axis])));
     }
+    if (bits_of16(numbers) != 0xffffu) return false;  // one that is none would hide what bounds the others
     float slack = extent * BEAM_SLACK;
     b->sign = forward ? 1.0f : -1.0f;
     b->start = smaller(low[k] * b->sign, high[k] * b->sign) - slack;

@@ -56,7 +56,8 @@ class Walks:
 
 def bundles_at(rng, primitives, count=40):
     """Rays (32 * count - 5, 2, 4), 32 of which go nearly the same way: from one place or from places around it, towards
-    a target inside the primitives; some along an axis, some too far apart for a beam, some that end early or never.
+    a target inside the primitives; some along an axis, some too far apart for a beam, some that end early or never,
+    and a few that are no rays.
     """
     aims = rays_at(rng, primitives, 4 * count)[rng.permutation(4 * count)[:count]]
     span = float(np.ptp(primitives["corner"][:, :3], axis=0).max()) + 1
@@ -68,6 +69,8 @@ def bundles_at(rng, primitives, count=40):
     lengths = np.float32([3e38, np.inf, span, 0.1 * span, 0.0, -1.0])
     rays[:, :, 0, 3] = lengths[rng.choice(6, (count, 32), p=[0.5, 0.1, 0.2, 0.1, 0.05, 0.05])]
     rays[:, :, 1, :3] *= rng.choice([1.0, 1e-3, 1e3], (count, 1, 1)).astype("f4")
+    odd = rng.random((count, 32)) < 0.01
+    rays[odd, rng.integers(0, 2), rng.integers(0, 3)] = rng.choice(np.float32([np.nan, np.inf, -np.inf]))
     zero = rays[:, :, 1, :3] == 0
     rays[:, :, 1, :3][zero] = rng.choice(np.float32([0.0, -0.0]), zero.sum())
     return rays.reshape(-1, 2, 4)[:-5].copy()
