@@ -18,7 +18,8 @@ from renderer.compute.band_lu.dealt import DealtFactors
 from renderer.compute.band_lu.host import HostFactors
 from renderer.compute.band_lu.solver import inverse_norm1
 from renderer.compute.band_lu.substitution import Substitution
-from renderer.gpu import Processor, find_devices, open_device
+from renderer.gpu import Processor, cuda, find_devices, open_device
+from renderer.gpu.source import assemble
 
 SIZES = [
     (1, 0, 0),
@@ -221,6 +222,42 @@ def test_a_cluster_factors_panels_as_leaves_do(device, rng, monkeypatch, dtype):
         assert np.array_equal(made[0].panel_pivots, made[1].panel_pivots) or dtype == "f4"
         if dtype == "f8":
             assert np.allclose(made[0].flat, made[1].flat, rtol=0, atol=1e-11 * np.abs(made[1].flat).max())
+
+
+class Compiler:
+    """In the place of a GPU with clusters: compiles for it what it is asked for, and runs nothing."""
+
+    processor = Processor(132, 32, 1 << 37, 1 << 37, True, True, 8)
+
+    def __init__(self):
+        self.entries = []
+
+    def kernel(self, file, entry, group=256, **constants):
+        cuda.cubin(assemble(file, GROUP_SIZE=group, **constants), "sm_90", file)
+        self.entries.append(entry)
+        return SimpleNamespace(group=group)
+
+    def buffer(self, shape, dtype="f4"):
+        return SimpleNamespace(nbytes=int(np.prod(shape)) * np.dtype(dtype).itemsize)
+
+    stage = tray = queue = vendor_product = lambda self, *ignored: None
+
+
+QUICK_BLOCKS = (128, 256)
+
+
+@pytest.mark.parametrize(
+    "block", [b if b in QUICK_BLOCKS else pytest.param(b, marks=pytest.mark.slow) for b in range(16, 513, 16)]
+)
+def test_every_block_size_compiles_for_gpus_with_clusters(block):
+    if cuda.nvrtc is None:
+        pytest.skip("NVRTC is not installed")
+    for k in (100, 1024, 4096) if block > 64 else (100, 1024):
+        device = Compiler()
+        share.Share(device, 0, 1, Layout(65536, k, k, block), "f8", True, False)
+        assert ("factor_panel" in device.entries) != ("factor_leaf" in device.entries)
+        if block == 128:
+            assert "factor_panel" in device.entries
 
 
 def test_panel_shapes_have_room_for_every_row():

@@ -2,6 +2,7 @@
 
     blocks.py    how the matrix lies in memory        lapack.py  BLAS and LAPACK in place
     host.py      the host's cores alone               dealt.py   q devices: whole or streamed, panels by host or device
+    share.py     one device's part of that            substitution.py  solves on the device that has all factors
     solver.py    BandedLU                             batch.py   many small systems in one launch
     memory.py    what it takes, before it starts      cli.py     `main.py solve`
 
