@@ -23,8 +23,8 @@ class BandedLU:
     Without devices the host's cores factor it; else block column i goes to devices[i mod q]. `panels` and `residence`
     are chosen by what the devices are and hold. `precision` "f4" with a float64 ab factors in float32 and refines
     every solution in float64. With `products` "own" the factors have the same bits on any number of devices, whole or
-    streamed; the vendor's float32 products may round otherwise where the block columns lie otherwise. `info` is LAPACK's: 0, or 1 + the first column whose pivot is exactly zero; then solve
-    raises SingularMatrix.
+    streamed; the vendor's float32 products may round otherwise where the block columns lie otherwise. `info` is
+    LAPACK's: 0, or 1 + the first column whose pivot is exactly zero; then solve raises SingularMatrix.
     """
 
     def __init__(
