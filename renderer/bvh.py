@@ -11,6 +11,7 @@ import numpy as np
 from renderer import bvh_improve, bvh_processor
 from renderer.bvh_improve import Improved
 from renderer.bvh_processor import Branches
+from renderer.bvh_quad import Quads
 
 # One inner node as the builders write it, 64 bytes: x and y of the first and the second child's box, lowest and highest
 # in turn, z of both, and their codes; see bvh_walk.h.
@@ -232,16 +233,22 @@ def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = 
 
 
 # Which walk of bvh_rays.cu is fastest for a class of rays (tests/fps/results/h200_rays.jsonl), by warps that vote,
-# and by trees that are cheap or costly by the SAH (a Menger sponge of level 4 costs 195, meshes of objects 20 to 50).
+# and by trees that are cheap or costly by the SAH (a Menger sponge of level 4 costs 195, meshes of objects 20 to 50),
+# or cheap but so large that their nodes come from far away, where four-wide ones pay.
 COSTLY = 100
+LARGE = 100_000  # nodes
 WALKS = {
     ("primary", True, "cheap"): ("closest_packet", 128),
+    ("primary", True, "large"): ("closest_packet", 128),
     ("primary", True, "costly"): ("closest", 64),
     ("scattered", True, "cheap"): ("closest_fetching", 64),
+    ("scattered", True, "large"): ("closest_quads", 64),
     ("scattered", True, "costly"): ("closest", 64),
     ("primary shadow", True, "cheap"): ("occluded_packet", 128),
+    ("primary shadow", True, "large"): ("occluded_packet", 128),
     ("primary shadow", True, "costly"): ("occluded", 64),
     ("scattered shadow", True, "cheap"): ("occluded_fetching", 64),
+    ("scattered shadow", True, "large"): ("occluded_quads", 64),
     ("scattered shadow", True, "costly"): ("occluded_fetching", 64),
 }
 
@@ -263,20 +270,21 @@ class Walk:
     """The fastest walk of a tree for rays of a class: "primary", "scattered", and each with " shadow" for any hit."""
 
     def __init__(self, tree, rays_class: str, spheres: bool = False):
-        price = "costly" if tree.cost > COSTLY else "cheap"
+        price = "costly" if tree.cost > COSTLY else "large" if tree.nodes.shape[0] > LARGE else "cheap"
         plain = tree.entries[1 if rays_class.endswith("shadow") else 0], 64
         if isinstance(tree, Branches):
             self.entry, group = bvh_processor.walk_of(rays_class), bvh_processor.GROUP
         else:
             by_warps = not isinstance(tree, Wide) and has_votes(tree.device)
             self.entry, group = WALKS[rays_class, True, price] if by_warps else plain
-        self.tree, self.next = tree, tree.device.buffer(1, "u4")
+        self.tree = Quads(tree) if self.entry.endswith("quads") else tree
+        self.next = tree.device.buffer(1, "u4")
         self._kernel = tree.device.kernel("bvh_rays.cu", self.entry, group=group, STRICT=1, SPHERES=int(spheres))
 
     def __call__(self, rays, hits, count: int) -> None:
         """Launches it: rays (n, 2, 4) to hits (n, 4) float32, or to (n,) uint32 for shadows."""
         arguments = rays, hits, self.tree.nodes, self.tree.primitives, count
-        if self.entry.endswith("fetching"):
+        if self.entry.endswith(("fetching", "quads")):
             self.next.fill(0)
             self._kernel(min(count, FETCHING_THREADS), *arguments, self.next)
         else:

@@ -137,12 +137,22 @@ KERNEL occluded_packet(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL cons
 // next[0] is 0 at the start; any number of threads will do.
 KERNEL closest_fetching(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
                         int count, GLOBAL uint *next) {
-    fetch_and_walk(rays, hits, 0, nodes, primitives, (uint)count, next, false);
+    fetch_and_walk(rays, hits, 0, nodes, primitives, (uint)count, next, false, false);
 }
 
 KERNEL occluded_fetching(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
                          int count, GLOBAL uint *next) {
-    fetch_and_walk(rays, 0, hits, nodes, primitives, (uint)count, next, true);
+    fetch_and_walk(rays, 0, hits, nodes, primitives, (uint)count, next, true, false);
+}
+
+KERNEL closest_quads(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
+                     int count, GLOBAL uint *next) {
+    fetch_and_walk(rays, hits, 0, nodes, primitives, (uint)count, next, false, true);
+}
+
+KERNEL occluded_quads(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
+                      int count, GLOBAL uint *next) {
+    fetch_and_walk(rays, 0, hits, nodes, primitives, (uint)count, next, true, true);
 }
 #endif
 
@@ -189,5 +199,25 @@ KERNEL occluded_beam(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const 
     for (uint j = 0; j < popcount(active); j++) hits[first + j] = p.row.at[j] >= 0 ? 1u : 0u;
 }
 #endif
+
+// The four-wide walk by one thread a ray: for devices without warps, and tests there.
+KERNEL closest_quad(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
+                    int count) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    float3 origin = xyz(rays[2 * i]), direction = xyz(rays[2 * i + 1]);
+    Slabs s = slabs_of(origin, direction);
+    Hit best = {rays[2 * i].w, 0.0f, 0.0f, -1};
+    int number = 0x7fffffff, top = 1, node = 0, stack[QUAD_STACK];
+    stack[0] = WALK_DONE;
+    while (node != WALK_DONE) {
+        if (node >= 0) node = next_quad((GLOBAL const uint4 *)nodes, node, s, best.t, 0x3f800000u, stack, &top);
+        else {
+            take_leaf(primitives, node, origin, direction, &best, &number);
+            node = stack[--top];
+        }
+    }
+    hits[i] = make_float4(best.t, best.u, best.v, as_float(best.primitive));
+}
 
 KERNEL votes_here(GLOBAL uint *answer) { answer[0] = HAS_BALLOT; }

@@ -4,6 +4,7 @@
 //     fetching  every lane walks its own ray; when FETCH lanes have none left, they take new ones (Aila and Laine 2009), and
 //               after STEPS inner nodes a lane that waits at a leaf gets its turn. For rays that scatter.
 #include "bvh_walk.h"
+#include "bvh_quad.h"
 
 #ifndef FETCH
 #define FETCH 20  // chosen with STEPS by tests/fps/rays.py on an H200
@@ -11,6 +12,9 @@
 #ifndef STEPS
 #define STEPS 6
 #endif
+#define QUAD_FETCH 8
+#define QUAD_STEPS 3
+#define QUAD_STACK (WALK_STACK / 2 * 3 + 4)  // two binary levels, one of four-wide nodes, keep three children
 
 #if HAS_BALLOT
 // The whole warp calls it; lanes without a ray give a negative `longest`. `any` ends a lane's search at its first hit.
@@ -52,20 +56,20 @@ DEVICE Hit packet_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *
     }
 }
 
-// The warp's share of `count` rays (two float4 each), handed out by next[0]. Closest hits go to `hits`, or with `any` 0 and 1
-// to `occluded`.
+// The warp's share of `count` < 2^31 rays (two float4 each), handed out by next[0]. Closest hits go to `hits`, or with `any` 0 and 1
+// to `occluded`. `quads` tells four-wide nodes from binary ones.
 DEVICE void fetch_and_walk(GLOBAL const float4 *RESTRICT rays, GLOBAL float4 *hits, GLOBAL uint *occluded,
                            GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, uint count, GLOBAL uint *next,
-                           bool any) {
+                           bool any, bool quads) {
     float3 origin, direction;
     Slabs s;
     Hit best;
-    int number = 0, top = 0, node = WALK_DONE, stack[WALK_STACK];
+    int number = 0, top = 0, node = WALK_DONE, stack[QUAD_STACK];
     uint i = 0;
     bool alive = false, work_left = true;
     while (true) {
         uint idle = ~ballot(alive);
-        if (work_left && popcount(idle) >= FETCH) {
+        if (work_left && popcount(idle) >= (quads ? QUAD_FETCH : FETCH)) {
             uint base = 0;
             if (lane_index() == 0) base = atomic_add(&next[0], popcount(idle));
             base = from_lane(base, 0);
@@ -91,7 +95,13 @@ DEVICE void fetch_and_walk(GLOBAL const float4 *RESTRICT rays, GLOBAL float4 *hi
             continue;
         }
         if (!alive) continue;
-        for (int k = 0; k < STEPS && node >= 0; k++) node = next_node(nodes, node, s, best.t, stack, &top);
+        if (quads) {
+            NO_UNROLL
+            for (int k = 0; k < QUAD_STEPS && node >= 0; k++)
+                node = next_quad((GLOBAL const uint4 *)nodes, node, s, best.t, 0x3f800000u | count >> 31, stack, &top);
+        } else {
+            for (int k = 0; k < STEPS && node >= 0; k++) node = next_node(nodes, node, s, best.t, stack, &top);
+        }
         if (node < 0 && node != WALK_DONE) {
             take_leaf(primitives, node, origin, direction, &best, &number);
             node = any && best.primitive >= 0 ? WALK_DONE : stack[--top];

@@ -288,6 +288,7 @@ DEVICE void mailbox_wait(ulong *box, uint parity) {
 #endif
 
 // 1 + byte i of the word * 2^-15: a byte as a float without a conversion, which has a quarter of the rate.
+DEVICE float byte_float_on(uint base, uint word, int i) { return __uint_as_float(__byte_perm(word, base, 0x7604u | (i << 4))); }
 DEVICE float byte_float(uint word, int i) { return __uint_as_float(__byte_perm(word, 0x3f800000u, 0x7604u | (i << 4))); }
 // max of three and 0, and min of three, of floats of which the answer matters only where it is not negative: their bits
 // are in the order of integers then.
@@ -450,6 +451,7 @@ DEVICE uint bits_of16(int16 signs) { return bits_of8(signs.lo) | bits_of8(signs.
 #define mailbox_open(box)
 #define mailbox_expect(box, bytes)
 #define mailbox_wait(box, parity) BARRIER()
+#define byte_float_on(base, word, i) byte_float(word, i)  // base: 0x3f800000
 DEVICE float byte_float(uint word, int i) { return as_float(((word >> (8 * i) & 255u) << 8) | 0x3f800000u); }
 DEVICE float largest_or_zero(float a, float b, float c) { return larger(larger(a, b), larger(c, 0.0f)); }
 DEVICE float smallest_of(float a, float b, float c) { return smaller(smaller(a, b), c); }

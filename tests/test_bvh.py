@@ -163,6 +163,15 @@ def test_walks_without_vectors_equal_brute_force(device, rng, case):
     test_walks_equal_brute_force(device, rng, case, "wide", scalar_boxes=1)
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_walks_of_four_wide_nodes_equal_brute_force(device, rng, case):
+    primitives = numbered(CASES[case](rng))
+    walks = Walks(device, primitives)
+    rays = rays_at(rng, primitives)
+    found = walks._hits("closest_quad", rays, bvh.Quads(walks.tree).nodes, walks.tree.primitives)
+    assert all(np.array_equal(a, b) for a, b in zip(found, walks.brute(rays), strict=True))
+
+
 @pytest.mark.parametrize("case", ["soup", "mixed", "coplanar quads", "three spheres"])
 def test_hits_equal_the_float64_twin(device, rng, case):
     primitives = numbered(CASES[case](rng))
@@ -284,12 +293,13 @@ def test_sah_beats_halving(rng):
 
 @pytest.mark.parametrize("rays_class", ["primary", "scattered", "primary shadow", "scattered shadow"])
 @pytest.mark.parametrize("case", ["soup", "mixed", "exponential", "one triangle"])
-def test_every_selected_walk_equals_brute_force(device, rng, case, rays_class):
-    """Any number of rays; the walks by warps where a device has them, and the other choice of the table too."""
+def test_every_selected_walk_equals_brute_force(device, rng, case, rays_class, monkeypatch):
+    """Any number of rays; the walks by warps where a device has them, and the other choices of the table too."""
     primitives = numbered(CASES[case](rng))
     walks = Walks(device, primitives)
-    for cost in (0, 1000):
+    for cost, large in ((0, bvh.LARGE), (0, 0), (1000, bvh.LARGE)):
         walks.tree.cost = cost
+        monkeypatch.setattr(bvh, "LARGE", large)
         rays = rays_at(rng, primitives, int(rng.integers(1, 3000)))
         walk = bvh.Walk(walks.tree, rays_class, spheres=bool(walks.constants["SPHERES"]))
         brute_t, _ = walks.brute(rays)

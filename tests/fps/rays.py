@@ -1,7 +1,8 @@
-"""Rays a second of closest and any hit: the tree and the walk that the program picks, beside a plain walk.
+"""Rays a second of closest and any hit: the walk that the program picks, beside a plain walk.
 
 Camera, ray sets and size are those of the Mitsuba peer script. The yardstick, in the same run, is a plain
 BVH2 kernel: binned SAH, leaves of up to four, boxes by lowest and highest corner, nearer child first, one thread a ray.
+Trees are the host's, and for large shapes those improved on the device too, which the program picks there.
 `build/` measures trees built on the device, from primitives that lie there; `improve/` counts the improvement in.
 """
 
@@ -17,6 +18,11 @@ from renderer.mesh import load_mesh, numbered, spheres, triangles
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 AWAY = np.array([0.5, 0.35, 1.0]) / np.linalg.norm([0.5, 0.35, 1.0])
 PLAIN = {"primary": "closest_plain", "scattered": "closest_plain"}
+LARGE = (
+    "menger",
+    "sphereflake",
+    "terrain",
+)  # also by trees improved on the device; the host would take long for the last
 PLAIN |= {f"{rays} shadow": "occluded_plain" for rays in PLAIN}
 
 
@@ -35,7 +41,14 @@ def cases(gpu) -> list[Case]:
     for path in sorted(ASSETS.glob("*.obj")):
         shapes[path.stem] = partial(_mesh, path)
     size = 1024 if small else 2048
-    found = [ray_case(gpu.device, name, cache(make), rays, size) for name, make in shapes.items() for rays in PLAIN]
+    found = []
+    for name, make in shapes.items():
+        plain = cache(partial(_plain_tree, make))
+        large = not small and name in LARGE
+        for builder in ("improved",) if name == "terrain" and large else ("host", "improved") if large else ("host",):
+            trees = cache(partial(Trees, gpu.device, plain, builder))
+            label = f"{name}-{builder}" if large and builder != "host" else name
+            found += [ray_case(gpu.device, label, trees, rays, size) for rays in PLAIN]
     levels = (2, 3) if small else (4, 5)
     return found + [build_case(gpu.device, level, better) for level in levels for better in (False, True)]
 
@@ -118,23 +131,35 @@ def _mesh(path: Path) -> np.ndarray:
     return triangles(*load_mesh(path))
 
 
-class Shape:
-    """A shape's tree as the program picks it, its plain tree, and its rays of one class on a device."""
+def _plain_tree(make) -> tuple[np.ndarray, bvh.Tree]:
+    """The primitives of a shape, numbered, and the yardstick's tree."""
+    primitives = numbered(make())
+    return primitives, bvh.build(*bvh.boxes_of(primitives), 4)
 
-    def __init__(self, device, primitives: np.ndarray, rays_class: str, size: int):
-        primitives = numbered(primitives)
-        low, high = bvh.boxes_of(primitives)
-        self.tree = bvh.tree_of(device, primitives)
-        plain = bvh.build(low, high, 4)
-        self.plain_nodes = device.buffer((len(plain.nodes), 16)).write(plain.nodes.view("f4").reshape(-1, 16))
-        ordered = primitives[plain.order].view("f4").reshape(-1, 12)
+
+class Trees:
+    """A shape's tree by a builder, and the yardstick's, on a device."""
+
+    def __init__(self, device, plain, builder: str):
+        self.primitives, tree = plain()
+        self.tree = bvh.tree_of(device, self.primitives, builder)
+        self.plain_nodes = device.buffer((len(tree.nodes), 16)).write(tree.nodes.view("f4").reshape(-1, 16))
+        ordered = self.primitives[tree.order].view("f4").reshape(-1, 12)
         self.plain_primitives = device.buffer(ordered.shape).write(ordered)
+
+
+class Shape:
+    """A shape's rays of one class on a device, and their walks."""
+
+    def __init__(self, device, trees: Trees, rays_class: str, size: int):
+        self.tree, self.trees = trees.tree, trees
+        low, high = bvh.boxes_of(trees.primitives)
         low, high = low.min(0).astype("f8"), high.max(0).astype("f8")
         rays = camera_rays(low, high, size)
         if rays_class.startswith("scattered"):
             hits = device.buffer((len(rays), 4))
             bvh.Walk(self.tree, "primary")(device.buffer(rays.shape).write(rays), hits, len(rays))
-            rows = self.tree.primitives.read().view(primitives.dtype).ravel()
+            rows = self.tree.primitives.read().view(trees.primitives.dtype).ravel()
             rays = diffuse_rays(rays, hits.read(), rows, float(np.linalg.norm(high - low)) / 2)
         self.host_rays, self.count = rays, len(rays)
         self.rays = device.buffer(rays.shape).write(rays)
@@ -148,7 +173,7 @@ class Shape:
         self.walk(self.rays, self.hits, self.count)
 
     def run_plain(self) -> None:
-        self.plain(self.count, self.rays, self.hits, self.plain_nodes, self.plain_primitives, self.count)
+        self.plain(self.count, self.rays, self.hits, self.trees.plain_nodes, self.trees.plain_primitives, self.count)
 
     def check(self) -> None:
         """All rays agree with the plain walk but for edges; 200 of them with every primitive, bit for bit."""
@@ -176,8 +201,8 @@ class Shape:
         return hits[:, 3].copy().view("i4") >= 0, hits[:, 0].copy()
 
 
-def ray_case(device, name: str, make, rays_class: str, size: int) -> Case:
-    shape = cache(lambda: Shape(device, make(), rays_class, size))
+def ray_case(device, name: str, trees, rays_class: str, size: int) -> Case:
+    shape = cache(lambda: Shape(device, trees(), rays_class, size))
 
     def check() -> None:
         shape().check()
