@@ -28,6 +28,7 @@ from renderer.raytracing.state import GROUP, MOST_DEPTHS, Rays
 __all__ = ["Picture", "Settings", "open_file"]
 LAYER_SAMPLES = 16  # that albedo and normal are the means of
 REGENERATE_GROUP = 64
+FUSED_GROUP = 256  # half of what the rays are padded to a multiple of
 ALONE_GROUP = 4  # threads that keep a word each
 LISTED_THREADS = 1 << 18  # that walk the lists of living rays
 LEAST_SAMPLES = 32  # as in shaders/film.h
@@ -58,7 +59,7 @@ class Picture:
         return other
 
     def _kernel(self, entry: str, constants: dict):
-        group = REGENERATE_GROUP if entry == "regenerate" else GROUP
+        group = {"regenerate": REGENERATE_GROUP, "fused": FUSED_GROUP}.get(entry, GROUP)
         if constants["ALONE"] and entry == "fused":
             group = ALONE_GROUP
         return self.device.kernel(kernel_text(), entry, group=group, **constants)
@@ -187,7 +188,7 @@ class Picture:
         )
 
     def _draw_fused(self, settings: Settings, view, rays, scene) -> None:
-        threads = rays.padded // 32 if self._alone else rays.threads
+        threads = rays.padded // 32 if self._alone else rays.padded
         self._stage["fused"](
             threads, view, rays.living[0], *rays.film, *scene.rows, self._materials, self._lights.buffer
         )

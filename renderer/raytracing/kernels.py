@@ -83,7 +83,7 @@ def constants_of(
         "STENCIL": STENCILS[settings.stencil if settings.schedule == "grid" else "bits"],
         "SCHEDULE": list(STAGES).index(settings.schedule),
         "REFILL": REFILL,
-        "WORDS": WORDS,
+        "WORDS": 1 if settings.schedule == "fused" else WORDS,
         "TOGETHER": int(together),
         "ALONE": int(alone),
         "WIDE": int(layout == "wide"),
