@@ -43,6 +43,12 @@ class MachineCannot(UserError):
     exit_code = 4
 
 
+class DiskFull(UserError):
+    """The disk is full; files that were complete are kept."""
+
+    exit_code = 3
+
+
 class KernelError(Exception):
     """A kernel or shader that does not compile or run; the message holds the compiler's log with file:line."""
 

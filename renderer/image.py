@@ -4,6 +4,7 @@ Files are written beside their target and renamed, so that what was there stays 
 """
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageFile, UnidentifiedImageError
 
-from renderer import BadInput, MachineCannot, UserError
+from renderer import BadInput, DiskFull, MachineCannot, UserError
 
 RECIPE = "rayfold:recipe"
 LARGEST_PIXELS = 1 << 28  # of a picture that a stranger hands us
@@ -39,7 +40,8 @@ def replacing(path: Path):
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
+        kind = DiskFull if error.errno == errno.ENOSPC else UserError
+        raise kind(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
         with contextlib.suppress(OSError):
             os.unlink(name)

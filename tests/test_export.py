@@ -1,6 +1,7 @@
 """Exports: tiles, frames, films, resumes, farms and their mistakes, on a GLSL scene that all GL machines draw."""
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -383,3 +384,30 @@ def test_frames_of_a_still_scene_are_equal_and_by_any_workers(tmp_path, gpu):
     assert np.array_equal(frames[0], frames[1]) and np.array_equal(frames[0], frames[2])
     export(*words[:-2], "-o", tmp_path / "still.png")
     assert np.array_equal(read_bytes(tmp_path / "still.png"), frames[0])
+
+
+def test_a_full_disk_in_the_middle_of_a_film_tears_nothing(scene, tmp_path, monkeypatch, capsys):
+    """Frames that were complete are kept, no temporary file is left, and the run resumes."""
+    import main
+
+    written = 0
+
+    def full(descriptor):
+        nonlocal written
+        written += 1
+        if written == 6:  # a frame, its manifest, a frame, ...
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    words = ["export", str(scene), "-o", str(tmp_path / "f_#.png"), "--frames", "1-4"]
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        assert main.main(words) == 3
+    told = capsys.readouterr().err
+    assert "No space left" in told or "disk is full" in told
+    left = sorted(path.name for path in tmp_path.iterdir())
+    frames = [name for name in left if name.startswith("f_")]
+    assert 2 <= len(frames) < 4 and left == sorted([*frames, "f.frames.jsonl", scene.name])
+    kept = {name: (tmp_path / name).stat().st_mtime_ns for name in frames[:2]}
+    assert main.main(words) == 0 and len(list(tmp_path.glob("f_*.png"))) == 4
+    assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
+    assert all(read_bytes(path).shape == (46, 70, 4) for path in tmp_path.glob("f_*.png"))
