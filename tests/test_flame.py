@@ -192,6 +192,7 @@ def test_the_interpreter_knows_every_variation(device, rng):
     assert np.array_equal(first, played(device, flame, 20).sums.read()) and first[:, 3].sum() > 255 * 1000
 
 
+@pytest.mark.slow
 def test_the_interpreter_draws_flames_of_space(device):
     settings = load(SCENES / "tree.toml").settings
     camera = picture_module.space_camera(settings.view, (96, 64), 1, 0)

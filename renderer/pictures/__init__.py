@@ -55,6 +55,9 @@ class Picture(Protocol):
 
     # A picture whose draws add up defines restart(): the next draw is the first one, whatever was drawn before.
 
+    # A picture may define hurry(): from then on no draw waits long for a compiler, as the window wants it, and share():
+    # the part of the finished picture that is drawn, where its draws are not equally large.
+
     # A picture may define twin(): another picture that draws on its own and shares all that does not depend on the
     # tile, so that a window can draw one sample of a costly picture in bands, a band a frame.
 

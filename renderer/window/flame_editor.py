@@ -15,6 +15,7 @@ from renderer.flames import breed, edit, fit, palettes
 from renderer.flames.chaos import Chaos
 from renderer.flames.file import text_of_flames
 from renderer.flames.genome import Flame, Map
+from renderer.gpu import KernelError
 from renderer.image import replacing
 from renderer.pictures.flame import Settings, key_of, keys_to_write, moved
 from renderer.scene import Scene
@@ -136,16 +137,20 @@ class Editor:
     # Beside the picture
 
     def controls(self) -> None:
-        """The part of the controls that edits the flame, and what goes on by itself: chance flames, variants."""
-        self._look_for_chance()
+        """The part of the controls that edits the flame."""
         if imgui.collapsing_header("Flame", imgui.TreeNodeFlags_.default_open):
             imgui.push_id("flame")
             self.sections.draw()
             imgui.pop_id()
 
     def overlay(self) -> None:
-        """The grid of variants, over the window."""
-        chosen = self.variants.draw(self)
+        """The grid of variants, over the window, and what goes on by itself: the search for a chance flame."""
+        try:
+            self._look_for_chance()
+            chosen = self.variants.draw(self)
+        except (UserError, KernelError) as error:
+            self._tries, self.variants.opened, chosen = 0, False, None
+            self.studio.tell(str(error))
         if chosen is not None:
             self.put(chosen, moved=False)
 
@@ -211,10 +216,18 @@ class Editor:
     def fit(self) -> None:
         """Looks at the whole flame."""
         settings, flame = self.settings, self.flame
-        _, _, width, height = self.studio.rectangles[self.studio.visible().index(self.studio.active)]
-        view = fit.fitted(self.device, flame, width / height, settings.up, self.game)
+        width, height = self._size()
+        try:
+            view = fit.fitted(self.device, flame, width / height, settings.up, self.game)
+        except (UserError, KernelError) as error:
+            self.studio.tell(str(error))
+            return
         home = settings.keys[self.key].view if settings.keys else view
         self.studio.set_view(moved(settings.view, home, view) if settings.keys else view)
+
+    def _size(self) -> tuple[int, int]:
+        """Of the active panel's picture in the window."""
+        return self.studio.rectangles[self.studio.visible().index(self.studio.active)][2:]
 
     def random(self) -> None:
         self._tries = TRIES
@@ -229,7 +242,7 @@ class Editor:
 
     def add_key(self, source: Scene | None = None) -> None:
         """The flame at hand, or that of another scene, as the next key frame."""
-        settings, size = self.settings, self.studio.rectangles[0][2:]
+        settings, size = self.settings, self._size()
         keys = settings.keys or (key_of(settings, size),)
         settings = replace(settings, keys=keys)
         if source is not None and (source.settings.space or source.settings.up != settings.up):
