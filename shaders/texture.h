@@ -67,7 +67,7 @@ DEVICE float3 smooth_normal(GLOBAL const float4 *attributes, uint number, float 
 
 // The direction in which u grows along a triangle with these edges, and whether v grows against the cross product of normal and
 // it, as in pictures whose v runs downwards.
-DEVICE float3 tangent_of(GLOBAL const float4 *attributes, uint number, float3 edge1, float3 edge2, bool *mirrored) {
+DEVICE float3 tangent_along_u(GLOBAL const float4 *attributes, uint number, float3 edge1, float3 edge2, bool *mirrored) {
     GLOBAL const float4 *a = attributes + 4 * (size_t)number;
     float4 down = a[3];
     float u1 = a[1].w - a[0].w, u2 = a[2].w - a[0].w, v1 = down.y - down.x, v2 = down.z - down.x;
@@ -89,7 +89,7 @@ DEVICE float3 shading_normal(TEXTURES_TAKEN, const Look look, uint number, float
     if (dot_exact(normal, flat) < 0.0f) normal = -normal;
     if (look.normal >= 0) {
         bool mirrored;
-        float3 first = tangent_of(attributes, number, edge1, edge2, &mirrored);
+        float3 first = tangent_along_u(attributes, number, edge1, edge2, &mirrored);
         first = along(first, normal, -dot_exact(first, normal));
         if (dot_exact(first, first) > 0.0f) {
             first = unit(first);
