@@ -48,9 +48,9 @@ DEVICE float3 environment_at(const View view, GLOBAL const float4 *lights, float
     float x = fma(place.x, (float)view.environment_width, -0.5f), y = fma(place.y, (float)view.environment_height, -0.5f);
     float column = floor(x), row = clamp(floor(y), 0.0f, (float)(view.environment_height - 1));
     float u = x - column, v = clamp(y - row, 0.0f, 1.0f);
-    int left = column < 0.0f ? view.environment_width - 1 : (int)column, right = left + 1 < view.environment_width ? left + 1 : 0;
-    int upper = view.environment + (int)row * view.environment_width;
-    int lower = (int)row + 1 < view.environment_height ? upper + view.environment_width : upper;
+    int last = view.environment_width - 1, left = column < 0.0f ? last : clamp((int)column, 0, last), right = left < last ? left + 1 : 0;
+    int line = clamp((int)row, 0, view.environment_height - 1), upper = view.environment + line * view.environment_width;
+    int lower = line + 1 < view.environment_height ? upper + view.environment_width : upper;
     float4 above = lights[upper + left] * (1.0f - u) + lights[upper + right] * u;
     float4 below = lights[lower + left] * (1.0f - u) + lights[lower + right] * u;
     return xyz(above * (1.0f - v) + below * v);
@@ -66,8 +66,8 @@ DEVICE float cell_density(const View view, GLOBAL const float4 *lights, int colu
 
 DEVICE float environment_density(const View view, GLOBAL const float4 *lights, float3 direction) {
     float2 place = environment_place(view, direction);
-    int column = min((int)(place.x * (float)view.cells_across), view.cells_across - 1);
-    int row = min((int)(place.y * (float)view.cells_down), view.cells_down - 1);
+    int column = clamp((int)(place.x * (float)view.cells_across), 0, view.cells_across - 1);
+    int row = clamp((int)(place.y * (float)view.cells_down), 0, view.cells_down - 1);
     return cell_density(view, lights, column, row, sqrt(fma(direction.x, direction.x, direction.z * direction.z)));
 }
 
