@@ -313,6 +313,24 @@ DEVICE uint warp_min(uint x) {
 }
 #endif
 
+// Copies of 4, 8 or 16 bytes from global to local memory that run beside the arithmetic (sm_80 on), the first `valid` bytes
+// and zeros; async_close() ends a batch, async_wait(n) waits until at most n batches (a literal) are under way.
+#if __CUDA_ARCH__ >= 800
+#define ASYNC_COPY(bytes, cache)                                                                    \
+    DEVICE void async_copy##bytes(void *to, const void *from, uint valid) {                         \
+        asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes ", %2;" ::"r"(          \
+            (uint)__cvta_generic_to_shared(to)), "l"(from), "r"(valid) : "memory");                 \
+    }
+ASYNC_COPY(4, "ca")
+ASYNC_COPY(8, "ca")
+ASYNC_COPY(16, "cg")
+#define async_close() asm volatile("cp.async.commit_group;" ::: "memory")
+#define async_wait(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
+#define HAS_ASYNC 1
+#else
+#define HAS_ASYNC 0
+#endif
+
 #else  // -------------------------------------------------------------------------------------------------- OpenCL C
 #ifdef STRICT
 #pragma OPENCL FP_CONTRACT OFF
@@ -439,6 +457,7 @@ DEVICE uint bits_of8(int8 signs) {
 DEVICE uint bits_of16(int16 signs) { return bits_of8(signs.lo) | bits_of8(signs.hi) << 8; }
 #endif
 #define HAS_SHUFFLE 0
+#define HAS_ASYNC 0
 #define HAS_WARP_REDUCTION 0
 #define IN_ORDER()
 #define HAS_CLUSTERS 0
@@ -464,3 +483,16 @@ DEVICE float smallest_of(float a, float b, float c) { return smaller(smaller(a, 
 
 DEVICE float3 xyz(float4 v) { return make_float3(v.x, v.y, v.z); }
 DEVICE float4 with_w(float3 v, float w) { return make_float4(v.x, v.y, v.z, w); }
+
+#if !HAS_ASYNC
+#define ASYNC_COPY(bytes)                                                                           \
+    DEVICE void async_copy##bytes(LOCAL void *to, GLOBAL const void *from, uint valid) {            \
+        for (uint i = 0; i < bytes / 4; i++)                                                        \
+            ((LOCAL uint *)to)[i] = 4 * i < valid ? ((GLOBAL const uint *)from)[i] : 0;             \
+    }
+ASYNC_COPY(4)
+ASYNC_COPY(8)
+ASYNC_COPY(16)
+#define async_close()
+#define async_wait(n)
+#endif

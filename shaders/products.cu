@@ -207,15 +207,43 @@ PRODUCT(tiles) {
             UNROLL for (int f = 0; f < (count); f++) fragment[f] = tile[(place) + OFFSET(f)];                          \
     }
 
+// The sums of a thread to their places in out.
+DEVICE void leave_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint first_column, uint rows, uint columns,
+                        ulong out_start, ulong out_stride) {
+    UNROLL for (int r = 0; r < EACH_ROWS; r++) {
+        uint i = first_row + ROW_OF(r);
+        if (!WHOLE && i >= rows) continue;
+#if VECTOR && STORE == 0
+        UNROLL for (int c = 0; c < EACH_COLUMNS; c += RUN) {
+            uint j = first_column + COLUMN_OF(c);
+            if (WHOLE || j + RUN <= columns)
+                *(GLOBAL REALV *)&OUT_AT(i, j) = GATHER(sums, r * EACH_COLUMNS + c);
+            else
+                UNROLL for (int f = 0; f < RUN; f++)
+                    if (j + f < columns) put(&OUT_AT(i, j + f), sums[r * EACH_COLUMNS + c + f]);
+        }
+#else
+        UNROLL for (int c = 0; c < EACH_COLUMNS; c++) {
+            uint j = first_column + COLUMN_OF(c);
+            if (WHOLE || j < columns) put(&OUT_AT(i, j), sums[r * EACH_COLUMNS + c]);
+        }
+#endif
+    }
+}
+
+// Groups walk out in bands of BAND block rows, so that those running together share tiles in the second-level cache.
+#define PLACE_GROUP                                                                                                    \
+    uint down = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, across = (columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;          \
+    uint band = group_index() / (BAND * across), high = min(down - band * BAND, (uint)BAND);                           \
+    uint within = group_index() - band * BAND * across;                                                                \
+    uint block_row = (band * BAND + within % high) * BLOCK_ROWS, block_column = within / high * BLOCK_COLUMNS;
+
+#ifndef STAGES
 PRODUCT_RESIDENT(blocks, RESIDENT) {
     LOCAL_ARRAY(REALV, a_words, BUFFERS *BLOCK_INNER *A_PITCH / RUN);  // of 16 bytes, so that they are aligned to 16
     LOCAL_ARRAY(REALV, b_words, BUFFERS *BLOCK_INNER *B_PITCH / RUN);
     LOCAL REAL *a_tile = (LOCAL REAL *)a_words, *b_tile = (LOCAL REAL *)b_words;
-    uint down = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, across = (columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
-    // Groups walk out in bands of BAND block rows, so that those running together share tiles in the second-level cache.
-    uint band = group_index() / (BAND * across), high = min(down - band * BAND, (uint)BAND);
-    uint within = group_index() - band * BAND * across;
-    uint block_row = (band * BAND + within % high) * BLOCK_ROWS, block_column = within / high * BLOCK_COLUMNS;
+    PLACE_GROUP
     uint slice = local_index() / SET_THREADS, member = local_index() % SET_THREADS;
     uint warp = member / 32, lane = member % 32;
     uint row = FIRST_ROW, column = FIRST_COLUMN;
@@ -263,26 +291,110 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
     }
     if (slice != 0) return;
 #endif
-    UNROLL for (int r = 0; r < EACH_ROWS; r++) {
-        uint i = block_row + row + ROW_OF(r);
-        if (!WHOLE && i >= rows) continue;
-#if VECTOR && STORE == 0
-        UNROLL for (int c = 0; c < EACH_COLUMNS; c += RUN) {
-            uint j = block_column + column + COLUMN_OF(c);
-            if (WHOLE || j + RUN <= columns)
-                *(GLOBAL REALV *)&OUT_AT(i, j) = GATHER(sums, r * EACH_COLUMNS + c);
-            else
-                UNROLL for (int f = 0; f < RUN; f++)
-                    if (j + f < columns) put(&OUT_AT(i, j + f), sums[r * EACH_COLUMNS + c + f]);
-        }
-#else
-        UNROLL for (int c = 0; c < EACH_COLUMNS; c++) {
-            uint j = block_column + column + COLUMN_OF(c);
-            if (WHOLE || j < columns) put(&OUT_AT(i, j), sums[r * EACH_COLUMNS + c]);
-        }
-#endif
-    }
+    leave_block(out, sums, block_row + row, block_column + column, rows, columns, out_start, out_stride);
 }
+#else
+// Staged: tiles travel by asynchronous copies, STAGES - 1 of them under way beside the arithmetic, with no register between;
+// the fragments of the next step are read beside the multiplications of this one, over the border of tiles too, so that the
+// one barrier a tile finds every thread with work at hand (after CUTLASS' multistage pipeline).
+#define A_STEP (VECTOR && A_COLUMNS ? RUN : 1)
+#define B_STEP (VECTOR && !B_COLUMNS ? RUN : 1)
+#define COPY_ALONG(t, step, extent) (((t) * GROUP_SIZE + local_index()) % ((extent) / (step)) * (step))
+#define COPY_OVER(t, step, extent) (((t) * GROUP_SIZE + local_index()) / ((extent) / (step)))
+#define A_RUNS (GROUP_SIZE / (A_EXTENT / A_STEP))  // runs of a's tile that one round of copies fetches
+#define B_RUNS (GROUP_SIZE / (B_EXTENT / B_STEP))
+#define A_STAGE (BLOCK_INNER * A_PITCH)
+#define B_STAGE (BLOCK_INNER * B_PITCH)
+#if RUN == 4
+#define ASYNC_ONE async_copy4
+#else
+#define ASYNC_ONE async_copy8
+#endif
+// Tile `first` / BLOCK_INNER into the stage that a_to and b_to begin; a_here and b_here walk on.
+#define COPY_TILE(first)                                                                                               \
+    {                                                                                                                  \
+        UNROLL for (int t = 0; t < BLOCK_ROWS * BLOCK_INNER / GROUP_SIZE / A_STEP; t++) {                              \
+            uint along = COPY_ALONG(0, A_STEP, A_EXTENT), over = COPY_OVER(0, A_STEP, A_EXTENT) + t * A_RUNS;          \
+            uint i = A_COLUMNS ? along : over, k = A_COLUMNS ? over : along;                                           \
+            uint room = block_row + i >= rows || (first) + k >= inner ? 0 : rows - block_row - i;                      \
+            uint valid = (WHOLE ? A_STEP : min(room, (uint)A_STEP)) * sizeof(REAL);                                    \
+            GLOBAL const REAL *from = WHOLE || valid ? a_here + t * A_RUNS * a_stride : a;                             \
+            LOCAL REAL *to = &a_tile[a_to + (A_COLUMNS ? t * A_RUNS * A_PITCH : t * A_RUNS)];                          \
+            if (A_STEP > 1) async_copy16(to, from, valid);                                                             \
+            else ASYNC_ONE(to, from, valid);                                                                           \
+        }                                                                                                              \
+        UNROLL for (int t = 0; t < BLOCK_COLUMNS * BLOCK_INNER / GROUP_SIZE / B_STEP; t++) {                           \
+            uint along = COPY_ALONG(0, B_STEP, B_EXTENT), over = COPY_OVER(0, B_STEP, B_EXTENT) + t * B_RUNS;          \
+            uint j = B_COLUMNS ? over : along, k = B_COLUMNS ? along : over;                                           \
+            uint room = block_column + j >= columns || (first) + k >= inner ? 0 : columns - block_column - j;          \
+            uint valid = (WHOLE ? B_STEP : min(room, (uint)B_STEP)) * sizeof(REAL);                                    \
+            GLOBAL const REAL *from = WHOLE || valid ? b_here + t * B_RUNS * b_stride : b;                             \
+            LOCAL REAL *to = &b_tile[b_to + (B_COLUMNS ? t * B_RUNS : t * B_RUNS * B_PITCH)];                          \
+            if (B_STEP > 1) async_copy16(to, from, valid);                                                             \
+            else ASYNC_ONE(to, from, valid);                                                                           \
+        }                                                                                                              \
+        a_here += A_COLUMNS ? BLOCK_INNER * a_stride : BLOCK_INNER;                                                    \
+        b_here += B_COLUMNS ? BLOCK_INNER : BLOCK_INNER * b_stride;                                                    \
+    }
+
+PRODUCT_RESIDENT(staged, RESIDENT) {
+    LOCAL_ARRAY(REALV, a_words, STAGES *A_STAGE / RUN);  // of 16 bytes, so that they are aligned to 16
+    LOCAL_ARRAY(REALV, b_words, STAGES *B_STAGE / RUN);
+    LOCAL REAL *a_tile = (LOCAL REAL *)a_words, *b_tile = (LOCAL REAL *)b_words;
+    PLACE_GROUP
+    uint warp = local_index() / 32, lane = local_index() % 32;
+    uint row = FIRST_ROW, column = FIRST_COLUMN;
+    REAL sums[EACH_ROWS * EACH_COLUMNS], a_run[2][EACH_ROWS], b_run[2][EACH_COLUMNS];
+    UNROLL for (int e = 0; e < EACH_ROWS * EACH_COLUMNS; e++) sums[e] = 0;
+    uint a_over = COPY_OVER(0, A_STEP, A_EXTENT), a_along = COPY_ALONG(0, A_STEP, A_EXTENT);
+    uint b_over = COPY_OVER(0, B_STEP, B_EXTENT), b_along = COPY_ALONG(0, B_STEP, B_EXTENT);
+    GLOBAL const REAL *a_here = a + a_start + (A_COLUMNS ? a_over * a_stride + block_row + a_along
+                                                         : (block_row + a_over) * a_stride + a_along);
+    GLOBAL const REAL *b_here = b + b_start + (B_COLUMNS ? (block_column + b_over) * b_stride + b_along
+                                                         : b_over * b_stride + block_column + b_along);
+    uint a_first = A_COLUMNS ? a_over * A_PITCH + a_along : a_along * A_PITCH + a_over;
+    uint b_first = B_COLUMNS ? b_along * B_PITCH + b_over : b_over * B_PITCH + b_along;
+    uint a_to = a_first, b_to = b_first, a_from = row, b_from = column;
+    UNROLL for (uint s = 0; s < STAGES - 1; s++) {
+        if (WHOLE ? s * BLOCK_INNER < inner : true) COPY_TILE(s * BLOCK_INNER)
+        async_close();
+        a_to += A_STAGE;
+        b_to += B_STAGE;
+    }
+    async_wait(STAGES - 2);
+    BARRIER();
+    FRAGMENT(a_run[0], EACH_ROWS, a_tile, a_from, ROW_OF)
+    FRAGMENT(b_run[0], EACH_COLUMNS, b_tile, b_from, COLUMN_OF)
+    ROLLED for (uint first = 0; first < inner; first += BLOCK_INNER) {
+        UNROLL for (int k = 0; k < BLOCK_INNER; k++) {
+            if (k == BLOCK_INNER - 1) {
+                async_wait(STAGES - 2);
+                BARRIER();
+                bool last = a_from == row + (STAGES - 1) * A_STAGE;
+                a_from = last ? row : a_from + A_STAGE;
+                b_from = last ? column : b_from + B_STAGE;
+            }
+            uint step = (k + 1) % BLOCK_INNER;
+            FRAGMENT(a_run[(k + 1) & 1], EACH_ROWS, a_tile, a_from + step * A_PITCH, ROW_OF)
+            FRAGMENT(b_run[(k + 1) & 1], EACH_COLUMNS, b_tile, b_from + step * B_PITCH, COLUMN_OF)
+            if (k == 0) {
+                uint next = first + (STAGES - 1) * BLOCK_INNER;
+                if (next < inner) COPY_TILE(next)
+                async_close();
+                bool last = a_to == a_first + (STAGES - 1) * A_STAGE;
+                a_to = last ? a_first : a_to + A_STAGE;
+                b_to = last ? b_first : b_to + B_STAGE;
+            }
+            UNROLL for (int c = 0; c < EACH_COLUMNS; c++)
+                UNROLL for (int r = 0; r < EACH_ROWS; r++) {
+                    int s = c & 1 ? EACH_ROWS - 1 - r : r;  // to and fro: a register read twice in a row is read once
+                    sums[s * EACH_COLUMNS + c] += a_run[k & 1][s] * b_run[k & 1][c];
+                }
+        }
+    }
+    leave_block(out, sums, block_row + row, block_column + column, rows, columns, out_start, out_stride);
+}
+#endif
 #endif
 
 #ifdef PANEL_INNER  // --------------------------------------------- for processors whose work items do not run in step

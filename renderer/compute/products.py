@@ -82,6 +82,17 @@ def _blocks(
     return Rung(name, idea, "blocks", group, block, constants)
 
 
+def _staged(name, idea, block, inner, each, warp, stages, band=8, resident=1) -> Rung:
+    """A register-blocked rung fed by asynchronous copies through `stages` tiles; the rest as in _blocks."""
+    group = block[0] // each[0] * (block[1] // each[1])
+    constants = {
+        "BLOCK_ROWS": block[0], "BLOCK_COLUMNS": block[1], "BLOCK_INNER": inner, "EACH_ROWS": each[0],
+        "EACH_COLUMNS": each[1], "VECTOR": 1, "STAGES": stages, "WARP_ROWS": warp[0], "WARP_COLUMNS": warp[1],
+        "BAND": band, "SLICES": 1, "RESIDENT": resident, "SQUARES": 1,
+    }  # fmt: skip
+    return Rung(name, idea, "staged", group, block, constants)
+
+
 PANELS = Rung("panels", "a packed panel and wide vectors for each work item of a CPU", "panels", 1, (0, 0), {})
 
 
@@ -217,7 +228,7 @@ def _launch(device: Device, a: Matrix, b: Matrix, out: Matrix, rung: Rung, store
         threads = rows
     else:
         threads = -(-rows // rung.block[0]) * -(-columns // rung.block[1]) * rung.group
-    if rung.entry == "blocks":
+    if rung.entry in ("blocks", "staged"):
         constants |= _block_constants(rung, a, b, out, run)
     kernel = device.kernel("products.cu", rung.entry, group=rung.group, **constants)
     sizes = [np.uint32(n) for n in (rows, columns, inner)]
@@ -230,7 +241,10 @@ def _block_constants(rung: Rung, a: Matrix, b: Matrix, out: Matrix, run: int) ->
     height, width, deep = (rung.constants[key] for key in ("BLOCK_ROWS", "BLOCK_COLUMNS", "BLOCK_INNER"))
     whole = a.columns > 0 and out.rows % height == 0 and out.columns % width == 0 and a.columns % deep == 0
     aligned = all(m.start % run == 0 and m.stride % run == 0 for m in (a, b, out))
-    return {"WHOLE": int(whole), "VECTOR": int(rung.constants["VECTOR"] and aligned)}
+    more = {"WHOLE": int(whole), "VECTOR": int(rung.constants["VECTOR"] and aligned)}
+    if rung.entry == "staged":  # numbers stored across their run lie a 16-byte word apart, in different banks
+        more |= {"A_PAD": 0 if a.transposed else run, "B_PAD": run if b.transposed else 0}
+    return more
 
 
 def _panel_plan(device: Device, rows: int, columns: int, run: int) -> tuple[int, dict]:
