@@ -80,84 +80,156 @@ KERNEL tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out,
 }
 #endif
 
-#ifdef ROWS  // A thread slides down ROWS rows with 16 bytes of each in registers: every row is read once, and added once.
+#ifdef ROWS  // A thread takes 16 bytes of ROWS rows: all are asked for at once, so that many loads are in flight.
 #define RUN (16 / (int)sizeof(ELEMENT))
-#define WINDOW (RUN + 2 * CHANNELS)
 
-DEVICE void load_window(GLOBAL const ELEMENT *image, int row, int first, uint width, bool inner, SUM *window) {
+// One run by single elements: at the sides, and where rows are no multiples of 16 bytes.
+DEVICE void run_by_elements(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, int first, int y, uint width, uint height) {
+    int up = border_index(y - 1, (int)height), down = border_index(y + 1, (int)height);
+    for (int e = first; e < min(first + RUN, (int)ROW_LENGTH); e++) {
+        SUM sum = TO_OTHERS(at(image, up, e - CHANNELS, width), at(image, up, e, width), at(image, up, e + CHANNELS, width));
+        sum += TO_OWN(at(image, y, e - CHANNELS, width), at(image, y, e, width), at(image, y, e + CHANNELS, width));
+        sum += TO_OTHERS(at(image, down, e - CHANNELS, width), at(image, down, e, width),
+                         at(image, down, e + CHANNELS, width));
+        out[(ulong)y * ROW_LENGTH + e] = RESULT(sum);
+    }
+}
+
 #if WORDS
-    if (inner && row >= 0) {  // `inner`: the run and the pixels beside it lie in the row
-        GLOBAL const ELEMENT *place = image + (ulong)row * ROW_LENGTH + first;
-#if BYTES
-        uint4 word = *(GLOBAL const uint4 *)place;
-        uint parts[4] = {word.x, word.y, word.z, word.w};
-        UNROLL for (int i = 0; i < RUN; i++) window[CHANNELS + i] = (SUM)(parts[i / 4] >> (8 * (i % 4)) & 255u);
+#define COUNT (ROWS + 2)
+// Where the run begins in row number r of a thread's COUNT rows; rows that do not count are read from some row that is there.
+DEVICE GLOBAL const ELEMENT *run_of(GLOBAL const ELEMENT *image, int row, int first, uint width) {
+    return image + (ulong)max(row, 0) * ROW_LENGTH + first;
+}
+#define ROW_OF(r) border_index(min(first_row - 1 + (r), (int)height), (int)height)
+
+#if !BYTES
+DEVICE void spread(float *to, float4 word) {
+    to[0] = word.x;
+    to[1] = word.y;
+    to[2] = word.z;
+    to[3] = word.w;
+}
+DEVICE void run_by_words(GLOBAL const float *image, GLOBAL float *out, int first, int first_row, uint width, uint height) {
+    float rows[COUNT][12];  // a row's word between the words beside it, of which CHANNELS numbers count
+    UNROLL for (int r = 0; r < COUNT; r++) {
+        GLOBAL const float *place = run_of(image, ROW_OF(r), first, width);
+        spread(&rows[r][4], *(GLOBAL const float4 *)place);
+#if CHANNELS == 1
+        rows[r][3] = place[-1];
+        rows[r][8] = place[4];
 #else
-        float4 word = *(GLOBAL const float4 *)place;
-        window[CHANNELS] = word.x;
-        window[CHANNELS + 1] = word.y;
-        window[CHANNELS + 2] = word.z;
-        window[CHANNELS + 3] = word.w;
+        spread(&rows[r][0], *(GLOBAL const float4 *)(place - 4));
+        spread(&rows[r][8], *(GLOBAL const float4 *)(place + 4));
 #endif
-        UNROLL for (int i = 0; i < CHANNELS; i++) {
-            window[i] = (SUM)place[i - CHANNELS];
-            window[CHANNELS + RUN + i] = (SUM)place[RUN + i];
+    }
+#if BORDER == 3
+    UNROLL for (int r = 0; r < COUNT; r++)
+        if (ROW_OF(r) < 0) UNROLL for (int i = 0; i < 12; i++) rows[r][i] = 0;
+#endif
+    UNROLL for (int r = 0; r < ROWS; r++) {
+        float results[4];
+        UNROLL for (int i = 4; i < 8; i++) {
+            float sum = TO_OTHERS(rows[r][i - CHANNELS], rows[r][i], rows[r][i + CHANNELS]);
+            sum += TO_OWN(rows[r + 1][i - CHANNELS], rows[r + 1][i], rows[r + 1][i + CHANNELS]);
+            sum += TO_OTHERS(rows[r + 2][i - CHANNELS], rows[r + 2][i], rows[r + 2][i + CHANNELS]);
+            results[i - 4] = sum;
         }
-        return;
-    }
-#endif
-    UNROLL for (int i = 0; i < WINDOW; i++) {
-        int e = first + i - CHANNELS;
-        window[i] = e < (int)ROW_LENGTH + CHANNELS ? at(image, row, e, width) : 0;
+        if (first_row + r < (int)height)
+            *(GLOBAL float4 *)(out + (ulong)(first_row + r) * ROW_LENGTH + first) =
+                make_float4(results[0], results[1], results[2], results[3]);
     }
 }
-
-DEVICE void store_run(GLOBAL ELEMENT *place, const SUM *results, int room, bool inner) {
-#if WORDS
-    if (inner) {
-#if BYTES
-        uint parts[4] = {0, 0, 0, 0};
-        UNROLL for (int i = 0; i < RUN; i++) parts[i / 4] |= (uint)RESULT(results[i]) << (8 * (i % 4));
-        *(GLOBAL uint4 *)place = make_uint4(parts[0], parts[1], parts[2], parts[3]);
 #else
-        *(GLOBAL float4 *)place = make_float4(results[0], results[1], results[2], results[3]);
+// Bytes are added as pairs in the halves of words: the even ones of a word of four, and the odd ones.
+#define EVEN(word) ((word) & 0x00ff00ffu)
+#define ODD(word) ((word) >> 8 & 0x00ff00ffu)
+#define BETWEEN(a, b) funnel_shift(a, b, 16)  // upper half of a, lower half of b
+// The pairs CHANNELS bytes before and behind the pairs of a word: p, w and n are of the word before, the word, the next.
+#if CHANNELS == 1
+#define LEFT_EVEN(p, w, n) BETWEEN(odd[p], odd[w])
+#define LEFT_ODD(p, w, n) even[w]
+#define RIGHT_EVEN(p, w, n) odd[w]
+#define RIGHT_ODD(p, w, n) BETWEEN(even[w], even[n])
+#elif CHANNELS == 2
+#define LEFT_EVEN(p, w, n) BETWEEN(even[p], even[w])
+#define LEFT_ODD(p, w, n) BETWEEN(odd[p], odd[w])
+#define RIGHT_EVEN(p, w, n) BETWEEN(even[w], even[n])
+#define RIGHT_ODD(p, w, n) BETWEEN(odd[w], odd[n])
+#elif CHANNELS == 3
+#define LEFT_EVEN(p, w, n) odd[p]
+#define LEFT_ODD(p, w, n) BETWEEN(even[p], even[w])
+#define RIGHT_EVEN(p, w, n) BETWEEN(odd[w], odd[n])
+#define RIGHT_ODD(p, w, n) even[n]
+#else
+#define LEFT_EVEN(p, w, n) even[p]
+#define LEFT_ODD(p, w, n) odd[p]
+#define RIGHT_EVEN(p, w, n) even[n]
+#define RIGHT_ODD(p, w, n) odd[n]
 #endif
-        return;
+#define BIAS 0x80008000u  // keeps halves positive: they lie within 9 * 255 of it
+#if NEIGHBOURS == 8
+#define SUM_OF(left, own, right) ((left) + (own) + (right))
+#define OWN_OF(beside, own) ((beside) + BIAS - 9 * (own))
+#else
+#define SUM_OF(left, own, right) ((left) + (right))
+#define OWN_OF(beside, own) ((beside) + BIAS - 4 * (own))
+#endif
+
+DEVICE void run_by_words(GLOBAL const uchar *image, GLOBAL uchar *out, int first, int first_row, uint width, uint height) {
+    uint rows[COUNT][6];
+    UNROLL for (int r = 0; r < COUNT; r++) {
+        GLOBAL const uint *place = (GLOBAL const uint *)run_of(image, ROW_OF(r), first, width);
+        uint4 word = *(GLOBAL const uint4 *)place;
+        rows[r][0] = place[-1];
+        rows[r][1] = word.x;
+        rows[r][2] = word.y;
+        rows[r][3] = word.z;
+        rows[r][4] = word.w;
+        rows[r][5] = place[4];
     }
+#if BORDER == 3
+    UNROLL for (int r = 0; r < COUNT; r++)
+        if (ROW_OF(r) < 0) UNROLL for (int i = 0; i < 6; i++) rows[r][i] = 0;
 #endif
-    UNROLL for (int i = 0; i < RUN; i++)
-        if (i < room) place[i] = RESULT(results[i]);
+    uint above[8], own[8];  // pairs of what the row above gives, and of what this row and the one above give
+    UNROLL for (int r = 0; r < COUNT; r++) {
+        uint even[6], odd[6], results[4];
+        UNROLL for (int i = 0; i < 6; i++) { even[i] = EVEN(rows[r][i]); odd[i] = ODD(rows[r][i]); }
+        UNROLL for (int i = 0; i < 4; i++) {
+            uint beside_even = SUM_OF(LEFT_EVEN(i, i + 1, i + 2), even[i + 1], RIGHT_EVEN(i, i + 1, i + 2));
+            uint beside_odd = SUM_OF(LEFT_ODD(i, i + 1, i + 2), odd[i + 1], RIGHT_ODD(i, i + 1, i + 2));
+            uint gives_even = NEIGHBOURS == 8 ? beside_even : even[i + 1];
+            uint gives_odd = NEIGHBOURS == 8 ? beside_odd : odd[i + 1];
+            if (r >= 2) results[i] = cut_pairs(own[2 * i] + gives_even) | cut_pairs(own[2 * i + 1] + gives_odd) << 8;
+            if (r >= 1) {
+                own[2 * i] = OWN_OF(beside_even, even[i + 1]) + above[2 * i];
+                own[2 * i + 1] = OWN_OF(beside_odd, odd[i + 1]) + above[2 * i + 1];
+            }
+            above[2 * i] = gives_even;
+            above[2 * i + 1] = gives_odd;
+        }
+        if (r >= 2 && first_row + r - 2 < (int)height)
+            *(GLOBAL uint4 *)(out + (ulong)(first_row + r - 2) * ROW_LENGTH + first) =
+                make_uint4(results[0], results[1], results[2], results[3]);
+    }
 }
+#endif
+#endif
 
 KERNEL rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height) {
     uint across = (ROW_LENGTH + RUN - 1) / RUN;
     ulong thread = thread_index_long();
     int first = (int)(thread % across) * RUN, first_row = (int)(thread / across) * ROWS;
     if (first_row >= (int)height) return;
-    bool inner = first >= CHANNELS && first + RUN + CHANNELS <= (int)ROW_LENGTH;
-    SUM above[RUN], own[RUN], here[RUN], window[WINDOW];
-    load_window(image, border_index(first_row - 1, (int)height), first, width, inner, window);
-    UNROLL for (int i = 0; i < RUN; i++) above[i] = TO_OTHERS(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
-    load_window(image, first_row, first, width, inner, window);
-    UNROLL for (int i = 0; i < RUN; i++) {
-        here[i] = TO_OTHERS(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
-        own[i] = TO_OWN(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
+#if WORDS
+    if (first > 0 && first + RUN < (int)ROW_LENGTH) {
+        run_by_words(image, out, first, first_row, width, height);
+        return;
     }
-    UNROLL for (int r = 0; r < ROWS; r++) {
-        int y = first_row + r;
-        if (y < (int)height) {
-            SUM results[RUN];
-            load_window(image, border_index(y + 1, (int)height), first, width, inner, window);
-            UNROLL for (int i = 0; i < RUN; i++) {
-                SUM others = TO_OTHERS(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
-                results[i] = above[i] + own[i] + others;
-                above[i] = here[i];
-                here[i] = others;
-                own[i] = TO_OWN(window[i], window[i + CHANNELS], window[i + 2 * CHANNELS]);
-            }
-            store_run(out + (ulong)y * ROW_LENGTH + first, results, (int)ROW_LENGTH - first, inner);
-        }
-    }
+#endif
+    for (int y = first_row; y < min(first_row + ROWS, (int)height); y++)
+        run_by_elements(image, out, first, y, width, height);
 }
 #endif
 

@@ -49,7 +49,7 @@ def filtering(device: Device, image, out, neighbours: int = 8, border: str = "cl
         constants |= {"TILE_COLUMNS": TILE[0], "TILE_ROWS": TILE[1]}
         threads = -(-length // TILE[0]) * -(-height // TILE[1]) * group
     elif way == "rows":
-        constants |= {"ROWS": ROWS, "WORDS": int(length * size % 16 == 0)}
+        constants |= {"ROWS": ROWS, "WORDS": int(length * size % 16 == 0 and channels <= 4)}
         threads = -(-length * size // 16) * -(-height // ROWS)
     else:
         group = 1
