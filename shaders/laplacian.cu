@@ -83,7 +83,7 @@ KERNEL tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out,
 #ifdef ROWS  // A thread takes 16 bytes of ROWS rows: all are asked for at once, so that many loads are in flight.
 #define RUN (16 / (int)sizeof(ELEMENT))
 
-// One run by single elements: at the sides, and where rows are no multiples of 16 bytes.
+// One run by single elements, where rows are no multiples of 16 bytes.
 DEVICE void run_by_elements(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, int first, int y, uint width, uint height) {
     int up = border_index(y - 1, (int)height), down = border_index(y + 1, (int)height);
     for (int e = first; e < min(first + RUN, (int)ROW_LENGTH); e++) {
@@ -102,6 +102,7 @@ DEVICE GLOBAL const ELEMENT *run_of(GLOBAL const ELEMENT *image, int row, int fi
     return image + (ulong)max(row, 0) * ROW_LENGTH + first;
 }
 #define ROW_OF(r) border_index(min(first_row - 1 + (r), (int)height), (int)height)
+#define BESIDE(r, e) at(image, max(ROW_OF(r), 0), e, width)  // of a pixel beside the run, which the border may stand for
 
 #if !BYTES
 DEVICE void spread(float *to, float4 word) {
@@ -111,16 +112,19 @@ DEVICE void spread(float *to, float4 word) {
     to[3] = word.w;
 }
 DEVICE void run_by_words(GLOBAL const float *image, GLOBAL float *out, int first, int first_row, uint width, uint height) {
+    int last = (int)ROW_LENGTH - RUN;
     float rows[COUNT][12];  // a row's word between the words beside it, of which CHANNELS numbers count
     UNROLL for (int r = 0; r < COUNT; r++) {
         GLOBAL const float *place = run_of(image, ROW_OF(r), first, width);
         spread(&rows[r][4], *(GLOBAL const float4 *)place);
 #if CHANNELS == 1
-        rows[r][3] = place[-1];
-        rows[r][8] = place[4];
+        rows[r][3] = first > 0 ? place[-1] : BESIDE(r, -1);
+        rows[r][8] = first < last ? place[4] : BESIDE(r, first + RUN);
 #else
-        spread(&rows[r][0], *(GLOBAL const float4 *)(place - 4));
-        spread(&rows[r][8], *(GLOBAL const float4 *)(place + 4));
+        if (first > 0) spread(&rows[r][0], *(GLOBAL const float4 *)(place - 4));
+        else UNROLL for (int i = 4 - CHANNELS; i < 4; i++) rows[r][i] = BESIDE(r, i - 4);
+        if (first < last) spread(&rows[r][8], *(GLOBAL const float4 *)(place + 4));
+        else UNROLL for (int i = 0; i < CHANNELS; i++) rows[r][8 + i] = BESIDE(r, first + RUN + i);
 #endif
     }
 #if BORDER == 3
@@ -177,16 +181,22 @@ DEVICE void run_by_words(GLOBAL const float *image, GLOBAL float *out, int first
 #endif
 
 DEVICE void run_by_words(GLOBAL const uchar *image, GLOBAL uchar *out, int first, int first_row, uint width, uint height) {
+    int last = (int)ROW_LENGTH - RUN;
     uint rows[COUNT][6];
     UNROLL for (int r = 0; r < COUNT; r++) {
         GLOBAL const uint *place = (GLOBAL const uint *)run_of(image, ROW_OF(r), first, width);
         uint4 word = *(GLOBAL const uint4 *)place;
-        rows[r][0] = place[-1];
+        uint before = 0, behind = 0;
+        if (first > 0) before = place[-1];
+        else UNROLL for (int i = 4 - CHANNELS; i < 4; i++) before |= (uint)BESIDE(r, i - 4) << (8 * i);
+        if (first < last) behind = place[4];
+        else UNROLL for (int i = 0; i < CHANNELS; i++) behind |= (uint)BESIDE(r, first + RUN + i) << (8 * i);
+        rows[r][0] = before;
         rows[r][1] = word.x;
         rows[r][2] = word.y;
         rows[r][3] = word.z;
         rows[r][4] = word.w;
-        rows[r][5] = place[4];
+        rows[r][5] = behind;
     }
 #if BORDER == 3
     UNROLL for (int r = 0; r < COUNT; r++)
@@ -223,13 +233,11 @@ KERNEL rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, 
     int first = (int)(thread % across) * RUN, first_row = (int)(thread / across) * ROWS;
     if (first_row >= (int)height) return;
 #if WORDS
-    if (first > 0 && first + RUN < (int)ROW_LENGTH) {
-        run_by_words(image, out, first, first_row, width, height);
-        return;
-    }
-#endif
+    run_by_words(image, out, first, first_row, width, height);
+#else
     for (int y = first_row; y < min(first_row + ROWS, (int)height); y++)
         run_by_elements(image, out, first, y, width, height);
+#endif
 }
 #endif
 

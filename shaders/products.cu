@@ -260,11 +260,12 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
     for (uint first = 0; first < inner; first += BLOCK_INNER) {
         bool more = first + BLOCK_INNER < inner;
         if (BUFFERS == 2 && more) FETCH_BLOCK(first + BLOCK_INNER)
+        uint depth = buffer * BLOCK_INNER + slice * SLICE_INNER;
+        LOCAL const REAL *a_from = a_tile + depth * A_PITCH + row, *b_from = b_tile + depth * B_PITCH + column;
         UNROLL for (int k = 0; k < SLICE_INNER; k++) {
-            uint depth = buffer * BLOCK_INNER + slice * SLICE_INNER + k;
             REAL a_run[EACH_ROWS], b_run[EACH_COLUMNS];
-            FRAGMENT(a_run, EACH_ROWS, a_tile, depth * A_PITCH + row, ROW_OF)
-            FRAGMENT(b_run, EACH_COLUMNS, b_tile, depth * B_PITCH + column, COLUMN_OF)
+            FRAGMENT(a_run, EACH_ROWS, a_from, k * A_PITCH, ROW_OF)
+            FRAGMENT(b_run, EACH_COLUMNS, b_from, k * B_PITCH, COLUMN_OF)
             UNROLL for (int r = 0; r < EACH_ROWS; r++)
                 UNROLL for (int c = 0; c < EACH_COLUMNS; c++) sums[r * EACH_COLUMNS + c] += a_run[r] * b_run[c];
         }
@@ -319,7 +320,7 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
             uint room = block_row + i >= rows || (first) + k >= inner ? 0 : rows - block_row - i;                      \
             uint valid = (WHOLE ? A_STEP : min(room, (uint)A_STEP)) * sizeof(REAL);                                    \
             GLOBAL const REAL *from = WHOLE || valid ? a_here + t * A_RUNS * a_stride : a;                             \
-            LOCAL REAL *to = &a_tile[a_to + (A_COLUMNS ? t * A_RUNS * A_PITCH : t * A_RUNS)];                          \
+            LOCAL REAL *to = a_to + t * (int)(A_COLUMNS ? A_RUNS * A_PITCH : A_RUNS);                                  \
             if (A_STEP > 1) async_copy16(to, from, valid);                                                             \
             else ASYNC_ONE(to, from, valid);                                                                           \
         }                                                                                                              \
@@ -329,13 +330,30 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
             uint room = block_column + j >= columns || (first) + k >= inner ? 0 : columns - block_column - j;          \
             uint valid = (WHOLE ? B_STEP : min(room, (uint)B_STEP)) * sizeof(REAL);                                    \
             GLOBAL const REAL *from = WHOLE || valid ? b_here + t * B_RUNS * b_stride : b;                             \
-            LOCAL REAL *to = &b_tile[b_to + (B_COLUMNS ? t * B_RUNS : t * B_RUNS * B_PITCH)];                          \
+            LOCAL REAL *to = b_to + t * (int)(B_COLUMNS ? B_RUNS : B_RUNS * B_PITCH);                                  \
             if (B_STEP > 1) async_copy16(to, from, valid);                                                             \
             else ASYNC_ONE(to, from, valid);                                                                           \
         }                                                                                                              \
         a_here += A_COLUMNS ? BLOCK_INNER * a_stride : BLOCK_INNER;                                                    \
         b_here += B_COLUMNS ? BLOCK_INNER : BLOCK_INNER * b_stride;                                                    \
     }
+
+// To and fro: a register that is read twice in a row is read once.
+#if ORDER == 0
+#define MULTIPLY_FRAGMENTS                                                                                             \
+    UNROLL for (int c = 0; c < EACH_COLUMNS; c++)                                                                      \
+        UNROLL for (int r = 0; r < EACH_ROWS; r++) {                                                                   \
+            const int s = c & 1 ? EACH_ROWS - 1 - r : r;                                                               \
+            sums[s * EACH_COLUMNS + c] += a_run[k & 1][s] * b_run[k & 1][c];                                           \
+        }
+#else
+#define MULTIPLY_FRAGMENTS                                                                                             \
+    UNROLL for (int r = 0; r < EACH_ROWS; r++)                                                                         \
+        UNROLL for (int c = 0; c < EACH_COLUMNS; c++) {                                                                \
+            const int s = r & 1 ? EACH_COLUMNS - 1 - c : c;                                                            \
+            sums[r * EACH_COLUMNS + s] += a_run[k & 1][r] * b_run[k & 1][s];                                           \
+        }
+#endif
 
 PRODUCT_RESIDENT(staged, RESIDENT) {
     LOCAL_ARRAY(REALV, a_words, STAGES *A_STAGE / RUN);  // of 16 bytes, so that they are aligned to 16
@@ -352,9 +370,12 @@ PRODUCT_RESIDENT(staged, RESIDENT) {
                                                          : (block_row + a_over) * a_stride + a_along);
     GLOBAL const REAL *b_here = b + b_start + (B_COLUMNS ? (block_column + b_over) * b_stride + b_along
                                                          : b_over * b_stride + block_column + b_along);
-    uint a_first = A_COLUMNS ? a_over * A_PITCH + a_along : a_along * A_PITCH + a_over;
-    uint b_first = B_COLUMNS ? b_along * B_PITCH + b_over : b_over * B_PITCH + b_along;
-    uint a_to = a_first, b_to = b_first, a_from = row, b_from = column;
+    // Pointers, since constant distances from them stand in the instructions.
+    LOCAL REAL *const a_first = a_tile + (A_COLUMNS ? a_over * A_PITCH + a_along : a_along * A_PITCH + a_over);
+    LOCAL REAL *const b_first = b_tile + (B_COLUMNS ? b_along * B_PITCH + b_over : b_over * B_PITCH + b_along);
+    LOCAL REAL *a_to = a_first, *b_to = b_first;
+    LOCAL const REAL *a_from = a_tile + row, *b_from = b_tile + column;
+    uint stage = 0, filled = STAGES - 1;  // the one that is read, the one that is filled next
     UNROLL for (uint s = 0; s < STAGES - 1; s++) {
         if (WHOLE ? s * BLOCK_INNER < inner : true) COPY_TILE(s * BLOCK_INNER)
         async_close();
@@ -363,33 +384,29 @@ PRODUCT_RESIDENT(staged, RESIDENT) {
     }
     async_wait(STAGES - 2);
     BARRIER();
-    FRAGMENT(a_run[0], EACH_ROWS, a_tile, a_from, ROW_OF)
-    FRAGMENT(b_run[0], EACH_COLUMNS, b_tile, b_from, COLUMN_OF)
+    FRAGMENT(a_run[0], EACH_ROWS, a_from, 0, ROW_OF)
+    FRAGMENT(b_run[0], EACH_COLUMNS, b_from, 0, COLUMN_OF)
     ROLLED for (uint first = 0; first < inner; first += BLOCK_INNER) {
         UNROLL for (int k = 0; k < BLOCK_INNER; k++) {
             if (k == BLOCK_INNER - 1) {
                 async_wait(STAGES - 2);
                 BARRIER();
-                bool last = a_from == row + (STAGES - 1) * A_STAGE;
-                a_from = last ? row : a_from + A_STAGE;
-                b_from = last ? column : b_from + B_STAGE;
+                stage = stage == STAGES - 1 ? 0 : stage + 1;
+                a_from = stage ? a_from + A_STAGE : a_tile + row;
+                b_from = stage ? b_from + B_STAGE : b_tile + column;
             }
-            uint step = (k + 1) % BLOCK_INNER;
-            FRAGMENT(a_run[(k + 1) & 1], EACH_ROWS, a_tile, a_from + step * A_PITCH, ROW_OF)
-            FRAGMENT(b_run[(k + 1) & 1], EACH_COLUMNS, b_tile, b_from + step * B_PITCH, COLUMN_OF)
+            const int step = (k + 1) % BLOCK_INNER;
+            FRAGMENT(a_run[(k + 1) & 1], EACH_ROWS, a_from, step * A_PITCH, ROW_OF)
+            FRAGMENT(b_run[(k + 1) & 1], EACH_COLUMNS, b_from, step * B_PITCH, COLUMN_OF)
             if (k == 0) {
                 uint next = first + (STAGES - 1) * BLOCK_INNER;
                 if (next < inner) COPY_TILE(next)
                 async_close();
-                bool last = a_to == a_first + (STAGES - 1) * A_STAGE;
-                a_to = last ? a_first : a_to + A_STAGE;
-                b_to = last ? b_first : b_to + B_STAGE;
+                filled = filled == STAGES - 1 ? 0 : filled + 1;
+                a_to = filled ? a_to + A_STAGE : a_first;
+                b_to = filled ? b_to + B_STAGE : b_first;
             }
-            UNROLL for (int c = 0; c < EACH_COLUMNS; c++)
-                UNROLL for (int r = 0; r < EACH_ROWS; r++) {
-                    int s = c & 1 ? EACH_ROWS - 1 - r : r;  // to and fro: a register read twice in a row is read once
-                    sums[s * EACH_COLUMNS + c] += a_run[k & 1][s] * b_run[k & 1][c];
-                }
+            MULTIPLY_FRAGMENTS
         }
     }
     leave_block(out, sums, block_row + row, block_column + column, rows, columns, out_start, out_stride);
@@ -399,8 +416,8 @@ PRODUCT_RESIDENT(staged, RESIDENT) {
 
 #ifdef PANEL_INNER  // --------------------------------------------- for processors whose work items do not run in step
 // A work item packs PANEL_INNER x (2 wide vectors) of b into memory of its own, which stays in the first-level caches, and
-// multiplies PANEL_ROWS rows of a by it, six at a time: 12 wide accumulators, 8 loads for 12 multiply-adds (Goto, van de
-// Geijn, Anatomy of high-performance matrix multiplication). SPAN rows of out belong to one work item.
+// multiplies its rows of a by it, six at a time: 12 wide accumulators, 8 loads for 12 multiply-adds (Goto, van de
+// Geijn, Anatomy of high-performance matrix multiplication). The items of a column of panels share the rows of out evenly.
 #if RUN == 4
 #define WIDE float16
 #define WIDTH 16
@@ -419,9 +436,10 @@ PRODUCT(panels) {
     REAL packed[PANEL_INNER * PANEL];
     REAL edge[6 * PANEL];
     uint across = (columns + PANEL - 1) / PANEL;
-    uint first_column = thread_index() % across * PANEL, first_row = thread_index() / across * SPAN;
+    uint items = group_count() / across, span = ((rows + items - 1) / items + 5) / 6 * 6;
+    uint first_column = thread_index() % across * PANEL, first_row = thread_index() / across * span;
     uint wide = min(columns - min(first_column, columns), (uint)PANEL);
-    uint last_row = min(rows, first_row + SPAN);
+    uint last_row = min(rows, first_row + span);
     if (first_row >= rows) return;
     for (uint first = 0; first < inner; first += PANEL_INNER) {
         uint deep = min(inner - first, (uint)PANEL_INNER);

@@ -223,6 +223,114 @@ DEVICE_NOINLINE void rescue_products(const double *xs, const double *ys, LIMB_TY
 #define MAGNITUDE(x) (x)
 #endif
 
+#if SINGLE && !DOT && !CONTIGUOUS
+// Exact, for floats on processors of many lanes. A running double takes every float of WINDOW successive exponents without a
+// rounding, LONGEST_SUM times: floats of 24 bits times 2^20 in size times 2^10 in number are 54 bits less one. So one test of
+// eight exponents takes the place of eight error-free additions. What lies outside goes by error-free additions to a double
+// in local memory and to the limbs; after MOST_MISSES tiles with such numbers the window moves to where the numbers are.
+#define WINDOW (20u << 24)  // in bits of a float without its sign, shifted left by one
+#define LONGEST_SUM 1023u
+#define MOST_MISSES 16u
+#define LOW_FOR(highest) ((min(max((highest) >> 24, 15u), 250u) - 15u) << 24)  // four binades above the highest, 15 below
+
+DEVICE_NOINLINE void add_outside(const float *numbers, LOCAL double *spare, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+    for (int i = 0; i < WIDTH; i++) {
+        double term = numbers[i], total = spare[i * GROUP_SIZE], raised = total + term, part = raised - total;
+        if (term == 0) continue;
+        if (!isfinite(term)) {
+            ADD_DOUBLE(limbs, *flags, term)
+            continue;
+        }
+        double error = (total - (raised - part)) + (term - part);
+        atomic_or(flags, FLAG_NOT_MINUS_ZERO);  // the sums may come to nothing
+        spare[i * GROUP_SIZE] = raised;
+        if (error != 0) ADD_DOUBLE(limbs, *flags, error)
+    }
+}
+
+DEVICE_NOINLINE void leave_sums(const double *sums, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+    for (int i = 0; i < WIDTH; i++) ADD_DOUBLE(limbs, *flags, sums[i])
+}
+#define LEAVE_SUMS                                                                                                     \
+    {                                                                                                                  \
+        double left[WIDTH];                                                                                            \
+        UNROLL for (int i = 0; i < WIDTH; i++) { left[i] = sums[i]; sums[i] = -0.0; }                                  \
+        leave_sums(left, limbs, &flags[0]);                                                                            \
+        run = 0;                                                                                                       \
+    }
+#define ADD_TILE(raw)                                                                                                  \
+    {                                                                                                                  \
+        float numbers[WIDTH];                                                                                          \
+        vstore8(raw, 0, numbers);                                                                                      \
+        uint furthest = 0;                                                                                             \
+        UNROLL for (int i = 0; i < WIDTH; i++) furthest = max(furthest, 2 * as_uint(numbers[i]) - low);                \
+        if (furthest >= WINDOW) {                                                                                      \
+            float outside[WIDTH];                                                                                      \
+            uint highest = 0;                                                                                          \
+            UNROLL for (int i = 0; i < WIDTH; i++) {                                                                   \
+                uint bits = 2 * as_uint(numbers[i]);                                                                   \
+                bool inside = bits - low < WINDOW || bits == 0;                                                        \
+                if (!inside && bits < 0xff000000u) highest = max(highest, bits);                                       \
+                outside[i] = inside ? 0.0f : MAGNITUDE(numbers[i]);                                                    \
+                numbers[i] = inside ? numbers[i] : -0.0f;                                                              \
+                missed |= !inside;                                                                                     \
+            }                                                                                                          \
+            if (missed) {                                                                                              \
+                add_outside(outside, &spare[local_index()], limbs, &flags[0]);                                         \
+                missed = false;                                                                                        \
+                if (++misses >= MOST_MISSES && highest) {                                                              \
+                    misses = 0;                                                                                        \
+                    LEAVE_SUMS                                                                                         \
+                    low = LOW_FOR(highest);                                                                            \
+                    UNROLL for (int i = 0; i < WIDTH; i++) {  /* of the old window */                              \
+                        outside[i] = MAGNITUDE(numbers[i]);                                                            \
+                        numbers[i] = -0.0f;                                                                            \
+                    }                                                                                                  \
+                    add_outside(outside, &spare[local_index()], limbs, &flags[0]);                                     \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        UNROLL for (int i = 0; i < WIDTH; i++) sums[i] += (double)MAGNITUDE(numbers[i]);                               \
+        if (++run >= LONGEST_SUM) LEAVE_SUMS                                                                           \
+    }
+
+KERNEL_RESIDENT(EXACT_RESIDENT) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
+                                      ulong tiles_each, GLOBAL uint *out) {
+    LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
+    LOCAL_ARRAY(uint, flags, 1);
+    LOCAL_ARRAY(double, spare, GROUP_SIZE *WIDTH);
+    for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
+    for (uint i = local_index(); i < GROUP_SIZE * WIDTH; i += GROUP_SIZE) spare[i] = 0.0;
+    if (local_index() == 0) flags[0] = 0;
+    BARRIER();
+    double sums[WIDTH];
+    UNROLL for (int i = 0; i < WIDTH; i++) sums[i] = -0.0;
+    uint low = LOW_FOR(127u << 24), misses = MOST_MISSES - 1, run = 0;
+    bool missed = false;
+    ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
+    for (; tile + 4 <= whole; tile += 4) {  // four loads in flight
+        RAW a = load_whole(x, tile), b = load_whole(x, tile + 1), c = load_whole(x, tile + 2), d = load_whole(x, tile + 3);
+        ADD_TILE(a)
+        ADD_TILE(b)
+        ADD_TILE(c)
+        ADD_TILE(d)
+    }
+    for (; tile < last; tile++) {
+        RAW a = load(x, tile, count);
+        ADD_TILE(a)
+    }
+    LEAVE_SUMS
+    UNROLL for (int i = 0; i < WIDTH; i++)  // a zero here tells nothing of the numbers' signs
+        if (spare[i * GROUP_SIZE + local_index()] != 0) sums[i] = spare[i * GROUP_SIZE + local_index()];
+    LEAVE_SUMS
+    BARRIER();
+    for (uint i = local_index(); i < LIMBS; i += GROUP_SIZE) {
+        ulong limb = (ulong)limbs[2 * i] | (ulong)limbs[2 * i + 1] << 32;
+        if (limb) ADD_LIMB(out, i, limb)
+    }
+    if (local_index() == 0 && flags[0]) atomic_or(&out[2 * LIMBS], flags[0]);
+}
+#else
 KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
              GLOBAL uint *out) {
     y += y_start;
@@ -296,6 +404,7 @@ KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong
     }
     if (local_index() == 0 && flags[0]) atomic_or(&out[2 * LIMBS], flags[0]);
 }
+#endif
 
 // Reproducible: each number is cut at fixed binary places into FOLDS slices (Demmel, Nguyen; ReproBLAS), beginning at the
 // bin of the largest number seen. Bin j counts units of 2^(BIN_WIDTH j - 1074). The slices of a number do not depend on the

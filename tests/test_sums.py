@@ -85,6 +85,34 @@ def test_every_plan_is_exact(lanes, rng):
     assert total([lanes], x, other=y).fraction() == wanted
 
 
+def test_floats_beyond_a_window_of_exponents_are_exact(lanes, rng):
+    """Ramps, outliers, few zeros and many: whatever makes a running sum of floats move to other exponents."""
+    n = 40_003
+    plain = rng.random(n, "f4") + np.float32(0.5)
+    sparse = np.where(rng.random(n) < 0.9, 0, plain).astype("f4")
+    outliers = plain.copy()
+    outliers[rng.integers(0, n, 40)] = rng.choice(np.array([1e30, -1e30, 1e-40, 1e-30, np.float32(-0.0)], "f4"), 40)
+    rising = np.ldexp(plain, np.linspace(-148, 120, n).astype(int)).astype("f4")
+    pairs = np.concatenate([rising, -rising])
+    everywhere = rng.integers(0, 2**32, n, "u4").view("f4")
+    everywhere = np.where(np.isfinite(everywhere), everywhere, 1).astype("f4")
+    for numbers in (sparse, outliers, rising, rising[::-1].copy(), rng.permutation(pairs), everywhere, -0.0 * plain):
+        reducer = Reducer(lanes, "f4", "exact")
+        reducer.groups = 3  # so that a thread takes many tiles
+        reducer.add(numbers.size, lanes.buffer(numbers.shape).write(numbers))
+        assert reducer.take() == total_of(numbers)
+
+
+def test_a_long_run_of_floats_is_exact(lanes):
+    """More of the largest floats of a window than a double holds together with the smallest of it."""
+    numbers = np.full(256 * 8 * 1400, np.float32(32) * (1 - np.float32(2.0**-24)), "f4")
+    numbers[::5] = 2.0**-15 * (1 + np.float32(2.0**-23))
+    reducer = Reducer(lanes, "f4", "exact")
+    reducer.groups = 1
+    reducer.add(numbers.size, lanes.buffer(numbers.shape).write(numbers))
+    assert reducer.take() == total_of(numbers)
+
+
 def test_exact_equals_fsum_on_every_set(device, rng):
     for name, numbers in sets(rng).items():
         if name == "overflow on the way":

@@ -82,13 +82,13 @@ def _blocks(
     return Rung(name, idea, "blocks", group, block, constants)
 
 
-def _staged(name, idea, block, inner, each, warp, stages, band=8, resident=1) -> Rung:
+def _staged(name, idea, block, inner, each, warp, stages, band=8, resident=1, order=0) -> Rung:
     """A register-blocked rung fed by asynchronous copies through `stages` tiles; the rest as in _blocks."""
     group = block[0] // each[0] * (block[1] // each[1])
     constants = {
         "BLOCK_ROWS": block[0], "BLOCK_COLUMNS": block[1], "BLOCK_INNER": inner, "EACH_ROWS": each[0],
         "EACH_COLUMNS": each[1], "VECTOR": 1, "STAGES": stages, "WARP_ROWS": warp[0], "WARP_COLUMNS": warp[1],
-        "BAND": band, "SLICES": 1, "RESIDENT": resident, "SQUARES": 1,
+        "BAND": band, "SLICES": 1, "RESIDENT": resident, "SQUARES": 1, "ORDER": order,
     }  # fmt: skip
     return Rung(name, idea, "staged", group, block, constants)
 
@@ -222,8 +222,8 @@ def _launch(device: Device, a: Matrix, b: Matrix, out: Matrix, rung: Rung, store
     constants |= {"RUN": run, "A_COLUMNS": int(a.transposed), "B_COLUMNS": int(b.transposed), "STORE": STORES[store]}
     constants |= {"TILE": 16, **rung.constants}
     if rung.entry == "panels":
-        threads, more = _panel_plan(device, rows, columns, run)
-        constants |= more
+        threads = _panel_items(device, rows, columns, run)
+        constants |= {"PANEL_INNER": 256}
     elif rung.entry == "row_per_thread":
         threads = rows
     else:
@@ -247,14 +247,11 @@ def _block_constants(rung: Rung, a: Matrix, b: Matrix, out: Matrix, run: int) ->
     return more
 
 
-def _panel_plan(device: Device, rows: int, columns: int, run: int) -> tuple[int, dict]:
-    """Work items of the CPU kernel and its constants: about eight items a core, each of at least 48 rows."""
+def _panel_items(device: Device, rows: int, columns: int, run: int) -> int:
+    """Work items of the CPU kernel: about eight a core, each of at least 48 rows, all of nearly the same number."""
     across = -(-columns // (8 * run))
-    wanted = max(1, -(-8 * device.processor.units // across))
-    span = max(48, -(-rows // wanted))
-    span = 1 << (span - 1).bit_length()  # few different kernels
-    span -= span % 6
-    return across * -(-rows // span), {"PANEL_INNER": 256, "PANEL_ROWS": 6, "SPAN": span}
+    wanted = -(-8 * device.processor.units // across)
+    return across * max(1, min(wanted, rows // 48))
 
 
 def _repeat(launch, times: int) -> None:

@@ -22,6 +22,7 @@ LIMBS = 136  # of 32 bits, from 2^-2176 on: products of doubles fit
 LOWEST_EXPONENT = -2176
 BINS = 53  # of 40 bits, from 2^-1074 on: see sums.cu, reproducible
 BIN_WIDTH = 40
+EXACT_RESIDENT = 3  # groups of the exact sum of floats that a GPU's unit is to hold at a time
 MOST_BEFORE_TAKE = 1 << 29  # numbers that a device's limbs take before they are read: see ADD_LIMB in sums.cu
 C_TYPES = {"f2": "ushort", "f4": "float", "f8": "double", "i1": "char", "u1": "uchar", "b1": "uchar", "i2": "short",
            "u2": "ushort", "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
@@ -100,7 +101,7 @@ class Reducer:
         self.limbs = 2 * BINS if self.mode == "reproducible" else LIMBS
         return {
             "SINGLE": int(single), "CONTIGUOUS": int(lanes == 1), "LEVELS": 1 if single else 2, "FOLDS": self.folds,
-            "LIMBS": self.limbs, "LIMB_BASE": LOWEST_EXPONENT, "STRICT": 1,
+            "LIMBS": self.limbs, "LIMB_BASE": LOWEST_EXPONENT, "STRICT": 1, "EXACT_RESIDENT": EXACT_RESIDENT,
         }  # fmt: skip
 
     def add(self, count: int, x, y=None, y_start: int = 0) -> None:
