@@ -297,7 +297,8 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
 #else
 // Staged: tiles travel by asynchronous copies, STAGES - 1 of them under way beside the arithmetic, with no register between;
 // the fragments of the next step are read beside the multiplications of this one, over the border of tiles too, so that the
-// one barrier a tile finds every thread with work at hand (after CUTLASS' multistage pipeline).
+// one barrier a tile finds every thread with work at hand (after CUTLASS' multistage pipeline). The copies of a tile are
+// shared out among PARTS steps, fewer than BLOCK_INNER.
 #define A_STEP (VECTOR && A_COLUMNS ? RUN : 1)
 #define B_STEP (VECTOR && !B_COLUMNS ? RUN : 1)
 #define COPY_ALONG(t, step, extent) (((t) * GROUP_SIZE + local_index()) % ((extent) / (step)) * (step))
@@ -311,10 +312,11 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
 #else
 #define ASYNC_ONE async_copy8
 #endif
-// Tile `first` / BLOCK_INNER into the stage that a_to and b_to begin; a_here and b_here walk on.
-#define COPY_TILE(first)                                                                                               \
+// Every `parts`-th copy, from number `part` on, of tile `first` / BLOCK_INNER into the stage that a_to and b_to begin.
+#define COPY_PART(first, part, parts)                                                                                  \
     {                                                                                                                  \
         UNROLL for (int t = 0; t < BLOCK_ROWS * BLOCK_INNER / GROUP_SIZE / A_STEP; t++) {                              \
+            if (t % (parts) != (part)) continue;                                                                       \
             uint along = COPY_ALONG(0, A_STEP, A_EXTENT), over = COPY_OVER(0, A_STEP, A_EXTENT) + t * A_RUNS;          \
             uint i = A_COLUMNS ? along : over, k = A_COLUMNS ? over : along;                                           \
             uint room = block_row + i >= rows || (first) + k >= inner ? 0 : rows - block_row - i;                      \
@@ -325,6 +327,7 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
             else ASYNC_ONE(to, from, valid);                                                                           \
         }                                                                                                              \
         UNROLL for (int t = 0; t < BLOCK_COLUMNS * BLOCK_INNER / GROUP_SIZE / B_STEP; t++) {                           \
+            if (t % (parts) != (parts) - 1 - (part)) continue;                                                         \
             uint along = COPY_ALONG(0, B_STEP, B_EXTENT), over = COPY_OVER(0, B_STEP, B_EXTENT) + t * B_RUNS;          \
             uint j = B_COLUMNS ? over : along, k = B_COLUMNS ? along : over;                                           \
             uint room = block_column + j >= columns || (first) + k >= inner ? 0 : columns - block_column - j;          \
@@ -334,8 +337,14 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
             if (B_STEP > 1) async_copy16(to, from, valid);                                                             \
             else ASYNC_ONE(to, from, valid);                                                                           \
         }                                                                                                              \
+    }
+#define NEXT_TILE                                                                                                      \
+    {                                                                                                                  \
         a_here += A_COLUMNS ? BLOCK_INNER * a_stride : BLOCK_INNER;                                                    \
         b_here += B_COLUMNS ? BLOCK_INNER : BLOCK_INNER * b_stride;                                                    \
+        filled = filled == STAGES - 1 ? 0 : filled + 1;                                                                \
+        a_to = filled ? a_to + A_STAGE : a_first;                                                                      \
+        b_to = filled ? b_to + B_STAGE : b_first;                                                                      \
     }
 
 // To and fro: a register that is read twice in a row is read once.
@@ -375,12 +384,11 @@ PRODUCT_RESIDENT(staged, RESIDENT) {
     LOCAL REAL *const b_first = b_tile + (B_COLUMNS ? b_along * B_PITCH + b_over : b_over * B_PITCH + b_along);
     LOCAL REAL *a_to = a_first, *b_to = b_first;
     LOCAL const REAL *a_from = a_tile + row, *b_from = b_tile + column;
-    uint stage = 0, filled = STAGES - 1;  // the one that is read, the one that is filled next
+    uint stage = 0, filled = 0;  // the one that is read, the one that is filled next
     UNROLL for (uint s = 0; s < STAGES - 1; s++) {
-        if (WHOLE ? s * BLOCK_INNER < inner : true) COPY_TILE(s * BLOCK_INNER)
+        if (WHOLE ? s * BLOCK_INNER < inner : true) COPY_PART(s * BLOCK_INNER, 0, 1)
         async_close();
-        a_to += A_STAGE;
-        b_to += B_STAGE;
+        NEXT_TILE
     }
     async_wait(STAGES - 2);
     BARRIER();
@@ -398,13 +406,13 @@ PRODUCT_RESIDENT(staged, RESIDENT) {
             const int step = (k + 1) % BLOCK_INNER;
             FRAGMENT(a_run[(k + 1) & 1], EACH_ROWS, a_from, step * A_PITCH, ROW_OF)
             FRAGMENT(b_run[(k + 1) & 1], EACH_COLUMNS, b_from, step * B_PITCH, COLUMN_OF)
-            if (k == 0) {
+            if (k < PARTS) {
                 uint next = first + (STAGES - 1) * BLOCK_INNER;
-                if (next < inner) COPY_TILE(next)
+                if (next < inner) COPY_PART(next, k, PARTS)
+            }
+            if (k == PARTS - 1) {
                 async_close();
-                filled = filled == STAGES - 1 ? 0 : filled + 1;
-                a_to = filled ? a_to + A_STAGE : a_first;
-                b_to = filled ? b_to + B_STAGE : b_first;
+                NEXT_TILE
             }
             MULTIPLY_FRAGMENTS
         }

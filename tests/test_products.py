@@ -1,9 +1,12 @@
 """Matrix products: every rung against float64 NumPy, any shape, transposed operands, windows, and mistakes told."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from renderer import UserError
+from renderer.bench.cases import kernel_cases, tables
 from renderer.compute.products import Matrix, autotuned, best, candidates, ladder, matrix_of, multiply, product
 
 SHAPES = [(1, 1, 1), (5, 7, 3), (64, 64, 64), (33, 130, 65), (128, 128, 40)]
@@ -122,6 +125,15 @@ def test_autotuned_is_a_candidate_and_right(device, rng):
     assert close(out.read(), wanted, 30)
     rung = autotuned(device, matrix_of(a), matrix_of(b), matrix_of(out))
     assert rung.name in {r.name for r in candidates("f4")} | {"panels"}
+
+
+def test_bench_prints_the_table_of_the_thesis(gpu):
+    kernel_cases(Path(__file__).parent / "fps" / "products.py", gpu)
+    cases = [("products/thesis/tile=8/tiles", 12.34), ("products/best/float32/size=512", 560.0)]
+    records = [{"case": case, "rate": rate, "peer": {"name": "vendor", "ratio": 0.5}} for case, rate in cases]
+    rows = [line.split() for line in next(tables([*records, {"case": "sums/fast", "rate": 1.0}])).splitlines()[1:]]
+    assert rows == [["tiles", "6.66", "0.0", "6.93", "12.3", "7.50", "0.0"], ["best", "rung", "560.0"], ["vendor", "1120.0"]]
+    assert not list(tables([{"case": "sums/fast", "rate": 1.0}]))
 
 
 def test_mistakes_are_sentences(device):

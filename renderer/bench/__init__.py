@@ -215,7 +215,7 @@ def run_cases(args) -> int:
     Exit code 1 when a result was wrong or a case crashed, 3 when some case cannot run on this machine, 4 when none can.
     """
     from renderer import MachineCannot
-    from renderer.bench.cases import find
+    from renderer.bench.cases import find, tables
     from renderer.bench.machine import commit, host, state
     from renderer.bench.measure import Effort, measure
     from renderer.gpu import open_gpu
@@ -238,6 +238,9 @@ def run_cases(args) -> int:
         file.add({"machine": {"after": state()}})
     if args.json:
         print(json.dumps({"records": records, **header}))
+    else:
+        for text in tables(records):
+            print(f"\n{text}")
     return MachineCannot.exit_code if trouble.exit_code == 3 and not records else trouble.exit_code
 
 

@@ -7,7 +7,7 @@ case a panel.
 A module tests/fps/NAME.py defines `cases(gpu) -> list[Case]`, whose names are put behind NAME/ (a name such as
 size=1024 makes a curve in the report). Opening the cases must be quick: compile and fill buffers in check(), which
 always runs first, and hand over Lazy(lambda: gpu.device). A device that lacks what a case needs raises MachineCannot,
-there or in check().
+there or in check(). `table(records) -> str`, if the module has one, is printed behind the rows of its cases.
 
 Both are looked for in this repository, or in the folder that --tree names.
 """
@@ -162,6 +162,15 @@ def kernel_cases(path: Path, gpu: Gpu, size=None) -> list[Case]:
     for case in cases:
         case.name = f"{path.stem}/{case.name}"
     return cases
+
+
+def tables(records: list[dict]) -> Iterator[str]:
+    """What the modules of tests/fps that have a `table(records) -> str` make of the records of their own cases."""
+    for name in dict.fromkeys(record["case"].split("/")[0] for record in records):
+        table = getattr(sys.modules.get(f"fps_{name}"), "table", None)
+        text = table([record for record in records if record["case"].startswith(f"{name}/")]) if table else ""
+        if text:
+            yield text
 
 
 def scene_cases(path: Path, gpu: Gpu, size: tuple[int, int] | None = None) -> list[Case]:

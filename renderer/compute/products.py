@@ -82,13 +82,13 @@ def _blocks(
     return Rung(name, idea, "blocks", group, block, constants)
 
 
-def _staged(name, idea, block, inner, each, warp, stages, band=8, resident=1, order=0) -> Rung:
+def _staged(name, idea, block, inner, each, warp, stages, band=8, resident=1, order=0, spread=1) -> Rung:
     """A register-blocked rung fed by asynchronous copies through `stages` tiles; the rest as in _blocks."""
     group = block[0] // each[0] * (block[1] // each[1])
     constants = {
         "BLOCK_ROWS": block[0], "BLOCK_COLUMNS": block[1], "BLOCK_INNER": inner, "EACH_ROWS": each[0],
         "EACH_COLUMNS": each[1], "VECTOR": 1, "STAGES": stages, "WARP_ROWS": warp[0], "WARP_COLUMNS": warp[1],
-        "BAND": band, "SLICES": 1, "RESIDENT": resident, "SQUARES": 1, "ORDER": order,
+        "BAND": band, "SLICES": 1, "RESIDENT": resident, "SQUARES": 1, "ORDER": order, "PARTS": spread,
     }  # fmt: skip
     return Rung(name, idea, "staged", group, block, constants)
 

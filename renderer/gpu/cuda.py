@@ -131,7 +131,8 @@ class CudaDevice:
         memory = handle.total_memory()
         units = handle.get_attribute(attribute.MULTIPROCESSOR_COUNT)
         cluster = 8 if handle.compute_capability() >= (9, 0) else 1
-        self.processor = Processor(units, 32, memory, memory, True, True, cluster)
+        copies = handle.compute_capability() >= (8, 0)
+        self.processor = Processor(units, 32, memory, memory, True, True, cluster, copies)
         with self:
             self._events = driver.Event(), driver.Event()
             self._copies = driver.Stream(NON_BLOCKING)  # beside the default stream, which kernels use

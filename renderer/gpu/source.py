@@ -45,6 +45,7 @@ class Processor:
     doubles: bool
     long_atomics: bool
     cluster: int = 1  # groups that can run together and write into one another's local memory
+    async_copies: bool = False  # from global to local memory, beside the arithmetic
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ THESIS = {
     "each2": (10046.24, 9878.76, 9716.77),
     "each4": (10222.22, 8467.46, None),
 }
+TILES = (4, 8, 16)
 SIZES = {1: (128, 256, 512, 1024, 2048), 32: (128, 256, 512, 1024, 2048, 4096, 8192)}
 
 
 def cases(gpu):
     lanes = gpu.device.processor.lanes
     out = []
-    for column, tile in enumerate((4, 8, 16)):
+    for column, tile in enumerate(TILES):
         rungs = ladder(tile)
         for name, figures in THESIS.items():
             facts = {"thesis_gflops": (figures[column] or 0) / 1e3}
@@ -35,6 +36,24 @@ def cases(gpu):
     out += [multiplication(gpu, f"best/float32/size={size}", size, "best") for size in SIZES[lanes]]
     out += [multiplication(gpu, f"autotuned/float32/size={size}", size, "autotuned") for size in SIZES[lanes][:-1]]
     return out + [multiplication(gpu, f"best/float64/size={size}", size, "best", dtype="f8") for size in SIZES[lanes]]
+
+
+def table(records: list[dict]) -> str:
+    """The thesis' table with this device's figures beside: GFLOP/s of 512 x 512 by edge of the groups of threads."""
+    rates = {record["case"]: record["rate"] for record in records}
+    lines = []
+    for rung in THESIS:
+        found = [rates.get(f"products/thesis/tile={tile}/{rung}") for tile in TILES]
+        if any(found):
+            cells = [f"{(old or 0) / 1e3:8.2f} {new or 0:10.1f}" for old, new in zip(THESIS[rung], found, strict=True)]
+            lines.append(f"{rung:18s}" + "".join(cells))
+    for record in records:
+        if lines and record["case"] == "products/best/float32/size=512":
+            lines.append(f"{'best rung':18s}{record['rate']:19.1f}")
+            if "peer" in record:
+                lines.append(f"{record['peer']['name']:18s}{record['rate'] / record['peer']['ratio']:19.1f}")
+    heads = "".join(f"{f'thesis {tile}x{tile}':>12s}{'here':>7s}" for tile in TILES)
+    return "\n".join([f"{'512 x 512, GFLOP/s':18s}{heads}", *lines]) if lines else ""
 
 
 def multiplication(gpu, name: str, size: int, rung, facts=None, dtype="f4", peer=True) -> Case:
