@@ -226,25 +226,24 @@ DEVICE_NOINLINE void rescue_products(const double *xs, const double *ys, LIMB_TY
 #if SINGLE && !DOT && !CONTIGUOUS
 // Exact, for floats on processors of many lanes. A running double takes every float of WINDOW successive exponents without a
 // rounding, LONGEST_SUM times: floats of 24 bits times 2^20 in size times 2^10 in number are 54 bits less one. So one test of
-// eight exponents takes the place of eight error-free additions. What lies outside goes by error-free additions to a double
-// in local memory and to the limbs; after MOST_MISSES tiles with such numbers the window moves to where the numbers are.
-#define WINDOW (20u << 24)  // in bits of a float without its sign, shifted left by one
+// the smallest and the largest of eight takes the place of eight error-free additions. What lies outside goes by error-free
+// additions to two doubles in local memory (`spare`) and on to the limbs; after MOST_MISSES tiles with such numbers the
+// window moves to where the numbers are. Sizes of floats are compared by their bits, shifted left by one: without the sign.
+#define WINDOW (20u << 24)
 #define LONGEST_SUM 1023u
 #define MOST_MISSES 16u
-#define LOW_FOR(highest) ((min(max((highest) >> 24, 15u), 250u) - 15u) << 24)  // four binades above the highest, 15 below
+#define NOT_FINITE 0xff000000u
+#define LOW_FOR(highest) ((min(max((highest) >> 24, 17u), 252u) - 17u) << 24)  // two binades above the highest, 17 below
+#define SPARE(level, i) spare[((level) * WIDTH + (i)) * GROUP_SIZE + local_index()]
 
-DEVICE_NOINLINE void add_outside(const float *numbers, LOCAL double *spare, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+// What two doubles could not keep, and numbers that are not finite, to the limbs.
+DEVICE_NOINLINE void leave_outside(const float *numbers, const double *rests, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
     for (int i = 0; i < WIDTH; i++) {
-        double term = numbers[i], total = spare[i * GROUP_SIZE], raised = total + term, part = raised - total;
-        if (term == 0) continue;
-        if (!isfinite(term)) {
-            ADD_DOUBLE(limbs, *flags, term)
-            continue;
-        }
-        double error = (total - (raised - part)) + (term - part);
-        atomic_or(flags, FLAG_NOT_MINUS_ZERO);  // the sums may come to nothing
-        spare[i * GROUP_SIZE] = raised;
-        if (error != 0) ADD_DOUBLE(limbs, *flags, error)
+        double number = numbers[i];
+        if (isfinite(number)) {
+            if (rests[i] != 0) ADD_DOUBLE(limbs, *flags, rests[i])
+        } else
+            ADD_DOUBLE(limbs, *flags, number)
     }
 }
 
@@ -258,37 +257,58 @@ DEVICE_NOINLINE void leave_sums(const double *sums, LIMB_TYPE *limbs, LIMB_TYPE 
         leave_sums(left, limbs, &flags[0]);                                                                            \
         run = 0;                                                                                                       \
     }
+// total + term, and what of the term is lost, which becomes the term.
+#define ADD_ERROR_FREE(total, term)                                                                                    \
+    {                                                                                                                  \
+        double old = total, raised = old + term, part = raised - old;                                                  \
+        term = (old - (raised - part)) + (term - part);                                                                \
+        total = raised;                                                                                                \
+    }
+#define ADD_OUTSIDE(numbers)                                                                                           \
+    {                                                                                                                  \
+        double rests[WIDTH];                                                                                           \
+        bool more = false;                                                                                             \
+        UNROLL for (int i = 0; i < WIDTH; i++) {                                                                       \
+            rests[i] = isfinite(numbers[i]) ? (double)numbers[i] : 0.0;                                                \
+            ADD_ERROR_FREE(SPARE(0, i), rests[i])                                                                      \
+            more |= rests[i] != 0 || !isfinite(numbers[i]);                                                            \
+        }                                                                                                              \
+        if (more) {                                                                                                    \
+            more = false;                                                                                              \
+            UNROLL for (int i = 0; i < WIDTH; i++) {                                                                   \
+                ADD_ERROR_FREE(SPARE(1, i), rests[i])                                                                  \
+                more |= rests[i] != 0 || !isfinite(numbers[i]);                                                        \
+            }                                                                                                          \
+            if (more) leave_outside(numbers, rests, limbs, &flags[0]);                                                 \
+        }                                                                                                              \
+    }
 #define ADD_TILE(raw)                                                                                                  \
     {                                                                                                                  \
         float numbers[WIDTH];                                                                                          \
         vstore8(raw, 0, numbers);                                                                                      \
-        uint furthest = 0;                                                                                             \
-        UNROLL for (int i = 0; i < WIDTH; i++) furthest = max(furthest, 2 * as_uint(numbers[i]) - low);                \
-        if (furthest >= WINDOW) {                                                                                      \
+        uint highest = 0, lowest = 0xffffffffu; /* a zero is no lowest: one less, it is the largest there is */        \
+        UNROLL for (int i = 0; i < WIDTH; i++) {                                                                       \
+            uint bits = 2 * as_uint(numbers[i]);                                                                       \
+            highest = max(highest, bits);                                                                              \
+            lowest = min(lowest, bits - 1);                                                                            \
+        }                                                                                                              \
+        if (highest >= low + WINDOW || (lowest < low - 1 && low)) {                                                    \
+            bool moves = ++misses >= MOST_MISSES && highest < NOT_FINITE;                                              \
+            if (moves) {                                                                                               \
+                misses = 0;                                                                                            \
+                LEAVE_SUMS                                                                                             \
+                low = LOW_FOR(highest);                                                                                \
+            }                                                                                                          \
             float outside[WIDTH];                                                                                      \
-            uint highest = 0;                                                                                          \
             UNROLL for (int i = 0; i < WIDTH; i++) {                                                                   \
                 uint bits = 2 * as_uint(numbers[i]);                                                                   \
                 bool inside = bits - low < WINDOW || bits == 0;                                                        \
-                if (!inside && bits < 0xff000000u) highest = max(highest, bits);                                       \
                 outside[i] = inside ? 0.0f : MAGNITUDE(numbers[i]);                                                    \
                 numbers[i] = inside ? numbers[i] : -0.0f;                                                              \
-                missed |= !inside;                                                                                     \
             }                                                                                                          \
-            if (missed) {                                                                                              \
-                add_outside(outside, &spare[local_index()], limbs, &flags[0]);                                         \
-                missed = false;                                                                                        \
-                if (++misses >= MOST_MISSES && highest) {                                                              \
-                    misses = 0;                                                                                        \
-                    LEAVE_SUMS                                                                                         \
-                    low = LOW_FOR(highest);                                                                            \
-                    UNROLL for (int i = 0; i < WIDTH; i++) {  /* of the old window */                              \
-                        outside[i] = MAGNITUDE(numbers[i]);                                                            \
-                        numbers[i] = -0.0f;                                                                            \
-                    }                                                                                                  \
-                    add_outside(outside, &spare[local_index()], limbs, &flags[0]);                                     \
-                }                                                                                                      \
-            }                                                                                                          \
+            missed = true;                                                                                             \
+            UNROLL for (int i = 0; i < WIDTH; i++) any_finite |= outside[i] != 0 && isfinite(outside[i]);              \
+            ADD_OUTSIDE(outside)                                                                                       \
         }                                                                                                              \
         UNROLL for (int i = 0; i < WIDTH; i++) sums[i] += (double)MAGNITUDE(numbers[i]);                               \
         if (++run >= LONGEST_SUM) LEAVE_SUMS                                                                           \
@@ -298,16 +318,20 @@ KERNEL_RESIDENT(EXACT_RESIDENT) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEM
                                       ulong tiles_each, GLOBAL uint *out) {
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
     LOCAL_ARRAY(uint, flags, 1);
-    LOCAL_ARRAY(double, spare, GROUP_SIZE *WIDTH);
+    LOCAL_ARRAY(double, spare, 2 * GROUP_SIZE *WIDTH);
     for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
-    for (uint i = local_index(); i < GROUP_SIZE * WIDTH; i += GROUP_SIZE) spare[i] = 0.0;
+    for (uint i = local_index(); i < 2 * GROUP_SIZE * WIDTH; i += GROUP_SIZE) spare[i] = 0.0;
     if (local_index() == 0) flags[0] = 0;
     BARRIER();
     double sums[WIDTH];
     UNROLL for (int i = 0; i < WIDTH; i++) sums[i] = -0.0;
-    uint low = LOW_FOR(127u << 24), misses = MOST_MISSES - 1, run = 0;
-    bool missed = false;
+    uint low = 0, misses = 0, run = 0, first_highest = 0;
+    bool missed = false, any_finite = false;  // whether some number lay outside, and a finite one
     ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
+    float firsts[WIDTH];
+    vstore8(load(x, tile, count), 0, firsts);
+    UNROLL for (int i = 0; i < WIDTH; i++) first_highest = max(first_highest, 2 * as_uint(firsts[i]));
+    low = LOW_FOR(first_highest < NOT_FINITE && first_highest ? first_highest : 127u << 24);
     for (; tile + 4 <= whole; tile += 4) {  // four loads in flight
         RAW a = load_whole(x, tile), b = load_whole(x, tile + 1), c = load_whole(x, tile + 2), d = load_whole(x, tile + 3);
         ADD_TILE(a)
@@ -320,9 +344,13 @@ KERNEL_RESIDENT(EXACT_RESIDENT) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEM
         ADD_TILE(a)
     }
     LEAVE_SUMS
-    UNROLL for (int i = 0; i < WIDTH; i++)  // a zero here tells nothing of the numbers' signs
-        if (spare[i * GROUP_SIZE + local_index()] != 0) sums[i] = spare[i * GROUP_SIZE + local_index()];
-    LEAVE_SUMS
+    if (missed) {
+        for (int level = 0; level < 2; level++) {  // a zero here tells nothing of the numbers' signs
+            UNROLL for (int i = 0; i < WIDTH; i++) if (SPARE(level, i) != 0) sums[i] = SPARE(level, i);
+            LEAVE_SUMS
+        }
+        atomic_or(&flags[0], any_finite ? FLAG_NOT_MINUS_ZERO : 0);
+    }
     BARRIER();
     for (uint i = local_index(); i < LIMBS; i += GROUP_SIZE) {
         ulong limb = (ulong)limbs[2 * i] | (ulong)limbs[2 * i + 1] << 32;

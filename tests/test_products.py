@@ -52,7 +52,7 @@ def test_best_takes_any_shape_and_transposed_operands(device, rng, dtype, transp
         assert close(out.read(), wanted, shape[2]), shape
 
 
-@pytest.mark.parametrize("name", ["tiles", "each4", "64x32 by 2"])
+@pytest.mark.parametrize("name", ["tiles", "each4", "64x128 staged"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_rungs_take_doubles_and_transposed_operands(device, rng, name, dtype):
     rungs = {**ladder(), **{rung.name: rung for rung in candidates(dtype)}}
@@ -68,7 +68,7 @@ def test_rungs_take_doubles_and_transposed_operands(device, rng, name, dtype):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_windows_of_larger_matrices(device, rng, store, dtype):
     """C -= A B on windows, stored by rows or by columns, leaves everything outside the window as it was."""
-    rungs = ["best", candidates(dtype)[-1]]
+    rungs = ["best", candidates(dtype)[-1], *(r for r in candidates(dtype) if r.name == "64x128 staged")]
     for rung in rungs:
         for turned in ((False, False, False), (True, False, True), (True, True, False)):
             m, n, k = (int(x) for x in rng.integers(1, 80, 3))
@@ -97,6 +97,13 @@ def _window(memory: np.ndarray, w: Matrix) -> np.ndarray:
     strides = (w.stride * memory.itemsize, memory.itemsize)
     view = np.lib.stride_tricks.as_strided(memory[w.start :], (rows, columns), strides)
     return view.T if w.transposed else view
+
+
+def test_staged_takes_doubles(device, rng):
+    a, b, wanted = operands(device, rng, (70, 130, 20), "f8")
+    out = device.buffer(wanted.shape, "f8").fill(0xFF)
+    multiply(device, a, b, out, "staged")
+    assert close(out.read(), wanted, 20)
 
 
 def test_empty_products(device):

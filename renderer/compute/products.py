@@ -82,14 +82,17 @@ def _blocks(
     return Rung(name, idea, "blocks", group, block, constants)
 
 
-def _staged(name, idea, block, inner, each, warp, stages, band=8, resident=1, order=0, spread=1) -> Rung:
+def _staged(name, idea, block, inner, each, stages, warp, parts=1, band=8, run=4, resident=1) -> Rung:
     """A register-blocked rung fed by asynchronous copies through `stages` tiles; the rest as in _blocks."""
     group = block[0] // each[0] * (block[1] // each[1])
     constants = {
         "BLOCK_ROWS": block[0], "BLOCK_COLUMNS": block[1], "BLOCK_INNER": inner, "EACH_ROWS": each[0],
         "EACH_COLUMNS": each[1], "VECTOR": 1, "STAGES": stages, "WARP_ROWS": warp[0], "WARP_COLUMNS": warp[1],
-        "BAND": band, "SLICES": 1, "RESIDENT": resident, "SQUARES": 1, "ORDER": order, "PARTS": spread,
+        "BAND": band, "SLICES": 1, "RESIDENT": resident, "SQUARES": 1, "PARTS": parts,
     }  # fmt: skip
+    # Each round of copies takes whole runs, by single numbers or by words of `run`, whichever way an operand lies.
+    assert all(group % n == 0 and n * inner % (group * run) == 0 for n in block), (name, block, inner, group)
+    assert group % inner == 0 and parts < inner, (name, inner, parts)
     return Rung(name, idea, "staged", group, block, constants)
 
 
@@ -112,6 +115,7 @@ def ladder(tile: int = 16) -> dict[str, Rung]:
         _blocks("float4", "16-byte loads and stores", (128, 128), 8, (8, 8), buffers=1),
         _blocks("double_buffer", "two tiles in turn, one barrier a tile", (128, 128), 8, (8, 8)),
         _blocks("warp_tiles", "a warp reads neighbouring words", (128, 128), 8, (8, 8), warp=(4, 8)),
+        _staged("staged", "asynchronous copies, four tiles deep", (128, 128), 8, (8, 16), 4, warp=(8, 4), resident=2),
         PANELS,
     ]
     return {rung.name: rung for rung in rungs}
@@ -128,15 +132,11 @@ def candidates(dtype) -> list[Rung]:
             _blocks("16x32 by 4", "", (16, 32), 32, (4, 4), warp=(4, 8), slices=4, run=2),
         ]
     return [
-        _blocks("128x128 by 8 deep", "", (128, 128), 8, (8, 8), warp=(4, 8)),
+        _staged("64x128 staged", "", (64, 128), 16, (8, 8), 3, warp=(4, 8), resident=4),
+        _staged("64x64 staged", "", (64, 64), 16, (8, 4), 3, warp=(4, 8), resident=4),
         _blocks("128x128 by 16 deep", "", (128, 128), 16, (8, 8), warp=(4, 8), resident=2),
-        _blocks("128x128, flat warps", "", (128, 128), 8, (8, 8), warp=(8, 4)),
-        _blocks("256x128", "", (256, 128), 8, (16, 8), warp=(4, 8)),
-        _blocks("64x128", "", (64, 128), 16, (8, 8), warp=(4, 8)),
-        _blocks("128x64", "", (128, 64), 16, (8, 8), warp=(8, 4)),
         _blocks("64x64", "", (64, 64), 16, (8, 4), warp=(4, 8)),
         _blocks("64x64 by 2", "", (64, 64), 16, (8, 8), warp=(4, 8), slices=2),
-        _blocks("64x32 by 2", "", (64, 32), 32, (4, 4), warp=(8, 4), slices=2),
         _blocks("32x64 by 4", "", (32, 64), 32, (4, 8), warp=(8, 4), slices=4),
         _blocks("32x32 by 4", "", (32, 32), 32, (4, 4), warp=(4, 8), slices=4),
         _blocks("16x32 by 8", "", (16, 32), 64, (4, 4), warp=(4, 8), slices=8),
@@ -154,6 +154,8 @@ def best(device: Device, rows: int, columns: int, dtype) -> Rung:
     waves = {"128x64": 1.5, "64x64": 0.9, "32x32 by 4": 0.0}
     if np.dtype(dtype) != np.float64:
         waves = {"128x128 by 16 deep": 1.5, "64x64": 0.9, "32x64 by 4": 0.9, "32x32 by 4": 0.0}
+        if device.processor.async_copies:
+            waves = {"128x128 staged": 1.5, "64x128 staged": 0.9, **waves}
     by_name = {rung.name: rung for rung in candidates(dtype)}
     for name, least in waves.items():
         height, width = by_name[name].block
@@ -244,6 +246,7 @@ def _block_constants(rung: Rung, a: Matrix, b: Matrix, out: Matrix, run: int) ->
     more = {"WHOLE": int(whole), "VECTOR": int(rung.constants["VECTOR"] and aligned)}
     if rung.entry == "staged":  # numbers stored across their run lie a 16-byte word apart, in different banks
         more |= {"A_PAD": 0 if a.transposed else run, "B_PAD": run if b.transposed else 0}
+        more |= {"STAGES": max(2, rung.constants["STAGES"] * run // 4)}  # 48 KiB must hold them
     return more
 
 
