@@ -247,14 +247,30 @@ DEVICE_NOINLINE void leave_outside(const float *numbers, const double *rests, LI
     }
 }
 
-DEVICE_NOINLINE void leave_sums(const double *sums, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
-    for (int i = 0; i < WIDTH; i++) ADD_DOUBLE(limbs, *flags, sums[i])
+// Sums of numbers of a window, to the limbs: multiples of the window's last bit below 2^54 of it, added up as integers.
+DEVICE_NOINLINE void leave_sums(const double *sums, uint low, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+    int exponent = (int)max(low >> 24, 1u) - 150;
+    double scale = as_double((ulong)(1023 - exponent) << 52);
+    long units = 0;
+    bool told = false;
+    for (int i = 0; i < WIDTH; i++) {
+        units += (long)(sums[i] * scale);
+        told |= as_ulong(sums[i]) != 0x8000000000000000ul;
+    }
+    bool negative = units < 0;
+    ulong size = negative ? 0ul - (ulong)units : (ulong)units;
+    ADD_INTEGER(limbs, size, exponent, negative)
+    if (told) atomic_or(flags, FLAG_NOT_MINUS_ZERO);
+}
+DEVICE_NOINLINE void leave_doubles(const double *sums, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+    for (int i = 0; i < WIDTH; i++)
+        if (sums[i] != 0) ADD_DOUBLE(limbs, *flags, sums[i])
 }
 #define LEAVE_SUMS                                                                                                     \
     {                                                                                                                  \
         double left[WIDTH];                                                                                            \
         UNROLL for (int i = 0; i < WIDTH; i++) { left[i] = sums[i]; sums[i] = -0.0; }                                  \
-        leave_sums(left, limbs, &flags[0]);                                                                            \
+        leave_sums(left, low, limbs, &flags[0]);                                                                       \
         run = 0;                                                                                                       \
     }
 // total + term, and what of the term is lost, which becomes the term.
@@ -345,9 +361,9 @@ KERNEL_RESIDENT(EXACT_RESIDENT) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEM
     }
     LEAVE_SUMS
     if (missed) {
-        for (int level = 0; level < 2; level++) {  // a zero here tells nothing of the numbers' signs
-            UNROLL for (int i = 0; i < WIDTH; i++) if (SPARE(level, i) != 0) sums[i] = SPARE(level, i);
-            LEAVE_SUMS
+        for (int level = 0; level < 2; level++) {
+            UNROLL for (int i = 0; i < WIDTH; i++) sums[i] = SPARE(level, i);
+            leave_doubles(sums, limbs, &flags[0]);
         }
         atomic_or(&flags[0], any_finite ? FLAG_NOT_MINUS_ZERO : 0);
     }

@@ -155,7 +155,7 @@ def best(device: Device, rows: int, columns: int, dtype) -> Rung:
     if np.dtype(dtype) != np.float64:
         waves = {"128x128 by 16 deep": 1.5, "64x64": 0.9, "32x64 by 4": 0.9, "32x32 by 4": 0.0}
         if device.processor.async_copies:
-            waves = {"128x128 staged": 1.5, "64x128 staged": 0.9, **waves}
+            waves = {"64x128 staged": 0.9, "64x64 staged": 0.9, "32x64 by 4": 0.9, "32x32 by 4": 0.0}
     by_name = {rung.name: rung for rung in candidates(dtype)}
     for name, least in waves.items():
         height, width = by_name[name].block

@@ -26,7 +26,7 @@ ROWS, TILE = 4, (64, 16)  # rows of a sliding thread; elements across and rows o
 def laplacian(device: Device, image, out, neighbours: int = 8, border: str = "clamp", way: str = "best") -> None:
     """Fills out with the Laplacian of image, both (height, width) or (height, width, channels), float32 or uint8.
 
-    Results of uint8 are cut to 0..255. "best" is "rows", or "strips" on a processor of one lane.
+    Results of uint8 are cut to 0..255. "best" is "rows" where rows are multiples of 16 bytes, else "tiles"; "strips" on a processor of one lane.
     """
     filtering(device, image, out, neighbours, border, way)()
 
@@ -37,9 +37,10 @@ def filtering(device: Device, image, out, neighbours: int = 8, border: str = "cl
     height, width, channels = (*image.shape, 1)[:3]
     if 0 in (height, width, channels):
         return lambda: None
-    if way == "best":
-        way = "strips" if device.processor.lanes == 1 else "rows"
     size, length = image.dtype.itemsize, width * channels
+    words = length * size % 16 == 0 and channels <= 4  # whether a row is whole 16-byte words
+    if way == "best":
+        way = "strips" if device.processor.lanes == 1 else "rows" if words else "tiles"
     constants = {"ELEMENT": "float" if size == 4 else "uchar", "BYTES": int(size == 1), "CHANNELS": channels}
     constants |= {"NEIGHBOURS": neighbours, "BORDER": BORDERS[border]}
     extra, group = [], 256
@@ -49,7 +50,7 @@ def filtering(device: Device, image, out, neighbours: int = 8, border: str = "cl
         constants |= {"TILE_COLUMNS": TILE[0], "TILE_ROWS": TILE[1]}
         threads = -(-length // TILE[0]) * -(-height // TILE[1]) * group
     elif way == "rows":
-        constants |= {"ROWS": ROWS, "WORDS": int(length * size % 16 == 0 and channels <= 4)}
+        constants |= {"ROWS": ROWS, "WORDS": int(words)}
         threads = -(-length * size // 16) * -(-height // ROWS)
     else:
         group = 1
