@@ -10,9 +10,9 @@ from scipy import stats
 from renderer import BadInput
 from renderer.gpu.source import Generated
 from renderer.image import write_exr
+from renderer.mesh import triangles
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.environment import cells_of, read_hdr, sky_picture, sun_direction, sun_radiance
-from renderer.raytracing.geometry import shapes_of
 from renderer.raytracing.kernels import constants_of, kernel_text, material_rows, view_of
 from renderer.raytracing.lights import Lights
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sky, Sphere, Sun
@@ -391,7 +391,7 @@ def test_hostile_radiance_files_are_told(tmp_path, data, words):
 
 def test_hostile_exr_files_are_told(tmp_path, rng):
     path = exr(tmp_path / "sky.exr", np.ones((8, 16, 3)))
-    good, no_primitives = path.read_bytes(), shapes_of(Settings())[""]
+    good, no_primitives = path.read_bytes(), triangles(np.zeros((0, 3)), np.zeros((0, 3), int))
     place = good.index(b"dataWindow")
     lying = good[: place + 23] + np.array([0, 0, 100_000, 100_000], "<i4").tobytes() + good[place + 39 :]
     for data in (b"", good[:100], good[:-40], lying, rng.bytes(1000)):
