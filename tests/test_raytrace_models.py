@@ -13,6 +13,7 @@ from renderer.gltf import load as load_gltf
 from renderer.image import linear_of_srgb
 from renderer.pictures.raytrace import Picture, open_file
 from renderer.raytracing import models
+from renderer.raytracing.fields import DistanceField
 from renderer.raytracing.models import ModelShape
 from renderer.raytracing.settings import Material, PointLight, Quad, Settings, Sphere
 from renderer.view import Camera
@@ -183,7 +184,9 @@ def everything(tmp_path, rng):
 
 def test_no_schedule_changes_a_bit_of_a_model(picture, tmp_path, rng):
     lamp = Quad("lamp", ((-1.0, 3.0, -1.0), (1.0, 3.0, -1.0), (1.0, 3.0, 1.0), (-1.0, 3.0, 1.0)))
+    fractal = DistanceField("lamp", "menger", (0.0, -0.5, 0.4), scale=0.5, iterations=2)
     settings = facing(everything(tmp_path, rng), quads=(lamp,), materials=(LAMP,), schedule="grid", depth=4)
+    settings = replace(settings, distance_fields=(fractal,))
     wanted = render(picture, settings, (50, 34), 2)
     assert np.isfinite(wanted).all() and wanted[..., :3].mean() > 0.05
     for schedule in ("compact", "regenerate", "fused"):
