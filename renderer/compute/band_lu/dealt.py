@@ -119,6 +119,8 @@ class DealtFactors:
         """Two queues a device: the panel of step i + 1 is made while step i updates the block columns behind it."""
         layout, lag = self.layout, 0 if self.resident else TRAYS - 2
         self._begin_panel(0, times)
+        for share in self.shares:
+            share.follow_panels()
         for i in range(layout.p):
             times.begin(i)
             if feed and not self.resident:
