@@ -297,8 +297,7 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
 #else
 // Staged: tiles travel by asynchronous copies, STAGES - 1 of them under way beside the arithmetic, with no register between;
 // the fragments of the next step are read beside the multiplications of this one, over the border of tiles too, so that the
-// one barrier a tile finds every thread with work at hand (after CUTLASS' multistage pipeline). The copies of a tile are
-// shared out among PARTS steps, fewer than BLOCK_INNER.
+// one barrier a tile finds every thread with work at hand (after CUTLASS' multistage pipeline).
 #define A_STEP (VECTOR && A_COLUMNS ? RUN : 1)
 #define B_STEP (VECTOR && !B_COLUMNS ? RUN : 1)
 #define COPY_ALONG(t, step, extent) (((t) * GROUP_SIZE + local_index()) % ((extent) / (step)) * (step))
@@ -312,11 +311,10 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
 #else
 #define ASYNC_ONE async_copy8
 #endif
-// Every `parts`-th copy, from number `part` on, of tile `first` / BLOCK_INNER into the stage that a_to and b_to begin.
-#define COPY_PART(first, part, parts)                                                                                  \
+// Tile `first` / BLOCK_INNER into the stage that a_to and b_to begin; a_here and b_here walk on.
+#define COPY_TILE(first)                                                                                               \
     {                                                                                                                  \
         UNROLL for (int t = 0; t < BLOCK_ROWS * BLOCK_INNER / GROUP_SIZE / A_STEP; t++) {                              \
-            if (t % (parts) != (part)) continue;                                                                       \
             uint along = COPY_ALONG(0, A_STEP, A_EXTENT), over = COPY_OVER(0, A_STEP, A_EXTENT) + t * A_RUNS;          \
             uint i = A_COLUMNS ? along : over, k = A_COLUMNS ? over : along;                                           \
             uint room = block_row + i >= rows || (first) + k >= inner ? 0 : rows - block_row - i;                      \
@@ -327,7 +325,6 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
             else ASYNC_ONE(to, from, valid);                                                                           \
         }                                                                                                              \
         UNROLL for (int t = 0; t < BLOCK_COLUMNS * BLOCK_INNER / GROUP_SIZE / B_STEP; t++) {                           \
-            if (t % (parts) != (parts) - 1 - (part)) continue;                                                         \
             uint along = COPY_ALONG(0, B_STEP, B_EXTENT), over = COPY_OVER(0, B_STEP, B_EXTENT) + t * B_RUNS;          \
             uint j = B_COLUMNS ? over : along, k = B_COLUMNS ? along : over;                                           \
             uint room = block_column + j >= columns || (first) + k >= inner ? 0 : columns - block_column - j;          \
@@ -337,32 +334,17 @@ PRODUCT_RESIDENT(blocks, RESIDENT) {
             if (B_STEP > 1) async_copy16(to, from, valid);                                                             \
             else ASYNC_ONE(to, from, valid);                                                                           \
         }                                                                                                              \
-    }
-#define NEXT_TILE                                                                                                      \
-    {                                                                                                                  \
         a_here += A_COLUMNS ? BLOCK_INNER * a_stride : BLOCK_INNER;                                                    \
         b_here += B_COLUMNS ? BLOCK_INNER : BLOCK_INNER * b_stride;                                                    \
-        filled = filled == STAGES - 1 ? 0 : filled + 1;                                                                \
-        a_to = filled ? a_to + A_STAGE : a_first;                                                                      \
-        b_to = filled ? b_to + B_STAGE : b_first;                                                                      \
     }
 
 // To and fro: a register that is read twice in a row is read once.
-#if ORDER == 0
 #define MULTIPLY_FRAGMENTS                                                                                             \
     UNROLL for (int c = 0; c < EACH_COLUMNS; c++)                                                                      \
         UNROLL for (int r = 0; r < EACH_ROWS; r++) {                                                                   \
             const int s = c & 1 ? EACH_ROWS - 1 - r : r;                                                               \
             sums[s * EACH_COLUMNS + c] += a_run[k & 1][s] * b_run[k & 1][c];                                           \
         }
-#else
-#define MULTIPLY_FRAGMENTS                                                                                             \
-    UNROLL for (int r = 0; r < EACH_ROWS; r++)                                                                         \
-        UNROLL for (int c = 0; c < EACH_COLUMNS; c++) {                                                                \
-            const int s = r & 1 ? EACH_COLUMNS - 1 - c : c;                                                            \
-            sums[r * EACH_COLUMNS + s] += a_run[k & 1][r] * b_run[k & 1][s];                                           \
-        }
-#endif
 
 PRODUCT_RESIDENT(staged, RESIDENT) {
     LOCAL_ARRAY(REALV, a_words, STAGES *A_STAGE / RUN);  // of 16 bytes, so that they are aligned to 16
@@ -384,11 +366,12 @@ PRODUCT_RESIDENT(staged, RESIDENT) {
     LOCAL REAL *const b_first = b_tile + (B_COLUMNS ? b_along * B_PITCH + b_over : b_over * B_PITCH + b_along);
     LOCAL REAL *a_to = a_first, *b_to = b_first;
     LOCAL const REAL *a_from = a_tile + row, *b_from = b_tile + column;
-    uint stage = 0, filled = 0;  // the one that is read, the one that is filled next
+    uint stage = 0, filled = STAGES - 1;  // the one that is read, the one that is filled next
     UNROLL for (uint s = 0; s < STAGES - 1; s++) {
-        if (WHOLE ? s * BLOCK_INNER < inner : true) COPY_PART(s * BLOCK_INNER, 0, 1)
+        if (WHOLE ? s * BLOCK_INNER < inner : true) COPY_TILE(s * BLOCK_INNER)
         async_close();
-        NEXT_TILE
+        a_to += A_STAGE;
+        b_to += B_STAGE;
     }
     async_wait(STAGES - 2);
     BARRIER();
@@ -406,13 +389,13 @@ PRODUCT_RESIDENT(staged, RESIDENT) {
             const int step = (k + 1) % BLOCK_INNER;
             FRAGMENT(a_run[(k + 1) & 1], EACH_ROWS, a_from, step * A_PITCH, ROW_OF)
             FRAGMENT(b_run[(k + 1) & 1], EACH_COLUMNS, b_from, step * B_PITCH, COLUMN_OF)
-            if (k < PARTS) {
+            if (k == 0) {
                 uint next = first + (STAGES - 1) * BLOCK_INNER;
-                if (next < inner) COPY_PART(next, k, PARTS)
-            }
-            if (k == PARTS - 1) {
+                if (next < inner) COPY_TILE(next)
                 async_close();
-                NEXT_TILE
+                filled = filled == STAGES - 1 ? 0 : filled + 1;
+                a_to = filled ? a_to + A_STAGE : a_first;
+                b_to = filled ? b_to + B_STAGE : b_first;
             }
             MULTIPLY_FRAGMENTS
         }

@@ -82,17 +82,17 @@ def _blocks(
     return Rung(name, idea, "blocks", group, block, constants)
 
 
-def _staged(name, idea, block, inner, each, stages, warp, parts=1, band=8, run=4, resident=1) -> Rung:
+def _staged(name, idea, block, inner, each, stages, warp, band=8, run=4, resident=1) -> Rung:
     """A register-blocked rung fed by asynchronous copies through `stages` tiles; the rest as in _blocks."""
     group = block[0] // each[0] * (block[1] // each[1])
     constants = {
         "BLOCK_ROWS": block[0], "BLOCK_COLUMNS": block[1], "BLOCK_INNER": inner, "EACH_ROWS": each[0],
         "EACH_COLUMNS": each[1], "VECTOR": 1, "STAGES": stages, "WARP_ROWS": warp[0], "WARP_COLUMNS": warp[1],
-        "BAND": band, "SLICES": 1, "RESIDENT": resident, "SQUARES": 1, "PARTS": parts,
+        "BAND": band, "SLICES": 1, "RESIDENT": resident, "SQUARES": 1,
     }  # fmt: skip
     # Each round of copies takes whole runs, by single numbers or by words of `run`, whichever way an operand lies.
     assert all(group % n == 0 and n * inner % (group * run) == 0 for n in block), (name, block, inner, group)
-    assert group % inner == 0 and parts < inner, (name, inner, parts)
+    assert group % inner == 0, (name, inner, group)
     return Rung(name, idea, "staged", group, block, constants)
 
 

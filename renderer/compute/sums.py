@@ -22,7 +22,7 @@ LIMBS = 136  # of 32 bits, from 2^-2176 on: products of doubles fit
 LOWEST_EXPONENT = -2176
 BINS = 53  # of 40 bits, from 2^-1074 on: see sums.cu, reproducible
 BIN_WIDTH = 40
-EXACT_RESIDENT = 3  # groups of the exact sum of floats that a GPU's unit is to hold at a time
+EXACT_RESIDENT = 2  # groups of the exact sum of floats that a GPU's unit is to hold at a time
 MOST_BEFORE_TAKE = 1 << 29  # numbers that a device's limbs take before they are read: see ADD_LIMB in sums.cu
 C_TYPES = {"f2": "ushort", "f4": "float", "f8": "double", "i1": "char", "u1": "uchar", "b1": "uchar", "i2": "short",
            "u2": "ushort", "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
