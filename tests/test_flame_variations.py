@@ -167,6 +167,8 @@ def test_random_variations_have_their_distribution(device, name):
 
 
 def test_lanes_give_the_bits_of_single_points(device, rng):
+    if device.vector_width == 1:
+        pytest.skip("GPUs carry one point a work item; their compilers have no vectors for more")
     x, y = rng.normal(scale=2, size=(2, 64 * 16)).astype("f4")
     for name in (
         "linear",

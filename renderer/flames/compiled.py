@@ -3,15 +3,20 @@
 Both add the same whole numbers, so that one may take over from the other in the middle of a picture.
 """
 
+import hashlib
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
 
 import numpy as np
 
 from renderer.flames.kernel import Structure, interpreter_text, text_of
 from renderer.gpu import Device
+from renderer.gpu.cuda import cache_folder
+from renderer.gpu.source import assemble
 
 BLOCK = 256  # chains that swap points; as in shaders/flame.cu
 IDLE = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, np.uint32(0), 0, 0, 0, 0, 0, 0, np.uint32(0), np.uint32(0))  # no chains, no steps
+ASKED_BEFORE = 4  # draws before an interpreter that no cache holds is compiled
 WHOLE, FLOATS = 1, 2  # kinds of sums: whole numbers, or whole numbers in floats
 
 
@@ -23,7 +28,7 @@ class Compiled:
     def __init__(self, device: Device):
         self.device = device
         self._futures: dict[tuple, Future] = {}  # (structure or space, kind of sums) -> kernel
-        self._pool, self._latest = None, None
+        self._pool, self._latest, self._asked = None, None, 0
 
     def hurry(self) -> None:
         if self._pool is None:
@@ -39,6 +44,12 @@ class Compiled:
 
     def now(self, structure: Structure):
         """The best kernel with sums in whole numbers that there is; waits where there is none."""
+        known = not self.hurried or (structure.space, WHOLE) in self._futures or self._mark(structure.space).exists()
+        if not known:  # some compilers build one kernel at a time: what the first pictures need comes first
+            kernel, self._asked = self._future(structure, WHOLE).result(), self._asked + 1
+            if self._asked >= ASKED_BEFORE:
+                self._future(structure.space, WHOLE)
+            return kernel
         any_flame = self._future(structure.space, WHOLE) if self.hurried else None
         if self.hurried and any_flame.done() and not any_flame.exception() and structure != self._latest:
             self._latest = structure  # its own kernel is begun after the first picture, which has all cores
@@ -85,4 +96,20 @@ class Compiled:
         if self.hurried:
             spare = self.device.buffer(8 * BLOCK)
             kernel.prepare(1, *[spare] * 8, *IDLE)
+            if not isinstance(what, Structure):
+                self._keep_mark(what)
         return kernel
+
+    def _mark(self, space: bool) -> Path:
+        """A file that stands where the driver's cache should hold the interpreter, which takes seconds to compile."""
+        text = assemble(interpreter_text(space), LANES=self.device.vector_width)
+        words = "\0".join([self.device.name, self.device.driver, text])
+        return cache_folder() / "interpreter" / hashlib.sha256(words.encode()).hexdigest()
+
+    def _keep_mark(self, space: bool) -> None:
+        path = self._mark(space)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        except OSError:
+            pass  # a cache that cannot be written is no error
