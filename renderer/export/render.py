@@ -23,6 +23,7 @@ WHOLE_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 2
 TILE = 2048
 BAND_PIXELS = 1 << 22
 MODELS = re.compile(r" \([a-z]+(:\d+)+\)")  # which of a machine's equal devices drew is no part of a recipe
+WAIT = 0.15  # seconds, about, until Ctrl-C or a deadline is heard
 TELL_AFTER, TELL_FROM = 1.0, 60.0  # seconds of drawing after which a long rest is told, and what is long
 
 
@@ -103,15 +104,16 @@ def draw(picture, job: Job, tile: Tile | None, progress) -> tuple[object, int]:
     restart(picture)  # a frame of a film may be equal to the last one, and is not to go on where that one ended
     waited = time.monotonic()
     drawn, first = 0, None
+    queued, most = 0, 1  # samples on their way to the device, and how many may be: what it does in WAIT seconds
     while drawn < job.samples:
         where = (settings, job.size, job.moment)
         frame = picture.draw(*where) if tile is None else picture.draw(*where, tile)
-        drawn += 1
+        drawn, queued = drawn + 1, queued + 1
         progress.advance()
-        now = time.monotonic()
-        if now - waited > 0.1 or now > job.deadline:
+        if queued >= most or time.monotonic() > job.deadline:
             finish(frame)
-            waited = time.monotonic()
+            took, waited = time.monotonic() - waited, time.monotonic()
+            queued, most = 0, max(1, min(2 * most, int(queued * WAIT / max(took, 1e-9))))
             if waited > job.deadline:
                 break
             if first is None:  # it may have compiled, or brought points onto their attractor
