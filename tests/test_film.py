@@ -34,7 +34,10 @@ def test_variance_is_that_of_the_samples(picture):
     assert np.array_equal(means[-1].astype("f4"), render(picture, film_scene(), size, 20)[..., :3])  # of the same bits
 
 
-@pytest.mark.parametrize("schedule", ["grid", "compact", "regenerate", "fused"])
+SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("compact", "regenerate")]
+
+
+@pytest.mark.parametrize("schedule", ["grid", "fused", *SLOW_SCHEDULES])
 def test_pixels_stop_when_their_noise_is_low(picture, schedule):
     scene, size = film_scene(noise=0.08, schedule=schedule), (40, 32)
     frame = render(picture, scene, size, 128)

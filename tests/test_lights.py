@@ -25,6 +25,8 @@ SMALL = Quad("floor", ((-2.0, 0.0, 2.0), (2.0, 0.0, 2.0), (2.0, 0.0, -2.0), (-2.
 MATERIALS = (Material("floor", color=(0.5,) * 3), Material("lamp", "light", emission=(10.0,) * 3))
 DOWN = Camera((0.01, 0.2, 0.01), (0.0, 0.0, 0.0), fov_degrees=5.0)
 
+AIMED = pytest.param("aimed", marks=pytest.mark.slow)
+
 
 @pytest.fixture(scope="module")
 def picture(device):
@@ -68,7 +70,7 @@ def test_a_point_light_brings_intensity_cosine_over_distance_squared(picture, rn
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.533, 30.0])
-@pytest.mark.parametrize("lights", ["sampled", "aimed"])
+@pytest.mark.parametrize("lights", ["sampled", AIMED])
 def test_a_sun_brings_its_irradiance(picture, rng, angle, lights):
     direction = rng.normal(size=3) + [0, 3, 0]
     direction[1] = abs(direction[1]) + 2
@@ -105,7 +107,7 @@ def test_a_rectangle_brings_lamberts_formula(picture, rng, lights):
     assert abs(values.mean() - wanted) < 4.5 * error + 3e-3 * wanted
 
 
-@pytest.mark.parametrize("lights", ["sampled", "aimed", "hit"])
+@pytest.mark.parametrize("lights", ["sampled", AIMED, "hit"])
 @pytest.mark.parametrize("name", ["constant.exr", "half.hdr", "dot.exr"])
 def test_an_environment_brings_the_integral_of_its_picture(picture, tmp_path, rng, lights, name):
     """A floor under a picture of directions: albedo / pi times the sum of radiance, cosine and solid angle."""

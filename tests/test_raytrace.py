@@ -89,7 +89,7 @@ def test_no_stencil_changes_a_bit_of_the_picture(picture, rng, paths):
             assert np.array_equal(wanted, found), (gather, schedule)
 
 
-@pytest.mark.parametrize("paths", ["full", "whitted"])
+@pytest.mark.parametrize("paths", ["full", pytest.param("whitted", marks=pytest.mark.slow)])
 def test_no_schedule_changes_a_bit_of_the_picture(picture, rng, paths):
     size = tuple(int(n) for n in rng.integers(1, 120, 2))
     scene = mixed_scene(paths=paths, depth=int(rng.integers(1, 9)), seed=int(rng.integers(0, 2**31 - 1)))
