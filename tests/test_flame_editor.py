@@ -59,6 +59,14 @@ def finish(screen, limit: float = 60.0) -> None:
     frames(screen)
 
 
+def wait_still(screen) -> None:
+    """Until what is done next is another step of undo."""
+    end = time.perf_counter() + 5
+    while screen.studio.panel.moving(time.perf_counter()) and time.perf_counter() < end:
+        screen.frame()
+    frames(screen)
+
+
 def press(screen, keys: str) -> None:
     io, wanted = imgui.get_io(), chord(keys)
     held = [imgui.Key.mod_ctrl] * wanted.ctrl + [imgui.Key.mod_shift] * wanted.shift + [imgui.Key.mod_alt] * wanted.alt
@@ -335,6 +343,7 @@ def test_key_frames_are_made_edited_and_played(screen):
     frames(screen, 3)
     assert not screen.studio.panel.paused and screen.studio.panel.clock > 0
     press(screen, "Y")
+    wait_still(screen)
     press(screen, "Shift+K")
     assert not settings(screen).keys and settings(screen).maps == keys[1].flame.maps
     press(screen, "Ctrl+Z")
