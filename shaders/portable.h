@@ -274,17 +274,6 @@ DEVICE void mailbox_wait(ulong *box, uint parity) {
     asm volatile("{ .reg .pred full; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 full, [%0], %1;"
                  " @!full bra AGAIN; }" : : "r"(LOCAL_ADDRESS(box)), "r"(parity) : "memory");
 }
-#else
-#define HAS_CLUSTERS 0
-#define KERNEL_CLUSTER(groups) KERNEL
-#define CLUSTER_ARRIVE()
-#define CLUSTER_WAIT() BARRIER()
-#define CLUSTER_BARRIER() BARRIER()
-#define cluster_rank() 0u
-#define MAIL(place, rank, value, box) (*(place) = (value))
-#define mailbox_open(box)
-#define mailbox_expect(box, bytes)
-#define mailbox_wait(box, parity) BARRIER()
 #endif
 
 // 1 + byte i of the word * 2^-15: a byte as a float without a conversion, which has a quarter of the rate.
@@ -466,16 +455,6 @@ DEVICE uint cut_pairs(uint halves) {
 }
 #define HAS_WARP_REDUCTION 0
 #define IN_ORDER()
-#define HAS_CLUSTERS 0
-#define KERNEL_CLUSTER(groups) KERNEL
-#define CLUSTER_ARRIVE()
-#define CLUSTER_WAIT() BARRIER()
-#define CLUSTER_BARRIER() BARRIER()
-#define cluster_rank() 0u
-#define MAIL(place, rank, value, box) (*(place) = (value))
-#define mailbox_open(box)
-#define mailbox_expect(box, bytes)
-#define mailbox_wait(box, parity) BARRIER()
 #define byte_float_on(base, word, i) byte_float(word, i)  // base: 0x3f800000
 DEVICE float byte_float(uint word, int i) { return as_float(((word >> (8 * i) & 255u) << 8) | 0x3f800000u); }
 DEVICE float largest_or_zero(float a, float b, float c) { return larger(larger(a, b), larger(c, 0.0f)); }
@@ -490,6 +469,18 @@ DEVICE float smallest_of(float a, float b, float c) { return smaller(smaller(a, 
 DEVICE float3 xyz(float4 v) { return make_float3(v.x, v.y, v.z); }
 DEVICE float4 with_w(float3 v, float w) { return make_float4(v.x, v.y, v.z, w); }
 
+#ifndef HAS_CLUSTERS  // a cluster of one group
+#define HAS_CLUSTERS 0
+#define KERNEL_CLUSTER(groups) KERNEL
+#define CLUSTER_ARRIVE()
+#define CLUSTER_WAIT() BARRIER()
+#define CLUSTER_BARRIER() BARRIER()
+#define cluster_rank() 0u
+#define MAIL(place, rank, value, box) (*(place) = (value))
+#define mailbox_open(box)
+#define mailbox_expect(box, bytes)
+#define mailbox_wait(box, parity) BARRIER()
+#endif
 #if !HAS_ASYNC
 #define ASYNC_COPY(bytes)                                                                           \
     DEVICE void async_copy##bytes(LOCAL void *to, GLOBAL const void *from, uint valid) {            \

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from injected import frames, press, wait_still
 
 from renderer.flames import edit, palettes
 from renderer.flames.file import read_flames
@@ -46,34 +47,12 @@ def screen(gpu, gl, tmp_path, monkeypatch):
     screen.close()
 
 
-def frames(screen, count: int = 2) -> None:
-    for _ in range(count):
-        screen.frame()
-
-
 def finish(screen, limit: float = 60.0) -> None:
     end = time.perf_counter() + limit
     while screen.studio.activity(time.perf_counter()) == "drawing" or screen.studio.panel.busy:
         assert time.perf_counter() < end, "the window does not come to rest"
         screen.frame()
     frames(screen)
-
-
-def wait_still(screen) -> None:
-    """Until what is done next is another step of undo."""
-    end = time.perf_counter() + 5
-    while screen.studio.panel.moving(time.perf_counter()) and time.perf_counter() < end:
-        screen.frame()
-    frames(screen)
-
-
-def press(screen, keys: str) -> None:
-    io, wanted = imgui.get_io(), chord(keys)
-    held = [imgui.Key.mod_ctrl] * wanted.ctrl + [imgui.Key.mod_shift] * wanted.shift + [imgui.Key.mod_alt] * wanted.alt
-    for down in (True, False):
-        for key in [*held, wanted.key]:
-            io.add_key_event(key, down)
-        frames(screen)
 
 
 def drag(screen, start, end) -> None:

@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from injected import frames, press, wait_still
 from planes import layered_views
 
 from renderer import BadInput, MachineCannot, UserError, denoise
@@ -181,11 +182,6 @@ def screen(gl, scene_files, tmp_path, monkeypatch):
     screen.close()
 
 
-def frames(screen, count: int = 2) -> None:
-    for _ in range(count):
-        screen.frame()
-
-
 def finish(screen, limit: float = 90.0) -> None:
     """Frames until nothing moves and every visible panel is finished at its full size."""
     end = time.perf_counter() + limit
@@ -194,16 +190,6 @@ def finish(screen, limit: float = 90.0) -> None:
         assert time.perf_counter() < end, "the panels do not come to an end"
         screen.frame()
     screen.frame()  # shows what the last one drew
-
-
-def press(screen, keys: str) -> None:
-    """Presses and releases the keys of a chord, as a keyboard does."""
-    io, wanted = imgui.get_io(), chord(keys)
-    held = [imgui.Key.mod_ctrl] * wanted.ctrl + [imgui.Key.mod_shift] * wanted.shift + [imgui.Key.mod_alt] * wanted.alt
-    for down in (True, False):
-        for key in [*held, wanted.key]:
-            io.add_key_event(key, down)
-        frames(screen)
 
 
 def centre(screen, index: int) -> tuple[float, float]:
@@ -340,13 +326,6 @@ def test_undo_and_redo_take_one_step_a_drag(screen):
     assert view(screen) == dragged and screen.studio.panel.scene.tone.ev == 0.5
     press(screen, "Ctrl+Backspace")
     assert screen.studio.panel.scene == screen.studio.panel.original
-
-
-def wait_still(screen) -> None:
-    end = time.perf_counter() + 5
-    while any(panel.moving(time.perf_counter()) for panel in screen.studio.panels) and time.perf_counter() < end:
-        screen.frame()
-    frames(screen)
 
 
 def test_next_and_previous_scene(screen):
