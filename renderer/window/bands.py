@@ -2,6 +2,7 @@
 
 from renderer.gpu.bridge import Bridge
 from renderer.gpu.gl import Gl, Texture
+from renderer.pictures import restart
 
 LEAST_ROWS = 8  # of a band
 MOST = 64  # bands of a picture
@@ -36,11 +37,11 @@ class Bands:
         if settings != self._settings or count != self.count:
             self._twins = []  # what they share may be made anew by the first band's picture
         self._settings, self._size, self.count, self.done = settings, size, count, 0
+        for picture in (self.picture, *self._twins):  # the same settings again would go on with more samples
+            restart(picture)
         if count == 1:
             self._composed = None
             return
-        for picture in (self.picture, *self._twins):
-            picture.restart()
         if self._composed is None or self._composed.size != size:
             self._composed, old = self._gl.texture(size), shown
             if old is not None:
