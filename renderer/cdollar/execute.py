@@ -17,11 +17,13 @@ from renderer import MachineCannot
 from renderer.cdollar.dag import Access, Bound, Node, Range, Source, UserCall, placed, serial, substitute, topological
 from renderer.cdollar.domains import affine, interval
 from renderer.cdollar.emit import ENDLESS, LOOP_LIMIT, has_loops
+from renderer.cdollar.groups import FINISH_GROUP, finish_text
 from renderer.cdollar.interpret import Interpreter
-from renderer.cdollar.kernels import FINISH_GROUP, Part, finish_text, output_parts, part_of
+from renderer.cdollar.kernels import part_of
 from renderer.cdollar.lanes import EndlessLoop, Lanes
 from renderer.cdollar.memory import check_memory
 from renderer.cdollar.operations import REDUCERS
+from renderer.cdollar.parts import Part, output_parts
 from renderer.cdollar.passes import PASSES, is_built, prepare
 from renderer.cdollar.report import ProgramError
 from renderer.cdollar.schedule import DEFAULT, Schedule

@@ -17,9 +17,11 @@ from renderer import MachineCannot
 from renderer.cdollar.dag import Node
 from renderer.cdollar.emit import Glsl, Input, Reducing, Writer
 from renderer.cdollar.execute import DeviceTarget, Held
-from renderer.cdollar.kernels import GroupText, Part, Product, Side, decode, output_parts, product_of, volume
+from renderer.cdollar.groups import GroupText
 from renderer.cdollar.memory import check_memory
+from renderer.cdollar.parts import Part, decode, output_parts, volume
 from renderer.cdollar.schedule import DEFAULT, Schedule
+from renderer.cdollar.tiles import Product, Side, product_of
 from renderer.cdollar.types import DTYPES
 from renderer.gpu.source import Generated, Processor
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from renderer import MachineCannot, UserError
 from renderer.cdollar.execute import DeviceTarget, Held, part_key, stored_dtype
-from renderer.cdollar.kernels import Part, output_parts, part_of
+from renderer.cdollar.kernels import part_of
+from renderer.cdollar.parts import Part, output_parts
 from renderer.cdollar.schedule import DEFAULT, MAPS, PRODUCTS, Schedule, read_schedules, schedule_text
 from renderer.gpu.source import KernelError
 
