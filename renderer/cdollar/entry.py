@@ -14,9 +14,10 @@ from renderer import BadInput, UserError
 from renderer.cdollar.check import Checker
 from renderer.cdollar.dag import Bound, Range
 from renderer.cdollar.inputs import argument_value, array_function, is_array_type, open_array, parse_number
-from renderer.cdollar.parser import LONGEST_TEXT, parse
+from renderer.cdollar.parser import parse
 from renderer.cdollar.program import Unit
 from renderer.cdollar.report import InputError, ProgramError, Source, Span
+from renderer.cdollar.tokens import LONGEST_TEXT
 from renderer.cdollar.types import DTYPES, FLOAT, INT, Functional, Record, Type, Vector, components, is_data
 from renderer.cdollar.values import DataValue, DomainValue, Frame, FunctionValue, Scope, UserFunction, Value
 

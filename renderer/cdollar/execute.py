@@ -16,7 +16,6 @@ import numpy as np
 from renderer import MachineCannot
 from renderer.cdollar.dag import Access, Bound, Node, Range, Source, UserCall, placed, serial, substitute, topological
 from renderer.cdollar.domains import affine, interval
-from renderer.cdollar.emit import ENDLESS, LOOP_LIMIT, has_loops
 from renderer.cdollar.groups import FINISH_GROUP, finish_text
 from renderer.cdollar.interpret import Interpreter
 from renderer.cdollar.kernels import part_of
@@ -26,6 +25,7 @@ from renderer.cdollar.operations import REDUCERS
 from renderer.cdollar.parts import Part, output_parts
 from renderer.cdollar.passes import PASSES, is_built, prepare
 from renderer.cdollar.report import ProgramError
+from renderer.cdollar.scalar_functions import ENDLESS, LOOP_LIMIT, has_loops
 from renderer.cdollar.schedule import DEFAULT, Schedule
 from renderer.cdollar.types import DTYPES, Functional, Record, Scalar, components
 from renderer.cdollar.values import FunctionValue

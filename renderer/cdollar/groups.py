@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from renderer.cdollar.dag import Node
-from renderer.cdollar.emit import C, Reducing, Writer, has_loops, operation_text
+from renderer.cdollar.dialects import C, operation_text
+from renderer.cdollar.emit import Reducing, Writer
 from renderer.cdollar.parts import (
     Linear,
     Part,
@@ -21,6 +22,7 @@ from renderer.cdollar.parts import (
     report,
     storage,
 )
+from renderer.cdollar.scalar_functions import has_loops
 from renderer.cdollar.schedule import Schedule
 
 LONG = 512  # elements of a reduction that is worth a group of threads

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from renderer.cdollar.dag import Node
-from renderer.cdollar.emit import C, Writer
+from renderer.cdollar.dialects import C
+from renderer.cdollar.emit import Writer
 from renderer.cdollar.groups import LONG, group_part, order_matters
 from renderer.cdollar.parts import (
     Linear,

@@ -1,176 +1,38 @@
-"""Text to tree: the lexer and a recursive-descent parser of C$ (.cb files)."""
+"""Text to tree: items and statements of C$ (.cb files) by recursive descent."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
+from renderer.cdollar.expression_parser import ExpressionParser
 from renderer.cdollar.report import ProgramError, Source, Span
 from renderer.cdollar.syntax import (
-    PRIMITIVES,
-    VECTORS,
     AliasItem,
     Assign,
-    Binary,
-    Blank,
     Block,
     Call,
-    Cast,
-    Choice,
     ClassItem,
     Declare,
-    FunctionalType,
     FunctionItem,
     GlobalItem,
-    HeadVariable,
     If,
-    Interval,
     Jump,
-    Lambda,
-    LetIn,
     Literal,
     Loop,
     Member,
     Name,
-    NamedType,
     Parameter,
     Program,
-    Restriction,
     Return,
     Tree,
-    TypeCall,
-    Unary,
 )
+from renderer.cdollar.tokens import KEYWORDS, Token
 
-LONGEST_TEXT = 1 << 20
-DEEPEST = 120
-TALLEST = 400
-KEYWORDS = frozenset(
-    "var let if else for while do break continue return true false class final type operator new const in".split()
-)
 MODIFIERS = frozenset({"public", "static", "private", "pure"})
 OPERATORS = ("+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&", "|", "^", "<<", ">>", "!", "~")
-
-TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\n\f\ufeff]+|//[^\n]*|/\*.*?\*/)
-  | (?P<hex>0[xX][0-9a-fA-F_]+[uU]?)
-  | (?P<real>(?:\d[\d_]*\.(?!\.)\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d[\d_]*[eE][+-]?\d+)[fFdD]?
-      |\d[\d_]*[fFdD](?![0-9a-zA-Z_]))
-  | (?P<integer>\d[\d_]*[uU]?)
-  | (?P<name>[A-Za-z_][A-Za-z_0-9]*)
-  | (?P<string>"(?:[^"\\\n]|\\.)*")
-  | (?P<mark>\.\.|=>|<<=|>>=|\+\+|--|<=|>=|==|!=|&&|\|\||<<|>>|[-+*/%&|^]=|[-+*/%<>=!~&|^?:;,.(){}\[\]])""",
-    re.X | re.S,
-)
-
-
-@dataclass(frozen=True)
-class Token:
-    kind: str
-    text: str
-    span: Span
-
-
-def tokens(source: Source) -> list[Token]:
-    """The text cut into tokens, ended by one of kind "end"."""
-    text, position, found = source.text, 0, []
-    if len(text) > LONGEST_TEXT:
-        raise ProgramError(
-            "CS0101", Span(source, 0, 1), f"the program has {len(text)} characters, more than {LONGEST_TEXT}"
-        )
-    while position < len(text):
-        match = TOKEN.match(text, position)
-        if not match or text.startswith("/*", position) and match.lastgroup == "mark":
-            bad_character(source, position)
-        if match.lastgroup != "space":
-            found.append(Token(match.lastgroup, match[0], Span(source, position, match.end())))
-        position = match.end()
-    return found + [Token("end", "", Span(source, len(text), len(text)))]
-
-
-def bad_character(source: Source, position: int):
-    rest = source.text[position : position + 2]
-    here = Span(source, position, position + 1)
-    if rest == "/*":
-        raise ProgramError(
-            "CS0102", Span(source, position, position + 2), "this comment is never closed", "end it with */"
-        )
-    if rest[0] == '"':
-        raise ProgramError("CS0102", here, "this text is never closed", 'end it with " on the same line')
-    shown = rest[0] if rest[0].isprintable() else f"U+{ord(rest[0]):04X}"
-    raise ProgramError("CS0103", here, f"the character `{shown}` has no meaning here")
-
-
-# Binding strengths of the binary operators; all are left-associative.
-STRENGTH = {"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7}
-STRENGTH |= {"<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10}
 ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
 
 
-class Parser:
-    """One pass over the tokens; `position` may step back to try a type."""
-
-    def __init__(self, source: Source):
-        self.source, self.tokens, self.position, self.depth = source, tokens(source), 0, 0
-        self.type_names = set(PRIMITIVES) | set(VECTORS)
-        for before, name in zip(self.tokens, self.tokens[1:], strict=False):
-            if before.text in ("class", "type") and name.kind == "name":
-                self.type_names.add(name.text)
-
-    # Tokens
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.position]
-
-    def peek(self, ahead: int = 1) -> Token:
-        return self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
-
-    def at(self, *texts: str) -> bool:
-        return self.token.kind not in ("string", "end") and self.token.text in texts
-
-    def take(self) -> Token:
-        token = self.token
-        if token.kind != "end":
-            self.position += 1
-        return token
-
-    def accept(self, text: str) -> Token | None:
-        return self.take() if self.at(text) else None
-
-    def expect(self, text: str, where: str) -> Token:
-        if self.at(text):
-            return self.take()
-        raise ProgramError("CS0104", self.before_if_missing(text), f"expected `{text}` {where}, found {self.found()}")
-
-    def before_if_missing(self, text: str) -> Span:
-        """A missing `;` is marked after the token before it, not at the start of the next line."""
-        if (
-            text == ";"
-            and self.position
-            and self.source.place(self.tokens[self.position - 1].span.end) < self.source.place(self.token.span.start)
-        ):
-            end = self.tokens[self.position - 1].span.end
-            return Span(self.source, end, end + 1)
-        return self.token.span
-
-    def found(self) -> str:
-        return "the end of the file" if self.token.kind == "end" else f"`{self.token.text[:40]}`"
-
-    def name(self, what: str) -> Token:
-        if self.token.kind != "name" or self.token.text in KEYWORDS:
-            raise ProgramError("CS0105", self.token.span, f"expected {what}, found {self.found()}")
-        return self.take()
-
-    def span_from(self, start: Span) -> Span:
-        return Span(self.source, start.start, max(start.end, self.tokens[max(0, self.position - 1)].span.end))
-
-    def deeper(self):
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise ProgramError(
-                "CS0106", self.token.span, f"this nests deeper than {DEEPEST} levels", "name the inner parts with `var`"
-            )
+class Parser(ExpressionParser):
+    """A whole program, or a line of the prompt."""
 
     # Items
 
@@ -305,48 +167,6 @@ class Parser:
         self.take()
         self.accept(";")
         return ClassItem(self.span_from(start), name.text, name.span, fields)
-
-    # Types
-
-    def starts_type(self) -> bool:
-        return self.token.kind == "name" and (self.token.text in self.type_names or self.token.text not in KEYWORDS)
-
-    def type(self) -> Tree:
-        self.deeper()
-        token = self.name("a type")
-        written: Tree = NamedType(token.span, token.text)
-        while self.at("(", "["):
-            if self.take().text == "[":
-                rank = 1
-                while self.accept(","):
-                    rank += 1
-                self.expect("]", "in the array type")
-                written = FunctionalType(
-                    self.span_from(token.span), written, [NamedType(token.span, "int") for _ in range(rank)], True
-                )
-                continue
-            parameters = []
-            while not self.at(")"):
-                parameters.append(self.type())
-                if self.token.kind == "name" and self.token.text not in KEYWORDS:
-                    self.take()  # a parameter's name in a type is allowed and ignored
-                if not self.at(")"):
-                    self.expect(",", "between the parameters' types")
-            self.take()
-            written = FunctionalType(self.span_from(token.span), written, parameters, False)
-        self.depth -= 1
-        return written
-
-    def try_type(self) -> Tree | None:
-        """A type if one stands here and starts with a known type's name, else nothing is taken."""
-        if self.token.kind != "name" or self.token.text not in self.type_names:
-            return None
-        position, depth = self.position, self.depth
-        try:
-            return self.type()
-        except ProgramError:
-            self.position, self.depth = position, depth
-            return None
 
     # Statements
 
@@ -504,49 +324,6 @@ class Parser:
             self.expect(";", "after the declaration")
         return Declare(self.span_from(start), kind, written, name.text, name.span, head, value)
 
-    def head(self) -> list[HeadVariable]:
-        close = ")" if self.take().text == "(" else "]"
-        found: list[HeadVariable] = []
-        while not self.at(close):
-            start = self.token.span
-            written = None
-            if self.peek().kind == "name":
-                written = self.type()
-            name = self.name("a bound variable")
-            domain = self.domain() if self.accept(":") else None
-            if any(other.name == name.text for other in found):
-                raise ProgramError("CS0109", name.span, f"the bound variable `{name.text}` is declared twice")
-            found.append(HeadVariable(self.span_from(start), name.text, written, domain))
-            if not self.at(close):
-                self.expect(",", "between bound variables")
-        if not found:
-            raise ProgramError(
-                "CS0105", self.token.span, "expected a bound variable, found nothing between the brackets"
-            )
-        self.take()
-        return found
-
-    def restriction(self) -> Restriction:
-        """`l : 0..n`, `int l : f`, `int l`, `(i, j) : f`."""
-        start = self.token.span
-        if self.accept("("):
-            names = [self.name("a bound variable")]
-            while self.accept(","):
-                names.append(self.name("a bound variable"))
-            self.expect(")", "after the bound variables")
-            self.expect(":", "after the bound variables")
-            domain = self.domain()
-            return Restriction(self.span_from(start), [(n.text, n.span) for n in names], None, domain)
-        written = None
-        if self.peek().kind == "name":
-            written = None if self.at("var") and self.take() else self.type()
-        name = self.name("a bound variable")
-        domain = self.domain() if self.accept(":") else None
-        return Restriction(self.span_from(start), [(name.text, name.span)], written, domain)
-
-    def domain(self) -> Tree:
-        return self.expression()
-
     def assignment(self, start: Span) -> Tree:
         if self.at("++", "--"):
             mark = self.take()
@@ -576,272 +353,6 @@ class Parser:
         else:
             hint = "the left side is a variable's name"
         raise ProgramError("CS0113", left.span, f"`{left.span.short}` cannot be assigned: values are immutable", hint)
-
-    # Expressions
-
-    def expression(self) -> Tree:
-        self.deeper()
-        if self.at("let"):
-            found = self.let_in()
-        elif self.is_lambda():
-            found = self.lambda_()
-        else:
-            found = self.choice()
-        self.depth -= 1
-        return found
-
-    def let_in(self) -> Tree:
-        start = self.take().span
-        name = self.name("a name after `let`")
-        self.expect("=", "after the name")
-        value = self.expression()
-        self.expect("in", "after the value of `let`")
-        return LetIn(self.span_from(start), name.text, value, self.expression())
-
-    def is_lambda(self) -> bool:
-        if self.token.kind == "name" and self.peek().text == "=>":
-            return True
-        if not self.at("("):
-            return False
-        ahead = 1
-        while self.peek(ahead).kind == "name" or self.peek(ahead).text == ",":
-            ahead += 1
-        return self.peek(ahead).text == ")" and self.peek(ahead + 1).text == "=>"
-
-    def lambda_(self) -> Tree:
-        start = self.token.span
-        if self.at("("):
-            head = self.head()
-        else:
-            name = self.name("a parameter")
-            head = [HeadVariable(name.span, name.text, None, None)]
-        self.expect("=>", "after the parameters")
-        body = self.expression()
-        return Lambda(self.span_from(start), head, body)
-
-    def choice(self) -> Tree:
-        condition = self.interval()
-        if not self.accept("?"):
-            return condition
-        yes = self.expression()
-        self.expect(":", "in `condition ? yes : no`")
-        no = self.expression()
-        return Choice(condition.span.to(no.span), condition, yes, no)
-
-    def interval(self) -> Tree:
-        low = self.binary(1)
-        if not self.accept(".."):
-            return low
-        high = self.binary(1)
-        return Interval(low.span.to(high.span), low, high)
-
-    def binary(self, weakest: int) -> Tree:
-        left, height = self.unary(), 0
-        while self.token.kind == "mark" and STRENGTH.get(self.token.text, 0) >= weakest:
-            mark = self.take()
-            right = self.binary(STRENGTH[mark.text] + 1)
-            left = Binary(left.span.to(right.span), mark.text, left, right)
-            height += 1
-            if height > TALLEST:
-                raise ProgramError(
-                    "CS0106",
-                    mark.span,
-                    f"this expression joins more than {TALLEST} parts",
-                    "name parts of it with `var`",
-                )
-        return left
-
-    def unary(self) -> Tree:
-        start = self.token.span
-        if self.token.kind == "mark" and self.token.text in ("+", "-", "*", "!", "~"):
-            self.deeper()
-            mark = self.take().text
-            if mark in "+*" and self.at("("):
-                found = self.reduction(mark, start)
-            else:
-                operand = self.unary()
-                found = Unary(start.to(operand.span), mark, operand)
-            self.depth -= 1
-            return found
-        if self.at("("):
-            cast = self.cast(start)
-            if cast is not None:
-                return cast
-        return self.postfix()
-
-    def reduction(self, mark: str, start: Span) -> Tree:
-        """`+ (body, l : 0..n)`: restrictions may follow the body; without them this is a plain operand."""
-        cast = self.cast(self.token.span)
-        if cast is not None:
-            return Unary(start.to(cast.span), mark, cast)
-        position, depth = self.position, self.depth
-        self.take()
-        body = self.expression()
-        if self.at(","):
-            restrictions = self.restrictions()
-            end = self.expect(")", "after the reduction")
-            return Unary(start.to(end.span), mark, body, restrictions)
-        self.position, self.depth = position, depth
-        operand = self.postfix()
-        return Unary(start.to(operand.span), mark, operand)
-
-    def restrictions(self) -> list[Restriction]:
-        found = []
-        while self.accept(","):
-            found.append(self.restriction())
-        return found
-
-    def cast(self, start: Span) -> Tree | None:
-        position, depth = self.position, self.depth
-        self.take()
-        written = self.try_type()
-        follows = self.peek()
-        operand_starts = follows.kind in ("name", "real", "integer", "hex") or follows.text in (
-            "(",
-            "-",
-            "+",
-            "!",
-            "~",
-            "*",
-        )
-        if (
-            written is None
-            or not self.at(")")
-            or not operand_starts
-            or follows.text in KEYWORDS - {"true", "false", "new"}
-        ):
-            self.position, self.depth = position, depth
-            return None
-        self.take()
-        self.deeper()
-        operand = self.unary()
-        self.depth -= 1
-        return Cast(start.to(operand.span), written, operand)
-
-    def postfix(self) -> Tree:
-        found, height = self.primary(), 0
-        while self.at("(", "[", "."):
-            height += 1
-            if height > TALLEST:
-                raise ProgramError("CS0106", self.token.span, f"this expression joins more than {TALLEST} parts")
-            if self.take().text == ".":
-                name = self.name("a member's name")
-                found = Member(found.span.to(name.span), found, name.text, name.span)
-                continue
-            close = ")" if self.tokens[self.position - 1].text == "(" else "]"
-            arguments, restrictions = self.arguments(close)
-            end = self.tokens[self.position - 1].span
-            found = Call(found.span.to(end), found, arguments, restrictions)
-        return found
-
-    def arguments(self, close: str) -> tuple[list[Tree], list[Restriction]]:
-        """Arguments, blanks among them, then restrictions."""
-        found: list[Tree] = []
-        restrictions: list[Restriction] = []
-        if self.accept(close):
-            return found, restrictions
-        while True:
-            if self.at(",", close):
-                found.append(Blank(self.token.span))
-            elif found and self.at_restriction():
-                restrictions.append(self.restriction())
-            elif restrictions:
-                raise ProgramError("CS0104", self.token.span, "restrictions stand after all arguments")
-            elif self.at("_") and self.peek().text in (",", close):
-                found.append(Blank(self.take().span))
-            else:
-                found.append(self.expression())
-            if self.accept(close):
-                return found, restrictions
-            self.expect(",", "between arguments")
-
-    def at_restriction(self) -> bool:
-        if self.token.kind == "name" and self.peek().text == ":" and self.token.text not in KEYWORDS:
-            return True
-        if self.token.text in (*PRIMITIVES, "var") and self.peek().kind == "name":
-            return True
-        if self.at("("):
-            ahead = 1
-            while self.peek(ahead).kind == "name" or self.peek(ahead).text == ",":
-                ahead += 1
-            return self.peek(ahead).text == ")" and self.peek(ahead + 1).text == ":"
-        return False
-
-    def primary(self) -> Tree:
-        token = self.token
-        if token.kind in ("integer", "hex", "real"):
-            return self.number(self.take())
-        if token.kind == "string":
-            self.take()
-            return Literal(token.span, re.sub(r"\\(.)", r"\1", token.text[1:-1]), "text")
-        if token.text in ("true", "false") and token.kind == "name":
-            self.take()
-            return Literal(token.span, token.text == "true", "bool")
-        if self.accept("("):
-            found = self.expression()
-            if self.at(","):
-                raise ProgramError(
-                    "CS0104",
-                    self.token.span,
-                    "expected `)`, found `,`",
-                    "restrictions may follow only the body of a reduction: `+ (a(l), l : 0..n)`",
-                )
-            self.expect(")", "after the expression")
-            return found
-        if self.at("new"):
-            self.take()
-        if token.kind == "name" and self.token.text in self.type_names:
-            return self.type_call()
-        if self.token.kind == "name" and self.token.text not in KEYWORDS:
-            name = self.take()
-            return Name(name.span, name.text)
-        raise ProgramError("CS0105", self.token.span, f"expected an expression, found {self.found()}")
-
-    def type_call(self) -> Tree:
-        name = self.take()
-        if not self.at("("):
-            raise ProgramError(
-                "CS0105",
-                name.span,
-                f"`{name.text}` is a type, not a value",
-                f"convert with `({name.text}) x`, make with `{name.text}(...)`",
-            )
-        self.take()
-        arguments, restrictions = self.arguments(")")
-        if restrictions:
-            raise ProgramError("CS0104", restrictions[0].span, "a restriction has no meaning here")
-        return TypeCall(self.span_from(name.span), NamedType(name.span, name.text), arguments)
-
-    def number(self, token: Token) -> Literal:
-        text = token.text.replace("_", "").lower()
-        if token.kind == "real":
-            kind = {"f": "float", "d": "double"}.get(text[-1], "real")
-            value = float(text.rstrip("fd"))
-            if value in (float("inf"),):
-                raise ProgramError("CS0114", token.span, "this number is too large for double")
-            if kind in ("float", "real") and value > 3.4028235677973366e38 and kind == "float":
-                raise ProgramError(
-                    "CS0114", token.span, "this number is too large for float", "write it as double: 1e40d"
-                )
-            return Literal(token.span, value, kind)
-        unsigned = text.endswith("u")
-        digits = text.rstrip("u")
-        if len(digits) > 20:
-            raise ProgramError(
-                "CS0114", token.span, "this number is too large for int", "write it as a real number: 1e30"
-            )
-        value = int(digits, 16) if token.kind == "hex" else int(digits)
-        limit = 2**32 if unsigned or token.kind == "hex" else 2**31 + 1
-        if value >= limit:
-            raise ProgramError(
-                "CS0114",
-                token.span,
-                f"{digits} is too large for {'uint' if unsigned else 'int'}",
-                "write it as a real number: 1e30",
-            )
-        if token.kind == "hex" and value >= 2**31:
-            unsigned = True
-        return Literal(token.span, value, "uint" if unsigned else "int")
 
 
 def parse(source: Source) -> Program:

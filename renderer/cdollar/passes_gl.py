@@ -15,7 +15,8 @@ import numpy as np
 
 from renderer import MachineCannot
 from renderer.cdollar.dag import Node
-from renderer.cdollar.emit import Glsl, Input, Reducing, Writer
+from renderer.cdollar.dialects import Glsl
+from renderer.cdollar.emit import Input, Reducing, Writer
 from renderer.cdollar.execute import DeviceTarget, Held
 from renderer.cdollar.groups import GroupText
 from renderer.cdollar.memory import check_memory

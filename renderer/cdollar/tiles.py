@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from renderer.cdollar.dag import Access, Bound, Node
-from renderer.cdollar.emit import C, Writer, operation_text
+from renderer.cdollar.dialects import C, operation_text
+from renderer.cdollar.emit import Writer
 from renderer.cdollar.interpret import contraction
 from renderer.cdollar.parts import Part, assembled, closed_up, decode, header, report, strides, volume
 from renderer.cdollar.passes import in_frame
