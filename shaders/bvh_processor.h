@@ -209,6 +209,7 @@ typedef union {
 } Floats32;
 typedef union {
     int16 part[2];
+    int8 quarter[4];
     int at[32];
 } Ints32;
 
@@ -217,6 +218,9 @@ typedef struct {
     Floats32 origin[3], direction[3], t, u, v;
     Ints32 row, number;
     float moment[32];  // within the shutter
+#if INSTANCES
+    int instance[32];
+#endif
 } Packet;
 
 // What is around the rays of a packet: they go the same way along their main axis k, and stay between two planes in each other
@@ -397,6 +401,9 @@ DEVICE bool walk_beam(Units nodes, Primitives primitives, Packet *p, Beam *b, in
 
 DEVICE Hit packet_hit_of(const Packet *p, uint j) {
     Hit hit = {p->t.at[j], p->u.at[j], p->v.at[j], p->row.at[j]};
+#if INSTANCES
+    hit.instance = p->instance[j];
+#endif
     return hit;
 }
 
@@ -422,6 +429,9 @@ DEVICE void put_hit(Packet *p, uint j, const Hit hit) {
     p->u.at[j] = hit.u;
     p->v.at[j] = hit.v;
     p->row.at[j] = hit.primitive;
+#if INSTANCES
+    p->instance[j] = hit.instance;
+#endif
 }
 
 // What the rays of `active` hit, which put_ray has put into the packet: row is -1 for nothing. With `any_will_do` only whether.

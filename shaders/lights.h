@@ -213,7 +213,7 @@ DEVICE bool sample_lamp(const View view, GLOBAL const float4 *lights, int lamp, 
 // A light by its share, and on it a point or direction. Dimensions: two, and a third where the light is one of thousands.
 DEVICE bool sample_light(const View view, float3 from, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
                          GLOBAL const Material *materials, Key key, uint dimension, LightSample *light) {
-    uint pick = sample_bits(key, dimension);
+    uint pick = sample_word(key, dimension);
     float second = sample_at(key, dimension + 1);
     int low = 0, high = view.light_count - 1;
     while (low < high) {

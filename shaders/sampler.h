@@ -9,7 +9,7 @@ typedef struct {
     uint seed;    // of the pixel
     uint sample;  // its number with the bits in reverse
 #if HAS_WIDE_REGISTERS
-    const float *dealt;  // if not 0: the numbers of eight dimensions in turn, which deal_samples has made for DEALT paths
+    const float *dealt;  // if not 0: what deal_samples has made for DEALT paths
 #endif
 } Key;  // the random numbers of one path
 
@@ -47,23 +47,35 @@ DEVICE uint sample_bits(Key key, uint dimension) {
 }
 
 #if HAS_WIDE_REGISTERS
-#define DEALT 32
+#define DEALT 32        // paths
+#define DEALT_NUMBERS 6 // of the first dimensions of a depth, a row each
+#define DEALT_WORD 4    // the dimension whose 32 bits are one row more
+#define DEALT_ROWS (DEALT_NUMBERS + 1)
 
-// The numbers of paths of one sample in eight dimensions, the first of which is a multiple of 8: many at once in registers.
+// The numbers of paths of one sample in six dimensions, the first of which is a multiple of 8: many at once in registers.
 DEVICE_CALLED void deal_samples(const uint *seeds, uint sample, uint dimension, float *dealt) {
-    for (uint k = 0; k < 8u; k += 2u) {  // in pairs, whose two dimensions have half of the work in common
+    for (uint k = 0; k < DEALT_NUMBERS; k += 2u) {  // in pairs, whose two dimensions have half of the work in common
         uint even = (dimension & ~7u) + k;
         for (uint j = 0; j < DEALT; j++) {
             Key key = {seeds[j], sample, 0};
-            dealt[DEALT * k + j] = unit_interval(sample_bits(key, even));
+            uint word = sample_bits(key, even);
+            dealt[DEALT * k + j] = unit_interval(word);
             dealt[DEALT * k + DEALT + j] = unit_interval(sample_bits(key, even + 1u));
+            if (k == DEALT_WORD) dealt[DEALT * DEALT_NUMBERS + j] = as_float(word);
         }
     }
 }
 
 DEVICE float sample_at(Key key, uint dimension) {
-    return key.dealt ? key.dealt[DEALT * (dimension & 7u)] : unit_interval(sample_bits(key, dimension));
+    uint k = dimension & 7u;
+    return key.dealt && k < DEALT_NUMBERS ? key.dealt[DEALT * k] : unit_interval(sample_bits(key, dimension));
+}
+
+// The same bits as sample_bits.
+DEVICE uint sample_word(Key key, uint dimension) {
+    return key.dealt && (dimension & 7u) == DEALT_WORD ? as_uint(key.dealt[DEALT * DEALT_NUMBERS]) : sample_bits(key, dimension);
 }
 #else
 DEVICE float sample_at(Key key, uint dimension) { return unit_interval(sample_bits(key, dimension)); }
+#define sample_word sample_bits
 #endif

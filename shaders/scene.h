@@ -137,18 +137,17 @@ DEVICE bool find_any(SCENE_TAKEN, float4 origin, float3 direction, float longest
 #endif
 
 #if HAS_WIDE_REGISTERS
-// find_closest of the `active` rays of a packet, or find_any, told by the hit's primitive being there.
-DEVICE void find_packet(SCENE_TAKEN, Packet *packet, uint active, bool any_will_do, Hit *hits) {
+// find_closest of the `active` rays of a packet, or find_any, told by the hit's row being there; their hits are the packet's.
+DEVICE void find_packet(SCENE_TAKEN, Packet *packet, uint active, bool any_will_do) {
 #if LONE_RAYS && !INSTANCES && !FIELDS && !CUT_OUT
     walk_packet((GLOBAL const float *)nodes, primitives, packet, active, any_will_do);
-    for (; active; active &= active - 1u) hits[lowest_bit(active)] = packet_hit_of(packet, lowest_bit(active));
 #else
     for (; active; active &= active - 1u) {
         uint j = lowest_bit(active);
         float4 origin = with_w(packet_origin(packet, j), packet->moment[j]);
         float3 direction = packet_direction(packet, j);
-        if (!any_will_do) hits[j] = find_closest(SCENE_GIVEN, origin, direction);
-        else hits[j].primitive = find_any(SCENE_GIVEN, origin, direction, packet->t.at[j]) ? 0 : -1;
+        if (!any_will_do) put_hit(packet, j, find_closest(SCENE_GIVEN, origin, direction));
+        else packet->row.at[j] = find_any(SCENE_GIVEN, origin, direction, packet->t.at[j]) ? 0 : -1;
     }
 #endif
 }

@@ -1,19 +1,50 @@
 // Schedule "fused" where threads have no warp: one keeps the 32 paths of a word of the stencil from the camera to their ends, so
-// that their state never leaves its cache. Rays of a tile that go the same way walk together. Included by raytrace.cu.
+// that their state never leaves its cache. Rays of a tile that go the same way walk together, and eight neighbours that have hit
+// diffuse triangles are shaded at once. Included by raytrace.cu.
 
 typedef struct {
-    Path paths[32];
-    LightRay lights[32];
+    Packet rays, shadows;  // of the paths, and from their ends to lights
+    Floats32 came, throughput[3], radiance[3];
+    Floats32 brings[3];  // what shadow rays bring if nothing is in between
     uint sample, seeds[32];
-    float numbers[8 * DEALT];
-    Hit hits[32];
-    Packet packet;
+    float numbers[DEALT_ROWS * DEALT];
 } Tile;
 
 DEVICE Key dealt_key(const Tile *tile, uint j) {
     Key key = {tile->seeds[j], tile->sample, tile->numbers + j};
     return key;
 }
+
+DEVICE Path path_of(const Tile *tile, uint j) {
+    Path path;
+    path.origin = with_w(packet_origin(&tile->rays, j), tile->rays.moment[j]);
+    path.direction = with_w(packet_direction(&tile->rays, j), tile->came.at[j]);
+    path.throughput = make_float4(tile->throughput[0].at[j], tile->throughput[1].at[j], tile->throughput[2].at[j], 0.0f);
+    path.radiance = make_float4(tile->radiance[0].at[j], tile->radiance[1].at[j], tile->radiance[2].at[j], 0.0f);
+    return path;
+}
+
+DEVICE void put_colour(Floats32 *rows, uint j, float4 colour) {
+    rows[0].at[j] = colour.x;
+    rows[1].at[j] = colour.y;
+    rows[2].at[j] = colour.z;
+}
+
+DEVICE void put_path(Tile *tile, uint j, const Path path) {
+    put_ray(&tile->rays, j, path.origin, xyz(path.direction), INFINITE);
+    tile->came.at[j] = path.direction.w;
+    put_colour(tile->throughput, j, path.throughput);
+}
+
+DEVICE void put_shadow(Tile *tile, uint j, float4 origin, const LightRay light) {
+    put_ray(&tile->shadows, j, light_origin(origin, light.direction, light.brings.w), xyz(light.direction), light.direction.w);
+    put_colour(tile->brings, j, light.brings);
+}
+
+#define EVEN_TILES (!WHITTED && !INSTANCES && !FIELDS && !TEXTURED)
+#if EVEN_TILES
+#include "tile_diffuse.h"
+#endif
 
 DEVICE_CALLED uint start_tile(const View view, uint first, Tile *tile, FRAME_TAKEN) {
     uint living = 0;
@@ -26,7 +57,9 @@ DEVICE_CALLED uint start_tile(const View view, uint first, Tile *tile, FRAME_TAK
     for (uint j = 0; j < 32u; j++) {
         int x, y;
         if (!pixel_of(view, first + j, &x, &y) || !is_noisy(view, x, y, FRAME_GIVEN)) continue;
-        tile->paths[j] = start_path(view, x, y, dealt_key(tile, j));
+        Path path = start_path(view, x, y, dealt_key(tile, j));
+        put_path(tile, j, path);
+        put_colour(tile->radiance, j, path.radiance);
         living |= 1u << j;
     }
     return living;
@@ -35,18 +68,34 @@ DEVICE_CALLED uint start_tile(const View view, uint first, Tile *tile, FRAME_TAK
 // Shades what the living paths have hit; those that go on come back, and in `lit` those that ask for light.
 DEVICE_CALLED uint shade_tile(const View view, int depth, Tile *tile, uint living, uint *lit, SCENE_TAKEN, GLOBAL const Material *materials,
                        GLOBAL const float4 *lights) {
+    uint left = living;
     *lit = 0;
     deal_samples(tile->seeds, tile->sample, (uint)(depth + 1) * DIMENSIONS, tile->numbers);
-    for (uint rest = living; rest; rest &= rest - 1u) {
-        uint j = lowest_bit(rest);
-        Hit hit = tile->hits[j];
+#if EVEN_TILES
+    for (uint begin = 0; begin < 32u; begin += 8u) {
+        uint members = living >> begin & 255u, aims = 0;
+        if (!members) continue;
+        uint goes_on = shade_diffuse(view, depth, tile, begin, &members, &aims, SCENE_GIVEN, materials, lights);
+        left &= ~(members << begin);
+        living &= ~(members << begin) | goes_on << begin;
+        *lit |= aims << begin;
+    }
+#endif
+    for (; left; left &= left - 1u) {
+        uint j = lowest_bit(left);
+        Hit hit = packet_hit_of(&tile->rays, j);
+        Path path = path_of(tile, j);
         bool goes_on = false;
         if (hit.primitive < 0) {
-            tile->paths[j].radiance = with_sky(view, lights, tile->paths[j]);
+            path.radiance = with_sky(view, lights, path);
         } else {
-            goes_on = shade_path(view, depth, dealt_key(tile, j), hit, &tile->paths[j], &tile->lights[j], SCENE_GIVEN, materials, lights);
-            if (tile->lights[j].wanted) *lit |= 1u << j;
+            LightRay light;
+            goes_on = shade_path(view, depth, dealt_key(tile, j), hit, &path, &light, SCENE_GIVEN, materials, lights);
+            if (goes_on) put_path(tile, j, path);
+            if (light.wanted) put_shadow(tile, j, path.origin, light);
+            if (light.wanted) *lit |= 1u << j;
         }
+        put_colour(tile->radiance, j, path.radiance);
         if (!goes_on) living &= ~(1u << j);
     }
     return living;
@@ -61,28 +110,21 @@ KERNEL fused(const View view, GLOBAL uint *living_words, FRAME_TAKEN, SCENE_TAKE
     for (int depth = 0; depth < view.depth; depth++) {
         living_words[16 * word + (uint)depth] = living;
         if (!living) continue;
-        uint lit = 0;
-        for (int shadows = 0; shadows < 2; shadows++) {
-            uint active = shadows ? lit : living;
-            for (uint rest = active; rest; rest &= rest - 1u) {
-                uint j = lowest_bit(rest);
-                float4 direction = shadows ? tile.lights[j].direction : tile.paths[j].direction;
-                float4 origin = tile.paths[j].origin;
-                if (shadows) origin = light_origin(origin, direction, tile.lights[j].brings.w);
-                put_ray(&tile.packet, j, origin, xyz(direction), shadows ? direction.w : INFINITE);
-            }
-            if (active) find_packet(SCENE_GIVEN, &tile.packet, active, shadows != 0, tile.hits);
-            if (!shadows) living = shade_tile(view, depth, &tile, living, &lit, SCENE_GIVEN, materials, lights);
-        }
+        uint lit;
+        find_packet(SCENE_GIVEN, &tile.rays, living, false);
+        living = shade_tile(view, depth, &tile, living, &lit, SCENE_GIVEN, materials, lights);
+        if (!lit) continue;
+        find_packet(SCENE_GIVEN, &tile.shadows, lit, true);
         for (; lit; lit &= lit - 1u) {
             uint j = lowest_bit(lit);
-            if (tile.hits[j].primitive < 0) tile.paths[j].radiance = tile.paths[j].radiance + tile.lights[j].brings;
+            if (tile.shadows.row.at[j] >= 0) continue;
+            for (int k = 0; k < 3; k++) tile.radiance[k].at[j] += tile.brings[k].at[j];
         }
     }
     for (; all; all &= all - 1u) {
         uint j = lowest_bit(all);
         int x, y;
         pixel_of(view, 32u * word + j, &x, &y);
-        add_sample(view, x, y, tile.paths[j].radiance, FRAME_GIVEN);
+        add_sample(view, x, y, path_of(&tile, j).radiance, FRAME_GIVEN);
     }
 }

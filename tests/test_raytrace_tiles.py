@@ -5,9 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from test_raytrace import mixed_scene, render
+from test_raytrace import mixed_scene, render, room
 
 from renderer.pictures.raytrace import Picture
+from renderer.raytracing.settings import Material, PointLight, Procedural, Quad, Settings, Sphere, Sun
+from renderer.view import Camera
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +31,30 @@ def test_tiles_draw_and_count_as_the_stages_do(picture, rng, paths, lights):
     found = picture.report()
     assert found["live rays"] == told["live rays"]
     assert found["skipped words"] == told["skipped words"]
+
+
+def even_room(rng):
+    """Diffuse walls and things of other kinds among them, under triangles and a ball that shine, a lamp and a sun."""
+    materials = (Material("white", color=(0.8, 0.7, 0.6)), Material("red", color=(0.9, 0.1, 0.05)),
+                 Material("lamp", "light", emission=(9.0, 8.0, 6.0)), Material("warm", emission=(0.5, 0.3, 0.1)),
+                 Material("metal", "conductor", roughness=0.4), Material("silver", "mirror"))  # fmt: skip
+    walls = [replace(quad, material=str(rng.choice(["white", "red"]))) for quad in room("white", 2.0)]
+    lamp = Quad("lamp", ((-0.5, 1.9, -0.5), (0.5, 1.9, -0.5), (0.5, 1.9, 0.5), (-0.5, 1.9, 0.5)))
+    balls = (Sphere("lamp", (1.4, -1.5, -1.0), 0.2), Sphere("red", (0.0, -1.6, -0.5), 0.4),
+             Sphere("silver", (-1.3, -1.5, -1.0), 0.5))  # fmt: skip
+    boxes = (Procedural("warm", "menger", 1, 0.5, (-1.0, 0.8, 0.0)), Procedural("metal", "menger", 0, 0.5, (1.2, 0, 0)))
+    return Settings(view=Camera((0.1, 0.2, 1.9), fov_degrees=75.0), materials=materials, quads=(*walls[:-1], lamp),
+                    spheres=balls, procedural=boxes, horizon=(0.1, 0.2, 0.3))  # fmt: skip
+
+
+@pytest.mark.parametrize("lamps", [{}, {"points": (PointLight((0.0, 1.0, 0.0)),), "suns": (Sun((0.0, 0.3, 1.0)),)}])
+def test_eight_diffuse_paths_at_once_have_the_bits_of_one(picture, rng, lamps):
+    size, seed = tuple(int(n) for n in rng.integers(20, 90, 2)), int(rng.integers(0, 2**31 - 1))
+    scene = replace(even_room(rng), depth=int(rng.integers(2, 7)), roulette=int(rng.integers(1, 4)), seed=seed, **lamps)
+    wanted, told = render(picture, replace(scene, schedule="grid"), size, 3), picture.report()
+    assert np.isfinite(wanted).all() and wanted.mean() > 0.01
+    assert np.array_equal(wanted, render(picture, replace(scene, schedule="fused"), size, 3))
+    assert picture.report()["live rays"] == told["live rays"]
 
 
 def test_a_part_of_the_picture_has_the_bits_of_the_whole(picture, rng):

@@ -106,12 +106,14 @@ def constants_of(
 
 
 def material_rows(settings: Settings, models: list[gltf.Model] | tuple = ()) -> np.ndarray:
-    """The materials (n,) MATERIAL, behind the scene's own those of the models; emission.w is 1 where one shines."""
+    """The materials (n,) MATERIAL, behind the scene's own those of the models; emission.w is 1 where one shines,
+    and color.w where one only reflects evenly (shaders/tile_diffuse.h)."""
     others = [material for model in models for material in materials_of(model)]
     rows = np.zeros(max(len(settings.materials) + len(others), 1), MATERIAL)
     for row, material in zip(rows, settings.materials, strict=False):
         row["color"][:3], row["other"][:3], row["emission"][:3] = material.color, material.other, material.emission
         row["emission"][3] = any(material.emission)
+        row["color"][3] = material.kind == "diffuse" and not any(material.emission)
         row["kind"] = MATERIALS.index(material.kind)
         row["refraction"], row["size"] = material.refraction, material.size
         row["roughness"], row["metallic"] = material.roughness, material.metallic
