@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT))
 from renderer.gpu import open_gpu  # noqa: E402
 from renderer.gpu.gl import Texture  # noqa: E402
 from renderer.pictures import load  # noqa: E402
+from renderer.window import inputs, moments  # noqa: E402
 from renderer.window.screen import Offscreen  # noqa: E402
 from renderer.window.studio import Studio  # noqa: E402
 from renderer.window.toolkit import imgui  # noqa: E402
@@ -70,11 +71,11 @@ def disturb(screen: Offscreen, count: int) -> None:
     if count % 997 == 0:
         studio.restart()
     if count % 1500 == 0:
-        studio.add_key()
-        studio.delete_key()
+        moments.add_key(studio)
+        moments.delete_key(studio)
         studio.reset()
     if count % 5000 == 0:
-        studio.reload()
+        inputs.reload(studio)
 
 
 def held(screen: Offscreen) -> dict:

@@ -1,17 +1,15 @@
 """The editor of flames: triangles stand where maps put points, drags and keys do what the pure functions say."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from injected import frames, press, wait_still
+from injected import finish, frames, press, wait_still, window
 
 from renderer.flames import edit, palettes
 from renderer.flames.file import read_flames
 from renderer.flames.genome import IDENTITY, Flame, Map
-from renderer.gpu import Gpu
 from renderer.pictures import load, open_picture
 from renderer.pictures.flame import Picture, Settings, key_of, keys_to_write, settings_of
 from renderer.scene import Scene
@@ -19,8 +17,6 @@ from renderer.view import Plane
 from renderer.window import flame_handles, flame_sections
 from renderer.window.actions import chord
 from renderer.window.flame_handles import Frame
-from renderer.window.screen import Offscreen
-from renderer.window.studio import Studio
 from renderer.window.table import ACTIONS
 from renderer.window.toolkit import imgui
 
@@ -38,21 +34,10 @@ def screen(gpu, gl, tmp_path, monkeypatch):
     )
     view = Plane((0.3, 4.0), 13.0, 25.0)
     scene = replace(fern, settings=replace(fern.settings, maps=maps, quality=2.0, view=view))
-    same = Gpu(gl=gl)
-    same.devices = gpu.devices
-    screen = Offscreen(Studio([scene], same), gl, (WIDTH, HEIGHT))
-    screen.studio.panel.forced_divisor = 4
-    frames(screen, 3)
-    yield screen
-    screen.close()
-
-
-def finish(screen, limit: float = 60.0) -> None:
-    end = time.perf_counter() + limit
-    while screen.studio.activity(time.perf_counter()) == "drawing" or screen.studio.panel.busy:
-        assert time.perf_counter() < end, "the window does not come to rest"
-        screen.frame()
-    frames(screen)
+    with window([scene], gpu, gl, (WIDTH, HEIGHT)) as screen:
+        screen.studio.panel.pace.forced = 4
+        frames(screen, 3)
+        yield screen
 
 
 def drag(screen, start, end) -> None:

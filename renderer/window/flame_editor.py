@@ -22,7 +22,8 @@ from renderer.scene import Scene
 from renderer.window import flame_handles, flame_sections, theme
 from renderer.window.actions import Action
 from renderer.window.flame_variants import Variants
-from renderer.window.studio import Studio, free_name
+from renderer.window.outputs import free_name
+from renderer.window.studio import Studio
 from renderer.window.toolkit import imgui
 
 GROUP = "Flame"

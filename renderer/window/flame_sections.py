@@ -5,7 +5,7 @@ import numpy as np
 from renderer.flames import edit, palettes
 from renderer.flames.genome import IDENTITY
 from renderer.flames.variations import owners, table
-from renderer.window import theme
+from renderer.window import inputs, theme
 from renderer.window.flame_handles import CORNERS, EDGES, handles, numbers_of
 from renderer.window.toolkit import imgui
 
@@ -135,7 +135,7 @@ class Sections:
                 moved = (*keys[:number], edit.replace(key, time=time), *keys[number + 1 :])
                 editor.show(edit.replace(editor.settings, keys=moved))
                 editor.choose_key(number)
-        others = [p.scene for p in editor.studio.panels if p is not editor.studio.panel] + editor.studio.presets()
+        others = [p.scene for p in editor.studio.panels if p is not editor.studio.panel] + inputs.presets(editor.studio)
         others = [scene for scene in others if scene.picture == editor.studio.panel.scene.picture]
         imgui.set_next_item_width(-1)
         if others and imgui.begin_combo("##other", "add another flame"):

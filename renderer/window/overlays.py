@@ -65,7 +65,6 @@ class Overlays:
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
             self._filter = ""
-        self.held: dict = {}  # key -> (ctrl, shift, alt) at its last press, where the window tells
         imgui.set_next_item_width(-1)
         entered, self._filter = imgui.input_text("##filter", self._filter, imgui.InputTextFlags_.enter_returns_true)
         words = self._filter.lower().split()

@@ -10,8 +10,6 @@ import time
 import traceback
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import fields, replace
-from typing import get_args, get_type_hints
 
 from renderer import UserError
 from renderer.animation import settings_at
@@ -22,25 +20,20 @@ from renderer.gpu.source import remember
 from renderer.pictures import is_animated, open_picture
 from renderer.scene import Scene
 from renderer.tone import GlTone
+from renderer.window import pace
 from renderer.window.bands import Bands
 from renderer.window.comparison import Comparison
 from renderer.window.counter import RING, Counter
+from renderer.window.pace import ANIMATED, LONGEST, MOVING, RESTING, Pace
 
-MOVING = 0.03  # seconds a draw may take while the user moves something
-BAND = 0.03  # seconds that one draw may hold a GPU
-SOFT_BAND = 0.06  # the same of GL that runs on the processor
-CPU_BAND = 0.12  # the same of a compute device that is the processor, which the system shares out
-ANIMATED = 0.25  # seconds that a frame may take of a picture that changes by itself, in as many bands as it needs
-RESTING = 0.25  # seconds of a draw that cannot be cut, in the window's own GL; grows with every second of rest
-LONGEST = 0.75  # up to this
-DIVISORS = (1, 2, 4, 8)
 REPORT_EVERY = 0.5  # seconds; a report may read from the device
 SHOW_EVERY = 0.1  # seconds between two looks at a sample whose bands are being drawn
 
 
 class Panel:
-    def __init__(self, scene: Scene, gpu: Gpu, waiter: ThreadPoolExecutor, wake=lambda: None):
-        """`wake` is called on the thread of `waiter` when a compute device has finished."""
+    def __init__(self, scene: Scene, gpu: Gpu, waiter: ThreadPoolExecutor, wake=lambda: None, now=time.perf_counter):
+        """`wake` is called on the thread of `waiter` when a compute device has finished; `now` tells seconds."""
+        self._now = now
         self.scene, self._wake = scene, wake
         self.original = scene  # what "reset" goes back to
         self._gpu, self._waiter = gpu, waiter
@@ -49,8 +42,7 @@ class Panel:
         self._last_good = None  # scene, picture, bands and shader texts to go back to, until a new picture draws
         self.paused = scene.moment > 0  # a picture of a moment shows it until told to go on
         self.free_run = False
-        self.divisor = 1
-        self.forced_divisor = 0  # 0 is automatic
+        self.pace = Pace()
         self.clock = scene.moment  # seconds of the scene's own time
         self.samples = self.wanted_samples = 0
         self.frame: Texture | None = None  # linear
@@ -62,10 +54,7 @@ class Panel:
         self.cost = 0.0  # seconds of the last draw
         self.costs: deque[float] = deque(maxlen=RING)
         self.lost = False  # whether the device no longer answers
-        self._costs: dict[int, float] = {}  # seconds a pixel, by divisor
-        self._latest_cost = 0.0
-        self._warm = False
-        self._moved = time.perf_counter() - 0.5
+        self._moved = now() - 0.5
         self._drawn = self._toned = None
         self._pending: Future | None = None
         self._reported = self._shown_at = 0.0
@@ -86,7 +75,7 @@ class Panel:
         self.opened = True
         self.frame = self._drawn = self._toned = self._pending = None
         self._last_frame = None
-        self._costs, self._warm = {}, False
+        self.pace.forget()
         try:
             self.picture = open_picture(self.scene, self._gpu)
             if hasattr(self.picture, "hurry"):  # its draws need not wait for compilers
@@ -121,7 +110,7 @@ class Panel:
             return
         other = scene.picture != self.scene.picture
         self.scene = scene
-        self._moved = time.perf_counter() if moved else self._moved
+        self._moved = self._now() if moved else self._moved
         if other:
             self.reopen()
         elif self.error:
@@ -140,7 +129,7 @@ class Panel:
         if self.picture is None or self.error:
             self.close()
         elif self._last_good is None:
-            self._settle()
+            self.settle()
             self._last_good = self.scene, self.picture, self.bands, texts
         self.scene, self.error, self.opened = scene, "", False
 
@@ -151,15 +140,15 @@ class Panel:
 
     def close(self) -> None:
         """Gives the shared image back; the panel draws no more."""
-        self._settle()
+        self.settle()
         if self.picture is not None and not self.lost:
             self.bands.release()
         if self._last_good is not None and not self.lost:
             self._last_good[2].release()
         self.picture = self.bands = self._last_good = None
-        self._costs = {}
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """Waits for what a compute device does for this panel, and takes it over."""
         if self._pending is not None:
             self._pending.exception()
             self.collect()
@@ -202,7 +191,7 @@ class Panel:
 
     def pick(self, across: float, down: float) -> float | None:
         """How far along the view what is shown at these parts of the width and the height lies; None for nothing."""
-        self._settle()
+        self.settle()
         width, height = self._size
         return self.picture.pick(self.settings(), self._size, across * width, down * height)
 
@@ -222,7 +211,7 @@ class Panel:
             return False
         if self._key(size, now) != self._drawn or self.samples == 0 or self.bands.done:
             return True  # a paused panel too draws a whole sample of what changed
-        if not self._costs and self.divisor > 1 and not self.forced_divisor:
+        if not self.pace.known and self.pace.divisor > 1 and not self.pace.forced:
             return True  # the first draw, a coarse one, told nothing: once more, to know what full size costs
         return not self.paused and (self.free_run or self.samples < self.wanted_samples)
 
@@ -240,6 +229,10 @@ class Panel:
     def finished(self) -> bool:
         return not self.busy and 0 < self.wanted_samples <= self.samples
 
+    def shows(self, size, now: float) -> bool:
+        """Whether what was drawn last is what a panel of `size` pixels is to show."""
+        return self._key(size, now) == self._drawn
+
     def _key(self, size, now: float):
         """What the samples belong to: they are thrown away when it changes."""
         moment = self._at()
@@ -252,17 +245,7 @@ class Panel:
 
     def _fitting_divisor(self, size, now: float) -> int:
         """How much coarser than the panel is drawn so that a draw fits its time."""
-        if self.forced_divisor:
-            return self.forced_divisor
-        pixels = size[0] * size[1]
-        if not self._costs:
-            return 4 if pixels > 1 << 16 else 1  # the first draw tells what a pixel costs
-        limit = self._limit(now)
-        for divisor in DIVISORS:
-            slack = 1.5 if divisor == self.divisor else 1.0  # a draw just over its time is no reason to start again
-            if self._cost_per_pixel(divisor) * pixels / divisor**2 <= limit * slack:
-                return divisor
-        return DIVISORS[-1]
+        return self.pace.fitting(size[0] * size[1], self._limit(now) if self.pace.known else 0.0)
 
     def _limit(self, now: float) -> float:
         """Seconds that a whole sample may take; more of them are drawn coarser."""
@@ -281,19 +264,16 @@ class Panel:
     def _band_limit(self) -> float:
         """Seconds that a band may take."""
         if isinstance(self._last_frame, Texture):
-            return SOFT_BAND if self._gpu.gl.software else BAND
-        return CPU_BAND if self._last_frame is not None and self._last_frame.device.processor.lanes == 1 else BAND
-
-    def _cost_per_pixel(self, divisor: int) -> float:
-        """Measured at this divisor, or else by the last draw."""
-        return self._costs.get(divisor) or self._latest_cost
+            return pace.SOFT_BAND if self._gpu.gl.software else pace.BAND
+        on_processor = self._last_frame is not None and self._last_frame.device.processor.lanes == 1
+        return pace.CPU_BAND if on_processor else pace.BAND
 
     def expected(self, size, now: float) -> float:
         """Seconds that the next draw will keep the window from going on."""
-        if self.bands is None or not self._costs or not isinstance(self._last_frame, Texture):
+        if self.bands is None or not self.pace.known or not isinstance(self._last_frame, Texture):
             return 0.0
         divisor = self._fitting_divisor(size, now)
-        return self._cost_per_pixel(divisor) * size[0] * size[1] / divisor**2 / self.bands.count
+        return self.pace.seconds(size[0] * size[1] / divisor**2, divisor) / self.bands.count
 
     def draw(self, size: tuple[int, int], now: float) -> None:
         """One more band of a sample at the panel's size in pixels; a compute device is left working."""
@@ -305,13 +285,13 @@ class Panel:
         if self.finished():
             self.counter.pause()
         if key != self._drawn:
-            if self._drawn and key[0] != self._drawn[0] and self._costs:  # other settings, other costs: keep a guess
-                self._costs = {self.divisor: self._latest_cost}
-            self.divisor = self._fitting_divisor(size, now)
+            if self._drawn and key[0] != self._drawn[0]:
+                self.pace.guess()
+            self.pace.divisor = self._fitting_divisor(size, now)
             self._moment, self._planned_again = self._at(), False
             self._begin(key)
-        self.divisor = self._fitting_divisor(size, now)
-        self.started = time.perf_counter()
+        self.pace.divisor = self._fitting_divisor(size, now)
+        self.started = self._now()
         try:
             settings, moment, self._size = key
             self._last_frame = self.bands.draw(moment)
@@ -319,12 +299,17 @@ class Panel:
             self.wanted_samples = self.picture.draws(settings, self._size)
             if isinstance(self._last_frame, Texture):
                 self._gpu.gl.finish()
-                self._complete(time.perf_counter())
+                self._complete(self._now())
             else:
-                self._pending = self._waiter.submit(_finished, self._last_frame.device)
+                self._pending = self._waiter.submit(self._finished, self._last_frame.device)
                 self._pending.add_done_callback(lambda _: self._wake())
         except Exception as error:  # whatever one picture does, the window lives
             self._fall_back(error)
+
+    def _finished(self, device) -> float:
+        """Waits for the device; the moment at which it was done."""
+        device.finish()
+        return self._now()
 
     def _trust(self) -> None:
         """The new picture draws: the one before is not needed any more."""
@@ -337,7 +322,7 @@ class Panel:
         """Starts the picture of `key` with its first sample, in as many bands as its cost asks for."""
         settings, _, size = key
         self._begun = self._asked()
-        seconds = self._cost_per_pixel(self.divisor) * size[0] * size[1] if self._costs else 0.0
+        seconds = self.pace.seconds(size[0] * size[1]) if self.pace.known else 0.0
         self.bands.begin(settings, size, self.bands.wanted(seconds, self._band_limit(), size[1]), self.frame)
         self._drawn, self.samples, self._spent = key, 0, 0.0
 
@@ -378,19 +363,16 @@ class Panel:
         """Notes that a sample is complete."""
         self.cost, self._spent = self._spent, 0.0
         self.costs.append(self.cost)
-        self._latest_cost = self.cost / (self._size[0] * self._size[1])
-        if self._warm:  # the first draw compiles and tells nothing
-            self._costs[self.divisor] = self._latest_cost
-        self._warm = True
+        self.pace.note(self.cost, self._size[0] * self._size[1])
         self.samples += 1
         self._seen = self._begun
         self.counter.add(moment)
         if moment - self._reported > REPORT_EVERY or self.samples >= self.wanted_samples:
             self.report, self._reported = self.bands.report(), moment
         self.denoised = False
-        if self.samples == 1 and self._costs:
+        if self.samples == 1 and self.pace.known:
             self._plan_again()
-        if self.denoise and self.samples == self.wanted_samples and self.divisor == 1 and self.can_denoise:
+        if self.denoise and self.samples == self.wanted_samples and self.pace.divisor == 1 and self.can_denoise:
             self._filter()
 
     def toggle_denoise(self) -> None:
@@ -441,41 +423,3 @@ def _answers(device) -> bool:
     except Exception:  # each driver has errors of its own for a device that is gone
         return False
     return True
-
-
-def _finished(device) -> float:
-    """Waits for the device; the moment at which it was done."""
-    device.finish()
-    return time.perf_counter()
-
-
-def stepped(settings, name: str, direction: int):
-    """The settings with one of them a step further: the next of a choice, on or off, or a number."""
-    f = next(f for f in fields(settings) if f.name == name)
-    kind, value = get_type_hints(type(settings))[name], getattr(settings, name)
-    low, high = f.metadata.get("low"), f.metadata.get("high")
-    choices = get_args(kind) if not isinstance(kind, type) else ()
-    if choices:
-        new = choices[(choices.index(value) + direction) % len(choices)]
-    elif kind is bool:
-        new = not value
-    else:
-        new = _next_number(value, kind, low, high, f.metadata.get("logarithmic"), direction)
-    return replace(settings, **{name: new})
-
-
-def _next_number(value, kind, low, high, logarithmic: bool, direction: int):
-    """A quarter more on a logarithmic scale, 1 for whole numbers, a twentieth of the range else; wraps round."""
-    if logarithmic:
-        new = value * 1.25**direction
-    elif kind is int:
-        new = value + direction
-    else:
-        new = value + direction * ((high - low) / 20 if None not in (low, high) else 0.1)
-    if kind is int:
-        new = round(new) if round(new) != value else value + direction
-    if high is not None and new > high:
-        return (low if low is not None else high) if value >= high else high
-    if low is not None and new < low:
-        return (high if high is not None else low) if value <= low else low
-    return new

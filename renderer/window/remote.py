@@ -116,8 +116,7 @@ class Remote:
         """Draws frames and handles events until the user leaves."""
         sent = 0.0
         while not screen.studio.leaving:
-            now = time.perf_counter()
-            for event in self.mailbox.events(PATIENT[screen.studio.activity(now)]):
+            for event in self.mailbox.events(PATIENT[screen.studio.activity(screen.studio.clock())]):
                 inject(screen, event)
             screen.frame()
             if self.mailbox.watched() and time.perf_counter() - sent > FRAME:

@@ -4,7 +4,6 @@ Both run the same frame; only the source of events and the place of the pixels d
 """
 
 import ctypes
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from renderer import MachineCannot
 from renderer.gpu.gl import Gl, Texture, display_is_there
 from renderer.image import write_png
-from renderer.window import theme
+from renderer.window import inputs, outputs, theme
 from renderer.window.interface import Interface
 from renderer.window.studio import Studio
 from renderer.window.toolkit import glfw, imgui, implot
@@ -45,7 +44,7 @@ class Contents:
 
     def __init__(self, studio: Studio, gl: Gl, scale: float):
         self.studio, self.gl, self.scale = studio, gl, scale
-        self._last = time.perf_counter()
+        self._last = studio.clock()
         io = imgui.get_io()
         io.set_ini_filename("")  # the session file keeps what is worth keeping
         self.fonts = theme.apply(scale)
@@ -61,9 +60,11 @@ class Contents:
         target.clear(*theme.INK)
         imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
         self._keep_picture(io, pixels)
-        now = time.perf_counter()
+        now = self.studio.clock()
         self.studio.advance(now, min(now - self._last, 0.25), pixels)
         self._last = now
+        outputs.take_screenshot(self.studio)
+        inputs.look_at_files(self.studio, now)
         self.gl.ctx.gc()
 
     def _keep_picture(self, io, pixels: float) -> None:
@@ -100,14 +101,14 @@ class Offscreen:
         imgui.backends.opengl3_init("#version 330")
         self.contents = Contents(studio, gl, scale)
         self.resize(size)
-        self._last = time.perf_counter()
+        self._last = studio.clock()
 
     def resize(self, size: tuple[int, int]) -> None:
         self.surface = Surface(self.gl, size)
 
     def frame(self) -> None:
         """One frame with the events injected since the last one."""
-        io, now = imgui.get_io(), time.perf_counter()
+        io, now = imgui.get_io(), self.studio.clock()
         io.display_size = imgui.ImVec2(*self.surface.texture.size)
         io.delta_time = min(max(now - self._last, 1e-4), LONGEST)
         self._last = now
@@ -163,14 +164,14 @@ class Window:
             studio.close(clean)
 
     def _frame(self, studio: Studio, contents: Contents) -> None:
-        activity = studio.activity(time.perf_counter())
+        activity = studio.activity(studio.clock())
         if activity == "drawing":
             glfw.poll_events()
         else:
             glfw.wait_events_timeout(WAITING if activity == "waiting" else IDLE)
         if self._dropped:
             paths, self._dropped = self._dropped, []
-            studio.drop(paths)
+            inputs.drop(studio, paths)
         if studio.fullscreen != (self._fullscreen is not None):
             self._switch_fullscreen()
         imgui.backends.opengl3_new_frame()

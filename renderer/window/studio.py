@@ -6,38 +6,42 @@ Nothing here knows a picture's name, and nothing here draws controls (see interf
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args, get_type_hints
 
 from renderer import KernelError, MachineCannot, UserError
-from renderer.animation import SAME, changed_paths, edited, key_times, keyed, unkeyed
+from renderer.animation import edited
 from renderer.denoise import require as require_denoiser
 from renderer.gpu import Gpu
-from renderer.gpu.source import SHADERS, forget
-from renderer.image import replacing, write_png
-from renderer.pictures import load, panels_of, recipe_of
-from renderer.scene import Scene, Tone, files_of, read_toml
+from renderer.scene import Scene, Tone
 from renderer.view import grid
 from renderer.window.counter import Counter
-from renderer.window.panel import Panel, stepped
-from renderer.window.session import Session, default_path, last, restore, save, toml_of
+from renderer.window.history import History
+from renderer.window.panel import Panel
+from renderer.window.session import Session, default_path, last, restore, save
+from renderer.window.steps import stepped
 from renderer.window.watch import Watch
 
 DRAWING = 0.03  # seconds of a frame that panels may draw in the window's own GL; at least one panel draws
 SAVING = 3.0  # seconds between two looks at whether the session changed
 MESSAGE = 4.0  # seconds that a message stays
-LARGEST_HISTORY = 500
 LARGEST_COUNT = 16  # panels of a window
-FRAMES = 24  # a second, by which the keys step
-SCENES = (".toml", ".flame", ".flam3")  # files that are read as a whole when they are saved
 SCENE_STEP = 0.08  # part of the panel's height that an arrow key drags
 
 
 class Studio:
-    def __init__(self, scenes: list[Scene], gpu: Gpu, columns: int = 0, gap: int = 4, kept: Path | None = None):
-        """`kept` is the file that the session is written to as it changes; None keeps none."""
-        self.gpu = gpu
+    def __init__(
+        self,
+        scenes: list[Scene],
+        gpu: Gpu,
+        columns: int = 0,
+        gap: int = 4,
+        kept: Path | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ):
+        """`kept` is the file that the session is written to as it changes; None keeps none. `clock` tells seconds."""
+        self.gpu, self.clock = gpu, clock
         self.columns, self.gap = columns, gap
         self._waiter = ThreadPoolExecutor(1, "device")
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
@@ -52,19 +56,19 @@ class Studio:
         self.counter = Counter()
         self.message, self._message_until = "", 0.0
         self.screenshot_of_window: Path | None = None
-        self._shot: Panel | None = None  # of which a picture is wanted
+        self.wanted_shot: Panel | None = None  # of which a picture is to be written
         self.cells: list[tuple[int, int, int, int]] = []  # of the visible panels, in the window's units
         self.rectangles: list[tuple[int, int, int, int]] = []  # of their pictures, between a strip above and one below
         self.pending = False  # an editor has more to do although no panel draws
         self.quiet = True  # no button is held and no control is being edited: a state worth an undo step
-        self._history, self._future = [self._state()], []
+        self._history = History(self._state())
         self._begun = False
         self._kept, self._saved, self._saved_at = kept, None, 0.0
-        self._watch = Watch()
-        self._presets: tuple = ()
+        self.watch = Watch()
+        self.found_presets: tuple = ()  # folder and kind of picture, and the scenes that are there
 
     def _panel(self, scene: Scene) -> Panel:
-        return Panel(scene, self.gpu, self._waiter, lambda: self.wake())
+        return Panel(scene, self.gpu, self._waiter, lambda: self.wake(), self.clock)
 
     @property
     def panel(self) -> Panel:
@@ -82,7 +86,7 @@ class Studio:
         self.rectangles = [(x, y + s, w, h - 2 * s) for (x, y, w, h), s in zip(self.cells, strips, strict=True)]
 
     def tell(self, message: str) -> None:
-        self.message, self._message_until = message, time.perf_counter() + MESSAGE
+        self.message, self._message_until = message, self.clock() + MESSAGE
 
     def told(self, now: float) -> str:
         return self.message if now < self._message_until else ""
@@ -112,16 +116,15 @@ class Studio:
             panel.collect()
             panel.tick(seconds)
             panel.retone()
-        self._take_screenshot()
         visible = [(self.panels[i], cell) for i, cell in zip(self.visible(), self.rectangles, strict=False)]
         visible.sort(key=lambda item: item[0].started)  # the one that has waited longest comes first
-        begun = time.perf_counter()
+        begun = self.clock()
         drawn = False
         for panel, (_, _, width, height) in visible:
             size = (max(1, int(width * pixels)), max(1, int(height * pixels)))
             if not panel.wants(size, now) or self._waits(panel, now):
                 continue
-            spent = time.perf_counter() - begun
+            spent = self.clock() - begun
             if drawn and (spent + panel.expected(size, now) > DRAWING or not panel.opened):
                 continue
             panel.draw(size, now)
@@ -131,7 +134,6 @@ class Studio:
             self.save()
             raise MachineCannot(f"{lost.device} is lost: {lost.error}. `main.py view --restore` brings the panels back")
         self._remember()
-        self._look_at_files(now)
         if now - self._saved_at > SAVING:
             self._saved_at = now
             self.save()
@@ -143,15 +145,6 @@ class Studio:
         return moving and panel.cost > DRAWING / 2 or panel.computes and any(other.busy for other in others)
 
     # Files
-
-    def _look_at_files(self, now: float) -> None:
-        """Reads shaders, scenes and what they name anew when they are saved."""
-        paths = {panel.original.path for panel in self.panels if panel.original.path.suffix in SCENES}
-        for panel in self.panels:  # a program looks at its own file
-            paths |= {Path(file) for file in files_of(panel.scene.settings) if not file.endswith(".cb")}
-        changed = self._watch.changed(paths | set(SHADERS.rglob("*.*")), now)
-        if changed:
-            self.reload({path for path in changed if path in paths}, shaders=bool(changed - paths))
 
     def session(self, clean: bool = False) -> Session:
         scenes = tuple(replace(p.scene, moment=p.clock) if p.paused else p.scene for p in self.panels)
@@ -184,14 +177,6 @@ class Studio:
         self.active, self.columns, self.solo = session.active, session.columns, session.solo
         self._panels_changed()
 
-    def presets(self) -> list[Scene]:
-        """The scene files beside the active panel's that hold the same kind of picture."""
-        path = self.panel.original.path
-        key = (path.parent, self.panel.scene.picture)
-        if not self._presets or self._presets[0] != key:
-            self._presets = (key, list(_presets(*key)) if path.suffix == ".toml" else [])
-        return self._presets[1]
-
     # States and undo
 
     def _state(self) -> tuple[Scene, ...]:
@@ -199,35 +184,26 @@ class Studio:
 
     def _remember(self) -> None:
         """Notes the state once the user has let go, so that one drag is one step."""
-        state = self._state()
-        if self.quiet and state != self._history[-1] and not any(p.moving(time.perf_counter()) for p in self.panels):
-            self._history = (self._history + [state])[-LARGEST_HISTORY:]
-            self._future = []
+        now = self.clock()
+        if self.quiet and self._history.differs(self._state()) and not any(p.moving(now) for p in self.panels):
+            self._history.note(self._state())
 
     def undo(self) -> None:
-        state = self._state()
-        if state != self._history[-1]:  # the last change is not noted yet
-            self._history.append(state)
-        if len(self._history) < 2:
-            self.tell("nothing to undo")
-            return
-        self._future.append(self._history.pop())
-        self._restore(self._history[-1])
+        self._restore(self._history.back(self._state()), "nothing to undo")
 
     def redo(self) -> None:
-        if not self._future:
-            self.tell("nothing to redo")
-            return
-        self._history.append(self._future.pop())
-        self._restore(self._history[-1])
+        self._restore(self._history.forward(), "nothing to redo")
 
-    def _restore(self, state: tuple[Scene, ...]) -> None:
+    def _restore(self, state: tuple[Scene, ...] | None, otherwise: str) -> None:
+        if state is None:
+            self.tell(otherwise)
+            return
         for panel, scene in zip(self.panels, state, strict=True):
             panel.show(scene)
 
     def _panels_changed(self) -> None:
         """Undo does not reach over panels that came or went."""
-        self._history, self._future = [self._state()], []
+        self._history = History(self._state())
         self.active = min(self.active, len(self.panels) - 1)
 
     # What actions do
@@ -298,59 +274,6 @@ class Studio:
         panel.toggle_denoise()
         self.tell("finished pictures are denoised" if panel.denoise else "pictures as they were drawn")
 
-    # Time
-
-    def shows_timeline(self) -> bool:
-        return self.timeline or bool(key_times(self.panel.scene.animation))
-
-    def toggle_timeline(self) -> None:
-        if key_times(self.panel.scene.animation):
-            self.tell("the line of time stays while there are key frames")
-        self.timeline = not self.timeline
-
-    def is_at(self, moment: float) -> bool:
-        """Whether the active panel stands at this moment."""
-        return abs(self.panel.clock - moment) <= SAME
-
-    def scrub(self, moment: float) -> None:
-        """Stops the active panel at a moment."""
-        self.panel.paused, self.panel.clock = True, max(moment, 0.0)
-
-    def step_frame(self, direction: int) -> None:
-        self.scrub(round(self.panel.clock * FRAMES + direction) / FRAMES)
-        self.timeline = True
-
-    def step_key(self, direction: int) -> None:
-        """Goes to the key frame before or after this moment."""
-        times = key_times(self.panel.scene.animation)
-        there = [t for t in times[::direction] if (t - self.panel.clock) * direction > SAME]
-        if there:
-            self.scrub(there[0])
-        else:
-            self.tell("no key frame there")
-
-    def add_key(self) -> None:
-        """A key frame here: of what has some already, or else of what was changed, or else of the view."""
-        panel, scene = self.panel, self.panel.scene
-        paths = [track.path for track in scene.animation.tracks] if scene.animation else []
-        if not paths and type(panel.original.settings) is type(scene.settings):
-            paths = changed_paths(panel.original.settings, scene.settings)
-        if not paths and self.view() is not None:
-            paths = [f"view.{f.name}" for f in fields(self.view())]
-        if not paths:
-            self.tell("nothing to keep: change a setting first")
-            return
-        self.timeline = panel.paused = True
-        self.change(keyed(scene, panel.clock, paths))
-        self.tell(f"key frame at {panel.clock:.2f} s: {', '.join(sorted({path.split('.')[0] for path in paths}))}")
-
-    def delete_key(self) -> None:
-        panel = self.panel
-        if not any(map(self.is_at, key_times(panel.scene.animation))):
-            self.tell("no key frame at this moment; Page Up and Page Down go to them")
-            return
-        self.change(unkeyed(panel.scene, panel.clock))
-
     def drag(self, dx: float, dy: float) -> None:
         if self.view() is not None:
             self.set_view(self.view().drag(dx * SCENE_STEP, dy * SCENE_STEP))
@@ -403,9 +326,9 @@ class Studio:
 
     def cycle_resolution(self) -> None:
         choices = (0, 1, 2, 4)
-        self.panel.forced_divisor = choices[(choices.index(self.panel.forced_divisor) + 1) % len(choices)]
+        self.panel.pace.forced = choices[(choices.index(self.panel.pace.forced) + 1) % len(choices)]
         words = {0: "automatic", 1: "full", 2: "half", 4: "a quarter"}
-        self.tell(f"resolution {words[self.panel.forced_divisor]}")
+        self.tell(f"resolution {words[self.panel.pace.forced]}")
 
     def restart(self) -> None:
         self.panel.restart()
@@ -436,41 +359,6 @@ class Studio:
     def leave(self) -> None:
         self.leaving = True
 
-    def next_scene(self, direction: int) -> None:
-        """Shows the scene file before or after this one in its folder, leaving out layouts and files that are bad."""
-        here = self.panel.original.path.resolve()
-        files = sorted(here.parent.glob("*.toml"))
-        start = files.index(here) if here in files else -1
-        for step in range(1, len(files) + 1):
-            path = files[(start + direction * step) % len(files)]
-            try:
-                scene = load(path)
-                if panels_of(scene) == [scene]:
-                    self.open_here(scene)
-                    return
-            except UserError as error:
-                self.tell(str(error))
-        self.tell(f"no other scene in {here.parent}")
-
-    def open_here(self, scene: Scene) -> None:
-        self.panel.original = scene
-        self.panel.show(scene)
-        self.panel.clock, self.panel.paused = scene.moment, scene.moment > 0
-        self.tell(scene.title)
-
-    def drop(self, paths: list[Path]) -> None:
-        """Opens files that were dropped on the window: one into the active panel, several as new panels."""
-        for number, path in enumerate(paths):
-            try:
-                scenes = panels_of(load(path))
-            except UserError as error:
-                self.tell(str(error))
-                continue
-            if number == 0 and len(scenes) == 1 and len(paths) == 1:
-                self.open_here(scenes[0])
-            else:
-                self.add(scenes)
-
     def add(self, scenes: list[Scene]) -> None:
         self.panels += [self._panel(scene) for scene in scenes][: LARGEST_COUNT - len(self.panels)]
         self.active = len(self.panels) - 1
@@ -489,64 +377,6 @@ class Studio:
         self.panel.close()
         del self.panels[self.active]
         self._panels_changed()
-
-    def reload(self, files: set[Path] | None = None, shaders: bool = True) -> None:
-        """Reads shaders anew, and the scenes, meshes and the like among `files`; all of them for None.
-
-        What was good before goes on where an edited file is not, and its panel says why.
-        """
-        texts = forget()
-        for panel in self.panels:
-            path = panel.original.path
-            saved = path.suffix in SCENES and path.is_file() and (files is None or path in files)
-            read = {Path(file) for file in files_of(panel.scene.settings)}
-            try:
-                if saved:
-                    panel.original = load(path)
-                    panel.reread(panel.original, texts)
-                elif shaders or files is None or read & files:
-                    panel.reread(panel.scene, texts)
-            except UserError as error:
-                panel.mistake = str(error)
-        self._presets = ()
-        self.tell("read anew: " + ("shaders" if shaders else ", ".join(sorted(path.name for path in files))))
-
-    def screenshot(self) -> None:
-        """Writes what the active panel shows, with its recipe, into this folder, as soon as a sample is whole."""
-        panel = self.panel
-        if panel.shown is None:
-            self.tell("nothing is drawn yet")
-            return
-        self._shot = panel
-        self._take_screenshot()
-
-    def _take_screenshot(self) -> None:
-        panel = self._shot
-        if panel is None or not panel.whole and panel in self.panels and not panel.error:
-            return
-        self._shot = None
-        if not panel.whole:
-            return
-        pixels = panel.shown.read()
-        pixels = pixels[..., :3] if (pixels[..., 3] == 255).all() else pixels
-        path = free_name(Path.cwd(), panel.original.path.stem)
-        facts = dict(size=list(panel.shown.size), samples=panel.samples, time=panel.moment)
-        facts |= {"denoise": True} if panel.denoised else {}
-        try:
-            write_png(path, pixels, recipe_of(panel.scene, path.parent, **facts))
-            self.tell(f"wrote {path.name}")
-        except UserError as error:
-            self.tell(str(error))
-
-    def save_scene(self) -> None:
-        """Writes the active panel's scene, settings and key frames as they are, as a scene file into this folder."""
-        path = free_name(Path.cwd(), self.panel.original.path.stem, ".toml")
-        try:
-            with replacing(path) as temporary:
-                temporary.write_text(toml_of(recipe_of(self.panel.scene, path.parent)["scene"]), encoding="utf-8")
-            self.tell(f"wrote {path.name}")
-        except UserError as error:
-            self.tell(str(error))
 
     def keep_reference(self) -> None:
         if self.panel.shown is not None:
@@ -568,25 +398,8 @@ class Studio:
             return
         self.tell(f"compare: {self.panel.comparison.cycle()}")
 
-    def screenshot_window(self) -> None:
-        self.screenshot_of_window = free_name(Path.cwd(), "window")
-
     def close(self, clean: bool = True) -> None:
         self.save(clean)
         for panel in self.panels:
             panel.close()
         self._waiter.shutdown()
-
-
-def free_name(folder: Path, stem: str, suffix: str = ".png") -> Path:
-    """The first of stem-001.png, stem-002.png, ... that is not there."""
-    return next(p for n in range(1, 10**6) if not (p := folder / f"{stem}-{n:03}{suffix}").exists())
-
-
-def _presets(folder: Path, kind: str):
-    for path in sorted(folder.glob("*.toml")):
-        try:
-            if read_toml(path).get("picture") == kind:
-                yield load(path)
-        except UserError:
-            continue  # a bad file among them is told when it is opened

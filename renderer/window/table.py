@@ -1,5 +1,6 @@
 """The window's own keys: one line each, which dispatch, help and palette share."""
 
+from renderer.window import inputs, moments, outputs
 from renderer.window.actions import Action
 from renderer.window.studio import Studio
 
@@ -9,8 +10,8 @@ ACTIONS = [
     TO_CONTROLS,
     Action("Space", "pause or go on", PANEL, Studio.toggle_pause),
     Action("R", "restart", PANEL, Studio.restart),
-    Action("N", "next scene", PANEL, lambda s: s.next_scene(1)),
-    Action("P", "previous scene", PANEL, lambda s: s.next_scene(-1)),
+    Action("N", "next scene", PANEL, lambda s: inputs.next_scene(s, 1)),
+    Action("P", "previous scene", PANEL, lambda s: inputs.next_scene(s, -1)),
     Action("Enter", "one panel alone (or double-click)", PANEL, lambda s: s.toggle("solo")),
     Action("Tab", "next panel", PANEL, lambda s: s.next_panel(1)),
     Action("Shift+Tab", "previous panel", PANEL, lambda s: s.next_panel(-1)),
@@ -19,7 +20,7 @@ ACTIONS = [
     Action("Ctrl+N", "denoise what is finished, or not", PANEL, Studio.toggle_denoise),
     Action("Ctrl+D", "another panel of the same", PANEL, Studio.duplicate),
     Action("Ctrl+W", "close panel", PANEL, Studio.close_panel),
-    Action("F12", "screenshot with its recipe", PANEL, Studio.screenshot),
+    Action("F12", "screenshot with its recipe", PANEL, outputs.screenshot),
     Action("Left", "orbit", VIEW, lambda s: s.drag(-1, 0), True),
     Action("Right", "orbit", VIEW, lambda s: s.drag(1, 0), True),
     Action("Up", "orbit", VIEW, lambda s: s.drag(0, -1), True),
@@ -32,13 +33,13 @@ ACTIONS = [
     Action("-", "farther", VIEW, lambda s: s.zoom(-1), True),
     Action("Home", "view as in the scene", VIEW, Studio.home),
     Action("Ctrl+F", "focus on what is clicked next (or Ctrl+click)", VIEW, Studio.pick_next),
-    Action("Ctrl+T", "line of time on or off", TIME, Studio.toggle_timeline),
-    Action("Ctrl+K", "key frame here", TIME, Studio.add_key),
-    Action("Ctrl+Shift+K", "delete the key frame here", TIME, Studio.delete_key),
-    Action("PageUp", "previous key frame", TIME, lambda s: s.step_key(-1)),
-    Action("PageDown", "next key frame", TIME, lambda s: s.step_key(1)),
-    Action(",", "a frame back", TIME, lambda s: s.step_frame(-1), True),
-    Action(".", "a frame on", TIME, lambda s: s.step_frame(1), True),
+    Action("Ctrl+T", "line of time on or off", TIME, moments.toggle_timeline),
+    Action("Ctrl+K", "key frame here", TIME, moments.add_key),
+    Action("Ctrl+Shift+K", "delete the key frame here", TIME, moments.delete_key),
+    Action("PageUp", "previous key frame", TIME, lambda s: moments.step_key(s, -1)),
+    Action("PageDown", "next key frame", TIME, lambda s: moments.step_key(s, 1)),
+    Action(",", "a frame back", TIME, lambda s: moments.step_frame(s, -1), True),
+    Action(".", "a frame on", TIME, lambda s: moments.step_frame(s, 1), True),
     Action("E", "half a stop brighter", TONE, lambda s: s.expose(0.5), True),
     Action("Shift+E", "half a stop darker", TONE, lambda s: s.expose(-0.5), True),
     Action("X", "exposure automatic or manual", TONE, lambda s: s.cycle_tone("exposure")),
@@ -47,7 +48,7 @@ ACTIONS = [
     Action("Shift+S", "compare with the next panel", PANEL, Studio.follow_next),
     Action("W", "compare: off, wipe, flip, difference", PANEL, Studio.compare),
     Action("I", "values of the pixel under the pointer", PANEL, lambda s: s.toggle("inspector")),
-    Action("Ctrl+S", "save as a scene file", PANEL, Studio.save_scene),
+    Action("Ctrl+S", "save as a scene file", PANEL, outputs.save_scene),
     Action("Ctrl+O", "bring the last session back", WINDOW, Studio.restore),
     Action("F1", "all keys", WINDOW, lambda s: s.toggle("help")),
     Action("Ctrl+P", "command palette", WINDOW, lambda s: s.toggle("palette")),
@@ -56,8 +57,8 @@ ACTIONS = [
     Action("Ctrl+Z", "undo", WINDOW, Studio.undo, True),
     Action("Ctrl+Y", "redo", WINDOW, Studio.redo, True),
     Action("Ctrl+Backspace", "all settings as in the scene", WINDOW, Studio.reset),
-    Action("F5", "read shaders and scenes anew", WINDOW, Studio.reload),
-    Action("Shift+F12", "picture of the window", WINDOW, Studio.screenshot_window),
+    Action("F5", "read shaders and scenes anew", WINDOW, inputs.reload),
+    Action("Shift+F12", "picture of the window", WINDOW, outputs.screenshot_window),
     Action("Escape", "close what is open", WINDOW, Studio.escape),
     Action("Ctrl+Q", "leave", WINDOW, Studio.leave),
 ]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from renderer.animation import DEFAULT_SECONDS, EASES, Animation, ease_at, key_times, with_ease
-from renderer.window import theme
+from renderer.window import moments, theme
 from renderer.window.studio import Studio
 from renderer.window.toolkit import imgui
 
@@ -17,11 +17,15 @@ def draw(studio: Studio, fonts: theme.Fonts, scale: float) -> None:
     animation = panel.scene.animation or Animation(DEFAULT_SECONDS)
     imgui.align_text_to_frame_padding()
     _button("Go on" if panel.paused else "Pause", "Space", lambda: studio.toggle_pause())
-    _button("Key", "Ctrl+K: a key frame of what has keys, or of what was changed, or of the view", studio.add_key)
+    _button(
+        "Key",
+        "Ctrl+K: a key frame of what has keys, or of what was changed, or of the view",
+        lambda: moments.add_key(studio),
+    )
     times = key_times(panel.scene.animation)
-    here = next((time for time in times if studio.is_at(time)), None)
+    here = next((time for time in times if moments.is_at(studio, time)), None)
     imgui.begin_disabled(here is None)
-    _button("Delete", "Ctrl+Shift+K: the key frame at this moment", studio.delete_key)
+    _button("Delete", "Ctrl+Shift+K: the key frame at this moment", lambda: moments.delete_key(studio))
     wide = imgui.get_content_region_avail().x > 560 * scale
     if wide:
         _ease(studio, animation, here, scale)
@@ -72,13 +76,13 @@ def _line(studio: Studio, fonts, scale: float, seconds: float, times: list[float
         part = (imgui.get_io().mouse_pos.x - corner.x) / width
         moment = min(max(part, 0.0), 1.0) * seconds
         near = [time for time in times if abs(time - moment) * width / seconds < MARK * scale]
-        studio.scrub(near[0] if near else moment)
+        moments.scrub(studio, near[0] if near else moment)
     middle = corner.y + height / 2
     left, right = imgui.ImVec2(corner.x, middle - 2 * scale), imgui.ImVec2(corner.x + width, middle + 2 * scale)
     paint.add_rect_filled(left, right, theme.packed(theme.COLOURS["frame_bg_active"]), 2 * scale)
     for time in times:
         x, mark = corner.x + min(time / seconds, 1.0) * width, MARK * scale
-        colour = theme.ACCENT if studio.is_at(time) else theme.TEXT
+        colour = theme.ACCENT if moments.is_at(studio, time) else theme.TEXT
         points = [imgui.ImVec2(x, middle - mark), imgui.ImVec2(x + mark, middle)]
         points += [imgui.ImVec2(x, middle + mark), imgui.ImVec2(x - mark, middle)]
         paint.add_quad_filled(*points, theme.packed(colour))

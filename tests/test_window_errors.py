@@ -1,0 +1,122 @@
+"""What goes wrong while the window lives: pictures, devices, files that are saved with a mistake."""
+
+import shutil
+
+import numpy as np
+import pytest
+from injected import finish, press, sampled, seconds, settled, until, window
+from windows import FRACTAL, ROOT
+
+from renderer import MachineCannot
+from renderer.gpu import source
+from renderer.pictures import load
+from renderer.window import inputs
+from renderer.window.session import restore
+
+pytest_plugins = ["window_fixtures"]
+
+
+def test_an_error_of_one_picture_stays_in_its_panel(screen, monkeypatch):
+    finish(screen)
+    first, second = screen.studio.panels
+
+    def broken(*arguments):
+        raise MachineCannot("the device went away")
+
+    monkeypatch.setattr(first.picture, "draw", broken)
+    press(screen, "D")
+    finish(screen)
+    assert first.error == "the device went away" and not second.error and second.finished()
+    before = screen.pixels()
+    press(screen, "R")
+    finish(screen)
+    assert not first.error and first.finished()
+    assert not np.array_equal(screen.pixels(), before)
+
+
+def test_a_lost_device_keeps_the_session_and_ends_with_a_sentence(gl, gpu, tmp_path, monkeypatch, capsys):
+    kept = tmp_path / "session.json"
+    with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (200, 160), kept=kept) as screen:
+        sampled(screen, 1)
+
+        def gone(*arguments):
+            raise RuntimeError("the driver does not answer")
+
+        monkeypatch.setattr(screen.studio.panel.picture, "draw", gone)
+        monkeypatch.setattr(type(gpu.device), "finish", gone)
+        with pytest.raises(MachineCannot, match="is lost: .*the driver does not answer.*--restore"):
+            screen.studio.step_setting("depth", 1)
+            for _ in range(200):
+                screen.frame()
+        assert restore(kept).scenes[0].settings.depth == 7
+        monkeypatch.undo()
+
+
+def test_a_saved_scene_is_read_anew_and_a_bad_one_is_told(screen, scene_files):
+    finish(screen)
+    first, second = screen.studio.panels
+    scene_files[0].write_text(FRACTAL.format(title="first").replace("40", "77"))
+    until(screen, lambda: first.scene.settings.iterations == 77)
+    finish(screen)
+    good = first.shown.read()
+    scene_files[0].write_text("picture = nonsense")
+    until(screen, lambda: first.mistake)
+    assert "not a TOML file" in first.mistake and not first.error and not second.mistake
+    press(screen, "D")  # what was good goes on, and can be worked on
+    finish(screen)
+    assert first.finished() and not np.array_equal(first.shown.read(), good) and first.mistake
+    scene_files[0].write_text(FRACTAL.format(title="first"))
+    until(screen, lambda: not first.mistake)
+    finish(screen)
+    assert not first.error and first.finished() and first.scene.settings.iterations == 40
+
+
+def test_a_shader_with_a_mistake_leaves_the_last_good_one(screen, tmp_path, monkeypatch):
+    """Files of shaders/ are edited in a copy; the error names its line, and the next good save is taken."""
+    shaders = tmp_path / "shaders"
+    shutil.copytree(source.SHADERS, shaders)
+    for module in (source, inputs):
+        monkeypatch.setattr(module, "SHADERS", shaders)
+    inputs.reload(screen.studio)
+    finish(screen)
+    good, text = screen.studio.panel.shown.read(), (shaders / "fractal.frag").read_text()
+    seconds(screen, 0.6)  # it looks at the files a few times a second
+    (shaders / "fractal.frag").write_text(text.replace("void main() {", "void main() {\n    nonsense = 1;"))
+    until(screen, lambda: any(p.mistake for p in screen.studio.panels))  # the others go on with the good one too
+    panel = next(p for p in screen.studio.panels if p.mistake)
+    line = text[: text.index("void main() {")].count("\n") + 2
+    assert f"fractal.frag:{line}" in panel.mistake and not panel.error
+    press(screen, "D")
+    press(screen, "Shift+D")
+    finish(screen)
+    assert np.array_equal(panel.shown.read(), good) and panel.mistake
+    before = screen.pixels()
+    (shaders / "fractal.frag").write_text(text.replace("void main() {", "void main() {\n    pixel = vec4(1); return;"))
+    until(screen, lambda: not any(p.mistake for p in screen.studio.panels))
+    finish(screen)
+    assert (panel.shown.read() == 255).all() and not np.array_equal(screen.pixels(), before)
+    (shaders / "fractal.frag").write_text(text)
+    until(screen, lambda: not panel.opened)
+    finish(screen)
+    assert np.array_equal(panel.shown.read(), good)
+
+
+def test_a_mesh_that_is_saved_is_read_anew(gl, gpu, tmp_path):
+    mesh = tmp_path / "shape.obj"
+    mesh.write_text("v -1 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    (tmp_path / "one.toml").write_text(
+        'picture = "raytrace"\n[settings]\nsamples = 1\nhorizon = [1, 1, 1]\nzenith = [1, 1, 1]\n'
+        'meshes = [{ material = "plain", file = "shape.obj" }]\n'
+    )
+    with window([load(tmp_path / "one.toml")], gpu, gl, (320, 240)) as screen:
+        panel = screen.studio.panel
+        settled(screen)
+        triangle = panel.shown.read()
+        assert panel.report["primitives"] == 1
+        mesh.write_text("v nonsense\nf 1 2 3\n")
+        until(screen, lambda: panel.mistake)
+        assert "shape.obj" in panel.mistake and not panel.error
+        mesh.write_text("v -1 0 0\nv 1 0 0\nv 0 1 0\nv 0 -1 0\nf 1 2 3\nf 1 2 4\n")
+        until(screen, lambda: not panel.mistake)
+        settled(screen)
+        assert panel.report["primitives"] == 2 and not np.array_equal(panel.shown.read(), triangle)

@@ -1,0 +1,123 @@
+"""What the window opens and keeps: scenes, pictures with recipes, sessions."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from injected import centre, drag, finish, frames, press, seconds, window
+from windows import FRACTAL, HEIGHT, MOVING, ROOT, WIDTH
+
+from renderer import BadInput
+from renderer.image import read_bytes, read_recipe
+from renderer.pictures import load
+from renderer.viewer import set_aside
+from renderer.window import inputs, studio
+from renderer.window.session import restore, save
+
+pytest_plugins = ["window_fixtures"]
+
+
+def test_next_and_previous_scene(screen):
+    press(screen, "N")
+    assert screen.studio.panel.scene.title == "second"
+    press(screen, "P")
+    assert screen.studio.panel.scene.title == "first"
+
+
+def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
+    press(screen, "D")
+    finish(screen)
+    press(screen, "F12")
+    written = tmp_path / "first-001.png"
+    assert np.array_equal(read_bytes(written)[..., :3], screen.studio.panel.shown.read()[..., :3])
+    scene = load(written)
+    assert scene.settings == screen.studio.panel.scene.settings and scene.size == screen.studio.panel.shown.size
+    assert read_recipe(written)["samples"] == 3
+    inputs.drop(screen.studio, [written])
+    assert screen.studio.panel.scene.settings.iterations == 50
+    press(screen, "Shift+F12")
+    assert read_bytes(tmp_path / "window-001.png").shape == (HEIGHT, WIDTH, 4)
+
+
+def test_presets_are_the_scenes_of_one_kind(screen, tmp_path):
+    (tmp_path / "broken.toml").write_text("picture = ")
+    (tmp_path / "other.toml").write_text('picture = "layout"\nsettings = { panels = ["first.toml"] }\n')
+    inputs.reload(screen.studio)
+    assert [scene.path.stem for scene in inputs.presets(screen.studio)] == ["first", "second"]
+
+
+def test_a_scene_can_be_saved_and_opened(screen, tmp_path):
+    press(screen, "D")
+    press(screen, "E")
+    press(screen, "Ctrl+S")
+    scene = load(tmp_path / "first-001.toml")
+    assert scene.settings == screen.studio.panel.scene.settings and scene.tone == screen.studio.panel.scene.tone
+
+
+def test_key_frames_stay_in_sessions_scenes_and_recipes(screen, scene_files, tmp_path):
+    path = tmp_path / "moving.toml"
+    path.write_text(FRACTAL.format(title="moving") + MOVING)
+    inputs.drop(screen.studio, [path])
+    panel = screen.studio.panel
+    panel.paused, panel.clock = True, 0.4
+    finish(screen)
+    wanted = panel.settings()
+    assert wanted.phase not in (0.0, 0.5)
+    press(screen, "Ctrl+S")
+    press(screen, "F12")
+    save(screen.studio.session(), tmp_path / "session.json")
+    saved, shot = load(tmp_path / "moving-001.toml"), load(tmp_path / "moving-001.png")
+    kept = restore(tmp_path / "session.json").scenes[0]
+    assert saved.animation == shot.animation == kept.animation == load(path).animation
+    assert saved.settings == load(path).settings and (shot.moment, kept.moment) == (0.4, 0.4)
+    command = [sys.executable, str(ROOT / "main.py"), "export", tmp_path / "moving-001.png", "-o", tmp_path / "x.png"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    assert np.array_equal(read_bytes(tmp_path / "x.png")[..., :3], panel.shown.read()[..., :3])
+    screen.studio.take(restore(tmp_path / "session.json"))
+    assert screen.studio.panel.settings() == wanted
+
+
+def test_sessions_come_back(screen, tmp_path):
+    press(screen, "D")
+    press(screen, "2")
+    drag(screen, centre(screen, 1), 30, 30)
+    session = screen.studio.session(clean=True)
+    save(session, tmp_path / "state" / "session.json")
+    again = restore(tmp_path / "state" / "session.json")
+    assert [s.settings for s in again.scenes] == [s.settings for s in session.scenes]
+    assert (again.active, again.clean) == (1, True)
+    screen.studio.take(again)
+    finish(screen)
+    assert [panel.scene for panel in screen.studio.panels] == list(again.scenes)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("{", "not a session"),
+        ("[]", "this program reads 1"),
+        ('{"rayfold_session": 2, "panels": []}', "rayfold_session is 2; this program reads 1"),
+        ('{"rayfold_session": 1, "panels": []}', "1 to 16"),
+        ('{"rayfold_session": 1, "panels": [{"picture": "nothing"}]}', "picture is"),
+        ('{"rayfold_session": 1, "active": 5, "panels": [{"picture": "fractal"}]}', "active is 5"),
+        ("[" * 100000, "not a session"),
+    ],
+)
+def test_sessions_that_cannot_be(tmp_path, text, words):
+    (tmp_path / "session.json").write_text(text)
+    with pytest.raises(BadInput, match=words):
+        restore(tmp_path / "session.json")
+
+
+def test_a_session_is_kept_while_the_window_runs(gl, scene_files, tmp_path):
+    kept = tmp_path / "state" / "session.json"
+    with window([load(scene_files[0])], None, gl, (300, 300), kept=kept) as screen:
+        frames(screen, 3)
+        press(screen, "D")
+        seconds(screen, studio.SAVING + 0.1)
+        assert restore(kept).scenes[0].settings.iterations == 50 and not restore(kept).clean
+        assert set_aside(kept).startswith("the last session broke off") and not kept.exists()
+        screen.studio.restore()
+        assert screen.studio.panel.scene.settings.iterations == 50
+    assert restore(kept).clean
