@@ -58,9 +58,8 @@ def extremes(devices: list[Device], numbers) -> tuple:
     value = np.dtype("f4") if dtype == np.float16 else np.dtype("u1") if dtype == np.bool_ else dtype
     group = 1 if device.processor.lanes == 1 else 256
     groups = device.processor.units * 8
-    kernel = device.kernel(
-        "sums.cu", "extremes", group=group, ELEMENT=C_TYPES[dtype.str[1:]], LOWEST=8 * dtype.itemsize, CONTIGUOUS=1
-    )
+    constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "LOWEST": 8 * dtype.itemsize}
+    kernel = device.kernel("extremes.cu", "extremes", group=group, **constants)
     block = block_length(device, dtype)
     stage, out = device.stage(min(block, x.count) * dtype.itemsize), device.buffer(2 * groups, value)
     nans, found = device.buffer(1, "u4").fill(0), []
@@ -162,7 +161,7 @@ class _Table:
             "LIMBS": self.limbs,
             "LIMB_BASE": self.base,
         }
-        kernel = device.kernel("sums.cu", "add_by_key", HALF=int(self.dtype == np.float16), **constants)
+        kernel = device.kernel("sums_by_key.cu", "add_by_key", HALF=int(self.dtype == np.float16), **constants)
         out = device.buffer((keys, 2 * self.limbs + 2), "u4").fill(0)
         buffers = device.buffer(numbers.size, numbers.dtype).write(numbers), device.buffer(places.size, "u4")
         buffers[1].write(places.ravel().astype("u4"))
@@ -213,7 +212,7 @@ def halving(device: Device, numbers) -> Halving:
         raise BadInput(f"{x.path}: holds {x.dtype}; halving is told for float32 and float64")
     block = 1 << (block_length(device, x.dtype).bit_length() - 1)
     constants = {"ELEMENT": C_TYPES[x.dtype.str[1:]], "SINGLE": int(x.dtype == np.float32), "CONTIGUOUS": 1, "DOT": 0}
-    constants |= {"ABSOLUTE": 0, "LEVELS": 1, "FOLDS": 2, "LIMBS": 8, "LIMB_BASE": 0, "STRICT": 1}
+    constants |= {"ABSOLUTE": 0, "STRICT": 1}
     halve = device.kernel("sums.cu", "halve", group=64, **constants)
     parts = [_halved(device, halve, x, start, min(block, x.count - start)) for start in range(0, x.count, block)]
     depth = (min(block, x.count) - 1).bit_length() + (len(parts) - 1).bit_length()

@@ -17,13 +17,14 @@ from renderer.compute.arrays import source_of
 from renderer.compute.exact import NOT_MINUS_ZERO, Total, total_of_limbs
 from renderer.gpu import Device
 
-MODES = ("fast", "reproducible", "exact")
+FILES = {"fast": "sums.cu", "reproducible": "sums_reproducible.cu", "exact": "sums_exact.cu"}
+MODES = tuple(FILES)
 LIMBS = 136  # of 32 bits, from 2^-2176 on: products of doubles fit
 LOWEST_EXPONENT = -2176
-BINS = 53  # of 40 bits, from 2^-1074 on: see sums.cu, reproducible
+BINS = 53  # of 40 bits, from 2^-1074 on: see sums_reproducible.cu
 BIN_WIDTH = 40
 EXACT_RESIDENT = 2  # groups of the exact sum of floats that a GPU's unit is to hold at a time
-MOST_BEFORE_TAKE = 1 << 29  # numbers that a device's limbs take before they are read: see ADD_LIMB in sums.cu
+MOST_BEFORE_TAKE = 1 << 29  # numbers that a device's limbs take before they are read: see accumulator.h
 C_TYPES = {"f2": "ushort", "f4": "float", "f8": "double", "i1": "char", "u1": "uchar", "b1": "uchar", "i2": "short",
            "u2": "ushort", "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
 
@@ -79,13 +80,16 @@ class Reducer:
         constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "DOT": int(dot), "ABSOLUTE": int(absolute)}
         if self.floating:
             constants |= self._floating_constants(dtype, lanes)
+            file = FILES[mode]
+            if mode == "exact" and dtype == np.float32 and not dot and lanes > 1:
+                file = "sums_window.cu"
         else:
             self.limbs = 7
             wide = 16 if dtype == np.float16 else 1
             constants |= {"WHOLE": wide, "LIMBS": self.limbs, "SIGNED": int(dtype.kind in "if")}
-            constants |= {"CONTIGUOUS": 1, "NARROW": int(dtype.itemsize <= 4 and dtype.kind != "f")}
-            self.entry = "whole"
-        self.kernel = device.kernel("sums.cu", self.entry, group=self.group, **constants)
+            constants |= {"NARROW": int(dtype.itemsize <= 4 and dtype.kind != "f")}
+            self.entry, file = "whole", "sums_whole.cu"
+        self.kernel = device.kernel(file, self.entry, group=self.group, **constants)
         if self.entry == "fast":
             self.out = device.buffer(self.groups, "f8").fill(0)
         else:
