@@ -12,8 +12,9 @@ Layers, each importing downwards only (tests/test_layers.py):
     renderer/bvh_improve.py bvh_quad.py  trees of still scenes made better on the device; four-wide nodes
     renderer/flames/                     genome, .flame files, variations, kernels and development of the chaos game
     renderer/lightfields/                fields of camera arrays: reading them, apertures, depths at a few points
-    renderer/scene.py animation.py view.py mesh.py gltf.py procedural.py microfacet.py image.py denoise.py progress.py
+    renderer/scene.py animation.py view.py mesh.py procedural.py microfacet.py image.py denoise.py progress.py
                                          plain data
+    renderer/gltf/                       glTF files of strangers as plain data
     renderer/gpu/                        devices: the contract, CUDA, OpenCL, GL, the bridge between them
 
 The two ground floors, plain data and devices, do not know each other.

@@ -1,0 +1,80 @@
+"""What a glTF file draws, as plain arrays."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A texture: (height, width, 4) uint8, how it goes on beyond its edges, and whether texels are blended."""
+
+    pixels: np.ndarray
+    wrap: tuple[str, str] = ("repeat", "repeat")
+    smooth: bool = True
+
+
+@dataclass(frozen=True)
+class Material:
+    """The metallic-roughness model; pictures by their row, -1 for none."""
+
+    name: str = ""
+    color: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
+    metallic: float = 1.0
+    roughness: float = 1.0
+    emission: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    color_picture: int = -1
+    surface_picture: int = -1  # roughness in green, metallic in blue
+    normal_picture: int = -1
+    emission_picture: int = -1
+    normal_scale: float = 1.0
+    alpha: str = "OPAQUE"
+    cutoff: float = 0.5
+    refraction: float = 1.5
+    transmission: float = 0.0
+    coordinates: int = 0  # which set of texture coordinates its pictures take
+
+
+@dataclass(frozen=True)
+class Part:
+    """Triangles of one material: vertices (n, 3) float32, faces (m, 3) int32, normals (n, 3) and coordinates (n, 2) or
+    None."""
+
+    vertices: np.ndarray
+    faces: np.ndarray
+    normals: np.ndarray | None
+    coordinates: np.ndarray | None
+    material: int  # row of the materials, -1 for the plain one
+
+
+@dataclass(frozen=True)
+class Camera:
+    name: str
+    matrix: np.ndarray  # (4, 4) to the world; it looks along -z
+    fov_degrees: float  # vertical
+    aspect: float | None
+
+
+@dataclass(frozen=True)
+class Light:
+    """`kind` is directional, point or spot; `power` is lux or candela, red, green, blue; angles from the axis, -z."""
+
+    name: str
+    kind: str
+    matrix: np.ndarray
+    power: tuple[float, float, float]
+    inner: float = 0.0
+    outer: float = math.pi / 4
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a file draws: `placed` are (mesh, matrix (4, 4)) of the nodes that have one; a mesh is a list of Parts."""
+
+    meshes: list[list[Part]]
+    placed: list[tuple[int, np.ndarray]]
+    materials: list[Material]
+    pictures: list[Picture]
+    cameras: list[Camera] = field(default_factory=list)
+    lights: list[Light] = field(default_factory=list)
