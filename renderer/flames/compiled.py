@@ -75,12 +75,9 @@ class Compiled:
                 self._forget_waiting(what)
                 self._futures[key] = self._pool.submit(self._compile, what, kind)
             else:
-                self._futures[key] = future = Future()
-                try:
-                    future.set_result(self._compile(what, kind))
-                except Exception as error:
-                    del self._futures[key]
-                    raise error
+                compiled = Future()
+                compiled.set_result(self._compile(what, kind))  # what does not compile is not kept
+                self._futures[key] = compiled
         return self._futures[key]
 
     def _forget_waiting(self, wanted) -> None:
