@@ -16,7 +16,7 @@ import pytest
 from main import main
 from renderer import BadInput
 from renderer.export.render import spoken
-from renderer.flames import breed, chaos, compiled, filters, kernel, variations
+from renderer.flames import breed, chaos, compiled, file, filters, kernel, schedule, variations
 from renderer.flames.genome import Flame, Map
 from renderer.image import read_bytes, read_recipe
 from renderer.pictures import flame as picture_module
@@ -92,7 +92,7 @@ def twin(flame, steps, chains, seed, window=WINDOW, camera=CAMERA):
     light = np.floor(flame.palette_colors + 0.5).astype("u8")
     sums = np.zeros((window.cells, 4), "u8")
     block, row, column = slots // 256, slots // 32 % 8, slots % 32
-    for step in range(1, chaos.FUSE + steps + 1):
+    for step in range(1, schedule.FUSE + steps + 1):
         step_word = mixed(words(step) * words(0x9E3779B9) + seed_word)
         turn = ((column + words(1)) * (step_word | np.uint32(1))) >> np.uint32(29)
         source = block * 256 + ((row - turn) & np.uint32(7)) * 32 + column
@@ -107,7 +107,7 @@ def twin(flame, steps, chains, seed, window=WINDOW, camera=CAMERA):
         a, (c, s) = affine[choice].T, pull[choice].T
         x, y = fused(a[0], x, fused(a[1], y, a[2])), fused(a[3], x, fused(a[4], y, a[5]))
         colour = s * c + (np.float32(1) - s) * colour
-        if step > chaos.FUSE:
+        if step > schedule.FUSE:
             m = camera.astype("f4")
             fx, fy = fused(m[0], x, fused(m[1], y, m[2])), fused(m[3], x, fused(m[4], y, m[5]))
             seen = (fx >= 0) & (fx < window.columns) & (fy >= 0) & (fy < window.rows)
@@ -216,6 +216,16 @@ def test_pictures_in_a_hurry_are_the_same_and_take_over_their_own_kernel(gpu, rn
     own = kernels._futures[structure, compiled.WHOLE].result()
     assert kernels.now(structure) is own
     assert np.array_equal(hasty.draw(settings, size, 0.0).read(), patient.draw(settings, size, 0.0).read())
+
+
+def test_a_kernel_that_did_not_compile_is_tried_again(device, monkeypatch):
+    kernels = compiled.Compiled(device)
+    structure = kernel.structure_of((some_flame(np.random.default_rng(1)),), False)
+    with monkeypatch.context() as patch:
+        patch.setattr(kernels, "_compile", lambda what, kind: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            kernels.now(structure)
+    assert kernels.now(structure) is kernels.now(structure)
 
 
 def test_seeds_differ_and_repeat(device):
@@ -402,13 +412,23 @@ def test_tiles_are_parts_of_the_whole(gpu, rng):
     assert np.array_equal(tile, whole[top : top + 40, left : left + 50])
 
 
+def test_chains_wait_longer_where_most_maps_are_symmetry(device):
+    """A map that halves the plane is drawn once in 40 steps; the points have come to its fixed point all the same."""
+    halving = Map((0.5, 0.0, 0.0, 0.0, 0.5, 0.0), weight=0.5)
+    flame = Flame((halving, *file.symmetry_maps(-20)), palette="spectrum")
+    assert schedule.fuse_of([flame]) == schedule.FUSE * 41 and schedule.fuse_of([Flame((halving,))]) == schedule.FUSE
+    assert schedule.chains_for(1 << 20, 1, schedule.fuse_of([flame])) < schedule.chains_for(1 << 20, 1)
+    hits = played(device, flame, 8, 256).sums.read()[:, 3].reshape(64, 96)
+    assert hits[31:33, 47:49].sum() == hits.sum() == 255 * 8 * 256
+
+
 def test_schedule_deals_every_step_once():
     for quality, size in ((0.01, (1, 1)), (3.0, (17, 31)), (100.0, (512, 512)), (1024.0, (3840, 2160))):
-        schedule = picture_module.Schedule(quality, size, 1)
-        steps = [schedule.steps(k) for k in range(schedule.draws)]
-        assert sum(steps) == schedule.total and min(steps) >= 1
-        assert schedule.chains * schedule.total >= quality * size[0] * size[1]
-        assert schedule.draws < 120
+        plan = schedule.Schedule(quality, size, 1)
+        steps = [plan.steps(k) for k in range(plan.draws)]
+        assert sum(steps) == plan.total and min(steps) >= 1
+        assert plan.chains * plan.total >= quality * size[0] * size[1]
+        assert plan.draws < 120
 
 
 def test_filters_sum_to_one():

@@ -12,10 +12,9 @@ import numpy as np
 from renderer.flames.compiled import BLOCK, FLOATS, Compiled
 from renderer.flames.genome import Flame
 from renderer.flames.kernel import choice_tables, parameters_of, structure_of, visibility
+from renderer.flames.schedule import fuse_of
 from renderer.gpu import Device
 
-FUSE = 64  # steps of a chain before it is plotted
-MOST_CHAINS = 1 << 20
 MOST_SAMPLES = 1 << 24  # between two flushes: 255 * 2^24 < 2^32, even if all of them fall into one bucket
 ALWAYS, UNLESS_SPOILED, IF_SPOILED = 0, 1, 2  # as in shaders/develop.cu
 EXACT = 2.0**24  # whole numbers below it are exact in floats
@@ -38,15 +37,6 @@ class Window:
     @property
     def cells(self) -> int:
         return self.columns * self.rows
-
-
-def chains_for(samples: int, moments: int) -> int:
-    """How many chains a picture of so many samples has: whole blocks, as many for each moment, about 2048 steps
-    each.
-    """
-    wanted = min(max(samples // 2048, 16 * BLOCK), MOST_CHAINS)
-    blocks = 1 << max(wanted // BLOCK - 1, 0).bit_length()
-    return BLOCK * moments * max(1, round(min(blocks, MOST_CHAINS // BLOCK) / moments))
 
 
 def seed_word(seed: int) -> int:
@@ -89,7 +79,7 @@ class Chaos:
         times = np.asarray(times, "f8")
         palettes = np.stack([_light(flame) * weight for flame, weight in zip(flames, times, strict=True)])
         fractional = fractional or bool((palettes != np.floor(palettes)).any()) or bool((times != 1).any())
-        self.structure = structure_of(tuple(flames), fractional)
+        self.structure, self.fuse = structure_of(tuple(flames), fractional), fuse_of(flames)
         device, structure = self.device, self.structure
         self._layout = (structure.kinds, structure.record, np.uint32(structure.draws), np.uint32(structure.map_draws))
         first, last = (chains // BLOCK * k // part[1] * BLOCK for k in (part[0], part[0] + 1))
@@ -131,8 +121,8 @@ class Chaos:
         """So many more steps of every chain, plotted; before the first ones those of the fuse."""
         iterate = self.compiled.now(self.structure)
         if self.steps == 0:
-            self._launch(iterate, FUSE)
-            self._swap(FUSE)
+            self._launch(iterate, self.fuse)
+            self._swap(self.fuse)
         if self.device.vector_adds and steps * self.chains >= FLOATS_FROM:
             in_floats = self.compiled.own(self.structure, FLOATS)
             steps -= self._advance_in_floats(steps, in_floats, iterate) if in_floats else 0
@@ -193,7 +183,7 @@ class Chaos:
         kernel(
             threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad,
             self._spoiled, interval, int(only_spoiled), self.maps, self._stride, self.moments, self.first_chain,
-            self.chains, self.steps, steps, FUSE, np.uint32(self.seed), window.left, window.top, window.columns,
+            self.chains, self.steps, steps, self.fuse, np.uint32(self.seed), window.left, window.top, window.columns,
             window.rows, *self._layout,
         )  # fmt: skip
 
@@ -205,7 +195,7 @@ class Chaos:
     @property
     def samples(self) -> int:
         """Steps plotted so far, bad points among them."""
-        return max(0, self.steps - FUSE) * self.chains
+        return max(0, self.steps - self.fuse) * self.chains
 
     def bad(self) -> int:
         """Points that were not finite and were replaced; waits for the device."""

@@ -15,20 +15,17 @@ from typing import Literal
 import numpy as np
 
 from renderer import BadInput, UserError
-from renderer.flames.chaos import BLOCK, FUSE, Chaos, chains_for
+from renderer.flames.chaos import BLOCK, Chaos
 from renderer.flames.develop import Development, Grid, Look
 from renderer.flames.file import read_flames, warn
 from renderer.flames.filters import temporal_filter
 from renderer.flames.genome import Flame, Map
 from renderer.flames.keyframes import KeyFrame, at_time
+from renderer.flames.schedule import Schedule, fuse_of
 from renderer.gpu import Gpu
 from renderer.scene import Scene, Tone, setting
 from renderer.view import Camera, Plane
 
-FIRST_DRAW = 1 << 20  # samples
-LARGEST_DRAW = 1 << 24
-MOST_DRAWS = 64  # beyond the first few, unless a draw would be larger than the longest
-LONGEST_DRAW = 1 << 27
 MAKING_UP = 3  # rounds of steps for those that ended in bad points
 
 
@@ -171,7 +168,7 @@ class Picture:
         moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
         if moments[0].flame.passes > 1:
             return 0  # the exposures of passes are no sums of parts
-        return Schedule(moments[0].quality, size, len(moments)).chains // BLOCK
+        return schedule_of(moments, size).chains // BLOCK
 
     def draw_part(self, settings: Settings, size, time: float, part: tuple[int, int], more: tuple[int, ...]) -> dict:
         """What part k of n leaves of the finished picture: sums (cells, 4) uint64, and its bad points. `more` are the
@@ -216,8 +213,7 @@ class Picture:
         moments, weights = self._moments = moments_of(settings, time)
         self._moment, self._weight = moments[len(moments) // 2], float(weights.mean())
         self._flame = averaged([m.flame for m in moments], weights)
-        passes = self._flame.passes
-        self._schedule = Schedule(self._moment.quality / passes, size, len(moments) // passes)
+        self._schedule = schedule_of(moments, size)
         self._grid, self._tile = Grid.of(self._flame, size, tile), tile
         self._play(part)
 
@@ -235,12 +231,11 @@ class Picture:
 
     def draws(self, settings: Settings, size: tuple[int, int]) -> int:
         moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
-        passes = moments[0].flame.passes
-        return passes * Schedule(moments[0].quality / passes, size, len(moments) // passes).draws
+        return moments[0].flame.passes * schedule_of(moments, size).draws
 
     def share(self) -> float:
         """The part of the picture's samples that is drawn: its first draws are smaller than the later ones."""
-        steps = self._pass * self._schedule.total + max(self._game.steps - FUSE, 0)
+        steps = self._pass * self._schedule.total + max(self._game.steps - self._game.fuse, 0)
         return min(steps / (self._flame.passes * self._schedule.total), 1.0)
 
     def animated(self, settings: Settings) -> bool:
@@ -305,6 +300,13 @@ def moments_of(settings: Settings, time: float) -> tuple[list[Moment], np.ndarra
     return found, weights
 
 
+def schedule_of(moments: list[Moment], size: tuple[int, int]) -> Schedule:
+    """How each pass is drawn of a picture that is made of these moments."""
+    middle = moments[len(moments) // 2]
+    passes = middle.flame.passes
+    return Schedule(middle.quality / passes, size, len(moments) // passes, fuse_of([m.flame for m in moments]))
+
+
 def moved(view: Plane, home: Plane, wanted: Plane) -> Plane:
     """The view, moved as `wanted` is moved from `home`."""
     centre = tuple(v + w - h for v, w, h in zip(view.centre, wanted.centre, home.centre, strict=True))
@@ -321,38 +323,6 @@ def averaged(flames: list[Flame], weights: np.ndarray) -> Flame:
     means = {name: float(share @ [getattr(flame, name) for flame in flames]) for name in ("gamma", "vibrancy")}
     background = tuple(map(float, share @ np.array([flame.background for flame in flames])))
     return replace(middle, background=background, **means)
-
-
-class Schedule:
-    """How the steps of a picture are dealt to draws: a function of its number of samples and moments alone."""
-
-    def __init__(self, quality: float, size: tuple[int, int], moments: int):
-        self.samples = max(1, math.ceil(quality * size[0] * size[1]))
-        self.chains = chains_for(self.samples, moments)
-        self.total = -(-self.samples // self.chains)
-        largest = min(max(LARGEST_DRAW, self.samples // MOST_DRAWS), LONGEST_DRAW)
-        first, self._largest = max(1, FIRST_DRAW // self.chains), max(1, largest // self.chains)
-        self._ends = [0]  # of the draws that grow
-        while self._ends[-1] < self.total:
-            step = max(first, int(self._ends[-1] * 0.41))
-            if step >= self._largest:
-                break
-            self._ends.append(min(self.total, self._ends[-1] + step))
-        self.draws = len(self._ends) - 1 + -(-(self.total - self._ends[-1]) // self._largest)
-
-    def missing(self, samples: int, bad: int) -> int:
-        """Steps of every chain that make up for bad points among so many samples; 0 where hardly any are missing."""
-        missing = self.samples - (samples - bad)
-        if missing < 1e-3 * self.samples:
-            return 0
-        return math.ceil(missing / max((samples - bad) / samples, 0.05) / self.chains)
-
-    def steps(self, draw: int) -> int:
-        """Steps of draw number `draw`; draws after the last go on like the largest."""
-        if draw + 1 < len(self._ends):
-            return self._ends[draw + 1] - self._ends[draw]
-        done = self._ends[-1] + (draw + 1 - len(self._ends)) * self._largest
-        return min(self._largest, self.total - done) if done < self.total else self._largest
 
 
 def camera_of(view, up: str, size: tuple[int, int], oversample: int, margin: int, aspect=1.0) -> np.ndarray:

@@ -19,8 +19,9 @@ from renderer.flames.chaos import Chaos
 from renderer.flames.develop import Development, Grid, Look
 from renderer.flames.file import text_of_flames
 from renderer.flames.keyframes import KeyFrame
+from renderer.flames.schedule import Schedule
 from renderer.pictures import load
-from renderer.pictures.flame import Picture, Schedule, Settings, plane_camera
+from renderer.pictures.flame import Picture, Settings, plane_camera
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, CPU_SIZE = (1920, 1080), (512, 512)
