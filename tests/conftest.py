@@ -7,18 +7,30 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from renderer import MachineCannot
-from renderer.gpu import cuda, find_devices, open_device, opencl
+# RAYFOLD_TEST_DEVICES=emulated runs the tests on emulated CUDA devices (tests/emulated) instead of this machine's own;
+# RAYFOLD_EMULATED_SEED repeats the order in which that ran.
+EMULATED = os.environ.get("RAYFOLD_TEST_DEVICES") == "emulated"
+EMULATED_SEED = int(os.environ.get("RAYFOLD_EMULATED_SEED", np.random.SeedSequence().entropy % 2**32))
+if EMULATED:
+    import emulated
+
+    emulated.replace_cuda(devices=4, seed=EMULATED_SEED)
+
+from renderer import MachineCannot  # noqa: E402
+from renderer.gpu import cuda, find_devices, open_device, opencl  # noqa: E402
 
 np.seterr(all="raise", under="ignore")
 
 FOUND = find_devices()[0]
+if EMULATED:
+    FOUND = FOUND[:1]  # the others are like it
 os.environ.pop("RAYFOLD_COMMIT", None)  # names this tree's commit; tests make repositories of their own
 collect_ignore_glob = [] if find_spec("imgui_bundle") else ["test_window_*.py", "test_flame_editor.py"]
 
 
 def pytest_report_header():
-    return "the window is not tested: no imgui-bundle here" if collect_ignore_glob else None
+    told = ["the window is not tested: no imgui-bundle here"] if collect_ignore_glob else []
+    return told + ([f"RAYFOLD_EMULATED_SEED={EMULATED_SEED}"] if EMULATED else [])
 
 
 COMPILED: set[str] = set()  # kernel files whose text NVRTC has compiled in this session
@@ -27,7 +39,7 @@ COMPILED: set[str] = set()  # kernel files whose text NVRTC has compiled in this
 @pytest.fixture(scope="session", autouse=True)
 def compile_for_cuda_too():
     """Every kernel text that a test builds for OpenCL is compiled by NVRTC for sm_90 as well, with no GPU needed."""
-    if cuda.nvrtc is None:
+    if cuda.nvrtc is None or EMULATED:
         yield
         return
     build = opencl.OpenclDevice._build

@@ -29,6 +29,7 @@ try:
 except ImportError as error:
     nvrtc, NVRTC_MISSING = None, str(error)
 
+LOADED = Path("/dev/nvidiactl")  # is there where NVIDIA's driver is
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: beside the default stream
 
 
@@ -36,7 +37,7 @@ def found():
     """This machine's CUDA devices as gpu.Found, and the reason when there is none."""
     from renderer.gpu import Found  # the package defines it above this module
 
-    if not any(Path(folder, "nvidiactl").exists() for folder in ("/dev",)):
+    if not LOADED.exists():
         return [], "no NVIDIA driver is loaded"
     if driver is None:
         return (

@@ -1,0 +1,39 @@
+"""An emulated CUDA machine: renderer/gpu/cuda.py itself, over a driver and a compiler that need no GPU.
+
+The very texts that NVRTC gets are compiled by g++ (compiler.py, words.h), their threads run as fibers in an order that is
+drawn (fibers.cpp), in memory between closed pages (memory.py); what streams are given runs late, in any order that
+streams and events allow (schedule.py). Each seed is another order. So it shows missing barriers, waits and events,
+accesses out of bounds, uninitialised memory and deadlocks; it cannot show memory orders weaker than sequential consistency,
+limits of registers and local memory (NVRTC's compilation shows these), or speed.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from . import compiler
+from .driver import Emulation, bindings_driver, pycuda_driver
+
+CUDA = Path(__file__).resolve().parents[2] / "renderer" / "gpu" / "cuda.py"
+
+
+def cuda_machine(devices: int = 4, seed: int = 0, name: str = "renderer.gpu.emulated_cuda") -> ModuleType:
+    """renderer/gpu/cuda.py once more, on `devices` emulated devices: CudaDevice(0) and so on are of that machine alone."""
+    specification = importlib.util.spec_from_file_location(name, CUDA)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    folder = module.cache_folder() / "emulated"
+    module.emulation = Emulation(devices, seed, folder)
+    module.driver, module.streams = pycuda_driver(module.emulation), bindings_driver(module.emulation)
+    module.nvrtc, module.LOADED = compiler.nvrtc(folder), CUDA
+    return module
+
+
+def replace_cuda(devices: int, seed: int) -> None:
+    """Makes the emulated machine this process's CUDA: before anything imports renderer.gpu.cuda."""
+    import renderer.gpu
+
+    name = "renderer.gpu.cuda"
+    assert name not in sys.modules, f"{name} is imported already"
+    sys.modules[name] = renderer.gpu.cuda = cuda_machine(devices, seed, name)
