@@ -145,6 +145,11 @@ class CudaDevice:
     def __exit__(self, *error):
         driver.Context.pop()
 
+    @property
+    def stream_handle(self) -> int:
+        """Of the stream that work goes to now; 0 is the default one."""
+        return self._stream.handle if self._stream else 0
+
     def way_to(self, other: "CudaDevice") -> "Way":
         if other.index not in self._ways:
             self._ways[other.index] = Way(self, other)
@@ -261,22 +266,28 @@ class CudaBuffer:
     def fill(self, byte: int) -> "CudaBuffer":
         if self.nbytes:
             with self.device:
-                driver.memset_d8(self.pointer, byte, self.nbytes)
+                checked(streams.cuMemsetD8Async(self.pointer, byte, self.nbytes, self.device.stream_handle))
         return self
 
     def copy(self, source) -> "CudaBuffer":
         assert source.nbytes == self.nbytes, (source.shape, self.shape)
         if not isinstance(source, CudaBuffer):
             return self.write(source.read().view(self.dtype).reshape(self.shape))
+        if not self.nbytes:
+            return self
         with self.device:
-            if source.device.index == self.device.index:
-                driver.memcpy_dtod(self.pointer, source.pointer, self.nbytes)
+            if source.device is self.device:
+                self._pull(source, self.device.stream_handle)
             else:
                 self._push(source)
         return self
 
+    def _pull(self, source: "CudaBuffer", stream: int) -> None:
+        """From the same GPU."""
+        checked(streams.cuMemcpyDtoDAsync(self.pointer, source.pointer, self.nbytes, stream))
+
     def _push(self, source: "CudaBuffer") -> None:
-        """From another GPU: a stream between the two waits for both queues, and both queues wait for the copy."""
+        """From another device: a stream between the two waits for both queues, and both queues wait for the copy."""
         between = source.device.way_to(self.device)
         with self.device:
             between.free.record(self.device._stream)
@@ -284,8 +295,11 @@ class CudaBuffer:
             between.ready.record(source.device._stream)
             between.ready.hold(between.stream)
             between.free.hold(between.stream)
-            contexts = self.device.context, source.device.context
-            driver.memcpy_peer_async(self.pointer, source.pointer, self.nbytes, *contexts, between.stream)
+            if source.device.index == self.device.index:  # one GPU, opened twice
+                self._pull(source, between.stream.handle)
+            else:
+                contexts = self.device.context, source.device.context
+                driver.memcpy_peer_async(self.pointer, source.pointer, self.nbytes, *contexts, between.stream)
             between.arrived.record(between.stream)
             between.arrived.hold(source.device._stream)
         with self.device:
@@ -370,7 +384,7 @@ class CudaMark:
         self.device = device
         with device:
             self._event = checked(streams.cuEventCreate(0))
-            checked(streams.cuEventRecord(self._event, device._stream.handle if device._stream else 0))
+            checked(streams.cuEventRecord(self._event, device.stream_handle))
         weakref.finalize(self, streams.cuEventDestroy, self._event).atexit = False
 
     def seconds_since(self, earlier: "CudaMark") -> float:
@@ -404,8 +418,7 @@ class CudaRepeat:
     def __call__(self) -> None:
         self.device.counters.launches += self._launches
         with self.device:
-            stream = self.device._stream
-            checked(streams.cuGraphLaunch(self._graph, stream.handle if stream else 0))
+            checked(streams.cuGraphLaunch(self._graph, self.device.stream_handle))
 
 
 def _destroy_graph(device: CudaDevice, graph) -> None:

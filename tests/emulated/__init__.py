@@ -1,10 +1,11 @@
 """An emulated CUDA machine: renderer/gpu/cuda.py itself, over a driver and a compiler that need no GPU.
 
-The very texts that NVRTC gets are compiled by g++ (compiler.py, words.h), their threads run as fibers in an order that is
-drawn (fibers.cpp), in memory between closed pages (memory.py); what streams are given runs late, in any order that
+The very texts that NVRTC gets are compiled by g++ (compiler.py, words.h), their threads run as fibers in an order that
+is drawn (fibers.cpp), in memory between closed pages (memory.py); what streams are given runs late, in any order that
 streams and events allow (schedule.py). Each seed is another order. So it shows missing barriers, waits and events,
-accesses out of bounds, uninitialised memory and deadlocks; it cannot show memory orders weaker than sequential consistency,
-limits of registers and local memory (NVRTC's compilation shows these), or speed.
+accesses out of bounds, uninitialised memory and deadlocks; it cannot show memory orders weaker than sequential
+consistency, kernels of two streams that mix while both run, limits of registers and local memory (NVRTC's compilation
+shows these), or speed.
 """
 
 import importlib.util
@@ -19,7 +20,7 @@ CUDA = Path(__file__).resolve().parents[2] / "renderer" / "gpu" / "cuda.py"
 
 
 def cuda_machine(devices: int = 4, seed: int = 0, name: str = "renderer.gpu.emulated_cuda") -> ModuleType:
-    """renderer/gpu/cuda.py once more, on `devices` emulated devices: CudaDevice(0) and so on are of that machine alone."""
+    """renderer/gpu/cuda.py once more, on `devices` emulated devices: its CudaDevice(0) and so on."""
     specification = importlib.util.spec_from_file_location(name, CUDA)
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)

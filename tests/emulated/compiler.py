@@ -1,4 +1,4 @@
-"""Stands in for NVRTC: the CUDA text that a kernel would be compiled from, compiled by g++ against words.h and fibers.cpp."""
+"""Stands in for NVRTC: the CUDA text of kernels, compiled by g++ against words.h and fibers.cpp."""
 
 import ctypes
 import hashlib
@@ -11,13 +11,14 @@ from types import SimpleNamespace
 
 HERE = Path(__file__).resolve().parent
 COMPILER = os.environ.get("CXX", "g++")
-RUNTIME = ["-std=c++17", "-O2", "-g1", "-fPIC", "-shared", "-fno-exceptions"]
-# As NVRTC: a * b + c may become one rounding, integers wrap round. A local that nobody set is garbage. An index out of an
-# array of known size, or a shift by too much, is an illegal instruction.
+RUNTIME = ["-std=c++17", "-O2", "-g1", "-gdwarf-4", "-fPIC", "-shared", "-fno-exceptions"]
+# Integers wrap round, a variable that nobody set is garbage, an index out of an array of known size is an illegal
+# instruction.
 KERNEL = [
-    "-std=gnu++17", "-O1", "-g1", "-fPIC", "-shared", "-w", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics",
-    "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno", "-mfma", "-fvisibility=hidden", "-Wl,-Bsymbolic",
-    "-ftrivial-auto-var-init=pattern", "-fsanitize=bounds", "-fsanitize-undefined-trap-on-error",
+    "-std=gnu++17", "-O1", "-g1", "-gdwarf-4", "-fPIC", "-shared", "-w", "-fno-exceptions", "-fno-rtti",
+    "-fno-threadsafe-statics", "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno", "-mfma",
+    "-fvisibility=hidden", "-Wl,-Bsymbolic", "-ftrivial-auto-var-init=pattern", "-fsanitize=bounds",
+    "-fsanitize-undefined-trap-on-error",
 ]  # fmt: skip
 ENTRY = re.compile(r"EMULATED_KERNEL\s+void\s+(?:EMULATED_CLUSTER\((\w+)\)\s+)?(\w+)\s*\(")
 SHARED = re.compile(r"__shared__\s+([\w ]+?)\s+(\w+)\[(.+?)\](?=\s*;)", re.S)
@@ -40,7 +41,7 @@ def calls_for_asm(text: str) -> str:
 
 
 def _asm(text: str, start: int) -> tuple[str, list[str], int]:
-    """The template, the operands' expressions and the end of the asm statement whose parenthesis opened before start."""
+    """The template, the operands and the end of the asm statement whose parenthesis opened before `start`."""
     sections: list[list[str]] = [[""]]
     depth, position = 1, start
     while depth:
@@ -74,8 +75,7 @@ def entries_of(text: str) -> str:
 
 
 def source(text: str) -> str:
-    """What is compiled: words.h and the preprocessed, rewritten text."""
-    # -fdirectives-only would keep macros; all are expanded, so that asm and __shared__ stand as they are compiled
+    """What is compiled: words.h and the text, preprocessed, so that asm and __shared__ are not in macros, rewritten."""
     words = (HERE / "words.h").read_text()
     head = f'#line 1 "words.h"\n{words}\n#line 1 "kernel"\n'
     expanded = _run([COMPILER, "-E", "-x", "c++", "-std=gnu++17", "-"], head + text)
@@ -161,7 +161,9 @@ def nvrtc(folder: Path) -> SimpleNamespace:
 
     def get(field):
         def copy(handle, room: bytes):
-            ctypes.memmove(room, getattr(programs[handle], field), len(room))  # as NVRTC, which fills the bytes it is given
+            ctypes.memmove(
+                room, getattr(programs[handle], field), len(room)
+            )  # as NVRTC, which fills the bytes it is given
             return (success,)
 
         return copy

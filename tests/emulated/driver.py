@@ -107,9 +107,6 @@ class Emulation:
     def poison(self, array: np.ndarray) -> None:
         array.reshape(-1).view(np.uint8)[:] = GARBAGE[self.rng.integers(len(GARBAGE))]
 
-    def copied(self, to: int, source: int, count: int):
-        return lambda: ctypes.memmove(to, source, count)
-
     # ----------------------------------------------------------------------------------------------------- kernels
     def launch(self, function: "Function", grid, block, packed: bytes, stream: Stream) -> None:
         if len(packed) != function.size:
@@ -138,8 +135,9 @@ class Emulation:
             told += "; " + next((place for place in places if place != "in no buffer"), "in no buffer")
         code = re.search(r"code at \+(0x[0-9a-f]+) of (\S+?);", told + ";")
         if code:
-            line = subprocess.run(["addr2line", "-i", "-e", code[2], code[1]], capture_output=True, text=True).stdout
-            told = told.replace(code[0].rstrip(";"), "at " + ", ".join(os.path.basename(x) for x in line.split("\n") if x))
+            lines = subprocess.run(["addr2line", "-i", "-e", code[2], code[1]], capture_output=True, text=True).stdout
+            places = ", ".join(os.path.basename(line) for line in lines.splitlines())
+            told = told.replace(code[0].rstrip(";"), f"at {places}")
         return told
 
 
@@ -294,6 +292,11 @@ def pycuda_driver(emulation: Emulation) -> SimpleNamespace:
         emulation.poison(array)
         emulation.stream(stream.handle).add(lambda: ctypes.memmove(array.ctypes.data, pointer, array.nbytes))
 
+    def copy_between(to: int, source: int, count: int, target_context, source_context, stream: TheStream) -> None:
+        if target_context.handle == source_context.handle:
+            raise LogicError("a copy between devices inside one")
+        emulation.stream(stream.handle).add(lambda: ctypes.memmove(to, source, count))
+
     return SimpleNamespace(
         Error=Error,
         LogicError=LogicError,
@@ -310,11 +313,7 @@ def pycuda_driver(emulation: Emulation) -> SimpleNamespace:
         memcpy_dtoh=download,
         memcpy_htod_async=upload_later,
         memcpy_dtoh_async=download_later,
-        memset_d8=lambda to, byte, count: emulation.stream(0).add(lambda: ctypes.memset(to, byte, count)) and None,
-        memcpy_dtod=lambda to, source, count: emulation.stream(0).add(emulation.copied(to, source, count)) and None,
-        memcpy_peer_async=lambda to, source, count, _to, _from, stream: (
-            emulation.stream(stream.handle).add(emulation.copied(to, source, count)) and None
-        ),
+        memcpy_peer_async=copy_between,
         pagelocked_empty=lambda count, dtype: host_memory(emulation, count),
         module_from_buffer=lambda code: Module(emulation, code),
     )
@@ -367,6 +366,12 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
         for run in graph:
             stream.add(run)
 
+    def fill(to: int, byte: int, count: int, stream: Stream) -> None:
+        stream.add(lambda: ctypes.memset(to, byte, count))
+
+    def copy(to: int, source: int, count: int, stream: Stream) -> None:
+        stream.add(lambda: ctypes.memmove(to, source, count))
+
     def launch(function: Function, gx, gy, gz, bx, by, bz, shared, handle, parameters, extra) -> None:
         block, size = (ctypes.c_void_p * 5).from_address(extra)[1:4:2]
         packed = ctypes.string_at(block, ctypes.c_size_t.from_address(size).value)
@@ -393,6 +398,8 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
         cuGraphDestroy=answered(lambda graph: None),
         cuGraphExecDestroy=answered(lambda graph: None),
         cuGraphLaunch=answered(launch_graph),
+        cuMemsetD8Async=answered(lambda to, byte, count, handle: fill(to, byte, count, emulation.stream(handle))),
+        cuMemcpyDtoDAsync=answered(lambda to, source, count, handle: copy(to, source, count, emulation.stream(handle))),
         cuModuleLoadData=answered(lambda code: Module(emulation, code)),
         cuModuleGetFunction=answered(lambda module, entry: module.get_function(entry.decode())),
         cuLaunchKernel=answered(launch),

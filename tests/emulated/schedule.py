@@ -1,4 +1,4 @@
-"""Work of all streams of all emulated devices, run late and in an order that is drawn: only streams and events order it."""
+"""Work of all streams of emulated devices, run late, in an order that is drawn: streams and events alone bind it."""
 
 import threading
 from collections.abc import Callable

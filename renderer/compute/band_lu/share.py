@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -237,8 +238,8 @@ class Share:
         at, place = np.uint64(self.diagonal_at(i)), self.pivots_in_panel
         where = self.matrix, self.pivots, panel, at, self.layout.height, rows, i * s, place
         self._bound(("publish", i), self._publish.bound, (rows + 1) * s, *where)()
-        for other in others:
-            with other.queue:
+        for other in others:  # of one device only the queue that made the panel is known to come after it
+            with nullcontext() if other.device is self.device else other.queue:
                 other.panels[i % 2].copy(panel)
 
     def own(self, first: int, last: int) -> tuple[int, int]:
