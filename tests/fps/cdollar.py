@@ -4,6 +4,8 @@ Peers, where they are installed and see the same GPU: cuBLAS through torch (no T
 """
 
 import importlib
+import importlib.util
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,55 +35,82 @@ def program(text: str, target_of, **arrays):
 
 
 def cases(gpu):
-    device, rng = gpu.device, np.random.default_rng(5)
+    device = gpu.device
 
     def target(unit):
         return DeviceTarget(unit, device, "device")
 
     gpu_like = device.processor.lanes > 1
-    found = [product_case(device, target, n, rng) for n in ((1024, 2048, 4096) if gpu_like else (PROCESSOR_ROWS,))]
+    found = [product_case(device, target, n) for n in ((1024, 2048, 4096) if gpu_like else (PROCESSOR_ROWS,))]
     count = (1 << 28) if gpu_like else (1 << 22)
-    a, b = (rng.standard_normal(count).astype("f4") for _ in range(2))
-    held, again = program(FUSED, target, a=a, b=b)
-    wanted = np.float32(0.5) * a + np.sqrt(np.abs(b)) - a * b
-    case = Case("fused", "GB/s", 12 * count / 1e9, again, checker(held, wanted), device)
-    found.append(with_peer(case, device, "torch", lambda torch: copy_peer(torch, count)))
-    held, again = program(SUM, target, a=a)
-    case = Case("sum", "GB/s", 4 * count / 1e9, again, checker(held, a.sum(dtype="f8"), 1e-2), device)
-    found.append(with_peer(case, device, "cupy", lambda cupy, a=a: sum_peer(cupy, a)))
-    a, b = (rng.standard_normal((128, 128)).astype("f4") for _ in range(2))
+    found += [fused_case(device, target, count), sum_case(device, target, count)]
     for packed in (False, True):
         for pipelined in (False, True):
-            found += [
-                table_case(gpu.gl, n, packed, pipelined, rng) for n in ((128, 256, 512, 1024) if gpu_like else (128,))
-            ]
+            found += [table_case(gpu, n, packed, pipelined) for n in ((128, 256, 512, 1024) if gpu_like else (128,))]
     return found
 
 
-def table_case(gl, size: int, packed: bool, pipelined: bool, rng) -> Case:
+def case_of(name: str, unit: str, work: float, device, made, tolerance: float = 1e-3) -> Case:
+    """made() -> (representation, function that evaluates it again, the right values), when the case is first run."""
+    opened = cache(made)
+
+    def check() -> None:
+        held, _, wanted = opened()
+        found = held.buffers[0][0].read().ravel()[: np.size(wanted)].reshape(np.shape(wanted))
+        assert np.allclose(found, wanted, rtol=tolerance, atol=tolerance * 10)
+
+    return Case(name, unit, work, lambda: opened()[1](), check, device)
+
+
+def numbers(*shapes):
+    rng = np.random.default_rng(5)
+    return [rng.standard_normal(shape).astype("f4") for shape in shapes]
+
+
+def fused_case(device, target, count: int) -> Case:
+    def made():
+        a, b = numbers(count, count)
+        return *program(FUSED, target, a=a, b=b), np.float32(0.5) * a + np.sqrt(np.abs(b)) - a * b
+
+    case = case_of("fused", "GB/s", 12 * count / 1e9, device, made)
+    return with_peer(case, device, "torch", lambda torch: copy_peer(torch, count))
+
+
+def sum_case(device, target, count: int) -> Case:
+    def made():
+        (a,) = numbers(count)
+        return *program(SUM, target, a=a), a.sum(dtype="f8")
+
+    case = case_of("sum", "GB/s", 4 * count / 1e9, device, made, 1e-2)
+    return with_peer(case, device, "cupy", lambda cupy: sum_peer(cupy, numbers(count)[0]))
+
+
+def table_case(gpu, size: int, packed: bool, pipelined: bool) -> Case:
     """One entry of paper 1's table: a product by fragment passes, float or float4, simple or pipelined."""
     schedules = {"products": Schedule(packed=packed, pipelined=pipelined)}
-    a, b = (rng.standard_normal((size, size)).astype("f4") for _ in range(2))
-    held, again = program(PRODUCT, lambda unit: GlTarget(unit, gl, schedules), a=a, b=b)
+
+    def made():
+        a, b = numbers((size, size), (size, size))
+        return *program(PRODUCT, lambda unit: GlTarget(unit, gpu.gl, schedules), a=a, b=b), a @ b
+
     name = f"passes-{'float4' if packed else 'float'}-{'pipelined' if pipelined else 'simple'}-{size}"
-    return Case(name, "GFLOP/s", 2 * size**3 / 1e9, again, gl_checker(held, a @ b), gl)
+    return case_of(name, "GFLOP/s", 2 * size**3 / 1e9, gpu.gl, made)
 
 
-def product_case(device, target, size: int, rng) -> Case:
-    a, b = (rng.standard_normal((size, size)).astype("f4") for _ in range(2))
-    held, again = program(PRODUCT, target, a=a, b=b)
-    case = Case(f"product-{size}", "GFLOP/s", 2 * size**3 / 1e9, again, checker(held, a @ b), device)
-    return with_peer(case, device, "torch", lambda torch: matrix_peer(torch, a, b))
+def product_case(device, target, size: int) -> Case:
+    def made():
+        a, b = numbers((size, size), (size, size))
+        return *program(PRODUCT, target, a=a, b=b), a @ b
+
+    case = case_of(f"product-{size}", "GFLOP/s", 2 * size**3 / 1e9, device, made)
+    return with_peer(case, device, "torch", lambda torch: matrix_peer(torch, *numbers((size, size), (size, size))))
 
 
 def with_peer(case: Case, device, module: str, peer_of) -> Case:
     """The case with a peer, if the device is a CUDA one and the module is there."""
-    if "cuda" in device.name:
-        try:
-            case.peer = peer_of(importlib.import_module(module))
-            case.peer_name = module
-        except ImportError:
-            pass
+    if "cuda" in device.name and importlib.util.find_spec(module):
+        opened = cache(lambda: peer_of(importlib.import_module(module)))
+        case.peer, case.peer_name = lambda: opened()(), module
     return case
 
 
@@ -128,19 +157,3 @@ def sum_peer(cupy, a):
         return min(found)
 
     return seconds
-
-
-def checker(held, wanted, tolerance: float = 1e-3):
-    def check() -> None:
-        found = held.buffers[0][0].read()[: np.size(wanted)].reshape(np.shape(wanted))
-        assert np.allclose(found, wanted, rtol=tolerance, atol=tolerance * 10)
-
-    return check
-
-
-def gl_checker(held, wanted):
-    def check() -> None:
-        found = held.buffers[0][0].read().reshape(wanted.shape)
-        assert np.allclose(found, wanted, rtol=1e-3, atol=1e-3)
-
-    return check

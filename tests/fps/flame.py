@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -52,17 +53,18 @@ def in_frame(game: Chaos) -> float:
 
 
 def samples(gpu, name: str, settings) -> Case:
-    """Samples in frame, added up exactly, a second."""
+    """Samples in frame, added up exactly, a second; how many are in frame is found by the check."""
     device = gpu.device
     chains, total = (1 << 20, 1 << 30) if device.vector_width == 1 else (1 << 15, 1 << 25)
     size = SIZE if device.vector_width == 1 else CPU_SIZE
-    game, _ = started(device, settings, size, chains)
-    for _ in range(4):
-        game.advance((1 << 24) // chains or 1)
-    share = in_frame(game)
-    steps = total // chains
+    opened = cache(lambda: started(device, settings, size, chains)[0])
 
     def check() -> bytes:
+        game = opened()
+        for _ in range(4):
+            game.advance((1 << 24) // chains or 1)
+        case.facts["in_frame"] = share = in_frame(game)
+        case.work = total * share / 1e9
         one, two = (started(device, settings, (480, 270), 4096)[0] for _ in range(2))
         one.advance(512)
         for part in (1, 30, 481):
@@ -72,11 +74,13 @@ def samples(gpu, name: str, settings) -> Case:
         assert sums[:, 3].sum() <= 255 * one.samples and (sums[:, :3] <= sums[:, 3:]).all()
         return sums.tobytes()
 
-    peer = flam3(settings, total * share) if device.vector_width > 1 and shutil.which("flam3-render") else None
-    return Case(
-        f"samples {name}", "Gsamples/s", total * share / 1e9, lambda: game.advance(steps), check, device,
-        peer, f"flam3-render, {CPU_CORES} threads" if peer else "", dict(size=size, in_frame=share, chains=chains),
+    case = Case(
+        f"samples {name}", "Gsamples/s", total / 1e9, lambda: opened().advance(total // chains), check, device,
+        facts=dict(size=size, chains=chains),
     )  # fmt: skip
+    if device.vector_width > 1 and shutil.which("flam3-render"):
+        case.peer, case.peer_name = (lambda: flam3(settings, case.work * 1e9)), f"flam3-render, {CPU_CORES} threads"
+    return case
 
 
 def poster(gpu, name: str, settings) -> Case:
@@ -87,11 +91,11 @@ def poster(gpu, name: str, settings) -> Case:
     quality = 1024.0 if device.vector_width == 1 else 1.0
     wanted = replace(settings, quality=quality)
     schedule = Schedule(quality, size, 1)
-    game, grid = started(device, wanted, size, schedule.chains)
-    development = Development(device)
+    opened = cache(lambda: (*started(device, wanted, size, schedule.chains), Development(device)))
     seeds = iter(range(1, 1 << 30))
 
     def run():
+        game, grid, development = opened()
         camera = plane_camera(wanted.view, wanted.up, size, wanted.oversample, grid.margin)
         game.restart([wanted], [camera], [1.0], grid.window, schedule.chains, next(seeds))
         game.advance(min(schedule.total, 16))
@@ -115,13 +119,14 @@ def first_picture(gpu) -> Case:
     """The first picture of flames whose structure was never seen, each run another: from settings to pixels."""
     device = gpu.device
     size = SIZE if device.vector_width == 1 else CPU_SIZE
-    rng, picture = np.random.default_rng(4), Picture(gpu)
+    rng, opened = np.random.default_rng(4), cache(lambda: Picture(gpu))
 
     def unseen() -> Settings:
         flame = breed.random_flame(rng)
         return Settings(maps=flame.maps, final=flame.final, palette=flame.palette, quality=50.0)
 
     def check() -> None:
+        picture = opened()
         picture.hurry()
         picture.draw(Settings(), size, 0.0)
         picture.ready()
@@ -130,15 +135,14 @@ def first_picture(gpu) -> Case:
 
     facts = dict(size=size)
     return Case(
-        "first picture of an unseen structure", "pictures/s", 1.0, lambda: picture.draw(unseen(), size, 0.0), check,
+        "first picture of an unseen structure", "pictures/s", 1.0, lambda: opened().draw(unseen(), size, 0.0), check,
         device, facts=facts,
     )  # fmt: skip
 
 
-def flam3(settings, total: float):
+def flam3(settings, total: float) -> float:
     """Seconds that flam3-render takes for so many iterations of the flame: the difference of two qualities, so that
-    its start
-    and its tone mapping do not count.
+    its start and its tone mapping do not count.
     """
     size = CPU_SIZE
     key = KeyFrame(settings, size=size, center=(settings.view.centre[0], -settings.view.centre[1]))
@@ -153,9 +157,6 @@ def flam3(settings, total: float):
             subprocess.run(["flam3-render"], input=text.encode(), env=environment, capture_output=True, check=True)
             return time.perf_counter() - start
 
-    def peer() -> float:
-        low, high = 20.0, 120.0
-        rate = (high - low) * math.prod(size) / (seconds(high) - seconds(low))
-        return total / rate
-
-    return peer
+    low, high = 20.0, 120.0
+    rate = (high - low) * math.prod(size) / (seconds(high) - seconds(low))
+    return total / rate

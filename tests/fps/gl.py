@@ -1,5 +1,7 @@
 """GLSL passes: reductions of a 2048 x 2048 float32 picture by block size, exposure and tone mapping, fractals."""
 
+from functools import cache
+
 import numpy as np
 
 from renderer.bench.cases import Case
@@ -12,33 +14,34 @@ SIDE = 2048
 
 
 def cases(gpu):
-    image = np.random.default_rng(1).standard_normal((SIDE, SIDE, 4), "f4")
-    texture = gpu.gl.texture((SIDE, SIDE)).write(image)
+    image = cache(lambda: np.random.default_rng(1).standard_normal((SIDE, SIDE, 4), "f4"))
+    texture = cache(lambda: gpu.gl.texture((SIDE, SIDE)).write(image()))
     out = [reduction(gpu, texture, image, block) for block in (2, 4, 8, 16)]
     return [*out, exposure(gpu, texture), *(fractal(gpu, precision) for precision in ("single", "double"))]
 
 
 def reduction(gpu, texture, image, block: int) -> Case:
     """The sum of every component, `block` squared texels a pass; bytes read once over the time."""
-    summed = Reduction(gpu.gl, block)
+    summed = cache(lambda: Reduction(gpu.gl, block))
 
     def run():
-        return summed.sum(texture)
+        return summed().sum(texture())
 
     def check() -> bytes:
         total = run().read()[0, 0]
-        assert np.allclose(total, image.astype("f8").sum((0, 1)), atol=1e-6 * np.abs(image).sum())
+        assert np.allclose(total, image().astype("f8").sum((0, 1)), atol=1e-6 * np.abs(image()).sum())
         return total.tobytes()
 
-    return Case(f"sum {block}x{block}", "GB/s", image.nbytes / 1e9, run, check, gpu.gl)
+    return Case(f"sum {block}x{block}", "GB/s", 16 * SIDE**2 / 1e9, run, check, gpu.gl)
 
 
 def exposure(gpu, texture) -> Case:
     """What each frame of a panel costs after its drawing: metering and tone mapping, with nothing read back."""
-    tone, shown = GlTone(gpu.gl), gpu.gl.texture((SIDE, SIDE), 4, "f1")
+    opened = cache(lambda: (GlTone(gpu.gl), gpu.gl.texture((SIDE, SIDE), 4, "f1")))
 
     def run():
-        tone(texture, Tone("auto"), shown)
+        tone, shown = opened()
+        tone(texture(), Tone("auto"), shown)
         return shown
 
     def check() -> bytes:
@@ -55,10 +58,10 @@ def fractal(gpu, precision: str) -> Case:
 
     inside = Plane((-0.125, 0.744), 0.02)  # in a bulb of period 3: no shortcut applies
     settings = Settings(iterations=1000, view=inside, precision=precision, palette="numbers")
-    picture = Picture(gpu)
+    picture = cache(lambda: Picture(gpu))
 
     def run():
-        return picture.draw(settings, (256, 256), 0.0)
+        return picture().draw(settings, (256, 256), 0.0)
 
     def check() -> bytes:
         count = run().read()[..., 0]
