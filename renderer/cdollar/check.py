@@ -19,18 +19,11 @@ from renderer.cdollar.dag import (
 from renderer.cdollar.domains import Inference, affine
 from renderer.cdollar.expressions import Expressions
 from renderer.cdollar.operations import OPERATIONS, REDUCER_NAMES
+from renderer.cdollar.overloads import Overloads
 from renderer.cdollar.reductions import Reductions
 from renderer.cdollar.report import ProgramError, Span
 from renderer.cdollar.syntax import children, walk
-from renderer.cdollar.types import (
-    FLOAT,
-    INT,
-    Functional,
-    Scalar,
-    Type,
-    components,
-    is_data,
-)
+from renderer.cdollar.types import FLOAT, INT, Functional, Scalar, Type, components, is_data
 from renderer.cdollar.values import (
     Arithmetic,
     DataValue,
@@ -47,7 +40,7 @@ from renderer.cdollar.values import (
 )
 
 
-class Checker(Expressions, Calls, Reductions, Builtins):
+class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
     """Checks and builds the expressions of one function's body; `unit` is the whole program."""
 
     def __init__(self, unit, scope: Scope, scalar: bool = False):

@@ -13,8 +13,8 @@ from renderer.cdollar.dag import Access, Argument, Bound, Component, Node, Range
 from renderer.cdollar.dialects import C, literal, neutral_text, operation_text
 from renderer.cdollar.domains import affine, interval
 from renderer.cdollar.interpret import level_order
+from renderer.cdollar.scalar_compiler import ScalarFunction
 from renderer.cdollar.scalar_functions import FunctionText, has_loops, precise
-from renderer.cdollar.statements import ScalarFunction
 from renderer.cdollar.types import components
 
 SMALL = 16  # a reduction over a range of at most this size has its bounds in the text, so that it is unrolled

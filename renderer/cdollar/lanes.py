@@ -7,7 +7,7 @@ import numpy as np
 from renderer.cdollar.dag import Component, Node, UserCall, topological
 from renderer.cdollar.operations import evaluate
 from renderer.cdollar.report import ProgramError
-from renderer.cdollar.statements import Branch, Give, Leave, Repeat, ScalarFunction, Store
+from renderer.cdollar.scalar_compiler import Branch, Give, Leave, Repeat, ScalarFunction, Store
 from renderer.cdollar.types import DTYPES, components
 
 MOST_ITERATIONS = 300_000

@@ -14,14 +14,8 @@ from renderer.cdollar.dag import UNKNOWN, Dag, Node, Source, TooLarge, UserCall,
 from renderer.cdollar.inputs import open_array
 from renderer.cdollar.operations import evaluate
 from renderer.cdollar.report import ProgramError, Span
-from renderer.cdollar.statements import (
-    HostBody,
-    Returned,
-    ScalarCompiler,
-    ScalarFunction,
-    always_returns,
-    missing_return,
-)
+from renderer.cdollar.scalar_compiler import ScalarCompiler, ScalarFunction
+from renderer.cdollar.statements import HostBody, Returned, always_returns, missing_return
 from renderer.cdollar.syntax import PRIMITIVES, VECTORS
 from renderer.cdollar.types import DTYPES, Functional, Record, Scalar, Type, Vector, components, is_data
 from renderer.cdollar.values import (

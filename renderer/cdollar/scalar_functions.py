@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from renderer.cdollar.dag import Component, Node, UserCall, topological
 from renderer.cdollar.dialects import literal, operation_text
-from renderer.cdollar.statements import Branch, Give, Leave, Repeat, ScalarFunction, Store
+from renderer.cdollar.scalar_compiler import Branch, Give, Leave, Repeat, ScalarFunction, Store
 from renderer.cdollar.types import components
 
 LOOP_LIMIT = 1 << 24  # rounds of one loop of a scalar function before it is taken for endless
