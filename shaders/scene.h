@@ -97,8 +97,9 @@ DEVICE Hit find_closest(SCENE_TAKEN, float4 origin, float3 direction) {
 #endif
         {
             Look look = looks[material_of(SCENE_GIVEN, hit)];
-            float2 uv = coordinates_at(attributes, as_uint(primitive_of(SCENE_GIVEN, hit).corner.w), hit.u, hit.v);
-            solid = is_solid(TEXTURES_GIVEN, look, uv, from, direction);
+            uint number = as_uint(primitive_of(SCENE_GIVEN, hit).corner.w);
+            float tint = corners_tint(attributes, number, hit.u, hit.v).w;
+            solid = is_solid(TEXTURES_GIVEN, look, coordinates_at(attributes, number, hit.u, hit.v), tint, from, direction);
         }
         float t = hit.t;
         hit.t += passed;
@@ -194,7 +195,9 @@ DEVICE Surface surface_at(SCENE_TAKEN, const Hit hit, float4 origin, float3 dire
     s.lift = 0.0f;
 #endif
 #if TEXTURED
-    float3 smooth = make_float3(0.0f, 0.0f, 0.0f), edge1 = smooth, edge2 = smooth;
+    float3 smooth = make_float3(0.0f, 0.0f, 0.0f), edge1 = smooth, edge2 = smooth, tangent = smooth;
+    bool against = false;
+    s.tint = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
     uint number = 0;
     s.uv = make_float2(0.0f, 0.0f);
 #endif
@@ -213,6 +216,8 @@ DEVICE Surface surface_at(SCENE_TAKEN, const Hit hit, float4 origin, float3 dire
         number = as_uint(p.corner.w);
         s.uv = coordinates_at(attributes, number, hit.u, hit.v);
         smooth = smooth_normal(attributes, number, hit.u, hit.v);
+        tangent = corners_tangent(attributes, number, hit.u, hit.v, &against);
+        s.tint = corners_tint(attributes, number, hit.u, hit.v);
         edge1 = xyz(p.edge1);
         edge2 = xyz(p.edge2);
 #endif
@@ -225,6 +230,7 @@ DEVICE Surface surface_at(SCENE_TAKEN, const Hit hit, float4 origin, float3 dire
             s.aimed = false;
 #if TEXTURED
             smooth = times_normal(m, smooth);
+            tangent = times(m, tangent, 0.0f);
             edge1 = times(m, edge1, 0.0f);
             edge2 = times(m, edge2, 0.0f);
 #endif
@@ -237,7 +243,8 @@ DEVICE Surface surface_at(SCENE_TAKEN, const Hit hit, float4 origin, float3 dire
 #if TEXTURED
     s.flat = s.front ? s.normal : -s.normal;
     Look look = looks[s.material];
-    s.normal = shading_normal(TEXTURES_GIVEN, look, number, hit.u, hit.v, smooth, s.normal, s.front, edge1, edge2, direction);
+    s.normal = shading_normal(TEXTURES_GIVEN, look, number, hit.u, hit.v, smooth, s.normal, s.front, edge1, edge2, tangent, against,
+                              direction);
 #else
     if (!s.front) s.normal = -s.normal;
 #endif
@@ -249,6 +256,7 @@ DEVICE Material material_at(SCENE_TAKEN, GLOBAL const Material *materials, const
     Material m = materials[s.material];
 #if TEXTURED
     m = coloured(TEXTURES_GIVEN, m, looks[s.material], s.uv);
+    m.color = m.color * s.tint;
 #endif
     return m;
 }
@@ -269,7 +277,8 @@ DEVICE float3 picture_of_light(SCENE_TAKEN, int primitive, float u, float v) {
     Look look = looks[as_int(p.edge1.w)];
     float2 uv = coordinates_at(attributes, as_uint(p.corner.w), u, v);
     float4 shine = look.emission >= 0 ? picture_at(pictures, texels, look.emission, uv, true) : make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-    float alpha = look.mode == 0 ? 1.0f : look.alpha * (look.color >= 0 ? picture_at(pictures, texels, look.color, uv, true).w : 1.0f);
+    float tint = corners_tint(attributes, as_uint(p.corner.w), u, v).w;
+    float alpha = look.mode == 0 ? 1.0f : look.alpha * tint * (look.color >= 0 ? picture_at(pictures, texels, look.color, uv, true).w : 1.0f);
     if (look.mode == 1) alpha = alpha >= look.cutoff ? 1.0f : 0.0f;
     return xyz(shine) * alpha;
 }

@@ -18,6 +18,7 @@ typedef struct {
 #if TEXTURED
     float3 flat;           // the geometry's normal, on the ray's side, where `normal` is the one that shades
     float2 uv;             // on the material's pictures
+    float4 tint;           // of the corners' colours
 #endif
     bool aimed;            // whether light samples aim at it, if it shines
 } Surface;

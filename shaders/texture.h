@@ -1,5 +1,8 @@
 // Pictures on surfaces: what a triangle's corners carry, and how a picture is read there.
-//     attributes  four float4 a primitive, by its number: the corners' normals, (0, 0, 0) for none, with u of each in .w; then v
+//     attributes  ATTRIBUTE_ROWS float4 a primitive, by its number: the corners' normals, (0, 0, 0) for none, with u of each in
+//                 .w; then v. Of six rows the last nine words are a tangent, the corners' colours in two words of 16 bits each,
+//                 and two tangents; a tangent is 0 for none, or two coordinates of 15 bits on an octahedron, and bit 30 where
+//                 the third direction runs against the cross product of normal and tangent
 //     looks       which pictures a material has, by its row
 //     pictures    where each begins in `texels`, width, height, and bits: 0-1 wrap of u, 2-3 of v, 4 whether texels are blended
 //     texels      256 floats: the sRGB curve; then 8 bits of red, green, blue, alpha each
@@ -54,27 +57,68 @@ DEVICE float4 picture_at(GLOBAL const int4 *pictures, GLOBAL const uint *texels,
 
 // The coordinates of a point of a triangle, by its number and the weights of its second and third corner.
 DEVICE float2 coordinates_at(GLOBAL const float4 *attributes, uint number, float u, float v) {
-    GLOBAL const float4 *a = attributes + 4 * (size_t)number;
+    GLOBAL const float4 *a = attributes + ATTRIBUTE_ROWS * (size_t)number;
     float4 down = a[3];
     return make_float2(fma(a[2].w - a[0].w, v, fma(a[1].w - a[0].w, u, a[0].w)), fma(down.z - down.x, v, fma(down.y - down.x, u, down.x)));
 }
 
 // The corners' normals between them, not unit; (0, 0, 0) where there are none.
 DEVICE float3 smooth_normal(GLOBAL const float4 *attributes, uint number, float u, float v) {
-    GLOBAL const float4 *a = attributes + 4 * (size_t)number;
+    GLOBAL const float4 *a = attributes + ATTRIBUTE_ROWS * (size_t)number;
     return along(along(xyz(a[0]) * (1.0f - u - v), xyz(a[1]), u), xyz(a[2]), v);
 }
 
 // The direction in which u grows along a triangle with these edges, and whether v grows against the cross product of normal and
 // it, as in pictures whose v runs downwards.
 DEVICE float3 tangent_along_u(GLOBAL const float4 *attributes, uint number, float3 edge1, float3 edge2, bool *mirrored) {
-    GLOBAL const float4 *a = attributes + 4 * (size_t)number;
+    GLOBAL const float4 *a = attributes + ATTRIBUTE_ROWS * (size_t)number;
     float4 down = a[3];
     float u1 = a[1].w - a[0].w, u2 = a[2].w - a[0].w, v1 = down.y - down.x, v2 = down.z - down.x;
     float area = fma(u1, v2, -(u2 * v1));
     *mirrored = area > 0.0f;
     return (edge1 * v2 + edge2 * -v1) * (area < 0.0f ? -1.0f : 1.0f);
 }
+
+#if ATTRIBUTE_ROWS > 4
+DEVICE uint word_of(GLOBAL const float4 *attributes, uint number, uint word) {
+    return ((GLOBAL const uint *)(attributes + ATTRIBUTE_ROWS * (size_t)number))[word];
+}
+
+// A corner's tangent, (0, 0, 0) for none.
+DEVICE float3 tangent_of(uint word) {
+    float x = fma((float)(word & 0x7fffu), 2.0f / 32767.0f, -1.0f), y = fma((float)(word >> 15 & 0x7fffu), 2.0f / 32767.0f, -1.0f);
+    float z = 1.0f - fabs(x) - fabs(y), over = larger(-z, 0.0f);
+    if (word == 0) return make_float3(0.0f, 0.0f, 0.0f);
+    return unit(make_float3(x + (x < 0.0f ? over : -over), y + (y < 0.0f ? over : -over), z));
+}
+
+// The corners' tangents between them, and whether the third direction runs against the cross product.
+DEVICE float3 corners_tangent(GLOBAL const float4 *attributes, uint number, float u, float v, bool *against) {
+    uint first = word_of(attributes, number, 15u);
+    float3 second = tangent_of(word_of(attributes, number, 22u)), third = tangent_of(word_of(attributes, number, 23u));
+    *against = (first >> 30 & 1u) != 0;
+    return along(along(tangent_of(first) * (1.0f - u - v), second, u), third, v);
+}
+
+// The corners' colours between them.
+DEVICE float4 corners_tint(GLOBAL const float4 *attributes, uint number, float u, float v) {
+    float4 colour = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (uint corner = 0; corner < 3; corner++) {
+        uint low = word_of(attributes, number, 16u + 2u * corner), high = word_of(attributes, number, 17u + 2u * corner);
+        float4 one = make_float4((float)(low & 65535u), (float)(low >> 16), (float)(high & 65535u), (float)(high >> 16));
+        colour = colour + one * ((corner == 0 ? 1.0f - u - v : corner == 1 ? u : v) * (1.0f / 65535));
+    }
+    return colour;
+}
+#else
+DEVICE float3 corners_tangent(GLOBAL const float4 *attributes, uint number, float u, float v, bool *against) {
+    return make_float3(0.0f, 0.0f, 0.0f);
+}
+
+DEVICE float4 corners_tint(GLOBAL const float4 *attributes, uint number, float u, float v) {
+    return make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+}
+#endif
 
 // A shading normal bent so far that the viewer is in front of it.
 DEVICE float3 facing(float3 normal, float3 incoming) {
@@ -83,13 +127,18 @@ DEVICE float3 facing(float3 normal, float3 incoming) {
 }
 
 // The normal that shades: the corners' one, then the normal picture's, on the side that `flat` is on; turned to the viewer.
+// `tangent` is the corners' one, (0, 0, 0) for none.
 DEVICE float3 shading_normal(TEXTURES_TAKEN, const Look look, uint number, float u, float v, float3 normal, float3 flat, bool front,
-                             float3 edge1, float3 edge2, float3 incoming) {
+                             float3 edge1, float3 edge2, float3 tangent, bool against, float3 incoming) {
     normal = dot_exact(normal, normal) > 0.0f ? unit(normal) : flat;
     if (dot_exact(normal, flat) < 0.0f) normal = -normal;
     if (look.normal >= 0) {
         bool mirrored;
         float3 first = tangent_along_u(attributes, number, edge1, edge2, &mirrored);
+        if (dot_exact(tangent, tangent) > 0.0f) {
+            first = tangent;
+            mirrored = against;
+        }
         first = along(first, normal, -dot_exact(first, normal));
         if (dot_exact(first, first) > 0.0f) {
             first = unit(first);
@@ -122,9 +171,9 @@ DEVICE Material coloured(TEXTURES_TAKEN, Material m, const Look look, float2 uv)
 }
 
 // Whether a ray stops at a point; where half of it is to pass, chance is a hash of the ray, the same in every schedule.
-DEVICE bool is_solid(TEXTURES_TAKEN, const Look look, float2 uv, float4 origin, float3 direction) {
+DEVICE bool is_solid(TEXTURES_TAKEN, const Look look, float2 uv, float tint, float4 origin, float3 direction) {
     if (look.mode == 0) return true;
-    float alpha = look.alpha;
+    float alpha = look.alpha * tint;
     if (look.color >= 0) alpha *= picture_at(pictures, texels, look.color, uv, true).w;
     if (look.mode == 1) return alpha >= look.cutoff;
     uint chance = random_key(as_uint(direction.x) ^ as_uint(origin.x), as_uint(direction.y) ^ as_uint(origin.y), as_uint(direction.z) ^ as_uint(origin.z));

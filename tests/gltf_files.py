@@ -54,8 +54,9 @@ class Maker:
             entry["sampler"] = self.add("samplers", sampler)
         return self.add("textures", entry)
 
-    def mesh(self, vertices, faces=None, normals=None, uv=None, material=None, **more) -> int:
-        attributes = {"POSITION": self.array(vertices)}
+    def mesh(self, vertices, faces=None, normals=None, uv=None, material=None, others=None, **more) -> int:
+        """A mesh; `others` are accessors by the name of the attribute."""
+        attributes = {"POSITION": self.array(vertices), **(others or {})}
         if normals is not None:
             attributes["NORMAL"] = self.array(normals)
         if uv is not None:

@@ -15,6 +15,7 @@ from renderer.pictures.raytrace import Picture, open_file
 from renderer.raytracing import models
 from renderer.raytracing.fields import DistanceField
 from renderer.raytracing.models import ModelShape
+from renderer.raytracing.placing import Instance
 from renderer.raytracing.settings import Material, PointLight, Quad, Settings, Sphere
 from renderer.view import Camera
 
@@ -99,21 +100,64 @@ def test_pictures_are_read_as_the_specification_says(picture, tmp_path, rng, wra
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-def test_normal_pictures_bend_towards_their_axes(picture, tmp_path, rng, mirrored):
-    """Red towards growing u, green towards falling v, on a turned square and on a mirrored one."""
+@pytest.mark.parametrize("hand", [0, 1, -1])
+def test_normal_pictures_bend_towards_their_axes(picture, tmp_path, rng, mirrored, hand):
+    """Red towards growing u, green towards falling v, or where a tangent and its hand say, on a turned square and on a
+    mirrored one."""
     bend = np.array([0.4, 0.3, 0.0])
     bend[2] = np.sqrt(1 - bend @ bend)
     pixels = np.full((2, 2, 3), np.round((bend + 1) * 127.5), "u1")
     maker = Maker()
     material = maker.add("materials", {"normalTexture": {"index": maker.texture(pixels)}})
-    angle = float(rng.uniform(0, 2 * np.pi))
-    maker.node(mesh=square(maker, 3.0, material=material), rotation=[0, 0, np.sin(angle / 2), np.cos(angle / 2)],
+    angle, around = (float(x) for x in rng.uniform(0, 2 * np.pi, 2))
+    tangent, others = np.array([np.cos(around), np.sin(around), 0.0]), {}
+    if hand:
+        others = {"TANGENT": maker.array([[*tangent, hand]] * 4), "NORMAL": maker.array([[0.0, 0.0, 1.0]] * 4)}
+    maker.node(mesh=square(maker, 3.0, material=material, others=others), rotation=[0, 0, np.sin(angle / 2), np.cos(angle / 2)],
                scale=[-1 if mirrored else 1, 1, 1])  # fmt: skip
     normal = picture.layers(facing(put(tmp_path, maker)), SIZE)["normal"].reshape(-1, 3).mean(0)
     c, s = np.cos(angle), np.sin(angle)
-    along_u = np.array([c, s, 0]) * (-1 if mirrored else 1)
-    wanted = bend[0] * along_u + bend[1] * np.array([-s, c, 0]) + bend[2] * np.array([0, 0, 1])
+    first, second = np.array([1.0, 0, 0]), np.array([0, 1.0, 0])
+    if hand:
+        first, second = tangent, hand * np.cross([0, 0, 1], tangent)
+    turned = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ np.diag([-1.0 if mirrored else 1.0, 1, 1])
+    wanted = turned @ (bend[0] * first + bend[1] * second + bend[2] * np.array([0, 0, 1]))
     assert np.allclose(normal, wanted, atol=0.02)
+
+
+def test_corners_colours_tint_what_lies_between_them(picture, tmp_path, rng):
+    """Colours of 16 bits and of floats, with and without a picture, and of an instance too."""
+    colors, pixels = rng.random((4, 4)), np.full((1, 1, 3), 188, "u1")
+    maker = Maker()
+    tints = {"COLOR_0": maker.array(colors[:, :3])}
+    material = maker.add("materials", {"pbrMetallicRoughness": {
+        "metallicFactor": 0, "baseColorTexture": {"index": maker.texture(pixels)}}})  # fmt: skip
+    maker.node(mesh=square(maker, material=material, others=tints))
+    settings = facing(put(tmp_path, maker), samples=16)
+    x, y = np.meshgrid((np.arange(60) + 0.5) / 60, 1 - (np.arange(60) + 0.5) / 60)
+    a, b, c, d = (np.round(colors[k, :3] * 65535) / 65535 for k in range(4))
+    lower = a + x[..., None] * (b - a) + y[..., None] * (c - b)
+    upper = a + y[..., None] * (d - a) + x[..., None] * (c - d)
+    wanted = np.where((y < x)[..., None], lower, upper) * linear_of_srgb(pixels)[0, 0]
+    shifted = replace(settings.view, position=(5.0, 0.0, 10.0), target=(5.0, 0.0, 0.0))
+    placed = replace(settings, models=(replace(settings.models[0], name="s"),), view=shifted,
+                     instances=(Instance("s", position=(5.0, 0.0, 0.0)),))  # fmt: skip
+    for scene in (settings, placed):
+        assert np.allclose(picture.layers(scene, SIZE)["albedo"], wanted, atol=0.02)
+
+
+def test_corners_alpha_lets_rays_pass(picture, tmp_path):
+    behind = Quad("matte", ((-3.0, -3.0, -1.0), (3.0, -3.0, -1.0), (3.0, 3.0, -1.0), (-3.0, 3.0, -1.0)))
+    maker = Maker()
+    alpha = {"COLOR_0": maker.array(np.array([[255, 0, 0, 64]] * 4), "u1", normalized=True)}
+    material = maker.add("materials", {"pbrMetallicRoughness": {"metallicFactor": 0}, "alphaMode": "BLEND"})
+    maker.node(mesh=square(maker, material=material, others=alpha))
+    settings = facing(put(tmp_path, maker), quads=(behind,), materials=(MATTE,), samples=16)
+    albedo = picture.layers(settings, SIZE)["albedo"].mean((0, 1))
+    share = 64 / 255
+    assert np.allclose(albedo, share * np.array([1, 0, 0]) + (1 - share) * 0.6, atol=0.02)
+    light = render(picture, settings, samples=4)[..., :3]
+    assert np.isfinite(light).all() and light.min() > 0
 
 
 def test_smooth_normals_shade_as_the_ball_that_they_are_of(picture, tmp_path):

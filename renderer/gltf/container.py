@@ -227,9 +227,9 @@ class Container:
         self.read[index] = values
         return values
 
-    def real(self, index, kind: str, item: str) -> np.ndarray:
+    def real(self, index, kinds: tuple[str, ...], item: str) -> np.ndarray:
         """An accessor's items as float32, shared by all that name it."""
-        values = self.accessor(index, (kind,), item)
+        values = self.accessor(index, kinds, item)
         if index not in self.floats:
             self.floats[index] = values.astype("f4", copy=False)
         return self.floats[index]

@@ -38,7 +38,8 @@ class Material:
 
 @dataclass(frozen=True)
 class Part:
-    """Triangles of one material: vertices (n, 3) float32, faces (m, 3) int32, normals (n, 3) and coordinates (n, 2) or
+    """Triangles of one material: vertices (n, 3) float32, faces (m, 3) int32; normals (n, 3), coordinates (n, 2),
+    tangents (n, 4) whose last number is the handedness, and colours (n, 4) that the material's is multiplied by, or
     None."""
 
     vertices: np.ndarray
@@ -46,6 +47,8 @@ class Part:
     normals: np.ndarray | None
     coordinates: np.ndarray | None
     material: int  # row of the materials, -1 for the plain one
+    tangents: np.ndarray | None = None
+    colors: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

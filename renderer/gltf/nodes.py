@@ -134,7 +134,7 @@ def _mesh(file: Container, index: int, materials: list[Material]) -> list[Part]:
 
 def _triangles(file: Container, primitive: dict, mode: int, name: str, materials: list[Material]) -> Part:
     attributes = primitive["attributes"]
-    vertices = file.real(attributes["POSITION"], "VEC3", name)
+    vertices = file.real(attributes["POSITION"], ("VEC3",), name)
     file.take("vertices", len(vertices), LARGEST_VERTICES, name)
     if not (np.abs(vertices) < 1e18).all():
         file.fail(name, "has vertices farther away than 1e18")
@@ -152,17 +152,23 @@ def _triangles(file: Container, primitive: dict, mode: int, name: str, materials
     if material != -1:
         file.item("materials", material, name)
     chosen = materials[material].coordinates if material != -1 else 0
-    normals = _vertex_array(file, attributes, "NORMAL", "VEC3", len(vertices), name)
-    coordinates = _vertex_array(file, attributes, f"TEXCOORD_{chosen}", "VEC2", len(vertices), name)
+    normals = _vertex_array(file, attributes, "NORMAL", ("VEC3",), len(vertices), name)
+    coordinates = _vertex_array(file, attributes, f"TEXCOORD_{chosen}", ("VEC2",), len(vertices), name)
     faces = _faces(corners, mode)
     file.take("triangles", len(faces), LARGEST_TRIANGLES, name)
-    return Part(vertices, faces, normals, coordinates, material)
+    tangents = _vertex_array(file, attributes, "TANGENT", ("VEC4",), len(vertices), name)
+    colors = _vertex_array(file, attributes, "COLOR_0", ("VEC4", "VEC3"), len(vertices), name)
+    if colors is not None and colors.shape[1] == 3:
+        colors = np.concatenate([colors, np.ones((len(colors), 1), "f4")], 1)
+    return Part(vertices, faces, normals, coordinates, material, tangents, colors)
 
 
-def _vertex_array(file: Container, attributes: dict, key: str, kind: str, count: int, name: str) -> np.ndarray | None:
+def _vertex_array(
+    file: Container, attributes: dict, key: str, kinds: tuple[str, ...], count: int, name: str
+) -> np.ndarray | None:
     if key not in attributes:
         return None
-    values = file.real(attributes[key], kind, name)
+    values = file.real(attributes[key], kinds, name)
     if len(values) != count:
         file.fail(name, f"has {len(values)} items of {key} for {count} vertices")
     return values

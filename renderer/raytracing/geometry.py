@@ -5,7 +5,7 @@ import numpy as np
 from renderer import bvh, gltf, procedural
 from renderer.mesh import PRIMITIVE, load_mesh, numbered, spheres, triangles
 from renderer.raytracing.fields import FIELD, field_rows
-from renderer.raytracing.models import Pictures, joined, materials_of, repeated
+from renderer.raytracing.models import ROWS, Pictures, bare_attributes, joined, materials_of, repeated, rows_of
 from renderer.raytracing.placing import placements
 from renderer.raytracing.settings import Attractor, Procedural, Settings
 
@@ -36,7 +36,8 @@ def shapes_of(settings: Settings, models: list[gltf.Model]) -> "Shapes":
 
 class Shapes:
     """`primitives` (m,) by the name of their shape, "" for what stands as it is, numbered through all shapes;
-    `attributes` (n, 4, 4) by number, None where nothing has any; `placed` (name, matrix) of what models repeat."""
+    `attributes` (n, MORE_ROWS, 4) by number, None where nothing has any; `placed` (name, matrix) of what models
+    repeat."""
 
     def __init__(self, parts: dict[str, list], placed: list):
         flat = [part for group in parts.values() for part in group]
@@ -45,10 +46,7 @@ class Shapes:
         self.primitives = dict(zip(parts, np.split(everything, np.cumsum(sizes)[:-1]), strict=True))
         self.placed, self.attributes = placed, None
         if any(attributes is not None for _, attributes in flat):
-            blank = np.zeros((0, 4, 4), "f4")
-            self.attributes = np.concatenate(
-                [np.zeros((len(p), 4, 4), "f4") if a is None else a for p, a in flat] or [blank]
-            )
+            self.attributes = np.concatenate([bare_attributes(len(p)) if a is None else a for p, a in flat])
 
 
 def _quad(quad, material: int) -> np.ndarray:
@@ -108,7 +106,7 @@ class Geometry:
         if settings.places or shapes.placed:
             which, material, *_ = self._placements(settings)
             self.instances = bvh.Instances(device, list(parts.values()), which, material)
-        self._pictures, self.cut_out = (), False
+        self._pictures, self.cut_out, self.attribute_rows = (), False, ROWS
         if shapes.attributes is not None:
             self._decorate(device, shapes.attributes, len(settings.materials))
         self.field_count = len(settings.distance_fields)
@@ -131,13 +129,16 @@ class Geometry:
             "FIELDS": self.field_count,
             "TEXTURED": int(bool(self._pictures)),
             "CUT_OUT": int(self.cut_out),
+            "ATTRIBUTE_ROWS": self.attribute_rows,
         }
 
     def _decorate(self, device, attributes: np.ndarray, plain: int) -> None:
         """Puts normals, coordinates and pictures on the device; `plain` is the number of the scene's own materials."""
         pictures = Pictures(plain, self.models)
         self.cut_out = pictures.cut_out
-        arrays = attributes.reshape(-1, 16), pictures.looks, pictures.pictures, pictures.texels
+        self.attribute_rows = rows_of(self.models)
+        attributes = np.ascontiguousarray(attributes[:, : self.attribute_rows])
+        arrays = attributes.reshape(-1, 4 * self.attribute_rows), pictures.looks, pictures.pictures, pictures.texels
         made = [device.buffer(len(a) if a.ndim == 1 else a.shape, a.dtype).write(a) for a in arrays if len(a)]
         self._pictures = tuple(made)
 

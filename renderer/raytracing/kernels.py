@@ -79,6 +79,7 @@ def constants_of(
         "FIELDS": 0,
         "TEXTURED": 0,
         "CUT_OUT": 0,
+        "ATTRIBUTE_ROWS": 4,
         "SPHERES": int(spheres),
         "STENCIL": STENCILS[settings.stencil if settings.schedule == "grid" else "bits"],
         "SCHEDULE": list(STAGES).index(settings.schedule),

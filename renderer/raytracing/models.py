@@ -1,6 +1,6 @@
 """glTF models in scenes: their triangles with normals and coordinates, their materials, and the pictures on them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from renderer.image import linear_of_srgb
 from renderer.raytracing.placing import Point, turn_of
 from renderer.scene import setting
 
-# What the corners of a primitive carry: normals with u, and v; see shaders/texture.h. 64 bytes.
-ATTRIBUTES = np.dtype(("f4", (4, 4)))
+# What the corners of a primitive carry: see shaders/texture.h. The last two rows are there where a part asks for them.
+ROWS, MORE_ROWS = 4, 6
 LOOK = np.dtype([("color", "i4"), ("surface", "i4"), ("normal", "i4"), ("emission", "i4"),
                  ("normal_scale", "f4"), ("alpha", "f4"), ("cutoff", "f4"), ("mode", "i4")])  # fmt: skip
 MODES = {"OPAQUE": 0, "MASK": 1, "BLEND": 2}
@@ -43,15 +43,22 @@ def materials_of(model: gltf.Model) -> list[gltf.Material]:
     return [*model.materials, PLAIN]
 
 
+def bare_attributes(count: int) -> np.ndarray:
+    """(count, MORE_ROWS, 4) of primitives without normals, coordinates and tangents, and all white."""
+    attributes = np.zeros((count, MORE_ROWS, 4), "f4")
+    attributes.view("u4").reshape(count, 4 * MORE_ROWS)[:, 16:22] = 0xFFFFFFFF
+    return attributes
+
+
 def corners_of(part: gltf.Part, matrix: np.ndarray, material: int) -> tuple[np.ndarray, np.ndarray]:
-    """Primitives (m,) and ATTRIBUTES (m, 4, 4) of a part moved by a matrix (4, 4); `material` is the row of the model's
-    first one."""
+    """Primitives (m,) and attributes (m, MORE_ROWS, 4) of a part moved by a matrix (4, 4); `material` is the row of the
+    model's first one."""
     row = material + part.material if part.material >= 0 else None
     vertices, faces = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3], part.faces
     mirrors = np.linalg.det(matrix[:3, :3]) < 0
     if mirrors:  # so that the front stays outside
         faces = faces[:, [0, 2, 1]]
-    attributes = np.zeros((len(faces), 4, 4), "f4")
+    attributes = bare_attributes(len(faces))
     if part.normals is not None:
         turned = part.normals.astype("f8") @ np.linalg.inv(matrix[:3, :3])
         size = np.linalg.norm(turned, axis=1, keepdims=True)
@@ -59,22 +66,49 @@ def corners_of(part: gltf.Part, matrix: np.ndarray, material: int) -> tuple[np.n
     if part.coordinates is not None:
         wanted = np.clip(part.coordinates, -1e6, 1e6)[faces]
         attributes[:, :3, 3], attributes[:, 3, :3] = wanted[..., 0], wanted[..., 1]
+    words = attributes.view("u4").reshape(-1, 4 * MORE_ROWS)
+    if part.colors is not None:
+        pairs = np.rint(np.clip(part.colors, 0, 1) * 65535).astype("u4") << np.array([0, 16, 0, 16], "u4")
+        words[:, 16:22] = (pairs[:, ::2] | pairs[:, 1::2])[faces].reshape(-1, 6)
+    if part.tangents is not None:
+        words[:, [15, 22, 23]] = _packed_tangents(part.tangents, matrix[:3, :3])[faces]
     assert row is not None, "a part without a material has been given the plain one"
     return mesh.triangles(vertices, faces, row), attributes
+
+
+def _packed_tangents(tangents: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """(n,) uint32 of tangents (n, 4) moved by a matrix (3, 3): 15 bits each of two coordinates on an octahedron, bit 30
+    where the handedness is negative, bit 31 always; 0 for no direction."""
+    turned = tangents[:, :3].astype("f8") @ matrix.T
+    size = np.abs(turned).sum(1, keepdims=True)
+    x, y, z = np.divide(turned, size, out=np.zeros_like(turned), where=size > 1e-30).T
+    folded = [(1 - np.abs(b)) * np.where(a < 0, -1, 1) for a, b in ((x, y), (y, x))]
+    flat = [np.where(z < 0, fold, a) for fold, a in zip(folded, (x, y), strict=True)]
+    across, down = (np.rint((a * 0.5 + 0.5) * 32767).astype("u4") for a in flat)
+    left = (tangents[:, 3] < 0) != (np.linalg.det(matrix) < 0)
+    words = across | down << np.uint32(15) | left.astype("u4") << np.uint32(30) | np.uint32(1 << 31)
+    return np.where(size[:, 0] > 1e-30, words, np.uint32(0))
+
+
+def rows_of(models: list[gltf.Model]) -> int:
+    """Rows of attributes that models with these parts need."""
+    parts = [part for model in models for parts in model.meshes for part in parts]
+    bare = all(part.tangents is None and part.colors is None for part in parts)
+    return ROWS if bare else MORE_ROWS
 
 
 def with_plain(model: gltf.Model, part: gltf.Part) -> gltf.Part:
     """The part with a row for its material."""
     if part.material >= 0:
         return part
-    return gltf.Part(part.vertices, part.faces, part.normals, part.coordinates, len(model.materials))
+    return replace(part, material=len(model.materials))
 
 
 def joined(model: gltf.Model, mesh_number: int, matrix: np.ndarray, material: int) -> tuple[np.ndarray, np.ndarray]:
     """Primitives and attributes of all parts of a mesh."""
     parts = [corners_of(with_plain(model, part), matrix, material) for part in model.meshes[mesh_number]]
     if not parts:
-        return np.zeros(0, mesh.PRIMITIVE), np.zeros((0, 4, 4), "f4")
+        return np.zeros(0, mesh.PRIMITIVE), bare_attributes(0)
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
