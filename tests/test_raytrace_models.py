@@ -113,8 +113,9 @@ def test_normal_pictures_bend_towards_their_axes(picture, tmp_path, rng, mirrore
     tangent, others = np.array([np.cos(around), np.sin(around), 0.0]), {}
     if hand:
         others = {"TANGENT": maker.array([[*tangent, hand]] * 4), "NORMAL": maker.array([[0.0, 0.0, 1.0]] * 4)}
-    maker.node(mesh=square(maker, 3.0, material=material, others=others), rotation=[0, 0, np.sin(angle / 2), np.cos(angle / 2)],
-               scale=[-1 if mirrored else 1, 1, 1])  # fmt: skip
+    turn = [0, 0, np.sin(angle / 2), np.cos(angle / 2)]
+    scale = [-1 if mirrored else 1, 1, 1]
+    maker.node(mesh=square(maker, 3.0, material=material, others=others), rotation=turn, scale=scale)
     normal = picture.layers(facing(put(tmp_path, maker)), SIZE)["normal"].reshape(-1, 3).mean(0)
     c, s = np.cos(angle), np.sin(angle)
     first, second = np.array([1.0, 0, 0]), np.array([0, 1.0, 0])
