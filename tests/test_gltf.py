@@ -1,6 +1,7 @@
 """glTF files: what is read, and what is refused with a sentence."""
 
 import json
+import os
 import struct
 import zlib
 
@@ -141,6 +142,17 @@ def test_files_beside_the_first_are_read_but_none_elsewhere(tmp_path):
         path.write_text(json.dumps({**json.loads(maker.gltf("x")), "buffers": [{"byteLength": 4, "uri": uri}]}))
         with pytest.raises(BadInput, match=r"buffers\[0\] has (the|a) uri"):
             gltf.load(path)
+
+
+def test_a_file_beside_the_first_that_is_saved_anew_is_read_anew(tmp_path):
+    maker, path = one(), tmp_path / "model.gltf"
+    path.write_text(maker.gltf("all.bin"))
+    (tmp_path / "all.bin").write_bytes(maker.data)
+    first = gltf.load(path)
+    assert gltf.load(path) is first
+    (tmp_path / "all.bin").write_bytes(bytes(len(maker.data)))
+    os.utime(tmp_path / "all.bin", ns=(0, 0))
+    assert first.meshes[0][0].vertices.any() and not gltf.load(path).meshes[0][0].vertices.any()
 
 
 def changed(path: str, value):

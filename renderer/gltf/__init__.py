@@ -10,26 +10,32 @@ from functools import lru_cache
 from pathlib import Path
 
 from renderer import BadInput
-from renderer.gltf.container import Container
+from renderer.gltf.container import Container, stamp_of
 from renderer.gltf.model import Camera, Light, Material, Model, Part, Picture
-from renderer.gltf.nodes import model
+from renderer.gltf.nodes import model_of
 
 __all__ = ["Camera", "Light", "Material", "Model", "Part", "Picture", "load"]
 
 
 def load(path) -> Model:
-    """The Model of a file, read once while it stays as it is; its arrays are shared, so they are read-only."""
+    """The Model of a file, read once while it and the files it names stay as they are; its arrays are shared, so they
+    are read-only."""
     path = Path(path)
     try:
         state = os.stat(path)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
-    return _load(path, state.st_mtime_ns, state.st_size)
+    model, linked = _load(path, state.st_mtime_ns, state.st_size)
+    if any(stamp_of(file) != stamp for file, stamp in linked.items()):
+        _load.cache_clear()
+        model, _ = _load(path, state.st_mtime_ns, state.st_size)
+    return model
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path, changed: int, size: int) -> Model:
+def _load(path: Path, changed: int, size: int) -> tuple[Model, dict]:
     try:
-        return model(Container(path, size))
+        file = Container(path, size)
+        return model_of(file), file.linked
     except MemoryError as error:
         raise BadInput(f"{path}: asks for more memory than there is") from error

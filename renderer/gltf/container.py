@@ -29,6 +29,15 @@ def _is_number(value) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def stamp_of(path: Path) -> tuple[int, int] | None:
+    """What tells that a file was saved again; None for one that is not there."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size
+
+
 class Container:
     """One file while it is read."""
 
@@ -41,6 +50,9 @@ class Container:
         except OSError as error:
             raise BadInput(f"{path}: {error.strerror or error}") from error
         self.binary = None
+        self.linked: dict[
+            Path, tuple[int, int] | None
+        ] = {}  # files that this one names, as they were when they were read
         text = self._chunks(data) if data[:4] == b"glTF" else data
         if len(text) > LARGEST_TREE:
             self.fail("its JSON", f"is larger than the {LARGEST_TREE >> 20} MiB allowed")
@@ -156,6 +168,7 @@ class Container:
                 self.fail(item, f"has the uri {told(uri)}; there is no such file in the folder of this one")
             if target.stat().st_size > LARGEST_FILE:
                 self.fail(item, f"has the uri {told(uri)}, which is larger than the {LARGEST_FILE >> 20} MiB allowed")
+            self.linked[target] = stamp_of(target)
             return target.read_bytes()
         except (OSError, ValueError) as error:
             raise BadInput(f"{self.path}: {item} has the uri {told(uri)}, which cannot be read: {error}") from error

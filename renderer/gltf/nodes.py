@@ -14,7 +14,7 @@ LARGEST_VERTICES = 1 << 27  # that all parts of meshes name, many of them the sa
 LARGEST_NODES = 1 << 18
 
 
-def model(file: Container) -> Model:
+def model_of(file: Container) -> Model:
     materials = [looks.material(file, i) for i in range(len(file.list_of("materials")))]
     pictures = looks.pictures(file)
     for index, material in enumerate(materials):
