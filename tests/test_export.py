@@ -1,51 +1,21 @@
 """Exports: tiles, frames, films, resumes, farms and their mistakes, on a GLSL scene that all GL machines draw."""
 
-import contextlib
 import errno
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
-import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from exporting import ROOT, SCENE, export
 
-from renderer.gpu import Gpu
 from renderer.image import read_bytes, read_exr, read_recipe, srgb_of_linear
-from renderer.pictures import open_picture, scene_of_table
 
-ROOT = Path(__file__).resolve().parents[1]
-SCENE = """title = "Julia in motion"
-picture = "fractal"
-size = [70, 46]
-[settings]
-kind = "julia"
-samples = 2
-iterations = 60
-[animation]
-seconds = 0.25
-[[animation.keys]]
-time = 0.0
-set = { "phase" = 0.0 }
-[[animation.keys]]
-time = 1.0
-set = { "phase" = 1.0 }
-"""
 pytestmark = pytest.mark.usefixtures("shared_gl")
-
-
-def export(*words, code=0, **more):
-    command = [sys.executable, str(ROOT / "main.py"), "export", *map(str, words)]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
-    assert answer.returncode == code, answer
-    assert "Traceback" not in answer.stderr
-    return answer
 
 
 @pytest.fixture
@@ -150,201 +120,6 @@ def test_a_killed_run_resumes(scene, tmp_path):
     export(scene, "-o", tmp_path / "f_####.png", "--frames", f"1-{len(done) + 2}")
     same = [name for name, moment in done.items() if (tmp_path / name).stat().st_mtime_ns == moment]
     assert len(same) >= len(done) - 1 and len(list(tmp_path.glob("f_0*.png"))) == len(done) + 2
-
-
-def children_marked(folder: Path) -> list[int]:
-    """The worker processes of a farm that was started with the folder as its mark, oldest first."""
-    listed = subprocess.run(["pgrep", "-f", "multiprocessing.spawn"], capture_output=True, text=True).stdout.split()
-    found = []
-    for pid in map(int, listed):
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if str(folder).encode() in file.read():
-                    found.append(pid)
-        except OSError:  # it ended
-            continue
-    return sorted(found)
-
-
-def test_farm_of_two_workers_one_killed_gives_the_same_film(scene, tmp_path):
-    pytest.importorskip("distributed", reason="farms need distributed")
-    (tmp_path / "here").mkdir()
-    (tmp_path / "farm").mkdir()
-    words = ["--frames", "1-16", "--samples", "40", "--size", "320x200"]
-    export(scene, "-o", tmp_path / "here" / "f_##.png", *words)
-    killed = []
-
-    def kill_one():
-        while not list((tmp_path / "farm").glob("f_*.png")):
-            time.sleep(0.05)
-        for pid in children_marked(tmp_path)[-1:]:
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-
-    killer = threading.Thread(target=kill_one, daemon=True)
-    killer.start()
-    marked = dict(os.environ, RAYFOLD_TEST_MARK=str(tmp_path))
-    export(scene, "-o", tmp_path / "farm" / "f_##.png", *words, "--farm", "local:2", env=marked)
-    assert killed, "no worker was found to kill"
-    for number in range(1, 17):
-        here, farm = ((tmp_path / where / f"f_{number:02}.png").read_bytes() for where in ("here", "farm"))
-        assert here == farm, number
-
-
-def test_farm_tiles_equal_the_whole(scene, tmp_path):
-    pytest.importorskip("distributed", reason="farms need distributed")
-    export(scene, "-o", tmp_path / "here.png")
-    export(scene, "-o", tmp_path / "farm.png", "--farm", "local:2", "--tile", "32")
-    assert np.array_equal(read_bytes(tmp_path / "here.png"), read_bytes(tmp_path / "farm.png"))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="needs signals")
-def test_a_straggler_is_drawn_by_another(scene, tmp_path):
-    """A worker that hangs, and does not die, delays a film by some times the others' time, not for ever."""
-    pytest.importorskip("distributed", reason="farms need distributed")
-    (tmp_path / "here").mkdir()
-    (tmp_path / "farm").mkdir()
-    words = ["--frames", "1-16", "--samples", "60", "--size", "320x200"]
-    export(scene, "-o", tmp_path / "here" / "f_##.png", *words)
-    stopped = []
-
-    def stop_one():
-        while len(list((tmp_path / "farm").glob("f_*.png"))) < 5:
-            time.sleep(0.02)
-        for pid in children_marked(tmp_path)[-1:]:
-            os.kill(pid, signal.SIGSTOP)
-            stopped.append(pid)
-
-    stopper = threading.Thread(target=stop_one, daemon=True)
-    stopper.start()
-    marked = dict(os.environ, RAYFOLD_TEST_MARK=str(tmp_path))
-    began = time.monotonic()
-    try:
-        export(scene, "-o", tmp_path / "farm" / "f_##.png", *words, "--farm", "local:2", env=marked)
-    finally:
-        for pid in stopped:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-    assert stopped and time.monotonic() - began < 60
-    for number in range(1, 17):
-        here, farm = ((tmp_path / where / f"f_{number:02}.png").read_bytes() for where in ("here", "farm"))
-        assert here == farm, number
-
-
-FLAME = """title = "Gasket"
-picture = "flame"
-size = [90, 60]
-[settings]
-quality = 40.0
-seed = 5
-estimator_radius = 3.0
-maps = [
-    { affine = [0.5, 0.0, 0.0, 0.0, 0.5, 0.0], color = 0.0, variations = { BLEND = 1.0 } },
-    { affine = [0.5, 0.0, 0.5, 0.0, 0.5, 0.1], color = 0.5, variations = { linear = 1.0 } },
-    { affine = [0.4, 0.1, 0.2, -0.2, 0.5, 0.5], color = 1.0, variations = { linear = 0.9, spherical = 0.1 } },
-]
-"""
-
-
-def test_farm_of_a_flame_s_samples_equals_the_whole(tmp_path, gpu):
-    pytest.importorskip("distributed", reason="farms need distributed")
-    path = tmp_path / "gasket.toml"
-    path.write_text(FLAME.replace("BLEND", "exponential"))
-    export(path, "-o", tmp_path / "here.png")
-    facts = json.loads(
-        export(path, "-o", tmp_path / "farm.png", "--farm", "local:2", "--split", "samples", "--json").stdout
-    )
-    assert np.array_equal(read_bytes(tmp_path / "here.png"), read_bytes(tmp_path / "farm.png"))
-    assert facts["samples"] == read_recipe(tmp_path / "here.png")["samples"]
-
-
-@pytest.mark.parametrize("expo", [0.0, 0.6])
-def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, expo):
-    """Also where points are bad and steps are made once more for them."""
-    text = tomllib.loads(FLAME.replace("BLEND", "linear"))
-    if expo:
-        text["settings"]["maps"][0]["affine"] = [1e18, 0.0, 0.0, 0.0, 1e18, 0.0]  # which runs away to infinity
-        text["settings"]["maps"][0]["weight"] = 0.02
-    scene = scene_of_table(text, Path("gasket.toml"))
-    own = Gpu()
-    own.devices = [device]
-    size, whole = (90, 60), open_picture(scene, own)
-    for _ in range(whole.draws(scene.settings, size)):
-        frame = whole.draw(scene.settings, size, 0.0)
-    wanted, rounds = frame.read(), []
-    for count in (1, 3, 16):
-        picture, more = open_picture(scene, own), ()
-        assert count <= picture.parts(scene.settings, size)
-        while True:
-            picture.begin_merge(scene.settings, size, 0.0)
-            for k in reversed(range(count)):
-                picture.merge(open_picture(scene, own).draw_part(scene.settings, size, 0.0, (k, count), more))
-            missing = picture.missing(more)
-            if not missing:
-                break
-            more = (*more, missing)
-        assert np.array_equal(picture.merged(more).read(), wanted), count
-        rounds.append(len(more))
-    assert len(set(rounds)) == 1 and bool(rounds[0]) == bool(expo), rounds
-
-
-def test_farm_of_views_equals_the_whole_and_both_resume(tmp_path, gpu):
-    pytest.importorskip("distributed", reason="farms need distributed")
-    words = [ROOT / "scenes/mirrors.toml", "--grid", "3x2", "--size", "48x40", "--samples", 2]
-    export(*words, "-o", tmp_path / "here")
-    views = sorted(path.name for path in (tmp_path / "here").glob("*.png"))
-    assert len(views) == 6
-    export(*words, "-o", tmp_path / "farm", "--farm", "local:2")
-    (tmp_path / "here" / views[0]).unlink()
-    (tmp_path / "farm" / views[5]).write_bytes(b"torn")
-    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*.png")}
-    export(*words, "-o", tmp_path / "farm")  # one goes on where the other stopped
-    export(*words, "-o", tmp_path / "here", "--farm", "local:2")
-    for name in views:
-        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "farm" / name).read_bytes(), name
-    again = [path.name for path, moment in kept.items() if path.stat().st_mtime_ns != moment]
-    assert again == [views[5]]
-
-
-def test_farm_by_tls(scene, tmp_path):
-    """A scheduler that offers TLS: with its certificates the picture comes, without them a sentence."""
-    pytest.importorskip("distributed", reason="farms need distributed")
-    if not shutil.which("openssl"):
-        pytest.skip("needs openssl to make certificates")
-    names = {name: str(tmp_path / f"{name}.pem") for name in ("key", "cert")}
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=farm"]
-    subprocess.run([*command, "-keyout", names["key"], "-out", names["cert"]], check=True, capture_output=True)
-    tls = {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": names["cert"], "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
-    for role in ("SCHEDULER", "WORKER", "CLIENT"):
-        tls |= {f"DASK_DISTRIBUTED__COMM__TLS__{role}__{k.upper()}": path for k, path in names.items()}
-    with_tls = {**os.environ, **tls, "PYTHONPATH": str(ROOT)}
-    address = tmp_path / "address.json"
-    shell = [sys.executable, "-m", "distributed.cli"]
-    scheduler = ["dask_scheduler", "--protocol", "tls", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-    started = []
-    try:
-        for words in (
-            ["-c", "from distributed.cli.dask_scheduler import main; main()", *scheduler[1:]],
-            ["-c", "from distributed.cli.dask_worker import main; main()", "--nthreads", "2", "--no-dashboard"],
-        ):
-            command = [shell[0], *words, "--scheduler-file", str(address)]
-            started.append(subprocess.Popen(command, env=with_tls, cwd=tmp_path, stderr=subprocess.DEVNULL))
-            end = time.monotonic() + 30
-            while not address.exists():
-                assert time.monotonic() < end and started[0].poll() is None
-                time.sleep(0.1)
-        where = json.loads(address.read_text())["address"]
-        assert where.startswith("tls://")
-        told = export(scene, "-o", tmp_path / "no.png", "--farm", where, code=4).stderr
-        assert where in told and "no certificates" in told
-        export(scene, "-o", tmp_path / "farm.png", "--farm", where, "--tile", "32", env=with_tls)
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    export(scene, "-o", tmp_path / "here.png")
-    assert np.array_equal(read_bytes(tmp_path / "here.png"), read_bytes(tmp_path / "farm.png"))
 
 
 def test_mistakes(scene, tmp_path):

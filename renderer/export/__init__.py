@@ -41,6 +41,7 @@ class Plan:
     bits: int
     tile: int
     denoise: bool = False
+    samples: int | None = None  # None: what the picture says
 
     @property
     def pattern(self) -> Path:
@@ -74,7 +75,7 @@ def export(args) -> int:
         facts = {}
     else:
         picture = open_picture(plan.scene, open_gpu(args.device))
-        samples = args.samples or plan.scene.samples or picture.draws(plan.scene.settings, plan.size)
+        samples = plan.samples or picture.draws(plan.scene.settings, plan.size)
         stop = Stop()
         asked = samples
         device, samples = export_here(plan, picture, samples, args, start, stop)
@@ -140,7 +141,8 @@ def plan_of(args) -> Plan:
     if args.denoise:
         check_denoise(args, scene, size)
     moment = moment_of(args, scene)
-    return Plan(scene, output, size, numbers, moment, args.rate, args.bits, args.tile or 0, args.denoise)
+    samples = args.samples or scene.samples
+    return Plan(scene, output, size, numbers, moment, args.rate, args.bits, args.tile or 0, args.denoise, samples)
 
 
 def check_denoise(args, scene: Scene, size: tuple[int, int]) -> None:
@@ -220,16 +222,14 @@ def export_here(plan: Plan, picture, samples: int, args, start: float, stop: Sto
             rendered = render(picture, job, progress)
         write(plan.output, rendered, job, plan.bits)
         return rendered.device, rendered.samples
-    device, finished = export_frames(plan, picture, samples, args.samples, args.overwrite, deadline)
+    device, finished = export_frames(plan, picture, samples, args.overwrite, deadline)
     return device, samples if finished else 0
 
 
-def export_frames(
-    plan: Plan, picture, samples: int, asked: int | None, overwrite: bool, deadline: float
-) -> tuple[str, bool]:
+def export_frames(plan: Plan, picture, samples: int, overwrite: bool, deadline: float) -> tuple[str, bool]:
     """Renders the frames that are not done yet; each file is complete before the manifest says so."""
     plan.pattern.parent.mkdir(exist_ok=True)
-    manifest = Manifest(plan.pattern, recipe_of_frames(plan, asked))
+    manifest = Manifest(plan.pattern, recipe_of_frames(plan))
     wanted = [number for number in plan.numbers if overwrite or not manifest.done(number)]
     device = "none: every frame was done"
     with Progress(len(wanted) * samples, title_of(plan)) as progress:
@@ -246,9 +246,10 @@ def export_frames(
     return device, True
 
 
-def recipe_of_frames(plan: Plan, samples: int | None) -> dict:
-    """What all frames have in common and depend on; `samples` as --samples says."""
-    recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, size=list(plan.size), samples=samples, bits=plan.bits)
+def recipe_of_frames(plan: Plan) -> dict:
+    """What all frames have in common and depend on."""
+    facts = dict(size=list(plan.size), samples=plan.samples, bits=plan.bits)
+    recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, **facts)
     recipe |= {"denoise": True} if plan.denoise else {}
     return recipe | {"moment": plan.moment, "rate": plan.rate}
 

@@ -14,12 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from renderer import MachineCannot, UserError
 from renderer.export.array import Array, Views
 from renderer.export.frames import Manifest, numbered
-from renderer.export.render import Job, Rendered, room, write
+from renderer.export.render import WHOLE_PIXELS, Job, Sheet, write
 from renderer.export.worker import work
 from renderer.gpu import Gpu, open_gpu
 from renderer.image import replacing
@@ -27,7 +25,6 @@ from renderer.pictures import open_picture, recipe_of
 from renderer.progress import Progress
 from renderer.scene import Scene, files_of
 from renderer.scene import write as table_of
-from renderer.tone import Meter
 
 FARM_TILE = 512
 LARGEST_INPUT = 256 << 20  # bytes of files that travel with the tasks
@@ -35,6 +32,7 @@ STRAGGLER = 3.0  # times the median
 PATIENCE = 1.0  # seconds that are no straggling yet
 FETCHING = 20.0  # seconds that an answer may take from its worker to here
 TRIES = 3
+PARTS_A_WORKER = 2
 MOST_PARTS = 256  # that the samples of one picture are dealt into
 
 
@@ -92,9 +90,7 @@ def render_on_farm(farm: Farm, plan, args) -> tuple[int, str, bool]:
     with client_of(farm) as client:
         if plan.numbers is not None:
             return render_frames(client, farm, plan, args)
-        if args.split == "samples":
-            return _by_samples(client, farm, plan, args.samples)
-        return _by_tiles(client, farm, plan, args.samples)
+        return (_by_samples if args.split == "samples" else _by_tiles)(client, farm, plan)
 
 
 def refuse_time_limit(args) -> None:
@@ -102,26 +98,20 @@ def refuse_time_limit(args) -> None:
         raise UserError("--time-limit: not together with --farm, whose workers do not share a clock")
 
 
-def _by_tiles(client, farm: Farm, plan, samples: int | None) -> tuple[int, str, bool]:
+def _by_tiles(client, farm: Farm, plan) -> tuple[int, str, bool]:
     """One picture, tile by tile."""
-    job = Job(plan.scene, plan.size, samples or 1, plan.moment, plan.tile or FARM_TILE)
-    tiles = job.tiles()
+    tiles = Job(plan.scene, plan.size, 1, plan.moment, plan.tile or FARM_TILE).tiles()
+    base = _base(farm, plan.scene, plan.size, plan.samples) | {"layers": plan.layers}
     tasks = [{"kind": "tile", "moment": plan.moment, "tile": tile} for tile in tiles]
-    linear, meter, devices = room((plan.size[1], plan.size[0], 4)), Meter(), set()
-    opaque = True
+    sheet, devices = Sheet(plan.size), set()
     with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} tiles") as progress:
-        for index, answer in answers(client, _base(farm, plan.scene, plan.size, samples), tasks):
-            left, top, width, height = tiles[index]
-            part = np.frombuffer(answer["linear"], "f4").reshape(height, width, 4)
-            linear[top : top + height, left : left + width] = part
-            meter.add(part)
-            opaque = opaque and bool((part[..., 3] >= 1).all())
+        for index, answer in answers(client, base, tasks):
+            sheet.put(tiles[index], answer["linear"], answer["layers"])
             devices.add(answer["device"])
             progress.advance()
-    like = _like(answer["texture"], open_gpu(farm.device))
-    job = Job(plan.scene, plan.size, answer["samples"], plan.moment)
-    device = ", ".join(sorted(devices))
-    write(plan.output, Rendered(linear, meter, opaque, answer["samples"], device, like), job, plan.bits)
+    like, device = _like(answer["texture"], open_gpu(farm.device)), ", ".join(sorted(devices))
+    rendered = sheet.rendered(answer["samples"], device, like)
+    write(plan.output, rendered, Job(plan.scene, plan.size, answer["samples"], plan.moment), plan.bits)
     return answer["samples"], device, True
 
 
@@ -130,20 +120,19 @@ def _like(texture: bool, gpu: Gpu):
     return gpu.gl.texture((1, 1)) if texture else gpu.device.buffer((1, 1, 4))
 
 
-def _by_samples(client, farm: Farm, plan, samples: int | None) -> tuple[int, str, bool]:
-    """One picture whose samples are dealt to the workers; exact sums, so that the parts' number changes no bit."""
+def _by_samples(client, farm: Farm, plan) -> tuple[int, str, bool]:
+    """One picture whose samples are dealt to the workers, to the same bits whatever the number of parts."""
     picture = open_picture(plan.scene, open_gpu(farm.device))
-    if not hasattr(picture, "draw_part"):
-        raise UserError(f"--split samples: a {plan.scene.picture} picture is split into tiles")
-    if samples is not None:
-        raise UserError(f"--samples {samples}: not together with --split samples, which draws what the input says")
-    count = min(picture.parts(plan.scene.settings, plan.size), 2 * max(1, len(_workers(client))), MOST_PARTS)
-    base, where = _base(farm, plan.scene, plan.size, None), (plan.scene.settings, plan.size, plan.moment)
+    job = Job(plan.scene, plan.size, 1, plan.moment, layers=plan.layers)
+    settings, size = job.settings(), plan.size
+    samples = plan.samples or picture.draws(settings, size)
+    parts = _dealt(picture, plan, settings, samples, min(PARTS_A_WORKER * max(1, len(_workers(client))), MOST_PARTS))
+    base = _base(farm, plan.scene, size, samples) | {"layers": plan.layers}
     devices, more = set(), ()
-    with Progress(count, f"{plan.scene.title}, {count} parts") as progress:
+    with Progress(len(parts), f"{plan.scene.title}, {len(parts)} parts") as progress:
         while True:
-            tasks = [{"kind": "part", "moment": plan.moment, "part": (k, count), "more": more} for k in range(count)]
-            picture.begin_merge(*where)
+            tasks = [{"kind": "part", "moment": plan.moment, "part": part, "more": more} for part in parts]
+            picture.begin_merge(settings, size, plan.moment)
             for _, answer in answers(client, base, tasks):
                 picture.merge(answer["part"])
                 devices.add(answer["device"])
@@ -152,13 +141,25 @@ def _by_samples(client, farm: Farm, plan, samples: int | None) -> tuple[int, str
             if not missing:
                 break
             more = (*more, missing)
-    frame = picture.merged(more)
-    linear = frame.read()
-    drawn = picture.draws(plan.scene.settings, plan.size)
-    opaque, device = bool((linear[..., 3] >= 1).all()), ", ".join(sorted(devices))
-    rendered = Rendered(linear, Meter().add(linear), opaque, drawn, device, frame)
-    write(plan.output, rendered, Job(plan.scene, plan.size, drawn, plan.moment), plan.bits)
-    return drawn, device, True
+    frame, device, sheet = picture.merged(more), ", ".join(sorted(devices)), Sheet(size)
+    wanted = plan.layers and hasattr(picture, "layers")
+    sheet.put((0, 0, *size), frame.read(), picture.layers(settings, size) if wanted else {})
+    rendered = sheet.rendered(samples, device, frame)
+    write(plan.output, rendered, Job(plan.scene, size, samples, plan.moment), plan.bits)
+    return samples, device, True
+
+
+def _dealt(picture, plan, settings, samples: int, count: int) -> list[tuple]:
+    """The parts that the samples of the plan's picture are dealt into; UserError where they cannot be."""
+    width, height = plan.size
+    if plan.tile:
+        raise UserError(f"--tile {plan.tile}: not together with --split samples")
+    if width * height > WHOLE_PIXELS:
+        raise UserError(f"--split samples: {width} x {height} pixels are more than the {WHOLE_PIXELS} of one part")
+    parts = picture.deal(settings, plan.size, samples, count) if hasattr(picture, "deal") else []
+    if not parts:
+        raise UserError(f"--split samples: this {plan.scene.picture} picture is split into tiles")
+    return parts
 
 
 def render_frames(client, farm: Farm, plan, args) -> tuple[int, str, bool]:
@@ -166,13 +167,13 @@ def render_frames(client, farm: Farm, plan, args) -> tuple[int, str, bool]:
     from renderer.export import recipe_of_frames  # the package defines it above this module
 
     plan.pattern.parent.mkdir(exist_ok=True)
-    manifest = Manifest(plan.pattern, recipe_of_frames(plan, args.samples))
+    manifest = Manifest(plan.pattern, recipe_of_frames(plan))
     wanted = [number for number in plan.numbers if args.overwrite or not manifest.done(number)]
-    base = _base(farm, plan.scene, plan.size, args.samples) | {"tile": plan.tile, "bits": plan.bits}
+    base = _base(farm, plan.scene, plan.size, plan.samples) | {"tile": plan.tile, "bits": plan.bits}
     names = [numbered(plan.pattern, number).name for number in wanted]
     moments = [plan.moment_of(number) for number in wanted]
     tasks = [{"kind": "frame", "moment": m, "name": name} for m, name in zip(moments, names, strict=True)]
-    samples, devices = args.samples or 0, set()
+    samples, devices = plan.samples or 0, set()
     with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} frames") as progress:
         for index, answer in answers(client, base, tasks):
             _keep(numbered(plan.pattern, wanted[index]), answer["file"])
@@ -187,8 +188,9 @@ def render_field_on_farm(farm: Farm, job: Job, views: Views, args) -> tuple[int,
     """Every view of a light field that is not done, one a task; returns the samples of one and the devices' names."""
     refuse_time_limit(args)
     array, middle = views.array, views.array.views()[0]
-    base = _base(farm, job.scene, job.size, args.samples) | _table_of_array(array)
-    cells, devices, samples = views.wanted(args.overwrite), set(), args.samples or 0
+    asked = args.samples or job.scene.samples
+    base = _base(farm, job.scene, job.size, asked) | _table_of_array(array)
+    cells, devices, samples = views.wanted(args.overwrite), set(), asked or 0
     with client_of(farm) as client, Progress(len(cells), f"{job.scene.title}, {len(cells)} views") as progress:
         rounds = [[middle], [cell for cell in cells if cell != middle]] if middle in cells else [cells]
         ev = None if middle in cells else views.exposure() if cells else 0.0

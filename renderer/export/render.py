@@ -152,29 +152,45 @@ def spoken(seconds: float) -> str:
 
 def render(picture, job: Job, progress) -> Rendered:
     """Draws the job, tile by tile where it is large, into linear values on the host."""
-    width, height = job.size
-    meter, fewest, opaque = Meter(), job.samples, True
-    linear, layers = room((height, width, 4)), {}
+    sheet, fewest = Sheet(job.size), job.samples
     for tile in job.tiles():
         frame, drawn = draw(picture, job, tile, progress)
         if job.stop is not None and job.stop.asked and len(job.tiles()) > 1:
             raise KeyboardInterrupt  # there is nothing yet of the other tiles
-        left, top, wide, high = tile or (0, 0, width, height)
-        part = frame.read()
-        assert part.shape == (high, wide, 4), (part.shape, tile)
-        linear[top : top + high, left : left + wide] = part
-        if (job.layers or job.denoise) and hasattr(picture, "layers"):
-            for name, layer in picture.layers(job.settings(), job.size, tile).items():
-                whole = layers.setdefault(name, np.zeros((height, width, *layer.shape[2:]), layer.dtype))
-                whole[top : top + high, left : left + wide] = layer
-        meter.add(part)
-        opaque = opaque and bool((part[..., 3] >= 1).all())
+        wanted = (job.layers or job.denoise) and hasattr(picture, "layers")
+        layers = picture.layers(job.settings(), job.size, tile) if wanted else {}
+        sheet.put(tile or (0, 0, *job.size), frame.read(), layers)
         fewest = min(fewest, drawn)
+    rendered = sheet.rendered(fewest, device_of(frame), frame)
     if job.denoise:
-        linear, meter = denoised(linear, layers["albedo"], layers["normal"]), Meter()
-        meter.add(linear)
-    kept = layers if job.layers else {}
-    return Rendered(linear, meter, opaque, fewest, device_of(frame), frame, kept)
+        clean = denoised(rendered.linear, rendered.layers["albedo"], rendered.layers["normal"])
+        rendered.linear, rendered.meter = clean, Meter().add(clean)
+        rendered.layers = rendered.layers if job.layers else {}
+    return rendered
+
+
+class Sheet:
+    """A picture of `size` that comes tile by tile, and its layers."""
+
+    def __init__(self, size: tuple[int, int]):
+        self._shape = size[1], size[0]
+        self._linear, self._layers = room((*self._shape, 4)), {}
+        self._meter, self._opaque = Meter(), True
+
+    def put(self, tile: Tile, part: np.ndarray, layers: dict[str, np.ndarray]) -> None:
+        left, top, wide, high = tile
+        assert part.shape == (high, wide, 4), (part.shape, tile)
+        where = slice(top, top + high), slice(left, left + wide)
+        self._linear[where] = part
+        self._meter.add(part)
+        self._opaque = self._opaque and bool((part[..., 3] >= 1).all())
+        for name, layer in layers.items():
+            whole = self._layers.setdefault(name, np.zeros((*self._shape, *layer.shape[2:]), layer.dtype))
+            whole[where] = layer
+
+    def rendered(self, samples: int, device: str, like) -> Rendered:
+        """The picture, once all of its tiles are there."""
+        return Rendered(self._linear, self._meter, self._opaque, samples, device, like, self._layers)
 
 
 class Spool:

@@ -40,11 +40,13 @@ def _done(base: dict, task: dict) -> dict:
 def _tile(base: dict, task: dict) -> dict:
     """The linear values of one tile."""
     scene, picture, samples = _opened_for(base)
-    job = Job(scene, tuple(base["size"]), samples, task["moment"])
+    job = Job(scene, tuple(base["size"]), samples, task["moment"], layers=base["layers"])
     with Progress(samples, "") as progress:
         frame, _ = draw(picture, job, tuple(task["tile"]), progress)
-    facts = {"linear": frame.read().tobytes(), "samples": samples, "device": device_of(frame)}
-    return facts | {"texture": isinstance(frame, Texture)}
+    facts = {"linear": frame.read(), "samples": samples, "device": device_of(frame)}
+    wanted = job.layers and hasattr(picture, "layers")
+    layers = picture.layers(job.settings(), job.size, tuple(task["tile"])) if wanted else {}
+    return facts | {"texture": isinstance(frame, Texture), "layers": layers}
 
 
 def _frame(base: dict, task: dict) -> dict:
@@ -73,9 +75,10 @@ def _view(base: dict, task: dict) -> dict:
 
 def _part(base: dict, task: dict) -> dict:
     """What one of the parts leaves that the samples of a picture are dealt into."""
-    scene, picture, _ = _opened_for(base)
-    arguments = scene.settings, tuple(base["size"]), task["moment"], tuple(task["part"]), tuple(task["more"])
-    return {"part": picture.draw_part(*arguments), "device": picture.device.name}
+    scene, picture, samples = _opened_for(base)
+    job = Job(scene, tuple(base["size"]), samples, task["moment"], layers=base["layers"])
+    part = picture.draw_part(job.settings(), job.size, job.moment, tuple(task["part"]), tuple(task["more"]))
+    return {"part": part, "device": picture.device.name}
 
 
 def _file_of(name: str, rendered, job: Job, bits: int) -> bytes:

@@ -61,8 +61,8 @@ class Picture(Protocol):
     # A picture may define twin(): another picture that draws on its own and shares all that does not depend on the
     # tile, so that a window can draw one sample of a costly picture in bands, a band a frame.
 
-    # A picture whose samples are exact sums may define parts, draw_part, begin_merge, merge, missing and merged, by
-    # which a farm deals the samples of one picture to its workers; see flame.py.
+    # A picture may define deal, draw_part, begin_merge, merge, missing and merged, by which a farm deals the samples of
+    # one picture to its workers, bit for bit as one machine draws them; see flame.py and raytrace.py.
 
     # A picture in space may define pick(settings, size, x, y) -> distance | None of what is seen there, along the view.
 

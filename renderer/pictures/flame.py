@@ -108,6 +108,7 @@ class Picture:
     def __init__(self, gpu: Gpu):
         self.device = gpu.device
         self._drawn = None  # what the sums hold samples of
+        self._finished = None  # settings, size and tile of the last picture
         self._more: tuple[int, ...] = ()
         self._game = Chaos(self.device)
         self._development = Development(self.device)
@@ -132,6 +133,7 @@ class Picture:
         self._draws += 1
         if self._draws == self._schedule.draws:
             self._make_up()
+        self._finished = wanted[:3]
         return self._developed()
 
     def _developed(self, samples: int | None = None):
@@ -163,12 +165,13 @@ class Picture:
                 break
             game.advance(steps)
 
-    def parts(self, settings: Settings, size: tuple[int, int]) -> int:
-        """Into how many parts the picture's chains may be dealt at most; their sums are whole numbers."""
+    def deal(self, settings: Settings, size: tuple[int, int], samples: int, count: int) -> list[tuple]:
+        """At most `count` parts (k, n) that the picture's chains are dealt into; their sums are whole numbers."""
         moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
-        if moments[0].flame.passes > 1:
-            return 0  # the exposures of passes are no sums of parts
-        return schedule_of(moments, size).chains // BLOCK
+        if moments[0].flame.passes > 1 or samples != self.draws(settings, size):
+            return []  # the exposures of passes are no sums of parts, and only all draws make up for bad points
+        count = min(count, schedule_of(moments, size).chains // BLOCK)
+        return [(k, count) for k in range(count)]
 
     def draw_part(self, settings: Settings, size, time: float, part: tuple[int, int], more: tuple[int, ...]) -> dict:
         """What part k of n leaves of the finished picture: sums (cells, 4) uint64, and its bad points. `more` are the
@@ -205,6 +208,7 @@ class Picture:
         game.sums.write(self._merged["sums"])
         game.bad_total.write(np.array([self._merged["bad"]], "u8"))
         samples = (schedule.total + sum(more)) * schedule.chains
+        self._finished = self._settings, self._size, None
         return self._developed(samples)
 
     def _restart(self, settings: Settings, size, tile, time: float, part=(0, 1)) -> None:
@@ -247,7 +251,7 @@ class Picture:
         width, 3)
         the sum of their colours, 0 to 1 each; linear in the samples, before exposure and filters. Of the last draw.
         """
-        assert self._drawn[:3] == (settings, size, tile), "the layers are those of the last draw"
+        assert self._finished == (settings, size, tile), "the layers are those of the last draw"
         grid, over = self._grid, self._flame.oversample
         sums = sum((past for _, _, past in self._past), self._game.sums.read())
         sums = sums.reshape(grid.window.rows, grid.window.columns, 4)

@@ -8,6 +8,7 @@ import numpy as np
 
 from renderer import MachineCannot, bvh
 from renderer.gpu import Gpu
+from renderer.raytracing.film import RANGE, Film, ranges_of, samples_of
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import (
     GATHERS,
@@ -72,13 +73,65 @@ class Picture:
         settings = self._scheduled(settings)
         if (settings, size, tile) != self._drawn:
             self._prepare(settings, size, tile)
-        self._geometry.place(settings)  # a twin may have moved what both of them share
-        self._view["sample"] = self._sample
-        view, rays, scene = self._view[()], self._rays, self._geometry
+        first = self._sample - self._sample % RANGE if _is_dealt(settings) else 0
+        if first and first == self._sample:
+            self._film.close()
         if not self._is_done(settings):
-            getattr(self, f"_draw_{settings.schedule}")(settings, view, rays, scene)
+            self._draw_sample(settings, self._sample, first)
+            self._film.merge(first, self._sample + 1 - first)
         self._sample += 1
-        return rays.frame
+        return self._film.shown[0]
+
+    def _draw_sample(self, settings: Settings, sample: int, first: int) -> None:
+        """Adds a sample to the range of the film that begins with sample `first`."""
+        self._geometry.place(settings)  # a twin may have moved what both of them share
+        self._view["sample"], self._view["first"] = sample, first
+        getattr(self, f"_draw_{settings.schedule}")(settings, self._view[()], self._rays, self._geometry)
+
+    # Parts of a picture's samples, for a farm
+
+    def deal(self, settings: Settings, size, samples: int, count: int) -> list[tuple]:
+        """At most `count` parts that the picture's samples are dealt into: first range, the one behind the last, and
+        the picture's samples; none where a pixel's own noise says how many it takes."""
+        ranges = ranges_of(samples) if _is_dealt(settings) else 0
+        count = min(count, ranges)
+        return [(ranges * k // count, ranges * (k + 1) // count, samples) for k in range(count)]
+
+    def draw_part(self, settings: Settings, size, time: float, part: tuple, more: tuple) -> dict:
+        """The film of each range of a part: number -> arrays (height, width, 3)."""
+        settings, (begin, end, samples) = self._scheduled(settings), part
+        self._prepare(settings, size, (0, 0, *size))
+        self._drawn = None  # what is on the film is no picture
+        films = {}
+        for number in range(begin, end):
+            for sample in samples_of(number, samples):
+                self._draw_sample(settings, sample, number * RANGE)
+            films[number] = self._film.read_part()
+        return {"films": films, "samples": samples}
+
+    def begin_merge(self, settings: Settings, size: tuple[int, int], time: float) -> None:
+        self._prepare(self._scheduled(settings), size, (0, 0, *size))
+        self._waiting: dict[int, tuple] = {}  # films by their range that came before their turn
+
+    def merge(self, part: dict) -> None:
+        """Takes over what draw_part left of one part, in any order; films are merged in that of their ranges."""
+        self._waiting |= part["films"]
+        while (number := ranges_of(self._sample)) in self._waiting:
+            if number:
+                self._film.close()
+            self._film.write_part(self._waiting.pop(number))
+            samples = samples_of(number, part["samples"])
+            self._film.merge(samples.start, len(samples))
+            self._sample = samples.stop
+
+    def missing(self, more: tuple) -> int:
+        """Samples that are still to be drawn once all parts were merged."""
+        return 0
+
+    def merged(self, more: tuple):
+        """The finished picture of the parts that were merged."""
+        assert not self._waiting, sorted(self._waiting)
+        return self._film.shown[0]
 
     def _is_done(self, settings: Settings) -> bool:
         """Whether every pixel has little enough noise; looked at where pixels may have become so."""
@@ -117,7 +170,7 @@ class Picture:
         found = {"albedo": albedo.read()[..., :3], "normal": normal.read()[..., :3]}
         found |= {"depth": depth.read(), "id": number.read()}
         if self._rays.spread is not None and self._sample:
-            spread = self._rays.spread.read()
+            spread = self._film.shown[1].read()
             counts = np.where(spread[..., 3] > 0, spread[..., 3], self._sample)
             found["variance"] = spread[..., :3] / np.maximum(counts - 1, 1)[..., None].astype("f4")
             found["samples"] = counts.astype("u4")
@@ -204,6 +257,7 @@ class Picture:
         if self._rays_key != (tile[2:], _layout(settings)):
             self._rays = Rays(self.device, tile[2:], *_layout(settings))
             self._rays_key = tile[2:], _layout(settings)
+            self._film = Film(self.device, self._rays.film)
         materials = material_rows(settings, self._geometry.models)
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
         lights_key = self._shape_key, materials.tobytes(), *(getattr(settings, name) for name in LAMPS)
@@ -218,6 +272,7 @@ class Picture:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}
         self._stage = self._stages[key]
         self._view = view_of(settings, size, tile, self._lights.fields)
+        self._film.begin()
         self._drawn, self._sample, self._done = (settings, size, tile), 0, False
 
     def _arrange(self, settings: Settings) -> None:
@@ -252,6 +307,11 @@ class Picture:
         self._stage["count_rays"](self._rays.words, row, first, step, self._rays.words, counts)
         live, empty = counts.read()
         return int(live), int(empty)
+
+
+def _is_dealt(settings: Settings) -> bool:
+    """Whether a pixel takes the samples that all take, so that they may be drawn in ranges."""
+    return settings.noise == 0
 
 
 def _layout(settings: Settings) -> tuple:

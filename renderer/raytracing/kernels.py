@@ -29,7 +29,7 @@ VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)),
                  ("rays", "i4"), ("lens_radius", "f4"), ("focus_distance", "f4"), ("roulette", "i4"), ("noise", "f4"),
                  ("lamps", "i4"), ("sun_count", "i4"), ("environment", "i4"), ("environment_width", "i4"),
                  ("environment_height", "i4"), ("environment_turn", "f4"), ("environment_share", "f4"), ("cells", "i4"),
-                 ("cells_across", "i4"), ("cells_down", "i4"), ("spare", "i4")])  # fmt: skip
+                 ("cells_across", "i4"), ("cells_down", "i4"), ("first", "i4")])  # fmt: skip
 MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", "f4", (4,)),
                      ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("roughness", "f4"),
                      ("metallic", "f4"), ("spare", "i4", (7,))])  # fmt: skip
