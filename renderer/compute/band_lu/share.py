@@ -13,12 +13,12 @@ from renderer.compute.band_lu.blocks import Layout, cores
 from renderer.compute.band_lu.memory import TRAYS, bunch, loads
 from renderer.gpu import Device
 
-FILE = "band_lu.cu"
+STORAGE, LEAVES, CLUSTER, UPDATE = "band_storage.cu", "band_panel.cu", "band_cluster.cu", "band_update.cu"
 LOCAL_BYTES = 48 << 10  # that every GPU with clusters has without being asked for more
 COPIERS = 8  # threads that gather a block column from the rows of ab
 MOST_BOUND = 1 << 15  # launches whose arguments are kept, some hundred bytes each
 EXTREMES = 32  # groups that look for the largest element of a block column
-LEAVES = ((128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40))  # threads, columns, registers
+LEAF_SHAPES = (128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40)  # threads, columns, registers
 
 
 def divisor(number: int, most: int) -> int:
@@ -31,7 +31,7 @@ def leaf_shape(rows: int, s: int, itemsize: int, wide: bool) -> tuple[int, int, 
     if not wide:
         held = -(-rows // 16)
         return 16, 8, 1 << (held - 1).bit_length()  # few texts to compile; a CPU keeps them in memory anyway
-    for threads, width, registers in LEAVES:
+    for threads, width, registers in LEAF_SHAPES:
         held = -(-rows // threads)
         if s % width == 0 and held * width * (itemsize // 4) <= registers:
             break
@@ -105,27 +105,28 @@ class Share:
             TILE=divisor(s, 4096 // s),
         )  # fmt: skip
         self._constants = constants
-        self._copy, self._copy_panel, self._copy_pivots, self._place = (
-            self.kernel(entry, middle) for entry in ("copy_elements", "copy_panel", "copy_pivots", "place_columns")
+        storage = "copy_elements", "copy_panel", "copy_pivots", "publish_panel", "place_columns", "largest_element"
+        self._copy, self._copy_panel, self._copy_pivots, self._publish, self._place, self._extremes, self._facts = (
+            self.kernel(STORAGE, entry, middle) for entry in (*storage, "upper_facts")
         )
         cluster = self.device.processor.cluster
         shape = panel_shape(rows, s, cluster, self.dtype.itemsize) if takes_clusters(self.device) else None
         if shape:
-            self._factor_panel = self.kernel("factor_panel", shape.pop("GROUP"), **shape)
+            self._factor_panel = self.kernel(CLUSTER, "factor_panel", shape.pop("GROUP"), **shape)
         else:
             self._factor_panel = None
             held_by = dict(WIDTH=self.width, ROWS=held, APPLY_ROWS=held if leaf == middle else -(-rows // middle))
-            self._factor_leaf = self.kernel("factor_leaf", leaf, **held_by)
-            self._apply_leaf = self.kernel("apply_leaf", middle, **held_by)
-        self._swap, self._solve = self.kernel("swap_rows", middle), self.kernel("solve_rows", middle)
-        self._update = self.kernel("update_tiles", 4 * self.tile) if wide else self.kernel("update_runs", 16)
-        self._facts, self._next_panel = self.kernel("upper_facts", middle), self.kernel("next_panel", middle)
-        self._publish, self._extremes = self.kernel("publish_panel", middle), self.kernel("largest_element", middle)
+            self._next_panel = self.kernel(LEAVES, "next_panel", leaf, **held_by)
+            self._factor_leaf = self.kernel(LEAVES, "factor_leaf", leaf, **held_by)
+            self._apply_leaf = self.kernel(LEAVES, "apply_leaf", middle, **held_by)
+        self._swap, self._solve = (self.kernel(UPDATE, entry, middle) for entry in ("swap_rows", "solve_rows"))
+        update, group = ("update_tiles", 4 * self.tile) if wide else ("update_runs", 16)
+        self._update = self.kernel(UPDATE, update, group)
         self._panel_launches = None
         self._launches: dict[tuple, Any] = {}
 
-    def kernel(self, entry: str, group: int, **constants):
-        return self.device.kernel(FILE, entry, group=group, **{**self._constants, **constants})
+    def kernel(self, file: str, entry: str, group: int, **constants):
+        return self.device.kernel(file, entry, group=group, **{**self._constants, **constants})
 
     def slot_at(self, t: int) -> int:
         """The first element of block column t in the matrix."""

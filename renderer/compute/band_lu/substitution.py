@@ -7,6 +7,7 @@ import numpy as np
 from renderer.compute.band_lu.share import Share
 from renderer.gpu import Buffer
 
+STEPS, NARROW = "band_solve.cu", "band_narrow.cu"
 LARGEST_GRAPH = 4096  # block columns whose substitution is recorded as one graph
 NARROW_BLOCK = 32  # the block whose triangle one warp solves in registers
 LARGEST_GROUP = {"f4": 1024, "f8": 512}  # threads that can each hold a row of NARROW_BLOCK factors
@@ -60,8 +61,8 @@ class Substitution:
         right = min(count, 4 if self.share.dtype == np.float32 else 2)
         above = layout.u * layout.s
         sizes = dict(RIGHT=right, WINDOW=self._window, ABOVE=above)
-        forward = share.kernel("forward_all", -(-self._window // 32) * 32, **sizes)
-        backward = share.kernel("backward_all", -(-(above + layout.s) // 32) * 32, **sizes)
+        forward = share.kernel(NARROW, "forward_all", -(-self._window // 32) * 32, **sizes)
+        backward = share.kernel(NARROW, "backward_all", -(-(above + layout.s) // 32) * 32, **sizes)
         groups, rest = -(-count // right), (layout.p, order, count, layout.u, layout.height)
         forward(groups * forward.group, share.matrix, known, self._sources, *rest)
         backward(groups * backward.group, share.matrix, known, *rest)
@@ -72,8 +73,8 @@ class Substitution:
         most = min(count, share.sides[-1], max(1, 1024 // s))
         right = next(r for r in share.sides if r >= most)
         group = 128 if share.device.processor.lanes > 1 else 16
-        forward = share.kernel("forward_step", group, RIGHT=right)
-        backward = share.kernel("backward_step", group, RIGHT=right)
+        forward = share.kernel(STEPS, "forward_step", group, RIGHT=right)
+        backward = share.kernel(STEPS, "backward_step", group, RIGHT=right)
         chunks, sizes, matrix = -(-count // right), (order, count, layout.u, layout.height), share.matrix
         for i in range(layout.p):
             rows, old = layout.rows(i), layout.rows(i - 1) - s if i else 0
