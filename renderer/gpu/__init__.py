@@ -55,7 +55,10 @@ class Buffer(Protocol):
         """Sets every byte; returns the buffer."""
 
     def copy(self, source: "Buffer") -> "Buffer":
-        """Copies from a buffer of the same number of bytes, on this device or another; returns the buffer."""
+        """Copies from a buffer of the same number of bytes, on this device or another; returns the buffer.
+
+        The copy comes after what the entered queues of both devices hold, and before what they get later.
+        """
 
 
 class Kernel(Protocol):
@@ -159,7 +162,7 @@ class Device(Protocol):
         """Marks this place in the queue, to measure from or to."""
 
     def queue(self) -> AbstractContextManager:
-        """A further queue that is served first: while it is entered, kernels, copies, marks and places go to it.
+        """A further queue that is served first: while it is entered, kernels, copies, fills, marks and places go to it.
 
         The two are ordered only by place() and wait(). Where a device has one queue alone it is that one.
         """

@@ -190,6 +190,13 @@ class CudaDevice:
         with self:
             place.hold(self._stream)
 
+    def catch_up(self, stream=None) -> None:
+        """Waits until all that a stream, the default one without, was given is done."""
+        with self:
+            place = Place()
+            place.record(stream)
+            place.synchronize()
+
     def kernel(self, file, entry: str, group: int = 256, **constants) -> "CudaKernel":
         name = getattr(file, "name", file)
         text = assemble(file, GROUP_SIZE=group, **constants)
@@ -248,15 +255,21 @@ class CudaBuffer:
         self.device.counters.uploads += 1
         self.device.counters.uploaded_bytes += self.nbytes
         if self.nbytes:
-            with self.device:
+            with self.device as device:
+                if device._stream:
+                    device.catch_up(device._stream)
                 driver.memcpy_htod(self.pointer, array)
+                if device._stream:  # the host's memory is free by now, but the copy may be under way
+                    device.catch_up()
         return self
 
     def read(self) -> np.ndarray:
         array = np.empty(self.shape, self.dtype)
         self.device.counters.downloads += 1
         if self.nbytes:
-            with self.device:
+            with self.device as device:
+                if device._stream:
+                    device.catch_up(device._stream)
                 try:
                     driver.memcpy_dtoh(array, self.pointer)
                 except driver.Error as error:
@@ -403,11 +416,11 @@ class CudaRepeat:
             stream = driver.Stream(NON_BLOCKING)  # the default stream cannot be captured
             mode = streams.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
             checked(streams.cuStreamBeginCapture(stream.handle, mode))
-            device._stream = stream
+            entered, device._stream = device._stream, stream
             try:
                 work()
             finally:
-                device._stream = None
+                device._stream = entered
                 graph = checked(streams.cuStreamEndCapture(stream.handle))
             self._graph = checked(streams.cuGraphInstantiate(graph, 0))
             checked(streams.cuGraphDestroy(graph))
@@ -438,6 +451,10 @@ class CudaTray:
                 raise MachineCannot(f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}") from error
             self._filled, self._arrived = Place(), Place()
             self._back = driver.Stream(NON_BLOCKING)  # not behind uploads
+
+    def __del__(self):
+        if hasattr(self, "_array"):
+            _free(self.device, self._array.base)
 
     def send(self) -> None:
         with self.device:
