@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy.sparse import diags, lil_matrix
 from scipy.sparse.linalg import spsolve
 
 from renderer.gpu import Gpu
-from renderer.pictures import load
+from renderer.pictures import load, restart
 from renderer.pictures.ink import Pen, Picture, Settings, band_of, beginning, mesh_of, wind_of
 
 SCENE = Path(__file__).resolve().parents[1] / "scenes" / "ink.toml"
@@ -96,6 +97,19 @@ def test_dragging_solves_and_panning_refactors(picture, monkeypatch):
     picture.draw(replace(SMALL, flow=1.0), size, 0.0)
     assert len(factored) == 2 and picture.report()["steps"] == 1  # another picture: it starts anew
     assert SMALL.view.drag(0.1, 0.2).source == pytest.approx((-0.25, -0.1)) and SMALL.view.scroll(1).wind[0] > 0.45
+
+
+def test_a_restarted_picture_is_a_fresh_one(picture):
+    """Frames of a film may differ by the pen alone, which does not start the picture anew; a farm deals them out."""
+    size, moved = (30, 24), replace(SMALL, view=Pen(source=(0.1, -0.2), wind=(-0.3, 0.2)))
+    fresh = Picture(SimpleNamespace(device=picture.device))
+    wanted = [fresh.draw(moved, size, 0.0).read() for _ in range(3)]
+    picture.draw(SMALL, size, 0.0)
+    carried_on = picture.draw(moved, size, 0.0).read()
+    restart(picture)
+    for step, frame in enumerate(wanted):
+        assert np.array_equal(picture.draw(moved, size, 0.0).read(), frame), step
+    assert picture.report()["steps"] == 3 and not np.array_equal(carried_on, wanted[0])
 
 
 def test_tiles_are_parts_of_the_whole(picture):

@@ -159,11 +159,15 @@ class Picture:
         self._add = self.device.kernel(FILE, "add_source")
         self._show = self.device.kernel(FILE, "show_ink")
         self._lu: BandedLU | None = None
-        self._matrix_key = self._state_key = self._drawn = None
+        self._matrix_key = self._state_key = None
         self._steps = 0
 
     def draws(self, settings: Settings, size) -> int:
         return settings.samples
+
+    def restart(self) -> None:
+        """The next draw is the first time step, whatever was drawn before; the factors are kept."""
+        self._state_key = None
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):
         left, top, width, height = tile or (0, 0, *size)
