@@ -1,7 +1,8 @@
 """Band LU with partial pivoting on CPU and GPUs together (paper 4), in the block columns of blocks.py.
 
     blocks.py    how the matrix lies in memory        lapack.py  BLAS and LAPACK in place
-    host.py      the host's cores alone               dealt.py   q devices: whole or streamed, panels by host or device
+    crew.py      the host's cores alone               dealt.py   q devices: whole or streamed, panels by host or device
+    host.py      factors in host memory, thin bands
     share.py     one device's part of that            substitution.py  solves on the device that has all factors
     solver.py    BandedLU                             batch.py   many small systems in one launch
     memory.py    what it takes, before it starts      cli.py     `main.py solve`

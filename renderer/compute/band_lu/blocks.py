@@ -18,8 +18,6 @@ import numpy as np
 
 from renderer import UserError
 
-PIECE = 64  # columns that are transposed at a time
-
 
 class SingularMatrix(UserError):
     """A pivot is exactly zero: U[column, column] = 0 (columns from 0), as LAPACK's info = column + 1 says."""
@@ -29,6 +27,10 @@ class SingularMatrix(UserError):
     def __init__(self, column: int):
         self.column = column
         super().__init__(f"the matrix is singular: the pivot of column {column} (counted from 0) is exactly zero")
+
+
+class NotFinite(ArithmeticError):
+    """The matrix holds NaN or infinity, or a number too large for its factors' precision."""
 
 
 @dataclass(frozen=True)
@@ -83,40 +85,37 @@ class Layout:
         return min(i + self.u, self.p - 1)
 
 
-def pack(ab: np.ndarray, layout: Layout, flat: np.ndarray) -> None:
-    """Fills flat (layout.size,) from ab (kl + ku + 1, n), ab[ku + i - j, j] = A[i, j]; its corners are not read."""
-    n, kl, ku = layout.n, layout.kl, layout.ku
-    if ku > layout.u * layout.s or kl + ku >= layout.height:  # a band as wide as the matrix: its corners do not fit
-        flat[:] = 0
-        for column in range(n):
+def scratch(layout: Layout, dtype) -> np.ndarray:
+    """Memory that pack() needs, one for each thread; no line is a power of two long: lines would evict others."""
+    return np.empty((layout.kl + layout.ku + 1, layout.s + 8), dtype)[:, : layout.s]
+
+
+def pack(ab: np.ndarray, layout: Layout, flat: np.ndarray, t: int, piece: np.ndarray) -> float:
+    """Fills block column t of flat (layout.size,) from ab (kl + ku + 1, n), ab[ku + i - j, j] = A[i, j].
+
+    Its corners are not read. Returns max |a_ij| of the block column, NaN where there is one.
+    """
+    n, kl, ku, s = layout.n, layout.kl, layout.ku, layout.s
+    chunk = flat[t * layout.stride : (t + 1) * layout.stride]
+    lines, columns = chunk.reshape(s, layout.height + 1), range(t * s, min((t + 1) * s, n))
+    if ku > layout.u * s or kl + ku >= layout.height:  # a band as wide as the matrix: its corners do not fit
+        chunk[:] = 0
+        for column in columns:
             first, end = max(0, column - ku), min(n, column + kl + 1)
             start = layout.offset(first, column)
             flat[start : start + end - first] = ab[ku + first - column : ku + end - column, column]
-    else:
-        columns = flat.reshape(
-            layout.p * layout.s, layout.height + 1
-        )  # a line holds a column from u s rows over its diagonal
-        band = slice(layout.u * layout.s - ku, layout.u * layout.s + kl + 1)
-
-        def transpose(first: int) -> None:
-            piece = np.empty((kl + ku + 1, PIECE + 8), flat.dtype)[
-                :, :PIECE
-            ]  # no power of two: lines would evict others
-            for k in range(first, min(first + 1024, n), PIECE):  # in pieces that stay in the caches
-                width = min(PIECE, n - k)
-                piece[:, :width] = ab[:, k : k + width]
-                lines = columns[k : k + width]
-                lines[:, : band.start], lines[:, band], lines[:, band.stop :] = 0, piece[:, :width].T, 0
-
-        with ThreadPoolExecutor(cores()) as pool:
-            list(pool.map(transpose, range(0, n, 1024)))
-        columns[n:] = 0
-        for column in range(min(ku, n)):
-            columns[column, band.start : band.start + ku - column] = 0
-        for column in range(max(0, n - kl), n):
-            columns[column, band.start + n - column + ku :] = 0
-    for column in range(n, layout.p * layout.s):
-        flat[layout.offset(column, column)] = 1
+    else:  # a line holds a column from u s rows over its diagonal
+        piece, band = piece[:, : len(columns)], slice(layout.u * s - ku, layout.u * s + kl + 1)
+        piece[:] = ab[:, columns.start : columns.stop]
+        lines[: len(columns), band] = piece.T
+        lines[:, : band.start], lines[:, band.stop :], lines[len(columns) :] = 0, 0, 0
+        for column in range(columns.start, min(ku, columns.stop)):
+            lines[column - columns.start, band.start : band.start + ku - column] = 0
+        for column in range(max(columns.start, n - kl), columns.stop):
+            lines[column - columns.start, band.start + n - column + ku : band.stop] = 0
+    largest = max(float(chunk.max()), -float(chunk.min()))
+    lines[range(len(columns), s), layout.u * s] = 1
+    return largest
 
 
 def _diagonals(flat: np.ndarray, layout: Layout, above: int, count: int) -> np.ndarray:

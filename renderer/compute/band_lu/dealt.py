@@ -12,7 +12,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from renderer.compute.band_lu.blocks import FlushSubnormals, Layout
+from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, NotFinite, largest
 from renderer.compute.band_lu.host import STEPS, BlockFactors, one_thread
 from renderer.compute.band_lu.memory import TRAYS
 from renderer.compute.band_lu.share import Feed, Share
@@ -79,10 +79,17 @@ class DealtFactors:
     def _share(self, t: int) -> Share:
         return self.shares[t % len(self.shares)]
 
-    def factor(self, ab: np.ndarray, flush: bool) -> None:
-        times = Timeline(self.layout.p)
-        with one_thread(), FlushSubnormals() if flush else nullcontext():
+    def factor(self, ab: np.ndarray, flush_above: float) -> None:
+        """Factors ab; where the host makes panels subnormals are flushed if max |a_ij| is above `flush_above`."""
+        times, size = Timeline(self.layout.p), 0.0
+        if self.host_panels:  # a pivot search of LAPACK among NaN may answer anything; devices look for it in passing
+            size = largest(ab, self.layout.kl, self.layout.ku)
+            if not np.isfinite(size):
+                raise NotFinite
+        with one_thread(), FlushSubnormals() if size > flush_above else nullcontext():
             self.run(Feed(self.shares, ab), times)
+        if not np.isfinite(self.largest_given):
+            raise NotFinite
         self._gather_pivots()
         if self.on_one_device:
             self._substitution.forget_pivots()

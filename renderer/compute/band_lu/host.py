@@ -1,20 +1,14 @@
-"""Band LU on the cores of the host alone, and the solves with factors that lie in host memory.
-
-The block algorithm of paper 4 with cores in the place of devices: one core prepares the next block column and factors
-its panel while the others update the rest (look-ahead). Each core runs a BLAS of one thread.
-"""
+"""Factors that lie in host memory, and the solves with them; LAPACK's own routine for thin bands."""
 
 import functools
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from queue import SimpleQueue
+from contextlib import nullcontext
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 from threadpoolctl import ThreadpoolController
 
-from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, cores, pack, unpack_upper
+from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, NotFinite, largest, unpack_upper
 from renderer.compute.band_lu.lapack import Lapack
 
 STEPS = ("panel", "swap", "solve", "update", "copy")
@@ -37,12 +31,13 @@ class BlockFactors:
         self.layout, self.dtype = layout, np.dtype(dtype)
         self.lapack = Lapack(dtype)
         self.flat = np.zeros(layout.size, self.dtype)
+        self._address = self.flat.ctypes.data
         self.panel_pivots = np.zeros(layout.p * layout.s, np.int32)
         self.info = 0
 
     def at(self, row: int, column: int) -> int:
         """The address of element (row, column)."""
-        return self.flat.ctypes.data + self.layout.offset(row, column) * self.dtype.itemsize
+        return self._address + self.layout.offset(row, column) * self.dtype.itemsize
 
     def pivots(self) -> np.ndarray:
         """(n,) int32 row that was exchanged with row j at step j, from 0: LAPACK's ipiv - 1."""
@@ -123,125 +118,6 @@ class BlockFactors:
             lapack.swap(m, first, ld, self.panel_pivots[top : top + s], back=True)
 
 
-class Crew:
-    """Threads that each run the tasks put to them, in order, with subnormals flushed."""
-
-    def __init__(self, count: int, flush: bool):
-        self._inboxes = [SimpleQueue() for _ in range(count)]
-        self._done = threading.Semaphore(0)
-        self._errors: list[BaseException] = []
-        self._pool = ThreadPoolExecutor(max(count, 1))
-        for inbox in self._inboxes:
-            self._pool.submit(self._serve, inbox, flush)
-
-    def __len__(self) -> int:
-        return len(self._inboxes)
-
-    def _serve(self, inbox, flush: bool) -> None:
-        guard = FlushSubnormals() if flush else one_thread()
-        with guard:
-            while (task := inbox.get()) is not None:
-                try:
-                    task()
-                except BaseException as error:  # told by wait() in the thread that gave the task
-                    self._errors.append(error)
-                self._done.release()
-
-    def give(self, worker: int, task) -> None:
-        self._inboxes[worker].put(task)
-
-    def wait(self, count: int) -> None:
-        for _ in range(count):
-            self._done.acquire()
-        if self._errors:
-            raise self._errors[0]
-
-    def close(self) -> None:
-        for inbox in self._inboxes:
-            inbox.put(None)
-        self._pool.shutdown()
-
-
-class HostFactors(BlockFactors):
-    """Factors made by the cores of the host."""
-
-    name = "host"
-
-    def __init__(self, layout: Layout, dtype):
-        super().__init__(layout, dtype)
-        self.timeline: list[dict] = []
-
-    def factor(self, ab: np.ndarray, flush: bool) -> None:
-        began = time.perf_counter()
-        pack(ab, self.layout, self.flat)
-        copied = time.perf_counter() - began
-        self.info, self.timeline = 0, []
-        crew = Crew(max(cores() - 1, 0), flush)
-        try:
-            with one_thread(), FlushSubnormals() if flush else one_thread():
-                self._run(crew)
-        finally:
-            crew.close()
-        self.timeline[0]["copy"] = copied
-
-    def _panel(self, i: int) -> float:
-        layout, s = self.layout, self.layout.s
-        began = time.perf_counter()
-        pivots = self.panel_pivots[i * s : (i + 1) * s]
-        info = self.lapack.factor(layout.rows(i), s, self.at(i * s, i * s), layout.height, pivots)
-        if info and not self.info:
-            self.info = i * s + info
-        return time.perf_counter() - began
-
-    def _columns(self, i: int, first: int, end: int, seconds: dict) -> None:
-        """Swap, solve and update columns first to end (of the matrix) with the panel of block column i."""
-        if first >= end:
-            return
-        layout, lapack, s, height = self.layout, self.lapack, self.layout.s, self.layout.height
-        top, count = i * s, end - first
-        at = [time.perf_counter()]
-        lapack.swap(count, self.at(top, first), height, self.panel_pivots[top : top + s])
-        at.append(time.perf_counter())
-        lapack.solve(s, count, self.at(top, top), height, self.at(top, first), height, b"LNU")
-        at.append(time.perf_counter())
-        below, left = self.at(top + s, first), self.at(top + s, top)
-        lapack.subtract(layout.rows(i) - s, count, s, left, height, self.at(top, first), height, below, height)
-        at.append(time.perf_counter())
-        for step, start, stop in zip(("swap", "solve", "update"), at, at[1:], strict=False):
-            seconds[step] += stop - start
-
-    def _run(self, crew: Crew) -> None:
-        layout, s = self.layout, self.layout.s
-        panel = self._panel(0)
-        for i in range(layout.p):
-            seconds = [dict.fromkeys(STEPS, 0.0) for _ in range(len(crew) + 1)]
-            seconds[0]["panel"] = panel
-            end = (layout.last(i) + 1) * s
-            ahead = min((i + 2) * s, end)
-            shares = self._shares(i, ahead, end, len(crew))
-            for worker in range(len(crew)):
-                span = shares[worker + 1], shares[worker + 2]
-                crew.give(worker, functools.partial(self._columns, i, *span, seconds[worker + 1]))
-            self._columns(i, (i + 1) * s, ahead, seconds[0])
-            panel = self._panel(i + 1) if i + 1 < layout.p else 0.0
-            self._columns(i, shares[0], shares[1], seconds[0])
-            crew.wait(len(crew))
-            self.timeline.append({step: sum(part[step] for part in seconds) for step in STEPS})
-
-    def _shares(self, i: int, first: int, end: int, others: int) -> list[int]:
-        """Bounds of the columns from first to end that this core and the others take: this one has the panel as well.
-
-        A panel's operations take twice the time of the update's.
-        """
-        s, rows = self.layout.s, self.layout.rows(i)
-        column = 2 * rows * s
-        ahead = s * column + 2 * rows * s * s
-        own = (((end - first) * column + ahead) / (others + 1) - ahead) / column
-        own = int(min(max(own, 0), end - first)) if others else end - first
-        rest = end - first - own
-        return [first, first + own, *(first + own + rest * (k + 1) // others for k in range(others))]
-
-
 class ThinFactors:
     """LAPACK's own unblocked routine: for bands so thin that a block would be mostly zeros."""
 
@@ -254,11 +130,14 @@ class ThinFactors:
         self._gbtrf, self._gbtrs = get_lapack_funcs(("gbtrf", "gbtrs"), (self._storage,))
         self.timeline: list[dict] = []
 
-    def factor(self, ab: np.ndarray, flush: bool) -> None:
+    def factor(self, ab: np.ndarray, flush_above: float) -> None:
         layout, began = self.layout, time.perf_counter()
+        self.largest_given = largest(ab, layout.kl, layout.ku)
+        if not np.isfinite(self.largest_given):
+            raise NotFinite
         self._storage[layout.kl :] = ab
         copied = time.perf_counter() - began
-        with one_thread(), FlushSubnormals() if flush else one_thread():
+        with one_thread(), FlushSubnormals() if self.largest_given > flush_above else nullcontext():
             self._factors, self._pivots, self.info = self._gbtrf(self._storage, layout.kl, layout.ku)
         seconds = time.perf_counter() - began - copied
         self.timeline = [dict.fromkeys(STEPS, 0.0) | {"panel": seconds, "copy": copied}]

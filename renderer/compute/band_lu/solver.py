@@ -6,9 +6,10 @@ import numpy as np
 
 from renderer import BadInput, UserError
 from renderer.compute.band_lu import blocks, memory
-from renderer.compute.band_lu.blocks import Layout, SingularMatrix, usual_block
+from renderer.compute.band_lu.blocks import Layout, NotFinite, SingularMatrix, usual_block
+from renderer.compute.band_lu.crew import HostFactors
 from renderer.compute.band_lu.dealt import DealtFactors
-from renderer.compute.band_lu.host import HostFactors, ThinFactors
+from renderer.compute.band_lu.host import ThinFactors
 from renderer.gpu import Buffer, Device
 
 THIN = 32  # bands of fewer diagonals go to LAPACK's unblocked routine when the host works alone
@@ -67,20 +68,16 @@ class BandedLU:
         ab = shaped_band(ab, *self._given)
         if ab.shape[1] != self.n or ab.dtype != self.dtype:
             raise BadInput(f"ab is {ab.shape} {ab.dtype}; the factors are for n = {self.n} {self.dtype}")
-        by_devices = isinstance(self._factors, DealtFactors) and not self._factors.host_panels
-        largest = 0.0 if by_devices else largest_element(ab, *self._given)  # devices look for it in passing
-        most = np.finfo(self.precision).max
-        if largest <= most:
-            self._ab = ab[self._given[1] - self.ku : self._given[1] + self.kl + 1]
-            self._norm: float | None = None
-            with np.errstate(over="ignore"):
-                given = self._ab.astype(self.precision, copy=False)
-            self._factors.factor(given, largest > FLUSH_ABOVE[self.precision.str[1:]])
-        if by_devices:
-            largest = self._factors.largest_given
-        if not largest <= most:
-            raise BadInput(f"ab holds {largest_element(ab, *self._given):.6g}, which is no {self.precision} number")
-        self._largest = largest
+        own = ab[self._given[1] - self.ku : self._given[1] + self.kl + 1]
+        self._ab, self._norm = None, None
+        with np.errstate(over="ignore"):
+            given = own.astype(self.precision, copy=False)
+        try:
+            self._factors.factor(given, FLUSH_ABOVE[self.precision.str[1:]])
+        except NotFinite:
+            told = f"{largest_element(ab, *self._given):.6g}"
+            raise BadInput(f"ab holds {told}, which is no {self.precision} number") from None
+        self._ab, self._largest = own, self._factors.largest_given
         return self
 
     @property
@@ -115,8 +112,7 @@ class BandedLU:
         """x of A x = b, or of A^T x = b with trans "T"; b and x are (n,) or (n, m), float32 or float64."""
         if trans not in ("N", "T"):
             raise UserError(f"trans is {trans!r}; allowed are N and T")
-        if self.info:
-            raise SingularMatrix(self.info - 1)
+        self._check_factors()
         b = np.asarray(b)
         if b.ndim not in (1, 2) or b.shape[0] != self.n:
             raise BadInput(f"the right-hand side is {b.shape}; it must be ({self.n},) or ({self.n}, m)")
@@ -136,8 +132,7 @@ class BandedLU:
 
         `sides` is (m, order) of the factors' precision, zero from column n on; order is the layout's p s.
         """
-        if self.info:
-            raise SingularMatrix(self.info - 1)
+        self._check_factors()
         factors = self._factors
         if isinstance(factors, DealtFactors) and factors.on_one_device and factors.devices[0] is sides.device:
             factors.substitute(sides)
@@ -145,6 +140,12 @@ class BandedLU:
             values = sides.read()
             values[:, : self.n] = factors.solve(np.ascontiguousarray(values[:, : self.n].T), False).T
             sides.write(values)
+
+    def _check_factors(self) -> None:
+        if self._ab is None:
+            raise BadInput("the last matrix was refused: there are no factors to solve with")
+        if self.info:
+            raise SingularMatrix(self.info - 1)
 
     @property
     def order(self) -> int:

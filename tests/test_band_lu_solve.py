@@ -1,0 +1,127 @@
+"""Band LU: solutions, refinement, condition, and batches of small systems."""
+
+import numpy as np
+import pytest
+from band_matrices import EPS, clamped, dense, factor_residual, lapack_factors, random_band
+
+from renderer import BadInput
+from renderer.compute.band_lu import BandedBatch, BandedLU, SingularMatrix
+from renderer.compute.band_lu.solver import inverse_norm1
+from renderer.compute.band_lu.substitution import Substitution
+
+
+@pytest.mark.parametrize("block", [16, 48, 128])
+def test_any_band_solves_and_transposes(rng, block):
+    for _ in range(12):
+        n = int(rng.integers(1, 300))
+        kl, ku = (int(k) for k in rng.integers(0, min(n + 5, 90), 2))
+        ab = random_band(rng, n, kl, ku)
+        ab[ku] += 2 + np.sqrt(kl + ku)  # without it a triangle of 240 rows was singular in double precision
+        lu, b = BandedLU(ab, kl, ku, block=block), rng.standard_normal((n, 3))
+        a = dense(ab, kl, ku)
+        x = lu.solve(b)
+        assert lu.residual(x, b) <= 50 * 0.5 * EPS["f8"]
+        assert np.allclose(a @ x, b, atol=1e-9 * np.abs(a).max() * max(np.abs(x).max(), 1))
+        z = lu.solve(b[:, 0], trans="T")
+        assert np.allclose(a.T @ z, b[:, 0], atol=1e-9 * np.abs(a).max() * max(np.abs(z).max(), 1))
+
+
+def test_refactor_reuses_the_buffers(device, rng):
+    lu = BandedLU(random_band(rng, 150, 9, 5), 9, 5, [device], 16)
+    memory_before, ab = lu._factors.shares[0].matrix, random_band(rng, 150, 9, 5)
+    assert lu.refactor(ab) is lu and lu._factors.shares[0].matrix is memory_before
+    assert np.array_equal(lu.pivots, lapack_factors(ab, 9, 5)[1])
+    assert factor_residual(lu._factors.copy_home(), ab, 9, 5) < 30
+    with pytest.raises(BadInput, match="150"):
+        lu.refactor(random_band(rng, 151, 9, 5))
+
+
+def test_a_refused_matrix_leaves_nothing_to_solve_with(device, rng):
+    ab = random_band(rng, 150, 9, 5)
+    for devices, panels in (([], "auto"), ([device], "host"), ([device], "device")):
+        lu, spoiled = BandedLU(ab, 9, 5, devices, 16, panels=panels), ab.copy()
+        spoiled[5, 70] = np.nan
+        with pytest.raises(BadInput, match=r"ab\[5, 70\]"):
+            lu.refactor(spoiled)
+        with pytest.raises(BadInput, match="no factors"):
+            lu.solve(np.ones(150))
+        assert lu.refactor(ab).residual(lu.solve(np.ones(150)), np.ones(150)) < EPS["f8"]
+
+
+def test_solving_in_place_on_the_device(device, rng):
+    ab, b = random_band(rng, 150, 9, 5), rng.standard_normal((150, 5))
+    for lu in (BandedLU(ab, 9, 5, block=32), BandedLU(ab, 9, 5, [device], 16), BandedLU(ab, 9, 5, [device] * 2, 16)):
+        sides = np.zeros((5, lu.order))
+        sides[:, :150] = b.T
+        buffer = device.buffer(sides.shape, "f8").write(sides)
+        lu.solve_in_place(buffer)
+        assert np.array_equal(buffer.read()[:, :150].T, lu.solve(b))
+
+
+@pytest.mark.parametrize("dtype", ["f4", pytest.param("f8", marks=pytest.mark.slow)])
+def test_narrow_bands_are_solved_by_two_launches(device, rng, monkeypatch, dtype):
+    """The kernels that GPUs take, here on every device: one group walks through all steps."""
+    monkeypatch.setattr(Substitution, "narrow", property(lambda self: True))
+    for n, kl, ku, sides in ((150, 9, 5, 3), (300, 30, 1, 3)):  # of one window: a text takes PoCL seconds
+        ab = random_band(rng, n, kl, ku, dtype)
+        ab[ku] += 3
+        b = rng.standard_normal((n, sides)).astype(dtype)
+        lu = BandedLU(ab, kl, ku, [device], 32, panels="device")
+        x = lu.solve(b)
+        assert lu.residual(x, b) <= 50 * 0.5 * EPS[dtype]
+        assert np.allclose(x, lu._factors.copy_home().solve(b, False), rtol=0, atol=1e3 * EPS[dtype] * np.abs(x).max())
+
+
+def test_rcond_estimates_the_condition(device, rng):
+    for n, kl, ku in ((1, 0, 0), (60, 4, 9), (80, 20, 3)):
+        ab = random_band(rng, n, kl, ku)
+        a = dense(ab, kl, ku)
+        true = 1 / (np.abs(a).sum(axis=0).max() * np.abs(np.linalg.inv(a)).sum(axis=0).max())
+        for devices in ([], [device]):
+            estimate = BandedLU(ab, kl, ku, devices, 16).rcond()
+            assert 0.999 * true <= estimate <= 10 * true
+    inverse = rng.standard_normal((30, 30))
+    told = inverse_norm1(30, lambda v: inverse @ v, lambda v: inverse.T @ v, "f8")
+    assert 0.3 * np.abs(inverse).sum(axis=0).max() <= told <= 1.000001 * np.abs(inverse).sum(axis=0).max()
+
+
+def test_float32_factors_reach_float64_by_refinement(device, rng):
+    ab = random_band(rng, 200, 12, 7)
+    ab[7] += 6
+    b = rng.standard_normal((200, 2))
+    for devices in ([], [device]):
+        mixed, plain = BandedLU(ab, 12, 7, devices, 16, precision="f4"), BandedLU(ab.astype("f4"), 12, 7, devices, 16)
+        x, coarse = mixed.solve(b), plain.solve(b.astype("f4"))
+        exact = np.linalg.solve(dense(ab, 12, 7), b)
+        assert x.dtype == np.float64 and np.abs(x - exact).max() < 1e-12 * np.abs(exact).max()
+        assert np.abs(coarse - exact).max() > 1e-9 * np.abs(exact).max()
+        z = mixed.solve(b, trans="T")
+        assert np.allclose(dense(ab, 12, 7).T @ z, b, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n,kl,ku", [(1, 0, 0), (30, 1, 1), (45, 3, 2), (20, 0, 4), (12, 15, 15)])
+def test_batches_solve_every_system(device, rng, n, kl, ku, dtype):
+    count = 70
+    ab = np.stack([random_band(rng, n, kl, ku, dtype) for _ in range(count)])
+    ab[:, ku] += 3
+    b = rng.standard_normal((count, n, 2)).astype(dtype)
+    cut = clamped(ab[0], kl, ku)
+    batch = BandedBatch(device, count, n, kl, ku, dtype)
+    x = batch.write(np.stack([clamped(one, kl, ku)[0] for one in ab])).solve(b)
+    for k in range(count):
+        a = dense(ab[k], kl, ku).astype(float)
+        scale = np.abs(a).sum(axis=0).max() * np.abs(x[k]).sum(axis=0).max() * n * EPS[dtype]
+        assert np.abs(b[k] - a @ x[k]).sum(axis=0).max() <= 50 * scale
+    pivots = batch.pivots.read().T
+    want = np.stack([lapack_factors(clamped(one, kl, ku)[0], *cut[1:])[1] for one in ab])
+    assert (pivots == want).mean() > 0.99
+
+
+def test_batch_names_the_singular_system(device, rng):
+    ab = rng.standard_normal((5, 3, 20))
+    ab[3, :, 11] = 0
+    batch = BandedBatch(device, 5, 20, 1, 1, "f8").write(ab)
+    assert batch.info().tolist() == [0, 0, 0, 12, 0]
+    with pytest.raises(SingularMatrix, match="system 3.*column 11"):
+        batch.solve(np.ones((5, 20, 1)))
