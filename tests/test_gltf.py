@@ -4,12 +4,14 @@ import json
 import os
 import struct
 import zlib
+from copy import deepcopy
 
 import numpy as np
 import pytest
-from gltf_files import Maker, square
+from gltf_files import Maker, showcase, square
 
-from renderer import BadInput, gltf
+from renderer import BadInput, UserError, gltf
+from renderer.raytracing import opening
 
 
 def put(tmp_path, maker, name="model.glb"):
@@ -309,6 +311,29 @@ def test_damaged_files_never_crash(tmp_path, rng):
             gltf.load(path)
         except BadInput:
             pass
+
+
+def test_lying_trees_never_crash(tmp_path, rng):
+    """Values anywhere in the tree of a file that uses all that is read, replaced by others: it reads, or a sentence."""
+    maker, path = showcase(), tmp_path / "lie.glb"
+    lies = [0, -1, 1, 7, 3.5, 1e9, 2**32 - 1, 10**20, 1e300, None, "x", "", [], [[]], {}, {"x": {}}, True]
+    good = json.dumps(maker.tree)
+    for _ in range(300):
+        maker.tree = json.loads(good)
+        for _ in range(int(rng.integers(1, 4))):
+            inside = maker.tree
+            while True:  # down to some place
+                keys = list(inside) if isinstance(inside, dict) else range(len(inside))
+                key = keys[int(rng.integers(len(keys)))]
+                if not isinstance(inside[key], (dict, list)) or not inside[key] or rng.random() < 0.1:
+                    break
+                inside = inside[key]
+            inside[key] = deepcopy(lies[int(rng.integers(len(lies)))])
+        path.write_bytes(maker.glb())
+        try:
+            opening.open_file(path)
+        except UserError as error:
+            assert "\n" not in str(error) and len(str(error)) < 1000
 
 
 def test_deep_json_is_told(tmp_path):

@@ -18,6 +18,7 @@ LARGEST_TREE = 64 << 20  # bytes of JSON
 LARGEST_COUNT = 1 << 26  # items of an array
 LARGEST_ZEROS = 1 << 24  # items of arrays that stand for no bytes
 COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
+INDICES = {number: kind for number, kind in COMPONENTS.items() if kind in ("<u1", "<u2", "<u4")}
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
 UNDERSTOOD = {
     "KHR_lights_punctual", "KHR_materials_ior", "KHR_materials_transmission", "KHR_materials_emissive_strength",
@@ -66,7 +67,7 @@ class Container:
         if not isinstance(version, str) or not version.startswith("2."):
             self.fail("asset", f"says version {told(version)}; 2.0 can be read")
         for name in self.list_of("extensionsRequired"):
-            if name not in UNDERSTOOD:
+            if not isinstance(name, str) or name not in UNDERSTOOD:
                 self.fail("extensionsRequired", f"names {told(name)}; understood are {', '.join(sorted(UNDERSTOOD))}")
         self.buffers: dict[int, memoryview] = {}
         self.read: dict[int, np.ndarray] = {}
@@ -115,6 +116,13 @@ class Container:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             self.fail(item, f"has a {key} of {told(value)}; it must be a whole number from 0 to {most}")
         return value
+
+    def one_of(self, table: dict, key: str, allowed: dict, item: str, default=None):
+        """What stands for a number in `allowed`."""
+        value = table.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
+            self.fail(item, f"has the {key} {told(value)}; allowed are {list(allowed)}")
+        return allowed[value]
 
     def numbers(self, table: dict, key: str, default: tuple, item: str, low=-1e18, high=1e18) -> tuple[float, ...]:
         value = table.get(key, default)
@@ -221,9 +229,7 @@ class Container:
             self.fail(item, f"needs {' or '.join(kinds)}; {name} is {told(entry.get('type'))}")
         if index in self.read:
             return self.read[index]
-        width, kind = WIDTHS[entry["type"]], COMPONENTS.get(entry.get("componentType"))
-        if kind is None:
-            self.fail(name, f"has the componentType {told(entry.get('componentType'))}; allowed are {list(COMPONENTS)}")
+        width, kind = WIDTHS[entry["type"]], self.one_of(entry, "componentType", COMPONENTS, name)
         count = self.count(entry, "count", None, name, LARGEST_COUNT)
         if "bufferView" in entry:
             values = self.array(entry, count, kind, width, name)
@@ -250,9 +256,7 @@ class Container:
     def _with_sparse(self, values: np.ndarray, sparse: dict, kind: str, name: str) -> np.ndarray:
         count = self.count(sparse, "count", None, name, len(values))
         places, replaced = self.part(sparse, "indices", name), self.part(sparse, "values", name)
-        index_kind = COMPONENTS.get(places.get("componentType"))
-        if index_kind not in ("<u1", "<u2", "<u4"):
-            self.fail(name, f"has indices of componentType {told(places.get('componentType'))}")
+        index_kind = self.one_of(places, "componentType", INDICES, f"{name}.indices")
         rows = self.array(places, count, index_kind, 1, f"{name}.indices")[:, 0]
         if count and rows.max() >= len(values):
             self.fail(name, f"replaces item {rows.max()}; there are {len(values)}, from 0")

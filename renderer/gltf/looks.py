@@ -83,9 +83,7 @@ def pictures(file: Container) -> list[Picture]:
             if total > LARGEST_PICTURES:
                 file.fail("its images", f"have more than the {LARGEST_PICTURES} pixels allowed")
         sampler = file.item("samplers", entry["sampler"], name) if "sampler" in entry else {}
-        wrap = tuple(WRAPS.get(sampler.get(key, 10497)) for key in ("wrapS", "wrapT"))
-        if None in wrap:
-            file.fail(name, f"has a sampler with another wrap than {list(WRAPS)}")
+        wrap = tuple(file.one_of(sampler, key, WRAPS, f"{name}'s sampler", 10497) for key in ("wrapS", "wrapT"))
         out.append(Picture(images[source], wrap, sampler.get("magFilter", 9729) != 9728))
     return out
 
