@@ -1,150 +1,143 @@
+// Exact sums of floats on processors of many lanes. Constants: see sums.h, accumulator.h; tiles_each is at most LONGEST_SUM.
+//
+// Window: a running double takes every float of 20 successive exponents without a rounding, LONGEST_SUM times: floats of 24
+// bits times 2^19 in size times 2^10 in number are 53 bits. So one test of the smallest and the largest of eight numbers
+// takes the place of eight error-free additions. The window is chosen by the group's first tile.
+// Bins: a tile of a thread with numbers outside goes to BINS doubles of the thread's own in local memory, one for each 16
+// exponents: 24 bits times 2^15 in size leave room for 2^14 additions. A warp that has seen MOST_MISSES rounds of four tiles
+// with such numbers takes bins for the rest, so that no data are slow: bins cost a load and a store of local memory a number.
+// Sums of both are added as integers in the end. Sizes of floats are compared by their bits, shifted left by one.
 #include "accumulator.h"
 #include "sums.h"
 
-#define LIMB_TYPE LOCAL uint
-// Exact, for floats on processors of many lanes. A running double takes every float of WINDOW successive exponents without a
-// rounding, LONGEST_SUM times: floats of 24 bits times 2^20 in size times 2^10 in number are 54 bits less one. So one test of
-// the smallest and the largest of eight takes the place of eight error-free additions. What lies outside goes by error-free
-// additions to two doubles in local memory (`spare`) and on to the limbs; after MOST_MISSES tiles with such numbers the
-// window moves to where the numbers are. Sizes of floats are compared by their bits, shifted left by one: without the sign.
 #define WINDOW (20u << 24)
 #define LONGEST_SUM 1023u
 #define MOST_MISSES 16u
 #define NOT_FINITE 0xff000000u
 #define LOW_FOR(highest) ((min(max((highest) >> 24, 17u), 252u) - 17u) << 24)  // two binades above the highest, 17 below
-#define SPARE(level, i) spare[((level) * WIDTH + (i)) * GROUP_SIZE + local_index()]
+#define BINS 16
+#define SHARE (GROUP_SIZE / BINS)  // threads that empty one bin of all threads
+#define BIN_OF(number) bins[(as_uint(number) >> 27 & 15u) * GROUP_SIZE + local_index()]
+#define IS_MINUS_ZERO(number) (as_ulong(number) == 0x8000000000000000ul)
+#if HAS_BALLOT
+#define ANY_LANE(flag) (!all_lanes(!(flag)))
+#else
+#define ANY_LANE(flag) (flag)
+#endif
 
-// What two doubles could not keep, and numbers that are not finite, to the limbs.
-DEVICE_NOINLINE void leave_outside(const float *numbers, const double *rests, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
-    for (int i = 0; i < WIDTH; i++) {
-        double number = numbers[i];
-        if (isfinite(number)) {
-            if (rests[i] != 0) ADD_DOUBLE(limbs, *flags, rests[i])
-        } else
-            ADD_DOUBLE(limbs, *flags, number)
-    }
-}
-
-// Sums of numbers of a window, to the limbs: multiples of the window's last bit below 2^54 of it, added up as integers.
-DEVICE_NOINLINE void leave_sums(const double *sums, uint low, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
-    int exponent = (int)max(low >> 24, 1u) - 150;
-    double scale = as_double((ulong)(1023 - exponent) << 52);
-    long units = 0;
-    bool told = false;
-    for (int i = 0; i < WIDTH; i++) {
-        units += (long)(sums[i] * scale);
-        told |= as_ulong(sums[i]) != 0x8000000000000000ul;
-    }
+// Numbers of units 2^exponent to the limbs.
+DEVICE_NOINLINE void leave_units(long units, int exponent, LOCAL uint *limbs) {
     bool negative = units < 0;
     ulong size = negative ? 0ul - (ulong)units : (ulong)units;
     ADD_INTEGER(limbs, size, exponent, negative)
-    if (told) atomic_or(flags, FLAG_NOT_MINUS_ZERO);
 }
-DEVICE_NOINLINE void leave_doubles(const double *sums, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
-    for (int i = 0; i < WIDTH; i++)
-        if (sums[i] != 0) ADD_DOUBLE(limbs, *flags, sums[i])
-}
-#define LEAVE_SUMS                                                                                                     \
-    {                                                                                                                  \
-        double left[WIDTH];                                                                                            \
-        UNROLL for (int i = 0; i < WIDTH; i++) { left[i] = sums[i]; sums[i] = -0.0; }                                  \
-        leave_sums(left, low, limbs, &flags[0]);                                                                       \
-        run = 0;                                                                                                       \
+
+#define SPREAD_TILE(raw)                                                                                               \
+    float numbers[WIDTH];                                                                                              \
+    uint highest = 0;                                                                                                  \
+    vstore8(raw, 0, numbers);                                                                                          \
+    UNROLL for (int i = 0; i < WIDTH; i++) {                                                                           \
+        numbers[i] = MAGNITUDE(numbers[i]);                                                                            \
+        highest = max(highest, 2 * as_uint(numbers[i]));                                                               \
     }
-// total + term, and what of the term is lost, which becomes the term.
-#define ADD_ERROR_FREE(total, term)                                                                                    \
+#define BIN_NUMBERS                                                                                                    \
     {                                                                                                                  \
-        double old = total, raised = old + term, part = raised - old;                                                  \
-        term = (old - (raised - part)) + (term - part);                                                                \
-        total = raised;                                                                                                \
-    }
-#define ADD_OUTSIDE(numbers)                                                                                           \
-    {                                                                                                                  \
-        double rests[WIDTH];                                                                                           \
-        bool more = false;                                                                                             \
-        UNROLL for (int i = 0; i < WIDTH; i++) {                                                                       \
-            rests[i] = isfinite(numbers[i]) ? (double)numbers[i] : 0.0;                                                \
-            ADD_ERROR_FREE(SPARE(0, i), rests[i])                                                                      \
-            more |= rests[i] != 0 || !isfinite(numbers[i]);                                                            \
+        if (highest >= NOT_FINITE) UNROLL for (int i = 0; i < WIDTH; i++) {                                            \
+            uint bits = as_uint(numbers[i]);                                                                           \
+            if (2 * bits < NOT_FINITE) continue;                                                                       \
+            uint infinity = bits >> 31 ? FLAG_MINUS_INFINITY : FLAG_PLUS_INFINITY;                                     \
+            atomic_or(&flags[0], 2 * bits > NOT_FINITE ? FLAG_NAN : infinity);                                         \
+            numbers[i] = -0.0f;                                                                                        \
         }                                                                                                              \
-        if (more) {                                                                                                    \
-            more = false;                                                                                              \
-            UNROLL for (int i = 0; i < WIDTH; i++) {                                                                   \
-                ADD_ERROR_FREE(SPARE(1, i), rests[i])                                                                  \
-                more |= rests[i] != 0 || !isfinite(numbers[i]);                                                        \
-            }                                                                                                          \
-            if (more) leave_outside(numbers, rests, limbs, &flags[0]);                                                 \
-        }                                                                                                              \
+        UNROLL for (int i = 0; i < WIDTH; i++) BIN_OF(numbers[i]) += (double)numbers[i];                               \
     }
 #define ADD_TILE(raw)                                                                                                  \
     {                                                                                                                  \
-        float numbers[WIDTH];                                                                                          \
-        vstore8(raw, 0, numbers);                                                                                      \
-        uint highest = 0, lowest = 0xffffffffu; /* a zero is no lowest: one less, it is the largest there is */        \
-        UNROLL for (int i = 0; i < WIDTH; i++) {                                                                       \
-            uint bits = 2 * as_uint(numbers[i]);                                                                       \
-            highest = max(highest, bits);                                                                              \
-            lowest = min(lowest, bits - 1);                                                                            \
-        }                                                                                                              \
+        SPREAD_TILE(raw)                                                                                               \
+        uint lowest = 0xffffffffu; /* a zero is no lowest: one less, it is the largest there is */                     \
+        UNROLL for (int i = 0; i < WIDTH; i++) lowest = min(lowest, 2 * as_uint(numbers[i]) - 1);                      \
         if (highest >= low + WINDOW || (lowest < low - 1 && low)) {                                                    \
-            bool moves = ++misses >= MOST_MISSES && highest < NOT_FINITE;                                              \
-            if (moves) {                                                                                               \
-                misses = 0;                                                                                            \
-                LEAVE_SUMS                                                                                             \
-                low = LOW_FOR(highest);                                                                                \
-            }                                                                                                          \
-            float outside[WIDTH];                                                                                      \
-            UNROLL for (int i = 0; i < WIDTH; i++) {                                                                   \
-                uint bits = 2 * as_uint(numbers[i]);                                                                   \
-                bool inside = bits - low < WINDOW || bits == 0;                                                        \
-                outside[i] = inside ? 0.0f : MAGNITUDE(numbers[i]);                                                    \
-                numbers[i] = inside ? numbers[i] : -0.0f;                                                              \
-            }                                                                                                          \
+            BIN_NUMBERS                                                                                                \
+            UNROLL for (int i = 0; i < WIDTH; i++) numbers[i] = -0.0f;                                                 \
             missed = true;                                                                                             \
-            UNROLL for (int i = 0; i < WIDTH; i++) any_finite |= outside[i] != 0 && isfinite(outside[i]);              \
-            ADD_OUTSIDE(outside)                                                                                       \
         }                                                                                                              \
-        UNROLL for (int i = 0; i < WIDTH; i++) sums[i] += (double)MAGNITUDE(numbers[i]);                               \
-        if (++run >= LONGEST_SUM) LEAVE_SUMS                                                                           \
+        UNROLL for (int i = 0; i < WIDTH; i++) sums[i] += (double)numbers[i];                                          \
+    }
+#define BIN_TILE(raw)                                                                                                  \
+    {                                                                                                                  \
+        SPREAD_TILE(raw)                                                                                               \
+        BIN_NUMBERS                                                                                                    \
     }
 
 KERNEL_RESIDENT(EXACT_RESIDENT) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
                                       ulong tiles_each, GLOBAL uint *out) {
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
     LOCAL_ARRAY(uint, flags, 1);
-    LOCAL_ARRAY(double, spare, 2 * GROUP_SIZE *WIDTH);
+    LOCAL_ARRAY(uint, first_highest, 1);
+    LOCAL_ARRAY(uint, binned, 1);  // whether a number of the group went to a bin
+    LOCAL_ARRAY(double, bins, BINS *GROUP_SIZE);
+    LOCAL_ARRAY(long, units, GROUP_SIZE);
     for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
-    for (uint i = local_index(); i < 2 * GROUP_SIZE * WIDTH; i += GROUP_SIZE) spare[i] = 0.0;
-    if (local_index() == 0) flags[0] = 0;
+    for (uint bin = 0; bin < BINS; bin++) bins[bin * GROUP_SIZE + local_index()] = -0.0;
+    if (local_index() == 0) flags[0] = first_highest[0] = binned[0] = 0;
     BARRIER();
+    ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
+    {
+        RAW first = load(x, tile, count);
+        SPREAD_TILE(first)
+        if (highest < NOT_FINITE) atomic_max(&first_highest[0], highest);
+    }
+    BARRIER();
+    uint low = LOW_FOR(first_highest[0] ? first_highest[0] : 127u << 24), misses = 0;
+    bool missed = false, any_missed = false;
     double sums[WIDTH];
     UNROLL for (int i = 0; i < WIDTH; i++) sums[i] = -0.0;
-    uint low = 0, misses = 0, run = 0, first_highest = 0;
-    bool missed = false, any_finite = false;  // whether some number lay outside, and a finite one
-    ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
-    float firsts[WIDTH];
-    vstore8(load(x, tile, count), 0, firsts);
-    UNROLL for (int i = 0; i < WIDTH; i++) first_highest = max(first_highest, 2 * as_uint(firsts[i]));
-    low = LOW_FOR(first_highest < NOT_FINITE && first_highest ? first_highest : 127u << 24);
-    for (; tile + 4 <= whole; tile += 4) {  // four loads in flight
-        RAW a = load_whole(x, tile), b = load_whole(x, tile + 1), c = load_whole(x, tile + 2), d = load_whole(x, tile + 3);
-        ADD_TILE(a)
-        ADD_TILE(b)
-        ADD_TILE(c)
-        ADD_TILE(d)
+#define FOUR_TILES(DO)                                                                                                 \
+    {  /* four loads in flight */                                                                                      \
+        RAW a = load_whole(x, tile), b = load_whole(x, tile + 1), c = load_whole(x, tile + 2), d = load_whole(x, tile + 3); \
+        DO(a) DO(b) DO(c) DO(d)                                                                                        \
     }
+    for (; tile + 4 <= whole && misses < MOST_MISSES; tile += 4) {
+        FOUR_TILES(ADD_TILE)
+        if (ANY_LANE(missed)) misses++;
+        any_missed |= missed;
+        missed = false;
+    }
+    for (; tile + 4 <= whole; tile += 4) FOUR_TILES(BIN_TILE)
     for (; tile < last; tile++) {
         RAW a = load(x, tile, count);
         ADD_TILE(a)
     }
-    LEAVE_SUMS
-    if (missed) {
-        for (int level = 0; level < 2; level++) {
-            UNROLL for (int i = 0; i < WIDTH; i++) sums[i] = SPARE(level, i);
-            leave_doubles(sums, limbs, &flags[0]);
-        }
-        atomic_or(&flags[0], any_finite ? FLAG_NOT_MINUS_ZERO : 0);
+    if (missed || any_missed) atomic_or(&binned[0], 1u);
+
+    int exponent = (int)max(low >> 24, 1u) - 150;
+    double scale = as_double((ulong)(1023 - exponent) << 52);
+    long own = 0;
+    bool told = false;
+    UNROLL for (int i = 0; i < WIDTH; i++) {  // multiples of the window's last bit, below 2^53 of it
+        own += (long)(sums[i] * scale);
+        told |= !IS_MINUS_ZERO(sums[i]);
     }
+    units[local_index()] = own;
+    BARRIER();
+    if (local_index() < SHARE) {
+        own = 0;
+        for (uint i = local_index(); i < GROUP_SIZE; i += SHARE) own += units[i];  // below 2^60
+        leave_units(own, exponent, limbs);
+    }
+    if (binned[0]) {
+        uint bin = local_index() / SHARE;
+        exponent = (int)max(16 * bin, 1u) - 150;
+        scale = as_double((ulong)(1023 - exponent) << 52);
+        own = 0;
+        for (uint i = local_index() % SHARE; i < GROUP_SIZE; i += SHARE) {
+            double sum = bins[bin * GROUP_SIZE + i];
+            own += (long)(sum * scale);
+            told |= !IS_MINUS_ZERO(sum);
+        }
+        leave_units(own, exponent, limbs);
+    }
+    if (told) atomic_or(&flags[0], FLAG_NOT_MINUS_ZERO);
     BARRIER();
     MERGE_LIMBS(limbs, out)
     if (local_index() == 0 && flags[0]) atomic_or(&out[2 * LIMBS], flags[0]);

@@ -24,6 +24,7 @@ LOWEST_EXPONENT = -2176
 BINS = 53  # of 40 bits, from 2^-1074 on: see sums_reproducible.cu
 BIN_WIDTH = 40
 EXACT_RESIDENT = 2  # groups of the exact sum of floats that a GPU's unit is to hold at a time
+LONGEST_SUM = 1023  # tiles that a group may take: see sums_window.cu
 MOST_BEFORE_TAKE = 1 << 29  # numbers that a device's limbs take before they are read: see accumulator.h
 C_TYPES = {"f2": "ushort", "f4": "float", "f8": "double", "i1": "char", "u1": "uchar", "b1": "uchar", "i2": "short",
            "u2": "ushort", "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
@@ -76,13 +77,13 @@ class Reducer:
         self.floating = dtype in (np.float32, np.float64)
         lanes = device.processor.lanes
         self.group = 1 if lanes == 1 else 256
-        self.groups = device.processor.units * 8
+        self.groups, self.longest = device.processor.units * 8, 1 << 62
         constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "DOT": int(dot), "ABSOLUTE": int(absolute)}
         if self.floating:
             constants |= self._floating_constants(dtype, lanes)
             file = FILES[mode]
             if mode == "exact" and dtype == np.float32 and not dot and lanes > 1:
-                file = "sums_window.cu"
+                file, self.longest = "sums_window.cu", LONGEST_SUM
         else:
             self.limbs = 7
             wide = 16 if dtype == np.float16 else 1
@@ -116,7 +117,7 @@ class Reducer:
     def bound(self, count: int, x, y=None, y_start: int = 0):
         """The launch that add makes, to be called again and again; it leaves the count of numbers to its caller."""
         tiles = -(-count // (8 * self.group))
-        each = -(-tiles // self.groups)
+        each = min(-(-tiles // self.groups), self.longest)
         groups = -(-tiles // max(1, each))
         sizes = (np.uint64(n) for n in (y_start, count, each))
         return self.kernel.bound(groups * self.group, x, x if y is None else y, *sizes, self.out)
