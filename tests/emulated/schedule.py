@@ -34,9 +34,10 @@ class Stream:
             assert not after, "an event in a graph"
             self.captured.append(run)
             return None
-        before = [self.last] if self.last else []
-        self.last = self.schedule.add(Operation(run, [*before, *after], self))
-        return self.last
+        with self.schedule.lock:  # host threads may share a stream
+            before = [self.last] if self.last else []
+            self.last = self.schedule.add(Operation(run, [*before, *after], self))
+            return self.last
 
 
 class Schedule:
