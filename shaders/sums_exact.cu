@@ -2,7 +2,7 @@
 #include "accumulator.h"
 #include "sums.h"
 
-// Exact: each lane keeps an expansion of LEVELS doubles by error-free additions (Knuth); what it cannot hold, and what is not
+// Expansions: each lane keeps an expansion of LEVELS doubles by error-free additions (Knuth); what it cannot hold, and what is not
 // finite or would overflow, goes to the group's integer limbs. LEVELS 1 holds floats of similar size without any rest, so
 // that the test costs all there is to pay (after Collange, Defour, Graillat, Iakymchuk, and Neal's superaccumulator).
 #define TWO_SUM(total, term, error)                                                                                    \
@@ -42,12 +42,18 @@ DEVICE_NOINLINE void rescue(double *sums, const double *olds, double *uppers, co
         sums = vload8(0, s);                                                                                           \
         uppers = vload8(0, u);                                                                                         \
     }
+#if CONTIGUOUS
+#define MISS misses++;
+#else
+#define MISS
+#endif
 #if LEVELS == 1
 #define ADD_TERM(term)                                                                                                 \
     {                                                                                                                  \
         double8 sums_old = sums, error;                                                                                \
         TWO_SUM(sums, term, error)                                                                                     \
         if (any_nonzero(error)) {                                                                                      \
+            MISS                                                                                                       \
             double8 rest = error, uppers = vload8(local_index(), spare), uppers_old = uppers;                          \
             TWO_SUM(uppers, rest, error)                                                                               \
             if (any_nonzero(error)) RESCUE(term)                                                                       \
@@ -60,8 +66,77 @@ DEVICE_NOINLINE void rescue(double *sums, const double *olds, double *uppers, co
         double8 sums_old = sums, uppers_old = uppers, error, rest;                                                     \
         TWO_SUM(sums, term, rest)                                                                                      \
         TWO_SUM(uppers, rest, error)                                                                                   \
-        if (any_nonzero(error)) RESCUE(term)                                                                           \
+        if (any_nonzero(error)) {                                                                                      \
+            MISS                                                                                                       \
+            RESCUE(term)                                                                                               \
+        }                                                                                                              \
     }
+#endif
+
+#if CONTIGUOUS
+// Cells: where the last ROUND tiles had many terms that expansions do not hold, a processor's work item adds the mantissas of
+// the rest to a cell for each sign and exponent, without a branch, so that no data are slow (after Neal's large
+// superaccumulator). `heads` counts the terms of a cell above 2^40, below which it adds the first bits of mantissas; `tails`
+// adds the last 32 bits, which a float does not have.
+#define CELLS 4096
+#define ROUND 64
+#define MOST_MISSES 8
+#define COUNTED 40
+#define LONGEST_RUN 16384  // tiles of eight terms, whose heads of 23 bits sum up below 2^COUNTED
+#if SINGLE && !DOT
+#define TAIL_BITS 29
+#else
+#define TAIL_BITS 32
+#endif
+#define HEAD_MASK ((1ul << (52 - TAIL_BITS)) - 1)
+#define CELL_TERM(term)                                                                                                \
+    {                                                                                                                  \
+        double numbers[WIDTH];                                                                                         \
+        vstore8(term, 0, numbers);                                                                                     \
+        if (any_outside(term, 0.0, 0x1.fffffffffffffp1023)) {                                                          \
+            for (int i = 0; i < WIDTH; i++) {                                                                          \
+                if (isfinite(numbers[i])) continue;                                                                    \
+                ADD_DOUBLE(limbs, flags[0], numbers[i])                                                                \
+                numbers[i] = -0.0;                                                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
+        UNROLL for (int i = 0; i < WIDTH; i++) {                                                                       \
+            ulong bits = as_ulong(numbers[i]);                                                                         \
+            uint cell = (uint)(bits >> 52);                                                                            \
+            heads[cell] += (bits >> TAIL_BITS & HEAD_MASK) | 1ul << COUNTED;                                           \
+            if (TAIL_BITS == 32) tails[cell] += bits & 0xfffffffful;                                                   \
+        }                                                                                                              \
+    }
+DEVICE_NOINLINE void empty_cells(ulong *heads, ulong *tails, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+    for (uint cell = 0; cell < CELLS; cell++) {
+        if (!heads[cell]) continue;
+        uint biased = cell & 0x7ffu;
+        bool negative = cell >= 0x800;
+        int exponent = (int)max(biased, 1u) - 1075;
+        ulong head = heads[cell] & ((1ul << COUNTED) - 1), number = heads[cell] >> COUNTED;
+        if (biased) ADD_INTEGER(limbs, number, exponent + 52, negative)
+        ADD_INTEGER(limbs, head, exponent + TAIL_BITS, negative)
+        ADD_INTEGER(limbs, tails[cell], exponent, negative)
+        if (cell != 0x800 || head || tails[cell]) atomic_or(flags, FLAG_NOT_MINUS_ZERO);
+        heads[cell] = tails[cell] = 0;
+    }
+}
+#define TAKE_TERM(term) { if (crowded) CELL_TERM(term) else ADD_TERM(term) }
+#define JUDGE                                                                                                          \
+    if (tile % ROUND == 0) {                                                                                           \
+        if (!crowded && misses > MOST_MISSES) {                                                                        \
+            crowded = true;                                                                                            \
+            for (uint cell = 0; cell < CELLS; cell++) heads[cell] = tails[cell] = 0;                                   \
+        } else if (crowded && (held += ROUND * TERMS) > LONGEST_RUN - ROUND * TERMS) {                                 \
+            empty_cells(heads, tails, limbs, &flags[0]);                                                               \
+            held = 0;                                                                                                  \
+        }                                                                                                              \
+        misses = 0;                                                                                                    \
+    }
+#define TERMS (DOT && !SINGLE ? 2 : 1)  // of a tile
+#else
+#define TAKE_TERM(term) ADD_TERM(term)
+#define JUDGE
 #endif
 
 #if DOT && !SINGLE
@@ -113,6 +188,11 @@ KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong
     double8 uppers = SPLAT(double8, 0.0);
 #endif
     ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
+#if CONTIGUOUS
+    ulong heads[CELLS], tails[CELLS];
+    uint misses = 0, held = 0;
+    bool crowded = false;
+#endif
 #if !DOT
     if (tile < whole) {  // floats are half as long: two loads of them must be in flight where one of doubles is enough
         RAW next = load_whole(x, tile), after = load_whole(x, min(tile + AHEAD - 1, whole - 1));
@@ -124,7 +204,8 @@ KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong
 #else
             next = load_whole(x, min(tile + 1, whole - 1));
 #endif
-            ADD_TERM(term)
+            TAKE_TERM(term)
+            JUDGE
         }
     }
 #endif
@@ -135,7 +216,7 @@ KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong
 #endif
 #if DOT && SINGLE
         term = term * factor;  // 48 bits: no rounding
-        ADD_TERM(term)
+        TAKE_TERM(term)
 #elif DOT
         double8 head = term * factor;
         if (any_outside(head, 0x1p-960, 0x1p1000)) {
@@ -145,14 +226,18 @@ KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong
             rescue_products(xs, ys, limbs, &flags[0]);
         } else {
             double8 tail = fma(term, factor, SPLAT(double8, 0.0) - head);
-            ADD_TERM(head)
-            ADD_TERM(tail)
+            TAKE_TERM(head)
+            TAKE_TERM(tail)
         }
 #else
         term = MAGNITUDE(term);
-        ADD_TERM(term)
+        TAKE_TERM(term)
 #endif
+        JUDGE
     }
+#if CONTIGUOUS
+    if (crowded) empty_cells(heads, tails, limbs, &flags[0]);
+#endif
     double parts[WIDTH];
     vstore8(sums, 0, parts);
     for (int i = 0; i < WIDTH; i++) ADD_DOUBLE(limbs, flags[0], parts[i])

@@ -86,8 +86,8 @@ def test_every_plan_is_exact(lanes, rng):
 
 
 def test_floats_beyond_a_window_of_exponents_are_exact(lanes, rng):
-    """Ramps, outliers, few zeros and many: whatever makes a running sum of floats move to other exponents."""
-    n = 40_003
+    """Ramps, outliers, few zeros and many, what is not finite: whatever keeps floats out of a window of exponents."""
+    n = 150_003
     plain = rng.random(n, "f4") + np.float32(0.5)
     sparse = np.where(rng.random(n) < 0.9, 0, plain).astype("f4")
     outliers = plain.copy()
@@ -96,11 +96,36 @@ def test_floats_beyond_a_window_of_exponents_are_exact(lanes, rng):
     pairs = np.concatenate([rising, -rising])
     everywhere = rng.integers(0, 2**32, n, "u4").view("f4")
     everywhere = np.where(np.isfinite(everywhere), everywhere, 1).astype("f4")
-    for numbers in (sparse, outliers, rising, rising[::-1].copy(), rng.permutation(pairs), everywhere, -0.0 * plain):
+    infinite = np.where(rng.random(n) < 1e-4, rng.choice(np.array([np.inf, -np.inf, np.nan], "f4"), n), everywhere)
+    every = (sparse, outliers, rising, rising[::-1].copy(), rng.permutation(pairs), everywhere, infinite, -0.0 * plain)
+    for numbers in every:
         reducer = Reducer(lanes, "f4", "exact")
-        reducer.groups = 3  # so that a thread takes many tiles
+        reducer.groups = 1  # so that a thread takes many tiles
         reducer.add(numbers.size, lanes.buffer(numbers.shape).write(numbers))
         assert reducer.take() == total_of(numbers)
+
+
+def test_doubles_and_products_of_any_exponent_are_exact(lanes, rng):
+    """What expansions do not hold, again and again: a thread goes over to sums by exponent."""
+
+    def summed_by_one_group(x, y=None):
+        reducer = Reducer(lanes, x.dtype, "exact", y is not None)
+        reducer.groups = 1
+        buffers = [lanes.buffer(a.shape, a.dtype).write(a) for a in (x, y) if a is not None]
+        reducer.add(x.size, *buffers)
+        return reducer.take()
+
+    n = 20_003
+    everywhere = rng.integers(0, 2**64, n, "u8").view("f8")
+    everywhere = np.where(np.isfinite(everywhere), everywhere, -0.0)
+    infinite = np.where(rng.random(n) < 1e-3, rng.choice(np.array([np.inf, -np.inf, np.nan]), n), everywhere)
+    for numbers in (everywhere, infinite, np.abs(everywhere), np.full(n, -0.0)):
+        assert summed_by_one_group(numbers) == total_of(numbers)
+    x, y = (np.ldexp(rng.standard_normal(n), rng.integers(-140, 60, n)).astype("f4") for _ in "xy")
+    assert summed_by_one_group(x, y).fraction() == total_of(x.astype("f8") * y).fraction()
+    x, y = (np.ldexp(rng.standard_normal(3000), rng.integers(-700, 500, 3000)) for _ in "xy")
+    wanted = sum(Fraction(a) * Fraction(b) for a, b in zip(x, y, strict=True))
+    assert summed_by_one_group(x, y).fraction() == wanted
 
 
 def test_a_long_run_of_floats_is_exact(lanes):

@@ -11,27 +11,41 @@ from renderer.compute.sums import MODES, Reducer
 
 SIZES = [1 << power for power in range(12, 31, 2)]
 LARGEST = {1: 1 << 26, 32: 1 << 30}  # numbers, by the lanes of the processor
+DATA = {
+    "uniform": lambda rng, n: rng.random(n),
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "sparse": lambda rng, n: np.where(rng.random(n) < 0.9, 0, rng.standard_normal(n)),
+    "lognormal": lambda rng, n: np.exp(20 * rng.standard_normal(n).clip(-4, 4)),
+}
 
 
 def cases(gpu):
     most = LARGEST[gpu.device.processor.lanes]
     out = [reduction(gpu, mode, dtype, most) for mode in MODES for dtype in ("float32", "float64")]
     curves = [(mode, size) for mode in ("fast", "exact") for size in SIZES if size < most]
-    return [*out, *(reduction(gpu, mode, "float32", size, f"/size={size}") for mode, size in curves)]
+    out += [reduction(gpu, mode, "float32", size, f"/size={size}") for mode, size in curves]
+    others = [(dtype, data) for dtype in ("float32", "float64") for data in DATA if data != "uniform"]
+    return out + [reduction(gpu, "exact", dtype, most, f"/{data}", data) for dtype, data in others]
 
 
-def reduction(gpu, mode: str, dtype: str, count: int, name: str = "") -> Case:
-    """The sum of `count` uniform numbers that lie on the device."""
+def numbers_of(data: str, dtype: str, count: int) -> np.ndarray:
+    """`count` numbers, of which the first 16 Mi are random and then come again."""
+    return np.resize(DATA[data](np.random.default_rng(1), min(count, 1 << 24)).astype(dtype), count)
+
+
+def reduction(gpu, mode: str, dtype: str, count: int, name: str = "", data: str = "uniform") -> Case:
+    """The sum of `count` numbers that lie on the device."""
     size = count * np.dtype(dtype).itemsize
     opened = []
 
     def check() -> bytes:
-        numbers = np.resize(np.random.default_rng(1).random(min(count, 1 << 24), dtype), count)
+        numbers = numbers_of(data, dtype, count)
         buffer = gpu.device.buffer(count, dtype).write(numbers)
         reducer = Reducer(gpu.device, dtype, mode)
         reducer.add(count, buffer)
         found, wanted = reducer.take().rounded(), float(numbers.sum(dtype="f8"))
-        assert math.isclose(found, wanted, rel_tol=1e-6), (found, wanted)
+        slack = 1e-6 * float(np.abs(numbers).sum(dtype="f8"))
+        assert math.isclose(found, wanted, rel_tol=0, abs_tol=slack), (found, wanted)
         if mode == "exact":
             some = min(count, 1 << 20)
             reducer.add(some, buffer)
@@ -42,14 +56,14 @@ def reduction(gpu, mode: str, dtype: str, count: int, name: str = "") -> Case:
     def run():
         opened[0]()
 
-    peer, peer_name = _peer(gpu, mode, dtype, count)
+    peer, peer_name = _peer(gpu, mode, dtype, count, data)
     facts = {"numbers": count, "bytes": size}
     return Case(
         f"{mode}/{dtype}{name}", "GB/s", size / 1e9, run, check, Lazy(lambda: gpu.device), peer, peer_name, facts
     )
 
 
-def _peer(gpu, mode: str, dtype: str, count: int):
+def _peer(gpu, mode: str, dtype: str, count: int, data: str):
     """cupy.sum where there is CuPy and a GPU of it; on a CPU xsum for exact sums if it is there, else NumPy."""
     if gpu.device.processor.lanes > 1:
         try:
@@ -62,8 +76,8 @@ def _peer(gpu, mode: str, dtype: str, count: int):
             import xsum
         except ImportError:
             return None, ""
-        return lambda: _best(lambda a: xsum.xsum_large().add(a), np.random.default_rng(1).random(count, dtype)), "xsum"
-    return lambda: _best(np.sum, np.random.default_rng(1).random(count, dtype)), "numpy.sum"
+        return lambda: _best(lambda a: xsum.xsum_large().add(a), numbers_of(data, dtype, count)), "xsum"
+    return lambda: _best(np.sum, numbers_of(data, dtype, count)), "numpy.sum"
 
 
 def _cupy_seconds(cupy, dtype: str, count: int) -> float:
