@@ -1,12 +1,15 @@
 """The film: variance against NumPy, and pixels that stop when they know enough."""
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from test_export import ROOT, export
 from test_raytrace import mixed_scene, render
 
+from renderer.image import read_exr
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.settings import Settings
 
@@ -64,3 +67,16 @@ def test_a_picture_without_noise_is_done_early(picture):
     launches = picture.device.counters.launches
     before = picture.draw(scene, (16, 16), 0.0).read()
     assert picture.device.counters.launches == launches and np.isfinite(before).all()
+    assert picture.report()["samples"] == 32
+
+
+@pytest.mark.slow
+def test_the_noise_or_the_time_ends_an_export_whichever_comes_first(tmp_path):
+    words = [ROOT / "scenes/cornell.toml", "--size", "40x32", "--samples", 10**6, "--json"]
+    quiet = export(*words, "-o", tmp_path / "a.exr", "--set", "noise=0.6", "--time-limit", 300)
+    assert 32 <= json.loads(quiet.stdout)["report"]["samples"] < 10**5
+    late = export(*words, "-o", tmp_path / "b.exr", "--set", "noise=1e-6", "--time-limit", 2, code=3)
+    assert 1 <= json.loads(late.stdout)["report"]["samples"] < 10**6
+    for name in ("a.exr", "b.exr"):
+        linear = read_exr(tmp_path / name)[..., :3]
+        assert np.isfinite(linear).all() and 0.05 < linear.mean() < 0.5

@@ -79,7 +79,7 @@ class Picture:
         if not self._is_done(settings):
             self._draw_sample(settings, self._sample, first)
             self._film.merge(first, self._sample + 1 - first)
-        self._sample += 1
+            self._sample += 1
         return self._film.shown[0]
 
     def _draw_sample(self, settings: Settings, sample: int, first: int) -> None:
@@ -136,7 +136,7 @@ class Picture:
     def _is_done(self, settings: Settings) -> bool:
         """Whether every pixel has little enough noise; looked at where pixels may have become so."""
         samples = self._sample
-        if settings.noise > 0 and samples >= LEAST_SAMPLES and samples & (samples - 1) == 0:
+        if not self._done and settings.noise > 0 and samples >= LEAST_SAMPLES and samples & (samples - 1) == 0:
             self._done = bool((self._rays.spread.read()[..., 3] > 0).all())
         return self._done
 
