@@ -21,8 +21,8 @@ def view(args) -> int:
     scenes = list(session.scenes)
     window = Window(args.size, f"{scenes[0].title} - Rayfold" if len(scenes) == 1 else "Rayfold")
     try:
-        studio = Studio(scenes, open_gpu(args.device, gl=window.gl), session.columns, kept=default_path())
-        studio.active, studio.solo = session.active, session.solo
+        studio = Studio(scenes, open_gpu(args.device, gl=window.gl), kept=default_path())
+        studio.stand_as(session)
         if told:
             studio.tell(told)
         window.show(studio)
@@ -37,7 +37,8 @@ def serve(args) -> int:
     gpu = open_gpu(args.device)
     remote = Remote(args.host, args.port)
     try:
-        studio = Studio(list(session.scenes), gpu, session.columns)
+        studio = Studio(list(session.scenes), gpu)
+        studio.stand_as(session)
         screen = Offscreen(studio, gpu.gl, args.size)
         print(remote.address, flush=True)
         try:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from renderer.window import controls, inputs, measured, moments, outputs, pointer, theme, timeline
 from renderer.window.actions import chord, pressed, table
+from renderer.window.handles import Handles
 from renderer.window.overlays import Overlays
 from renderer.window.panel_view import STRIP, PanelView
 from renderer.window.studio import Studio
@@ -28,6 +29,7 @@ class Interface:
     def __init__(self, studio: Studio, fonts: theme.Fonts, scale: float):
         self.studio, self.fonts, self.scale = studio, fonts, scale
         self.view = PanelView(studio, fonts, scale)
+        self.handles = Handles(studio, scale)
         self.overlays = Overlays(studio, fonts, scale)
         self.editors: dict = {}  # by kind of picture; None where there is none
         self.held: dict = {}  # key -> (ctrl, shift, alt) at its last press, where the window tells
@@ -141,9 +143,12 @@ class Interface:
         imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.INK, 1))
         imgui.begin("panels", None, STILL)
         studio = self.studio
+        self.handles.sashes()
         for index, cell, rectangle in zip(studio.visible(), studio.cells, studio.rectangles, strict=True):
+            self.handles.title(index, cell, rectangle)
             pointer.work(studio, index, rectangle, self._editor, self.fonts, self.scale)
             self.view.draw(index, cell, rectangle, now, self._editor() if index == studio.active else None)
+        self.handles.carry()
         imgui.end()
         imgui.pop_style_color()
         imgui.pop_style_var()

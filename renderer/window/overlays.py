@@ -30,10 +30,13 @@ class Overlays:
                 for name, actions in members:
                     self._group(name, actions)
             imgui.end_table()
+        imgui.push_text_wrap_pos(0.0)
         imgui.text_disabled(
             "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
-            "a click focuses a light field, Ctrl+click a lens"
+            "a click focuses a light field, Ctrl+click a lens; a title drags its panel to another place, "
+            "a gap shares the room"
         )
+        imgui.pop_text_wrap_pos()
         imgui.end()
 
     def _group(self, name: str, actions) -> None:
@@ -44,7 +47,7 @@ class Overlays:
             imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
             imgui.text(keys)
             imgui.pop_font()
-            imgui.same_line(120 * self.scale)
+            imgui.same_line(138 * self.scale)
             imgui.text_disabled(words)
         imgui.spacing()
 

@@ -9,6 +9,7 @@ from renderer import BadInput, UserError
 from renderer.image import replacing
 from renderer.pictures import recipe_of, scene_of_table
 from renderer.scene import Scene, read_text, told
+from renderer.window.arrangement import Place, place_of, table_of
 
 VERSION = 1
 LARGEST = 16 << 20  # bytes of a session file
@@ -23,6 +24,7 @@ class Session:
     columns: int = 0
     solo: bool = False
     clean: bool = True
+    layout: Place | None = None  # None is a grid of `columns`
 
 
 def default_path() -> Path:
@@ -47,6 +49,8 @@ def save(session: Session, path: Path) -> None:
     ]
     table = {"rayfold_session": VERSION, "panels": panels}
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean")}
+    if session.layout is not None:
+        table["layout"] = table_of(session.layout)
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(table, indent=1), encoding="utf-8")
 
@@ -69,7 +73,11 @@ def restore(path: Path) -> Session:
         raise BadInput(f"{path}: active is {told(active)}; it must be 0 to {len(scenes) - 1}")
     if type(columns) is not int or not 0 <= columns <= 16:
         raise BadInput(f"{path}: columns is {told(columns)}; it must be 0 to 16")
-    return Session(scenes, active, columns, table.get("solo") is True, table.get("clean") is not False)
+    try:
+        layout = place_of(table["layout"], len(scenes)) if "layout" in table else None
+    except ValueError as error:
+        raise BadInput(f"{path}: layout: {error}") from error
+    return Session(scenes, active, columns, table.get("solo") is True, table.get("clean") is not False, layout)
 
 
 def _scene(table: dict, path: Path) -> Scene:

@@ -15,7 +15,7 @@ from renderer.animation import edited
 from renderer.denoise import require as require_denoiser
 from renderer.gpu import Gpu
 from renderer.scene import Scene, Tone
-from renderer.view import grid
+from renderer.window import arrangement
 from renderer.window.counter import Counter
 from renderer.window.history import History
 from renderer.window.panel import Panel
@@ -43,6 +43,10 @@ class Studio:
         """`kept` is the file that the session is written to as it changes; None keeps none. `clock` tells seconds."""
         self.gpu, self.clock = gpu, clock
         self.columns, self.gap = columns, gap
+        self.layout: arrangement.Place | None = None  # where the user put the panels; None is a grid of `columns`
+        self.place: arrangement.Place = 0  # of the visible panels, and the part of the window that they have
+        self.area = (0, 0, 1, 1)
+        self.carrying = False  # a panel is dragged to another place
         self._waiter = ThreadPoolExecutor(1, "device")
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
         self.panels = [self._panel(scene) for scene in scenes]
@@ -79,11 +83,18 @@ class Studio:
 
     def arrange(self, left: int, top: int, width: int, height: int, strip: int) -> None:
         """Puts the visible panels into this part of the window; one too small for its strips goes without."""
-        columns = 0 if self.solo else self.columns
-        cells = grid(len(self.visible()), (max(width, 1), max(height, 1)), columns, self.gap)
-        self.cells = [(left + x, top + y, w, h) for x, y, w, h in cells]
-        strips = [strip if h > 4 * strip and w > 6 * strip else 0 for _, _, w, h in cells]
+        self.area = left, top, max(width, 1), max(height, 1)
+        self.place = self.active if self.solo else self.layout_at_hand()
+        cells = arrangement.rectangles(self.place, self.area, self.gap)
+        self.cells = [cells[index] for index in self.visible()]
+        strips = [strip if h > 4 * strip and w > 6 * strip else 0 for _, _, w, h in self.cells]
         self.rectangles = [(x, y + s, w, h - 2 * s) for (x, y, w, h), s in zip(self.cells, strips, strict=True)]
+
+    def layout_at_hand(self) -> arrangement.Place:
+        """Where all panels stand: as the user put them, or in a grid."""
+        if self.layout is not None:
+            return self.layout
+        return arrangement.in_grid(len(self.panels), self.area[2:], self.columns)
 
     def tell(self, message: str) -> None:
         self.message, self._message_until = message, self.clock() + MESSAGE
@@ -148,7 +159,7 @@ class Studio:
 
     def session(self, clean: bool = False) -> Session:
         scenes = tuple(replace(p.scene, moment=p.clock) if p.paused else p.scene for p in self.panels)
-        return Session(scenes, self.active, self.columns, self.solo, clean)
+        return Session(scenes, self.active, self.columns, self.solo, clean, self.layout)
 
     def save(self, clean: bool = False) -> None:
         """Writes the session where it changed."""
@@ -174,8 +185,13 @@ class Studio:
         for panel in self.panels:
             panel.close()
         self.panels = [self._panel(scene) for scene in session.scenes]
-        self.active, self.columns, self.solo = session.active, session.columns, session.solo
+        self.stand_as(session)
         self._panels_changed()
+
+    def stand_as(self, session: Session) -> None:
+        """Takes over how the panels of a session stand."""
+        self.active, self.columns, self.solo = session.active, session.columns, session.solo
+        self.layout = session.layout
 
     # States and undo
 
@@ -351,7 +367,7 @@ class Studio:
 
     def escape(self) -> None:
         """Closes the topmost thing that is open."""
-        for name in ("palette", "help", "picking", "inspector", "solo"):
+        for name in ("carrying", "palette", "help", "picking", "inspector", "solo"):
             if getattr(self, name):
                 setattr(self, name, False)
                 return
@@ -360,8 +376,16 @@ class Studio:
         self.leaving = True
 
     def add(self, scenes: list[Scene]) -> None:
-        self.panels += [self._panel(scene) for scene in scenes][: LARGEST_COUNT - len(self.panels)]
-        self.active = len(self.panels) - 1
+        room = LARGEST_COUNT - len(self.panels)
+        if len(scenes) > room:
+            self.tell(f"a window holds at most {LARGEST_COUNT} panels")
+        for scene in scenes[:room]:
+            self.panels.append(self._panel(scene))
+            if self.layout is not None:
+                _, _, width, height = arrangement.rectangles(self.layout, self.area, self.gap)[self.active]
+                side = "right" if width > height else "below"
+                self.layout = arrangement.put(self.layout, len(self.panels) - 1, self.active, side)
+            self.active = len(self.panels) - 1
         self._panels_changed()
 
     def duplicate(self) -> None:
@@ -376,7 +400,35 @@ class Studio:
             return
         self.panel.close()
         del self.panels[self.active]
+        if self.layout is not None:
+            self.layout = arrangement.closed(self.layout, self.active)
         self._panels_changed()
+
+    def put_panel(self, index: int, target: int, side: str) -> None:
+        """Puts a panel at a side of another one, or for the "middle" into its place, which takes its own."""
+        place = self.layout_at_hand()
+        swaps = side == "middle"
+        self.layout = (
+            arrangement.swapped(place, index, target) if swaps else arrangement.put(place, index, target, side)
+        )
+
+    def swap_panel(self, side: str) -> None:
+        """Swaps the active panel with its neighbour on a side."""
+        cells = arrangement.rectangles(self.layout_at_hand(), self.area, self.gap)
+        other = arrangement.nearest(cells, self.active, side)
+        if other is None or self.solo:
+            self.tell("no panel is there")
+        else:
+            self.put_panel(self.active, other, "middle")
+
+    def dock_panel(self, side: str) -> None:
+        """Puts the active panel along a side of the window."""
+        if len(self.panels) > 1 and not self.solo:
+            self.layout = arrangement.docked(self.layout_at_hand(), self.active, side)
+
+    def stand_in_grid(self) -> None:
+        self.layout = None
+        self.tell("panels in a grid")
 
     def keep_reference(self) -> None:
         if self.panel.shown is not None:

@@ -20,6 +20,7 @@ ACTIONS = [
     Action("Ctrl+N", "denoise what is finished, or not", PANEL, Studio.toggle_denoise),
     Action("Ctrl+D", "another panel of the same", PANEL, Studio.duplicate),
     Action("Ctrl+W", "close panel", PANEL, Studio.close_panel),
+    Action("Ctrl+G", "panels in a grid again", PANEL, Studio.stand_in_grid),
     Action("F12", "screenshot with its recipe", PANEL, outputs.screenshot),
     Action("Left", "orbit", VIEW, lambda s: s.drag(-1, 0), True),
     Action("Right", "orbit", VIEW, lambda s: s.drag(1, 0), True),
@@ -62,4 +63,11 @@ ACTIONS = [
     Action("Escape", "close what is open", WINDOW, Studio.escape),
     Action("Ctrl+Q", "leave", WINDOW, Studio.leave),
 ]
+ACROSS = {"Left": "left", "Right": "right", "Up": "above", "Down": "below"}
+for key, side in ACROSS.items():
+    swap, dock = (lambda s, side=side: s.swap_panel(side)), (lambda s, side=side: s.dock_panel(side))
+    ACTIONS += [
+        Action(f"Ctrl+{key}", "swap with the next panel there", PANEL, swap),
+        Action(f"Ctrl+Shift+{key}", "put the panel along that side", PANEL, dock),
+    ]
 ACTIONS += [Action(str(n + 1), "panel by its number", PANEL, lambda s, n=n: s.choose(n)) for n in range(9)]
