@@ -9,7 +9,9 @@ Layers, each importing downwards only (tests/test_layers.py):
     renderer/raytracing/                 the ray tracer below its picture: settings, geometry, models, rays, kernels
     renderer/compute/ cdollar/ bvh.py    sums, products, band LU | the language C$ | acceleration structures
     renderer/bvh_processor.py            acceleration structures for processors without warps
-    renderer/bvh_improve.py bvh_quad.py  trees of still scenes made better on the device; four-wide nodes
+    renderer/bvh_sah.py bvh_improve.py   trees of still scenes: split by costs and made better, on the device
+    renderer/bvh_quad.py bvh_walks.py    four-wide nodes | which walk is fastest for a tree and a class of rays
+    renderer/bvh_instances.py            placed shapes under an upper tree
     renderer/flames/                     genome, .flame files, variations, kernels and development of the chaos game
     renderer/lightfields/                fields of camera arrays: reading them, apertures, depths at a few points
     renderer/scene.py animation.py view.py mesh.py procedural.py microfacet.py image.py denoise.py progress.py

@@ -4,14 +4,12 @@ Primitives are rows of mesh.PRIMITIVE, put into leaf order; shaders/bvh_walk.h w
 """
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
-from renderer import bvh_improve, bvh_processor
+from renderer import bvh_improve, bvh_sah
 from renderer.bvh_improve import Improved
 from renderer.bvh_processor import Branches
-from renderer.bvh_quad import Quads
 
 # One inner node as the builders write it, 64 bytes: x and y of the first and the second child's box, lowest and highest
 # in turn, z of both, and their codes; see bvh_walk.h.
@@ -21,7 +19,7 @@ BINS = 16
 LARGEST_LEAF = 3  # as many as a leaf of an 8-wide node may hold
 SORT_GROUP = 256
 HOST_BUILDS = 150_000  # primitives from which "auto" builds on the device: more would take the host a second
-FETCHING_THREADS = 1 << 18
+WORTH = 0.98  # of a tree's cost: a less regular one that is not cheaper than that is walked no faster
 WIDE_LEVELS = 32  # of an 8-wide tree; the walk keeps a group of children for each
 HALVES_FROM = 40  # the level from which ranges are halved, so that no tree is deeper than 40 + log2(primitives) < 64
 
@@ -214,82 +212,21 @@ def _write_boxes(nodes: np.ndarray, boxes: np.ndarray) -> None:
 def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = "auto"):
     """A tree over primitives (m,) on a device.
 
-    It is built by "host", "device", "improved" (on the device, and made better there) or "auto", and has nodes that are
-    "binary", "wide" or "auto": binary ones where there are warps, Branches where there are none.
+    It is built by "host" (binned SAH), "sah" (the same on the device), "device" (H-PLOC, for what moves), "improved"
+    (the cheapest of several, all made on the device) or "auto", and has nodes that are "binary", "wide" or "auto":
+    binary ones where there are warps, Branches where there are none.
     """
     if builder == "auto":
-        many = "device" if device.processor.lanes == 1 else "improved"
+        many = "sah" if device.processor.lanes == 1 else "improved"
         builder = "host" if len(primitives) < HOST_BUILDS else many
     if builder == "host" or len(primitives) < 2:
         tree = Flat(device, primitives, build(*boxes_of(primitives)))
     else:
         on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
-        tree = Built(device, on_device, len(primitives))
-        if builder == "improved":
-            tree = tree.improved()
+        tree = BUILDERS[builder](device, on_device, len(primitives))
     if nodes == "wide":
         return Wide(device, tree)
     return Branches(device, tree) if nodes == "auto" and device.processor.lanes == 1 else tree
-
-
-# Which walk of bvh_rays.cu is fastest for a class of rays (tests/fps/results/h200_rays.jsonl), by warps that vote,
-# and by trees that are cheap or costly by the SAH (a Menger sponge of level 4 costs 195, meshes of objects 20 to 50),
-# or cheap but so large that their nodes come from far away, where four-wide ones pay.
-COSTLY = 100
-LARGE = 100_000  # nodes
-WALKS = {
-    ("primary", True, "cheap"): ("closest_packet", 128),
-    ("primary", True, "large"): ("closest_packet", 128),
-    ("primary", True, "costly"): ("closest", 64),
-    ("scattered", True, "cheap"): ("closest_fetching", 64),
-    ("scattered", True, "large"): ("closest_quads", 64),
-    ("scattered", True, "costly"): ("closest", 64),
-    ("primary shadow", True, "cheap"): ("occluded_packet", 128),
-    ("primary shadow", True, "large"): ("occluded_packet", 128),
-    ("primary shadow", True, "costly"): ("occluded", 64),
-    ("scattered shadow", True, "cheap"): ("occluded_fetching", 64),
-    ("scattered shadow", True, "large"): ("occluded_quads", 64),
-    ("scattered shadow", True, "costly"): ("occluded_fetching", 64),
-}
-
-
-@cache
-def has_votes(device) -> bool:
-    """Whether the warps of a device vote, so that the walks of bvh_warps.h are there."""
-    answer = device.buffer(1, "u4")
-    device.kernel("bvh_rays.cu", "votes_here", group=64, STRICT=1, SPHERES=0)(1, answer)
-    return bool(answer.read()[0])
-
-
-def walks_together(tree) -> bool:
-    """Whether the camera's rays walk a tree fastest by packets, where warps vote."""
-    return WALKS["primary", True, "costly" if tree.cost > COSTLY else "cheap"][0] == "closest_packet"
-
-
-class Walk:
-    """The fastest walk of a tree for rays of a class: "primary", "scattered", and each with " shadow" for any hit."""
-
-    def __init__(self, tree, rays_class: str, spheres: bool = False):
-        price = "costly" if tree.cost > COSTLY else "large" if tree.nodes.shape[0] > LARGE else "cheap"
-        plain = tree.entries[1 if rays_class.endswith("shadow") else 0], 64
-        if isinstance(tree, Branches):
-            self.entry, group = bvh_processor.walk_of(rays_class), bvh_processor.GROUP
-        else:
-            by_warps = not isinstance(tree, Wide) and has_votes(tree.device)
-            self.entry, group = WALKS[rays_class, True, price] if by_warps else plain
-        self.tree = Quads(tree) if self.entry.endswith("quads") else tree
-        self.next = tree.device.buffer(1, "u4")
-        self._kernel = tree.device.kernel("bvh_rays.cu", self.entry, group=group, STRICT=1, SPHERES=int(spheres))
-
-    def __call__(self, rays, hits, count: int) -> None:
-        """Launches it: rays (n, 2, 4) to hits (n, 4) float32, or to (n,) uint32 for shadows."""
-        arguments = rays, hits, self.tree.nodes, self.tree.primitives, count
-        if self.entry.endswith(("fetching", "quads")):
-            self.next.fill(0)
-            self._kernel(min(count, FETCHING_THREADS), *arguments, self.next)
-        else:
-            beams = self.entry.endswith("beam")  # a thread each
-            self._kernel(-(-count // bvh_processor.BEAM) if beams else count, *arguments)
 
 
 class Flat:
@@ -341,14 +278,10 @@ class Built:
         self._rebuild_corners()
         self._kernels["centre_nodes"](self.count - 1, self.nodes, self.count - 1)
 
-    def improved(self, rounds: int = bvh_improve.ROUNDS) -> "Built | Improved":
-        """A tree that is walked faster and does not follow its primitives, or this one if that would be too deep."""
+    def improved(self, rounds: int = bvh_improve.ROUNDS) -> Improved:
+        """A tree that is walked faster and does not follow its primitives; this one needs a `rebuild` afterwards."""
         self._rebuild_corners()
-        better = Improved(self.device, self.nodes, self.primitives, self.count, rounds)
-        if better.depth <= bvh_improve.DEEPEST:
-            return better
-        self.rebuild()
-        return self
+        return Improved(self.device, self.nodes, self.primitives, self.count, rounds)
 
     def _rebuild_corners(self) -> None:
         run, count, primitives, group = self._kernels, self.count, self.unsorted, SORT_GROUP
@@ -392,68 +325,35 @@ class Wide:
             next_level(1, self.counts, levels, level)
 
 
-class Instances:
-    """Copies of a few shapes, placed by matrices: an upper tree that `place` rebuilds on the device, over theirs.
+def _binned(device, primitives, count: int) -> Improved | Built:
+    nodes, ordered = bvh_sah.split(device, primitives, count)
+    return _shallow([Improved(device, nodes, ordered, count, rounds=0)]) or Built(device, primitives, count)
 
-    `material_of` (n,) are rows of the materials in the place of the shapes' own, -1 where these stay. A device tree has
-    two primitives, so that a single instance stands there twice.
-    """
 
-    def __init__(self, device, shapes: list[np.ndarray], shape_of: np.ndarray, material_of: np.ndarray | None = None):
-        material_of = np.full(len(shape_of), -1) if material_of is None else np.asarray(material_of)
-        self.asked = len(shape_of)
-        shape_of, material_of = self._filled(np.asarray(shape_of)), self._filled(material_of)
-        self.device, self.count = device, len(shape_of)
-        trees = [build(*boxes_of(primitives)) for primitives in shapes]
-        table = np.zeros((len(shapes), 2, 4), "f4")
-        node = row = 0
-        for entry, primitives, tree in zip(table, shapes, trees, strict=True):
-            low, high = boxes_of(primitives)
-            entry[0, :3], entry[1, :3] = low.min(0), high.max(0)
-            entry.view("i4")[:, 3] = node, row
-            node, row = node + len(tree.nodes), row + len(primitives)
-        nodes = np.concatenate([tree.nodes for tree in trees]).view("f4").reshape(-1, 16)
-        self.ordered = np.concatenate([p[tree.order] for p, tree in zip(shapes, trees, strict=True)])
-        self.nodes = device.buffer(nodes.shape).write(nodes)
-        self.primitives = device.buffer((row, 12)).write(self.ordered.view("f4").reshape(-1, 12))
-        device.kernel("bvh_build.cu", "centre_nodes", group=SORT_GROUP, STRICT=1)(node, self.nodes, node)
-        self._shapes = device.buffer(table.shape).write(table)
-        table = np.stack([shape_of, material_of], 1).astype("i4")
-        self._shape_of = device.buffer((self.count, 2), "i4").write(table)
-        self.matrices, self.later = (device.buffer((self.count, 3, 4)) for _ in range(2))
-        self.placed = device.buffer((self.count, 16))
-        self._place = device.kernel("bvh_instances.cu", "place_instances", group=64, STRICT=1, SPHERES=0)
-        self._records = device.buffer((self.count, 12))
-        self.upper = None
+def _improved(device, primitives, count: int) -> Improved | Built:
+    """The cheapest of the tree by binned SAH, that tree with subtrees moved, and H-PLOC's with subtrees moved."""
+    nodes, ordered = bvh_sah.split(device, primitives, count)
+    as_split = device.buffer(nodes.shape).copy(nodes)
+    built = Built(device, primitives, count)
+    trees = [
+        Improved(device, as_split, ordered, count, rounds=0),
+        Improved(device, nodes, ordered, count),
+        built.improved(),
+    ]
+    best = _shallow(trees)
+    if best is None:
+        built.rebuild()
+        return built
+    return best
 
-    def _filled(self, rows: np.ndarray) -> np.ndarray:
-        return rows if len(rows) > 1 else np.repeat(rows, 2, 0)
 
-    def place(self, matrices: np.ndarray | None = None, later: np.ndarray | None = None) -> None:
-        """Takes matrices (n, 3, 4) from shape to world, or those that a kernel has left in self.matrices.
+def _shallow(trees: list[Improved]) -> Improved | None:
+    """The cheapest tree that a walk's stack is deep enough for; the first of those that cost about the same."""
+    best = None
+    for tree in trees:
+        if tree.depth <= bvh_improve.DEEPEST and (best is None or tree.cost < WORTH * best.cost):
+            best = tree
+    return best
 
-        `later` are those when the shutter closes; without them nothing moves.
-        """
-        if matrices is not None:
-            self.matrices.write(self._filled(np.ascontiguousarray(matrices, "f4")))
-        if later is None:
-            self.later.copy(self.matrices)
-        else:
-            self.later.write(self._filled(np.ascontiguousarray(later, "f4")))
-        ends = self.matrices, self.later
-        self._place(self.count, *ends, self._shape_of, self._shapes, self.count, self._records, self.placed)
-        if self.upper is None:
-            self.upper = Built(self.device, self._records, self.count)
-        else:
-            self.upper.rebuild()
 
-    @property
-    def rows(self) -> tuple:
-        """The arguments PLACED_TAKEN of shaders/bvh_instances.h."""
-        upper = self.upper.nodes, self.upper.primitives
-        return *upper, self.placed, self.matrices, self.later, self.nodes, self.primitives
-
-    def closest(self, rays, hits, instances, count: int, spheres: bool) -> None:
-        """Launches the walk: rays (n, 2, 4) to hits (n, 4) and instances (n,) int32; rows are those of self.ordered."""
-        kernel = self.device.kernel("bvh_instances.cu", "closest_placed", group=64, STRICT=1, SPHERES=int(spheres))
-        kernel(count, rays, hits, instances, count, *self.rows)
+BUILDERS = {"sah": _binned, "device": Built, "improved": _improved}

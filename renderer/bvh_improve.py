@@ -8,8 +8,8 @@ DEEPEST = 62  # levels that a walk's stack holds, less two
 class Improved:
     """A binary tree on a device, made from another one with one primitive a leaf: nodes (n, 16), primitives (m, 12).
 
-    The other one's `nodes` (m - 1, 16), which hold lowest and highest corners, are used up. A tree of more than DEEPEST
-    levels must not be walked.
+    The other one's `nodes` (m - 1, 16), which hold lowest and highest corners, right ones at the leaves, are used up.
+    A tree of more than DEEPEST levels must not be walked.
     """
 
     layout = "binary"
@@ -19,6 +19,7 @@ class Improved:
         assert count >= 2, "a tree of fewer than two primitives cannot be improved"
         self.device, self.count = device, count
         work = Reinsertion(device, nodes, count)
+        work.refit()
         for _ in range(rounds):
             work.round()
         work.refit()

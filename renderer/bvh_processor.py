@@ -44,6 +44,6 @@ class Branches:
 
 
 def walk_of(rays_class: str) -> str:
-    """The fastest walk of bvh_rays.cu for rays of a class of bvh.Walk: rays that begin alike go together."""
+    """The fastest walk of bvh_rays.cu for rays of a class of bvh_walks.Walk: rays that begin alike go together."""
     kind = "occluded" if rays_class.endswith("shadow") else "closest"
     return f"{kind}_{'beam' if rays_class.startswith('primary') else 'lone'}"

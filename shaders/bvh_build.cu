@@ -2,49 +2,12 @@
 // neighbours along the curve while it climbs the implicit tree of the codes (C. Apetrei 2014). Nodes hold
 // lowest and highest corners, as bvh.NODE says, until centre_nodes turns them into those of bvh_walk.h.
 // Where there are no warps one thread does a warp's merging; the tree is the same.
-#include "geometry.h"
+#include "bvh_boxes.h"
 
-#define NOTHING 0xffffffffu
 #define CLUSTERS 16u   // that a range may hold when it is handed to the next merge
 #define RADIUS 8u      // neighbours looked at to each side
 #define DIGITS 256u
 #define TILE (GROUP_SIZE * 16u)  // keys of one group in the sort
-
-DEVICE uint ordered(float x) { return as_uint(x) ^ ((as_uint(x) >> 31) ? 0xffffffffu : 0x80000000u); }
-DEVICE float unordered(uint x) { return as_float(x ^ ((x >> 31) ? 0x80000000u : 0xffffffffu)); }
-
-typedef struct {
-    float3 low, high;
-} Box;
-
-// As bvh.boxes_of: padded by an ulp against rounding.
-DEVICE Box box_of(const Primitive p) {
-    float3 a = xyz(p.corner), b = a + xyz(p.edge1), c = a + xyz(p.edge2);
-    float radius = p.edge2.w;
-    Box box;
-    box.low = make_float3(smaller(smaller(a.x, b.x), c.x) - radius, smaller(smaller(a.y, b.y), c.y) - radius,
-                          smaller(smaller(a.z, b.z), c.z) - radius);
-    box.high = make_float3(larger(larger(a.x, b.x), c.x) + radius, larger(larger(a.y, b.y), c.y) + radius,
-                           larger(larger(a.z, b.z), c.z) + radius);
-    float3 pad = make_float3(fma(larger(fabs(box.low.x), fabs(box.high.x)), 2.384185791015625e-7f, 1e-30f),
-                             fma(larger(fabs(box.low.y), fabs(box.high.y)), 2.384185791015625e-7f, 1e-30f),
-                             fma(larger(fabs(box.low.z), fabs(box.high.z)), 2.384185791015625e-7f, 1e-30f));
-    box.low = box.low - pad;
-    box.high = box.high + pad;
-    return box;
-}
-
-DEVICE Primitive primitive_of(GLOBAL const float4 *primitives, uint i) {
-    Primitive p;
-    p.corner = primitives[3 * i];
-    p.edge1 = primitives[3 * i + 1];
-    p.edge2 = primitives[3 * i + 2];
-    return p;
-}
-
-DEVICE float3 middle_of(const Box box) {
-    return make_float3(0.5f * box.low.x + 0.5f * box.high.x, 0.5f * box.low.y + 0.5f * box.high.y, 0.5f * box.low.z + 0.5f * box.high.z);
-}
 
 // bounds: lowest and highest coordinates of the boxes' middles as ordered integers; lows start at all ones, highs at 0.
 KERNEL find_bounds(GLOBAL const float4 *primitives, int count, GLOBAL uint *bounds) {
@@ -53,7 +16,7 @@ KERNEL find_bounds(GLOBAL const float4 *primitives, int count, GLOBAL uint *boun
     BARRIER();
     uint low[3] = {NOTHING, NOTHING, NOTHING}, high[3] = {0, 0, 0};
     for (uint i = thread_index(); i < (uint)count; i += group_count() * GROUP_SIZE) {
-        float3 p = middle_of(box_of(primitive_of(primitives, i)));
+        float3 p = middle_of(box_of(primitive_at(primitives, i)));
         uint x = ordered(p.x), y = ordered(p.y), z = ordered(p.z);
         low[0] = min(low[0], x);
         low[1] = min(low[1], y);
@@ -88,7 +51,7 @@ KERNEL morton_codes(GLOBAL const float4 *primitives, int count, GLOBAL const uin
     if (i >= (uint)count) return;
     float3 low = make_float3(unordered(bounds[0]), unordered(bounds[1]), unordered(bounds[2]));
     float3 extent = make_float3(unordered(bounds[3]), unordered(bounds[4]), unordered(bounds[5])) - low;
-    float3 p = middle_of(box_of(primitive_of(primitives, i)));
+    float3 p = middle_of(box_of(primitive_at(primitives, i)));
     keys[i] = spread_bits(grid_cell(p.x, low.x, extent.x)) << 2 | spread_bits(grid_cell(p.y, low.y, extent.y)) << 1 |
               spread_bits(grid_cell(p.z, low.z, extent.z));
     rows[i] = i;
@@ -205,7 +168,7 @@ KERNEL start_clusters(GLOBAL const float4 *primitives, int count, GLOBAL const u
                       GLOBAL uint *clusters, GLOBAL uint *arrivals) {
     uint i = thread_index();
     if (i >= (uint)count) return;
-    Primitive p = primitive_of(primitives, rows[i]);
+    Primitive p = primitive_at(primitives, rows[i]);
     sorted[3 * i] = p.corner;
     sorted[3 * i + 1] = p.edge1;
     sorted[3 * i + 2] = p.edge2;
@@ -235,13 +198,6 @@ DEVICE float union_area(const Box a, const Box b) {
     float x = larger(a.high.x, b.high.x) - smaller(a.low.x, b.low.x), y = larger(a.high.y, b.high.y) - smaller(a.low.y, b.low.y),
           z = larger(a.high.z, b.high.z) - smaller(a.low.z, b.low.z);
     return fma(x, y, fma(y, z, z * x));
-}
-
-DEVICE Box union_of(const Box a, const Box b) {
-    Box c;
-    c.low = make_float3(smaller(a.low.x, b.low.x), smaller(a.low.y, b.low.y), smaller(a.low.z, b.low.z));
-    c.high = make_float3(larger(a.high.x, b.high.x), larger(a.high.y, b.high.y), larger(a.high.z, b.high.z));
-    return c;
 }
 
 // The area's leading bits, then the pair: equal for both partners, different between pairs, so that one pair is always mutual.

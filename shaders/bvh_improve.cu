@@ -3,53 +3,11 @@
 // Nodes hold lowest and highest corners, as bvh.NODE says. Slot 2 n + side is a child of node n, with its box and its code; up[n] is
 // the slot that node n stands in, NOTHING for the root. A move takes a slot's content, together with the node n it is in, out of the
 // tree and puts that node between another slot and its content: three slots change and no node changes its number.
-#include "geometry.h"
+#include "bvh_boxes.h"
 
-#define NOTHING 0xffffffffu
 #define PENDING 32   // subtrees that a search still has to look into
 #define VISITS 96    // of one search below one of the node's ancestors
 #define CLIMBS 24    // ancestors below which a search looks
-
-typedef struct {
-    float3 low, high;
-} Box;
-
-DEVICE Box box_of_slot(GLOBAL const float4 *nodes, uint slot) {
-    GLOBAL const float4 *node = nodes + 4 * (slot >> 1);
-    float4 xy = node[slot & 1u], z = node[2];
-    Box box;
-    box.low = make_float3(xy.x, xy.z, (slot & 1u) ? z.z : z.x);
-    box.high = make_float3(xy.y, xy.w, (slot & 1u) ? z.w : z.y);
-    return box;
-}
-
-DEVICE int code_of_slot(GLOBAL const float4 *nodes, uint slot) {
-    return as_int(((GLOBAL const float *)nodes)[16 * (slot >> 1) + 12 + (slot & 1u)]);
-}
-
-DEVICE void put_slot(GLOBAL float4 *nodes, uint slot, const Box box, int code) {
-    GLOBAL float *node = (GLOBAL float *)(nodes + 4 * (slot >> 1));
-    uint side = slot & 1u;
-    node[4 * side] = box.low.x;
-    node[4 * side + 1] = box.high.x;
-    node[4 * side + 2] = box.low.y;
-    node[4 * side + 3] = box.high.y;
-    node[8 + 2 * side] = box.low.z;
-    node[9 + 2 * side] = box.high.z;
-    node[12 + side] = as_float(code);
-}
-
-DEVICE Box union_of(const Box a, const Box b) {
-    Box c;
-    c.low = make_float3(smaller(a.low.x, b.low.x), smaller(a.low.y, b.low.y), smaller(a.low.z, b.low.z));
-    c.high = make_float3(larger(a.high.x, b.high.x), larger(a.high.y, b.high.y), larger(a.high.z, b.high.z));
-    return c;
-}
-
-DEVICE float area_of(const Box box) {
-    float x = box.high.x - box.low.x, y = box.high.y - box.low.y, z = box.high.z - box.low.z;
-    return fma(x, y, fma(y, z, z * x));
-}
 
 // Who stands where, for nodes whose children know only themselves.
 KERNEL link_nodes(GLOBAL const float4 *nodes, int count, GLOBAL uint *up) {

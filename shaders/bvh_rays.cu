@@ -220,4 +220,28 @@ KERNEL closest_quad(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const
     hits[i] = make_float4(best.t, best.u, best.v, as_float(best.primitive));
 }
 
+// The nodes that rays meet: what kind of tree this is. A ray's row is its direction and the primitive near whose middle it begins.
+KERNEL count_steps(GLOBAL const float4 *ways, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, int count, GLOBAL uint *total) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    Primitive p = primitive_at(primitives, as_int(ways[i].w));
+    float3 direction = xyz(ways[i]), middle = xyz(p.corner) + (xyz(p.edge1) + xyz(p.edge2)) * 0.33333333f;
+    float3 origin = along(middle, direction, 1e-3f * (length(xyz(p.edge1)) + length(xyz(p.edge2)) + p.edge2.w));
+    Slabs s = slabs_of(origin, direction);
+    Hit best = {INFINITE, 0.0f, 0.0f, -1};
+    int number = 0x7fffffff, top = 1, node = 0, stack[WALK_STACK];
+    uint steps = 0;
+    stack[0] = WALK_DONE;
+    while (node != WALK_DONE) {
+        if (node >= 0) {
+            node = next_node(nodes, node, s, best.t, stack, &top);
+            steps++;
+        } else {
+            take_leaf(primitives, node, origin, direction, &best, &number);
+            node = stack[--top];
+        }
+    }
+    atomic_add(total, steps);
+}
+
 KERNEL votes_here(GLOBAL uint *answer) { answer[0] = HAS_BALLOT; }

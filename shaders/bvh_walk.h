@@ -40,14 +40,6 @@ DEVICE bool enter_box(const Slabs s, float4 centre, float4 half_size, float long
     return *near <= smaller(far, longest);
 }
 
-DEVICE Primitive primitive_at(GLOBAL const float4 *RESTRICT primitives, int i) {
-    Primitive p;
-    p.corner = primitives[3 * i];
-    p.edge1 = primitives[3 * i + 1];
-    p.edge2 = primitives[3 * i + 2];
-    return p;
-}
-
 DEVICE bool hit_primitive(const Primitive p, float3 origin, float3 direction, float longest, Hit *hit) {
 #if SPHERES
     if (p.edge2.w > 0.0f) return hit_sphere(p, origin, direction, longest, hit);

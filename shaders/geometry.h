@@ -16,6 +16,14 @@ typedef struct {
     float4 corner, edge1, edge2;
 } Primitive;
 
+DEVICE Primitive primitive_at(GLOBAL const float4 *RESTRICT primitives, int i) {
+    Primitive p;
+    p.corner = primitives[3 * i];
+    p.edge1 = primitives[3 * i + 1];
+    p.edge2 = primitives[3 * i + 2];
+    return p;
+}
+
 DEVICE float dot_exact(float3 a, float3 b) { return fma(a.z, b.z, fma(a.y, b.y, a.x * b.x)); }
 
 DEVICE float3 cross_exact(float3 a, float3 b) {

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from reference import closest_hits
 
-from renderer import bvh
+from renderer import bvh, bvh_instances, bvh_walks
+from renderer.bvh_quad import Quads
 from renderer.mesh import PRIMITIVE, numbered, spheres, triangles
 
-KINDS = "flat", "wide", "built", "wide built", "improved", "improved built"
+KINDS = "flat", "wide", "built", "wide built", "improved", "improved built", "sah"
 KERNELS = dict(group=64, STRICT=1)
 
 
@@ -107,6 +108,8 @@ class Walks:
             self.tree = bvh.Built(device, on_device, len(primitives))
             if kind.startswith("improved"):
                 self.tree = self.tree.improved()
+        elif kind == "sah":
+            self.tree = bvh.tree_of(device, primitives, "sah", "binary")
         elif kind == "improved":
             self.tree = improved_of(device, primitives)
         else:
@@ -168,7 +171,7 @@ def test_walks_of_four_wide_nodes_equal_brute_force(device, rng, case):
     primitives = numbered(CASES[case](rng))
     walks = Walks(device, primitives)
     rays = rays_at(rng, primitives)
-    found = walks._hits("closest_quad", rays, bvh.Quads(walks.tree).nodes, walks.tree.primitives)
+    found = walks._hits("closest_quad", rays, Quads(walks.tree).nodes, walks.tree.primitives)
     assert all(np.array_equal(a, b) for a, b in zip(found, walks.brute(rays), strict=True))
 
 
@@ -273,7 +276,7 @@ def test_an_empty_scene_is_hit_by_nothing(device, rng, nodes):
     rays = np.zeros((64, 2, 4), "f4")
     rays[:, 0, 3], rays[:, 1, :3] = 1e30, rng.normal(size=(64, 3))
     hits = device.buffer((64, 4))
-    bvh.Walk(tree, "primary")(device.buffer(rays.shape).write(rays), hits, 64)
+    bvh_walks.Walk(tree, "primary")(device.buffer(rays.shape).write(rays), hits, 64)
     assert (hits.read()[:, 3].copy().view("i4") == -1).all()
 
 
@@ -297,11 +300,11 @@ def test_every_selected_walk_equals_brute_force(device, rng, case, rays_class, m
     """Any number of rays; the walks by warps where a device has them, and the other choices of the table too."""
     primitives = numbered(CASES[case](rng))
     walks = Walks(device, primitives)
-    for cost, large in ((0, bvh.LARGE), (0, 0), (1000, bvh.LARGE)):
-        walks.tree.cost = cost
-        monkeypatch.setattr(bvh, "LARGE", large)
+    for cost, large, steps in ((0, 1e9, 0), (0, 0, 0), (1000, 1e9, 10), (1000, 1e9, 1000)):
+        walks.tree.cost, walks.tree.steps = cost, steps
+        monkeypatch.setattr(bvh_walks, "LARGE", large)
         rays = rays_at(rng, primitives, int(rng.integers(1, 3000)))
-        walk = bvh.Walk(walks.tree, rays_class, spheres=bool(walks.constants["SPHERES"]))
+        walk = bvh_walks.Walk(walks.tree, rays_class, spheres=bool(walks.constants["SPHERES"]))
         brute_t, _ = walks.brute(rays)
         on_device = device.buffer(rays.shape).write(rays)
         if rays_class.endswith("shadow"):
@@ -341,7 +344,7 @@ def test_instances_are_hit_as_their_copies_would_be(device, rng, count):
     """Also when they are moved and the upper tree rebuilt, and when 64 of them lie inside one another."""
     shapes = [numbered(soup(rng, 60, 0.3)), numbered(soup(rng, 200)), numbered(soup(rng, 1, 1.0))]
     shape_of = rng.integers(0, 3, count)
-    instances = bvh.Instances(device, shapes, shape_of)
+    instances = bvh_instances.Instances(device, shapes, shape_of)
     for moment in range(3):
         matrices = placements(rng, count)
         if moment == 2:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from renderer import bvh, procedural
+from renderer import bvh, bvh_walks, procedural
 from renderer.mesh import PRIMITIVE, numbered, spheres, triangles
 
 MATTE, MIRROR, GLASS = 0, 1, 2
@@ -125,7 +125,7 @@ class Counter:
         primitives, self.refraction = database(name)
         self.tree = bvh.tree_of(device, numbered(primitives), nodes="binary")
         self.rows = self.tree.primitives.read().view(PRIMITIVE).ravel()
-        self.walk = bvh.Walk(self.tree, "scattered", spheres=True)
+        self.walk = bvh_walks.Walk(self.tree, "scattered", spheres=True)
 
     def meet(self, origin, direction):
         """For the rays that hit: which, points, outward normals and kinds."""

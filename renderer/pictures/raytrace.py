@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer import MachineCannot, bvh
+from renderer import MachineCannot, bvh_walks
 from renderer.gpu import Gpu
 from renderer.raytracing.film import RANGE, Film, ranges_of, samples_of
 from renderer.raytracing.geometry import Geometry
@@ -43,7 +43,7 @@ class Picture:
 
     def __init__(self, gpu: Gpu):
         self.device = gpu.device
-        self.has_ballot = bvh.has_votes(self.device)
+        self.has_ballot = bvh_walks.has_votes(self.device)
         self._alone = self.device.processor.lanes == 1  # threads without warps
         self._stages: dict[tuple, dict] = {}
         self._drawn = self._shape_key = self._lights_key = self._rays_key = self._asked = self._answer = None
@@ -265,7 +265,7 @@ class Picture:
             self._lights = Lights(self.device, settings, self._geometry.primitives, materials)
             self._lights_key = lights_key
         tree, spheres = self._geometry.tree, self._geometry.has_spheres
-        constants = constants_of(settings, spheres, tree.layout, bvh.walks_together(tree), self._alone)
+        constants = constants_of(settings, spheres, tree.layout, bvh_walks.walks_together(tree), self._alone)
         constants |= self._geometry.constants
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from renderer import bvh, gltf, procedural
+from renderer import bvh, bvh_instances, gltf, procedural
 from renderer.mesh import PRIMITIVE, load_mesh, numbered, spheres, triangles
 from renderer.raytracing.fields import FIELD, field_rows
 from renderer.raytracing.models import ROWS, Pictures, bare_attributes, joined, materials_of, repeated, rows_of
@@ -105,7 +105,7 @@ class Geometry:
         self._repeated = shapes.placed
         if settings.places or shapes.placed:
             which, material, *_ = self._placements(settings)
-            self.instances = bvh.Instances(device, list(parts.values()), which, material)
+            self.instances = bvh_instances.Instances(device, list(parts.values()), which, material)
         self._pictures, self.cut_out, self.attribute_rows = (), False, ROWS
         if shapes.attributes is not None:
             self._decorate(device, shapes.attributes, len(settings.materials))

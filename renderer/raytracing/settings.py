@@ -185,8 +185,8 @@ class Settings:
         key="c",
     )
     tree: Literal["auto", "binary", "wide"] = setting("auto", help="nodes of two boxes, or of eight in bytes")
-    builder: Literal["auto", "host", "device", "improved"] = setting(
-        "auto", help="who builds the tree: SAH here, H-PLOC there, or that with subtrees moved to better places"
+    builder: Literal["auto", "host", "sah", "device", "improved"] = setting(
+        "auto", help="SAH on the host or on the device, H-PLOC there, or the best there with subtrees moved"
     )
     paths: Literal["full", "whitted"] = setting("full", help="whitted ends paths at the first diffuse surface")
     noise: float = setting(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import bvh, procedural
+from renderer import bvh, bvh_walks, procedural
 from renderer.bench.cases import Case
 from renderer.mesh import load_mesh, numbered, spheres, triangles
 
@@ -158,14 +158,14 @@ class Shape:
         rays = camera_rays(low, high, size)
         if rays_class.startswith("scattered"):
             hits = device.buffer((len(rays), 4))
-            bvh.Walk(self.tree, "primary")(device.buffer(rays.shape).write(rays), hits, len(rays))
+            bvh_walks.Walk(self.tree, "primary")(device.buffer(rays.shape).write(rays), hits, len(rays))
             rows = self.tree.primitives.read().view(trees.primitives.dtype).ravel()
             rays = diffuse_rays(rays, hits.read(), rows, float(np.linalg.norm(high - low)) / 2)
         self.host_rays, self.count = rays, len(rays)
         self.rays = device.buffer(rays.shape).write(rays)
         shadow = rays_class.endswith("shadow")
         self.hits = device.buffer(self.count if shadow else (self.count, 4), "u4" if shadow else "f4")
-        self.walk = bvh.Walk(self.tree, rays_class)
+        self.walk = bvh_walks.Walk(self.tree, rays_class)
         self.plain = device.kernel("bvh_rays.cu", PLAIN[rays_class], group=64, SPHERES=0)
         self.shadow, self.device = shadow, device
 
