@@ -1,6 +1,10 @@
 """What goes wrong while the window lives: pictures, devices, files that are saved with a mistake."""
 
+import gc
 import shutil
+import weakref
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,6 +54,56 @@ def test_a_lost_device_keeps_the_session_and_ends_with_a_sentence(gl, gpu, tmp_p
                 screen.frame()
         assert restore(kept).scenes[0].settings.depth == 7
         monkeypatch.undo()
+
+
+@pytest.fixture
+def room(gpu, monkeypatch):
+    """Limits the device's memory: `limit` is the bytes that buffers may hold together, `held` what they do."""
+    counts, buffer = SimpleNamespace(limit=1 << 40, held=0), type(gpu.device).buffer
+
+    def give_back(count: int) -> None:
+        counts.held -= count
+
+    def limited(device, shape, dtype="f4"):
+        count = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if counts.held + count > counts.limit:
+            raise MachineCannot(f"{device.name}: no room for {count / 2**20:.0f} MiB")
+        made = buffer(device, shape, dtype)
+        counts.held += count
+        weakref.finalize(made, give_back, count)
+        return made
+
+    monkeypatch.setattr(type(gpu.device), "buffer", limited)
+    return counts
+
+
+def test_a_scene_that_takes_the_device_s_last_byte(gl, gpu, room):
+    """Its panel says so and gives back what it took; the others go on, and it comes once there is room."""
+    scene = load(ROOT / "scenes" / "mirrors.toml")
+    with window([scene, replace(scene, title="large")], gpu, gl, (500, 300)) as screen:
+        studio = screen.studio
+        finish(screen)
+        gc.collect()
+        both = room.held
+        room.limit = both - 50_000  # once the second is begun anew, its tree finds room, and the last of it does not
+        press(screen, "2")
+        press(screen, "R")
+        finish(screen)
+        first, second = studio.panels
+        assert "no room for" in second.error and gpu.device.name in second.error
+        x, y, width, _ = studio.rectangles[1]
+        assert screen.pixels()[y + 40, x + width // 2].astype(int) @ (1, -1, 0) > 5, "the panel is tinted red"
+        gc.collect()
+        assert room.held < 0.6 * both and second.picture is None and not first.error and first.finished()
+        room.limit = 1 << 40
+        press(screen, "1")
+        press(screen, "Shift+D")
+        finish(screen)
+        assert not first.error and first.finished()
+        press(screen, "2")
+        press(screen, "Shift+D")  # a change tries again
+        finish(screen)
+        assert not second.error and second.finished() and second.scene.settings.depth == first.scene.settings.depth
 
 
 def test_a_saved_scene_is_read_anew_and_a_bad_one_is_told(screen, scene_files):

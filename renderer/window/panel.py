@@ -11,7 +11,7 @@ import traceback
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from renderer import UserError
+from renderer import MachineCannot, UserError
 from renderer.animation import settings_at
 from renderer.denoise import denoised
 from renderer.gpu import Gpu, KernelError
@@ -103,6 +103,8 @@ class Panel:
             self.error = f"{type(error).__name__}: {error}"
             traceback.print_exception(error, file=sys.stderr)
         self.lost = self.computes and not _answers(self._last_frame.device)
+        if isinstance(error, MachineCannot) and not self.lost:
+            self._give_back()  # what it holds of a device that has no room may be what others need
 
     def show(self, scene: Scene, moved: bool = False) -> None:
         """Shows another state of the scene, or another scene; `moved` says that the user is at it and waits."""
@@ -115,6 +117,7 @@ class Panel:
             self.reopen()
         elif self.error:
             self.error, self._drawn = "", None
+            self.opened = self.picture is not None
 
     def reopen(self) -> None:
         """Compiles the picture anew at the next draw and starts from the first sample."""
@@ -141,11 +144,16 @@ class Panel:
     def close(self) -> None:
         """Gives the shared image back; the panel draws no more."""
         self.settle()
-        if self.picture is not None and not self.lost:
-            self.bands.release()
+        self._give_back()
         if self._last_good is not None and not self.lost:
             self._last_good[2].release()
-        self.picture = self.bands = self._last_good = None
+        self._last_good = None
+
+    def _give_back(self) -> None:
+        """Lets go of the picture, and of all that it holds of its device; what is shown stays."""
+        if self.bands is not None and not self.lost:
+            self.bands.release()
+        self.picture = self.bands = self._last_frame = None
 
     def settle(self) -> None:
         """Waits for what a compute device does for this panel, and takes it over."""
