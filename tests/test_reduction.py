@@ -141,6 +141,10 @@ def test_pyramid_of_a_scene_draws_the_scene(gl, tmp_path):
     gap, wide = 5, (360 - 15) * 2 // 3
     alone = open_picture(scene, Gpu(gl=gl)).draw(scene.settings, (wide, 240 - 2 * gap), 0.0).read()
     assert np.array_equal(drawn[gap : 240 - gap, gap : gap + wide], alone)
+    again = picture.draw(reduction_picture.Settings(str(tmp_path / "f.toml")), (360, 240), 0.0).read()
+    picture.restart()
+    first = picture.draw(reduction_picture.Settings(str(tmp_path / "f.toml")), (360, 240), 0.0).read()
+    assert np.array_equal(first, drawn) and not np.array_equal(first, again), "one more sample, and the first one"
 
 
 def test_sources_that_cannot_be(gl, tmp_path):

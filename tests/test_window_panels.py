@@ -215,6 +215,29 @@ def test_bands_give_the_bits_of_the_whole(gl, gpu, in_bands, name):
             assert studio.panel.report["live rays"] == whole.report()["live rays"]
 
 
+MADE = {"laplacian": {"gain": 5.0}, "reduction": {"operation": "max"}}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_picture_made_of_another_is_drawn_in_bands_of_that_one(gl, gpu, in_bands, name):
+    """The frame is that of the whole, each of its draws a band, and it shows no half of it."""
+    scene = load(ROOT / "scenes" / f"{name}.toml")
+    with window([scene], gpu, gl, (330, 260)) as screen:
+        panel = screen.studio.panel
+        until(screen, lambda: panel.error or panel.samples >= 1 and panel.bands.count > 1)
+        assert not panel.error
+        panel.paused = True
+        until(screen, lambda: panel.bands.done == 0)
+        (settings, moment, size), whole = panel._drawn, open_picture(scene, screen.studio.gpu)
+        for _ in range(panel.samples):
+            frame = whole.draw(settings, size, moment)
+        assert np.array_equal(panel.frame.read(), frame.read())
+        shown = panel.shown.read()
+        screen.studio.change(replace(panel.scene, settings=replace(settings, **MADE[name])))
+        frames(screen, 2)
+        assert 0 < panel.bands.done < panel.bands.count and np.array_equal(panel.shown.read(), shown)
+
+
 def test_a_change_ends_a_picture_between_two_bands(screen, in_bands):
     press(screen, "Ctrl+W")
     panel = screen.studio.panel

@@ -61,6 +61,9 @@ class Picture(Protocol):
     # A picture may define twin(): another picture that draws on its own and shares all that does not depend on the
     # tile, so that a window can draw one sample of a costly picture in bands, a band a frame.
 
+    # A picture made of another one may define source(settings, size) -> (picture, settings, size) | None and
+    # made(settings, size, frame), of which its draw is made, so that a window can draw the other one in bands.
+
     # A picture may define deal, draw_part, begin_merge, merge, missing and merged, by which a farm deals the samples of
     # one picture to its workers, bit for bit as one machine draws them; see flame.py and raytrace.py.
 

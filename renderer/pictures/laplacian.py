@@ -14,7 +14,7 @@ from renderer.gpu import Device, Gpu
 from renderer.gpu.bridge import Bridge
 from renderer.gpu.gl import Texture
 from renderer.image import read_image
-from renderer.pictures import load, open_picture
+from renderer.pictures import load, open_picture, restart
 from renderer.scene import Tone, setting
 
 BORDERS = {"clamp": 0, "mirror": 1, "wrap": 2, "zero": 3}
@@ -92,11 +92,27 @@ class Picture:
         self._buffers: tuple = ()
         self._target: Texture | None = None
         self._report: dict = {}
+        self._by_gl = False  # whether the other picture's frames are textures
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):
-        source, (width, height) = self._source(settings.of, size, time), size
         if tile:
             raise UserError("a laplacian is not drawn in tiles: an edge needs the pixels beside it; leave --tile out")
+        return self.made(settings, size, self._source(settings.of, size, time))
+
+    def restart(self) -> None:
+        """The next draw is of the first sample."""
+        if self._opened[1]:
+            restart(self._opened[2])
+
+    def source(self, settings: Settings, size: tuple[int, int]):
+        """The picture whose edges are shown; None for an image, and where no GL has a part in it."""
+        scene, picture = self._open(settings.of)
+        return (picture, scene.settings, size) if scene and (settings.way == "pass" or self._by_gl) else None
+
+    def made(self, settings: Settings, size: tuple[int, int], source):
+        """The edges of a frame, or of pixels (height, width, 4)."""
+        width, height = size
+        self._by_gl = isinstance(source, Texture)
         self._report = {"of": Path(settings.of).name, "way": settings.way}
         if settings.way == "pass":
             return self._drawn(settings, source, size)

@@ -10,7 +10,7 @@ from renderer.gpu import Gpu
 from renderer.gpu.bridge import Bridge
 from renderer.gpu.gl import Texture
 from renderer.image import read_image
-from renderer.pictures import is_animated, load, open_picture, refuse_tiles
+from renderer.pictures import is_animated, load, open_picture, refuse_tiles, restart
 from renderer.scene import Tone, setting
 
 IMAGES = (".png", ".jpg", ".jpeg", ".exr")
@@ -38,9 +38,21 @@ class Picture:
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None) -> Texture:
         refuse_tiles("reduction", size, tile)
-        gap = max(2, size[1] // 45)
-        wide = max(1, (size[0] - 3 * gap) * 2 // 3)
-        image = self._source(settings.source, (wide, max(1, size[1] - 2 * gap)), time)
+        return self.made(settings, size, self._source(settings.source, inner(size), time))
+
+    def restart(self) -> None:
+        """The next draw is of the first sample."""
+        if self._opened[1]:
+            restart(self._opened[2])
+
+    def source(self, settings: Settings, size: tuple[int, int]):
+        """The picture whose passes are shown; None for an image."""
+        scene, picture = self._open(settings.source)
+        return (picture, scene.settings, inner(size)) if scene else None
+
+    def made(self, settings: Settings, size: tuple[int, int], image: Texture) -> Texture:
+        """An image and the targets of its passes."""
+        gap, (wide, _) = gap_of(size), inner(size)
         levels = self._reduction.levels("sum" if settings.operation == "mean" else settings.operation, image)
         if self._target is None or self._target.size != size:
             self._target = self._gpu.gl.texture(size)
@@ -87,6 +99,17 @@ class Picture:
                     raise BadInput(f"{path}: is a {scene.picture}; a reduction shows a picture of another kind")
                 self._opened = (path, scene, open_picture(scene, self._gpu))
         return self._opened[1:]
+
+
+def gap_of(size: tuple[int, int]) -> int:
+    """Pixels between the images."""
+    return max(2, size[1] // 45)
+
+
+def inner(size: tuple[int, int]) -> tuple[int, int]:
+    """Width and height of the picture, beside which the targets stand."""
+    gap = gap_of(size)
+    return max(1, (size[0] - 3 * gap) * 2 // 3), max(1, size[1] - 2 * gap)
 
 
 def column(levels: list[Texture], size: tuple[int, int], left: int, gap: int) -> list[tuple[int, int, int, int]]:

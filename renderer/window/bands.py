@@ -1,5 +1,6 @@
 """One sample of a costly picture in bands of rows, so that no draw keeps the window, or the device, for long."""
 
+from renderer import UserError
 from renderer.gpu.bridge import Bridge
 from renderer.gpu.gl import Gl, Texture
 from renderer.pictures import restart
@@ -9,7 +10,10 @@ MOST = 64  # bands of a picture
 
 
 class Bands:
-    """A picture and its twins, each with a band of rows of one composed texture. One band is the whole picture."""
+    """A picture and its twins, each with a band of rows of one composed texture. One band is the whole picture.
+
+    Of a picture that is made of another one it is the other one that is drawn in bands.
+    """
 
     def __init__(self, gl: Gl, picture):
         self._gl, self.picture = gl, picture
@@ -17,18 +21,27 @@ class Bands:
         self._twins: list = []
         self._bridges: dict[tuple, Bridge] = {}
         self._composed: Texture | None = None
+        self._made: Texture | None = None  # the last whole picture, where it is made of another one
         self._settings, self._size = None, (1, 1)
+        self._drawn = picture, None, (1, 1)  # what is drawn in bands: a picture, its settings and its size
         self.count = 1
         self.done = 0  # bands of the sample that is being drawn
         self.way = ""
 
-    @property
-    def can_split(self) -> bool:
-        return hasattr(self.picture, "twin")
+    def can_split(self, settings) -> bool:
+        try:
+            return hasattr(self._banded(settings, self._size)[0], "twin")
+        except UserError:  # of the other picture's file; its draw will tell
+            return False
 
-    def wanted(self, seconds: float, limit: float, rows: int) -> int:
+    def _banded(self, settings, size: tuple[int, int]):
+        """The picture that is drawn in bands, its settings and its size."""
+        source = self.picture.source(settings, size) if hasattr(self.picture, "source") else None
+        return source or (self.picture, settings, size)
+
+    def wanted(self, settings, seconds: float, limit: float, rows: int) -> int:
         """How many bands make each of a picture that takes `seconds` fit into `limit`."""
-        if not self.can_split or seconds <= limit:
+        if seconds <= limit or not self.can_split(settings):
             return 1
         return max(1, min(int(seconds / limit) + 1, MOST, rows // LEAST_ROWS))
 
@@ -37,14 +50,18 @@ class Bands:
         if settings != self._settings or count != self.count:
             self._twins = []  # what they share may be made anew by the first band's picture
         self._settings, self._size, self.count, self.done = settings, size, count, 0
+        self._drawn, before = self._banded(settings, size), self._drawn
+        self._twins = self._twins if self._drawn[0] is before[0] else []
         for picture in (self.picture, *self._twins):  # the same settings again would go on with more samples
             restart(picture)
         if count == 1:
             self._composed = None
             return
+        is_made, size = self._drawn[0] is not self.picture, self._drawn[2]
+        self._made = shown if is_made else None
         if self._composed is None or self._composed.size != size:
             self._composed, old = self._gl.texture(size), shown
-            if old is not None:
+            if old is not None and not is_made:
                 self._copy(
                     self._composed,
                     image=old,
@@ -54,7 +71,7 @@ class Bands:
 
     def tile(self) -> tuple[int, int, int, int]:
         """The band that is drawn next."""
-        width, height = self._size
+        width, height = self._drawn[2]
         top, bottom = (height * k // self.count for k in (self.done, self.done + 1))
         return (0, top, width, bottom - top)
 
@@ -62,10 +79,11 @@ class Bands:
         """The frame of the next band."""
         if self.count == 1:
             return self.picture.draw(self._settings, self._size, moment)
+        first, settings, size = self._drawn
         while len(self._twins) < self.done:
-            self._twins.append(self.picture.twin())
-        picture = self._twins[self.done - 1] if self.done else self.picture
-        return picture.draw(self._settings, self._size, moment, self.tile())
+            self._twins.append(first.twin())
+        picture = self._twins[self.done - 1] if self.done else first
+        return picture.draw(settings, size, moment, self.tile())
 
     def put(self, frame) -> Texture:
         """Takes over the band that was drawn; the picture as far as it is there."""
@@ -75,7 +93,11 @@ class Bands:
             tile, texture = self.tile(), self._composed
             self._copy(texture, within=tile, image=self._bridged(frame), corner=tile[:2], step_=(1.0, 1.0))
         self.done = (self.done + 1) % self.count
-        return texture
+        if self.count == 1 or self._drawn[0] is self.picture:
+            return texture
+        if self.done == 0 or self._made is None:
+            self._made = self._bridged(self.picture.made(self._settings, self._size, texture))
+        return self._made
 
     def _bridged(self, frame) -> Texture:
         height, width = frame.shape[:2]

@@ -184,12 +184,18 @@ class Panel:
 
     def _time(self, settings, moment: float) -> float:
         """What the picture gets as time: 0 for one that stands still, so that it goes on refining."""
-        return moment if self.picture is not None and is_animated(self.picture, settings) else 0.0
+        return moment if self._animated(settings) else 0.0
+
+    def _animated(self, settings) -> bool:
+        try:
+            return self.picture is not None and is_animated(self.picture, settings)
+        except (UserError, KernelError):  # of a file that the settings name; the draw will tell
+            return False
 
     def alive(self) -> bool:
         """Whether the picture changes by itself."""
         moves = self.scene.animation is not None and self.scene.animation.tracks
-        return bool(moves) or self.picture is not None and is_animated(self.picture, self.scene.settings)
+        return bool(moves) or self._animated(self.scene.settings)
 
     def tick(self, seconds: float) -> None:
         if not self.paused and self.alive():
@@ -259,7 +265,7 @@ class Panel:
         """Seconds that a whole sample may take; more of them are drawn coarser."""
         if self.moving(now) or self._seen != self._asked() and not self.alive():
             return MOVING  # a coarse picture of what changed comes first
-        if self.bands.can_split:
+        if self.bands.can_split(self.scene.settings):
             return ANIMATED if self.alive() else 1e9
         if not isinstance(self._last_frame, Texture):
             return 1e9
@@ -331,12 +337,12 @@ class Panel:
         settings, _, size = key
         self._begun = self._asked()
         seconds = self.pace.seconds(size[0] * size[1]) if self.pace.known else 0.0
-        self.bands.begin(settings, size, self.bands.wanted(seconds, self._band_limit(), size[1]), self.frame)
+        self.bands.begin(settings, size, self.bands.wanted(settings, seconds, self._band_limit(), size[1]), self.frame)
         self._drawn, self.samples, self._spent = key, 0, 0.0
 
     def _plan_again(self) -> None:
         """Cuts the picture anew where its first sample took much more or less than was expected."""
-        wanted = self.bands.wanted(self.cost, self._band_limit(), self._size[1])
+        wanted = self.bands.wanted(self._drawn[0], self.cost, self._band_limit(), self._size[1])
         if not self._planned_again and not 0.5 <= wanted / self.bands.count <= 2:
             self._planned_again = True
             if wanted > self.bands.count or self.wanted_samples > 2:
