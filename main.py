@@ -133,8 +133,10 @@ def _sum(command) -> None:
 
 
 def _solve(command) -> None:
-    command.add_argument("band", metavar="BAND.npz", help="ab in LAPACK layout (kl + ku + 1, n), kl, ku")
-    command.add_argument("rhs", metavar="RHS.npy", help="right-hand sides (n,) or (n, m)")
+    command.add_argument(
+        "band", metavar="BAND", help=".npz of ab in LAPACK layout (kl + ku + 1, n), kl, ku; or a Matrix Market .mtx"
+    )
+    command.add_argument("rhs", metavar="RHS", help="right-hand sides (n,) or (n, m): .npy or .mtx")
     command.add_argument("-o", "--output", required=True, metavar="X.npy", help="where the solution goes")
     command.add_argument("--device", action="append", help="repeatable: block columns are dealt to the devices in turn")
     command.add_argument("--block", type=_positive, metavar="S", help="block size (default: chosen for the band)")

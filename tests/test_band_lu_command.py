@@ -1,5 +1,6 @@
 """`main.py solve`: files in, files out, and what it says of bad ones."""
 
+import gzip
 import io
 import json
 import re
@@ -11,10 +12,13 @@ from band_matrices import (
     dense,
     random_band,
 )
+from scipy.io import mmwrite
+from scipy.sparse import coo_array
 
 from main import main
 from renderer import UserError
 from renderer.compute.band_lu import BandedLU, memory
+from renderer.compute.band_lu.files import read_band
 from renderer.gpu import find_devices
 
 
@@ -148,3 +152,72 @@ def test_too_little_memory_is_told_before_it_starts(monkeypatch, tmp_path, capsy
     monkeypatch.setattr(memory, "available", lambda: 100_000)
     assert main(["solve", *files(tmp_path, np.ones((41, 1000)), 20, 20, np.ones(1000))]) == 4
     assert re.search("take.* MiB of memory", capsys.readouterr().err)
+
+
+MATRIX = """%%MatrixMarket matrix coordinate real general
+% a comment
+4 4 7
+1 1 2.5
+2 1 -1
+1 2 4
+2 2 0.5
+3 3 -3
+4 4 1e1
+4 3 2
+"""
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["mtx", "mtx.gz"])
+def test_matrices_of_public_collections(tmp_path, capsys, rng, packed):
+    name = tmp_path / ("a.mtx.gz" if packed else "a.mtx")
+    name.write_bytes(gzip.compress(MATRIX.encode()) if packed else MATRIX.encode())
+    ab, kl, ku = read_band(name)
+    assert (kl, ku) == (1, 1)
+    assert dense(ab, kl, ku).tolist() == [[2.5, 4, 0, 0], [-1, 0.5, 0, 0], [0, 0, -3, 0], [0, 0, 2, 10]]
+    b = rng.standard_normal((4, 2))
+    mmwrite(tmp_path / "b.mtx", b)
+    assert main(["solve", str(name), str(tmp_path / "b.mtx"), "-o", str(tmp_path / "x.npy"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["kl"] == 1
+    assert np.allclose(dense(ab, kl, ku) @ np.load(tmp_path / "x.npy"), b)
+
+
+def test_market_matrices_of_every_kind(tmp_path, rng):
+    a = np.triu(np.tril(rng.standard_normal((30, 30)), 4), -4)
+    for matrix, symmetry in ((a, "general"), (a + a.T, "symmetric"), (a - a.T, "skew-symmetric")):
+        mmwrite(tmp_path / "a.mtx", coo_array(matrix), symmetry=symmetry)
+        ab, kl, ku = read_band(tmp_path / "a.mtx")
+        assert kl == ku == 4 and np.allclose(dense(ab, kl, ku), matrix, rtol=1e-12)
+    mmwrite(tmp_path / "a.mtx", a)
+    ab, kl, ku = read_band(tmp_path / "a.mtx")
+    assert kl == ku == 4 and np.allclose(dense(ab, kl, ku), a, rtol=1e-12)
+    (tmp_path / "a.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 3\n1 3\n")
+    ab, kl, ku = read_band(tmp_path / "a.mtx")
+    assert (kl, ku) == (0, 2) and dense(ab, kl, ku)[0, 2] == 2  # entries of one place add up
+
+
+BAD_MARKET = {
+    "complex": (MATRIX.replace("real", "complex"), 5, "holds complex numbers"),
+    "oblong": (MATRIX.replace("4 4 7", "4 5 7"), 5, "must be square"),
+    "short": (MATRIX.replace("4 4 7", "4 4 9"), 5, "not a Matrix Market file"),
+    "outside": (MATRIX.replace("4 3 2", "4 9 2"), 5, "not a Matrix Market file"),
+    "word": (MATRIX.replace("1e1", "ten"), 5, "not a Matrix Market file"),
+    "nan": (MATRIX.replace("1e1", "nan"), 5, "finite"),
+    "text": ("hello", 5, "not a Matrix Market file"),
+    "nothing": ("", 5, "not a Matrix Market file"),
+    "empty": ("%%MatrixMarket matrix coordinate real general\n0 0 0\n", 5, "must be square"),
+    "vast": (MATRIX.replace("4 4 7", "4 4 70000000000000"), 4, "takes"),
+    "wide": (MATRIX.replace("4 4 7", "900000000 900000000 7").replace("4 3 2", "900000000 1 2"), 4, "takes"),
+    "singular": (MATRIX.replace("4 4 1e1", "4 4 0"), 1, "column 3"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_MARKET)
+def test_bad_market_files_are_told(tmp_path, capsys, name):
+    text, code, words = BAD_MARKET[name]
+    (tmp_path / "a.mtx").write_text(text)
+    np.save(tmp_path / "b.npy", np.ones(4))
+    places = [str(tmp_path / file) for file in ("a.mtx", "b.npy")]
+    assert main(["solve", *places, "-o", str(tmp_path / "x.npy")]) == code
+    err = capsys.readouterr().err
+    assert words in err and "a.mtx" in err and err.count("\n") == 1
+    assert not (tmp_path / "x.npy").exists()

@@ -6,6 +6,7 @@ from band_matrices import EPS, clamped, dense, factor_residual, lapack_factors, 
 
 from renderer import BadInput
 from renderer.compute.band_lu import BandedBatch, BandedLU, SingularMatrix
+from renderer.compute.band_lu.blocks import SolutionOverflows
 from renderer.compute.band_lu.solver import inverse_norm1
 from renderer.compute.band_lu.substitution import Substitution
 
@@ -125,3 +126,32 @@ def test_batch_names_the_singular_system(device, rng):
     assert batch.info().tolist() == [0, 0, 0, 12, 0]
     with pytest.raises(SingularMatrix, match="system 3.*column 11"):
         batch.solve(np.ones((5, 20, 1)))
+
+
+@pytest.mark.parametrize("dtype,exponent", [("f8", -1030), ("f8", 1008), ("f4", -130), ("f4", 114)])
+def test_matrices_of_tiny_and_of_huge_numbers(device, rng, dtype, exponent):
+    """Whole numbers times a power of two, subnormal or about to overflow, are factored like the whole numbers."""
+    plain = rng.integers(-99, 100, (14, 60)).astype(dtype)
+    plain[6] += 400
+    ab = np.ldexp(plain, exponent)
+    assert np.array_equal(np.ldexp(ab, -exponent), plain)
+    b = rng.standard_normal((60, 2)).astype(dtype)
+    tiny_b = np.ldexp(b, exponent // 2)
+    for devices, panels in (([], "auto"), ([device], "host"), ([device], "device")):
+        choice = dict(devices=devices, block=16, panels=panels)
+        lu, wanted = BandedLU(ab, 7, 6, **choice), BandedLU(plain, 7, 6, **choice)
+        assert lu.info == 0 and np.array_equal(lu.pivots, wanted.pivots)
+        assert lu.growth == pytest.approx(wanted.growth) and lu.rcond() == pytest.approx(wanted.rcond(), rel=1e-4)
+        for trans in "NT":
+            x = np.ldexp(wanted.solve(b, trans), exponent // 2 - exponent)
+            assert np.allclose(lu.solve(tiny_b, trans), x, rtol=1e-3, atol=float(np.abs(x).max()) * 100 * EPS[dtype])
+        assert lu.slogdet()[1] == pytest.approx(wanted.slogdet()[1] + 60 * exponent * np.log(2), rel=1e-6)
+        upper = np.ldexp(wanted.upper(), exponent)
+        assert np.allclose(lu.upper(), upper, rtol=0, atol=max(float(np.abs(upper).max()) * 1e-5, 1e-323))
+
+
+def test_solutions_that_overflow_are_told():
+    lu = BandedLU(np.full((1, 40), 1e-310), 0, 0)
+    with pytest.raises(SolutionOverflows, match="too large for float64"):
+        lu.solve(np.ones(40))
+    assert np.allclose(lu.solve(np.full(40, 1e-200)), 1e110) and SolutionOverflows.exit_code == 1

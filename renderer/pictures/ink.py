@@ -231,7 +231,7 @@ class Picture:
         if self._lu is None:
             return {}
         lu = self._lu
-        seconds = {part: round(sum(step[part] for step in lu.timeline), 5) for part in STEPS}
+        seconds = {part: round(value, 5) for part, value in lu.seconds.items()}
         swapped = int((lu.pivots != np.arange(lu.n)).sum())
         told = {"steps": self._steps, "unknowns": lu.n, "band": lu.kl, "exchanged rows": swapped, "growth": lu.growth}
         return told | {"seconds": seconds, "factored on": lu.where}

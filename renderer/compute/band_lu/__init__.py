@@ -6,6 +6,7 @@
     share.py     one device's part of that            substitution.py  solves on the device that has all factors
     solver.py    BandedLU                             batch.py   many small systems in one launch
     memory.py    what it takes, before it starts      cli.py     `main.py solve`
+    files.py     matrices from strangers
 
 A band solver is right where the band is full or narrow: one-dimensional and thin two-dimensional problems, splines,
 boundary layers, and right-hand sides by the thousand. On a square m x m grid it costs 4 m^4 operations and 3 m^3

@@ -29,6 +29,15 @@ class SingularMatrix(UserError):
         super().__init__(f"the matrix is singular: the pivot of column {column} (counted from 0) is exactly zero")
 
 
+class SolutionOverflows(UserError):
+    """The solution holds numbers that its precision cannot."""
+
+    exit_code = 1
+
+    def __init__(self, dtype):
+        super().__init__(f"the solution is too large for {dtype}: the matrix is close to singular, or its numbers tiny")
+
+
 class NotFinite(ArithmeticError):
     """The matrix holds NaN or infinity, or a number too large for its factors' precision."""
 

@@ -15,10 +15,10 @@ from threading import Condition
 import numpy as np
 
 from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, NotFinite, cores, largest, pack, scratch
-from renderer.compute.band_lu.host import STEPS, BlockFactors, one_thread
+from renderer.compute.band_lu.host import STEPS, BlockFactors, one_thread, totals
 
 LARGEST_INVERSE = 16.0  # of the elements of a triangle's inverse; where it is larger, substitution is the safer
-PLACING = 80  # operations of an update that take as long as placing one element of a block column
+PLACING = 110  # operations of an update that take as long as placing one element of a block column
 
 
 class Crew:
@@ -91,7 +91,11 @@ class HostFactors(BlockFactors):
         order = 32 if layout.s % 32 == 0 else 16
         self._inverses = np.zeros((layout.p, layout.s // order, order, order), self.dtype)
         self._inverses_address = self._inverses.ctypes.data
-        self._invertible = np.zeros(self._inverses.shape[:2], bool)
+        self._invertible = np.zeros(layout.p, bool)
+        step = self.dtype.itemsize
+        strides = layout.stride * step, order * (layout.height + 1) * step, layout.height * step, step
+        corner = self.flat[layout.u * layout.s :]
+        self._triangles = np.lib.stride_tricks.as_strided(corner, self._inverses.shape, strides)
         self._below = np.tri(order, k=-1, dtype=self.dtype).T  # in memory a line is a column
 
     def factor(self, ab: np.ndarray, flush_above: float) -> None:
@@ -109,6 +113,10 @@ class HostFactors(BlockFactors):
             self._run(crew)
         self.largest_given, self._ab = float(self._sizes.max()), None
         self.timeline = [dict(zip(STEPS, parts, strict=True)) for parts in self._seconds.sum(axis=0).tolist()]
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return totals(self.timeline)
 
     def _run(self, crew: Crew) -> None:
         """All steps: the panel of the next one is made and handed out before this core takes its part of a step."""
@@ -180,14 +188,10 @@ class HostFactors(BlockFactors):
         info = self.lapack.factor(layout.rows(i), s, self.at(i * s, i * s), layout.height, pivots)
         if info and not self.info:
             self.info = i * s + info
-        step, count = self.dtype.itemsize, s // order
-        first = self.flat[i * layout.stride + layout.u * s :][: (s - 1) * layout.height + s]
-        strides = order * (layout.height + 1) * step, layout.height * step, step
-        triangles = np.lib.stride_tricks.as_strided(first, (count, order, order), strides)
-        inverses = np.multiply(triangles, self._below, out=self._inverses[i])
-        for k in range(count):
+        inverses = np.multiply(self._triangles[i], self._below, out=self._inverses[i]).reshape(-1)
+        for k in range(s // order):
             self.lapack.invert_unit_lower(order, self._inverses_at(i, k), order)
-        self._invertible[i] = np.maximum(inverses.max((1, 2)), -inverses.min((1, 2))) <= LARGEST_INVERSE
+        self._invertible[i] = max(inverses.max(), -inverses.min()) <= LARGEST_INVERSE
 
     def _inverses_at(self, i: int, k: int) -> int:
         """The address of the inverse of triangle k of panel i."""
@@ -208,11 +212,10 @@ class HostFactors(BlockFactors):
         self._seconds[thread, i, 1:4] += np.diff(at)
 
     def _solve_triangle(self, i: int, count: int, x: int) -> None:
-        """x (s, count) = L^-1 x with the unit lower triangle of panel i: products are four times faster than trsm."""
+        """x (s, count) = L^-1 x, L the unit lower triangle of panel i: with inverses in half of the time of a trsm."""
         lapack, s, height, step = self.lapack, self.layout.s, self.layout.height, self.dtype.itemsize
-        order = len(self._below)
-        for k, invertible in enumerate(self._invertible[i]):
-            row = k * order
+        order, invertible = len(self._below), self._invertible[i]
+        for k, row in enumerate(range(0, s, order)):
             here = x + row * step
             if invertible:
                 lapack.multiply_unit_lower(order, count, self._inverses_at(i, k), order, here, height)
@@ -225,8 +228,8 @@ class HostFactors(BlockFactors):
 def spans_of(layout: Layout, i: int, threads: int) -> list[tuple[int, int]]:
     """The columns (first, end) that each core takes of step i, behind the block column that is updated ahead.
 
-    The first core has the next panel as well, whose operations take twice the time of an update's, the second, where
-    there are two, the placing of a block column.
+    The first core has the next panel as well, whose operations take three times as long as an update's, the second,
+    where there are two, the placing of a block column.
     """
     s, rows = layout.s, layout.rows(i)
     end = (layout.last(i) + 1) * s
@@ -234,7 +237,7 @@ def spans_of(layout: Layout, i: int, threads: int) -> list[tuple[int, int]]:
     if threads == 1:
         return [(first, end)]
     column = 2 * rows * s
-    ahead = s * column + 2 * rows * s * s
+    ahead = s * column + 3 * rows * s * s
     whole = (end - first) * column + ahead + PLACING * layout.stride
     own = min(max(int((whole / threads - ahead) / column), 0), end - first) // 8 * 8
     rest = end - first - own

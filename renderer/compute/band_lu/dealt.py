@@ -20,14 +20,14 @@ from renderer.compute.band_lu.substitution import Substitution
 from renderer.gpu import Buffer, Device
 
 LOADED = 2  # block columns that come before the step that needs them, where there is room
-SAMPLED = 256  # steps at most whose times are taken: a mark in the queue costs some microseconds
+SAMPLED = 64  # steps at most whose times are taken: a step has a dozen marks, of some microseconds of the host each
 
 
 class Timeline:
     """Marks at the beginnings of the parts of a step in every device's queue, read when all is done."""
 
     def __init__(self, steps: int):
-        self._every = -(-steps // SAMPLED)
+        self._steps, self._every = steps, -(-steps // SAMPLED)
         self._lines: dict[int, list] = {}
         self._host: dict[int, dict] = {}
         self._now: list | None = None
@@ -46,15 +46,30 @@ class Timeline:
 
     def steps(self) -> list[dict]:
         """For each timed step its number and the seconds of its parts, added over the devices and the host."""
-        out = []
+        return [
+            {"step": i} | {part: seconds + self._host.get(i, {}).get(part, 0.0) for part, seconds in parts.items()}
+            for i, parts in self._by_devices().items()
+        ]
+
+    def totals(self) -> dict[str, float]:
+        """Seconds of each part over all steps: the host's, and the devices' as if every step were like those timed."""
+        timed = self._by_devices().values()
+        return {
+            part: sum(parts[part] for parts in timed) * self._steps / max(len(timed), 1)
+            + sum(line[part] for line in self._host.values())
+            for part in STEPS
+        }
+
+    def _by_devices(self) -> dict[int, dict]:
+        """Seconds of the parts of the timed steps, added over the devices."""
+        out = {}
         for i, line in self._lines.items():
-            told = dict.fromkeys(STEPS, 0.0) | self._host.get(i, {})
+            told = out[i] = dict.fromkeys(STEPS, 0.0)
             for index in {entry[0] for entry in line}:
                 marks = [(part, mark) for where, part, mark in line if where == index]
                 for (part, mark), (_, following) in zip(marks, marks[1:], strict=False):
                     if part in told:
                         told[part] += following.seconds_since(mark)
-            out.append({"step": i, **told})
         return out
 
 
@@ -69,6 +84,7 @@ class DealtFactors:
         self.home = None if resident else BlockFactors(layout, dtype)
         self._panel_pivots = np.zeros(layout.p * layout.s, np.int32)
         self.timeline: list[dict] = []
+        self.seconds = dict.fromkeys(STEPS, 0.0)
 
     @property
     def name(self) -> str:
@@ -97,7 +113,7 @@ class DealtFactors:
             self.home.panel_pivots, self.home.info = self._panel_pivots, self.info
         elif hasattr(self, "_copy_home"):
             del self._copy_home
-        self.timeline = times.steps()
+        self.timeline, self.seconds = times.steps(), times.totals()
 
     def run(self, feed: Feed | None, times: Timeline) -> None:
         """All steps, and waits for them; without a feed the matrix is where it should be already."""

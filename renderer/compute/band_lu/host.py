@@ -19,6 +19,11 @@ def _pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def totals(timeline: list[dict]) -> dict[str, float]:
+    """Seconds of each part over all steps."""
+    return {part: sum(step[part] for step in timeline) for part in STEPS}
+
+
 def one_thread():
     """A context in which the BLAS uses the calling thread only."""
     return _pools().limit(limits=1, user_api="blas")
@@ -141,6 +146,10 @@ class ThinFactors:
             self._factors, self._pivots, self.info = self._gbtrf(self._storage, layout.kl, layout.ku)
         seconds = time.perf_counter() - began - copied
         self.timeline = [dict.fromkeys(STEPS, 0.0) | {"panel": seconds, "copy": copied}]
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return totals(self.timeline)
 
     def pivots(self) -> np.ndarray:
         return np.asarray(self._pivots, np.int32)

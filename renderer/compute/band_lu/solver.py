@@ -6,7 +6,7 @@ import numpy as np
 
 from renderer import BadInput, UserError
 from renderer.compute.band_lu import blocks, memory
-from renderer.compute.band_lu.blocks import Layout, NotFinite, SingularMatrix, usual_block
+from renderer.compute.band_lu.blocks import Layout, NotFinite, SingularMatrix, SolutionOverflows, usual_block
 from renderer.compute.band_lu.crew import HostFactors
 from renderer.compute.band_lu.dealt import DealtFactors
 from renderer.compute.band_lu.host import ThinFactors
@@ -16,6 +16,8 @@ THIN = 32  # bands of fewer diagonals go to LAPACK's unblocked routine when the 
 LARGEST_BLOCK = 512
 REFINEMENTS = 10
 FLUSH_ABOVE = {"f4": 1e-18, "f8": 1e-150}  # matrices of smaller numbers than these keep their subnormals
+ORDINARY = {"f4": (1e-28, 1e28), "f8": (1e-280, 1e280)}  # max |a_ij| whose factors neither overflow nor vanish; others
+# are factored as A 2^k
 
 
 class BandedLU:
@@ -70,15 +72,27 @@ class BandedLU:
             raise BadInput(f"ab is {ab.shape} {ab.dtype}; the factors are for n = {self.n} {self.dtype}")
         own = ab[self._given[1] - self.ku : self._given[1] + self.kl + 1]
         self._ab, self._norm = None, None
+        size = self._factor(own, 0)
+        if size == 0 and self.precision != self.dtype:  # too small for the precision
+            size = largest_element(ab, *self._given)
+        least, most = ORDINARY[self.precision.str[1:]]
+        if size > 0 and not least <= size <= most:
+            self._factor(own, -int(np.frexp(size)[1]))
+        self._ab = own
+        return self
+
+    def _factor(self, own: np.ndarray, exponent: int) -> float:
+        """Factors A 2^exponent; max |a_ij| of A. A power of two changes no bit but those of subnormal numbers."""
+        self._exponent = exponent
         with np.errstate(over="ignore"):
-            given = own.astype(self.precision, copy=False)
+            given = (np.ldexp(own, exponent) if exponent else own).astype(self.precision, copy=False)
         try:
             self._factors.factor(given, FLUSH_ABOVE[self.precision.str[1:]])
         except NotFinite:
-            told = f"{largest_element(ab, *self._given):.6g}"
+            told = f"{largest_element(own, self.kl, self.ku):.6g}"
             raise BadInput(f"ab holds {told}, which is no {self.precision} number") from None
-        self._ab, self._largest = own, self._factors.largest_given
-        return self
+        self._largest = self._factors.largest_given
+        return self._largest
 
     @property
     def info(self) -> int:
@@ -95,6 +109,11 @@ class BandedLU:
         return self._factors.timeline
 
     @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds of each part over all steps: extended from the timed ones where devices made the factors."""
+        return self._factors.seconds
+
+    @property
     def pivots(self) -> np.ndarray:
         """(n,) int32 row that was exchanged with row j at step j: LAPACK's ipiv - 1."""
         return self._factors.pivots()
@@ -106,10 +125,14 @@ class BandedLU:
 
     def upper(self) -> np.ndarray:
         """U (kl + ku + 1, n) in LAPACK's layout, from the host or fetched."""
-        return self._factors.upper()
+        upper = self._factors.upper()
+        return np.ldexp(upper, -self._exponent) if self._exponent else upper
 
     def solve(self, b: np.ndarray, trans: Literal["N", "T"] = "N") -> np.ndarray:
-        """x of A x = b, or of A^T x = b with trans "T"; b and x are (n,) or (n, m), float32 or float64."""
+        """x of A x = b, or of A^T x = b with trans "T"; b and x are (n,) or (n, m), float32 or float64.
+
+        SingularMatrix where a pivot is exactly zero, SolutionOverflows where x would not be finite.
+        """
         if trans not in ("N", "T"):
             raise UserError(f"trans is {trans!r}; allowed are N and T")
         self._check_factors()
@@ -125,6 +148,8 @@ class BandedLU:
         if sides.shape[1] == 0:
             return sides.reshape(b.shape).copy()
         x = self._refined(sides, trans == "T") if self.precision != self.dtype else self._solve(sides, trans == "T")
+        if not np.isfinite(x).all():
+            raise SolutionOverflows(self.dtype)
         return np.ascontiguousarray(x).reshape(b.shape)
 
     def solve_in_place(self, sides: Buffer) -> None:
@@ -134,11 +159,12 @@ class BandedLU:
         """
         self._check_factors()
         factors = self._factors
-        if isinstance(factors, DealtFactors) and factors.on_one_device and factors.devices[0] is sides.device:
+        there = isinstance(factors, DealtFactors) and factors.on_one_device and factors.devices[0] is sides.device
+        if there and not self._exponent:
             factors.substitute(sides)
         else:
             values = sides.read()
-            values[:, : self.n] = factors.solve(np.ascontiguousarray(values[:, : self.n].T), False).T
+            values[:, : self.n] = self._solve(np.ascontiguousarray(values[:, : self.n].T), False).T
             sides.write(values)
 
     def _check_factors(self) -> None:
@@ -153,6 +179,12 @@ class BandedLU:
         return self.layout.p * self.layout.s
 
     def _solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
+        x = self._solve_scaled(b, transposed)
+        with np.errstate(over="ignore"):  # told by solve()
+            return np.ldexp(x, self._exponent) if self._exponent else x
+
+    def _solve_scaled(self, b: np.ndarray, transposed: bool) -> np.ndarray:
+        """With the factors as they are, those of A 2^exponent."""
         return self._factors.solve(b.astype(self.precision, copy=False), transposed).astype(self.dtype, copy=False)
 
     def _refined(self, b: np.ndarray, transposed: bool) -> np.ndarray:
@@ -194,15 +226,16 @@ class BandedLU:
             return 0.0, float("-inf")
         diagonal = self._factors.diagonal().astype(np.float64)
         exchanges = int((self.pivots != np.arange(self.n)).sum()) + int((diagonal < 0).sum())
-        return -1.0 if exchanges % 2 else 1.0, float(np.log(np.abs(diagonal)).sum())
+        size = np.log(np.abs(diagonal)).sum() - self.n * self._exponent * np.log(2)
+        return -1.0 if exchanges % 2 else 1.0, float(size)
 
     def rcond(self) -> float:
         """1 / (|A|_1 |A^-1|_1) with the inverse's norm estimated from a few solves (Hager, Higham)."""
         if self.info:
             return 0.0
         with np.errstate(over="ignore"):
-            inverse = inverse_norm1(self.n, lambda v: self._solve(v, False), lambda v: self._solve(v, True), self.dtype)
-        product = self.norm * inverse
+            ways = [lambda v, way=way: self._solve_scaled(v, way) for way in (False, True)]
+            product = float(np.ldexp(self.norm, self._exponent)) * inverse_norm1(self.n, *ways, self.dtype)
         return float(1 / product) if 0 < product < np.inf else 0.0
 
 
