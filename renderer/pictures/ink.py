@@ -247,6 +247,6 @@ def bars_of(lu: BandedLU) -> np.ndarray:
     steps = [step.get("step", k) for k, step in enumerate(lu.timeline)]
     parts = np.array([[step[part] for part in STEPS] for step in lu.timeline])
     nearest = np.clip(np.searchsorted(steps, np.arange(layout.p), side="right") - 1, 0, None)
-    longest = np.quantile(parts.sum(axis=1), 0.98)
+    longest = np.quantile(parts.sum(axis=1), 0.9)  # the few that waited for other programs are cut off
     bars[:, 1 : 1 + len(STEPS)] = parts[nearest] / (longest or 1)
     return bars
