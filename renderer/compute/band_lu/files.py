@@ -101,7 +101,8 @@ def _header(path: Path, name: str, file) -> tuple:
         raise BadInput(f"{path}: {name} is a .npy of version {version}; this program reads 1.0 and 2.0")
     shape, fortran, dtype = HEADERS[version](file)
     if dtype.hasobject or dtype.kind not in "fiu" or dtype.itemsize > 8 or not dtype.isnative:
-        raise BadInput(f"{path}: {name} is of {dtype}; it must be of real numbers of at most 8 bytes, in this machine's byte order")
+        told = "real numbers of at most 8 bytes, in this machine's byte order"
+        raise BadInput(f"{path}: {name} is of {dtype}; it must be of {told}")
     return shape, fortran, dtype
 
 
