@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 # RAYFOLD_TEST_DEVICES=emulated runs the tests on emulated CUDA devices (tests/emulated) instead of this machine's own;
-# RAYFOLD_EMULATED_SEED repeats the order in which that ran.
+# RAYFOLD_EMULATED_SEED repeats the order in which that ran, RAYFOLD_EMULATED_RACES=1 looks for data races (slower).
 EMULATED = os.environ.get("RAYFOLD_TEST_DEVICES") == "emulated"
 EMULATED_SEED = int(os.environ.get("RAYFOLD_EMULATED_SEED", np.random.SeedSequence().entropy % 2**32))
 if EMULATED:
     import emulated
 
-    emulated.replace_cuda(devices=4, seed=EMULATED_SEED)
+    emulated.replace_cuda(devices=4, seed=EMULATED_SEED, races="RAYFOLD_EMULATED_RACES" in os.environ)
 
 from renderer import MachineCannot  # noqa: E402
 from renderer.gpu import cuda, find_devices, open_device, opencl  # noqa: E402

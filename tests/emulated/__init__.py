@@ -19,22 +19,25 @@ from .driver import Emulation, bindings_driver, pycuda_driver
 CUDA = Path(__file__).resolve().parents[2] / "renderer" / "gpu" / "cuda.py"
 
 
-def cuda_machine(devices: int = 4, seed: int = 0, name: str = "renderer.gpu.emulated_cuda") -> ModuleType:
-    """renderer/gpu/cuda.py once more, on `devices` emulated devices: its CudaDevice(0) and so on."""
+def cuda_machine(devices: int = 4, seed: int = 0, races: bool = False, name: str = "emulated_cuda") -> ModuleType:
+    """renderer/gpu/cuda.py once more, on `devices` emulated devices: its CudaDevice(0) and so on.
+
+    With `races` every access to memory is checked against those of other threads (races.cpp), ten times slower.
+    """
     specification = importlib.util.spec_from_file_location(name, CUDA)
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     folder = module.cache_folder() / "emulated"
-    module.emulation = Emulation(devices, seed, folder)
+    module.emulation = Emulation(devices, seed, races, folder)
     module.driver, module.streams = pycuda_driver(module.emulation), bindings_driver(module.emulation)
-    module.nvrtc, module.LOADED = compiler.nvrtc(folder), CUDA
+    module.nvrtc, module.LOADED = compiler.nvrtc(folder, races), CUDA
     return module
 
 
-def replace_cuda(devices: int, seed: int) -> None:
+def replace_cuda(devices: int, seed: int, races: bool) -> None:
     """Makes the emulated machine this process's CUDA: before anything imports renderer.gpu.cuda."""
     import renderer.gpu
 
     name = "renderer.gpu.cuda"
     assert name not in sys.modules, f"{name} is imported already"
-    sys.modules[name] = renderer.gpu.cuda = cuda_machine(devices, seed, name)
+    sys.modules[name] = renderer.gpu.cuda = cuda_machine(devices, seed, races, name)

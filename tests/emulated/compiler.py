@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 HERE = Path(__file__).resolve().parent
+SOURCES = "fibers.cpp", "races.cpp"
 COMPILER = os.environ.get("CXX", "g++")
 RUNTIME = ["-std=c++17", "-O2", "-g1", "-gdwarf-4", "-fPIC", "-shared", "-fno-exceptions"]
 # Integers wrap round, a variable that nobody set is garbage, an index out of an array of known size is an illegal
@@ -19,6 +20,10 @@ KERNEL = [
     "-fno-threadsafe-statics", "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno", "-mfma",
     "-fvisibility=hidden", "-Wl,-Bsymbolic", "-ftrivial-auto-var-init=pattern", "-fsanitize=bounds",
     "-fsanitize-undefined-trap-on-error",
+]  # fmt: skip
+RACES = [
+    "-fsanitize=thread", "--param=tsan-distinguish-volatile=1", "--param=tsan-instrument-func-entry-exit=0",
+    "-nodefaultlibs",  # its calls are answered by races.cpp, not by the compiler's own library
 ]  # fmt: skip
 ENTRY = re.compile(r"EMULATED_KERNEL\s+void\s+(?:EMULATED_CLUSTER\((\w+)\)\s+)?(\w+)\s*\(")
 SHARED = re.compile(r"__shared__\s+([\w ]+?)\s+(\w+)\[(.+?)\](?=\s*;)", re.S)
@@ -99,10 +104,24 @@ def _run(command: list[str], text: str) -> str:
     return done.stdout
 
 
-def compile_kernels(text: str, options: list[str], target: Path) -> None:
+def compile_kernels(text: str, options: list[str], races: bool, target: Path) -> None:
     """Writes the shared object of a CUDA text."""
     rounding = "off" if "--fmad=false" in options else "fast"
-    command = [COMPILER, *KERNEL, f"-ffp-contract={rounding}", "-x", "c++", "-", "-o", str(target)]
+    checks = RACES if races else []
+    command = [
+        COMPILER,
+        *KERNEL,
+        *checks,
+        f"-ffp-contract={rounding}",
+        "-x",
+        "c++",
+        "-",
+        "-o",
+        str(target),
+        "-lm",
+        "-lc",
+        "-lgcc",
+    ]
     _run(command, source(text))
 
 
@@ -111,7 +130,7 @@ def version() -> tuple[int, int]:
     """Two numbers that change with the compiler and with what stands in this folder."""
     told = subprocess.run([COMPILER, "--version"], capture_output=True, text=True, check=True).stdout
     mark = hashlib.sha256(told.encode())
-    for name in ("words.h", "fibers.cpp", "compiler.py"):
+    for name in ("words.h", "compiler.py", "races.h", *SOURCES):
         mark.update((HERE / name).read_bytes())
     return int.from_bytes(mark.digest()[:4], "big"), int.from_bytes(mark.digest()[4:8], "big")
 
@@ -123,18 +142,19 @@ def runtime(folder: Path) -> ctypes.CDLL:
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}")
-        _run([COMPILER, *RUNTIME, "-x", "c++", "-", "-o", str(part), "-ldl"], (HERE / "fibers.cpp").read_text())
+        _run([COMPILER, *RUNTIME, *(str(HERE / name) for name in SOURCES), "-o", str(part), "-ldl"], "")
         os.replace(part, path)
     library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     library.emulated_launch.argtypes = [
-        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p, ctypes.c_uint64,
-        ctypes.c_char_p, ctypes.c_size_t,
+        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p, ctypes.c_bool,
+        ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t,
     ]  # fmt: skip
     return library
 
 
-def nvrtc(folder: Path) -> SimpleNamespace:
+def nvrtc(folder: Path, races: bool) -> SimpleNamespace:
     """The functions of cuda.bindings.nvrtc that renderer.gpu.cuda calls; a "cubin" is a shared object."""
+    major, minor = version()
     success, refused = 0, 6
     programs: dict[int, SimpleNamespace] = {}
 
@@ -148,7 +168,7 @@ def nvrtc(folder: Path) -> SimpleNamespace:
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / f"emulated-{os.getpid()}-{handle}.so"
         try:
-            compile_kernels(program.text, [option.decode() for option in options], target)
+            compile_kernels(program.text, [option.decode() for option in options], races, target)
             program.code = target.read_bytes()
         except Refused as error:
             program.log = str(error).encode()
@@ -170,7 +190,7 @@ def nvrtc(folder: Path) -> SimpleNamespace:
 
     return SimpleNamespace(
         nvrtcResult=SimpleNamespace(NVRTC_SUCCESS=success),
-        nvrtcVersion=lambda: (success, *version()),
+        nvrtcVersion=lambda: (success, major, 2 * minor + races),
         nvrtcCreateProgram=create,
         nvrtcCompileProgram=build,
         nvrtcDestroyProgram=lambda handle: (programs.pop(handle) and success,),

@@ -47,8 +47,8 @@ class Event:
 class Emulation:
     """`count` devices with streams, events and memory; everything that is drawn comes from the seed."""
 
-    def __init__(self, count: int, seed: int, folder):
-        self.count, self.folder = count, folder
+    def __init__(self, count: int, seed: int, races: bool, folder):
+        self.count, self.races, self.folder = count, races, folder
         self.schedule = Schedule(seed)
         self.rng = np.random.default_rng([seed, 1])
         self.memories = [Memory(MEMORY, self.rng) for _ in range(count)]
@@ -122,7 +122,16 @@ class Emulation:
         seed = int(self.rng.integers(1 << 63))
         module = function.module
         failed = module.runtime.emulated_launch(
-            function.entry, packed, groups, threads, function.cluster, module.address, seed, message, len(message)
+            function.entry,
+            packed,
+            groups,
+            threads,
+            function.cluster,
+            module.address,
+            self.races,
+            seed,
+            message,
+            len(message),
         )
         if failed:
             raise KernelFault(f"{function.name}: {self._explained(message.value.decode())}")
@@ -133,12 +142,14 @@ class Emulation:
         if address:
             places = [memory.piece_at(int(address[1], 16)) for memory in self.memories]
             told += "; " + next((place for place in places if place != "in no buffer"), "in no buffer")
-        code = re.search(r"code at \+(0x[0-9a-f]+) of (\S+?);", told + ";")
-        if code:
-            lines = subprocess.run(["addr2line", "-i", "-e", code[2], code[1]], capture_output=True, text=True).stdout
-            places = ", ".join(os.path.basename(line) for line in lines.splitlines())
-            told = told.replace(code[0].rstrip(";"), f"at {places}")
-        return told
+        return re.sub(r"code at \+(0x[0-9a-f]+) of ([^\s;]+)", _line, told)
+
+
+def _line(match: re.Match) -> str:
+    """The line of the text for an address in its code, and those from where that was called."""
+    command = ["addr2line", "-i", "-e", match[2], match[1]]
+    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    return "at " + " from ".join(os.path.basename(line).split(" ")[0] for line in lines)
 
 
 class Allocation:

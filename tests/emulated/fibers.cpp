@@ -7,6 +7,7 @@
 // Not shown: memory orders weaker than sequential consistency, races of threads between two of these places (unless the order
 // of whole pieces changes the result), the GPU's own rounding of functions such as sin.
 
+#include "races.h"
 #include <csetjmp>
 #include <csignal>
 #include <cstdarg>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
+#include <elf.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unordered_map>
@@ -22,7 +24,8 @@
 
 namespace {
 
-constexpr size_t STACK = 256 << 10, PAGE = 4096, LOCAL = 256 << 10, LARGEST_WARP = 32, GAP = 64;
+constexpr size_t PAGE = 4096, STACK = 256 << 10, LOCAL = 256 << 10, LARGEST_WARP = 32, GAP = 64;
+constexpr size_t MOST_THREADS = 8192, MOST_GROUPS = 64;  // that run at a time
 constexpr unsigned RANK_SHIFT = 24;  // a shared address: the rank in the cluster, then the byte
 constexpr unsigned char MARK = 0xA5;  // between arrays of local memory
 
@@ -40,8 +43,8 @@ struct Copy { unsigned char *to; const unsigned char *from; unsigned bytes, vali
 struct Group;
 struct Fiber {
     Thread thread;
+    Standing *standing;
     void *stack_pointer;
-    unsigned char *stack;
     Group *group;
     State state;
     unsigned lane, ready_at;  // its place in the list of ready fibers
@@ -61,6 +64,7 @@ struct Group {
     unsigned rank, living, waiting;
     unsigned char *local;
     Fiber *fibers;
+    Standing *standings;
     std::unordered_map<unsigned, Box> boxes;
 };
 struct Mail { unsigned to, bytes, box; uint64_t value; };
@@ -77,6 +81,9 @@ struct Launch {
     void (*entry)(const char *);
     const char *packed;
     unsigned groups, threads, cluster, next_cluster;
+    bool races;
+    unsigned char *image;  // the kernel's own code, tables and variables
+    size_t image_size;
     Module *module;
     std::vector<Cluster> running;
     std::vector<Fiber *> ready;
@@ -94,7 +101,9 @@ unsigned draw(unsigned below) { return (unsigned)((draw() >> 32) * below >> 32);
 
 std::unordered_map<const void *, Module> modules;
 std::vector<Fiber> fibers;
-std::vector<unsigned char *> locals;
+std::vector<Standing> standings;
+unsigned char *stacks, *locals;  // room for MOST_THREADS and MOST_GROUPS, of which fibers.size() and groups_made are open
+size_t groups_made;
 Launch *launch;
 Fiber *now;
 void *scheduler;
@@ -154,6 +163,7 @@ void make_ready(Fiber *fiber) {
 }
 
 void leave() {  // to the scheduler; the fiber's state says when it goes on
+    if (launch->races) races_settle();
     emulated_switch(&now->stack_pointer, scheduler);
 }
 
@@ -187,10 +197,12 @@ void try_warp(Group *group, unsigned first, unsigned mask) {
     }
     if (!one) return;
     int operation = one->operation;
+    unsigned epoch = 0;
     uint64_t values[LARGEST_WARP], result = operation == WARP_MIN || operation == WARP_AND ? 0xffffffffu : 0;
     for (unsigned k = 0; k < LARGEST_WARP; k++) {
         bool here = k < size && mask >> k & 1 && lanes[k].state == WARP;
         values[k] = here ? lanes[k].value : draw();  // of a lane that takes no part anything comes
+        if (here && epoch <= lanes[k].standing->warp_epoch) epoch = lanes[k].standing->warp_epoch + 1;
         if (here) result = operation == WARP_BALLOT ? result | values[k] << k : combine(operation, result, values[k]);
     }
     for (unsigned k = 0; k < size; k++) {
@@ -206,6 +218,7 @@ void try_warp(Group *group, unsigned first, unsigned mask) {
     for (unsigned k = 0; k < size; k++) {
         if (!(mask >> k & 1) || lanes[k].state != WARP) continue;
         if (operation == WARP_MATCH) lanes[k].value = lanes[k].parameter;
+        if (operation == WARP_SYNC) lanes[k].standing->warp_epoch = epoch;  // the others do not order memory
         make_ready(lanes + k);
     }
 }
@@ -217,7 +230,10 @@ void try_barrier(Group *group) {
         fail("%u threads of group %u ended before a barrier at which %u wait", launch->threads - group->living,
              group->fibers->thread.block.x, group->living);
     group->waiting = 0;
-    for (unsigned k = 0; k < launch->threads; k++) make_ready(group->fibers + k);
+    for (unsigned k = 0; k < launch->threads; k++) {
+        group->standings[k].group_epoch++;
+        make_ready(group->fibers + k);
+    }
 }
 
 void try_cluster_barrier(Cluster *cluster) {
@@ -302,6 +318,8 @@ void fill_local(Group *group) {
     }
 }
 
+unsigned char *local_of(size_t slot) { return locals + slot * (LOCAL + PAGE) + PAGE; }
+
 // Starts the next cluster of the grid in the places of `cluster`.
 void begin_cluster(Cluster &cluster) {
     unsigned place = (unsigned)(&cluster - launch->running.data()), which = launch->next_cluster++;
@@ -316,8 +334,9 @@ void begin_cluster(Cluster &cluster) {
         group.rank = rank;
         group.living = launch->threads;
         group.waiting = 0;
-        group.local = locals[slot];
+        group.local = local_of(slot);
         group.fibers = &fibers[(size_t)slot * launch->threads];
+        group.standings = &standings[(size_t)slot * launch->threads];
         group.boxes.clear();
         fill_local(&group);
         for (unsigned k = 0; k < launch->threads; k++) {
@@ -328,7 +347,9 @@ void begin_cluster(Cluster &cluster) {
             fiber.arrived = 0;
             fiber.open.clear();
             fiber.closed.clear();
-            void **top = (void **)(fiber.stack + STACK) - 2;
+            fiber.standing = group.standings + k;
+            *fiber.standing = {k, fiber.thread.block.x, which, 0, 0, 0, 0};
+            void **top = (void **)(stacks + (size_t)(&fiber - fibers.data() + 1) * (STACK + PAGE)) - 2;
             *top = (void *)begin_thread;  // where the first switch returns to, with the stack as after a call
             fiber.stack_pointer = top - 6;
             make_ready(&fiber);
@@ -336,23 +357,20 @@ void begin_cluster(Cluster &cluster) {
     }
 }
 
+unsigned char *reserved(size_t count) {
+    void *memory = mmap(nullptr, count, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) fail("no room for the threads");
+    return (unsigned char *)memory;
+}
+
 void make_room(size_t count, size_t groups) {
-    while (fibers.size() < count) {
-        unsigned char *stack = (unsigned char *)mmap(nullptr, STACK + PAGE, PROT_READ | PROT_WRITE,
-                                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (stack == MAP_FAILED) fail("no room for %zu threads", count);
-        mprotect(stack, PAGE, PROT_NONE);
-        fibers.emplace_back();
-        fibers.back().stack = stack + PAGE;
-    }
-    while (locals.size() < groups) {
-        unsigned char *local = (unsigned char *)mmap(nullptr, LOCAL + 2 * PAGE, PROT_READ | PROT_WRITE,
-                                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (local == MAP_FAILED) fail("no room for %zu groups", groups);
-        mprotect(local, PAGE, PROT_NONE);
-        mprotect(local + PAGE + LOCAL, PAGE, PROT_NONE);
-        locals.push_back(local + PAGE);
-    }
+    if (count > MOST_THREADS || groups > MOST_GROUPS) fail("%zu threads in %zu groups at a time", count, groups);
+    if (!stacks) stacks = reserved(MOST_THREADS * (STACK + PAGE));
+    if (!locals) locals = reserved(MOST_GROUPS * (LOCAL + PAGE) + PAGE);
+    for (; fibers.size() < count; fibers.emplace_back())
+        mprotect(stacks + fibers.size() * (STACK + PAGE) + PAGE, STACK, PROT_READ | PROT_WRITE);
+    for (; groups_made < groups; groups_made++) mprotect(local_of(groups_made), LOCAL, PROT_READ | PROT_WRITE);
+    standings.resize(fibers.size());
 }
 
 // Which ready fiber goes on: any; the last that became ready; the first of some; or any but a favoured victim's group.
@@ -439,7 +457,43 @@ void tell_fault() {
 
 }  // namespace
 
+void races_found(const char *what, const void *address, const void *code, const void *other_code, uint32_t other_group,
+                 uint32_t other_thread) {
+    Dl_info where = {};
+    dladdr(code, &where);
+    size_t start = (size_t)where.dli_fbase;
+    fail("a race on address %p, %s; code at +0x%zx of %s; the other thread is %u of group %u; code at +0x%zx of %s", address, what,
+         (size_t)code - start - 1, where.dli_fname, other_thread, other_group, (size_t)other_code - start - 1, where.dli_fname);
+}
+
+namespace {
+void touch(bool writes, bool atomic, void *address, size_t size, const void *code) {
+    size_t in_stacks = (size_t)((unsigned char *)address - stacks), in_locals = (size_t)((unsigned char *)address - locals);
+    if (in_stacks < MOST_THREADS * (STACK + PAGE) || (size_t)((unsigned char *)address - launch->image) < launch->image_size) return;
+    races_check(writes, atomic, address, size, code, *now->standing, now->group->standings, in_locals < MOST_GROUPS * (LOCAL + PAGE));
+}
+
+void touch_plain(bool writes, bool is_volatile, void *address, size_t size, const void *code) {
+    if (!launch || !launch->races || !now) return;
+    if (!draw(is_volatile ? 4 : 128)) {
+        make_ready(now);
+        leave();
+    }
+    touch(writes, is_volatile, address, size, code);
+}
+}  // namespace
+
 extern "C" {
+
+void __tsan_init() {}
+#define TOUCHES(size)                                                                               \
+    void __tsan_read##size(void *p) { touch_plain(false, false, p, size, __builtin_return_address(0)); } \
+    void __tsan_write##size(void *p) { touch_plain(true, false, p, size, __builtin_return_address(0)); } \
+    void __tsan_volatile_read##size(void *p) { touch_plain(false, true, p, size, __builtin_return_address(0)); } \
+    void __tsan_volatile_write##size(void *p) { touch_plain(true, true, p, size, __builtin_return_address(0)); }
+TOUCHES(1) TOUCHES(2) TOUCHES(4) TOUCHES(8) TOUCHES(16)
+void __tsan_read_range(void *p, size_t size) { touch_plain(false, false, p, size, __builtin_return_address(0)); }
+void __tsan_write_range(void *p, size_t size) { touch_plain(true, false, p, size, __builtin_return_address(0)); }
 
 unsigned emulated_reserve(const void *module, unsigned bytes, const char *name) {
     Module &owner = modules[module];
@@ -479,16 +533,23 @@ void emulated_yield() {
     leave();
 }
 
-void emulated_atomic() {
+void emulated_atomic(void *address, unsigned size) {
     if (!draw(8)) emulated_yield();
+    if (!launch->races) return;
+    touch(true, true, address, size, __builtin_return_address(0));
+    races_atomic(*now->standing);
 }
 
-void emulated_fence() { emulated_yield(); }
+void emulated_fence() {
+    if (launch->races) races_atomic(*now->standing);
+    emulated_yield();
+}
 
 void emulated_cluster_arrive() {
     Cluster *cluster = now->group->cluster;
     if (now->arrived) fail("a thread arrives twice at a barrier of its cluster");
     now->arrived = 1;
+    now->standing->cluster_epoch |= 1;
     now->cluster_phase = cluster->phase;
     cluster->arrived++;
     try_cluster_barrier(cluster);
@@ -499,6 +560,7 @@ void emulated_cluster_wait() {
     now->arrived = 0;
     if (now->group->cluster->phase == now->cluster_phase) wait_as(CLUSTER);
     else emulated_yield();
+    now->standing->cluster_epoch++;
 }
 
 unsigned emulated_cluster_rank() { return now->group->rank; }
@@ -518,6 +580,7 @@ void emulated_send(unsigned to, uint64_t value, unsigned bytes, unsigned box) {
     if (to >> RANK_SHIFT != box >> RANK_SHIFT) fail("mail and its mailbox are of different groups");
     if (to % bytes) fail("mail of %u bytes to byte %u", bytes, to & ((1u << RANK_SHIFT) - 1));
     now->group->cluster->mail.push_back({to, bytes, box, value});
+    if (launch->races) races_atomic(*now->standing);
 }
 
 void emulated_box_open(unsigned box, unsigned count) {
@@ -540,6 +603,7 @@ void emulated_box_wait(unsigned box, unsigned parity) {
     now->parity = parity;
     if ((box_of(now->group, at).phase & 1) == parity) wait_as(BOX);
     else emulated_yield();
+    if (launch->races) races_atomic(*now->standing);
 }
 
 }  // extern "C"
@@ -573,9 +637,20 @@ void emulated_copies_wait(unsigned left) {
     }
 }
 
-// 0, or 1 with the reason in `message`. `module` tells texts apart; `near` groups run at a time, where there are as many.
+static void find_image(Launch &mine) {
+    Dl_info where = {};
+    dladdr((const void *)mine.entry, &where);
+    mine.image = (unsigned char *)where.dli_fbase;
+    auto *header = (const Elf64_Ehdr *)mine.image;
+    auto *part = (const Elf64_Phdr *)(mine.image + header->e_phoff);
+    for (int k = 0; k < header->e_phnum; k++)
+        if (part[k].p_type == PT_LOAD && part[k].p_vaddr + part[k].p_memsz > mine.image_size)
+            mine.image_size = part[k].p_vaddr + part[k].p_memsz;
+}
+
+// 0, or 1 with the reason in `message`. `module` tells texts apart; `races`: whether it is compiled to be checked for them.
 int emulated_launch(void (*entry)(const char *), const char *packed, unsigned groups, unsigned threads, unsigned cluster,
-                    const void *module, uint64_t seed, char *message, size_t size) {
+                    const void *module, bool races, uint64_t seed, char *message, size_t size) {
     Launch mine = {};
     struct sigaction action = {}, before[4];
     const int numbers[4] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
@@ -588,6 +663,11 @@ int emulated_launch(void (*entry)(const char *), const char *packed, unsigned gr
     now = nullptr;
     mine.entry = entry, mine.packed = packed, mine.groups = groups, mine.threads = threads, mine.cluster = cluster;
     mine.module = &modules[module];
+    mine.races = races;
+    if (races) {
+        races_begin(groups);
+        find_image(mine);
+    }
     mine.manner = (int)(draw() >> 40) % 8;
     launch = &mine;
     stack.ss_sp = signal_stack, stack.ss_size = sizeof signal_stack;
@@ -601,6 +681,7 @@ int emulated_launch(void (*entry)(const char *), const char *packed, unsigned gr
         if (groups % cluster) fail("%u groups are no whole clusters of %u", groups, cluster);
         unsigned together = 1 + draw(3);
         if (together > groups / cluster) together = groups / cluster;
+        if (together * cluster * threads > MOST_THREADS) together = 1;
         make_room((size_t)together * cluster * threads, (size_t)together * cluster);
         mine.running.resize(together);
         run();

@@ -30,7 +30,7 @@ extern EmulatedThread *emulated_now;
 unsigned emulated_reserve(const void *module, unsigned bytes, const char *name);
 void emulated_barrier();
 unsigned long long emulated_warp(int collective, unsigned mask, unsigned long long value, unsigned lane);
-void emulated_atomic();  // another thread may run before an atomic operation
+void emulated_atomic(void *address, unsigned size);  // another thread may run before an atomic operation
 void emulated_fence();
 void emulated_cluster_arrive();
 void emulated_cluster_wait();
@@ -215,6 +215,10 @@ EMULATED_MATH1(exp) EMULATED_MATH1(exp2) EMULATED_MATH1(expm1) EMULATED_MATH1(lo
 EMULATED_MATH1(log1p) EMULATED_MATH1(sqrt) EMULATED_MATH1(cbrt) EMULATED_MATH1(floor) EMULATED_MATH1(ceil) EMULATED_MATH1(trunc)
 EMULATED_MATH1(round) EMULATED_MATH1(rint) EMULATED_MATH1(fabs) EMULATED_MATH1(erf) EMULATED_MATH1(tgamma) EMULATED_MATH1(lgamma)
 EMULATED_MATH2(pow) EMULATED_MATH2(atan2) EMULATED_MATH2(fmod) EMULATED_MATH2(hypot) EMULATED_MATH2(fmin) EMULATED_MATH2(fmax)
+inline float min(float a, float b) { return fminf(a, b); }
+inline float max(float a, float b) { return fmaxf(a, b); }
+inline double min(double a, double b) { return fmin(a, b); }
+inline double max(double a, double b) { return fmax(a, b); }
 EMULATED_MATH2(copysign) EMULATED_MATH2(remainder) EMULATED_MATH2(nextafter) EMULATED_MATH2(fdim)
 extern "C" double fma(double, double, double) noexcept;
 extern "C" float fmaf(float, float, float) noexcept;
@@ -256,11 +260,12 @@ inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, 
 inline double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
 // --------------------------------------------------------------------------------------------------------- atomics, warps
+#define EMULATED_UNSEEN __attribute__((no_sanitize("thread")))  // emulated_atomic tells of the access
 template <class T> struct EmulatedSame { typedef T type; };
 template <class T> using EmulatedValue = typename EmulatedSame<T>::type;  // is not deduced: takes what the place takes
 #define EMULATED_ATOMIC(name, now)                                                                  \
-    template <class T> T name(T *p, EmulatedValue<T> v) {                                           \
-        emulated_atomic();                                                                          \
+    template <class T> EMULATED_UNSEEN T name(T *p, EmulatedValue<T> v) {                           \
+        emulated_atomic(p, sizeof(T));                                                              \
         T old = *p;                                                                                 \
         *p = now;                                                                                   \
         return old;                                                                                 \
@@ -276,8 +281,8 @@ EMULATED_ATOMIC(atomicExch, v)
 inline float4 atomicAdd(float4 *p, float4 v) {
     return make_float4(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z), atomicAdd(&p->w, v.w));
 }
-template <class T> T atomicCAS(T *p, EmulatedValue<T> expected, EmulatedValue<T> v) {
-    emulated_atomic();
+template <class T> EMULATED_UNSEEN T atomicCAS(T *p, EmulatedValue<T> expected, EmulatedValue<T> v) {
+    emulated_atomic(p, sizeof(T));
     T old = *p;
     if (old == expected) *p = v;
     return old;
