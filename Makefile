@@ -1,5 +1,6 @@
 # make demo   sets everything up, renders out/demo.png without a window, prints its path and frame rates
-# make test   the tests (under 10 minutes on 2 cores); make test-all adds the longer sweeps
+# make test   the tests (under 10 minutes on 2 cores); make test-all adds the longer sweeps,
+#             make test-emulated runs the kernels' tests on emulated CUDA devices
 # make setup  system packages (where apt and root are there) and .venv; make lint  ruff; make format  ruff format
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ TEST_PACKAGES := xvfb xdotool flam3-utils
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo -n; })
 MAY_INSTALL := $(shell command -v apt-get >/dev/null && { [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null; } && echo yes)
 
-.PHONY: demo test test-all setup lint format system test-system
+.PHONY: demo test test-all test-emulated setup lint format system test-system
 .DELETE_ON_ERROR:
 
 demo: setup
@@ -24,6 +25,10 @@ test: setup test-system lint
 
 test-all: setup test-system lint
 	$(PY) -m pytest -n 2 --dist loadfile
+
+# The quick tests of kernels on emulated CUDA devices (tests/emulated), which need a C++ compiler and an hour.
+test-emulated: setup
+	RAYFOLD_TEST_DEVICES=emulated $(PY) -m pytest -n 2 --dist loadfile -m "not slow"
 
 setup: system $(VENV)/ready
 

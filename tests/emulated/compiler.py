@@ -61,7 +61,7 @@ def _asm(text: str, start: int) -> tuple[str, list[str], int]:
             sections[-1][-1] += part
     template = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', sections[0][0]))
     operands = [item for section in sections[1:3] for item in section if item.strip()]
-    return template, [item[item.index("(") :] for item in operands], position
+    return template, [item[item.index("(") :].strip() for item in operands], position
 
 
 def _call(template: str, operands: list[str]) -> str:

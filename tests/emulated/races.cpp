@@ -1,5 +1,6 @@
 // Finds data races: two accesses of one word by different threads, not both atomic, at least one of which changes it, that no
-// barrier, collective, atomic operation or mailbox lies between. Kernels compiled with -fsanitize=thread call it.
+// barrier, collective, atomic operation or mailbox lies between. Kernels compiled with -fsanitize=thread call it. A plain look at
+// a word in global memory that others change by atomic operations is let pass: kernels save such operations by it.
 //
 // Atomic operations and fences are taken to order everything before them in their group with everything after the next such
 // operation of another group, whatever word they are on: races that hide behind an unrelated atomic operation are not found.
@@ -119,7 +120,7 @@ void races_check(bool writes, bool atomic, const void *address, size_t size, con
         Record &write = cell.write;
         if (write.bytes & bytes && !(atomic && write.atomic) && !ordered(write, now, standings, local)) {
             if (writes) suspect(write, address, code);
-            else if (write.changed) races_found("read", address, code, write.code, write.group, write.thread);
+            else if (write.changed && (local || !write.atomic)) races_found("read", address, code, write.code, write.group, write.thread);
         }
         if (!writes) {
             Record *old = &cell.reads[cell.reads[0].at > cell.reads[1].at];
@@ -129,7 +130,7 @@ void races_check(bool writes, bool atomic, const void *address, size_t size, con
             continue;
         }
         for (const Record &read : cell.reads)
-            if (read.bytes & bytes && !(atomic && read.atomic) && !ordered(read, now, standings, local)) suspect(read, address, code);
+            if (read.bytes & bytes && (local || !atomic) && !(atomic && read.atomic) && !ordered(read, now, standings, local)) suspect(read, address, code);
         write = record;
     }
     if (writes) {
