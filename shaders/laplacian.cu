@@ -41,10 +41,8 @@ DEVICE SUM at(GLOBAL const ELEMENT *image, int row, int e, uint width) {
 #define TO_OWN(left, own, right) ((left) + (right) - 4 * (own))
 #endif
 
-// Plain: a thread an element, every neighbour from global memory.
-KERNEL plain(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height) {
-    ulong place = thread_index_long();
-    if (place >= (ulong)ROW_LENGTH * height) return;
+// Element `place`, every neighbour from global memory.
+DEVICE void filter_element(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, ulong place, uint width, uint height) {
     int y = (int)(place / ROW_LENGTH), e = (int)(place % ROW_LENGTH);
     SUM sum = 0;
     UNROLL for (int dy = -1; dy <= 1; dy++) {
@@ -54,6 +52,12 @@ KERNEL plain(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out,
         sum += dy == 0 ? TO_OWN(left, own, right) : TO_OTHERS(left, own, right);
     }
     out[place] = RESULT(sum);
+}
+
+// Plain: a thread an element.
+KERNEL plain(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height) {
+    ulong place = thread_index_long();
+    if (place < (ulong)ROW_LENGTH * height) filter_element(image, out, place, width, height);
 }
 
 #ifdef TILE_ROWS  // A group reads its tile and a halo into local memory, then every thread computes from there.
@@ -83,20 +87,45 @@ KERNEL tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out,
 #ifdef ROWS  // A thread takes 16 bytes of ROWS rows: all are asked for at once, so that many loads are in flight.
 #define RUN (16 / (int)sizeof(ELEMENT))
 
-// One run by single elements, where rows are no multiples of 16 bytes.
-DEVICE void run_by_elements(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, int first, int y, uint width, uint height) {
-    int up = border_index(y - 1, (int)height), down = border_index(y + 1, (int)height);
-    for (int e = first; e < min(first + RUN, (int)ROW_LENGTH); e++) {
-        SUM sum = TO_OTHERS(at(image, up, e - CHANNELS, width), at(image, up, e, width), at(image, up, e + CHANNELS, width));
-        sum += TO_OWN(at(image, y, e - CHANNELS, width), at(image, y, e, width), at(image, y, e + CHANNELS, width));
-        sum += TO_OTHERS(at(image, down, e - CHANNELS, width), at(image, down, e, width),
-                         at(image, down, e + CHANNELS, width));
-        out[(ulong)y * ROW_LENGTH + e] = RESULT(sum);
-    }
-}
-
-#if WORDS
 #define COUNT (ROWS + 2)
+#if !BYTES
+DEVICE void spread(float *to, float4 word) {
+    to[0] = word.x;
+    to[1] = word.y;
+    to[2] = word.z;
+    to[3] = word.w;
+}
+#else
+// Bytes are added as pairs in the halves of words: the even ones of a word of four, and the odd ones.
+#define EVEN(word) ((word) & 0x00ff00ffu)
+#define ODD(word) ((word) >> 8 & 0x00ff00ffu)
+#define BETWEEN(a, b) funnel_shift(a, b, 16)  // upper half of a, lower half of b
+// The pairs CHANNELS bytes before and behind the pairs of a word: p, w and n are of the word before, the word, the next.
+#if CHANNELS == 1
+#define LEFT_EVEN(p, w, n) BETWEEN(odd[p], odd[w])
+#define LEFT_ODD(p, w, n) even[w]
+#define RIGHT_EVEN(p, w, n) odd[w]
+#define RIGHT_ODD(p, w, n) BETWEEN(even[w], even[n])
+#elif CHANNELS == 2
+#define LEFT_EVEN(p, w, n) BETWEEN(even[p], even[w])
+#define LEFT_ODD(p, w, n) BETWEEN(odd[p], odd[w])
+#define RIGHT_EVEN(p, w, n) BETWEEN(even[w], even[n])
+#define RIGHT_ODD(p, w, n) BETWEEN(odd[w], odd[n])
+#elif CHANNELS == 3
+#define LEFT_EVEN(p, w, n) odd[p]
+#define LEFT_ODD(p, w, n) BETWEEN(even[p], even[w])
+#define RIGHT_EVEN(p, w, n) BETWEEN(odd[w], odd[n])
+#define RIGHT_ODD(p, w, n) even[n]
+#else
+#define LEFT_EVEN(p, w, n) even[p]
+#define LEFT_ODD(p, w, n) odd[p]
+#define RIGHT_EVEN(p, w, n) even[n]
+#define RIGHT_ODD(p, w, n) odd[n]
+#endif
+#define BIAS 0x80008000u  // keeps halves positive: they lie within 9 * 255 of it
+#endif
+
+#if !DRIFTS  // Rows are whole words.
 // Where the run begins in row number r of a thread's COUNT rows; rows that do not count are read from some row that is there.
 DEVICE GLOBAL const ELEMENT *run_of(GLOBAL const ELEMENT *image, int row, int first, uint width) {
     return image + (ulong)max(row, 0) * ROW_LENGTH + first;
@@ -105,12 +134,6 @@ DEVICE GLOBAL const ELEMENT *run_of(GLOBAL const ELEMENT *image, int row, int fi
 #define BESIDE(r, e) at(image, max(ROW_OF(r), 0), e, width)  // of a pixel beside the run, which the border may stand for
 
 #if !BYTES
-DEVICE void spread(float *to, float4 word) {
-    to[0] = word.x;
-    to[1] = word.y;
-    to[2] = word.z;
-    to[3] = word.w;
-}
 DEVICE void run_by_words(GLOBAL const float *image, GLOBAL float *out, int first, int first_row, uint width, uint height) {
     int last = (int)ROW_LENGTH - RUN;
     float rows[COUNT][12];  // a row's word between the words beside it, of which CHANNELS numbers count
@@ -145,33 +168,6 @@ DEVICE void run_by_words(GLOBAL const float *image, GLOBAL float *out, int first
     }
 }
 #else
-// Bytes are added as pairs in the halves of words: the even ones of a word of four, and the odd ones.
-#define EVEN(word) ((word) & 0x00ff00ffu)
-#define ODD(word) ((word) >> 8 & 0x00ff00ffu)
-#define BETWEEN(a, b) funnel_shift(a, b, 16)  // upper half of a, lower half of b
-// The pairs CHANNELS bytes before and behind the pairs of a word: p, w and n are of the word before, the word, the next.
-#if CHANNELS == 1
-#define LEFT_EVEN(p, w, n) BETWEEN(odd[p], odd[w])
-#define LEFT_ODD(p, w, n) even[w]
-#define RIGHT_EVEN(p, w, n) odd[w]
-#define RIGHT_ODD(p, w, n) BETWEEN(even[w], even[n])
-#elif CHANNELS == 2
-#define LEFT_EVEN(p, w, n) BETWEEN(even[p], even[w])
-#define LEFT_ODD(p, w, n) BETWEEN(odd[p], odd[w])
-#define RIGHT_EVEN(p, w, n) BETWEEN(even[w], even[n])
-#define RIGHT_ODD(p, w, n) BETWEEN(odd[w], odd[n])
-#elif CHANNELS == 3
-#define LEFT_EVEN(p, w, n) odd[p]
-#define LEFT_ODD(p, w, n) BETWEEN(even[p], even[w])
-#define RIGHT_EVEN(p, w, n) BETWEEN(odd[w], odd[n])
-#define RIGHT_ODD(p, w, n) even[n]
-#else
-#define LEFT_EVEN(p, w, n) even[p]
-#define LEFT_ODD(p, w, n) odd[p]
-#define RIGHT_EVEN(p, w, n) even[n]
-#define RIGHT_ODD(p, w, n) odd[n]
-#endif
-#define BIAS 0x80008000u  // keeps halves positive: they lie within 9 * 255 of it
 #if NEIGHBOURS == 8
 #define SUM_OF(left, own, right) ((left) + (own) + (right))
 #define OWN_OF(beside, own) ((beside) + BIAS - 9 * (own))
@@ -225,20 +221,134 @@ DEVICE void run_by_words(GLOBAL const uchar *image, GLOBAL uchar *out, int first
     }
 }
 #endif
-#endif
 
 KERNEL rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height) {
     uint across = (ROW_LENGTH + RUN - 1) / RUN;
     ulong thread = thread_index_long();
     int first = (int)(thread % across) * RUN, first_row = (int)(thread / across) * ROWS;
-    if (first_row >= (int)height) return;
-#if WORDS
-    run_by_words(image, out, first, first_row, width, height);
-#else
-    for (int y = first_row; y < min(first_row + ROWS, (int)height); y++)
-        run_by_elements(image, out, first, y, width, height);
-#endif
+    if (first_row < (int)height) run_by_words(image, out, first, first_row, width, height);
 }
+
+#else  // A row is a number of words (PITCH_WORDS) and DRIFT elements long: from row to row, words lie DRIFT further left.
+// The image is taken as one line of words, which are read and written whole. A word that begins with element f of the line
+// needs the elements from f - ROW_LENGTH, f, f + ROW_LENGTH on: they lie -DRIFT, 0 and DRIFT elements beside the first of
+// the words PITCH_WORDS before it, of it, and behind it, which are constant distances. A thread has ROWS such words below
+// one another, with BESIDE words on both sides. Elements at the edges of the image, where neighbours in the line are none in
+// the image, are left to `edges` threads of their own, as are those whose neighbours are not in whole words.
+#define PITCH_WORDS (((int)ROW_LENGTH - (DRIFT)) / RUN)
+#define SPAN (2 * BESIDE + 1)  // words read of a row
+
+DEVICE void filter_edges(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, uint thread, uint width, uint height,
+                         uint head, ulong tail) {
+    ulong count = (ulong)ROW_LENGTH * height, place = thread;
+    if (thread >= head) place = tail + (thread - head);
+    if (place >= count) {
+        uint i = (uint)(place - count), beside = i % (2 * CHANNELS), row = 1 + i / (2 * CHANNELS);
+        place = (ulong)row * ROW_LENGTH + (beside < CHANNELS ? beside : ROW_LENGTH - 2 * CHANNELS + beside);
+        if (row + 1 >= height || place < head || place >= tail) return;
+    }
+    filter_element(image, out, place, width, height);
+}
+
+#if BYTES
+// The word that begins at byte `at` of a row's words.
+#define WORD_AT(row, at) funnel_shift(row[(at) / 4], row[(at) / 4 + 1], 8 * ((at) % 4))
+#if NEIGHBOURS == 8
+#define CENTRE 9  // taken from the sum of all nine
+#else
+#define CENTRE 4
+#endif
+#define RESULTS uint results[4]
+#define RESULT_AT(i) ((uchar)(results[(i) / 4] >> (8 * ((i) % 4))))
+#define RESULT_WORD make_uint4(results[0], results[1], results[2], results[3])
+#define WORD uint4
+#define NUMBERS uint numbers[COUNT][4 * SPAN]
+#define KEEP(r, w, word)                                                                                               \
+    {                                                                                                                  \
+        numbers[r][4 * (w)] = word.x;                                                                                  \
+        numbers[r][4 * (w) + 1] = word.y;                                                                              \
+        numbers[r][4 * (w) + 2] = word.z;                                                                              \
+        numbers[r][4 * (w) + 3] = word.w;                                                                              \
+    }
+DEVICE void filter_run(const uint *up, const uint *own, const uint *down, uint *results) {
+    uint even[6], odd[6], sums_even[4], sums_odd[4];
+    UNROLL for (int n = 0; n < 6; n++) {
+        const int at = RUN * BESIDE - 4 + 4 * n;
+        uint u = WORD_AT(up, at - (DRIFT)), o = own[at / 4], d = WORD_AT(down, at + (DRIFT));
+        uint column_even = EVEN(u) + EVEN(d), column_odd = odd_bytes(u) + odd_bytes(d);
+        even[n] = EVEN(o);
+        odd[n] = odd_bytes(o);
+        if (n > 0 && n < 5) {
+            sums_even[n - 1] = BIAS - CENTRE * even[n] + (NEIGHBOURS == 4 ? column_even : 0);
+            sums_odd[n - 1] = BIAS - CENTRE * odd[n] + (NEIGHBOURS == 4 ? column_odd : 0);
+        }
+        if (NEIGHBOURS == 8) {
+            even[n] += column_even;
+            odd[n] += column_odd;
+        }
+    }
+    UNROLL for (int i = 0; i < 4; i++) {
+        sums_even[i] += LEFT_EVEN(i, i + 1, i + 2) + RIGHT_EVEN(i, i + 1, i + 2) + (NEIGHBOURS == 8 ? even[i + 1] : 0);
+        sums_odd[i] += LEFT_ODD(i, i + 1, i + 2) + RIGHT_ODD(i, i + 1, i + 2) + (NEIGHBOURS == 8 ? odd[i + 1] : 0);
+        results[i] = cut_pairs(sums_even[i]) | cut_pairs(sums_odd[i]) << 8;
+    }
+}
+#else
+#define RESULTS float results[4]
+#define RESULT_AT(i) results[i]
+#define RESULT_WORD make_float4(results[0], results[1], results[2], results[3])
+#define WORD float4
+#define NUMBERS float numbers[COUNT][RUN *SPAN]
+#define KEEP(r, w, word) spread(&numbers[r][RUN * (w)], word);
+DEVICE void filter_run(const float *up, const float *own, const float *down, float *results) {
+    UNROLL for (int i = 0; i < RUN; i++) {
+        const int at = RUN * BESIDE + i, above = at - (DRIFT), below = at + (DRIFT);
+        float sum = TO_OTHERS(up[above - CHANNELS], up[above], up[above + CHANNELS]);
+        sum += TO_OWN(own[at - CHANNELS], own[at], own[at + CHANNELS]);
+        results[i] = sum + TO_OTHERS(down[below - CHANNELS], down[below], down[below + CHANNELS]);
+    }
+}
+#endif
+
+// Elements before `head` and from `tail` on are edges; the words between are [PITCH_WORDS + BESIDE, last_word).
+KERNEL drifting_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height, uint head,
+                     ulong tail, uint edges) {
+    if (thread_index() < edges) {
+        filter_edges(image, out, thread_index(), width, height, head, tail);
+        return;
+    }
+    uint thread = thread_index() - edges, along = thread % PITCH_WORDS, down = thread / PITCH_WORDS * ROWS;
+    uint last_word = (uint)(tail / RUN), whole = last_word + PITCH_WORDS + BESIDE;  // words of the image that are whole
+    uint first_word = PITCH_WORDS * (1 + down) + BESIDE + along;
+    if (first_word >= last_word) return;
+    GLOBAL const WORD *words = (GLOBAL const WORD *)image;
+    NUMBERS;
+    UNROLL for (int r = 0; r < COUNT; r++)
+        UNROLL for (int w = 0; w < SPAN; w++) {
+            WORD word = words[min(first_word + (r - 1) * PITCH_WORDS + (uint)(w - BESIDE), whole - 1)];
+            KEEP(r, w, word)
+        }
+    int length = (int)ROW_LENGTH, column = ((int)(along + BESIDE) * RUN - (int)(1 + down) * (DRIFT)) % length;
+    if (column < 0) column += length;
+    UNROLL for (int r = 0; r < ROWS; r++) {
+        uint place = first_word + r * PITCH_WORDS;
+        RESULTS;
+        filter_run(numbers[r], numbers[r + 1], numbers[r + 2], results);
+        if (place < last_word) {
+            if (column >= CHANNELS && column + RUN <= length - CHANNELS)
+                ((GLOBAL WORD *)out)[place] = RESULT_WORD;
+            else
+                UNROLL for (int i = 0; i < RUN; i++) {
+                    int e = column + i < length ? column + i : column + i - length;
+                    if (e >= CHANNELS && e < length - CHANNELS) out[(ulong)place * RUN + i] = RESULT_AT(i);
+                }
+        }
+        column -= DRIFT;
+        if (column < 0) column += length;
+        if (column >= length) column -= length;
+    }
+}
+#endif
 #endif
 
 // For processors of one lane: a work item takes whole rows, and the loop along a row becomes vector instructions. `step` is

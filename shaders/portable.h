@@ -289,6 +289,7 @@ DEVICE float smallest_of(float a, float b, float c) {
 }
 // The halves of a word, each 2^15 more than a number, cut to bytes: in the halves of the answer.
 DEVICE uint cut_pairs(uint halves) { return __vimin_s16x2_relu(halves ^ 0x80008000u, 0x00ff00ffu); }
+DEVICE uint odd_bytes(uint word) { return __byte_perm(word, 0, 0x4341); }  // bytes 1 and 3 in the halves of the answer
 #define HAS_WARP_REDUCTION 1  // the largest and the smallest x of a warp; whole warps
 #if __CUDA_ARCH__ >= 800
 DEVICE uint warp_max(uint x) { return __reduce_max_sync(0xffffffffu, x); }
@@ -449,6 +450,7 @@ DEVICE uint bits_of16(int16 signs) { return bits_of8(signs.lo) | bits_of8(signs.
 #endif
 #define HAS_SHUFFLE 0
 #define HAS_ASYNC 0
+DEVICE uint odd_bytes(uint word) { return word >> 8 & 0x00ff00ffu; }
 DEVICE uint cut_pairs(uint halves) {
     int low = (int)(halves & 0xffffu) - 0x8000, high = (int)(halves >> 16) - 0x8000;
     return (uint)clamp(low, 0, 255) | (uint)clamp(high, 0, 255) << 16;

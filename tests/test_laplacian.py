@@ -14,7 +14,8 @@ from renderer.pictures.laplacian import BORDERS, Picture, Settings, filtering, f
 
 SCENES = Path(__file__).resolve().parents[1] / "scenes"
 PADS = {"clamp": "edge", "mirror": "symmetric", "wrap": "wrap", "zero": "constant"}
-# Rows that are multiples of 16 bytes, of at least three such runs, take the path by words in "rows"; the others do not.
+# Rows that are multiples of 16 bytes take the path by words in "rows"; the others that of drifting words, or "plain" in
+# images of a few pixels.
 FLOATS = [(37, 53), (16, 64), (19, 22, 3), (9, 16, 4), (1, 1), (7, 1), (2, 2, 3), (11, 20, 3), (10, 18, 2), (3, 8, 5)]
 BYTES = [(33, 64), (21, 37, 3), (20, 32, 4), (1, 5, 3), (40, 1), (13, 48, 3), (14, 24, 2), (6, 32, 6)]
 CASES = [("f4", shape) for shape in FLOATS] + [("u1", shape) for shape in BYTES]
@@ -56,6 +57,18 @@ def test_every_way_equals_the_twin(device, rng, way, dtype):
         found, wanted = filtered(device, image, neighbours, border, way), twin(image, neighbours, border)
         same = np.array_equal(found, wanted) if dtype == "u1" else np.allclose(found, wanted, rtol=0, atol=2e-5)
         assert same, (shape, neighbours, border)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["f4", "u1"])
+def test_rows_of_every_width(device, rng, dtype):
+    """Whatever a row's length is to 16 bytes."""
+    for width in range(1, 71):
+        border, neighbours = list(BORDERS)[width % 4], (4, 8)[width // 4 % 2]
+        image = some_image(rng, dtype, (int(rng.integers(1, 24)), width, (1, 3, 2, 1, 5)[width % 5]))
+        found, wanted = filtered(device, image, neighbours, border, "rows"), twin(image, neighbours, border)
+        same = np.array_equal(found, wanted) if dtype == "u1" else np.allclose(found, wanted, rtol=0, atol=2e-5)
+        assert same, (image.shape, neighbours, border)
 
 
 @pytest.mark.parametrize("border", BORDERS)

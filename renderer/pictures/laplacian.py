@@ -26,8 +26,8 @@ ROWS, TILE = 4, (64, 16)  # rows of a sliding thread; elements across and rows o
 def laplacian(device: Device, image, out, neighbours: int = 8, border: str = "clamp", way: str = "best") -> None:
     """Fills out with the Laplacian of image, both (height, width) or (height, width, channels), float32 or uint8.
 
-    Results of uint8 are cut to 0..255. "best" is "strips" on a processor of one lane, else "rows" where rows of the
-    image are multiples of 16 bytes, else "tiles".
+    Results of uint8 are cut to 0..255. "best" is "strips" on a processor of one lane, else "rows". Images of a few
+    pixels, and uint8 of more than four channels, are no work for "rows", which leaves them to "plain".
     """
     filtering(device, image, out, neighbours, border, way)()
 
@@ -39,26 +39,60 @@ def filtering(device: Device, image, out, neighbours: int = 8, border: str = "cl
     if 0 in (height, width, channels):
         return lambda: None
     size, length = image.dtype.itemsize, width * channels
-    words = length * size % 16 == 0 and channels <= 4  # whether a row is whole 16-byte words
     if way == "best":
-        way = "strips" if device.processor.lanes == 1 else "rows" if words else "tiles"
+        way = "strips" if device.processor.lanes == 1 else "rows"
     constants = {"ELEMENT": "float" if size == 4 else "uchar", "BYTES": int(size == 1), "CHANNELS": channels}
     constants |= {"NEIGHBOURS": neighbours, "BORDER": BORDERS[border]}
+    words = length * size % 16 == 0 and channels <= 4  # whether a row is whole 16-byte words
+    drift = None if words else _Drift.of(length, height, channels, size)
     extra, group = [], 256
-    if way == "plain":
-        threads = length * height
+    if way == "rows" and words:
+        constants |= {"ROWS": ROWS, "DRIFTS": 0}
+        threads = length * size // 16 * -(-height // ROWS)
+    elif way == "rows" and drift:
+        way = "drifting_rows"
+        constants |= {"ROWS": ROWS, "DRIFTS": 1, "DRIFT": drift.drift, "BESIDE": drift.beside}
+        edges = -(-drift.edges // group) * group
+        threads = edges + drift.threads
+        extra = [np.uint32(drift.head), np.uint64(drift.tail), np.uint32(edges)]
     elif way == "tiles":
         constants |= {"TILE_COLUMNS": TILE[0], "TILE_ROWS": TILE[1]}
         threads = -(-length // TILE[0]) * -(-height // TILE[1]) * group
-    elif way == "rows":
-        constants |= {"ROWS": ROWS, "WORDS": int(words)}
-        threads = -(-length * size // 16) * -(-height // ROWS)
-    else:
+    elif way == "strips":
         group = 1
         each = max(1, -(-height // (8 * device.processor.units)))
         threads, extra = -(-height // each), [np.uint32(each), np.int32(channels)]
+    else:
+        way, threads = "plain", length * height
     kernel = device.kernel("laplacian.cu", way, group=group, **constants)
     return kernel.bound(threads, image, out, np.uint32(width), np.uint32(height), *extra)
+
+
+@dataclass(frozen=True)
+class _Drift:
+    """The plan of an image whose rows are no whole words of 16 bytes: see drifting_rows in laplacian.cu."""
+
+    drift: int  # elements that a row is longer than some number of words
+    beside: int  # words read on both sides of a word, so that all neighbours are among them
+    head: int  # elements at the image's beginning and, from `tail` on, at its end that go one by one
+    tail: int
+    edges: int  # elements that go one by one
+    threads: int  # for the others
+
+    @classmethod
+    def of(cls, length: int, height: int, channels: int, size: int) -> "_Drift | None":
+        """The plan for `height` rows of `length` elements; None where the image is too small, or no such kernel is."""
+        run = 16 // size
+        drift = length % run - (run if length % run > run // 2 else 0)
+        beside = -(-(abs(drift) + channels) // run)
+        pitch = (length - drift) // run
+        head = (pitch + beside) * run
+        last = length * height // run - pitch - beside
+        if size == 1 and channels > 4 or length < 2 * (run + channels) or head >= last * run:
+            return None
+        edges = head + length * height - last * run + 2 * channels * max(0, height - 2)
+        threads = pitch * -(-(last - pitch - beside) // (pitch * ROWS))
+        return cls(drift, beside, head, last * run, edges, threads)
 
 
 def _check(image, out, neighbours: int, border: str, way: str) -> None:

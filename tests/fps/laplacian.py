@@ -19,6 +19,8 @@ def cases(gpu):
         "uint8": (side, side),
         "uint8 RGB": (side // 2, side, 3),
         "RGBA": (side // 2, side // 2, 4),
+        "float32 odd": (side - 1, side - 2),  # rows that are no multiples of 16 bytes
+        "uint8 odd": (side - 1, side - 3),
     }
     return [
         edges(gpu, f"{way}/{name}/neighbours={count}", shape, "u1" if "uint8" in name else "f4", count, way)
