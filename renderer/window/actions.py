@@ -64,18 +64,19 @@ def pressed(action: Action, held: dict) -> bool:
     `held` is key -> (ctrl, shift, alt) at its last press, where the window knows: input methods deliver a key after
     the release of its modifiers when someone types fast.
     """
-    io = imgui.get_io()
     wanted = chord(action.keys)
-    now = (io.key_ctrl or io.key_super, io.key_shift, io.key_alt)
-    if held.get(wanted.key, now) != (wanted.ctrl, wanted.shift, wanted.alt):
+    if not imgui.is_key_pressed(wanted.key, action.repeats):
         return False
-    return imgui.is_key_pressed(wanted.key, action.repeats)
+    io = imgui.get_io()
+    now = (io.key_ctrl or io.key_super, io.key_shift, io.key_alt)
+    return held.get(wanted.key, now) == (wanted.ctrl, wanted.shift, wanted.alt)
 
 
-def of_settings(settings) -> list[Action]:
+@cache
+def of_settings(kind: type) -> list[Action]:
     """The actions of a picture's own keys: the key steps the setting forwards, with Shift backwards."""
     actions = []
-    for f in fields(settings):
+    for f in fields(kind):
         key = f.metadata.get("key")
         if key:
             words = f.name.replace("_", " ")
@@ -90,6 +91,6 @@ def _step(keys: str, name: str, field: str, direction: int) -> Action:
 
 def table(studio_actions: list[Action], settings) -> list[Action]:
     """All actions that are live for a panel with these settings; a picture's own keys come before the window's."""
-    own = of_settings(settings) if settings is not None else []
+    own = of_settings(type(settings)) if settings is not None else []
     taken = {action.keys for action in own}
     return own + [action for action in studio_actions if action.keys not in taken]

@@ -4,6 +4,7 @@ Every control shows the field's help, takes typed values (Ctrl+click on a slider
 """
 
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Literal, get_args, get_origin, get_type_hints
 
@@ -15,11 +16,10 @@ ITEMS_SHOWN = 24  # of a long list
 
 def edit(settings, original, label: str = ""):
     """The settings as the user leaves them in this frame; `original` is what each reset button goes back to."""
-    hints = get_type_hints(type(settings))
-    for f in fields(settings):
+    for f, kind in _declared(type(settings)):
         old = getattr(settings, f.name)
         imgui.push_id(f.name)
-        new = _row(f, hints[f.name], old, getattr(original, f.name, old))
+        new = _row(f, kind, old, getattr(original, f.name, old))
         imgui.pop_id()
         if new != old:
             try:
@@ -27,6 +27,13 @@ def edit(settings, original, label: str = ""):
             except ValueError:  # a Settings checks in __post_init__ what one field alone cannot tell; the old one stays
                 pass
     return settings
+
+
+@cache
+def _declared(kind: type) -> list[tuple]:
+    """The fields of a dataclass and what they hold."""
+    hints = get_type_hints(kind)
+    return [(f, hints[f.name]) for f in fields(kind)]
 
 
 def _row(f, kind, value, original):
@@ -57,6 +64,8 @@ def _row(f, kind, value, original):
 
 
 def _tooltip(f) -> None:
+    if not imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip):
+        return
     parts = [f.metadata.get("help") or "", f"key {f.metadata['key'].upper()}" if f.metadata.get("key") else ""]
     text = "; ".join(part for part in parts if part)
     if text:

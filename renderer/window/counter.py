@@ -1,7 +1,8 @@
 """Frame rates for people: the median of the last second, never one frame's time."""
 
+from bisect import bisect_left
 from collections import deque
-from statistics import median
+from operator import sub
 
 SPAN = 1.0  # seconds
 RING = 240  # intervals kept for the plot
@@ -33,7 +34,8 @@ class Counter:
         moments = list(self._moments)
         if len(moments) < 2:
             return 0.0
-        recent = [m for m in moments if m >= now - SPAN]
+        recent = moments[bisect_left(moments, now - SPAN) :]
         recent = recent if len(recent) > 2 else moments[-2:]
-        interval = median(b - a for a, b in zip(recent, recent[1:], strict=False))
+        intervals = sorted(map(sub, recent[1:], recent))
+        interval = (intervals[len(intervals) // 2] + intervals[(len(intervals) - 1) // 2]) / 2
         return 1 / max(interval, 1e-9) if now - moments[-1] < max(SPAN, 2 * interval) else 0.0

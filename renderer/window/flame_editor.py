@@ -374,8 +374,10 @@ class Editor:
 
     def colour_of(self, number: int) -> tuple[float, float, float, float]:
         """A map's colour in the palette, bright enough for a line."""
-        m, colours = edit.map_of(self.flame, number), self.flame.palette_colors / 255
         if number == edit.FINAL:
             return theme.TEXT
-        r, g, b = colours[int(min(max(m.color, 0.0), 1.0) * 255)] * 0.55 + 0.45
-        return float(r), float(g), float(b), 1.0
+        flame = self.flame
+        at = int(min(max(edit.map_of(flame, number).color, 0.0), 1.0) * 255)
+        colour = flame.colors[at] if flame.colors else palettes.named(flame.palette)[at]
+        r, g, b = (float(value) / 255 * 0.55 + 0.45 for value in colour)
+        return r, g, b, 1.0

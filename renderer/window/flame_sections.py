@@ -251,7 +251,8 @@ class Sections:
         flags = imgui.InputTextFlags_.enter_returns_true
         entered, self.filter = imgui.input_text_with_hint("##search", "add a variation", self.filter, flags)
         words = self.filter.lower().split()
-        free = [name for name in table() if name not in editor.map.variations]
+        mine = editor.map.variations
+        free = [name for name in table() if name not in mine]
         found = [name for name in free if all(word in name for word in words)]
         chosen = found[0] if entered and words and found else None
         if imgui.begin_list_box("##found", imgui.ImVec2(-1, 110 * editor.scale)):
