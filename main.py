@@ -123,7 +123,7 @@ def _sum(command) -> None:
         "files", nargs="+", metavar="FILE.npy", help="read in blocks, never whole; several are added up"
     )
     command.add_argument("--mode", choices=("fast", "reproducible", "exact"), default="exact", help="default: exact")
-    command.add_argument("--device", action="append", help="repeatable: several devices share the work")
+    command.add_argument("--device", action="append", help="repeatable: several devices share the work; gl: passes")
     statistics = ("sum", "mean", "variance", "min", "max", "norm", "dot")
     command.add_argument("--statistic", choices=statistics, default="sum", help="made from exact sums, rounded once")
     command.add_argument("--by", metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers")

@@ -507,3 +507,24 @@ def test_passes_and_kernels_agree_to_the_bit(device, gl, rng):
     assert total_in_passes(gl, x, y).fraction() == total([device], x, other=y).fraction()
     wide = np.ldexp(x, rng.integers(-60, 60, x.size)).astype("f4")
     assert total_in_passes(gl, wide, y).fraction() == total([device], wide, other=y).fraction()
+
+
+def test_command_sums_in_passes(tmp_path, capsys, gl, rng):
+    numbers = rng.standard_normal(30_011).astype("f4")
+    np.save(tmp_path / "x.npy", numbers)
+    np.save(tmp_path / "doubles.npy", numbers.astype("f8"))
+    told = summed(capsys, tmp_path / "x.npy", "--device", "gl", "--bound")
+    exact = total_of(numbers)
+    assert told["value"] == exact.rounded() and told["value_in_dtype"] == exact.rounded("f4")
+    assert told["halving_error"] == float(abs(Fraction(told["halving"]) - exact.fraction())) <= told["halving_bound"]
+    assert told["halving_bound"] < 1e-4 * np.abs(numbers).sum() and told["devices"] == [f"{gl.renderer} (gl)"]
+    dot = summed(capsys, tmp_path / "x.npy", tmp_path / "x.npy", "--device", "gl", "--statistic", "dot")["value"]
+    assert dot == total_of(numbers.astype("f8") ** 2).rounded()
+    for words, said in (
+        (["x.npy", "--device", "gl", "--mode", "fast"], "exact sums"),
+        (["x.npy", "--device", "gl", "--statistic", "mean"], "exact sums"),
+        (["x.npy", "--device", "gl", "--device", "cpu"], "leave the others out"),
+        (["doubles.npy", "--device", "gl"], "hold float64"),
+    ):
+        assert main.main(["sum", str(tmp_path / words[0]), *words[1:]]) == 2
+        assert said in capsys.readouterr().err

@@ -222,7 +222,11 @@ def halving(device: Device, numbers) -> Halving:
             half = -(-sums.size // 2)
             sums = np.concatenate([sums[: sums.size - half] + sums[half:], sums[sums.size - half : half]])
     true, magnitude = total([device], x), total([device], x, absolute=True)
-    value, unit = float(sums[0]), Fraction(float(np.finfo(x.dtype).eps)) / 2
+    return halving_beside(float(sums[0]), depth, Fraction(float(np.finfo(x.dtype).eps)) / 2, true, magnitude)
+
+
+def halving_beside(value: float, depth: int, unit: Fraction, true: Total, magnitude: Total) -> Halving:
+    """The Halving of a sum made by `depth` additions that lose half a unit each, beside the exact sum of |x| too."""
     if true.special is not None or not math.isfinite(value):
         return Halving(value, math.nan, math.inf, depth)
     bound = depth * unit / (1 - depth * unit) * magnitude.fraction()

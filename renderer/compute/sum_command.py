@@ -5,9 +5,13 @@ import sys
 import time
 from functools import lru_cache
 
+import numpy as np
+
 from renderer import BadInput, MachineCannot, UserError
 from renderer.compute import aggregates
+from renderer.compute.aggregates import halving
 from renderer.compute.arrays import open_npy
+from renderer.compute.sum_passes import halving_in_passes, total_in_passes
 from renderer.compute.sums import nothing, total
 from renderer.gpu import open_gpu
 
@@ -16,11 +20,16 @@ def command(args) -> int:
     """Runs `main.py sum`."""
     files = [open_npy(path) for path in args.files]
     _check(args, files)
-    gpu = open_gpu(*(args.device or ()))
-    if not args.farm:
+    in_passes = args.device == ["gl"]
+    gpu = open_gpu(*(() if in_passes else args.device or ()))
+    if in_passes:
+        gpu.gl  # noqa: B018  (opened before the clock starts)
+    elif not args.farm:
         gpu.devices  # noqa: B018  (opened and probed before the clock starts)
     started = time.perf_counter()
-    if args.by:
+    if in_passes:
+        told = _in_passes(gpu.gl, args.statistic, files)
+    elif args.by:
         told = _by_key(gpu.device, args.by, files[0])
     elif args.statistic != "sum":
         told = {"value": _statistic(gpu.devices, args.statistic, files)}
@@ -39,7 +48,7 @@ def command(args) -> int:
         "bytes_per_second": size / seconds,
     }
     if args.bound:
-        facts |= _halving(gpu.device, files[0])
+        facts |= _halving(halving_in_passes(gpu.gl, files[0]) if in_passes else halving(gpu.device, files[0]))
     _print(facts, args)
     return 0
 
@@ -57,6 +66,19 @@ def _check(args, files) -> None:
         raise UserError("--farm adds up; it goes with neither --by nor --bound nor --statistic")
     if args.mode != "exact" and (args.by or args.statistic != "sum"):
         raise UserError(f"--mode {args.mode}: --statistic and --by are made from exact sums; allowed is exact")
+    if "gl" in (args.device or ()):
+        _check_passes(args, dtypes)
+
+
+def _check_passes(args, dtypes) -> None:
+    if len(args.device) > 1:
+        raise UserError("--device gl: passes share no work with other devices; leave the others out")
+    if args.mode != "exact" or args.statistic not in ("sum", "dot") or args.by or args.farm:
+        raise UserError(
+            "--device gl: passes make exact sums and dot products, without --mode, --by and --farm"
+        )
+    if dtypes != {np.dtype("f4")}:
+        raise UserError(f"--device gl: passes add float32, but the files hold {', '.join(map(str, dtypes))}")
 
 
 def _sum(gpu, args, files) -> dict:
@@ -108,8 +130,16 @@ def _by_key(device, keys: str, npy) -> dict:
     return {"groups": columns, "devices": [device.name]}
 
 
-def _halving(device, npy) -> dict:
-    found = aggregates.halving(device, npy)
+def _in_passes(gl, statistic: str, files) -> dict:
+    """A sum by GLSL render-to-texture passes."""
+    if statistic == "dot":
+        state = total_in_passes(gl, *files)
+    else:
+        state = sum((total_in_passes(gl, npy) for npy in files), start=nothing("exact", np.float32))
+    return {"value": state.rounded(), "value_in_dtype": state.rounded(np.float32), "devices": [f"{gl.renderer} (gl)"]}
+
+
+def _halving(found: aggregates.Halving) -> dict:
     return {"halving": found.value, "halving_error": found.error, "halving_bound": found.bound, "depth": found.depth}
 
 

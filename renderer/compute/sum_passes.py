@@ -3,41 +3,76 @@
 Expansions of four floats travel in RGBA32F texels; each pass turns 64 floats into one expansion, without any error.
 """
 
+from fractions import Fraction
+
 import numpy as np
 
 from renderer import MachineCannot, UserError
+from renderer.compute.aggregates import Halving, halving_beside
+from renderer.compute.arrays import source_of
 from renderer.compute.exact import NOT_MINUS_ZERO, Total, total_of
+from renderer.compute.reduction import Reduction
 
 TEXELS = 16  # inputs of one texel
 WIDTH = 2048  # of the input texture: 2048 x 2048 texels are 16 M floats
+BLOCK = 4 * WIDTH * WIDTH
 NORMAL = (2.0**-100, 2.0**100)  # errors of sums of such floats are normal floats
 NORMAL_FACTORS = (2.0**-39, 2.0**40)  # errors of products of such floats are normal floats
 NORMAL_EXPANSIONS = (0.0, 2.0**126)
 
 
-def total_in_passes(gl, numbers, other=None) -> Total:
+def total_in_passes(gl, numbers, other=None, absolute=False) -> Total:
     """The exact sum of float32 numbers, or of their products with `other`, as sums.total gives it."""
     if gl.version < 400:
         raise MachineCannot(f"{gl.renderer}: GLSL 3.30 has no `precise`; exact sums in passes need GL 4.0")
-    flat = [np.ascontiguousarray(a).ravel() for a in (numbers, other) if a is not None]
-    if any(a.dtype != np.float32 for a in flat) or len({a.size for a in flat}) > 1:
-        told = ", ".join(f"{a.dtype} ({a.size},)" for a in flat)
+    sources = [source_of(a) for a in (numbers, other) if a is not None]
+    if any(x.dtype != np.float32 for x in sources) or len({x.count for x in sources}) > 1:
+        told = ", ".join(f"{x.dtype} ({x.count},)" for x in sources)
         raise UserError(f"a sum in passes of {told}: float32 arrays of one size are wanted")
     total = Total(0, 0, 0, 0)
-    for start in range(0, flat[0].size, 4 * WIDTH * WIDTH):
-        total += _block(gl, [a[start : start + 4 * WIDTH * WIDTH] for a in flat])
+    for flat in _blocks(sources):
+        total += _block(gl, [np.abs(a) for a in flat] if absolute else flat)
     return total
+
+
+def halving_in_passes(gl, numbers) -> Halving:
+    """The sum of float32 numbers by passes that add 2 x 2 texels, as aggregates.halving tells of the paper's."""
+    x, reduction = source_of(numbers), Reduction(gl, 2)
+    parts, passes = [], 0
+    for (flat,) in _blocks([x]):
+        image = _image(gl, flat)
+        passes = max(passes, len(reduction.sizes(image.size)))
+        parts.append(reduction.sum(image).read().ravel())
+    with np.errstate(all="ignore"):
+        value = np.add.reduce(np.concatenate(parts), dtype="f4")
+    depth = 3 * passes + 4 * len(parts) - 1  # additions that a number goes through, at most
+    true, magnitude = total_in_passes(gl, x), total_in_passes(gl, x, absolute=True)
+    return halving_beside(float(value), depth, Fraction(1, 1 << 24), true, magnitude)
+
+
+def _blocks(sources):
+    """The numbers of each source, float32 (n,), block by block."""
+    for start in range(0, sources[0].count, BLOCK):
+        flat = [np.empty(min(BLOCK, x.count - start), "f4") for x in sources]
+        for x, numbers in zip(sources, flat, strict=True):
+            x.read_into(numbers.view("u1"), start)
+        yield flat
+
+
+def _image(gl, numbers: np.ndarray):
+    """A texture of numbers, four a texel, padded with -0, which changes no sum."""
+    texels = -(-numbers.size // 4)
+    width = min(texels, WIDTH)
+    padded = np.full(4 * width * -(-texels // width), -0.0, "f4")
+    padded[: numbers.size] = numbers
+    image = padded.reshape(-1, width, 4)
+    return gl.texture((width, len(image))).write(image)
 
 
 def _block(gl, flat: list[np.ndarray]) -> Total:
     """The Total of what fits one texture."""
     count, texels = flat[0].size, -(-flat[0].size // 4)
-    height = -(-texels // WIDTH)
-    images = []
-    for numbers in flat:
-        padded = np.full(4 * WIDTH * height, -0.0, "f4")
-        padded[:count] = numbers
-        images.append(gl.texture((WIDTH, height)).write(padded.reshape(height, WIDTH, 4)))
+    images = [_image(gl, numbers) for numbers in flat]
     total, limits = Total(), NORMAL_FACTORS if len(images) == 2 else NORMAL
     while True:
         images, left = _pass(gl, images, texels, limits)
