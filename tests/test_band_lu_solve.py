@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from band_matrices import EPS, clamped, dense, factor_residual, lapack_factors, random_band
 
-from renderer import BadInput
+from renderer import BadInput, UserError
 from renderer.compute.band_lu import BandedBatch, BandedLU, SingularMatrix
 from renderer.compute.band_lu.blocks import SolutionOverflows
 from renderer.compute.band_lu.solver import inverse_norm1
@@ -155,3 +155,29 @@ def test_solutions_that_overflow_are_told():
     with pytest.raises(SolutionOverflows, match="too large for float64"):
         lu.solve(np.ones(40))
     assert np.allclose(lu.solve(np.full(40, 1e-200)), 1e110) and SolutionOverflows.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        dict(block=17), dict(block=16.0), dict(block="16"), dict(block=True), dict(block=528), dict(precision="f2"),
+        dict(panels="gpu"), dict(residence="here"), dict(products="mine"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_unknown_choices_are_told(choice):
+    (name, value), *_ = choice.items()
+    with pytest.raises(UserError, match=rf"{name} is '?{value}'?; allowed are"):
+        BandedLU(np.ones((1, 3)), 0, 0, **choice)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [np.ones(3) * 1j, ["a", "b", "c"], [[1], [2, 3]], np.ones(3, object), None, np.ones(4), np.ones((3, 1, 1))],
+    ids=repr,
+)  # fmt: skip
+def test_arrays_that_are_no_real_vectors_are_told(wrong):
+    with pytest.raises(BadInput, match="the right-hand side is"):
+        BandedLU(np.ones((1, 3)), 0, 0).solve(wrong)
+    with pytest.raises(BadInput, match="ab is"):
+        BandedLU(wrong, 0, 0)

@@ -221,6 +221,11 @@ def unsound(ab: np.ndarray, kl: int, ku: int) -> tuple[int, int] | None:
     return None
 
 
+def divisor(number: int, most: int) -> int:
+    """The largest divisor of number that is at most `most`."""
+    return next(n for n in range(min(number, most), 0, -1) if number % n == 0)
+
+
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

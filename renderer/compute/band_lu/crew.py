@@ -14,10 +14,11 @@ from threading import Condition
 
 import numpy as np
 
-from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, NotFinite, cores, largest, pack, scratch
+from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, NotFinite, cores, divisor, largest, pack, scratch
 from renderer.compute.band_lu.host import STEPS, BlockFactors, one_thread, totals
 
 LARGEST_INVERSE = 16.0  # of the elements of a triangle's inverse; where it is larger, substitution is the safer
+LARGEST_TRIANGLE = 128  # rows; a product with an inverse has twice the operations of a substitution
 PLACING = 110  # operations of an update that take as long as placing one element of a block column
 
 
@@ -88,20 +89,22 @@ class HostFactors(BlockFactors):
         self._lead = max(self._threads - 1, 1) if self._threads > 1 else 2  # steps that a block column is placed early
         self._pieces = [scratch(layout, dtype) for _ in range(self._threads)]
         self._spans = [spans_of(layout, i, self._threads) for i in range(layout.p)]
-        order = 32 if layout.s % 32 == 0 else 16
-        self._inverses = np.zeros((layout.p, layout.s // order, order, order), self.dtype)
-        self._inverses_address = self._inverses.ctypes.data
-        self._invertible = np.zeros(layout.p, bool)
+        self._order = order = divisor(layout.s, LARGEST_TRIANGLE)
+        ring = min(self._threads + 2, layout.p)  # panels whose inverses are kept
+        self._inverses = np.zeros((ring, layout.s // order, order, order), self.dtype)
+        self._invertible = [False] * ring
+        self._below = np.tri(order, k=-1, dtype=self.dtype).T  # in memory a line is a column
         step = self.dtype.itemsize
         strides = layout.stride * step, order * (layout.height + 1) * step, layout.height * step, step
         corner = self.flat[layout.u * layout.s :]
-        self._triangles = np.lib.stride_tricks.as_strided(corner, self._inverses.shape, strides)
-        self._below = np.tri(order, k=-1, dtype=self.dtype).T  # in memory a line is a column
+        shape = layout.p, *self._inverses.shape[1:]
+        self._triangles = np.lib.stride_tricks.as_strided(corner, shape, strides)
+        self._inverses_address, self._pivots_address = self._inverses.ctypes.data, self.panel_pivots.ctypes.data
 
     def factor(self, ab: np.ndarray, flush_above: float) -> None:
         """Factors ab; subnormal numbers are flushed where max |a_ij| is above `flush_above`."""
         layout, threads = self.layout, self._threads
-        self.info, self._seconds = 0, np.zeros((threads, layout.p, len(STEPS)))
+        self.info, self._clock = 0, []
         self._ab, self._sizes = ab, np.zeros(layout.p)
         first = min(layout.u + self._lead, layout.p)
         with ThreadPoolExecutor(threads) as pool:
@@ -112,7 +115,10 @@ class HostFactors(BlockFactors):
         with one_thread(), guard, np.errstate(invalid="ignore", over="ignore"), Crew(threads, flush) as crew:
             self._run(crew)
         self.largest_given, self._ab = float(self._sizes.max()), None
-        self.timeline = [dict(zip(STEPS, parts, strict=True)) for parts in self._seconds.sum(axis=0).tolist()]
+        self.timeline = [dict.fromkeys(STEPS, 0.0) for _ in range(layout.p)]
+        for i, parts, times in self._clock:
+            for part, began, ended in zip(parts, times, times[1:], strict=False):
+                self.timeline[i][part] += ended - began
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -127,7 +133,7 @@ class HostFactors(BlockFactors):
                 if i + 1 <= layout.last(i):
                     ahead = (i + 1) * s, (i + 2) * s
                     self._follow(crew, i, 0, ahead)
-                    self._update(i, *ahead, 0)
+                    self._update(i, *ahead)
                 self._hand_out(crew, i + 1)
             self._part(crew, i, 0)
         for thread in range(1, self._threads):
@@ -136,9 +142,11 @@ class HostFactors(BlockFactors):
     def _hand_out(self, crew: Crew, i: int) -> None:
         """Makes panel i and sets the other cores to step i."""
         self._wait_for_column(crew, i)
+        for thread in range(1, self._threads):
+            crew.wait(thread, i + 1 - len(self._inverses))
         began = time.perf_counter()
         self._panel(i)
-        self._seconds[0, i, STEPS.index("panel")] += time.perf_counter() - began
+        self._clock.append((i, ("panel",), (began, time.perf_counter())))
         for thread in range(1, self._threads):
             crew.give(thread, partial(self._part, crew, i, thread))
 
@@ -147,7 +155,7 @@ class HostFactors(BlockFactors):
         span = self._spans[i][thread]
         if span[0] < span[1]:
             self._follow(crew, i, thread, span)
-            self._update(i, *span, thread)
+            self._update(i, *span)
         column = i + self.layout.u + self._lead
         if column < self.layout.p and self._placer(i) == thread:
             self._place([column], thread)
@@ -164,9 +172,8 @@ class HostFactors(BlockFactors):
             self._sizes[t] = pack(self._ab, self.layout, self.flat, t, self._pieces[thread])
             if not np.isfinite(self._sizes[t]):
                 raise NotFinite  # a pivot search among NaN may answer anything
-            self._seconds[thread, max(t - self.layout.u - self._lead, 0), STEPS.index("copy")] += (
-                time.perf_counter() - began
-            )
+            step = max(t - self.layout.u - self._lead, 0)
+            self._clock.append((step, ("copy",), (began, time.perf_counter())))
 
     def _wait_for_column(self, crew: Crew, t: int) -> None:
         step = t - self.layout.u - self._lead
@@ -183,46 +190,46 @@ class HostFactors(BlockFactors):
 
     def _panel(self, i: int) -> None:
         """P L U of panel i, and the inverses of the triangles on its L's diagonal."""
-        layout, s, order = self.layout, self.layout.s, len(self._below)
-        pivots = self.panel_pivots[i * s : (i + 1) * s]
-        info = self.lapack.factor(layout.rows(i), s, self.at(i * s, i * s), layout.height, pivots)
+        layout, s, order, slot = self.layout, self.layout.s, self._order, i % len(self._inverses)
+        corner, pivots = self.at(i * s, i * s), self._pivots_address + i * s * 4
+        info = self.lapack.factor(layout.rows(i), s, corner, layout.height, pivots)
         if info and not self.info:
             self.info = i * s + info
-        inverses = np.multiply(self._triangles[i], self._below, out=self._inverses[i]).reshape(-1)
-        for k in range(s // order):
-            self.lapack.invert_unit_lower(order, self._inverses_at(i, k), order)
-        self._invertible[i] = max(inverses.max(), -inverses.min()) <= LARGEST_INVERSE
+        inverses = np.multiply(self._triangles[i], self._below, out=self._inverses[slot]).reshape(-1)
+        for row in range(0, s, order):
+            self.lapack.invert_unit_lower(order, self._inverse_at(i, row), order)
+        self._invertible[slot] = max(inverses.max(), -inverses.min()) <= LARGEST_INVERSE
 
-    def _inverses_at(self, i: int, k: int) -> int:
-        """The address of the inverse of triangle k of panel i."""
-        return self._inverses_address + (i * self.layout.s + k * len(self._below)) * self._below[0].nbytes
+    def _inverse_at(self, i: int, row: int) -> int:
+        """The address of the inverse of panel i's triangle at a row."""
+        slot = i % len(self._inverses)
+        return self._inverses_address + (slot * self.layout.s + row) * self._order * self.dtype.itemsize
 
-    def _update(self, i: int, first: int, end: int, thread: int) -> None:
+    def _update(self, i: int, first: int, end: int) -> None:
         """Swap, solve and update columns first to end (of the matrix) with the panel of block column i."""
         layout, lapack, s, height = self.layout, self.lapack, self.layout.s, self.layout.height
-        top, count, upper = i * s, end - first, self.at(i * s, first)
-        at = [time.perf_counter()]
-        lapack.swap(count, upper, height, self.panel_pivots[top : top + s])
-        at.append(time.perf_counter())
-        self._solve_triangle(i, count, upper)
-        at.append(time.perf_counter())
-        below, left = self.at(top + s, first), self.at(top + s, top)
-        lapack.subtract(layout.rows(i) - s, count, s, left, height, upper, height, below, height)
-        at.append(time.perf_counter())
-        self._seconds[thread, i, 1:4] += np.diff(at)
+        count, step, left = end - first, self.dtype.itemsize, self.at(i * s, i * s)
+        upper = left + (first - i * s) * height * step
+        began = time.perf_counter()
+        lapack.swap(count, upper, height, self._pivots_address + i * s * 4, s)
+        swapped = time.perf_counter()
+        self._solve_triangle(i, count, left, upper)
+        solved, below = time.perf_counter(), s * step
+        lapack.subtract(layout.rows(i) - s, count, s, left + below, height, upper, height, upper + below, height)
+        self._clock.append((i, ("swap", "solve", "update"), (began, swapped, solved, time.perf_counter())))
 
-    def _solve_triangle(self, i: int, count: int, x: int) -> None:
-        """x (s, count) = L^-1 x, L the unit lower triangle of panel i: with inverses in half of the time of a trsm."""
+    def _solve_triangle(self, i: int, count: int, left: int, x: int) -> None:
+        """x (s, count) = L^-1 x, L the unit lower triangle at `left`: by its inverse in half of the time of trsm."""
         lapack, s, height, step = self.lapack, self.layout.s, self.layout.height, self.dtype.itemsize
-        order, invertible = len(self._below), self._invertible[i]
-        for k, row in enumerate(range(0, s, order)):
-            here = x + row * step
+        order, invertible = self._order, self._invertible[i % len(self._inverses)]
+        for row in range(0, s, order):
+            triangle, here = left + row * (height + 1) * step, x + row * step
             if invertible:
-                lapack.multiply_unit_lower(order, count, self._inverses_at(i, k), order, here, height)
+                lapack.multiply_unit_lower(order, count, self._inverse_at(i, row), order, here, height)
             else:
-                lapack.solve(order, count, self.at(i * s + row, i * s + row), height, here, height, b"LNU")
-            left, rest = self.at(i * s + row + order, i * s + row), here + order * step
-            lapack.subtract(s - row - order, count, order, left, height, here, height, rest, height)
+                lapack.solve(order, count, triangle, height, here, height, b"LNU")
+            below = order * step
+            lapack.subtract(s - row - order, count, order, triangle + below, height, here, height, here + below, height)
 
 
 def spans_of(layout: Layout, i: int, threads: int) -> list[tuple[int, int]]:

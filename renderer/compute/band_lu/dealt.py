@@ -234,7 +234,7 @@ class DealtFactors:
         fetched = time.perf_counter()
         rows, pivots = layout.rows(i), self._panel_pivots[i * s : (i + 1) * s]
         start = chunk.ctypes.data + layout.u * s * self.dtype.itemsize
-        info = self._lapack.factor(rows, s, start, layout.height, pivots)
+        info = self._lapack.factor(rows, s, start, layout.height, pivots.ctypes.data)
         if info and not self.info:
             self.info = i * s + info
         factored = time.perf_counter()

@@ -36,13 +36,17 @@ class BlockFactors:
         self.layout, self.dtype = layout, np.dtype(dtype)
         self.lapack = Lapack(dtype)
         self.flat = np.zeros(layout.size, self.dtype)
-        self._address = self.flat.ctypes.data
         self.panel_pivots = np.zeros(layout.p * layout.s, np.int32)
+        self._address = self.flat.ctypes.data
         self.info = 0
 
     def at(self, row: int, column: int) -> int:
         """The address of element (row, column)."""
         return self._address + self.layout.offset(row, column) * self.dtype.itemsize
+
+    def pivots_at(self, i: int) -> int:
+        """The address of panel i's pivots."""
+        return self.panel_pivots.ctypes.data + i * self.layout.s * self.panel_pivots.itemsize
 
     def pivots(self) -> np.ndarray:
         """(n,) int32 row that was exchanged with row j at step j, from 0: LAPACK's ipiv - 1."""
@@ -94,7 +98,7 @@ class BlockFactors:
         )
         for i in range(layout.p):
             top, first = i * s, x + i * s * step
-            lapack.swap(m, first, ld, self.panel_pivots[top : top + s])
+            lapack.swap(m, first, ld, self.pivots_at(i), s)
             lapack.solve(s, m, self.at(top, top), height, first, ld, b"LNU")
             below = first + s * step
             lapack.subtract(layout.rows(i) - s, m, s, self.at(top + s, top), height, first, ld, below, ld)
@@ -120,7 +124,7 @@ class BlockFactors:
             below = layout.rows(i) - s
             lapack.subtract(s, m, below, self.at(top + s, top), height, first + s * step, ld, first, ld, b"T")
             lapack.solve(s, m, self.at(top, top), height, first, ld, b"LTU")
-            lapack.swap(m, first, ld, self.panel_pivots[top : top + s], back=True)
+            lapack.swap(m, first, ld, self.pivots_at(i), s, back=True)
 
 
 class ThinFactors:

@@ -37,7 +37,7 @@ _INT, _CHAR = Constants(ctypes.c_int), Constants(ctypes.c_char)
 
 
 class Lapack:
-    """The routines of one precision. Matrices are (address, leading dimension) of column-major memory."""
+    """The routines of one precision. Matrices are (address, leading dimension), column-major; pivots are an address."""
 
     def __init__(self, dtype):
         self.dtype = np.dtype(dtype)
@@ -48,17 +48,16 @@ class Lapack:
         )
         self._reals, self._one, self._minus = real, real[1], real[-1]
 
-    def factor(self, rows: int, columns: int, a: int, ld: int, pivots: np.ndarray) -> int:
+    def factor(self, rows: int, columns: int, a: int, ld: int, pivots: int) -> int:
         """P L U of a panel in place, pivots (columns,) int32 from 1; returns info: 0 or 1 + the first zero pivot."""
         info = ctypes.c_int()
-        self._getrf(_INT[rows], _INT[columns], a, _INT[ld], pivots.ctypes.data, ctypes.addressof(info))
+        self._getrf(_INT[rows], _INT[columns], a, _INT[ld], pivots, ctypes.addressof(info))
         assert info.value >= 0, f"getrf: argument {-info.value} is wrong"
         return info.value
 
-    def swap(self, columns: int, a: int, ld: int, pivots: np.ndarray, back: bool = False) -> None:
-        """Exchanges rows of a as the pivots (counted from 1) say, or undoes it."""
-        order = _INT[-1 if back else 1]
-        self._laswp(_INT[columns], a, _INT[ld], _INT[1], _INT[len(pivots)], pivots.ctypes.data, order)
+    def swap(self, columns: int, a: int, ld: int, pivots: int, count: int, back: bool = False) -> None:
+        """Exchanges rows of a as `count` pivots (from 1) say, or undoes it."""
+        self._laswp(_INT[columns], a, _INT[ld], _INT[1], _INT[count], pivots, _INT[-1 if back else 1])
 
     def solve(self, order: int, columns: int, a: int, ld: int, x: int, ldx: int, which: bytes) -> None:
         """x = T^-1 x in place; `which` is uplo, trans, diag of the triangle T in a, such as b"LNU"."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.compute.band_lu.blocks import Layout, cores
+from renderer.compute.band_lu.blocks import Layout, cores, divisor
 from renderer.compute.band_lu.memory import TRAYS, bunch, loads
 from renderer.gpu import Device
 
@@ -19,11 +19,6 @@ COPIERS = 8  # threads that gather a block column from the rows of ab
 MOST_BOUND = 1 << 15  # launches whose arguments are kept, some hundred bytes each
 EXTREMES = 32  # groups that look for the largest element of a block column
 LEAF_SHAPES = (128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40)  # threads, columns, registers
-
-
-def divisor(number: int, most: int) -> int:
-    """The largest divisor of number that is at most `most`."""
-    return next(n for n in range(min(number, most), 0, -1) if number % n == 0)
 
 
 def leaf_shape(rows: int, s: int, itemsize: int, wide: bool) -> tuple[int, int, int]:

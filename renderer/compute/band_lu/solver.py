@@ -18,6 +18,12 @@ REFINEMENTS = 10
 FLUSH_ABOVE = {"f4": 1e-18, "f8": 1e-150}  # matrices of smaller numbers than these keep their subnormals
 ORDINARY = {"f4": (1e-28, 1e28), "f8": (1e-280, 1e280)}  # max |a_ij| whose factors neither overflow nor vanish; others
 # are factored as A 2^k
+CHOICES = {
+    "precision": (None, "f4", "f8"),
+    "panels": ("auto", "host", "device"),
+    "residence": ("auto", "whole", "streamed"),
+    "products": ("vendor", "own"),
+}
 
 
 class BandedLU:
@@ -42,13 +48,12 @@ class BandedLU:
         residence: Literal["auto", "whole", "streamed"] = "auto",
         products: Literal["vendor", "own"] = "vendor",
     ):
-        shaped_band(ab, kl, ku)
-        ab = np.asarray(ab)
+        check_words(precision=precision, panels=panels, residence=residence, products=products)
+        ab = shaped_band(ab, kl, ku)
         n = ab.shape[1]
         self.n, self.kl, self.ku = n, min(int(kl), n - 1), min(int(ku), n - 1)
         self._given = int(kl), int(ku)
-        self.dtype = ab.dtype if ab.dtype in (np.float32, np.float64) else np.dtype("f8")
-        self.precision = np.dtype(precision or self.dtype)
+        self.dtype, self.precision = ab.dtype, np.dtype(precision or ab.dtype)
         devices = list(devices)
         thin = self.kl + self.ku + 1 < THIN and block is None
         block = checked_block(block) or usual_block(n, self.kl, self.ku, devices[0].processor.lanes if devices else 1)
@@ -136,7 +141,7 @@ class BandedLU:
         if trans not in ("N", "T"):
             raise UserError(f"trans is {trans!r}; allowed are N and T")
         self._check_factors()
-        b = np.asarray(b)
+        b = real_array(b, "the right-hand side")
         if b.ndim not in (1, 2) or b.shape[0] != self.n:
             raise BadInput(f"the right-hand side is {b.shape}; it must be ({self.n},) or ({self.n}, m)")
         sides = b.reshape(self.n, -1).astype(self.dtype, copy=False)
@@ -285,18 +290,36 @@ def largest_element(ab: np.ndarray, kl: int, ku: int) -> float:
 
 def shaped_band(ab, kl, ku) -> np.ndarray:
     """ab as a float32 or float64 array of the shape that kl and ku ask for, or BadInput."""
-    ab = np.asarray(ab)
+    ab = real_array(ab, "ab")
     for name, value in (("kl", kl), ("ku", ku)):
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
             raise BadInput(f"{name} is {value!r}; it must be a whole number of at least 0")
-    if ab.ndim != 2 or ab.dtype.kind not in "fiu" or ab.dtype.itemsize > 8:
-        raise BadInput(f"ab is {ab.shape} {ab.dtype}; it must be a matrix (kl + ku + 1, n) of real numbers")
-    if ab.shape[0] != kl + ku + 1 or ab.shape[1] == 0:
+    if ab.ndim != 2 or ab.shape[0] != kl + ku + 1 or ab.shape[1] == 0:
         raise BadInput(f"ab is {ab.shape}; with kl = {kl} and ku = {ku} it must be ({kl + ku + 1}, n), n at least 1")
     return ab if ab.dtype in (np.float32, np.float64) else ab.astype(np.float64)
 
 
+def real_array(values, name: str) -> np.ndarray:
+    """An array of numbers that float64 holds, or BadInput."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise BadInput(f"{name} is no array: {error}") from error
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise BadInput(f"{name} is {array.shape} {array.dtype}; it must be of real numbers of at most 8 bytes")
+    return array
+
+
+def check_words(**chosen) -> None:
+    """UserError unless every choice of BandedLU is one of its words."""
+    for name, value in chosen.items():
+        if value not in CHOICES[name]:
+            allowed = ", ".join(word for word in CHOICES[name] if word)
+            raise UserError(f"{name} is {value!r}; allowed are {allowed}")
+
+
 def checked_block(block: int | None) -> int | None:
-    if block is not None and not (16 <= block <= LARGEST_BLOCK and block % 16 == 0):
+    whole = isinstance(block, (int, np.integer)) and not isinstance(block, bool)
+    if block is not None and not (whole and 16 <= block <= LARGEST_BLOCK and block % 16 == 0):
         raise UserError(f"--block is {block}; allowed are the multiples of 16 from 16 to {LARGEST_BLOCK}")
     return block
