@@ -4,6 +4,7 @@ once.
 
 import argparse
 import errno
+import math
 import os
 import sys
 
@@ -21,8 +22,15 @@ EXAMPLES = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that tells a mistake in one sentence, without the usage."""
+
+    def error(self, message: str):
+        self.exit(2, f"rayfold: {message} ({self.prog} --help tells more)\n")
+
+
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="main.py",
         description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless.",
         epilog="exit codes: 0 done, 1 the answer is no, 2 usage, 3 undecided or partial, 4 this machine cannot, "
@@ -64,13 +72,13 @@ def _export(command) -> None:
     command.add_argument(
         "--samples", type=_positive, metavar="N", help="draws that are averaged (default: what the input says)"
     )
-    command.add_argument("--time", type=float, metavar="T", help="seconds into an animated scene (default 0)")
+    command.add_argument("--time", type=_seconds, metavar="T", help="seconds into an animated scene (default 0)")
     command.add_argument("--frames", metavar="A-B", help="frame numbers of a film or of out_####.png, such as 1-48")
     command.add_argument(
         "--rate", type=_positive, default=24, metavar="FPS", help="frames a second of scene time (default 24)"
     )
     command.add_argument(
-        "--seed", type=int, metavar="S", help="of the random numbers; the same seed gives the same picture"
+        "--seed", type=_seed, metavar="S", help="of the random numbers; the same seed gives the same picture"
     )
     command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     command.add_argument(
@@ -81,7 +89,7 @@ def _export(command) -> None:
         "--tile", type=_positive, metavar="N", help="draw in tiles of N x N (default: only when large)"
     )
     command.add_argument(
-        "--time-limit", type=float, metavar="SECONDS", help="stop drawing then; exit code 3 if too early"
+        "--time-limit", type=_duration, metavar="SECONDS", help="stop drawing then; exit code 3 if too early"
     )
     command.add_argument(
         "--denoise", action="store_true", help="filter the noise out, guided by albedo and normal (package pyoidn)"
@@ -191,6 +199,28 @@ def _positive(text: str) -> int:
     if not (text.isdigit() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
     return int(text)
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 1 << 31):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of 0 to {(1 << 31) - 1}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds")
+    return seconds
+
+
+def _duration(text: str) -> float:
+    if _seconds(text) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be more than 0 seconds")
+    return _seconds(text)
 
 
 def command_of(args) -> int:

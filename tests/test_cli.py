@@ -34,9 +34,13 @@ def test_usage_mistakes_exit_with_2(tmp_path):
         ["export", "x.toml", "-o", tmp_path / "x.bmp"], ["export", "x.toml", "-o", tmp_path / "x_##.png"],
         ["export", "x.toml", "-o", tmp_path / "x.png", "--frames", "5-1"], ["export", "x.toml", "-o", tmp_path],
         ["export", "x.toml", "-o", tmp_path / "none" / "x.png"],
+        ["export", "x.toml", "-o", tmp_path / "x.png", "--time", "nan"],
+        ["export", "x.toml", "-o", tmp_path / "x.png", "--time-limit", "0"],
+        ["export", "x.toml", "-o", tmp_path / "x.png", "--seed", "9999999999"],
     ):  # fmt: skip
         answer = rayfold(*words)
         assert answer.returncode == 2, (words, answer)
+        assert answer.stderr.startswith("rayfold: ") and answer.stderr.count("\n") == 1, answer.stderr
         assert "Traceback" not in answer.stderr and answer.stdout == ""
 
 
