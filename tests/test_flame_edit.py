@@ -7,9 +7,10 @@ import pytest
 
 from renderer import UserError
 from renderer.flames import breed, edit, fit
-from renderer.flames.file import parse_flames, text_of_flames
+from renderer.flames.file import parse_flames
 from renderer.flames.genome import Flame, Map
 from renderer.flames.keyframes import KeyFrame, at_time, blended_affine
+from renderer.flames.written import text_of_flames
 from renderer.pictures.flame import Picture, Settings, settings_of
 
 

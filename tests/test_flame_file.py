@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from renderer import BadInput
-from renderer.flames import keyframes, palettes
-from renderer.flames.file import parse_flames, read_flames, text_of_flames
+from renderer.flames import chaos, keyframes, palettes
+from renderer.flames.file import parse_flames, read_flames
 from renderer.flames.variations import owners, table
+from renderer.flames.written import text_of_flames
 from renderer.pictures import load
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,7 +40,7 @@ def test_random_flames_come_back_the_same(rng):
     for _ in range(20):
         names = rng.choice(list(table()), 4, replace=False)
         variations = {str(name): float(rng.normal()) for name in names}
-        parameters = {p: float(rng.normal()) for p, name in owners().items() if name in variations}
+        parameters = {p: float(rng.uniform()) for p, name in owners().items() if name in variations}
         m = keyframes.Map(
             tuple(map(float, rng.normal(size=6))), weight=float(rng.uniform()), color=float(rng.uniform()),
             opacity=float(rng.uniform()), post=tuple(map(float, rng.normal(size=6))), variations=variations,
@@ -68,8 +69,9 @@ def test_defaults_are_those_of_flam3():
 
 def test_every_attribute_of_a_map_is_read():
     xform = (
-        '<xform weight="0.25" color="0.3 0.9" symmetry="0.5" opacity="0.75" coefs="1 2 3 4 5 6" post="6 5 4 3 2 1" '
-        'chaos="0 2" julian="0.5" julian_power="3" oscope_damping="2" Re_A="1.5" linear3D="0.25" var1="3" name="x"/>'
+        '<xform var1="3" weight="0.25" color="0.3 0.9" symmetry="0.5" opacity="0.75" coefs="1 2 3 4 5 6" '
+        'post="6 5 4 3 2 1" chaos="0 2" julian="0.5" julian_power="3" oscope_damping="2" Re_A="1.5" linear3D="0.25" '
+        'name="x"/>'
     )
     key, warnings = one(xform=xform)
     (m,) = key.flame.maps
@@ -81,9 +83,12 @@ def test_every_attribute_of_a_map_is_read():
 
 
 def test_old_forms_of_variations_and_opacity():
-    key, _ = one(xform='<xform weight="1" var="0 0.5 0 2"/><xform weight="1" plotmode="off" linear="1"/>')
+    key, _ = one(xform='<xform weight="1" bent="1" var="0 0.5 0 2"/><xform weight="1" plotmode="off" linear="1"/>')
     assert dict(key.flame.maps[0].variations) == {"sinusoidal": 0.5, "swirl": 2.0}
     assert key.flame.maps[1].opacity == 0
+    key, _ = one(xform='<xform weight="1" linear="0.5" var1="3" bent="0.25" super_shape_rnd="7"/>')
+    assert dict(key.flame.maps[0].variations) == {"swirl": 1.0, "bent": 0.25}
+    assert key.flame.maps[0].value("super_shape_rnd") == 1
     key, _ = one(attributes='soloxform="1"', xform='<xform weight="1" linear="1"/>' * 3)
     assert [m.opacity for m in key.flame.maps] == [0.0, 1.0, 0.0]
 
@@ -110,11 +115,28 @@ def test_all_forms_of_palettes():
     ):
         key, _ = one(inside)
         assert np.allclose(key.flame.palette_colors, grey) and not key.flame.alphas, inside[:40]
-    key, _ = one('<color index="0" rgba="1 2 3 127.5"/>')
-    assert key.flame.alphas[0] == 0.5
+    for alpha in ('rgba="1 2 3 127.5"', 'rgb="1 2 3" a="127.5"'):
+        key, _ = one(f'<color index="0" {alpha}/>')
+        assert key.flame.alphas[0] == 0.5 and key.flame.palette_colors[0].tolist() == [1, 2, 3]
+        assert parse_flames(text_of_flames([key]))[0] == [key]
+    # Hexadecimal colours with alpha are what one sample adds; halfway to opaque white lies the mean of light and alpha.
+    key, _ = one('<palette count="1" format="RGBA">10203340</palette><color index="128" rgb="255 255 255"/>')
+    assert np.allclose(chaos.light_of(key.flame)[[0, 64]], [[16, 32, 51, 64], [135.5, 143.5, 153, 159.5]])
     # Gaps close around the end: 250 to 10 of the next turn.
     key, _ = one('<color index="250" rgb="0 0 0"/><color index="10" rgb="160 0 0"/>')
     assert np.isclose(key.flame.palette_colors[0, 0], 60)
+
+
+@pytest.mark.skipif(not HAS_NUMBERED, reason="flam3's numbered palettes are not installed here")
+def test_two_numbered_palettes_are_blended_on_the_shorter_way():
+    """Entries of flam3's own blend, as flam3-genome writes it."""
+    key, warnings = one('<palette index0="3" index1="20" hue0="0.1" hue1="0.2" blend="0.4"/>')
+    wanted = [[54.8, 49.4174, 24.8964], [58.246, 67.8, 24.5541], [63.7867, 73, 39.584]]
+    assert np.allclose(key.flame.palette_colors[:3], wanted, atol=1e-4) and not warnings
+    key, _ = one('<palette index0="3" index1="3"/>')
+    assert np.allclose(key.flame.palette_colors, palettes.numbered(3))
+    key, warnings = one(attributes='palette="9999"')
+    assert (key.flame.palette_colors == 255).all() and "palette 9999 is none of flam3's" in warnings[0]
 
 
 @pytest.mark.skipif(not HAS_NUMBERED, reason="flam3's numbered palettes are not installed here")
@@ -125,6 +147,25 @@ def test_numbered_palettes_win_and_their_hue_turns():
     grey = hsv[:, 1] * hsv[:, 2] < 0.05
     assert np.allclose(((turned - hsv)[:, 0] % 6)[~grey], 3, atol=1e-6) and not warnings
     assert np.allclose(turned[:, 1:], hsv[:, 1:])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "inside", "told"),
+    [
+        ('cam_pitch="0.5" cam_yaw="0" cam_dof="0.0"', "", 'cam_pitch is "0.5", of a camera in space'),
+        ('filter_shape="sinc"', "", 'filter_shape is "sinc"'),
+        ("", '<symmetry kind="0"/>', "symmetry kind is 0"),
+        ("", '<xform weight="1" opacity="2" linear="1"/>', "xform 1: opacity is 2; it is taken as 1"),
+    ],
+)
+def test_what_changes_the_picture_and_is_not_taken_is_warned_of(attributes, inside, told):
+    _, warnings = one(inside + '<color index="0" rgb="9 9 9"/>', attributes)
+    assert len(warnings) == 1 and told in warnings[0]
+
+
+def test_other_names_of_the_ways_between_key_frames():
+    key, warnings = one('<color index="0" rgb="9 9 9"/>', 'interpolation_space="linear" palette_interpolation="hsv2"')
+    assert (key.interpolation_type, key.palette_interpolation, warnings) == ("linear", "hsv_circular", [])
 
 
 def test_hsv_goes_there_and_back(rng):

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from renderer.flames import chaos, compiled, keyframes, palettes, schedule
-from renderer.flames.file import parse_flames, read_flames, text_of_flames
+from renderer.flames.file import parse_flames, read_flames
+from renderer.flames.written import text_of_flames
 from renderer.image import psnr, read_bytes
 from renderer.pictures import load, open_picture
 from renderer.tone import pixels

@@ -44,7 +44,7 @@ def seed_word(seed: int) -> int:
     return int(np.random.SeedSequence(abs(seed) * 2 + (seed < 0)).generate_state(1)[0])
 
 
-def _light(flame: Flame) -> np.ndarray:
+def light_of(flame: Flame) -> np.ndarray:
     """(256, 4) red, green, blue, alpha of the palette, 0 to 255, times its alphas."""
     alphas = np.array(flame.alphas or (1.0,) * 256)[:, None]
     return np.concatenate([flame.palette_colors, np.full((256, 1), 255.0)], 1) * alphas
@@ -77,7 +77,7 @@ class Chaos:
         fractional = any(m.opacity not in (0.0, 1.0) for flame in flames for m in flame.maps)
         fractional = fractional or any(0 < visibility(m.opacity) < 1 for flame in flames for m in flame.maps)
         times = np.asarray(times, "f8")
-        palettes = np.stack([_light(flame) * weight for flame, weight in zip(flames, times, strict=True)])
+        palettes = np.stack([light_of(flame) * weight for flame, weight in zip(flames, times, strict=True)])
         fractional = fractional or bool((palettes != np.floor(palettes)).any()) or bool((times != 1).any())
         self.structure, self.fuse = structure_of(tuple(flames), fractional), fuse_of(flames)
         device, structure = self.device, self.structure

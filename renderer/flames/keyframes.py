@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from renderer.flames.genome import EMPTY, IDENTITY, SPACE_IDENTITY, Flame, Map
-from renderer.flames.palettes import hsv_of, rgb_of
+from renderer.flames.palettes import between
 from renderer.view import Plane
 
 
@@ -166,15 +166,8 @@ def blended_colours(palettes: list[np.ndarray], weights, home: KeyFrame) -> np.n
     in_rgb = np.clip(np.tensordot(weights, palettes, 1), 0, 255)
     if kind == "rgb":
         return in_rgb
-    hsv = np.array([hsv_of(palette / 255) for palette in palettes])
-    if kind == "hsv_circular" and len(palettes) == 2:
-        turn = hsv[1, :, 0] - hsv[0, :, 0]
-        hsv[0, :, 0] += np.where(turn > 3, 6, np.where(turn < -3, -6, 0))
-    mixed = np.tensordot(weights, hsv, 1)
-    mixed[:, 0] %= 6
-    in_hsv = np.clip(rgb_of(mixed) * 255, 0, 255)
     blend = home.hsv_rgb_palette_blend
-    return blend * in_rgb + (1 - blend) * in_hsv
+    return blend * in_rgb + (1 - blend) * between(palettes, weights, kind == "hsv_circular")
 
 
 # ---- padding: the shorter flame gets maps that do nothing, spelled so that the way there looks well

@@ -49,6 +49,20 @@ def rgb_of(hsv: np.ndarray) -> np.ndarray:
     return np.stack(out, 1)
 
 
+def between(palettes: list[np.ndarray], weights, circular: bool = True) -> np.ndarray:
+    """(256, 3) between palettes (256, 3), 0 to 255, in hue, saturation and value; of two, `circular` hues take the
+    shorter way around.
+    """
+    hsv = np.array([hsv_of(palette / 255) for palette in palettes])
+    if circular and len(palettes) == 2:
+        turn = hsv[1, :, 0] - hsv[0, :, 0]
+        hsv[0, :, 0] += np.where(turn > 3, 6, 0)
+        hsv[1, :, 0] += np.where(turn < -3, 6, 0)
+    mixed = np.tensordot(weights, hsv, 1)
+    mixed[:, 0] %= 6
+    return np.clip(rgb_of(mixed) * 255, 0, 255)
+
+
 NUMBERED_FILES = ("/usr/share/flam3/flam3-palettes.xml", "/usr/local/share/flam3/flam3-palettes.xml")
 
 
@@ -68,9 +82,14 @@ def _numbered() -> dict[int, np.ndarray]:
     return {}
 
 
+def installed() -> bool:
+    """Whether flam3's numbered palettes are here."""
+    return bool(_numbered())
+
+
 def numbered(number: int, hue: float = 0.0) -> np.ndarray | None:
-    """(256, 3) float64 of a numbered palette of flam3, its hues turned by `hue` of a turn; None where it is not
-    installed.
+    """(256, 3) float64 of a numbered palette of flam3, its hues turned by `hue` of a turn; None where there is none
+    of that number.
     """
     colours = _numbered().get(number)
     if colours is None or hue == 0:

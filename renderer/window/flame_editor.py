@@ -13,8 +13,8 @@ import numpy as np
 from renderer import UserError
 from renderer.flames import breed, edit, fit, palettes
 from renderer.flames.chaos import Chaos
-from renderer.flames.file import text_of_flames
 from renderer.flames.genome import Flame, Map
+from renderer.flames.written import text_of_flames
 from renderer.gpu import KernelError
 from renderer.image import replacing
 from renderer.pictures.flame import Settings, key_of, keys_to_write, moved

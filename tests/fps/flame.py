@@ -18,9 +18,9 @@ from renderer.bench.cases import Case
 from renderer.flames import breed
 from renderer.flames.chaos import Chaos
 from renderer.flames.develop import Development, Grid, Look
-from renderer.flames.file import text_of_flames
 from renderer.flames.keyframes import KeyFrame
 from renderer.flames.schedule import Schedule
+from renderer.flames.written import text_of_flames
 from renderer.pictures import load
 from renderer.pictures.flame import Picture, Settings, plane_camera
 
