@@ -257,8 +257,8 @@ def assigned(node, path: list[str], value, where: str):
         raise UserError(f"{where}: {error}") from error
 
 
-def read_text(path: Path, largest: int = LARGEST_FILE) -> str:
-    """The UTF-8 text of an input file, or BadInput."""
+def read_file(path: Path, largest: int = LARGEST_FILE) -> bytes:
+    """What an input file holds, or BadInput."""
     try:
         with open(path, "rb") as file:
             data = file.read(largest + 1)
@@ -266,8 +266,13 @@ def read_text(path: Path, largest: int = LARGEST_FILE) -> str:
         raise BadInput(f"{path}: {error.strerror or error}") from error
     if len(data) > largest:
         raise BadInput(f"{path}: larger than the {largest >> 20} MiB that such a file may have")
+    return data
+
+
+def read_text(path: Path, largest: int = LARGEST_FILE) -> str:
+    """The UTF-8 text of an input file, or BadInput."""
     try:
-        return data.decode("utf-8-sig")
+        return read_file(path, largest).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not UTF-8 text (byte {error.start})") from error
 

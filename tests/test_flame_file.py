@@ -206,6 +206,17 @@ def test_mistakes_are_told_with_file_and_value(tmp_path, text, told):
     assert told in str(error.value) and "bad.flame" in str(error.value)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1", "cp1252", None])
+def test_files_of_any_declared_encoding_are_read(tmp_path, capsys, encoding):
+    """Without a declaration what is not UTF-8 is Windows-1252, as old programs wrote it."""
+    text = '<flame name="Blüte"><xform weight="1" linear="1"/><color index="0" rgb="9 9 9"/></flame>'
+    declared = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?>' if encoding else ""
+    path = tmp_path / "named.flame"
+    path.write_bytes((declared + text).encode(encoding or "cp1252"))
+    assert load(path).title == "Blüte"
+    assert ("Windows-1252 is taken" in capsys.readouterr().err) == (encoding is None)
+
+
 def test_unknown_variations_are_named_with_the_nearest(tmp_path, capsys):
     path = tmp_path / "odd.flame"
     path.write_text('<flame><xform weight="1" sphericle="1" cam_pitch="3"/><color index="0" rgb="9 9 9"/></flame>')

@@ -1,5 +1,6 @@
 """Reading the .flame format: XML in, key frames out. written.py writes what reads the same."""
 
+import codecs
 import difflib
 import math
 import sys
@@ -15,7 +16,7 @@ from renderer.flames.keyframes import KeyFrame
 from renderer.flames.palette_elements import palette_of
 from renderer.flames.reader import Reader, quoted
 from renderer.flames.variations import ALIASES, owners, table
-from renderer.scene import read_text, told
+from renderer.scene import read_file, told
 
 MOST_MAPS = 4096
 LARGEST_SIZE = 1 << 17
@@ -50,12 +51,22 @@ DEEP = ("cam_pitch", "cam_yaw", "cam_roll", "cam_perspective", "cam_persp", "cam
 
 def read_flames(path: Path) -> tuple[list[KeyFrame], list[str]]:
     """The <flame> elements of a file in its order, and warnings; BadInput names file, element, attribute and value."""
-    return parse_flames(read_text(Path(path)), path)
+    data, reader = read_file(Path(path)), Reader(path)
+    try:
+        declared = b"encoding" in data[:100] or data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        return _parsed(reader, data if declared else data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        reader.warn("not UTF-8 text, and no other encoding is declared; Windows-1252 is taken")
+        return _parsed(reader, data.decode("cp1252", "replace"))
 
 
 def parse_flames(text: str, path="text") -> tuple[list[KeyFrame], list[str]]:
     """As read_flames, of a text."""
-    reader = Reader(path)
+    return _parsed(Reader(path), text)
+
+
+def _parsed(reader: Reader, text: str | bytes) -> tuple[list[KeyFrame], list[str]]:
+    path = reader.path
     try:
         root = ElementTree.fromstring(text)
     except DefusedXmlException as error:
