@@ -201,13 +201,16 @@ def test_farm_of_a_flame_s_samples_equals_the_whole(tmp_path, gpu):
     assert facts["samples"] == read_recipe(tmp_path / "here.png")["samples"]
 
 
-@pytest.mark.parametrize("expo", [0.0, 0.6])
-def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, expo):
-    """Also where points are bad and steps are made once more for them."""
+@pytest.mark.parametrize(("bad", "passes"), [(False, 1), (True, 1), (True, 3)])
+def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, bad, passes):
+    """Also where points are bad and steps are made once more for them, and where hits are counted besides, by pass."""
     text = tomllib.loads(FLAME.replace("BLEND", "linear"))
-    if expo:
+    if passes > 1:
+        alphas = [k / 255 for k in range(256)]
+        text["settings"] |= {"passes": passes, "alphas": alphas, "temporal_filter_type": "gaussian"}
+    if bad:
         text["settings"]["maps"][0]["affine"] = [1e18, 0.0, 0.0, 0.0, 1e18, 0.0]  # which runs away to infinity
-        text["settings"]["maps"][0]["weight"] = 0.02
+        text["settings"]["maps"][0]["weight"] = 0.1
     scene = scene_of_table(text, Path("gasket.toml"))
     own = Gpu()
     own.devices = [device]
@@ -228,8 +231,10 @@ def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, expo):
                 break
             more = (*more, missing)
         assert np.array_equal(picture.merged(more).read(), wanted), count
+        layers = [each.layers(scene.settings, size)["density"] for each in (picture, whole)]
+        assert np.array_equal(*layers) and picture.report()["samples"] == whole.report()["samples"]
         rounds.append(len(more))
-    assert len(set(rounds)) == 1 and bool(rounds[0]) == bool(expo), rounds
+    assert len(set(rounds)) == 1 and bool(rounds[0]) == bad, rounds
 
 
 def test_farm_of_views_equals_the_whole_and_both_resume(tmp_path, gpu):

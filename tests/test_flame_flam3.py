@@ -12,6 +12,8 @@ import pytest
 
 from renderer.flames import chaos, compiled, keyframes, palettes, schedule
 from renderer.flames.file import parse_flames, read_flames
+from renderer.flames.genome import IDENTITY, Flame, Map
+from renderer.flames.variations import table
 from renderer.flames.written import text_of_flames
 from renderer.image import psnr, read_bytes
 from renderer.pictures import load, open_picture
@@ -85,18 +87,99 @@ def test_a_flame_between_key_frames_agrees_with_flam3_animate(gpu):
     assert abs((found - wanted).mean()) < 0.15
 
 
+def chance_map(rng, names, final=False):
+    """A map of one to three of the variations, with some of their parameters, and sometimes without a column."""
+    used = [str(name) for name in rng.choice(names, rng.integers(1, 4), replace=False)]
+    parameters = [p for name in used for p in table()[name].parameters if rng.uniform() < 0.6]
+    affine = rng.normal(size=6)
+    affine[[0, 3]] *= rng.uniform() > 0.2
+    return Map(
+        tuple(map(float, affine)),
+        weight=0.0 if final else float(rng.uniform(0.1, 2)),
+        color=float(rng.uniform()),
+        color_speed=float(rng.uniform()),
+        opacity=float(rng.uniform()),
+        post=IDENTITY if rng.uniform() < 0.6 else tuple(map(float, rng.normal(size=6))),
+        variations={name: float(rng.uniform(0.1, 1)) for name in used},
+        parameters={p: float(rng.uniform(0.2, 1)) for p in parameters},
+        xaos=() if final or rng.uniform() < 0.5 else (float(rng.uniform(0, 2)),),
+        animate=float(rng.integers(2)),
+    )
+
+
+def chance_key(rng, time, kind, names):
+    maps = tuple(chance_map(rng, names) for _ in range(rng.integers(1, 5)))
+    final = chance_map(rng, names, final=True) if rng.uniform() < 0.5 else None
+    colours = tuple(map(tuple, rng.integers(0, 256, (256, 3)).astype(float).tolist()))
+    numbers = {name: float(rng.uniform(0.1, 2)) for name in ("brightness", "vibrancy", "gamma_threshold", "filter")}
+    flame = Flame(maps, final=final, colors=colours, quality=1.0, estimator_radius=float(rng.uniform(1, 9)), **numbers)
+    center = tuple(map(float, rng.normal(size=2)))
+    ways = {"interpolation_type": kind, "palette_interpolation": str(rng.choice(["rgb", "hsv", "hsv_circular"]))}
+    return keyframes.KeyFrame(flame, time, (10, 10), center, scale=float(rng.uniform(10, 90)), **ways)
+
+
+@pytest.mark.skipif(not shutil.which("flam3-animate"), reason="flam3 is not installed here")
+@pytest.mark.parametrize("kind", ["log", "linear", "old"])
+def test_chance_key_frames_are_interpolated_as_flam3_does(tmp_path, rng, kind):
+    """All numbers of the flame between two others of as many maps or fewer, as flam3-animate writes it."""
+    names = [
+        "linear",
+        "swirl",
+        "julian",
+        "spherical",
+        "rectangles",
+        "blob",
+        "perspective",
+        "super_shape",
+        "rings",
+        "fan",
+    ]
+    for number in range(6):
+        keys, time = [chance_key(rng, time, kind, names) for time in (0.0, 10.0)], int(rng.integers(1, 10))
+        text = text_of_flames(keys)
+        said = {"prefix": f"{tmp_path}/", "time": str(time), "write_genome": "1", "verbose": "0"}
+        flam3("animate", said, text)
+        (wanted,), _ = parse_flames((tmp_path / f"{time:05d}.png.flam3").read_text())
+        found = keyframes.at_time(tuple(parse_flames(text)[0]), float(time))
+        pairs = list(zip(found.flame.maps, wanted.flame.maps, strict=True))
+        assert (found.flame.final is None) == (wanted.flame.final is None)
+        pairs += [(found.flame.final, wanted.flame.final)] if found.flame.final else []
+        for ours, theirs in pairs:
+            told = {name for name, weight in ours.variations.items() if abs(weight) > 1e-5}
+            assert told == set(theirs.variations)
+            for name in ("affine", "post", "weight", "color", "color_speed", "opacity"):
+                if name == "weight" and ours is found.flame.final:
+                    continue  # final maps have none
+                assert np.allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-4, atol=2e-5), (name, text)
+            for name in told:
+                assert np.isclose(ours.variations[name], theirs.variations[name], rtol=1e-4, atol=2e-5), (name, text)
+                for p in table()[name].parameters:
+                    assert np.isclose(ours.value(p), theirs.value(p), rtol=1e-4, atol=2e-5), (p, number, text)
+        for ours, theirs in zip(found.flame.maps, wanted.flame.maps, strict=True):
+            count = len(found.flame.maps)
+            rows = [(*m.xaos, *[1.0] * (count - len(m.xaos)))[:count] for m in (ours, theirs)]
+            assert np.allclose(*rows, rtol=1e-4, atol=2e-5), text
+        assert np.allclose(found.flame.palette_colors, wanted.flame.palette_colors, atol=0.51)
+        for name in ("brightness", "vibrancy", "gamma_threshold", "filter", "estimator_radius"):
+            assert np.isclose(getattr(found.flame, name), getattr(wanted.flame, name), rtol=1e-4), name
+        assert np.allclose([found.scale, *found.center], [wanted.scale, *wanted.center], rtol=1e-4, atol=2e-5)
+
+
 # ---- flames of which there is no stored picture: flam3 draws them beside us
 
 
-def both(gpu, path, size, count=4, environment=None, **changes):
-    """Pictures of a file by us and by flam3, of `count` seeds each: (count, rows, columns, 3) of 4 x 4 pixels each."""
-    ours, theirs, scene, image = [], [], load(path), path.with_suffix(".png")
+def both(gpu, path, size, count=4, environment=None, time=None, **changes):
+    """Pictures of a file by us and by flam3, of `count` seeds each: (count, rows, columns, 3) of 4 x 4 pixels each; by
+    flam3-animate where a time is told.
+    """
+    ours, theirs, scene, image = [], [], load(path), path.parent / f"{time or 0:05d}.png"
     picture, home = open_picture(scene, gpu), replace(scene.settings, **changes)
+    place = {"out": str(image)} if time is None else {"prefix": f"{path.parent}/", "time": str(time)}
     for seed in range(count):
-        said = {"out": str(image), "isaac_seed": f"s{seed}", "nthreads": "1", "bits": "64", "verbose": "0"}
-        flam3("render", said | (environment or {}), path.read_text())
+        said = {"isaac_seed": f"s{seed}", "nthreads": "1", "bits": "64", "verbose": "0"} | place
+        flam3("render" if time is None else "animate", said | (environment or {}), path.read_text())
         theirs.append(read_bytes(image)[..., :3].astype(float))
-        ours.append(drawn(picture, scene, replace(home, seed=seed), size))
+        ours.append(drawn(picture, scene, replace(home, seed=seed), size, float(time or 0)))
     tiles = (count, size[1] // 4, 4, size[0] // 4, 4, 3)
     return [np.array(each).reshape(tiles).mean((2, 4)) for each in (ours, theirs)]
 
@@ -211,4 +294,30 @@ def test_bad_points_passes_and_early_clipping_agree_with_flam3(gpu, tmp_path, sa
     early = {"earlyclip": said.get("earlyclip", "0")}
     pictures = both(gpu, path, (128, 128), environment=early, early_clip=early["earlyclip"] == "1")
     difference, noise = difference_and_noise(*pictures)
+    assert noise > 0.1 and difference < 1.35 * noise + 0.1, (difference, noise)
+
+
+CHANGING = """<flame time="{time}" size="128 128" filter="0.6" passes="{passes}" temporal_samples="30" {words}
+   temporal_filter_type="{kind}" temporal_filter_width="6" temporal_filter_exp="2">
+   <xform weight="1" color="0" swirl="0.6" linear="0.3" coefs="0.5 0.2 -0.2 0.4 0.2 -0.1"/>
+   <xform weight="0.7" color="0.6" linear="1" coefs="0.5 0.2 -0.3 0.5 -0.6 {shift}"/>
+   <palette count="256" format="RGBA">{palette}</palette>
+</flame>"""
+
+
+@needs_flam3
+@pytest.mark.parametrize(("kind", "passes"), [("gaussian", 1), pytest.param("exp", 3, marks=pytest.mark.slow)])
+def test_what_changes_inside_a_frame_agrees_with_flam3(gpu, tmp_path, kind, passes):
+    """Brightness, scale, samples, curves and density estimation of key frames far apart, and a palette with alpha."""
+    path = tmp_path / "changing.flame"
+    rows = "".join(f"{k // 2:02x}{(255 - k) // 4:02x}{k % 64:02x}{30 + k * 4 // 5:02x}" for k in range(256))
+    named = ("brightness", "scale", "zoom", "quality", "gamma", "gamma_threshold", "estimator_radius", "background")
+    first, last = (3, 25, -0.3, 20, 2, 0.01, 2, "0.4 0.2 0"), (30, 60, 0.3, 70, 5, 0.5, 9, "0 0.1 0.507")
+    said = [
+        " ".join(f'{name}="{value}"' for name, value in zip(named, values, strict=True)) for values in (first, last)
+    ]
+    shared = {"kind": kind, "passes": passes, "palette": rows}
+    keys = [CHANGING.format(time=10 * k, shift=0.3 + 0.3 * k, words=words, **shared) for k, words in enumerate(said)]
+    path.write_text(f"<flames>{''.join(keys)}</flames>")
+    difference, noise = difference_and_noise(*both(gpu, path, (128, 128), time=5))
     assert noise > 0.1 and difference < 1.35 * noise + 0.1, (difference, noise)

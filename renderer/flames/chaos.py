@@ -1,8 +1,7 @@
 """The chaos game on a device: chains, their histogram, exact sums.
 
-Everything is a function of the flame, the seed and the number of chains: the device, launches and parts change no
-bit. Parts
-are ranges of chains, whose sums are added.
+Everything is a function of the flame, the seed and the number of chains: the device, launches and parts change no bit.
+Parts are ranges of chains, whose sums are added.
 """
 
 from dataclasses import dataclass
@@ -55,49 +54,77 @@ class Chaos:
 
     sums: (cells, 4) uint64 of red, green, blue, alpha, each in 1/255 of a sample.
 
-    Where the device adds four floats at once, samples are added as whole numbers in floats, which is exact below
-    2^24. An
-    interval that may have left that range is found afterwards, on the device, thrown away and played again in whole
-    numbers
-    from the points before it: twice as fast for nearly all flames, and the same sums.
+    Where the device adds four floats at once, samples are added as whole numbers in floats, which is exact below 2^24.
+    An interval that may have left that range is found afterwards, on the device, thrown away and played again in whole
+    numbers from the points before it: twice as fast for nearly all flames, and the same sums.
     """
 
-    def __init__(self, device: Device):
-        self.device = device
-        self._allocated, self.compiled = None, Compiled(device)
+    def __init__(self, device: Device, compiled: Compiled | None = None):
+        self.device, self.compiled = device, compiled or Compiled(device)
+        self._allocated, self._counting = None, None
         self._flushes = [device.kernel("develop.cu", "flush", group=64, STRICT=1, SUMS=k) for k in (1, 2)]
         self._inspect = device.kernel("develop.cu", "inspect", group=256, STRICT=1, SUMS=2)
 
     def restart(
-        self, flames: list[Flame], cameras: list[np.ndarray], times, window: Window, chains: int, seed: int, part=(0, 1)
-    ):
-        """Begins anew. `times` (n,): temporal weights of the moments; part (k, n): only the k-th of n ranges of the
-        chains.
+        self, flames: list[Flame], cameras: list[np.ndarray], times, window: Window, chains: int, seed: int,
+        part=(0, 1), shares=None,
+    ):  # fmt: skip
+        """Begins anew. `times` (n,): weights of the moments' light; part (k, n): only the k-th of n ranges of the
+        chains; `shares` (n,), where hits are counted besides: how many samples each moment stands for, at most 1.
         """
-        fractional = any(m.opacity not in (0.0, 1.0) for flame in flames for m in flame.maps)
-        fractional = fractional or any(0 < visibility(m.opacity) < 1 for flame in flames for m in flame.maps)
-        times = np.asarray(times, "f8")
-        palettes = np.stack([light_of(flame) * weight for flame, weight in zip(flames, times, strict=True)])
-        fractional = fractional or bool((palettes != np.floor(palettes)).any()) or bool((times != 1).any())
-        self.structure, self.fuse = structure_of(tuple(flames), fractional), fuse_of(flames)
-        device, structure = self.device, self.structure
+        light = np.stack([light_of(flame) * weight for flame, weight in zip(flames, times, strict=True)])
+        fractional = any(0 < visibility(m.opacity) < 1 for flame in flames for m in flame.maps)
+        hits = np.zeros_like(light)
+        if shares is not None:
+            hits[..., 3] = 255 * np.asarray(shares)[:, None]
+        fractional = fractional or any(bool((values != np.floor(values)).any()) for values in (light, hits))
+        place = structure_of(tuple(flames), fractional), flames, cameras, window, chains, seed, part
+        self._begin(light, *place)
+        if shares is None:
+            self._counting = None
+        else:
+            self._counting = self._counting or Chaos(self.device, self.compiled)
+            self._counting._begin(hits, *place)
+
+    def _begin(self, palettes, structure, flames, cameras, window: Window, chains: int, seed: int, part) -> None:
+        """The game of the same chains whatever the palettes (moments, 256, 4)."""
+        device, self.structure, self.fuse = self.device, structure, fuse_of(flames)
         self._layout = (structure.kinds, structure.record, np.uint32(structure.draws), np.uint32(structure.map_draws))
         first, last = (chains // BLOCK * k // part[1] * BLOCK for k in (part[0], part[0] + 1))
         self.first_chain, self.chains, self.window = first, last - first, window
         self.seed, self.steps, self.moments, self.maps = seed_word(seed), 0, len(flames), len(flames[0].maps)
         self._allocate()
-        blocks = [parameters_of(flame, camera, self.structure) for flame, camera in zip(flames, cameras, strict=True)]
+        blocks = [parameters_of(flame, camera, structure) for flame, camera in zip(flames, cameras, strict=True)]
         self._stride = len(blocks[0])
         self._parameters = device.buffer((len(blocks), self._stride)).write(np.stack(blocks))
-        tables = np.stack([choice_tables(flame, self.structure) for flame in flames])
+        tables = np.stack([choice_tables(flame, structure) for flame in flames])
         self._table = device.buffer(tables.shape, "u4").write(tables)
         light = np.zeros((len(flames), 256, 4), "u4")  # red, alpha, blue, green, as flame.cu adds them
-        unit = 256 if self.structure.fractions else 1
+        unit = 256 if structure.fractions else 1
         for channel, place in enumerate((0, 3, 2, 1)):
             light[..., place] = np.floor(palettes[..., channel] * unit + 0.5)
         self._palettes = device.buffer(light.shape, "u4").write(light)
         self.sums.fill(0)
         self.bad_total.fill(0)
+        self._taken = None  # samples that others played
+
+    @property
+    def hit_sums(self):
+        """(cells, 4) uint64 whose alpha counts hits, in 1/255 of a sample, whatever alpha colours and times have."""
+        return (self._counting or self).sums
+
+    def left(self) -> dict:
+        """What the steps so far left: sums, bad points, and hits where they are counted; parts' are to be added."""
+        part = {"sums": self.sums.read(), "bad": self.bad()}
+        return part | {"hits": self.hit_sums.read()} if self._counting else part
+
+    def take(self, merged: dict, samples: int) -> None:
+        """Stands as if all parts had been played here: what they left, merged, of so many samples."""
+        self.sums.write(merged["sums"])
+        self.bad_total.write(np.array([merged["bad"]], "u8"))
+        if self._counting:
+            self.hit_sums.write(merged["hits"])
+        self._taken = samples
 
     def _allocate(self) -> None:
         device, cells = self.device, self.window.cells
@@ -119,6 +146,8 @@ class Chaos:
 
     def advance(self, steps: int) -> None:
         """So many more steps of every chain, plotted; before the first ones those of the fuse."""
+        if self._counting:
+            self._counting.advance(steps)
         iterate = self.compiled.now(self.structure)
         if self.steps == 0:
             self._launch(iterate, self.fuse)
@@ -195,6 +224,8 @@ class Chaos:
     @property
     def samples(self) -> int:
         """Steps plotted so far, bad points among them."""
+        if self._taken is not None:
+            return self._taken
         return max(0, self.steps - self.fuse) * self.chains
 
     def bad(self) -> int:

@@ -41,13 +41,13 @@ class Grid:
 
 @dataclass(frozen=True)
 class Look:
-    """How sums become a picture, beside the flame. `weight`: mean temporal weight, `pass_weight` that of this pass;
-    `passes_before`: passes whose exposures are kept and shown too.
+    """How sums become a picture, beside the flame. `weight`: what one sample adds in the mean, by its time; `hit`: what
+    it adds to the count of hits; `passes_before`: passes whose exposures are kept and shown too.
     """
 
     pixels_a_unit: float
     weight: float = 1.0
-    pass_weight: float = 1.0
+    hit: float = 1.0
     transparent: bool = False
     early_clip: bool = False
     passes_before: int = 0
@@ -67,12 +67,10 @@ class Development:
         self._buffers: dict = {}
         self._tables: tuple = (None,)
 
-    def __call__(self, chaos: Chaos, flame: Flame, grid: Grid, size, look: Look, samples=None):
-        """The (height, width, 4) picture of a tile of `size`; `samples`: all that the sums hold, where they hold other
-        parts' too.
-        """
+    def __call__(self, chaos: Chaos, flame: Flame, grid: Grid, size, look: Look):
+        """The (height, width, 4) picture of a tile of `size`."""
         width, height = size
-        exposed = self.exposed(chaos, flame, look.pixels_a_unit, look.weight, samples)
+        exposed = self.exposed(chaos, flame, look.pixels_a_unit, look.weight)
         picture = self._buffer("picture", (height, width, 4))
         taps, spreading = self._prepared(flame)
         if spreading:
@@ -107,13 +105,13 @@ class Development:
         else:
             self._join(latest.shape[0], latest, kept, kept, latest.shape[0], 1.0)
 
-    def exposed(self, chaos: Chaos, flame: Flame, pixels_a_unit: float, weight=1.0, samples=None):
+    def exposed(self, chaos: Chaos, flame: Flame, pixels_a_unit: float, weight=1.0):
         """(cells, 4) float32 of log-density: red, green, blue, alpha, each in 1/255."""
         cells = chaos.window.cells
         exposed = self._buffer("exposed", (cells, 4))
         area = (flame.oversample * pixels_a_unit) ** 2 / (255.0 * weight)
         brightness = flame.brightness * 255 * 268 / 256
-        count = np.uint64(max(chaos.samples if samples is None else samples, 1))
+        count = np.uint64(max(chaos.samples, 1))
         self._expose(cells, chaos.sums, exposed, cells, chaos.bad_total, count, float(area), float(brightness))
         return exposed
 
@@ -124,9 +122,8 @@ class Development:
         widths, estimated = self._buffer("widths", (cells,), "i4"), self._buffer("estimated", (cells, 4))
         tile_reaches = self._buffer("tile_reaches", (tiles[0] * tiles[1],), "i4")
         self._estimate(
-            cells, chaos.sums, widths, window.columns, window.rows, window.left, window.top, grid.columns, grid.rows,
-            flame.oversample, kernels.shape[0] - 1, most, flame.estimator_curve,
-            255.0 * look.pass_weight,
+            cells, chaos.hit_sums, widths, window.columns, window.rows, window.left, window.top, grid.columns,
+            grid.rows, flame.oversample, kernels.shape[0] - 1, most, flame.estimator_curve, 255.0 * look.hit,
         )  # fmt: skip
         self._bound(tiles[0] * tiles[1], widths, reaches, tile_reaches, window.columns, window.rows, *tiles)
         self._spread(

@@ -8,6 +8,7 @@ import numpy as np
 
 from renderer.flames.genome import EMPTY, IDENTITY, SPACE_IDENTITY, Flame, Map
 from renderer.flames.palettes import between
+from renderer.flames.variations import owners, table
 from renderer.view import Plane
 
 
@@ -45,6 +46,7 @@ class KeyFrame:
         return self.flame.quality * 4.0**self.zoom
 
 
+OLD_WAYS = ("compat", "old", "older")  # of interpolation: matrices, and no map is spelled like its partner
 CAMERA_NUMBERS = ("scale", "zoom", "rotate", "pixel_aspect")
 FLAME_NUMBERS = (
     "quality", "brightness", "gamma", "gamma_threshold", "vibrancy", "highlight_power", "filter", "estimator_radius",
@@ -88,11 +90,10 @@ def blended(keys: tuple[KeyFrame, ...], weights: tuple[float, ...], time: float)
     for name in ("quality", "filter", "estimator_radius", "estimator_minimum", "gamma_threshold"):
         numbers[name] = max(numbers[name], 0.0)
     counts = {name: max(1, math.floor(mean(getattr(flame, name) for flame in flames) + 0.5)) for name in FLAME_COUNTS}
-    colours = blended_colours([flame.palette_colors for flame in flames], weights, home)
     background = tuple(mean(flame.background[k] for flame in flames) for k in range(3))
     flame = replace(
-        home.flame, maps=maps, final=final, colors=tuple(map(tuple, colours.tolist())), background=background,
-        **numbers, **counts,
+        home.flame, maps=maps, final=final, background=background, **numbers, **counts,
+        **blended_palette(flames, weights, home),
     )  # fmt: skip
     camera = {name: mean(getattr(key, name) for key in keys) for name in CAMERA_NUMBERS}
     center = tuple(mean(key.center[k] for key in keys) for k in range(2))
@@ -108,10 +109,10 @@ def _blended_map(maps: list[Map], weights, kind: str) -> Map:
         return min(max(mean(getattr(m, name) for m in maps), 0.0), 1.0)
 
     variations = {name: mean(m.variations.get(name, 0.0) for m in maps) for name in _union(m.variations for m in maps)}
-    parameters = {}
-    for name in _union(m.parameters for m in maps):
-        said = [m for m in maps if name in m.parameters]
-        parameters[name] = mean(m.parameters.get(name, said[0].parameters[name]) for m in maps)
+    parameters = {
+        name: mean(m.value(name) for m in _sharing(maps, name, kind))
+        for name in _union([*(m.parameters for m in maps), *(table()[v].parameters for v in variations)])
+    }
     longest = max(len(m.xaos) for m in maps)
     xaos = [[*m.xaos, *[1.0] * (longest - len(m.xaos))] for m in maps]
     post = IDENTITY
@@ -131,6 +132,18 @@ def _blended_map(maps: list[Map], weights, kind: str) -> Map:
     )
 
 
+def _sharing(maps: list[Map], parameter: str, kind: str) -> list[Map]:
+    """The maps that tell a parameter: where a map lacks the variation, the one before it that has it, or the next."""
+
+    def has(m):
+        return m.variations.get(owners()[parameter], 0.0) != 0
+
+    if kind in OLD_WAYS:
+        return maps
+    neighbours = [maps[1], *maps[:-1]]
+    return [other if has(other) and not has(m) else m for m, other in zip(maps, neighbours, strict=True)]
+
+
 def _union(tables) -> list[str]:
     return list(dict.fromkeys(name for table in tables for name in table))
 
@@ -139,12 +152,14 @@ def blended_affine(affines, weights, kind: str) -> tuple[float, ...]:
     """The mean of affines: by "log" each column turns by angles, on the short way, and grows by ratios of lengths."""
     rows = np.array(affines, "f8")
     weights = np.asarray(weights, "f8")
-    if kind == "linear" or rows.shape[1] != 6:
+    if kind != "log" or rows.shape[1] != 6:
         return tuple(map(float, weights @ rows))
     out = weights @ rows  # translations are linear
     for column in (0, 1):
         x, y = rows[:, column], rows[:, 3 + column]
         lengths, angles = np.hypot(x, y), np.arctan2(y, x)
+        other = np.arctan2(rows[:, 4 - column], rows[:, 1 - column])  # a column without length has the other's angle
+        angles = np.where(lengths == 0, other, angles)
         for k in range(1, len(angles)):  # relative to the one before; half a turn goes clockwise (y is down)
             turn = angles[k] - angles[k - 1]
             if turn > math.pi + 1e-10:
@@ -158,16 +173,23 @@ def blended_affine(affines, weights, kind: str) -> tuple[float, ...]:
     return tuple(map(float, out))
 
 
-def blended_colours(palettes: list[np.ndarray], weights, home: KeyFrame) -> np.ndarray:
-    """(256, 3) between palettes, in the key frame's way."""
-    kind = home.palette_interpolation
+def blended_palette(flames: list[Flame], weights, home: KeyFrame) -> dict:
+    """Colours and alphas between the palettes, in the key frame's way: of colours times alphas, as flam3 has it."""
+    alphas = np.array([flame.alphas or (1.0,) * 256 for flame in flames])
+    lights = [flame.palette_colors * alpha[:, None] for flame, alpha in zip(flames, alphas, strict=True)]
+    kind, alpha = home.palette_interpolation, np.clip(np.tensordot(weights, alphas, 1), 0, 1)
     if kind == "sweep":
-        return np.where(np.arange(256)[:, None] < 256 * weights[0], palettes[0], palettes[1])
-    in_rgb = np.clip(np.tensordot(weights, palettes, 1), 0, 255)
-    if kind == "rgb":
-        return in_rgb
-    blend = home.hsv_rgb_palette_blend
-    return blend * in_rgb + (1 - blend) * between(palettes, weights, kind == "hsv_circular")
+        first = np.arange(256) < 256 * weights[0]
+        alpha, light = np.where(first, alphas[0], alphas[1]), np.where(first[:, None], lights[0], lights[1])
+    else:
+        light = np.clip(np.tensordot(weights, lights, 1), 0, 255)
+        if kind != "rgb":
+            blend = home.hsv_rgb_palette_blend
+            light = blend * light + (1 - blend) * between(lights, weights, kind == "hsv_circular")
+    if (alphas == 1).all():
+        return {"colors": tuple(map(tuple, light.tolist())), "alphas": ()}
+    colours = light / np.maximum(alpha, 1e-9)[:, None]
+    return {"colors": tuple(map(tuple, colours.tolist())), "alphas": tuple(alpha.tolist())}
 
 
 # ---- padding: the shorter flame gets maps that do nothing, spelled so that the way there looks well
@@ -178,7 +200,7 @@ IDENTITIES = {
     "rings2": {"rings2_val": 0.0},
     "fan2": {"fan2_x": 0.0, "fan2_y": 0.0},
     "blob": {"blob_low": 1.0, "blob_high": 1.0, "blob_waves": 1.0},
-    "perspective": {"perspective_angle": 0.0, "perspective_dist": 1e6},
+    "perspective": {"perspective_angle": 0.0},
     "curl": {"curl_c1": 0.0, "curl_c2": 0.0},
     "super_shape": {
         "super_shape_n1": 2.0, "super_shape_n2": 2.0, "super_shape_n3": 2.0, "super_shape_rnd": 0.0,
@@ -189,37 +211,40 @@ IDENTITIES = {
 
 def aligned(flames: list[Flame], kind: str) -> list[Flame]:
     """The flames with as many maps each, and all with a final map if one has one."""
-    count = max(len(flame.maps) for flame in flames)
+    count, finals = max(len(flame.maps) for flame in flames), any(flame.final is not None for flame in flames)
     out = []
     for number, flame in enumerate(flames):
-        others = [other for k, other in enumerate(flames) if k != number]
-        maps = list(flame.maps)
+        beside = [flames[k] for k in (number - 1, number + 1) if 0 <= k < len(flames)]
+        maps = [replace(m, xaos=m.xaos[: len(flame.maps)]) for m in flame.maps]  # not to maps that are added here
         for i in range(len(maps), count):
-            partners = [other.maps[i] for other in others if i < len(other.maps)]
-            maps.append(padding(partners, kind))
+            partners = [other.maps[i] for other in beside if i < len(other.maps)]
+            maps.append(replace(padding(partners, kind, flame.space), color=float(i & 1)))
         final = flame.final
-        if final is None and any(other.final is not None for other in others):
-            partners = [other.final for other in others if other.final is not None]
-            final = replace(padding(partners, kind), color=0.0, color_speed=0.0, opacity=0.0)
+        if final is None and finals:
+            partners = [other.final for other in beside if other.final is not None]
+            final = replace(padding(partners, kind, flame.space), color=float(count & 1), color_speed=0.0)
         out.append(replace(flame, maps=tuple(maps), final=final))
     return out
 
 
-def padding(partners: list[Map], kind: str) -> Map:
+def padding(partners: list[Map], kind: str, space: bool) -> Map:
     """A map of weight 0 that does nothing, akin to its partners."""
-    used = {name for m in partners for name, weight in m.variations.items() if weight != 0}
-    space = len(partners[0].affine) == 12
-    if kind == "log" and not space:
-        if used & set(TURNED):
-            return Map((-1.0, 0.0, 0.0, 0.0, -1.0, 0.0), weight=0.0, variations={"linear": -1.0})
-        shared = [name for name in IDENTITIES if name in used]
-        if shared:
-            parameters = {k: v for name in shared for k, v in IDENTITIES[name].items()}
-            return Map(weight=0.0, variations={name: 1 / len(shared) for name in shared}, parameters=parameters)
-        turned = [name for name in ("fan", "rings") if name in used]
-        if turned:
-            return Map((0.0, 1.0, 0.0, 1.0, 0.0, 0.0), weight=0.0, variations={n: 1 / len(turned) for n in turned})
-    return Map(SPACE_IDENTITY if space else IDENTITY, weight=0.0)
+    plain = Map(SPACE_IDENTITY if space else IDENTITY, weight=0.0)
+    used = {name: m for m in partners for name, weight in m.variations.items() if weight > 0}
+    if kind in OLD_WAYS or space:
+        return plain
+    if kind == "log" and used.keys() & set(TURNED):
+        return replace(plain, affine=(-1.0, 0.0, 0.0, 0.0, -1.0, 0.0), variations={"linear": -1.0})
+    shared = [name for name in IDENTITIES if name in used]
+    if shared:
+        kept = {parameter: used[name].value(parameter) for name in shared for parameter in table()[name].parameters}
+        parameters = kept | {parameter: value for name in shared for parameter, value in IDENTITIES[name].items()}
+        return replace(plain, variations={name: 1 / len(shared) for name in shared}, parameters=parameters)
+    turned = [name for name in ("fan", "rings") if name in used]
+    if turned:
+        weights = {name: 1 / len(turned) for name in turned}
+        return replace(plain, affine=(0.0, 1.0, 0.0, 1.0, 0.0, 0.0), variations=weights)
+    return plain
 
 
 def flame_fields(flame: Flame) -> dict:

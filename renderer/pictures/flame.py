@@ -1,8 +1,7 @@
 """Iterated function systems and fractal flames: the chaos game with exact sums, developed as flam3 does.
 
 One draw is some more steps of every chain; the first is about a million samples, each next one 41 % of all before it,
-up
-to a bound. The picture is a function of settings, size, time and number of draws alone.
+up to a bound. The picture is a function of settings, size, time and number of draws alone.
 """
 
 import math
@@ -18,10 +17,9 @@ from renderer import BadInput, UserError
 from renderer.flames.chaos import BLOCK, Chaos
 from renderer.flames.develop import Development, Grid, Look
 from renderer.flames.file import read_flames, warn
-from renderer.flames.filters import temporal_filter
 from renderer.flames.genome import Flame, Map
-from renderer.flames.keyframes import KeyFrame, at_time
-from renderer.flames.schedule import Schedule, fuse_of
+from renderer.flames.keyframes import KeyFrame
+from renderer.flames.moments import middle_of, moments_of, passes_of, schedule_of
 from renderer.gpu import Gpu
 from renderer.scene import Scene, Tone, setting
 from renderer.view import Camera, Plane
@@ -109,7 +107,7 @@ class Picture:
         self.device = gpu.device
         self._drawn = None  # what the sums hold samples of
         self._finished = None  # settings, size and tile of the last picture
-        self._more: tuple[int, ...] = ()
+        self._more: tuple = ()
         self._game = Chaos(self.device)
         self._development = Development(self.device)
 
@@ -127,7 +125,7 @@ class Picture:
             self._drawn = None
             self._restart(settings, size, tile or (0, 0, *size), time)
             self._drawn = wanted
-        if self._draws == self._schedule.draws and self._pass + 1 < self._flame.passes:
+        if self._draws == self._schedule.draws and self._pass + 1 < len(self._passes):
             self._next_pass()
         self._game.advance(self._schedule.steps(self._draws))
         self._draws += 1
@@ -136,12 +134,15 @@ class Picture:
         self._finished = wanted[:3]
         return self._developed()
 
-    def _developed(self, samples: int | None = None):
+    def _developed(self):
         """The picture of all samples so far."""
-        settings = self._settings
-        scale = pixels_a_unit(self._moment.view, self._size) / math.sqrt(settings.pixel_aspect)
-        look = Look(scale, self._weight, self._pass_weight, settings.transparent, settings.early_clip, self._pass)
-        return self._development(self._game, self._flame, self._grid, self._tile[2:], look, samples)
+        settings, exposed = self._settings, self._passes[self._pass]
+        scale = pixels_a_unit(exposed.view, self._size) / math.sqrt(settings.pixel_aspect)
+        hit = exposed.shares if exposed.counts_hits else exposed.times
+        look = Look(
+            scale, exposed.weight, float(hit.mean()), settings.transparent, settings.early_clip, self._pass
+        )  # fmt: skip
+        return self._development(self._game, exposed.flame, self._grid, self._tile[2:], look)
 
     def _next_pass(self) -> None:
         """Keeps what the pass has come to, and plays other chains."""
@@ -149,8 +150,8 @@ class Picture:
         self._development.keep(self._pass)
         game = self._game
         self._past.append((game.samples, game.bad(), game.sums.read()))
-        self._pass, self._draws = self._pass + 1, 0
-        self._play((0, 1))
+        self._draws = 0
+        self._play(self._pass + 1)
 
     def restart(self) -> None:
         """The next draw is the first one."""
@@ -168,74 +169,89 @@ class Picture:
     def deal(self, settings: Settings, size: tuple[int, int], samples: int, count: int) -> list[tuple]:
         """At most `count` parts (k, n) that the picture's chains are dealt into; their sums are whole numbers."""
         moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
-        if moments[0].flame.passes > 1 or samples != self.draws(settings, size):
-            return []  # the exposures of passes are no sums of parts, and only all draws make up for bad points
+        if samples != self.draws(settings, size):
+            return []  # only all draws make up for bad points
         count = min(count, schedule_of(moments, size).chains // BLOCK)
         return [(k, count) for k in range(count)]
 
-    def draw_part(self, settings: Settings, size, time: float, part: tuple[int, int], more: tuple[int, ...]) -> dict:
-        """What part k of n leaves of the finished picture: sums (cells, 4) uint64, and its bad points. `more` are the
-        steps that `missing` asked for.
+    def draw_part(self, settings: Settings, size, time: float, part: tuple[int, int], more: tuple) -> dict:
+        """What part k of n leaves of the finished picture: of each pass sums (cells, 4) uint64, its bad points, and
+        hits where they are counted. `more` are the steps, of each pass, that `missing` asked for.
         """
         wanted = (settings, size, "part", part, time if settings.keys else 0.0)
-        if wanted != self._drawn or more[: len(self._more)] != self._more:
+        kept = wanted == self._drawn and len(self._passes) == 1 and more[: len(self._more)] == self._more
+        if not kept:
             self._drawn, self._more = None, ()
             self._restart(settings, size, (0, 0, *size), time, part)
-            self._game.advance(self._schedule.total)
-            self._drawn = wanted
-        self._game.advance(sum(more[len(self._more) :]))
-        self._more = more
-        return {"sums": self._game.sums.read(), "bad": self._game.bad()}
+        left = []
+        for number in range(len(self._passes)):
+            if number:
+                self._play(number, part)
+            steps = sum(steps[number] for steps in more[len(self._more) :])
+            self._game.advance(steps if kept else self._schedule.total + steps)
+            left.append(self._game.left())
+        self._drawn, self._more = wanted, more
+        return {"passes": left}
 
     def begin_merge(self, settings: Settings, size: tuple[int, int], time: float) -> None:
         self._drawn = None
         self._restart(settings, size, (0, 0, *size), time)
-        self._merged = {"sums": np.zeros(self._game.sums.shape, "u8"), "bad": 0}
+        self._merged = None
 
     def merge(self, part: dict) -> None:
         """Adds what draw_part left of one part, in any order."""
-        self._merged["sums"] += part["sums"]
-        self._merged["bad"] += part["bad"]
+        if self._merged is None:
+            self._merged = part["passes"]
+        else:
+            pairs = zip(self._merged, part["passes"], strict=True)
+            self._merged = [{name: ours[name] + theirs[name] for name in ours} for ours, theirs in pairs]
 
-    def missing(self, more: tuple[int, ...]) -> int:
-        """Steps that every part is to make once more, since points of theirs were bad."""
-        samples = (self._schedule.total + sum(more)) * self._schedule.chains
-        return self._schedule.missing(samples, self._merged["bad"]) if len(more) < MAKING_UP else 0
+    def missing(self, more: tuple) -> tuple[int, ...]:
+        """Steps of each pass that every part is to make once more, since points of theirs were bad; () for none."""
+        if len(more) == MAKING_UP:
+            return ()
+        merged, schedule = self._merged, self._schedule
+        wanted = [schedule.missing(self._samples(number, more), one["bad"]) for number, one in enumerate(merged)]
+        return tuple(wanted) if any(wanted) else ()
 
-    def merged(self, more: tuple[int, ...]):
+    def _samples(self, number: int, more: tuple) -> int:
+        """Samples of a pass, bad ones among them, with the steps that were made once more."""
+        return (self._schedule.total + sum(steps[number] for steps in more)) * self._schedule.chains
+
+    def merged(self, more: tuple):
         """The finished picture of the parts that were merged."""
-        game, schedule = self._game, self._schedule
-        game.sums.write(self._merged["sums"])
-        game.bad_total.write(np.array([self._merged["bad"]], "u8"))
-        samples = (schedule.total + sum(more)) * schedule.chains
+        for number, merged in enumerate(self._merged):
+            if number:
+                self._next_pass()
+            self._game.take(merged, self._samples(number, more))
         self._finished = self._settings, self._size, None
-        return self._developed(samples)
+        return self._developed()
 
     def _restart(self, settings: Settings, size, tile, time: float, part=(0, 1)) -> None:
         self._settings, self._size = settings, size
-        self._draws, self._pass, self._past = 0, 0, []
-        moments, weights = self._moments = moments_of(settings, time)
-        self._moment, self._weight = moments[len(moments) // 2], float(weights.mean())
-        self._flame = averaged([m.flame for m in moments], weights)
-        self._schedule = schedule_of(moments, size)
+        self._draws, self._past = 0, []
+        moments, weights = moments_of(settings, time)
+        self._passes, self._schedule = passes_of(moments, weights), schedule_of(moments, size)
+        widest = max(one.flame.estimator_radius for one in self._passes)
+        self._flame = replace(self._passes[0].flame, estimator_radius=widest)
         self._grid, self._tile = Grid.of(self._flame, size, tile), tile
-        self._play(part)
+        self._play(0, part)
 
-    def _play(self, part: tuple[int, int]) -> None:
-        """Begins the game of the pass at hand, which has its own moments and chains."""
-        settings, size, (moments, weights) = self._settings, self._size, self._moments
-        count = len(moments) // self._flame.passes
-        mine = slice(self._pass * count, (self._pass + 1) * count)
-        moments, weights, seed = moments[mine], weights[mine], settings.seed + (self._pass << 64)
-        self._pass_weight = float(weights.mean())
+    def _play(self, number: int, part: tuple[int, int] = (0, 1)) -> None:
+        """Begins the game of a pass, which has its own moments and chains."""
+        settings, size, played = self._settings, self._size, self._passes[number]
         over, margin, aspect = self._flame.oversample, self._grid.margin, settings.pixel_aspect
-        cameras = [camera_of(m.view, settings.up, size, over, margin, aspect) for m in moments]
-        flames = [m.flame for m in moments]
-        self._game.restart(flames, cameras, weights, self._grid.window, self._schedule.chains, seed, part)
+        cameras = [camera_of(m.view, settings.up, size, over, margin, aspect) for m in played.moments]
+        flames, seed = [m.flame for m in played.moments], settings.seed + (number << 64)
+        self._pass = number
+        self._game.restart(
+            flames, cameras, played.times, self._grid.window, self._schedule.chains, seed, part,
+            played.shares if played.counts_hits else None,
+        )  # fmt: skip
 
     def draws(self, settings: Settings, size: tuple[int, int]) -> int:
         moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
-        return moments[0].flame.passes * schedule_of(moments, size).draws
+        return middle_of(moments).flame.passes * schedule_of(moments, size).draws
 
     def share(self) -> float:
         """The part of the picture's samples that is drawn: its first draws are smaller than the later ones."""
@@ -268,65 +284,16 @@ class Picture:
         for more_samples, more_bad, more_sums in self._past:
             sums, bad, samples = sums + more_sums, bad + more_bad, samples + more_samples
         steps = self._schedule.steps(max(self._draws - 1, 0))
+        weight = float(np.mean([one.times for one in self._passes[: self._pass + 1]]))
         return {
             "samples": samples - bad,
             "last_draw": f"{self._schedule.chains} chains x {steps} steps",
             "bad_points": bad,
-            "in_frame": float(sums[:, 3].sum() / 255 / self._weight / max(samples - bad, 1)),
+            "in_frame": float(sums[:, 3].sum() / 255 / weight / max(samples - bad, 1)),
             "chains": game.chains,
             "moments": game.moments,
             "passes": self._flame.passes,
         }
-
-
-@dataclass(frozen=True)
-class Moment:
-    """A flame at one moment, the view of it, and its samples a pixel."""
-
-    flame: Flame
-    view: Plane
-    quality: float
-
-
-def moments_of(settings: Settings, time: float) -> tuple[list[Moment], np.ndarray]:
-    """The moments that make up the picture of a time, and their weights, the largest 1. Stills have one a pass."""
-    if len(settings.keys) < 2:
-        _, weights = temporal_filter(settings, 1)
-        return [Moment(settings, settings.view, settings.quality)] * len(weights), weights
-    keys = settings.keys
-    time = min(max(time, keys[0].time), keys[-1].time)
-    flame = at_time(keys, time).flame
-    offsets, weights = temporal_filter(flame, flame.temporal_samples)
-    found = []
-    for offset in offsets:
-        key = at_time(keys, time + offset)
-        found.append(Moment(key.flame, moved(key.view, keys[0].view, settings.view), key.quality))
-    return found, weights
-
-
-def schedule_of(moments: list[Moment], size: tuple[int, int]) -> Schedule:
-    """How each pass is drawn of a picture that is made of these moments."""
-    middle = moments[len(moments) // 2]
-    passes = middle.flame.passes
-    return Schedule(middle.quality / passes, size, len(moments) // passes, fuse_of([m.flame for m in moments]))
-
-
-def moved(view: Plane, home: Plane, wanted: Plane) -> Plane:
-    """The view, moved as `wanted` is moved from `home`."""
-    centre = tuple(v + w - h for v, w, h in zip(view.centre, wanted.centre, home.centre, strict=True))
-    turned = view.rotation_degrees + wanted.rotation_degrees - home.rotation_degrees
-    return Plane(centre, view.height * wanted.height / home.height, turned)
-
-
-def averaged(flames: list[Flame], weights: np.ndarray) -> Flame:
-    """The middle flame with what the development takes as means over all moments: gamma, vibrancy, background."""
-    middle = flames[len(flames) // 2]
-    if len(flames) == 1:
-        return middle
-    share = weights / weights.sum()
-    means = {name: float(share @ [getattr(flame, name) for flame in flames]) for name in ("gamma", "vibrancy")}
-    background = tuple(map(float, share @ np.array([flame.background for flame in flames])))
-    return replace(middle, background=background, **means)
 
 
 def camera_of(view, up: str, size: tuple[int, int], oversample: int, margin: int, aspect=1.0) -> np.ndarray:
