@@ -14,10 +14,11 @@ from renderer import UserError
 from renderer.flames import breed, edit, fit, palettes
 from renderer.flames.chaos import Chaos
 from renderer.flames.genome import Flame, Map
+from renderer.flames.moments import moved
 from renderer.flames.written import text_of_flames
 from renderer.gpu import KernelError
 from renderer.image import replacing
-from renderer.pictures.flame import Settings, key_of, keys_to_write, moved
+from renderer.pictures.flame import Settings, key_of, keys_to_write
 from renderer.scene import Scene
 from renderer.window import flame_handles, flame_sections, theme
 from renderer.window.actions import Action
