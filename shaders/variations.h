@@ -31,8 +31,12 @@ DEVICE real bell(Random *random) {
     return sum + uniform(random) - 2.0f;
 }
 
-// Half the sum of the distances from (1, 0) and (-1, 0): the elliptic coordinate.
-DEVICE real ellipse_of(real x, real r2) { return 0.5f * (sqrt(r2 + 1.0f + 2.0f * x) + sqrt(r2 + 1.0f - 2.0f * x)); }
+// Half the sum of the distances from (1, 0) and (-1, 0), less 1 and less |x|, without the loss of what is left of them.
+DEVICE Pair ellipse_of(real x, real y) {
+    real y2 = y * y, right = magnitude(x - 1.0f), left = magnitude(x + 1.0f), beyond = magnitude(x) - 1.0f;
+    real over = 0.5f * (y2 / (sqrt(right * right + y2) + right + 1e-30f) + y2 / (sqrt(left * left + y2) + left + 1e-30f));
+    return pair(over + (beyond > 0.0f ? beyond : (real)(0.0f)), over + (beyond < 0.0f ? -beyond : (real)(0.0f)));
+}
 
 // Cosines of half angles keep the sums below from cancelling: cos 2x + cosh 2y = 2 (cos^2 x + sinh^2 y), and so on. Beyond 40
 // their squares would overflow, and the quotients have long reached their limits. They are no numbers where those of doubles
@@ -353,11 +357,11 @@ VARIATION(bent2, x = 1, y = 1) {
 }
 
 VARIATION(bipolar, shift = 0) {
-    real r2 = x * x + y * y, t = r2 + 1.0f;
-    real v = 0.5f * angle_of(2.0f * y, r2 - 1.0f) - shift * (PI / 2.0f);
+    real y2 = y * y, left = square_of(x + 1.0f) + y2, right = square_of(x - 1.0f) + y2;
+    real v = 0.5f * angle_of(2.0f * y, x * x + y2 - 1.0f) - shift * (PI / 2.0f);
     real above = -0.5f * PI + remainder_of(v + 0.5f * PI, (real)(PI)), below = 0.5f * PI - remainder_of(0.5f * PI - v, (real)(PI));
     v = v > 0.5f * PI ? above : v < -0.5f * PI ? below : v;
-    return scaled(weight * (2.0f / PI), 0.25f * logarithm_of((t + 2.0f * x) / (t - 2.0f * x)), v);
+    return scaled(weight * (2.0f / PI), 0.25f * logarithm_of(left / right), v);
 }
 
 VARIATION(boarders) {
@@ -392,17 +396,16 @@ VARIATION(curve, xamp = 0, yamp = 0, xlength = 1, ylength = 1) {
 }
 
 VARIATION(edisc) {
-    real m = ellipse_of(x, x * x + y * y);
-    real p = logarithm_of(m + sqrt(m - 1.0f)), q = -arc_cosine_of(x / m);
-    Pair c = circle(p), h = hyperbola(q);
+    Pair e = ellipse_of(x, y);
+    real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
+    Pair c = circle(logarithm_of(m + sqrt(e.x))), h = hyperbola(-angle_of(b, a));
     return scaled(weight / 11.57034632f, h.x * c.x, h.y * (y > 0.0f ? -c.y : c.y));
 }
 
 VARIATION(elliptic) {
-    real m = ellipse_of(x, x * x + y * y), a = x / m;
-    real b2 = 1.0f - a * a, s2 = m - 1.0f;
-    real b = sqrt(b2 > 0.0f ? b2 : (real)(0.0f)), s = sqrt(s2 > 0.0f ? s2 : (real)(0.0f));
-    return scaled(weight / (PI / 2.0f), angle_of(a, b), strict_side_of(y) * logarithm_of(m + s));
+    Pair e = ellipse_of(x, y);
+    real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
+    return scaled(weight / (PI / 2.0f), angle_of(a, b), strict_side_of(y) * logarithm_of(m + sqrt(e.x)));
 }
 
 VARIATION(escher, beta = 0) {
@@ -413,9 +416,8 @@ VARIATION(escher, beta = 0) {
 }
 
 VARIATION(foci) {
-    real e = 0.5f * exponential_of(x), n = 0.25f / e;
-    Pair c = circle(y);
-    return scaled(weight / (e + n - c.x), e - n, c.y);
+    Pair c = circle(0.5f * y), h = hyperbola(calm(0.5f * x, 0.5f * DOUBLES_END));
+    return scaled(weight / (c.y * c.y + h.y * h.y), h.x * h.y, c.x * c.y);
 }
 
 VARIATION(lazysusan, space = 0, twist = 0, spin = 0, x = 0, y = 0) {
