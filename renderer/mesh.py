@@ -61,7 +61,7 @@ def numbered(primitives: np.ndarray) -> np.ndarray:
 def areas(primitives: np.ndarray) -> np.ndarray:
     """Surface areas (m,) float64 of triangles and spheres."""
     sides = np.cross(primitives["edge1"][:, :3].astype("f8"), primitives["edge2"][:, :3].astype("f8"))
-    return np.linalg.norm(sides, axis=1) / 2 + 4 * np.pi * primitives["edge2"][:, 3].astype("f8") ** 2
+    return np.linalg.norm(sides, axis=1) / 2 + 4 * np.pi * np.maximum(primitives["edge2"][:, 3].astype("f8"), 0) ** 2
 
 
 def load_mesh(path) -> tuple[np.ndarray, np.ndarray]:

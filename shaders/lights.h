@@ -5,8 +5,11 @@
 //     its radiance, intensity or irradiance, and its share; its cone (lights.py) | from row view.environment the environment's radiance, a latitude a
 //     row, the zenith first, -z in the middle | from row view.cells words: summed shares of the rows of cells, then of each
 //     row's cells, of 2^32.
+//     Between the table and the lamps are triangles of instances in world space, which the table tells by PLACED_LIGHT + their
+//     number; their radius is below 0 where the instance mirrors, so that their edges are exchanged.
 #define LAMP_POINT -1.0f
 #define LAMP_ENVIRONMENT -2.0f
+#define PLACED_LIGHT (1 << 30)
 #define OF_WORD 2.3283064365386963e-10f  // 2^-32
 
 // The share of what a path brings that runs into a light by itself, where shadow rays find it with `by_light` per solid angle
@@ -210,6 +213,14 @@ DEVICE bool sample_lamp(const View view, GLOBAL const float4 *lights, int lamp, 
 }
 #endif
 
+// A primitive that shines, by what the table tells.
+DEVICE Primitive shining_primitive(const View view, GLOBAL const float4 *lights, GLOBAL const float4 *primitives, int what) {
+#if PLACED_LIGHTS
+    if (what >= PLACED_LIGHT) return primitive_at(lights + view.light_count, what - PLACED_LIGHT);
+#endif
+    return primitive_at(primitives, what);
+}
+
 // A light by its share, and on it a point or direction. Dimensions: two, and a third where the light is one of thousands.
 DEVICE bool sample_light(const View view, float3 from, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
                          GLOBAL const Material *materials, Key key, uint dimension, LightSample *light) {
@@ -233,7 +244,7 @@ DEVICE bool sample_light(const View view, float3 from, GLOBAL const float4 *ligh
 #if LAMPS
     if (what < 0) return sample_lamp(view, lights, ~what, from, first, second, light);
 #endif
-    Primitive p = primitive_at(primitives, what);
+    Primitive p = shining_primitive(view, lights, primitives, what);
     return sample_primitive(view, p, materials[as_int(p.edge1.w)], from, first, second, light);
 }
 
@@ -253,7 +264,12 @@ DEVICE bool aim_at_light(const View view, const Material m, const Surface s, flo
     float4 reflects = evaluate(m, s, light.direction);
     if (!(reflects.w > 0.0f) || !leaves_rightly(s, light.direction, dot_exact(light.direction, s.normal) < 0.0f)) return false;
 #if TEXTURED
-    if (light.primitive >= 0) light.radiance = light.radiance * picture_of_light(SCENE_GIVEN, light.primitive, light.u, light.v);
+    if (light.primitive >= 0) {
+        Primitive p = shining_primitive(view, lights, primitives, light.primitive);
+        bool mirrored = PLACED_LIGHTS && p.edge2.w < 0.0f;
+        float u = mirrored ? light.v : light.u, v = mirrored ? light.u : light.v;
+        light.radiance = light.radiance * picture_of_light(SCENE_GIVEN, p, u, v);
+    }
 #endif
     bool shared = weighted && LIGHTS == LIGHTS_SAMPLED && light.found_by_chance;
     float share = 1.0f / (light.density + (shared ? reflects.w : 0.0f));

@@ -85,7 +85,7 @@ DEVICE bool shade_path(const View view, int depth, Key key, const Hit hit, Path 
     if (s.front && m.emission.w > 0.0f) {
         float by_light = 0.0f;
         if (s.aimed) {
-            Primitive p = primitive_at(primitives, hit.primitive);
+            Primitive p = primitive_of(SCENE_GIVEN, hit);
             by_light = density_of_hit(view, p, materials[s.material], xyz(path->origin), hit.t, -dot_exact(flat_normal(s), s.incoming));
         }
         path->radiance = path->radiance + throughput * m.emission * share_of_hit(came.w, by_light);

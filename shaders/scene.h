@@ -227,7 +227,7 @@ DEVICE Surface surface_at(SCENE_TAKEN, const Hit hit, float4 origin, float3 dire
             primitive_surface(p, hit, times(in, xyz(origin), 1.0f), times(in, direction, 0.0f), &s);
             s.point = times(m, s.point, 1.0f);
             s.normal = unit(times_normal(m, s.normal));
-            s.aimed = false;
+            s.aimed = PLACED_LIGHTS && !(p.edge2.w > 0.0f);
 #if TEXTURED
             smooth = times_normal(m, smooth);
             tangent = times(m, tangent, 0.0f);
@@ -272,8 +272,7 @@ DEVICE float3 flat_normal(const Surface s) {
 
 #if TEXTURED
 // What pictures leave of the radiance of a point of a primitive that shines.
-DEVICE float3 picture_of_light(SCENE_TAKEN, int primitive, float u, float v) {
-    Primitive p = primitive_at(primitives, primitive);
+DEVICE float3 picture_of_light(SCENE_TAKEN, const Primitive p, float u, float v) {
     Look look = looks[as_int(p.edge1.w)];
     float2 uv = coordinates_at(attributes, as_uint(p.corner.w), u, v);
     float4 shine = look.emission >= 0 ? picture_at(pictures, texels, look.emission, uv, true) : make_float4(1.0f, 1.0f, 1.0f, 1.0f);

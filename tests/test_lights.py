@@ -17,6 +17,7 @@ from renderer.pictures.raytrace import Picture
 from renderer.raytracing.environment import cells_of, read_hdr, sky_picture, sun_direction, sun_radiance
 from renderer.raytracing.kernels import constants_of, kernel_text, material_rows, view_of
 from renderer.raytracing.lights import Lights
+from renderer.raytracing.placing import Instance
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sky, Sphere, Sun
 from renderer.scene import read
 from renderer.view import Camera
@@ -28,6 +29,7 @@ SMALL = Quad("floor", ((-2.0, 0.0, 2.0), (2.0, 0.0, 2.0), (2.0, 0.0, -2.0), (-2.
 MATERIALS = (Material("floor", color=(0.5,) * 3), Material("lamp", "light", emission=(10.0,) * 3))
 DOWN = Camera((0.01, 0.2, 0.01), (0.0, 0.0, 0.0), fov_degrees=5.0)
 
+HIT = pytest.param("hit", marks=pytest.mark.slow)
 AIMED = pytest.param("aimed", marks=pytest.mark.slow)
 
 
@@ -93,21 +95,53 @@ def test_a_sun_is_seen_as_a_disc(picture):
     assert on.mean() == pytest.approx(np.pi * (np.tan(np.radians(5)) / np.tan(np.radians(20))) ** 2 / 4, rel=0.05)
 
 
-@pytest.mark.parametrize("lights", ["sampled", "aimed", "hit"])
-def test_a_rectangle_brings_lamberts_formula(picture, rng, lights):
-    """Irradiance of a polygon: half the sum of the angles of its edges times the tilts of the planes (Lambert)."""
-    a, b, height = rng.uniform(0.3, 1.5, 3)
+def rectangle_factor(a, b, height) -> float:
+    """Irradiance under the middle of a rectangle of radiance 1, 2 a by 2 b."""
     corners = ((-a, height, -b), (a, height, -b), (a, height, b), (-a, height, b))
     unit = [np.array(c) / np.linalg.norm(c) for c in corners]
     total = 0.0
     for first, second in zip(unit, unit[1:] + unit[:1], strict=True):
         across = np.cross(first, second)
         total += np.arccos(first @ second) * across[1] / np.linalg.norm(across)
-    wanted = 0.5 / np.pi * 10 * abs(total) / 2
+    return abs(total) / 2
+
+
+@pytest.mark.parametrize("lights", ["sampled", "aimed", "hit"])
+def test_a_rectangle_brings_lamberts_formula(picture, rng, lights):
+    """Irradiance of a polygon: half the sum of the angles of its edges times the tilts of the planes (Lambert)."""
+    a, b, height = rng.uniform(0.3, 1.5, 3)
+    corners = ((-a, height, -b), (a, height, -b), (a, height, b), (-a, height, b))
+    wanted = 0.5 / np.pi * 10 * rectangle_factor(a, b, height)
     scene = floor_scene(quads=(FLOOR, Quad("lamp", corners)), lights=lights)
     values = render(picture, scene, samples=64).mean(-1)
     error = values.std() / np.sqrt(values.size)
     assert abs(values.mean() - wanted) < 4.5 * error + 3e-3 * wanted
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("lights", ["sampled", "aimed", HIT])
+def test_instances_that_shine_are_aimed_at(picture, rng, lights, mirrored):
+    """As the rectangle that they are in the world, where the shape's own material is dark."""
+    (a, b), height = rng.uniform(0.3, 1.5, 2), float(rng.uniform(0.5, 1.5))
+    scene = floor_scene(
+        lights=lights, quads=(FLOOR, Quad("floor", ((-1, 0, -1), (1, 0, -1), (1, 0, 1), (-1, 0, 1)), "plate")),
+        instances=(Instance("plate", "lamp", matrix=(
+            -a if mirrored else a, 0, 0, 0, 0, 1, 0, height, 0, 0, b, 0)),),
+    )  # fmt: skip
+    values = render(picture, scene, samples=64).mean(-1)
+    error = values.std() / np.sqrt(values.size)
+    wanted = 0.5 / np.pi * 10 * rectangle_factor(a, b, height)
+    assert abs(values.mean() - wanted) < 4.5 * error + 3e-3 * wanted
+    if lights != "hit":
+        assert values.std() < 0.4 * wanted  # by chance it would be 0.5 to 3 times that
+
+
+def test_moving_instances_shine_by_chance_alone(picture):
+    plate = Quad("floor", ((-1, 0, -1), (1, 0, -1), (1, 0, 1), (-1, 0, 1)), "plate")
+    here, there = (Instance("plate", "lamp", position=(x, 1.0, 0.0)) for x in (0.0, 0.5))
+    scene = floor_scene(quads=(FLOOR, plate), instances=(here,), closing=(there,), shutter=1.0)
+    means = [render(picture, replace(scene, lights=lights), samples=256).mean() for lights in ("sampled", "hit")]
+    assert means[0] == pytest.approx(means[1], rel=0.02) and means[0] > 0
 
 
 @pytest.mark.parametrize("lights", ["sampled", AIMED, "hit"])

@@ -317,9 +317,12 @@ def test_spots_fade_between_their_angles(picture):
     assert np.allclose(seen, wanted, atol=0.02 * wanted.max()) and wanted.min() == 0
 
 
-def test_shining_pictures_light_the_same_by_aim_and_by_chance(picture, tmp_path, rng):
-    """A square whose emission is a picture with an alpha: next-event estimation against paths that run into it."""
+@pytest.mark.parametrize("placed", [False, True])
+def test_shining_pictures_light_the_same_by_aim_and_by_chance(picture, tmp_path, rng, placed):
+    """A square whose emission is a picture with an alpha: next-event estimation against paths that run into it; as an
+    instance that mirrors it too. By quarters, so that a picture that lies otherwise is another light."""
     pixels = rng.integers(64, 256, (3, 3, 4), dtype="u1")
+    pixels[:2, :2, :3] //= 8
     maker = Maker()
     picture_row = maker.texture(pixels, magFilter=9728)
     material = maker.add("materials", {
@@ -330,10 +333,15 @@ def test_shining_pictures_light_the_same_by_aim_and_by_chance(picture, tmp_path,
     view = Camera((0.0, 0.0, -1.0), (0.0, 0.3, 1.0), fov_degrees=70.0)
     dark = {"horizon": (0.0, 0.0, 0.0), "zenith": (0.0, 0.0, 0.0)}
     settings = facing(put(tmp_path, maker), view=view, quads=(wall,), materials=(MATTE,), depth=2, **dark)
-    means = [render(picture, replace(settings, lights=lights), (24, 24), 256)[..., :3].mean((0, 1))
-             for lights in ("sampled", "hit", "aimed")]  # fmt: skip
-    assert means[0].min() > 0.01
-    assert np.allclose(means[0], means[1], rtol=0.03) and np.allclose(means[0], means[2], rtol=0.03)
+    if placed:
+        mirror = Instance("s", matrix=(-1.1, 0.2, 0.0, 0.1, 0.1, 0.8, 0.0, 0.0, 0.0, 0.0, 1.0, 0.1))
+        settings = replace(settings, models=(replace(settings.models[0], name="s"),), instances=(mirror,))
+    means = [render(picture, replace(settings, lights=lights), (24, 24), 256)[..., :3].reshape(2, 12, 2, 12, 3)
+             .mean((1, 3)) for lights in ("sampled", "hit", "aimed")]  # fmt: skip
+    assert means[0].mean() > 1e-3
+    for other in means[1:]:
+        assert np.allclose(means[0], other, rtol=0.12, atol=0.03 * means[0].mean())
+        assert np.allclose(means[0].mean((0, 1)), other.mean((0, 1)), rtol=0.03)
 
 
 def test_the_still_life_is_what_its_script_makes(tmp_path):

@@ -260,13 +260,15 @@ class Picture:
             self._film = Film(self.device, self._rays.film)
         materials = material_rows(settings, self._geometry.models)
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
-        lights_key = self._shape_key, materials.tobytes(), *(getattr(settings, name) for name in LAMPS)
+        placed = self._geometry.shining(settings, materials)
+        lamps = (getattr(settings, name) for name in LAMPS)
+        lights_key = self._shape_key, materials.tobytes(), placed.tobytes(), *lamps
         if lights_key != self._lights_key:
-            self._lights = Lights(self.device, settings, self._geometry.primitives, materials)
+            self._lights = Lights(self.device, settings, self._geometry.primitives, materials, placed)
             self._lights_key = lights_key
         tree, spheres = self._geometry.tree, self._geometry.has_spheres
         constants = constants_of(settings, spheres, tree.layout, bvh_walks.walks_together(tree), self._alone)
-        constants |= self._geometry.constants
+        constants |= self._geometry.constants | self._lights.constants
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}

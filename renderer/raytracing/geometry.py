@@ -9,6 +9,8 @@ from renderer.raytracing.models import ROWS, Pictures, bare_attributes, joined, 
 from renderer.raytracing.placing import placements
 from renderer.raytracing.settings import Attractor, Procedural, Settings
 
+MOST_SHINING = 1 << 16  # triangles of instances that light is aimed at
+
 
 def shapes_of(settings: Settings, models: list[gltf.Model]) -> "Shapes":
     """The primitives of all shapes, with those of the models behind the others."""
@@ -91,6 +93,18 @@ def _material_rows(settings: Settings) -> dict[str, int]:
     return {material.name: index for index, material in enumerate(settings.materials)}
 
 
+def moved(triangles: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Triangles (n,) PRIMITIVE moved by a matrix (3, 4); where it mirrors, edges are exchanged and the radius is -1."""
+    out = triangles.copy()
+    for field in ("corner", "edge1", "edge2"):
+        out[field][:, :3] = triangles[field][:, :3].astype("f8") @ matrix[:, :3].T
+    out["corner"][:, :3] += matrix[:, 3]
+    if np.linalg.det(matrix[:, :3]) < 0:
+        out["edge1"][:, :3], out["edge2"][:, :3] = out["edge2"][:, :3].copy(), out["edge1"][:, :3].copy()
+        out["edge2"][:, 3] = -1
+    return out
+
+
 class Geometry:
     """The shapes of one Settings on a device: tree, primitives in the tree's order, instances and fields."""
 
@@ -102,11 +116,12 @@ class Geometry:
         self.tree = bvh.tree_of(device, parts.pop(""), settings.builder, settings.tree)
         self.primitives = self.tree.primitives.read()[: self.tree.count].view(PRIMITIVE).ravel()
         self.instances, self._names, self._standing = None, list(parts), None
-        self._repeated = shapes.placed
+        self._repeated, self._shapes = shapes.placed, list(parts.values())
         if settings.places or shapes.placed:
             which, material, *_ = self._placements(settings)
-            self.instances = bvh_instances.Instances(device, list(parts.values()), which, material)
+            self.instances = bvh_instances.Instances(device, self._shapes, which, material)
         self._pictures, self.cut_out, self.attribute_rows = (), False, ROWS
+        self._shining, self._shining_key = np.zeros(0, PRIMITIVE), None
         if shapes.attributes is not None:
             self._decorate(device, shapes.attributes, len(settings.materials))
         self.field_count = len(settings.distance_fields)
@@ -151,6 +166,33 @@ class Geometry:
         matrices = np.array([matrix for _, matrix in self._repeated])
         more = which, np.full(len(which), -1), matrices, matrices
         return more if parts is None else [np.concatenate(both) for both in zip(parts, more, strict=True)]
+
+    def shining(self, settings: Settings, materials: np.ndarray) -> np.ndarray:
+        """The triangles (k,) PRIMITIVE of instances that shine, in world space, in the order of the instances; none
+        where one of them moves or they are more than light is aimed at.
+
+        Of an instance that mirrors, the edges are exchanged, so that the front stays in front, and the radius is -1.
+        """
+        key = settings.instances, settings.closing, materials["emission"].tobytes()
+        if self.instances and key != self._shining_key:
+            self._shining, self._shining_key = self._find_shining(settings, materials), key
+        return self._shining
+
+    def _find_shining(self, settings: Settings, materials: np.ndarray) -> np.ndarray:
+        which, override, opening, closing = self._placements(settings)
+        found, count = [np.zeros(0, PRIMITIVE)], 0
+        for shape, material in np.unique(np.stack([which, override], 1), axis=0):
+            primitives = self._shapes[shape].copy()
+            if material >= 0:
+                primitives["edge1"].view("i4")[:, 3] = material
+            bright = materials["emission"][primitives["edge1"].view("i4")[:, 3], 3] > 0
+            primitives = primitives[bright & (primitives["edge2"][:, 3] <= 0)]
+            places = np.flatnonzero((which == shape) & (override == material)) if len(primitives) else ()
+            count += len(places) * len(primitives)
+            if count > MOST_SHINING or any((opening[place] != closing[place]).any() for place in places):
+                return found[0]
+            found += [moved(primitives, opening[place]) for place in places]
+        return np.concatenate(found)
 
     def place(self, settings: Settings) -> None:
         """Moves instances and distance fields to where they are; the upper tree is built anew."""

@@ -80,6 +80,7 @@ def constants_of(
         "TEXTURED": 0,
         "CUT_OUT": 0,
         "ATTRIBUTE_ROWS": 4,
+        "PLACED_LIGHTS": 0,
         "SPHERES": int(spheres),
         "STENCIL": STENCILS[settings.stencil if settings.schedule == "grid" else "bits"],
         "SCHEDULE": list(STAGES).index(settings.schedule),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from renderer.mesh import areas
+from renderer.mesh import PRIMITIVE, areas
 from renderer.raytracing.environment import (
     SUN_RADIUS,
     cells_of,
@@ -16,6 +16,8 @@ from renderer.raytracing.settings import Settings
 
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 LAMP_POINT, LAMP_ENVIRONMENT = -1.0, -2.0
+PLACED_LIGHT = 1 << 30
+NOTHING = np.zeros(0, PRIMITIVE)
 
 
 def has_lamps(settings: Settings) -> bool:
@@ -26,11 +28,13 @@ def has_lamps(settings: Settings) -> bool:
 class Lights:
     """What shines of one Settings on a device: `buffer` (rows, 4), and `fields` of the View that tell where things lie.
 
-    `primitives` (n,) are in the tree's order and `materials` (m,) MATERIAL.
+    `primitives` (n,) are in the tree's order and `materials` (m,) MATERIAL; `placed` (k,) are triangles of instances
+    that shine, in world space.
     """
 
-    def __init__(self, device, settings: Settings, primitives: np.ndarray, materials: np.ndarray):
+    def __init__(self, device, settings: Settings, primitives: np.ndarray, materials: np.ndarray, placed=NOTHING):
         rows, power = _shining(primitives, materials)
+        placed_rows, placed_power = _shining(placed, materials)
         lamps, shine = _lamps(settings)
         radius2 = _radius2(primitives)
         picture = environment_picture(settings) if is_lit(settings.environment, settings.sky) else None
@@ -41,8 +45,8 @@ class Lights:
             lamps.append((0.0, 0.0, 0.0, LAMP_ENVIRONMENT))
             shine.append((0.0, 0.0, 0.0))
             lamp_power.append(radius2 * total)
-        power = np.concatenate([power, np.array(lamp_power, "f8")])
-        what = np.concatenate([rows, ~np.arange(len(lamps))]).astype("i4")
+        power = np.concatenate([power, placed_power, np.array(lamp_power, "f8")])
+        what = np.concatenate([rows, PLACED_LIGHT + placed_rows, ~np.arange(len(lamps))]).astype("i4")
         kept = power > 0
         total_power = float(power.sum())
         shares_of = power / (total_power or 1)
@@ -52,12 +56,15 @@ class Lights:
         if self.count:
             table[:, 0] = summed_shares(power[kept])[1:].view("f4")
             table[:, 1] = what[kept].view("f4")
-        fields["lamps"] = len(table)
+        standing = placed.view("f4").reshape(-1, 4)
+        fields["lamps"] = len(table) + len(standing)
+        self.constants = {"PLACED_LIGHTS": int(len(placed) > 0)}
         listed = np.zeros((len(lamps), 3, 4), "f4")
         listed[:, 2] = _cones(settings, lamps)
-        for row, place, light, share in zip(listed, lamps, shine, shares_of[len(rows) :], strict=True):
+        lamp_shares = shares_of[len(shares_of) - len(lamps) :]
+        for row, place, light, share in zip(listed, lamps, shine, lamp_shares, strict=True):
             row[0], row[1] = place, (*light, share)
-        parts += [table, listed.reshape(-1, 4)]
+        parts += [table, standing, listed.reshape(-1, 4)]
         if picture is not None:
             fields |= self._environment(settings, picture, shares, cells, sum(map(len, parts)), shares_of[-1])
             parts += [self._pixels, self._cells]
@@ -87,7 +94,7 @@ def _shining(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray,
     material = primitives["edge1"].view("i4")[:, 3]
     power = (materials["emission"][:, :3].astype("f8") @ LUMINANCE)[material]
     bright = np.flatnonzero(power > 0)
-    bright = bright[np.argsort(primitives["corner"].view("i4")[bright, 3])]
+    bright = bright[np.argsort(primitives["corner"].view("i4")[bright, 3], kind="stable")]
     return bright, power[bright] * areas(primitives[bright])
 
 
