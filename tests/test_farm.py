@@ -153,6 +153,17 @@ def test_ranges_of_samples_merge_to_the_picture_s_bits(gpu, rng, changes):
         assert np.allclose(np.var(singles, 0, ddof=1), layers["variance"], rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
+def test_farms_of_one_and_two_workers_draw_the_same_files_of_a_compute_device():
+    """tests/farm_scaling.py compares the files of all its runs, and fails where one has other bytes."""
+    words = ["1", "2", "--", str(ROOT / "scenes/mirrors.toml"), "--frames", "1-4", "--size", "48x40", "--samples", "2"]
+    command = [sys.executable, str(ROOT / "tests/farm_scaling.py"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and [row["workers"] for row in rows] == [1, 2], done
+    assert all(row["same_bits"] and row["frames"] == 4 for row in rows)
+
+
 def test_pixels_that_stop_by_their_own_noise_are_not_dealt(gpu):
     scene = load(CORNELL[0])
     settings = replace(scene.settings, noise=0.1)

@@ -5,11 +5,13 @@ import sys
 
 import numpy as np
 import pytest
+import trimesh
 from injected import centre, drag, finish, frames, press, seconds, window
+from planes import layered_views
 from windows import FRACTAL, HEIGHT, MOVING, ROOT, WIDTH
 
 from renderer import BadInput
-from renderer.image import read_bytes, read_recipe
+from renderer.image import read_bytes, read_recipe, write_png
 from renderer.pictures import load
 from renderer.viewer import set_aside
 from renderer.window import inputs, studio
@@ -38,6 +40,32 @@ def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
     assert screen.studio.panel.scene.settings.iterations == 50
     press(screen, "Shift+F12")
     assert read_bytes(tmp_path / "window-001.png").shape == (HEIGHT, WIDTH, 4)
+
+
+def test_every_input_of_export_can_be_dropped(screen, tmp_path, rng):
+    """One replaces the active panel's scene, several come beside it; what cannot be opened is told."""
+    views, _ = layered_views(rng, 3, 3, 16, back=-1.0, front=1.0, bars=0.5, period=8)
+    np.save(tmp_path / "views.npy", views)
+    (tmp_path / "field").mkdir()
+    for row, column in np.ndindex(3, 3):
+        write_png(tmp_path / "field" / f"out_{row:02d}_{column:02d}_{row}_{column}_.png", views[row, column])
+    trimesh.creation.box().export(tmp_path / "box.obj")
+    trimesh.creation.box().export(tmp_path / "box.ply")
+    trimesh.creation.box().export(tmp_path / "box.stl")
+    trimesh.creation.box().export(tmp_path / "box.glb")
+    press(screen, "F12")
+    kinds = {"box.obj": "raytrace", "box.ply": "raytrace", "box.stl": "raytrace", "box.glb": "raytrace"}
+    kinds |= {"views.npy": "lightfield", "field": "lightfield", "first-001.png": "fractal", "second.toml": "fractal"}
+    paths = [tmp_path / name for name in kinds] + [ROOT / "scenes" / "anemone.flame", ROOT / "scenes" / "mandelbrot.cb"]
+    studio = screen.studio
+    for path, kind in zip(paths, [*kinds.values(), "flame", "program"], strict=True):
+        inputs.drop(studio, [path])
+        assert studio.panel.scene.picture == kind and len(studio.panels) == 2, path
+    inputs.drop(studio, [paths[1], paths[6], tmp_path / "none.obj"])
+    assert [panel.scene.picture for panel in studio.panels] == ["program", "fractal", "raytrace", "fractal"]
+    assert "none.obj" in studio.message
+    inputs.drop(studio, [ROOT / "scenes" / "demo.toml"] * 5)
+    assert len(studio.panels) == 16 and "16 panels" in studio.message
 
 
 def test_presets_are_the_scenes_of_one_kind(screen, tmp_path):

@@ -74,9 +74,7 @@ def _check_passes(args, dtypes) -> None:
     if len(args.device) > 1:
         raise UserError("--device gl: passes share no work with other devices; leave the others out")
     if args.mode != "exact" or args.statistic not in ("sum", "dot") or args.by or args.farm:
-        raise UserError(
-            "--device gl: passes make exact sums and dot products, without --mode, --by and --farm"
-        )
+        raise UserError("--device gl: passes make exact sums and dot products, without --mode, --by and --farm")
     if dtypes != {np.dtype("f4")}:
         raise UserError(f"--device gl: passes add float32, but the files hold {', '.join(map(str, dtypes))}")
 
