@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from renderer.gpu import open_gpu  # noqa: E402
 from renderer.gpu.gl import Texture  # noqa: E402
 from renderer.pictures import load  # noqa: E402
-from renderer.window import inputs, moments  # noqa: E402
+from renderer.window import inputs, moments, views  # noqa: E402
 from renderer.window.screen import Offscreen  # noqa: E402
 from renderer.window.studio import Studio  # noqa: E402
 from renderer.window.toolkit import imgui  # noqa: E402
@@ -59,7 +59,7 @@ def disturb(screen: Offscreen, count: int) -> None:
     """What a user does, on a fixed plan: drags, steps of settings, other panels, other sizes, restarts, key frames."""
     studio, io = screen.studio, imgui.get_io()
     if count % 7 == 0:
-        studio.drag(0.05 if count % 14 else -0.05, 0.0)
+        views.drag(studio, 0.05 if count % 14 else -0.05, 0.0)
     if count % 40 == 0:
         studio.next_panel(1)
     if count % 50 == 0 and hasattr(studio.panel.scene.settings, "phase"):

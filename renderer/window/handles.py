@@ -1,6 +1,6 @@
 """What panels are arranged by: their titles, dragged onto other panels, and the gaps between them."""
 
-from renderer.window import arrangement, theme
+from renderer.window import arrangement, places, theme
 from renderer.window.studio import Studio
 from renderer.window.toolkit import imgui
 
@@ -68,7 +68,7 @@ class Handles:
             if target not in (None, carried):
                 self._show(arrangement.part_of(studio.cells[target], side), studio.panels[carried].scene.title)
                 if let_go:
-                    studio.put_panel(carried, target, side)
+                    places.put_panel(studio, carried, target, side)
         if let_go:
             self._carried, studio.carrying = None, False
 

@@ -1,6 +1,6 @@
 """What the mouse does over a panel: it moves the view, picks what is to be in focus, and works the panel's editor."""
 
-from renderer.window import inspector, theme
+from renderer.window import inspector, theme, views
 from renderer.window.studio import Studio
 from renderer.window.toolkit import imgui
 
@@ -34,7 +34,7 @@ def work(studio: Studio, index: int, rectangle, editor_of, fonts: theme.Fonts, s
         studio.active = index
         studio.toggle("solo")
     if imgui.is_item_deactivated() and _stayed() and (io.key_ctrl or studio.picking):
-        studio.focus((io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height)
+        views.focus(studio, (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height)
         return
     view = getattr(studio.panels[index].settings(), "view", None)
     moved = view if view is None else _moved(view, rectangle)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-from renderer import KernelError, MachineCannot, UserError
+from renderer import MachineCannot, UserError
 from renderer.animation import edited
 from renderer.denoise import require as require_denoiser
 from renderer.gpu import Gpu
@@ -27,7 +27,6 @@ DRAWING = 0.03  # seconds of a frame that panels may draw in the window's own GL
 SAVING = 3.0  # seconds between two looks at whether the session changed
 MESSAGE = 4.0  # seconds that a message stays
 LARGEST_COUNT = 16  # panels of a window
-SCENE_STEP = 0.08  # part of the panel's height that an arrow key drags
 
 
 class Studio:
@@ -248,35 +247,6 @@ class Studio:
     def view(self):
         return getattr(self.panel.settings(), "view", None)
 
-    def focus(self, across: float, down: float) -> None:
-        """Puts what is seen at these parts of the panel's width and height into focus."""
-        self.picking = False
-        if not self.panel.can_pick:
-            self.tell(f"a {self.panel.scene.picture} picture has nothing to focus on")
-            return
-        try:
-            distance = self.panel.pick(across, down)
-        except (UserError, KernelError) as error:
-            self.tell(str(error))
-            return
-        settings = self.panel.settings()
-        if distance is None:
-            self.tell("nothing is there")
-        elif not hasattr(settings, "focus_distance"):
-            self.tell(f"{distance:.4g} away")
-        else:
-            sharp = "" if getattr(settings, "lens_radius", 1.0) else "; all is sharp while lens radius is 0"
-            self.edit(replace(settings, focus_distance=distance))
-            self.tell(f"in focus: {distance:.4g} away{sharp}")
-
-    def pick_next(self) -> None:
-        """The next click focuses; asked for a second time, what is in the middle comes into focus."""
-        if self.picking:
-            self.focus(0.5, 0.5)
-        else:
-            self.picking = True
-            self.tell("click on what is to be in focus, or Ctrl+F again for what is in the middle")
-
     def toggle_denoise(self) -> None:
         panel = self.panel
         if not panel.can_denoise:
@@ -289,23 +259,6 @@ class Studio:
             return
         panel.toggle_denoise()
         self.tell("finished pictures are denoised" if panel.denoise else "pictures as they were drawn")
-
-    def drag(self, dx: float, dy: float) -> None:
-        if self.view() is not None:
-            self.set_view(self.view().drag(dx * SCENE_STEP, dy * SCENE_STEP))
-
-    def pan(self, dx: float, dy: float) -> None:
-        if self.view() is not None:
-            self.set_view(self.view().pan(dx * SCENE_STEP, dy * SCENE_STEP))
-
-    def zoom(self, steps: float) -> None:
-        if self.view() is not None:
-            self.set_view(self.view().scroll(steps))
-
-    def home(self) -> None:
-        original = getattr(self.panel.original.settings, "view", None)
-        if original is not None and type(original) is type(self.view()):
-            self.set_view(original)
 
     def step_setting(self, name: str, direction: int) -> None:
         settings = stepped(self.panel.settings(), name, direction)
@@ -403,32 +356,6 @@ class Studio:
         if self.layout is not None:
             self.layout = arrangement.closed(self.layout, self.active)
         self._panels_changed()
-
-    def put_panel(self, index: int, target: int, side: str) -> None:
-        """Puts a panel at a side of another one, or for the "middle" into its place, which takes its own."""
-        place = self.layout_at_hand()
-        swaps = side == "middle"
-        self.layout = (
-            arrangement.swapped(place, index, target) if swaps else arrangement.put(place, index, target, side)
-        )
-
-    def swap_panel(self, side: str) -> None:
-        """Swaps the active panel with its neighbour on a side."""
-        cells = arrangement.rectangles(self.layout_at_hand(), self.area, self.gap)
-        other = arrangement.nearest(cells, self.active, side)
-        if other is None or self.solo:
-            self.tell("no panel is there")
-        else:
-            self.put_panel(self.active, other, "middle")
-
-    def dock_panel(self, side: str) -> None:
-        """Puts the active panel along a side of the window."""
-        if len(self.panels) > 1 and not self.solo:
-            self.layout = arrangement.docked(self.layout_at_hand(), self.active, side)
-
-    def stand_in_grid(self) -> None:
-        self.layout = None
-        self.tell("panels in a grid")
 
     def keep_reference(self) -> None:
         if self.panel.shown is not None:

@@ -1,6 +1,6 @@
 """The window's own keys: one line each, which dispatch, help and palette share."""
 
-from renderer.window import inputs, moments, outputs
+from renderer.window import inputs, moments, outputs, places, views
 from renderer.window.actions import Action
 from renderer.window.studio import Studio
 
@@ -20,20 +20,20 @@ ACTIONS = [
     Action("Ctrl+N", "denoise what is finished, or not", PANEL, Studio.toggle_denoise),
     Action("Ctrl+D", "another panel of the same", PANEL, Studio.duplicate),
     Action("Ctrl+W", "close panel", PANEL, Studio.close_panel),
-    Action("Ctrl+G", "panels in a grid again", PANEL, Studio.stand_in_grid),
+    Action("Ctrl+G", "panels in a grid again", PANEL, places.stand_in_grid),
     Action("F12", "screenshot with its recipe", PANEL, outputs.screenshot),
-    Action("Left", "orbit", VIEW, lambda s: s.drag(-1, 0), True),
-    Action("Right", "orbit", VIEW, lambda s: s.drag(1, 0), True),
-    Action("Up", "orbit", VIEW, lambda s: s.drag(0, -1), True),
-    Action("Down", "orbit", VIEW, lambda s: s.drag(0, 1), True),
-    Action("Shift+Left", "pan", VIEW, lambda s: s.pan(-1, 0), True),
-    Action("Shift+Right", "pan", VIEW, lambda s: s.pan(1, 0), True),
-    Action("Shift+Up", "pan", VIEW, lambda s: s.pan(0, -1), True),
-    Action("Shift+Down", "pan", VIEW, lambda s: s.pan(0, 1), True),
-    Action("+", "nearer", VIEW, lambda s: s.zoom(1), True),
-    Action("-", "farther", VIEW, lambda s: s.zoom(-1), True),
-    Action("Home", "view as in the scene", VIEW, Studio.home),
-    Action("Ctrl+F", "focus on what is clicked next (or Ctrl+click)", VIEW, Studio.pick_next),
+    Action("Left", "orbit", VIEW, lambda s: views.drag(s, -1, 0), True),
+    Action("Right", "orbit", VIEW, lambda s: views.drag(s, 1, 0), True),
+    Action("Up", "orbit", VIEW, lambda s: views.drag(s, 0, -1), True),
+    Action("Down", "orbit", VIEW, lambda s: views.drag(s, 0, 1), True),
+    Action("Shift+Left", "pan", VIEW, lambda s: views.pan(s, -1, 0), True),
+    Action("Shift+Right", "pan", VIEW, lambda s: views.pan(s, 1, 0), True),
+    Action("Shift+Up", "pan", VIEW, lambda s: views.pan(s, 0, -1), True),
+    Action("Shift+Down", "pan", VIEW, lambda s: views.pan(s, 0, 1), True),
+    Action("+", "nearer", VIEW, lambda s: views.zoom(s, 1), True),
+    Action("-", "farther", VIEW, lambda s: views.zoom(s, -1), True),
+    Action("Home", "view as in the scene", VIEW, views.home),
+    Action("Ctrl+F", "focus on what is clicked next (or Ctrl+click)", VIEW, views.pick_next),
     Action("Ctrl+T", "line of time on or off", TIME, moments.toggle_timeline),
     Action("Ctrl+K", "key frame here", TIME, moments.add_key),
     Action("Ctrl+Shift+K", "delete the key frame here", TIME, moments.delete_key),
@@ -65,7 +65,7 @@ ACTIONS = [
 ]
 ACROSS = {"Left": "left", "Right": "right", "Up": "above", "Down": "below"}
 for key, side in ACROSS.items():
-    swap, dock = (lambda s, side=side: s.swap_panel(side)), (lambda s, side=side: s.dock_panel(side))
+    swap, dock = (lambda s, side=side: places.swap_panel(s, side)), (lambda s, side=side: places.dock_panel(s, side))
     ACTIONS += [
         Action(f"Ctrl+{key}", "swap with the next panel there", PANEL, swap),
         Action(f"Ctrl+Shift+{key}", "put the panel along that side", PANEL, dock),
