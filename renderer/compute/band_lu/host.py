@@ -2,15 +2,17 @@
 
 import functools
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
 from threadpoolctl import ThreadpoolController
 
-from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, NotFinite, largest, unpack_upper
+from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, NotFinite, cores, largest, unpack_upper
 from renderer.compute.band_lu.lapack import Lapack
 
+SIDES = 8  # right-hand sides that are worth a core
 STEPS = ("panel", "swap", "solve", "update", "copy")
 
 
@@ -84,8 +86,15 @@ class BlockFactors:
         ld = layout.p * layout.s
         x = np.zeros((b.shape[1], ld), self.dtype)  # column-major (ld, m)
         x[:, : layout.n] = b.T
-        with one_thread(), FlushSubnormals():  # its panels are too small for two threads
-            (self._solve_transposed if transposed else self._solve)(x.ctypes.data, ld, b.shape[1])
+        way = self._solve_transposed if transposed else self._solve
+
+        def work(sides: np.ndarray) -> None:
+            with FlushSubnormals():
+                way(sides.ctypes.data, ld, len(sides))
+
+        parts = np.array_split(x, min(cores(), max(len(x) // SIDES, 1)))
+        with one_thread(), ThreadPoolExecutor(len(parts)) as pool:  # panels are too small for a BLAS of two threads
+            list(pool.map(work, parts))
         return x[:, : layout.n].T
 
     def _solve(self, x: int, ld: int, m: int) -> None:
