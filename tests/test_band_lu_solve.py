@@ -157,6 +157,23 @@ def test_solutions_that_overflow_are_told():
     assert np.allclose(lu.solve(np.full(40, 1e-200)), 1e110) and SolutionOverflows.exit_code == 1
 
 
+def test_batches_refuse_what_is_no_batch(device, rng):
+    for wrong, words in ((dict(n=0), "n is 0"), (dict(kl=-1), "kl is -1"), (dict(dtype="i4"), "dtype is i4")):
+        with pytest.raises(UserError, match=words):
+            BandedBatch(**(dict(device=device, count=5, n=20, kl=1, ku=1) | wrong))
+    batch, ab = BandedBatch(device, 5, 20, 1, 1, "f8"), rng.standard_normal((5, 3, 20))
+    for wrong in (ab * 1j, ab[:4], ab.astype(object), [[1], [2, 3]]):
+        with pytest.raises(BadInput, match="ab is"):
+            batch.write(wrong)
+    ab[2, 0, 0] = np.nan  # a corner that is no part of the matrix
+    batch.write(ab)
+    ab[4, 1, 7] = np.inf
+    with pytest.raises(BadInput, match="system 4 is not finite in column 7"):
+        batch.write(ab)
+    with pytest.raises(BadInput, match="b is"):
+        batch.solve(np.ones((5, 20, 1)) * 1j)
+
+
 @pytest.mark.parametrize(
     "choice",
     [

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from renderer import BadInput
-from renderer.compute.band_lu.blocks import SingularMatrix
+from renderer import BadInput, UserError
+from renderer.compute.band_lu.blocks import SingularMatrix, check_whole, real_array
 from renderer.gpu import Buffer, Device
 
 FILE = "band_batch.cu"
@@ -18,6 +18,10 @@ class BandedBatch:
     """
 
     def __init__(self, device: Device, count: int, n: int, kl: int, ku: int, dtype="f4"):
+        for name, value, least in (("count", count, 0), ("n", n, 1), ("kl", kl, 0), ("ku", ku, 0)):
+            check_whole(name, value, least)
+        if np.dtype(dtype) not in (np.float32, np.float64):
+            raise UserError(f"dtype is {dtype}; allowed are f4 and f8")
         self.device, self.count, self.n = device, int(count), int(n)
         self.kl, self.ku, self.dtype = min(int(kl), n - 1), min(int(ku), n - 1), np.dtype(dtype)
         self.matrix = device.buffer((n, 2 * self.kl + self.ku + 1, count), dtype)
@@ -31,6 +35,7 @@ class BandedBatch:
 
     def write(self, ab: np.ndarray) -> "BandedBatch":
         """Takes the matrices ab (count, kl + ku + 1, n), each in LAPACK's layout, and factors them."""
+        ab = real_array(ab, "ab")
         wanted = (self.count, self.kl + self.ku + 1, self.n)
         if ab.shape != wanted:
             raise BadInput(f"ab is {ab.shape}; the batch takes {wanted}")
@@ -40,6 +45,10 @@ class BandedBatch:
             storage[j, : self.kl + self.ku - j] = 0
         for j in range(max(0, self.n - self.kl), self.n):
             storage[j, self.kl + self.ku + self.n - j :] = 0
+        wrong = ~np.isfinite(storage)
+        if wrong.any():
+            column, _, system = np.argwhere(wrong)[0]
+            raise BadInput(f"ab of system {system} is not finite in column {column}")
         self.matrix.write(storage)
         return self.factor()
 
@@ -60,6 +69,7 @@ class BandedBatch:
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """x (count, n, m) of b (count, n, m)."""
+        b = real_array(b, "b")
         if b.ndim != 3 or b.shape[:2] != (self.count, self.n):
             raise BadInput(f"the right-hand sides are {b.shape}; they must be ({self.count}, {self.n}, m)")
         info = self.info()

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from renderer import UserError
+from renderer import BadInput, UserError
 
 
 class SingularMatrix(UserError):
@@ -40,6 +40,23 @@ class SolutionOverflows(UserError):
 
 class NotFinite(ArithmeticError):
     """The matrix holds NaN or infinity, or a number too large for its factors' precision."""
+
+
+def real_array(values, name: str) -> np.ndarray:
+    """An array of numbers that float64 holds, or BadInput."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise BadInput(f"{name} is no array: {error}") from error
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise BadInput(f"{name} is {array.shape} {array.dtype}; it must be of real numbers of at most 8 bytes")
+    return array
+
+
+def check_whole(name: str, value, least: int) -> None:
+    """BadInput unless a value is a whole number of at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        raise BadInput(f"{name} is {value!r}; it must be a whole number of at least {least}")
 
 
 @dataclass(frozen=True)

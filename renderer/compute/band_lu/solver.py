@@ -141,7 +141,7 @@ class BandedLU:
         if trans not in ("N", "T"):
             raise UserError(f"trans is {trans!r}; allowed are N and T")
         self._check_factors()
-        b = real_array(b, "the right-hand side")
+        b = blocks.real_array(b, "the right-hand side")
         if b.ndim not in (1, 2) or b.shape[0] != self.n:
             raise BadInput(f"the right-hand side is {b.shape}; it must be ({self.n},) or ({self.n}, m)")
         sides = b.reshape(self.n, -1).astype(self.dtype, copy=False)
@@ -290,24 +290,12 @@ def largest_element(ab: np.ndarray, kl: int, ku: int) -> float:
 
 def shaped_band(ab, kl, ku) -> np.ndarray:
     """ab as a float32 or float64 array of the shape that kl and ku ask for, or BadInput."""
-    ab = real_array(ab, "ab")
+    ab = blocks.real_array(ab, "ab")
     for name, value in (("kl", kl), ("ku", ku)):
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < 0:
-            raise BadInput(f"{name} is {value!r}; it must be a whole number of at least 0")
+        blocks.check_whole(name, value, 0)
     if ab.ndim != 2 or ab.shape[0] != kl + ku + 1 or ab.shape[1] == 0:
         raise BadInput(f"ab is {ab.shape}; with kl = {kl} and ku = {ku} it must be ({kl + ku + 1}, n), n at least 1")
     return ab if ab.dtype in (np.float32, np.float64) else ab.astype(np.float64)
-
-
-def real_array(values, name: str) -> np.ndarray:
-    """An array of numbers that float64 holds, or BadInput."""
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise BadInput(f"{name} is no array: {error}") from error
-    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
-        raise BadInput(f"{name} is {array.shape} {array.dtype}; it must be of real numbers of at most 8 bytes")
-    return array
 
 
 def check_words(**chosen) -> None:
