@@ -66,6 +66,15 @@ def areas(primitives: np.ndarray) -> np.ndarray:
 
 def load_mesh(path) -> tuple[np.ndarray, np.ndarray]:
     """Vertices (n, 3) float32 and faces (m, 3) int32 of a mesh file; the arrays are shared, so they are read-only."""
+    return _loaded(path)[:2]
+
+
+def load_normals(path) -> np.ndarray | None:
+    """The normals (n, 3) float32 that a mesh file gives its vertices, (0, 0, 0) for none; None where it gives none."""
+    return _loaded(path)[2]
+
+
+def _loaded(path):
     path = Path(path)
     try:
         state = os.stat(path)
@@ -83,25 +92,32 @@ def _load(path: Path, changed: int, size: int):
     data = path.read_bytes()
     if path.suffix.lower() == ".glb":
         data = _bare_glb(data, path)
-    vertices, faces = _parse(data, path)
+    vertices, faces, normals = _parse(data, path)
     check_mesh(vertices, faces, str(path))
     vertices, faces = np.ascontiguousarray(vertices, "f4"), np.ascontiguousarray(faces, "i4")
     vertices.flags.writeable = faces.flags.writeable = False
-    return vertices, faces
+    if normals is not None:
+        right = np.isfinite(normals).all(1) & (np.abs(normals) < 1e18).all(1)
+        normals = np.where(right[:, None], normals, 0).astype("f4")
+        normals.flags.writeable = False
+    return vertices, faces, normals
 
 
-def _parse(data: bytes, path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and faces as trimesh reads them, unchecked."""
+def _parse(data: bytes, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Vertices, faces and the vertices' normals, if there are any, as trimesh reads them, unchecked."""
     import trimesh  # slow to import, and most scenes hold no mesh
 
     kind = path.suffix.lower()[1:]
     options = {"skip_materials": True, "split_objects": False} if kind == "obj" else {}
+    given = kind == "obj" and b"\nvn " in data or kind == "ply"
+    ordered = kind != "obj" or not given  # a corner of an .obj that has two normals becomes two vertices
     try:
-        scene = trimesh.load(io.BytesIO(data), file_type=kind, process=False, maintain_order=True, **options)
+        scene = trimesh.load(io.BytesIO(data), file_type=kind, process=False, maintain_order=ordered, **options)
         mesh = scene.to_mesh() if hasattr(scene, "to_mesh") else scene
-        return np.asarray(mesh.vertices, "f8").reshape(-1, 3), np.asarray(getattr(mesh, "faces", ()), "i8").reshape(
-            -1, 3
-        )
+        vertices = np.asarray(mesh.vertices, "f8").reshape(-1, 3)
+        faces = np.asarray(getattr(mesh, "faces", ()), "i8").reshape(-1, 3)
+        normals = mesh._cache.cache.get("vertex_normals") if given else None  # the property would make some up
+        return vertices, faces, None if np.shape(normals) != vertices.shape else np.asarray(normals, "f8")
     except MemoryError as error:
         raise BadInput(f"{path}: asks for more memory than there is") from error
     except Exception as error:  # the parsers raise whatever a hostile file leads them to

@@ -16,7 +16,7 @@ from renderer.raytracing import models
 from renderer.raytracing.fields import DistanceField
 from renderer.raytracing.models import ModelShape
 from renderer.raytracing.placing import Instance
-from renderer.raytracing.settings import Material, PointLight, Quad, Settings, Sphere
+from renderer.raytracing.settings import Material, MeshShape, PointLight, Quad, Settings, Sphere
 from renderer.view import Camera
 
 LAMP = Material("lamp", "light", emission=(9.0, 8.0, 6.0))
@@ -175,6 +175,31 @@ def test_smooth_normals_shade_as_the_ball_that_they_are_of(picture, tmp_path):
         light = render(picture, settings, samples=16)[20:40, 20:40, :3]
         assert np.isfinite(light).all() and light.min() > 0.2
     assert apart[True] < 0.06 < apart[False]
+
+
+@pytest.mark.parametrize("suffix", [".obj", ".ply"])
+def test_normals_of_mesh_files_shade_and_corners_may_have_two(picture, tmp_path, suffix):
+    """A fold of two triangles at z = 0 whose normals lean apart, so that the fold stays sharp; turned about y."""
+    lean = np.array([[0.3, 0, 1], [-0.3, 0, 1]]) / np.hypot(0.3, 1)
+    corners = [(-2, -2, 0), (2, -2, 0), (2, 2, 0), (-2, 2, 0)]
+    path = tmp_path / f"fold{suffix}"
+    if suffix == ".obj":
+        rows = [*(("v", *p) for p in corners), *(("vn", *n) for n in lean)]
+        lines = [" ".join(map(str, row)) for row in rows]
+        path.write_text("\n".join([*lines, "f 1//1 2//1 3//1", "f 1//2 3//2 4//2"]) + "\n")
+    else:
+        names = "\n".join(f"property float {n}" for n in ("x", "y", "z", "nx", "ny", "nz"))
+        rows = [(*corners[k], *lean[half]) for half, face in ((0, (0, 1, 2)), (1, (0, 2, 3))) for k in face]
+        head = f"ply\nformat ascii 1.0\nelement vertex 6\n{names}\nelement face 2\n"
+        body = "\n".join(" ".join(map(str, row)) for row in rows)
+        path.write_text(f"{head}property list uchar int vertex_indices\nend_header\n{body}\n3 0 1 2\n3 3 4 5\n")
+    settings = Settings(view=facing(path).view, samples=1, horizon=(1.0, 1.0, 1.0), zenith=(1.0, 1.0, 1.0),
+                        materials=(MATTE,), meshes=(MeshShape("matte", str(path), turn_degrees=20.0),))  # fmt: skip
+    normal = picture.layers(settings, SIZE)["normal"]
+    c, s = np.cos(np.radians(20)), np.sin(np.radians(20))
+    wanted = lean @ np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]).T
+    assert np.allclose(normal[45:, 50:], wanted[0], atol=1e-3) and np.allclose(normal[:15, :10], wanted[1], atol=1e-3)
+    assert np.isfinite(render(picture, settings)).all()
 
 
 def half_cut(maker, alpha, mode, **material):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from renderer import bvh, bvh_instances, gltf, procedural
-from renderer.mesh import PRIMITIVE, load_mesh, numbered, spheres, triangles
+from renderer.mesh import PRIMITIVE, load_mesh, load_normals, numbered, spheres, triangles
 from renderer.raytracing.fields import FIELD, field_rows
 from renderer.raytracing.models import ROWS, Pictures, bare_attributes, joined, materials_of, repeated, rows_of
 from renderer.raytracing.placing import placements
@@ -19,7 +19,8 @@ def shapes_of(settings: Settings, models: list[gltf.Model]) -> "Shapes":
     parts: dict[str, list] = {"": [(nothing, None)]}
     for group, make in MAKERS.items():
         for shape in getattr(settings, group):
-            parts.setdefault(shape.name, []).append((make(shape, row[shape.material]), None))
+            carried = _mesh_attributes(shape) if group == "meshes" else None
+            parts.setdefault(shape.name, []).append((make(shape, row[shape.material]), carried))
     placed, material = [], len(settings.materials)
     for index, (shape, model) in enumerate(zip(settings.models, models, strict=True)):
         copied = repeated(model) if not shape.name else set()
@@ -57,9 +58,25 @@ def _quad(quad, material: int) -> np.ndarray:
 
 def _mesh(shape, material: int) -> np.ndarray:
     vertices, faces = load_mesh(shape.file)
+    return triangles(vertices @ (shape.scale * _turn(shape)).T + shape.position, faces, material)
+
+
+def _turn(shape) -> np.ndarray:
     c, s = np.cos(np.radians(shape.turn_degrees)), np.sin(np.radians(shape.turn_degrees))
-    matrix = shape.scale * np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
-    return triangles(vertices @ matrix.T + shape.position, faces, material)
+    return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+
+
+def _mesh_attributes(shape) -> np.ndarray | None:
+    """The normals that a mesh file gives its corners, None where it gives none."""
+    normals = load_normals(shape.file)
+    if normals is None:
+        return None
+    _, faces = load_mesh(shape.file)
+    size = np.linalg.norm(normals.astype("f8"), axis=1, keepdims=True)
+    unit = np.divide(normals, size, out=np.zeros(normals.shape), where=size > 1e-30)
+    attributes = bare_attributes(len(faces))
+    attributes[:, :3, :3] = (unit @ _turn(shape).T)[faces]
+    return attributes
 
 
 def _attractor(shape: Attractor, material: int) -> np.ndarray:
