@@ -62,8 +62,9 @@ DEVICE Matrix matrix_at(GLOBAL const float4 *RESTRICT matrices, GLOBAL const flo
         GLOBAL const float4 *RESTRICT shape_primitives
 #define PLACED_GIVEN upper_nodes, records, placed, matrices, later, shape_nodes, shape_primitives
 
-// The nearest hit before best->t; `best` and `instance` stay as they are when there is none. .w of the origin is the moment.
-DEVICE void closest_placed_hit(PLACED_TAKEN, float4 origin, float3 direction, Hit *best, int *instance) {
+// The nearest hit before best->t; `best` and `instance` stay as they are when there is none. With `any` only whether there is one.
+// .w of the origin is the moment.
+DEVICE bool walk_placed(PLACED_TAKEN, float4 origin, float3 direction, bool any, Hit *best, int *instance) {
     Slabs s = slabs_of(xyz(origin), direction);
     int top = 1, node = 0, stack[WALK_STACK], found = -1;
     stack[0] = WALK_DONE;
@@ -78,8 +79,13 @@ DEVICE void closest_placed_hit(PLACED_TAKEN, float4 origin, float3 direction, Hi
 #else
                 Matrix in = {p.x, p.y, p.z};
 #endif
-                Hit hit = closest_hit(shape_nodes + 4 * p.node, shape_primitives + 3 * p.primitive, times(in, xyz(origin), 1.0f),
-                                      times(in, direction, 0.0f), best->t);
+                float3 from = times(in, xyz(origin), 1.0f), way = times(in, direction, 0.0f);
+                GLOBAL const float4 *nodes = shape_nodes + 4 * p.node, *primitives = shape_primitives + 3 * p.primitive;
+                if (any) {
+                    if (any_hit(nodes, primitives, from, way, best->t)) return true;
+                    continue;
+                }
+                Hit hit = closest_hit(nodes, primitives, from, way, best->t);
                 if (hit.primitive >= 0 && (hit.t < best->t || (found >= 0 ? which < found : *instance < 0 && best->primitive < 0))) {
                     *best = hit;
                     best->primitive += p.primitive;
@@ -90,29 +96,15 @@ DEVICE void closest_placed_hit(PLACED_TAKEN, float4 origin, float3 direction, Hi
         }
     }
     if (found >= 0) *instance = found;
+    return found >= 0;
+}
+
+DEVICE void closest_placed_hit(PLACED_TAKEN, float4 origin, float3 direction, Hit *best, int *instance) {
+    walk_placed(PLACED_GIVEN, origin, direction, false, best, instance);
 }
 
 DEVICE bool any_placed_hit(PLACED_TAKEN, float4 origin, float3 direction, float longest) {
-    Slabs s = slabs_of(xyz(origin), direction);
-    int top = 1, node = 0, stack[WALK_STACK];
-    stack[0] = WALK_DONE;
-    while (node != WALK_DONE) {
-        while (node >= 0) node = next_node(upper_nodes, node, s, longest, stack, &top);
-        while (node < 0 && node != WALK_DONE) {
-            for (int k = ~node >> 3, end = k + (~node & 7); k <= end; k++) {
-                int which = as_int(records[3 * k].w);
-                Placed p = placed[which];
-#if MOTION
-                Matrix in = inverse_of(matrix_at(matrices, later, which, origin.w));
-#else
-                Matrix in = {p.x, p.y, p.z};
-#endif
-                if (any_hit(shape_nodes + 4 * p.node, shape_primitives + 3 * p.primitive, times(in, xyz(origin), 1.0f),
-                            times(in, direction, 0.0f), longest))
-                    return true;
-            }
-            node = stack[--top];
-        }
-    }
-    return false;
+    Hit end = {longest, 0.0f, 0.0f, -1};
+    int instance = -1;
+    return walk_placed(PLACED_GIVEN, origin, direction, true, &end, &instance);
 }

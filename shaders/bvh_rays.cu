@@ -3,19 +3,24 @@
 #include "bvh_warps.h"
 #include "bvh_wide.h"
 
-KERNEL closest(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
-               int count) {
-    uint i = thread_index();
-    if (i >= (uint)count) return;
-    Hit hit = closest_hit(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w);
-    hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
-}
-
-KERNEL occluded(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, int count) {
-    uint i = thread_index();
-    if (i >= (uint)count) return;
-    hits[i] = any_hit(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w) ? 1u : 0u;
-}
+// A kernel that walks one ray a thread.
+#define CLOSEST(name, Node, walk)                                                                                              \
+    KERNEL name(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const Node *nodes, GLOBAL const float4 *primitives, int count) { \
+        uint i = thread_index();                                                                                               \
+        if (i >= (uint)count) return;                                                                                          \
+        Hit hit = walk(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w);                              \
+        hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));                                                   \
+    }
+#define OCCLUDED(name, Node, walk)                                                                                             \
+    KERNEL name(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const Node *nodes, GLOBAL const float4 *primitives, int count) { \
+        uint i = thread_index();                                                                                               \
+        if (i >= (uint)count) return;                                                                                          \
+        hits[i] = walk(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w) ? 1u : 0u;                    \
+    }
+CLOSEST(closest, float4, closest_hit)
+OCCLUDED(occluded, float4, any_hit)
+CLOSEST(closest_wide, uint4, closest_hit_wide)
+OCCLUDED(occluded_wide, uint4, any_hit_wide)
 
 // Every ray against every primitive: the tree-less witness.
 KERNEL brute(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *primitives, int primitive_count, int count) {
@@ -26,21 +31,6 @@ KERNEL brute(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4
     for (int k = 0; k < primitive_count; k++)
         take_nearer(primitives, k, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), &best, &number);
     hits[i] = make_float4(best.t, best.u, best.v, as_float(best.primitive));
-}
-
-KERNEL closest_wide(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const uint4 *nodes, GLOBAL const float4 *primitives,
-                    int count) {
-    uint i = thread_index();
-    if (i >= (uint)count) return;
-    Hit hit = closest_hit_wide(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w);
-    hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
-}
-
-KERNEL occluded_wide(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const uint4 *nodes, GLOBAL const float4 *primitives,
-                     int count) {
-    uint i = thread_index();
-    if (i >= (uint)count) return;
-    hits[i] = any_hit_wide(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w) ? 1u : 0u;
 }
 
 // ---- the yardstick: a plain walk as anyone would write it first, over the builder's nodes of lowest and highest corners; -------
@@ -135,40 +125,20 @@ KERNEL occluded_packet(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL cons
 }
 
 // next[0] is 0 at the start; any number of threads will do.
-KERNEL closest_fetching(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
-                        int count, GLOBAL uint *next) {
-    fetch_and_walk(rays, hits, 0, nodes, primitives, (uint)count, next, false, false);
-}
-
-KERNEL occluded_fetching(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
-                         int count, GLOBAL uint *next) {
-    fetch_and_walk(rays, 0, hits, nodes, primitives, (uint)count, next, true, false);
-}
-
-KERNEL closest_quads(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
-                     int count, GLOBAL uint *next) {
-    fetch_and_walk(rays, hits, 0, nodes, primitives, (uint)count, next, false, true);
-}
-
-KERNEL occluded_quads(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives,
-                      int count, GLOBAL uint *next) {
-    fetch_and_walk(rays, 0, hits, nodes, primitives, (uint)count, next, true, true);
-}
+#define FETCHING(name, Found, closest_hits, any_hits, any, quads)                                                              \
+    KERNEL name(GLOBAL const float4 *rays, GLOBAL Found *hits, GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, int count, \
+                GLOBAL uint *next) {                                                                                           \
+        fetch_and_walk(rays, closest_hits, any_hits, nodes, primitives, (uint)count, next, any, quads);                        \
+    }
+FETCHING(closest_fetching, float4, hits, 0, false, false)
+FETCHING(occluded_fetching, uint, 0, hits, true, false)
+FETCHING(closest_quads, float4, hits, 0, false, true)
+FETCHING(occluded_quads, uint, 0, hits, true, true)
 #endif
 
 #if HAS_WIDE_REGISTERS
-KERNEL closest_lone(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float *nodes, GLOBAL const float4 *primitives, int count) {
-    uint i = thread_index();
-    if (i >= (uint)count) return;
-    Hit hit = closest_hit_lone(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w);
-    hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));
-}
-
-KERNEL occluded_lone(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const float *nodes, GLOBAL const float4 *primitives, int count) {
-    uint i = thread_index();
-    if (i >= (uint)count) return;
-    hits[i] = any_hit_lone(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w) ? 1u : 0u;
-}
+CLOSEST(closest_lone, float, closest_hit_lone)
+OCCLUDED(occluded_lone, float, any_hit_lone)
 
 // The packet of 32 rays that begins at `first`, and its mask of rays that are there.
 DEVICE uint load_packet(GLOBAL const float4 *rays, uint first, uint count, Packet *p) {

@@ -34,6 +34,17 @@
 #define SCENE_GIVEN nodes, primitives INSTANCES_GIVEN FIELDS_GIVEN PICTURES_GIVEN
 
 #define LONE_RAYS (BRANCHES && HAS_WIDE_REGISTERS)
+// The walks of one ray through the tree that the scene has: WALK_BY(closest_hit) and WALK_BY(any_hit) take NODES.
+#if WIDE
+#define WALK_BY(search) search##_wide
+#define NODES (GLOBAL const uint4 *)nodes
+#elif LONE_RAYS
+#define WALK_BY(search) search##_lone
+#define NODES (GLOBAL const float *)nodes
+#else
+#define WALK_BY(search) search
+#define NODES nodes
+#endif
 #if WIDE || LONE_RAYS || INSTANCES || FIELDS || CUT_OUT
 #define PACKETS 0
 #else
@@ -60,13 +71,7 @@ DEVICE int material_of(SCENE_TAKEN, const Hit hit) {
 
 // What a ray of unit direction meets first. .w of its origin is the moment within the shutter, 0 to 1.
 DEVICE Hit nearest_hit(SCENE_TAKEN, float4 origin, float3 direction) {
-#if WIDE
-    Hit hit = closest_hit_wide((GLOBAL const uint4 *)nodes, primitives, xyz(origin), direction, INFINITE);
-#elif LONE_RAYS
-    Hit hit = closest_hit_lone((GLOBAL const float *)nodes, primitives, xyz(origin), direction, INFINITE);
-#else
-    Hit hit = closest_hit(nodes, primitives, xyz(origin), direction, INFINITE);
-#endif
+    Hit hit = WALK_BY(closest_hit)(NODES, primitives, xyz(origin), direction, INFINITE);
 #if FIELDS
     for (int k = 0; k < FIELDS; k++) {
         float t = meet_field(fields[k], xyz(origin), direction, hit.t);
@@ -120,13 +125,7 @@ DEVICE bool find_any(SCENE_TAKEN, float4 origin, float3 direction, float longest
 
 // Whether anything lies before `longest`.
 DEVICE bool find_any(SCENE_TAKEN, float4 origin, float3 direction, float longest) {
-#if WIDE
-    bool found = any_hit_wide((GLOBAL const uint4 *)nodes, primitives, xyz(origin), direction, longest);
-#elif LONE_RAYS
-    bool found = any_hit_lone((GLOBAL const float *)nodes, primitives, xyz(origin), direction, longest);
-#else
-    bool found = any_hit(nodes, primitives, xyz(origin), direction, longest);
-#endif
+    bool found = WALK_BY(any_hit)(NODES, primitives, xyz(origin), direction, longest);
 #if INSTANCES
     found = found || any_placed_hit(PLACED_GIVEN, origin, direction, longest);
 #endif
