@@ -225,7 +225,8 @@ def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = 
         on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
         tree = BUILDERS[builder](device, on_device, len(primitives))
     if nodes == "wide":
-        return Wide(device, tree)
+        wide = Wide(device, tree)
+        return wide if wide.whole else tree
     return Branches(device, tree) if nodes == "auto" and device.processor.lanes == 1 else tree
 
 
@@ -323,6 +324,8 @@ class Wide:
                 threads, flat.nodes, flat.primitives, binary_of, self.counts, levels, level, self.nodes, self.primitives
             )
             next_level(1, self.counts, levels, level)
+        below = levels.read()[WIDE_LEVELS:]
+        self.whole = bool(below[0] == below[1])  # no level lies below those that the walk's stack is deep enough for
 
 
 def _binned(device, primitives, count: int) -> Improved | Built:

@@ -5,10 +5,12 @@ import numpy as np
 STEPS = 2.0**15  # of a grid between a node's word of its corner and the corner: what a byte becomes a float by
 ROOM = 0.03  # steps that boxes grow by, for the rounding of planes
 EMPTY = -(2**31)
+MOST_KEPT = 98  # children that the stack of bvh_warps.h has room for
 
 
-def collapse(words: np.ndarray) -> np.ndarray:
-    """Nodes (k, 16) uint32 of the four-wide tree, breadth first, over a binary one's (n, 16) float32 of bvh_walk.h.
+def collapse(words: np.ndarray) -> tuple[np.ndarray, int]:
+    """Nodes (k, 16) uint32 of the four-wide tree, breadth first, over a binary one's (n, 16) float32 of bvh_walk.h, and
+    how many children a walk keeps for later at most.
 
     A node opens its inner child of the largest area until it has four.
     """
@@ -18,6 +20,7 @@ def collapse(words: np.ndarray) -> np.ndarray:
     x, y, z = np.maximum(high - low, 0).T
     area = x * y + y * z + z * x
     level, out, first = np.array([0]), [], 1
+    kept, most = np.array([0]), 0  # on the way to each node, and on any
     while len(level):
         child, filled = _opened(level, code, area)
         empty = (np.arange(4) >= filled[:, None]) | ~(low <= high).all(1)[child]
@@ -25,9 +28,11 @@ def collapse(words: np.ndarray) -> np.ndarray:
         inner = (codes >= 0) & ~empty
         numbers = first + np.cumsum(inner.ravel()).reshape(inner.shape) - 1
         out.append(_rows(low[child], high[child], np.where(empty, EMPTY, np.where(inner, numbers, codes)), empty))
-        level = codes[inner]
+        level, below = codes[inner], kept + filled - 1
+        kept = np.repeat(below, inner.sum(1))
+        most = max(most, int(below.max()))
         first += len(level)
-    return np.concatenate(out)
+    return np.concatenate(out), most
 
 
 def _opened(level, code, area) -> tuple[np.ndarray, np.ndarray]:
@@ -78,8 +83,8 @@ def _rows(low, high, codes, empty) -> np.ndarray:
 
 
 class Quads:
-    """The four-wide tree over a binary one's primitives, where they lie."""
+    """The four-wide tree over a binary one's primitives, where they lie; one that keeps too many has no walk."""
 
     def __init__(self, tree):
-        nodes = collapse(tree.nodes.read())
+        nodes, self.kept = collapse(tree.nodes.read())
         self.nodes, self.primitives = tree.device.buffer(nodes.shape, "u4").write(nodes), tree.primitives

@@ -7,7 +7,7 @@ import numpy as np
 from renderer import bvh_processor
 from renderer.bvh import Wide
 from renderer.bvh_processor import Branches
-from renderer.bvh_quad import Quads
+from renderer.bvh_quad import MOST_KEPT, Quads
 
 FETCHING_THREADS = 1 << 18
 # Trees differ in what they cost by the SAH, which is about how many nodes a ray meets that nothing stops: objects of
@@ -96,7 +96,13 @@ class Walk:
             self.entry, group = WALKS[rays_class][kind_of(tree)]
         else:
             self.entry, group = tree.entries[1 if rays_class.endswith("shadow") else 0], 64
-        self.tree = Quads(tree) if self.entry.endswith("quads") else tree
+        self.tree = tree
+        if self.entry.endswith("quads"):
+            quads = Quads(tree)
+            if quads.kept <= MOST_KEPT:
+                self.tree = quads
+            else:
+                self.entry = self.entry.replace("quads", "fetching")
         self.next = tree.device.buffer(1, "u4")
         self._kernel = tree.device.kernel("bvh_rays.cu", self.entry, group=group, STRICT=1, SPHERES=int(spheres))
 

@@ -200,16 +200,26 @@ DEVICE float union_area(const Box a, const Box b) {
     return fma(x, y, fma(y, z, z * x));
 }
 
-// The area's leading bits, then the pair: equal for both partners, different between pairs, so that one pair is always mutual.
-DEVICE uint pair_key(float area, uint lower, uint upper) { return (as_uint(area) & ~1023u) | lower << 5 | upper; }
+// The cost's leading bits, then the pair: equal for both partners, different between pairs, so that one pair is always mutual. Of
+// equal costs those of pairs like 2 k and 2 k + 1 come first, so that equal boxes make no chain.
+DEVICE uint pair_key(float cost, uint lower, uint upper) { return (as_uint(cost) & ~1023u) | (lower ^ upper) << 5 | lower; }
+DEVICE uint lower_of(uint key) { return key & 31u; }
+DEVICE uint upper_of(uint key) { return (key & 31u) ^ (key >> 5 & 31u); }
 
-DEVICE void write_node(GLOBAL float4 *nodes, uint count, uint number, uint left, const Box a, uint right, const Box b) {
+// Levels below a cluster. Where one has TALL, pairs are merged by height and not by area: no tree is deeper than TALL and what
+// the logarithm of the primitives adds, whatever their boxes, and the stacks of all walks suffice.
+#define TALL 40u
+DEVICE uint height_of(GLOBAL const float4 *nodes, uint count, uint cluster) {
+    return cluster < count ? 0u : as_uint(nodes[4 * (cluster - count) + 3].z);
+}
+
+DEVICE void write_node(GLOBAL float4 *nodes, uint count, uint number, uint left, const Box a, uint right, const Box b, uint height) {
     GLOBAL float4 *node = nodes + 4 * number;
     int first = left < count ? ~(int)(left * 8u) : (int)(left - count), second = right < count ? ~(int)(right * 8u) : (int)(right - count);
     node[0] = make_float4(a.low.x, a.high.x, a.low.y, a.high.y);
     node[1] = make_float4(b.low.x, b.high.x, b.low.y, b.high.y);
     node[2] = make_float4(a.low.z, a.high.z, b.low.z, b.high.z);
-    node[3] = make_float4(as_float(first), as_float(second), 0.0f, 0.0f);
+    node[3] = make_float4(as_float(first), as_float(second), as_float(height), 0.0f);
 }
 
 // Node numbers are handed out from the last one down, so that the root, made last, is 0.
@@ -247,30 +257,34 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
     uint from_right = lane - lefts;
     if (lane >= lefts && from_right < CLUSTERS && split + 1 + from_right <= last) cluster = clusters[split + 1 + from_right];
     else if (lane >= lefts) cluster = NOTHING;
-    uint total = popcount(ballot(cluster != NOTHING));
+    uint total = popcount(ballot(cluster != NOTHING)), height = cluster != NOTHING ? height_of(nodes, count, cluster) : 0u;
     Box box = {{INFINITE, INFINITE, INFINITE}, {-INFINITE, -INFINITE, -INFINITE}};
     if (cluster != NOTHING) box = cluster_box(boxes, nodes, count, cluster);
     while (total > wanted) {
         uint best = NOTHING;
+        bool tall = ballot(height >= TALL) != 0;
         UNROLL for (uint step = 1; step <= RADIUS; step++) {
             Box other = box_from_lane(box, (lane + step) & 31u);
-            uint key = lane + step < total ? pair_key(union_area(box, other), lane, lane + step) : NOTHING;
+            float cost = union_area(box, other);
+            if (tall) cost = (float)max(height, from_lane(height, (lane + step) & 31u));
+            uint key = lane + step < total ? pair_key(cost, lane, lane + step) : NOTHING;
             uint key_below = from_lane(key, (lane - step) & 31u);
             best = min(best, key);
             if (lane >= step) best = min(best, key_below);
         }
-        uint lower = (best >> 5) & 31u, upper = best & 31u, partner = lane == lower ? upper : lower;
+        uint lower = lower_of(best), upper = upper_of(best), partner = lane == lower ? upper : lower;
         uint best_there = from_lane(best, partner);
         bool mutual = lane < total && best_there == best;
         bool merges = mutual && lane == lower;
         uint merging = ballot(merges), base = 0;
         Box other = box_from_lane(box, partner);
-        uint other_cluster = from_lane(cluster, partner);
+        uint other_cluster = from_lane(cluster, partner), other_height = from_lane(height, partner);
         if (lane == 0) base = take_nodes(made, count, popcount(merging));
         base = from_lane(base, 0);
         if (merges) {
             uint number = base - popcount(merging & ((1u << lane) - 1u));
-            write_node(nodes, count, number, cluster, box, other_cluster, other);
+            height = 1u + max(height, other_height);
+            write_node(nodes, count, number, cluster, box, other_cluster, other, height);
             cluster = count + number;
             box = union_of(box, other);
         }
@@ -278,8 +292,12 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
         uint source = set_bit(kept, lane) & 31u;
         total = popcount(kept);
         cluster = from_lane(cluster, source);
+        height = from_lane(height, source);
         box = box_from_lane(box, source);
-        if (lane >= total) cluster = NOTHING;
+        if (lane >= total) {
+            cluster = NOTHING;
+            height = 0u;
+        }
     }
     if (lane < CLUSTERS && first + lane <= last) clusters[first + lane] = cluster;
     GLOBAL_FENCE();
@@ -287,39 +305,47 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
 #else
 DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *made, uint count,
                         uint first, uint split, uint last, uint wanted) {
-    uint held[2 * CLUSTERS], best[2 * CLUSTERS], total = 0;
+    uint held[2 * CLUSTERS], height[2 * CLUSTERS], best[2 * CLUSTERS], total = 0;
     Box box[2 * CLUSTERS];
     for (uint i = first; i <= split && i < first + CLUSTERS && clusters[i] != NOTHING; i++) held[total++] = clusters[i];
     for (uint i = split + 1; i <= last && i < split + 1 + CLUSTERS && clusters[i] != NOTHING; i++) held[total++] = clusters[i];
-    for (uint i = 0; i < total; i++) box[i] = cluster_box(boxes, nodes, count, held[i]);
+    for (uint i = 0; i < total; i++) {
+        box[i] = cluster_box(boxes, nodes, count, held[i]);
+        height[i] = height_of(nodes, count, held[i]);
+    }
     while (total > wanted) {
-        for (uint i = 0; i < total; i++) best[i] = NOTHING;
+        bool tall = false;
+        for (uint i = 0; i < total; i++) {
+            best[i] = NOTHING;
+            tall = tall || height[i] >= TALL;
+        }
         for (uint i = 0; i < total; i++) {
             for (uint j = i + 1; j <= i + RADIUS && j < total; j++) {
-                uint key = pair_key(union_area(box[i], box[j]), i, j);
+                uint key = pair_key(tall ? (float)max(height[i], height[j]) : union_area(box[i], box[j]), i, j);
                 best[i] = min(best[i], key);
                 best[j] = min(best[j], key);
             }
         }
         uint kept = 0, merging = 0, base;
         for (uint i = 0; i < total; i++) {
-            uint lower = (best[i] >> 5) & 31u, upper = best[i] & 31u;
-            if (lower == i && best[upper] == best[i]) merging++;
+            if (lower_of(best[i]) == i && best[upper_of(best[i])] == best[i]) merging++;
         }
         base = take_nodes(made, count, merging);
         for (uint i = 0; i < total; i++) {
-            uint lower = (best[i] >> 5) & 31u, upper = best[i] & 31u, partner = lower == i ? upper : lower;
+            uint lower = lower_of(best[i]), upper = upper_of(best[i]), partner = lower == i ? upper : lower;
             bool mutual = best[partner] == best[i];
             if (mutual && i == upper) continue;
-            uint cluster = held[i];
+            uint cluster = held[i], tallness = height[i];
             Box whole = box[i];
             if (mutual) {
                 uint number = base--;
-                write_node(nodes, count, number, held[i], box[i], held[upper], box[upper]);
+                tallness = 1u + max(height[i], height[upper]);
+                write_node(nodes, count, number, held[i], box[i], held[upper], box[upper], tallness);
                 cluster = count + number;
                 whole = union_of(box[i], box[upper]);
             }
             held[kept] = cluster;
+            height[kept] = tallness;
             box[kept] = whole;
             kept++;
         }

@@ -5,7 +5,7 @@ import pytest
 from reference import closest_hits
 
 from renderer import bvh, bvh_instances, bvh_walks
-from renderer.bvh_quad import Quads
+from renderer.bvh_quad import MOST_KEPT, Quads
 from renderer.mesh import PRIMITIVE, numbered, spheres, triangles
 
 KINDS = "flat", "wide", "built", "wide built", "improved", "improved built", "sah"
@@ -268,6 +268,50 @@ def test_a_tree_is_rebuilt_when_its_primitives_have_moved(device, rng):
     walks.in_order = walks.tree.primitives.read().view(PRIMITIVE).ravel()
     rays = rays_at(rng, moved)
     assert all(np.array_equal(a, b) for a, b in zip(walks.closest(rays), walks.brute(rays), strict=True))
+
+
+def deep_balls(kind):
+    """Balls whose nearest neighbours merge into chains."""
+    count = 2000
+    sizes, turn = 0.97 ** np.arange(count), np.exp(0.3j * np.arange(count))
+    spiral = sizes[:, None] * np.stack([turn.real, turn.imag, np.ones(count)], 1)
+    places = spiral if kind == "spiral" else np.zeros((count, 3))
+    return spheres(places, np.ones(count) if kind == "one place" else 0.2 * sizes)
+
+
+@pytest.mark.parametrize("kind", ["one place", "shells", "spiral"])
+def test_no_tree_is_deeper_than_the_stacks_of_walks(device, kind, monkeypatch):
+    monkeypatch.setattr(bvh_walks, "LARGE", 0)
+    primitives = numbered(deep_balls(kind))
+    for builder in "device", "sah", "improved":
+        tree = bvh.tree_of(device, primitives, builder, "binary")
+        codes, level, depth = tree.nodes.read().view("i4")[:, [3, 7]], np.array([0]), 0
+        while len(level):
+            below = codes[level]
+            level, depth = below[below >= 0], depth + 1
+        assert depth < 64, builder
+        assert bvh.Wide(device, tree).whole
+        tree.cost = 0
+        walk = bvh_walks.Walk(tree, "scattered", spheres=True)
+        assert not walk.entry.endswith("quads") or walk.tree.kept <= MOST_KEPT
+
+
+def test_a_thousand_instances_inside_one_another_are_hit(device, rng):
+    """Nested shells: rays from outside meet the largest, rays from the middle the smallest."""
+    count = 1000
+    sizes = np.float32(0.98) ** np.arange(count, dtype="f4")
+    matrices = np.zeros((count, 3, 4), "f4")
+    matrices[:, :, :3] = np.eye(3, dtype="f4") * sizes[:, None, None]
+    instances = bvh_instances.Instances(device, [numbered(spheres(np.zeros((1, 3)), np.ones(1)))], np.zeros(count, int))
+    instances.place(matrices)
+    rays = np.zeros((64, 2, 4), "f4")
+    rays[:, 1, :3] = rng.normal(size=(64, 3))
+    rays[:, 1, :3] /= np.linalg.norm(rays[:, 1, :3], axis=1, keepdims=True)
+    rays[:32, 0, :3], rays[:, 0, 3] = -3 * rays[:32, 1, :3], 1e30
+    hits, which = device.buffer((64, 4)), device.buffer(64, "i4")
+    instances.closest(device.buffer(rays.shape).write(rays), hits, which, 64, spheres=True)
+    assert (which.read()[:32] == 0).all() and (which.read()[32:] == count - 1).all()
+    assert np.allclose(hits.read()[:, 0], np.repeat([2, sizes[-1]], 32), rtol=1e-4)
 
 
 @pytest.mark.parametrize("nodes", ["binary", "wide"])
