@@ -7,6 +7,16 @@
 #define WALK_DONE ((int)0x80000000)
 #define WALK_STACK 64  // the builders promise trees of at most this depth
 
+// A thread goes on to a leaf while the others of its warp wait at theirs; with WALK_STEPS for so many nodes at most, which pays where
+// rays part again and again.
+#if WALK_STEPS
+#define WHILE_INNER(node) for (int k_ = 0; k_ < WALK_STEPS && node >= 0; k_++)
+#define WHILE_LEAF(node) if (node < 0 && node != WALK_DONE)
+#else
+#define WHILE_INNER(node) while (node >= 0)
+#define WHILE_LEAF(node) while (node < 0 && node != WALK_DONE)
+#endif
+
 // What the box tests need of a ray. Near planes are moved closer and far ones farther by what the rounding of the origin's
 // part may be, so that no box is missed whose primitive is hit; boxes are padded by an ulp for the planes' part.
 typedef struct {
@@ -91,8 +101,8 @@ DEVICE Hit closest_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 
     int number = 0x7fffffff, top = 1, node = 0, stack[WALK_STACK];
     stack[0] = WALK_DONE;
     while (node != WALK_DONE) {
-        while (node >= 0) node = next_node(nodes, node, s, best.t, stack, &top);
-        while (node < 0 && node != WALK_DONE) {
+        WHILE_INNER(node) node = next_node(nodes, node, s, best.t, stack, &top);
+        WHILE_LEAF(node) {
             take_leaf(primitives, node, origin, direction, &best, &number);
             node = stack[--top];
         }
@@ -107,8 +117,8 @@ DEVICE bool any_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RE
     int top = 1, node = 0, stack[WALK_STACK];
     stack[0] = WALK_DONE;
     while (node != WALK_DONE) {
-        while (node >= 0) node = next_node(nodes, node, s, longest, stack, &top);
-        while (node < 0 && node != WALK_DONE) {
+        WHILE_INNER(node) node = next_node(nodes, node, s, longest, stack, &top);
+        WHILE_LEAF(node) {
             if (leaf_occludes(primitives, node, origin, direction, longest)) return true;
             node = stack[--top];
         }

@@ -146,12 +146,12 @@ class Walks:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", CASES)
-def test_walks_equal_brute_force(device, rng, case, kind, scalar_boxes=0):
+def test_walks_equal_brute_force(device, rng, case, kind, **constants):
     primitives = numbered(CASES[case](rng))
     if kind not in ("flat", "wide") and len(primitives) < 2:
         pytest.skip("a tree of one primitive is built on the host")
     walks = Walks(device, primitives, kind)
-    walks.constants["SCALAR_BOXES"] = scalar_boxes
+    walks.constants |= constants
     assert np.array_equal(np.sort(walks.in_order["corner"].view("i4")[:, 3]), np.arange(len(primitives)))
     rays = rays_at(rng, primitives)
     t, number = walks.closest(rays)
@@ -162,8 +162,9 @@ def test_walks_equal_brute_force(device, rng, case, kind, scalar_boxes=0):
 
 @pytest.mark.parametrize("case", ["slivers", "coplanar quads", "exponential", "mixed"])
 def test_walks_without_vectors_equal_brute_force(device, rng, case):
-    """The box tests of GPUs, on processors too."""
-    test_walks_equal_brute_force(device, rng, case, "wide", scalar_boxes=1)
+    """The box tests of GPUs, on processors too, and threads that take turns at leaves."""
+    for kind in ("wide", "flat"):
+        test_walks_equal_brute_force(device, rng, case, kind, SCALAR_BOXES=1, WALK_STEPS=3)
 
 
 @pytest.mark.parametrize("case", CASES)

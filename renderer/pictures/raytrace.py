@@ -267,8 +267,8 @@ class Picture:
             self._lights = Lights(self.device, settings, self._geometry.primitives, materials, placed)
             self._lights_key = lights_key
         tree, spheres = self._geometry.tree, self._geometry.has_spheres
-        constants = constants_of(settings, spheres, tree.layout, bvh_walks.walks_together(tree), self._alone)
-        constants |= self._geometry.constants | self._lights.constants
+        constants = constants_of(settings, spheres, tree.layout, self._alone) | self._geometry.constants
+        constants |= self._lights.constants | bvh_walks.constants_of(tree)
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}

@@ -68,9 +68,7 @@ def layers_text() -> Generated:
     return Generated("layers", f'{kernel_text().text}{colour}#include "layers.cu"\n')
 
 
-def constants_of(
-    settings: Settings, spheres: bool, layout: str = "binary", together: bool = False, alone: bool = False
-) -> dict:
+def constants_of(settings: Settings, spheres: bool, layout: str = "binary", alone: bool = False) -> dict:
     return {
         "STRICT": 1,
         "LANES": 1,
@@ -86,7 +84,8 @@ def constants_of(
         "SCHEDULE": list(STAGES).index(settings.schedule),
         "REFILL": REFILL,
         "WORDS": 1 if settings.schedule == "fused" else WORDS,
-        "TOGETHER": int(together),
+        "TOGETHER": 0,
+        "WALK_STEPS": 0,
         "ALONE": int(alone),
         "WIDE": int(layout == "wide"),
         "BRANCHES": int(layout == "branches"),
