@@ -1,8 +1,10 @@
 """The device contract over PyOpenCL: GPUs of every vendor, and CPUs through PoCL or Intel's runtime."""
 
 import hashlib
+import os
+import tempfile
 import warnings
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 
 import numpy as np
@@ -10,6 +12,10 @@ import numpy as np
 from renderer import MachineCannot
 from renderer.gpu.source import Counters, KernelError, Processor, assemble
 
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None
 try:
     import pyopencl as cl
 except ImportError as error:
@@ -105,9 +111,10 @@ class OpenclDevice:
         options = STRICT_OPTIONS if constants.get("STRICT") else OPTIONS
         key = hashlib.sha256("\0".join([text, *options]).encode()).digest()
         if key not in self._programs:
-            self._programs[key] = self._build(text, options, name)
+            with _alone(key):
+                self._programs[key] = self._build(text, options, name)
         try:
-            return OpenclKernel(self, cl.Kernel(self._programs[key], entry), f"{name}:{entry}", group)
+            return OpenclKernel(self, self._programs[key], entry, f"{name}:{entry}", group)
         except cl.Error as error:
             raise KernelError(f"{name} has no kernel {entry}: {error}") from error
 
@@ -132,6 +139,22 @@ class OpenclDevice:
         end = cl.enqueue_marker(self._queue)
         end.wait()
         return (end.profile.end - start.profile.end) * 1e-9
+
+
+@contextmanager
+def _alone(key: bytes):
+    """Held by one process at a time for each key.
+
+    PoCL 3.1 reads a program from its cache that another process has half written, and fails without a word.
+    """
+    with ExitStack() as held:
+        if fcntl:
+            path = os.path.join(tempfile.gettempdir(), f"rayfold-builds-{os.getuid()}")
+            with suppress(OSError):  # without a place or a lock for it, builds go on as they are
+                file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                held.callback(os.close, file)  # gives the lock back
+                fcntl.lockf(file, fcntl.LOCK_EX, 1, int.from_bytes(key[:4], "little"))
+        yield
 
 
 def _log(error) -> str:
@@ -267,40 +290,75 @@ class OpenclTray:
 
 
 class OpenclKernel:
-    def __init__(self, device: OpenclDevice, kernel, name: str, group: int):
+    def __init__(self, device: OpenclDevice, program, entry: str, name: str, group: int):
         self.device, self.name, self.group = device, name, group
-        self._kernel = kernel
+        self._create = partial(cl.Kernel, program, entry)
+        self._kernels = {
+            None: self._create()
+        }  # by the types of their arguments; made at once: the entry may be missing
 
     def bound(self, threads: int, *arguments):
-        return partial(self, threads, *arguments)
+        """The launch with these arguments, set once: setting a dozen of them can take as long as a small product."""
+        if threads <= 0:
+            return lambda: None
+        kernel = self._create()
+        try:
+            kernel.set_args(*(_argument(argument, self)[1] for argument in arguments))
+        except (cl.Error, TypeError) as error:
+            raise KernelError(f"{self.name}: {error}") from error
+        return partial(self._launch, kernel, threads, arguments)
 
     def prepare(self, threads: int, *arguments) -> None:
-        self._launch(self.device._copies, threads, arguments)
+        self._enqueue(self.device._copies, self._set(arguments), threads)
         self.device._copies.finish()
 
     def __call__(self, threads: int, *arguments) -> None:
-        if threads <= 0:
-            return
-        self.device.counters.launches += 1
-        self._launch(self.device._queue, threads, arguments)
+        if threads > 0:
+            self._launch(self._set(arguments), threads)
 
-    def _launch(self, queue, threads: int, arguments) -> None:
+    def _launch(self, kernel, threads: int, kept: tuple = ()) -> None:
+        """Launches a kernel whose arguments are set; `kept` are those that must live as long as the launch."""
+        self.device.counters.launches += 1
+        self._enqueue(self.device._queue, kernel, threads)
+
+    def _set(self, arguments):
+        """The OpenCL kernel for arguments of these types, with the arguments set.
+
+        PyOpenCL sets numbers whose types were told once many times as fast as those that it must look into.
+        """
         try:
-            self._kernel.set_args(*(_argument(argument, self) for argument in arguments))
-            size = -(-threads // self.group) * self.group
-            cl.enqueue_nd_range_kernel(queue, self._kernel, (size,), (self.group,))
+            types, values = zip(*(_argument(argument, self) for argument in arguments), strict=True)
+            if np.void in types:  # records, of which only their bytes can be told
+                kernel = self._kernels[None]
+            else:
+                values = [value.item() if kind else value for kind, value in zip(types, values, strict=True)]
+                if types not in self._kernels:
+                    kernel = self._create()
+                    kernel.set_arg_types(types)
+                    self._kernels[types] = kernel
+                kernel = self._kernels[types]
+            kernel.set_args(*values)
         except (cl.Error, TypeError) as error:
+            raise KernelError(f"{self.name}: {error}") from error
+        return kernel
+
+    def _enqueue(self, queue, kernel, threads: int) -> None:
+        try:
+            size = -(-threads // self.group) * self.group
+            cl.enqueue_nd_range_kernel(queue, kernel, (size,), (self.group,))
+        except cl.Error as error:
             raise KernelError(f"{self.name}: {error}") from error
 
 
-def _argument(argument, kernel: OpenclKernel):
+def _argument(argument, kernel: OpenclKernel) -> tuple:
+    """The NumPy type of a number, None for a buffer, and what OpenCL takes for the argument."""
     if isinstance(argument, OpenclBuffer):
         assert argument.device is kernel.device, f"{kernel.name}: a buffer of another device"
-        return argument._memory
+        return None, argument._memory
     if type(argument) is int:
-        return np.int32(argument)
+        argument = np.int32(argument)
     if type(argument) is float:
-        return np.float32(argument)
+        argument = np.float32(argument)
     if isinstance(argument, np.generic):
-        return argument
+        return type(argument), argument
     raise TypeError(f"{type(argument).__name__} is no kernel argument")
