@@ -111,16 +111,20 @@ class Reducer:
 
     def add(self, count: int, x, y=None, y_start: int = 0) -> None:
         """Launches the sum of the first `count` numbers of x, or of their products with those of y from y_start on."""
-        self.bound(count, x, y, y_start)()
+        self.kernel(*self._launch(count, x, y, y_start))
         self.count += count
 
     def bound(self, count: int, x, y=None, y_start: int = 0):
         """The launch that add makes, to be called again and again; it leaves the count of numbers to its caller."""
+        return self.kernel.bound(*self._launch(count, x, y, y_start))
+
+    def _launch(self, count: int, x, y, y_start: int) -> tuple:
+        """Threads and arguments of the kernel."""
         tiles = -(-count // (8 * self.group))
         each = min(-(-tiles // self.groups), self.longest)
         groups = -(-tiles // max(1, each))
         sizes = (np.uint64(n) for n in (y_start, count, each))
-        return self.kernel.bound(groups * self.group, x, x if y is None else y, *sizes, self.out)
+        return groups * self.group, x, x if y is None else y, *sizes, self.out
 
     def take(self):
         """The Total, Slices or Partial of what was added since the last take."""
