@@ -101,6 +101,20 @@ def test_time_limit_leaves_a_whole_picture_and_says_so(scene, tmp_path):
     assert facts["seconds"] < 20 and read_bytes(tmp_path / "a.png").shape == (46, 70, 4)
 
 
+@pytest.mark.parametrize("name", ["f_#####.png", "film.mp4"])
+def test_a_film_that_a_time_limit_ends_tells_what_is_done_and_goes_on(scene, tmp_path, name):
+    """A frame takes longer than the limit on any machine; what was there before stays."""
+    pytest.importorskip("av", reason="films need PyAV")
+    words = [scene, "-o", tmp_path / name, "--samples", 10**5]
+    export(scene, "-o", tmp_path / name, "--frames", "1-3", "--samples", 1)
+    answer = export(*words, "--frames", "1-3", "--time-limit", "0.5", "--overwrite", "--json", code=3)
+    facts = json.loads(answer.stdout)
+    assert "0 of 3 frames are done; the same command goes on" in answer.stderr
+    assert (facts["frames"], facts["output"]) == (0, []), "what an earlier run left is not what this one asks for"
+    if name.endswith("mp4"):
+        assert (tmp_path / name).stat().st_size > 0, "the film that was there before stays"
+
+
 def test_dry_run_writes_nothing(scene, tmp_path):
     answer = export(scene, "-o", tmp_path / "a.png", "--size", "20000x20000", "--dry-run", "--json")
     facts = json.loads(answer.stdout)

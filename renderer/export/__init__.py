@@ -48,6 +48,10 @@ class Plan:
         return pattern_of(self.output)
 
     @property
+    def is_film(self) -> bool:
+        return self.numbers is not None and self.output.suffix.lower() in FILMS
+
+    @property
     def layers(self) -> bool:
         return self.output.suffix.lower() == ".exr"
 
@@ -77,13 +81,11 @@ def export(args) -> int:
         picture = open_picture(plan.scene, open_gpu(args.device))
         samples = plan.samples or picture.draws(plan.scene.settings, plan.size)
         stop = Stop()
-        asked = samples
-        device, samples = export_here(plan, picture, samples, args, start, stop)
-        finished = samples == asked
+        device, samples, finished = export_here(plan, picture, samples, args, start, stop)
         facts = picture.report()
-    if plan.numbers is not None and plan.output.suffix.lower() in FILMS:
+    if plan.is_film and finished:
         encode_film(plan)
-    report(args, plan, samples, device, time.monotonic() - start, facts)
+    report(args, plan, samples, device, time.monotonic() - start, facts, finished)
     return 0 if finished else 130 if not args.farm and stop.asked else 3
 
 
@@ -213,17 +215,19 @@ def overridden(scene: Scene, assignments: list[str], seed: int | None) -> Scene:
     return replace(scene, settings=settings, tone=tone)
 
 
-def export_here(plan: Plan, picture, samples: int, args, start: float, stop: Stop) -> tuple[str, int]:
-    """Renders the plan in this process; returns the device's name and how many samples were drawn of each picture."""
+def export_here(plan: Plan, picture, samples: int, args, start: float, stop: Stop) -> tuple[str, int, bool]:
+    """Renders the plan in this process; returns the device's name, the samples of each picture, and whether all of
+    them were drawn.
+    """
     deadline = start + args.time_limit if args.time_limit else float("inf")
     if plan.numbers is None:
         job = Job(plan.scene, plan.size, samples, plan.moment, plan.tile, deadline, plan.layers, stop, plan.denoise)
         with Progress(samples * len(job.tiles()), title_of(plan)) as progress, stop:
             rendered = render(picture, job, progress)
         write(plan.output, rendered, job, plan.bits)
-        return rendered.device, rendered.samples
+        return rendered.device, rendered.samples, rendered.samples == samples
     device, finished = export_frames(plan, picture, samples, args.overwrite, deadline)
-    return device, samples if finished else 0
+    return device, samples, finished
 
 
 def export_frames(plan: Plan, picture, samples: int, overwrite: bool, deadline: float) -> tuple[str, bool]:
@@ -291,13 +295,19 @@ def show_plan(plan: Plan, args) -> int:
     return 0
 
 
-def report(args, plan: Plan, samples: int, device: str, seconds: float, facts: dict) -> None:
-    """The paths on stdout, or one JSON object; figures for people on stderr."""
-    if plan.numbers is None or plan.output.suffix.lower() in FILMS:
-        written = [str(plan.output)]
+def report(args, plan: Plan, samples: int, device: str, seconds: float, facts: dict, finished: bool) -> None:
+    """The paths on stdout, or one JSON object; figures for people on stderr. What is not `finished` has some frames."""
+    if plan.numbers is None:
+        written, count = [str(plan.output)], 1
+    elif plan.is_film and finished:
+        written, count = [str(plan.output)], len(plan.numbers)
     else:
-        written = [str(numbered(plan.pattern, number)) for number in plan.numbers]
-    count = 1 if plan.numbers is None else len(plan.numbers)
+        manifest = Manifest(plan.pattern, recipe_of_frames(plan))
+        done = [number for number in plan.numbers if finished or manifest.done(number)]
+        written, count = [str(numbered(plan.pattern, number)) for number in done], len(done)
+    if not finished and plan.numbers is not None:
+        told = f"{count} of {len(plan.numbers)} frames are done; the same command goes on with the others"
+        print(f"rayfold: {told}", file=sys.stderr)
     rate = samples * count / seconds
     if args.json:
         answer = {
