@@ -365,6 +365,13 @@ def test_command_sums_files(tmp_path, capsys, rng):
     assert told["value"] == 2 * math.fsum(numbers.ravel().astype("f8")) and len(told["devices"]) == 2
 
 
+def test_json_of_what_is_not_finite(tmp_path, capsys):
+    for number in (np.nan, np.inf, -np.inf):
+        np.save(tmp_path / "x.npy", np.array([1, number]))
+        value = summed(capsys, tmp_path / "x.npy", "--device", "cpu")["value"]
+        assert value == repr(float(number)) and same(float(value), number)
+
+
 def test_command_statistics(tmp_path, capsys, rng):
     numbers, keys = rng.standard_normal(1000), rng.integers(0, 3, 1000)
     np.save(tmp_path / "x.npy", numbers)
@@ -467,6 +474,17 @@ def test_file_that_shrinks_while_it_is_read(device, tmp_path):
     with pytest.raises(BadInput, match="became shorter"):
         total([device], npy, block=500, told=shrink)
     assert isinstance(npy, NpyFile) and threading.active_count() < 20
+
+
+def test_arrays_larger_than_the_device(device, tmp_path, monkeypatch, rng):
+    """Two devices of 1 MiB share a file of 3 MB."""
+    monkeypatch.setattr(device, "processor", replace(device.processor, memory=1 << 20, largest_buffer=1 << 18))
+    stage, sizes = device.stage, []
+    monkeypatch.setattr(device, "stage", lambda count: sizes.append(count) or stage(count))
+    numbers = rng.standard_normal(400_003)
+    np.save(tmp_path / "x.npy", numbers)
+    assert total([device, device], tmp_path / "x.npy") == total_of(numbers)
+    assert len(sizes) == 4 and max(sizes) <= 1 << 18 and sum(sizes) <= 1 << 20
 
 
 @pytest.mark.slow

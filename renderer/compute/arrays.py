@@ -1,7 +1,8 @@
 """Arrays that may be larger than memory: .npy files read block by block, and host arrays by the same two words.
 
 Files are read straight into the device's staging memory and not mapped: touching a mapped page behind the end of a
-file that has shrunk kills the process, whereas a short read is an error like any other.
+file that has shrunk kills the process, whereas a short read is an error like any other; a mapping's pages count as the
+process's memory until the system takes them back; and staging memory needs the copy that a mapping would save.
 """
 
 import os

@@ -1,6 +1,7 @@
 """`main.py sum`: sums and other aggregates of .npy files, on one device, several, or a farm of workers."""
 
 import json
+import math
 import sys
 import time
 from functools import lru_cache
@@ -143,7 +144,7 @@ def _halving(found: aggregates.Halving) -> dict:
 
 def _print(facts: dict, args) -> None:
     if args.json:
-        print(json.dumps(facts))
+        print(json.dumps(_in_json(facts), allow_nan=False))
         return
     if "groups" in facts:
         columns = facts["groups"]
@@ -158,6 +159,15 @@ def _print(facts: dict, args) -> None:
     rate = facts["bytes_per_second"] / 1e9
     told = f"{facts['count']} {facts['dtype']}, {facts['mode']}, {facts['seconds']:.3g} s, {rate:.3g} GB/s"
     print(f"{told}, {', '.join(facts['devices'])}", file=sys.stderr)
+
+
+def _in_json(value):
+    """The same with "nan", "inf" and "-inf" for the numbers that JSON has not."""
+    if isinstance(value, dict):
+        return {key: _in_json(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_in_json(one) for one in value]
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ------------------------------------------------------------------------------------------------------------- farm
