@@ -440,6 +440,10 @@ def test_plots_show_the_recorded_numbers():
     curves = plotted(report.curve_plots(records))
     assert list(curves["mirrors by depth"].lines[0].get_ydata()) == pytest.approx([100, 50, 100 / 3])
     assert list(curves["solve by devices"].lines[0].get_ydata()) == pytest.approx([1, 2, 4])
+    peers = [record_of(f"sums/size={n}", 3.0, peer={"name": "numpy", "ratio": r}) for n, r in ((16, 0.5), (4096, 6.0))]
+    plots = plotted(report.curve_plots(peers))
+    assert sorted(plots) == ["sums by size", "sums by size: speed-up over numpy"]
+    assert list(plots["sums by size: speed-up over numpy"].lines[0].get_ydata()) == [0.5, 6.0]
     deep = [
         record_of(
             f"rays/depth={d}", 100.0, median_ms=2.0 + d, **{"live rays": [64, 8][:d], "skipped words": [0, 1][:d]}

@@ -162,6 +162,23 @@ def curve_plots(records: list[dict]) -> list[tuple[str, object]]:
                 _curve(axes, line, f"{device} {commit[:8]}".strip(), speed_up)
             _finish_curves(axes, [row["x"] for row in rows], speed_up)
             plots.append((title, figure))
+            plots += _speed_up_plots(title, key, rows)
+    return plots
+
+
+def _speed_up_plots(title: str, key: str, rows: list[dict]) -> list[tuple[str, object]]:
+    """How many times as fast as each peer, by what varies."""
+    told = [row | {"rival": str(row["peer"].get("name", "peer"))} for row in rows if "peer" in row]
+    plots = []
+    for (rival,), family in _grouped(told, "rival").items():
+        name = f"{title}: speed-up over {rival}"
+        figure, axes = _figure(name, key, "times as fast")
+        for (device, commit), line in _grouped(family, "device", "commit").items():
+            ratios = {row["x"]: row["peer"]["ratio"] for row in line}
+            axes.plot(sorted(ratios), [ratios[x] for x in sorted(ratios)], "o-", ms=4, label=f"{device} {commit[:8]}")
+        axes.axhline(1, color=GREY, ls=":")
+        _finish_curves(axes, [row["x"] for row in family], False)
+        plots.append((name, figure))
     return plots
 
 
