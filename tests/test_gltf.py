@@ -157,6 +157,63 @@ def test_a_file_beside_the_first_that_is_saved_anew_is_read_anew(tmp_path):
     assert first.meshes[0][0].vertices.any() and not gltf.load(path).meshes[0][0].vertices.any()
 
 
+def arm(angle: float = 0.7) -> Maker:
+    """A square on two joints, the second of which stands at x = 1 and is turned about z; its node stands elsewhere."""
+    maker = Maker()
+    weights = np.array([[1, 0, 0, 0], [0, 2, 0, 0], [0.25, 0.75, 0, 0], [0, 0, 0, 0]], "f4")
+    joints = np.array([[0, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0], [1, 1, 1, 1]], "u1")
+    others = {"JOINTS_0": maker.array(joints, "u1"), "WEIGHTS_0": maker.array(weights),
+              "TANGENT": maker.array([[1, 0, 0, 1]] * 4)}  # fmt: skip
+    mesh = square(maker, normals=np.array([[0, 0, 1]] * 4), others=others)
+    back = np.tile(np.eye(4), (2, 1, 1))
+    back[1, 0, 3] = -1
+    inverse = maker.array(back.transpose(0, 2, 1).reshape(2, 16))
+    second = maker.node(False, translation=[1, 0, 0], rotation=[0, 0, np.sin(angle / 2), np.cos(angle / 2)])
+    first = maker.node(children=[second], translation=[0, 0, 5])
+    skin = maker.add("skins", {"joints": [first, second], "inverseBindMatrices": inverse})
+    maker.node(mesh=mesh, skin=skin, translation=[100, 0, 0])
+    return maker
+
+
+def test_skins_follow_their_joints(tmp_path, rng):
+    """Each vertex by hand: held by the first joint, by the second, by both, by none."""
+    angle = float(rng.uniform(-3, 3))
+    model = gltf.load(put(tmp_path, arm(angle)))
+    ((number, matrix),) = model.placed
+    assert np.array_equal(matrix, np.eye(4))
+    (part,) = model.meshes[number]
+    c, s = np.cos(angle), np.sin(angle)
+    turn = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+    up = np.array([0, 0, 5.0])
+    rest = np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0.0]])
+    held = [turn @ (p - [1, 0, 0]) + [1, 0, 0] + up for p in rest]
+    wanted = [rest[0] + up, held[1], 0.25 * (rest[2] + up) + 0.75 * held[2], rest[3]]
+    assert np.allclose(part.vertices, wanted, atol=1e-5)
+    assert np.allclose(part.tangents[1], [c, s, 0, 1], atol=1e-6)
+    assert np.allclose(part.normals[:, :2], 0, atol=1e-6) and (part.normals[:, 2] > 0).all()
+
+
+@pytest.mark.parametrize(
+    "spoil, words",
+    [
+        (lambda tree: tree["skins"][0].update(joints=[0, 9]), r"skins\[0\] names nodes\[9\]; there are 3"),
+        (lambda tree: tree["skins"][0].update(joints=[]), "has no joints"),
+        (lambda tree: tree["skins"][0].update(joints=[1]), "names joints that are none of the 1"),
+        (lambda tree: tree["accessors"][-1].update(count=1), "has 1 inverseBindMatrices for 2 joints"),
+        (lambda tree: tree["meshes"][0]["primitives"][0]["attributes"].pop("WEIGHTS_0"), "no WEIGHTS_0"),
+        (lambda tree: tree["meshes"][0]["primitives"][0]["attributes"].pop("JOINTS_0"), "has no JOINTS_0"),
+        (lambda tree: tree["accessors"][1].update(count=3), "3 items of joints or weights for 4 vertices"),
+        (lambda tree: tree["nodes"][2].update(skin=3), r"names skins\[3\]; there are 1"),
+        (lambda tree: tree["nodes"][2].update(skin=[]), r"names skins\[\[\]\]"),
+    ],
+)
+def test_impossible_skins_are_told(tmp_path, spoil, words):
+    maker = arm()
+    spoil(maker.tree)
+    with pytest.raises(BadInput, match=words):
+        gltf.load(put(tmp_path, maker))
+
+
 def changed(path: str, value):
     """A file of one square with one place of its tree changed."""
 
@@ -315,10 +372,11 @@ def test_damaged_files_never_crash(tmp_path, rng):
 
 def test_lying_trees_never_crash(tmp_path, rng):
     """Values anywhere in the tree of a file that uses all that is read, replaced by others: it reads, or a sentence."""
-    maker, path = showcase(), tmp_path / "lie.glb"
+    path = tmp_path / "lie.glb"
     lies = [0, -1, 1, 7, 3.5, 1e9, 2**32 - 1, 10**20, 1e300, None, "x", "", [], [[]], {}, {"x": {}}, True]
-    good = json.dumps(maker.tree)
-    for _ in range(300):
+    goods = [(maker, json.dumps(maker.tree)) for maker in (showcase(), arm())]
+    for number in range(300):
+        maker, good = goods[number % 2]
         maker.tree = json.loads(good)
         for _ in range(int(rng.integers(1, 4))):
             inside = maker.tree

@@ -1,9 +1,9 @@
 """glTF 2.0 files of strangers (.gltf, .glb) as plain arrays: meshes, nodes, materials, pictures, cameras and lights.
 
-What is read is that part of the Khronos specification which a still picture shows, but for skins and morph targets:
-such a mesh stands as its arrays say, in its node's place. Every number that leads to another
-place is checked before it is followed, sizes are bounded before they are allocated, and no file is opened that does
-not lie in the folder of the first. A wrong one is a BadInput that names the file and the item.
+What is read is that part of the Khronos specification which a still picture shows: skins as the nodes stand,
+but no morph targets, whose meshes stay as they are. Every number that leads to another place is checked before it is
+followed, sizes are bounded before they are allocated, and no file is opened that does not lie in the folder of the
+first. A wrong one is a BadInput that names the file and the item.
 """
 
 import os

@@ -7,6 +7,7 @@ import numpy as np
 from renderer.gltf import looks
 from renderer.gltf.container import Container
 from renderer.gltf.model import Camera, Light, Material, Model, Part
+from renderer.gltf.skins import Pose, pose_of, posed
 from renderer.scene import told
 
 LARGEST_TRIANGLES = 1 << 25  # that all nodes draw, and that all meshes hold
@@ -22,9 +23,12 @@ def model_of(file: Container) -> Model:
                     material.emission_picture):  # fmt: skip
             if row >= len(pictures):
                 file.fail(f"materials[{index}]", f"names textures[{row}]; there are {len(pictures)}, from 0")
-    placed, cameras, lights = _nodes(file)
+    placed, cameras, lights, skinned, worlds = _nodes(file)
     used = {mesh for mesh, _ in placed}
     meshes = [_mesh(file, i, materials) if i in used else [] for i in range(len(file.list_of("meshes")))]
+    for mesh, skin, name in skinned:  # each of them has a mesh of its own, which stands in the world
+        placed.append((len(meshes), np.eye(4)))
+        meshes.append(_mesh(file, mesh, materials, pose_of(file, skin, worlds, name)))
     drawn = sum(len(part.faces) for mesh, _ in placed for part in meshes[mesh])
     if drawn == 0:
         file.fail("its scene", "holds no triangle")
@@ -34,7 +38,8 @@ def model_of(file: Container) -> Model:
 
 
 def _nodes(file: Container):
-    """(mesh, matrix) of all nodes of the scene, cameras and lights."""
+    """(mesh, matrix) of the nodes of the scene that have a mesh, cameras, lights, (mesh, skin, node's name) of those
+    whose mesh has a skin, and the matrices of all nodes by their number."""
     scenes, nodes = file.list_of("scenes"), file.list_of("nodes")
     if len(nodes) > LARGEST_NODES:
         file.fail("the file", f"has {len(nodes)} nodes; {LARGEST_NODES} are allowed")
@@ -43,20 +48,22 @@ def _nodes(file: Container):
     else:
         below = {c for n in nodes if isinstance(n, dict) for c in file.list_of("children", n) if isinstance(c, int)}
         roots = [index for index in range(len(nodes)) if index not in below]
-    placed, cameras, lights, seen = [], [], [], set()
+    placed, cameras, lights, skinned = [], [], [], []
+    worlds: dict[int, np.ndarray] = {}
     left = [(index, np.eye(4), "its scene") for index in reversed(roots)]
     while left:
         index, outer, parent = left.pop()
         node, name = file.item("nodes", index, parent), f"nodes[{index}]"
-        if index in seen:
+        if index in worlds:
             file.fail(name, "hangs from two nodes or from itself; nodes must be a tree")
-        seen.add(index)
-        matrix = outer @ _matrix(file, node, name)
+        worlds[index] = matrix = outer @ _matrix(file, node, name)
         if not (np.abs(matrix) < 1e18).all():
             file.fail(name, "lies farther away than 1e18")
         if "mesh" in node:
             file.item("meshes", node["mesh"], name)
-            if abs(np.linalg.det(matrix[:3, :3])) > 1e-30:  # flat ones have no volume: authors hide nodes so
+            if "skin" in node:
+                skinned.append((node["mesh"], node["skin"], name))
+            elif abs(np.linalg.det(matrix[:3, :3])) > 1e-30:  # flat ones have no volume: authors hide nodes so
                 placed.append((node["mesh"], matrix))
         if "camera" in node:
             cameras += _camera(file, node["camera"], matrix, name)
@@ -64,7 +71,7 @@ def _nodes(file: Container):
         if "light" in extension:
             lights.append(_light(file, extension["light"], matrix, name))
         left += [(child, matrix, name) for child in reversed(file.list_of("children", node, name))]
-    return placed, cameras, lights
+    return placed, cameras, lights, skinned, worlds
 
 
 def _matrix(file: Container, node: dict, name: str) -> np.ndarray:
@@ -118,7 +125,7 @@ def _light(file: Container, index, matrix: np.ndarray, node: str) -> Light:
     return Light(str(entry.get("name", name)), kind, matrix, power, inner, outer)
 
 
-def _mesh(file: Container, index: int, materials: list[Material]) -> list[Part]:
+def _mesh(file: Container, index: int, materials: list[Material], pose: Pose | None = None) -> list[Part]:
     parts = []
     for number, primitive in enumerate(file.list_of("primitives", file.item("meshes", index, "a node"))):
         name = f"meshes[{index}].primitives[{number}]"
@@ -128,11 +135,13 @@ def _mesh(file: Container, index: int, materials: list[Material]) -> list[Part]:
             file.fail(name, "is compressed by KHR_draco_mesh_compression, which cannot be read")
         mode = file.count(primitive, "mode", 4, name, 6)
         if mode >= 4 and "POSITION" in file.part(primitive, "attributes", name):  # not points and lines
-            parts.append(_triangles(file, primitive, mode, name, materials))
+            parts.append(_triangles(file, primitive, mode, name, materials, pose))
     return [part for part in parts if len(part.faces)]
 
 
-def _triangles(file: Container, primitive: dict, mode: int, name: str, materials: list[Material]) -> Part:
+def _triangles(
+    file: Container, primitive: dict, mode: int, name: str, materials: list[Material], pose: Pose | None
+) -> Part:
     attributes = primitive["attributes"]
     vertices = file.real(attributes["POSITION"], ("VEC3",), name)
     file.take("vertices", len(vertices), LARGEST_VERTICES, name)
@@ -157,6 +166,8 @@ def _triangles(file: Container, primitive: dict, mode: int, name: str, materials
     faces = _faces(corners, mode)
     file.take("triangles", len(faces), LARGEST_TRIANGLES, name)
     tangents = _vertex_array(file, attributes, "TANGENT", ("VEC4",), len(vertices), name)
+    if pose:
+        vertices, normals, tangents = posed(file, pose, attributes, vertices, [normals, tangents], name)
     colors = _vertex_array(file, attributes, "COLOR_0", ("VEC4", "VEC3"), len(vertices), name)
     if colors is not None and colors.shape[1] == 3:
         colors = np.concatenate([colors, np.ones((len(colors), 1), "f4")], 1)
