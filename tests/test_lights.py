@@ -119,7 +119,7 @@ def test_a_rectangle_brings_lamberts_formula(picture, rng, lights):
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
-@pytest.mark.parametrize("lights", ["sampled", "aimed", HIT])
+@pytest.mark.parametrize("lights", ["sampled", AIMED, HIT])
 def test_instances_that_shine_are_aimed_at(picture, rng, lights, mirrored):
     """As the rectangle that they are in the world, where the shape's own material is dark."""
     (a, b), height = rng.uniform(0.3, 1.5, 2), float(rng.uniform(0.5, 1.5))
@@ -136,6 +136,7 @@ def test_instances_that_shine_are_aimed_at(picture, rng, lights, mirrored):
         assert values.std() < 0.4 * wanted  # by chance it would be 0.5 to 3 times that
 
 
+@pytest.mark.slow
 def test_moving_instances_shine_by_chance_alone(picture):
     plate = Quad("floor", ((-1, 0, -1), (1, 0, -1), (1, 0, 1), (-1, 0, 1)), "plate")
     here, there = (Instance("plate", "lamp", position=(x, 1.0, 0.0)) for x in (0.0, 0.5))
@@ -197,6 +198,18 @@ def test_white_furnace_by_an_environment(picture, tmp_path, name):
         environment=Environment(str(path)), depth=16, roulette=16,
     )  # fmt: skip
     assert render(picture, scene, (24, 24), 64).mean() == pytest.approx(1, abs=0.012 if "glass" in name else 0.006)
+
+
+@pytest.mark.parametrize("roughness", [0.3, 0.7])
+def test_white_furnace_inside_of_rough_glass(picture, tmp_path, rng, roughness):
+    """Seen from inside of a closed ball, whose wall stops every shadow ray but those from the wall itself."""
+    path = exr(tmp_path / "white.exr", np.ones((8, 16, 3)))
+    ball = Material("m", "glass", color=WHITE, roughness=roughness)
+    scene = Settings(
+        view=Camera(tuple(rng.uniform(-0.4, 0.4, 3)), (1.0, 0.3, 0.1), fov_degrees=80.0), materials=(ball,),
+        spheres=(Sphere("m"),), environment=Environment(str(path)), depth=16, roulette=16,
+    )  # fmt: skip
+    assert render(picture, scene, (24, 24), 64).mean() == pytest.approx(1, abs=0.012)
 
 
 def test_a_closed_grey_box_keeps_its_mean_under_roulette(picture):

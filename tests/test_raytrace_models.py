@@ -342,7 +342,7 @@ def test_spots_fade_between_their_angles(picture):
     assert np.allclose(seen, wanted, atol=0.02 * wanted.max()) and wanted.min() == 0
 
 
-@pytest.mark.parametrize("placed", [False, True])
+@pytest.mark.parametrize("placed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_shining_pictures_light_the_same_by_aim_and_by_chance(picture, tmp_path, rng, placed):
     """A square whose emission is a picture with an alpha: next-event estimation against paths that run into it; as an
     instance that mirrors it too. By quarters, so that a picture that lies otherwise is another light."""

@@ -47,7 +47,10 @@ def even_room(rng):
                     spheres=balls, procedural=boxes, horizon=(0.1, 0.2, 0.3))  # fmt: skip
 
 
-@pytest.mark.parametrize("lamps", [{}, {"points": (PointLight((0.0, 1.0, 0.0)),), "suns": (Sun((0.0, 0.3, 1.0)),)}])
+LAMPS = {"points": (PointLight((0.0, 1.0, 0.0)),), "suns": (Sun((0.0, 0.3, 1.0)),)}
+
+
+@pytest.mark.parametrize("lamps", [{}, pytest.param(LAMPS, marks=pytest.mark.slow)])
 def test_eight_diffuse_paths_at_once_have_the_bits_of_one(picture, rng, lamps):
     size, seed = tuple(int(n) for n in rng.integers(20, 90, 2)), int(rng.integers(0, 2**31 - 1))
     scene = replace(even_room(rng), depth=int(rng.integers(2, 7)), roulette=int(rng.integers(1, 4)), seed=seed, **lamps)
