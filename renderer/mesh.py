@@ -44,6 +44,27 @@ def spheres(centres: np.ndarray, radii: np.ndarray, material=0) -> np.ndarray:
     return out
 
 
+def without_repeats(primitives: np.ndarray) -> np.ndarray:
+    """The triangles (m,) of one shape, those made points that have the bits of one before them but for the material.
+
+    Equal distances are won by lower rows, so that nothing ever hits them first; a thousand in one place cost a thousand
+    tests of every ray that comes there.
+    """
+    words = np.ascontiguousarray(primitives).view("u4").reshape(-1, 12)[:, [0, 1, 2, 4, 5, 6, 8, 9, 10]]
+    keys = np.zeros(len(words), "u8")
+    for column in words.T:
+        keys = keys * np.uint64(0x9E3779B97F4A7C15) + column
+    in_order = np.sort(keys)
+    if not (in_order[1:] == in_order[:-1]).any():
+        return primitives
+    order = np.argsort(keys, kind="stable")
+    same = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
+    later, earlier = order[same + 1], order[same]
+    repeats = later[(words[later] == words[earlier]).all(1)]
+    primitives["edge1"][repeats, :3] = primitives["edge2"][repeats, :3] = 0
+    return primitives
+
+
 def numbered(primitives: np.ndarray) -> np.ndarray:
     """The primitives with their row numbers written into them: the lower one wins between equal distances.
 

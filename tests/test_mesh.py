@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from renderer import BadInput, procedural
-from renderer.mesh import areas, load_mesh, numbered, triangles
+from renderer.mesh import areas, load_mesh, numbered, triangles, without_repeats
 
 CUBE = """o cube
 v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nv 1 0 1\nv 1 1 1\nv 0 1 1
@@ -170,3 +170,13 @@ def test_databases_have_their_published_counts():
     )
     for kind in procedural.MAKERS:
         assert np.isfinite(procedural.make(kind, 1)["corner"][:, :3]).all()
+
+
+def test_repeated_triangles_of_a_shape_become_points(rng):
+    corners = rng.normal(size=(40, 3, 3))
+    picked = rng.integers(0, 40, 500)
+    made = triangles(corners[picked].reshape(-1, 3), np.arange(1500).reshape(-1, 3), rng.integers(0, 3, 500))
+    left = np.flatnonzero(areas(without_repeats(made.copy())) > 0)
+    _, first = np.unique(picked, return_index=True)
+    assert np.array_equal(left, np.sort(first))
+    assert np.array_equal(made[left], without_repeats(made.copy())[left])

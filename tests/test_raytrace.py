@@ -322,6 +322,18 @@ def test_a_mesh_is_opened_under_a_studio_light(picture, tmp_path):
     assert frame[..., :3].mean() > 0.15
 
 
+@pytest.mark.parametrize("size", [1e13, 1e-12])
+def test_huge_and_tiny_meshes_are_shown_as_others_are(picture, tmp_path, size):
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0.5, 1, 0], [0.5, 0, 1]])
+    frames = []
+    for scale in (1.0, size):
+        path = tmp_path / f"tent{scale:g}.obj"
+        lines = [f"v {x:g} {y:g} {z:g}" for x, y, z in scale * corners]
+        path.write_text("\n".join([*lines, "f 1 2 3", "f 1 3 4", "f 2 4 3", ""]))
+        frames.append(render(picture, load(path).settings, (48, 36), 4)[..., :3])
+    assert np.abs(np.subtract(*frames)).mean() < 0.1 * frames[0].mean()
+
+
 def test_every_material_has_a_file_and_is_selectable():
     assert {"diffuse", "mirror", "glass", "light"} <= set(MATERIALS)
     with pytest.raises(BadInput, match="allowed are .*mirror"):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from renderer import bvh, bvh_instances, gltf, procedural
-from renderer.mesh import PRIMITIVE, load_mesh, load_normals, numbered, spheres, triangles
+from renderer.mesh import PRIMITIVE, load_mesh, load_normals, numbered, spheres, triangles, without_repeats
 from renderer.raytracing.fields import FIELD, field_rows
 from renderer.raytracing.models import ROWS, Pictures, bare_attributes, joined, materials_of, repeated, rows_of
 from renderer.raytracing.placing import placements
@@ -58,7 +58,8 @@ def _quad(quad, material: int) -> np.ndarray:
 
 def _mesh(shape, material: int) -> np.ndarray:
     vertices, faces = load_mesh(shape.file)
-    return triangles(vertices @ (shape.scale * _turn(shape)).T + shape.position, faces, material)
+    placed = vertices @ (shape.scale * _turn(shape)).T + shape.position
+    return without_repeats(triangles(placed, faces, material))
 
 
 def _turn(shape) -> np.ndarray:

@@ -73,7 +73,7 @@ def corners_of(part: gltf.Part, matrix: np.ndarray, material: int) -> tuple[np.n
     if part.tangents is not None:
         words[:, [15, 22, 23]] = _packed_tangents(part.tangents, matrix[:3, :3])[faces]
     assert row is not None, "a part without a material has been given the plain one"
-    return mesh.triangles(vertices, faces, row), attributes
+    return mesh.without_repeats(mesh.triangles(vertices, faces, row)), attributes
 
 
 def _packed_tangents(tangents: np.ndarray, matrix: np.ndarray) -> np.ndarray:

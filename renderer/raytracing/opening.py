@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import gltf
+from renderer import BadInput, gltf
 from renderer.mesh import load_mesh
 from renderer.raytracing.models import ModelShape, bounds_of
 from renderer.raytracing.settings import Material, MeshShape, Point, PointLight, Quad, Settings, Sun
@@ -15,6 +15,7 @@ TONE = Tone(curve="none")
 SKY = {"horizon": (0.55, 0.6, 0.68), "zenith": (0.25, 0.35, 0.55)}
 FLOOR = Material("floor", color=(0.5, 0.5, 0.5))
 LAMP = Material("lamp", "light", emission=(14.0, 13.0, 11.5))
+SMALLEST = 1e-17  # whose inverse MeshShape takes as a scale
 HEIGHT = 720  # of the picture of a file whose camera says how wide it is
 
 
@@ -24,13 +25,16 @@ def open_file(path: Path) -> Scene:
     if path.suffix.lower() in (".glb", ".gltf"):
         return _open_model(path)
     vertices, _ = load_mesh(path)
-    centre, radius = _ball(vertices.min(0).astype("f8"), vertices.max(0).astype("f8"))
+    low, high = vertices.min(0).astype("f8"), vertices.max(0).astype("f8")
+    scale, position = _brought_near(low, high, path)
+    low, high = low * scale + position, high * scale + position
+    centre, radius = _ball(low, high)
     settings = Settings(
         view=_framing(centre, radius),
         samples=64,
         materials=(Material("body", color=(0.72, 0.55, 0.4)), FLOOR, LAMP),
-        meshes=(MeshShape("body", str(path.resolve())),),
-        quads=_studio(centre, radius, float(vertices[:, 1].min())),
+        meshes=(MeshShape("body", str(path.resolve()), scale, position=_point(position)),),
+        quads=_studio(centre, radius, float(low[1])),
         **SKY,
     )
     return Scene(path, path.stem, "raytrace", settings, TONE)
@@ -75,6 +79,17 @@ def _seen(camera: gltf.Camera, centre: np.ndarray, radius: float) -> Camera:
     position = matrix[:3, 3]
     reach = max(float((centre - position) @ forward), 0.1 * radius)
     return Camera(_point(position), _point(position + reach * forward), _point(matrix[:3, 1]), camera.fov_degrees)
+
+
+def _brought_near(low: np.ndarray, high: np.ndarray, path: Path) -> tuple[float, np.ndarray]:
+    """Scale and position of a mesh: its own, but where products of its sizes would leave the range of float32."""
+    span = float(np.abs(high - low).max())
+    if 0 < span < SMALLEST:
+        raise BadInput(f"{path}: spans {span:g}; meshes must span at least {SMALLEST:g} to be drawn")
+    if span == 0 or 1e-4 <= span <= 1e7:
+        return 1.0, np.zeros(3)
+    scale = 10.0 ** -round(np.log10(span))
+    return scale, -(low + high) / 2 * scale
 
 
 def _ball(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, float]:

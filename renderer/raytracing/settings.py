@@ -61,7 +61,7 @@ class MeshShape:
 
     material: str
     file: str = setting("", file=True)
-    scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
+    scale: float = setting(1.0, 1e-18, 1e18, logarithmic=True)
     turn_degrees: float = 0.0
     position: Point = (0.0, 0.0, 0.0)
     name: str = setting("", help=NAMED)
