@@ -13,8 +13,13 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
+
+from renderer.gpu import cublas
+
 from . import compiler
 from .driver import Emulation, bindings_driver, pycuda_driver
+from .products import Library
 
 CUDA = Path(__file__).resolve().parents[2] / "renderer" / "gpu" / "cuda.py"
 
@@ -31,6 +36,13 @@ def cuda_machine(devices: int = 4, seed: int = 0, races: bool = False, name: str
     module.emulation = Emulation(devices, seed, races, folder)
     module.driver, module.streams = pycuda_driver(module.emulation), bindings_driver(module.emulation)
     module.nvrtc, module.LOADED = compiler.nvrtc(folder, races), CUDA
+    library = Library(module.emulation)
+
+    class Device(module.CudaDevice):
+        def vendor_product(self, dtype):
+            return cublas.CublasProduct(self, library, np.dtype(dtype))
+
+    module.CudaDevice = Device
     return module
 
 

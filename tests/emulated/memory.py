@@ -47,6 +47,10 @@ class Memory:
         LIBC.munmap(start, mapped)
         self.used -= count
 
+    def holds(self, address: int, count: int) -> bool:
+        """Whether `count` bytes lie in one piece."""
+        return any(begin <= address and address + count <= begin + size for begin, (_, _, size) in self._pieces.items())
+
     def piece_at(self, address: int) -> str:
         """Where an address lies, for a person."""
         for begin, (start, mapped, count) in self._pieces.items():
