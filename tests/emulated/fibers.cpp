@@ -39,7 +39,7 @@ enum State { READY, BARRIER, WARP, CLUSTER, BOX, ENDED };
 const char *const WAITS[] = {"ready", "at a barrier of the group", "at a warp's operation", "at a barrier of the cluster",
                              "for a mailbox", "ended"};
 
-struct Copy { unsigned char *to; const unsigned char *from; unsigned bytes, valid; };
+struct Copy { unsigned char *to; const unsigned char *from; unsigned bytes, valid; const void *code; };
 struct Group;
 struct Fiber {
     Thread thread;
@@ -373,7 +373,7 @@ void make_room(size_t count, size_t groups) {
     standings.resize(fibers.size());
 }
 
-// Which ready fiber goes on: any; the last that became ready; the first of some; or any but a favoured victim's group.
+// Which ready fiber goes on: any; the last that became ready; one of the first three; or any, some warps last.
 Fiber *choose() {
     std::vector<Fiber *> &ready = launch->ready;
     unsigned size = (unsigned)ready.size(), which;
@@ -467,9 +467,9 @@ void races_found(const char *what, const void *address, const void *code, const 
 }
 
 namespace {
-void touch(bool writes, bool atomic, void *address, size_t size, const void *code) {
-    size_t in_stacks = (size_t)((unsigned char *)address - stacks), in_locals = (size_t)((unsigned char *)address - locals);
-    if (in_stacks < MOST_THREADS * (STACK + PAGE) || (size_t)((unsigned char *)address - launch->image) < launch->image_size) return;
+void touch(bool writes, bool atomic, const void *address, size_t size, const void *code) {
+    size_t in_stacks = (size_t)((const unsigned char *)address - stacks), in_locals = (size_t)((const unsigned char *)address - locals);
+    if (in_stacks < MOST_THREADS * (STACK + PAGE) || (size_t)((const unsigned char *)address - launch->image) < launch->image_size) return;
     races_check(writes, atomic, address, size, code, *now->standing, now->group->standings, in_locals < MOST_GROUPS * (LOCAL + PAGE));
 }
 
@@ -610,6 +610,10 @@ void emulated_box_wait(unsigned box, unsigned parity) {
 
 namespace {
 void make_copy(const Copy &copy) {
+    if (launch->races) {
+        if (copy.valid) touch(false, false, copy.from, copy.valid, copy.code);
+        touch(true, false, copy.to, copy.bytes, copy.code);
+    }
     memcpy(copy.to, copy.from, copy.valid);
     memset(copy.to + copy.valid, 0, copy.bytes - copy.valid);
 }
@@ -620,7 +624,8 @@ extern "C" {
 void emulated_copy(unsigned to, const void *from, unsigned bytes, unsigned valid) {
     if (to % bytes || (size_t)from % bytes) fail("an async copy of %u bytes from %p to byte %u", bytes, from, to);
     if (valid > bytes) fail("an async copy of %u bytes, %u of them valid", bytes, valid);
-    now->open.push_back({now->group->local + (to & ((1u << RANK_SHIFT) - 1)), (const unsigned char *)from, bytes, valid});
+    now->open.push_back({now->group->local + (to & ((1u << RANK_SHIFT) - 1)), (const unsigned char *)from, bytes, valid,
+                         __builtin_return_address(0)});
     if (draw(2)) make_copy(now->open.back());
     else if (valid) (void)*(volatile const unsigned char *)from;  // an illegal address is told here
 }
