@@ -467,14 +467,19 @@ void races_found(const char *what, const void *address, const void *code, const 
 }
 
 namespace {
-void touch(bool writes, bool atomic, const void *address, size_t size, const void *code) {
-    size_t in_stacks = (size_t)((const unsigned char *)address - stacks), in_locals = (size_t)((const unsigned char *)address - locals);
-    if (in_stacks < MOST_THREADS * (STACK + PAGE) || (size_t)((const unsigned char *)address - launch->image) < launch->image_size) return;
-    races_check(writes, atomic, address, size, code, *now->standing, now->group->standings, in_locals < MOST_GROUPS * (LOCAL + PAGE));
+bool is_within(const void *address, const unsigned char *start, size_t size) {
+    return (size_t)((const unsigned char *)address - start) < size;
 }
 
+void touch(bool writes, bool atomic, const void *address, size_t size, const void *code) {
+    races_check(writes, atomic, address, size, code, *now->standing, now->group->standings,
+                is_within(address, locals, MOST_GROUPS * (LOCAL + PAGE)));
+}
+
+// Of what a kernel does to its registers, tables and the offsets of its local arrays nobody is told.
 void touch_plain(bool writes, bool is_volatile, void *address, size_t size, const void *code) {
     if (!launch || !launch->races || !now) return;
+    if (is_within(address, stacks, MOST_THREADS * (STACK + PAGE)) || is_within(address, launch->image, launch->image_size)) return;
     if (!draw(is_volatile ? 4 : 128)) {
         make_ready(now);
         leave();
@@ -537,11 +542,11 @@ void emulated_atomic(void *address, unsigned size) {
     if (!draw(8)) emulated_yield();
     if (!launch->races) return;
     touch(true, true, address, size, __builtin_return_address(0));
-    races_atomic(*now->standing);
+    races_atomic(now->thread.thread.x, now->group->standings);
 }
 
 void emulated_fence() {
-    if (launch->races) races_atomic(*now->standing);
+    if (launch->races) races_atomic(now->thread.thread.x, now->group->standings);
     emulated_yield();
 }
 
@@ -580,7 +585,7 @@ void emulated_send(unsigned to, uint64_t value, unsigned bytes, unsigned box) {
     if (to >> RANK_SHIFT != box >> RANK_SHIFT) fail("mail and its mailbox are of different groups");
     if (to % bytes) fail("mail of %u bytes to byte %u", bytes, to & ((1u << RANK_SHIFT) - 1));
     now->group->cluster->mail.push_back({to, bytes, box, value});
-    if (launch->races) races_atomic(*now->standing);
+    if (launch->races) races_atomic(now->thread.thread.x, now->group->standings);
 }
 
 void emulated_box_open(unsigned box, unsigned count) {
@@ -603,7 +608,7 @@ void emulated_box_wait(unsigned box, unsigned parity) {
     now->parity = parity;
     if ((box_of(now->group, at).phase & 1) == parity) wait_as(BOX);
     else emulated_yield();
-    if (launch->races) races_atomic(*now->standing);
+    if (launch->races) races_atomic(now->thread.thread.x, now->group->standings);
 }
 
 }  // extern "C"

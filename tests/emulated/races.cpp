@@ -2,8 +2,9 @@
 // barrier, collective, atomic operation or mailbox lies between. Kernels compiled with -fsanitize=thread call it. A plain look at
 // a word in global memory that others change by atomic operations is let pass: kernels save such operations by it.
 //
-// Atomic operations and fences are taken to order everything before them in their group with everything after the next such
-// operation of another group, whatever word they are on: races that hide behind an unrelated atomic operation are not found.
+// Atomic operations and fences are taken to order everything before them in their warp (for other groups: in their group) with
+// everything after the next such operation of another, whatever word they are on and whichever lane made them: races that hide
+// behind an unrelated atomic operation are not found.
 
 #include "races.h"
 #include <cstring>
@@ -61,7 +62,7 @@ bool ordered(const Record &a, const Standing &now, const Standing *standings, bo
     if (a.group == now.group) {
         if (a.thread == now.thread || a.group_epoch != now.group_epoch || parted) return true;
         if (a.thread / 32 == now.thread / 32 && a.warp_epoch < now.warp_epoch) return true;
-        return standings[a.thread].atomic_at > a.at && now.atomic_at > a.at;
+        return standings[a.thread / 32 * 32].atomic_at > a.at && standings[now.thread / 32 * 32].atomic_at > a.at;
     }
     if (a.cluster == now.cluster && parted) return true;
     if (a.cluster != now.cluster && local) return true;  // the place of a group that has ended
@@ -88,7 +89,9 @@ void races_begin(uint32_t groups) {
     pending = {};
 }
 
-void races_atomic(Standing &standing) { standing.atomic_at = group_atomic_at[standing.group] = ++clock_now; }
+void races_atomic(uint32_t thread, Standing *standings) {
+    standings[thread / 32 * 32].atomic_at = group_atomic_at[standings[thread].group] = ++clock_now;
+}
 
 // Whether the last write changed anything is known when the thread comes here again.
 void races_settle() {
