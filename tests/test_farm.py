@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from exporting import ROOT, SCENE, export
+from windows import wait_for
 
 import main
 from renderer.export import farm
@@ -80,6 +81,21 @@ def test_farm_of_two_workers_one_killed_gives_the_same_film(scene, folders, sign
     assert exported(scene, "-o", folders / "farm" / "f_##.png", *words, "--farm", "local:2") == 0
     assert killed, "no worker was killed"
     same_frames(folders, 12)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_ctrl_c_ends_a_farm_without_a_word_of_its_workers(scene, tmp_path):
+    """The terminal's Ctrl-C reaches all processes; frames that were complete are kept."""
+    words = ["export", scene, "-o", tmp_path / "f_####.png", "--frames", "1-5000", "--farm", "local:2"]
+    command = [sys.executable, str(ROOT / "main.py"), *map(str, words)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    wait_for(lambda: len(list(tmp_path.glob("f_0*.png"))) > 2, process)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and err == "rayfold: interrupted\n" and not out
+    assert 2 < len(list(tmp_path.glob("f_0*.png"))) < 5000
 
 
 @pytest.mark.slow

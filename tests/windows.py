@@ -20,7 +20,7 @@ keys = [
 WIDTH, HEIGHT = 900, 520
 
 
-def wait_for(condition, process, limit: float = 60.0):
+def wait_for(condition, process, limit: float = 120.0):
     """What condition() gives once it is true, while the process lives; `limit` is far from what any machine needs."""
     end = time.perf_counter() + limit
     while time.perf_counter() < end:

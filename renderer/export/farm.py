@@ -8,7 +8,9 @@ straggler is drawn by another too, and the first answer counts. The only user of
 import hashlib
 import json
 import re
+import signal
 import statistics
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +29,8 @@ from renderer.scene import Scene, files_of
 from renderer.scene import write as table_of
 
 FARM_TILE = 512
+DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # what a worker of this machine begins with
+SILENT = 60  # above every level of a log: what matters is raised
 LARGEST_INPUT = 256 << 20  # bytes of files that travel with the tasks
 STRAGGLER = 3.0  # times the median
 PATIENCE = 1.0  # seconds that are no straggling yet
@@ -79,9 +83,24 @@ def client_of(farm: Farm):
             yield client
         return
     options = dict(n_workers=farm.workers, threads_per_worker=1, processes=True, dashboard_address=None)
-    with distributed.LocalCluster(**options, silence_logs=50) as cluster:
+    with _deaf_to_interrupts():  # which workers take over until they load DEAF themselves
+        cluster = distributed.LocalCluster(**options, silence_logs=SILENT, preload=[DEAF])
+    with cluster:
         with distributed.Client(cluster, set_as_default=False) as client:
             yield client
+
+
+@contextmanager
+def _deaf_to_interrupts():
+    """Processes that are started meanwhile do not hear Ctrl-C, which is for this one to answer."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def render_on_farm(farm: Farm, plan, args) -> tuple[int, str, bool]:
