@@ -48,6 +48,7 @@ def test_host_factors_equal_lapack(n, kl, ku, dtype):
 def test_any_number_of_cores_makes_the_factors(rng, monkeypatch, threads):
     """Cores that are late at random: what they wait for must be enough."""
     monkeypatch.setattr(crew, "cores", lambda: threads)
+    monkeypatch.setattr(crew, "LEAST_SPAN", 1)
     for name in ("_update", "_place"):
         work = getattr(HostFactors, name)
         late = lambda *given, work=work: (time.sleep(float(rng.choice([0, 0, 1e-4, 5e-4]))), work(*given))  # noqa: E731
@@ -65,6 +66,7 @@ def test_any_number_of_cores_makes_the_factors(rng, monkeypatch, threads):
 
 def test_an_error_of_a_core_is_told_and_ends_the_others(rng, monkeypatch):
     monkeypatch.setattr(crew, "cores", lambda: 3)
+    monkeypatch.setattr(crew, "LEAST_SPAN", 1)
     ab = random_band(rng, 900, 40, 33)
     ab[20, 800] = np.inf
     before = threading.active_count()

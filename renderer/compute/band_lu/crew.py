@@ -18,6 +18,7 @@ from renderer.compute.band_lu.blocks import FlushSubnormals, Layout, NotFinite, 
 from renderer.compute.band_lu.host import STEPS, BlockFactors, one_thread, totals
 
 LARGEST_INVERSE = 16.0  # of the elements of a triangle's inverse; where it is larger, substitution is the safer
+LEAST_SPAN = 32  # columns of a step that are worth a core
 LARGEST_TRIANGLE = 128  # rows; a product with an inverse has twice the operations of a substitution
 PLACING = 110  # operations of an update that take as long as placing one element of a block column
 
@@ -85,7 +86,7 @@ class HostFactors(BlockFactors):
         super().__init__(layout, dtype)
         self.timeline: list[dict] = []
         self.largest_given = 0.0
-        self._threads = cores()
+        self._threads = max(min(cores(), layout.u * layout.s // LEAST_SPAN), 1)
         self._lead = max(self._threads - 1, 1) if self._threads > 1 else 2  # steps that a block column is placed early
         self._pieces = [scratch(layout, dtype) for _ in range(self._threads)]
         self._spans = [spans_of(layout, i, self._threads) for i in range(layout.p)]

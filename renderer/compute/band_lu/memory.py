@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from renderer import MachineCannot
-from renderer.compute.band_lu.blocks import Layout
+from renderer.compute.band_lu.blocks import Layout, cores
 
 TRAYS = 4  # block columns of a device that are on their way home
 BUNCH_BYTES, LARGEST_BUNCH = 1 << 23, 16  # of block columns that are gathered at a time
@@ -34,9 +34,10 @@ def told(count: float) -> str:
 
 
 def host_bytes(layout: Layout, dtype, thin: bool) -> int:
-    """Bytes of the factors in host memory."""
+    """Bytes of the factors in host memory, and of what every core places a block column with."""
     per_column = 2 * (2 * layout.kl + layout.ku + 1) if thin else layout.height + 1
-    return layout.p * layout.s * per_column * np.dtype(dtype).itemsize
+    placing = 0 if thin else cores() * (layout.kl + layout.ku + 1) * (layout.s + 8)
+    return (layout.p * layout.s * per_column + placing) * np.dtype(dtype).itemsize
 
 
 def check_host(needed: int, given: int) -> None:
