@@ -38,9 +38,9 @@ class Stepped(Offscreen):
 
 
 @contextmanager
-def window(scenes, gpu, gl, size, **more):
-    """A Stepped window of the scenes, drawn by the devices of `gpu` and by `gl`."""
-    screen = Stepped(Studio(scenes, beside(gl, gpu), clock=Clock(), **more), gl, size)
+def window(scenes, gpu, gl, size, scale=1.0, **more):
+    """A Stepped window of the scenes, drawn by the devices of `gpu` and by `gl`; `scale` is 1 for 96 dots an inch."""
+    screen = Stepped(Studio(scenes, beside(gl, gpu), clock=Clock(), **more), gl, size, scale)
     try:
         yield screen
     finally:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from injected import centre, drag, frames, press, view, wait_still
+from injected import centre, drag, finish, frames, press, view, wait_still, window
 from windows import HEIGHT, WIDTH
 
 from renderer.animation import key_times
@@ -110,6 +110,19 @@ def test_a_slider_follows_the_pointer(screen, places, name, low, high):
     left, top, right, bottom = places[name]  # beside it stands the button that goes back now
     drag(screen, (right + 16, (top + bottom) / 2), 0, 0)
     assert screen.studio.panel.scene.settings == before
+
+
+def test_a_screen_of_twice_the_density_has_strips_and_controls_of_twice_the_size(gl, scene_files, places):
+    """What is dragged there is where it is drawn; pictures have a pixel for each of the window's."""
+    for scale in (1.0, 2.0):
+        with window([load(scene_files[0])], None, gl, (int(900 * scale), int(520 * scale)), scale) as screen:
+            finish(screen)
+            panel, (_, y, width, height) = screen.studio.panel, screen.studio.rectangles[0]
+            assert y - screen.studio.cells[0][1] == 26 * scale and panel.shown.size == (width, height)
+            left, top, right, bottom = places["phase"]
+            assert bottom - top == pytest.approx(23 * scale, abs=2 * scale) and right > 880 * scale - 60 * scale
+            drag(screen, (left + 20 * scale, (top + bottom) / 2), 0.75 * (right - left) - 20 * scale, 0)
+            assert panel.scene.settings.phase == pytest.approx(0.75, abs=0.04)
 
 
 def test_a_value_can_be_typed_and_stays_in_its_range(screen, places):
