@@ -186,6 +186,7 @@ def test_pixels_that_stop_by_their_own_noise_are_not_dealt(gpu):
     assert open_picture(scene, gpu).deal(settings, (40, 30), 1000, 4) == []
 
 
+@pytest.mark.slow
 def test_layers_of_a_traced_picture_come_from_a_farm_s_tiles_too(folders, gpu):
     OpenEXR = pytest.importorskip("OpenEXR", reason="EXR files need openexr")
     words = [*CORNELL[:3], "--samples", 2, "--set", "depth=3"]

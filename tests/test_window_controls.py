@@ -72,6 +72,13 @@ def test_help_and_palette_come_from_the_table(screen):
     frames(screen, 3)
     press(screen, "Enter")
     assert not screen.studio.palette and not screen.studio.sidebar
+    press(screen, "Ctrl+P")
+    frames(screen, 3)
+    imgui.get_io().add_input_characters_utf8("next ")
+    frames(screen, 3)
+    for keys in ("Down", "Down", "Down", "Up", "Enter"):  # next iterations, next scene, next panel
+        press(screen, keys)
+    assert not screen.studio.palette and screen.studio.active == 1
 
 
 def test_typed_letters_are_no_commands(screen):

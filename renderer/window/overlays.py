@@ -4,11 +4,13 @@ from renderer.window import theme
 from renderer.window.studio import Studio
 from renderer.window.toolkit import imgui
 
+ROWS = 12  # commands that the palette shows at once
+
 
 class Overlays:
     def __init__(self, studio: Studio, fonts: theme.Fonts, scale: float):
         self.studio, self.fonts, self.scale = studio, fonts, scale
-        self._filter = ""
+        self._filter, self._row = "", 0  # of the palette: what is typed, and which of what matches is at hand
 
     def draw(self, live, width: float, height: float, panels_width: float, now: float) -> None:
         """What is open, over a window of width x height; messages stand in the middle of the panels."""
@@ -67,14 +69,18 @@ class Overlays:
         self._centred("Commands", min(width * 0.9, 520 * self.scale), height)
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
-            self._filter = ""
+            self._filter, self._row = "", 0
         imgui.set_next_item_width(-1)
-        entered, self._filter = imgui.input_text("##filter", self._filter, imgui.InputTextFlags_.enter_returns_true)
+        before = self._filter
+        entered, self._filter = imgui.input_text("##filter", before, imgui.InputTextFlags_.enter_returns_true)
         words = self._filter.lower().split()
         matching = [a for a in live if all(word in f"{a.name} {a.group}".lower() for word in words)]
-        chosen = matching[0] if entered and matching else None
-        for action in matching[:12]:
-            if imgui.selectable(f"{action.name}##{action.keys}", action is matching[0])[0]:
+        step = imgui.is_key_pressed(imgui.Key.down_arrow) - imgui.is_key_pressed(imgui.Key.up_arrow)
+        self._row = min(max(self._row + step, 0), max(len(matching) - 1, 0)) if self._filter == before else 0
+        chosen = matching[self._row] if entered and matching else None
+        first = max(self._row - ROWS + 1, 0)
+        for row, action in enumerate(matching[first : first + ROWS], first):
+            if imgui.selectable(f"{action.name}##{action.keys}", row == self._row)[0]:
                 chosen = action
             imgui.same_line(imgui.get_window_width() - 130 * self.scale)
             imgui.text_disabled(action.keys)
