@@ -155,6 +155,12 @@ def test_solutions_that_overflow_are_told():
     with pytest.raises(SolutionOverflows, match="too large for float64"):
         lu.solve(np.ones(40))
     assert np.allclose(lu.solve(np.full(40, 1e-200)), 1e110) and SolutionOverflows.exit_code == 1
+    n = 1100  # Wilkinson's matrix: its factors grow to 2^(n - 1)
+    ab = np.zeros((2 * n - 1, n))
+    for j in range(n):
+        ab[n - 1, j], ab[n : 2 * n - 1 - j, j], ab[: n - 1, -1] = 1, -1, 1
+    with pytest.raises(SolutionOverflows, match="grow without bound"):
+        BandedLU(ab, n - 1, n - 1).solve(np.ones(n))
 
 
 def test_batches_refuse_what_is_no_batch(device, rng):

@@ -35,7 +35,8 @@ class SolutionOverflows(UserError):
     exit_code = 1
 
     def __init__(self, dtype):
-        super().__init__(f"the solution is too large for {dtype}: the matrix is close to singular, or its numbers tiny")
+        reasons = "the matrix is close to singular, its numbers are tiny, or its factors grow without bound"
+        super().__init__(f"the solution is too large for {dtype}: {reasons}")
 
 
 class NotFinite(ArithmeticError):
