@@ -445,7 +445,9 @@ def test_mismatched_pairs_are_told(tmp_path, capsys):
     for name, array in (("a", np.ones(4)), ("b", np.ones(5)), ("c", np.ones(4, "f4"))):
         np.save(tmp_path / f"{name}.npy", array)
     a, b, c = (str(tmp_path / f"{name}.npy") for name in "abc")
+    np.save(tmp_path / "words.npy", np.array(["one"] * 4))
     for words, told in (
+        ([a, "--by", str(tmp_path / "words.npy")], "keys must be integers"),
         ([a, b, "--statistic", "dot"], "shape"),
         ([a, c], "several dtypes"),
         ([a, "--by", b], "shape"),

@@ -15,6 +15,7 @@ import numpy as np
 from renderer import BadInput
 
 KINDS = "iufb"
+NUMBERS = "float16, float32, float64 and integers can be summed"
 LARGEST_HEADER = 1 << 16
 
 
@@ -81,23 +82,23 @@ def source_of(numbers) -> NpyFile | HostArray:
     return HostArray(array)
 
 
-def open_npy(path: Path) -> NpyFile:
-    """The file, its header read and its length checked; BadInput in a sentence for everything that cannot be summed."""
+def open_npy(path: Path, wanted: str = NUMBERS) -> NpyFile:
+    """The file, its header read and its length checked; BadInput, which says what is `wanted`, for all others."""
     try:
         with open(path, "rb") as file:
             shape, fortran, dtype = _header(file, path)
             start, size = file.tell(), os.fstat(file.fileno()).st_size
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from error
-    _check_dtype(dtype, path)
+    _check_dtype(dtype, path, wanted)
     if fortran and len(shape) > 1:
         raise BadInput(f"{path}: the array is in Fortran order; C order is wanted (numpy.ascontiguousarray makes it)")
     npy = NpyFile(path, dtype, shape, start)
     if npy.count == 0:
         raise BadInput(f"{path}: the array is empty: its shape is {shape}")
-    wanted = start + npy.count * dtype.itemsize
-    if size < wanted:
-        raise BadInput(f"{path}: truncated: {size} bytes, where its header promises {wanted}")
+    promised = start + npy.count * dtype.itemsize
+    if size < promised:
+        raise BadInput(f"{path}: truncated: {size} bytes, where its header promises {promised}")
     return npy
 
 
@@ -116,8 +117,7 @@ def _header(file, path) -> tuple[tuple[int, ...], bool, np.dtype]:
     return shape, fortran, dtype
 
 
-def _check_dtype(dtype: np.dtype, path) -> None:
-    wanted = "float16, float32, float64 and integers can be summed"
+def _check_dtype(dtype: np.dtype, path, wanted: str = NUMBERS) -> None:
     if dtype.hasobject:
         raise BadInput(f"{path}: holds Python objects; {wanted}")
     if dtype.kind not in KINDS or dtype.itemsize > 8:

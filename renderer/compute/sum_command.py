@@ -117,7 +117,7 @@ def _statistic(devices, name: str, files):
 
 
 def _by_key(device, keys: str, npy) -> dict:
-    groups = aggregates.by_key(device, open_npy(keys), npy)
+    groups = aggregates.by_key(device, open_npy(keys, "keys must be integers"), npy)
     columns = {
         "keys": groups.keys.tolist(),
         "counts": groups.counts.tolist(),
