@@ -64,7 +64,9 @@ def test_defaults_are_those_of_flam3():
     assert [m.color for m in flame.maps] == [0.0, 1.0]
     assert [m.weight for m in flame.maps] == [0.0, 2.0]
     assert all(m.color_speed == 0.5 and not m.variations for m in flame.maps)
-    assert flame.final.color_speed == 0.5
+    assert flame.final.color_speed == 0.5 and flame.final.color == 0.0
+    key, _ = one(xform="<xform weight='1'/><finalxform/><xform/><xform/>")
+    assert [m.color for m in (*key.flame.maps, key.flame.final)] == [0.0, 0.0, 1.0, 1.0]
 
 
 def test_every_attribute_of_a_map_is_read():

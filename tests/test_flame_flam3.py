@@ -297,6 +297,38 @@ def test_bad_points_passes_and_early_clipping_agree_with_flam3(gpu, tmp_path, sa
     assert noise > 0.1 and difference < 1.35 * noise + 0.1, (difference, noise)
 
 
+OLD = """<Flames>
+<!-- as flam3 2.x and Apophysis 2.09 wrote them -->
+<flame name="old" version="Apophysis 2.09" size="128 128" center="0.1 0" scale="40" oversample="2" filter="0.6"
+   quality="30" brightness="6" gamma="3" batches="10" plugins="" new_linear="1" curves="0 0 1 0 0 1 1 1 1 1 1 1">
+   <!-- maps --><xform weight="1" color="0 0" symmetry="-0.2" bent="1" var="{var}" coefs="0.7 0.2 -0.3 0.6 0.2 -0.1"/>
+   <xform weight="0.7" color="0.6 1" swirl="0.5" var1="2" coefs="0.5 0 0.1 0.5 -0.6 0.3" name="second" var_color="1"/>
+   <symmetry kind="-3"/>
+   <colors count="256" data="{colours}"/>
+</flame></Flames>"""
+APOPHYSIS = """<flame name="new" size="128 128" scale="40" quality="30" brightness="6" estimator_radius="5"
+   soloxform="-1">
+   <finalxform coefs="0.9 0.1 0 1 0.1 0" linear="0.9" spherical="0.1"/>
+   <xform weight="1" color="0" swirl="0.6" linear="0.3" coefs="0.7 0.2 -0.3 0.6 0.2 -0.1" chaos="0.5 2" opacity="0.6"/>
+   <xform weight="0.7" linear="1" coefs="0.5 0 0.1 0.5 -0.6 0.3" plotmode="on" julian_power="3"/>
+   <xform weight="0" color="0.5" linear="1" coefs="0.1 0 0 0.1 2 2"/>
+   <xform weight="0.2" color="0.9" linear="1" coefs="0.6 0.3 -0.3 0.6 0.5 0.5" plotmode="off"/>
+   <palette count="64" format="RGBA">{palette}</palette><color index="200" rgb="255 240.5 10"/>
+</flame>"""
+
+
+@needs_flam3
+@pytest.mark.parametrize("name", ["old", "new"])
+def test_what_other_programs_write_agrees_with_flam3(gpu, tmp_path, name):
+    path = tmp_path / f"{name}.flame"
+    colours = "".join(f"00{k:02x}{255 - k:02x}{k // 2:02x}\n" for k in range(256))
+    palette = " ".join(f"{k:02x}{96 - k:02x}{k // 2:02X}{140 + k:02x}" for k in range(64))
+    text = OLD.format(var="0.8 0.2 0.05" + " 0" * 96, colours=colours) if name == "old" else APOPHYSIS
+    path.write_text(text.replace("{palette}", palette))
+    difference, noise = difference_and_noise(*both(gpu, path, (128, 128)))
+    assert noise > 0.05 and difference < 1.35 * noise + 0.1, (difference, noise)
+
+
 CHANGING = """<flame time="{time}" size="128 128" filter="0.6" passes="{passes}" temporal_samples="30" {words}
    temporal_filter_type="{kind}" temporal_filter_width="6" temporal_filter_exp="2">
    <xform weight="1" color="0" swirl="0.6" linear="0.3" coefs="0.5 0.2 -0.2 0.4 0.2 -0.1"/>

@@ -156,11 +156,11 @@ def _maps(reader: Reader, element) -> tuple[tuple[Map, ...], Map | None]:
     maps, final = [], None
     for child in element:
         if child.tag == "xform":
-            maps.append(_map(reader, child, len(maps), False))
+            maps.append(_map(reader, child, len(maps), len(maps) + (final is not None), False))
         elif child.tag == "finalxform":
             if final is not None:
                 reader.fail("has more than one <finalxform>; at most one is allowed")
-            final = _map(reader, child, 0, True)
+            final = _map(reader, child, 0, len(maps), True)
         elif child.tag == "symmetry":
             kind = int(reader.number("symmetry kind", child.get("kind", "0")))
             if abs(kind) > 1000:
@@ -201,9 +201,10 @@ def _affine(reader: Reader, name: str, text: str) -> tuple[float, ...]:
     return (a, b, c, d, e, f)
 
 
-def _map(reader: Reader, element, index: int, final: bool) -> Map:
+def _map(reader: Reader, element, index: int, place: int, final: bool) -> Map:
+    """A map; `place`: of the element among those of maps and the final map, whose colours alternate by default."""
     where = "finalxform" if final else f"xform {index}"
-    values: dict = dict(weight=0.0, color=float(index & 1))
+    values: dict = dict(weight=0.0, color=float(place & 1))
     variations, parameters, extra, motion = {}, {}, {}, []
     for name, text in element.attrib.items():
         label = f"{where}: {name}"
