@@ -17,7 +17,7 @@ RUNTIME = ["-std=c++17", "-O2", "-g1", "-gdwarf-4", "-fPIC", "-shared", "-fno-ex
 # instruction.
 KERNEL = [
     "-std=gnu++17", "-O1", "-g1", "-gdwarf-4", "-fPIC", "-shared", "-w", "-fno-exceptions", "-fno-rtti",
-    "-fno-threadsafe-statics", "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno", "-mfma",
+    "-fno-threadsafe-statics", "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno",
     "-fvisibility=hidden", "-Wl,-Bsymbolic", "-ftrivial-auto-var-init=pattern", "-fsanitize=bounds",
     "-fsanitize-undefined-trap-on-error",
 ]  # fmt: skip
@@ -107,21 +107,9 @@ def _run(command: list[str], text: str) -> str:
 def compile_kernels(text: str, options: list[str], races: bool, target: Path) -> None:
     """Writes the shared object of a CUDA text."""
     rounding = "off" if "--fmad=false" in options else "fast"
-    checks = RACES if races else []
-    command = [
-        COMPILER,
-        *KERNEL,
-        *checks,
-        f"-ffp-contract={rounding}",
-        "-x",
-        "c++",
-        "-",
-        "-o",
-        str(target),
-        "-lm",
-        "-lc",
-        "-lgcc",
-    ]
+    fused = ["-mfma"] if " fma " in Path("/proc/cpuinfo").read_text() else []
+    flags = [*KERNEL, *(RACES if races else []), *fused, f"-ffp-contract={rounding}"]
+    command = [COMPILER, *flags, "-x", "c++", "-", "-o", str(target), "-lm", "-lc", "-lgcc"]
     _run(command, source(text))
 
 
