@@ -213,7 +213,7 @@ def depth_plots(records: list[dict]) -> list[tuple[str, object]]:
         live = np.array(line[depths[-1]]["live rays"], float)
         spent = np.diff([0.0, *(line[depth]["median_ms"] for depth in depths)])
         title = f"{family} by depth, {device} {commit[:8]}".strip()
-        figure, axes = _figure(title, "depth", "ms that the depth adds")
+        figure, axes = _figure(title.replace(", ", "\n", 1), "depth", "ms that the depth adds")
         axes.bar(depths, spent, color=BLUE, alpha=0.6, label="time")
         shares = axes.twinx()
         shares.plot(depths, 100 * live / live[0], "o-", color=RED, ms=4, label="live rays")
