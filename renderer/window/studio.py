@@ -267,9 +267,8 @@ class Studio:
 
     def expose(self, stops: float) -> None:
         tone = self.panel.scene.tone
-        self.set_tone(
-            replace(tone, ev=round(min(max(tone.ev + stops, -30.0), 30.0), 2)), f"exposure {tone.ev + stops:+.1f} EV"
-        )
+        ev = round(min(max(tone.ev + stops, -30.0), 30.0), 2)
+        self.set_tone(replace(tone, ev=ev), f"exposure {ev:+.1f} EV")
 
     def set_tone(self, tone: Tone, told: str) -> None:
         self.change(replace(self.panel.scene, tone=tone))
