@@ -1,11 +1,11 @@
 """An emulated CUDA machine: renderer/gpu/cuda.py itself, over a driver and a compiler that need no GPU.
 
 The very texts that NVRTC gets are compiled by g++ (compiler.py, words.h), their threads run as fibers in an order that
-is drawn (fibers.cpp), in memory between closed pages (memory.py); what streams are given runs late, in any order that
-streams and events allow (schedule.py). Each seed is another order. So it shows missing barriers, waits and events,
-accesses out of bounds, uninitialised memory and deadlocks; it cannot show memory orders weaker than sequential
-consistency, kernels of two streams that mix while both run, limits of registers and local memory (NVRTC's compilation
-shows these), or speed.
+is drawn (fibers.cpp, waits.cpp), in memory between closed pages (memory.py); what streams are given runs late, in any
+order that streams and events allow (schedule.py). Each seed is another order. So it shows missing barriers, waits and
+events, data races (races.cpp), accesses out of bounds, uninitialised memory and deadlocks; it cannot show memory orders
+weaker than sequential consistency, kernels of two streams that mix while both run, limits of registers and local memory
+(NVRTC's compilation shows these), or speed.
 """
 
 import importlib.util

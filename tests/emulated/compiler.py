@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 HERE = Path(__file__).resolve().parent
-SOURCES = "fibers.cpp", "races.cpp"
+SOURCES = "fibers.cpp", "waits.cpp", "races.cpp"
 COMPILER = os.environ.get("CXX", "g++")
 RUNTIME = ["-std=c++17", "-O2", "-g1", "-gdwarf-4", "-fPIC", "-shared", "-fno-exceptions"]
 # Integers wrap round, a variable that nobody set is garbage, an index out of an array of known size is an illegal
@@ -118,7 +118,7 @@ def version() -> tuple[int, int]:
     """Two numbers that change with the compiler and with what stands in this folder."""
     told = subprocess.run([COMPILER, "--version"], capture_output=True, text=True, check=True).stdout
     mark = hashlib.sha256(told.encode())
-    for name in ("words.h", "compiler.py", "races.h", *SOURCES):
+    for name in ("words.h", "compiler.py", "fibers.h", "races.h", *SOURCES):
         mark.update((HERE / name).read_bytes())
     return int.from_bytes(mark.digest()[:4], "big"), int.from_bytes(mark.digest()[4:8], "big")
 
