@@ -245,7 +245,9 @@ def chance_flame(seed: int, folder, estimation: bool):
 
 
 @needs_flam3
-@pytest.mark.parametrize(("seed", "estimation"), [(456031532, True), (19000074, False)])
+@pytest.mark.parametrize(
+    ("seed", "estimation"), [(456031532, True), pytest.param(19000074, False, marks=pytest.mark.slow)]
+)
 def test_flames_of_flam3_genome_agree(gpu, tmp_path, chains_of_flam3, seed, estimation):
     """Two of fixed seeds, the first of slow symmetry: the difference of the means is that of their noise."""
     path = chance_flame(seed, tmp_path, estimation)
@@ -318,7 +320,7 @@ APOPHYSIS = """<flame name="new" size="128 128" scale="40" quality="30" brightne
 
 
 @needs_flam3
-@pytest.mark.parametrize("name", ["old", "new"])
+@pytest.mark.parametrize("name", [pytest.param("old", marks=pytest.mark.slow), "new"])
 def test_what_other_programs_write_agrees_with_flam3(gpu, tmp_path, name):
     path = tmp_path / f"{name}.flame"
     colours = "".join(f"00{k:02x}{255 - k:02x}{k // 2:02x}\n" for k in range(256))

@@ -79,10 +79,9 @@ def estimator_reach(flame: Flame) -> int:
 
 @dataclass(frozen=True)
 class Estimator:
-    """Kernels (count, side, side) float32 by width, and their reaches (count,) int32; buckets of more than `most`
-    hits take the
-    last. Over all quadrants a kernel sums to 1, or to less by its rim where its width is whole: flam3 leaves the rim
-    out.
+    """Kernels (count, side, side) float32 by width, and their reaches (count,) int32; buckets of more than `most` hits
+    take the last. Over all quadrants a kernel sums to 1, or to less by its rim where its width is whole: flam3 leaves
+    the rim out.
     """
 
     kernels: np.ndarray

@@ -1,6 +1,4 @@
-"""The genome of a flame: maps, colours, exposure. Frozen plain data with flam3's defaults; every edit gives a new
-one.
-"""
+"""The genome of a flame: maps, colours, exposure. Frozen plain data with flam3's defaults; an edit gives a new one."""
 
 import types
 from dataclasses import dataclass, field
@@ -69,9 +67,7 @@ def _known(name: str, names, what: str) -> None:
 
 @dataclass(frozen=True)
 class Flame:
-    """One flame. Colours of the palette: (256) of red, green, blue, 0 to 255; `palette` names a built-in one
-    instead.
-    """
+    """One flame. Colours of the palette: (256) of red, green, blue, 0 to 255; or `palette` names a built-in one."""
 
     maps: tuple[Map, ...] = (Map(),)
     final: Map | None = None

@@ -1,10 +1,8 @@
 """The kernel text of a flame's structure, and the numbers that it is given.
 
 The structure is what the text depends on: the distinct shapes of maps (their variations, whether there is a
-post-affine),
-whether there is a final map, xaos, space. Weights, coefficients, parameters, the number of maps, and the camera are
-data, so
-that editing them compiles nothing.
+post-affine), whether there is a final map, xaos, space. Weights, coefficients, parameters, the number of maps, and the
+camera are data, so that editing them compiles nothing.
 """
 
 from dataclasses import dataclass

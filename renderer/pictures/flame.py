@@ -139,9 +139,7 @@ class Picture:
         settings, exposed = self._settings, self._passes[self._pass]
         scale = pixels_a_unit(exposed.view, self._size) / math.sqrt(settings.pixel_aspect)
         hit = exposed.shares if exposed.counts_hits else exposed.times
-        look = Look(
-            scale, exposed.weight, float(hit.mean()), settings.transparent, settings.early_clip, self._pass
-        )  # fmt: skip
+        look = Look(scale, exposed.weight, float(hit.mean()), settings.transparent, settings.early_clip, self._pass)
         return self._development(self._game, exposed.flame, self._grid, self._tile[2:], look)
 
     def _next_pass(self) -> None:
@@ -263,9 +261,8 @@ class Picture:
         return len(settings.keys) > 1
 
     def layers(self, settings: Settings, size: tuple[int, int], tile=None) -> dict[str, np.ndarray]:
-        """What the histogram holds of each pixel, for EXR: `density` (height, width) hits, and `light` (height,
-        width, 3)
-        the sum of their colours, 0 to 1 each; linear in the samples, before exposure and filters. Of the last draw.
+        """What the histogram holds of each pixel, for EXR: `density` (height, width) hits, and `light` (height, width,
+        3) the sum of their colours, 0 to 1 each; linear in the samples, before exposure and filters. Of the last draw.
         """
         assert self._finished == (settings, size, tile), "the layers are those of the last draw"
         grid, over = self._grid, self._flame.oversample
