@@ -23,7 +23,8 @@ class Moment:
 @dataclass(frozen=True)
 class Pass:
     """The moments of one pass; what their light weighs by time and by their number of samples, and that number, the
-    largest of them 1. `flame`, `view` and `weight` (of a sample) expose it.
+    largest of them 1. `flame`, `view` and `weight` (of a sample) expose it; `samples`: how many there are in flam3, for
+    one of ours.
     """
 
     moments: list[Moment]
@@ -32,6 +33,12 @@ class Pass:
     flame: Flame
     view: Plane
     weight: float
+    samples: float = 1.0
+
+    @property
+    def hit(self) -> float:
+        """What adds as much to the count of hits, in the mean, as one sample of flam3."""
+        return float((self.shares if self.counts_hits else self.times).mean()) / self.samples
 
     @property
     def counts_hits(self) -> bool:
@@ -52,7 +59,7 @@ def moments_of(settings, time: float) -> tuple[list[Moment], np.ndarray]:
     found = []
     for offset in offsets:
         key = at_time(keys, time + offset)
-        found.append(Moment(key.flame, moved(key.view, keys[0].view, settings.view), key.quality))
+        found.append(Moment(key.flame, moved(key.view, keys[0].view, settings.view), max(key.quality, 1e-3)))
     return found, weights
 
 
@@ -73,13 +80,14 @@ def passes_of(moments: list[Moment], weights: np.ndarray) -> list[Pass]:
         mine = moments[start : start + count]
         first, last = mine[0].flame, mine[-1].flame
         shares = np.array([m.quality for m in mine])
-        shares = shares / max(shares.max(), 1e-300)
+        samples = float(shares.mean() / np.mean([m.quality for m in moments]))
+        shares = shares / shares.max()
         flame = replace(
             shown, brightness=last.brightness, estimator_radius=first.estimator_radius,
             estimator_minimum=first.estimator_minimum, estimator_curve=first.estimator_curve,
         )  # fmt: skip
         times, weight = weights[start : start + count] * shares, float(weights.mean() * shares[-1])
-        found.append(Pass(mine, times, shares, flame, mine[-1].view, weight))
+        found.append(Pass(mine, times, shares, flame, mine[-1].view, weight, samples))
     return found
 
 

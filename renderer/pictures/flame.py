@@ -138,8 +138,7 @@ class Picture:
         """The picture of all samples so far."""
         settings, exposed = self._settings, self._passes[self._pass]
         scale = pixels_a_unit(exposed.view, self._size) / math.sqrt(settings.pixel_aspect)
-        hit = exposed.shares if exposed.counts_hits else exposed.times
-        look = Look(scale, exposed.weight, float(hit.mean()), settings.transparent, settings.early_clip, self._pass)
+        look = Look(scale, exposed.weight, exposed.hit, settings.transparent, settings.early_clip, self._pass)
         return self._development(self._game, exposed.flame, self._grid, self._tile[2:], look)
 
     def _next_pass(self) -> None:
