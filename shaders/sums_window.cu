@@ -4,15 +4,16 @@
 // bits times 2^19 in size times 2^10 in number are 53 bits. So one test of the smallest and the largest of eight numbers
 // takes the place of eight error-free additions. The window is chosen by the group's first tile.
 // Bins: a tile of a thread with numbers outside goes to BINS doubles of the thread's own in local memory, one for each 16
-// exponents: 24 bits times 2^15 in size leave room for 2^14 additions. A warp that has seen MOST_MISSES rounds of four tiles
-// with such numbers takes bins for the rest, so that no data are slow: bins cost a load and a store of local memory a number.
+// exponents: 24 bits times 2^15 in size leave room for 2^14 additions. A warp whose patience is at an end takes bins for all
+// that is left, so that no data are slow: bins cost a load and a store of local memory a number. It has none where the first
+// tile has such numbers already; else each round of four tiles with such numbers takes 15 from it, and each other adds one.
 // Sums of both are added as integers in the end. Sizes of floats are compared by their bits, shifted left by one.
 #include "accumulator.h"
 #include "sums.h"
 
 #define WINDOW (20u << 24)
 #define LONGEST_SUM 1023u
-#define MOST_MISSES 16u
+#define PATIENCE 24
 #define NOT_FINITE 0xff000000u
 #define LOW_FOR(highest) ((min(max((highest) >> 24, 17u), 252u) - 17u) << 24)  // two binades above the highest, 17 below
 #define BINS 16
@@ -51,12 +52,15 @@ DEVICE_NOINLINE void leave_units(long units, int exponent, LOCAL uint *limbs) {
         }                                                                                                              \
         UNROLL for (int i = 0; i < WIDTH; i++) BIN_OF(numbers[i]) += (double)numbers[i];                               \
     }
+#define FIND_LOWEST /* a zero is no lowest: one less, it is the largest there is */                                    \
+    uint lowest = 0xffffffffu;                                                                                         \
+    UNROLL for (int i = 0; i < WIDTH; i++) lowest = min(lowest, 2 * as_uint(numbers[i]) - 1);
+#define OUTSIDE(highest, lowest) ((highest) >= low + WINDOW || ((lowest) < low - 1 && low))
 #define ADD_TILE(raw)                                                                                                  \
     {                                                                                                                  \
         SPREAD_TILE(raw)                                                                                               \
-        uint lowest = 0xffffffffu; /* a zero is no lowest: one less, it is the largest there is */                     \
-        UNROLL for (int i = 0; i < WIDTH; i++) lowest = min(lowest, 2 * as_uint(numbers[i]) - 1);                      \
-        if (highest >= low + WINDOW || (lowest < low - 1 && low)) {                                                    \
+        FIND_LOWEST                                                                                                    \
+        if (OUTSIDE(highest, lowest)) {                                                                                \
             BIN_NUMBERS                                                                                                \
             UNROLL for (int i = 0; i < WIDTH; i++) numbers[i] = -0.0f;                                                 \
             missed = true;                                                                                             \
@@ -82,14 +86,15 @@ KERNEL_RESIDENT(EXACT_RESIDENT) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEM
     if (local_index() == 0) flags[0] = first_highest[0] = binned[0] = 0;
     BARRIER();
     ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
-    {
-        RAW first = load(x, tile, count);
-        SPREAD_TILE(first)
-        if (highest < NOT_FINITE) atomic_max(&first_highest[0], highest);
-    }
+    RAW first = load(x, tile, count);
+    SPREAD_TILE(first)
+    FIND_LOWEST
+    if (highest < NOT_FINITE) atomic_max(&first_highest[0], highest);
     BARRIER();
-    uint low = LOW_FOR(first_highest[0] ? first_highest[0] : 127u << 24), misses = 0;
-    bool missed = false, any_missed = false;
+    uint low = LOW_FOR(first_highest[0] ? first_highest[0] : 127u << 24);
+    bool missed = OUTSIDE(highest, lowest), any_missed = missed;
+    int patience = ANY_LANE(missed) ? 0 : PATIENCE;
+    missed = false;
     double sums[WIDTH];
     UNROLL for (int i = 0; i < WIDTH; i++) sums[i] = -0.0;
 #define FOUR_TILES(DO)                                                                                                 \
@@ -97,12 +102,13 @@ KERNEL_RESIDENT(EXACT_RESIDENT) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEM
         RAW a = load_whole(x, tile), b = load_whole(x, tile + 1), c = load_whole(x, tile + 2), d = load_whole(x, tile + 3); \
         DO(a) DO(b) DO(c) DO(d)                                                                                        \
     }
-    for (; tile + 4 <= whole && misses < MOST_MISSES; tile += 4) {
+    for (; tile + 4 <= whole && patience > 0; tile += 4) {
         FOUR_TILES(ADD_TILE)
-        if (ANY_LANE(missed)) misses++;
+        patience += ANY_LANE(missed) ? -15 : 1;
         any_missed |= missed;
         missed = false;
     }
+    any_missed |= patience <= 0;
     for (; tile + 4 <= whole; tile += 4) FOUR_TILES(BIN_TILE)
     for (; tile < last; tile++) {
         RAW a = load(x, tile, count);
