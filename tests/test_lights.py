@@ -202,11 +202,14 @@ def test_white_furnace_by_an_environment(picture, tmp_path, name):
 
 @pytest.mark.parametrize("roughness", [0.3, 0.7])
 def test_white_furnace_inside_of_rough_glass(picture, tmp_path, rng, roughness):
-    """Seen from inside of a closed ball, whose wall stops every shadow ray but those from the wall itself."""
+    """Seen from inside of a closed ball, whose wall stops every shadow ray but those from the wall itself.
+
+    From near its centre: from elsewhere total reflection keeps up to 2 % of the light for more than 16 reflections.
+    """
     path = exr(tmp_path / "white.exr", np.ones((8, 16, 3)))
     ball = Material("m", "glass", color=WHITE, roughness=roughness)
     scene = Settings(
-        view=Camera(tuple(rng.uniform(-0.4, 0.4, 3)), (1.0, 0.3, 0.1), fov_degrees=80.0), materials=(ball,),
+        view=Camera(tuple(rng.uniform(-0.15, 0.15, 3)), (1.0, 0.3, 0.1), fov_degrees=80.0), materials=(ball,),
         spheres=(Sphere("m"),), environment=Environment(str(path)), depth=16, roulette=16,
     )  # fmt: skip
     assert render(picture, scene, (24, 24), 64).mean() == pytest.approx(1, abs=0.012)
