@@ -3,6 +3,7 @@
 // lowest and highest corners, as bvh.NODE says, until centre_nodes turns them into those of bvh_walk.h.
 // Where there are no warps one thread does a warp's merging; the tree is the same.
 #include "bvh_boxes.h"
+#include "scan.h"
 
 #define CLUSTERS 16u   // that a range may hold when it is handed to the next merge
 #define RADIUS 8u      // neighbours looked at to each side
@@ -72,23 +73,8 @@ KERNEL count_digits(GLOBAL const uint *keys, int count, int shift, GLOBAL uint *
 // Each group: the row of one digit becomes the sums before each tile, and totals[digit] the sum of all.
 KERNEL add_up_tiles(GLOBAL uint *counts, int tiles, GLOBAL uint *totals) {
     LOCAL_ARRAY(uint, sums, GROUP_SIZE);
-    GLOBAL uint *row = counts + group_index() * (uint)tiles;
-    uint carry = 0;
-    for (uint begin = 0; begin < (uint)tiles; begin += GROUP_SIZE) {
-        uint i = begin + local_index(), own = i < (uint)tiles ? row[i] : 0u;
-        sums[local_index()] = own;
-        BARRIER();
-        for (uint step = 1; step < GROUP_SIZE; step *= 2) {
-            uint before = local_index() >= step ? sums[local_index() - step] : 0u;
-            BARRIER();
-            sums[local_index()] += before;
-            BARRIER();
-        }
-        if (i < (uint)tiles) row[i] = carry + sums[local_index()] - own;
-        carry += sums[GROUP_SIZE - 1];
-        BARRIER();
-    }
-    if (local_index() == 0) totals[group_index()] = carry;
+    uint all = add_up_row(counts + group_index() * (uint)tiles, (uint)tiles, sums);
+    if (local_index() == 0) totals[group_index()] = all;
 }
 
 #if HAS_BALLOT

@@ -3,6 +3,7 @@
 // tries every cut. Every range ends in leaves of one primitive; bvh_improve.cu refits boxes and joins leaves afterwards.
 // A node that cuts the sorted primitives before place p has number p - 1, but that the root changes numbers with node 0.
 #include "bvh_boxes.h"
+#include "scan.h"
 
 #define BINS 16
 #define BIN_WORDS 7u                      // primitives, lowest and highest corner as ordered integers
@@ -235,14 +236,7 @@ KERNEL mark_lefts(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL c
         lefts[i] = own;
         if (owner[i] != NOTHING && goes_left(boxes, bounds, ranges[owner[i]], order[i], i, owner[i])) own++;
     }
-    before[local_index()] = own;
-    BARRIER();
-    for (uint step = 1; step < GROUP_SIZE; step *= 2) {
-        uint more = local_index() >= step ? before[local_index() - step] : 0u;
-        BARRIER();
-        before[local_index()] += more;
-        BARRIER();
-    }
+    add_up_group(before, own);
     uint earlier = before[local_index()] - own;
     for (uint i = begin; i < end; i++) lefts[i] += earlier;
     if (local_index() == GROUP_SIZE - 1) sums[group_index()] = before[local_index()];
@@ -251,21 +245,7 @@ KERNEL mark_lefts(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL c
 // sums: of all tiles before each one. One group.
 KERNEL add_up(GLOBAL uint *sums, int tiles, GLOBAL uint *counts) {
     LOCAL_ARRAY(uint, before, GROUP_SIZE);
-    uint carry = 0;
-    for (uint begin = 0; begin < (uint)tiles; begin += GROUP_SIZE) {
-        uint i = begin + local_index(), own = i < (uint)tiles ? sums[i] : 0u;
-        before[local_index()] = own;
-        BARRIER();
-        for (uint step = 1; step < GROUP_SIZE; step *= 2) {
-            uint more = local_index() >= step ? before[local_index() - step] : 0u;
-            BARRIER();
-            before[local_index()] += more;
-            BARRIER();
-        }
-        if (i < (uint)tiles) sums[i] = carry + before[local_index()] - own;
-        carry += before[GROUP_SIZE - 1];
-        BARRIER();
-    }
+    add_up_row(sums, (uint)tiles, before);
     if (local_index() == 0) {
         counts[HERE] = counts[NEXT];
         counts[NEXT] = 0;

@@ -10,6 +10,7 @@
 #include "lights.h"
 #include "film.h"
 #include "stencil.h"
+#include "scan.h"
 
 #define DIMENSIONS 8u  // random numbers that one depth may use: 0-2 the material, 3 the roulette, 4-6 the light sample
 
@@ -227,14 +228,7 @@ KERNEL list_rays(GLOBAL const uint *row, int words, GLOBAL const uint *sums, GLO
     uint i = thread_index(), own = i < (uint)words ? row[i] : 0u, earlier = 0;
     for (uint group = local_index(); group < group_index(); group += GROUP_SIZE) earlier += sums[group];
     if (earlier) atomic_add(&base[0], earlier);
-    before[local_index()] = popcount(own);
-    BARRIER();
-    for (uint step = 1; step < GROUP_SIZE; step *= 2) {
-        uint more = local_index() >= step ? before[local_index() - step] : 0u;
-        BARRIER();
-        before[local_index()] += more;
-        BARRIER();
-    }
+    add_up_group(before, popcount(own));
     uint place = base[0] + before[local_index()] - popcount(own);
     if (group_index() == group_count() - 1 && local_index() == GROUP_SIZE - 1) count[0] = base[0] + before[local_index()];
     while (own) {

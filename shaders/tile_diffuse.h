@@ -12,6 +12,9 @@ DEVICE Points8 points8(float8 x, float8 y, float8 z) {
     return p;
 }
 
+// All ones in the lanes whose bit is set.
+DEVICE int8 lanes_of(uint bits) { return ((int8)((int)bits) & (int8)(1, 2, 4, 8, 16, 32, 64, 128)) != 0; }
+
 // The functions of geometry.h and lights.h of the same names.
 DEVICE Points8 minus8(Points8 a, Points8 b) { return points8(a.x - b.x, a.y - b.y, a.z - b.z); }
 
@@ -167,11 +170,14 @@ DEVICE uint shade_diffuse(const View view, int depth, Tile *tile, uint begin, ui
     Packet *rays = &tile->rays;
     const float *numbers = tile->numbers + begin;
     int8 row = rays->row.quarter[begin >> 3];
-    Triangles8 p = triangles8(primitives, row < 0 ? (int8)(0) : row);
+    *members &= bits_of8(row >= 0);
+    if (!*members) return 0;
+    row = lanes_of(*members) ? row : 0;  // paths that have ended hold anything: the first primitive stands in
+    Triangles8 p = triangles8(primitives, row);
     Even8 s;
     s.material = p.material;
     float8 even = columns8((GLOBAL const float4 *)materials, ROWS_OF_A_MATERIAL, 0, p.material, &s.colour);
-    *members &= bits_of8((row >= 0) & (even > 0.0f) & (p.radius == 0.0f));
+    *members &= bits_of8((even > 0.0f) & (p.radius == 0.0f));
     if (!*members) return 0;
     Points8 came = points8(QUARTER(rays->direction, 0), QUARTER(rays->direction, 1), QUARTER(rays->direction, 2));
     s.normal = unit8(cross8(p.edge1, p.edge2));
@@ -203,7 +209,7 @@ DEVICE uint shade_diffuse(const View view, int depth, Tile *tile, uint begin, ui
         goes_on &= bits_of8(vload8(0, numbers + 3 * DEALT) < lives);
         t = times8(t, 1.0f / lives);
     }
-    int8 mask = ((int8)((int)goes_on) & (int8)(1, 2, 4, 8, 16, 32, 64, 128)) != 0;
+    int8 mask = lanes_of(goes_on);
 #define PUT(rows, value) rows.quarter[begin >> 3] = mask ? value : rows.quarter[begin >> 3]
     PUT(rays->origin[0], s.origin.x);
     PUT(rays->origin[1], s.origin.y);
