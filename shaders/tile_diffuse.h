@@ -1,6 +1,8 @@
 // Eight neighbours of a tile whose paths have hit diffuse triangles, shaded at once, a path a number of each register: shade_path
 // of raytrace.cu for them, with the same roundings and so the same bits. A light that is no triangle, or one of thousands, is
 // aimed at one path after the other.
+#include "tile.h"
+
 #define QUARTER(rows, k) rows[k].quarter[begin >> 3]
 
 typedef struct {

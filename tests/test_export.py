@@ -1,4 +1,4 @@
-"""Exports: tiles, frames, films, resumes, farms and their mistakes, on a GLSL scene that all GL machines draw."""
+"""Exports: tiles, frames, films, resumes and their mistakes, on a GLSL scene that all GL machines draw."""
 
 import errno
 import json

@@ -70,6 +70,7 @@ def read_arrays(path: Path) -> tuple[np.ndarray, int, int]:
             sizes = [_member(path, archive, name, most=64) for name in ("kl", "ku")]
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from error
+    # zipfile says NotImplementedError of a compression that it does not know, and RuntimeError of an encrypted file
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
         raise BadInput(f"{path}: not a band file (.npz with ab, kl, ku): {error}") from error
     for name, value in zip(("kl", "ku"), sizes, strict=True):
