@@ -14,7 +14,7 @@ def collapse(words: np.ndarray) -> tuple[np.ndarray, int]:
 
     A node opens its inner child of the largest area until it has four.
     """
-    box = words.astype("f8").reshape(-1, 2, 2, 4)[..., :3]
+    box = words.reshape(-1, 2, 2, 4)[..., :3].astype("f8")  # without the codes, which as floats may be no numbers
     low, high = (box[:, :, 0] - box[:, :, 1]).reshape(-1, 3), (box[:, :, 0] + box[:, :, 1]).reshape(-1, 3)
     code = np.ascontiguousarray(words).view("i4")[:, [3, 7]].reshape(-1)
     x, y, z = np.maximum(high - low, 0).T
