@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer import bvh_improve, bvh_sah
+from renderer import bvh_improve, bvh_sah, bvh_splits
 from renderer.bvh_improve import Improved
 from renderer.bvh_processor import Branches
 
@@ -18,7 +18,10 @@ NODE = np.dtype([("first_xy", "f4", (4,)), ("second_xy", "f4", (4,)), ("z", "f4"
 BINS = 16
 LARGEST_LEAF = 3  # as many as a leaf of an 8-wide node may hold
 SORT_GROUP = 256
-HOST_BUILDS = 150_000  # primitives from which "auto" builds on the device: more would take the host a second
+HOST_BUILDS = (
+    150_000  # primitives from which "auto" builds on a processor as a device: more would take the host a second
+)
+FEW = 1_000  # primitives from which it does on others
 WORTH = 0.98  # of a tree's cost: a less regular one that is not cheaper than that is walked no faster
 WIDE_LEVELS = 32  # of an 8-wide tree; the walk keeps a group of children for each
 HALVES_FROM = 40  # the level from which ranges are halved, so that no tree is deeper than 40 + log2(primitives) < 64
@@ -35,12 +38,21 @@ class Tree:
 
 
 def boxes_of(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest corners (m, 3) float32 of the primitives' boxes, padded by an ulp against rounding."""
+    """Lowest and highest corners (m, 3) float32 of the primitives' boxes, with room for the rounding of hits.
+
+    An ulp; and where edges are nearly parallel, as many as hits' distances are wrong by.
+    """
     corner, radius = primitives["corner"][:, :3], primitives["edge2"][:, 3:]
-    second, third = corner + primitives["edge1"][:, :3], corner + primitives["edge2"][:, :3]
-    low = np.minimum(np.minimum(corner, second), third) - radius
-    high = np.maximum(np.maximum(corner, second), third) + radius
-    pad = np.maximum(np.abs(low), np.abs(high)) * np.float32(2**-22) + np.float32(1e-30)
+    edge1, edge2 = primitives["edge1"][:, :3], primitives["edge2"][:, :3]
+    low = np.minimum(np.minimum(corner, corner + edge1), corner + edge2) - radius
+    high = np.maximum(np.maximum(corner, corner + edge1), corner + edge2) + radius
+    reach = np.maximum(np.abs(low), np.abs(high))
+    pad = reach * np.float32(2**-22) + np.float32(1e-30)
+    a, b = edge1.astype("f8"), edge2.astype("f8")
+    size2 = np.einsum("ij,ij->i", a, a) * np.einsum("ij,ij->i", b, b)
+    area2 = size2 - np.einsum("ij,ij->i", a, b) ** 2
+    flatness = np.sqrt(np.divide(size2, area2, out=np.ones(len(a)), where=area2 > size2 * 2**-40))
+    pad += ((flatness - 1) * 2**-22 * reach.max(1)).astype("f4")[:, None]
     return low - pad, high + pad
 
 
@@ -213,21 +225,39 @@ def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = 
     """A tree over primitives (m,) on a device.
 
     It is built by "host" (binned SAH), "sah" (the same on the device), "device" (H-PLOC, for what moves), "improved"
-    (the cheapest of several, all made on the device) or "auto", and has nodes that are "binary", "wide" or "auto":
-    binary ones where there are warps, Branches where there are none.
+    (the cheapest of several, all made on the device), "split" (that over triangles cut into parts) or "auto": by one of
+    the others, and "split" where this makes it much cheaper. Nodes are "binary", "wide" or "auto": binary ones where
+    there are warps, Branches where there are none. Leaves hold a triangle once for each of its parts.
     """
-    if builder == "auto":
-        many = "sah" if device.processor.lanes == 1 else "improved"
-        builder = "host" if len(primitives) < HOST_BUILDS else many
-    if builder == "host" or len(primitives) < 2:
-        tree = Flat(device, primitives, build(*boxes_of(primitives)))
-    else:
-        on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
-        tree = BUILDERS[builder](device, on_device, len(primitives))
+    tree = _picked(device, primitives) if builder == "auto" else _binary(device, primitives, builder)
     if nodes == "wide":
         wide = Wide(device, tree)
         return wide if wide.whole else tree
     return Branches(device, tree) if nodes == "auto" and device.processor.lanes == 1 else tree
+
+
+def _binary(device, primitives: np.ndarray, builder: str):
+    if builder == "host" or len(primitives) < 2:
+        return Flat(device, primitives, build(*boxes_of(primitives)))
+    if builder == "split":
+        cuts = bvh_splits.waste_of(primitives).cuts(1)
+        return _cut(device, primitives, cuts) or _binary(device, primitives, "improved")
+    return BUILDERS[builder](device, _upload(device, primitives), len(primitives))
+
+
+def _picked(device, primitives: np.ndarray):
+    """The tree over still primitives that is walked the fastest and built before anybody waits for it."""
+    few, many = (HOST_BUILDS, "sah") if device.processor.lanes == 1 else (FEW, "improved")
+    whole = _binary(device, primitives, "host" if len(primitives) < few else many)
+    if len(primitives) < 2 or not whole.cost:
+        return whole
+    cuts = bvh_splits.budget_of(primitives, whole.cost)
+    parts = None if cuts is None else _cut(device, primitives, cuts)
+    return parts if parts and parts.cost < bvh_splits.WORTH * whole.cost else whole
+
+
+def _upload(device, primitives: np.ndarray):
+    return device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
 
 
 class Flat:
@@ -336,18 +366,28 @@ def _binned(device, primitives, count: int) -> Improved | Built:
 def _improved(device, primitives, count: int) -> Improved | Built:
     """The cheapest of the tree by binned SAH, that tree with subtrees moved, and H-PLOC's with subtrees moved."""
     nodes, ordered = bvh_sah.split(device, primitives, count)
-    as_split = device.buffer(nodes.shape).copy(nodes)
     built = Built(device, primitives, count)
-    trees = [
-        Improved(device, as_split, ordered, count, rounds=0),
-        Improved(device, nodes, ordered, count),
-        built.improved(),
-    ]
-    best = _shallow(trees)
+    best = _shallow([*_as_split_and_moved(device, nodes, ordered, count), built.improved()])
     if best is None:
         built.rebuild()
         return built
     return best
+
+
+def _cut(device, primitives: np.ndarray, cuts: np.ndarray) -> Improved | None:
+    """A tree over parts of primitives, of which each is cut so often (m,); None where it is too deep."""
+    corners = bvh_splits.corners_of(primitives)
+    parts = bvh_splits.Parts(device, _upload(device, primitives), cuts, *corners)
+    nodes, ordered = bvh_sah.split(device, parts.primitives, parts.count, parts.boxes)
+    if device.processor.lanes == 1:  # which would move subtrees for a minute
+        return _shallow([Improved(device, nodes, ordered, parts.count, rounds=0)])
+    return _shallow(_as_split_and_moved(device, nodes, ordered, parts.count))
+
+
+def _as_split_and_moved(device, nodes, ordered, count: int) -> list[Improved]:
+    """Trees of what bvh_sah.split gives: as it is, and with subtrees moved."""
+    as_split = device.buffer(nodes.shape).copy(nodes)
+    return [Improved(device, as_split, ordered, count, rounds=0), Improved(device, nodes, ordered, count)]
 
 
 def _shallow(trees: list[Improved]) -> Improved | None:

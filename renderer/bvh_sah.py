@@ -11,15 +11,17 @@ RANGE_WORDS = 3 * 16 * 7  # of the bins of a range
 HERE, NEXT, SMALLS, ROOT = range(4)  # of counts
 
 
-def split(device, primitives, count: int):
+def split(device, primitives, count: int, boxes=None):
     """Nodes (count - 1, 16) with one primitive a leaf, lowest and highest corners and only leaves' boxes filled in; the
-    primitives (count, 12) in the order of the leaves."""
+    primitives (count, 12) in the order of the leaves. `boxes` (count, 8) are taken in the place of the primitives' own.
+    """
     assert count >= 2, "a tree of fewer than two primitives is built on the host"
     names = "start_ranges", "empty_bins", "bound_middles", "fill_bins", "choose_planes", "mark_lefts", "add_up"
     names += "part_ranges", "finish_smalls", "lay_leaves"
     run = {name: device.kernel("bvh_sah.cu", name, group=GROUP, STRICT=1, SMALL=SMALL) for name in names}
     most, tiles = count // (SMALL + 1) + 1, -(-count // TILE)
-    boxes, nodes, sorted_ = device.buffer((count, 8)), device.buffer((count - 1, 16)), device.buffer((count, 12))
+    nodes, sorted_ = device.buffer((count - 1, 16)), device.buffer((count, 12))
+    boxed, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes
     order, owner = ([device.buffer(count, "u4") for _ in range(2)] for _ in range(2))
     ranges = [device.buffer((most, len(RANGE)), "u4") for _ in range(2)]
     smalls = device.buffer((count // 2, len(RANGE)), "u4")
@@ -27,7 +29,7 @@ def split(device, primitives, count: int):
     bounds, bins = device.buffer((most, 6), "u4"), device.buffer((most, RANGE_WORDS), "u4")
     here = int(count > SMALL)
     counts = device.buffer(4, "u4").write(np.array([here, 0, 1 - here, 0], "u4"))
-    run["start_ranges"](count, primitives, count, boxes, order[0], owner[0], ranges[0], smalls)
+    run["start_ranges"](count, primitives, count, boxed, boxes, order[0], owner[0], ranges[0], smalls)
     level = 0
     while here:
         run["empty_bins"](min(here * RANGE_WORDS, 1 << 18), bounds, bins, counts)

@@ -3,6 +3,7 @@
 #include "geometry.h"
 
 #define NOTHING 0xffffffffu
+#define ULP 2.384185791015625e-7f  // 2^-22
 
 // Unsigned integers in the order of floats, for atomic minima and maxima.
 DEVICE uint ordered(float x) { return as_uint(x) ^ ((as_uint(x) >> 31) ? 0xffffffffu : 0x80000000u); }
@@ -12,7 +13,16 @@ typedef struct {
     float3 low, high;
 } Box;
 
-// As bvh.boxes_of: padded by an ulp against rounding.
+// How many ulps the distance of a triangle's hit is wrong by, which is more than one where its edges are nearly parallel.
+DEVICE float flatness_of(float3 edge1, float3 edge2) {
+    float size = sqrt(dot_exact(edge1, edge1) * dot_exact(edge2, edge2));
+    float3 normal = cross_exact(edge1, edge2);
+    float area = sqrt(dot_exact(normal, normal));
+    float flatness = area > size * 9.5367431640625e-7f ? size / area : 1.0f;
+    return larger(1.0f, flatness * fma(flatness, 4.0e-7f, 1.001f));  // by no less than the host's, however it is rounded
+}
+
+// As bvh.boxes_of, with room for the rounding of hits.
 DEVICE Box box_of(const Primitive p) {
     float3 a = xyz(p.corner), b = a + xyz(p.edge1), c = a + xyz(p.edge2);
     float radius = p.edge2.w;
@@ -21,9 +31,10 @@ DEVICE Box box_of(const Primitive p) {
                           smaller(smaller(a.z, b.z), c.z) - radius);
     box.high = make_float3(larger(larger(a.x, b.x), c.x) + radius, larger(larger(a.y, b.y), c.y) + radius,
                            larger(larger(a.z, b.z), c.z) + radius);
-    float3 pad = make_float3(fma(larger(fabs(box.low.x), fabs(box.high.x)), 2.384185791015625e-7f, 1e-30f),
-                             fma(larger(fabs(box.low.y), fabs(box.high.y)), 2.384185791015625e-7f, 1e-30f),
-                             fma(larger(fabs(box.low.z), fabs(box.high.z)), 2.384185791015625e-7f, 1e-30f));
+    float3 reach = make_float3(larger(fabs(box.low.x), fabs(box.high.x)), larger(fabs(box.low.y), fabs(box.high.y)),
+                               larger(fabs(box.low.z), fabs(box.high.z)));
+    float more = fma((flatness_of(xyz(p.edge1), xyz(p.edge2)) - 1.0f) * larger(larger(reach.x, reach.y), reach.z), ULP, 1e-30f);
+    float3 pad = make_float3(fma(reach.x, ULP, more), fma(reach.y, ULP, more), fma(reach.z, ULP, more));
     box.low = box.low - pad;
     box.high = box.high + pad;
     return box;
@@ -32,6 +43,8 @@ DEVICE Box box_of(const Primitive p) {
 DEVICE float3 middle_of(const Box box) {
     return make_float3(0.5f * box.low.x + 0.5f * box.high.x, 0.5f * box.low.y + 0.5f * box.high.y, 0.5f * box.low.z + 0.5f * box.high.z);
 }
+
+DEVICE float axis_of(float3 p, uint axis) { return axis == 0 ? p.x : axis == 1 ? p.y : p.z; }
 
 DEVICE Box union_of(const Box a, const Box b) {
     Box c;

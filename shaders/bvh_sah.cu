@@ -34,15 +34,16 @@ DEVICE Box stored_box(GLOBAL const float4 *boxes, uint i) {
     return box;
 }
 
-DEVICE float axis_of(float3 p, uint axis) { return axis == 0 ? p.x : axis == 1 ? p.y : p.z; }
-
-KERNEL start_ranges(GLOBAL const float4 *primitives, int count, GLOBAL float4 *boxes, GLOBAL uint *order, GLOBAL uint *owner,
+// `boxed`: the boxes are there already.
+KERNEL start_ranges(GLOBAL const float4 *primitives, int count, int boxed, GLOBAL float4 *boxes, GLOBAL uint *order, GLOBAL uint *owner,
                     GLOBAL Range *ranges, GLOBAL Range *smalls) {
     uint i = thread_index();
     if (i >= (uint)count) return;
-    Box box = box_of(primitive_at(primitives, i));
-    boxes[2 * i] = with_w(box.low, 0.0f);
-    boxes[2 * i + 1] = with_w(box.high, 0.0f);
+    if (!boxed) {
+        Box box = box_of(primitive_at(primitives, i));
+        boxes[2 * i] = with_w(box.low, 0.0f);
+        boxes[2 * i + 1] = with_w(box.high, 0.0f);
+    }
     order[i] = i;
     owner[i] = (uint)count > SMALL ? 0u : NOTHING;
     if (i == 0) {

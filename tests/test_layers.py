@@ -33,6 +33,7 @@ LAYERS = [
         "renderer.bvh_instances",
         "renderer.bvh_processor",
         "renderer.bvh_sah",
+        "renderer.bvh_splits",
         "renderer.bvh_walks",
         "renderer.flames",
         "renderer.lightfields",

@@ -114,6 +114,8 @@ def test_no_tree_changes_a_bit_of_the_picture(picture, schedule):
         ("device", "auto"),
         ("sah", "auto"),
         ("improved", "auto"),
+        ("split", "binary"),
+        ("split", "auto"),
     ):
         assert np.array_equal(wanted, render(picture, replace(scene, builder=builder, tree=tree), (50, 40))), (
             builder,

@@ -292,7 +292,7 @@ class Picture:
         if self._drawn is None:
             return {}
         settings = self._drawn[0]
-        told = {"samples": self._sample, "primitives": self._geometry.tree.count, "schedule": settings.schedule}
+        told = {"samples": self._sample, "primitives": self._geometry.primitive_count, "schedule": settings.schedule}
         if settings.schedule == "regenerate":
             told["live rays"] = [int(n) for n in self._rays.counts.read()[1 : 1 + settings.depth]]
         elif settings.schedule == "fused":

@@ -124,14 +124,17 @@ def moved(triangles: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 class Geometry:
-    """The shapes of one Settings on a device: tree, primitives in the tree's order, instances and fields."""
+    """The shapes of one Settings on a device: tree, primitives in the tree's order, of which some stand there again and
+    again, instances and fields."""
 
     def __init__(self, device, settings: Settings):
         self.models = [gltf.load(shape.file) for shape in settings.models]
         shapes = shapes_of(settings, self.models)
         parts = shapes.primitives
         self.has_spheres = any(bool((part["edge2"][:, 3] > 0).any()) for part in parts.values())
-        self.tree = bvh.tree_of(device, parts.pop(""), settings.builder, settings.tree)
+        standing = parts.pop("")
+        self.primitive_count = len(standing)
+        self.tree = bvh.tree_of(device, standing, settings.builder, settings.tree)
         self.primitives = self.tree.primitives.read()[: self.tree.count].view(PRIMITIVE).ravel()
         self.instances, self._names, self._standing = None, list(parts), None
         self._repeated, self._shapes = shapes.placed, list(parts.values())

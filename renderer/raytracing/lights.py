@@ -90,11 +90,12 @@ class Lights:
 
 
 def _shining(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n,) of the primitives that shine, in the same order for every tree, and their powers over pi (n,)."""
+    """Rows (n,) of the primitives that shine, each once and in the same order for every tree, and their powers over pi
+    (n,)."""
     material = primitives["edge1"].view("i4")[:, 3]
     power = (materials["emission"][:, :3].astype("f8") @ LUMINANCE)[material]
     bright = np.flatnonzero(power > 0)
-    bright = bright[np.argsort(primitives["corner"].view("i4")[bright, 3], kind="stable")]
+    bright = bright[np.unique(primitives["corner"].view("i4")[bright, 3], return_index=True)[1]]
     return bright, power[bright] * areas(primitives[bright])
 
 

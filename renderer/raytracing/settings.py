@@ -185,8 +185,9 @@ class Settings:
         key="c",
     )
     tree: Literal["auto", "binary", "wide"] = setting("auto", help="nodes of two boxes, or of eight in bytes")
-    builder: Literal["auto", "host", "sah", "device", "improved"] = setting(
-        "auto", help="SAH on the host or on the device, H-PLOC there, or the best there with subtrees moved"
+    builder: Literal["auto", "host", "sah", "device", "improved", "split"] = setting(
+        "auto",
+        help="SAH on the host or device, H-PLOC there, the best with subtrees moved, or that of triangles in parts",
     )
     paths: Literal["full", "whitted"] = setting("full", help="whitted ends paths at the first diffuse surface")
     noise: float = setting(

@@ -207,7 +207,7 @@ def ray_case(device, name: str, trees, rays_class: str, size: int) -> Case:
     def check() -> None:
         shape().check()
         case.work = shape().count / 1e6
-        case.facts |= {"triangles": shape().tree.count, "rays": shape().count, "walk": shape().walk.entry}
+        case.facts |= {"triangles": len(shape().trees.primitives), "rays": shape().count, "walk": shape().walk.entry}
 
     def peer() -> float:
         return min(device.seconds(shape().run_plain) for _ in range(5))
