@@ -11,7 +11,8 @@ Layers, each importing downwards only (tests/test_layers.py):
     renderer/bvh_processor.py            acceleration structures for processors without warps
     renderer/bvh_sah.py bvh_improve.py   trees of still scenes: split by costs and made better, on the device
     renderer/bvh_splits.py               long thin triangles in parts, for such trees
-    renderer/bvh_quad.py bvh_walks.py    four-wide nodes | which walk is fastest for a tree and a class of rays
+    renderer/bvh_quad.py bvh_narrow.py   four-wide nodes | binary nodes of 32 bytes
+    renderer/bvh_walks.py                which walk is fastest for a tree and a class of rays
     renderer/bvh_instances.py            placed shapes under an upper tree
     renderer/flames/                     genome, .flame files, variations, kernels and development of the chaos game
     renderer/lightfields/                fields of camera arrays: reading them, apertures, depths at a few points

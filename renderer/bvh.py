@@ -9,6 +9,7 @@ import numpy as np
 
 from renderer import bvh_improve, bvh_sah, bvh_splits
 from renderer.bvh_improve import Improved
+from renderer.bvh_narrow import narrowed
 from renderer.bvh_processor import Branches
 
 # One inner node as the builders write it, 64 bytes: x and y of the first and the second child's box, lowest and highest
@@ -226,14 +227,16 @@ def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = 
 
     It is built by "host" (binned SAH), "sah" (the same on the device), "device" (H-PLOC, for what moves), "improved"
     (the cheapest of several, all made on the device), "split" (that over triangles cut into parts) or "auto": by one of
-    the others, and "split" where this makes it much cheaper. Nodes are "binary", "wide" or "auto": binary ones where
-    there are warps, Branches where there are none. Leaves hold a triangle once for each of its parts.
+    the others, and "split" where this makes it much cheaper. Nodes are "binary", "wide" or "auto": narrow or binary
+    ones where there are warps, Branches where there are none. Leaves hold a triangle once for each of its parts.
     """
     tree = _picked(device, primitives) if builder == "auto" else _binary(device, primitives, builder)
     if nodes == "wide":
         wide = Wide(device, tree)
         return wide if wide.whole else tree
-    return Branches(device, tree) if nodes == "auto" and device.processor.lanes == 1 else tree
+    if nodes == "binary":
+        return tree
+    return Branches(device, tree) if device.processor.lanes == 1 else narrowed(tree)
 
 
 def _binary(device, primitives: np.ndarray, builder: str):

@@ -1,11 +1,12 @@
 """Which walk of shaders/bvh_rays.cu a set of rays takes through a tree: a table of what was fastest on a device."""
 
-from functools import cache
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from renderer import bvh_processor
 from renderer.bvh import Wide
+from renderer.bvh_narrow import SMALL, has_votes
 from renderer.bvh_processor import Branches
 from renderer.bvh_quad import MOST_KEPT, Quads
 
@@ -15,52 +16,48 @@ FETCHING_THREADS = 1 << 18
 # stopped after a twentieth of that; in hair they are not, so that rays of one warp part and wait for each other.
 COSTLY = 100
 STOPPED = 0.25  # of a tree's cost: the nodes that a ray meets where surfaces stop it soon
-LARGE = 100_000  # nodes: those of a cheap tree come from far away, and four-wide ones pay
 PROBES = 4096
-# By class of rays and tree: the walk and its threads a group, where warps vote, from tests/fps/results/h200_rays.jsonl
-# and nvidia_h200_rays.jsonl. Hair was timed with "closest" alone (0.83 of a plain walk); the rows of "tangled" are by
-# counting: nodes and primitives that a warp takes one after the other for primary rays are 841 with "closest",
-# 599 with a plain walk, 273 with packets, and for scattered ones 27,300, 20,000 and 9,700 with fetching.
+
+
+@dataclass(frozen=True)
+class Way:
+    """A walk's entry for closest hits, threads a group, and what it is compiled with."""
+
+    entry: str
+    group: int = 64
+    constants: dict[str, int] = field(default_factory=dict)
+
+
+PACKET, ALONE = Way("closest_packet", 128), Way("closest")
+TURNS = Way("closest", 64, {"WALK_STEPS": 3})
+NARROW_ALONE = Way("closest", 128, {"RESIDENT_GROUPS": 10})
+NARROW_TURNS = Way("closest", 128, {"WALK_STEPS": 5, "RESIDENT_GROUPS": 10})
+FETCHING, NARROW_FETCHING = Way("closest_fetching"), Way("closest_fetching", 64, {"FETCH": 8, "STEPS": 6})
+QUADS = Way("closest_quads")
+# By layout, class of rays and kind of tree, where warps vote; from tests/fps/results/nvidia_h200_rays.jsonl and
+# h200_rays.jsonl. Against a plain walk on an H200, for the teapot, the bunny, a sponge and a sphereflake:
+#     primary    NARROW_TURNS 1.25, 1.41, 1.17, 1.39; packets 1.34, 1.38, 0.86, 1.23, and 0.64 on a terrain
+#     scattered  NARROW_FETCHING 1.27, 1.46, 1.31, 1.66; FETCHING 1.27, 1.28, 1.13, 1.26; QUADS 1.00, 1.23, 0.92, 1.44;
+#                NARROW_ALONE 1.48 on the sponge
+# Binary trees that are not small have boxes that differ too much in size for a grid. Shadow rays go the same ways.
 WALKS = {
-    "primary": {
-        "cheap": ("closest_packet", 128),
-        "large": ("closest_packet", 128),
-        "stopped": ("closest", 64),
-        "tangled": ("closest_packet", 128),
+    "narrow": {
+        "primary": {"cheap": NARROW_TURNS, "stopped": NARROW_TURNS, "tangled": PACKET},
+        "scattered": {"cheap": NARROW_FETCHING, "stopped": NARROW_ALONE, "tangled": NARROW_FETCHING},
     },
-    "scattered": {
-        "cheap": ("closest_fetching", 64),
-        "large": ("closest_quads", 64),
-        "stopped": ("closest", 64),
-        "tangled": ("closest_fetching", 64),
-    },
-    "primary shadow": {
-        "cheap": ("occluded_packet", 128),
-        "large": ("occluded_packet", 128),
-        "stopped": ("occluded", 64),
-        "tangled": ("occluded_packet", 128),
-    },
-    "scattered shadow": {
-        "cheap": ("occluded_fetching", 64),
-        "large": ("occluded_quads", 64),
-        "stopped": ("occluded_fetching", 64),
-        "tangled": ("occluded_fetching", 64),
+    "binary": {
+        "primary": {"small": PACKET, "cheap": TURNS, "stopped": ALONE, "tangled": PACKET},
+        "scattered": {"small": FETCHING, "cheap": QUADS, "stopped": ALONE, "tangled": QUADS},
     },
 }
 
 
-@cache
-def has_votes(device) -> bool:
-    """Whether the warps of a device vote, so that the walks of bvh_warps.h are there."""
-    answer = device.buffer(1, "u4")
-    device.kernel("bvh_rays.cu", "votes_here", group=64, STRICT=1, SPHERES=0)(1, answer)
-    return bool(answer.read()[0])
-
-
 def kind_of(tree) -> str:
-    """The column of WALKS of a binary tree on a device."""
+    """The column of WALKS of a binary or narrow tree on a device."""
+    if tree.nodes.shape[0] < SMALL and tree.layout == "binary":
+        return "small"
     if tree.cost <= COSTLY:
-        return "large" if tree.nodes.shape[0] > LARGE else "cheap"
+        return "cheap"
     if not hasattr(tree, "steps"):
         tree.steps = steps_of(tree)
     return "stopped" if tree.steps < STOPPED * tree.cost else "tangled"
@@ -74,7 +71,8 @@ def steps_of(tree) -> float:
     ways[:, :3] /= np.linalg.norm(ways[:, :3], axis=1, keepdims=True)
     ways.view("i4")[:, 3] = rng.integers(0, tree.count, PROBES)
     total = tree.device.buffer(1, "u4").fill(0)
-    kernel = tree.device.kernel("bvh_rays.cu", "count_steps", group=64, STRICT=1, SPHERES=1)
+    constants = dict(STRICT=1, SPHERES=1, NARROW=int(tree.layout == "narrow"))
+    kernel = tree.device.kernel("bvh_rays.cu", "count_steps", group=64, **constants)
     kernel(PROBES, tree.device.buffer(ways.shape).write(ways), tree.nodes, tree.primitives, PROBES, total)
     return float(total.read()[0]) / PROBES
 
@@ -83,33 +81,37 @@ def constants_of(tree) -> dict[str, int]:
     """What the stages of raytrace.cu, whose threads go on with their own rays, take from the table.
 
     TOGETHER: whether rays that begin alike walk as packets. WALK_STEPS: after how many nodes a thread that has reached
-    a leaf gets its turn, 0 for when all have. In hair 3 save a third of a warp's steps, by counting.
+    a leaf gets its turn, 0 for when all have.
     """
     if isinstance(tree, Wide | Branches) or not has_votes(tree.device):
         return {"TOGETHER": 0, "WALK_STEPS": 0}
     kind = kind_of(tree)
-    return {"TOGETHER": int(WALKS["primary"][kind][0] == "closest_packet"), "WALK_STEPS": 3 if kind == "tangled" else 0}
+    together = WALKS[tree.layout]["primary"][kind] is PACKET
+    return {"TOGETHER": int(together), "WALK_STEPS": {"cheap": 4, "tangled": 3}.get(kind, 0)}
 
 
 class Walk:
     """The fastest walk of a tree for rays of a class: "primary", "scattered", and each with " shadow" for any hit."""
 
     def __init__(self, tree, rays_class: str, spheres: bool = False):
+        shadow = rays_class.endswith(" shadow")
         if isinstance(tree, Branches):
-            self.entry, group = bvh_processor.walk_of(rays_class), bvh_processor.GROUP
-        elif not isinstance(tree, Wide) and has_votes(tree.device):
-            self.entry, group = WALKS[rays_class][kind_of(tree)]
+            way = Way(bvh_processor.walk_of(rays_class), bvh_processor.GROUP)
+        elif isinstance(tree, Wide) or not has_votes(tree.device):
+            way = Way(tree.entries[int(shadow)])
         else:
-            self.entry, group = tree.entries[1 if rays_class.endswith("shadow") else 0], 64
+            way = WALKS[tree.layout][rays_class.removesuffix(" shadow")][kind_of(tree)]
         self.tree = tree
-        if self.entry.endswith("quads"):
+        if way is QUADS:
             quads = Quads(tree)
             if quads.kept <= MOST_KEPT:
                 self.tree = quads
             else:
-                self.entry = self.entry.replace("quads", "fetching")
+                way = FETCHING
+        self.entry = way.entry.replace("closest", "occluded") if shadow else way.entry
         self.next = tree.device.buffer(1, "u4")
-        self._kernel = tree.device.kernel("bvh_rays.cu", self.entry, group=group, STRICT=1, SPHERES=int(spheres))
+        constants = dict(STRICT=1, SPHERES=int(spheres), NARROW=int(tree.layout == "narrow"), **way.constants)
+        self._kernel = tree.device.kernel("bvh_rays.cu", self.entry, group=way.group, **constants)
 
     def __call__(self, rays, hits, count: int) -> None:
         """Launches it: rays (n, 2, 4) to hits (n, 4) float32, or to (n,) uint32 for shadows."""

@@ -65,11 +65,11 @@ DEVICE Matrix matrix_at(GLOBAL const float4 *RESTRICT matrices, GLOBAL const flo
 // The nearest hit before best->t; `best` and `instance` stay as they are when there is none. With `any` only whether there is one.
 // .w of the origin is the moment.
 DEVICE bool walk_placed(PLACED_TAKEN, float4 origin, float3 direction, bool any, Hit *best, int *instance) {
-    Slabs s = slabs_of(xyz(origin), direction);
-    int top = 1, node = 0, stack[WALK_STACK], found = -1;
-    stack[0] = WALK_DONE;
+    NodeRay ray = node_ray(upper_nodes, xyz(origin), direction);
+    int node = ROOT, found = -1, stack[WALK_STACK], *top = stack;
+    *top++ = WALK_DONE;
     while (node != WALK_DONE) {
-        while (node >= 0) node = next_node(upper_nodes, node, s, best->t, stack, &top);
+        while (node >= 0) node = next_node(upper_nodes, node, ray, best->t, &top);
         while (node < 0 && node != WALK_DONE) {
             for (int k = ~node >> 3, end = k + (~node & 7); k <= end; k++) {
                 int which = as_int(records[3 * k].w);
@@ -92,7 +92,7 @@ DEVICE bool walk_placed(PLACED_TAKEN, float4 origin, float3 direction, bool any,
                     found = which;
                 }
             }
-            node = stack[--top];
+            node = *--top;
         }
     }
     if (found >= 0) *instance = found;

@@ -28,7 +28,7 @@ DEVICE int quad_code(uint4 codes, uint child) {
 // From an inner node to the nearest child that is hit, keeping the others, the nearer ones on top; to what was kept last when none
 // is. `base` is 0x3f800000 in a register that the compiler cannot tell from another number: as a constant it would be made anew for
 // each of the 24 bytes.
-DEVICE int next_quad(GLOBAL const uint4 *RESTRICT nodes, int node, const Slabs s, float longest, uint base, int *stack, int *top) {
+DEVICE int next_quad(GLOBAL const uint4 *RESTRICT nodes, int node, const Slabs s, float longest, uint base, int **top) {
     uint4 head = nodes[4 * node], codes = nodes[4 * node + 1], xy = nodes[4 * node + 2], z = nodes[4 * node + 3];
     float scale_x = as_float((head.w & 255u) << 23) * s.inverse.x, scale_y = as_float((head.w >> 8 & 255u) << 23) * s.inverse.y,
           scale_z = as_float((head.w >> 16 & 255u) << 23) * s.inverse.z;
@@ -45,9 +45,9 @@ DEVICE int next_quad(GLOBAL const uint4 *RESTRICT nodes, int node, const Slabs s
                           longest, quad_code(codes, (uint)i), (uint)i);
     uint a = key[0], b = key[1], c = key[2], d = key[3];
     ORDER(a, b) ORDER(c, d) ORDER(a, c) ORDER(b, d) ORDER(b, c)
-    if (a == NOT_HIT) return stack[--(*top)];
-    if (d != NOT_HIT) stack[(*top)++] = quad_code(codes, d);
-    if (c != NOT_HIT) stack[(*top)++] = quad_code(codes, c);
-    if (b != NOT_HIT) stack[(*top)++] = quad_code(codes, b);
+    if (a == NOT_HIT) return *--*top;
+    if (d != NOT_HIT) *(*top)++ = quad_code(codes, d);
+    if (c != NOT_HIT) *(*top)++ = quad_code(codes, c);
+    if (b != NOT_HIT) *(*top)++ = quad_code(codes, b);
     return quad_code(codes, a);
 }

@@ -8,7 +8,8 @@
     KERNEL name(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const Node *nodes, GLOBAL const float4 *primitives, int count) { \
         uint i = thread_index();                                                                                               \
         if (i >= (uint)count) return;                                                                                          \
-        Hit hit = walk(nodes, primitives, xyz(rays[2 * i]), xyz(rays[2 * i + 1]), rays[2 * i].w);                              \
+        float4 start = stream_load(rays + 2 * i);                                                                              \
+        Hit hit = walk(nodes, primitives, xyz(start), xyz(stream_load(rays + 2 * i + 1)), start.w);                            \
         hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));                                                   \
     }
 #define OCCLUDED(name, Node, walk)                                                                                             \
@@ -35,6 +36,10 @@ KERNEL brute(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const float4
 
 // ---- the yardstick: a plain walk as anyone would write it first, over the builder's nodes of lowest and highest corners; -------
 // for benches only, compiled without STRICT
+DEVICE float plain_inverse(float d) {
+    return 1.0f / (fabs(d) > 8.6736174e-19f ? d : d < 0.0f ? -8.6736174e-19f : 8.6736174e-19f);
+}
+
 DEVICE float plain_enter(float3 inverse, float3 shift, float lox, float hix, float loy, float hiy, float loz, float hiz, float longest) {
     float ax = fma(lox, inverse.x, shift.x), bx = fma(hix, inverse.x, shift.x), ay = fma(loy, inverse.y, shift.y),
           by = fma(hiy, inverse.y, shift.y), az = fma(loz, inverse.z, shift.z), bz = fma(hiz, inverse.z, shift.z);
@@ -59,7 +64,7 @@ DEVICE bool plain_triangle(const Primitive p, float3 origin, float3 direction, f
 
 DEVICE Hit plain_walk(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin, float3 direction,
                       float longest, bool any_will_do) {
-    float3 inverse = make_float3(safe_inverse(direction.x), safe_inverse(direction.y), safe_inverse(direction.z));
+    float3 inverse = make_float3(plain_inverse(direction.x), plain_inverse(direction.y), plain_inverse(direction.z));
     float3 shift = make_float3(-origin.x * inverse.x, -origin.y * inverse.y, -origin.z * inverse.z);
     Hit best = {longest, 0.0f, 0.0f, -1}, hit;
     int stack[WALK_STACK], top = 0, node = 0;
@@ -132,8 +137,10 @@ KERNEL occluded_packet(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL cons
     }
 FETCHING(closest_fetching, float4, hits, 0, false, false)
 FETCHING(occluded_fetching, uint, 0, hits, true, false)
+#if !NARROW
 FETCHING(closest_quads, float4, hits, 0, false, true)
 FETCHING(occluded_quads, uint, 0, hits, true, true)
+#endif
 #endif
 
 #if HAS_WIDE_REGISTERS
@@ -178,13 +185,13 @@ KERNEL closest_quad(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const
     float3 origin = xyz(rays[2 * i]), direction = xyz(rays[2 * i + 1]);
     Slabs s = slabs_of(origin, direction);
     Hit best = {rays[2 * i].w, 0.0f, 0.0f, -1};
-    int number = 0x7fffffff, top = 1, node = 0, stack[QUAD_STACK];
-    stack[0] = WALK_DONE;
+    int number = 0x7fffffff, node = 0, stack[QUAD_STACK], *top = stack;
+    *top++ = WALK_DONE;
     while (node != WALK_DONE) {
-        if (node >= 0) node = next_quad((GLOBAL const uint4 *)nodes, node, s, best.t, 0x3f800000u, stack, &top);
+        if (node >= 0) node = next_quad((GLOBAL const uint4 *)nodes, node, s, best.t, 0x3f800000u, &top);
         else {
             take_leaf(primitives, node, origin, direction, &best, &number);
-            node = stack[--top];
+            node = *--top;
         }
     }
     hits[i] = make_float4(best.t, best.u, best.v, as_float(best.primitive));
@@ -197,21 +204,19 @@ KERNEL count_steps(GLOBAL const float4 *ways, GLOBAL const float4 *nodes, GLOBAL
     Primitive p = primitive_at(primitives, as_int(ways[i].w));
     float3 direction = xyz(ways[i]), middle = xyz(p.corner) + (xyz(p.edge1) + xyz(p.edge2)) * 0.33333333f;
     float3 origin = along(middle, direction, 1e-3f * (length(xyz(p.edge1)) + length(xyz(p.edge2)) + p.edge2.w));
-    Slabs s = slabs_of(origin, direction);
+    NodeRay ray = node_ray(nodes, origin, direction);
     Hit best = {INFINITE, 0.0f, 0.0f, -1};
-    int number = 0x7fffffff, top = 1, node = 0, stack[WALK_STACK];
+    int number = 0x7fffffff, node = ROOT, stack[WALK_STACK], *top = stack;
     uint steps = 0;
-    stack[0] = WALK_DONE;
+    *top++ = WALK_DONE;
     while (node != WALK_DONE) {
         if (node >= 0) {
-            node = next_node(nodes, node, s, best.t, stack, &top);
+            node = next_node(nodes, node, ray, best.t, &top);
             steps++;
         } else {
             take_leaf(primitives, node, origin, direction, &best, &number);
-            node = stack[--top];
+            node = *--top;
         }
     }
     atomic_add(total, steps);
 }
-
-KERNEL votes_here(GLOBAL uint *answer) { answer[0] = HAS_BALLOT; }

@@ -7,12 +7,12 @@
 #include "bvh_quad.h"
 
 #ifndef FETCH
-#define FETCH 20  // chosen with STEPS by tests/fps/rays.py on an H200
+#define FETCH 20  // the table of bvh_walks.py has what was fastest on an H200
 #endif
 #ifndef STEPS
 #define STEPS 6
 #endif
-#define QUAD_FETCH 8
+#define QUAD_FETCH 4
 #define QUAD_STEPS 3
 #define QUAD_STACK (WALK_STACK / 2 * 3 + 4)  // two binary levels, one of four-wide nodes, keep three children
 
@@ -20,30 +20,27 @@
 // The whole warp calls it; lanes without a ray give a negative `longest`. `any` ends a lane's search at its first hit.
 DEVICE Hit packet_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin, float3 direction,
                       float longest, bool any) {
-    Slabs s = slabs_of(origin, direction);
+    NodeRay ray = node_ray(nodes, origin, direction);
     Hit best = {longest, 0.0f, 0.0f, -1};
-    int number = 0x7fffffff, top = 0, node = 0, kept = 0, kept_deep = 0;  // lane k keeps entries k and 32 + k of the stack
+    int number = 0x7fffffff, top = 0, node = ROOT, kept = 0, kept_deep = 0;  // lane k keeps entries k and 32 + k of the stack
     while (true) {
         if (node >= 0) {
-            float4 centre1 = nodes[4 * node], half1 = nodes[4 * node + 1], centre2 = nodes[4 * node + 2], half2 = nodes[4 * node + 3];
-            float near1, near2;
-            bool hit1 = enter_box(s, centre1, half1, best.t, &near1), hit2 = enter_box(s, centre2, half2, best.t, &near2);
-            int left = as_int(centre1.w), right = as_int(half1.w);
-            uint hits1 = ballot(hit1), hits2 = ballot(hit2);
+            Children c = children_of(nodes, node, ray, best.t);
+            uint hits1 = ballot(c.hit1), hits2 = ballot(c.hit2);
             if (hits1 && hits2) {
-                uint swaps = ballot(hit2 && (!hit1 || near2 < near1));
+                uint swaps = ballot(c.hit2 && (!c.hit1 || c.near2 < c.near1));
                 bool swap = popcount(swaps) > popcount((hits1 | hits2) & ~swaps);
-                int farther = swap ? left : right;
+                int farther = swap ? c.left : c.right;
                 if (lane_index() == (uint)(top & 31)) {
                     if (top < 32) kept = farther;
                     else kept_deep = farther;
                 }
                 top++;
-                node = swap ? right : left;
+                node = swap ? c.right : c.left;
                 continue;
             }
             if (hits1 | hits2) {
-                node = hits1 ? left : right;
+                node = hits1 ? c.left : c.right;
                 continue;
             }
         } else {
@@ -62,9 +59,9 @@ DEVICE void fetch_and_walk(GLOBAL const float4 *RESTRICT rays, GLOBAL float4 *hi
                            GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, uint count, GLOBAL uint *next,
                            bool any, bool quads) {
     float3 origin, direction;
-    Slabs s;
+    NodeRay ray;
     Hit best;
-    int number = 0, top = 0, node = WALK_DONE, stack[QUAD_STACK];
+    int number = 0, node = WALK_DONE, stack[QUAD_STACK], *top = stack;
     uint i = 0;
     bool alive = false, work_left = true;
     while (true) {
@@ -77,17 +74,17 @@ DEVICE void fetch_and_walk(GLOBAL const float4 *RESTRICT rays, GLOBAL float4 *hi
             i = alive ? i : base + popcount(idle & ((1u << lane_index()) - 1u));
             if (!alive && i < count) {
                 alive = true;
-                float4 start = rays[2 * i];
+                float4 start = stream_load(rays + 2 * i);
                 origin = xyz(start);
-                direction = xyz(rays[2 * i + 1]);
-                s = slabs_of(origin, direction);
+                direction = xyz(stream_load(rays + 2 * i + 1));
+                ray = node_ray(nodes, origin, direction);
                 best.t = start.w;
                 best.u = best.v = 0.0f;
                 best.primitive = -1;
                 number = 0x7fffffff;
-                stack[0] = WALK_DONE;
-                top = 1;
-                node = 0;
+                top = stack;
+                *top++ = WALK_DONE;
+                node = ROOT;
             }
         }
         if (ballot(alive) == 0) {
@@ -95,16 +92,17 @@ DEVICE void fetch_and_walk(GLOBAL const float4 *RESTRICT rays, GLOBAL float4 *hi
             continue;
         }
         if (!alive) continue;
+#if !NARROW
         if (quads) {
             NO_UNROLL
             for (int k = 0; k < QUAD_STEPS && node >= 0; k++)
-                node = next_quad((GLOBAL const uint4 *)nodes, node, s, best.t, 0x3f800000u | count >> 31, stack, &top);
-        } else {
-            for (int k = 0; k < STEPS && node >= 0; k++) node = next_node(nodes, node, s, best.t, stack, &top);
-        }
+                node = next_quad((GLOBAL const uint4 *)nodes, node, ray, best.t, 0x3f800000u | count >> 31, &top);
+        } else
+#endif
+            for (int k = 0; k < STEPS && node >= 0; k++) node = next_node(nodes, node, ray, best.t, &top);
         if (node < 0 && node != WALK_DONE) {
             take_leaf(primitives, node, origin, direction, &best, &number);
-            node = any && best.primitive >= 0 ? WALK_DONE : stack[--top];
+            node = any && best.primitive >= 0 ? WALK_DONE : *--top;
         }
         if (node == WALK_DONE) {
             alive = false;

@@ -52,6 +52,19 @@ DEVICE int clz(ulong x) { return __clzll((long long)x); }
 #define larger(a, b) fmaxf(a, b)
 #define mul_hi(a, b) __umulhi(a, b)
 #define funnel_shift(low, high, bits) __funnelshift_r(low, high, bits)  // low word of the pair >> bits, bits < 32
+// 1/x to a unit in the last place, for |x| from 2^-125 to 2^125: Newton's step on the instruction, with no branch for the rest.
+DEVICE float near_inverse(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return fmaf(y, fmaf(-x, y, 1.0f), y);
+}
+DEVICE uint held(uint x) {  // x in a register, where the compiler would rather make it anew each time
+    uint y;
+    asm volatile("mov.u32 %0, %1;" : "=r"(y) : "r"(x));
+    return y;
+}
+#define pick_bytes(x, y, four) __byte_perm(x, y, four)  // by hexadecimal digits of `four`: 0 to 3 from x, 4 to 7 from y
+#define stream_load(p) __ldcs(p)                         // of what is read once: it stays in no cache
 #define native_divide(a, b) __fdividef(a, b)
 #define native_sin(x) __sinf(x)
 #define native_cos(x) __cosf(x)
@@ -355,7 +368,11 @@ ASYNC_COPY(16, "cg")
 #define RESTRICT restrict
 #define LOCAL_ARRAY(type, name, count) __local type name[count]
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#ifdef __NV_CL_C_VERSION
+#define WARP_BARRIER() __asm__ volatile("bar.warp.sync 0xffffffff;" : : : "memory")
+#else
 #define WARP_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#endif
 #define GLOBAL_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #define thread_index() ((uint)get_global_id(0))
 #define thread_index_long() ((ulong)get_global_id(0))
@@ -414,6 +431,31 @@ DEVICE void add_vector(GLOBAL float4 *p, float4 v) {
     add_float((GLOBAL float *)p + 2, v.z);
     add_float((GLOBAL float *)p + 3, v.w);
 }
+
+#ifdef __NV_CL_C_VERSION
+DEVICE float near_inverse(float x) {
+    float y;
+    __asm__("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return fma(y, fma(-x, y, 1.0f), y);
+}
+DEVICE uint pick_bytes(uint x, uint y, uint four) {
+    uint z;
+    __asm__("prmt.b32 %0, %1, %2, %3;" : "=r"(z) : "r"(x), "r"(y), "r"(four));
+    return z;
+}
+#else
+#define near_inverse(x) (1.0f / (x))
+DEVICE uint pick_bytes(uint x, uint y, uint four) {
+    uint z = 0;
+    for (uint k = 0; k < 4; k++) {
+        uint byte = four >> 4 * k & 7u;
+        z |= ((byte < 4 ? x >> 8 * byte : y >> (8 * byte - 32)) & 255u) << 8 * k;
+    }
+    return z;
+}
+#endif
+#define stream_load(p) (*(p))
+#define held(x) (x)
 
 #ifdef __NV_CL_C_VERSION  // NVIDIA's OpenCL has no sub-groups, but its warps vote in PTX
 #define HAS_BALLOT 1

@@ -1,14 +1,17 @@
 """Every tree and walk against brute force, on hard cases too."""
 
+import itertools
+
 import numpy as np
 import pytest
 from reference import closest_hits
 
-from renderer import bvh, bvh_instances, bvh_walks
+from renderer import bvh, bvh_instances, bvh_walks, procedural
+from renderer.bvh_narrow import Narrow, narrowed
 from renderer.bvh_quad import MOST_KEPT, Quads
 from renderer.mesh import PRIMITIVE, numbered, spheres, triangles
 
-KINDS = "flat", "wide", "built", "wide built", "improved", "improved built", "sah"
+KINDS = "flat", "wide", "narrow", "built", "wide built", "narrow built", "improved", "improved built", "sah"
 KERNELS = dict(group=64, STRICT=1)
 
 
@@ -116,8 +119,11 @@ class Walks:
             self.tree = bvh.Flat(device, primitives, bvh.build(*bvh.boxes_of(primitives)))
         if kind.startswith("wide"):
             self.tree = bvh.Wide(device, self.tree)
+        if kind.startswith("narrow"):
+            self.tree = Narrow(self.tree)
         self.in_order = self.tree.primitives.read()[: len(primitives)].view(PRIMITIVE).ravel()
-        self.constants = {**KERNELS, "SPHERES": int((primitives["edge2"][:, 3] > 0).any())}
+        spheres = int((primitives["edge2"][:, 3] > 0).any())
+        self.constants = {**KERNELS, "SPHERES": spheres, "NARROW": int(self.tree.layout == "narrow")}
 
     def closest(self, rays):
         """Distances (n,) and numbers (n,) of the primitives before sorting."""
@@ -148,7 +154,7 @@ class Walks:
 @pytest.mark.parametrize("case", CASES)
 def test_walks_equal_brute_force(device, rng, case, kind, **constants):
     primitives = numbered(CASES[case](rng))
-    if kind not in ("flat", "wide") and len(primitives) < 2:
+    if kind not in ("flat", "wide", "narrow") and len(primitives) < 2:
         pytest.skip("a tree of one primitive is built on the host")
     walks = Walks(device, primitives, kind)
     walks.constants |= constants
@@ -163,7 +169,7 @@ def test_walks_equal_brute_force(device, rng, case, kind, **constants):
 @pytest.mark.parametrize("case", ["slivers", "coplanar quads", "exponential", "mixed"])
 def test_walks_without_vectors_equal_brute_force(device, rng, case):
     """The box tests of GPUs, on processors too, and threads that take turns at leaves."""
-    for kind in ("wide", "flat"):
+    for kind in ("wide", "flat", "narrow"):
         test_walks_equal_brute_force(device, rng, case, kind, SCALAR_BOXES=1, WALK_STEPS=3)
 
 
@@ -282,7 +288,7 @@ def deep_balls(kind):
 
 @pytest.mark.parametrize("kind", ["one place", "shells", "spiral"])
 def test_no_tree_is_deeper_than_the_stacks_of_walks(device, kind, monkeypatch):
-    monkeypatch.setattr(bvh_walks, "LARGE", 0)
+    monkeypatch.setattr(bvh_walks, "SMALL", 0)
     primitives = numbered(deep_balls(kind))
     for builder in "device", "sah", "improved":
         tree = bvh.tree_of(device, primitives, builder, "binary")
@@ -315,6 +321,19 @@ def test_a_thousand_instances_inside_one_another_are_hit(device, rng):
     assert np.allclose(hits.read()[:, 0], np.repeat([2, sizes[-1]], 32), rtol=1e-4)
 
 
+def test_trees_are_narrow_where_their_boxes_fit_a_grid(device, rng):
+    """One grid has room for a sponge's boxes, none for a small thing in a large place or far from the origin."""
+    sponge = Walks(device, numbered(procedural.menger(2))).tree
+    narrow = Narrow(sponge)
+    assert narrow.coarse < 0.01
+    if not bvh_walks.has_votes(device):
+        assert narrowed(sponge) is sponge
+    for primitives in (exponential(rng, 40), far_away(rng)):
+        assert Narrow(Walks(device, numbered(primitives)).tree).coarse > 0.2
+    steps = [bvh_walks.steps_of(tree) for tree in (sponge, narrow)]
+    assert steps[0] <= steps[1] < 1.1 * steps[0]
+
+
 @pytest.mark.parametrize("nodes", ["binary", "wide"])
 def test_an_empty_scene_is_hit_by_nothing(device, rng, nodes):
     tree = bvh.tree_of(device, np.zeros(0, PRIMITIVE), nodes=nodes)
@@ -345,11 +364,14 @@ def test_every_selected_walk_equals_brute_force(device, rng, case, rays_class, m
     """Any number of rays; the walks by warps where a device has them, and the other choices of the table too."""
     primitives = numbered(CASES[case](rng))
     walks = Walks(device, primitives)
-    for cost, large, steps in ((0, 1e9, 0), (0, 0, 0), (1000, 1e9, 10), (1000, 1e9, 1000)):
-        walks.tree.cost, walks.tree.steps = cost, steps
-        monkeypatch.setattr(bvh_walks, "LARGE", large)
+    trees = walks.tree, Narrow(walks.tree)
+    for tree, cost, small, steps in itertools.product(trees, (0, 1000), (0, 1e9), (10, 1000)):
+        if (cost == 0 or small) and steps == 1000 or (small and tree.layout == "narrow"):
+            continue  # nothing else than with 10
+        tree.cost, tree.steps = cost, steps
+        monkeypatch.setattr(bvh_walks, "SMALL", small)
         rays = rays_at(rng, primitives, int(rng.integers(1, 3000)))
-        walk = bvh_walks.Walk(walks.tree, rays_class, spheres=bool(walks.constants["SPHERES"]))
+        walk = bvh_walks.Walk(tree, rays_class, spheres=bool(walks.constants["SPHERES"]))
         brute_t, _ = walks.brute(rays)
         on_device = device.buffer(rays.shape).write(rays)
         if rays_class.endswith("shadow"):

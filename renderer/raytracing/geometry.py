@@ -134,11 +134,14 @@ class Geometry:
         self.has_spheres = any(bool((part["edge2"][:, 3] > 0).any()) for part in parts.values())
         standing = parts.pop("")
         self.primitive_count = len(standing)
-        self.tree = bvh.tree_of(device, standing, settings.builder, settings.tree)
+        placed = bool(settings.places or shapes.placed)
+        # the trees of placed shapes are binary, and one kernel walks all of a scene's trees
+        nodes = "binary" if placed and settings.tree == "auto" and device.processor.lanes > 1 else settings.tree
+        self.tree = bvh.tree_of(device, standing, settings.builder, nodes)
         self.primitives = self.tree.primitives.read()[: self.tree.count].view(PRIMITIVE).ravel()
         self.instances, self._names, self._standing = None, list(parts), None
         self._repeated, self._shapes = shapes.placed, list(parts.values())
-        if settings.places or shapes.placed:
+        if placed:
             which, material, *_ = self._placements(settings)
             self.instances = bvh_instances.Instances(device, self._shapes, which, material)
         self._pictures, self.cut_out, self.attribute_rows = (), False, ROWS

@@ -88,6 +88,7 @@ def constants_of(settings: Settings, spheres: bool, layout: str = "binary", alon
         "WALK_STEPS": 0,
         "ALONE": int(alone),
         "WIDE": int(layout == "wide"),
+        "NARROW": int(layout == "narrow"),
         "BRANCHES": int(layout == "branches"),
         "GATHER": GATHERS[settings.gather],
         "PANORAMA": int(settings.projection == "panorama"),

@@ -184,7 +184,9 @@ class Settings:
         help="a launch a stage over all rays or lists of living ones, threads that start new paths, or one launch",
         key="c",
     )
-    tree: Literal["auto", "binary", "wide"] = setting("auto", help="nodes of two boxes, or of eight in bytes")
+    tree: Literal["auto", "binary", "wide"] = setting(
+        "auto", help="nodes of two boxes, or of eight in bytes; auto packs those of two where that is faster"
+    )
     builder: Literal["auto", "host", "sah", "device", "improved", "split"] = setting(
         "auto",
         help="SAH on the host or device, H-PLOC there, the best with subtrees moved, or that of triangles in parts",

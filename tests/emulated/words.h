@@ -108,6 +108,8 @@ inline void ptx_cp_async_ca_shared_global(unsigned to, const void *from, unsigne
 inline void ptx_cp_async_cg_shared_global(unsigned to, const void *from, unsigned bytes, unsigned valid) {
     emulated_copy(to, from, bytes, valid);
 }
+inline void ptx_mov_u32(unsigned &y, unsigned x) { y = x; }
+inline void ptx_rcp_approx_ftz_f32(float &y, float x) { y = 1.0f / x; }
 inline void ptx_cp_async_commit_group() { emulated_copies_close(); }
 inline void ptx_cp_async_wait_group(unsigned left) { emulated_copies_wait(left); }
 
@@ -242,6 +244,8 @@ inline bool isfinite(double x) { return __builtin_isfinite(x); }
 inline bool signbit(float x) { return __builtin_signbit(x); }
 inline bool signbit(double x) { return __builtin_signbit(x); }
 inline float __fdividef(float a, float b) { return a / b; }
+template <class T>
+inline T __ldcs(const T *p) { return *p; }
 inline float __sinf(float x) { return sinf(x); }
 inline float __cosf(float x) { return cosf(x); }
 inline float __expf(float x) { return expf(x); }

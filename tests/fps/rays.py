@@ -2,8 +2,8 @@
 
 Camera, ray sets and size are those of the Mitsuba peer script. The yardstick, in the same run, is a plain
 BVH2 kernel: binned SAH, leaves of up to four, boxes by lowest and highest corner, nearer child first, one thread a ray.
-Trees are the host's, and for large shapes those improved on the device too, which the program picks there.
-`build/` measures trees built on the device, from primitives that lie there; `improve/` counts the improvement in.
+Trees are those that the program picks. `build/` measures trees built on the device, from primitives that lie there;
+`improve/` counts the improvement in.
 """
 
 from functools import cache, partial
@@ -18,11 +18,6 @@ from renderer.mesh import load_mesh, numbered, spheres, triangles
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 AWAY = np.array([0.5, 0.35, 1.0]) / np.linalg.norm([0.5, 0.35, 1.0])
 PLAIN = {"primary": "closest_plain", "scattered": "closest_plain"}
-LARGE = (
-    "menger",
-    "sphereflake",
-    "terrain",
-)  # also by trees improved on the device; the host would take long for the last
 PLAIN |= {f"{rays} shadow": "occluded_plain" for rays in PLAIN}
 
 
@@ -43,12 +38,8 @@ def cases(gpu) -> list[Case]:
     size = 1024 if small else 2048
     found = []
     for name, make in shapes.items():
-        plain = cache(partial(_plain_tree, make))
-        large = not small and name in LARGE
-        for builder in ("improved",) if name == "terrain" and large else ("host", "improved") if large else ("host",):
-            trees = cache(partial(Trees, gpu.device, plain, builder))
-            label = f"{name}-{builder}" if large and builder != "host" else name
-            found += [ray_case(gpu.device, label, trees, rays, size) for rays in PLAIN]
+        trees = cache(partial(Trees, gpu.device, cache(partial(_plain_tree, make))))
+        found += [ray_case(gpu.device, name, trees, rays, size) for rays in PLAIN]
     levels = (2, 3) if small else (4, 5)
     return found + [build_case(gpu.device, level, better) for level in levels for better in (False, True)]
 
@@ -138,11 +129,11 @@ def _plain_tree(make) -> tuple[np.ndarray, bvh.Tree]:
 
 
 class Trees:
-    """A shape's tree by a builder, and the yardstick's, on a device."""
+    """A shape's tree and the yardstick's, on a device."""
 
-    def __init__(self, device, plain, builder: str):
+    def __init__(self, device, plain):
         self.primitives, tree = plain()
-        self.tree = bvh.tree_of(device, self.primitives, builder)
+        self.tree = bvh.tree_of(device, self.primitives)
         self.plain_nodes = device.buffer((len(tree.nodes), 16)).write(tree.nodes.view("f4").reshape(-1, 16))
         ordered = self.primitives[tree.order].view("f4").reshape(-1, 12)
         self.plain_primitives = device.buffer(ordered.shape).write(ordered)
