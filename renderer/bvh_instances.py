@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from renderer import bvh
+from renderer import bvh, bvh_splits
+from renderer.mesh import PRIMITIVE
 
 
 class Instances:
@@ -17,16 +18,16 @@ class Instances:
         self.asked = len(shape_of)
         shape_of, material_of = self._filled(np.asarray(shape_of)), self._filled(material_of)
         self.device, self.count = device, len(shape_of)
-        trees = [bvh.build(*bvh.boxes_of(primitives)) for primitives in shapes]
+        made = [_tree_of(device, primitives) for primitives in shapes]
         table = np.zeros((len(shapes), 2, 4), "f4")
         node = row = 0
-        for entry, primitives, tree in zip(table, shapes, trees, strict=True):
+        for entry, primitives, (tree, ordered) in zip(table, shapes, made, strict=True):
             low, high = bvh.boxes_of(primitives)
             entry[0, :3], entry[1, :3] = low.min(0), high.max(0)
             entry.view("i4")[:, 3] = node, row
-            node, row = node + len(tree.nodes), row + len(primitives)
-        nodes = np.concatenate([tree.nodes for tree in trees]).view("f4").reshape(-1, 16)
-        self.ordered = np.concatenate([p[tree.order] for p, tree in zip(shapes, trees, strict=True)])
+            node, row = node + len(tree.nodes), row + len(ordered)
+        nodes = np.concatenate([tree.nodes for tree, _ in made]).view("f4").reshape(-1, 16)
+        self.ordered = np.concatenate([ordered for _, ordered in made])
         self.nodes = device.buffer(nodes.shape).write(nodes)
         self.primitives = device.buffer((row, 12)).write(self.ordered.view("f4").reshape(-1, 12))
         device.kernel("bvh_build.cu", "centre_nodes", group=bvh.SORT_GROUP, STRICT=1)(node, self.nodes, node)
@@ -70,3 +71,18 @@ class Instances:
         """Launches the walk: rays (n, 2, 4) to hits (n, 4) and instances (n,) int32; rows are those of self.ordered."""
         kernel = self.device.kernel("bvh_instances.cu", "closest_placed", group=64, STRICT=1, SPHERES=int(spheres))
         kernel(count, rays, hits, instances, count, *self.rows)
+
+
+def _tree_of(device, primitives: np.ndarray) -> tuple[bvh.Tree, np.ndarray]:
+    """A shape's tree, made on the host, and its primitives in the order of leaves: in parts where these save much."""
+    tree, cuts = bvh.build(*bvh.boxes_of(primitives)), None
+    if len(primitives) > 1:
+        cuts = bvh_splits.budget_of(primitives, tree.cost)
+    if cuts is not None and cuts.sum() + len(primitives) < bvh.HOST_BUILDS:
+        on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
+        parts = bvh_splits.Parts(device, on_device, cuts, *bvh_splits.corners_of(primitives))
+        boxes = parts.boxes.read()
+        of_parts = bvh.build(boxes[:, :3], boxes[:, 4:7])
+        if of_parts.cost < bvh_splits.WORTH * tree.cost:
+            return of_parts, parts.primitives.read().view(PRIMITIVE).ravel()[of_parts.order]
+    return tree, primitives[tree.order]

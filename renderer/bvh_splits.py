@@ -10,9 +10,10 @@ import numpy as np
 
 GROUP = 64
 MOST_PARTS = 1 << 21  # of a scene, whose tree takes 240 MB then
-SHARES = 1, 3, 7  # cuts for each primitive of a scene, on average
-FALLS = 0.59  # what the parts' areas together must fall to for more cuts
+SHARES = 1 / 32, 1 / 4, 1, 3, 7  # cuts for each primitive of a scene, on average
+FALLS = 0.76  # of the power by which parts become more, that by which their areas must become less, for more cuts
 PROMISES = 0.08  # of a tree's cost: what cuts must be expected to save for a tree of them to be built
+STEP = 0.25  # of PROMISES, that more cuts must be expected to save beyond those before
 WORTH = 0.9  # of a tree's cost: a tree of parts takes more memory, and is not taken where it saves less
 REACH = 4.0  # diagonals of a scene from which rays come
 
@@ -72,20 +73,17 @@ def budget_of(primitives: np.ndarray, cost: float) -> np.ndarray | None:
     low, high = corners_of(primitives)
     x, y, z = (high - low).astype("f8")
     waste, asked = waste_of(primitives), PROMISES * cost * (x * y + y * z + z * x)
-    before, best = float(waste.boxes.sum()), None
-    if before - waste.least.sum() < asked or not asked > 0:
+    whole = before = float(waste.boxes.sum())
+    if not whole - waste.least.sum() >= asked > 0:
         return None
+    best, parts = None, 1.0
     for share in SHARES:
-        if (1 + share) * len(primitives) > MOST_PARTS:
-            break
         cuts = waste.cuts(share)
         after = waste.left(cuts)
-        if best is None and before - after < asked:
-            return None
-        if best is not None and after > FALLS * before:
-            break
-        before, best = after, cuts
-    return best
+        falls = after <= before * (parts / (1 + share)) ** FALLS and before - after >= STEP * asked
+        if falls and (1 + share) * len(primitives) <= MOST_PARTS:
+            best, before, parts = cuts, after, 1 + share
+    return best if whole - before >= asked else None
 
 
 class Parts:

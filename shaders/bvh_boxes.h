@@ -18,7 +18,7 @@ DEVICE float flatness_of(float3 edge1, float3 edge2) {
     float size = sqrt(dot_exact(edge1, edge1) * dot_exact(edge2, edge2));
     float3 normal = cross_exact(edge1, edge2);
     float area = sqrt(dot_exact(normal, normal));
-    float flatness = area > size * 9.5367431640625e-7f ? size / area : 1.0f;
+    float flatness = area > size * ULP ? size / area : 1.0f;
     return larger(1.0f, flatness * fma(flatness, 4.0e-7f, 1.001f));  // by no less than the host's, however it is rounded
 }
 
