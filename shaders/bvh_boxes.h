@@ -15,9 +15,13 @@ typedef struct {
 
 // How many ulps the distance of a triangle's hit is wrong by, which is more than one where its edges are nearly parallel.
 DEVICE float flatness_of(float3 edge1, float3 edge2) {
-    float size = sqrt(dot_exact(edge1, edge1) * dot_exact(edge2, edge2));
-    float3 normal = cross_exact(edge1, edge2);
-    float area = sqrt(dot_exact(normal, normal));
+    float longest1 = larger(larger(fabs(edge1.x), fabs(edge1.y)), fabs(edge1.z));
+    float longest2 = larger(larger(fabs(edge2.x), fabs(edge2.y)), fabs(edge2.z));
+    if (longest1 == 0.0f || longest2 == 0.0f) return 1.0f;
+    float3 a = make_float3(edge1.x / longest1, edge1.y / longest1, edge1.z / longest1);  // of any scale
+    float3 b = make_float3(edge2.x / longest2, edge2.y / longest2, edge2.z / longest2);
+    float3 normal = cross_exact(a, b);
+    float size = sqrt(dot_exact(a, a) * dot_exact(b, b)), area = sqrt(dot_exact(normal, normal));
     float flatness = area > size * ULP ? size / area : 1.0f;
     return larger(1.0f, flatness * fma(flatness, 4.0e-7f, 1.001f));  // by no less than the host's, however it is rounded
 }

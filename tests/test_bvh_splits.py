@@ -19,7 +19,18 @@ def needles(rng):
     return triangles(corners.reshape(-1, 3), np.arange(600).reshape(-1, 3))
 
 
-SHAPES = CASES | {"hair": lambda rng: hair(400), "needles": needles}
+def scaled(primitives, scale):
+    for field in PRIMITIVE.names:
+        primitives[field][:, :3] *= np.float32(scale)
+    return primitives
+
+
+SHAPES = CASES | {
+    "hair": lambda rng: hair(400),
+    "needles": needles,
+    "huge": lambda rng: scaled(needles(rng), 1e11),
+}
+TINY = {"tiny": lambda rng: scaled(needles(rng), 1e-11)}  # hits from far away are chance
 
 
 def flatness_of(primitives):
@@ -34,9 +45,9 @@ def cut(device, primitives, cuts):
     return Parts(device, on_device, cuts.astype("u4"), *bvh_splits.corners_of(primitives))
 
 
-@pytest.mark.parametrize("case", SHAPES)
+@pytest.mark.parametrize("case", SHAPES | TINY)
 def test_parts_hold_all_of_their_triangle_and_stay_in_its_box(device, rng, case):
-    primitives = numbered(SHAPES[case](rng))
+    primitives = numbered((SHAPES | TINY)[case](rng))
     cuts = rng.integers(0, 40, len(primitives)) * rng.integers(0, 2, len(primitives))
     parts = cut(device, primitives, cuts)
     number = parts.primitives.read().view("i4")[:, 3]
