@@ -3,7 +3,7 @@
 from functools import cache
 
 GROUP = 128
-SMALL = 1000  # nodes: fewer lie in a multiprocessor's cache whatever they are made of
+SMALL = 4000  # nodes: fewer lie in a multiprocessor's cache whatever they are made of
 MOST_COARSE = 0.1  # of a tree's boxes that may be much larger on the grid; with a small thing in a large place more are
 
 

@@ -65,7 +65,8 @@ def test_trees_that_no_stack_is_deep_enough_for_are_not_taken(device, rng, monke
         assert isinstance(tree, bvh.Built)
 
 
-def test_kinds_of_trees_are_told_by_costs_and_by_nodes_met(device):
+def test_kinds_of_trees_are_told_by_costs_and_by_nodes_met(device, monkeypatch):
+    monkeypatch.setattr(bvh_walks, "SMALL", 0)
     """Rays in hair meet what its cost says; in a sponge they are stopped long before."""
     trees = [bvh.tree_of(device, numbered(p), "host", "binary") for p in (hair(3000), procedural.menger(3))]
     assert bvh_walks.kind_of(trees[0]) == "tangled"
