@@ -34,8 +34,8 @@ NARROW_ALONE = Way("closest", 128, {"RESIDENT_GROUPS": 10})
 NARROW_TURNS = Way("closest", 128, {"WALK_STEPS": 5, "RESIDENT_GROUPS": 10})
 FETCHING, NARROW_FETCHING = Way("closest_fetching"), Way("closest_fetching", 64, {"FETCH": 8, "STEPS": 6})
 QUADS = Way("closest_quads")
-# By layout, class of rays and kind of tree, where warps vote; from tests/fps/results/nvidia_h200_rays.jsonl and
-# h200_rays.jsonl. Against a plain walk on an H200, for the teapot, the bunny, a sponge and a sphereflake:
+# By layout, class of rays and kind of tree, where warps vote; from tests/fps/results/h200_walks.jsonl and
+# nvidia_h200_rays.jsonl. Against a plain walk on an H200, for the teapot, the bunny, a sponge and a sphereflake:
 #     primary    NARROW_TURNS 1.25, 1.41, 1.17, 1.39; packets 1.34, 1.38, 0.86, 1.23, and 0.64 on a terrain
 #     scattered  NARROW_FETCHING 1.27, 1.46, 1.31, 1.66; FETCHING 1.27, 1.28, 1.13, 1.26; QUADS 1.00, 1.23, 0.92, 1.44;
 #                NARROW_ALONE 1.48 on the sponge

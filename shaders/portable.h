@@ -368,12 +368,13 @@ ASYNC_COPY(16, "cg")
 #define RESTRICT restrict
 #define LOCAL_ARRAY(type, name, count) __local type name[count]
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-#ifdef __NV_CL_C_VERSION
+#ifdef __NV_CL_C_VERSION  // OpenCL 1.2 orders memory within a group only: there is no fence for what other groups read
 #define WARP_BARRIER() __asm__ volatile("bar.warp.sync 0xffffffff;" : : : "memory")
+#define GLOBAL_FENCE() __asm__ volatile("membar.gl;" : : : "memory")
 #else
 #define WARP_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
-#endif
 #define GLOBAL_FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
 #define thread_index() ((uint)get_global_id(0))
 #define thread_index_long() ((ulong)get_global_id(0))
 #define local_index() ((uint)get_local_id(0))
