@@ -11,6 +11,7 @@ from test_raytrace import mixed_scene, render
 
 from renderer.image import read_exr
 from renderer.pictures.raytrace import Picture
+from renderer.raytracing import film
 from renderer.raytracing.settings import Settings
 
 
@@ -35,6 +36,16 @@ def test_variance_is_that_of_the_samples(picture):
     assert np.allclose(layers["variance"], samples.var(0, ddof=1), rtol=1e-3, atol=1e-4)
     assert (layers["samples"] == 20).all()
     assert np.array_equal(means[-1].astype("f4"), render(picture, film_scene(), size, 20)[..., :3])  # of the same bits
+
+
+def test_no_draw_asks_for_a_kernel_again(picture, monkeypatch):
+    """To put a kernel's text together takes the host longer than a GPU takes for a small picture."""
+    scene, size = film_scene(), (16, 12)
+    picture.restart()
+    for _ in range(film.RANGE + 2):  # the film merges ranges then
+        picture.draw(scene, size, 0.0)
+    monkeypatch.setattr(type(picture.device), "kernel", None)
+    picture.draw(scene, size, 0.0)
 
 
 SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("compact", "regenerate")]

@@ -28,6 +28,7 @@ class Film:
         self._total: tuple = ()  # of the ranges before the one at hand
         self._spare: tuple = ()
         self.shown = part  # of all samples
+        self._merge = None  # the kernel
 
     def begin(self) -> None:
         """The next sample is the first of a picture."""
@@ -49,10 +50,12 @@ class Film:
             return
         if not self._spare:
             self._spare = tuple(self._device.buffer(buffer.shape) for buffer in self.part)
+        if self._merge is None:
+            spread = len(self.part) - 1
+            self._merge = self._device.kernel("films.cu", "merge_films", group=128, STRICT=1, SPREAD=spread)
         pixels = self.part[0].shape[0] * self.part[0].shape[1]
-        merge = self._device.kernel("films.cu", "merge_films", group=128, STRICT=1, SPREAD=len(self.part) - 1)
         buffers = [b for three in zip(self._total, self.part, self._spare, strict=True) for b in three]
-        merge(pixels, pixels, before, more, *buffers)
+        self._merge(pixels, pixels, before, more, *buffers)
         self.shown = self._spare
 
     def read_part(self) -> tuple[np.ndarray, ...]:
