@@ -1,18 +1,43 @@
-// Band LU: the whole panel of a block column by one launch, on GPUs whose groups can work together as a cluster.
+// Band LU: the whole panel of a block column by one launch, on GPUs whose groups can work together as a cluster of CLUSTER
+// groups. Each has REACH rows of the panel. WIDTH columns at a time, a leaf, are factored in registers: for every column each
+// group mails its best row to all groups, which then agree without a barrier. Then the leaf is applied to the other columns.
 #include "band_lu.h"
 
-#if HAS_WARP_REDUCTION
 #define TEAM 32  // threads that find their best row without a barrier
-#define TEAM_BARRIER() WARP_BARRIER()
-#define BESTS 32
-#else
-#define BESTS ROW_THREADS
-#define TEAM ROW_THREADS
-#define TEAM_BARRIER() BARRIER()
-#endif
 #define ROW_THREADS (GROUP_SIZE / HELP)  // which have rows; the others help them when many columns are updated
 #define TEAMS (ROW_THREADS / TEAM)
 #define REACH (ROW_THREADS * ROWS)  // rows of a group
+#define LETTER_BYTES ((CLUSTER * (WIDTH + 1) + WIDTH) * sizeof(REAL) + CLUSTER * sizeof(uint))  // that a column brings a group
+#define BY_MATRIX_UNITS (HAS_MATRIX_UNITS && DOUBLE && WIDTH % 8 == 0)
+// Element (row k, column c) of the rows of U: lanes of a warp that take four rows of eight columns find them in all banks.
+#define UPPER(c, k) upper[(c) * WIDTH + ((k) ^ (((c) * WIDTH / 16 & (WIDTH / 4 - 1)) << 2))]
+#define EACH_ROW(k) for (int k = 0; k < ROWS; k++)
+#define EACH_COLUMN(c) for (int c = 0; c < WIDTH; c++)
+
+typedef struct {
+    GLOBAL REAL *first;  // element; columns are ld apart
+    int ld, rows, rank;  // rows of the panel; rank of this group in the cluster
+    int part, team, lane;  // 0 has rows in registers, others help; the warp within its part; the thread within it
+    int top;  // this thread's first row; others follow ROW_THREADS apart
+} Panel;
+
+typedef struct {  // in local memory, where other groups write; two or three columns in turn: nobody is further ahead
+    LOCAL ulong *boxes;  // of two columns in turn, and one that tells a group's warps that its row was sent
+    LOCAL REAL *lines;  // the groups' best rows, of three columns: the one before is still used while the next arrive
+    LOCAL REAL *own_line;  // the row that stands where the pivot's will
+    LOCAL REAL *sizes;
+    LOCAL uint *places;
+} Mail;
+
+typedef struct {  // in local memory, within a group
+    LOCAL REAL *best_size;  // of the teams
+    LOCAL uint *best_row;
+    LOCAL REAL *staged;
+    LOCAL int *exchange;  // the leaf's pivots
+} Group;
+
+DEVICE GLOBAL REAL *column_of(const Panel *p, int c) { return p->first + c * p->ld; }  // a panel has fewer than 2^31
+DEVICE int row_of(const Panel *p, int k) { return p->top + k * ROW_THREADS; }
 
 // A row of a leaf to all groups of the cluster, by one team.
 #define LETTERS ((CLUSTER * WIDTH + TEAM - 1) / TEAM)
@@ -27,284 +52,359 @@ DEVICE void mail_line(LOCAL const REAL *from, LOCAL REAL *to, LOCAL ulong *box, 
     }
 }
 
-// P L U of a whole panel by one cluster of CLUSTER groups, each with REACH rows of it, WIDTH columns at a time in registers. For
-// every column each group mails its best row to all groups, which then agree without a barrier.
-KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
-                                     const int u, const int height, const int devices, const int slots) {
-    LOCAL_ARRAY(ulong, boxes, 2);  // these three for two columns in turn: nobody is further ahead of another
-    LOCAL_ARRAY(REAL, lines, 2 * CLUSTER * WIDTH);
-    LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
-    LOCAL_ARRAY(REAL, sizes, 2 * CLUSTER);
-    LOCAL_ARRAY(uint, places, 2 * CLUSTER);
-    LOCAL_ARRAY(REAL, best_size, 2 * BESTS);  // of the teams
-    LOCAL_ARRAY(uint, best_row, 2 * BESTS);
-    LOCAL_ARRAY(REAL, staged, 2 * WIDTH);
-    LOCAL_ARRAY(REAL, upper, WIDTH * S);
-    LOCAL_ARRAY(REAL, lower, WIDTH * (WIDTH + 1));
-    LOCAL_ARRAY(REAL, moved, 2 * WIDTH * ((S + CLUSTER - 1) / CLUSTER));
-    LOCAL_ARRAY(int, exchange, WIDTH);
-    LOCAL_ARRAY(int, moves_to, 2 * WIDTH);
-    LOCAL_ARRAY(int, moves_from, 2 * WIDTH);
-#if HELP > 1
-    LOCAL_ARRAY(REAL, kept, WIDTH * ROW_THREADS);  // the leaf, for the helpers
-#endif
-    int rank = (int)cluster_rank(), thread = (int)local_index(), part = thread / ROW_THREADS, own_thread = thread % ROW_THREADS;
-    int team = own_thread / TEAM, lane = own_thread % TEAM, ld = height, rows = min(l + 1, p - i) * S, column = i * S;
-    int top = rank * REACH + own_thread;
-    GLOBAL REAL *panel = matrix + top_of(i, i, u, height, devices, slots);
-    REAL value[ROWS][WIDTH];
-    if (thread == 0) {
-        mailbox_open(boxes);
-        mailbox_open(boxes + 1);
+// The largest element at or below row `least` of the column in value[][0] among the group's rows, and the uppermost row that has it.
+DEVICE void best_of_group(const Panel *p, REAL (*value)[WIDTH], int least, int side, Group group, REAL *size, uint *where) {
+    *size = 0;
+    *where = 0xffffffffu;
+    UNROLL
+    EACH_ROW(k) {
+        int row = row_of(p, k);
+        REAL here = fabs(value[k][0]);
+        if (row >= least && row < p->rows && (here > *size || *where == 0xffffffffu)) { *size = here; *where = (uint)row; }
     }
-    CLUSTER_BARRIER();
-    CLUSTER_ARRIVE();
+    best_of_warp(size, where);
+    if (p->lane == 0) { group.best_size[side * TEAM + p->team] = *size; group.best_row[side * TEAM + p->team] = *where; }
+    BARRIER();
+    *size = p->lane < TEAMS ? group.best_size[side * TEAM + p->lane] : 0;
+    *where = p->lane < TEAMS ? group.best_row[side * TEAM + p->lane] : 0xffffffffu;
+    best_of_warp(size, where);
+}
+
+// What column j - 1 still has to do to the columns behind column j: `factor` of its pivot row `line`. All move up by one place,
+// and column j - 1, which waits in value[][1], goes to the end: so no register is needed by a computed number.
+DEVICE void eliminate_rest(REAL (*value)[WIDTH], const REAL *factor, LOCAL const REAL *line, int j) {
+    UNROLL
+    EACH_ROW(k) {
+        REAL done = value[k][1];
+        UNROLL
+        for (int c = 2; c < WIDTH; c++) value[k][c - 1] = c <= WIDTH - j ? value[k][c] - factor[k] * line[c] : value[k][c];
+        value[k][WIDTH - 1] = done;
+    }
+}
+
+// Mails the group's best row of column first + j, where it has one, by its team, and the row that may go there by that one's.
+DEVICE void mail_rows(const Panel *p, REAL (*value)[WIDTH], int target, uint where, REAL size, bool sends, bool has_target, int side,
+                      int turn, Mail post, Group group) {
+    UNROLL
+    EACH_ROW(k) {
+        int row = row_of(p, k);
+        if ((uint)row == where) {
+            UNROLL
+            EACH_COLUMN(c) group.staged[c] = value[k][c];
+        }
+        if (row == target) {
+            UNROLL
+            EACH_COLUMN(c) group.staged[WIDTH + c] = value[k][c];
+        }
+    }
+    WARP_BARRIER();
+    LOCAL ulong *box = post.boxes + side;
+    if (sends) {
+        mail_line(group.staged, post.lines + (turn * CLUSTER + p->rank) * WIDTH, box, p->lane);
+        if (p->lane < CLUSTER) {  // a team has more threads than a cluster groups
+            MAIL(post.sizes + side * CLUSTER + p->rank, p->lane, size, box);
+            MAIL(post.places + side * CLUSTER + p->rank, p->lane, where, box);
+        }
+    }
+    if (has_target) mail_line(group.staged + WIDTH, post.own_line + side * WIDTH, box, p->lane);
+    if (sends && p->lane == 0) mailbox_expect(post.boxes + 2, 0);
+}
+
+// The pivot's row among the groups' best, which have arrived, and the reciprocal of the pivot.
+DEVICE int choose_pivot(const Panel *p, int target, int side, int turn, Mail post, REAL *scale) {
+    bool counts = p->lane < CLUSTER;
+    REAL size = counts ? post.sizes[side * CLUSTER + p->lane] : 0;
+    uint where = counts ? post.places[side * CLUSTER + p->lane] : 0xffffffffu;
+    REAL candidate = counts ? post.lines[(turn * CLUSTER + p->lane) * WIDTH] : 0;
+    REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // of all, while they are compared
+    best_of_warp(&size, &where);
+    int chosen = where < (uint)p->rows ? (int)where : target;
+    *scale = broadcast(inverse, chosen / REACH);
+    return chosen;
+}
+
+// Exchanges rows `chosen` and `target` in the registers and eliminates from the first two columns: value[][1] is the finished one
+// then and value[][0] the next, as far as `last` says that there is one.
+DEVICE void eliminate_next(const Panel *p, REAL (*value)[WIDTH], REAL *factor, int target, int chosen, REAL scale, bool last,
+                           LOCAL const REAL *line, LOCAL const REAL *own) {
+    REAL pivot = line[0];
+    bool tiny = fabs(pivot) < SAFE_MINIMUM;  // its reciprocal would overflow: divide, as LAPACK does
+    UNROLL
+    EACH_ROW(k) {
+        int row = row_of(p, k);
+        if (row == chosen && chosen != target) {
+            UNROLL
+            EACH_COLUMN(c) value[k][c] = own[c];
+        }
+        if (row == target) {
+            UNROLL
+            EACH_COLUMN(c) value[k][c] = line[c];
+        }
+        factor[k] = row > target ? value[k][0] * scale : 0;
+    }
+    if (tiny && pivot != 0) {
+        UNROLL
+        EACH_ROW(k) factor[k] = row_of(p, k) > target ? value[k][0] / pivot : 0;
+    }
+    UNROLL
+    EACH_ROW(k) {
+        REAL done = row_of(p, k) > target && pivot != 0 ? factor[k] : value[k][0];
+        value[k][0] = last ? value[k][1] : value[k][1] - factor[k] * line[1];
+        value[k][1] = done;
+    }
+}
+
+// P L U of the leaf in the registers of part 0. Ties take the uppermost row, as LAPACK's do.
+DEVICE void factor_columns(const Panel *p, REAL (*value)[WIDTH], int first, int column, GLOBAL int *pivots,
+                           GLOBAL int *info, Mail post, Group group) {
+    REAL factor[ROWS];
+    UNROLL
+    EACH_ROW(k) factor[k] = 0;
+    LOCAL const REAL *line = post.lines;
     ROLLED
-    for (int first = 0; first < S; first += WIDTH) {
-        GLOBAL REAL *leaf = panel + (ulong)first * (ulong)ld;
-        if (ROWS > 1 || first == 0) {  // one row stays in the registers from the update before
-            UNROLL
-            for (int k = 0; k < ROWS; k++) {
-                int row = top + k * ROW_THREADS;
-                UNROLL
-                for (int j = 0; j < WIDTH; j++)
-                    value[k][j] = row >= first && row < rows ? leaf[(ulong)j * (ulong)ld + (ulong)row] : 0;
+    for (int j = 0; j < WIDTH; j++) {  // column j stands in value[][0]
+        int side = j & 1, turn = (first + j) % 3, target = first + j, own = target - p->rank * REACH;
+        if (p->team == 0 && p->lane == 0) mailbox_expect(post.boxes + side, LETTER_BYTES);
+        REAL size, scale;
+        uint where;
+        best_of_group(p, value, target, side, group, &size, &where);
+        bool sends = p->team == (where == 0xffffffffu ? 0 : ((int)where - p->rank * REACH) % ROW_THREADS / TEAM);
+        bool has_target = own >= 0 && own < REACH && own % ROW_THREADS / TEAM == p->team;
+        if (!sends && !has_target) mailbox_wait(post.boxes + 2, (uint)target & 1u);  // leaves local memory to those who hurry
+        if (j > 0) eliminate_rest(value, factor, line, j);
+        if (sends || has_target) mail_rows(p, value, target, where, size, sends, has_target, side, turn, post, group);
+        mailbox_wait(post.boxes + side, (uint)(target / 2) & 1u);
+        int chosen = choose_pivot(p, target, side, turn, post, &scale);
+        line = post.lines + (turn * CLUSTER + chosen / REACH) * WIDTH;
+        eliminate_next(p, value, factor, target, chosen, scale, j == WIDTH - 1, line, post.own_line + side * WIDTH);
+        if (p->team == 0 && p->lane == 0) {
+            group.exchange[j] = chosen;
+            if (p->rank == 0) {
+                pivots[column + target] = chosen + 1;
+                if (line[0] == 0 && info[0] == 0) info[0] = column + target + 1;
             }
         }
-        if (part > 0) {
-            for (int j = 0; j < WIDTH; j++) BARRIER();  // that of every column
-        } else {
+    }
+    eliminate_rest(value, factor, line, WIDTH);
+}
+
+// The leaf's exchanges in the other columns, which are dealt to the groups: all is read before any is written.
+DEVICE void exchange_rows(const Panel *p, int first, LOCAL const int *exchange, LOCAL int *to, LOCAL int *from, LOCAL REAL *moved) {
+    int thread = (int)local_index();
+    for (int e = thread; e < 2 * WIDTH; e += GROUP_SIZE) {
+        int goes = e < WIDTH ? first + e : exchange[e - WIDTH], comes = goes;
         ROLLED
-        for (int j = 0; j < WIDTH; j++) {  // column j stands in value[][0]; see factor_leaf
-            int side = j & 1;
-            if (thread == 0) mailbox_expect(boxes + side, (CLUSTER * (WIDTH + 1) + WIDTH) * sizeof(REAL) + CLUSTER * sizeof(uint));
-            REAL size = 0;
-            uint where = 0xffffffffu;
-            UNROLL
-            for (int k = 0; k < ROWS; k++) {
-                int row = top + k * ROW_THREADS;
-                REAL here = fabs(value[k][0]);
-                if (row >= first + j && row < rows && (here > size || where == 0xffffffffu)) { size = here; where = (uint)row; }
-            }
-#if HAS_WARP_REDUCTION
-            best_of_warp(&size, &where);
-            if (lane == 0) { best_size[side * BESTS + team] = size; best_row[side * BESTS + team] = where; }
-            BARRIER();
-            size = lane < TEAMS ? best_size[side * BESTS + lane] : 0;
-            where = lane < TEAMS ? best_row[side * BESTS + lane] : 0xffffffffu;
-            best_of_warp(&size, &where);
-#else
-            best_size[thread] = size;
-            best_row[thread] = where;
-            for (int count = ROW_THREADS; count > 1; count = (count + 1) / 2) {
-                int b = thread + (count + 1) / 2;
-                BARRIER();
-                if (b < count && (best_size[b] > best_size[thread] || (best_size[b] == best_size[thread] && best_row[b] < best_row[thread]))) {
-                    best_size[thread] = best_size[b];
-                    best_row[thread] = best_row[b];
-                }
-            }
-            BARRIER();
-            size = best_size[0];
-            where = best_row[0];
-#endif
-            // The team of the group's best row mails it, and that of row first + j, which may have to go there, mails that one.
-            int sender = where == 0xffffffffu ? 0 : ((int)where - rank * REACH) % ROW_THREADS / TEAM;
-            int local_own = first + j - rank * REACH, own_team = local_own % ROW_THREADS / TEAM;
-            bool has_own = local_own >= 0 && local_own < REACH && own_team == team;
-            UNROLL
-            for (int k = 0; k < ROWS; k++) {
-                int row = top + k * ROW_THREADS;
-                if ((uint)row == where) {
-                    UNROLL
-                    for (int c = 0; c < WIDTH; c++) staged[c] = value[k][c];
-                }
-                if (row == first + j) {
-                    UNROLL
-                    for (int c = 0; c < WIDTH; c++) staged[WIDTH + c] = value[k][c];
-                }
-            }
-            TEAM_BARRIER();
-            if (has_own) mail_line(staged + WIDTH, own_line + side * WIDTH, &boxes[side], lane);
-            if (team == sender) {
-                mail_line(staged, lines + (side * CLUSTER + rank) * WIDTH, &boxes[side], lane);
-                if (lane < CLUSTER) {  // a team has more threads than a cluster groups
-                    MAIL(&sizes[side * CLUSTER + rank], lane, size, &boxes[side]);
-                    MAIL(&places[side * CLUSTER + rank], lane, where, &boxes[side]);
-                }
-            }
-            mailbox_wait(boxes + side, (uint)((first + j) / 2) & 1u);
-#if HAS_WARP_REDUCTION
-            size = lane < CLUSTER ? sizes[side * CLUSTER + lane] : 0;
-            where = lane < CLUSTER ? places[side * CLUSTER + lane] : 0xffffffffu;
-            REAL candidate = lane < CLUSTER ? lines[(side * CLUSTER + lane) * WIDTH] : 0;
-            REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // of all, while they are compared
-            best_of_warp(&size, &where);
-#else
-            for (int k = 0; k < CLUSTER; k++) {
-                REAL here = sizes[side * CLUSTER + k];
-                uint place = places[side * CLUSTER + k];
-                if (here > size || (here == size && place < where)) { size = here; where = place; }
-            }
-#endif
-            int chosen = where < (uint)rows ? (int)where : first + j;
-            LOCAL const REAL *line = lines + (side * CLUSTER + chosen / REACH) * WIDTH;
-            LOCAL const REAL *own = own_line + side * WIDTH;
-            REAL pivot = line[0], factor[ROWS];
-#if HAS_WARP_REDUCTION
-            REAL scale = broadcast(inverse, chosen / REACH);
-#else
-            REAL scale = pivot == 0 ? (REAL)0 : (REAL)1 / pivot;
-#endif
-            bool tiny = fabs(pivot) < SAFE_MINIMUM;  // its reciprocal would overflow: divide, as LAPACK does
-            UNROLL
-            for (int k = 0; k < ROWS; k++) {
-                int row = top + k * ROW_THREADS;
-                if (row == chosen && chosen != first + j) {
-                    UNROLL
-                    for (int c = 0; c < WIDTH; c++) value[k][c] = own[c];
-                }
-                if (row == first + j) {
-                    UNROLL
-                    for (int c = 0; c < WIDTH; c++) value[k][c] = line[c];
-                }
-                factor[k] = row > first + j ? value[k][0] * scale : 0;
-            }
-            if (tiny && pivot != 0) {
-                UNROLL
-                for (int k = 0; k < ROWS; k++) factor[k] = top + k * ROW_THREADS > first + j ? value[k][0] / pivot : 0;
-            }
-            UNROLL
-            for (int k = 0; k < ROWS; k++) {
-                REAL done = top + k * ROW_THREADS > first + j && pivot != 0 ? factor[k] : value[k][0];
-                UNROLL
-                for (int c = 1; c < WIDTH; c++)
-                    value[k][c - 1] = c < WIDTH - j ? value[k][c] - factor[k] * line[c] : value[k][c];
-                value[k][WIDTH - 1] = done;
-            }
-            if (thread == 0) {
-                exchange[j] = chosen;
-                if (rank == 0) {
-                    pivots[column + first + j] = chosen + 1;
-                    if (pivot == 0 && info[0] == 0) info[0] = column + first + j + 1;
-                }
-            }
-        }
-        }
-        CLUSTER_WAIT();  // for the updates with the leaf before this one
-        for (int e = thread; first > 0 && e < WIDTH * (S - first); e += GROUP_SIZE) {
-            int c = first + e / WIDTH;
-            if (c % CLUSTER == rank)
-                panel[(ulong)c * (ulong)ld + (ulong)(first - WIDTH + e % WIDTH)] = upper[c * WIDTH + e % WIDTH];
+        for (int j = WIDTH - 1; j >= 0; j--) comes = comes == first + j ? exchange[j] : comes == exchange[j] ? first + j : comes;
+        to[e] = goes;
+        from[e] = comes;
+    }
+    BARRIER();
+    int others = (S - WIDTH - p->rank + CLUSTER - 1) / CLUSTER;
+    for (int e = thread; e < 2 * WIDTH * others; e += GROUP_SIZE) {
+        int c = p->rank + e / (2 * WIDTH) * CLUSTER;
+        moved[e] = column_of(p, c < first ? c : c + WIDTH)[from[e % (2 * WIDTH)]];
+    }
+    BARRIER();
+    for (int e = thread; e < 2 * WIDTH * others; e += GROUP_SIZE) {
+        int c = p->rank + e / (2 * WIDTH) * CLUSTER;
+        column_of(p, c < first ? c : c + WIDTH)[to[e % (2 * WIDTH)]] = moved[e];
+    }
+}
+
+// The leaf's rows of U in the columns from `right` on, which every group solves for itself: WIDTH lanes of a warp have a column,
+// and a warp AT_ONCE times as many.
+#define AT_ONCE 4
+#define SOLVED (GROUP_SIZE / WIDTH)  // columns of all warps
+DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper) {
+    int k = p->lane % WIDTH;
+    REAL factor[WIDTH];
+    UNROLL
+    for (int m = 0; m < WIDTH - 1; m++) factor[m] = column_of(p, first + m)[first + k];
+    ROLLED
+    for (int start = right + (int)local_index() / TEAM * (TEAM / WIDTH); start < S; start += AT_ONCE * SOLVED) {
+        REAL x[AT_ONCE];
+        UNROLL
+        for (int q = 0; q < AT_ONCE; q++) {
+            int c = start + q * SOLVED + p->lane / WIDTH;
+            x[q] = c < S ? column_of(p, c)[first + k] : 0;
         }
         UNROLL
-        for (int k = 0; k < ROWS; k++) {
-            int row = top + k * ROW_THREADS;
+        for (int m = 0; m < WIDTH - 1; m++) {
             UNROLL
-            for (int j = 0; j < WIDTH; j++) {
-                if (part == 0 && row >= first && row < rows) leaf[(ulong)j * (ulong)ld + (ulong)row] = value[k][j];
-#if HELP > 1
-                if (part == 0) kept[j * ROW_THREADS + own_thread] = value[k][j];
-#endif
+            for (int q = 0; q < AT_ONCE; q++) {
+                REAL solved = broadcast(x[q], p->lane - k + m);
+                if (k > m) x[q] -= factor[m] * solved;
             }
         }
-        // The exchanges in the other columns, dealt to the groups: all is read before any is written.
-        BARRIER();
-        for (int e = thread; e < 2 * WIDTH; e += GROUP_SIZE) {
-            int to = e < WIDTH ? first + e : exchange[e - WIDTH], from = to;
-            for (int j = WIDTH - 1; j >= 0; j--) from = from == first + j ? exchange[j] : from == exchange[j] ? first + j : from;
-            moves_to[e] = to;
-            moves_from[e] = from;
+        UNROLL
+        for (int q = 0; q < AT_ONCE; q++) {
+            int c = start + q * SOLVED + p->lane / WIDTH;
+            if (c < S) UPPER(c, k) = x[q];
         }
-        BARRIER();
-        int others = (S - WIDTH - rank + CLUSTER - 1) / CLUSTER;
-        for (int e = thread; e < 2 * WIDTH * others; e += GROUP_SIZE) {
-            int c = rank + e / (2 * WIDTH) * CLUSTER;
-            moved[e] = panel[(ulong)(c < first ? c : c + WIDTH) * (ulong)ld + (ulong)moves_from[e % (2 * WIDTH)]];
+    }
+}
+
+// The solved rows into the panel, when no group reads what stood there any more.
+DEVICE void write_upper(const Panel *p, int first, int right, LOCAL const REAL *upper) {
+    for (int e = (int)local_index(); e < WIDTH * (S - right); e += GROUP_SIZE) {
+        int c = right + e / WIDTH;
+        if (c % CLUSTER == p->rank) column_of(p, c)[first + e % WIDTH] = UPPER(c, e % WIDTH);
+    }
+}
+
+// The columns from `right` on, by leaves in turn to the parts: part 0 has the next leaf, whose rows its warps then load.
+#define EACH_LEAF(start) for (int start = right + p->part * WIDTH; start < S; start += HELP * WIDTH)
+
+#if BY_MATRIX_UNITS
+// Takes the leaf's multiples of the rows of U from the group's rows: 32 rows of 8 columns a warp.
+DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int right, LOCAL const REAL *upper) {
+    int row_lane = p->lane / 4, column_lane = p->lane % 4;
+    ROLLED
+    EACH_ROW(k) {
+        int top = row_of(p, k) - p->lane + row_lane;
+        if (top - row_lane >= p->rows || top - row_lane + TEAM <= right) continue;
+        REAL left[4][WIDTH / 4];
+        UNROLL
+        for (int e = 0; e < WIDTH; e++) {
+            int row = top + e % 4 * 8;
+            left[e % 4][e / 4] = row < p->rows ? -column_of(p, first + e / 4 * 4 + column_lane)[row] : 0;
         }
-        BARRIER();
-        for (int e = thread; e < 2 * WIDTH * others; e += GROUP_SIZE) {
-            int c = rank + e / (2 * WIDTH) * CLUSTER;
-            panel[(ulong)(c < first ? c : c + WIDTH) * (ulong)ld + (ulong)moves_to[e % (2 * WIDTH)]] = moved[e];
-        }
-        CLUSTER_BARRIER();
-        // The rows of U, solved by every group for itself, and the elimination from each group's rows of the columns to the right.
-        int right = first + WIDTH;
-        for (int e = thread; e < WIDTH * WIDTH; e += GROUP_SIZE)
-            lower[e] = leaf[(ulong)(e / WIDTH) * (ulong)ld + (ulong)(first + e % WIDTH)];
-        BARRIER();
-        for (int c = right + thread; c < S; c += GROUP_SIZE) {
-            REAL x[WIDTH];
-            UNROLL
-            for (int k = 0; k < WIDTH; k++) x[k] = panel[(ulong)c * (ulong)ld + (ulong)(first + k)];
+        ROLLED
+        EACH_LEAF(start) {
             ROLLED
-            for (int k = 0; k < WIDTH; k++) {  // row k stands in x[0]; what comes up from behind is not used
-                REAL done = x[0];
-                upper[c * WIDTH + k] = done;
+            for (int c = start; c < start + WIDTH; c += 8) {
+                GLOBAL REAL *target = column_of(p, c + 2 * column_lane) + top;
+                REAL sum[4][2];
                 UNROLL
-                for (int r = 1; r < WIDTH; r++) x[r - 1] = x[r] - lower[k * (WIDTH + 1) + r] * done;
+                for (int e = 0; e < 8; e++) {
+                    int down = e / 2 * 8;
+                    sum[e / 2][e % 2] = top + down < p->rows ? target[e % 2 * p->ld + down] : 0;
+                }
+                UNROLL
+                for (int q = 0; q < WIDTH / 4; q++) {
+                    REAL factor = UPPER(c + row_lane, q * 4 + column_lane);
+                    UNROLL
+                    for (int m = 0; m < 4; m++) matrix_add(sum[m], left[m][q], factor);
+                }
+                UNROLL
+                for (int e = 0; e < 8; e++) {
+                    int down = e / 2 * 8;
+                    if (top + down >= right && top + down < p->rows) target[e % 2 * p->ld + down] = sum[e / 2][e % 2];
+                }
             }
         }
-        BARRIER();
-#if HELP > 1
+    }
+}
+#else
+// The same, a thread to its rows.
+DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int right, LOCAL const REAL *upper) {
+    if (p->part > 0) {
         UNROLL
-        for (int j = 0; j < WIDTH; j++) value[0][j] = kept[j * ROW_THREADS + own_thread];
-#endif
-        // Part 0 has the columns of the next leaf and, so that all have as many, some of the rest.
-        int each = ((S - right) / BATCH + HELP - 1) / HELP * BATCH, start = part == 0 ? right : min(S, right + max(each, WIDTH) + (part - 1) * each);
-        int end = part == 0 ? min(S, right + max(each, WIDTH)) : min(S, start + each);
-#if ROWS == 1
-        REAL next[WIDTH];
-        UNROLL
-        for (int j = 0; j < WIDTH; j++) next[j] = 0;
-        if (part == 0 && right < S) {
+        EACH_ROW(k) {
             UNROLL
-            for (int j = 0; j < WIDTH; j++)
-                next[j] = top >= right && top < rows ? panel[(ulong)(right + j) * (ulong)ld + (ulong)top] : 0;
-            UNROLL
-            for (int j = 0; j < WIDTH; j++) {
-                UNROLL
-                for (int m = 0; m < WIDTH; m++) next[j] -= value[0][m] * upper[(right + j) * WIDTH + m];
-                IN_ORDER();
-                if (top < right) next[j] = 0;
-            }
-            start += WIDTH;
+            EACH_COLUMN(c) value[k][c] = row_of(p, k) < p->rows ? column_of(p, first + c)[row_of(p, k)] : 0;
         }
-#endif
+    }
+    ROLLED
+    EACH_LEAF(start) {
         ROLLED
-        for (int c = start; c < end; c += BATCH) {
+        for (int c = start; c < start + WIDTH; c += BATCH) {
             REAL sum[BATCH][ROWS];
             UNROLL
             for (int m = 0; m < BATCH; m++) {
                 UNROLL
-                for (int k = 0; k < ROWS; k++) {
-                    int row = top + k * ROW_THREADS;
-                    sum[m][k] = row >= right && row < rows ? panel[(ulong)(c + m) * (ulong)ld + (ulong)row] : 0;
+                EACH_ROW(k) {
+                    int row = row_of(p, k);
+                    sum[m][k] = row >= right && row < p->rows ? column_of(p, c + m)[row] : 0;
                 }
             }
             UNROLL
             for (int m = 0; m < BATCH; m++) {
                 UNROLL
-                for (int j = 0; j < WIDTH; j++) {
+                EACH_COLUMN(j) {
                     UNROLL
-                    for (int k = 0; k < ROWS; k++) sum[m][k] -= value[k][j] * upper[(c + m) * WIDTH + j];
+                    EACH_ROW(k) sum[m][k] -= value[k][j] * UPPER(c + m, j);
                 }
                 IN_ORDER();
             }
             UNROLL
             for (int m = 0; m < BATCH; m++) {
                 UNROLL
-                for (int k = 0; k < ROWS; k++) {
-                    int row = top + k * ROW_THREADS;
-                    if (row >= right && row < rows) panel[(ulong)(c + m) * (ulong)ld + (ulong)row] = sum[m][k];
+                EACH_ROW(k) {
+                    int row = row_of(p, k);
+                    if (row >= right && row < p->rows) column_of(p, c + m)[row] = sum[m][k];
                 }
             }
         }
-        CLUSTER_ARRIVE();
-#if ROWS == 1
-        UNROLL
-        for (int j = 0; j < WIDTH; j++) value[0][j] = next[j];
+    }
+}
 #endif
+
+// The rows of a leaf between the panel and part 0's registers.
+DEVICE void load_leaf(const Panel *p, REAL (*value)[WIDTH], int first) {
+    UNROLL
+    EACH_ROW(k) {
+        int row = row_of(p, k);
+        UNROLL
+        EACH_COLUMN(c) value[k][c] = row >= first && row < p->rows ? column_of(p, first + c)[row] : 0;
+    }
+}
+DEVICE void store_leaf(const Panel *p, REAL (*value)[WIDTH], int first) {
+    UNROLL
+    EACH_ROW(k) {
+        int row = row_of(p, k);
+        UNROLL
+        EACH_COLUMN(c) {
+            if (row >= first && row < p->rows) column_of(p, first + c)[row] = value[k][c];
+        }
+    }
+}
+
+// P L U of panel i.
+KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
+                                     const int u, const int height, const int devices, const int slots) {
+    LOCAL_ARRAY(ulong, boxes, 3);
+    LOCAL_ARRAY(REAL, lines, 3 * CLUSTER * WIDTH);
+    LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
+    LOCAL_ARRAY(REAL, sizes, 2 * CLUSTER);
+    LOCAL_ARRAY(uint, places, 2 * CLUSTER);
+    LOCAL_ARRAY(REAL, best_size, 2 * TEAM);
+    LOCAL_ARRAY(uint, best_row, 2 * TEAM);
+    LOCAL_ARRAY(REAL, staged, 2 * WIDTH);
+    LOCAL_ARRAY(int, exchange, WIDTH);
+    LOCAL_ARRAY(REAL, upper, WIDTH * S);
+    LOCAL_ARRAY(REAL, moved, 2 * WIDTH * ((S + CLUSTER - 1) / CLUSTER));
+    LOCAL_ARRAY(int, moves_to, 2 * WIDTH);
+    LOCAL_ARRAY(int, moves_from, 2 * WIDTH);
+    Mail post = {boxes, lines, own_line, sizes, places};
+    Group group = {best_size, best_row, staged, exchange};
+    int thread = (int)local_index(), own_thread = thread % ROW_THREADS, rank = (int)cluster_rank();
+    Panel panel = {matrix + top_of(i, i, u, height, devices, slots), height, min(l + 1, p - i) * S, rank,
+                   thread / ROW_THREADS, own_thread / TEAM, thread % TEAM, rank * REACH + own_thread};
+    REAL value[ROWS][WIDTH];
+    for (int k = thread; k < 3; k += GROUP_SIZE) mailbox_open(boxes + k);
+    CLUSTER_BARRIER();
+    CLUSTER_ARRIVE();
+    ROLLED
+    for (int first = 0; first < S; first += WIDTH) {
+        int right = first + WIDTH;
+        if (panel.part == 0) {
+            load_leaf(&panel, value, first);
+            factor_columns(&panel, value, first, i * S, pivots, info, post, group);
+        } else {
+            for (int j = 0; j < WIDTH; j++) BARRIER();  // that of every column
+        }
+        CLUSTER_WAIT();  // for the updates with the leaf before this one
+        if (first > 0) write_upper(&panel, first - WIDTH, first, upper);
+        if (panel.part == 0) store_leaf(&panel, value, first);
+        BARRIER();
+        exchange_rows(&panel, first, exchange, moves_to, moves_from, moved);
+        CLUSTER_BARRIER();
+        solve_upper(&panel, first, right, upper);
+        BARRIER();
+        update_columns(&panel, value, first, right, upper);
+        WARP_BARRIER();  // part 0's warps load next what they wrote
+        CLUSTER_ARRIVE();
     }
     CLUSTER_WAIT();
 }

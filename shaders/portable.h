@@ -249,8 +249,7 @@ DEVICE uint from_lane(uint x, uint lane) { return __shfl_sync(0xffffffffu, x, la
 // cluster of n groups, of which this is cluster_rank(). CLUSTER_BARRIER is a barrier of all their threads, after which
 // all their writes are seen; it takes about a microsecond. MAIL(place, rank, value, box) writes to `place` in the local memory
 // of group `rank` and counts the bytes in its mailbox, which that group opens once (then CLUSTER_BARRIER), whose one thread says
-// how many bytes it expects, and for which all its threads wait; parity is 0 for the first filling, then 1, 0, ..
-// Elsewhere a cluster is one group.
+// how many bytes it expects, and for which its threads wait; parity is 0 for the first filling, then 1, 0, ..
 #if __CUDA_ARCH__ >= 900
 #define HAS_CLUSTERS 1
 #define KERNEL_CLUSTER(groups) extern "C" __global__ void __cluster_dims__(groups, 1, 1) __launch_bounds__(GROUP_SIZE)
@@ -286,6 +285,15 @@ DEVICE void mailbox_expect(ulong *box, uint bytes) {
 DEVICE void mailbox_wait(ulong *box, uint parity) {
     asm volatile("{ .reg .pred full; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 full, [%0], %1;"
                  " @!full bra AGAIN; }" : : "r"(LOCAL_ADDRESS(box)), "r"(parity) : "memory");
+}
+#endif
+
+#if __CUDA_ARCH__ >= 800
+#define HAS_MATRIX_UNITS 1
+// c (8 x 8) += a (8 x 4) b (4 x 8) by a warp. Lane k has a[k / 4][k % 4], b[k % 4][k / 4] and c[k / 4][k % 4 * 2] and its right.
+DEVICE void matrix_add(double *c, double a, double b) {
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%4, %5};"
+        : "=d"(c[0]), "=d"(c[1]) : "d"(a), "d"(b), "d"(c[0]), "d"(c[1]));
 }
 #endif
 
@@ -514,17 +522,11 @@ DEVICE float smallest_of(float a, float b, float c) { return smaller(smaller(a, 
 DEVICE float3 xyz(float4 v) { return make_float3(v.x, v.y, v.z); }
 DEVICE float4 with_w(float3 v, float w) { return make_float4(v.x, v.y, v.z, w); }
 
-#ifndef HAS_CLUSTERS  // a cluster of one group
+#ifndef HAS_CLUSTERS
 #define HAS_CLUSTERS 0
-#define KERNEL_CLUSTER(groups) KERNEL
-#define CLUSTER_ARRIVE()
-#define CLUSTER_WAIT() BARRIER()
-#define CLUSTER_BARRIER() BARRIER()
-#define cluster_rank() 0u
-#define MAIL(place, rank, value, box) (*(place) = (value))
-#define mailbox_open(box)
-#define mailbox_expect(box, bytes)
-#define mailbox_wait(box, parity) BARRIER()
+#endif
+#ifndef HAS_MATRIX_UNITS
+#define HAS_MATRIX_UNITS 0
 #endif
 #if !HAS_ASYNC
 #define ASYNC_COPY(bytes)                                                                           \

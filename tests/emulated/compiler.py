@@ -67,7 +67,7 @@ def _asm(text: str, start: int) -> tuple[str, list[str], int]:
 def _call(template: str, operands: list[str]) -> str:
     found = re.search(r"([a-z]\w*(?:(?:\.|::)\w+)+)([^;]*)", template)
     name = re.sub(r"\W+", "_", found.group(1))
-    words = [word.strip("[] \n\t") for word in found.group(2).split(",")]
+    words = [word.strip("[]{} \n\t") for word in found.group(2).split(",")]
     taken = [re.sub(r"%(\d+)", lambda m: operands[int(m.group(1))], word) for word in words]
     return f"ptx_{name}({', '.join(word for word in taken if re.match(r'[(0-9]', word))})"
 

@@ -308,6 +308,16 @@ inline int __any_sync(unsigned mask, int flag) { return emulated_warp(WARP_BALLO
 template <class T> T __shfl_sync(unsigned mask, T x, int lane) {
     return emulated_unword<T>(emulated_warp(WARP_SHUFFLE, mask, emulated_word(x), (unsigned)lane & 31u));
 }
+inline void ptx_mma_sync_aligned_m8n8k4_row_col_f64_f64_f64_f64(double &to0, double &to1, double a, double b, double c0, double c1) {
+    int lane = threadIdx.x & 31u, row = lane / 4 * 4, column = lane % 4 * 8;  // lanes that hold the row of a, columns of b
+    for (int k = 0; k < 4; k++) {
+        double left = __shfl_sync(0xffffffffu, a, row + k);
+        c0 = __builtin_fma(left, __shfl_sync(0xffffffffu, b, column + k), c0);
+        c1 = __builtin_fma(left, __shfl_sync(0xffffffffu, b, column + 4 + k), c1);
+    }
+    to0 = c0;
+    to1 = c1;
+}
 template <class T> T __shfl_xor_sync(unsigned mask, T x, int bits) {
     return emulated_unword<T>(emulated_warp(WARP_SHUFFLE, mask, emulated_word(x), (threadIdx.x ^ (unsigned)bits) & 31u));
 }
