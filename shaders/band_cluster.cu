@@ -3,10 +3,15 @@
 // group mails its best row to all groups, which then agree without a barrier. Then the leaf is applied to the other columns.
 #include "band_lu.h"
 
+#ifndef LATE
+#define LATE 0
+#endif
+#ifndef DEFERS
+#define DEFERS 1
+#endif
 #define TEAM 32  // threads that find their best row without a barrier
-#define ROW_THREADS (GROUP_SIZE / HELP)  // which have rows; the others help them when many columns are updated
-#define TEAMS (ROW_THREADS / TEAM)
-#define REACH (ROW_THREADS * ROWS)  // rows of a group
+#define TEAMS (GROUP_SIZE / TEAM)
+#define REACH (GROUP_SIZE * ROWS)  // rows of a group
 #define LETTER_BYTES ((CLUSTER * (WIDTH + 1) + WIDTH) * sizeof(REAL) + CLUSTER * sizeof(uint))  // that a column brings a group
 #define BY_MATRIX_UNITS (HAS_MATRIX_UNITS && DOUBLE && WIDTH % 8 == 0)
 // Element (row k, column c) of the rows of U: lanes of a warp that take four rows of eight columns find them in all banks.
@@ -17,8 +22,8 @@
 typedef struct {
     GLOBAL REAL *first;  // element; columns are ld apart
     int ld, rows, rank;  // rows of the panel; rank of this group in the cluster
-    int part, team, lane;  // 0 has rows in registers, others help; the warp within its part; the thread within it
-    int top;  // this thread's first row; others follow ROW_THREADS apart
+    int team, lane;  // the warp, the thread within it
+    int top;  // this thread's first row; others follow GROUP_SIZE apart
 } Panel;
 
 typedef struct {  // in local memory, where other groups write; two or three columns in turn: nobody is further ahead
@@ -37,7 +42,7 @@ typedef struct {  // in local memory, within a group
 } Group;
 
 DEVICE GLOBAL REAL *column_of(const Panel *p, int c) { return p->first + c * p->ld; }  // a panel has fewer than 2^31
-DEVICE int row_of(const Panel *p, int k) { return p->top + k * ROW_THREADS; }
+DEVICE int row_of(const Panel *p, int k) { return p->top + k * GROUP_SIZE; }
 
 // A row of a leaf to all groups of the cluster, by one team.
 #define LETTERS ((CLUSTER * WIDTH + TEAM - 1) / TEAM)
@@ -115,11 +120,18 @@ DEVICE int choose_pivot(const Panel *p, int target, int side, int turn, Mail pos
     bool counts = p->lane < CLUSTER;
     REAL size = counts ? post.sizes[side * CLUSTER + p->lane] : 0;
     uint where = counts ? post.places[side * CLUSTER + p->lane] : 0xffffffffu;
+#if LATE
+    best_of_warp(&size, &where);
+    int chosen = where < (uint)p->rows ? (int)where : target;
+    REAL pivot = post.lines[(turn * CLUSTER + chosen / REACH) * WIDTH];
+    *scale = pivot == 0 ? (REAL)0 : (REAL)1 / pivot;
+#else
     REAL candidate = counts ? post.lines[(turn * CLUSTER + p->lane) * WIDTH] : 0;
     REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // of all, while they are compared
     best_of_warp(&size, &where);
     int chosen = where < (uint)p->rows ? (int)where : target;
     *scale = broadcast(inverse, chosen / REACH);
+#endif
     return chosen;
 }
 
@@ -154,7 +166,7 @@ DEVICE void eliminate_next(const Panel *p, REAL (*value)[WIDTH], REAL *factor, i
     }
 }
 
-// P L U of the leaf in the registers of part 0. Ties take the uppermost row, as LAPACK's do.
+// P L U of the leaf in the registers. Ties take the uppermost row, as LAPACK's do.
 DEVICE void factor_columns(const Panel *p, REAL (*value)[WIDTH], int first, int column, GLOBAL int *pivots,
                            GLOBAL int *info, Mail post, Group group) {
     REAL factor[ROWS];
@@ -168,15 +180,20 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[WIDTH], int first, int 
         REAL size, scale;
         uint where;
         best_of_group(p, value, target, side, group, &size, &where);
-        bool sends = p->team == (where == 0xffffffffu ? 0 : ((int)where - p->rank * REACH) % ROW_THREADS / TEAM);
-        bool has_target = own >= 0 && own < REACH && own % ROW_THREADS / TEAM == p->team;
+        bool sends = p->team == (where == 0xffffffffu ? 0 : ((int)where - p->rank * REACH) % GROUP_SIZE / TEAM);
+        bool has_target = own >= 0 && own < REACH && own % GROUP_SIZE / TEAM == p->team;
+#if DEFERS
         if (!sends && !has_target) mailbox_wait(post.boxes + 2, (uint)target & 1u);  // leaves local memory to those who hurry
         if (j > 0) eliminate_rest(value, factor, line, j);
+#endif
         if (sends || has_target) mail_rows(p, value, target, where, size, sends, has_target, side, turn, post, group);
         mailbox_wait(post.boxes + side, (uint)(target / 2) & 1u);
         int chosen = choose_pivot(p, target, side, turn, post, &scale);
         line = post.lines + (turn * CLUSTER + chosen / REACH) * WIDTH;
         eliminate_next(p, value, factor, target, chosen, scale, j == WIDTH - 1, line, post.own_line + side * WIDTH);
+#if !DEFERS
+        eliminate_rest(value, factor, line, j + 1);
+#endif
         if (p->team == 0 && p->lane == 0) {
             group.exchange[j] = chosen;
             if (p->rank == 0) {
@@ -185,7 +202,9 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[WIDTH], int first, int 
             }
         }
     }
+#if DEFERS
     eliminate_rest(value, factor, line, WIDTH);
+#endif
 }
 
 // The leaf's exchanges in the other columns, which are dealt to the groups: all is read before any is written.
@@ -221,11 +240,11 @@ DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper)
     UNROLL
     for (int m = 0; m < WIDTH - 1; m++) factor[m] = column_of(p, first + m)[first + k];
     ROLLED
-    for (int start = right + (int)local_index() / TEAM * (TEAM / WIDTH); start < S; start += AT_ONCE * SOLVED) {
+    for (int start = right; start < S; start += AT_ONCE * SOLVED) {
         REAL x[AT_ONCE];
         UNROLL
         for (int q = 0; q < AT_ONCE; q++) {
-            int c = start + q * SOLVED + p->lane / WIDTH;
+            int c = start + q * SOLVED + (int)local_index() / WIDTH;
             x[q] = c < S ? column_of(p, c)[first + k] : 0;
         }
         UNROLL
@@ -238,7 +257,7 @@ DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper)
         }
         UNROLL
         for (int q = 0; q < AT_ONCE; q++) {
-            int c = start + q * SOLVED + p->lane / WIDTH;
+            int c = start + q * SOLVED + (int)local_index() / WIDTH;
             if (c < S) UPPER(c, k) = x[q];
         }
     }
@@ -251,9 +270,6 @@ DEVICE void write_upper(const Panel *p, int first, int right, LOCAL const REAL *
         if (c % CLUSTER == p->rank) column_of(p, c)[first + e % WIDTH] = UPPER(c, e % WIDTH);
     }
 }
-
-// The columns from `right` on, by leaves in turn to the parts: part 0 has the next leaf, whose rows its warps then load.
-#define EACH_LEAF(start) for (int start = right + p->part * WIDTH; start < S; start += HELP * WIDTH)
 
 #if BY_MATRIX_UNITS
 // Takes the leaf's multiples of the rows of U from the group's rows: 32 rows of 8 columns a warp.
@@ -270,27 +286,24 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int 
             left[e % 4][e / 4] = row < p->rows ? -column_of(p, first + e / 4 * 4 + column_lane)[row] : 0;
         }
         ROLLED
-        EACH_LEAF(start) {
-            ROLLED
-            for (int c = start; c < start + WIDTH; c += 8) {
-                GLOBAL REAL *target = column_of(p, c + 2 * column_lane) + top;
-                REAL sum[4][2];
+        for (int c = right; c < S; c += 8) {
+            GLOBAL REAL *target = column_of(p, c + 2 * column_lane) + top;
+            REAL sum[4][2];
+            UNROLL
+            for (int e = 0; e < 8; e++) {
+                int down = e / 2 * 8;
+                sum[e / 2][e % 2] = top + down < p->rows ? target[e % 2 * p->ld + down] : 0;
+            }
+            UNROLL
+            for (int q = 0; q < WIDTH / 4; q++) {
+                REAL factor = UPPER(c + row_lane, q * 4 + column_lane);
                 UNROLL
-                for (int e = 0; e < 8; e++) {
-                    int down = e / 2 * 8;
-                    sum[e / 2][e % 2] = top + down < p->rows ? target[e % 2 * p->ld + down] : 0;
-                }
-                UNROLL
-                for (int q = 0; q < WIDTH / 4; q++) {
-                    REAL factor = UPPER(c + row_lane, q * 4 + column_lane);
-                    UNROLL
-                    for (int m = 0; m < 4; m++) matrix_add(sum[m], left[m][q], factor);
-                }
-                UNROLL
-                for (int e = 0; e < 8; e++) {
-                    int down = e / 2 * 8;
-                    if (top + down >= right && top + down < p->rows) target[e % 2 * p->ld + down] = sum[e / 2][e % 2];
-                }
+                for (int m = 0; m < 4; m++) matrix_add(sum[m], left[m][q], factor);
+            }
+            UNROLL
+            for (int e = 0; e < 8; e++) {
+                int down = e / 2 * 8;
+                if (top + down >= right && top + down < p->rows) target[e % 2 * p->ld + down] = sum[e / 2][e % 2];
             }
         }
     }
@@ -298,49 +311,39 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int 
 #else
 // The same, a thread to its rows.
 DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int right, LOCAL const REAL *upper) {
-    if (p->part > 0) {
-        UNROLL
-        EACH_ROW(k) {
-            UNROLL
-            EACH_COLUMN(c) value[k][c] = row_of(p, k) < p->rows ? column_of(p, first + c)[row_of(p, k)] : 0;
-        }
-    }
     ROLLED
-    EACH_LEAF(start) {
-        ROLLED
-        for (int c = start; c < start + WIDTH; c += BATCH) {
-            REAL sum[BATCH][ROWS];
+    for (int c = right; c < S; c += BATCH) {
+        REAL sum[BATCH][ROWS];
+        UNROLL
+        for (int m = 0; m < BATCH; m++) {
             UNROLL
-            for (int m = 0; m < BATCH; m++) {
-                UNROLL
-                EACH_ROW(k) {
-                    int row = row_of(p, k);
-                    sum[m][k] = row >= right && row < p->rows ? column_of(p, c + m)[row] : 0;
-                }
+            EACH_ROW(k) {
+                int row = row_of(p, k);
+                sum[m][k] = row >= right && row < p->rows ? column_of(p, c + m)[row] : 0;
             }
+        }
+        UNROLL
+        for (int m = 0; m < BATCH; m++) {
             UNROLL
-            for (int m = 0; m < BATCH; m++) {
+            EACH_COLUMN(j) {
                 UNROLL
-                EACH_COLUMN(j) {
-                    UNROLL
-                    EACH_ROW(k) sum[m][k] -= value[k][j] * UPPER(c + m, j);
-                }
-                IN_ORDER();
+                EACH_ROW(k) sum[m][k] -= value[k][j] * UPPER(c + m, j);
             }
+            IN_ORDER();
+        }
+        UNROLL
+        for (int m = 0; m < BATCH; m++) {
             UNROLL
-            for (int m = 0; m < BATCH; m++) {
-                UNROLL
-                EACH_ROW(k) {
-                    int row = row_of(p, k);
-                    if (row >= right && row < p->rows) column_of(p, c + m)[row] = sum[m][k];
-                }
+            EACH_ROW(k) {
+                int row = row_of(p, k);
+                if (row >= right && row < p->rows) column_of(p, c + m)[row] = sum[m][k];
             }
         }
     }
 }
 #endif
 
-// The rows of a leaf between the panel and part 0's registers.
+// The rows of a leaf between the panel and the registers.
 DEVICE void load_leaf(const Panel *p, REAL (*value)[WIDTH], int first) {
     UNROLL
     EACH_ROW(k) {
@@ -378,9 +381,9 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
     LOCAL_ARRAY(int, moves_from, 2 * WIDTH);
     Mail post = {boxes, lines, own_line, sizes, places};
     Group group = {best_size, best_row, staged, exchange};
-    int thread = (int)local_index(), own_thread = thread % ROW_THREADS, rank = (int)cluster_rank();
+    int thread = (int)local_index(), rank = (int)cluster_rank();
     Panel panel = {matrix + top_of(i, i, u, height, devices, slots), height, min(l + 1, p - i) * S, rank,
-                   thread / ROW_THREADS, own_thread / TEAM, thread % TEAM, rank * REACH + own_thread};
+                   thread / TEAM, thread % TEAM, rank * REACH + thread};
     REAL value[ROWS][WIDTH];
     for (int k = thread; k < 3; k += GROUP_SIZE) mailbox_open(boxes + k);
     CLUSTER_BARRIER();
@@ -388,22 +391,18 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
     ROLLED
     for (int first = 0; first < S; first += WIDTH) {
         int right = first + WIDTH;
-        if (panel.part == 0) {
-            load_leaf(&panel, value, first);
-            factor_columns(&panel, value, first, i * S, pivots, info, post, group);
-        } else {
-            for (int j = 0; j < WIDTH; j++) BARRIER();  // that of every column
-        }
+        load_leaf(&panel, value, first);
+        factor_columns(&panel, value, first, i * S, pivots, info, post, group);
         CLUSTER_WAIT();  // for the updates with the leaf before this one
         if (first > 0) write_upper(&panel, first - WIDTH, first, upper);
-        if (panel.part == 0) store_leaf(&panel, value, first);
+        store_leaf(&panel, value, first);
         BARRIER();
         exchange_rows(&panel, first, exchange, moves_to, moves_from, moved);
         CLUSTER_BARRIER();
         solve_upper(&panel, first, right, upper);
         BARRIER();
         update_columns(&panel, value, first, right, upper);
-        WARP_BARRIER();  // part 0's warps load next what they wrote
+        WARP_BARRIER();  // warps load next what they wrote
         CLUSTER_ARRIVE();
     }
     CLUSTER_WAIT();

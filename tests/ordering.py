@@ -175,14 +175,17 @@ class Queue:
 class Device:
     """A GPU of the contract of renderer.gpu; `accesses` maps an entry to what its arguments make it read and write."""
 
-    def __init__(self, order: Order, index: int, accesses: dict, cluster: int = 8):
-        self.order, self.name, self.accesses = order, f"device {index}", accesses
+    def __init__(self, order: Order, index: int, accesses: dict, cluster: int = 8, peers: bool = True):
+        self.order, self.name, self.accesses, self.peers = order, f"device {index}", accesses, peers
         self.processor = Processor(132, 32, 1 << 37, 1 << 37, True, True, cluster)
         self.entered, self.copies = order.queue(self.name), order.queue(f"{self.name}'s copies")
         self.queues = [self.entered, self.copies]
 
     def work(self, name: str, reads=(), writes=()) -> None:
         self.order.work(self.entered, name, reads, writes)
+
+    def reaches(self, other) -> bool:
+        return self.peers or other is self
 
     def buffer(self, shape, dtype="f4") -> Buffer:
         return Buffer(self, shape, dtype)

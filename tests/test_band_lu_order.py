@@ -79,16 +79,23 @@ def accesses_of(layout: Layout) -> dict:
         reads = [(panel.memory, rectangle(int(at) + s, ld, rows - s, s)), part(matrix.memory, *where, 0, s)]
         return reads, [part(matrix.memory, *where, s, rows)]
 
+    def solve_ahead(constants, matrix, pivots, pivots_at, panel, at, ld, i, t, u, height, devices, slots):
+        reads = [(pivots.memory, np.arange(s) + pivots_at), (panel.memory, rectangle(at, ld, s, s))]
+        return reads, [part(matrix.memory, i, t, 1, u, devices, slots, 0, rows_of(i))]
+
+    def update_ahead(constants, matrix, panel, at, ld, rows, i, t, u, height, devices, slots):
+        return update_tiles(constants, matrix, panel, at, ld, rows, i, t, 1, u, height, devices, slots)
+
     return {name: entry for name, entry in locals().items() if callable(entry)} | {"update_runs": update_tiles}
 
 
 SHAPES = [(140, 40, 33, 16), (150, 5, 9, 16), (40, 0, 5, 16), (90, 30, 0, 16), (64, 63, 63, 16), (100, 0, 0, 16)]
 
 
-def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=False, shared=False) -> Order:
+def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=False, shared=False, peers=True) -> Order:
     """The whole of two factorisations, watched; `shared` deals the block columns to one device again and again."""
     layout, order = Layout(*shape), Order()
-    made = [Device(order, index, accesses_of(layout), cluster) for index in range(1 if shared else devices)]
+    made = [Device(order, index, accesses_of(layout), cluster, peers) for index in range(1 if shared else devices)]
     made = made * devices if shared else made
     factors = DealtFactors(layout, "f4", made, resident, host_panels, vendor)
     for _ in range(2):
@@ -101,9 +108,9 @@ def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=F
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_conflict_is_ordered(shape, host_panels, resident):
     for devices in (1, 2, 4):
-        for cluster, vendor in ((8, True), (8, False), (1, False)):
+        for cluster, vendor, peers in ((8, True, True), (8, False, False), (1, False, True)):
             if cluster == 8 or not host_panels:
-                choice = dict(cluster=cluster, resident=resident, host_panels=host_panels, vendor=vendor)
+                choice = dict(cluster=cluster, resident=resident, host_panels=host_panels, vendor=vendor, peers=peers)
                 assert factor(shape, devices, **choice).accesses > 0
     assert factor(shape, 3, resident=resident, host_panels=host_panels, shared=True).accesses > 0
 

@@ -81,7 +81,7 @@ def test_panel_shapes_have_room_for_every_row():
                 assert rows > 8 * 1024 * 4 or s == 512
                 continue
             assert shape["GROUP"] <= 1024 and s % shape["WIDTH"] == 0 and shape["WIDTH"] % shape["BATCH"] == 0
-            assert shape["GROUP"] // shape["HELP"] * shape["ROWS"] * 8 >= rows
+            assert shape["GROUP"] * shape["ROWS"] * 8 >= rows
 
 
 @pytest.mark.parametrize("panels", ["host", "device"])

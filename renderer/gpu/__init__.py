@@ -1,7 +1,7 @@
 """Devices: the contract that CUDA and OpenCL meet, and the one place that opens them.
 
 A device has these names: `name`, `driver`, `processor`, `buffer`, `stage`, `tray`, `kernel`, `repeat`,
-`vendor_product`, `mark`, `queue`, `place`, `wait`, `finish`, `seconds`. Nothing above this package may ask which kind
+`vendor_product`, `mark`, `queue`, `place`, `wait`, `reaches`, `finish`, `seconds`. Nothing above this package may ask which kind
 of device it holds; a difference between kinds is a method of the contract, a figure of its Processor or a word of
 shaders/portable.h. After tinygrad's and Futhark's tiny device layers.
 """
@@ -142,6 +142,9 @@ class Device(Protocol):
     processor: Processor
     counters: Counters
     trusted_clock: bool  # whether seconds() is better than a wall clock
+
+    def reaches(self, other: "Device") -> bool:
+        """Whether kernels of this device may read and write buffers of the other."""
 
     def buffer(self, shape, dtype="f4") -> Buffer:
         """New device memory; MachineCannot when there is not enough."""

@@ -29,6 +29,7 @@ try:
 except ImportError as error:
     nvrtc, NVRTC_MISSING = None, str(error)
 
+ENABLED = streams.CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED if nvrtc else None
 LOADED = Path("/dev/nvidiactl")  # is there where NVIDIA's driver is
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: beside the default stream
 
@@ -127,6 +128,7 @@ class CudaDevice:
         self.counters, self.trusted_clock = Counters(), True
         self._products: dict = {}
         self._ways: dict = {}
+        self._reached = {index: True}
         self._stream = None  # where kernels go: the default stream, but while a graph is made
         attribute = driver.device_attribute
         memory = handle.total_memory()
@@ -154,6 +156,15 @@ class CudaDevice:
         if other.index not in self._ways:
             self._ways[other.index] = Way(self, other)
         return self._ways[other.index]
+
+    def reaches(self, other) -> bool:
+        if not isinstance(other, CudaDevice):
+            return False
+        if other.index not in self._reached:
+            with self:
+                status, *_ = streams.cuCtxEnablePeerAccess(streams.CUcontext(other.context.handle), 0)
+            self._reached[other.index] = status in (streams.CUresult.CUDA_SUCCESS, ENABLED)
+        return self._reached[other.index]
 
     def buffer(self, shape, dtype="f4") -> "CudaBuffer":
         return CudaBuffer(self, shape, dtype)
@@ -327,9 +338,7 @@ class Way:
             self.free = Place()
         with source:
             self.stream, self.ready, self.arrived = driver.Stream(NON_BLOCKING), Place(), Place()
-        for one, two in ((source, target), (target, source)):
-            with one:  # a refusal, or that it is so already, changes nothing but the speed
-                streams.cuCtxEnablePeerAccess(streams.CUcontext(two.context.handle), 0)
+        source.reaches(target), target.reaches(source)  # copies are faster then
 
 
 def _free(device: CudaDevice, memory) -> None:
@@ -593,7 +602,7 @@ class BareArguments:
 def _pack(argument, kernel: CudaKernel) -> tuple[int, bytes]:
     """Alignment and bytes of one kernel argument."""
     if isinstance(argument, CudaBuffer):
-        assert argument.device.index == kernel.device.index, f"{kernel.name}: a buffer of another device"
+        assert kernel.device.reaches(argument.device), f"{kernel.name}: a buffer of another device"
         return 8, struct.pack("P", argument.pointer)
     if type(argument) is int:
         return 4, struct.pack("i", argument)

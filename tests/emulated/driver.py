@@ -389,7 +389,7 @@ def bindings_driver(emulation: Emulation) -> SimpleNamespace:
         emulation.launch(function, (gx, gy, gz), (bx, by, bz), packed, emulation.stream(handle))
 
     return SimpleNamespace(
-        CUresult=SimpleNamespace(CUDA_SUCCESS=SUCCESS),
+        CUresult=SimpleNamespace(CUDA_SUCCESS=SUCCESS, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED=None),
         CUevent_flags=SimpleNamespace(CU_EVENT_DISABLE_TIMING=2),
         CUstreamCaptureMode=SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2),
         CUcontext=lambda handle: handle,

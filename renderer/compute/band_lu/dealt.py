@@ -176,7 +176,8 @@ class DealtFactors:
             maker.factor_panel(i)
             mark("copy", maker)
             if len(self.shares) > 1 or not self.resident:  # a slot that streams is refilled while the panel is in use
-                maker.publish(i, [share for share in self.shares if share is not maker])
+                following = maker.index + 1  # needs it first
+                maker.publish(i, self.shares[following:] + self.shares[: maker.index], not self.resident)
             if not self.resident:
                 maker.fetch(i)
             mark("end", maker)

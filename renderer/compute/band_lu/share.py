@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -13,11 +12,14 @@ from renderer.compute.band_lu.blocks import Layout, cores, divisor
 from renderer.compute.band_lu.memory import TRAYS, bunch, loads
 from renderer.gpu import Device
 
-STORAGE, LEAVES, CLUSTER, UPDATE = "band_storage.cu", "band_panel.cu", "band_cluster.cu", "band_update.cu"
+STORAGE, LEAVES, CLUSTER = "band_storage.cu", "band_panel.cu", "band_cluster.cu"
+UPDATE, AHEAD = "band_update.cu", "band_ahead.cu"
 LOCAL_BYTES = 48 << 10  # that every GPU with clusters has without being asked for more
 COPIERS = 8  # threads that gather a block column from the rows of ab
 MOST_BOUND = 1 << 15  # launches whose arguments are kept, some hundred bytes each
 EXTREMES = 32  # groups that look for the largest element of a block column
+MOST_THREADS = 512  # of a group of a cluster: more have too few registers
+SIZES_AHEAD = 64, 128, 192, 256  # block sizes that the kernels for the next block column take
 LEAF_SHAPES = (128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40)  # threads, columns, registers
 
 
@@ -38,26 +40,23 @@ def takes_clusters(device: Device) -> bool:
     return device.processor.cluster > 1
 
 
+def takes_matrices(device: Device) -> bool:
+    """Whether warps of the device multiply small float64 matrices: those GPUs have clusters too."""
+    return device.processor.cluster > 1
+
+
 def panel_shape(rows: int, s: int, cluster: int, itemsize: int) -> dict[str, int] | None:
-    """GROUP threads, ROWS of a thread, columns at a time and helpers of the kernel that factors a panel by a cluster.
+    """GROUP threads, ROWS of a thread and columns at a time of the kernel that factors a panel by a cluster.
 
     None where neither registers nor local memory suffice.
     """
     each = -(-rows // cluster)
-    held = -(-each // 768)
+    held = -(-each // MOST_THREADS)
     threads = max(32 * -(-each // (32 * held)), 64)
     for width in (16, 8, 4):
-        needed = (
-            width * s + width * width + 2 * width * -(-s // cluster) + 2 * width * (cluster + 2)
-        ) * itemsize + 2048
-        if s % width or needed > LOCAL_BYTES or held * width * itemsize > 512:
-            continue
-        help = (
-            3
-            if cluster > 1 and held == 1 and threads <= 192 and needed + threads * width * itemsize <= LOCAL_BYTES
-            else 1
-        )
-        return dict(GROUP=threads * help, ROWS=held, CLUSTER=cluster, WIDTH=width, BATCH=4, HELP=help)
+        needed = (width * s + 2 * width * -(-s // cluster) + 3 * width * (cluster + 2)) * itemsize + 2048
+        if s % width == 0 and needed <= LOCAL_BYTES and held * width * itemsize <= 512:
+            return dict(GROUP=threads, ROWS=held, CLUSTER=cluster, WIDTH=width, BATCH=4)
     return None
 
 
@@ -77,7 +76,8 @@ class Share:
         size = self.pivots_in_panel * 4 // step + layout.s
         self.panels = [device.buffer(size, dtype) for _ in range(2)]
         self.queue = device.queue()  # of panels, so that they overtake the updates
-        self._updated = self._made = None  # the places that each queue was at last
+        self._updated = self._made = self._free = None  # the places that each queue was at last
+        self._told: dict[int, object] = {}  # and at which it had published for another device
         self.loads = loads(layout, dtype, devices)
         self._columns = [device.stage((layout.kl + layout.ku + 1) * layout.s * step) for _ in range(self.loads)]
         self._panels = [device.stage(layout.s * 4 + self.panels[0].nbytes) for _ in range(2)]
@@ -117,6 +117,11 @@ class Share:
         self._swap, self._solve = (self.kernel(UPDATE, entry, middle) for entry in ("swap_rows", "solve_rows"))
         update, group = ("update_tiles", 4 * self.tile) if wide else ("update_runs", 16)
         self._update = self.kernel(UPDATE, update, group)
+        self._solve_ahead = self._update_ahead = None
+        if takes_matrices(self.device) and word == "double" and s in SIZES_AHEAD:
+            self._solve_ahead, self._update_ahead = (
+                self.kernel(AHEAD, entry, 256) for entry in ("solve_ahead", "update_ahead")
+            )
         self._panel_launches = None
         self._launches: dict[tuple, Any] = {}
 
@@ -228,15 +233,31 @@ class Share:
             if s > width:
                 apply((s - width) * apply.group, self.matrix, self._step, first, self.pivots, *where)
 
-    def publish(self, i: int, others: list["Share"]) -> None:
-        """Puts the panel that this device factored, and its pivots, in the panel buffers of all devices."""
-        s, rows, panel = self.layout.s, self.layout.rows(i), self.panels[i % 2]
-        at, place = np.uint64(self.diagonal_at(i)), self.pivots_in_panel
-        where = self.matrix, self.pivots, panel, at, self.layout.height, rows, i * s, place
-        self._bound(("publish", i), self._publish.bound, (rows + 1) * s, *where)()
-        for other in others:  # of one device only the queue that made the panel is known to come after it
-            with nullcontext() if other.device is self.device else other.queue:
-                other.panels[i % 2].copy(panel)
+    def publish(self, i: int, others: list["Share"], keep: bool) -> None:
+        """Puts the panel that this device factored, and its pivots, in the panel buffers of the others.
+
+        `keep` puts it in this device's own as well, for when its place is filled anew.
+        """
+        reached = [other for other in others if self.device.reaches(other.device)]
+        for other in reached:
+            with other.queue:
+                other._free = other.device.place(other._free)
+            self.device.wait(other._free)
+            self._publish_into(other, i)
+            self._told[other.index] = self.device.place(self._told.get(other.index))
+            with other.queue:
+                other.device.wait(self._told[other.index])
+        if keep or len(reached) < len(others):
+            self._publish_into(self, i)
+        for other in others:
+            if other not in reached:
+                with other.queue:
+                    other.panels[i % 2].copy(self.panels[i % 2])
+
+    def _publish_into(self, other: "Share", i: int) -> None:
+        s, rows, at = self.layout.s, self.layout.rows(i), np.uint64(self.diagonal_at(i))
+        where = self.matrix, self.pivots, other.panels[i % 2], at, self.layout.height, rows, i * s, self.pivots_in_panel
+        self._bound(("publish", i, other.index), self._publish.bound, (rows + 1) * s, *where)()
 
     def own(self, first: int, last: int) -> tuple[int, int]:
         """The first of this device's block columns from `first` to `last`, and how many there are."""
@@ -251,24 +272,21 @@ class Share:
         """
         if count <= 0:
             return
-        swap, solve, update = self._bound((i, first, count), self._launches_of, i, first, count, place, ahead)
-        marks("swap", self)
-        swap()
-        marks("solve", self)
-        solve()
-        marks("update", self)
-        for launch in update:
+        for part, launch in self._bound((i, first, count), self._launches_of, i, first, count, place, ahead):
+            marks(part, self)
             launch()
 
-    def _launches_of(self, i: int, first: int, count: int, place: tuple, ahead: bool) -> tuple:
+    def _launches_of(self, i: int, first: int, count: int, place: tuple, ahead: bool) -> list[tuple[str, Callable]]:
+        """The launches of a step with the parts that they belong to."""
         layout, s = self.layout, self.layout.s
         groups = count * (s // self.group_columns)
         where = (i, first, count, layout.u, layout.height, self.devices, self.slots)
         (buffer, at, ld), pivots = place
-        panel = (buffer, np.uint64(at), ld)
+        panel, rows = (buffer, np.uint64(at), ld), layout.rows(i)
+        if ahead and self._solve_ahead:
+            return self._launches_ahead(panel, pivots, rows, (i, first, *where[3:]))
         swap = self._swap.bound(groups * self._swap.group, self.matrix, *pivots, *where)
         solve = self._solve.bound(groups * self._solve.group, self.matrix, *panel, *where)
-        rows = layout.rows(i)
         if rows == s:
             update = []
         elif self.product and not ahead:
@@ -279,7 +297,16 @@ class Share:
         else:
             items = (rows - s) // 16 * (s // 4) * count
             update = [self._update.bound(items, self.matrix, *panel, rows, *where)]
-        return swap, solve, update
+        return [("swap", swap), ("solve", solve), *(("update", launch) for launch in update)]
+
+    def _launches_ahead(self, panel: tuple, pivots: tuple, rows: int, where: tuple) -> list[tuple[str, Callable]]:
+        """The same for one block column, by kernels that take little time for it."""
+        s, solve, update = self.layout.s, self._solve_ahead, self._update_ahead
+        launches = [("solve", solve.bound(s * 32, self.matrix, *pivots, *panel, *where))]
+        if rows > s:
+            tiles = (rows - s) // 64 * (s // 64)
+            launches.append(("update", update.bound(tiles * update.group, self.matrix, *panel, rows, *where)))
+        return launches
 
     def _updates_by_vendor(self, i: int, first: int, count: int, place: tuple) -> Iterator[Callable[[], None]]:
         """One product for each run of neighbouring slots: there block columns of one device are parts of one matrix."""
