@@ -37,6 +37,31 @@ def test_factors_are_the_same_in_any_order_of_streams(machine, rng, monkeypatch,
     assert np.array_equal(first.pivots(), lapack_factors(ab, *BAND)[1])
 
 
+SHAPES = [  # of the panel kernel: rows of a thread, columns at a time
+    pytest.param(*shape, marks=() if shape == (1, 16) else pytest.mark.slow) for shape in [(1, 16), (2, 16), (1, 8), (2, 4)]
+]
+
+
+@pytest.mark.parametrize("rows,width", SHAPES)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_cluster_factors_panels_as_leaves_do(machine, rng, monkeypatch, dtype, rows, width):
+    """Panels of several leaves; with float64 the next block column by the kernels that take little time for it."""
+    n, band, made = 260, (100, 75), []
+    ab = random_band(rng, n, *band, dtype)
+    shape = dict(GROUP=64, ROWS=rows, CLUSTER=8, WIDTH=width, BATCH=4)
+    monkeypatch.setattr(share, "panel_shape", lambda *sizes: dict(shape))
+    for clusters, count in ((True, 1), (True, 2), (False, 1)):
+        monkeypatch.setattr(share, "takes_clusters", lambda device, clusters=clusters: clusters)
+        lu = BandedLU(ab, *band, devices_of(machine, count), 64, panels="device", products="own")
+        assert bool(lu._factors.shares[0]._factor_panel) == clusters
+        made.append(lu._factors.copy_home())
+    assert factor_residual(made[0], ab, *band) < 30
+    assert np.array_equal(made[0].flat, made[1].flat)
+    assert np.array_equal(made[0].panel_pivots, made[2].panel_pivots) or dtype == "f4"
+    if dtype == "f8":
+        assert np.allclose(made[0].flat, made[2].flat, rtol=0, atol=1e-11 * np.abs(made[2].flat).max())
+
+
 def test_gpus_of_two_kinds_share_a_matrix(machine, device, rng):
     """A panel goes from one driver to another through the host, from and to the urgent queue."""
     ab = random_band(rng, SIZE, *BAND)

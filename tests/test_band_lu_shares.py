@@ -20,23 +20,6 @@ def four(device):
     return [device, *(open_device(device.name.split("(")[-1].rstrip(")")) for _ in range(3))]
 
 
-@pytest.mark.parametrize("dtype", [pytest.param("f4", marks=pytest.mark.slow), "f8"])  # PoCL takes 10 s for a text
-def test_a_cluster_factors_panels_as_leaves_do(device, rng, monkeypatch, dtype):
-    """The panel kernel of GPUs with clusters; where a device has none, by a cluster of one group."""
-    for n, kl, ku, block in ((200, 40, 33, 32),):
-        ab = random_band(rng, n, kl, ku, dtype)
-        made = []
-        for clusters in (True, False):
-            monkeypatch.setattr(share, "takes_clusters", lambda device, clusters=clusters: clusters)
-            lu = BandedLU(ab, kl, ku, [device], block, panels="device", products="own")
-            assert bool(lu._factors.shares[0]._factor_panel) == clusters
-            made.append(lu._factors.copy_home())
-        assert factor_residual(made[0], ab, kl, ku) < 30
-        assert np.array_equal(made[0].panel_pivots, made[1].panel_pivots) or dtype == "f4"
-        if dtype == "f8":
-            assert np.allclose(made[0].flat, made[1].flat, rtol=0, atol=1e-11 * np.abs(made[1].flat).max())
-
-
 class Compiler:
     """In the place of a GPU with clusters: compiles for it what it is asked for, and runs nothing."""
 

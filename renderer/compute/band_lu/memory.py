@@ -8,7 +8,7 @@ from renderer import MachineCannot
 from renderer.compute.band_lu.blocks import Layout, cores
 
 TRAYS = 4  # block columns of a device that are on their way home
-BUNCH_BYTES, LARGEST_BUNCH = 1 << 23, 16  # of block columns that are gathered at a time
+BUNCH_BYTES, LARGEST_BUNCH = 1 << 26, 16  # of block columns that are gathered at a time
 USABLE = 0.9  # of a device's memory: the rest is the driver's and the kernels'
 
 

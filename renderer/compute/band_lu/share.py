@@ -15,7 +15,7 @@ from renderer.gpu import Device
 STORAGE, LEAVES, CLUSTER = "band_storage.cu", "band_panel.cu", "band_cluster.cu"
 UPDATE, AHEAD = "band_update.cu", "band_ahead.cu"
 LOCAL_BYTES = 48 << 10  # that every GPU with clusters has without being asked for more
-COPIERS = 8  # threads that gather a block column from the rows of ab
+COPIERS = 16  # threads that gather block columns from the rows of ab
 MOST_BOUND = 1 << 15  # launches whose arguments are kept, some hundred bytes each
 EXTREMES = 32  # groups that look for the largest element of a block column
 MOST_THREADS = 512  # of a group of a cluster: more have too few registers
