@@ -3,16 +3,14 @@
 // group mails its best row to all groups, which then agree without a barrier. Then the leaf is applied to the other columns.
 #include "band_lu.h"
 
-#ifndef LATE
-#define LATE 0
-#endif
 #ifndef DEFERS
 #define DEFERS 1
 #endif
 #define TEAM 32  // threads that find their best row without a barrier
 #define TEAMS (GROUP_SIZE / TEAM)
 #define REACH (GROUP_SIZE * ROWS)  // rows of a group
-#define LETTER_BYTES ((CLUSTER * (WIDTH + 1) + WIDTH) * sizeof(REAL) + CLUSTER * sizeof(uint))  // that a column brings a group
+#define CANDIDATES_BYTES (CLUSTER * (sizeof(REAL) + sizeof(uint)))  // that a column brings a group first
+#define LINES_BYTES ((CLUSTER + 1) * WIDTH * sizeof(REAL))  // and then
 #define BY_MATRIX_UNITS (HAS_MATRIX_UNITS && DOUBLE && WIDTH % 8 == 0)
 // Element (row k, column c) of the rows of U: lanes of a warp that take four rows of eight columns find them in all banks.
 #define UPPER(c, k) upper[(c) * WIDTH + ((k) ^ (((c) * WIDTH / 16 & (WIDTH / 4 - 1)) << 2))]
@@ -27,11 +25,11 @@ typedef struct {
 } Panel;
 
 typedef struct {  // in local memory, where other groups write; two or three columns in turn: nobody is further ahead
-    LOCAL ulong *boxes;  // of two columns in turn, and one that tells a group's warps that its row was sent
+    LOCAL ulong *boxes;  // two of candidates, two of lines, and one that tells a group's warps that its row was sent
     LOCAL REAL *lines;  // the groups' best rows, of three columns: the one before is still used while the next arrive
     LOCAL REAL *own_line;  // the row that stands where the pivot's will
-    LOCAL REAL *sizes;
-    LOCAL uint *places;
+    LOCAL REAL *candidates;  // the groups' best elements
+    LOCAL uint *places;  // and their rows
 } Mail;
 
 typedef struct {  // in local memory, within a group
@@ -87,9 +85,23 @@ DEVICE void eliminate_rest(REAL (*value)[WIDTH], const REAL *factor, LOCAL const
     }
 }
 
-// Mails the group's best row of column first + j, where it has one, by its team, and the row that may go there by that one's.
-DEVICE void mail_rows(const Panel *p, REAL (*value)[WIDTH], int target, uint where, REAL size, bool sends, bool has_target, int side,
-                      int turn, Mail post, Group group) {
+// Mails the group's best element, by its team, before the row is ready.
+DEVICE void mail_candidate(const Panel *p, REAL (*value)[WIDTH], uint where, int side, Mail post) {
+    REAL best = 0;
+    UNROLL
+    EACH_ROW(k) {
+        if ((uint)row_of(p, k) == where) best = value[k][0];
+    }
+    best = broadcast(best, (int)where % TEAM);  // rows of a group begin with a multiple of TEAM
+    if (p->lane < CLUSTER) {  // a team has more threads than a cluster groups
+        MAIL(post.candidates + side * CLUSTER + p->rank, p->lane, where == 0xffffffffu ? 0 : best, post.boxes + side);
+        MAIL(post.places + side * CLUSTER + p->rank, p->lane, where, post.boxes + side);
+    }
+}
+
+// Mails the group's best row, where it has one, by its team, and the row that may go there by that one's.
+DEVICE void mail_rows(const Panel *p, REAL (*value)[WIDTH], int target, uint where, bool sends, bool has_target, int side, int turn,
+                      Mail post, Group group) {
     UNROLL
     EACH_ROW(k) {
         int row = row_of(p, k);
@@ -103,35 +115,21 @@ DEVICE void mail_rows(const Panel *p, REAL (*value)[WIDTH], int target, uint whe
         }
     }
     WARP_BARRIER();
-    LOCAL ulong *box = post.boxes + side;
-    if (sends) {
-        mail_line(group.staged, post.lines + (turn * CLUSTER + p->rank) * WIDTH, box, p->lane);
-        if (p->lane < CLUSTER) {  // a team has more threads than a cluster groups
-            MAIL(post.sizes + side * CLUSTER + p->rank, p->lane, size, box);
-            MAIL(post.places + side * CLUSTER + p->rank, p->lane, where, box);
-        }
-    }
+    LOCAL ulong *box = post.boxes + 2 + side;
+    if (sends) mail_line(group.staged, post.lines + (turn * CLUSTER + p->rank) * WIDTH, box, p->lane);
     if (has_target) mail_line(group.staged + WIDTH, post.own_line + side * WIDTH, box, p->lane);
-    if (sends && p->lane == 0) mailbox_expect(post.boxes + 2, 0);
+    if (sends && p->lane == 0) mailbox_expect(post.boxes + 4, 0);
 }
 
 // The pivot's row among the groups' best, which have arrived, and the reciprocal of the pivot.
-DEVICE int choose_pivot(const Panel *p, int target, int side, int turn, Mail post, REAL *scale) {
+DEVICE int choose_pivot(const Panel *p, int target, int side, Mail post, REAL *scale) {
     bool counts = p->lane < CLUSTER;
-    REAL size = counts ? post.sizes[side * CLUSTER + p->lane] : 0;
+    REAL candidate = counts ? post.candidates[side * CLUSTER + p->lane] : 0, size = fabs(candidate);
     uint where = counts ? post.places[side * CLUSTER + p->lane] : 0xffffffffu;
-#if LATE
-    best_of_warp(&size, &where);
-    int chosen = where < (uint)p->rows ? (int)where : target;
-    REAL pivot = post.lines[(turn * CLUSTER + chosen / REACH) * WIDTH];
-    *scale = pivot == 0 ? (REAL)0 : (REAL)1 / pivot;
-#else
-    REAL candidate = counts ? post.lines[(turn * CLUSTER + p->lane) * WIDTH] : 0;
     REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // of all, while they are compared
     best_of_warp(&size, &where);
     int chosen = where < (uint)p->rows ? (int)where : target;
     *scale = broadcast(inverse, chosen / REACH);
-#endif
     return chosen;
 }
 
@@ -176,24 +174,26 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[WIDTH], int first, int 
     ROLLED
     for (int j = 0; j < WIDTH; j++) {  // column j stands in value[][0]
         int side = j & 1, turn = (first + j) % 3, target = first + j, own = target - p->rank * REACH;
-        if (p->team == 0 && p->lane == 0) mailbox_expect(post.boxes + side, LETTER_BYTES);
+        if (p->team == 0 && p->lane == 0) {
+            mailbox_expect(post.boxes + side, CANDIDATES_BYTES);
+            mailbox_expect(post.boxes + 2 + side, LINES_BYTES);
+        }
         REAL size, scale;
-        uint where;
+        uint where, parity = (uint)(target / 2) & 1u;
         best_of_group(p, value, target, side, group, &size, &where);
         bool sends = p->team == (where == 0xffffffffu ? 0 : ((int)where - p->rank * REACH) % GROUP_SIZE / TEAM);
         bool has_target = own >= 0 && own < REACH && own % GROUP_SIZE / TEAM == p->team;
+        if (sends) mail_candidate(p, value, where, side, post);
 #if DEFERS
-        if (!sends && !has_target) mailbox_wait(post.boxes + 2, (uint)target & 1u);  // leaves local memory to those who hurry
-        if (j > 0) eliminate_rest(value, factor, line, j);
+        if (!sends && !has_target) mailbox_wait(post.boxes + 4, (uint)target & 1u);  // leaves local memory to those who hurry
 #endif
-        if (sends || has_target) mail_rows(p, value, target, where, size, sends, has_target, side, turn, post, group);
-        mailbox_wait(post.boxes + side, (uint)(target / 2) & 1u);
-        int chosen = choose_pivot(p, target, side, turn, post, &scale);
+        if (j > 0) eliminate_rest(value, factor, line, j);
+        if (sends || has_target) mail_rows(p, value, target, where, sends, has_target, side, turn, post, group);
+        mailbox_wait(post.boxes + side, parity);
+        int chosen = choose_pivot(p, target, side, post, &scale);
+        mailbox_wait(post.boxes + 2 + side, parity);
         line = post.lines + (turn * CLUSTER + chosen / REACH) * WIDTH;
         eliminate_next(p, value, factor, target, chosen, scale, j == WIDTH - 1, line, post.own_line + side * WIDTH);
-#if !DEFERS
-        eliminate_rest(value, factor, line, j + 1);
-#endif
         if (p->team == 0 && p->lane == 0) {
             group.exchange[j] = chosen;
             if (p->rank == 0) {
@@ -202,9 +202,7 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[WIDTH], int first, int 
             }
         }
     }
-#if DEFERS
     eliminate_rest(value, factor, line, WIDTH);
-#endif
 }
 
 // The leaf's exchanges in the other columns, which are dealt to the groups: all is read before any is written.
@@ -366,10 +364,10 @@ DEVICE void store_leaf(const Panel *p, REAL (*value)[WIDTH], int first) {
 // P L U of panel i.
 KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
                                      const int u, const int height, const int devices, const int slots) {
-    LOCAL_ARRAY(ulong, boxes, 3);
+    LOCAL_ARRAY(ulong, boxes, 5);
     LOCAL_ARRAY(REAL, lines, 3 * CLUSTER * WIDTH);
     LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
-    LOCAL_ARRAY(REAL, sizes, 2 * CLUSTER);
+    LOCAL_ARRAY(REAL, candidates, 2 * CLUSTER);
     LOCAL_ARRAY(uint, places, 2 * CLUSTER);
     LOCAL_ARRAY(REAL, best_size, 2 * TEAM);
     LOCAL_ARRAY(uint, best_row, 2 * TEAM);
@@ -379,13 +377,13 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
     LOCAL_ARRAY(REAL, moved, 2 * WIDTH * ((S + CLUSTER - 1) / CLUSTER));
     LOCAL_ARRAY(int, moves_to, 2 * WIDTH);
     LOCAL_ARRAY(int, moves_from, 2 * WIDTH);
-    Mail post = {boxes, lines, own_line, sizes, places};
+    Mail post = {boxes, lines, own_line, candidates, places};
     Group group = {best_size, best_row, staged, exchange};
     int thread = (int)local_index(), rank = (int)cluster_rank();
     Panel panel = {matrix + top_of(i, i, u, height, devices, slots), height, min(l + 1, p - i) * S, rank,
                    thread / TEAM, thread % TEAM, rank * REACH + thread};
     REAL value[ROWS][WIDTH];
-    for (int k = thread; k < 3; k += GROUP_SIZE) mailbox_open(boxes + k);
+    for (int k = thread; k < 5; k += GROUP_SIZE) mailbox_open(boxes + k);
     CLUSTER_BARRIER();
     CLUSTER_ARRIVE();
     ROLLED
