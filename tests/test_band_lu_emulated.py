@@ -38,7 +38,8 @@ def test_factors_are_the_same_in_any_order_of_streams(machine, rng, monkeypatch,
 
 
 SHAPES = [  # of the panel kernel: rows of a thread, columns at a time
-    pytest.param(*shape, marks=() if shape == (1, 16) else pytest.mark.slow) for shape in [(1, 16), (2, 16), (1, 8), (2, 4)]
+    pytest.param(*shape, marks=() if shape == (1, 16) else pytest.mark.slow)
+    for shape in [(1, 16), (2, 16), (1, 8), (2, 4)]
 ]
 
 

@@ -92,7 +92,7 @@ def accesses_of(layout: Layout) -> dict:
 SHAPES = [(140, 40, 33, 16), (150, 5, 9, 16), (40, 0, 5, 16), (90, 30, 0, 16), (64, 63, 63, 16), (100, 0, 0, 16)]
 
 
-def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=False, shared=False, peers=True) -> Order:
+def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=False, shared=False, peers=True):
     """The whole of two factorisations, watched; `shared` deals the block columns to one device again and again."""
     layout, order = Layout(*shape), Order()
     made = [Device(order, index, accesses_of(layout), cluster, peers) for index in range(1 if shared else devices)]

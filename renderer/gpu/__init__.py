@@ -1,9 +1,9 @@
 """Devices: the contract that CUDA and OpenCL meet, and the one place that opens them.
 
 A device has these names: `name`, `driver`, `processor`, `buffer`, `stage`, `tray`, `kernel`, `repeat`,
-`vendor_product`, `mark`, `queue`, `place`, `wait`, `reaches`, `finish`, `seconds`. Nothing above this package may ask which kind
-of device it holds; a difference between kinds is a method of the contract, a figure of its Processor or a word of
-shaders/portable.h. After tinygrad's and Futhark's tiny device layers.
+`vendor_product`, `mark`, `queue`, `place`, `wait`, `reaches`, `finish`, `seconds`. Nothing above this package may ask
+which kind of device it holds; a difference between kinds is a method of the contract, a figure of its Processor or a
+word of shaders/portable.h. After tinygrad's and Futhark's tiny device layers.
 """
 
 import importlib

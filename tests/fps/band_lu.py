@@ -3,12 +3,13 @@
 On a GPU n = 65,536 with kl = ku = 1,024, n = 16,384 with 4,096 and n = 65,536 with 256; on a CPU n = 16,384 with 256,
 by the host's own cores. What is timed reads the matrix from host memory: conversions, uploads and the check for NaN
 are in it. The cases named resident/ begin with the matrix where it is factored. kl = ku = 4,096 is compared with a
-product of 8,192 x 8,192 matrices by the vendor's library, which has exactly as many operations.
+product of 8,192 x 8,192 matrices by the vendor's library, which has exactly as many operations. Where there is a second
+GPU the cases named two/ are n = 32,768 with 4,096 on both, compared with the first one alone.
 """
 
 import time
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from scipy.linalg import lapack
@@ -17,7 +18,7 @@ from renderer.bench.cases import Case
 from renderer.compute.band_lu import BandedLU
 from renderer.compute.band_lu.dealt import Timeline
 from renderer.compute.band_lu.share import Feed
-from renderer.gpu import Counters
+from renderer.gpu import Counters, find_devices
 
 EPS = np.finfo("f8").eps
 
@@ -47,23 +48,36 @@ def cases(gpu):
     made = []
     for n, k in sizes:
         made += _cases(n, k, device if wide else None)
-    return made
+    beside = second(device)
+    return made + (_cases_of_two(32768, 4096, device, beside) if beside else [])
+
+
+def second(device):
+    """What opens another GPU beside an NVIDIA one, once, or None."""
+    found = [other for other in find_devices()[0] if other.kind == "cuda" and other.spelling not in device.name]
+    return cache(found[0].open) if found and "(cuda:" in device.name else None
 
 
 class Problem:
-    """A random band and its factors, made when first asked for."""
+    """A random band, or a twin's, and its factors, made when first asked for."""
 
-    def __init__(self, n: int, k: int, device):
-        self.n, self.k, self.device = n, k, device
+    def __init__(self, n: int, k: int, device, beside=None, twin=None):
+        self.n, self.k, self.device, self._beside, self._twin = n, k, device, beside, twin
         self._unfactored = False
 
     @cached_property
+    def devices(self) -> list:
+        return [self.device, *([self._beside()] if self._beside else [])] if self.device else []
+
+    @cached_property
     def matrix(self) -> np.ndarray:
+        if self._twin:
+            return self._twin.matrix
         return np.random.default_rng(self.k).random((2 * self.k + 1, self.n)) - 0.5
 
     @cached_property
     def lu(self) -> BandedLU:
-        return BandedLU(self.matrix, self.k, self.k, [self.device] if self.device else [])
+        return BandedLU(self.matrix, self.k, self.k, self.devices)
 
     def factor(self) -> None:
         self.lu.refactor(self.matrix)
@@ -79,7 +93,8 @@ class Problem:
         """Brings the matrix to the device, unfactored."""
         self._unfactored = True
         Feed(self.lu._factors.shares, self.matrix).until(self.lu.layout.p)
-        self.device.finish()
+        for device in self.devices:
+            device.finish()
 
     def factor_resident(self) -> None:
         times = Timeline(self.lu.layout.p)
@@ -135,3 +150,28 @@ def _cases(n: int, k: int, device) -> list[Case]:
         work = 2 * n * 3 * k * sides / 1e9
         made.append(Case(f"solve-{k}-{sides}", "GFLOP/s", work, run, problem.check, clock, facts=facts))
     return made
+
+
+def _cases_of_two(n: int, k: int, device, beside) -> list[Case]:
+    problem = Problem(n, k, device, beside)
+    alone = Problem(n, k, device, twin=problem)
+
+    def factor_alone() -> float:
+        return min(device.seconds(alone.factor) for _ in range(3))
+
+    def factor_resident_alone() -> float:
+        seconds = []
+        for _ in range(3):
+            alone.load()
+            seconds.append(device.seconds(alone.factor_resident))
+        return min(seconds)
+
+    common = dict(
+        unit="GFLOP/s", work=4 * n * k * k / 1e9, device=device, others=lambda: problem.devices[1:],
+        facts={"n": n, "kl": k, "ku": k, "devices": 2}, peer_name="one of the GPUs",
+    )  # fmt: skip
+    resident = dict(run=problem.factor_resident, check=problem.check_resident, prepare=problem.load)
+    return [
+        Case(f"two/factor-{k}", run=problem.factor, check=problem.check, peer=factor_alone, **common),
+        Case(f"two/resident/factor-{k}", peer=factor_resident_alone, **resident, **common),
+    ]
