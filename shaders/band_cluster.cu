@@ -3,9 +3,6 @@
 // group mails its best row to all groups, which then agree without a barrier. Then the leaf is applied to the other columns.
 #include "band_lu.h"
 
-#ifndef DEFERS
-#define DEFERS 1
-#endif
 #define TEAM 32  // threads that find their best row without a barrier
 #define TEAMS (GROUP_SIZE / TEAM)
 #define REACH (GROUP_SIZE * ROWS)  // rows of a group
@@ -25,7 +22,7 @@ typedef struct {
 } Panel;
 
 typedef struct {  // in local memory, where other groups write; two or three columns in turn: nobody is further ahead
-    LOCAL ulong *boxes;  // two of candidates, two of lines, and one that tells a group's warps that its row was sent
+    LOCAL ulong *boxes;  // two of candidates, two of lines
     LOCAL REAL *lines;  // the groups' best rows, of three columns: the one before is still used while the next arrive
     LOCAL REAL *own_line;  // the row that stands where the pivot's will
     LOCAL REAL *candidates;  // the groups' best elements
@@ -118,7 +115,6 @@ DEVICE void mail_rows(const Panel *p, REAL (*value)[WIDTH], int target, uint whe
     LOCAL ulong *box = post.boxes + 2 + side;
     if (sends) mail_line(group.staged, post.lines + (turn * CLUSTER + p->rank) * WIDTH, box, p->lane);
     if (has_target) mail_line(group.staged + WIDTH, post.own_line + side * WIDTH, box, p->lane);
-    if (sends && p->lane == 0) mailbox_expect(post.boxes + 4, 0);
 }
 
 // The pivot's row among the groups' best, which have arrived, and the reciprocal of the pivot.
@@ -184,9 +180,6 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[WIDTH], int first, int 
         bool sends = p->team == (where == 0xffffffffu ? 0 : ((int)where - p->rank * REACH) % GROUP_SIZE / TEAM);
         bool has_target = own >= 0 && own < REACH && own % GROUP_SIZE / TEAM == p->team;
         if (sends) mail_candidate(p, value, where, side, post);
-#if DEFERS
-        if (!sends && !has_target) mailbox_wait(post.boxes + 4, (uint)target & 1u);  // leaves local memory to those who hurry
-#endif
         if (j > 0) eliminate_rest(value, factor, line, j);
         if (sends || has_target) mail_rows(p, value, target, where, sends, has_target, side, turn, post, group);
         mailbox_wait(post.boxes + side, parity);
@@ -364,7 +357,7 @@ DEVICE void store_leaf(const Panel *p, REAL (*value)[WIDTH], int first) {
 // P L U of panel i.
 KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
                                      const int u, const int height, const int devices, const int slots) {
-    LOCAL_ARRAY(ulong, boxes, 5);
+    LOCAL_ARRAY(ulong, boxes, 4);
     LOCAL_ARRAY(REAL, lines, 3 * CLUSTER * WIDTH);
     LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
     LOCAL_ARRAY(REAL, candidates, 2 * CLUSTER);
@@ -383,7 +376,7 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
     Panel panel = {matrix + top_of(i, i, u, height, devices, slots), height, min(l + 1, p - i) * S, rank,
                    thread / TEAM, thread % TEAM, rank * REACH + thread};
     REAL value[ROWS][WIDTH];
-    for (int k = thread; k < 5; k += GROUP_SIZE) mailbox_open(boxes + k);
+    for (int k = thread; k < 4; k += GROUP_SIZE) mailbox_open(boxes + k);
     CLUSTER_BARRIER();
     CLUSTER_ARRIVE();
     ROLLED

@@ -228,7 +228,7 @@ class Device:
         def call(threads: int, *arguments) -> None:
             bound(threads, *arguments)()
 
-        call.group, call.bound = group, bound
+        call.group, call.bound, call.takes_clusters = group, bound, lambda groups: groups <= self.processor.cluster
         return call
 
     def vendor_product(self, dtype):

@@ -46,15 +46,17 @@ SHAPES = [  # of the panel kernel: rows of a thread, columns at a time
 @pytest.mark.parametrize("rows,width", SHAPES)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_a_cluster_factors_panels_as_leaves_do(machine, rng, monkeypatch, dtype, rows, width):
-    """Panels of several leaves; with float64 the next block column by the kernels that take little time for it."""
+    """Panels of several leaves, by 8 groups and by 16; with float64 the next block column by kernels of its own."""
     n, band, made = 260, (100, 75), []
     ab = random_band(rng, n, *band, dtype)
-    shape = dict(GROUP=64, ROWS=rows, CLUSTER=8, WIDTH=width, BATCH=4)
-    monkeypatch.setattr(share, "panel_shape", lambda *sizes: dict(shape))
-    for clusters, count in ((True, 1), (True, 2), (False, 1)):
-        monkeypatch.setattr(share, "takes_clusters", lambda device, clusters=clusters: clusters)
+    shape = dict(GROUP=64, ROWS=rows, WIDTH=width, BATCH=4)
+    monkeypatch.setattr(share, "panel_shape", lambda rows, s, cluster, itemsize: dict(shape, CLUSTER=cluster))
+    for clusters, count in ((8, 1), (16, 2), (0, 1)):
+        monkeypatch.setattr(share, "takes_clusters", lambda device, clusters=clusters: clusters > 0)
+        monkeypatch.setattr(share, "WIDE_ROWS", 0 if clusters == 16 else n)
         lu = BandedLU(ab, *band, devices_of(machine, count), 64, panels="device", products="own")
-        assert bool(lu._factors.shares[0]._factor_panel) == clusters
+        assert bool(lu._factors.shares[0]._factor_panel) == (clusters > 0)
+        assert not clusters or lu._factors.shares[0]._cluster == clusters
         made.append(lu._factors.copy_home())
     assert factor_residual(made[0], ab, *band) < 30
     assert np.array_equal(made[0].flat, made[1].flat)

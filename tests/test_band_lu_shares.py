@@ -31,7 +31,7 @@ class Compiler:
     def kernel(self, file, entry, group=256, **constants):
         cuda.cubin(assemble(file, GROUP_SIZE=group, **constants), "sm_90", file)
         self.entries.append(entry)
-        return SimpleNamespace(group=group)
+        return SimpleNamespace(group=group, takes_clusters=lambda groups: True)
 
     def buffer(self, shape, dtype="f4"):
         return SimpleNamespace(nbytes=int(np.prod(shape)) * np.dtype(dtype).itemsize)

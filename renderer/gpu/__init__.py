@@ -72,6 +72,9 @@ class Kernel(Protocol):
     def bound(self, threads: int, *arguments) -> Callable[[], None]:
         """The launch of __call__ with its arguments converted once: for small kernels that are launched very often."""
 
+    def takes_clusters(self, groups: int) -> bool:
+        """Whether the device runs this kernel, compiled for clusters of so many groups; asked before it is launched."""
+
     def prepare(self, threads: int, *arguments) -> None:
         """The launch beside the queue, waited for: drivers that translate a kernel at its first run have then done so.
 

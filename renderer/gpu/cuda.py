@@ -31,6 +31,7 @@ except ImportError as error:
 
 ENABLED = streams.CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED if nvrtc else None
 LOADED = Path("/dev/nvidiactl")  # is there where NVIDIA's driver is
+PORTABLE_CLUSTER = 8  # groups that every GPU with clusters takes
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: beside the default stream
 
 
@@ -133,7 +134,7 @@ class CudaDevice:
         attribute = driver.device_attribute
         memory = handle.total_memory()
         units = handle.get_attribute(attribute.MULTIPROCESSOR_COUNT)
-        cluster = 8 if handle.compute_capability() >= (9, 0) else 1
+        cluster = PORTABLE_CLUSTER if handle.compute_capability() >= (9, 0) else 1
         copies = handle.compute_capability() >= (8, 0)
         self.processor = Processor(units, 32, memory, memory, True, True, cluster, copies)
         with self:
@@ -537,6 +538,21 @@ class CudaKernel:
         self.device, self.name, self.group = device, name, group
         self._module, self._entry, self._function, self._block = module, entry, module.function(entry), (group, 1, 1)
         self.registers, self.local_bytes = self._function.num_regs, self._function.local_size_bytes
+        self._wide = False  # whether its clusters are larger than PyCUDA can launch
+
+    def takes_clusters(self, groups: int) -> bool:
+        if groups <= PORTABLE_CLUSTER:
+            return True
+        with self.device:
+            allowed = streams.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            status, *_ = streams.cuFuncSetAttribute(self._bare, allowed, 1)
+            if status == streams.CUresult.CUDA_SUCCESS:
+                shape = streams.CUlaunchConfig()
+                shape.gridDimX, shape.gridDimY, shape.gridDimZ = groups, 1, 1
+                shape.blockDimX, shape.blockDimY, shape.blockDimZ = self._block
+                status, count = streams.cuOccupancyMaxActiveClusters(self._bare, shape)
+                self._wide = status == streams.CUresult.CUDA_SUCCESS and count > 0
+        return self._wide
 
     def __call__(self, threads: int, *arguments) -> None:
         self.bound(threads, *arguments)()
@@ -567,7 +583,7 @@ class CudaKernel:
             self.device.counters.launches += 1
             with self.device:
                 try:
-                    if isinstance(self.device._stream, CudaQueue):
+                    if self._wide or isinstance(self.device._stream, CudaQueue):
                         self._launch_bare(grid, bare)
                     else:
                         start(grid, block, packed, 0, self.device._stream)
@@ -581,7 +597,7 @@ class CudaKernel:
         return self._module.bare_function(self._entry)
 
     def _launch_bare(self, grid: tuple, bare: "BareArguments") -> None:
-        stream = self.device._stream.handle
+        stream = self.device.stream_handle
         checked(streams.cuLaunchKernel(self._bare, *grid, *self._block, 0, stream, 0, bare.address))
 
 

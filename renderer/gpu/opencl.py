@@ -315,6 +315,9 @@ class OpenclKernel:
         self._enqueue(self.device._copies, self._set(arguments), threads)
         self.device._copies.finish()
 
+    def takes_clusters(self, groups: int) -> bool:
+        return groups == 1
+
     def __call__(self, threads: int, *arguments) -> None:
         if threads > 0:
             self._launch(self._set(arguments), threads)

@@ -18,7 +18,8 @@ LOCAL_BYTES = 48 << 10  # that every GPU with clusters has without being asked f
 COPIERS = 16  # threads that gather block columns from the rows of ab
 MOST_BOUND = 1 << 15  # launches whose arguments are kept, some hundred bytes each
 EXTREMES = 32  # groups that look for the largest element of a block column
-MOST_THREADS = 512  # of a group of a cluster: more have too few registers
+MOST_THREADS = 768  # of a group of a cluster: more have too few registers
+WIDE_CLUSTER, WIDE_ROWS = 16, 2048  # groups for a panel of more rows, where a GPU takes so many
 SIZES_AHEAD = 64, 128, 192, 256  # block sizes that the kernels for the next block column take
 LEAF_SHAPES = (128, 16, 176), (256, 16, 168), (256, 8, 168), (512, 4, 80), (1024, 4, 40)  # threads, columns, registers
 
@@ -104,12 +105,8 @@ class Share:
         self._copy, self._copy_panel, self._copy_pivots, self._publish, self._place, self._extremes, self._facts = (
             self.kernel(STORAGE, entry, middle) for entry in (*storage, "upper_facts")
         )
-        cluster = self.device.processor.cluster
-        shape = panel_shape(rows, s, cluster, self.dtype.itemsize) if takes_clusters(self.device) else None
-        if shape:
-            self._factor_panel = self.kernel(CLUSTER, "factor_panel", shape.pop("GROUP"), **shape)
-        else:
-            self._factor_panel = None
+        self._factor_panel = self._cluster_kernel(rows) if takes_clusters(self.device) else None
+        if not self._factor_panel:
             held_by = dict(WIDTH=self.width, ROWS=held, APPLY_ROWS=held if leaf == middle else -(-rows // middle))
             self._next_panel = self.kernel(LEAVES, "next_panel", leaf, **held_by)
             self._factor_leaf = self.kernel(LEAVES, "factor_leaf", leaf, **held_by)
@@ -124,6 +121,17 @@ class Share:
             )
         self._panel_launches = None
         self._launches: dict[tuple, Any] = {}
+
+    def _cluster_kernel(self, rows: int):
+        """The kernel that factors panels of so many rows by one cluster, of as many groups as are worth it, or None."""
+        usual = self.device.processor.cluster
+        for self._cluster in (WIDE_CLUSTER, usual) if rows > WIDE_ROWS else (usual,):
+            shape = panel_shape(rows, self.layout.s, self._cluster, self.dtype.itemsize)
+            if shape:
+                kernel = self.kernel(CLUSTER, "factor_panel", shape.pop("GROUP"), **shape)
+                if kernel.takes_clusters(self._cluster):
+                    return kernel
+        return None
 
     def kernel(self, file: str, entry: str, group: int, **constants):
         return self.device.kernel(file, entry, group=group, **{**self._constants, **constants})
@@ -198,7 +206,7 @@ class Share:
         where = (layout.p, layout.l, layout.u, layout.height, self.devices, self.slots)
         if self._factor_panel:
             kernel = self._factor_panel
-            threads = self.device.processor.cluster * kernel.group
+            threads = self._cluster * kernel.group
             self._bound(("panel", i), kernel.bound, threads, self.matrix, i, self.pivots, self.info, *where)()
             return
         if self._panel_launches is None:
