@@ -18,7 +18,7 @@ column, which takes 2.3 us on an H200, so that the panels are a chain that no fu
 kl = ku = 4,096 and the matrix on the devices 128 of 0.32 ms each. With the block column that is updated ahead (42 us)
 and a panel's way to the other device (20 us, by the publishing kernel's own writes) two take 46.5 ms where one takes
 49.7, which updates all block columns within 0.37 ms a step itself. Python's calls are 16 ms of that, beside the work.
-From host memory it is 93 ms for both: what the host gathers from the rows of the band, 11 GB/s, decides then.
+From host memory it is 94 ms for both: half of that matrix is gathered from the rows of the band before the first step.
 """
 
 from renderer.compute.band_lu.batch import BandedBatch
