@@ -37,12 +37,7 @@ def leaf_shape(rows: int, s: int, itemsize: int, wide: bool) -> tuple[int, int, 
 
 
 def takes_clusters(device: Device) -> bool:
-    """Whether groups of the device can work on a panel together."""
-    return device.processor.cluster > 1
-
-
-def takes_matrices(device: Device) -> bool:
-    """Whether warps of the device multiply small float64 matrices: those GPUs have clusters too."""
+    """Whether groups of the device can work on a panel together; its warps multiply small float64 matrices then."""
     return device.processor.cluster > 1
 
 
@@ -115,7 +110,7 @@ class Share:
         update, group = ("update_tiles", 4 * self.tile) if wide else ("update_runs", 16)
         self._update = self.kernel(UPDATE, update, group)
         self._solve_ahead = self._update_ahead = None
-        if takes_matrices(self.device) and word == "double" and s in SIZES_AHEAD:
+        if takes_clusters(self.device) and word == "double" and s in SIZES_AHEAD:
             self._solve_ahead, self._update_ahead = (
                 self.kernel(AHEAD, entry, 256) for entry in ("solve_ahead", "update_ahead")
             )
