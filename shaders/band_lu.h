@@ -27,6 +27,15 @@ DEVICE void best_of_warp(REAL *size, uint *row) {
 #if DOUBLE
     ulong bits = as_ulong(*size);
     uint high = (uint)(bits >> 32), best_high = warp_max(high);
+#if VOTES  // one lane has it, as a rule
+    uint who = ballot(high == best_high);
+    if ((who & (who - 1)) == 0) {
+        uint lane = lowest_bit(who);
+        *row = from_lane(*row, lane);
+        *size = as_double(((ulong)best_high << 32) | from_lane((uint)bits, lane));
+        return;
+    }
+#endif
     uint low = high == best_high ? (uint)bits : 0u, best_low = warp_max(low);
     *row = warp_min(high == best_high && (uint)bits == best_low ? *row : 0xffffffffu);
     *size = as_double(((ulong)best_high << 32) | best_low);

@@ -50,7 +50,11 @@ def test_a_cluster_factors_panels_as_leaves_do(machine, rng, monkeypatch, dtype,
     n, band, made = 260, (100, 75), []
     ab = random_band(rng, n, *band, dtype)
     shape = dict(GROUP=64, ROWS=rows, WIDTH=width, BATCH=4)
-    monkeypatch.setattr(share, "panel_shape", lambda rows, s, cluster, itemsize: dict(shape, CLUSTER=cluster))
+
+    def shape_of(rows, s, cluster, itemsize):
+        return dict(shape, CLUSTER=cluster, VOTES=int(cluster == 16))
+
+    monkeypatch.setattr(share, "panel_shape", shape_of)
     for clusters, count in ((8, 1), (16, 2), (0, 1)):
         monkeypatch.setattr(share, "takes_clusters", lambda device, clusters=clusters: clusters > 0)
         monkeypatch.setattr(share, "WIDE_ROWS", 0 if clusters == 16 else n)

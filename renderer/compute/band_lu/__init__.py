@@ -14,11 +14,11 @@ numbers; nested dissection (cuDSS, SuperLU, MUMPS) costs about m^3 operations an
 some hundred unknowns a side on. It pivots statically, though: where pivoting matters, this one is the safer.
 
 Several GPUs are for matrices that one cannot hold; they are hardly faster. All rows must agree on the pivot of every
-column, which takes 2.3 us on an H200, so that the panels are a chain that no further device shortens: with n = 16,384,
-kl = ku = 4,096 and the matrix on the devices 128 of 0.32 ms each. With the block column that is updated ahead (42 us)
-and a panel's way to the other device (20 us, by the publishing kernel's own writes) two take 46.5 ms where one takes
-49.7, which updates all block columns within 0.37 ms a step itself. Python's calls are 16 ms of that, beside the work.
-From host memory it is 94 ms for both: half of that matrix is gathered from the rows of the band before the first step.
+column, which takes 2.4 us on an H200 with kl = 4,096: n columns take n times that on any number of devices, 39 ms where
+n is 16,384. Beside it a step has the block column that is updated ahead, 42 us, and a panel's way to the other device,
+20 us, which the kernel that publishes it writes itself. One device updates all its block columns within 0.38 ms a step,
+hardly more than the panel's 0.32, so that with the matrix on the devices one takes 49.7 ms and two take 46.5. From host
+memory it is 93 and 95 ms: half of that matrix is gathered from the rows of the band before the first step.
 """
 
 from renderer.compute.band_lu.batch import BandedBatch

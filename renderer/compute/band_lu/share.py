@@ -52,7 +52,8 @@ def panel_shape(rows: int, s: int, cluster: int, itemsize: int) -> dict[str, int
     for width in (16, 8, 4):
         needed = (width * s + 2 * width * -(-s // cluster) + 3 * width * (cluster + 2)) * itemsize + 2048
         if s % width == 0 and needed <= LOCAL_BYTES and held * width * itemsize <= 512:
-            return dict(GROUP=threads, ROWS=held, CLUSTER=cluster, WIDTH=width, BATCH=4)
+            votes = int(cluster == WIDE_CLUSTER)  # 2% faster there, 4% slower with 8 groups
+            return dict(GROUP=threads, ROWS=held, CLUSTER=cluster, WIDTH=width, BATCH=4, VOTES=votes)
     return None
 
 
