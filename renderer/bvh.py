@@ -252,7 +252,7 @@ def _picked(device, primitives: np.ndarray):
     whole = _binary(device, primitives, "host" if len(primitives) < few else many)
     if len(primitives) < 2 or not whole.cost:
         return whole
-    cuts = bvh_splits.budget_of(primitives, whole.cost)
+    cuts = bvh_splits.budget_of(primitives, whole.cost, bvh_splits.most_parts(device.processor))
     parts = None if cuts is None else _cut(device, primitives, cuts)
     return parts if parts and parts.cost < bvh_splits.WORTH * whole.cost else whole
 

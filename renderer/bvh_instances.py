@@ -77,8 +77,10 @@ def _tree_of(device, primitives: np.ndarray) -> tuple[bvh.Tree, np.ndarray]:
     """A shape's tree, made on the host, and its primitives in the order of leaves: in parts where these save much."""
     tree, cuts = bvh.build(*bvh.boxes_of(primitives)), None
     if len(primitives) > 1:
-        cuts = bvh_splits.budget_of(primitives, tree.cost)
-    if cuts is not None and cuts.sum() + len(primitives) < bvh.HOST_BUILDS:
+        cuts = bvh_splits.budget_of(
+            primitives, tree.cost, min(bvh.HOST_BUILDS, bvh_splits.most_parts(device.processor))
+        )
+    if cuts is not None:
         on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
         parts = bvh_splits.Parts(device, on_device, cuts, *bvh_splits.corners_of(primitives))
         boxes = parts.boxes.read()

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 GROUP = 64
-MOST_PARTS = 1 << 21  # of a scene, whose tree takes 240 MB then
-SHARES = 1 / 32, 1 / 4, 1, 3, 7  # cuts for each primitive of a scene, on average
+MOST_PARTS = 1 << 21  # of a scene, whose tree takes 170 MB then
+ROOM = 4096  # bytes of a device's memory for a part: an eighth of them while the tree is built
+SHARES = 1 / 32, 1 / 4, 1, 3, 7, 15  # cuts for each primitive of a scene, on average
 FALLS = 0.76  # of the power by which parts become more, that by which their areas must become less, for more cuts
 PROMISES = 0.08  # of a tree's cost: what cuts must be expected to save for a tree of them to be built
 STEP = 0.25  # of PROMISES, that more cuts must be expected to save beyond those before
@@ -34,9 +35,9 @@ class Waste:
         if not largest > 0:
             return np.zeros(len(wish), "u4")
         wish /= largest
-        budget = int(share * len(wish))
-        least, most = 0.0, float(max(budget, 1))
-        for _ in range(40):
+        budget, total = int(share * len(wish)), wish.sum()
+        least, most = budget / total, (budget + len(wish)) / total  # without rounding down, and with all of it
+        for _ in range(20):
             middle = (least + most) / 2
             within = np.floor(wish * middle).sum() <= budget
             least, most = (middle, most) if within else (least, middle)
@@ -65,10 +66,15 @@ def corners_of(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.min([end.min(0) for end in ends], 0), np.max([end.max(0) for end in ends], 0)
 
 
-def budget_of(primitives: np.ndarray, cost: float) -> np.ndarray | None:
-    """The cuts (m,) of primitives (m,) that are expected to pay where their tree costs `cost` by the SAH; None where
-    none are."""
-    if (1 + SHARES[0]) * len(primitives) > MOST_PARTS:
+def most_parts(processor) -> int:
+    """How many parts of a scene a device has room and its user time for."""
+    return min(MOST_PARTS if processor.lanes > 1 else MOST_PARTS // 2, processor.memory // ROOM)
+
+
+def budget_of(primitives: np.ndarray, cost: float, most: int = MOST_PARTS) -> np.ndarray | None:
+    """The cuts (m,) of primitives (m,) into `most` parts that are expected to pay where their tree costs `cost` by the
+    SAH; None where none are."""
+    if (1 + SHARES[0]) * len(primitives) > most:
         return None
     low, high = corners_of(primitives)
     x, y, z = (high - low).astype("f8")
@@ -81,7 +87,7 @@ def budget_of(primitives: np.ndarray, cost: float) -> np.ndarray | None:
         cuts = waste.cuts(share)
         after = waste.left(cuts)
         falls = after <= before * (parts / (1 + share)) ** FALLS and before - after >= STEP * asked
-        if falls and (1 + share) * len(primitives) <= MOST_PARTS:
+        if falls and (1 + share) * len(primitives) <= most:
             best, before, parts = cuts, after, 1 + share
     return best if whole - before >= asked else None
 

@@ -119,7 +119,7 @@ def test_parts_are_taken_where_they_save_much(device, rng):
     """Hair costs less than half; a sponge, a soup and a floor stay whole."""
     primitives = numbered(hair(3000))
     whole, best = bvh.tree_of(device, primitives, "host", "binary"), bvh.tree_of(device, primitives, nodes="binary")
-    assert best.cost < 0.45 * whole.cost and 2 * len(primitives) < best.count <= 8 * len(primitives)
+    assert best.cost < 0.45 * whole.cost and 2 * len(primitives) < best.count <= 16 * len(primitives)
     assert set(best.primitives.read().view("i4")[:, 3]) == set(range(len(primitives)))
     for other in (procedural.menger(2), soup(rng, 2000), CASES["coplanar quads"](rng)):
         assert bvh.tree_of(device, numbered(other), nodes="binary").count == len(other)
@@ -188,3 +188,13 @@ def test_instances_of_shapes_in_parts_are_hit_as_whole_ones_are(device, rng, mon
     (parts, *first), (whole, *second) = found
     assert parts > whole == 900 and (first[0] >= 0).mean() > 0.05
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("share", [0, 1 / 32, 1 / 4, 1, 3, 7, 15])
+def test_no_more_parts_are_made_than_a_device_has_room_for(device, share):
+    primitives = numbered(hair(1000))
+    most = int((1 + share) * len(primitives))
+    cuts = bvh_splits.budget_of(primitives, 60.0, most)
+    assert (0 if cuts is None else cuts.sum()) <= share * len(primitives)
+    assert cuts is None or share >= 1 / 4
+    assert 1000 < bvh_splits.most_parts(device.processor) <= device.processor.memory / 4096
