@@ -281,7 +281,9 @@ def test_three_estimators_have_one_mean(picture, tmp_path, rng, scene_of):
         first = int(rng.integers(1 << 30))
         frames = [render(picture, replace(scene, seed=first + k), (48, 36), 32) for k in range(16)]
         seeds = [frame.reshape(3, 12, 4, 12, 3).mean((1, 3)) for frame in frames]
-        means[lights], errors[lights] = np.mean(seeds, 0), np.std(seeds, 0, ddof=1) / np.sqrt(len(seeds))
+        means[lights], error = np.mean(seeds, 0), np.std(seeds, 0, ddof=1) / np.sqrt(len(seeds))
+        # rare bright paths that one tile has missed, and tells no error of, are among those of others
+        errors[lights] = np.maximum(error, means[lights] * np.sqrt(np.mean((error / means[lights]) ** 2)))
     for one, other in (("aimed", "hit"), ("aimed", "sampled"), ("hit", "sampled")):
         t = (means[one] - means[other]) / np.hypot(errors[one], errors[other])
         assert np.abs(t).max() < stats.t.isf(1e-6, 15), (one, other, t)
