@@ -161,9 +161,11 @@ class Allocation:
 
     def free(self) -> None:
         """As cuMemFree: waits for the device."""
-        with self._emulation.schedule.lock:
-            self._emulation.schedule.drain(self._device)
-            self._emulation.memories[self._device].give(self._address)
+        self._emulation.schedule.lock.behind(self._give)
+
+    def _give(self) -> None:
+        self._emulation.schedule.drain(self._device)
+        self._emulation.memories[self._device].give(self._address)
 
 
 @cache
@@ -213,6 +215,9 @@ def host_memory(emulation: Emulation, count: int) -> np.ndarray:
             self.__array_interface__ = self._bytes.__array_interface__
 
         def free(self) -> None:
+            emulation.schedule.lock.behind(self._leave)
+
+        def _leave(self) -> None:  # bound, it keeps the bytes until then
             emulation.schedule.drain()
 
     array = np.asarray(Bytes())

@@ -40,11 +40,32 @@ class Stream:
             return self.last
 
 
+class Turn:
+    """A schedule's lock. What the garbage collector wants in the middle of it, while operations run, comes behind."""
+
+    def __init__(self):
+        self._lock, self._depth, self._later = threading.RLock(), 0, []
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+
+    def __exit__(self, *error) -> None:
+        while self._depth == 1 and self._later:
+            self._later.pop()()
+        self._depth -= 1
+        self._lock.release()
+
+    def behind(self, action: Callable[[], None]) -> None:
+        with self:
+            self._later.append(action)
+
+
 class Schedule:
     """All operations that have not run. `failures` holds the words of operations that failed, until someone asks."""
 
     def __init__(self, seed: int):
-        self.lock = threading.RLock()
+        self.lock = Turn()
         self.rng = np.random.default_rng(seed)
         self.streams: list[Stream] = []
         self.failures: list[str] = []
