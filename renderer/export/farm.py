@@ -12,6 +12,7 @@ import signal
 import statistics
 import threading
 import time
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,8 @@ def client_of(farm: Farm):
         import distributed  # optional: the extra [farm]
     except ImportError as error:
         raise MachineCannot(f"--farm needs distributed: pip install 'rayfold[farm]' ({error})") from error
+    # Ctrl-C may come while the library is about to wait for an answer, which then nobody wants.
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     if farm.address:
         if (
             farm.address.startswith("tls://")
