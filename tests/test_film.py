@@ -48,10 +48,10 @@ def test_no_draw_asks_for_a_kernel_again(picture, monkeypatch):
     picture.draw(scene, size, 0.0)
 
 
-SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("compact", "regenerate")]
+SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("grid", "compact", "regenerate")]
 
 
-@pytest.mark.parametrize("schedule", ["grid", "fused", *SLOW_SCHEDULES])
+@pytest.mark.parametrize("schedule", ["fused", *SLOW_SCHEDULES])
 def test_pixels_stop_when_their_noise_is_low(picture, schedule):
     scene, size = film_scene(noise=0.08, schedule=schedule), (40, 32)
     frame = render(picture, scene, size, 128)

@@ -64,7 +64,7 @@ def test_rungs_take_doubles_and_transposed_operands(device, rng, name, dtype):
         assert close(out.read(), wanted, 100), transposed
 
 
-@pytest.mark.parametrize("store", ["set", "add", "subtract"])
+@pytest.mark.parametrize("store", ["set", pytest.param("add", marks=pytest.mark.slow), "subtract"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_windows_of_larger_matrices(device, rng, store, dtype):
     """C -= A B on windows, stored by rows or by columns, leaves everything outside the window as it was."""

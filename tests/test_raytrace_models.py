@@ -147,6 +147,7 @@ def test_corners_colours_tint_what_lies_between_them(picture, tmp_path, rng):
         assert np.allclose(picture.layers(scene, SIZE)["albedo"], wanted, atol=0.02)
 
 
+@pytest.mark.slow  # of what test_rays_pass_where_alpha_says tells of pictures
 def test_corners_alpha_lets_rays_pass(picture, tmp_path):
     behind = Quad("matte", ((-3.0, -3.0, -1.0), (3.0, -3.0, -1.0), (3.0, 3.0, -1.0), (-3.0, 3.0, -1.0)))
     maker = Maker()

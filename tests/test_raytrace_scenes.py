@@ -121,6 +121,7 @@ def test_instances_look_as_their_copies_would(picture, rng, tmp_path):
     assert np.abs(light - true_light).mean() < 0.05 * true_light.mean()
 
 
+@pytest.mark.slow
 def test_a_stretched_sphere_is_an_ellipsoid(picture, rng):
     axes = rng.uniform(0.4, 1.6, 3)
     ball = Instance("ball", stretch=tuple(axes))
