@@ -243,7 +243,7 @@ def _binary(device, primitives: np.ndarray, builder: str):
     if builder == "split":
         cuts = bvh_splits.waste_of(primitives).cuts(1)
         return _cut(device, primitives, cuts) or _binary(device, primitives, "improved")
-    return BUILDERS[builder](device, _upload(device, primitives), len(primitives))
+    return BUILDERS[builder](device, upload(device, primitives), len(primitives))
 
 
 def _picked(device, primitives: np.ndarray):
@@ -257,7 +257,8 @@ def _picked(device, primitives: np.ndarray):
     return parts if parts and parts.cost < bvh_splits.WORTH * whole.cost else whole
 
 
-def _upload(device, primitives: np.ndarray):
+def upload(device, primitives: np.ndarray):
+    """Primitives (m,) PRIMITIVE as rows (m, 12) on a device."""
     return device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
 
 
@@ -378,7 +379,7 @@ def _improved(device, primitives, count: int) -> Improved | Built:
 def _cut(device, primitives: np.ndarray, cuts: np.ndarray) -> Improved | None:
     """A tree over parts of primitives, of which each is cut so often (m,); None where it is too deep."""
     corners = bvh_splits.corners_of(primitives)
-    parts = bvh_splits.Parts(device, _upload(device, primitives), cuts, *corners)
+    parts = bvh_splits.Parts(device, upload(device, primitives), cuts, *corners)
     nodes, ordered = bvh_sah.split(device, parts.primitives, parts.count, parts.boxes)
     if device.processor.lanes == 1:  # which would move subtrees for a minute
         return _shallow([Improved(device, nodes, ordered, parts.count, rounds=0)])

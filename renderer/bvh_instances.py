@@ -81,8 +81,7 @@ def _tree_of(device, primitives: np.ndarray) -> tuple[bvh.Tree, np.ndarray]:
             primitives, tree.cost, min(bvh.HOST_BUILDS, bvh_splits.most_parts(device.processor))
         )
     if cuts is not None:
-        on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
-        parts = bvh_splits.Parts(device, on_device, cuts, *bvh_splits.corners_of(primitives))
+        parts = bvh_splits.Parts(device, bvh.upload(device, primitives), cuts, *bvh_splits.corners_of(primitives))
         boxes = parts.boxes.read()
         of_parts = bvh.build(boxes[:, :3], boxes[:, 4:7])
         if of_parts.cost < bvh_splits.WORTH * tree.cost:

@@ -39,6 +39,7 @@ QUADS = Way("closest_quads")
 #     primary    NARROW_TURNS 1.25, 1.41, 1.17, 1.39; packets 1.34, 1.38, 0.86, 1.23, and 0.64 on a terrain
 #     scattered  NARROW_FETCHING 1.27, 1.46, 1.31, 1.66; FETCHING 1.27, 1.28, 1.13, 1.26; QUADS 1.00, 1.23, 0.92, 1.44;
 #                NARROW_ALONE 1.48 on the sponge
+# In hair packets 10.4 for primary rays, NARROW_FETCHING 17.4 for scattered ones.
 # Binary trees that are not small have boxes that differ too much in size for a grid. Shadow rays go the same ways.
 WALKS = {
     "narrow": {
@@ -81,7 +82,7 @@ def constants_of(tree) -> dict[str, int]:
     """What the stages of raytrace.cu, whose threads go on with their own rays, take from the table.
 
     TOGETHER: whether rays that begin alike walk as packets. WALK_STEPS: after how many nodes a thread that has reached
-    a leaf gets its turn, 0 for when all have.
+    a leaf gets its turn, 0 for when all have; 4 is what both classes of rays do well with in h200_walks.jsonl.
     """
     if isinstance(tree, Wide | Branches) or not has_votes(tree.device):
         return {"TOGETHER": 0, "WALK_STEPS": 0}

@@ -1,4 +1,5 @@
-// Nodes of 32 bytes, as bvh_walk.h has them under NARROW, from a binary tree's of 64.
+// Makes the nodes of bvh_narrow.h from a binary tree's of 64 bytes, and the grid that they are on; tells whether a device has warps
+// that walk them quickly.
 #include "portable.h"
 
 #define LARGEST 32767.0f  // step of the grid
