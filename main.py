@@ -8,7 +8,7 @@ import math
 import os
 import sys
 
-from renderer import KernelError, UserError
+from renderer.errors import KernelError, UserError
 
 EXAMPLES = {
     "view": "python main.py view scenes/cornell.toml scenes/fern.toml",
@@ -226,17 +226,17 @@ def _duration(text: str) -> float:
 def command_of(args) -> int:
     """Runs the parsed command; returns its exit code."""
     if args.command == "view":
-        from renderer.viewer import view as command
+        from renderer.window.app.command import view as command
     elif args.command == "serve":
-        from renderer.viewer import serve as command
+        from renderer.window.app.command import serve as command
     elif args.command == "export":
         from renderer.export import export as command
     elif args.command == "run":
-        from renderer.cdollar.command import run as command
+        from renderer.cdollar.runtime.command import run as command
     elif args.command == "sum":
-        from renderer.compute.sum_command import command
+        from renderer.numerics.sums.command import command
     elif args.command == "solve":
-        from renderer.compute.band_lu import command
+        from renderer.numerics.band_lu import command
     elif args.command == "bench":
         from renderer.bench import command
     else:

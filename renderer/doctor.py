@@ -10,10 +10,10 @@ import sys
 
 import numpy as np
 
-from renderer import MachineCannot
+from renderer.errors import MachineCannot
 from renderer.gpu import Gpu, KernelError, find_devices, probe
 from renderer.gpu.gl import display_is_there
-from renderer.gpu.source import Generated
+from renderer.gpu.kernel_source import Generated
 
 OPTIONAL = {
     "pycuda": "CUDA devices",

@@ -12,11 +12,11 @@ import pytest
 EMULATED = os.environ.get("RAYFOLD_TEST_DEVICES") == "emulated"
 EMULATED_SEED = int(os.environ.get("RAYFOLD_EMULATED_SEED", np.random.SeedSequence().entropy % 2**32))
 if EMULATED:
-    import emulated
+    from tests import emulated
 
     emulated.replace_cuda(devices=4, seed=EMULATED_SEED, races="RAYFOLD_EMULATED_RACES" in os.environ)
 
-from renderer import MachineCannot  # noqa: E402
+from renderer.errors import MachineCannot  # noqa: E402
 from renderer.gpu import cuda, find_devices, open_device, opencl  # noqa: E402
 
 np.seterr(all="raise", under="ignore")

@@ -6,13 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from renderer.image import read_bytes
-
-ROOT = Path(__file__).resolve().parents[1]
+from renderer.formats.images import read_bytes
+from renderer.paths import ROOT
 
 
 def rayfold(*words, **more):

@@ -11,6 +11,8 @@ import math
 import sys
 from pathlib import Path
 
+from renderer.paths import ROOT
+
 ACTIONS = {
     "list": "name every case",
     "run": "time cases, print a table, append records with -o",
@@ -109,7 +111,7 @@ _ADD = {
 
 
 def _root() -> Path:
-    return Path(__file__).resolve().parents[2]
+    return ROOT
 
 
 def _number(text: str, low: float, high: float, what: str) -> float:
@@ -160,9 +162,9 @@ def command(args) -> int:
     if args.action in ("list", "run", "sample"):
         return {"list": list_cases, "run": run_cases, "sample": sample}[args.action](args)
     if args.action in ("ab", "aa", "compare"):
-        from renderer.bench import compare
+        from renderer.bench import ab
 
-        return getattr(compare, args.action)(args)
+        return getattr(ab, args.action)(args)
     from renderer.bench import report  # matplotlib takes a while to import
 
     return getattr(report, args.action)(args)
@@ -190,7 +192,7 @@ class Trouble:
         self.exit_code = 0
 
     def __call__(self, name: str, error: Exception) -> None:
-        from renderer import MachineCannot, UserError
+        from renderer.errors import MachineCannot, UserError
 
         if isinstance(error, MachineCannot):
             words, code = f"cannot run here: {error}", 3
@@ -214,10 +216,10 @@ def run_cases(args) -> int:
 
     Exit code 1 when a result was wrong or a case crashed, 3 when some case cannot run on this machine, 4 when none can.
     """
-    from renderer import MachineCannot
     from renderer.bench.cases import find, tables
     from renderer.bench.machine import commit, host, state
     from renderer.bench.measure import Effort, measure
+    from renderer.errors import MachineCannot
     from renderer.gpu import open_gpu
 
     header = {"schema": "bench/1", "host": host(), **commit(args.tree)}
@@ -256,8 +258,8 @@ class Records:
     """A record file: a header line for this run, then a line for each record, appended."""
 
     def __init__(self, path: str, header: dict):
-        from renderer import UserError
         from renderer.bench.experiment import mend
+        from renderer.errors import UserError
 
         try:
             self._file = open(Path(path), "a", encoding="utf-8")

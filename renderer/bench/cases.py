@@ -23,14 +23,14 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import BadInput, UserError
+from renderer.errors import BadInput, UserError
 from renderer.gpu import Gpu
 from renderer.gpu.gl import Texture
+from renderer.paths import ROOT
 from renderer.pictures import load, open_picture, panels_of
-from renderer.scene import Scene, assigned
-from renderer.view import grid
+from renderer.scene.cameras import grid
+from renderer.scene.scene import Scene, assigned
 
-ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_SIZE = (640, 360)
 BENCH_KEYS = ("size", "draws", "set", "vary")
 MARKS = {".toml": r"(?m)^\s*\[bench\]", ".py": r"(?m)^def cases\("}  # of a source, found without running it

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import BadInput, UserError
 from renderer.bench.machine import unfit
+from renderer.errors import BadInput, UserError
 
 LARGEST = 1 << 30
 ARMS = ("base", "head")

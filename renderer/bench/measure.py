@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import UserError
 from renderer.bench.cases import Case
+from renderer.errors import UserError
 
 MOST_RUNS = 5000
 WARM_SHARE = 0.1  # of a turn: runs that bring caches and clocks back after another process's turn

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import BadInput
 from renderer.bench.experiment import Experiment, read_lines
 from renderer.bench.verdict import shift_and_interval
-from renderer.image import replacing
+from renderer.errors import BadInput
+from renderer.formats.images import replacing
 
 MOST_BOXES = 40
 STYLE = """

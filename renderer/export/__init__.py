@@ -1,7 +1,7 @@
 """Pictures to files, without a window: stills, posters in tiles, numbered frames, films. `export` is the command.
 
 The steps: `plan_of` checks everything that can be wrong before any work; `render.render` draws; `render.write` writes;
-`frames.Manifest` lets a killed run resume; `film.encode` makes the film of the frames; `farm` spreads the work.
+`frames.Manifest` lets a killed run resume; `video.encode` makes the film of the frames; `farm` spreads the work.
 """
 
 import json
@@ -14,16 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import UserError, denoise
-from renderer.export import film
-from renderer.export.array import Views, array_of, check_folder, render_field
+from renderer.errors import UserError
+from renderer.export import video
 from renderer.export.farm import farm_of, render_field_on_farm, render_on_farm
 from renderer.export.frames import FILMS, MARKS, Manifest, frame_numbers, numbered, pattern_of
+from renderer.export.light_field import Views, array_of, check_folder, render_field
 from renderer.export.render import TILE, WHOLE_PIXELS, Job, Rendered, Stop, render, write
 from renderer.gpu import open_gpu
+from renderer.images import denoise
 from renderer.pictures import load, open_picture, recipe_of
 from renderer.progress import Progress
-from renderer.scene import Scene, assign
+from renderer.scene.scene import Scene, assign
 
 DEFAULT_SIZE = (1280, 720)
 
@@ -184,7 +185,7 @@ def check_output(output: Path, numbers) -> None:
         allowed = ".png, .exr, .mp4, .webm, .mkv, .gif, and frames as out_####.png"
         raise UserError(f"-o {output}: unknown kind {suffix or '(none)'}; allowed are {allowed}")
     if suffix in FILMS:
-        film.require()
+        video.require()
     if not output.parent.is_dir():
         raise UserError(f"-o {output}: there is no folder {output.parent}")
     if output.is_dir():
@@ -262,7 +263,7 @@ def encode_film(plan: Plan) -> None:
     """The film of the plan's frames; the frames are removed once it is complete."""
     frames = [numbered(plan.pattern, number) for number in plan.numbers]
     recipe = recipe_of(plan.scene, plan.output.resolve().parent, size=list(plan.size), rate=plan.rate)
-    film.encode(frames, plan.output, plan.rate, recipe)
+    video.encode(frames, plan.output, plan.rate, recipe)
     shutil.rmtree(plan.pattern.parent)
 
 

@@ -17,17 +17,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from renderer import MachineCannot, UserError
-from renderer.export.array import Array, Views
+from renderer.errors import MachineCannot, UserError
+from renderer.export.farm_worker import work
 from renderer.export.frames import Manifest, numbered
+from renderer.export.light_field import Array, Views
 from renderer.export.render import WHOLE_PIXELS, Job, Sheet, write
-from renderer.export.worker import work
+from renderer.formats.images import replacing
 from renderer.gpu import Gpu, open_gpu
-from renderer.image import replacing
 from renderer.pictures import open_picture, recipe_of
 from renderer.progress import Progress
-from renderer.scene import Scene, files_of
-from renderer.scene import write as table_of
+from renderer.scene.scene import Scene, files_of
+from renderer.scene.scene import write as table_of
 
 FARM_TILE = 512
 DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # what a worker of this machine begins with

@@ -5,8 +5,8 @@ import json
 import re
 from pathlib import Path
 
-from renderer import UserError
-from renderer.image import replacing
+from renderer.errors import UserError
+from renderer.formats.images import replacing
 
 FILMS = (".mp4", ".webm", ".mkv", ".gif")
 MARKS = re.compile(r"#+")

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.animation import settings_at
-from renderer.denoise import denoised
+from renderer.formats.images import write_exr, write_png_bands
 from renderer.gpu.gl import Texture
-from renderer.image import write_exr, write_png_bands
+from renderer.images.denoise import denoised
+from renderer.images.tone_mapping import Meter, pixels
 from renderer.pictures import Tile, recipe_of, restart
-from renderer.scene import Scene
-from renderer.tone import Meter, pixels
+from renderer.scene.animation import settings_at
+from renderer.scene.scene import Scene
 
 WHOLE_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
 TILE = 2048

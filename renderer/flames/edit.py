@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from renderer import UserError
+from renderer.errors import UserError
 from renderer.flames import palettes
 from renderer.flames.genome import IDENTITY, SPACE_IDENTITY, Flame, Map
 

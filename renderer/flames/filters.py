@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer import BadInput
+from renderer.errors import BadInput
 from renderer.flames.genome import Flame
 
 SUPPORT = {

@@ -8,7 +8,7 @@ import numpy as np
 
 from renderer.flames import palettes
 from renderer.flames.variations import owners, table
-from renderer.scene import setting
+from renderer.scene.scene import setting
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 SPACE_IDENTITY = (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)

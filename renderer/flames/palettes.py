@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-FILE = Path(__file__).resolve().parents[2] / "assets" / "palettes.json"
+from renderer.paths import ASSETS
+
+FILE = ASSETS / "palettes.json"
 
 
 @lru_cache(maxsize=1)

@@ -1,10 +1,10 @@
-"""The table of variations, read from shaders/variations.h: names, parameters with defaults, random draws, bodies."""
+"""The table of variations, read from flames/variations.h: names, parameters with defaults, random draws, bodies."""
 
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from renderer.gpu.source import SHADERS
+from renderer.gpu.kernel_source import SHADERS
 
 HEAD = re.compile(r"^VARIATION\((\w+)((?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL)
 PARAMETER = re.compile(r"(\w+)\s*=\s*([-+.\deE]+)")
@@ -39,7 +39,7 @@ class Variation:
 
 @lru_cache(maxsize=1)
 def _file() -> tuple[str, dict[str, Variation]]:
-    text = (SHADERS / "variations.h").read_text(encoding="utf-8")
+    text = (SHADERS / "flames/variations.h").read_text(encoding="utf-8")
     found = {}
     for number, match in enumerate(HEAD.finditer(text)):
         name, listed, body = match.groups()

@@ -3,7 +3,7 @@
 A device has these names: `name`, `driver`, `processor`, `buffer`, `stage`, `tray`, `kernel`, `repeat`,
 `vendor_product`, `mark`, `queue`, `place`, `wait`, `reaches`, `finish`, `seconds`. Nothing above this package may ask
 which kind of device it holds; a difference between kinds is a method of the contract, a figure of its Processor or a
-word of shaders/portable.h. After tinygrad's and Futhark's tiny device layers.
+word of shaders/common/portable.h. After tinygrad's and Futhark's tiny device layers.
 """
 
 import importlib
@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
-from renderer import MachineCannot, UserError
-from renderer.gpu.source import Counters, KernelError, Processor
+from renderer.errors import MachineCannot, UserError
+from renderer.gpu.kernel_source import Counters, KernelError, Processor
 
 __all__ = [
     "Buffer",
@@ -134,7 +134,7 @@ class Device(Protocol):
 
     `vector_width`: floats that a work item does well to carry as one vector, 1 where the hardware joins work items
     itself (GPUs), 4, 8 or 16 on CPUs. `units`: cores or multiprocessors, each worth a private copy of small results.
-    `vector_adds`: whether add_vector of portable.h is one operation.
+    `vector_adds`: whether add_vector of common/portable.h is one operation.
     """
 
     name: str
@@ -223,16 +223,18 @@ def probe(device: Device) -> None:
     values = rng.standard_normal(count).astype("f4")
     flags = device.buffer(count // 32 + 1, "u4").fill(0)
     result = device.buffer(count, "f4").fill(255)
-    device.kernel("probe.cu", "probe", group=64)(count, device.buffer(count).write(values), result, flags, count, 0.5)
+    device.kernel("common/self_test.cu", "probe", group=64)(
+        count, device.buffer(count).write(values), result, flags, count, 0.5
+    )
     wanted = np.where(values > 0, values * np.float32(2) + np.float32(0.5), -values)
     bits = np.packbits(values > 0, bitorder="little")
     bits = np.frombuffer(bits.tobytes().ljust(4 * (count // 32 + 1), b"\0"), "u4")
     answer = result.read()
     if not np.allclose(answer, wanted, rtol=1e-6, atol=0):
         worst = int(np.nanargmax(np.abs(answer - wanted)))
-        raise KernelError(f"probe.cu: element {worst} is {answer[worst]} and should be {wanted[worst]}")
+        raise KernelError(f"common/self_test.cu: element {worst} is {answer[worst]} and should be {wanted[worst]}")
     if not np.array_equal(flags.read(), bits):
-        raise KernelError("probe.cu: the gathered bits are wrong")
+        raise KernelError("common/self_test.cu: the gathered bits are wrong")
 
 
 def _select(spelling: str) -> Iterator[Found]:

@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-from renderer.gpu.source import KernelError
+from renderer.gpu.kernel_source import KernelError
 
 NO, LEFT, LOWER, UNIT = 0, 0, 0, 1  # cublasOperation_t, SideMode, FillMode, DiagType
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import MachineCannot
-from renderer.gpu.source import Counters, KernelError, Processor, alignment, assemble
+from renderer.errors import MachineCannot
+from renderer.gpu.kernel_source import Counters, KernelError, Processor, alignment, assemble
 
 try:
     import pycuda.driver as driver

@@ -12,8 +12,8 @@ from functools import cache
 import moderngl
 import numpy as np
 
-from renderer import MachineCannot
-from renderer.gpu.source import Counters, KernelError, assemble_glsl
+from renderer.errors import MachineCannot
+from renderer.gpu.kernel_source import Counters, KernelError, assemble_glsl
 
 TRIANGLE = (
     "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"

@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from renderer import MachineCannot
-from renderer.gpu.source import Counters, KernelError, Processor, assemble
+from renderer.errors import MachineCannot
+from renderer.gpu.kernel_source import Counters, KernelError, Processor, assemble
 
 try:
     import fcntl

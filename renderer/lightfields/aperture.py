@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from renderer.lightfields import LightField
-from renderer.scene import setting
+from renderer.lightfields.light_field import LightField
+from renderer.scene.scene import setting
 
 TAP = np.dtype([("view", "i4"), ("column", "i4"), ("row", "i4"), ("fx", "f4"), ("fy", "f4"), ("weight", "f4")])
 FINENESS = 65536  # parts of a pixel that shifts are rounded to, so that whole ones stay whole

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from defusedxml import DefusedXmlException, ElementTree
 
-from renderer import BadInput
+from renderer.errors import BadInput
 
 IMAGES = ("png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp", "ppm")
 STANFORD = re.compile(r"(?:.*_)?(\d+)_(\d+)_(-?\d+(?:\.\d+)?)_(-?\d+(?:\.\d+)?)_?\.(?:png|jpe?g|tiff?)", re.IGNORECASE)

@@ -13,15 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from renderer import BadInput, MachineCannot
-from renderer.animation import read_animation, write_animation
+from renderer.errors import BadInput, MachineCannot
+from renderer.formats.images import read_recipe
 from renderer.gpu import Gpu
-from renderer.image import read_recipe
-from renderer.scene import Scene, Tone, read, read_toml, told, write
+from renderer.scene.animation import read_animation, write_animation
+from renderer.scene.scene import Scene, Tone, read, read_toml, told, write
 
 OPENS = {
     ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".glb": "raytrace", ".gltf": "raytrace",
-    ".flame": "flame", ".flam3": "flame", ".cb": "program",
+    ".flame": "flame", ".flam3": "flame", ".cb": "cdollar",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
 TABLES = ("title", "picture", "size", "tone", "settings", "animation", "bench", "test")

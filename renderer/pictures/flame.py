@@ -13,16 +13,16 @@ from typing import Literal
 
 import numpy as np
 
-from renderer import BadInput, UserError
-from renderer.flames.chaos import BLOCK, Chaos
-from renderer.flames.develop import Development, Grid, Look
-from renderer.flames.file import read_flames, warn
+from renderer.errors import BadInput, UserError
+from renderer.flames.chaos_game import BLOCK, Chaos
 from renderer.flames.genome import Flame, Map
-from renderer.flames.keyframes import KeyFrame
-from renderer.flames.moments import middle_of, moments_of, passes_of, schedule_of
+from renderer.flames.interpolation import KeyFrame
+from renderer.flames.postprocess import Development, Grid, Look
+from renderer.flames.temporal import middle_of, moments_of, passes_of, schedule_of
+from renderer.flames.xml.read import read_flames, warn
 from renderer.gpu import Gpu
-from renderer.scene import Scene, Tone, setting
-from renderer.view import Camera, Plane
+from renderer.scene.cameras import Camera, Plane
+from renderer.scene.scene import Scene, Tone, setting
 
 MAKING_UP = 3  # rounds of steps for those that ended in bad points
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from renderer.flames.genome import SPACE_IDENTITY, Map
 from renderer.pictures import flame
 from renderer.pictures.flame import Picture
-from renderer.view import Camera
+from renderer.scene.cameras import Camera
 
 __all__ = ["Picture", "Settings"]
 

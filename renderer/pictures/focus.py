@@ -13,15 +13,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from renderer import BadInput
-from renderer.compute.band_lu import BandedBatch, BandedLU
+from renderer.errors import BadInput
 from renderer.gpu import Gpu
+from renderer.numerics.band_lu import BandedBatch, BandedLU
 from renderer.pictures import load, raytrace
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import VIEW, view_of
-from renderer.scene import Tone, setting
+from renderer.scene.scene import Tone, setting
 
-FILE = "focus.cu"
+FILE = "images/diffusion_dof.cu"
 LARGEST_WHOLE = 1 << 30  # bytes of the band matrix of `whole`
 VARIANCE = 1 / 32  # a disc of diameter c spreads each axis by c^2 / 16, one implicit step of conductance s by 2 s
 
@@ -106,7 +106,7 @@ class Picture:
         self._shapes = scene.settings
         self._geometry = Geometry(self.device, replace(scene.settings, tree="binary"))  # find_depth walks it
         self._find = self.device.kernel(
-            "focus_depth.cu", "find_depth", SPHERES=int(self._geometry.has_spheres), STRICT=1, View=VIEW
+            "images/circle_of_confusion.cu", "find_depth", SPHERES=int(self._geometry.has_spheres), STRICT=1, View=VIEW
         )
         self._scene_key, self._blur_key = settings.scene, None
 

@@ -9,13 +9,13 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Literal
 
-from renderer import MachineCannot
+from renderer.errors import MachineCannot
 from renderer.gpu import Gpu
 from renderer.gpu.gl import Texture
-from renderer.scene import Tone, setting
-from renderer.view import Plane
+from renderer.scene.cameras import Plane
+from renderer.scene.scene import Tone, setting
 
-PALETTES = {"numbers": 0, "sea": 1, "ice": 2, "ember": 3, "grey": 4}  # numbered as in shaders/fractal.frag
+PALETTES = {"numbers": 0, "sea": 1, "ice": 2, "ember": 3, "grey": 4}  # numbered as in shaders/images/fractal.frag
 GOLDEN = (0.7548776662466927, 0.5698402909980532)  # R2 sequence of M. Roberts, 2018: evenly spread for any count
 
 
@@ -87,7 +87,7 @@ class Picture:
         constants = dict(
             JULIA=settings.kind == "julia", PALETTE=PALETTES[settings.palette], REAL=self._real, REAL2=real2
         )
-        return self.gl.shader("fractal.frag", **constants)
+        return self.gl.shader("images/fractal.frag", **constants)
 
     def _wants_double(self, settings: Settings, size: tuple[int, int]) -> bool:
         has_double = self.gl.version >= 400

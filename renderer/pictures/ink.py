@@ -12,13 +12,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from renderer.compute.band_lu import BandedLU
-from renderer.compute.band_lu.host import STEPS
+from renderer.formats.images import read_image
 from renderer.gpu import Gpu
-from renderer.image import read_image
-from renderer.scene import Tone, setting
+from renderer.numerics.band_lu import BandedLU
+from renderer.numerics.band_lu.host_factors import STEPS
+from renderer.scene.scene import Tone, setting
 
-FILE = "ink.cu"
+FILE = "images/ink.cu"
 BARS = 8  # numbers for each bar of the overlay: share of exchanged rows, then the parts of a step, then spare
 Pair = tuple[float, float]
 

@@ -9,13 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from renderer import BadInput, UserError
+from renderer.errors import BadInput, UserError
+from renderer.formats.images import read_image
 from renderer.gpu import Device, Gpu
-from renderer.gpu.bridge import Bridge
 from renderer.gpu.gl import Texture
-from renderer.image import read_image
+from renderer.gpu.gl_interop import Bridge
 from renderer.pictures import load, open_picture, restart
-from renderer.scene import Tone, setting
+from renderer.scene.scene import Tone, setting
 
 BORDERS = {"clamp": 0, "mirror": 1, "wrap": 2, "zero": 3}
 WAYS = ("best", "plain", "tiles", "rows", "strips")
@@ -64,13 +64,13 @@ def filtering(device: Device, image, out, neighbours: int = 8, border: str = "cl
         threads, extra = -(-height // each), [np.uint32(each), np.int32(channels)]
     else:
         way, threads = "plain", length * height
-    kernel = device.kernel("laplacian.cu", way, group=group, **constants)
+    kernel = device.kernel("numerics/laplacian.cu", way, group=group, **constants)
     return kernel.bound(threads, image, out, np.uint32(width), np.uint32(height), *extra)
 
 
 @dataclass(frozen=True)
 class _Drift:
-    """The plan of an image whose rows are no whole words of 16 bytes: see drifting_rows in laplacian.cu."""
+    """The plan of an image whose rows are no whole words of 16 bytes: see drifting_rows in numerics/laplacian.cu."""
 
     drift: int  # elements that a row is longer than some number of words
     beside: int  # words read on both sides of a word, so that all neighbours are among them
@@ -162,7 +162,7 @@ class Picture:
             image = source
         laplacian(device, image, edges, settings.neighbours, settings.border, settings.way)
         constants = {"ELEMENT": "float", "BYTES": 0, "CHANNELS": 4, "NEIGHBOURS": 8, "BORDER": 0, "FRAME": 1}
-        show = device.kernel("laplacian.cu", "show", **constants)
+        show = device.kernel("numerics/laplacian.cu", "show", **constants)
         show(width * height, edges, np.uint32(width * height), float(settings.gain), int(settings.is_signed))
         return edges
 
@@ -175,7 +175,7 @@ class Picture:
             source = gl.texture(size).write(source)
         self._bridge = self._bridge or Bridge(gl)
         image = self._bridge.texture(source)
-        draw = gl.shader("laplacian.frag", NEIGHBOURS=settings.neighbours, BORDER=BORDERS[settings.border])
+        draw = gl.shader("numerics/laplacian.frag", NEIGHBOURS=settings.neighbours, BORDER=BORDERS[settings.border])
         draw(self._target, image=image, gain=settings.gain, is_signed=int(settings.is_signed))
         return self._target
 

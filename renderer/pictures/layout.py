@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from renderer import BadInput
+from renderer.errors import BadInput
 from renderer.gpu import Gpu
-from renderer.gpu.bridge import Bridge
 from renderer.gpu.gl import Texture
+from renderer.gpu.gl_interop import Bridge
+from renderer.images.tone_mapping import GlTone
 from renderer.pictures import load, open_picture, refuse_tiles, restart
-from renderer.scene import Scene, Tone, setting
-from renderer.tone import GlTone
-from renderer.view import grid
+from renderer.scene.cameras import grid
+from renderer.scene.scene import Scene, Tone, setting
 
 LARGEST_COUNT = 16
 
@@ -41,7 +41,7 @@ class Picture:
     def __init__(self, gpu: Gpu):
         self._gpu = gpu
         self._tone = GlTone(gpu.gl)
-        self._place = gpu.gl.shader("place.frag")
+        self._place = gpu.gl.shader("images/blit.frag")
         self._opened: tuple = ((), [])
         self._drawn = None
         self._count = 0

@@ -1,4 +1,5 @@
-"""Light fields: new views, refocused pictures, and what they tell about depth (paper 5, chapter 4; lightfield.cu).
+"""Light fields: new views, refocused pictures, and what they tell about depth (paper 5, chapter 4;
+lightfields/lightfield.cu).
 
 The views stay 8-bit on the device; a field that is larger than its memory passes through it in bands of rows.
 """
@@ -11,14 +12,14 @@ from typing import Literal
 
 import numpy as np
 
-from renderer import BadInput, MachineCannot
+from renderer.errors import BadInput, MachineCannot
+from renderer.formats.images import linear_of_srgb
 from renderer.gpu import Device, Gpu
-from renderer.image import linear_of_srgb
-from renderer.lightfields import LightField, read_field, residual, view_size
 from renderer.lightfields.aperture import SHAPES, TAP, Eye, place_of, taps, weights
-from renderer.lightfields.measure import depth_range, disparity_at, measured_axes
-from renderer.scene import Scene, Tone, setting
-from renderer.view import grid
+from renderer.lightfields.disparity import depth_range, disparity_at, measured_axes
+from renderer.lightfields.light_field import LightField, read_field, residual, view_size
+from renderer.scene.cameras import grid
+from renderer.scene.scene import Scene, Tone, setting
 
 GUARD = 64  # bytes before and after the views that a kernel may read, and ignore
 STAGED = 64 << 20  # bytes that travel to the device at a time
@@ -257,7 +258,7 @@ class Kernels:
         return self._compiled[name]
 
     def _plain(self, entry: str):
-        return self._device.kernel("lightfield.cu", entry, group=GROUP, **self._sizes)
+        return self._device.kernel("lightfields/lightfield.cu", entry, group=GROUP, **self._sizes)
 
     def _flattening(self, name: str):
         width = self._width
@@ -271,12 +272,12 @@ class Kernels:
 def _fast_mean(device: Device, width: int, sizes: dict):
     """refocus for 3 channels, in the shape that suits the processor."""
     if device.processor.lanes == 1:
-        runs = device.kernel("lightfield.cu", "refocus_runs", group=1, RUN=RUN, RUN_ROWS=RUN_ROWS, **sizes)
+        runs = device.kernel("lightfields/lightfield.cu", "refocus_runs", group=1, RUN=RUN, RUN_ROWS=RUN_ROWS, **sizes)
         across = -(-width // RUN)
         return lambda *a: runs(across * -(-(a[-1] - a[-2]) // RUN_ROWS), *a)
     group = tile_group(width, sizes["HEIGHT"], device.processor.units)
     shape = dict(ROWS=TILE_ROWS, RESIDENT_GROUPS=max(TILE_GROUPS) // group)
-    tiles = device.kernel("lightfield.cu", "refocus_tiles", group=group, **sizes, **shape)
+    tiles = device.kernel("lightfields/lightfield.cu", "refocus_tiles", group=group, **sizes, **shape)
     return lambda *a: tiles(tile_count(width, a[-1] - a[-2], group) * group, *a)
 
 
@@ -374,7 +375,7 @@ class Held:
         at_once = max(1, STAGED // size)
         stages = [self._device.stage(min(at_once, count) * size + 2 * GUARD) for _ in range(2)]
         sizes = dict(WIDTH=1, HEIGHT=1, CHANNELS=3, PITCH=16, GUARD=GUARD, TAP=TAP)
-        keep = self._device.kernel("lightfield.cu", "keep_views", group=GROUP, **sizes)
+        keep = self._device.kernel("lightfields/lightfield.cu", "keep_views", group=GROUP, **sizes)
         for number, start in enumerate(range(0, count, at_once)):
             stage, chosen = stages[number % 2], range(start, min(start + at_once, count))
             need = self._fill(stage.open(), chosen, 0, height)

@@ -1,4 +1,4 @@
-"""Ray tracer: progressive paths in wavefront stages behind the bitmask stencil (paper 3; shaders/raytrace.cu)."""
+"""Ray tracer: progressive paths in wavefront stages behind the bitmask stencil (paper 3; raytracing/raytrace.cu)."""
 
 from copy import copy
 from dataclasses import replace
@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from renderer import MachineCannot, bvh_walks
+from renderer.bvh import traversal
+from renderer.errors import MachineCannot
 from renderer.gpu import Gpu
 from renderer.raytracing.film import RANGE, Film, ranges_of, samples_of
+from renderer.raytracing.from_model import TONE, open_file
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import (
     GATHERS,
@@ -22,9 +24,8 @@ from renderer.raytracing.kernels import (
     view_of,
 )
 from renderer.raytracing.lights import Lights
-from renderer.raytracing.opening import TONE, open_file
+from renderer.raytracing.ray_buffers import GROUP, MOST_DEPTHS, Rays
 from renderer.raytracing.settings import LAMPS, SHAPES, Settings
-from renderer.raytracing.state import GROUP, MOST_DEPTHS, Rays
 
 __all__ = ["Picture", "Settings", "open_file"]
 LAYER_SAMPLES = 16  # that albedo and normal are the means of
@@ -32,7 +33,7 @@ REGENERATE_GROUP = 64
 FUSED_GROUP = 256  # half of what the rays are padded to a multiple of
 ALONE_GROUP = 4  # threads that keep a word each
 LISTED_THREADS = 1 << 18  # that walk the lists of living rays
-LEAST_SAMPLES = 32  # as in shaders/film.h
+LEAST_SAMPLES = 32  # as in shaders/raytracing/film.h
 PERSISTENT_THREADS = 1 << 18  # of the schedule "regenerate"; more than are resident at once do no harm
 
 
@@ -43,7 +44,7 @@ class Picture:
 
     def __init__(self, gpu: Gpu):
         self.device = gpu.device
-        self.has_ballot = bvh_walks.has_votes(self.device)
+        self.has_ballot = traversal.has_votes(self.device)
         self._alone = self.device.processor.lanes == 1  # threads without warps
         self._stages: dict[tuple, dict] = {}
         self._drawn = self._shape_key = self._lights_key = self._rays_key = self._asked = self._answer = None
@@ -268,7 +269,7 @@ class Picture:
             self._lights_key = lights_key
         tree, spheres = self._geometry.tree, self._geometry.has_spheres
         constants = constants_of(settings, spheres, tree.layout, self._alone) | self._geometry.constants
-        constants |= self._lights.constants | bvh_walks.constants_of(tree)
+        constants |= self._lights.constants | traversal.constants_of(tree)
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}

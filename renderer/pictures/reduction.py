@@ -4,14 +4,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from renderer import BadInput
-from renderer.compute.reduction import Reduction
+from renderer.errors import BadInput
+from renderer.formats.images import read_image
 from renderer.gpu import Gpu
-from renderer.gpu.bridge import Bridge
 from renderer.gpu.gl import Texture
-from renderer.image import read_image
+from renderer.gpu.gl_interop import Bridge
+from renderer.numerics.texture_reduction import Reduction
 from renderer.pictures import is_animated, load, open_picture, refuse_tiles, restart
-from renderer.scene import Tone, setting
+from renderer.scene.scene import Tone, setting
 
 IMAGES = (".png", ".jpg", ".jpeg", ".exr")
 SOURCE = dict(low=None, high=None, help="a scene or an image file", key=None, file=True, logarithmic=False)
@@ -29,7 +29,7 @@ class Picture:
     def __init__(self, gpu: Gpu):
         self._gpu = gpu
         self._reduction = Reduction(gpu.gl)
-        self._pyramid = gpu.gl.shader("pyramid.frag")
+        self._pyramid = gpu.gl.shader("images/blit_level.frag")
         self._bridge = Bridge(gpu.gl)
         self._opened = ("", None, None)  # path, scene and picture, or path, None and the image
         self._target: Texture | None = None

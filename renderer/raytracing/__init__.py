@@ -1,1 +1,1 @@
-"""The ray tracer below its picture: settings, geometry, the state of rays, kernels (shaders/raytrace.cu)."""
+"""The ray tracer below its picture: settings, geometry, the state of rays, kernels (shaders/raytracing/raytrace.cu)."""

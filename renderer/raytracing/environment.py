@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import BadInput
-from renderer.image import read_exr
+from renderer.errors import BadInput
+from renderer.formats.images import read_exr
 from renderer.raytracing.settings import Environment, Settings, Sky
 
 LARGEST_PIXELS = 1 << 25

@@ -1,7 +1,7 @@
 """The film of a picture: its samples in ranges of RANGE, each with a mean of its own, merged in their order.
 
-So a picture has the same bits whether one device drew all of its ranges or many devices some each; shaders/film.h
-counts the samples of a range, shaders/films.cu merges.
+So a picture has the same bits whether one device drew all of its ranges or many devices some each; raytracing/film.h
+counts the samples of a range, shaders/raytracing/merge_films.cu merges.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,9 @@ class Film:
             self._spare = tuple(self._device.buffer(buffer.shape) for buffer in self.part)
         if self._merge is None:
             spread = len(self.part) - 1
-            self._merge = self._device.kernel("films.cu", "merge_films", group=128, STRICT=1, SPREAD=spread)
+            self._merge = self._device.kernel(
+                "raytracing/merge_films.cu", "merge_films", group=128, STRICT=1, SPREAD=spread
+            )
         pixels = self.part[0].shape[0] * self.part[0].shape[1]
         buffers = [b for three in zip(self._total, self.part, self._spare, strict=True) for b in three]
         self._merge(pixels, pixels, before, more, *buffers)

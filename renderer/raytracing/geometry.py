@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from renderer import bvh, bvh_instances, gltf, procedural
-from renderer.mesh import PRIMITIVE, load_mesh, load_normals, numbered, spheres, triangles, without_repeats
-from renderer.raytracing.fields import FIELD, field_rows
-from renderer.raytracing.models import ROWS, Pictures, bare_attributes, joined, materials_of, repeated, rows_of
-from renderer.raytracing.placing import placements
+from renderer.bvh import build, instances
+from renderer.formats import gltf
+from renderer.formats.mesh import PRIMITIVE, load_mesh, load_normals, numbered, spheres, triangles, without_repeats
+from renderer.raytracing import procedural
+from renderer.raytracing.distance_fields import FIELD, field_rows
+from renderer.raytracing.gltf_shapes import ROWS, Pictures, bare_attributes, joined, materials_of, repeated, rows_of
+from renderer.raytracing.instances import placements
 from renderer.raytracing.settings import Attractor, Procedural, Settings
 
 MOST_SHINING = 1 << 16  # triangles of instances that light is aimed at
@@ -137,13 +139,13 @@ class Geometry:
         placed = bool(settings.places or shapes.placed)
         # the trees of placed shapes are binary, and one kernel walks all of a scene's trees
         nodes = "binary" if placed and settings.tree == "auto" and device.processor.lanes > 1 else settings.tree
-        self.tree = bvh.tree_of(device, standing, settings.builder, nodes)
+        self.tree = build.tree_of(device, standing, settings.builder, nodes)
         self.primitives = self.tree.primitives.read()[: self.tree.count].view(PRIMITIVE).ravel()
         self.instances, self._names, self._standing = None, list(parts), None
         self._repeated, self._shapes = shapes.placed, list(parts.values())
         if placed:
             which, material, *_ = self._placements(settings)
-            self.instances = bvh_instances.Instances(device, self._shapes, which, material)
+            self.instances = instances.Instances(device, self._shapes, which, material)
         self._pictures, self.cut_out, self.attribute_rows = (), False, ROWS
         self._shining, self._shining_key = np.zeros(0, PRIMITIVE), None
         if shapes.attributes is not None:
@@ -154,7 +156,7 @@ class Geometry:
 
     @property
     def rows(self) -> tuple:
-        """The arguments SCENE_TAKEN of shaders/scene.h."""
+        """The arguments SCENE_TAKEN of shaders/raytracing/scene.h."""
         rows = self.tree.nodes, self.tree.primitives
         rows += self.instances.rows if self.instances else ()
         rows += (self._fields,) if self.field_count else ()

@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from renderer import gltf, microfacet
-from renderer.gpu.source import Generated
+from renderer.formats import gltf
+from renderer.gpu.kernel_source import Generated
+from renderer.raytracing import microfacet
+from renderer.raytracing.distance_fields import KINDS
 from renderer.raytracing.environment import is_lit
-from renderer.raytracing.fields import KINDS
+from renderer.raytracing.gltf_shapes import materials_of
 from renderer.raytracing.lights import has_lamps
-from renderer.raytracing.models import materials_of
+from renderer.raytracing.ray_buffers import WORDS
 from renderer.raytracing.settings import MATERIALS, Settings
-from renderer.raytracing.state import WORDS
 
 REFILL = 0  # paths of a warp that may live on while new ones are started
 STAGES = {
@@ -38,15 +39,15 @@ Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
 
 def kernel_text() -> Generated:
     """raytrace.cu behind the switches over the files of shaders/materials."""
-    includes = "".join(f'#include "materials/{name}.h"\n' for name in MATERIALS)
+    includes = "".join(f'#include "raytracing/materials/{name}.h"\n' for name in MATERIALS)
     scatters = "".join(
         f"    case {i}: return {name}_scatter(m, s, key, dimension, out);\n" for i, name in enumerate(MATERIALS)
     )
     evaluates = "".join(f"    case {i}: return {name}_evaluate(m, s, direction);\n" for i, name in enumerate(MATERIALS))
-    fields = "".join(f'#include "distance_fields/{name}.h"\n' for name in KINDS)
+    fields = "".join(f'#include "raytracing/distance_fields/{name}.h"\n' for name in KINDS)
     distances = "".join(f"    case {i}: return {name}_distance(f, p);\n" for i, name in enumerate(KINDS))
     text = (
-        f'#include "surface.h"\n#if FIELDS\n#include "field.h"\n{fields}'
+        f'#include "raytracing/surface.h"\n#if FIELDS\n#include "raytracing/sphere_trace.h"\n{fields}'
         "DEVICE float field_distance(const Field f, float3 p) {\n"
         f"    switch (f.kind) {{\n{distances}    }}\n    return INFINITE;\n}}\n#endif\n"
         f"{microfacet.header()}{includes}"
@@ -54,7 +55,7 @@ def kernel_text() -> Generated:
         f"    switch (m.kind) {{\n{scatters}    }}\n    return false;\n}}\n"
         "DEVICE float4 evaluate(const Material m, const Surface s, float3 direction) {\n"
         f"    switch (m.kind) {{\n{evaluates}    }}\n    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);\n}}\n"
-        '#include "raytrace.cu"\n'
+        '#include "raytracing/raytrace.cu"\n'
     )
     return Generated("materials", text)
 
@@ -65,7 +66,7 @@ def layers_text() -> Generated:
         "DEVICE float3 material_colour(const Material m, const Surface s) {\n"
         f"    return m.kind == {MATERIALS.index('checker')} ? checker_colour(m, s.point) : colour_of(m);\n}}\n"
     )
-    return Generated("layers", f'{kernel_text().text}{colour}#include "layers.cu"\n')
+    return Generated("layers", f'{kernel_text().text}{colour}#include "raytracing/aovs.cu"\n')
 
 
 def constants_of(settings: Settings, spheres: bool, layout: str = "binary", alone: bool = False) -> dict:
@@ -109,7 +110,7 @@ def constants_of(settings: Settings, spheres: bool, layout: str = "binary", alon
 
 def material_rows(settings: Settings, models: list[gltf.Model] | tuple = ()) -> np.ndarray:
     """The materials (n,) MATERIAL, behind the scene's own those of the models; emission.w is 1 where one shines,
-    and color.w where one only reflects evenly (shaders/tile_diffuse.h)."""
+    and color.w where one only reflects evenly (shaders/raytracing/shade_diffuse_simd8.h)."""
     others = [material for model in models for material in materials_of(model)]
     rows = np.zeros(max(len(settings.materials) + len(others), 1), MATERIAL)
     for row, material in zip(rows, settings.materials, strict=False):

@@ -1,8 +1,8 @@
-"""The table of what shines, by power, for shaders/lights.h: primitives, suns, points and the environment."""
+"""The table of what shines, by power, for shaders/raytracing/lights.h: primitives, suns, points and the environment."""
 
 import numpy as np
 
-from renderer.mesh import PRIMITIVE, areas
+from renderer.formats.mesh import PRIMITIVE, areas
 from renderer.raytracing.environment import (
     SUN_RADIUS,
     cells_of,

@@ -5,16 +5,15 @@ from typing import Literal
 
 import numpy as np
 
-from renderer import procedural
-from renderer.gpu.source import SHADERS
-from renderer.raytracing import placing
-from renderer.raytracing.fields import MOST_FIELDS, DistanceField
-from renderer.raytracing.models import ModelShape
-from renderer.raytracing.placing import Instance, Scattered
-from renderer.scene import setting
-from renderer.view import Camera
+from renderer.gpu.kernel_source import SHADERS
+from renderer.raytracing import instances, procedural
+from renderer.raytracing.distance_fields import MOST_FIELDS, DistanceField
+from renderer.raytracing.gltf_shapes import ModelShape
+from renderer.raytracing.instances import Instance, Scattered
+from renderer.scene.cameras import Camera
+from renderer.scene.scene import setting
 
-MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "materials").glob("*.h")))
+MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "materials").glob("*.h")))
 SHAPES = ("spheres", "quads", "meshes", "procedural", "attractors")
 LAMPS = ("suns", "points", "environment", "sky")
 MOST_BALLS = 1 << 21
@@ -69,7 +68,7 @@ class MeshShape:
 
 @dataclass(frozen=True)
 class Procedural:
-    """A shape made from a number (renderer/procedural.py), scaled, then moved; z becomes up where `upright` says so."""
+    """A shape made from a number (procedural.py), scaled, then moved; z becomes up where `upright` says so."""
 
     material: str
     kind: Literal[tuple(procedural.MAKERS)]
@@ -237,7 +236,7 @@ class Settings:
         if len(self.distance_fields) > MOST_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MOST_FIELDS} allowed")
         shapes = {shape.name for group in (*SHAPES, "models") for shape in getattr(self, group)}
-        placing.check(self, shapes - {""}, names)
+        instances.check(self, shapes - {""}, names)
         if self.environment.file and self.sky.strength:
             raise ValueError("environment.file and sky.strength are both set; allowed is one of them")
         shining = {material.name for material in self.materials if any(material.emission)}

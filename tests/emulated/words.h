@@ -1,6 +1,6 @@
 // The words of CUDA C++ that kernel texts use, for a host compiler. Threads are fibers of fibers.cpp, which says what is exact
 // and what is not. compiler.py puts this in front of every text; it includes nothing, since a C library's own `ulong` and kin
-// would meet those of portable.h.
+// would meet those of common/portable.h.
 
 #define __CUDACC_RTC__ 1
 #define __CUDA_ARCH__ 900

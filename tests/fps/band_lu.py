@@ -15,10 +15,10 @@ import numpy as np
 from scipy.linalg import lapack
 
 from renderer.bench.cases import Case
-from renderer.compute.band_lu import BandedLU
-from renderer.compute.band_lu.dealt import Timeline
-from renderer.compute.band_lu.share import Feed
 from renderer.gpu import Counters, find_devices
+from renderer.numerics.band_lu import BandedLU
+from renderer.numerics.band_lu.block_cyclic import Timeline
+from renderer.numerics.band_lu.device_columns import Feed
 
 EPS = np.finfo("f8").eps
 

@@ -6,19 +6,19 @@ Peers, where they are installed and see the same GPU: cuBLAS through torch (no T
 import importlib
 import importlib.util
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from renderer.bench.cases import Case
-from renderer.cdollar.entry import build, load_text
-from renderer.cdollar.execute import DeviceTarget
-from renderer.cdollar.passes_gl import GlTarget
-from renderer.cdollar.report import Source
-from renderer.cdollar.schedule import Schedule
-from renderer.cdollar.types import Functional
+from renderer.cdollar.frontend.diagnostics import Source
+from renderer.cdollar.ir.types import Functional
+from renderer.cdollar.runtime.evaluate import build, load_text
+from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.glsl_target import GlTarget
+from renderer.cdollar.targets.schedule import Schedule
+from renderer.paths import SCENES
 
-PRODUCT = (Path(__file__).parents[2] / "scenes" / "product.cb").read_text()
+PRODUCT = (SCENES / "product.cb").read_text()
 FUSED = "float[] main(float[] a, float[] b, float s = 0.5) => s * a + sqrt(abs(b)) - a * b;"
 SUM = "float main(float[] a) => sum(a);"
 PROCESSOR_ROWS = 256  # of the product on a processor of one lane, where larger ones take seconds

@@ -10,21 +10,20 @@ import tempfile
 import time
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from renderer.bench.cases import Case
-from renderer.flames import breed
-from renderer.flames.chaos import Chaos
-from renderer.flames.develop import Development, Grid, Look
-from renderer.flames.keyframes import KeyFrame
-from renderer.flames.schedule import Schedule
-from renderer.flames.written import text_of_flames
+from renderer.flames import evolve
+from renderer.flames.chaos_game import Chaos
+from renderer.flames.interpolation import KeyFrame
+from renderer.flames.postprocess import Development, Grid, Look
+from renderer.flames.sample_schedule import Schedule
+from renderer.flames.xml.write import text_of_flames
+from renderer.paths import ROOT
 from renderer.pictures import load
 from renderer.pictures.flame import Picture, Settings, plane_camera
 
-ROOT = Path(__file__).resolve().parents[2]
 SIZE, CPU_SIZE = (1920, 1080), (512, 512)
 FLAMES = {"affine 3 maps": "sierpinski.toml", "affine 4 maps": "fern.toml", "5 maps, 7 variations": "lantern.flame"}
 CPU_CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -122,7 +121,7 @@ def first_picture(gpu) -> Case:
     rng, opened = np.random.default_rng(4), cache(lambda: Picture(gpu))
 
     def unseen() -> Settings:
-        flame = breed.random_flame(rng)
+        flame = evolve.random_flame(rng)
         return Settings(maps=flame.maps, final=flame.final, palette=flame.palette, quality=50.0)
 
     def check() -> None:

@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 
 from renderer.bench.cases import Case
-from renderer.compute.reduction import Reduction
-from renderer.scene import Tone
-from renderer.tone import GlTone
-from renderer.view import Plane
+from renderer.images.tone_mapping import GlTone
+from renderer.numerics.texture_reduction import Reduction
+from renderer.scene.cameras import Plane
+from renderer.scene.scene import Tone
 
 SIDE = 2048
 

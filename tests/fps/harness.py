@@ -3,7 +3,7 @@
 import numpy as np
 
 from renderer.bench.cases import Case, Lazy
-from renderer.gpu.source import Generated
+from renderer.gpu.kernel_source import Generated
 
 SPIN = """KERNEL spin(GLOBAL float *values) {
     float x = (float)thread_index();

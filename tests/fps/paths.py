@@ -7,15 +7,14 @@ picture, which compiles, is not timed.
 import time
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from renderer.bench.cases import Case
+from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
 
-SCENES = Path(__file__).resolve().parents[2] / "scenes"
 SAMPLES, DEPTH = 64, 8
 
 

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from renderer.bench.cases import Case, Lazy
-from renderer.compute.products import ladder, product
+from renderer.numerics.matmul import ladder, product
 
 # MFLOP/s of the thesis (Tesla C2075, CUDA 4.0) for blocks of 4 x 4, 8 x 8, 16 x 16 threads; None: out of memory.
 THESIS = {

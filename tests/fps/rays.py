@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer import bvh, bvh_walks, procedural
 from renderer.bench.cases import Case
-from renderer.mesh import load_mesh, numbered, spheres, triangles
+from renderer.bvh import build, traversal
+from renderer.formats.mesh import load_mesh, numbered, spheres, triangles
+from renderer.paths import ASSETS
+from renderer.raytracing import procedural
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
 AWAY = np.array([0.5, 0.35, 1.0]) / np.linalg.norm([0.5, 0.35, 1.0])
 PLAIN = {"primary": "closest_plain", "scattered": "closest_plain"}
 PLAIN |= {f"{rays} shadow": "occluded_plain" for rays in PLAIN}
@@ -122,10 +123,10 @@ def _mesh(path: Path) -> np.ndarray:
     return triangles(*load_mesh(path))
 
 
-def _plain_tree(make) -> tuple[np.ndarray, bvh.Tree]:
+def _plain_tree(make) -> tuple[np.ndarray, build.Tree]:
     """The primitives of a shape, numbered, and the yardstick's tree."""
     primitives = numbered(make())
-    return primitives, bvh.build(*bvh.boxes_of(primitives), 4)
+    return primitives, build.build(*build.boxes_of(primitives), 4)
 
 
 class Trees:
@@ -133,7 +134,7 @@ class Trees:
 
     def __init__(self, device, plain):
         self.primitives, tree = plain()
-        self.tree = bvh.tree_of(device, self.primitives)
+        self.tree = build.tree_of(device, self.primitives)
         self.plain_nodes = device.buffer((len(tree.nodes), 16)).write(tree.nodes.view("f4").reshape(-1, 16))
         ordered = self.primitives[tree.order].view("f4").reshape(-1, 12)
         self.plain_primitives = device.buffer(ordered.shape).write(ordered)
@@ -144,20 +145,20 @@ class Shape:
 
     def __init__(self, device, trees: Trees, rays_class: str, size: int):
         self.tree, self.trees = trees.tree, trees
-        low, high = bvh.boxes_of(trees.primitives)
+        low, high = build.boxes_of(trees.primitives)
         low, high = low.min(0).astype("f8"), high.max(0).astype("f8")
         rays = camera_rays(low, high, size)
         if rays_class.startswith("scattered"):
             hits = device.buffer((len(rays), 4))
-            bvh_walks.Walk(self.tree, "primary")(device.buffer(rays.shape).write(rays), hits, len(rays))
+            traversal.Walk(self.tree, "primary")(device.buffer(rays.shape).write(rays), hits, len(rays))
             rows = self.tree.primitives.read().view(trees.primitives.dtype).ravel()
             rays = diffuse_rays(rays, hits.read(), rows, float(np.linalg.norm(high - low)) / 2)
         self.host_rays, self.count = rays, len(rays)
         self.rays = device.buffer(rays.shape).write(rays)
         shadow = rays_class.endswith("shadow")
         self.hits = device.buffer(self.count if shadow else (self.count, 4), "u4" if shadow else "f4")
-        self.walk = bvh_walks.Walk(self.tree, rays_class)
-        self.plain = device.kernel("bvh_rays.cu", PLAIN[rays_class], group=64, SPHERES=0)
+        self.walk = traversal.Walk(self.tree, rays_class)
+        self.plain = device.kernel("bvh/ray_queries.cu", PLAIN[rays_class], group=64, SPHERES=0)
         self.shadow, self.device = shadow, device
 
     def run(self) -> None:
@@ -178,7 +179,7 @@ class Shape:
         picked = np.random.default_rng(5).integers(0, self.count, 200)
         hits = self.device.buffer((200, 4))
         rays = self.device.buffer((200, 2, 4)).write(self.host_rays[picked])
-        brute = self.device.kernel("bvh_rays.cu", "brute", group=64, STRICT=1, SPHERES=0)
+        brute = self.device.kernel("bvh/ray_queries.cu", "brute", group=64, STRICT=1, SPHERES=0)
         brute(200, rays, hits, self.tree.primitives, self.tree.count, 200)
         wanted = hits.read()
         assert np.array_equal(found[0][picked], wanted[:, 3].copy().view("i4") >= 0)
@@ -215,7 +216,7 @@ def build_case(device, level: int, better: bool) -> Case:
     def tree():
         primitives = numbered(procedural.menger(level))
         on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4").reshape(-1, 12))
-        return bvh.Built(device, on_device, len(primitives))
+        return build.Built(device, on_device, len(primitives))
 
     def check() -> None:
         numbers = tree().primitives.read().view("i4")[:, 3]

@@ -5,15 +5,14 @@
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from renderer.bench.cases import Case
+from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
 
-SCENES = Path(__file__).resolve().parents[2] / "scenes"
 WAYS = {
     "grid": {"schedule": "grid"},
     "grid-flags": {"schedule": "grid", "stencil": "flags"},

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.bench.cases import Case
-from renderer.image import linear_of_srgb
+from renderer.formats.images import linear_of_srgb
 from renderer.pictures.lightfield import Picture, Settings
 
 DISPARITY = 0.73  # every view but the middle ones lies between pixels

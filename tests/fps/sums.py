@@ -6,8 +6,8 @@ import time
 import numpy as np
 
 from renderer.bench.cases import Case, Lazy
-from renderer.compute.exact import total_of
-from renderer.compute.sums import MODES, Reducer
+from renderer.numerics.sums.device_sums import MODES, Reducer
+from renderer.numerics.sums.exact_sum import total_of
 
 SIZES = [1 << power for power in range(12, 31, 2)]
 LARGEST = {1: 1 << 26, 32: 1 << 30}  # numbers, by the lanes of the processor

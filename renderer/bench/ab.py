@@ -1,0 +1,395 @@
+"""The A/B experiment: two trees, fresh processes in pairs, the order inside each pair by coin, a word for each case.
+
+The base is a git worktree, so both arms run their own code with the same interpreter and drivers.
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from renderer.bench.cases import ROOT
+from renderer.bench.experiment import ARMS, Experiment, opened, read_experiment, why_unfit
+from renderer.bench.machine import commit, git, host
+from renderer.bench.verdict import Plan, Verdict, alarm_rate, decide, detectable
+from renderer.errors import BadInput, MachineCannot, UserError
+from renderer.formats.images import psnr, srgb_of_linear
+from renderer.progress import Progress
+
+SAMPLE_TIMEOUT = 300
+ATTEMPTS = 3
+ROUNDS = 6  # in which the processes of a pair take turns
+EYE = 1  # of 255: the largest difference of a displayed pixel between two pictures that are called alike
+
+
+def ab(args) -> int:
+    """`bench ab --base REF`: the working tree, or --head REF, against a commit."""
+    faults, tree = _faults(args.inject), args.tree
+    with Worktree(tree, args.base, "base") as base:
+        if args.head:
+            with Worktree(tree, args.head, "head") as head:
+                refs = {"base": base.sha, "head": head.sha, "dirty": False}
+                return Runner(args, {"base": base.path, "head": head.path}, refs, faults).run()
+        return Runner(args, {"base": base.path, "head": tree}, {"base": base.sha, **_head(tree)}, faults).run()
+
+
+def aa(args) -> int:
+    """`bench aa`: the working tree against itself."""
+    head = _head(args.tree)
+    return Runner(args, {"base": args.tree, "head": args.tree}, {"base": head["head"], **head}, []).run()
+
+
+def compare(args) -> int:
+    """`bench compare AB.jsonl`: judges a file again, with other limits where these are given."""
+    experiment = read_experiment(Path(args.file))
+    settings = experiment.header.get("settings", {})
+    counts = [settings.get(key) for key in ("pairs", "max_pairs")]
+    if not all(type(count) is int and 1 <= count <= 1000 for count in counts):
+        raise BadInput(f"{args.file}: its header does not say how many pairs there were to be")
+    experiment.path = None
+    plan = Plan(*counts, args.alpha, args.min_effect)
+    return told(experiment, judged(experiment, experiment.names(), plan, lambda stage, names, pairs: None), args)
+
+
+def judged(experiment: Experiment, names: list[str], plan: Plan, measure) -> dict[str, Verdict]:
+    """The verdict of each case; INVALID where an arm crashed or the pictures differ.
+
+    measure(stage, names, pairs) adds what is missing of the pairs to the experiment.
+    """
+
+    def take(stage: str, names: list[str], pairs: int):
+        measure(stage, names, pairs)
+        d = {name: experiment.differences(name, stage)[:pairs] for name in names if not experiment.invalid(name)}
+        return {name: values for name, values in d.items() if len(values)}
+
+    verdicts = decide(names, take, plan)
+    for name in names:
+        reason = experiment.invalid(name)
+        if reason or name not in verdicts:
+            verdicts[name] = Verdict("INVALID", 0.0, 0.0, 0.0, 1.0, 1.0, 0, reason or "no whole pair was measured")
+    return {name: verdicts[name] for name in names if not experiment.left_out(name)}
+
+
+def told(experiment: Experiment, verdicts: dict[str, Verdict], args, more: dict | None = None) -> int:
+    """Prints the verdicts and returns the exit code.
+
+    1: a case is slower, a counter rose, or the head draws another picture or crashes; 3: undecided, or no head to
+    blame; 0: everything is the same or faster.
+    """
+    risen = {name: experiment.risen(name) for name in verdicts}
+    answer = {
+        "verdicts": {name: verdict.word for name, verdict in verdicts.items()},
+        "percent": {name: round(verdict.percent, 3) for name, verdict in verdicts.items()},
+        "interval": {name: _interval(verdict) for name, verdict in verdicts.items()},
+        "pairs": {name: verdict.pairs for name, verdict in verdicts.items()},
+        "reasons": {name: verdict.reason for name, verdict in verdicts.items() if verdict.reason},
+        "counters_risen": {name: counters for name, counters in risen.items() if counters},
+        "left_out": {name: why for name in experiment.names() if (why := experiment.left_out(name))},
+        "refs": experiment.header["refs"],
+        **(more or {}),
+    }
+    experiment.write({"verdict": answer})
+    if args.json:
+        print(json.dumps(answer))
+    else:
+        _print(answer, verdicts)
+    return _exit_code(experiment, answer, args.strict)
+
+
+def _exit_code(experiment: Experiment, answer: dict, strict: bool) -> int:
+    words = set(answer["verdicts"].values())
+    invalid = [name for name, word in answer["verdicts"].items() if word == "INVALID"]
+    blamed = [name for name in invalid if (experiment.crash(name) or {"arm": "head"})["arm"] == "head"]
+    if "SLOWER" in words or answer["counters_risen"] or blamed:
+        return 1
+    if words & {"UNDECIDED", "INVALID"} or not words:
+        return 1 if strict else 3
+    return 0
+
+
+def _interval(verdict: Verdict) -> list[float | None]:
+    return [round(100 * np.expm1(x), 3) if np.isfinite(x) else None for x in (verdict.low, verdict.high)]
+
+
+def _print(answer: dict, verdicts: dict[str, Verdict]) -> None:
+    refs = answer["refs"]
+    dirty = " with uncommitted changes" if refs.get("dirty") else ""
+    print(f"base {refs['base'][:12]}, head {refs['head'][:12]}{dirty}")
+    for name, verdict in verdicts.items():
+        low, high = ("unbounded" if x is None else f"{x:+.2f}%" for x in answer["interval"][name])
+        words = verdict.reason or f"{verdict.percent:+6.2f}% of the time ({low} to {high}), {verdict.pairs} pairs"
+        print(f"{verdict.word:10s} {name:38s} {words}")
+        for counter, (base, head) in answer["counters_risen"].get(name, {}).items():
+            print(f"           {counter} of one run rose from {base} to {head}")
+    for name, why in answer["left_out"].items():
+        print(f"left out   {name:38s} {why}")
+    if "false_alarm_rate" in answer:
+        print(f"false alarms of these pairs under random orders: {100 * answer['false_alarm_rate']:.2f}%")
+        for name, least in answer["detectable_percent"].items():
+            seen = "no slowdown up to +50%" if least is None else f"+{least:g}%"
+            print(f"seen with 80% power: {name:38s} {seen}")
+
+
+class Runner:
+    """Measures the pairs of one experiment."""
+
+    def __init__(self, args, trees: dict[str, Path], refs: dict, faults: list[str]):
+        self._args, self._trees, self._refs, self._faults = args, trees, refs, faults
+        self._plan = Plan(args.pairs, max(args.pairs, args.max_pairs), args.alpha, args.min_effect)
+
+    def run(self) -> int:
+        """Pairs of processes until every case is decided or --max-pairs are done; prints, returns the exit code."""
+        args, plan = self._args, self._plan
+        self._names = self._listed()
+        settings = {
+            "action": args.action, "device": args.device, "seconds": args.seconds, "size": args.size,
+            "seed": args.seed, "pairs": plan.pairs, "max_pairs": plan.most, "inject": self._faults,
+        }  # fmt: skip
+        settings = json.loads(json.dumps(settings))
+        header = {"schema": "bench/1", "refs": self._refs, "settings": settings, "host": host()}
+        self._experiment = opened(Path(args.output) if args.output else None, header)
+        self._experiment.rows = [row for row in self._experiment.rows if row["case"] in self._names]
+        verdicts = judged(self._experiment, self._names, plan, self._measure)
+        return told(self._experiment, verdicts, args, self._own_errors() if args.action == "aa" else None)
+
+    def _own_errors(self) -> dict:
+        """What the pairs of A/A say of the harness on this machine: false alarms, and what it can see."""
+        d = {name: self._experiment.differences(name, "screen") for name in self._names}
+        d = {name: values for name, values in d.items() if len(values) and not self._experiment.invalid(name)}
+        least = {name: detectable(values, self._plan) for name, values in d.items()}
+        return {
+            "false_alarm_rate": alarm_rate(d, self._plan, draws=200) if d else 0.0,
+            "detectable_percent": {name: None if x is None else 100 * x for name, x in least.items()},
+        }
+
+    def _listed(self) -> list[str]:
+        """The cases of the head, as a fresh process lists them."""
+        answer = self._process("head", ["list", *self._args.cases, "--json"])
+        if answer.returncode and not answer.stdout.strip():
+            text = (answer.stderr.strip().splitlines() or ["bench list failed"])[-1].removeprefix("rayfold: ")
+            kinds = {BadInput.exit_code: BadInput, MachineCannot.exit_code: MachineCannot}
+            raise kinds.get(answer.returncode, UserError)(text)
+        return [case["name"] for case in json.loads(answer.stdout)["cases"]]
+
+    def _command(self, arm: str, words: list[str], hash_seed: int = 0) -> tuple[list[str], dict]:
+        """`bench` in an arm's tree, by the tree's own harness where it has one: the command, and how to start it."""
+        tree, size = self._trees[arm], self._args.size
+        own = (tree / "renderer" / "bench").is_dir()
+        command = [sys.executable, str((tree if own else ROOT) / "main.py"), "bench", *words]
+        command += ["--device", self._args.device] + ([] if own else ["--tree", str(tree)])
+        command += ["--size", "x".join(map(str, size))] if size else []
+        environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+        return command, {"cwd": tree, "env": environment, "text": True, "errors": "replace"}
+
+    def _process(self, arm: str, words: list[str]) -> subprocess.CompletedProcess:
+        command, options = self._command(arm, words)
+        try:
+            return subprocess.run(
+                command, timeout=SAMPLE_TIMEOUT, capture_output=True, stdin=subprocess.DEVNULL, **options
+            )
+        except subprocess.TimeoutExpired:
+            return subprocess.CompletedProcess(command, 124, "", f"took longer than {SAMPLE_TIMEOUT} s")
+
+    def _measure(self, stage: str, names: list[str], pairs: int) -> None:
+        """What is missing of the first `pairs` pairs of the cases, the cases of each round shuffled."""
+        with Progress(pairs * len(names), f"{len(names)} cases, {pairs} pairs, {stage}") as progress:
+            for pair in range(pairs):
+                shuffled = list(names)
+                random.Random(f"{self._args.seed}/{stage}/{pair}").shuffle(shuffled)
+                for name in shuffled:
+                    self._pair(stage, name, pair)
+                    progress.advance()
+        if self._args.action == "ab" and self._trees["head"] == self._args.tree:
+            now = _head(self._args.tree)
+            if any(now.get(key) != self._refs.get(key) for key in ("head", "dirty", "changes")):
+                raise UserError("bench ab: the working tree changed while it was timed; start again")
+
+    def _pair(self, stage: str, name: str, pair: int) -> None:
+        """Both arms of a pair back to back, unless the file has it or the case cannot be judged any more.
+
+        A pair on an unfit machine is repeated; MachineCannot when it stays unfit.
+        """
+        experiment = self._experiment
+        for _ in range(ATTEMPTS):
+            if experiment.left_out(name) or experiment.invalid(name) or pair in experiment.pairs(name, stage):
+                return
+            attempt = sum(row["pair"] == pair for row in experiment.of(name, stage))
+            coins = random.Random(f"{self._args.seed}/{stage}/{pair}/{name}/{attempt}")
+            arms, hash_seed = list(ARMS), coins.randrange(1 << 32)
+            coins.shuffle(arms)
+            samples = self._samples(arms, name, hash_seed, coins)
+            for position, arm in enumerate(arms):
+                row = {"case": name, "arm": arm, "stage": stage, "pair": pair, "attempt": attempt, "position": position}
+                experiment.add(row | samples[arm])
+            if len(experiment.digests(name)) > 1 and not experiment.picture(name):
+                experiment.add({"case": name, **self._compare_pictures(name)})
+        reasons = [why_unfit(row) for row in experiment.of(name, stage)[-2:] if "machine" in row]
+        if any(reasons) and pair not in experiment.pairs(name, stage):
+            raise MachineCannot(f"bench: {name}: {next(filter(None, reasons))}, {ATTEMPTS} times; nothing is judged")
+
+    def _samples(self, arms: list[str], name: str, hash_seed: int, coins: random.Random) -> dict[str, dict]:
+        """Two fresh processes, the arms' records or why there is none.
+
+        Both get ready, then take turns, the order of each round by coin: what disturbs the machine for longer than a
+        turn disturbs both arms.
+        """
+        samples = {arm: Sample(*self._command(arm, self._words(arm, name, "--turns"), hash_seed)) for arm in arms}
+        try:
+            ready = [sample.ready() for sample in samples.values()]
+            if None not in ready:
+                rounds = max(1, min(ROUNDS, int(self._args.seconds / max(*ready, 1e-9))))
+                for _ in range(rounds):
+                    order = list(arms)
+                    coins.shuffle(order)
+                    for arm in order:
+                        samples[arm].turn(self._args.seconds / rounds)
+            return {arm: sample.row(arm) for arm, sample in samples.items()}
+        finally:
+            for sample in samples.values():
+                sample.end()
+
+    def _words(self, arm: str, name: str, *more: str) -> list[str]:
+        words = ["sample", "--case", name, "--seconds", str(self._args.seconds), *more]
+        return words + (self._faults if arm == "head" else [])
+
+    def _compare_pictures(self, name: str) -> dict:
+        """Whether the arms' pictures, which differ in some bit, are alike to the eye."""
+        with tempfile.TemporaryDirectory() as folder:
+            pictures = []
+            for arm in ARMS:
+                path = Path(folder, f"{arm}.npy")
+                self._process(arm, self._words(arm, name, "--picture", str(path)))
+                try:
+                    pictures.append(np.load(path, allow_pickle=False))
+                except (OSError, ValueError):
+                    return {"alike": False, "told": "the results differ"}
+        return alike(*pictures)
+
+
+class Sample:
+    """A fresh process of `bench sample --turns`; a watchdog ends it when it takes too long."""
+
+    def __init__(self, command: list[str], options: dict):
+        self._words = tempfile.TemporaryFile("w+", errors="replace")
+        self._began = time.time()
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._words}
+        self._process = subprocess.Popen(command, **pipes, **options)
+        self._watchdog = threading.Timer(SAMPLE_TIMEOUT, self._process.kill)
+        self._watchdog.start()
+        self._startup_ms: float | None = None
+
+    def ready(self) -> float | None:
+        """Waits until the case is checked and warm; the seconds of a run, None when the process ended instead."""
+        try:
+            seconds = float(json.loads(self._process.stdout.readline())["ready"])
+        except (ValueError, KeyError, TypeError):
+            return None
+        self._startup_ms = round(1e3 * (time.time() - self._began), 1)
+        return seconds
+
+    def turn(self, seconds: float) -> None:
+        """Has the process time runs for some seconds; returns when it is done, or has ended."""
+        try:
+            self._process.stdin.write(f"{seconds}\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return
+        self._process.stdout.readline()
+
+    def row(self, arm: str) -> dict:
+        """Ends the turns: the record of the process, or why there is none."""
+        output, _ = self._process.communicate()
+        self._words.seek(0)
+        last = (self._words.read().strip().splitlines() or ["no words"])[-1].removeprefix("rayfold: ")
+        code = self._process.returncode
+        row = {"began": self._began, "startup_ms": self._startup_ms}
+        if code == UserError.exit_code and arm == "base" and "no case" in last:
+            return row | {"missing": True}
+        if code == MachineCannot.exit_code:
+            return row | {"crash": f"it cannot run here: {last}", "cannot": last}
+        if code:
+            return row | {"crash": f"exit code {code}: {last}"}
+        try:
+            record = json.loads(output)
+        except ValueError:
+            return row | {"crash": "printed no record"}
+        return row | {key: value for key, value in record.items() if key not in ("case", "arm", "stage", "pair")}
+
+    def end(self) -> None:
+        self._watchdog.cancel()
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._words):
+            try:
+                stream.close()
+            except BrokenPipeError:  # what was written to a process that had ended
+                pass
+
+
+def alike(base: np.ndarray, head: np.ndarray) -> dict:
+    """Two linear pictures (height, width, n) as they are displayed: alike where no pixel is off by more than EYE."""
+    if base.shape != head.shape:
+        return {"alike": False, "told": f"the pictures differ: {base.shape} and {head.shape}"}
+    white = max(1.0, float(np.percentile(base, 99)))
+    shown = [srgb_of_linear(np.clip(picture / white, 0, 1)).astype("i2") for picture in (base, head)]
+    off = np.abs(shown[0] - shown[1]).reshape(*base.shape[:-1], -1).max(axis=-1)
+    quality = float(psnr(*shown))
+    words = f"{int((off > EYE).sum())} pixels by more than {EYE} of 255, the most by {int(off.max())}, {quality:.1f} dB"
+    return {"alike": bool((off <= EYE).all()), "told": f"the pictures differ: {words}"}
+
+
+def _head(tree: Path) -> dict:
+    facts = commit(tree)
+    return {"head": facts.pop("commit"), **facts}
+
+
+def _faults(inject: str | None) -> list[str]:
+    """Arguments for the head's processes that make them slower or wrong: how the harness tests itself."""
+    if inject is None:
+        return []
+    if inject == "pixel":
+        return ["--spoil"]
+    name, _, amount = inject.partition("=")
+    try:
+        slowdown = float(amount.rstrip("%")) / 100
+        if name == "slowdown" and 0 < slowdown < 10:
+            return ["--slowdown", str(slowdown)]
+    except ValueError:
+        pass
+    raise UserError(f"--inject {inject}: must be slowdown=8% or pixel")
+
+
+class Worktree:
+    """A detached git worktree of a ref, in .bench/ of the repository, removed at the end and after a kill."""
+
+    def __init__(self, tree: Path, ref: str, arm: str):
+        self._tree = tree
+        try:
+            self.sha = git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", tree=tree)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise UserError(f"bench ab: {ref}: git knows no such commit in {tree}") from error
+        self.path = tree / ".bench" / f"{arm}-{self.sha[:12]}-{os.getpid()}"
+
+    def __enter__(self) -> "Worktree":
+        for folder in (self._tree / ".bench").glob("*-*"):
+            owner = folder.name.rpartition("-")[2]
+            if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed
+        try:
+            git("worktree", "prune", tree=self._tree)
+            git("worktree", "add", "--detach", "--force", str(self.path), self.sha, tree=self._tree)
+        except subprocess.CalledProcessError as error:
+            raise MachineCannot(f"bench ab: git cannot lay out {self.sha[:12]}: {error.stderr.strip()}") from error
+        return self
+
+    def __exit__(self, *error) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        git("worktree", "prune", tree=self._tree)

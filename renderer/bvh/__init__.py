@@ -1,0 +1,1 @@
+"""Bounding volume hierarchies: builders, node layouts, and the choice of a traversal."""

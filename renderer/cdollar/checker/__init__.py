@@ -1,0 +1,1 @@
+"""Syntax trees to a DAG of functional operations: types, overloads, domains."""

@@ -1,0 +1,388 @@
+"""Types and expressions of C$ by recursive descent."""
+
+from __future__ import annotations
+
+import re
+
+from renderer.cdollar.frontend.ast import (
+    PRIMITIVES,
+    Binary,
+    Blank,
+    Call,
+    Cast,
+    Choice,
+    FunctionalType,
+    HeadVariable,
+    Interval,
+    Lambda,
+    LetIn,
+    Literal,
+    Member,
+    Name,
+    NamedType,
+    Restriction,
+    Tree,
+    TypeCall,
+    Unary,
+)
+from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.frontend.lexer import KEYWORDS, TALLEST, Token, TokenStream
+
+# Binding strengths of the binary operators; all are left-associative.
+STRENGTH = {"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7}
+STRENGTH |= {"<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10}
+
+
+class ExpressionParser(TokenStream):
+    """Types, heads of functions, and expressions with their reductions."""
+
+    # Types
+
+    def starts_type(self) -> bool:
+        return self.token.kind == "name" and (self.token.text in self.type_names or self.token.text not in KEYWORDS)
+
+    def type(self) -> Tree:
+        self.deeper()
+        token = self.name("a type")
+        written: Tree = NamedType(token.span, token.text)
+        while self.at("(", "["):
+            if self.take().text == "[":
+                rank = 1
+                while self.accept(","):
+                    rank += 1
+                self.expect("]", "in the array type")
+                written = FunctionalType(
+                    self.span_from(token.span), written, [NamedType(token.span, "int") for _ in range(rank)], True
+                )
+                continue
+            parameters = []
+            while not self.at(")"):
+                parameters.append(self.type())
+                if self.token.kind == "name" and self.token.text not in KEYWORDS:
+                    self.take()  # a parameter's name in a type is allowed and ignored
+                if not self.at(")"):
+                    self.expect(",", "between the parameters' types")
+            self.take()
+            written = FunctionalType(self.span_from(token.span), written, parameters, False)
+        self.depth -= 1
+        return written
+
+    def try_type(self) -> Tree | None:
+        """A type if one stands here and starts with a known type's name, else nothing is taken."""
+        if self.token.kind != "name" or self.token.text not in self.type_names:
+            return None
+        position, depth = self.position, self.depth
+        try:
+            return self.type()
+        except ProgramError:
+            self.position, self.depth = position, depth
+            return None
+
+    def head(self) -> list[HeadVariable]:
+        close = ")" if self.take().text == "(" else "]"
+        found: list[HeadVariable] = []
+        while not self.at(close):
+            start = self.token.span
+            written = None
+            if self.peek().kind == "name":
+                written = self.type()
+            name = self.name("a bound variable")
+            domain = self.domain() if self.accept(":") else None
+            if any(other.name == name.text for other in found):
+                raise ProgramError("CS0109", name.span, f"the bound variable `{name.text}` is declared twice")
+            found.append(HeadVariable(self.span_from(start), name.text, written, domain))
+            if not self.at(close):
+                self.expect(",", "between bound variables")
+        if not found:
+            raise ProgramError(
+                "CS0105", self.token.span, "expected a bound variable, found nothing between the brackets"
+            )
+        self.take()
+        return found
+
+    def restriction(self) -> Restriction:
+        """`l : 0..n`, `int l : f`, `int l`, `(i, j) : f`."""
+        start = self.token.span
+        if self.accept("("):
+            names = [self.name("a bound variable")]
+            while self.accept(","):
+                names.append(self.name("a bound variable"))
+            self.expect(")", "after the bound variables")
+            self.expect(":", "after the bound variables")
+            domain = self.domain()
+            return Restriction(self.span_from(start), [(n.text, n.span) for n in names], None, domain)
+        written = None
+        if self.peek().kind == "name":
+            written = None if self.at("var") and self.take() else self.type()
+        name = self.name("a bound variable")
+        domain = self.domain() if self.accept(":") else None
+        return Restriction(self.span_from(start), [(name.text, name.span)], written, domain)
+
+    def domain(self) -> Tree:
+        return self.expression()
+
+    # Expressions
+
+    def expression(self) -> Tree:
+        self.deeper()
+        if self.at("let"):
+            found = self.let_in()
+        elif self.is_lambda():
+            found = self.lambda_()
+        else:
+            found = self.choice()
+        self.depth -= 1
+        return found
+
+    def let_in(self) -> Tree:
+        start = self.take().span
+        name = self.name("a name after `let`")
+        self.expect("=", "after the name")
+        value = self.expression()
+        self.expect("in", "after the value of `let`")
+        return LetIn(self.span_from(start), name.text, value, self.expression())
+
+    def is_lambda(self) -> bool:
+        if self.token.kind == "name" and self.peek().text == "=>":
+            return True
+        if not self.at("("):
+            return False
+        ahead = 1
+        while self.peek(ahead).kind == "name" or self.peek(ahead).text == ",":
+            ahead += 1
+        return self.peek(ahead).text == ")" and self.peek(ahead + 1).text == "=>"
+
+    def lambda_(self) -> Tree:
+        start = self.token.span
+        if self.at("("):
+            head = self.head()
+        else:
+            name = self.name("a parameter")
+            head = [HeadVariable(name.span, name.text, None, None)]
+        self.expect("=>", "after the parameters")
+        body = self.expression()
+        return Lambda(self.span_from(start), head, body)
+
+    def choice(self) -> Tree:
+        condition = self.interval()
+        if not self.accept("?"):
+            return condition
+        yes = self.expression()
+        self.expect(":", "in `condition ? yes : no`")
+        no = self.expression()
+        return Choice(condition.span.to(no.span), condition, yes, no)
+
+    def interval(self) -> Tree:
+        low = self.binary(1)
+        if not self.accept(".."):
+            return low
+        high = self.binary(1)
+        return Interval(low.span.to(high.span), low, high)
+
+    def binary(self, weakest: int) -> Tree:
+        left, height = self.unary(), 0
+        while self.token.kind == "mark" and STRENGTH.get(self.token.text, 0) >= weakest:
+            mark = self.take()
+            right = self.binary(STRENGTH[mark.text] + 1)
+            left = Binary(left.span.to(right.span), mark.text, left, right)
+            height += 1
+            if height > TALLEST:
+                raise ProgramError(
+                    "CS0106",
+                    mark.span,
+                    f"this expression joins more than {TALLEST} parts",
+                    "name parts of it with `var`",
+                )
+        return left
+
+    def unary(self) -> Tree:
+        start = self.token.span
+        if self.token.kind == "mark" and self.token.text in ("+", "-", "*", "!", "~"):
+            self.deeper()
+            mark = self.take().text
+            if mark in "+*" and self.at("("):
+                found = self.reduction(mark, start)
+            else:
+                operand = self.unary()
+                found = Unary(start.to(operand.span), mark, operand)
+            self.depth -= 1
+            return found
+        if self.at("("):
+            cast = self.cast(start)
+            if cast is not None:
+                return cast
+        return self.postfix()
+
+    def reduction(self, mark: str, start: Span) -> Tree:
+        """`+ (body, l : 0..n)`: restrictions may follow the body; without them this is a plain operand."""
+        cast = self.cast(self.token.span)
+        if cast is not None:
+            return Unary(start.to(cast.span), mark, cast)
+        position, depth = self.position, self.depth
+        self.take()
+        body = self.expression()
+        if self.at(","):
+            restrictions = self.restrictions()
+            end = self.expect(")", "after the reduction")
+            return Unary(start.to(end.span), mark, body, restrictions)
+        self.position, self.depth = position, depth
+        operand = self.postfix()
+        return Unary(start.to(operand.span), mark, operand)
+
+    def restrictions(self) -> list[Restriction]:
+        found = []
+        while self.accept(","):
+            found.append(self.restriction())
+        return found
+
+    def cast(self, start: Span) -> Tree | None:
+        position, depth = self.position, self.depth
+        self.take()
+        written = self.try_type()
+        follows = self.peek()
+        operand_starts = follows.kind in ("name", "real", "integer", "hex") or follows.text in (
+            "(",
+            "-",
+            "+",
+            "!",
+            "~",
+            "*",
+        )
+        if (
+            written is None
+            or not self.at(")")
+            or not operand_starts
+            or follows.text in KEYWORDS - {"true", "false", "new"}
+        ):
+            self.position, self.depth = position, depth
+            return None
+        self.take()
+        self.deeper()
+        operand = self.unary()
+        self.depth -= 1
+        return Cast(start.to(operand.span), written, operand)
+
+    def postfix(self) -> Tree:
+        found, height = self.primary(), 0
+        while self.at("(", "[", "."):
+            height += 1
+            if height > TALLEST:
+                raise ProgramError("CS0106", self.token.span, f"this expression joins more than {TALLEST} parts")
+            if self.take().text == ".":
+                name = self.name("a member's name")
+                found = Member(found.span.to(name.span), found, name.text, name.span)
+                continue
+            close = ")" if self.tokens[self.position - 1].text == "(" else "]"
+            arguments, restrictions = self.arguments(close)
+            end = self.tokens[self.position - 1].span
+            found = Call(found.span.to(end), found, arguments, restrictions)
+        return found
+
+    def arguments(self, close: str) -> tuple[list[Tree], list[Restriction]]:
+        """Arguments, blanks among them, then restrictions."""
+        found: list[Tree] = []
+        restrictions: list[Restriction] = []
+        if self.accept(close):
+            return found, restrictions
+        while True:
+            if self.at(",", close):
+                found.append(Blank(self.token.span))
+            elif found and self.at_restriction():
+                restrictions.append(self.restriction())
+            elif restrictions:
+                raise ProgramError("CS0104", self.token.span, "restrictions stand after all arguments")
+            elif self.at("_") and self.peek().text in (",", close):
+                found.append(Blank(self.take().span))
+            else:
+                found.append(self.expression())
+            if self.accept(close):
+                return found, restrictions
+            self.expect(",", "between arguments")
+
+    def at_restriction(self) -> bool:
+        if self.token.kind == "name" and self.peek().text == ":" and self.token.text not in KEYWORDS:
+            return True
+        if self.token.text in (*PRIMITIVES, "var") and self.peek().kind == "name":
+            return True
+        if self.at("("):
+            ahead = 1
+            while self.peek(ahead).kind == "name" or self.peek(ahead).text == ",":
+                ahead += 1
+            return self.peek(ahead).text == ")" and self.peek(ahead + 1).text == ":"
+        return False
+
+    def primary(self) -> Tree:
+        token = self.token
+        if token.kind in ("integer", "hex", "real"):
+            return self.number(self.take())
+        if token.kind == "string":
+            self.take()
+            return Literal(token.span, re.sub(r"\\(.)", r"\1", token.text[1:-1]), "text")
+        if token.text in ("true", "false") and token.kind == "name":
+            self.take()
+            return Literal(token.span, token.text == "true", "bool")
+        if self.accept("("):
+            found = self.expression()
+            if self.at(","):
+                raise ProgramError(
+                    "CS0104",
+                    self.token.span,
+                    "expected `)`, found `,`",
+                    "restrictions may follow only the body of a reduction: `+ (a(l), l : 0..n)`",
+                )
+            self.expect(")", "after the expression")
+            return found
+        if self.at("new"):
+            self.take()
+        if token.kind == "name" and self.token.text in self.type_names:
+            return self.type_call()
+        if self.token.kind == "name" and self.token.text not in KEYWORDS:
+            name = self.take()
+            return Name(name.span, name.text)
+        raise ProgramError("CS0105", self.token.span, f"expected an expression, found {self.found()}")
+
+    def type_call(self) -> Tree:
+        name = self.take()
+        if not self.at("("):
+            raise ProgramError(
+                "CS0105",
+                name.span,
+                f"`{name.text}` is a type, not a value",
+                f"convert with `({name.text}) x`, make with `{name.text}(...)`",
+            )
+        self.take()
+        arguments, restrictions = self.arguments(")")
+        if restrictions:
+            raise ProgramError("CS0104", restrictions[0].span, "a restriction has no meaning here")
+        return TypeCall(self.span_from(name.span), NamedType(name.span, name.text), arguments)
+
+    def number(self, token: Token) -> Literal:
+        text = token.text.replace("_", "").lower()
+        if token.kind == "real":
+            kind = {"f": "float", "d": "double"}.get(text[-1], "real")
+            value = float(text.rstrip("fd"))
+            if value in (float("inf"),):
+                raise ProgramError("CS0114", token.span, "this number is too large for double")
+            if kind in ("float", "real") and value > 3.4028235677973366e38 and kind == "float":
+                raise ProgramError(
+                    "CS0114", token.span, "this number is too large for float", "write it as double: 1e40d"
+                )
+            return Literal(token.span, value, kind)
+        unsigned = text.endswith("u")
+        digits = text.rstrip("u")
+        if len(digits) > 20:
+            raise ProgramError(
+                "CS0114", token.span, "this number is too large for int", "write it as a real number: 1e30"
+            )
+        value = int(digits, 16) if token.kind == "hex" else int(digits)
+        limit = 2**32 if unsigned or token.kind == "hex" else 2**31 + 1
+        if value >= limit:
+            raise ProgramError(
+                "CS0114",
+                token.span,
+                f"{digits} is too large for {'uint' if unsigned else 'int'}",
+                "write it as a real number: 1e30",
+            )
+        if token.kind == "hex" and value >= 2**31:
+            unsigned = True
+        return Literal(token.span, value, "uint" if unsigned else "int")

@@ -1,0 +1,1 @@
+"""The intermediate representation: types, operations, the DAG and passes over it."""

@@ -1,0 +1,181 @@
+"""Elementary operations on scalars: their types, their meaning in NumPy and their text in C (CUDA, OpenCL) and GLSL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from renderer.cdollar.ir.types import DTYPES, INTEGERS, NUMBERS, REALS
+
+ARITHMETIC = ("+", "-", "*", "/", "%")
+COMPARISONS = ("<", ">", "<=", ">=", "==", "!=")
+BITWISE = ("&", "|", "^", "<<", ">>")
+LOGIC = ("&&", "||")
+
+
+def divide(a, b):
+    """Integer division cuts towards zero and x / 0 is 0; real division is IEEE's."""
+    if np.result_type(a, b).kind not in "iu":
+        return np.divide(a, b)
+    safe = np.where(b == 0, np.asarray(b).dtype.type(1), b)
+    wide = np.asarray(a).astype(np.int64), np.asarray(safe).astype(np.int64)
+    quotient = np.abs(wide[0]) // np.abs(wide[1]) * np.sign(wide[0]) * np.sign(wide[1])
+    return np.where(b == 0, 0, quotient).astype(np.asarray(a).dtype)
+
+
+def remainder(a, b):
+    """The sign of the dividend; x % 0 is 0 for integers."""
+    if np.result_type(a, b).kind not in "iu":
+        return np.fmod(a, b)
+    safe = np.where(b == 0, np.asarray(b).dtype.type(1), b)
+    return np.where(b == 0, 0, np.fmod(a, safe)).astype(np.asarray(a).dtype)
+
+
+def shift_left(a, b):
+    a = np.asarray(a)
+    return (a.astype(np.uint32) << (np.asarray(b).astype(np.uint32) & np.uint32(31))).astype(a.dtype)
+
+
+def shift_right(a, b):
+    a = np.asarray(a)
+    return a >> (np.asarray(b).astype(np.uint32) & np.uint32(31)).astype(a.dtype)
+
+
+def power(a, b):
+    return np.power(a, b)
+
+
+def sign(a):
+    return np.sign(a).astype(np.asarray(a).dtype)
+
+
+def step(edge, x):
+    return np.where(x < edge, 0, 1).astype(np.asarray(x).dtype)
+
+
+def convert(value, target: str):
+    """Real to integer cuts towards zero, saturates, and takes NaN to 0."""
+    value = np.asarray(value)
+    dtype = DTYPES[target]
+    if target in INTEGERS and value.dtype.kind == "f":
+        limits = np.iinfo(dtype)
+        wide = np.clip(
+            np.nan_to_num(value.astype(np.float64), nan=0.0, posinf=4e18, neginf=-4e18), limits.min, limits.max
+        )
+        return wide.astype(np.int64).astype(dtype)
+    return value.astype(dtype)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`parameters` are one letter each: n any number, r real, i integer, b bool; `c` and `glsl` are formats.
+
+    `{r}` in a format is the scalar's suffix in C: f for float, nothing for double.
+    """
+
+    name: str
+    parameters: str
+    meaning: Callable
+    c: str
+    glsl: str
+    result: str = "same"
+    cost: int = 1
+
+    def types(self) -> tuple[str, ...]:
+        """The scalar types it takes."""
+        return {"n": NUMBERS, "r": REALS, "i": INTEGERS, "b": ("bool",)}[self.parameters[0]]
+
+
+def real(name: str, meaning: Callable, operands: int = 1, glsl: str = "", c: str = "", cost: int = 8) -> Operation:
+    slots = ", ".join(f"{{{k}}}" for k in range(operands))
+    return Operation(name, "r" * operands, meaning, c or f"{name}{{r}}({slots})", glsl or f"{name}({slots})", cost=cost)
+
+
+def infix(name: str, parameters: str, meaning: Callable, result: str = "same") -> Operation:
+    text = "({0} " + name + " {1})"
+    return Operation(name, parameters, meaning, text, text, result)
+
+
+OPERATIONS = {
+    operation.name: operation
+    for operation in [
+        infix("+", "nn", np.add),
+        infix("-", "nn", np.subtract),
+        infix("*", "nn", np.multiply),
+        Operation("/", "nn", divide, "({0} / {1})", "({0} / {1})", cost=4),
+        Operation("%", "nn", remainder, "fmod{r}({0}, {1})", "({0} - {1} * trunc({0} / {1}))", cost=8),
+        *(
+            infix(name, "nn", meaning, "bool")
+            for name, meaning in [
+                ("<", np.less), (">", np.greater), ("<=", np.less_equal), (">=", np.greater_equal),
+                ("==", np.equal), ("!=", np.not_equal),
+            ]
+        ),
+        infix("&&", "bb", np.logical_and, "bool"),
+        infix("||", "bb", np.logical_or, "bool"),
+        infix("&", "ii", np.bitwise_and),
+        infix("|", "ii", np.bitwise_or),
+        infix("^", "ii", np.bitwise_xor),
+        Operation("<<", "ii", shift_left, "({0} << ({1} & 31))", "({0} << ({1} & 31))"),
+        Operation(">>", "ii", shift_right, "({0} >> ({1} & 31))", "({0} >> ({1} & 31))"),
+        Operation("neg", "n", np.negative, "(-{0})", "(-{0})"),
+        Operation("!", "b", np.logical_not, "(!{0})", "(!{0})", "bool"),
+        Operation("~", "i", np.bitwise_not, "(~{0})", "(~{0})"),
+        real("sin", np.sin), real("cos", np.cos), real("tan", np.tan),
+        real("asin", np.arcsin), real("acos", np.arccos), real("atan", np.arctan),
+        real("sinh", np.sinh), real("cosh", np.cosh), real("tanh", np.tanh),
+        real("exp", np.exp), real("exp2", np.exp2), real("log", np.log), real("log2", np.log2),
+        real("log10", np.log10, glsl="(log2({0}) * 0.30102999566)"),
+        real("sqrt", np.sqrt, cost=4),
+        real("floor", np.floor, cost=1), real("ceil", np.ceil, cost=1), real("trunc", np.trunc, cost=1),
+        real("round", np.rint, glsl="roundEven({0})", c="rint{r}({0})", cost=1),
+        real("pow", power, 2, cost=16),
+        real("atan2", np.arctan2, 2, glsl="atan({0}, {1})", cost=16),
+        Operation("abs", "n", np.abs, "fabs{r}({0})", "abs({0})"),
+        Operation("sign", "n", sign, "(({0} > 0) - ({0} < 0))", "sign({0})", cost=2),
+        Operation("min", "nn", np.fmin, "fmin{r}({0}, {1})", "min({0}, {1})"),
+        Operation("max", "nn", np.fmax, "fmax{r}({0}, {1})", "max({0}, {1})"),
+        Operation("step", "rr", step, "({1} < {0} ? 0 : 1)", "step({0}, {1})"),
+        Operation("isnan", "r", np.isnan, "({0} != {0})", "isnan({0})", "bool"),
+    ]
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """A reduction known by name: what joins two values, and what an empty domain gives (None: an error)."""
+
+    name: str
+    operation: str
+    neutral: Callable[[str], object] | None
+    types: tuple[str, ...]
+
+
+REDUCERS = {
+    "+": Reducer("+", "+", lambda type_: 0, NUMBERS),
+    "*": Reducer("*", "*", lambda type_: 1, NUMBERS),
+    "min": Reducer("min", "min", None, NUMBERS),
+    "max": Reducer("max", "max", None, NUMBERS),
+    "&&": Reducer("&&", "&&", lambda type_: True, ("bool",)),
+    "||": Reducer("||", "||", lambda type_: False, ("bool",)),
+    "argmin": Reducer("argmin", "<", None, NUMBERS),
+    "argmax": Reducer("argmax", ">", None, NUMBERS),
+}
+REDUCER_NAMES = {
+    "sum": "+", "prod": "*", "min": "min", "max": "max", "all": "&&", "any": "||",
+    "argmin": "argmin", "argmax": "argmax",
+}  # fmt: skip
+
+
+def evaluate(name: str, type_: str, operands: list) -> np.ndarray:
+    """The meaning of an operation of one scalar type on NumPy operands of that type."""
+    if name == "select":
+        return np.where(operands[0], operands[1], operands[2])
+    if name == "convert":
+        return convert(operands[0], type_)
+    if name in ("&", "|", "^", "==", "!=") and np.asarray(operands[0]).dtype == np.bool_:
+        table = {"&": np.logical_and, "|": np.logical_or, "^": np.logical_xor, "==": np.equal, "!=": np.not_equal}
+        return table[name](*operands)
+    return OPERATIONS[name].meaning(*operands)

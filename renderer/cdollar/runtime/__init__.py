@@ -1,0 +1,1 @@
+"""Loading, binding of arguments, memory, the command and the prompt."""

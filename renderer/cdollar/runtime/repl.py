@@ -1,0 +1,163 @@
+"""The interactive prompt: type, domain and value of what is typed; declarations stay."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from renderer.cdollar.checker.checker import Checker
+from renderer.cdollar.checker.compilation import Unit
+from renderer.cdollar.checker.host_executor import HostBody
+from renderer.cdollar.checker.values import DomainValue, FamilyValue, FunctionValue
+from renderer.cdollar.frontend import ast
+from renderer.cdollar.frontend.diagnostics import Source
+from renderer.cdollar.frontend.parser import parse, parse_line
+from renderer.cdollar.ir.dag import INFINITE, TooLarge
+from renderer.cdollar.runtime.evaluate import evaluated, prelude
+from renderer.errors import UserError
+
+HELP = """an expression shows its type, domain and value; a declaration stays: var x = 3;  float f(float t) => t * t;
+var c(i : 0..5) = i * i;   sum(c)   var a = file("a.npy");   :t EXPR type and domain   :d EXPR how it was inferred
+:names what is declared   :q leave"""
+MOST_SHOWN = 1_000_000  # elements that a value may have to be shown
+
+
+class Prompt:
+    """One session: a program that grows by a line at a time."""
+
+    def __init__(self, evaluator_of, show=print):
+        self.unit = Unit(Source("<prompt>", ""), None, Path())
+        self.unit.evaluator = evaluator_of(self.unit)
+        self.unit.load(parse(prelude()), checked=False)
+        self.unit.replaceable = {f for family in self.unit.families.values() for f in family}
+        self.show, self.number = show, 0
+
+    def line(self, text: str) -> bool:
+        """Takes one line; False ends the session. Errors are shown and change nothing."""
+        text = text.strip()
+        if text in (":q", ":quit", "exit", "quit"):
+            return False
+        if text in (":h", ":help", "help", "?"):
+            self.show(HELP)
+        elif text == ":names":
+            self.names()
+        elif text:
+            try:
+                self.take(text)
+            except (UserError, TooLarge) as error:
+                self.show(str(error) or "the program has become too large: start anew")
+        return True
+
+    def take(self, text: str) -> None:
+        command, rest = (text[:2], text[2:].strip()) if text[:2] in (":t", ":d") else ("", text)
+        self.number += 1
+        source = Source(f"<{self.number}>", rest)
+        self.unit.source, self.unit.steps = source, 0
+        self.unit.frames, self.unit.calls, self.unit.rounds = [], [], []
+        items, expression = parse_line(source, set(self.unit.types))
+        if expression is not None:
+            self.expression(expression, command)
+            return
+        for item in items:
+            self.declare(item)
+
+    def declare(self, item: ast.Tree) -> None:
+        unit = self.unit
+        if isinstance(item, ast.FunctionItem):
+            types = tuple(unit.type_of(p.type) for p in item.parameters)
+            unit.families[item.name] = [f for f in unit.families.get(item.name, []) if f.types != types]
+            unit.add_function(item)
+            try:
+                unit.check(unit.families[item.name][-1])
+            except UserError:
+                unit.families[item.name].pop()
+                if not unit.families[item.name]:
+                    del unit.families[item.name]
+                raise
+            self.show(f"{unit.families[item.name][-1].result} {unit.families[item.name][-1].signature}")
+        elif isinstance(item, ast.ClassItem):
+            unit.add_class(item)
+        elif isinstance(item, ast.AliasItem):
+            unit.types[item.name] = unit.type_of(item.type)
+        else:
+            if isinstance(item, ast.GlobalItem):
+                item = item.declare
+            if isinstance(item, ast.Declare):
+                unit.globals.names.pop(item.name, None)
+            HostBody(unit, None, unit.globals).run([item])
+
+    def expression(self, tree: ast.Tree, command: str) -> None:
+        checker = Checker(self.unit, self.unit.globals)
+        value = checker.root(tree)
+        if isinstance(value, DomainValue):
+            self.show("domain " + " x ".join(map(str, value.ranges)))
+            return
+        if isinstance(value, FamilyValue) and len(self.unit.families.get(value.name, [])) > 1:
+            self.show("\n".join(f"{f.result} {f.signature}" for f in self.unit.families[value.name]))
+            return
+        value = checker.settled(value, tree.span)
+        self.show(self.described(value))
+        if command == ":d":
+            self.show("\n".join(self.unit.rounds) or "nothing was inferred")
+        if command or isinstance(value, FunctionValue) and not self.is_shown(value):
+            return
+        result = evaluated(self.unit, value, tree.span)
+        self.show(
+            np.array2string(result.array, threshold=200, max_line_width=100)
+            if result.array.ndim
+            else str(result.array[()])
+        )
+
+    def described(self, value) -> str:
+        if not isinstance(value, FunctionValue):
+            return str(value.type)
+        domain = " x ".join(
+            "infinite" if r is INFINITE else str(r) for r in Checker(self.unit, self.unit.globals).flat_domain(value)
+        )
+        return f"{value.type}  domain {domain}"
+
+    def is_shown(self, value: FunctionValue) -> bool:
+        size = 1
+        for range_ in Checker(self.unit, self.unit.globals).flat_domain(value):
+            if not hasattr(range_, "size"):
+                return False
+            size *= range_.size
+        return size <= MOST_SHOWN
+
+    def names(self) -> None:
+        for name, variable in self.unit.globals.variables():
+            self.show(f"{name}: {self.described(variable.value)}")
+        for family in self.unit.families.values():
+            for function in family:
+                if function in self.unit.replaceable:
+                    continue
+                self.show(f"{function.result} {function.signature}")
+
+
+def prompt(evaluator_of) -> int:
+    """Reads lines until the end of the input; the exit code."""
+    interactive = sys.stdin.isatty()
+    if interactive:
+        import readline  # noqa: F401  line editing and history for input()
+
+        print("C$  (:h for help, :q to leave)")
+    session = Prompt(evaluator_of)
+    while True:
+        try:
+            text = input("> " if interactive else "")
+            while unfinished(text):
+                text += "\n" + input("  " if interactive else "")
+        except EOFError:
+            return 0
+        except KeyboardInterrupt:
+            print()
+            continue
+        if not session.line(text):
+            return 0
+
+
+def unfinished(text: str) -> bool:
+    """Whether a function's or class's braces are still open."""
+    return text.count("{") > text.count("}")

@@ -1,0 +1,1 @@
+"""Where programs run: the NumPy interpreter, CUDA and OpenCL kernels, GLSL passes."""

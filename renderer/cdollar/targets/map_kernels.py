@@ -1,0 +1,135 @@
+"""How a function or a reduction of a program becomes kernels of common/portable.h: maps here, groups.py, tiles.py.
+
+A part is a function of bound variables (an array is its result) or a reduction to one value. What the text needs from
+outside stands in its parameters, so that the same text serves all sizes and all numbers of the program.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from renderer.cdollar.ir.dag import Node
+from renderer.cdollar.targets.dialects import C
+from renderer.cdollar.targets.emitter import Writer
+from renderer.cdollar.targets.kernel_plan import (
+    Linear,
+    Part,
+    assembled,
+    closed_up,
+    decode,
+    four_bytes,
+    header,
+    in_lane,
+    is_linear,
+    output_parts,
+    quad_loads,
+    report,
+    storage,
+    volume,
+)
+from renderer.cdollar.targets.matmul_kernels import panel_part, product_of, sized, tile_part
+from renderer.cdollar.targets.reduction_kernels import LONG, group_part, order_matters
+from renderer.cdollar.targets.schedule import DEFAULT, Schedule
+
+FEW = 4096  # outputs below which a long reduction gets a group for each
+
+
+def map_part(node: Node, ranges_of, schedule: Schedule, lanes: int) -> Part:
+    """One thread for a few elements of the result."""
+    variables = node.value
+    count = int(np.prod([v.range.size for v in variables], dtype=np.int64))
+    linear = is_linear(node, variables, node.inputs, ranges_of)
+    writer = (Linear if linear else Writer)(C(), ranges_of)
+    items = schedule.items if lanes > 1 and linear else 1
+    writer.blocks[0].variables = frozenset()
+    if linear:
+        for variable in variables:
+            writer.define(variable, "place")
+    else:
+        decode(writer, variables, "place")
+    values = [writer.value(body) for body in node.inputs]
+    stores = [f"out{k}[place] = {v.names[0]};" for k, v in enumerate(values)]
+    checks = report(writer, writer.one_bad([v.bad for v in values if v.bad], writer.blocks[0]))
+    body = writer.blocks[0].lines + stores + checks
+    outs = [f"GLOBAL {storage(p)} *RESTRICT out{k}" for k, p in enumerate(output_parts(node))]
+    head, arguments = header(writer, "part", ["int count", "GLOBAL int *status", *outs])
+    quads = items >= 4 and four_bytes(writer, output_parts(node))
+    if quads:
+        lines = quad_lines(writer, output_parts(node), body, items // 4)
+    elif items > 1:
+        lines = [
+            f"const int first = (int)(group_index() * (GROUP_SIZE * {items}) + local_index());",
+            f"if (first + {items - 1} * GROUP_SIZE < count) {{",
+            f"    UNROLL for (int item = 0; item < {items}; item++) {{",
+            "        const int place = first + item * GROUP_SIZE;",
+            *("        " + line for line in body),
+            "    }",
+            "} else {",
+            "    for (int place = first; place < count; place += GROUP_SIZE) {",
+            *("        " + line for line in body),
+            "    }",
+            "}",
+        ]
+    else:
+        lines = ["const int place = (int)thread_index();", "if (place < count) {", *("    " + x for x in body), "}"]
+    outputs = [("out", node, k) for k in range(len(outs))]
+    found = Part(node, "map", assembled(writer, head, lines), schedule.group)
+    found.groups = -(-count // (schedule.group * items))
+    found.arguments = [np.int32(count), ("status",), *outputs, *arguments]
+    return closed_up(found, writer)
+
+
+def quad_lines(writer: Writer, outputs: tuple[str, ...], body: list[str], quads: int) -> list[str]:
+    """A map whose threads take vectors of four elements, `quads` of them."""
+    lanes = [line for lane in "xyzw" for line in in_lane(writer, body, lane, len(outputs))]
+    return [
+        f"UNROLL for (int item = 0; item < {quads}; item++) {{",
+        f"    const int quad = (int)(group_index() * (GROUP_SIZE * {quads}) + local_index()) + item * GROUP_SIZE;",
+        "    if (4 * quad + 3 < count) {",
+        *("        " + line for line in quad_loads(writer)),
+        *(f"        {part}4 out{k}_quad;" for k, part in enumerate(outputs)),
+        *("        " + line for line in lanes),
+        *(f"        ((GLOBAL {part}4 *)out{k})[quad] = out{k}_quad;" for k, part in enumerate(outputs)),
+        "    } else {",
+        "        for (int place = 4 * quad; place < count; place++) {",
+        *("            " + line for line in body),
+        "        }",
+        "    }",
+        "}",
+    ]
+
+
+def part_of(node: Node, ranges_of, schedule: Schedule, processor) -> Part:
+    """How a function or a closed reduction is computed on a processor."""
+    if node.op == "reduce":
+        return group_part(node, node, ranges_of, schedule, processor.units, processor.lanes)
+    product = product_of(node) if not schedule.plain else None
+    if product is not None and volume(product.inner) >= 4:
+        if processor.lanes == 1:
+            return panel_part(product, ranges_of, schedule)
+        return tile_part(
+            product, ranges_of, sized(schedule, product, processor.units) if schedule == DEFAULT else schedule
+        )
+    outputs = volume(node.value)
+    single = node.inputs[0].inputs[0] if node.inputs[0].op == "apply" and len(node.inputs) > 1 else node.inputs[0]
+    if single.op == "reduce" and single.free and is_whole(node, single) and processor.lanes > 1:
+        if outputs <= FEW and volume(single.value[1]) >= LONG and not order_matters(single):
+            return group_part(node, single, ranges_of, schedule, processor.units, processor.lanes)
+    return map_part(node, ranges_of, schedule, processor.lanes)
+
+
+def is_whole(node: Node, reduce_node: Node) -> bool:
+    """Whether a function's components are exactly those of one reduction."""
+    if len(node.inputs) == 1:
+        return node.inputs[0] is reduce_node and not isinstance(reduce_node.type, tuple)
+    return (
+        isinstance(reduce_node.type, tuple)
+        and all(
+            body.op == "apply"
+            and body.inputs
+            and body.inputs[0] is reduce_node
+            and getattr(body.value, "index", None) == k
+            for k, body in enumerate(node.inputs)
+        )
+        and len(node.inputs) == len(reduce_node.type)
+    )

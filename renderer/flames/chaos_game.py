@@ -1,0 +1,233 @@
+"""The chaos game on a device: chains, their histogram, exact sums.
+
+Everything is a function of the flame, the seed and the number of chains: the device, launches and parts change no bit.
+Parts are ranges of chains, whose sums are added.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from renderer.flames.genome import Flame
+from renderer.flames.kernel_cache import BLOCK, FLOATS, Compiled
+from renderer.flames.kernel_source import choice_tables, parameters_of, structure_of, visibility
+from renderer.flames.sample_schedule import fuse_of
+from renderer.gpu import Device
+
+MOST_SAMPLES = 1 << 24  # between two flushes: 255 * 2^24 < 2^32, even if all of them fall into one bucket
+ALWAYS, UNLESS_SPOILED, IF_SPOILED = 0, 1, 2  # as in shaders/flames/postprocess.cu
+EXACT = 2.0**24  # whole numbers below it are exact in floats
+FIRST_INTERVAL, LEAST_INTERVAL, MOST_INTERVAL = 1 << 22, 1 << 20, 1 << 27  # samples between flushes of sums in floats
+TRUSTED_SAMPLES = 1 << 23  # that tell the brightest bucket's share well
+FLOATS_FROM = 1 << 26  # samples of one advance: fewer are over before a second kernel is compiled
+MOST_INTERVALS = 4096  # of one advance
+PRIVATE_BYTES = 1 << 30  # of histograms that CPUs keep one a core of
+
+
+@dataclass(frozen=True)
+class Window:
+    """Buckets of the whole grid that a histogram covers."""
+
+    left: int
+    top: int
+    columns: int
+    rows: int
+
+    @property
+    def cells(self) -> int:
+        return self.columns * self.rows
+
+
+def seed_word(seed: int) -> int:
+    """A 32-bit word of any whole number."""
+    return int(np.random.SeedSequence(abs(seed) * 2 + (seed < 0)).generate_state(1)[0])
+
+
+def light_of(flame: Flame) -> np.ndarray:
+    """(256, 4) red, green, blue, alpha of the palette, 0 to 255, times its alphas."""
+    alphas = np.array(flame.alphas or (1.0,) * 256)[:, None]
+    return np.concatenate([flame.palette_colors, np.full((256, 1), 255.0)], 1) * alphas
+
+
+class Chaos:
+    """The chains of one flame (its moments, for motion blur) and the sums of their light over a window of buckets.
+
+    sums: (cells, 4) uint64 of red, green, blue, alpha, each in 1/255 of a sample.
+
+    Where the device adds four floats at once, samples are added as whole numbers in floats, which is exact below 2^24.
+    An interval that may have left that range is found afterwards, on the device, thrown away and played again in whole
+    numbers from the points before it: twice as fast for nearly all flames, and the same sums.
+    """
+
+    def __init__(self, device: Device, compiled: Compiled | None = None):
+        self.device, self.compiled = device, compiled or Compiled(device)
+        self._allocated, self._counting = None, None
+        self._flushes = [device.kernel("flames/postprocess.cu", "flush", group=64, STRICT=1, SUMS=k) for k in (1, 2)]
+        self._inspect = device.kernel("flames/postprocess.cu", "inspect", group=256, STRICT=1, SUMS=2)
+
+    def restart(
+        self, flames: list[Flame], cameras: list[np.ndarray], times, window: Window, chains: int, seed: int,
+        part=(0, 1), shares=None,
+    ):  # fmt: skip
+        """Begins anew. `times` (n,): weights of the moments' light; part (k, n): only the k-th of n ranges of the
+        chains; `shares` (n,), where hits are counted besides: how many samples each moment stands for, at most 1.
+        """
+        light = np.stack([light_of(flame) * weight for flame, weight in zip(flames, times, strict=True)])
+        fractional = any(0 < visibility(m.opacity) < 1 for flame in flames for m in flame.maps)
+        hits = np.zeros_like(light)
+        if shares is not None:
+            hits[..., 3] = 255 * np.asarray(shares)[:, None]
+        fractional = fractional or any(bool((values != np.floor(values)).any()) for values in (light, hits))
+        place = structure_of(tuple(flames), fractional), flames, cameras, window, chains, seed, part
+        self._begin(light, *place)
+        if shares is None:
+            self._counting = None
+        else:
+            self._counting = self._counting or Chaos(self.device, self.compiled)
+            self._counting._begin(hits, *place)
+
+    def _begin(self, palettes, structure, flames, cameras, window: Window, chains: int, seed: int, part) -> None:
+        """The game of the same chains whatever the palettes (moments, 256, 4)."""
+        device, self.structure, self.fuse = self.device, structure, fuse_of(flames)
+        self._layout = (structure.kinds, structure.record, np.uint32(structure.draws), np.uint32(structure.map_draws))
+        first, last = (chains // BLOCK * k // part[1] * BLOCK for k in (part[0], part[0] + 1))
+        self.first_chain, self.chains, self.window = first, last - first, window
+        self.seed, self.steps, self.moments, self.maps = seed_word(seed), 0, len(flames), len(flames[0].maps)
+        self._allocate()
+        blocks = [parameters_of(flame, camera, structure) for flame, camera in zip(flames, cameras, strict=True)]
+        self._stride = len(blocks[0])
+        self._parameters = device.buffer((len(blocks), self._stride)).write(np.stack(blocks))
+        tables = np.stack([choice_tables(flame, structure) for flame in flames])
+        self._table = device.buffer(tables.shape, "u4").write(tables)
+        light = np.zeros((len(flames), 256, 4), "u4")  # red, alpha, blue, green, as flames/flame.cu adds them
+        unit = 256 if structure.fractions else 1
+        for channel, place in enumerate((0, 3, 2, 1)):
+            light[..., place] = np.floor(palettes[..., channel] * unit + 0.5)
+        self._palettes = device.buffer(light.shape, "u4").write(light)
+        self.sums.fill(0)
+        self.bad_total.fill(0)
+        self._taken = None  # samples that others played
+
+    @property
+    def hit_sums(self):
+        """(cells, 4) uint64 whose alpha counts hits, in 1/255 of a sample, whatever alpha colours and times have."""
+        return (self._counting or self).sums
+
+    def left(self) -> dict:
+        """What the steps so far left: sums, bad points, and hits where they are counted; parts' are to be added."""
+        part = {"sums": self.sums.read(), "bad": self.bad()}
+        return part | {"hits": self.hit_sums.read()} if self._counting else part
+
+    def take(self, merged: dict, samples: int) -> None:
+        """Stands as if all parts had been played here: what they left, merged, of so many samples."""
+        self.sums.write(merged["sums"])
+        self.bad_total.write(np.array([merged["bad"]], "u8"))
+        if self._counting:
+            self.hit_sums.write(merged["hits"])
+        self._taken = samples
+
+    def _allocate(self) -> None:
+        device, cells = self.device, self.window.cells
+        copies, stride = 1, cells
+        if device.vector_width > 1:
+            stride = cells + 1
+            copies = max(1, min(device.units, PRIVATE_BYTES // (16 * stride), self.chains // BLOCK))
+        key = (cells, copies, self.chains, self.structure.planes)
+        if key != self._allocated:
+            self.sums = self._histogram = self._points = self._spoiled = None  # free before taking
+            self._histogram = device.buffer((copies, stride, 4), "u4").fill(0)
+            self.sums = device.buffer((cells, 4), "u8")
+            self._points = [device.buffer((self.structure.planes, self.chains)) for _ in "ab"]
+            self._bad, self.bad_total = device.buffer(1, "u4").fill(0), device.buffer(1, "u8")
+            self._spoiled, self._peak = device.buffer(MOST_INTERVALS, "u4"), device.buffer(1, "u4")
+            self._allocated = key
+        self._copies, self._cell_stride = copies, stride
+        self._interval, self._measured, self._trusted = FIRST_INTERVAL, 0, False
+
+    def advance(self, steps: int) -> None:
+        """So many more steps of every chain, plotted; before the first ones those of the fuse."""
+        if self._counting:
+            self._counting.advance(steps)
+        iterate = self.compiled.now(self.structure)
+        if self.steps == 0:
+            self._launch(iterate, self.fuse)
+            self._swap(self.fuse)
+        if self.device.vector_adds and steps * self.chains >= FLOATS_FROM:
+            in_floats = self.compiled.own(self.structure, FLOATS)
+            steps -= self._advance_in_floats(steps, in_floats, iterate) if in_floats else 0
+        most = max(1, MOST_SAMPLES // self.chains)
+        while steps > 0:
+            now = min(steps, most)
+            self._launch(iterate, now)
+            self._flush(0, ALWAYS)
+            self._swap(now)
+            steps -= now
+
+    def _advance_in_floats(self, steps: int, in_floats, iterate) -> int:
+        """The steps that were made in intervals of floats; none where light gathers in so few buckets that they would
+        spoil.
+        """
+        if self._measured:
+            self._choose_interval()
+        most = self._interval // self.chains
+        if most < 1 or self._interval < LEAST_INTERVAL:
+            return 0
+        self._spoiled.fill(0)
+        self._peak.fill(0)
+        done = number = 0
+        while done < steps and number < MOST_INTERVALS:
+            now = min(steps - done, most)
+            self._launch(in_floats, now)
+            self._inspect(
+                min(self.window.cells, 1 << 18), self._histogram, self.window.cells, self._spoiled, number, self._peak
+            )
+            self._flush(1, UNLESS_SPOILED, number)
+            self._launch(iterate, now, number, True)
+            self._flush(0, IF_SPOILED, number)
+            self._swap(now)
+            self._measured = max(self._measured, now * self.chains)
+            done, number = done + now, number + 1
+        return done
+
+    def _choose_interval(self) -> None:
+        """As many samples as leave the brightest bucket, by the last intervals, below what floats hold exactly."""
+        if self._trusted:
+            return
+        peak = float(self._peak.read().view("f4")[0])
+        self._trusted = self._measured >= TRUSTED_SAMPLES and peak < EXACT
+        wanted = 0.9 * EXACT / max(peak, 1.0) * self._measured
+        self._interval = int(min(wanted if peak < EXACT else self._interval / 4, MOST_INTERVAL))
+        self._measured = 0
+
+    def _flush(self, kind: int, when: int, interval: int = 0) -> None:
+        cells = self.window.cells
+        self._flushes[kind](
+            cells, self._histogram, self._copies, self._cell_stride, self.sums, cells, self._bad, self.bad_total,
+            self._spoiled, interval, when,
+        )  # fmt: skip
+
+    def _launch(self, kernel, steps: int, interval: int = 0, only_spoiled: bool = False) -> None:
+        window = self.window
+        threads = self._copies if self.device.vector_width > 1 else self.chains
+        kernel(
+            threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad,
+            self._spoiled, interval, int(only_spoiled), self.maps, self._stride, self.moments, self.first_chain,
+            self.chains, self.steps, steps, self.fuse, np.uint32(self.seed), window.left, window.top, window.columns,
+            window.rows, *self._layout,
+        )  # fmt: skip
+
+    def _swap(self, steps: int) -> None:
+        """What came after the steps is what stands before the next."""
+        self._points.reverse()
+        self.steps += steps
+
+    @property
+    def samples(self) -> int:
+        """Steps plotted so far, bad points among them."""
+        if self._taken is not None:
+            return self._taken
+        return max(0, self.steps - self.fuse) * self.chains
+
+    def bad(self) -> int:
+        """Points that were not finite and were replaced; waits for the device."""
+        return int(self.bad_total.read()[0])

@@ -1,0 +1,1 @@
+"""Flame files: reading and writing flam3's XML."""

@@ -1,0 +1,1 @@
+"""Files of strangers as plain data: images, meshes, glTF, arrays, matrices."""

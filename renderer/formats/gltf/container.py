@@ -1,0 +1,265 @@
+"""The bytes and the JSON of a glTF file: every number that leads to another place is checked before it is followed."""
+
+import base64
+import binascii
+import json
+import math
+import struct
+import urllib.parse
+from pathlib import Path
+
+import numpy as np
+
+from renderer.errors import BadInput
+from renderer.scene.scene import told
+
+LARGEST_FILE = 1 << 30  # bytes
+LARGEST_TREE = 64 << 20  # bytes of JSON
+LARGEST_COUNT = 1 << 26  # items of an array
+LARGEST_ZEROS = 1 << 24  # items of arrays that stand for no bytes
+COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
+INDICES = {number: kind for number, kind in COMPONENTS.items() if kind in ("<u1", "<u2", "<u4")}
+WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
+UNDERSTOOD = {
+    "KHR_lights_punctual", "KHR_materials_ior", "KHR_materials_transmission", "KHR_materials_emissive_strength",
+    "KHR_mesh_quantization", "EXT_texture_webp",
+}  # fmt: skip
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def stamp_of(path: Path) -> tuple[int, int] | None:
+    """What tells that a file was saved again; None for one that is not there."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size
+
+
+class Container:
+    """One file while it is read."""
+
+    def __init__(self, path: Path, size: int):
+        self.path = path
+        if size > LARGEST_FILE:
+            self.fail("the file", f"is larger than the {LARGEST_FILE >> 20} MiB allowed")
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise BadInput(f"{path}: {error.strerror or error}") from error
+        self.binary = None
+        self.linked: dict[
+            Path, tuple[int, int] | None
+        ] = {}  # files that this one names, as they were when they were read
+        text = self._chunks(data) if data[:4] == b"glTF" else data
+        if len(text) > LARGEST_TREE:
+            self.fail("its JSON", f"is larger than the {LARGEST_TREE >> 20} MiB allowed")
+        try:
+            self.tree = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"{path}: not a glTF file: {error}") from error
+        if not isinstance(self.tree, dict):
+            self.fail("its JSON", f"is {told(self.tree)}; it must be an object")
+        version = self.part(self.tree, "asset", "the file").get("version")
+        if not isinstance(version, str) or not version.startswith("2."):
+            self.fail("asset", f"says version {told(version)}; 2.0 can be read")
+        for name in self.list_of("extensionsRequired"):
+            if not isinstance(name, str) or name not in UNDERSTOOD:
+                self.fail("extensionsRequired", f"names {told(name)}; understood are {', '.join(sorted(UNDERSTOOD))}")
+        self.buffers: dict[int, memoryview] = {}
+        self.read: dict[int, np.ndarray] = {}
+        self.floats: dict[int, np.ndarray] = {}
+        self.taken = {"zeros": 0, "vertices": 0, "triangles": 0}
+
+    def fail(self, item: str, what: str):
+        raise BadInput(f"{self.path}: {item} {what}")
+
+    def take(self, what: str, count: int, most: int, item: str) -> None:
+        """Counts what a file asks for in all, so that many small numbers make no large one."""
+        self.taken[what] += count
+        if self.taken[what] > most:
+            self.fail(item, f"brings the {what} that the file asks for above the {most} allowed")
+
+    # ---- JSON -------------------------------------------------------------------------------------------------------
+    def part(self, table: dict, key: str, item: str) -> dict:
+        value = table.get(key, {})
+        if not isinstance(value, dict):
+            self.fail(item, f"has a {key} that is {told(value)}; it must be an object")
+        return value
+
+    def list_of(self, key: str, table: dict | None = None, item: str = "the file") -> list:
+        value = (self.tree if table is None else table).get(key, [])
+        if not isinstance(value, list):
+            self.fail(item, f"has {key} that are {told(value)}; they must be a list")
+        return value
+
+    def item(self, group: str, index, item: str) -> dict:
+        """An entry of one of the file's lists, by its number."""
+        values = self.list_of(group)
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(values):
+            self.fail(item, f"names {group}[{told(index)}]; there are {len(values)}, from 0")
+        if not isinstance(values[index], dict):
+            self.fail(f"{group}[{index}]", f"is {told(values[index])}; it must be an object")
+        return values[index]
+
+    def number(self, table: dict, key: str, default, low, high, item: str):
+        value = table.get(key, default)
+        if not _is_number(value) or not low <= value <= high:
+            self.fail(item, f"has a {key} of {told(value)}; it must be {low:g} to {high:g}")
+        return value
+
+    def count(self, table: dict, key: str, default: int | None, item: str, most: int = LARGEST_FILE) -> int:
+        value = table.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+            self.fail(item, f"has a {key} of {told(value)}; it must be a whole number from 0 to {most}")
+        return value
+
+    def one_of(self, table: dict, key: str, allowed: dict, item: str, default=None):
+        """What stands for a number in `allowed`."""
+        value = table.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
+            self.fail(item, f"has the {key} {told(value)}; allowed are {list(allowed)}")
+        return allowed[value]
+
+    def numbers(self, table: dict, key: str, default: tuple, item: str, low=-1e18, high=1e18) -> tuple[float, ...]:
+        value = table.get(key, default)
+        if not isinstance(value, (list, tuple)) or len(value) != len(default):
+            self.fail(item, f"has a {key} that is {told(value)}; it must be {len(default)} numbers")
+        if not all(_is_number(v) and low <= v <= high for v in value):
+            self.fail(item, f"has a {key} of {told(value)}; each must be {low:g} to {high:g}")
+        return tuple(float(v) for v in value)
+
+    # ---- bytes ------------------------------------------------------------------------------------------------------
+    def _chunks(self, data: bytes) -> bytes:
+        """The JSON of a .glb; its binary chunk is kept."""
+        if len(data) < 20:
+            self.fail("the file", "ends within its header")
+        version, length = struct.unpack("<II", data[4:12])
+        if version != 2 or length > len(data):
+            self.fail("its header", f"says version {version} and {length} bytes; there are {len(data)}")
+        text, at = None, 12
+        while at + 8 <= length:
+            size, kind = struct.unpack("<II", data[at : at + 8])
+            if at + 8 + size > length:
+                self.fail(f"its chunk at byte {at}", f"says {size} bytes; {length - at - 8} are left")
+            chunk = memoryview(data)[at + 8 : at + 8 + size]
+            if kind == 0x4E4F534A and text is None:
+                text = bytes(chunk)
+            elif kind == 0x004E4942 and self.binary is None:
+                self.binary = chunk
+            at += 8 + size + (-size % 4)
+        if text is None:
+            self.fail("the file", "has no chunk of JSON")
+        return text
+
+    def content(self, uri, item: str) -> bytes:
+        """The bytes behind a data: URI or a file in this file's folder."""
+        if not isinstance(uri, str):
+            self.fail(item, f"has a uri that is {told(uri)}; it must be a text")
+        if uri[:5].lower() == "data:":
+            head, comma, body = uri.partition(",")
+            try:
+                assert comma and head.lower().endswith(";base64")
+                return base64.b64decode(urllib.parse.unquote(body), validate=True)
+            except (AssertionError, binascii.Error, ValueError) as error:
+                raise BadInput(f"{self.path}: {item} has a data: URI that is not base64") from error
+        name = urllib.parse.unquote(uri)
+        if urllib.parse.urlparse(uri).scheme or "\0" in name or "\\" in name:
+            self.fail(item, f"has the uri {told(uri)}; a file in the same folder or data: is allowed")
+        folder = self.path.parent.resolve()
+        try:
+            target = (folder / name).resolve()
+            if not target.is_relative_to(folder) or not target.is_file():
+                self.fail(item, f"has the uri {told(uri)}; there is no such file in the folder of this one")
+            if target.stat().st_size > LARGEST_FILE:
+                self.fail(item, f"has the uri {told(uri)}, which is larger than the {LARGEST_FILE >> 20} MiB allowed")
+            self.linked[target] = stamp_of(target)
+            return target.read_bytes()
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{self.path}: {item} has the uri {told(uri)}, which cannot be read: {error}") from error
+
+    def buffer(self, index, item: str) -> memoryview:
+        entry = self.item("buffers", index, item)
+        if index not in self.buffers:
+            name = f"buffers[{index}]"
+            length = self.count(entry, "byteLength", None, name)
+            if "uri" in entry:
+                data = memoryview(self.content(entry["uri"], name))
+            elif self.binary is not None and index == 0:
+                data = self.binary
+            else:
+                self.fail(name, "has no uri, and the file has no binary chunk for it")
+            if len(data) < length:
+                self.fail(name, f"says {length} bytes; there are {len(data)}")
+            self.buffers[index] = data[:length]
+        return self.buffers[index]
+
+    def view(self, index, item: str) -> tuple[memoryview, int]:
+        """The bytes of a buffer view and its stride, 0 where items follow one another."""
+        entry, name = self.item("bufferViews", index, item), f"bufferViews[{index}]"
+        data = self.buffer(entry.get("buffer"), name)
+        start, length = self.count(entry, "byteOffset", 0, name), self.count(entry, "byteLength", None, name)
+        if start + length > len(data):
+            self.fail(name, f"goes from byte {start} to {start + length}; its buffer has {len(data)}")
+        return data[start : start + length], self.count(entry, "byteStride", 0, name, 252)
+
+    def array(self, table: dict, count: int, kind: str, width: int, item: str) -> np.ndarray:
+        """(count, width) as it stands in the buffer view that a table names."""
+        data, stride = self.view(table.get("bufferView"), item)
+        dtype, offset = np.dtype(kind), self.count(table, "byteOffset", 0, item)
+        stride = stride or dtype.itemsize * width
+        if stride < dtype.itemsize * width:
+            self.fail(item, f"has items of {dtype.itemsize * width} bytes in a view with a byteStride of {stride}")
+        if count and offset + (count - 1) * stride + dtype.itemsize * width > len(data):
+            self.fail(item, f"has {count} items from byte {offset}; its view has {len(data)} bytes")
+        return (
+            np.ndarray((count, width), dtype, data, offset, (stride, dtype.itemsize))
+            if count
+            else np.zeros((0, width), dtype)
+        )
+
+    def accessor(self, index, kinds: tuple[str, ...], item: str) -> np.ndarray:
+        """(count, width) of an accessor of one of the types: whole numbers as they are, but float32 where they are
+        normalised; checked to be finite."""
+        entry, name = self.item("accessors", index, item), f"accessors[{index}]"
+        if entry.get("type") not in kinds:
+            self.fail(item, f"needs {' or '.join(kinds)}; {name} is {told(entry.get('type'))}")
+        if index in self.read:
+            return self.read[index]
+        width, kind = WIDTHS[entry["type"]], self.one_of(entry, "componentType", COMPONENTS, name)
+        count = self.count(entry, "count", None, name, LARGEST_COUNT)
+        if "bufferView" in entry:
+            values = self.array(entry, count, kind, width, name)
+        else:
+            self.take("zeros", count, LARGEST_ZEROS, name)
+            values = np.zeros((count, width), kind)
+        if "sparse" in entry:
+            values = self._with_sparse(values, self.part(entry, "sparse", name), kind, f"{name}.sparse")
+        if entry.get("normalized") is True and kind != "<f4":
+            values = np.maximum(values / np.float32(np.iinfo(kind).max), np.float32(-1)).astype("f4")
+        if kind == "<f4" and not np.isfinite(values).all():
+            wrong = np.flatnonzero(~np.isfinite(values).all(1))[0]
+            self.fail(name, f"holds {values[wrong].tolist()} as item {wrong}; numbers must be finite")
+        self.read[index] = values
+        return values
+
+    def real(self, index, kinds: tuple[str, ...], item: str) -> np.ndarray:
+        """An accessor's items as float32, shared by all that name it."""
+        values = self.accessor(index, kinds, item)
+        if index not in self.floats:
+            self.floats[index] = values.astype("f4", copy=False)
+        return self.floats[index]
+
+    def _with_sparse(self, values: np.ndarray, sparse: dict, kind: str, name: str) -> np.ndarray:
+        count = self.count(sparse, "count", None, name, len(values))
+        places, replaced = self.part(sparse, "indices", name), self.part(sparse, "values", name)
+        index_kind = self.one_of(places, "componentType", INDICES, f"{name}.indices")
+        rows = self.array(places, count, index_kind, 1, f"{name}.indices")[:, 0]
+        if count and rows.max() >= len(values):
+            self.fail(name, f"replaces item {rows.max()}; there are {len(values)}, from 0")
+        values = values.copy()
+        values[rows] = self.array(replaced, count, kind, values.shape[1], f"{name}.values")
+        return values

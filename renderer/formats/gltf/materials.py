@@ -1,0 +1,100 @@
+"""Materials of a glTF file, and the pictures on them."""
+
+from pathlib import Path
+
+import numpy as np
+
+from renderer.formats.gltf.container import Container
+from renderer.formats.gltf.model import Material, Picture
+from renderer.formats.images import read_bytes
+from renderer.scene.scene import told
+
+LARGEST_PICTURE = 1 << 26  # pixels
+LARGEST_PICTURES = 1 << 27  # pixels of all
+LARGEST_IMAGES = 1 << 12
+WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
+
+
+def material(file: Container, index: int) -> Material:
+    entry, name = file.item("materials", index, "the file"), f"materials[{index}]"
+    surface, extra = file.part(entry, "pbrMetallicRoughness", name), file.part(entry, "extensions", name)
+    strength = file.number(
+        file.part(extra, "KHR_materials_emissive_strength", name), "emissiveStrength", 1.0, 0.0, 1e9, name
+    )
+    emission = file.numbers(entry, "emissiveFactor", (0.0, 0.0, 0.0), name, 0.0, 1e6)
+    refraction = file.number(file.part(extra, "KHR_materials_ior", name), "ior", 1.5, 0.0, 10.0, name)
+    if 0 < refraction < 1:
+        file.fail(name, f"has an ior of {refraction}; it must be 0, for no refraction, or 1 to 10")
+    transmission = file.part(extra, "KHR_materials_transmission", name)
+    alpha = entry.get("alphaMode", "OPAQUE")
+    if alpha not in ("OPAQUE", "MASK", "BLEND"):
+        file.fail(name, f"has the alphaMode {told(alpha)}; allowed are OPAQUE, MASK, BLEND")
+    sets: set[int] = set()
+    normal = file.part(entry, "normalTexture", name)
+    out = Material(
+        name=str(entry.get("name", f"material {index}")),
+        color=file.numbers(surface, "baseColorFactor", (1.0, 1.0, 1.0, 1.0), name, 0.0, 1.0),
+        metallic=float(file.number(surface, "metallicFactor", 1.0, 0.0, 1.0, name)),
+        roughness=float(file.number(surface, "roughnessFactor", 1.0, 0.0, 1.0, name)),
+        emission=tuple(strength * e for e in emission),
+        color_picture=texture_row(file, surface, "baseColorTexture", name, sets),
+        surface_picture=texture_row(file, surface, "metallicRoughnessTexture", name, sets),
+        normal_picture=texture_row(file, entry, "normalTexture", name, sets),
+        emission_picture=texture_row(file, entry, "emissiveTexture", name, sets),
+        normal_scale=float(file.number(normal, "scale", 1.0, -100.0, 100.0, name)),
+        alpha=alpha,
+        cutoff=float(file.number(entry, "alphaCutoff", 0.5, 0.0, 1e6, name)),
+        refraction=float(refraction) or 1e3,
+        transmission=float(file.number(transmission, "transmissionFactor", 0.0, 0.0, 1.0, name)),
+        coordinates=min(sets, default=0),
+    )
+    if len(sets) > 1:
+        file.fail(name, f"takes its pictures by the coordinates {sorted(sets)}; one set a material can be read")
+    return out
+
+
+def texture_row(file: Container, table: dict, key: str, name: str, sets: set[int]) -> int:
+    """The row of a texture, -1 for none; notes its set of coordinates."""
+    if key not in table:
+        return -1
+    entry = file.part(table, key, name)
+    if "KHR_texture_transform" in file.part(entry, "extensions", name):
+        file.fail(name, f"moves its {key} by KHR_texture_transform, which cannot be read")
+    sets.add(file.count(entry, "texCoord", 0, name, 7))
+    row = entry.get("index")
+    file.item("textures", row, f"{name}.{key}")
+    return row
+
+
+def pictures(file: Container) -> list[Picture]:
+    """A Picture a texture; textures of one image share its pixels."""
+    images: dict[int, np.ndarray] = {}
+    out, total, count = [], 0, len(file.list_of("textures"))
+    if count > LARGEST_IMAGES:
+        file.fail("the file", f"has {count} textures; {LARGEST_IMAGES} are allowed")
+    for index in range(count):
+        entry, name = file.item("textures", index, "the file"), f"textures[{index}]"
+        webp = file.part(file.part(entry, "extensions", name), "EXT_texture_webp", name)
+        source = webp.get("source", entry.get("source"))
+        image = file.item("images", source, name)
+        if source not in images:
+            images[source] = pixels(file, image, f"images[{source}]")
+            total += images[source].shape[0] * images[source].shape[1]
+            if total > LARGEST_PICTURES:
+                file.fail("its images", f"have more than the {LARGEST_PICTURES} pixels allowed")
+        sampler = file.item("samplers", entry["sampler"], name) if "sampler" in entry else {}
+        wrap = tuple(file.one_of(sampler, key, WRAPS, f"{name}'s sampler", 10497) for key in ("wrapS", "wrapT"))
+        out.append(Picture(images[source], wrap, sampler.get("magFilter", 9729) != 9728))
+    return out
+
+
+def pixels(file: Container, image: dict, name: str) -> np.ndarray:
+    if "bufferView" in image:
+        data = bytes(file.view(image["bufferView"], name)[0])
+    else:
+        data = file.content(image.get("uri"), name)
+    if not data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF")):
+        file.fail(name, "is neither PNG nor JPEG nor WebP")
+    pixels = read_bytes(Path(f"{file.path}: {name}"), LARGEST_PICTURE, data)
+    pixels.flags.writeable = False
+    return pixels

@@ -1,0 +1,233 @@
+"""Image files: PNG with a recipe inside, EXR, and comparisons. The only user of Pillow and OpenEXR.
+
+Files are written beside their target and renamed, so that what was there stays whole until the new one is complete.
+"""
+
+import contextlib
+import errno
+import io
+import json
+import os
+import struct
+import tempfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageFile, UnidentifiedImageError
+
+from renderer.errors import BadInput, DiskFull, MachineCannot, UserError
+
+RECIPE = "rayfold:recipe"
+LARGEST_PIXELS = 1 << 28  # of a picture that a stranger hands us
+
+
+@contextlib.contextmanager
+def replacing(path: Path):
+    """A temporary path beside `path` that becomes it when the block ends well; UserError when it cannot be written."""
+    path = Path(path)
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder; an output file is wanted")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+    os.close(handle)
+    try:
+        yield Path(name)
+        with open(name, "rb") as file:
+            os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except OSError as error:
+        kind = DiskFull if error.errno == errno.ENOSPC else UserError
+        raise kind(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_png(path: Path, pixels: np.ndarray, recipe: dict | None = None) -> None:
+    """Writes (height, width, 3 or 4) uint8 or uint16 sRGB pixels, row 0 on top, with the recipe as text inside."""
+    write_png_bands(path, pixels.shape, pixels.dtype, [pixels], recipe)
+
+
+def write_png_bands(path: Path, shape, dtype, bands, recipe: dict | None = None) -> None:
+    """Writes a PNG of `shape` (height, width, 3 or 4) from bands of rows, one at a time, so that any size fits.
+
+    Pillow writes neither 16 bits a channel in colour nor a picture that is not whole in memory. PNG specification, W3C.
+    """
+    height, width, channels = shape
+    dtype = np.dtype(dtype)
+    assert dtype in (np.uint8, np.uint16) and channels in (3, 4) and height > 0 and width > 0, (dtype, shape)
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n")
+        colour = {3: 2, 4: 6}[channels]
+        _chunk(file, b"IHDR", struct.pack(">IIBBBBB", width, height, 8 * dtype.itemsize, colour, 0, 0, 0))
+        _chunk(file, b"sRGB", b"\0")
+        if recipe is not None:
+            _chunk(file, b"tEXt", b"Software\0Rayfold")
+            text = zlib.compress(json.dumps(recipe).encode())
+            _chunk(file, b"iTXt", RECIPE.encode() + b"\0\1\0\0\0" + text)
+        _write_rows(file, bands, (width, channels), dtype)
+        _chunk(file, b"IEND", b"")
+
+
+def _write_rows(file, bands, row_shape, dtype) -> None:
+    """The compressed pixel rows, each under the Up filter: its bytes less those of the row above."""
+    packer = zlib.compressobj(4)
+    above = np.zeros((1, row_shape[0] * row_shape[1] * dtype.itemsize), "u1")
+    for band in bands:
+        assert band.shape[1:] == row_shape and band.dtype == dtype, (band.shape, row_shape, band.dtype)
+        rows = np.ascontiguousarray(band, dtype.newbyteorder(">")).reshape(len(band), -1).view("u1")
+        filtered = np.empty((len(rows), rows.shape[1] + 1), "u1")
+        filtered[:, 0] = 2
+        np.subtract(rows, np.concatenate([above, rows[:-1]]), out=filtered[:, 1:])
+        above = rows[-1:]
+        data = packer.compress(filtered)
+        if data:
+            _chunk(file, b"IDAT", data)
+    _chunk(file, b"IDAT", packer.flush())
+
+
+def _chunk(file, kind: bytes, data: bytes) -> None:
+    for start in range(0, max(len(data), 1), 1 << 30):  # a chunk's length has 31 bits
+        part = data[start : start + (1 << 30)]
+        file.write(struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part)))
+
+
+def jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
+    """A JPEG file of (height, width, 3) uint8 sRGB pixels, for sending pictures that are shown once."""
+    assert pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.shape[2] == 3, (pixels.dtype, pixels.shape)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "JPEG", quality=quality, subsampling=0)
+    return file.getvalue()
+
+
+def read_recipe(path: Path) -> dict:
+    """The recipe inside a PNG that write_png made; BadInput when there is none."""
+    with _opened(path) as picture:
+        text = getattr(picture, "text", {}).get(RECIPE)
+    if text is None:
+        raise BadInput(f"{path}: holds no recipe; only pictures that Rayfold wrote can be opened as a scene")
+    try:
+        recipe = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: its recipe is damaged: {error}") from error
+    if not isinstance(recipe, dict):
+        raise BadInput(f"{path}: its recipe is damaged: not a table")
+    return recipe
+
+
+def read_image(path: Path, largest: int = LARGEST_PIXELS) -> np.ndarray:
+    """Linear float32 (height, width, 4) of an image file: 8-bit ones through the sRGB curve, EXR as it is."""
+    if Path(path).suffix.lower() == ".exr":
+        return read_exr(path)
+    return linear_of_srgb(read_bytes(path, largest), alpha=True)
+
+
+def read_bytes(path: Path, largest: int = LARGEST_PIXELS, data: bytes | None = None) -> np.ndarray:
+    """(height, width, 4) uint8 pixels of an image file as they stand in it; BadInput names what is wrong.
+
+    `data` is the file's content where it does not lie at `path`, which then only names it.
+    """
+    with _opened(path, largest, data) as picture:
+        try:
+            return np.asarray(picture.convert("RGBA"))
+        except (OSError, ValueError, SyntaxError) as error:
+            raise BadInput(f"{path}: the image is damaged: {error}") from error
+
+
+@contextlib.contextmanager
+def _opened(path: Path, largest: int = LARGEST_PIXELS, data: bytes | None = None):
+    Image.MAX_IMAGE_PIXELS = None  # the size is checked here, before a pixel is decoded
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
+    try:
+        picture = Image.open(path if data is None else io.BytesIO(data))
+    except UnidentifiedImageError as error:
+        raise BadInput(f"{path}: not an image that can be read") from error
+    except (OSError, ValueError, SyntaxError) as error:
+        raise BadInput(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    with picture:
+        width, height = picture.size
+        if width * height > largest:
+            raise BadInput(f"{path}: {width} x {height} pixels are more than the {largest} allowed")
+        yield picture
+
+
+def srgb_of_linear(linear: np.ndarray, dtype="u1") -> np.ndarray:
+    """uint8 or uint16 of linear values: clipped to 0..1, through the sRGB curve, rounded. NaN reads 0."""
+    x = np.clip(np.nan_to_num(np.asarray(linear, "f4"), nan=0.0, posinf=1.0, neginf=0.0), 0, 1)
+    curve = np.where(x <= 0.0031308, 12.92 * x, 1.055 * x ** (1 / 2.4) - 0.055)
+    return (curve * np.iinfo(dtype).max + 0.5).astype(dtype)
+
+
+def linear_of_srgb(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:
+    """float32 of uint8 sRGB values; with `alpha` the fourth channel is only scaled."""
+    x = np.arange(256, dtype="f8") / 255
+    table = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4).astype("f4")
+    linear = table[pixels]
+    if alpha:
+        linear[..., 3] = pixels[..., 3] / np.float32(255)
+    return linear
+
+
+def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: dict | None = None) -> None:
+    """Writes linear layers: name -> (height, width) or (height, width, 3 or 4); float32, or uint32 as it is."""
+    OpenEXR = _openexr()
+    header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
+    if recipe is not None:
+        header["rayfold_recipe"] = json.dumps(recipe)
+    channels = {
+        name: np.ascontiguousarray(layer, "u4" if layer.dtype == np.uint32 else "f4") for name, layer in layers.items()
+    }
+    with replacing(path) as temporary, OpenEXR.File(header, channels) as file:
+        file.write(str(temporary))
+
+
+def read_exr(path: Path, largest: int = LARGEST_PIXELS) -> np.ndarray:
+    """Linear float32 (height, width, 4) of an EXR file's RGB or RGBA; alpha is 1 where it has none."""
+    OpenEXR = _openexr()
+    if not Path(path).is_file():
+        raise BadInput(f"{path}: No such file or directory")
+    try:
+        with OpenEXR.File(str(path), header_only=True) as file:
+            low, high = np.asarray(file.header()["dataWindow"], "i8")
+        if (high - low + 1).prod() > largest:  # before a pixel is decoded
+            told = " x ".join(str(n) for n in high - low + 1)
+            raise BadInput(f"{path}: {told} pixels are more than the {largest} allowed")
+        with OpenEXR.File(str(path)) as file:
+            channels = {name: np.asarray(channel.pixels) for name, channel in file.channels().items()}
+    except (RuntimeError, ValueError, TypeError, OSError) as error:
+        raise BadInput(f"{path}: not an EXR file that can be read: {error}") from error
+    pixels = channels.get("RGBA", channels.get("RGB"))
+    if pixels is None:
+        raise BadInput(f"{path}: has the channels {', '.join(channels)}; R, G and B are wanted")
+    out = np.ones((*pixels.shape[:2], 4), "f4")
+    out[..., : pixels.shape[2]] = pixels
+    return out
+
+
+def _openexr():
+    try:
+        import OpenEXR  # its wheel is not there for every platform
+    except ImportError as error:
+        raise MachineCannot(f"EXR files need the package openexr: pip install openexr ({error})") from error
+    return OpenEXR
+
+
+def psnr(a: np.ndarray, b: np.ndarray, peak: float = 255.0) -> float:
+    """Peak signal-to-noise ratio in dB; infinite for equal pictures."""
+    error = float(np.mean((np.asarray(a, "f8") - np.asarray(b, "f8")) ** 2))
+    return float("inf") if error == 0 else 10 * np.log10(peak * peak / error)
+
+
+def difference(a: np.ndarray, b: np.ndarray, gain: float = 8.0) -> np.ndarray:
+    """uint8 picture of |a - b| times gain, for people to look at."""
+    return np.clip(np.abs(a.astype("i4") - b.astype("i4")) * gain, 0, 255).astype("u1")

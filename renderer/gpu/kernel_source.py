@@ -1,0 +1,191 @@
+"""Kernel and shader text: #include expansion with true line numbers, constants, and C structs written from NumPy
+dtypes.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from renderer.errors import KernelError
+from renderer.paths import SHADERS
+
+INCLUDE = re.compile(r'^[ \t]*#include[ \t]+"([^"]+)"[ \t]*$')
+SCALARS = {"f4": "float", "f8": "double", "f2": "half", "i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort",
+           "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
+VECTORS = (2, 4)
+
+
+@dataclass
+class Counters:
+    """Exact numbers of what was asked of a device since it was opened; the harness wants that none rises."""
+
+    launches: int = 0
+    uploads: int = 0
+    uploaded_bytes: int = 0
+    downloads: int = 0
+    allocations: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Processor:
+    """What a plan depends on: `units` run groups at the same time, `lanes` threads share one instruction stream.
+
+    A processor of one lane (a CPU) wants a contiguous run of data for each work item and vector types in it.
+    """
+
+    units: int
+    lanes: int
+    memory: int  # bytes
+    largest_buffer: int  # bytes
+    doubles: bool
+    long_atomics: bool
+    cluster: int = 1  # groups that can run together and write into one another's local memory
+    async_copies: bool = False  # from global to local memory, beside the arithmetic
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Kernel text made at run time; `name` stands in error messages where a file name would."""
+
+    name: str
+    text: str
+
+
+_read: dict[str, tuple[str, ...]] = {}  # the lines of each file under shaders/ that was asked for
+
+
+def _lines(name: str) -> tuple[str, ...]:
+    if name not in _read:
+        _read[name] = _lines_of_file(name)
+    return _read[name]
+
+
+def _lines_of_file(name: str) -> tuple[str, ...]:
+    path = (SHADERS / name).resolve()
+    if not path.is_relative_to(SHADERS) or not path.is_file():
+        raise KernelError(f"shaders/{name}: no such file")
+    return tuple(path.read_text(encoding="utf-8").splitlines())
+
+
+def forget() -> dict:
+    """Drops the texts that were read, so that edited files are read anew; returns them, for `remember`."""
+    texts = dict(_read)
+    _read.clear()
+    return texts
+
+
+def remember(texts: dict) -> None:
+    """Puts texts back that `forget` dropped: those that last made kernels, where edited ones do not."""
+    _read.clear()
+    _read.update(texts)
+
+
+def files_of(file) -> list[Path]:
+    """The shader files that `file` is assembled from, itself first."""
+    names: list[str] = []
+    _expand(file, _text_of(file), names, lambda line, name: [])
+    return [SHADERS / name for name in names]
+
+
+def _text_of(file) -> tuple[str, ...]:
+    return tuple(file.text.splitlines()) if isinstance(file, Generated) else _lines(file)
+
+
+def _expand(file, lines, seen: list[str], mark) -> list[str]:
+    """The lines with each #include replaced once by its file; `mark(line, name)` gives the #line directive."""
+    name = file.name if isinstance(file, Generated) else file
+    if not isinstance(file, Generated):
+        seen.append(name)
+    out = mark(1, name)
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        if not match:
+            out.append(line)
+            continue
+        included = match.group(1)
+        if included not in seen:
+            out += _expand(included, _lines(included), seen, mark)
+        out += mark(number + 1, name)
+    return out
+
+
+def alignment(dtype: np.dtype) -> int:
+    """Bytes that C aligns a value of this dtype to, with (2,) and (4,) fields as vectors."""
+    if dtype.fields:
+        return max(alignment(field[0]) for field in dtype.fields.values())
+    base, shape = dtype.subdtype or (dtype, ())
+    return base.itemsize * (shape[0] if len(shape) == 1 and shape[0] in VECTORS and base.kind in "fiu" else 1)
+
+
+def c_struct(name: str, dtype: np.dtype) -> str:
+    """The typedef of a record dtype; asserts that C lays it out byte for byte as NumPy does.
+
+    Fields of shape (2,) and (4,) become vectors, other shapes arrays. Shape (3,) is refused: float3 takes 12 bytes in
+    CUDA and 16 in OpenCL.
+    """
+    lines, end = [], 0
+    for field, (kind, offset, *_) in dtype.fields.items():
+        base, shape = kind.subdtype or (kind, ())
+        assert shape != (3,), f"{name}.{field}: three components have no portable layout; use four"
+        assert offset == end and offset % alignment(kind) == 0, (
+            f"{name}.{field}: offset {offset} is not where C puts it"
+        )
+        vector = len(shape) == 1 and shape[0] in VECTORS
+        scalar = SCALARS[base.str[1:]]
+        brackets = "" if vector else "".join(f"[{n}]" for n in shape)
+        lines.append(f"    {scalar}{shape[0] if vector else ''} {field}{brackets};  // byte {offset}")
+        end = offset + kind.itemsize
+    assert end == dtype.itemsize and end % alignment(dtype) == 0, f"{name}: {dtype.itemsize} bytes would be padded in C"
+    return "typedef struct {\n" + "\n".join(lines) + f"\n}} {name};  // {end} bytes\n"
+
+
+def _constant(name: str, value) -> str:
+    if isinstance(value, np.dtype):
+        return c_struct(name, value)
+    if isinstance(value, (bool, np.bool_)):
+        value = int(value)
+    if isinstance(value, (int, np.integer)):
+        return f"#define {name} {int(value)}\n"
+    if isinstance(value, (float, np.floating)):
+        text = repr(float(value))
+        assert np.isfinite(value), f"{name}: {value} cannot be a constant of a kernel"
+        return f"#define {name} {text}f\n"
+    assert isinstance(value, str) and re.fullmatch(r"\w+", value), (
+        f"{name}: {value!r} is neither a number, a dtype nor a word"
+    )
+    return f"#define {name} {value}\n"
+
+
+def assemble(file, prelude: str | None = "common/portable.h", **constants) -> str:
+    """The whole text of a kernel file: numbers as #define, the prelude, dtypes as structs, then the file with its
+    includes.
+    """
+
+    def mark(line: int, name: str) -> list[str]:
+        return [f'#line {line} "{name}"']
+
+    seen: list[str] = []
+    numbers = "".join(_constant(k, v) for k, v in sorted(constants.items()) if not isinstance(v, np.dtype))
+    structs = "".join(_constant(k, v) for k, v in constants.items() if isinstance(v, np.dtype))
+    head = _expand(prelude, _lines(prelude), seen, mark) if prelude else []
+    body = _expand(file, _text_of(file), seen, mark)
+    return numbers + "\n".join(head) + "\n" + structs + "\n".join(body) + "\n"
+
+
+def assemble_glsl(file, version: int, **constants) -> tuple[str, list[str]]:
+    """A GLSL text and the names of its files: GLSL's #line takes a number, which indexes that list."""
+    names: list[str] = []
+
+    def mark(line: int, name: str) -> list[str]:
+        if name not in names:
+            names.append(name)
+        return [f"#line {line} {names.index(name)}"]
+
+    body = _expand(file, _text_of(file), [], mark)
+    defines = "".join(_constant(k, v) for k, v in sorted(constants.items()))
+    return f"#version {version}\n#define GLSL 1\n{defines}" + "\n".join(body) + "\n", names

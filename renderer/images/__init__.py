@@ -1,0 +1,1 @@
+"""Tone mapping and denoising of finished pictures."""

@@ -1,0 +1,89 @@
+"""What a factorisation takes, told before it starts."""
+
+import os
+
+import numpy as np
+
+from renderer.errors import MachineCannot
+from renderer.numerics.band_lu.block_columns import Layout, cores
+
+TRAYS = 4  # block columns of a device that are on their way home
+BUNCH_BYTES, LARGEST_BUNCH = 1 << 26, 16  # of block columns that are gathered at a time
+USABLE = 0.9  # of a device's memory: the rest is the driver's and the kernels'
+
+
+def available() -> int:
+    """Bytes of host memory that a process may still take."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        free = int(lines["MemAvailable"].split()[0]) << 10
+    except (OSError, KeyError, ValueError):
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:  # the limit of a container
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file, open("/sys/fs/cgroup/memory.current") as used:
+            free = min(free, max(int(file.read()) - int(used.read()), 0))
+    except (OSError, ValueError):
+        pass
+    return free
+
+
+def told(count: float) -> str:
+    """A number of bytes for a person."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.1f} MiB"
+
+
+def host_bytes(layout: Layout, dtype, thin: bool) -> int:
+    """Bytes of the factors in host memory, and of what every core places a block column with."""
+    per_column = 2 * (2 * layout.kl + layout.ku + 1) if thin else layout.height + 1
+    placing = 0 if thin else cores() * (layout.kl + layout.ku + 1) * (layout.s + 8)
+    return (layout.p * layout.s * per_column + placing) * np.dtype(dtype).itemsize
+
+
+def check_host(needed: int, given: int) -> None:
+    """MachineCannot unless `needed` bytes fit beside the `given` ones, which are in memory already."""
+    free = available()
+    if needed > free:
+        raise MachineCannot(
+            f"the factors take {told(needed)} of memory beside the matrix's {told(given)}, and {told(free)} are free"
+        )
+
+
+def bunch(layout: Layout, dtype) -> int:
+    """Block columns that the host gathers at a time."""
+    return min(
+        max(BUNCH_BYTES // ((layout.kl + layout.ku + 1) * layout.s * np.dtype(dtype).itemsize), 1), LARGEST_BUNCH
+    )
+
+
+def loads(layout: Layout, dtype, devices: int) -> int:
+    """Block columns of a device that may be on their way in: two bunches, and four at least."""
+    return max(2 * -(-bunch(layout, dtype) // devices), 4)
+
+
+def residence(layout: Layout, dtype, devices, wanted: str, given: int) -> bool:
+    """Whether all block columns stay on the devices; MachineCannot when not even u + 1 of them fit."""
+    step, count = np.dtype(dtype).itemsize, len(devices)
+    column = layout.stride * step
+    columns = loads(layout, dtype, count) + TRAYS
+    extra = 6 * (layout.l + 1) * layout.s * layout.s * step + columns * column  # panels, stages and trays
+    whole, ring = (-(-number // count) * column for number in (layout.p, layout.u + 1))
+    room = min(int(min(USABLE * d.processor.memory, d.processor.largest_buffer + extra)) for d in devices)
+    limit = min(d.processor.largest_buffer for d in devices)
+
+    def fits(amount: int) -> bool:
+        return amount + extra <= room and amount <= limit
+
+    if wanted == "whole" or (wanted == "auto" and fits(whole)):
+        if not fits(whole):
+            raise MachineCannot(
+                f"the whole band takes {told(whole + extra)} on each device; {told(min(room, limit))} are there"
+            )
+        return True
+    if not fits(ring):
+        raise MachineCannot(
+            f"{layout.u + 1} block columns of {layout.s} take {told(ring + extra)} on each device; "
+            f"{told(min(room, limit))} are there. A smaller --block or more devices take less"
+        )
+    check_host(host_bytes(layout, dtype, False), given)
+    return False

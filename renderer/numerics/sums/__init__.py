@@ -1,0 +1,1 @@
+"""Sums of huge arrays: fast, reproducible and exact."""

@@ -1,0 +1,73 @@
+"""Reductions of a texture to one texel by render-to-texture passes (paper 5): sum, min, max, mean log luminance.
+
+Each pass draws a target an eighth as wide and high (8 x 8 squares of vec4 were the fastest of those measured), down to
+one texel. Nothing is read back: the result is a texture for the next pass. The order of the additions depends on the
+size alone, so a sum repeats bit for bit.
+"""
+
+from renderer.gpu.gl import Gl, Texture
+
+BLOCK = 8
+SUM, SMALLEST, LARGEST = range(3)  # numbered as in shaders/numerics/reduce.frag
+
+
+class Reduction:
+    """Reduces textures of one GL context. A result stays valid until the next call of the same method."""
+
+    def __init__(self, gl: Gl, block: int = BLOCK):
+        assert block >= 2, block
+        self.gl = gl
+        self.block = block
+        self._targets: dict[str, tuple[tuple, list[Texture]]] = {}
+
+    def sum(self, image: Texture) -> Texture:
+        """One texel: the sums of the image's components."""
+        return self._texel("sum", image, SUM)
+
+    def min(self, image: Texture) -> Texture:
+        """One texel: the smallest value of each component, NaN passed over; infinite where all are NaN."""
+        return self._texel("min", image, SMALLEST)
+
+    def max(self, image: Texture) -> Texture:
+        """One texel: the largest value of each component, NaN passed over; minus infinite where all are NaN."""
+        return self._texel("max", image, LARGEST)
+
+    def mean_log_luminance(self, image: Texture) -> Texture:
+        """One texel: x the mean log2 luminance of the pixels that count (see images/tone_mapping.h), y 1 if any
+        does, else 0."""
+        targets = self._fitting("mean_log_luminance", image.size, 2)
+        for level, target in enumerate(targets):
+            self._shader(SUM, level == 0, level == len(targets) - 1)(target, image=image)
+            image = target
+        return image
+
+    def levels(self, operation: str, image: Texture) -> list[Texture]:
+        """The targets of every pass of "sum", "min" or "max", the largest first, one texel last."""
+        self._texel(operation, image, {"sum": SUM, "min": SMALLEST, "max": LARGEST}[operation])
+        return list(self._targets[operation][1])
+
+    def _texel(self, name: str, image: Texture, operation: int) -> Texture:
+        shader = self._shader(operation, False, False)
+        for target in self._fitting(name, image.size, image.components):
+            shader(target, image=image)
+            image = target
+        return image
+
+    def _shader(self, operation: int, log_luminance: bool, divide: bool):
+        constants = dict(OPERATION=operation, LOG_LUMINANCE=log_luminance, DIVIDE=divide, BLOCK=self.block)
+        return self.gl.shader("numerics/reduce.frag", **constants)
+
+    def _fitting(self, name: str, size: tuple[int, int], components: int) -> list[Texture]:
+        """The targets for an image of `size`; the last call's when they fit, so that a frame allocates nothing."""
+        key = (size, components)
+        if self._targets.get(name, (None,))[0] != key:
+            self._targets[name] = (key, [self.gl.texture(level, components) for level in self.sizes(size)])
+        return self._targets[name][1]
+
+    def sizes(self, size: tuple[int, int]) -> list[tuple[int, int]]:
+        """(width, height) of each pass's target; at least one, the last (1, 1)."""
+        out = []
+        while not out or size != (1, 1):
+            size = tuple(-(-n // self.block) for n in size)
+            out.append(size)
+        return out

@@ -1,0 +1,141 @@
+"""What a C$ program draws: main(int x, int y) at every pixel, recompiled when its file is saved.
+
+The last program that compiled goes on while the file has a mistake; `report` then says the mistake. main's parameters
+width, height, time and mouse are filled in; its other numbers are settings, its arrays are files.
+"""
+
+import dataclasses
+import sys
+import time as clock
+from dataclasses import dataclass
+from pathlib import Path
+
+from renderer.cdollar.ir.types import Functional, Scalar, components
+from renderer.cdollar.runtime.evaluate import FILLED, build_picture, default, is_picture, load_program, main_of
+from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.numpy_target import Interpreter
+from renderer.errors import BadInput, UserError
+from renderer.gpu import Gpu
+from renderer.scene.scene import Scene, Tone, read, setting
+
+LOOK_EVERY = 0.25  # seconds between looks at the file
+PLAIN = {"bool": bool, "int": int, "uint": int, "float": float, "double": float}
+
+
+@dataclass(frozen=True)
+class Settings:
+    program: str = setting("", help="the .cb file", file=True)
+    mouse: tuple[float, float] = setting((0.0, 0.0), help="where the mouse is, in pixels")
+
+
+def open_file(path: Path) -> Scene:
+    """A program as a scene: its numbers with defaults are settings."""
+    settings = read_settings({"program": path.name}, str(path), path.parent)
+    return Scene(path, path.stem, "cdollar", settings, Picture.tone)
+
+
+def read_settings(table: dict, where: str, folder: Path):
+    """The Settings of the program that a table names: the program's own parameters stand beside the common ones."""
+    common = read(Settings, {k: v for k, v in table.items() if k == "program"}, where, folder)
+    if not common.program:
+        raise BadInput(f"{where}: program is missing; it is the name of a .cb file")
+    unit = load_program(Path(common.program), lambda unit: Interpreter(unit.dag, unit.dag.places))
+    return read(settings_of(unit, common.program), table, where, folder)
+
+
+def settings_of(unit, program: str) -> type:
+    """A frozen dataclass with a field for each parameter of main that the picture does not fill in."""
+    function = main_of(unit)
+    if not is_picture(function):
+        raise BadInput(f"{program}: main must take `int x, int y` and return float, float3 or float4 to be a picture")
+    found = []
+    for parameter, name, type_ in zip(function.item.parameters, function.names, function.types, strict=True):
+        if name in ("x", "y", *FILLED):
+            continue
+        if isinstance(type_, Functional):
+            found.append((name, str, setting("", help=f"{type_} from a .npy file", file=True)))
+            continue
+        default = default_of(unit, parameter, type_)
+        kind = PLAIN[type_.name] if isinstance(type_, Scalar) else tuple[(PLAIN[components(type_)[0]],) * len(default)]
+        found.append((name, kind, setting(default[0] if isinstance(type_, Scalar) else default, help=str(type_))))
+    return dataclasses.make_dataclass("ProgramSettings", found, bases=(Settings,), frozen=True)
+
+
+def default_of(unit, parameter, type_) -> tuple:
+    if parameter.default is None:
+        return tuple(PLAIN[part](0) for part in components(type_))
+    value = default(unit, parameter.default, type_, parameter.name)
+    return tuple(PLAIN[node.type](node.value.number) for node in value.nodes)
+
+
+class Picture:
+    tone = Tone("manual")
+
+    def __init__(self, gpu: Gpu):
+        self._device = gpu.device
+        self._weave = self._device.kernel("cdollar/interleave.cu", "weave", group=128)
+        self._unit = None
+        self._seen: tuple = ()  # the file and its time of the program that is loaded, or that failed
+        self._looked = 0.0
+        self._mistake = ""
+        self._frame = None
+
+    def draw(self, settings, size: tuple[int, int], time: float, tile=None):
+        self._reload(settings)
+        left, top, width, height = tile or (0, 0, *size)
+        given = dict(width=size[0], height=size[1], time=time, mouse=settings.mouse)
+        for field in dataclasses.fields(settings):
+            if field.name not in ("program", "mouse"):
+                given[field.name] = getattr(settings, field.name)
+        value = build_picture(self._unit, given, (left, top, width, height))
+        held = self._unit.evaluator.run(value.node)
+        if self._frame is None or self._frame.shape != (height, width, 4):
+            self._frame = self._device.buffer((height, width, 4))
+        arrays = [buffer for buffer, _ in held.buffers]
+        self._weave(width * height, width * height, len(arrays), *(arrays + [arrays[0]] * 4)[:4], self._frame)
+        return self._frame
+
+    def draws(self, settings, size: tuple[int, int]) -> int:
+        return 1
+
+    def animated(self, settings) -> bool:
+        """Whether main asks for the time."""
+        self._reload(settings)
+        return "time" in main_of(self._unit).names
+
+    def report(self) -> dict:
+        found = {"mistake": self._mistake} if self._mistake else {}
+        if self._unit is not None:
+            counters = self._unit.evaluator.counters
+            found |= {"kernels built": counters.built, "kernels found": counters.found}
+        return found
+
+    def _reload(self, settings) -> None:
+        """Compiles the program if its file is new; a mistake is told once and the last good program stays."""
+        now = clock.monotonic()
+        path = Path(settings.program)
+        if self._unit is not None and self._seen[0] == path and now - self._looked < LOOK_EVERY:
+            return
+        self._looked = now
+        try:
+            state = (path, path.stat().st_mtime_ns)
+        except OSError as error:
+            state, reason = (path, 0), BadInput(f"{path}: {error.strerror or error}")
+        else:
+            reason = None
+        if state == self._seen:
+            return
+        same = bool(self._seen) and self._seen[0] == path
+        self._seen = state
+        try:
+            if reason is not None:
+                raise reason
+            unit = load_program(path, lambda unit: DeviceTarget(unit, self._device, "device"))
+            settings_of(unit, str(path))
+        except UserError as error:
+            if self._unit is None or not same:
+                raise
+            self._mistake = str(error)
+            print(error, file=sys.stderr)
+            return
+        self._unit, self._mistake = unit, ""

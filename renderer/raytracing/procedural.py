@@ -1,0 +1,288 @@
+"""Scenes made from a number: primitives of any count, so that nobody needs a download.
+
+After E. Haines's Standard Procedural Databases: `sphereflake` (its balls), `tetra`, `mount`, `gears`, `rings`, `tree`.
+`menger` shows each visible unit face once.
+"""
+
+import numpy as np
+
+from renderer.formats.mesh import PRIMITIVE, spheres, triangles
+
+# The highest level of each: 600,000 spheres; 13, 4, 1/30, 6, 10 and 2 million primitives.
+LEVELS = {"sphereflake": 6, "menger": 5, "tetra": 11, "mount": 7, "gears": 22, "rings": 50, "tree": 15}
+
+
+def make(kind: str, level: int) -> np.ndarray:
+    """Primitives (m,) PRIMITIVE of a kind at a level, about the origin, material 0."""
+    return MAKERS[kind](level)
+
+
+def attractor(maps: np.ndarray, level: int, radius: float) -> np.ndarray:
+    """Balls on the attractor of an iterated function system: one for each word of `level` maps (k, 3, 4).
+
+    A ball's centre is the word's image of the first map's fixed point, its radius `radius` times the cube root of the
+    word's volume, and at least a thousandth of it, so that flat maps leave something to see.
+    """
+    linear, shift = maps[:, :, :3], maps[:, :, 3]
+    centres = np.linalg.lstsq(np.eye(3) - linear[0], shift[0], rcond=None)[0][None]
+    sizes = np.array([1.0])
+    shrink = np.cbrt(np.abs(np.linalg.det(linear)))
+    for _ in range(level):
+        centres = (np.einsum("kij,nj->kni", linear, centres) + shift[:, None]).reshape(-1, 3)
+        sizes = np.outer(shrink, sizes).ravel()
+    return spheres(centres, radius * np.maximum(sizes, 1e-3))
+
+
+def sphereflake(level: int) -> np.ndarray:
+    """Sum of 9^k spheres, k = 0..level: the root of radius 1/2, a child a third as large and touching its parent."""
+    directions = _sphereflake_directions()
+    centres, axes, radius = np.zeros((1, 3)), np.array([[0.0, 0.0, 1.0]]), 0.5
+    parts = [(centres, radius)]
+    for _ in range(level):
+        axes = np.einsum("nij,kj->nki", _from_z(axes), directions).reshape(-1, 3)
+        centres = np.repeat(centres, len(directions), 0) + axes * radius * (1 + 1 / 3)
+        radius /= 3
+        parts.append((centres, radius))
+    return np.concatenate([spheres(c, np.full(len(c), r)) for c, r in parts])
+
+
+def _sphereflake_directions() -> np.ndarray:
+    """The nine directions (9, 3) of a sphere's children, the sphere's own axis being z."""
+    d = 1 / np.sqrt(2)
+    three = np.array([[d, d, 0], [d, 0, -d], [0, d, -d]])
+    tilted = three @ _rotation(np.array([d, -d, 0]), np.arcsin(2 / np.sqrt(6))).T
+    turns = [_rotation(np.array([0.0, 0.0, 1.0]), angle) for angle in np.radians([0, 120, 240])]
+    return np.concatenate([tilted @ turn.T for turn in turns])
+
+
+def _rotation(axis: np.ndarray, angle: float) -> np.ndarray:
+    """The matrix (3, 3) that turns by `angle` about a unit axis."""
+    x, y, z = axis
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+
+
+def _from_z(axes: np.ndarray) -> np.ndarray:
+    """Matrices (n, 3, 3) that turn z into each unit axis (n, 3) by the shortest way."""
+    x, y, z = axes.T
+    k = np.where(z > -1 + 1e-9, 1 / np.maximum(1 + z, 1e-9), 0)
+    rows = [[1 - k * x * x, -k * x * y, x], [-k * x * y, 1 - k * y * y, y], [-x, -y, z]]
+    matrices = np.moveaxis(np.array(rows), 2, 0)
+    matrices[z <= -1 + 1e-9] = np.diag([1.0, -1.0, -1.0])
+    return matrices
+
+
+def menger(level: int) -> np.ndarray:
+    """4 * 20^n + 8 * 8^n triangles of the sponge in [-1/2, 1/2]^3: no face between two solid cubes."""
+    solid = np.ones((1, 1, 1), bool)
+    cell = (np.indices((3, 3, 3)) == 1).sum(0) < 2  # of 27 cubes, 20 have at most one coordinate in the middle
+    for _ in range(level):
+        solid = np.kron(solid, cell).astype(bool)
+    side = 1 / len(solid)
+    quads = []
+    for axis in range(3):
+        for direction in (-1, 1):
+            beside = np.zeros_like(solid)
+            inside = [slice(None)] * 3
+            outside = [slice(None)] * 3
+            inside[axis] = slice(1, None) if direction < 0 else slice(None, -1)
+            outside[axis] = slice(None, -1) if direction < 0 else slice(1, None)
+            beside[tuple(inside)] = solid[tuple(outside)]
+            quads.append(_faces(np.argwhere(solid & ~beside), axis, direction, side))
+    return np.concatenate(quads)
+
+
+def _faces(cells: np.ndarray, axis: int, direction: int, side: float) -> np.ndarray:
+    """Two triangles for the face of each cell (m, 3) towards `direction` along `axis`."""
+    corner = cells * side - 0.5
+    first, second = np.zeros(3), np.zeros(3)
+    first[(axis + 1) % 3] = second[(axis + 2) % 3] = side
+    if direction > 0:
+        corner[:, axis] += side
+    else:
+        first, second = second, first  # the normal points out of the cell
+    out = np.zeros((len(cells), 2), PRIMITIVE)
+    out["corner"][:, 0, :3] = corner
+    out["edge1"][:, 0, :3], out["edge2"][:, 0, :3] = first, second
+    out["corner"][:, 1, :3] = corner + first + second
+    out["edge1"][:, 1, :3], out["edge2"][:, 1, :3] = -first, -second
+    return out.ravel()
+
+
+def tessellated(balls: np.ndarray, level: int) -> np.ndarray:
+    """20 * 4^level triangles (m,) PRIMITIVE for each sphere: an icosahedron whose edges are halved `level` times."""
+    corners = _icosahedron()
+    for _ in range(level):
+        a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
+        ab, bc, ca = (m / np.linalg.norm(m, axis=1, keepdims=True) for m in (a + b, b + c, c + a))
+        corners = np.concatenate([np.stack(t, 1) for t in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
+    corners = corners.astype("f4")
+    edges = corners[:, 1:] - corners[:, :1]
+    radius = balls["edge2"][:, None, 3:]
+    out = np.zeros((len(balls), len(corners)), PRIMITIVE)
+    out["corner"][..., :3] = balls["corner"][:, None, :3] + corners[:, 0] * radius
+    out["edge1"][..., :3], out["edge2"][..., :3] = edges[:, 0] * radius, edges[:, 1] * radius
+    return out.ravel()
+
+
+def _icosahedron() -> np.ndarray:
+    """Corners (20, 3, 3) of triangles on the unit sphere, counter-clockwise from outside."""
+    g = (1 + np.sqrt(5)) / 2
+    points = np.array([[s, t * g, 0] for s in (-1, 1) for t in (-1, 1)])
+    points = np.concatenate([points, np.roll(points, 1, 1), np.roll(points, 2, 1)]) / np.sqrt(1 + g * g)
+    near = np.linalg.norm(points[:, None] - points[None], axis=2) < 1.1
+    faces = [
+        (i, j, k) for i in range(12) for j in range(i) for k in range(j) if near[i, j] and near[j, k] and near[k, i]
+    ]
+    corners = points[np.array(faces)]
+    inwards = (
+        np.einsum("ni,ni->n", np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), corners[:, 0]) < 0
+    )
+    corners[inwards] = corners[inwards][:, [0, 2, 1]]
+    return corners
+
+
+def tetra(level: int) -> np.ndarray:
+    """4^level triangles of the recursive tetrahedral pyramid inside the cube [-1, 1]^3, level 1 upwards."""
+    corners = np.array([[-1, -1, 1], [-1, 1, -1], [1, -1, -1], [1, 1, 1]], "f8")
+    centres, half = np.zeros((1, 3)), 1.0
+    for _ in range(max(level, 1) - 1):
+        half /= 2
+        centres = (centres[:, None] + half * corners).reshape(-1, 3)
+    faces = np.array([[0, 1, 2], [3, 2, 1], [2, 3, 0], [1, 0, 3]])
+    vertices = (centres[:, None] + half * corners).reshape(-1, 3)
+    return triangles(vertices, (np.arange(len(centres))[:, None, None] * 4 + faces).reshape(-1, 3))
+
+
+def mount(level: int) -> np.ndarray:
+    """2 * 4^level triangles of L. Carpenter's fractal mountain over [-1, 1]^2, z up, with its own random numbers."""
+    points = 1 << level
+    ratio = 2.0 / np.exp(np.log(2.0) / (2.2 - 1.0))  # fractal dimension 2.2
+    roughness = np.sqrt(ratio * ratio - 1)
+    x = y = np.zeros(1, "i8")
+    heights, width = np.zeros((1, 4)), points  # corners: lower left, lower right, upper right, upper left
+    while width > 1:
+        half = width // 2
+        rise = half * 2.0 / points * roughness
+        a, b, c, d = heights.T
+        lower = (a + b) / 2 + rise * _gauss(x + half, y, level)
+        right = (b + c) / 2 + rise * _gauss(x + width, y + half, level)
+        upper = (c + d) / 2 + rise * _gauss(x + half, y + width, level)
+        left = (d + a) / 2 + rise * _gauss(x, y + half, level)
+        middle = (a + b + c + d) / 4 + 1.4142136 * rise * _gauss(x + half, y + half, level)
+        quarters = [
+            (a, lower, middle, left),
+            (lower, b, right, middle),
+            (middle, right, c, upper),
+            (left, middle, upper, d),
+        ]
+        heights = np.concatenate([np.stack(quarter, 1) for quarter in quarters])
+        x, y = np.concatenate([x, x + half, x + half, x]), np.concatenate([y, y, y + half, y + half])
+        width = half
+    across = np.stack([x, x + 1, x + 1, x], 1) * 2 / points - 1
+    along = np.stack([y, y, y + 1, y + 1], 1) * 2 / points - 1
+    vertices = np.stack([across, along, heights], 2).reshape(-1, 3)
+    return triangles(vertices, (np.arange(len(x))[:, None, None] * 4 + np.array([[0, 1, 2], [2, 3, 0]])).reshape(-1, 3))
+
+
+def _gauss(a: np.ndarray, b: np.ndarray, level: int) -> np.ndarray:
+    """Normal numbers (n,) of the database's generator, seeded by grid places a and b."""
+    second = 21 + (((a << (23 - level)) + (b << (15 - level)) + (a << (7 - level))) & 0xFFFF)
+    out, wanted = np.zeros(len(a)), np.arange(len(a))
+    while len(wanted):
+        first = (28411 + second * 8121) % 134456
+        second = (28411 + first * 8121) % 134456
+        v1, v2 = first * 2.0 / 134456 - 1, second * 2.0 / 134456 - 1
+        square = v1 * v1 + v2 * v2
+        good = square < 1
+        out[wanted[good]] = v1[good] * np.sqrt(-2 * np.log(square[good]) / square[good])
+        wanted, second = wanted[~good], second[~good]
+    return out
+
+
+def gears(level: int) -> np.ndarray:
+    """level^3 meshed gears of 36 teeth in a block on z = 0..1, 576 triangles each."""
+    size = max(level, 1)
+    radius = 1 / (size - (size - 1) * 0.1 / 2)
+    thickness = min(0.1, 1 / (2 * size))
+    tooth = 2 * np.pi / 36
+    turns = tooth * (np.arange(36)[:, None] + np.array([-0.19, 0.19, 0.3, 0.7])).ravel()
+    reach = np.tile([0.995 * radius, 0.995 * radius, 0.9 * radius, 0.9 * radius], 36)
+    iz, iy, ix = (i.ravel() for i in np.indices((size, size, size)))
+    centres = np.stack([radius - 1 + ix * radius * 1.9, radius - 1 + iy * radius * 1.9, 1 - iz / size], 1)
+    angle = turns + (np.pi / 36 * ((ix + iy + iz) % 2))[:, None]
+    rim = np.stack([reach * np.cos(angle), reach * np.sin(angle), np.zeros_like(angle)], 2)
+    below = np.array([0, 0, -thickness])
+    top, bottom = centres[:, None] + rim, centres[:, None] + rim + below
+    vertices = np.concatenate([top, bottom, centres[:, None], centres[:, None] + below], 1)  # 144, 144, 1, 1
+    k = np.arange(144)
+    n = (k + 1) % 144
+    faces = [(0 * k + 288, k, n), (0 * k + 289, n + 144, k + 144), (k, k + 144, n + 144), (k, n + 144, n)]
+    faces = np.concatenate([np.stack(face, 1) for face in faces])
+    every = np.arange(size**3)[:, None, None] * 290 + faces
+    return triangles(vertices.reshape(-1, 3), every.reshape(-1, 3))
+
+
+def rings(level: int) -> np.ndarray:
+    """5 n (n + 1) (2n + 1) spheres, n = level, and as many cylinders of SIDES sides: six pentagons a ring."""
+    size, radius = max(level, 1), 0.07412
+    angle = 2 * np.pi / 5 * np.arange(5)
+    pentagon = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1) / (1 + radius)
+    tilt = _rotation(np.array([1.0, 0, 0]), 2 * np.arccos(np.cos(np.pi / 3) / np.sin(np.pi / 5)))
+    points = [pentagon]
+    points += [pentagon @ tilt.T @ _rotation(np.array([0, 0, 1.0]), np.pi * (2 * k + 1) / 5).T for k in range(5)]
+    points = np.concatenate(points)
+    before = np.concatenate([np.roll(np.arange(5), 1) + 5 * k for k in range(6)])
+    spread = 1 / np.sin(np.pi / 8)
+    offsets = np.array([
+        (2 * i - depth, spread * (depth + 1), 2 * k - depth)
+        for depth in range(size) for k in range(depth + 1) for i in range(depth + 1)
+    ])  # fmt: skip
+    base = (offsets[:, None] + points).reshape(-1, 3)
+    apex = (offsets[:, None] + points[before]).reshape(-1, 3)
+    radii = np.full(len(base), radius)
+    return np.concatenate([spheres(base, radii), _cones(base, apex, radii, radii)])
+
+
+def tree(level: int) -> np.ndarray:
+    """2^(level + 1) - 1 branches, z up: cones of SIDES sides and spheres at their ends (M. Aono, T. Kunii 1984)."""
+    steps = []
+    for angle, turn, shrink in ((40.0, 90.0, 0.65), (25.0, 230.0, 0.70)):
+        matrix = np.eye(4)  # of row vectors: turn about x, then about z, shrink, and move up the parent
+        about_x, about_z = (_rotation(a, np.radians(d)).T for a, d in ((np.eye(3)[0], angle), (np.eye(3)[2], turn)))
+        matrix[:3, :3] = about_x @ about_z * shrink
+        matrix[3, 2] = 1
+        steps.append(matrix)
+    places, scale, parts = np.eye(4)[None], 0.15, []
+    for _ in range(level + 1):
+        base, apex = places[:, 3, :3], places[:, 2, :3] + places[:, 3, :3]
+        wide, narrow = np.full(len(places), scale), np.full(len(places), scale * 0.67)
+        parts += [_cones(base, apex, wide, narrow), spheres(apex, narrow)]
+        places, scale = np.concatenate([step @ places for step in steps]), scale * 0.67
+    return np.concatenate(parts)
+
+
+SIDES = 16  # of cylinders and cones
+
+
+def _cones(base: np.ndarray, apex: np.ndarray, wide: np.ndarray, narrow: np.ndarray) -> np.ndarray:
+    """2 * SIDES triangles for each open cone between base (n, 3) of radius wide and apex of radius narrow."""
+    axis = apex - base
+    axis = axis / np.linalg.norm(axis, axis=1, keepdims=True)
+    side = np.cross(axis, np.where(np.abs(axis[:, :1]) < 0.7, [1.0, 0, 0], [0, 1.0, 0]))
+    side /= np.linalg.norm(side, axis=1, keepdims=True)
+    other = np.cross(axis, side)
+    angle = 2 * np.pi / SIDES * np.arange(SIDES)
+    around = np.cos(angle)[:, None] * side[:, None] + np.sin(angle)[:, None] * other[:, None]
+    rings_ = [centre[:, None] + radius[:, None, None] * around for centre, radius in ((base, wide), (apex, narrow))]
+    vertices = np.concatenate(rings_, 1)
+    k = np.arange(SIDES)
+    n = (k + 1) % SIDES
+    faces = np.concatenate([np.stack([k, n, n + SIDES], 1), np.stack([k, n + SIDES, k + SIDES], 1)])
+    return triangles(vertices.reshape(-1, 3), (np.arange(len(base))[:, None, None] * 2 * SIDES + faces).reshape(-1, 3))
+
+
+MAKERS = {
+    "sphereflake": sphereflake, "menger": menger, "tetra": tetra, "mount": mount,
+    "gears": gears, "rings": rings, "tree": tree,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Scene files as frozen dataclasses: settings, cameras, animation."""

@@ -1,0 +1,1 @@
+"""The application: state, session, undo, files, shortcuts, the main window."""

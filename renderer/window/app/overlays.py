@@ -1,0 +1,130 @@
+"""What lies over the window: the help that the table of actions prints, the command palette, messages."""
+
+from renderer.window.app.state import Studio
+from renderer.window.controls import theme
+from renderer.window.controls.toolkit import imgui
+
+ROWS = 12  # commands that the palette shows at once
+
+
+class Overlays:
+    def __init__(self, studio: Studio, fonts: theme.Fonts, scale: float):
+        self.studio, self.fonts, self.scale = studio, fonts, scale
+        self._filter, self._row = "", 0  # of the palette: what is typed, and which of what matches is at hand
+
+    def draw(self, live, width: float, height: float, panels_width: float, now: float) -> None:
+        """What is open, over a window of width x height; messages stand in the middle of the panels."""
+        if self.studio.help:
+            self._help(live, width, height)
+        if self.studio.palette:
+            self._palette(live, width, height)
+        self._message(panels_width, height, now)
+
+    def _help(self, live, width: float, height: float) -> None:
+        self._centred("Keys", min(width * 0.94, 1120 * self.scale), height)
+        groups: dict[str, list] = {}
+        for action in live:
+            groups.setdefault(action.group, []).append(action)
+        columns = max(1, min(3, int(imgui.get_content_region_avail().x / (330 * self.scale))))
+        if imgui.begin_table("keys", columns):
+            for members in _balanced(groups, columns):
+                imgui.table_next_column()
+                for name, actions in members:
+                    self._group(name, actions)
+            imgui.end_table()
+        imgui.push_text_wrap_pos(0.0)
+        imgui.text_disabled(
+            "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
+            "a click focuses a light field, Ctrl+click a lens; a title drags its panel to another place, "
+            "a gap shares the room"
+        )
+        imgui.pop_text_wrap_pos()
+        imgui.end()
+
+    def _group(self, name: str, actions) -> None:
+        imgui.push_font(self.fonts.bold, theme.FONT_SIZE)
+        imgui.text_colored(imgui.ImVec4(*theme.ACCENT), name)
+        imgui.pop_font()
+        for words, keys in _named(actions).items():
+            imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
+            imgui.text(keys)
+            imgui.pop_font()
+            imgui.same_line(138 * self.scale)
+            imgui.text_disabled(words)
+        imgui.spacing()
+
+    def _centred(self, title: str, width: float, height: float) -> None:
+        size = imgui.get_io().display_size
+        imgui.set_next_window_pos(imgui.ImVec2(size.x / 2, size.y / 2), imgui.Cond_.always, imgui.ImVec2(0.5, 0.5))
+        imgui.set_next_window_size_constraints(imgui.ImVec2(width, 0), imgui.ImVec2(width, height * 0.94))
+        imgui.set_next_window_bg_alpha(0.97)
+        flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
+        imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.COLOURS["popup_bg"]))
+        _, opened = imgui.begin(title, True, flags | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse)
+        imgui.pop_style_color()
+        if not opened:
+            self.studio.escape()
+
+    def _palette(self, live, width: float, height: float) -> None:
+        self._centred("Commands", min(width * 0.9, 520 * self.scale), height)
+        if imgui.is_window_appearing():
+            imgui.set_keyboard_focus_here()
+            self._filter, self._row = "", 0
+        imgui.set_next_item_width(-1)
+        before = self._filter
+        entered, self._filter = imgui.input_text("##filter", before, imgui.InputTextFlags_.enter_returns_true)
+        words = self._filter.lower().split()
+        matching = [a for a in live if all(word in f"{a.name} {a.group}".lower() for word in words)]
+        step = imgui.is_key_pressed(imgui.Key.down_arrow) - imgui.is_key_pressed(imgui.Key.up_arrow)
+        self._row = min(max(self._row + step, 0), max(len(matching) - 1, 0)) if self._filter == before else 0
+        chosen = matching[self._row] if entered and matching else None
+        first = max(self._row - ROWS + 1, 0)
+        for row, action in enumerate(matching[first : first + ROWS], first):
+            if imgui.selectable(f"{action.name}##{action.keys}", row == self._row)[0]:
+                chosen = action
+            imgui.same_line(imgui.get_window_width() - 130 * self.scale)
+            imgui.text_disabled(action.keys)
+        imgui.end()
+        if chosen:
+            self.studio.palette = False
+            chosen.run(self.studio)
+
+    def _message(self, width: float, height: float, now: float) -> None:
+        text = self.studio.told(now)
+        if not text:
+            return
+        draw, pad = imgui.get_foreground_draw_list(), 12 * self.scale
+        wrap = max(width - 8 * pad, 1.0)
+        size = imgui.calc_text_size(text, False, wrap)
+        left, top = (width - size.x) / 2, height - size.y - 60 * self.scale
+        low, high = imgui.ImVec2(left - pad, top - pad / 2), imgui.ImVec2(left + size.x + pad, top + size.y + pad / 2)
+        draw.add_rect_filled(low, high, theme.packed((0.10, 0.12, 0.15, 0.94)), 6 * self.scale)
+        draw.add_rect(low, high, theme.packed((0.30, 0.36, 0.45, 1)), 6 * self.scale)
+        place = imgui.ImVec2(left, top)
+        draw.add_text(self.fonts.text, theme.FONT_SIZE * self.scale, place, theme.packed(theme.TEXT), text, wrap)
+
+
+def _named(actions) -> dict[str, str]:
+    """What the actions do, each with all the keys that do it: "1 to 9" and "Left ... Down" stand on one line."""
+    keys: dict[str, list[str]] = {}
+    for action in actions:
+        keys.setdefault(action.name, []).append(action.keys)
+    return {name: all_of[0] if len(all_of) == 1 else _together(all_of) for name, all_of in keys.items()}
+
+
+def _together(keys: list[str]) -> str:
+    if all(key.rpartition("+")[2] in ("Left", "Right", "Up", "Down") for key in keys):
+        modifiers, plus, _ = keys[0].rpartition("+")
+        return f"{modifiers}{plus}arrows"
+    return f"{keys[0]} to {keys[-1]}"
+
+
+def _balanced(groups: dict[str, list], columns: int):
+    """For each column its groups, with about as many lines in each."""
+    out: list[list] = [[] for _ in range(columns)]
+    lengths = [0] * columns
+    for name, actions in sorted(groups.items(), key=lambda item: -len(_named(item[1]))):
+        shortest = lengths.index(min(lengths))
+        out[shortest].append((name, actions))
+        lengths[shortest] += len(_named(actions)) + 2
+    return out

@@ -1,0 +1,1 @@
+"""Controls made from a scene's settings, and the theme."""

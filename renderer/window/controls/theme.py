@@ -1,0 +1,67 @@
+"""How the window looks: one dark theme, two fonts, everything scaled for the screen's density."""
+
+from pathlib import Path
+
+from renderer.window.controls.toolkit import FONTS, imgui
+
+FONT_SIZE = 15.0  # pixels at scale 1
+INK = (0.012, 0.014, 0.018)
+COLOURS = {  # sRGB
+    "text": (0.90, 0.92, 0.95, 1), "text_disabled": (0.53, 0.57, 0.63, 1),
+    "window_bg": (0.075, 0.085, 0.105, 1), "child_bg": (0, 0, 0, 0), "popup_bg": (0.095, 0.108, 0.132, 0.98),
+    "border": (0.17, 0.19, 0.23, 1), "border_shadow": (0, 0, 0, 0),
+    "frame_bg": (0.125, 0.142, 0.172, 1), "frame_bg_hovered": (0.16, 0.18, 0.22, 1),
+    "frame_bg_active": (0.18, 0.21, 0.26, 1),
+    "button": (0.135, 0.152, 0.185, 1), "button_hovered": (0.19, 0.23, 0.30, 1), "button_active": (0.16, 0.34, 0.58, 1),
+    "header": (0.135, 0.152, 0.185, 1), "header_hovered": (0.18, 0.21, 0.26, 1), "header_active": (0.20, 0.25, 0.33, 1),
+    "slider_grab": (0.33, 0.60, 0.94, 1), "slider_grab_active": (0.47, 0.71, 1.0, 1),
+    "check_mark": (0.40, 0.67, 1.0, 1),
+    "separator": (0.17, 0.19, 0.23, 1), "scrollbar_bg": (0, 0, 0, 0), "scrollbar_grab": (0.22, 0.25, 0.30, 1),
+    "title_bg": (0.075, 0.085, 0.105, 1), "title_bg_active": (0.095, 0.108, 0.132, 1),
+    "nav_cursor": (0.40, 0.67, 1.0, 1), "modal_window_dim_bg": (0, 0, 0, 0.55), "plot_lines": (0.40, 0.67, 1.0, 1),
+    "plot_histogram": (0.25, 0.46, 0.74, 1), "plot_histogram_hovered": (0.40, 0.67, 1.0, 1),
+    "text_selected_bg": (0.16, 0.34, 0.58, 0.7), "resize_grip": (0, 0, 0, 0),
+}  # fmt: skip
+ACCENT = (0.40, 0.67, 1.0, 1.0)
+WARNING = (1.0, 0.52, 0.42, 1.0)
+DIM = (0.62, 0.66, 0.72, 1.0)
+TEXT = (0.92, 0.94, 0.97, 1.0)
+
+
+class Fonts:
+    """The two faces: `text` for words, `numbers` with digits of one width."""
+
+    def __init__(self):
+        fonts = imgui.get_io().fonts
+        self.text = _face(fonts, FONTS / "Roboto" / "Roboto-Regular.ttf")
+        self.bold = _face(fonts, FONTS / "Roboto" / "Roboto-Bold.ttf")
+        self.numbers = _face(fonts, FONTS / "Inconsolata-Medium.ttf")
+
+
+def _face(fonts, path: Path):
+    """The font of a file of imgui-bundle's, or the built-in one where the wheel comes without."""
+    return fonts.add_font_from_file_ttf(str(path), FONT_SIZE) if path.is_file() else fonts.add_font_default()
+
+
+def apply(scale: float) -> Fonts:
+    """Sets the theme for a screen of `scale` (1 for 96 dots an inch); returns the fonts."""
+    style = imgui.get_style()
+    imgui.style_colors_dark()
+    for name, colour in COLOURS.items():
+        style.set_color_(getattr(imgui.Col_, name), imgui.ImVec4(*colour))
+    style.window_rounding = style.child_rounding = 0
+    style.frame_rounding = style.grab_rounding = style.popup_rounding = 4
+    style.scrollbar_rounding, style.scrollbar_size = 6, 10
+    style.window_border_size = style.child_border_size = style.frame_border_size = 0
+    style.popup_border_size = 1
+    style.window_padding, style.frame_padding = imgui.ImVec2(12, 10), imgui.ImVec2(8, 4)
+    style.item_spacing, style.item_inner_spacing = imgui.ImVec2(8, 6), imgui.ImVec2(6, 4)
+    style.font_size_base = FONT_SIZE
+    style.scale_all_sizes(scale)
+    style.font_scale_dpi = scale
+    return Fonts()
+
+
+def packed(colour, alpha: float = 1.0) -> int:
+    """The colour as draw lists take it."""
+    return imgui.get_color_u32(imgui.ImVec4(colour[0], colour[1], colour[2], colour[3] * alpha))

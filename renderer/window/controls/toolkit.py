@@ -1,0 +1,21 @@
+"""GLFW and Dear ImGui, imported here and nowhere else.
+
+GLFW comes first: the one that is loaded first serves both, and imgui-bundle's own is older or lacks Wayland on some
+systems.
+"""
+
+# ruff: noqa: I001  (the order of these imports matters)
+from pathlib import Path
+
+from renderer.errors import MachineCannot
+
+try:
+    import glfw
+    import imgui_bundle
+    from imgui_bundle import imgui, implot
+except ImportError as error:
+    raise MachineCannot(f"the window needs glfw and imgui-bundle: pip install glfw imgui-bundle ({error})") from error
+
+FONTS = Path(imgui_bundle.__file__).parent / "assets" / "fonts"  # come with the wheel
+
+__all__ = ["FONTS", "glfw", "imgui", "implot"]

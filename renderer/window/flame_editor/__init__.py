@@ -1,0 +1,1 @@
+"""The flame editor: triangles, variations, gradient, mutants."""

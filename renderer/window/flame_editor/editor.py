@@ -1,0 +1,385 @@
+"""The editor of flames: triangles over the picture, controls beside it, keys. The interface asks for it by the
+picture's name. All that it does to a flame are the functions of renderer/flames/edit.py, breed.py and fit.py.
+
+With key frames it edits one of them, and holds the clock at its time.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from renderer.errors import UserError
+from renderer.flames import edit, evolve, framing, palettes
+from renderer.flames.chaos_game import Chaos
+from renderer.flames.genome import Flame, Map
+from renderer.flames.temporal import moved
+from renderer.flames.xml.write import text_of_flames
+from renderer.formats.images import replacing
+from renderer.gpu import KernelError
+from renderer.pictures.flame import Settings, key_of, keys_to_write
+from renderer.scene.scene import Scene
+from renderer.window.app.save_files import free_name
+from renderer.window.app.shortcuts import Action
+from renderer.window.app.state import Studio
+from renderer.window.controls import theme
+from renderer.window.controls.toolkit import imgui
+from renderer.window.flame_editor import sections, triangles
+from renderer.window.flame_editor.variants import Variants
+
+GROUP = "Flame"
+NUDGE, TURN, GROWTH = 0.02, 5.0, 1.05  # of the view's height, degrees, a factor: what one key press does to a triangle
+TRIES = 40  # chance flames until one is worth seeing
+KEY_SECONDS = 2.0  # from one key frame to the next
+
+
+class Editor:
+    """What the user edits: the map that is selected, whether triangles are shown, and of which affine."""
+
+    def __init__(self, studio: Studio, fonts, scale: float):
+        self.studio, self.fonts, self.scale = studio, fonts, scale
+        self.triangles, self.post = True, False
+        self.selected, self.key = 0, 0
+        self.grip: triangles.Grip | None = None
+        self.under: triangles.Grip | None = None
+        self.rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
+        self.variants = Variants(studio, scale)
+        self.sections = sections.Sections(self)
+        self._tries = 0  # chance flames that are still to be looked at
+        self._game = None
+
+    # What is edited
+
+    @property
+    def settings(self) -> Settings:
+        return self.studio.panel.scene.settings
+
+    @property
+    def flame(self) -> Flame:
+        """The flame at hand: the settings themselves, or that of the chosen key frame."""
+        settings = self.settings
+        self.key = min(self.key, max(len(settings.keys) - 1, 0))
+        return settings.keys[self.key].flame if settings.keys else settings
+
+    @property
+    def number(self) -> int:
+        """The selected map, one that is there."""
+        flame = self.flame
+        if self.selected == edit.FINAL and flame.final is None or self.selected >= len(flame.maps):
+            self.selected = len(flame.maps) - 1
+        return self.selected
+
+    @property
+    def map(self) -> Map:
+        return edit.map_of(self.flame, self.number)
+
+    def put(self, flame: Flame, moved: bool = True) -> None:
+        """Shows another flame in place of the one at hand."""
+        settings = self.settings
+        if settings.keys:
+            keys = list(settings.keys)
+            keys[self.key] = replace(keys[self.key], flame=flame)
+            flame = replace(settings, keys=tuple(keys))
+        self.show(flame, moved)
+
+    def show(self, settings: Settings, moved: bool = True) -> None:
+        self.studio.change(replace(self.studio.panel.scene, settings=settings), moved=moved)
+
+    def change(self, work, *arguments, **named) -> None:
+        """Puts work(flame, ...) in place of the flame; a mistake is told."""
+        try:
+            self.put(work(self.flame, *arguments, **named))
+        except (UserError, ValueError) as error:
+            self.studio.tell(str(error))
+
+    def change_map(self, **changes) -> None:
+        self.change(edit.with_map, self.number, **changes)
+
+    def view(self):
+        """How the flame at hand is looked at: a key frame moves with the settings' view."""
+        settings = self.settings
+        if not settings.keys:
+            return settings.view
+        return moved(settings.keys[self.key].view, settings.keys[0].view, settings.view)
+
+    # Over the picture
+
+    def frame(self, rectangle) -> triangles.Frame:
+        settings = self.settings
+        return triangles.Frame.of(self.view(), settings.up, settings.pixel_aspect, rectangle)
+
+    def mouse(self, rectangle) -> bool:
+        """Handles of triangles under the pointer; whether the pointer is busy with one. After the panel's button."""
+        if not self.triangles or self.flame.space:
+            return False
+        frame, place = self.frame(rectangle), tuple(imgui.get_mouse_pos())
+        if self.grip is not None:
+            if imgui.is_mouse_down(0) or imgui.is_mouse_released(0):
+                if tuple(imgui.get_mouse_drag_delta(0, 0.0)) != (0.0, 0.0):
+                    self.put(triangles.dragged(self.flame, self.grip, frame.point(place)))
+            if not imgui.is_mouse_down(0):
+                self.grip = None
+            return True
+        hovered = imgui.is_item_hovered()
+        reach = triangles.REACH * self.scale
+        self.under = triangles.hit(self.flame, frame, place, self.number, self.post, reach) if hovered else None
+        if self.under is None or imgui.get_io().key_shift:
+            return False
+        if imgui.is_item_activated() and imgui.is_mouse_down(0):
+            self.grip, self.selected = self.under, self.under.number
+            self.hold_clock()
+            return True
+        return self.under.handle != triangles.INSIDE and imgui.is_mouse_double_clicked(0)
+
+    def draw(self, rectangle) -> None:
+        """The triangles, over the picture."""
+        if self.triangles and not self.flame.space:
+            sections.draw_triangles(self, self.frame(rectangle))
+
+    # Beside the picture
+
+    def controls(self) -> None:
+        """The part of the controls that edits the flame."""
+        if imgui.collapsing_header("Flame", imgui.TreeNodeFlags_.default_open):
+            imgui.push_id("flame")
+            self.sections.draw()
+            imgui.pop_id()
+
+    def overlay(self) -> None:
+        """The grid of variants, over the window, and what goes on by itself: the search for a chance flame."""
+        try:
+            self._look_for_chance()
+            chosen = self.variants.draw(self)
+        except (UserError, KernelError) as error:
+            self._tries, self.variants.opened, chosen = 0, False, None
+            self.studio.tell(str(error))
+        if chosen is not None:
+            self.put(chosen, moved=False)
+
+    @property
+    def pending(self) -> bool:
+        """Whether the window should go on although no panel draws."""
+        return self._tries > 0 or self.variants.pending
+
+    def hold_clock(self) -> None:
+        """The clock stands at the key frame that is edited."""
+        settings, panel = self.settings, self.studio.panel
+        if settings.keys:
+            panel.clock, panel.paused = settings.keys[self.key].time, True
+
+    # What buttons and keys do
+
+    def select(self, step: int) -> None:
+        numbers = triangles.numbers_of(self.flame)
+        self.selected = numbers[(numbers.index(self.number) + step) % len(numbers)]
+        self.studio.tell("final map" if self.selected == edit.FINAL else f"map {self.selected + 1}")
+
+    def add(self) -> None:
+        self.change(edit.with_new_map)
+        self.selected = len(self.flame.maps) - 1
+
+    def duplicate(self) -> None:
+        self.change(edit.with_new_map, self.map)
+        self.selected = len(self.flame.maps) - 1
+
+    def delete(self) -> None:
+        self.change(edit.without_map, self.number)
+
+    def toggle_final(self) -> None:
+        if self.flame.final is None:
+            self.change(edit.with_final)
+            self.selected = edit.FINAL
+        else:
+            self.change(edit.without_map, edit.FINAL)
+
+    def nudge(self, right: float, up: float) -> None:
+        """Moves the selected triangle by parts of the view's height, as it is seen."""
+        (rx, ry), (dx, dy) = self.view().steps(1)
+        sign = 1.0 if self.settings.up == "+y" else -1.0
+        o, *_ = edit.triangle(self.map, self.post)
+        place = (o[0] + NUDGE * (right * rx - up * dx), o[1] + sign * NUDGE * (right * ry - up * dy))
+        self.change(edit.with_corner, self.number, 0, place, self.post)
+
+    def turn(self, degrees: float, growth: float = 1.0) -> None:
+        self.change(edit.turned, self.number, degrees, growth, self.post)
+
+    def weigh(self, factor: float) -> None:
+        weight = min(max(self.map.weight, 0.01) * factor, 1e6)
+        self.change_map(weight=weight)
+        self.studio.tell(f"weight {weight:.3g}")
+
+    def step_palette(self, step: int) -> None:
+        names, flame = palettes.names(), self.flame
+        here = names.index(flame.palette) if not flame.colors and flame.palette in names else -step
+        name = names[(here + step) % len(names)]
+        self.change(edit.with_palette, name)
+        self.studio.tell(f"palette {name}")
+
+    def fit(self) -> None:
+        """Looks at the whole flame."""
+        settings, flame = self.settings, self.flame
+        width, height = self._size()
+        try:
+            view = framing.fitted(self.device, flame, width / height, settings.up, self.game)
+        except (UserError, KernelError) as error:
+            self.studio.tell(str(error))
+            return
+        home = settings.keys[self.key].view if settings.keys else view
+        self.studio.set_view(moved(settings.view, home, view) if settings.keys else view)
+
+    def _size(self) -> tuple[int, int]:
+        """Of the active panel's picture in the window."""
+        return self.studio.rectangles[self.studio.visible().index(self.studio.active)][2:]
+
+    def random(self) -> None:
+        self._tries = TRIES
+        self.studio.tell("looking for a flame that is worth seeing")
+
+    def symmetry(self, kind: int) -> None:
+        self.change(evolve.symmetrical, kind)
+
+    def mutate(self) -> None:
+        """The flame with one change by chance."""
+        self.change(evolve.mutated, self.rng)
+
+    def add_key(self, source: Scene | None = None) -> None:
+        """The flame at hand, or that of another scene, as the next key frame."""
+        settings, size = self.settings, self._size()
+        keys = settings.keys or (key_of(settings, size),)
+        settings = replace(settings, keys=keys)
+        if source is not None and (source.settings.space or source.settings.up != settings.up):
+            self.studio.tell("only flames of the plane with y in the same direction can be key frames of one animation")
+            return
+        new = key_of(source.settings, size) if source else keys[self.key]
+        self.show(edit.with_key(settings, replace(new, time=keys[-1].time + KEY_SECONDS)))
+        self.choose_key(len(keys))
+
+    def choose_key(self, number: int) -> None:
+        self.key = number
+        self.hold_clock()
+
+    def drop_key(self) -> None:
+        settings = self.settings
+        if not settings.keys:
+            self.studio.tell("there is no key frame to take away")
+            return
+        kept = edit.without_key(settings, self.key)
+        if not kept.keys:
+            last = settings.keys[1 - self.key].flame
+            kept = replace(kept, **{name: getattr(last, name) for name in Flame.__dataclass_fields__})
+        self.show(kept)
+        self.choose_key(max(self.key - 1, 0))
+
+    def play(self) -> None:
+        """Goes on from key frame to key frame, or stops."""
+        panel, keys = self.studio.panel, self.settings.keys
+        if not keys:
+            self.studio.tell("an animation needs two key frames: K makes one of this flame")
+            return
+        panel.paused = not panel.paused
+        if not panel.paused and panel.clock >= keys[-1].time:
+            panel.clock = keys[0].time
+
+    def save(self) -> None:
+        """Writes the flame, or its key frames, as a .flame file into the current folder."""
+        panel = self.studio.panel
+        path = free_name(Path.cwd(), panel.original.path.stem, ".flame")
+        size = panel.shown.size if panel.shown is not None else (1280, 720)
+        try:
+            text = text_of_flames(keys_to_write(self.settings, size, panel.scene.title))
+            with replacing(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+            self.studio.tell(f"wrote {path.name}")
+        except UserError as error:
+            self.studio.tell(str(error))
+
+    # Chance
+
+    @property
+    def device(self):
+        return self.studio.gpu.device
+
+    @property
+    def game(self) -> Chaos:
+        """One that plays short games of any flame without waiting for its kernel."""
+        if self._game is None:
+            self._game = Chaos(self.device)
+            self._game.compiled.hurry()
+        return self._game
+
+    def _look_for_chance(self) -> None:
+        """One chance flame a frame, until one is worth seeing."""
+        if self._tries == 0:
+            return
+        flame, view, worth_seeing = framing.chance(self.device, self.rng, self.game)
+        self._tries -= 1
+        if worth_seeing or self._tries == 0:
+            self._tries = 0
+            named = {name: getattr(flame, name) for name in Flame.__dataclass_fields__}
+            named |= {name: getattr(self.settings, name) for name in ("quality", "estimator_radius")}
+            self.selected = self.key = 0
+            self.show(replace(self.settings, view=view, up="+y", keys=(), **named), moved=False)
+
+    # Keys
+
+    def actions(self) -> list[Action]:
+        """The keys of this editor; each works on the active panel."""
+
+        def action(keys: str, name: str, run, repeats: bool = False) -> Action:
+            return Action(keys, name, GROUP, lambda _studio: run(), repeats)
+
+        return [
+            action("G", "triangles of the maps", self.toggle_triangles),
+            action("O", "triangles of the post-affines", self.toggle_post),
+            action("M", "next map", lambda: self.select(1)),
+            action("Shift+M", "map before", lambda: self.select(-1)),
+            action("A", "add a map", self.add),
+            action("Shift+A", "double the map", self.duplicate),
+            action("Delete", "take the map away", self.delete),
+            action("F", "final map", self.toggle_final),
+            action("Alt+Left", "move the triangle", lambda: self.nudge(-1, 0), True),
+            action("Alt+Right", "move the triangle", lambda: self.nudge(1, 0), True),
+            action("Alt+Up", "move the triangle", lambda: self.nudge(0, 1), True),
+            action("Alt+Down", "move the triangle", lambda: self.nudge(0, -1), True),
+            action("Alt+Shift+Left", "turn and grow it", lambda: self.turn(TURN), True),
+            action("Alt+Shift+Right", "turn and grow it", lambda: self.turn(-TURN), True),
+            action("Alt+Shift+Up", "turn and grow it", lambda: self.turn(0.0, GROWTH), True),
+            action("Alt+Shift+Down", "turn and grow it", lambda: self.turn(0.0, 1 / GROWTH), True),
+            action("]", "heavier", lambda: self.weigh(1.25), True),
+            action("[", "lighter", lambda: self.weigh(0.8), True),
+            action("C", "next palette", lambda: self.step_palette(1), True),
+            action("Shift+C", "palette before", lambda: self.step_palette(-1), True),
+            action("B", "a random flame", self.random),
+            action("V", "variants to choose from", self.variants.toggle),
+            action("Shift+V", "one change by chance", self.mutate),
+            action("U", "look at the whole flame", self.fit),
+            action("K", "key frame of this flame", self.add_key),
+            action("Shift+K", "take the key frame away", self.drop_key),
+            action("J", "next key frame", lambda: self.step_key(1)),
+            action("Shift+J", "key frame before", lambda: self.step_key(-1)),
+            action("Y", "play the key frames", self.play),
+            action("Ctrl+E", "save as .flame", self.save),
+        ]
+
+    def toggle_triangles(self) -> None:
+        self.triangles = not self.triangles
+
+    def toggle_post(self) -> None:
+        self.post, self.triangles = not self.post, True
+        self.studio.tell("triangles of the post-affines" if self.post else "triangles of the affines")
+
+    def step_key(self, step: int) -> None:
+        if self.settings.keys:
+            self.choose_key((self.key + step) % len(self.settings.keys))
+            self.studio.tell(f"key frame {self.key + 1} of {len(self.settings.keys)}")
+
+    def colour_of(self, number: int) -> tuple[float, float, float, float]:
+        """A map's colour in the palette, bright enough for a line."""
+        if number == edit.FINAL:
+            return theme.TEXT
+        flame = self.flame
+        at = int(min(max(edit.map_of(flame, number).color, 0.0), 1.0) * 255)
+        colour = flame.colors[at] if flame.colors else palettes.named(flame.palette)[at]
+        r, g, b = (float(value) / 255 * 0.55 + 0.45 for value in colour)
+        return r, g, b, 1.0

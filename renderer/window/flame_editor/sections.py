@@ -1,0 +1,346 @@
+"""What the editor of flames draws: the triangles over the picture, and its sections beside it."""
+
+import numpy as np
+
+from renderer.flames import edit, palettes
+from renderer.flames.genome import IDENTITY
+from renderer.flames.variations import owners, table
+from renderer.window.app import open_files
+from renderer.window.controls import theme
+from renderer.window.controls.toolkit import imgui
+from renderer.window.flame_editor.triangles import CORNERS, EDGES, handles, numbers_of
+
+STRIP, SEGMENTS = 18, 64  # height of a palette's strip at scale 1, and its steps
+SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)
+
+
+def draw_triangles(editor, frame) -> None:
+    """Every map's triangle; that of the selected one with its handles."""
+    draw, scale, flame = imgui.get_window_draw_list(), editor.scale, editor.flame
+    unit = [imgui.ImVec2(*frame.place(corner)) for corner in ((0, 0), (1, 0), (0, 1))]
+    draw.add_triangle(*unit, theme.packed((1, 1, 1, 0.18)), scale)
+    for number in sorted(numbers_of(flame), key=lambda number: number == editor.number):
+        chosen = number == editor.number
+        corners = edit.triangle(edit.map_of(flame, number), editor.post)
+        spots = handles([frame.place(corner) for corner in corners])
+        colour, points = editor.colour_of(number), [imgui.ImVec2(*spots[name]) for name in CORNERS]
+        draw.add_triangle(*points, theme.packed((0, 0, 0, 0.6)), (4.0 if chosen else 2.6) * scale)
+        if chosen:
+            draw.add_triangle_filled(*points, theme.packed(colour, 0.13))
+        draw.add_triangle(*points, theme.packed(colour, 1.0 if chosen else 0.85), (2.0 if chosen else 1.2) * scale)
+        held = editor.grip or editor.under
+        for name in (*CORNERS, *EDGES) if chosen else CORNERS:
+            lit = held is not None and held.number == number and held.handle == name
+            _handle(draw, spots[name], name, colour, chosen, lit, scale)
+        if chosen:
+            label = "final" if number == edit.FINAL else str(number + 1)
+            _label(draw, editor, spots["O"], label + (" post" if editor.post else ""), colour)
+
+
+def _handle(draw, spot, name: str, colour, chosen: bool, lit: bool, scale: float) -> None:
+    radius = (6.0 if lit else 4.5 if chosen and name in CORNERS else 3.0) * scale
+    centre = imgui.ImVec2(*spot)
+    draw.add_circle_filled(centre, radius + 1.2 * scale, theme.packed((0, 0, 0, 0.8)))
+    filled = theme.TEXT if lit else colour
+    draw.add_circle_filled(centre, radius, theme.packed(filled))
+    if name == "O" and chosen:
+        draw.add_circle_filled(centre, radius * 0.45, theme.packed((0, 0, 0, 1)))
+    if chosen and name in ("X", "Y"):
+        place = imgui.ImVec2(spot[0] + 7 * scale, spot[1] - 16 * scale)
+        draw.add_text(imgui.ImVec2(place.x + 1, place.y + 1), theme.packed((0, 0, 0, 1)), name)
+        draw.add_text(place, theme.packed(colour), name)
+
+
+def _label(draw, editor, spot, label: str, colour) -> None:
+    place = imgui.ImVec2(spot[0] - 6 * editor.scale, spot[1] + 8 * editor.scale)
+    size = theme.FONT_SIZE * editor.scale
+    draw.add_text(editor.fonts.bold, size, imgui.ImVec2(place.x + 1, place.y + 1), theme.packed((0, 0, 0, 1)), label)
+    draw.add_text(editor.fonts.bold, size, place, theme.packed(colour), label)
+
+
+class Sections:
+    """The controls of the flame at hand; every change goes through the editor."""
+
+    def __init__(self, editor):
+        self.editor, self.filter = editor, ""
+        self._base = None  # the palette before the slider that is held
+        self._strips: dict[str, list[int]] = {}
+
+    def draw(self) -> None:
+        editor, flame = self.editor, self.editor.flame
+        if flame.space:
+            imgui.text_wrapped("Maps of space have no triangles; their numbers are under Settings.")
+        else:
+            editor.triangles = imgui.checkbox("triangles", editor.triangles)[1]
+            imgui.set_item_tooltip("G")
+            imgui.same_line()
+            editor.post = imgui.checkbox("of post-affines", editor.post)[1]
+            imgui.set_item_tooltip("O")
+        self._buttons(("Random", editor.random, "B"), ("Variants", editor.variants.toggle, "V"),
+                      ("Mutate", editor.mutate, "Shift+V"), ("Fit", editor.fit, "U"))  # fmt: skip
+        self._symmetry()
+        self._keys()
+        self._maps(flame)
+        self._map()
+        if imgui.tree_node_ex("variations", imgui.TreeNodeFlags_.default_open):
+            self._variations()
+            imgui.tree_pop()
+        if imgui.tree_node("affine"):
+            self._affine("affine", editor.map.affine)
+            imgui.tree_pop()
+        if imgui.tree_node("post-affine"):
+            self._affine("post", editor.map.post)
+            imgui.tree_pop()
+        if imgui.tree_node("xaos"):
+            self._xaos(flame)
+            imgui.tree_pop()
+        if imgui.tree_node("palette"):
+            self._palette(flame)
+            imgui.tree_pop()
+        self._buttons(("Save as .flame", editor.save, "Ctrl+E"))
+
+    def _buttons(self, *buttons) -> None:
+        for number, (label, run, keys) in enumerate(buttons):
+            if number:
+                imgui.same_line(0, 4 * self.editor.scale)
+            if imgui.button(label):
+                run()
+            if keys:
+                imgui.set_item_tooltip(keys)
+
+    def _symmetry(self) -> None:
+        imgui.align_text_to_frame_padding()
+        imgui.text_disabled("symmetry")
+        for kind in SYMMETRIES:
+            imgui.same_line(0, 3 * self.editor.scale)
+            if imgui.small_button(f"{kind}##symmetry"):
+                self.editor.symmetry(kind)
+            imgui.set_item_tooltip(f"{abs(kind)} turns" + (" and a mirror" if kind < 0 else ""))
+
+    def _keys(self) -> None:
+        """The key frames: their times, which is edited, and flames that may become the next."""
+        editor, keys = self.editor, self.editor.settings.keys
+        if not imgui.tree_node(f"key frames ({len(keys)})###keys"):
+            return
+        self._buttons(("Add this", editor.add_key, "K"), ("Take away", editor.drop_key, "Shift+K"),
+                      ("Stop" if keys and not editor.studio.panel.paused else "Play", editor.play, "Y"))  # fmt: skip
+        for number, key in enumerate(keys):
+            if imgui.radio_button(f"{number + 1}##key", number == editor.key):
+                editor.choose_key(number)
+            imgui.same_line()
+            imgui.set_next_item_width(-1)
+            changed, time = imgui.input_double(f"##time{number}", key.time, 0.0, 0.0, "at %.4g s")
+            low = keys[number - 1].time if number else -1e9
+            high = keys[number + 1].time if number + 1 < len(keys) else 1e9
+            if changed and low < time < high:
+                moved = (*keys[:number], edit.replace(key, time=time), *keys[number + 1 :])
+                editor.show(edit.replace(editor.settings, keys=moved))
+                editor.choose_key(number)
+        others = [p.scene for p in editor.studio.panels if p is not editor.studio.panel] + open_files.presets(
+            editor.studio
+        )
+        others = [scene for scene in others if scene.picture == editor.studio.panel.scene.picture]
+        imgui.set_next_item_width(-1)
+        if others and imgui.begin_combo("##other", "add another flame"):
+            for number, scene in enumerate(others):
+                if imgui.selectable(f"{scene.title}##{number}", False)[0]:
+                    editor.add_key(scene)
+            imgui.end_combo()
+        imgui.tree_pop()
+
+    def _maps(self, flame) -> None:
+        """One button a map, in its colour, and what makes and takes away maps."""
+        editor, scale = self.editor, self.editor.scale
+        right = imgui.get_cursor_screen_pos().x + imgui.get_content_region_avail().x
+        for number in numbers_of(flame):
+            label = "final" if number == edit.FINAL else str(number + 1)
+            if number not in (0, edit.FINAL) or number == edit.FINAL:
+                width = imgui.calc_text_size(label).x + 4 * imgui.get_style().frame_padding.x
+                if imgui.get_item_rect_max().x + width < right:
+                    imgui.same_line(0, 4 * scale)
+            colour = editor.colour_of(number)
+            chosen = number == editor.number
+            imgui.push_style_color(imgui.Col_.text, imgui.ImVec4(*colour))
+            held = theme.COLOURS["button_active" if chosen else "button"]
+            imgui.push_style_color(imgui.Col_.button, imgui.ImVec4(*held))
+            if imgui.button(f"{label}##map{number}"):
+                editor.selected = number
+            imgui.pop_style_color(2)
+        self._buttons(("Add", editor.add, "A"), ("Double", editor.duplicate, "Shift+A"),
+                      ("Delete", editor.delete, "Delete"),
+                      ("No final" if flame.final else "Final", editor.toggle_final, "F"))  # fmt: skip
+
+    def _map(self) -> None:
+        editor, m = self.editor, self.editor.map
+        final = editor.number == edit.FINAL
+        if not final:
+            self._slider("weight", m.weight, 0.001, 10.0, 1e9, True)
+        self._slider("color", m.color, 0.0, 1.0)
+        self._slider("color_speed", m.color_speed, 0.0, 1.0)
+        self._slider("opacity", m.opacity, 0.0, 1.0)
+
+    def _slider(self, name: str, value: float, low: float, high: float, most=None, logarithmic=False) -> None:
+        flags = imgui.SliderFlags_.logarithmic if logarithmic else 0
+        self._labelled(name)
+        changed, new = imgui.slider_float(f"##{name}", value, low, high, "%.4g", flags)
+        if changed and np.isfinite(new):
+            self.editor.change_map(**{name: float(min(max(new, 0.0 if most else -1e9), most or 1e9))})
+
+    def _labelled(self, name: str) -> None:
+        imgui.align_text_to_frame_padding()
+        imgui.text_disabled(name.replace("_", " "))
+        imgui.same_line(imgui.get_cursor_start_pos().x + 110 * self.editor.scale)
+        imgui.set_next_item_width(-1)
+
+    def _affine(self, name: str, values) -> None:
+        """Two rows of three numbers, by hand, and turns and mirrors of the triangle."""
+        editor, out = self.editor, list(values)
+        width = (imgui.get_content_region_avail().x - 16 * editor.scale) / 3
+        per_row = 4 if len(values) == 12 else 3
+        width = width * 3 / per_row
+        for k, value in enumerate(values):
+            if k % per_row:
+                imgui.same_line(0, 4 * editor.scale)
+            imgui.set_next_item_width(width)
+            changed, new = imgui.drag_float(f"##{name}{k}", value, 0.005, 0.0, 0.0, "%.4f")
+            if changed and np.isfinite(new) and abs(new) < 1e9:
+                out[k] = float(new)
+        if tuple(out) != tuple(values):
+            editor.change_map(**{name: tuple(out)})
+        if len(values) != 6:
+            return
+        post = name == "post"
+        turned = edit.turned
+        self._buttons(
+            ("-15°", lambda: editor.change(turned, editor.number, -15.0, 1.0, post), ""),
+            ("+15°", lambda: editor.change(turned, editor.number, 15.0, 1.0, post), ""),
+            ("x 1.1", lambda: editor.change(turned, editor.number, 0.0, 1.1, post), ""),
+            ("x 0.9", lambda: editor.change(turned, editor.number, 0.0, 1 / 1.1, post), ""),
+            ("Mirror", lambda: self._mirror(name), ""),
+            ("Reset", lambda: editor.change_map(**{name: IDENTITY}), ""),
+        )
+
+    def _mirror(self, name: str) -> None:
+        a, b, c, d, e, f = getattr(self.editor.map, name)
+        self.editor.change_map(**{name: (-a, b, c, -d, e, f)})
+
+    def _variations(self) -> None:
+        """Each variation of the map with its amount and parameters, and a search for more."""
+        editor, m = self.editor, self.editor.map
+        reset = imgui.get_frame_height()
+        for name, weight in m.variations.items():
+            imgui.push_id(name)
+            self._labelled(name)
+            imgui.set_next_item_width(-reset - 6 * editor.scale)
+            changed, new = imgui.drag_float("##amount", weight, 0.005, 0.0, 0.0, "%.4f")
+            if changed and np.isfinite(new):  # 0 would take it away under the pointer
+                editor.change(edit.with_variation, editor.number, name, float(new) or 1e-6)
+            imgui.same_line(0, 6 * editor.scale)
+            if imgui.button("x", imgui.ImVec2(reset, 0)):
+                editor.change(edit.with_variation, editor.number, name, 0.0)
+            imgui.set_item_tooltip("take it away")
+            for parameter in table()[name].parameters:
+                self._labelled("  " + parameter.removeprefix(f"{name}_"))
+                changed, new = imgui.drag_float(f"##{parameter}", m.value(parameter), 0.01, 0.0, 0.0, "%.4f")
+                if changed and np.isfinite(new) and owners()[parameter] == name:
+                    editor.change(edit.with_parameter, editor.number, parameter, float(new))
+            imgui.pop_id()
+        self._search()
+
+    def _search(self) -> None:
+        """A list of variations that narrows as one types; Enter adds the first."""
+        editor = self.editor
+        imgui.set_next_item_width(-1)
+        flags = imgui.InputTextFlags_.enter_returns_true
+        entered, self.filter = imgui.input_text_with_hint("##search", "add a variation", self.filter, flags)
+        words = self.filter.lower().split()
+        mine = editor.map.variations
+        free = [name for name in table() if name not in mine]
+        found = [name for name in free if all(word in name for word in words)]
+        chosen = found[0] if entered and words and found else None
+        if imgui.begin_list_box("##found", imgui.ImVec2(-1, 110 * editor.scale)):
+            for name in found:
+                if imgui.selectable(name, False)[0]:
+                    chosen = name
+            imgui.end_list_box()
+        if chosen:
+            editor.change(edit.with_variation, editor.number, chosen, 0.5)
+            self.filter = ""
+
+    def _xaos(self, flame) -> None:
+        """How much more often (above 1) or less a map comes after another: a row for the map before."""
+        editor, count = self.editor, len(flame.maps)
+        flags = imgui.TableFlags_.scroll_x | imgui.TableFlags_.sizing_fixed_fit
+        height = (count + 1.6) * imgui.get_frame_height_with_spacing()
+        if not imgui.begin_table("##xaos", count + 1, flags, imgui.ImVec2(0, min(height, 220 * editor.scale))):
+            return
+        for k in range(-1, count):
+            imgui.table_next_column()
+            imgui.text_disabled("after" if k < 0 else str(k + 1))
+        for before, m in enumerate(flame.maps):
+            imgui.table_next_row()
+            imgui.table_next_column()
+            imgui.align_text_to_frame_padding()
+            imgui.text_disabled(str(before + 1))
+            for after in range(count):
+                imgui.table_next_column()
+                imgui.set_next_item_width(52 * editor.scale)
+                value = m.xaos[after] if after < len(m.xaos) else 1.0
+                changed, new = imgui.drag_float(f"##{before} {after}", value, 0.01, 0.0, 1e6, "%.3g")
+                if changed and np.isfinite(new) and new >= 0:
+                    editor.change(edit.with_xaos, before, after, float(new))
+        imgui.end_table()
+
+    def _palette(self, flame) -> None:
+        """The flame's colours, sliders that turn them, and every built-in palette as a strip."""
+        editor, scale = self.editor, self.editor.scale
+        self._strip("the flame's colours", flame.palette_colors, f"own {hash(flame.colors)} {flame.palette}")
+        self._turn("rotate", -128, 128)
+        self._turn("hue", -180, 180)
+        imgui.spacing()
+        for name in palettes.names():
+            if self._strip(name, palettes.named(name), name, not flame.colors and flame.palette == name):
+                editor.change(edit.with_palette, name)
+        imgui.dummy(imgui.ImVec2(0, 2 * scale))
+
+    def _turn(self, name: str, low: int, high: int) -> None:
+        """A slider from the middle that turns the palette as long as it is held."""
+        held, base = self._base or (None, None)
+        value = held[1] if held and held[0] == name else 0
+        self._labelled(name)
+        changed, value = imgui.slider_int(f"##{name}", value, low, high)
+        if imgui.is_item_activated():
+            base = self.editor.flame.palette_colors
+        if changed and base is not None:
+            entries, hue = (value, 0.0) if name == "rotate" else (0, value / 360)
+            self.editor.change(edit.with_colours, edit.turned_palette(base, entries, hue))
+        if imgui.is_item_active():
+            self._base = (name, value), base
+        elif held and held[0] == name:
+            self._base = None
+
+    def _strip(self, name: str, colours, key: str, chosen: bool = False) -> bool:
+        """A palette from left to right; whether it was pressed."""
+        scale = self.editor.scale
+        size = imgui.ImVec2(imgui.get_content_region_avail().x, STRIP * scale)
+        low = imgui.get_cursor_screen_pos()
+        pressed = imgui.invisible_button(f"strip {name}", size)
+        imgui.set_item_tooltip(name)
+        draw, packed = imgui.get_window_draw_list(), self._packed(colours, key)
+        step = size.x / SEGMENTS
+        for k in range(SEGMENTS):
+            left, right = imgui.ImVec2(low.x + k * step, low.y), imgui.ImVec2(low.x + (k + 1) * step, low.y + size.y)
+            one, two = packed[k], packed[k + 1]
+            draw.add_rect_filled_multi_color(left, right, one, two, two, one)
+        if chosen or imgui.is_item_hovered() or imgui.is_item_focused():
+            high = imgui.ImVec2(low.x + size.x, low.y + size.y)
+            draw.add_rect(low, high, theme.packed(theme.ACCENT if chosen else theme.TEXT), 0, 1.5 * scale)
+        return pressed
+
+    def _packed(self, colours, key: str) -> list[int]:
+        if key not in self._strips:
+            if len(self._strips) > 64:
+                self._strips.clear()
+            at = np.linspace(0, 255, SEGMENTS + 1).astype(int)
+            self._strips[key] = [theme.packed((*(float(c) / 255 for c in colours[k]), 1.0)) for k in at]
+        return self._strips[key]

@@ -1,0 +1,1 @@
+"""Panels: pictures drawn live, their layout, the mouse and inspection."""

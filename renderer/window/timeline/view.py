@@ -1,0 +1,95 @@
+"""The line of time under the panels: play, scrub, and key frames of the active panel's scene."""
+
+from dataclasses import replace
+
+from renderer.scene.animation import DEFAULT_SECONDS, EASES, Animation, ease_at, key_times, with_ease
+from renderer.window.app.state import Studio
+from renderer.window.controls import theme
+from renderer.window.controls.toolkit import imgui
+from renderer.window.timeline import actions
+
+HEIGHT = 44  # at scale 1
+MARK = 5.0  # half the width of a key's mark, at scale 1
+
+
+def draw(studio: Studio, fonts: theme.Fonts, scale: float) -> None:
+    """The contents of the window that is begun: buttons, the line with its keys, length and loop."""
+    panel = studio.panel
+    animation = panel.scene.animation or Animation(DEFAULT_SECONDS)
+    imgui.align_text_to_frame_padding()
+    _button("Go on" if panel.paused else "Pause", "Space", lambda: studio.toggle_pause())
+    _button(
+        "Key",
+        "Ctrl+K: a key frame of what has keys, or of what was changed, or of the view",
+        lambda: actions.add_key(studio),
+    )
+    times = key_times(panel.scene.animation)
+    here = next((time for time in times if actions.is_at(studio, time)), None)
+    imgui.begin_disabled(here is None)
+    _button("Delete", "Ctrl+Shift+K: the key frame at this moment", lambda: actions.delete_key(studio))
+    wide = imgui.get_content_region_avail().x > 560 * scale
+    if wide:
+        _ease(studio, animation, here, scale)
+    imgui.end_disabled()
+    _line(studio, fonts, scale, animation.seconds, times, imgui.get_content_region_avail().x - wide * 210 * scale)
+    if wide:
+        _length(studio, animation, times, scale)
+
+
+def _ease(studio: Studio, animation: Animation, here: float | None, scale: float) -> None:
+    imgui.set_next_item_width(90 * scale)
+    ease = ease_at(animation, here) if here is not None else EASES[0]
+    changed, index = imgui.combo("##ease", EASES.index(ease), list(EASES))
+    imgui.set_item_tooltip("how values move from this key to the next")
+    if changed and here is not None:
+        studio.change(replace(studio.panel.scene, animation=with_ease(animation, here, EASES[index])))
+    imgui.same_line()
+
+
+def _length(studio: Studio, animation: Animation, times: list[float], scale: float) -> None:
+    panel = studio.panel
+    imgui.same_line()
+    imgui.set_next_item_width(80 * scale)
+    changed, seconds = imgui.input_double("s", animation.seconds, 0.0, 0.0, "%.2f")
+    imgui.set_item_tooltip("the film's length")
+    if changed and seconds == seconds and max([1e-2, *times]) <= seconds < 1e6:
+        studio.change(replace(panel.scene, animation=replace(animation, seconds=seconds)))
+    imgui.same_line()
+    changed, loop = imgui.checkbox("loop", animation.loop)
+    if changed and animation.seconds > 0:
+        studio.change(replace(panel.scene, animation=replace(animation, loop=loop)))
+
+
+def _button(label: str, tooltip: str, run) -> None:
+    if imgui.button(label):
+        run()
+    imgui.set_item_tooltip(tooltip)
+    imgui.same_line()
+
+
+def _line(studio: Studio, fonts, scale: float, seconds: float, times: list[float], width: float) -> None:
+    """The line itself: a press or drag scrubs, keys are marks, the moment stands above the pointer's place."""
+    width, height = max(width, 20.0), imgui.get_frame_height()
+    corner, paint = imgui.get_cursor_screen_pos(), imgui.get_window_draw_list()
+    seconds = max(seconds, 1e-2)
+    imgui.invisible_button("time", imgui.ImVec2(width, height))
+    if imgui.is_item_active():
+        part = (imgui.get_io().mouse_pos.x - corner.x) / width
+        moment = min(max(part, 0.0), 1.0) * seconds
+        near = [time for time in times if abs(time - moment) * width / seconds < MARK * scale]
+        actions.scrub(studio, near[0] if near else moment)
+    middle = corner.y + height / 2
+    left, right = imgui.ImVec2(corner.x, middle - 2 * scale), imgui.ImVec2(corner.x + width, middle + 2 * scale)
+    paint.add_rect_filled(left, right, theme.packed(theme.COLOURS["frame_bg_active"]), 2 * scale)
+    for time in times:
+        x, mark = corner.x + min(time / seconds, 1.0) * width, MARK * scale
+        colour = theme.ACCENT if actions.is_at(studio, time) else theme.TEXT
+        points = [imgui.ImVec2(x, middle - mark), imgui.ImVec2(x + mark, middle)]
+        points += [imgui.ImVec2(x, middle + mark), imgui.ImVec2(x - mark, middle)]
+        paint.add_quad_filled(*points, theme.packed(colour))
+    x = corner.x + min(studio.panel.clock / seconds, 1.0) * width
+    paint.add_line(imgui.ImVec2(x, corner.y), imgui.ImVec2(x, corner.y + height), theme.packed(theme.ACCENT), 2 * scale)
+    text = f"{studio.panel.clock:.2f}"
+    size = theme.FONT_SIZE * scale * 0.87
+    at = x + 5 * scale if x + 60 * scale < corner.x + width else x - 40 * scale
+    paint.add_text(fonts.numbers, size, imgui.ImVec2(at, corner.y - 2 * scale), theme.packed(theme.TEXT), text)

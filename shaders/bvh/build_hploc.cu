@@ -1,0 +1,406 @@
+// Binary trees built on the device: Morton codes, a radix sort, and H-PLOC (C. Benthin et al. 2024), which merges nearest
+// neighbours along the curve while it climbs the implicit tree of the codes (C. Apetrei 2014). Nodes hold
+// lowest and highest corners, as bvh.NODE says, until centre_nodes turns them into those of bvh/traverse_bvh2.h.
+// Where there are no warps one thread does a warp's merging; the tree is the same.
+#include "bvh/aabb.h"
+#include "common/scan.h"
+
+#define CLUSTERS 16u   // that a range may hold when it is handed to the next merge
+#define RADIUS 8u      // neighbours looked at to each side
+#define DIGITS 256u
+#define TILE (GROUP_SIZE * 16u)  // keys of one group in the sort
+
+// bounds: lowest and highest coordinates of the boxes' middles as ordered integers; lows start at all ones, highs at 0.
+KERNEL find_bounds(GLOBAL const float4 *primitives, int count, GLOBAL uint *bounds) {
+    LOCAL_ARRAY(uint, shared, 6);
+    if (local_index() < 6) shared[local_index()] = local_index() < 3 ? NOTHING : 0u;
+    BARRIER();
+    uint low[3] = {NOTHING, NOTHING, NOTHING}, high[3] = {0, 0, 0};
+    for (uint i = thread_index(); i < (uint)count; i += group_count() * GROUP_SIZE) {
+        float3 p = middle_of(box_of(primitive_at(primitives, i)));
+        uint x = ordered(p.x), y = ordered(p.y), z = ordered(p.z);
+        low[0] = min(low[0], x);
+        low[1] = min(low[1], y);
+        low[2] = min(low[2], z);
+        high[0] = max(high[0], x);
+        high[1] = max(high[1], y);
+        high[2] = max(high[2], z);
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        atomic_min(&shared[axis], low[axis]);
+        atomic_max(&shared[axis + 3], high[axis]);
+    }
+    BARRIER();
+    if (local_index() < 3) atomic_min(&bounds[local_index()], shared[local_index()]);
+    else if (local_index() < 6) atomic_max(&bounds[local_index()], shared[local_index()]);
+}
+
+// Ten bits with two free places after each.
+DEVICE uint spread_bits(uint x) {
+    x = (x * 0x00010001u) & 0xff0000ffu;
+    x = (x * 0x00000101u) & 0x0f00f00fu;
+    x = (x * 0x00000011u) & 0xc30c30c3u;
+    return (x * 0x00000005u) & 0x49249249u;
+}
+
+DEVICE uint grid_cell(float x, float low, float extent) {
+    return (uint)clamp((x - low) * (extent > 0.0f ? 1024.0f / extent : 0.0f), 0.0f, 1023.0f);
+}
+
+KERNEL morton_codes(GLOBAL const float4 *primitives, int count, GLOBAL const uint *bounds, GLOBAL uint *keys, GLOBAL uint *rows) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    float3 low = make_float3(unordered(bounds[0]), unordered(bounds[1]), unordered(bounds[2]));
+    float3 extent = make_float3(unordered(bounds[3]), unordered(bounds[4]), unordered(bounds[5])) - low;
+    float3 p = middle_of(box_of(primitive_at(primitives, i)));
+    keys[i] = spread_bits(grid_cell(p.x, low.x, extent.x)) << 2 | spread_bits(grid_cell(p.y, low.y, extent.y)) << 1 |
+              spread_bits(grid_cell(p.z, low.z, extent.z));
+    rows[i] = i;
+}
+
+// ---- a stable sort by 8 bits at a time: count digits of each tile, add up, scatter. counts is [digit][tile].
+KERNEL count_digits(GLOBAL const uint *keys, int count, int shift, GLOBAL uint *counts) {
+    LOCAL_ARRAY(uint, seen, DIGITS);
+    uint begin = group_index() * TILE;
+    for (uint digit = local_index(); digit < DIGITS; digit += GROUP_SIZE) seen[digit] = 0;
+    BARRIER();
+    for (uint i = begin + local_index(); i < min(begin + TILE, (uint)count); i += GROUP_SIZE)
+        atomic_add(&seen[(keys[i] >> shift) & (DIGITS - 1)], 1u);
+    BARRIER();
+    for (uint digit = local_index(); digit < DIGITS; digit += GROUP_SIZE) counts[digit * group_count() + group_index()] = seen[digit];
+}
+
+// Each group: the row of one digit becomes the sums before each tile, and totals[digit] the sum of all.
+KERNEL add_up_tiles(GLOBAL uint *counts, int tiles, GLOBAL uint *totals) {
+    LOCAL_ARRAY(uint, sums, GROUP_SIZE);
+    uint all = add_up_row(counts + group_index() * (uint)tiles, (uint)tiles, sums);
+    if (local_index() == 0) totals[group_index()] = all;
+}
+
+#if HAS_BALLOT
+// The lanes that hold the same digit as this one; `valid` lanes only.
+DEVICE uint lanes_alike(uint digit, bool valid) {
+    uint alike = ballot(valid);
+    UNROLL for (int bit = 0; bit < 8; bit++) {
+        uint set = ballot((digit >> bit) & 1u);
+        alike &= (digit >> bit) & 1u ? set : ~set;
+    }
+    return alike;
+}
+#endif
+
+KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int count, int shift, GLOBAL const uint *counts,
+                      GLOBAL const uint *totals, GLOBAL uint *keys_out, GLOBAL uint *rows_out) {
+    LOCAL_ARRAY(uint, place, DIGITS);                          // where this tile's first key of a digit goes
+    LOCAL_ARRAY(uint, by_warp, DIGITS * (GROUP_SIZE / 32));    // keys of a digit that earlier warps of the tile hold
+    uint begin = group_index() * TILE;
+    if (local_index() < DIGITS) place[local_index()] = totals[local_index()];
+    BARRIER();
+    for (uint step = 1; step < DIGITS; step *= 2) {
+        uint before = local_index() >= step && local_index() < DIGITS ? place[local_index() - step] : 0u;
+        BARRIER();
+        if (local_index() < DIGITS) place[local_index()] += before;
+        BARRIER();
+    }
+    if (local_index() < DIGITS) place[local_index()] += counts[local_index() * group_count() + group_index()] - totals[local_index()];
+#if HAS_BALLOT
+    uint warp = local_index() >> 5, ranks[16];
+    for (uint i = local_index(); i < DIGITS * (GROUP_SIZE / 32); i += GROUP_SIZE) by_warp[i] = 0;
+    BARRIER();
+    uint first = begin + warp * 512u + lane_index();
+    UNROLL for (int round = 0; round < 16; round++) {
+        uint i = first + 32u * (uint)round;
+        bool valid = i < (uint)count;
+        uint digit = valid ? (keys[i] >> shift) & (DIGITS - 1) : 0u;
+        uint alike = lanes_alike(digit, valid), lower = popcount(alike & ((1u << lane_index()) - 1u));
+        uint before = valid ? by_warp[warp * DIGITS + digit] : 0u;
+        ranks[round] = before + lower;
+        WARP_BARRIER();
+        if (valid && lower == 0) by_warp[warp * DIGITS + digit] = before + popcount(alike);
+        WARP_BARRIER();
+    }
+    BARRIER();
+    if (local_index() < DIGITS) {
+        uint sum = 0;
+        for (uint w = 0; w < GROUP_SIZE / 32; w++) {
+            uint here = by_warp[w * DIGITS + local_index()];
+            by_warp[w * DIGITS + local_index()] = sum;
+            sum += here;
+        }
+    }
+    BARRIER();
+    UNROLL for (int round = 0; round < 16; round++) {
+        uint i = first + 32u * (uint)round;
+        if (i >= (uint)count) continue;
+        uint key = keys[i], digit = (key >> shift) & (DIGITS - 1);
+        uint into = place[digit] + by_warp[warp * DIGITS + digit] + ranks[round];
+        keys_out[into] = key;
+        rows_out[into] = rows[i];
+    }
+#else
+    BARRIER();
+    if (local_index() == 0) {
+        for (uint i = begin; i < min(begin + TILE, (uint)count); i++) {
+            uint into = place[(keys[i] >> shift) & (DIGITS - 1)]++;
+            keys_out[into] = keys[i];
+            rows_out[into] = rows[i];
+        }
+    }
+#endif
+}
+
+// The primitives in sorted order, their boxes (low and leaf, high), and what the climb starts with.
+KERNEL start_clusters(GLOBAL const float4 *primitives, int count, GLOBAL const uint *rows, GLOBAL float4 *sorted, GLOBAL float4 *boxes,
+                      GLOBAL uint *clusters, GLOBAL uint *arrivals) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    Primitive p = primitive_at(primitives, rows[i]);
+    sorted[3 * i] = p.corner;
+    sorted[3 * i + 1] = p.edge1;
+    sorted[3 * i + 2] = p.edge2;
+    Box box = box_of(p);
+    boxes[2 * i] = with_w(box.low, 0.0f);
+    boxes[2 * i + 1] = with_w(box.high, 0.0f);
+    clusters[i] = i;
+    arrivals[i] = NOTHING;
+}
+
+// A cluster is a sorted primitive's number, or `count` plus the number of its inner node.
+DEVICE Box cluster_box(GLOBAL const float4 *boxes, GLOBAL const float4 *nodes, uint count, uint cluster) {
+    Box box;
+    if (cluster < count) {
+        box.low = xyz(boxes[2 * cluster]);
+        box.high = xyz(boxes[2 * cluster + 1]);
+    } else {
+        GLOBAL const float4 *node = nodes + 4 * (cluster - count);
+        float4 a = node[0], b = node[1], z = node[2];
+        box.low = make_float3(smaller(a.x, b.x), smaller(a.z, b.z), smaller(z.x, z.z));
+        box.high = make_float3(larger(a.y, b.y), larger(a.w, b.w), larger(z.y, z.w));
+    }
+    return box;
+}
+
+DEVICE float union_area(const Box a, const Box b) {
+    float x = larger(a.high.x, b.high.x) - smaller(a.low.x, b.low.x), y = larger(a.high.y, b.high.y) - smaller(a.low.y, b.low.y),
+          z = larger(a.high.z, b.high.z) - smaller(a.low.z, b.low.z);
+    return fma(x, y, fma(y, z, z * x));
+}
+
+// The cost's leading bits, then the pair: equal for both partners, different between pairs, so that one pair is always mutual. Of
+// equal costs those of pairs like 2 k and 2 k + 1 come first, so that equal boxes make no chain.
+DEVICE uint pair_key(float cost, uint lower, uint upper) { return (as_uint(cost) & ~1023u) | (lower ^ upper) << 5 | lower; }
+DEVICE uint lower_of(uint key) { return key & 31u; }
+DEVICE uint upper_of(uint key) { return (key & 31u) ^ (key >> 5 & 31u); }
+
+// Levels below a cluster. Where one has TALL, pairs are merged by height and not by area: no tree is deeper than TALL and what
+// the logarithm of the primitives adds, whatever their boxes, and the stacks of all walks suffice.
+#define TALL 40u
+DEVICE uint height_of(GLOBAL const float4 *nodes, uint count, uint cluster) {
+    return cluster < count ? 0u : as_uint(nodes[4 * (cluster - count) + 3].z);
+}
+
+DEVICE void write_node(GLOBAL float4 *nodes, uint count, uint number, uint left, const Box a, uint right, const Box b, uint height) {
+    GLOBAL float4 *node = nodes + 4 * number;
+    int first = left < count ? ~(int)(left * 8u) : (int)(left - count), second = right < count ? ~(int)(right * 8u) : (int)(right - count);
+    node[0] = make_float4(a.low.x, a.high.x, a.low.y, a.high.y);
+    node[1] = make_float4(b.low.x, b.high.x, b.low.y, b.high.y);
+    node[2] = make_float4(a.low.z, a.high.z, b.low.z, b.high.z);
+    node[3] = make_float4(as_float(first), as_float(second), as_float(height), 0.0f);
+}
+
+// Node numbers are handed out from the last one down, so that the root, made last, is 0.
+DEVICE uint take_nodes(GLOBAL uint *made, uint count, uint wanted) { return count - 2u - atomic_add(made, wanted); }
+
+#if HAS_BALLOT
+DEVICE Box box_from_lane(const Box box, uint lane) {
+    Box other;
+    other.low = make_float3(as_float(from_lane(as_uint(box.low.x), lane)), as_float(from_lane(as_uint(box.low.y), lane)),
+                            as_float(from_lane(as_uint(box.low.z), lane)));
+    other.high = make_float3(as_float(from_lane(as_uint(box.high.x), lane)), as_float(from_lane(as_uint(box.high.y), lane)),
+                             as_float(from_lane(as_uint(box.high.z), lane)));
+    return other;
+}
+
+// The place of the n-th set bit.
+DEVICE uint set_bit(uint word, uint n) {
+    uint at = 0;
+    UNROLL for (uint width = 16; width > 0; width /= 2) {
+        uint below = popcount((word >> at) & ((1u << width) - 1u));
+        if (n >= below) {
+            n -= below;
+            at += width;
+        }
+    }
+    return at;
+}
+
+// The whole warp merges the clusters of first..split and split + 1..last until `wanted` are left.
+DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *made, uint count,
+                        uint first, uint split, uint last, uint wanted) {
+    uint lane = lane_index(), cluster = NOTHING;
+    if (lane < CLUSTERS && first + lane <= split) cluster = clusters[first + lane];
+    uint lefts = popcount(ballot(cluster != NOTHING));
+    uint from_right = lane - lefts;
+    if (lane >= lefts && from_right < CLUSTERS && split + 1 + from_right <= last) cluster = clusters[split + 1 + from_right];
+    else if (lane >= lefts) cluster = NOTHING;
+    uint total = popcount(ballot(cluster != NOTHING)), height = cluster != NOTHING ? height_of(nodes, count, cluster) : 0u;
+    Box box = {{INFINITE, INFINITE, INFINITE}, {-INFINITE, -INFINITE, -INFINITE}};
+    if (cluster != NOTHING) box = cluster_box(boxes, nodes, count, cluster);
+    while (total > wanted) {
+        uint best = NOTHING;
+        bool tall = ballot(height >= TALL) != 0;
+        UNROLL for (uint step = 1; step <= RADIUS; step++) {
+            Box other = box_from_lane(box, (lane + step) & 31u);
+            float cost = union_area(box, other);
+            if (tall) cost = (float)max(height, from_lane(height, (lane + step) & 31u));
+            uint key = lane + step < total ? pair_key(cost, lane, lane + step) : NOTHING;
+            uint key_below = from_lane(key, (lane - step) & 31u);
+            best = min(best, key);
+            if (lane >= step) best = min(best, key_below);
+        }
+        uint lower = lower_of(best), upper = upper_of(best), partner = lane == lower ? upper : lower;
+        uint best_there = from_lane(best, partner);
+        bool mutual = lane < total && best_there == best;
+        bool merges = mutual && lane == lower;
+        uint merging = ballot(merges), base = 0;
+        Box other = box_from_lane(box, partner);
+        uint other_cluster = from_lane(cluster, partner), other_height = from_lane(height, partner);
+        if (lane == 0) base = take_nodes(made, count, popcount(merging));
+        base = from_lane(base, 0);
+        if (merges) {
+            uint number = base - popcount(merging & ((1u << lane) - 1u));
+            height = 1u + max(height, other_height);
+            write_node(nodes, count, number, cluster, box, other_cluster, other, height);
+            cluster = count + number;
+            box = union_of(box, other);
+        }
+        uint kept = ballot(lane < total && (merges || !mutual));
+        uint source = set_bit(kept, lane) & 31u;
+        total = popcount(kept);
+        cluster = from_lane(cluster, source);
+        height = from_lane(height, source);
+        box = box_from_lane(box, source);
+        if (lane >= total) {
+            cluster = NOTHING;
+            height = 0u;
+        }
+    }
+    if (lane < CLUSTERS && first + lane <= last) clusters[first + lane] = cluster;
+    GLOBAL_FENCE();
+}
+#else
+DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *made, uint count,
+                        uint first, uint split, uint last, uint wanted) {
+    uint held[2 * CLUSTERS], height[2 * CLUSTERS], best[2 * CLUSTERS], total = 0;
+    Box box[2 * CLUSTERS];
+    for (uint i = first; i <= split && i < first + CLUSTERS && clusters[i] != NOTHING; i++) held[total++] = clusters[i];
+    for (uint i = split + 1; i <= last && i < split + 1 + CLUSTERS && clusters[i] != NOTHING; i++) held[total++] = clusters[i];
+    for (uint i = 0; i < total; i++) {
+        box[i] = cluster_box(boxes, nodes, count, held[i]);
+        height[i] = height_of(nodes, count, held[i]);
+    }
+    while (total > wanted) {
+        bool tall = false;
+        for (uint i = 0; i < total; i++) {
+            best[i] = NOTHING;
+            tall = tall || height[i] >= TALL;
+        }
+        for (uint i = 0; i < total; i++) {
+            for (uint j = i + 1; j <= i + RADIUS && j < total; j++) {
+                uint key = pair_key(tall ? (float)max(height[i], height[j]) : union_area(box[i], box[j]), i, j);
+                best[i] = min(best[i], key);
+                best[j] = min(best[j], key);
+            }
+        }
+        uint kept = 0, merging = 0, base;
+        for (uint i = 0; i < total; i++) {
+            if (lower_of(best[i]) == i && best[upper_of(best[i])] == best[i]) merging++;
+        }
+        base = take_nodes(made, count, merging);
+        for (uint i = 0; i < total; i++) {
+            uint lower = lower_of(best[i]), upper = upper_of(best[i]), partner = lower == i ? upper : lower;
+            bool mutual = best[partner] == best[i];
+            if (mutual && i == upper) continue;
+            uint cluster = held[i], tallness = height[i];
+            Box whole = box[i];
+            if (mutual) {
+                uint number = base--;
+                tallness = 1u + max(height[i], height[upper]);
+                write_node(nodes, count, number, held[i], box[i], held[upper], box[upper], tallness);
+                cluster = count + number;
+                whole = union_of(box[i], box[upper]);
+            }
+            held[kept] = cluster;
+            height[kept] = tallness;
+            box[kept] = whole;
+            kept++;
+        }
+        total = kept;
+    }
+    for (uint i = 0; i < CLUSTERS && first + i <= last; i++) clusters[first + i] = i < total ? held[i] : NOTHING;
+    GLOBAL_FENCE();
+}
+#endif
+
+// How far apart codes i and i + 1 are: what differs between them, and between their places where the codes are equal.
+DEVICE ulong apart(GLOBAL const uint *keys, uint i) {
+    uint difference = keys[i] ^ keys[i + 1];
+    return (ulong)difference << 32 | (i ^ (i + 1));
+}
+
+// One thread a primitive climbs; the first of two children to arrive at a parent stops, the second goes on with both.
+KERNEL climb(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *arrivals, GLOBAL volatile uint *clusters,
+             GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *state) {
+    GLOBAL uint *made = state + 6;  // after the bounds
+    uint count = (uint)primitive_count, first = thread_index(), last = thread_index(), split = 0;
+    bool active = first < count;
+    while (true) {
+        bool merges = false;
+        if (active) {
+            bool to_right = first == 0 || (last != count - 1 && apart(keys, last) < apart(keys, first - 1));
+            uint other = atomic_xchg(&arrivals[to_right ? last : first - 1], to_right ? first : last);
+            if (other == NOTHING) active = false;
+            else {
+                GLOBAL_FENCE();
+                split = to_right ? last : first - 1;
+                if (to_right) last = other;
+                else first = other;
+                merges = last - first + 1 > CLUSTERS || last - first + 1 == count;
+            }
+        }
+        bool whole = last - first + 1 == count;
+#if HAS_BALLOT
+        uint serving = ballot(merges);
+        while (serving) {
+            uint lane = 31u - (uint)clz(serving);
+            serving &= ~(1u << lane);
+            uint whole_there = from_lane(whole ? 1u : 0u, lane);
+            merge_range(clusters, boxes, nodes, made, count, from_lane(first, lane), from_lane(split, lane), from_lane(last, lane),
+                        whole_there ? 1u : CLUSTERS);
+        }
+        if (active && whole) active = false;
+        if (ballot(active) == 0) break;
+#else
+        if (merges) merge_range(clusters, boxes, nodes, made, count, first, split, last, whole ? 1u : CLUSTERS);
+        if (whole) active = false;
+        if (!active) break;
+#endif
+    }
+}
+
+// The nodes of lowest and highest corners become, in place, those of centres and half sizes that bvh/traverse_bvh2.h walks.
+KERNEL centre_nodes(GLOBAL float4 *nodes, int count) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    float4 a = nodes[4 * i], b = nodes[4 * i + 1], z = nodes[4 * i + 2], codes = nodes[4 * i + 3];
+    float low[6] = {a.x, a.z, z.x, b.x, b.z, z.z}, high[6] = {a.y, a.w, z.y, b.y, b.w, z.w}, centre[6], half_size[6];
+    for (int k = 0; k < 6; k++) {
+        bool empty = low[k] > high[k];
+        centre[k] = empty ? 0.0f : fma(0.5f, high[k], 0.5f * low[k]);
+        half_size[k] = empty ? -INFINITE : fma(fabs(centre[k]), 1.2e-7f, larger(high[k] - centre[k], centre[k] - low[k]) * 1.0000003f);
+    }
+    nodes[4 * i] = make_float4(centre[0], centre[1], centre[2], codes.x);
+    nodes[4 * i + 1] = make_float4(half_size[0], half_size[1], half_size[2], codes.y);
+    nodes[4 * i + 2] = make_float4(centre[3], centre[4], centre[5], 0.0f);
+    nodes[4 * i + 3] = make_float4(half_size[3], half_size[4], half_size[5], 0.0f);
+}

@@ -1,0 +1,173 @@
+// Elementary functions that give the same bits on every device: only IEEE operations and explicit fused multiply-adds in a
+// fixed order (build with STRICT=1). Relative error about 2e-7. Polynomials after S. Moshier's Cephes; reduction after Cody and
+// Waite. Chaotic maps amplify the last bit, and vendors' libraries differ in it.
+#include "common/simd.h"
+
+typedef struct { real x, y; } Pair;
+
+DEVICE Pair pair(real x, real y) {
+    Pair p;
+    p.x = x;
+    p.y = y;
+    return p;
+}
+
+DEVICE real magnitude(real x) { return real_of_bits(bits_of(x) & 0x7fffffffu); }
+
+DEVICE real with_sign_of(real size, real sign) {
+    return real_of_bits((bits_of(size) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
+}
+
+// The whole number nearest to zero and the one below; values from 2^23 on have no fraction.
+DEVICE real truncation(real x) {
+    real t = real_of(truncated(x));
+    return magnitude(x) < 8388608.0f ? t : x;
+}
+
+DEVICE real floor_of(real x) {
+    real t = real_of(truncated(x));
+    t = t > x ? t - 1.0f : t;
+    return magnitude(x) < 8388608.0f ? t : x;
+}
+
+// The nearest whole number, ties to even.
+DEVICE real nearest(real x) {
+    real t = (magnitude(x) + 8388608.0f) - 8388608.0f;
+    return magnitude(x) < 8388608.0f ? with_sign_of(t, x) : x;
+}
+
+// x - y * truncation(x / y), with the sign of x; y is not zero.
+DEVICE real remainder_of(real x, real y) {
+    real a = magnitude(x), b = magnitude(y);
+    real r = FUSED(-floor_of(a / b), b, a);
+    r = r < 0.0f ? r + b : r;
+    r = r >= b ? r - b : r;
+    return with_sign_of(r, x);
+}
+
+// C. Wellons's lowbias32: every bit of u moves every bit of the hash.
+DEVICE bits mixed(bits u) {
+    u = (u ^ (u >> 16)) * 0x21f0aaadu;
+    u = (u ^ (u >> 15)) * 0x735a2d97u;
+    return u ^ (u >> 15);
+}
+
+// (cos, sin). The angle is reduced in quarters of a turn, of which the product's rounding error is kept. From 2^26 on, where
+// floats lie farther apart than a turn, a hash tells the place on the circle, so that all places come up equally.
+#define LARGEST_ANGLE 67108864.0f
+DEVICE Pair circle(real angle) {
+    mask large = magnitude(angle) >= LARGEST_ANGLE && magnitude(angle) <= 3e38f;
+    if (ANY_LANE(large)) {
+        real anywhere = real_of(whole_of_bits(mixed(bits_of(angle)) >> 8)) * 3.7450704e-7f;  // a turn / 2^24
+        angle = large ? anywhere : angle;
+    }
+    real product = angle * 0.63661975f;
+    real error = FUSED(angle, 2.5682552973194106e-08f, FUSED(angle, 0.63661975f, -product));
+    real whole_quarters = nearest(product), part = (product - whole_quarters) + error, more = nearest(part);
+    real r = (part - more) * 1.57079637f, n = whole_quarters + more;
+    real quadrant = n - 4.0f * floor_of(n * 0.25f);
+    real r2 = r * r;
+    real s = FUSED(r2, -1.9515295891e-4f, 8.3321608736e-3f);
+    s = FUSED(s, r2, -1.6666654611e-1f);
+    s = FUSED(s * r2, r, r);
+    real c = FUSED(r2, 2.443315711809948e-5f, -1.388731625493765e-3f);
+    c = FUSED(c, r2, 4.166664568298827e-2f);
+    c = FUSED(c * r2, r2, FUSED(r2, -0.5f, 1.0f));
+    mask odd = quadrant == 1.0f || quadrant == 3.0f;
+    real cosine = odd ? s : c, sine = odd ? c : s;
+    cosine = quadrant == 1.0f || quadrant == 2.0f ? -cosine : cosine;
+    sine = quadrant >= 2.0f ? -sine : sine;
+    return pair(cosine, sine);
+}
+
+DEVICE real sine_of(real x) { return circle(x).y; }
+DEVICE real cosine_of(real x) { return circle(x).x; }
+DEVICE real tangent_of(real x) {
+    Pair c = circle(x);
+    return c.y / c.x;
+}
+
+DEVICE real exponential_of(real x) {
+    x = x > 120.0f ? 120.0f : x;
+    x = x < -120.0f ? -120.0f : x;
+    real n = nearest(x * 1.44269504088896341f);
+    real r = FUSED(n, -0.693359375f, x);
+    r = FUSED(n, 2.12194440e-4f, r);
+    real p = FUSED(r, 1.9875691500e-4f, 1.3981999507e-3f);
+    p = FUSED(p, r, 8.3334519073e-3f);
+    p = FUSED(p, r, 4.1665795894e-2f);
+    p = FUSED(p, r, 1.6666665459e-1f);
+    p = FUSED(p, r, 5.0000001201e-1f);
+    p = FUSED(p * r, r, r) + 1.0f;
+    whole power = truncated(n), half_power = power >> 1;  // in two steps: 2^n itself may leave the range of a float
+    whole low = (half_power + 127) << 23, high = (power - half_power + 127) << 23;
+    return p * real_of_bits(bits_of_whole(low)) * real_of_bits(bits_of_whole(high));
+}
+
+// Natural logarithm; minus infinity at 0, NaN below.
+DEVICE real logarithm_of(real x) {
+    mask small = x < 1.17549435e-38f;
+    real scaled = small ? x * 8388608.0f : x;
+    bits b = bits_of(scaled);
+    real e = real_of(whole_of_bits(b >> 23)) - 126.0f;
+    real m = real_of_bits((b & 0x007fffffu) | 0x3f000000u);
+    mask low = m < 0.707106781186547524f;
+    e = low ? e - 1.0f : e;
+    m = low ? m + m - 1.0f : m - 1.0f;
+    e = small ? e - 23.0f : e;
+    real z = m * m;
+    real p = FUSED(m, 7.0376836292e-2f, -1.1514610310e-1f);
+    p = FUSED(p, m, 1.1676998740e-1f);
+    p = FUSED(p, m, -1.2420140846e-1f);
+    p = FUSED(p, m, 1.4249322787e-1f);
+    p = FUSED(p, m, -1.6668057665e-1f);
+    p = FUSED(p, m, 2.0000714765e-1f);
+    p = FUSED(p, m, -2.4999993993e-1f);
+    p = FUSED(p, m, 3.3333331174e-1f);
+    p = p * m * z;
+    p = FUSED(e, -2.12194440e-4f, p);
+    p = FUSED(z, -0.5f, p);
+    real y = FUSED(e, 0.693359375f, m + p);
+    real infinity = (real)(1.0f) / (real)(0.0f);
+    y = x == 0.0f ? -infinity : y;
+    y = x == infinity ? infinity : y;
+    return x >= 0.0f ? y : (x - x) / (x - x);
+}
+
+// x^y of x >= 0.
+DEVICE real power_of(real x, real y) {
+    real p = exponential_of(y * logarithm_of(x));
+    p = x == 0.0f ? (y > 0.0f ? (real)(0.0f) : (real)(1.0f) / (real)(0.0f)) : p;
+    return y == 0.0f ? (real)(1.0f) : p;
+}
+
+// The angle of (x, y) from the +x axis, -pi to pi; 0 at the origin.
+DEVICE real angle_of(real y, real x) {
+    real ax = magnitude(x), ay = magnitude(y);
+    mask steep = ay > ax;
+    real large = steep ? ay : ax, little = steep ? ax : ay;
+    mask middle = little > 0.4142135623730950f * large;
+    real numerator = middle ? little - large : little;
+    real denominator = middle ? little + large : large;
+    real t = numerator / (denominator == 0.0f ? (real)(1.0f) : denominator);
+    real z = t * t;
+    real p = FUSED(z, 8.05374449538e-2f, -1.38776856032e-1f);
+    p = FUSED(p, z, 1.99777106478e-1f);
+    p = FUSED(p, z, -3.33329491539e-1f);
+    real a = FUSED(p * z, t, t);
+    a = middle ? a + 0.785398163397448f : a;
+    a = steep ? 1.570796326794897f - a : a;
+    a = (bits_of(x) >> 31) != 0u ? 3.141592653589793f - a : a;
+    return with_sign_of(a, y);
+}
+
+// (cosh, sinh).
+DEVICE Pair hyperbola(real x) {
+    real e = exponential_of(x), inverse = 1.0f / e, x2 = x * x;
+    real s = FUSED(x2, 1.98412698e-4f, 8.33333333e-3f);
+    s = FUSED(s, x2, 1.66666667e-1f);
+    s = FUSED(s * x2, x, x);
+    return pair(0.5f * (e + inverse), magnitude(x) < 0.7f ? s : 0.5f * (e - inverse));
+}
+
+DEVICE real arc_cosine_of(real x) { return angle_of(sqrt((1.0f - x) * (1.0f + x)), x); }

@@ -1,0 +1,601 @@
+// The variations of fractal flames (S. Draves and E. Reckase, "The Fractal Flame Algorithm"; the later ones by the community
+// around flam3), in flam3's order. VARIATION(name, parameter = default, ...) is the vector that the variation adds for the point
+// (x, y). renderer/flames/variations.py reads names, parameters and random draws from here and writes the C head of each:
+//     Pair variation_NAME(real x, real y, float weight, GLOBAL const float *affine, Random *random, float PARAMETER, ...)
+// A parameter is NAME_PARAMETER in files, and here too where it is called x, y, weight or circle. `affine` is the pre-affine a b c d e f: x = a X + b Y + c, y = d X + e Y + f.
+// The angles: turn_of(y, x) = atan2(x, y), clockwise from +y, in the early variations; angle_of(y, x) = atan2(y, x) in the later.
+#include "common/random_simd.h"
+
+// A chain: its place, its place along the palette, and 1 + the map that it went through last (0 at its start).
+typedef struct {
+    real x, y, z, colour, last;
+} Point;
+
+#define EPSILON 1e-10f
+#define TURN 6.283185307179586f
+
+DEVICE Pair scaled(real k, real x, real y) { return pair(k * x, k * y); }
+DEVICE real radius_of(real x, real y) { return sqrt(x * x + y * y); }
+DEVICE real turn_of(real y, real x) { return angle_of(x, y); }
+DEVICE real square_of(real x) { return x * x; }
+
+// +1 from zero on, or above zero only.
+DEVICE real side_of(real t) { return t >= 0.0f ? (real)(1.0f) : (real)(-1.0f); }
+DEVICE real strict_side_of(real t) { return t > 0.0f ? (real)(1.0f) : (real)(-1.0f); }
+
+// The sum of four draws less 2: nearly normal, -2 to 2.
+DEVICE real bell(Random *random) {
+    real sum = uniform(random);
+    sum = sum + uniform(random);
+    sum = sum + uniform(random);
+    return sum + uniform(random) - 2.0f;
+}
+
+// Half the sum of the distances from (1, 0) and (-1, 0), less 1 and less |x|, without the loss of what is left of them.
+DEVICE Pair ellipse_of(real x, real y) {
+    real y2 = y * y, right = magnitude(x - 1.0f), left = magnitude(x + 1.0f), beyond = magnitude(x) - 1.0f;
+    real over = 0.5f * (y2 / (sqrt(right * right + y2) + right + 1e-30f) + y2 / (sqrt(left * left + y2) + left + 1e-30f));
+    return pair(over + (beyond > 0.0f ? beyond : (real)(0.0f)), over + (beyond < 0.0f ? -beyond : (real)(0.0f)));
+}
+
+// Cosines of half angles keep the sums below from cancelling: cos 2x + cosh 2y = 2 (cos^2 x + sinh^2 y), and so on. Beyond 40
+// their squares would overflow, and the quotients have long reached their limits. They are no numbers where those of doubles
+// overflow, as flam3 has it: the point is bad.
+#define DOUBLES_END 710.4758f
+DEVICE real calm(real t, float end) {
+    real inside = t > 40.0f ? (real)(40.0f) : t < -40.0f ? (real)(-40.0f) : t;
+    return magnitude(t) > end ? (t - t) / (t - t) : inside;
+}
+
+// t folded into -m to m.
+DEVICE real folded(real t, real m) {
+    real above = -m + remainder_of(t + m, 2.0f * m), below = m - remainder_of(m - t, 2.0f * m);
+    return t > m ? above : t < -m ? below : t;
+}
+
+// The angle a after `count` wedges of `angle` are cut out of the circle.
+DEVICE real wedged(real a, float angle, float count) {
+    real n = floor_of((count * a + PI) * (1.0f / TURN));
+    return a * (1.0f - angle * count * (1.0f / TURN)) + n * angle;
+}
+
+VARIATION(linear) {
+    return scaled(weight, x, y);
+}
+
+VARIATION(sinusoidal) {
+    return scaled(weight, sine_of(x), sine_of(y));
+}
+
+VARIATION(spherical) {
+    return scaled(weight / (x * x + y * y + EPSILON), x, y);
+}
+
+VARIATION(swirl) {
+    Pair c = circle(x * x + y * y);
+    return scaled(weight, c.y * x - c.x * y, c.x * x + c.y * y);
+}
+
+VARIATION(horseshoe) {
+    return scaled(weight / (radius_of(x, y) + EPSILON), (x - y) * (x + y), 2.0f * x * y);
+}
+
+VARIATION(polar) {
+    return scaled(weight, turn_of(y, x) * (1.0f / PI), radius_of(x, y) - 1.0f);
+}
+
+VARIATION(handkerchief) {
+    real phi = turn_of(y, x), r = radius_of(x, y);
+    return scaled(weight * r, sine_of(phi + r), cosine_of(phi - r));
+}
+
+VARIATION(heart) {
+    real r = radius_of(x, y);
+    Pair c = circle(r * turn_of(y, x));
+    return scaled(weight * r, c.y, -c.x);
+}
+
+VARIATION(disc) {
+    Pair c = circle(PI * radius_of(x, y));
+    return scaled(weight * (turn_of(y, x) * (1.0f / PI)), c.y, c.x);
+}
+
+VARIATION(spiral) {
+    real r = radius_of(x, y), safe = r + EPSILON;
+    Pair c = circle(safe);
+    return scaled(weight / safe, y / r + c.y, x / r - c.x);
+}
+
+VARIATION(hyperbolic) {
+    real r = radius_of(x, y), safe = r + EPSILON;
+    return scaled(weight, x / r / safe, y / r * safe);
+}
+
+VARIATION(diamond) {
+    real r = radius_of(x, y);
+    Pair c = circle(r);
+    return scaled(weight, x / r * c.x, y / r * c.y);
+}
+
+VARIATION(ex) {
+    real phi = turn_of(y, x), r = radius_of(x, y);
+    real s = sine_of(phi + r), c = cosine_of(phi - r);
+    real m0 = r * (s * s * s), m1 = r * (c * c * c);
+    return scaled(weight, m0 + m1, m0 - m1);
+}
+
+VARIATION(julia) {
+    real half_turn = uniform(random) < 0.5f ? (real)(0.0f) : (real)(PI);
+    Pair c = circle(0.5f * turn_of(y, x) + half_turn);
+    return scaled(weight * sqrt(radius_of(x, y)), c.x, c.y);
+}
+
+VARIATION(bent) {
+    return scaled(weight, x < 0.0f ? 2.0f * x : x, y < 0.0f ? 0.5f * y : y);
+}
+
+VARIATION(waves) {
+    real u = y / (affine[2] * affine[2] + EPSILON), v = x / (affine[5] * affine[5] + EPSILON);
+    return scaled(weight, x + affine[1] * sine_of(u), y + affine[4] * sine_of(v));
+}
+
+VARIATION(fisheye) {
+    return scaled(2.0f * weight / (radius_of(x, y) + 1.0f), y, x);
+}
+
+VARIATION(popcorn) {
+    real u = sine_of(tangent_of(3.0f * y)), v = sine_of(tangent_of(3.0f * x));
+    return scaled(weight, x + affine[2] * u, y + affine[5] * v);
+}
+
+VARIATION(exponential) {
+    Pair c = circle(PI * y);
+    return scaled(weight * exponential_of(x - 1.0f), c.x, c.y);
+}
+
+VARIATION(power) {
+    real r = radius_of(x, y);
+    return scaled(weight * power_of(r, x / r), y / r, x / r);
+}
+
+VARIATION(cosine) {
+    Pair c = circle(PI * x), h = hyperbola(y);
+    return scaled(weight, c.x * h.x, -c.y * h.y);
+}
+
+VARIATION(rings) {
+    real r = radius_of(x, y);
+    float d = affine[2] * affine[2] + EPSILON;
+    real k = remainder_of(r + d, (real)(2.0f * d)) - d + r * (1.0f - d);
+    return scaled(weight * k, y / r, x / r);
+}
+
+VARIATION(fan) {
+    float d = PI * (affine[2] * affine[2] + EPSILON);
+    real phi = turn_of(y, x);
+    real over = remainder_of(phi + affine[5], (real)(d));
+    Pair c = circle(phi + (over > 0.5f * d ? (real)(-0.5f * d) : (real)(0.5f * d)));
+    return scaled(weight * radius_of(x, y), c.x, c.y);
+}
+
+VARIATION(blob, low = 0, high = 1, waves = 1) {
+    real k = weight * (low + (high - low) * (0.5f + 0.5f * sine_of(waves * turn_of(y, x))));
+    return scaled(k, x, y);
+}
+
+VARIATION(pdj, a = 0, b = 0, c = 0, d = 0) {
+    return scaled(weight, sine_of(a * y) - cosine_of(b * x), sine_of(c * x) - cosine_of(d * y));
+}
+
+VARIATION(fan2, x = 0, y = 0) {
+    float d = PI * (fan2_x * fan2_x + EPSILON);
+    real phi = turn_of(y, x);
+    real t = phi + fan2_y - d * truncation((phi + fan2_y) / d);
+    Pair c = circle(phi + (t > 0.5f * d ? (real)(-0.5f * d) : (real)(0.5f * d)));
+    return scaled(weight * radius_of(x, y), c.y, c.x);
+}
+
+VARIATION(rings2, val = 0) {
+    real r = radius_of(x, y);
+    float d = val * val + EPSILON;
+    real k = r - 2.0f * d * truncation((r + d) / (2.0f * d)) + r * (1.0f - d);
+    return scaled(weight * k, x / r, y / r);
+}
+
+VARIATION(eyefish) {
+    return scaled(2.0f * weight / (radius_of(x, y) + 1.0f), x, y);
+}
+
+VARIATION(bubble) {
+    return scaled(weight / (0.25f * (x * x + y * y) + 1.0f), x, y);
+}
+
+VARIATION(cylinder) {
+    return scaled(weight, sine_of(x), y);
+}
+
+VARIATION(perspective, angle = 0, dist = 0) {
+    Pair c = circle((real)(angle * (PI / 2.0f)));
+    real t = 1.0f / (dist - y * c.y);
+    return scaled(weight * t, dist * x, dist * c.x * y);
+}
+
+VARIATION(noise) {
+    Pair c = circle(TURN * uniform(random));
+    return scaled(weight * uniform(random), x * c.x, y * c.y);
+}
+
+VARIATION(julian, power = 1, dist = 1) {
+    real t = truncation(fabs(power) * uniform(random));
+    Pair c = circle((angle_of(y, x) + TURN * t) / power);
+    return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
+}
+
+VARIATION(juliascope, power = 1, dist = 1) {
+    real t = truncation(fabs(power) * uniform(random)), theta = angle_of(y, x);
+    real half_t = floor_of(0.5f * t);
+    Pair c = circle((TURN * t + (t - 2.0f * half_t == 0.0f ? theta : -theta)) / power);
+    return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
+}
+
+VARIATION(blur) {
+    Pair c = circle(TURN * uniform(random));
+    return scaled(weight * uniform(random), c.x, c.y);
+}
+
+VARIATION(gaussian_blur) {
+    Pair c = circle(TURN * uniform(random));
+    return scaled(weight * bell(random), c.x, c.y);
+}
+
+VARIATION(radial_blur, angle = 0) {
+    Pair q = circle((real)(angle * (PI / 2.0f)));
+    real g = weight * bell(random), r = radius_of(x, y), z = g * q.x - 1.0f;
+    Pair c = circle(angle_of(y, x) + g * q.y);
+    return pair(r * c.x + z * x, r * c.y + z * y);
+}
+
+VARIATION(pie, slices = 6, rotation = 0, thickness = 0.5) {
+    real s = truncation(uniform(random) * slices + 0.5f);
+    Pair c = circle(rotation + TURN * (s + uniform(random) * thickness) / slices);
+    return scaled(weight * uniform(random), c.x, c.y);
+}
+
+VARIATION(ngon, sides = 5, power = 3, circle = 1, corners = 2) {
+    float b = TURN / sides;
+    real theta = angle_of(y, x), p = theta - b * floor_of(theta / b);
+    p = p > 0.5f * b ? p - b : p;
+    real k = corners * (1.0f / (cosine_of(p) + EPSILON) - 1.0f) + ngon_circle;
+    return scaled(weight * k / (power_of(x * x + y * y, (real)(0.5f * power)) + EPSILON), x, y);
+}
+
+VARIATION(curl, c1 = 1, c2 = 0) {
+    real re = 1.0f + c1 * x + c2 * (x * x - y * y), im = c1 * y + 2.0f * c2 * x * y;
+    return scaled(weight / (re * re + im * im), x * re + y * im, y * re - x * im);
+}
+
+VARIATION(rectangles, x = 1, y = 1) {
+    real u = rectangles_x == 0.0f ? x : (2.0f * floor_of(x / rectangles_x) + 1.0f) * rectangles_x - x;
+    real v = rectangles_y == 0.0f ? y : (2.0f * floor_of(y / rectangles_y) + 1.0f) * rectangles_y - y;
+    return scaled(weight, u, v);
+}
+
+VARIATION(arch) {
+    Pair c = circle(uniform(random) * (weight * PI));
+    return scaled(weight, c.y, c.y * c.y / c.x);
+}
+
+VARIATION(tangent) {
+    return scaled(weight, sine_of(x) / cosine_of(y), tangent_of(y));
+}
+
+VARIATION(square) {
+    real u = uniform(random) - 0.5f;
+    return scaled(weight, u, uniform(random) - 0.5f);
+}
+
+VARIATION(rays) {
+    real k = weight * tangent_of(weight * uniform(random) * PI) * weight / (x * x + y * y + EPSILON);
+    return scaled(k, cosine_of(x), sine_of(y));
+}
+
+VARIATION(blade) {
+    Pair c = circle(uniform(random) * weight * radius_of(x, y));
+    return scaled(weight * x, c.x + c.y, c.x - c.y);
+}
+
+VARIATION(secant2) {
+    real c = cosine_of(weight * radius_of(x, y));
+    return scaled(weight, x, 1.0f / c + (c < 0.0f ? (real)(1.0f) : (real)(-1.0f)));
+}
+
+VARIATION(twintrian) {
+    Pair c = circle(uniform(random) * weight * radius_of(x, y));
+    real d = 0.434294481903252f * logarithm_of(c.y * c.y) + c.x;
+    d = magnitude(d) <= 1e10f ? d : (real)(-30.0f);
+    return scaled(weight * x, d, d - PI * c.y);
+}
+
+VARIATION(cross) {
+    real s = x * x - y * y;
+    return scaled(weight * sqrt(1.0f / (s * s + EPSILON)), x, y);
+}
+
+VARIATION(disc2, rot = 0, twist = 0) {
+    Pair t = circle(rot * PI * (x + y)), c = circle((real)(twist));
+    float k = twist > TURN ? 1.0f + twist - TURN : twist < -TURN ? 1.0f + twist + TURN : 1.0f;
+    return scaled(weight * (turn_of(y, x) * (1.0f / PI)), t.y + k * (c.x - 1.0f), t.x + k * c.y);
+}
+
+VARIATION(super_shape, rnd = 0, m = 0, n1 = 1, n2 = 1, n3 = 1, holes = 0) {
+    real r = radius_of(x, y);
+    Pair c = circle(0.25f * m * angle_of(y, x) + 0.25f * PI);
+    real sum = power_of(magnitude(c.x), (real)(n2)) + power_of(magnitude(c.y), (real)(n3));
+    real k = (rnd * uniform(random) + (1.0f - rnd) * r - holes) * power_of(sum, (real)(-1.0f / n1)) / r;
+    return scaled(weight * k, x, y);
+}
+
+VARIATION(flower, petals = 0, holes = 0) {
+    real k = (uniform(random) - holes) * cosine_of(petals * angle_of(y, x)) / radius_of(x, y);
+    return scaled(weight * k, x, y);
+}
+
+VARIATION(conic, eccentricity = 1, holes = 0) {
+    real r = radius_of(x, y);
+    real k = (uniform(random) - holes) * eccentricity / (1.0f + eccentricity * (x / r)) / r;
+    return scaled(weight * k, x, y);
+}
+
+VARIATION(parabola, height = 0, width = 0) {
+    Pair c = circle(radius_of(x, y));
+    real u = height * (c.y * c.y) * uniform(random);
+    return scaled(weight, u, width * c.x * uniform(random));
+}
+
+VARIATION(bent2, x = 1, y = 1) {
+    return scaled(weight, x < 0.0f ? bent2_x * x : x, y < 0.0f ? bent2_y * y : y);
+}
+
+VARIATION(bipolar, shift = 0) {
+    real y2 = y * y, left = square_of(x + 1.0f) + y2, right = square_of(x - 1.0f) + y2;
+    real v = 0.5f * angle_of(2.0f * y, x * x + y2 - 1.0f) - shift * (PI / 2.0f);
+    real above = -0.5f * PI + remainder_of(v + 0.5f * PI, (real)(PI)), below = 0.5f * PI - remainder_of(0.5f * PI - v, (real)(PI));
+    v = v > 0.5f * PI ? above : v < -0.5f * PI ? below : v;
+    return scaled(weight * (2.0f / PI), 0.25f * logarithm_of(left / right), v);
+}
+
+VARIATION(boarders) {
+    real cx = nearest(x), cy = nearest(y), u = x - cx, v = y - cy;
+    mask inner = uniform(random) >= 0.75f, flat = magnitude(u) >= magnitude(v);
+    real su = 0.25f * side_of(u), sv = 0.25f * side_of(v);
+    real bx = flat ? su : sv * u / v, by = flat ? su * v / u : sv;
+    return scaled(weight, 0.5f * u + cx + (inner ? (real)(0.0f) : bx), 0.5f * v + cy + (inner ? (real)(0.0f) : by));
+}
+
+VARIATION(butterfly) {
+    real y2 = 2.0f * y;
+    return scaled(weight * 1.3029400317411197909f * sqrt(magnitude(x * y) / (EPSILON + x * x + y2 * y2)), x, y2);
+}
+
+VARIATION(cell, size = 1) {
+    real cx = floor_of(x / size), cy = floor_of(y / size);
+    real gx = cx >= 0.0f ? 2.0f * cx : -(2.0f * cx + 1.0f), gy = cy >= 0.0f ? 2.0f * cy : -(2.0f * cy + 1.0f);
+    return pair(weight * (x - cx * size + gx * size), -weight * (y - cy * size + gy * size));
+}
+
+VARIATION(cpow, r = 1, i = 0, power = 1) {
+    float c = r / power, d = i / power;
+    real theta = angle_of(y, x), l = 0.5f * logarithm_of(x * x + y * y);
+    Pair a = circle(c * theta + d * l + TURN / power * floor_of(power * uniform(random)));
+    return scaled(weight * exponential_of(c * l - d * theta), a.x, a.y);
+}
+
+VARIATION(curve, xamp = 0, yamp = 0, xlength = 1, ylength = 1) {
+    float lx = fmax(xlength * xlength, 1e-20f), ly = fmax(ylength * ylength, 1e-20f);
+    return scaled(weight, x + xamp * exponential_of(-y * y / lx), y + yamp * exponential_of(-x * x / ly));
+}
+
+VARIATION(edisc) {
+    Pair e = ellipse_of(x, y);
+    real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
+    Pair c = circle(logarithm_of(m + sqrt(e.x))), h = hyperbola(-angle_of(b, a));
+    return scaled(weight / 11.57034632f, h.x * c.x, h.y * (y > 0.0f ? -c.y : c.y));
+}
+
+VARIATION(elliptic) {
+    Pair e = ellipse_of(x, y);
+    real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
+    return scaled(weight / (PI / 2.0f), angle_of(a, b), strict_side_of(y) * logarithm_of(m + sqrt(e.x)));
+}
+
+VARIATION(escher, beta = 0) {
+    Pair b = circle((real)(beta));
+    real c = 0.5f * (1.0f + b.x), d = 0.5f * b.y, l = 0.5f * logarithm_of(x * x + y * y), theta = angle_of(y, x);
+    Pair a = circle(c * theta + d * l);
+    return scaled(weight * exponential_of(c * l - d * theta), a.x, a.y);
+}
+
+VARIATION(foci) {
+    Pair c = circle(0.5f * y), h = hyperbola(calm(0.5f * x, 0.5f * DOUBLES_END));
+    return scaled(weight / (c.y * c.y + h.y * h.y), h.x * h.y, c.x * c.y);
+}
+
+VARIATION(lazysusan, space = 0, twist = 0, spin = 0, x = 0, y = 0) {
+    real u = x - lazysusan_x, v = y + lazysusan_y, r = radius_of(u, v);
+    Pair c = circle(angle_of(v, u) + spin + twist * (weight - r));
+    real k = weight * (1.0f + space / r);
+    mask inside = r < weight;
+    return pair((inside ? weight * r * c.x : k * u) + lazysusan_x, (inside ? weight * r * c.y : k * v) - lazysusan_y);
+}
+
+VARIATION(loonie) {
+    real r2 = x * x + y * y, w2 = (real)(weight * weight);
+    return scaled(r2 < w2 ? weight * sqrt(w2 / r2 - 1.0f) : (real)(weight), x, y);
+}
+
+// Moves the point itself, before the others see it: what it returns is added to (x, y).
+VARIATION(pre_blur) {
+    real g = weight * bell(random);
+    Pair c = circle(TURN * uniform(random));
+    return scaled(g, c.x, c.y);
+}
+
+VARIATION(modulus, x = 0, y = 0) {
+    return scaled(weight, folded(x, (real)(modulus_x)), folded(y, (real)(modulus_y)));
+}
+
+VARIATION(oscilloscope, separation = 1, frequency = 3.141592653589793, amplitude = 1, damping = 0) {
+    real t = amplitude * exponential_of(-magnitude(x) * damping) * cosine_of(TURN * frequency * x) + separation;
+    return scaled(weight, x, magnitude(y) <= t ? -y : y);
+}
+
+VARIATION(polar2) {
+    return scaled(weight / PI, turn_of(y, x), 0.5f * logarithm_of(x * x + y * y));
+}
+
+VARIATION(popcorn2, x = 0, y = 0, c = 0) {
+    real u = popcorn2_x * sine_of(tangent_of(c * y)), v = popcorn2_y * sine_of(tangent_of(c * x));
+    return scaled(weight, x + u, y + v);
+}
+
+VARIATION(scry) {
+    real r2 = x * x + y * y;
+    return scaled(1.0f / (sqrt(r2) * (r2 + 1.0f / (weight + EPSILON))), x, y);
+}
+
+VARIATION(separation, x = 0, xinside = 0, y = 0, yinside = 0) {
+    real u = strict_side_of(x) * sqrt(x * x + separation_x * separation_x) - x * xinside;
+    real v = strict_side_of(y) * sqrt(y * y + separation_y * separation_y) - y * yinside;
+    return scaled(weight, u, v);
+}
+
+VARIATION(split, xsize = 0, ysize = 0) {
+    real u = side_of(cosine_of(y * ysize * PI)), v = side_of(cosine_of(x * xsize * PI));
+    return scaled(weight, x * u, y * v);
+}
+
+VARIATION(splits, x = 0, y = 0) {
+    return scaled(weight, x + side_of(x) * splits_x, y + side_of(y) * splits_y);
+}
+
+VARIATION(stripes, space = 0, warp = 0) {
+    real row = floor_of(x + 0.5f), over = x - row;
+    return scaled(weight, over * (1.0f - space) + row, y + over * over * warp);
+}
+
+VARIATION(wedge, angle = 0, hole = 0, count = 1, swirl = 0) {
+    real r = radius_of(x, y);
+    Pair c = circle(wedged(angle_of(y, x) + swirl * r, angle, count));
+    return scaled(weight * (r + hole), c.x, c.y);
+}
+
+VARIATION(wedge_julia, angle = 0, count = 1, power = 1, dist = 0) {
+    real t = truncation(fabs(power) * uniform(random));
+    Pair c = circle(wedged((angle_of(y, x) + TURN * t) / power, angle, count));
+    return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
+}
+
+VARIATION(wedge_sph, angle = 0, hole = 0, count = 1, swirl = 0) {
+    real r = 1.0f / (radius_of(x, y) + EPSILON);
+    Pair c = circle(wedged(angle_of(y, x) + swirl * r, angle, count));
+    return scaled(weight * (r + hole), c.x, c.y);
+}
+
+VARIATION(whorl, inside = 0, outside = 0) {
+    real r = radius_of(x, y);
+    Pair c = circle(angle_of(y, x) + (r < weight ? (real)(inside) : (real)(outside)) / (weight - r));
+    return scaled(weight * r, c.x, c.y);
+}
+
+VARIATION(waves2, scalex = 0, scaley = 0, freqx = 0, freqy = 0) {
+    return scaled(weight, x + scalex * sine_of(y * freqx), y + scaley * sine_of(x * freqy));
+}
+
+VARIATION(exp) {
+    Pair c = circle(y);
+    return scaled(weight * exponential_of(x), c.x, c.y);
+}
+
+VARIATION(log) {
+    return scaled(weight, 0.5f * logarithm_of(x * x + y * y), angle_of(y, x));
+}
+
+VARIATION(sin) {
+    Pair c = circle(x), h = hyperbola(y);
+    return scaled(weight, c.y * h.x, c.x * h.y);
+}
+
+VARIATION(cos) {
+    Pair c = circle(x), h = hyperbola(y);
+    return scaled(weight, c.x * h.x, -c.y * h.y);
+}
+
+VARIATION(tan) {
+    Pair c = circle(x), h = hyperbola(calm(y, 0.5f * DOUBLES_END));
+    return scaled(weight / (c.x * c.x + h.y * h.y), c.x * c.y, h.x * h.y);
+}
+
+VARIATION(sec) {
+    Pair c = circle(x), h = hyperbola(calm(y, DOUBLES_END));
+    return scaled(weight / (c.x * c.x + h.y * h.y), c.x * h.x, c.y * h.y);
+}
+
+VARIATION(csc) {
+    Pair c = circle(x), h = hyperbola(calm(y, DOUBLES_END));
+    return scaled(weight / (c.y * c.y + h.y * h.y), c.y * h.x, -c.x * h.y);
+}
+
+VARIATION(cot) {
+    Pair c = circle(x), h = hyperbola(calm(y, 0.5f * DOUBLES_END));
+    return scaled(weight / (c.y * c.y + h.y * h.y), c.x * c.y, -h.x * h.y);
+}
+
+VARIATION(sinh) {
+    Pair c = circle(y), h = hyperbola(x);
+    return scaled(weight, h.y * c.x, h.x * c.y);
+}
+
+VARIATION(cosh) {
+    Pair c = circle(y), h = hyperbola(x);
+    return scaled(weight, h.x * c.x, h.y * c.y);
+}
+
+VARIATION(tanh) {
+    Pair c = circle(y), h = hyperbola(calm(x, 0.5f * DOUBLES_END));
+    return scaled(weight / (c.x * c.x + h.y * h.y), h.x * h.y, c.x * c.y);
+}
+
+VARIATION(sech) {
+    Pair c = circle(y), h = hyperbola(calm(x, DOUBLES_END));
+    return scaled(weight / (c.x * c.x + h.y * h.y), c.x * h.x, -c.y * h.y);
+}
+
+VARIATION(csch) {
+    Pair c = circle(y), h = hyperbola(calm(x, DOUBLES_END));
+    return scaled(weight / (c.y * c.y + h.y * h.y), h.y * c.x, -h.x * c.y);
+}
+
+VARIATION(coth) {
+    Pair c = circle(y), h = hyperbola(calm(x, 0.5f * DOUBLES_END));
+    return scaled(weight / (c.y * c.y + h.y * h.y), h.x * h.y, c.x * c.y);
+}
+
+VARIATION(auger, freq = 1, weight = 0.5, sym = 0, scale = 1) {
+    real s = sine_of(freq * x), t = sine_of(freq * y);
+    real dy = y + auger_weight * (scale * s * 0.5f + magnitude(y) * s);
+    real dx = x + auger_weight * (scale * t * 0.5f + magnitude(x) * t);
+    return scaled(weight, x + sym * (dx - x), dy);
+}
+
+VARIATION(flux, spread = 0) {
+    real a = x + weight, b = x - weight;
+    real k = weight * (2.0f + spread) * sqrt(sqrt(y * y + a * a) / sqrt(y * y + b * b));
+    Pair c = circle(0.5f * (angle_of(y, b) - angle_of(y, a)));
+    return scaled(k, c.x, c.y);
+}
+
+VARIATION(mobius, re_a = 0, im_a = 0, re_b = 0, im_b = 0, re_c = 0, im_c = 0, re_d = 0, im_d = 0) {
+    real u = re_a * x - im_a * y + re_b, v = re_a * y + im_a * x + im_b;
+    real p = re_c * x - im_c * y + re_d, q = re_c * y + im_c * x + im_d;
+    return scaled(weight / (p * p + q * q), u * p + v * q, v * p - u * q);
+}

@@ -1,0 +1,16 @@
+// The circles of confusion of a scene: the first hit of each pixel's middle, its depth along the camera's axis, and how wide
+// a lens spreads it. The text that includes this file has the type View.
+#include "bvh/traverse_bvh2.h"
+
+// `scale` is the lens's diameter in pixels of the plane in focus; what nothing hits is infinitely far.
+KERNEL find_depth(const View view, const float distance, const float scale, GLOBAL const float4 *nodes,
+                  GLOBAL const float4 *primitives, GLOBAL float *circles) {
+    int p = (int)thread_index();
+    if (p >= view.width * view.height) return;
+    float sx = 2.0f * ((float)(p % view.width) + 0.5f) / (float)view.width - 1.0f;
+    float sy = 1.0f - 2.0f * ((float)(p / view.width) + 0.5f) / (float)view.height;
+    float3 direction = unit(along(along(xyz(view.forward), xyz(view.right), sx), xyz(view.up), sy));
+    Hit hit = closest_hit(nodes, primitives, xyz(view.eye), direction, INFINITE);
+    float depth = hit.t * dot(direction, xyz(view.forward));
+    circles[p] = hit.primitive < 0 ? scale : scale * fabs(depth - distance) / larger(depth, 1e-20f);
+}

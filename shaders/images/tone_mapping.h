@@ -1,0 +1,78 @@
+// Radiance to displayed colour, for kernels and GLSL alike: automatic exposure, tone curves, the sRGB curve, 8 bits.
+#ifdef GLSL
+#define TONE_WORD
+#define float2 vec2
+#define float3 vec3
+#define make_float2 vec2
+#define make_float3 vec3
+#else
+#define TONE_WORD DEVICE
+#endif
+#include "common/srgb.h"
+
+#define CURVE_NONE 0
+#define CURVE_REINHARD 1
+#define CURVE_ACES 2
+#define CURVE_AGX 3
+#define DARKEST 9.5367431640625e-7f  // 2^-20: a darker pixel says nothing about the exposure, so black backgrounds do not count
+
+// (log2 luminance, 1) of a pixel that counts for the automatic exposure, (0, 0) of one that does not (dark, infinite, NaN).
+TONE_WORD float2 log_luminance(float red, float green, float blue) {
+    float y = luminance(red, green, blue);
+    bool counts = y >= DARKEST && y < 1e30f;
+    return counts ? make_float2(log2(y), 1.0f) : make_float2(0.0f, 0.0f);
+}
+
+// The factor that brings the mean log2 luminance to middle grey, 0.18 (Reinhard et al. 2002), and ev stops more.
+// renderer/images/tone_mapping.py states the same for pictures that are metered on the host.
+TONE_WORD float automatic_exposure(float mean_log2_luminance, float ev) {
+    return 0.18f * exp2(ev - clamp(mean_log2_luminance, -20.0f, 20.0f));
+}
+
+// Fit of the ACES reference and output transforms by K. Narkowicz, "ACES Filmic Tone Mapping Curve", 2016.
+TONE_WORD float aces_curve(float x) {
+    return clamp(x * (2.51f * x + 0.03f) / (x * (2.43f * x + 0.59f) + 0.14f), 0.0f, 1.0f);
+}
+
+// AgX's base contrast as a polynomial of the log2 value scaled to 0..1 (fit by B. Wrensch, "Minimal AgX", of T. Sobotka's AgX).
+TONE_WORD float agx_contrast(float x) {
+    float x2 = x * x, x4 = x2 * x2;
+    return 15.5f * x4 * x2 - 40.14f * x4 * x + 31.96f * x4 - 6.868f * x2 * x + 0.4298f * x2 + 0.1191f * x - 0.00232f;
+}
+
+TONE_WORD float agx_encoded(float x) {
+    return agx_contrast(clamp((log2(max(x, 1e-10f)) + 12.47393f) / 16.5f, 0.0f, 1.0f));
+}
+
+TONE_WORD float3 agx(float3 c) {
+    float r = agx_encoded(0.842479062f * c.x + 0.0784335985f * c.y + 0.0792237451f * c.z);
+    float g = agx_encoded(0.0423282422f * c.x + 0.8784686f * c.y + 0.0791661f * c.z);
+    float b = agx_encoded(0.0423756886f * c.x + 0.0784336f * c.y + 0.8791421f * c.z);
+    float3 graded = make_float3(1.19687903f * r - 0.0980208963f * g - 0.0990297434f * b,
+                              -0.0528968517f * r + 1.1519031f * g - 0.0989611f * b,
+                              -0.0529716f * r - 0.0980434f * g + 1.1510736f * b);
+    return make_float3(pow(max(graded.x, 0.0f), 2.2f), pow(max(graded.y, 0.0f), 2.2f), pow(max(graded.z, 0.0f), 2.2f));
+}
+
+TONE_WORD float3 toned(float3 c, int curve) {
+    if (curve == CURVE_REINHARD) {
+        float y = luminance(c.x, c.y, c.z);
+        return c * (1.0f / (1.0f + max(y, 0.0f)));
+    }
+    if (curve == CURVE_ACES) return make_float3(aces_curve(c.x), aces_curve(c.y), aces_curve(c.z));
+    if (curve == CURVE_AGX) return agx(c);
+    return c;
+}
+
+TONE_WORD float quantised(float x, float levels) {
+    return floor(srgb_of_linear(clamp(x, 0.0f, 1.0f)) * levels + 0.5f);
+}
+
+TONE_WORD bool is_finite(float x) { return x > -3e38f && x < 3e38f; }
+
+// Values 0 to levels (255 or 65535) of a linear colour. NaN and infinity show as magenta, so that they are seen.
+TONE_WORD float3 displayed(float red, float green, float blue, float exposure, int curve, float levels) {
+    if (!(is_finite(red) && is_finite(green) && is_finite(blue))) return make_float3(levels, 0.0f, levels);
+    float3 c = toned(make_float3(red, green, blue) * exposure, curve);
+    return make_float3(quantised(c.x, levels), quantised(c.y, levels), quantised(c.z, levels));
+}

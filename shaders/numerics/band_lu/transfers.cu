@@ -1,0 +1,76 @@
+// Band LU: block columns on their way in, home and between devices, and what is asked of them: largest elements, diagonals.
+#include "numerics/band_lu/band_lu.h"
+
+// Bytes that were uploaded, or that go back, from one buffer to another.
+KERNEL copy_elements(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at, const ulong to_at, const ulong count) {
+    ulong k = thread_index_long();
+    if (k < count) to[to_at + k] = from[from_at + k];
+}
+
+// A panel between memories of different leading dimensions: rows x S.
+KERNEL copy_panel(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at, const int from_ld, const ulong to_at,
+                  const int to_ld, const int rows) {
+    uint k = thread_index();
+    int column = (int)(k / (uint)rows), row = (int)(k % (uint)rows);
+    if (column < S) to[to_at + (ulong)column * (ulong)to_ld + (ulong)row] = from[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
+}
+
+// The panel at from_at of the matrix, dense, and behind it, as integers, its S pivots: all that other devices need of a step.
+KERNEL publish_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *to, const ulong from_at, const int from_ld,
+                     const int rows, const int first_pivot, const int pivots_at) {
+    uint k = thread_index();
+    int column = (int)(k / (uint)rows), row = (int)(k % (uint)rows);
+    if (column < S) to[(ulong)column * (ulong)rows + (ulong)row] = matrix[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
+    if (k < S) ((GLOBAL int *)to)[pivots_at + (int)k] = pivots[first_pivot + (int)k];
+}
+
+KERNEL copy_pivots(GLOBAL const int *from, GLOBAL int *to, const int at) {
+    uint k = thread_index();
+    if (k < S) to[at + (int)k] = from[k];
+}
+
+// Fills the slot of block column t from `width` columns of LAPACK's band storage, (kl + ku + 1, width) row-major.
+KERNEL place_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong slot_at, const int t, const int width, const int n,
+                     const int kl, const int ku, const int u, const int height) {
+    ulong k = thread_index_long();
+    int j = (int)(k / (ulong)height), local_row = (int)(k % (ulong)height);
+    if (k >= (ulong)S * (ulong)(height + 1)) return;
+    int row = (t - u) * S + local_row, column = t * S + j, d = ku + row - column;
+    REAL value = row == column ? 1 : 0;
+    if (j >= S) value = 0;  // the gap before the next slot
+    else if (column < n) value = row >= 0 && row < n && d >= 0 && d <= kl + ku ? ab[d * width + j] : 0;
+    matrix[slot_at + k] = value;
+}
+
+// The largest |a| of block column t from LAPACK's band storage, infinite where it holds NaN, one for each of EXTREMES groups.
+KERNEL largest_element(GLOBAL const REAL *ab, GLOBAL REAL *largest, const int t, const int width, const int n, const int kl,
+                       const int ku) {
+    LOCAL_ARRAY(REAL, best, GROUP_SIZE);
+    int lane = (int)local_index();
+    REAL size = 0;
+    for (uint k = thread_index(); k < (uint)(width * (kl + ku + 1)); k += group_count() * GROUP_SIZE) {
+        int d = (int)(k / (uint)width), row = t * S + (int)(k % (uint)width) + d - ku;
+        REAL here = fabs(ab[k]);
+        if (row >= 0 && row < n) size = here <= HUGE_NUMBER ? fmax(size, here) : INFINITE_NUMBER;
+    }
+    best[lane] = size;
+    for (int reach = GROUP_SIZE / 2; reach > 0; reach /= 2) {
+        BARRIER();
+        if (lane < reach) best[lane] = fmax(best[lane], best[lane + reach]);
+    }
+    if (lane == 0) largest[(uint)t * group_count() + group_index()] = best[0];
+}
+
+// Facts of U, a thread to a column of the device's block columns: its largest absolute value and its diagonal.
+KERNEL upper_facts(GLOBAL const REAL *matrix, GLOBAL REAL *high, GLOBAL REAL *diagonal, const int n, const int device, const int u,
+                   const int height, const int devices, const int slots) {
+    int local_column = (int)thread_index(), t = local_column / S * devices + device, c = local_column % S;
+    int column = t * S + c;
+    if (column >= n) return;
+    GLOBAL const REAL *start = matrix + top_of(t, t, u, height, devices, slots) + (ulong)c * (ulong)height;
+    REAL best = 0;
+    int above = min(column, u * S + c);
+    for (int r = 0; r <= above; r++) best = fmax(best, fabs(start[c - r]));
+    high[column] = best;
+    diagonal[column] = start[c];
+}

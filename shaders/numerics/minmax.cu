@@ -1,0 +1,45 @@
+// The smallest and the largest of numbers of type ELEMENT; LOWEST is its bits, 16 for float16.
+#include "numerics/superaccumulator.h"
+#define TILE (GROUP_SIZE * 8)
+
+// out holds two numbers a group; nans[0] is 1 when there is no number among the numbers. float16 is compared as float.
+#if LOWEST == 16
+#define VALUE float
+DEVICE float value_of(ushort bits) {
+    if ((bits >> 10 & 31u) == 31u) return as_float((bits >> 15) << 31 | 0x7f800000u | (uint)(bits & 1023u) << 13);
+    return (float)units_of_half(bits) * 5.9604644775390625e-8f;
+}
+#else
+#define VALUE ELEMENT
+#define value_of(number) (number)
+#endif
+
+KERNEL extremes(GLOBAL const ELEMENT *x, ulong count, ulong tiles_each, GLOBAL VALUE *out, GLOBAL uint *nans) {
+    LOCAL_ARRAY(VALUE, lows, GROUP_SIZE);
+    LOCAL_ARRAY(VALUE, highs, GROUP_SIZE);
+    ulong first = group_index() * tiles_each * TILE, last = min(count, first + tiles_each * TILE);
+    VALUE low = value_of(x[0]), high = low;
+    bool nan = false;
+    for (ulong i = first + local_index(); i < last; i += GROUP_SIZE) {
+        VALUE value = value_of(x[i]);
+        low = value < low || low != low ? value : low;
+        high = value > high || high != high ? value : high;
+        nan |= value != value;
+    }
+    lows[local_index()] = low;
+    highs[local_index()] = high;
+    BARRIER();
+    for (uint half_count = GROUP_SIZE / 2; half_count > 0; half_count /= 2) {
+        if (local_index() < half_count) {
+            VALUE a = lows[local_index() + half_count], b = highs[local_index() + half_count];
+            if (a < lows[local_index()]) lows[local_index()] = a;
+            if (b > highs[local_index()]) highs[local_index()] = b;
+        }
+        BARRIER();
+    }
+    if (local_index() == 0) {
+        out[2 * group_index()] = lows[0];
+        out[2 * group_index() + 1] = highs[0];
+    }
+    if (nan) atomic_or(&nans[0], 1u);
+}

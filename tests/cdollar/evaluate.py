@@ -1,0 +1,35 @@
+"""Runs C$ programs from text with NumPy arrays, for the tests."""
+
+import re
+
+from renderer.cdollar.frontend.diagnostics import ProgramError, Source
+from renderer.cdollar.runtime.evaluate import build, evaluated, load_text, main_of
+from renderer.cdollar.targets.numpy_target import Interpreter
+
+
+def numpy_target(unit):
+    return Interpreter(unit.dag, unit.dag.places)
+
+
+def result_of(text, evaluator_of=numpy_target, numbers=None, folder=None, **arrays):
+    """The Result of a program's main with parameters filled by arrays and by texts of numbers."""
+    unit = load_text(Source("test.cb", text), evaluator_of, folder)
+    return evaluated(unit, build(unit, arrays, numbers or {}), main_of(unit).item.name_span)
+
+
+def value_of(text, evaluator_of=numpy_target, numbers=None, folder=None, **arrays):
+    """The result as a NumPy array."""
+    return result_of(text, evaluator_of, numbers, folder, **arrays).array
+
+
+def error_of(text, numbers=None, **arrays) -> ProgramError:
+    """The error a program ends with."""
+    try:
+        found = value_of(text, numbers=numbers, **arrays)
+    except ProgramError as error:
+        return error
+    raise AssertionError(f"the program runs and yields {found}")
+
+
+def codes_of(text: str) -> list[str]:
+    return re.findall(r"CS\d{4}", text)

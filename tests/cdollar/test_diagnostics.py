@@ -1,0 +1,73 @@
+"""Wrong programs: their exact messages, a page for every code, and nothing but clear errors."""
+
+import re
+
+import numpy as np
+import pytest
+
+from renderer.cdollar.checker import host_executor
+from renderer.cdollar.frontend.diagnostics import ProgramError, Source
+from renderer.cdollar.ir.types import DTYPES, Functional, components
+from renderer.cdollar.runtime.evaluate import load_text, main_of
+from renderer.cdollar.targets import numpy_simt
+from renderer.errors import MachineCannot, UserError
+from renderer.paths import ROOT
+from tests.cdollar.evaluate import numpy_target, value_of
+
+PAGES = (ROOT / "assets" / "reference" / "cdollar_errors.md").read_text()
+EXAMPLES = dict(re.findall(r"## (CS\d{4})[^\n]*\n(?:(?!## ).*\n)*?```cb\n(.*?)\n```", PAGES))
+WRONG = sorted((ROOT / "tests" / "cdollar" / "diagnostics").glob("*.cb"))
+
+
+def run_with_any_input(text, name="test.cb"):
+    """Evaluates a program whose parameters are filled with ones of small shapes."""
+    main = main_of(load_text(Source(name, text), numpy_target))
+    arrays, numbers = {}, {}
+    for parameter, type_ in zip(main.names, main.types, strict=True):
+        parts = components(type_.result if isinstance(type_, Functional) else type_)
+        if isinstance(type_, Functional):
+            shape = (5, 6, 7)[: len(type_.parameters)] + ((len(parts),) if len(parts) > 1 else ())
+            arrays[parameter] = np.ones(shape, DTYPES[parts[0]])
+        else:
+            numbers[parameter] = ",".join("1" for _ in parts)
+    return value_of(text, numpy_target, numbers, **arrays)
+
+
+def test_every_code_has_a_page_and_every_page_a_code():
+    used = {code for path in ROOT.glob("renderer/cdollar/**/*.py") for code in re.findall(r"CS\d{4}", path.read_text())}
+    assert used == set(re.findall(r"(?m)^## (CS\d{4})", PAGES))
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_the_example_of_a_page_has_its_mistake(code):
+    with pytest.raises(ProgramError) as caught:
+        run_with_any_input(EXAMPLES[code])
+    assert caught.value.code == code, str(caught.value)
+
+
+@pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
+def test_the_whole_message_is_as_recorded(path):
+    with pytest.raises(UserError) as caught:
+        run_with_any_input(path.read_text(), path.name)
+    assert str(caught.value) == path.with_suffix(".txt").read_text().rstrip("\n")
+
+
+def test_what_would_not_fit_is_refused_before_it_starts():
+    text = "float[,] main() { var f(i : 0..1000000, j : 0..1000000) = 1.0; return f; }"
+    with pytest.raises(MachineCannot, match=r"1000000 x 1000000 elements needs 3\.6 TiB"):
+        value_of(text)
+    assert value_of(text.replace("return f", "var g(i : 0..2, j : 0..2) = f(i, j); return g")).tolist() == [
+        [1, 1],
+        [1, 1],
+    ]
+
+
+def test_loops_without_end_end(monkeypatch):
+    monkeypatch.setattr(host_executor, "MOST_STEPS", 2000)
+    monkeypatch.setattr(numpy_simt, "MOST_ITERATIONS", 2000)
+    host = "float main() { var u(i : 0..3) = 1.0; while (true) u = u + 1; return sum(u); }"
+    with pytest.raises(ProgramError, match="CS0601"):
+        value_of(host)
+    inside = "int f(int x) { while (x > 0) { } return x; } int main() => f(1);"
+    with pytest.raises(ProgramError, match="CS0606"):
+        value_of(inside)

@@ -1,0 +1,180 @@
+"""Random well-typed programs: interpreter with and without passes, devices and GLSL agree; random texts never crash."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from renderer.cdollar.frontend.diagnostics import ProgramError, Source
+from renderer.cdollar.frontend.parser import parse
+from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.glsl_target import GlTarget
+from renderer.cdollar.targets.numpy_target import Interpreter
+from renderer.errors import UserError
+from tests.cdollar.evaluate import numpy_target, value_of
+
+QUICK = settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+SIZES = (7, 5)
+BORDERS = ("clamp", "wrap", "mirror", "zero")
+
+
+@st.composite
+def real(draw, functions, depth=3):
+    """An expression of type float over i, j, an array a, a vector b, a number s and the functions before it."""
+    if depth == 0 or draw(st.integers(0, 5)) == 0:
+        kind = draw(st.integers(0, 6))
+        if kind == 0:
+            return draw(st.sampled_from(["1.5", "0.25", "-2", "3", "0.1"]))
+        if kind == 1:
+            return "s"
+        if kind == 2:
+            return f"(float) {draw(whole(functions, 1))}"
+        if kind == 3:
+            return "b(j)"
+        if kind == 4 and functions:
+            return f"{draw(st.sampled_from(functions))}(i, j)"
+        if kind == 5:
+            shift = [draw(st.integers(-3, 3)) for _ in range(2)]
+            return f"a.{draw(st.sampled_from(BORDERS))}(i + {shift[0]}, j - {shift[1]})".replace("+ -", "- ").replace(
+                "- -", "+ "
+            )
+        return "a(i, j)"
+    below = [draw(real(functions, depth - 1)) for _ in range(2)]
+    form = draw(st.integers(0, 8))
+    if form == 5:
+        return f"sqrt(abs({below[0]}))"
+    if form == 6:
+        return f"{draw(st.sampled_from(['min', 'max']))}({below[0]}, {below[1]})"
+    if form == 7:
+        return f"({draw(truth(functions, depth - 1))} ? {below[0]} : {below[1]})"
+    if form == 8:
+        return f"bent({below[0]})"
+    return f"({below[0]} {draw(st.sampled_from(['+', '-', '*', '/', '+']))} {below[1]})"
+
+
+@st.composite
+def whole(draw, functions, depth=2):
+    if depth == 0:
+        return draw(st.sampled_from(["i", "j", "3", "k(j)", "(-2)"]))
+    left, right = draw(whole(functions, depth - 1)), draw(whole(functions, depth - 1))
+    return f"({left} {draw(st.sampled_from(['+', '-', '*', '/', '%', '&', '^']))} {right})".replace("/ 0", "/ 1")
+
+
+@st.composite
+def truth(draw, functions, depth):
+    if draw(st.booleans()):
+        return f"({draw(whole(functions, 1))} {draw(st.sampled_from(['<', '==', '>=']))} {draw(whole(functions, 1))})"
+    return f"({draw(real(functions, max(0, depth - 1)))} < {draw(real(functions, 0))})"
+
+
+@st.composite
+def programs(draw):
+    """A program of a few functions of (i, j), one evaluated by let, whose main yields the last."""
+    lines, functions = [], []
+    for n in range(draw(st.integers(1, 4))):
+        kind = draw(st.sampled_from(["var", "var", "let"]))
+        lines.append(f"    {kind} f{n}(i, j) = {draw(real(functions))} + 0 * a(i, j);")
+        functions.append(f"f{n}")
+    return (
+        "float bent(float x) {\n    float y = x;\n    for (int n = 0; n < 3; n++) {\n"
+        "        if (y > 2) y = y / 2; else y = y + 0.5 * x;\n        if (y < -4) break;\n    }\n    return y;\n}\n"
+        "float[,] main(float[,] a, float[] b, int[] k, float s) {\n" + "\n".join(lines) + f"\n    return f{n};\n}}\n"
+    )
+
+
+def arguments(seed):
+    rng = np.random.default_rng(seed)
+    arrays = {
+        "a": rng.standard_normal(SIZES).astype("f4"),
+        "b": rng.standard_normal(SIZES[1]).astype("f4"),
+        "k": rng.integers(-9, 9, SIZES[1]).astype("i4"),
+    }
+    return arrays, {"s": repr(float(np.float32(rng.standard_normal())))}
+
+
+def assert_same_bits(found, wanted, text):
+    both = np.isnan(found) & np.isnan(wanted)
+    small = (np.abs(found) < 1e-37) & (np.abs(wanted) < 1e-37)  # GPUs and llvmpipe may flush subnormal numbers
+    assert np.all((found == wanted) | both | small), text
+
+
+@QUICK
+@given(programs(), st.integers(0, 99))
+def test_passes_change_no_bit(text, seed):
+    arrays, numbers = arguments(seed)
+    wanted = value_of(text, lambda unit: Interpreter(unit.dag, unit.dag.places, ()), numbers, **arrays)
+    assert_same_bits(value_of(text, numpy_target, numbers, **arrays), wanted, text)
+
+
+@QUICK
+@given(programs(), st.integers(0, 99))
+def test_devices_agree_bit_for_bit_in_strict_mode(device, text, seed):
+    arrays, numbers = arguments(seed)
+    wanted = value_of(text, numpy_target, numbers, **arrays)
+    found = value_of(text, lambda unit: DeviceTarget(unit, device, "device", strict=True), numbers, **arrays)
+    assert_same_bits(found, wanted, text)
+
+
+@QUICK
+@given(programs(), st.integers(0, 99))
+def test_passes_of_glsl_agree_bit_for_bit_in_strict_mode(gl, text, seed):
+    if gl.version < 400:
+        pytest.skip("this driver has no `precise`")
+    arrays, numbers = arguments(seed)
+    wanted = value_of(text, numpy_target, numbers, **arrays)
+    assert_same_bits(value_of(text, lambda unit: GlTarget(unit, gl, strict=True), numbers, **arrays), wanted, text)
+
+
+@pytest.mark.parametrize("zero", ["(1.5 - 1.5)", "0 * s", "(-0.0)"])
+def test_division_by_zero_is_what_ieee_says_in_strict_mode(device, gl, zero):
+    text = f"float[,] main(float[,] a, float s) {{ var f(i, j) = a(i, j) / {zero} + 1.5 / (2.5 - 2.5); return f; }}"
+    a = np.array([[1, -2, 0, np.inf]], "f4")
+    wanted = value_of(text, numpy_target, {"s": "3"}, a=a)
+    targets = [lambda unit: DeviceTarget(unit, device, "device", strict=True)]
+    if gl.version >= 400:
+        targets.append(lambda unit: GlTarget(unit, gl, strict=True))
+    for target in targets:
+        assert_same_bits(value_of(text, target, {"s": "3"}, a=a), wanted, text)
+
+
+PIECES = (
+    "float int float[] float[,] var let for if else while return ( ) { } [ ] ; , . .. : ? + - * / % < > = == => && || "
+    "a b i j main sum max min fold x f 0 1 2.5 1e9 0x1F 5u \" ' @ // /* */ \n type class final new true in operator"
+).split(" ")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join))
+def test_random_words_give_a_program_or_an_error(text):
+    try:
+        parse(Source("fuzz.cb", text))
+    except ProgramError as error:
+        assert error.code.startswith("CS") and "fuzz.cb:" in str(error)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=60))
+def test_random_text_gives_a_program_or_an_error(text):
+    try:
+        parse(Source("fuzz.cb", text))
+    except ProgramError as error:
+        assert str(error)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_damaged_programs_give_a_value_or_an_error(data):
+    """A good program with a few of its words removed, doubled or exchanged."""
+    words = data.draw(programs()).replace("(", " ( ").replace(")", " ) ").replace(";", " ; ").split(" ")
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(words) - 1))
+        words[place : place + 1] = data.draw(
+            st.sampled_from([[], [words[place]] * 2, [data.draw(st.sampled_from(PIECES))]])
+        )
+    arrays, numbers = arguments(1)
+    try:
+        value_of(" ".join(words), numpy_target, numbers, **arrays)
+    except UserError as error:
+        assert str(error)

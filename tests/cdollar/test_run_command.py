@@ -1,0 +1,275 @@
+"""`main.py run` as users call it: exit codes, files, JSON, --explain, the prompt; pictures of programs."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from main import main
+from renderer.cdollar.runtime.repl import Prompt
+from renderer.errors import BadInput
+from renderer.formats.images import read_image
+from renderer.paths import ROOT
+from renderer.pictures import load, open_picture
+from renderer.scene.scene import assign
+from tests.cdollar.evaluate import numpy_target
+
+PRODUCT = str(ROOT / "scenes" / "product.cb")
+
+
+@pytest.fixture
+def matrices(tmp_path, rng):
+    a, b = rng.standard_normal((4, 3)).astype("f4"), rng.standard_normal((3, 5)).astype("f4")
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    return a, b, ["--in", f"a={tmp_path / 'a.npy'}", "--in", f"b={tmp_path / 'b.npy'}"]
+
+
+@pytest.mark.parametrize("target", ["numpy", "opencl", "glsl"])
+def test_run_writes_the_result(matrices, tmp_path, capsys, device, gl, target):
+    a, b, given = matrices
+    out = tmp_path / "c.npy"
+    assert main(["run", PRODUCT, *given, "--target", target, "-o", str(out), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["target"] == target and told["shape"] == [4, 5] and told["output"] == str(out)
+    assert np.allclose(np.load(out), a @ b, atol=1e-5)
+
+
+def test_run_prints_the_result_and_json_holds_it(matrices, capsys):
+    a, b, given = matrices
+    assert main(["run", PRODUCT, *given, "--target", "numpy", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert np.allclose(told["value"], a @ b, atol=1e-5) and told["dtype"] == "float32"
+    assert main(["run", PRODUCT, *given, "--target", "numpy"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_explain_shows_the_graph_the_parts_and_the_text(matrices, capsys, device):
+    assert main(["run", PRODUCT, *matrices[2], "--target", "opencl", "--explain"]) == 0
+    out = capsys.readouterr().out
+    for word in ("reduce `+` over l : 0..3", "KERNEL part(", "l is 0..3 from a(j, l)", "kernels: 1 launches, 1 built"):
+        assert word in out, word
+
+
+def write(tmp_path, text, name="p.cb"):
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--set", "n=5"], 2, "--in a: is missing"),
+        (["--in", "a=nowhere.npy", "--set", "n=5"], 5, "nowhere.npy: does not exist"),
+        (["--in", "z=a.npy"], 2, "main has no such parameter; it has a, n"),
+        (["--in", "a"], 2, "must be name=value"),
+        (["--set", "n=five", "--in", "a={file}"], 2, "`five` is no int"),
+        (["--set", "n=3000000000", "--in", "a={file}"], 2, "int is -2147483648..2147483647"),
+        (["--set", "a=3"], 2, "use --in a=FILE.npy"),
+        (["--in", "a={file}", "--set", "n=5", "-o", "/nowhere/c.npy"], 2, "the folder /nowhere does not exist"),
+    ],
+)
+def test_usage_mistakes_are_one_clear_sentence(tmp_path, capsys, arguments, code, words):
+    np.save(tmp_path / "a.npy", np.ones(3, "f4"))
+    program = write(tmp_path, "float main(float[] a, int n) => n * sum(a);")
+    filled = [text.replace("{file}", str(tmp_path / "a.npy")) for text in arguments]
+    assert main(["run", program, *filled, "--target", "numpy"]) == code
+    assert words in capsys.readouterr().err
+
+
+def test_a_bad_program_says_where_and_exits_5(tmp_path, capsys):
+    program = write(tmp_path, "float main(float x) {\n    return y;\n}\n")
+    assert main(["run", program]) == 5
+    err = capsys.readouterr().err
+    assert err.startswith(f"{program}:2:12: error CS0202: the name `y` is not known here\n        return y;\n")
+    for text, what in ((b"\xff\xfe\x00", "not UTF-8"), (b" " * (1 << 20) + b"x" * 9, "more than")):
+        (tmp_path / "bytes.cb").write_bytes(text)
+        assert main(["run", str(tmp_path / "bytes.cb")]) == 5 and what in capsys.readouterr().err
+    assert main(["run", str(tmp_path / "missing.cb")]) == 5
+    assert main(["run", str(tmp_path)]) == 5
+
+
+@pytest.mark.parametrize("target", ["numpy", "opencl"])
+def test_hostile_and_wrong_files_are_refused(tmp_path, capsys, target):
+    program = write(tmp_path, "float main(float[] a) => sum(a);")
+    np.save(tmp_path / "objects.npy", np.array([{}, []], object), allow_pickle=True)
+    np.save(tmp_path / "whole.npy", np.ones(1000, "f4"))
+    cut = (tmp_path / "whole.npy").read_bytes()
+    (tmp_path / "cut.npy").write_bytes(cut[:900])
+    (tmp_path / "bomb.npy").write_bytes(cut[:128].replace(b"(1000,)", b"(10**9)") + b"x" * 64)
+    (tmp_path / "huge.npy").write_bytes(
+        cut[:10] + b"{'descr': '<f4', 'fortran_order': False, 'shape': (9000000000000,)}" + b" " * 50 + b"\n"
+    )
+    (tmp_path / "none.npy").write_bytes(b"")
+    (tmp_path / "text.npy").write_text("1, 2, 3")
+    np.save(tmp_path / "complex.npy", np.ones(3, "c8"))
+    np.save(tmp_path / "rank.npy", np.ones((3, 3), "f4"))
+    np.save(tmp_path / "wide.npy", np.array([1e300]))
+    for name in ("objects", "cut", "bomb", "huge", "none", "text", "complex", "rank", "wide"):
+        assert main(["run", program, "--in", f"a={tmp_path / name}.npy", "--target", target]) == 5, name
+        err = capsys.readouterr().err
+        assert f"{name}.npy" in err and "Traceback" not in err
+
+
+def test_other_types_of_files_convert_or_say_so(tmp_path, capsys):
+    program = write(tmp_path, "float main(float[] a) => sum(a);")
+    for dtype in ("i1", "u1", "i2", ">i4", "f2", "f8", ">f4", "u4"):
+        np.save(tmp_path / "a.npy", np.arange(5).astype(dtype))
+        assert main(["run", program, "--in", f"a={tmp_path / 'a.npy'}", "--target", "numpy"]) == 0
+        told = capsys.readouterr()
+        assert float(told.out) == 10 and ("float64" in told.err) == (dtype == "f8")
+    whole = write(tmp_path, "int main(int[] a) => sum(a);", "whole.cb")
+    for value, code in ((7, 0), (2**40, 5)):
+        np.save(tmp_path / "a.npy", np.array([value]))
+        assert main(["run", whole, "--in", f"a={tmp_path / 'a.npy'}", "--target", "numpy"]) == code
+
+
+def test_an_old_output_stays_whole_when_a_run_fails(tmp_path, capsys):
+    out = tmp_path / "c.npy"
+    out.write_bytes(b"old")
+    program = write(tmp_path, "float[] main() { var f(i : 0..3) = 1.0; return f(9); }")
+    assert main(["run", program, "-o", str(out)]) == 5
+    assert out.read_bytes() == b"old" and sorted(p.name for p in tmp_path.iterdir()) == ["c.npy", "p.cb"]
+
+
+def test_results_keep_types_and_origins(tmp_path, capsys):
+    program = write(
+        tmp_path, "final class P { int n; float2 v; } P[] main() { var p(i : 2..4) = P(i, float2(i, -i)); return p; }"
+    )
+    assert main(["run", program, "--json", "--target", "numpy"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["value"] == [{"n": 2, "v": [2, -2]}, {"n": 3, "v": [3, -3]}] and told["origin"] == [2]
+
+
+def test_the_prompt_shows_type_domain_and_value():
+    lines = []
+    session = Prompt(numpy_target, lines.append)
+    for text in (
+        "var c(i : 0..4) = i * i;",
+        "c",
+        "sum(c)",
+        "float f(float x) => x / 2;",
+        "f(c)",
+        ":t c + sin",
+        "1 +",
+        "nope",
+        "c",
+    ):
+        assert session.line(text)
+    shown = "\n".join(lines)
+    for word in (
+        "int(int)  domain 0..4",
+        "[0 1 4 9]",
+        "14",
+        "float(int)  domain 0..4",
+        "domain 0..4 x infinite",
+        "CS0105",
+        "CS0202",
+    ):
+        assert word in shown, word
+    assert lines[-1] == "[0 1 4 9]" and not session.line(":q")
+
+
+def test_run_without_a_program_reads_lines(monkeypatch, capsys):
+    monkeypatch.setattr(
+        sys, "stdin", io.StringIO("var x = 3;\nx * 2.5\nfloat f(float t) {\n  return t + 1;\n}\nf(x)\n")
+    )
+    monkeypatch.setattr(
+        "builtins.input", lambda prompt="": sys.stdin.readline().rstrip("\n") if not at_end() else end()
+    )
+
+    def at_end():
+        here = sys.stdin.tell()
+        more = bool(sys.stdin.readline())
+        sys.stdin.seek(here)
+        return not more
+
+    def end():
+        raise EOFError
+
+    assert main(["run", "--target", "numpy"]) == 0
+    assert capsys.readouterr().out.split() == ["float", "7.5", "float", "f(float)", "float", "4.0"]
+
+
+def test_a_first_result_from_text_is_quick(tmp_path):
+    """Not a bench: a run of a process of its own ends at all, without a traceback, and says the right thing."""
+    program = write(tmp_path, "float main() => 6 * 7;")
+    environment = {**os.environ, "RAYFOLD_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "main.py", "run", program],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment,
+        timeout=60,
+    )
+    assert done.returncode == 0 and done.stdout == "42.0\n" and done.stderr == ""
+
+
+def test_a_program_is_a_picture(gpu, tmp_path):
+    program = write(
+        tmp_path,
+        "float3 main(int x, int y, int width, int height, float time, float2 mouse, float gain = 2)\n"
+        "    => float3(gain * x / width, (float) y / height, time + mouse.x);\n",
+    )
+    scene = load(Path(program))
+    assert scene.settings.gain == 2.0
+    picture = open_picture(scene, gpu)
+    settings = assign(scene.settings, "gain", "0.5")
+    frame = picture.draw(settings, (6, 4), 0.25).read()
+    x, y = np.meshgrid(np.arange(6), np.arange(4))
+    wanted = np.stack([0.5 * x / 6, y / 4, np.full_like(x, 0.25, float), np.ones_like(x, float)], -1)
+    assert np.allclose(frame, wanted, atol=1e-6)
+    assert picture.animated(settings) and picture.draws(settings, (6, 4)) == 1
+    tile = picture.draw(settings, (6, 4), 0.25, (2, 1, 3, 2)).read()
+    assert np.array_equal(tile, frame[1:3, 2:5])
+
+
+def test_a_saved_program_is_recompiled_and_a_mistake_keeps_the_last_good_one(gpu, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("renderer.pictures.program.LOOK_EVERY", 0.0)
+    path = Path(write(tmp_path, "float main(int x, int y) => 0.25;"))
+    scene = load(path)
+    picture = open_picture(scene, gpu)
+
+    def shown(text):
+        path.write_text(text)
+        later = path.stat().st_mtime_ns + shown.steps * 1_000_000
+        os.utime(path, ns=(later, later))
+        shown.steps += 1
+        return picture.draw(scene.settings, (4, 4), 0.0).read()[0, 0, 0]
+
+    shown.steps = 1
+    assert shown("float main(int x, int y) => 0.25;") == 0.25
+    assert shown("float main(int x, int y) => 0.75;") == 0.75
+    assert shown("float main(int x, int y) => ;") == 0.75
+    assert "CS0105" in picture.report()["mistake"] and "CS0105" in capsys.readouterr().err
+    assert shown("float main(int x, int y) => 0.5;") == 0.5 and "mistake" not in picture.report()
+
+
+def test_what_is_no_picture_says_so(tmp_path):
+    with pytest.raises(BadInput, match="to be a picture"):
+        load(Path(write(tmp_path, "float main(float a) => a;")))
+
+
+def test_export_draws_a_program(tmp_path, capsys):
+    out = tmp_path / "m.png"
+    command = [
+        "export",
+        str(ROOT / "scenes" / "mandelbrot.cb"),
+        "-o",
+        str(out),
+        "--size",
+        "32x24",
+        "--set",
+        "iterations=30",
+    ]
+    assert main(command) == 0
+    again = tmp_path / "again.png"
+    assert main(["export", str(out), "-o", str(again)]) == 0
+    assert np.array_equal(read_image(out)[..., :3], read_image(again)[..., :3])

@@ -1,0 +1,196 @@
+"""Schedules change no result: tiles of every shape, groups, packed texels; schedule files; pieces of large files."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from renderer.cdollar.targets import device_target
+from renderer.cdollar.targets.autotuner import tuned
+from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.glsl_target import GlTarget, sheet_of
+from renderer.cdollar.targets.map_kernels import part_of
+from renderer.cdollar.targets.schedule import DEFAULT, MAPS, PRODUCTS, Schedule, read_schedules, schedule_text
+from renderer.errors import BadInput
+from tests.cdollar.evaluate import value_of
+
+PRODUCT = "float[,] main(float[,] a, float[,] b) { var c(j, k) = + (a(j, l) * b(l, k)); return c; }"
+
+
+def quick_first(changes, count):
+    """The first few in every run, the others in the long one."""
+    return [pytest.param(c, marks=[pytest.mark.slow] if k >= count else []) for k, c in enumerate(changes)]
+
+
+class AsGpu:
+    """A device that tells it has 32 lanes, so that parts are planned as on a GPU."""
+
+    def __init__(self, device):
+        self.inner, self.name = device, device.name
+        self.processor = replace(device.processor, lanes=32, units=8)
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+def scheduled(device, schedule):
+    """A target that plans every part by one schedule."""
+
+    class Scheduled(DeviceTarget):
+        def planned(self, node):
+            return part_of(node, self.ranges_of, schedule, self.device.processor)
+
+    return lambda unit: Scheduled(unit, AsGpu(device), "device")
+
+
+@pytest.mark.parametrize("change", quick_first(PRODUCTS, 5), ids=str)
+def test_tiles_of_every_shape_multiply(device, rng, change):
+    sizes = rng.integers(1, 200, 3)
+    a, b = rng.standard_normal(sizes[:2]).astype("f4"), rng.standard_normal(sizes[1:]).astype("f4")
+    found = value_of(PRODUCT, scheduled(device, replace(DEFAULT, **change)), a=a, b=b)
+    assert np.allclose(found, a.astype("f8") @ b, rtol=1e-4, atol=1e-4), sizes
+
+
+@pytest.mark.parametrize(
+    ("body", "einsum"),
+    [
+        ("var c(k, j) = + (a(j, l) * b(l, k));", "jl,lk->kj"),
+        ("var c(j, k) = + (a(l, j) * b(k, l));", "lj,kl->jk"),
+        ("var c(j, k) = + (2 * a(j, l) * exp(0 * b(l, k)) * b(l, k));", "jl,lk->jk"),
+        ("var c(j, k) = + ((a(j, l) + 0.5) * (b(l, k) - 1));", None),
+    ],
+)
+def test_fused_and_transposed_products_run_as_tiles(device, rng, body, einsum):
+    a, b = rng.standard_normal((40, 40)).astype("f4"), rng.standard_normal((40, 40)).astype("f4")
+    text = f"float[,] main(float[,] a, float[,] b) {{ {body} return c; }}"
+    found = value_of(text, scheduled(device, DEFAULT), a=a, b=b)
+    wanted = np.einsum(einsum, a, b) if einsum else (a + 0.5) @ (b - 1)
+    assert np.allclose(found, wanted * (2 if "2 * a" in body else 1), rtol=1e-4, atol=1e-4)
+
+
+def test_batches_of_products_in_double(device, rng):
+    text = "double[,,] main(double[,,] a, double[,,] b) { var c(n, j, k) = + (a(n, j, l) * b(n, l, k)); return c; }"
+    a, b = rng.standard_normal((3, 9, 20)), rng.standard_normal((3, 20, 11))
+    if device.processor.doubles:
+        assert np.allclose(value_of(text, scheduled(device, DEFAULT), a=a, b=b), a @ b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("change", quick_first(MAPS, 2), ids=str)
+def test_maps_and_groups_of_every_shape_agree(device, rng, change):
+    a = rng.standard_normal(rng.integers(1, 9000)).astype("f4")
+    target = scheduled(device, replace(DEFAULT, **change))
+    assert np.allclose(
+        value_of("float[] main(float[] a) => 2 * a + sqrt(abs(a));", target, a=a), 2 * a + np.sqrt(abs(a)), rtol=1e-6
+    )
+    assert np.isclose(value_of("float main(float[] a) => sum(a);", target, a=a), a.sum(dtype="f8"), atol=1e-2)
+    assert value_of("int main(float[] a) => argmax(a);", target, a=a) == np.argmax(a)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 40])
+def test_long_rows_are_summed_by_groups(device, rng, rows):
+    a = rng.integers(-9, 9, (rows, 2000)).astype("i4")
+    target = scheduled(device, DEFAULT)
+    assert np.array_equal(value_of("int[] main(int[,] a) { var s(i) = + a(i, j); return s; }", target, a=a), a.sum(1))
+    assert np.array_equal(
+        value_of("int[] main(int[,] a) { var s(i) = argmin(a(i, j)); return s; }", target, a=a), a.argmin(1)
+    )
+
+
+def test_associative_functions_keep_the_order_of_elements(device, rng):
+    text = """
+        final class Affine { int scale, shift; }
+        [Associative] Affine then(Affine f, Affine g) => Affine(g.scale * f.scale, g.scale * f.shift + g.shift);
+        Affine main(int[] a) { var f(i) = Affine(a(i), i); return then(f); }"""
+    a = rng.integers(-3, 4, 3000).astype("i4") | 1
+    scale, shift = np.int32(a[0]), np.int32(0)
+    with np.errstate(all="ignore"):
+        for i in range(1, a.size):
+            scale, shift = a[i] * scale, a[i] * shift + np.int32(i)
+    for target in (scheduled(device, DEFAULT), lambda unit: DeviceTarget(unit, device, "device")):
+        found = value_of(text, target, a=a)
+        assert (found["scale"], found["shift"]) == (scale, shift)
+
+
+@pytest.mark.parametrize("schedule", [Schedule(packed=p, pipelined=q) for p in (True, False) for q in (True, False)])
+def test_packed_and_pipelined_passes_multiply(gl, rng, schedule):
+    sizes = rng.integers(4, 70, 3)
+    a, b = rng.standard_normal(sizes[:2]).astype("f4"), rng.standard_normal(sizes[1:]).astype("f4")
+    found = value_of(PRODUCT, lambda unit: GlTarget(unit, gl, {"products": schedule}), a=a, b=b)
+    assert np.allclose(found, a.astype("f8") @ b, rtol=1e-4, atol=1e-4), sizes
+
+
+@pytest.mark.parametrize("count", [*range(1, 20), 63, 64, 65, 4095, 4096, 4097, 16411, 70001])
+def test_sums_by_passes_of_every_size(gl, rng, count):
+    a = rng.integers(-100, 100, count).astype("i4")
+    assert value_of("int main(int[] a) => sum(a);", lambda unit: GlTarget(unit, gl), a=a) == a.sum()
+    sheet = sheet_of((count,), gl.largest)
+    assert sheet.width * sheet.height >= count and sheet.width <= gl.largest
+
+
+def test_schedule_files_come_back_and_mistakes_are_told(tmp_path):
+    path = tmp_path / "p.schedule.toml"
+    assert read_schedules(path) == {}
+    path.write_text(schedule_text({"ab12": Schedule(items=8, pipelined=False)}, {"ab12": "map"}))
+    assert read_schedules(path) == {"ab12": Schedule(items=8, pipelined=False)}
+    for text in (
+        "x =",
+        "parts = 3",
+        "[parts.a]\nspeed = 3",
+        "[parts.a]\nitems = 3",
+        "[parts.a]\nrows = 16\nthread_rows = 16\ncolumns = 16\nthread_columns = 16",
+    ):
+        path.write_text(text)
+        with pytest.raises(BadInput, match="p.schedule.toml"):
+            read_schedules(path)
+
+
+def test_the_tuner_checks_and_chooses(device, rng):
+    a, b = (rng.standard_normal((64, 64)).astype("f4") for _ in range(2))
+    held = {}
+
+    def target(unit):
+        held["target"] = DeviceTarget(unit, AsGpu(device), "device")
+        held["target"].explained = []
+        return held["target"]
+
+    value_of(PRODUCT, target, a=a, b=b)
+    schedules, notes = tuned(held["target"])
+    assert len(schedules) == 1 and "tile" in next(iter(notes.values()))
+    again = value_of(PRODUCT, lambda unit: DeviceTarget(unit, AsGpu(device), "device", schedules), a=a, b=b)
+    assert np.allclose(again, a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_reductions_take_large_files_piece_by_piece(device, rng, tmp_path, monkeypatch):
+    monkeypatch.setattr(device_target, "PIECE", 4096)
+    np.save(tmp_path / "big.npy", rng.integers(-50, 50, (300, 40)).astype("i4"))
+    big = np.load(tmp_path / "big.npy")
+    largest = []
+    upload = DeviceTarget.upload
+
+    def counted(self, array, part):
+        largest.append(array.nbytes)
+        return upload(self, array, part)
+
+    monkeypatch.setattr(DeviceTarget, "upload", counted)
+    total = "sum(f) + 1000 * max(f) + 7 * (+ (f(i, j), int i : 20..290, int j))"
+    text = f'int main() {{ var f = file("big.npy"); return {total}; }}'
+    found = value_of(text, lambda unit: DeviceTarget(unit, device, "device"), folder=tmp_path)
+    assert found == big.sum() + 1000 * big.max() + 7 * big[20:290].sum()
+    assert max(largest) <= 4096 + 40 * 4
+
+
+def test_scalars_are_arguments_and_change_no_kernel(device, rng):
+    a = rng.standard_normal(50).astype("f4")
+    text = "float[] main(float[] a, float s, int n) { var c(i) = s * a(i) + n; return c; }"
+    targets = []
+
+    def target(unit):
+        found = DeviceTarget(unit, device, "device")
+        if targets:
+            found.kernels = targets[-1].kernels
+        targets.append(found)
+        return found
+
+    for s, n in ((0.5, 3), (3, 50), (50, 0)):
+        assert np.allclose(value_of(text, target, {"s": str(s), "n": str(n)}, a=a), s * a + n, rtol=1e-5)
+    assert [t.counters.built for t in targets] == [1, 0, 0] and targets[-1].counters.found == 1

@@ -1,0 +1,203 @@
+"""Exports: tiles, frames, films, resumes and their mistakes, on a GLSL scene that all GL machines draw."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from renderer.formats.images import read_bytes, read_exr, read_recipe, srgb_of_linear
+from renderer.paths import ROOT
+from tests.export.export_helpers import SCENE, export
+
+pytestmark = pytest.mark.usefixtures("shared_gl")
+
+
+@pytest.fixture
+def scene(tmp_path):
+    path = tmp_path / "julia.toml"
+    path.write_text(SCENE)
+    return path
+
+
+def test_tiles_of_any_size_give_identical_bits(scene, tmp_path):
+    export(scene, "-o", tmp_path / "whole.png")
+    export(scene, "-o", tmp_path / "whole.exr")
+    for tile in (7, 32, 64):
+        export(scene, "-o", tmp_path / "tiles.png", "--tile", tile)
+        export(scene, "-o", tmp_path / "tiles.exr", "--tile", tile)
+        assert np.array_equal(read_bytes(tmp_path / "tiles.png"), read_bytes(tmp_path / "whole.png")), tile
+        assert np.array_equal(read_exr(tmp_path / "tiles.exr"), read_exr(tmp_path / "whole.exr")), tile
+
+
+def test_png_of_the_exr_is_the_png(scene, tmp_path):
+    export(scene, "-o", tmp_path / "a.png")
+    export(scene, "-o", tmp_path / "a.exr")
+    linear, shown = read_exr(tmp_path / "a.exr"), read_bytes(tmp_path / "a.png")
+    assert np.abs(srgb_of_linear(linear[..., :3]).astype(int) - shown[..., :3]).max() <= 1
+
+
+def test_frames_follow_the_animation_and_resume(scene, tmp_path):
+    words = [scene, "-o", tmp_path / "f_###.png", "--frames", "3-5", "--rate", "10"]
+    answer = export(*words, "--json")
+    facts = json.loads(answer.stdout)
+    assert [Path(path).name for path in facts["output"]] == ["f_003.png", "f_004.png", "f_005.png"]
+    frames = [read_bytes(tmp_path / f"f_00{n}.png") for n in (3, 4, 5)]
+    assert not np.array_equal(frames[0], frames[1]) and not np.array_equal(frames[1], frames[2])
+    export(scene, "-o", tmp_path / "still.png", "--time", "0.1")
+    assert np.array_equal(read_bytes(tmp_path / "still.png"), frames[1])
+    (tmp_path / "f_004.png").write_bytes(b"torn")
+    kept = (tmp_path / "f_003.png").stat().st_mtime_ns
+    export(*words)
+    assert np.array_equal(read_bytes(tmp_path / "f_004.png"), frames[1])
+    assert (tmp_path / "f_003.png").stat().st_mtime_ns == kept, "a frame that is done is not drawn again"
+    export(*words, "--overwrite")
+    assert (tmp_path / "f_003.png").stat().st_mtime_ns != kept
+    lines = (tmp_path / "f.frames.jsonl").read_text().splitlines()
+    assert [json.loads(line)["frame"] for line in lines] == [3, 4, 5]
+
+
+def squares(pixels):
+    """Means of 2 x 2 pixels, which is what a film keeps of the colours."""
+    return pixels.reshape(pixels.shape[0] // 2, 2, pixels.shape[1] // 2, 2, 3).mean((1, 3))
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".webm", ".gif", ".mkv"])
+def test_films_hold_every_frame(scene, tmp_path, suffix):
+    av = pytest.importorskip("av", reason="films need PyAV")
+    export(scene, "-o", tmp_path / f"film{suffix}", "--frames", "1-6", "--size", "64x46")
+    export(scene, "-o", tmp_path / "f_#.png", "--frames", "1-6", "--size", "64x46")
+    with av.open(str(tmp_path / f"film{suffix}")) as film:
+        frames = [frame.to_ndarray(format="rgb24").astype(int) for frame in film.decode(video=0)]
+    assert len(frames) == 6 and not list(tmp_path.glob("*.frames"))
+    for number, frame in enumerate(frames, 1):
+        error = squares(frame) - squares(read_bytes(tmp_path / f"f_{number}.png")[..., :3])
+        assert np.abs(error).mean() < 4 and np.abs(error.mean((0, 1))).max() < 3, number
+
+
+def test_a_film_without_numbers_is_as_long_as_its_animation(scene, tmp_path):
+    av = pytest.importorskip("av", reason="films need PyAV")
+    export(scene, "-o", tmp_path / "film.mp4", "--rate", "24")
+    with av.open(str(tmp_path / "film.mp4")) as film:
+        assert sum(1 for _ in film.decode(video=0)) == 6
+
+
+def test_sixteen_bits_and_recipe(scene, tmp_path):
+    export(scene, "-o", tmp_path / "deep.png", "--bits", 16, "--set", "phase=0.25", "--set", "tone.ev=-1")
+    recipe = read_recipe(tmp_path / "deep.png")
+    assert recipe["scene"]["settings"]["phase"] == 0.25 and recipe["scene"]["tone"]["ev"] == -1
+    assert recipe["samples"] == 2 and recipe["size"] == [70, 46]
+    export(scene, "-o", tmp_path / "deep.exr", "--bits", 16, code=2)
+
+
+def test_time_limit_leaves_a_whole_picture_and_says_so(scene, tmp_path):
+    words = [scene, "-o", tmp_path / "a.png", "--samples", 10**6, "--time-limit", "1", "--json"]
+    facts = json.loads(export(*words, code=3).stdout)
+    assert facts["seconds"] < 20 and read_bytes(tmp_path / "a.png").shape == (46, 70, 4)
+
+
+@pytest.mark.parametrize("name", ["f_#####.png", "film.mp4"])
+def test_a_film_that_a_time_limit_ends_tells_what_is_done_and_goes_on(scene, tmp_path, name):
+    """A frame takes longer than the limit on any machine; what was there before stays."""
+    pytest.importorskip("av", reason="films need PyAV")
+    words = [scene, "-o", tmp_path / name, "--samples", 10**5]
+    export(scene, "-o", tmp_path / name, "--frames", "1-3", "--samples", 1)
+    answer = export(*words, "--frames", "1-3", "--time-limit", "0.5", "--overwrite", "--json", code=3)
+    facts = json.loads(answer.stdout)
+    assert "0 of 3 frames are done; the same command goes on" in answer.stderr
+    assert (facts["frames"], facts["output"]) == (0, []), "what an earlier run left is not what this one asks for"
+    if name.endswith("mp4"):
+        assert (tmp_path / name).stat().st_size > 0, "the film that was there before stays"
+
+
+def test_dry_run_writes_nothing(scene, tmp_path):
+    answer = export(scene, "-o", tmp_path / "a.png", "--size", "20000x20000", "--dry-run", "--json")
+    facts = json.loads(answer.stdout)
+    assert facts["tiles"] == 100 and facts["disk_bytes"] == 16 * 20000**2 and not (tmp_path / "a.png").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_a_killed_run_resumes(scene, tmp_path):
+    words = ["export", scene, "-o", tmp_path / "f_####.png", "--frames", "1-2000"]
+    process = subprocess.Popen([sys.executable, str(ROOT / "main.py"), *map(str, words)], stderr=subprocess.DEVNULL)
+    while not (tmp_path / "f_0005.png").exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("f_0*.png")}
+    assert 4 <= len(done) < 2000
+    export(scene, "-o", tmp_path / "f_####.png", "--frames", f"1-{len(done) + 2}")
+    same = [name for name, moment in done.items() if (tmp_path / name).stat().st_mtime_ns == moment]
+    assert len(same) >= len(done) - 1 and len(list(tmp_path.glob("f_0*.png"))) == len(done) + 2
+
+
+def test_mistakes(scene, tmp_path):
+    assert "local:N" in export(scene, "-o", tmp_path / "a.png", "--farm", "everywhere", code=2).stderr
+    assert "no random numbers" in export(scene, "-o", tmp_path / "a.png", "--seed", 3, code=2).stderr
+    assert "did you mean" in export(scene, "-o", tmp_path / "a.png", "--set", "fase=3", code=2).stderr
+    assert "needs --farm" in export(scene, "-o", tmp_path / "a.png", "--split", "samples", code=2).stderr
+    split = export(scene, "-o", tmp_path / "a.png", "--farm", "local:1", "--split", "samples", code=2).stderr
+    assert "fractal picture is split into tiles" in split
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_a_picture_that_comes_whole_says_so(tmp_path):
+    words = [ROOT / "scenes/reduction.toml", "-o", tmp_path / "a.png", "--size", "64x64", "--tile", 32]
+    assert "is drawn whole" in export(*words, code=4).stderr
+
+
+def test_exr_of_the_ray_tracer_holds_its_layers_in_any_tiles(tmp_path):
+    OpenEXR = pytest.importorskip("OpenEXR", reason="EXR files need openexr")
+    scene = ROOT / "scenes/cornell.toml"
+    words = ["--size", "48x40", "--samples", 2]
+    export(scene, "-o", tmp_path / "whole.exr", *words)
+    export(scene, "-o", tmp_path / "tiles.exr", *words, "--tile", 17)
+    found = []
+    for name in ("whole.exr", "tiles.exr"):
+        with OpenEXR.File(str(tmp_path / name)) as file:
+            found.append({key: np.array(channel.pixels) for key, channel in file.channels().items()})
+    assert {"RGBA", "albedo", "normal", "depth", "id"} <= found[0].keys()
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
+
+
+def test_frames_of_a_still_scene_are_equal_and_by_any_workers(tmp_path, gpu):
+    """A picture that does not move must not go on refining from frame to frame."""
+    words = [ROOT / "scenes/cornell.toml", "--size", "40x30", "--samples", 2, "--frames", "1-3"]
+    export(*words, "-o", tmp_path / "f_#.png")
+    frames = [read_bytes(tmp_path / f"f_{n}.png") for n in (1, 2, 3)]
+    assert np.array_equal(frames[0], frames[1]) and np.array_equal(frames[0], frames[2])
+    export(*words[:-2], "-o", tmp_path / "still.png")
+    assert np.array_equal(read_bytes(tmp_path / "still.png"), frames[0])
+
+
+def test_a_full_disk_in_the_middle_of_a_film_tears_nothing(scene, tmp_path, monkeypatch, capsys):
+    """Frames that were complete are kept, no temporary file is left, and the run resumes."""
+    import main
+
+    written = 0
+
+    def full(descriptor):
+        nonlocal written
+        written += 1
+        if written == 6:  # a frame, its manifest, a frame, ...
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    words = ["export", str(scene), "-o", str(tmp_path / "f_#.png"), "--frames", "1-4"]
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        assert main.main(words) == 3
+    told = capsys.readouterr().err
+    assert "No space left" in told or "disk is full" in told
+    left = sorted(path.name for path in tmp_path.iterdir())
+    frames = [name for name in left if name.startswith("f_")]
+    assert 2 <= len(frames) < 4 and left == sorted([*frames, "f.frames.jsonl", scene.name])
+    kept = {name: (tmp_path / name).stat().st_mtime_ns for name in frames[:2]}
+    assert main.main(words) == 0 and len(list(tmp_path.glob("f_*.png"))) == 4
+    assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
+    assert all(read_bytes(path).shape == (46, 70, 4) for path in tmp_path.glob("f_*.png"))

@@ -1,0 +1,322 @@
+"""Farms: tiles, frames, views and samples drawn by several processes have the bits of one, whoever dies or hangs."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import main
+from renderer.export import farm
+from renderer.formats.images import read_bytes, read_recipe
+from renderer.gpu import Gpu
+from renderer.paths import ROOT
+from renderer.pictures import load, open_picture, scene_of_table
+from tests.export.export_helpers import SCENE, export
+from tests.window.helpers import wait_for
+
+pytest.importorskip("distributed", reason="farms need distributed")
+pytestmark = pytest.mark.usefixtures("shared_gl")
+
+
+@pytest.fixture
+def scene(tmp_path):
+    path = tmp_path / "julia.toml"
+    path.write_text(SCENE)
+    return path
+
+
+@pytest.fixture
+def signalled(monkeypatch):
+    """Sends a signal to one of a farm's workers that is at work, once so many answers came; lists whom."""
+    hit, answers = [], farm.answers
+
+    def of(number: int, after: int = 1):
+        def counted(client, base, tasks):
+            pids = client.run(os.getpid)
+            for count, answer in enumerate(answers(client, base, tasks), 1):
+                yield answer
+                if count == after and not hit:
+                    busy = [address for address, keys in client.processing().items() if keys]
+                    hit.append(pids[(busy or list(pids))[0]])
+                    os.kill(hit[0], number)
+
+        monkeypatch.setattr(farm, "answers", counted)
+        return hit
+
+    return of
+
+
+def exported(*words) -> int:
+    """The exit code of the command, in this process."""
+    return main.main(["export", *map(str, words)])
+
+
+def same_frames(folder: Path, count: int) -> None:
+    for number in range(1, count + 1):
+        here, there = ((folder / where / f"f_{number:02}.png").read_bytes() for where in ("here", "farm"))
+        assert here == there, number
+
+
+@pytest.fixture
+def folders(tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "farm").mkdir()
+    return tmp_path
+
+
+def test_farm_of_two_workers_one_killed_gives_the_same_film(scene, folders, signalled):
+    words = ["--frames", "1-12", "--samples", "20", "--size", "160x100"]
+    export(scene, "-o", folders / "here" / "f_##.png", *words)
+    killed = signalled(signal.SIGKILL)
+    assert exported(scene, "-o", folders / "farm" / "f_##.png", *words, "--farm", "local:2") == 0
+    assert killed, "no worker was killed"
+    same_frames(folders, 12)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_ctrl_c_ends_a_farm_without_a_word_of_its_workers(scene, tmp_path):
+    """The terminal's Ctrl-C reaches all processes; frames that were complete are kept."""
+    words = ["export", scene, "-o", tmp_path / "f_####.png", "--frames", "1-5000", "--farm", "local:2"]
+    command = [sys.executable, str(ROOT / "main.py"), *map(str, words)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    wait_for(lambda: len(list(tmp_path.glob("f_0*.png"))) > 2, process)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and err == "rayfold: interrupted\n" and not out
+    assert 2 < len(list(tmp_path.glob("f_0*.png"))) < 5000
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def test_a_straggler_is_drawn_by_another(scene, folders, signalled):
+    """A worker that hangs, and does not die, delays a film by some times the others' time, not for ever."""
+    words = ["--frames", "1-16", "--samples", "60", "--size", "320x200"]
+    export(scene, "-o", folders / "here" / "f_##.png", *words)
+    stopped = signalled(signal.SIGSTOP, after=5)
+    waker = threading.Timer(150, lambda: [os.kill(pid, signal.SIGCONT) for pid in stopped])
+    waker.start()
+    began = time.monotonic()
+    try:
+        assert exported(scene, "-o", folders / "farm" / "f_##.png", *words, "--farm", "local:2") == 0
+        assert time.monotonic() - began < 120
+    finally:
+        waker.cancel()
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+    assert stopped
+    same_frames(folders, 16)
+
+
+CORNELL = [ROOT / "scenes/cornell.toml", "--size", "40x30", "--samples", 150, "--set", "depth=3"]
+
+
+def test_samples_of_a_traced_picture_on_a_farm_with_one_worker_killed(folders, gpu, signalled):
+    """The picture of the samples that two workers share is the file of one machine, layers and variance too."""
+    OpenEXR = pytest.importorskip("OpenEXR", reason="EXR files need openexr")
+    assert exported(*CORNELL, "-o", folders / "here" / "a.exr") == 0
+    killed = signalled(signal.SIGKILL)
+    words = ["--farm", "local:2", "--split", "samples"]
+    assert exported(*CORNELL, "-o", folders / "farm" / "a.exr", *words) == 0
+    assert killed
+    here, there = (OpenEXR.File(str(folders / where / "a.exr")).channels() for where in ("here", "farm"))
+    assert {"RGBA", "albedo", "depth", "variance", "samples"} <= here.keys() == there.keys()
+    assert all(np.array_equal(here[name].pixels, there[name].pixels) for name in here)
+
+
+@pytest.mark.parametrize("changes", [pytest.param({}, marks=pytest.mark.slow), {"variance": True}])
+def test_ranges_of_samples_merge_to_the_picture_s_bits(gpu, rng, changes):
+    """Whatever the parts, their order and the tile; mean and variance are those of the samples one by one."""
+    scene = load(CORNELL[0])
+    settings = replace(scene.settings, depth=3, seed=int(rng.integers(0, 1 << 30)), **changes)
+    size, samples, whole = (23, 17), 150, open_picture(scene, gpu)
+    for _ in range(samples):
+        frame = whole.draw(settings, size, 0.0)
+    wanted, layers = frame.read(), whole.layers(settings, size)
+    for count in (2, 9):
+        picture = open_picture(scene, gpu)
+        parts = picture.deal(settings, size, samples, count)
+        assert len(parts) == min(count, 3)
+        picture.begin_merge(settings, size, 0.0)
+        for k in rng.permutation(len(parts)):
+            picture.merge(open_picture(scene, gpu).draw_part(settings, size, 0.0, parts[k], ()))
+        assert not picture.missing(()) and np.array_equal(picture.merged(()).read(), wanted)
+        found = picture.layers(settings, size)
+        assert all(np.array_equal(found[name], layers[name]) for name in layers)
+    tile = (5, 4, 9, 8)
+    for _ in range(samples):
+        part = picture.draw(settings, size, 0.0, tile)
+    assert np.array_equal(part.read(), wanted[4:12, 5:14])
+    picture.begin_merge(settings, size, 0.0)
+    singles = []
+    for sample in range(samples):
+        picture._draw_sample(picture._scheduled(settings), sample, sample)
+        singles.append(picture._film.read_part()[0].astype("f8"))
+    assert np.allclose(np.mean(singles, 0), wanted[..., :3], rtol=1e-4, atol=1e-5)
+    if changes:
+        assert np.allclose(np.var(singles, 0, ddof=1), layers["variance"], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_farms_of_one_and_two_workers_draw_the_same_files_of_a_compute_device():
+    """tests/fps/farm_scaling.py compares the files of all its runs, and fails where one has other bytes."""
+    words = ["1", "2", "--", str(ROOT / "scenes/mirrors.toml"), "--frames", "1-4", "--size", "48x40", "--samples", "2"]
+    command = [sys.executable, str(ROOT / "tests/fps/farm_scaling.py"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and [row["workers"] for row in rows] == [1, 2], done
+    assert all(row["same_bits"] and row["frames"] == 4 for row in rows)
+
+
+def test_pixels_that_stop_by_their_own_noise_are_not_dealt(gpu):
+    scene = load(CORNELL[0])
+    settings = replace(scene.settings, noise=0.1)
+    assert open_picture(scene, gpu).deal(settings, (40, 30), 1000, 4) == []
+
+
+@pytest.mark.slow
+def test_layers_of_a_traced_picture_come_from_a_farm_s_tiles_too(folders, gpu):
+    OpenEXR = pytest.importorskip("OpenEXR", reason="EXR files need openexr")
+    words = [*CORNELL[:3], "--samples", 2, "--set", "depth=3"]
+    assert exported(*words, "-o", folders / "here" / "a.exr") == 0
+    assert exported(*words, "-o", folders / "farm" / "a.exr", "--farm", "local:2", "--tile", "17") == 0
+    here, there = (OpenEXR.File(str(folders / where / "a.exr")).channels() for where in ("here", "farm"))
+    assert "albedo" in here and here.keys() == there.keys()
+    assert all(np.array_equal(here[name].pixels, there[name].pixels) for name in here)
+
+
+def test_farm_tiles_equal_the_whole(scene, tmp_path):
+    export(scene, "-o", tmp_path / "here.png")
+    export(scene, "-o", tmp_path / "farm.png", "--farm", "local:2", "--tile", "32")
+    assert (tmp_path / "here.png").read_bytes() == (tmp_path / "farm.png").read_bytes()
+
+
+FLAME = """title = "Gasket"
+picture = "flame"
+size = [90, 60]
+[settings]
+quality = 40.0
+seed = 5
+estimator_radius = 3.0
+maps = [
+    { affine = [0.5, 0.0, 0.0, 0.0, 0.5, 0.0], color = 0.0, variations = { BLEND = 1.0 } },
+    { affine = [0.5, 0.0, 0.5, 0.0, 0.5, 0.1], color = 0.5, variations = { linear = 1.0 } },
+    { affine = [0.4, 0.1, 0.2, -0.2, 0.5, 0.5], color = 1.0, variations = { linear = 0.9, spherical = 0.1 } },
+]
+"""
+
+
+def test_farm_of_a_flame_s_samples_equals_the_whole(tmp_path, gpu):
+    path = tmp_path / "gasket.toml"
+    path.write_text(FLAME.replace("BLEND", "exponential"))
+    export(path, "-o", tmp_path / "here.png")
+    facts = json.loads(
+        export(path, "-o", tmp_path / "farm.png", "--farm", "local:2", "--split", "samples", "--json").stdout
+    )
+    assert np.array_equal(read_bytes(tmp_path / "here.png"), read_bytes(tmp_path / "farm.png"))
+    assert facts["samples"] == read_recipe(tmp_path / "here.png")["samples"]
+
+
+@pytest.mark.parametrize(("bad", "passes"), [(False, 1), (True, 1), (True, 3)])
+def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, bad, passes):
+    """Also where points are bad and steps are made once more for them, and where hits are counted besides, by pass."""
+    text = tomllib.loads(FLAME.replace("BLEND", "linear"))
+    if passes > 1:
+        alphas = [k / 255 for k in range(256)]
+        text["settings"] |= {"passes": passes, "alphas": alphas, "temporal_filter_type": "gaussian"}
+    if bad:
+        text["settings"]["maps"][0]["affine"] = [1e18, 0.0, 0.0, 0.0, 1e18, 0.0]  # which runs away to infinity
+        text["settings"]["maps"][0]["weight"] = 0.1
+    scene = scene_of_table(text, Path("gasket.toml"))
+    own = Gpu()
+    own.devices = [device]
+    size, whole = (90, 60), open_picture(scene, own)
+    for _ in range(whole.draws(scene.settings, size)):
+        frame = whole.draw(scene.settings, size, 0.0)
+    wanted, rounds = frame.read(), []
+    for count in (1, 3, 16):
+        picture, more = open_picture(scene, own), ()
+        parts = picture.deal(scene.settings, size, picture.draws(scene.settings, size), count)
+        assert len(parts) == count
+        while True:
+            picture.begin_merge(scene.settings, size, 0.0)
+            for part in reversed(parts):
+                picture.merge(open_picture(scene, own).draw_part(scene.settings, size, 0.0, part, more))
+            missing = picture.missing(more)
+            if not missing:
+                break
+            more = (*more, missing)
+        assert np.array_equal(picture.merged(more).read(), wanted), count
+        layers = [each.layers(scene.settings, size)["density"] for each in (picture, whole)]
+        assert np.array_equal(*layers) and picture.report()["samples"] == whole.report()["samples"]
+        rounds.append(len(more))
+    assert len(set(rounds)) == 1 and bool(rounds[0]) == bad, rounds
+
+
+def test_farm_of_views_equals_the_whole_and_both_resume(tmp_path, gpu):
+    words = [ROOT / "scenes/mirrors.toml", "--grid", "3x2", "--size", "48x40", "--samples", 2]
+    export(*words, "-o", tmp_path / "here")
+    views = sorted(path.name for path in (tmp_path / "here").glob("*.png"))
+    assert len(views) == 6
+    export(*words, "-o", tmp_path / "farm", "--farm", "local:2")
+    (tmp_path / "here" / views[0]).unlink()
+    (tmp_path / "farm" / views[5]).write_bytes(b"torn")
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*.png")}
+    export(*words, "-o", tmp_path / "farm")  # one goes on where the other stopped
+    export(*words, "-o", tmp_path / "here", "--farm", "local:2")
+    for name in views:
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "farm" / name).read_bytes(), name
+    again = [path.name for path, moment in kept.items() if path.stat().st_mtime_ns != moment]
+    assert again == [views[5]]
+
+
+def test_farm_by_tls(scene, tmp_path):
+    """A scheduler that offers TLS: with its certificates the picture comes, without them a sentence."""
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl to make certificates")
+    names = {name: str(tmp_path / f"{name}.pem") for name in ("key", "cert")}
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=farm"]
+    subprocess.run([*command, "-keyout", names["key"], "-out", names["cert"]], check=True, capture_output=True)
+    tls = {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": names["cert"], "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
+    for role in ("SCHEDULER", "WORKER", "CLIENT"):
+        tls |= {f"DASK_DISTRIBUTED__COMM__TLS__{role}__{k.upper()}": path for k, path in names.items()}
+    with_tls = {**os.environ, **tls, "PYTHONPATH": str(ROOT)}
+    address = tmp_path / "address.json"
+    shell = [sys.executable, "-m", "distributed.cli"]
+    scheduler = ["dask_scheduler", "--protocol", "tls", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    started = []
+    try:
+        for words in (
+            ["-c", "from distributed.cli.dask_scheduler import main; main()", *scheduler[1:]],
+            ["-c", "from distributed.cli.dask_worker import main; main()", "--nthreads", "2", "--no-dashboard"],
+        ):
+            command = [shell[0], *words, "--scheduler-file", str(address)]
+            started.append(subprocess.Popen(command, env=with_tls, cwd=tmp_path, stderr=subprocess.DEVNULL))
+            end = time.monotonic() + 30
+            while not address.exists():
+                assert time.monotonic() < end and started[0].poll() is None
+                time.sleep(0.1)
+        where = json.loads(address.read_text())["address"]
+        assert where.startswith("tls://")
+        told = export(scene, "-o", tmp_path / "no.png", "--farm", where, code=4).stderr
+        assert where in told and "no certificates" in told
+        export(scene, "-o", tmp_path / "farm.png", "--farm", where, "--tile", "32", env=with_tls)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    export(scene, "-o", tmp_path / "here.png")
+    assert np.array_equal(read_bytes(tmp_path / "here.png"), read_bytes(tmp_path / "farm.png"))

@@ -1,0 +1,266 @@
+"""Every variation against its formula in float64, and the elementary functions against NumPy's."""
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+from renderer.flames.variations import shared_text, table
+from renderer.gpu.kernel_source import Generated
+from tests.flames.reference_variations import FORMULAS
+
+AFFINE = np.array([0.9, -0.3, 0.4, 0.2, 0.8, -0.35], "f4")
+SETS = {  # parameters away from their defaults, for those whose defaults do nothing
+    "julian": dict(power=3, dist=-0.7), "juliascope": dict(power=-4, dist=1.3),
+    "blob": dict(low=0.2, high=1.4, waves=5),
+    "pdj": dict(a=1.1, b=-0.7, c=2.1, d=0.6), "fan2": dict(x=0.6, y=0.3), "rings2": dict(val=0.4),
+    "perspective": dict(angle=0.4, dist=2.5), "radial_blur": dict(angle=0.3), "curl": dict(c1=0.6, c2=-0.4),
+    "rectangles": dict(x=0.7, y=0.4), "disc2": dict(rot=0.7, twist=-7.1), "flower": dict(petals=5, holes=0.3),
+    "super_shape": dict(rnd=0.3, m=5, n1=1.4, n2=2.1, n3=0.7, holes=0.2), "conic": dict(eccentricity=0.7, holes=0.2),
+    "parabola": dict(height=0.7, width=1.3), "bent2": dict(x=0.4, y=1.7), "bipolar": dict(shift=0.6),
+    "cell": dict(size=0.6), "cpow": dict(r=0.8, i=0.3, power=3),
+    "curve": dict(xamp=0.4, yamp=-0.6, xlength=0.7, ylength=1.4),
+    "escher": dict(beta=0.7), "lazysusan": dict(space=0.3, twist=0.6, spin=0.4, x=0.2, y=-0.3),
+    "modulus": dict(x=0.6, y=0.8),
+    "oscilloscope": dict(separation=0.7, frequency=1.3, amplitude=0.6, damping=0.4),
+    "popcorn2": dict(x=0.4, y=0.3, c=1.2),
+    "separation": dict(x=0.4, xinside=0.3, y=0.5, yinside=-0.2), "split": dict(xsize=0.7, ysize=1.3),
+    "splits": dict(x=0.3, y=-0.4), "stripes": dict(space=0.3, warp=0.7),
+    "wedge": dict(angle=0.6, hole=0.2, count=3, swirl=0.4),
+    "wedge_julia": dict(angle=0.4, count=2, power=3, dist=0.7),
+    "wedge_sph": dict(angle=0.5, hole=0.1, count=2, swirl=0.3),
+    "whorl": dict(inside=0.3, outside=-0.4), "waves2": dict(scalex=0.3, scaley=0.4, freqx=2.1, freqy=1.7),
+    "auger": dict(freq=2.1, weight=0.6, sym=0.3, scale=0.7), "flux": dict(spread=0.4),
+    "mobius": dict(re_a=1, im_a=0.3, re_b=0.2, im_b=-0.4, re_c=0.5, im_c=0.1, re_d=1.2, im_d=0.3),
+    "pie": dict(slices=5, rotation=0.4, thickness=0.6), "ngon": dict(sides=5, power=2.2, circle=0.8, corners=1.6),
+}  # fmt: skip
+DETERMINISTIC = [v.name for v in table().values() if v.draws == 0]
+RANDOM = [v.name for v in table().values() if v.draws > 0]
+HARNESS = """
+KERNEL apply(GLOBAL const float *xs, GLOBAL const float *ys, GLOBAL const float *affine, GLOBAL float *us,
+             GLOBAL float *vs, GLOBAL const float *p, float weight, int count) {
+    uint i = thread_index() * LANES;
+    if (i < (uint)count) {
+        Random random;
+#if LANES == 1
+        random.position = mixed(i);
+        random.gamma = mixed(i + 0x9e3779b9u) | 1u;
+        Pair q = variation_NAME(xs[i], ys[i], weight, affine, &random ARGUMENTS);
+        us[i] = q.x;
+        vs[i] = q.y;
+#else
+        bits lanes = bits_of_whole(LANE_NUMBERS) + i;
+        random.position = mixed(lanes);
+        random.gamma = mixed(lanes + 0x9e3779b9u) | 1u;
+        Pair q = variation_NAME(LOAD_LANES_BITS(xs + i), LOAD_LANES_BITS(ys + i), weight, affine, &random ARGUMENTS);
+        STORE_LANES(q.x, us + i);
+        STORE_LANES(q.y, vs + i);
+#endif
+    }
+}
+"""
+
+
+def applied(device, name, x, y, weight, said, lanes=1):
+    """The variation of the points on the device: (n,) and (n,) float32."""
+    variation = table()[name]
+    values = [said.get(p.removeprefix(f"{name}_"), default) for p, default in variation.parameters.items()]
+    arguments = "".join(f", p[{k}]" for k in range(len(values)))
+    text = shared_text() + variation.text + HARNESS.replace("NAME", name).replace("ARGUMENTS", arguments)
+    kernel = device.kernel(Generated(name, text), "apply", group=64, STRICT=1, LANES=lanes)
+    count = len(x)
+    assert count % (64 * lanes) == 0
+    buffers = [device.buffer(count).write(np.asarray(a, "f4")) for a in (x, y)]
+    out = [device.buffer(count) for _ in "uv"]
+    p = device.buffer(max(len(values), 1)).write(np.array(values or [0.0], "f4"))
+    kernel(count // lanes, *buffers, device.buffer(6).write(AFFINE), *out, p, float(weight), count)
+    return [buffer.read() for buffer in out]
+
+
+def parameters(name, said):
+    variation = table()[name]
+    return {
+        p.removeprefix(f"{name}_"): said.get(p.removeprefix(f"{name}_"), d) for p, d in variation.parameters.items()
+    }
+
+
+def formula(name, x, y, weight, said, uniform):
+    p = {key: np.float64(np.float32(value)) for key, value in parameters(name, said).items()}
+    with np.errstate(all="ignore"):
+        return FORMULAS[name](
+            x.astype("f8"), y.astype("f8"), np.float64(np.float32(weight)), AFFINE.astype("f8"), p, uniform
+        )
+
+
+def test_there_are_99_in_flam3s_order():
+    assert len(table()) == 99
+    assert [table()[name].number for name in ("linear", "julian", "pre_blur", "exp", "mobius")] == [0, 32, 67, 82, 98]
+    assert set(FORMULAS) == set(table())
+
+
+def agree(name, x, y, weight, said, found):
+    """Most points to 1e-4, the rest near a place where the formula itself moves that fast within float32's spacing."""
+    wanted = formula(name, x, y, weight, said, None)
+    eps = np.spacing(np.maximum(np.abs(x), np.abs(y)).astype("f4")).astype("f8") * 4
+    loose = np.zeros(len(x), bool)
+    wrong = np.zeros(len(x), bool)
+    for u, w in zip(found, wanted, strict=True):
+        finite = np.isfinite(w) & (np.abs(w) < 1e9)
+        with np.errstate(all="ignore"):
+            wrong |= finite & ~(np.abs(u - w) <= 1e-4 * (np.abs(w) + 1))
+            loose |= ~finite
+    bad = np.flatnonzero(wrong & ~loose)
+    if len(bad) == 0:
+        return 0.0
+    near = [
+        formula(name, x[bad] + dx * eps[bad], y[bad] + dy * eps[bad], weight, said, None)
+        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1))
+    ]
+    excused = np.zeros(len(bad), bool)
+    with np.errstate(all="ignore"):
+        for k in range(len(found)):
+            moves = np.max([np.abs(n[k] - wanted[k][bad]) for n in near], axis=0)
+            excused |= ~np.isfinite(moves) | (moves > 2e-5 * (np.abs(wanted[k][bad]) + 1))
+    return float((~excused).sum() / len(x))
+
+
+@pytest.mark.parametrize("name", ["tan", "sec", "csc", "cot", "tanh", "sech", "csch", "coth"])
+def test_quotients_of_hyperbolic_functions_end_where_those_of_doubles_do(device, rng, name):
+    """Far out they are no numbers, bad points, exactly where flam3's doubles overflow; before that their limits."""
+    near, far = rng.uniform(-3, 3, 1024), rng.uniform(20, 1000, 1024) * rng.choice([-1, 1], 1024)
+    circular = name in ("tan", "sec", "csc", "cot")
+    x, y = (near, far) if circular else (far, near)
+    x, y = x.astype("f4"), y.astype("f4")
+    found, wanted = applied(device, name, x, y, 0.7, {}), formula(name, x, y, 0.7, {}, None)
+    doubled = 2 if name in ("tan", "cot", "tanh", "coth") else 1  # flam3 takes sinh and cosh of twice the number
+    end = doubled * np.abs((y if circular else x).astype("f8"))
+    with np.errstate(over="ignore"):
+        assert np.isfinite(np.cosh(710.475)) and not np.isfinite(np.cosh(710.477))
+    for u, w in zip(found, wanted, strict=True):
+        assert not np.isfinite(u[end > 710.477]).any() and np.isfinite(u[end < 710.475]).all()
+        assert np.allclose(u[end < 710.475], w[end < 710.475], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+def test_variations_equal_their_formulas(device, rng, name):
+    grid = np.linspace(-3, 3, 32) + 0.0137
+    x, y = (a.ravel() for a in np.meshgrid(grid, grid[:30] * 0.97))
+    fresh = rng.normal(scale=1.5, size=(2, 64))
+    x, y = np.concatenate([x, fresh[0]]).astype("f4"), np.concatenate([y, fresh[1]]).astype("f4")
+    for weight, said in ((0.7, SETS.get(name, {})), (-0.45, SETS.get(name, {})), (1.3, {})):
+        found = applied(device, name, x, y, weight, said)
+        assert agree(name, x, y, weight, said, found) == 0.0, (name, weight, said)
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_variations_have_their_distribution(device, name):
+    count = 64 * 128
+    rng = np.random.default_rng(7)
+    for x, y, weight in ((0.6, 0.35, 0.7), (-0.4, 0.9, 1.3)):
+        said = SETS.get(name, {})
+        xs, ys = np.full(count, x, "f4"), np.full(count, y, "f4")
+        found = applied(device, name, xs, ys, weight, said)
+        wanted = formula(name, xs, ys, weight, said, lambda: rng.uniform(size=count))
+        for project in ((1, 0), (0, 1), (0.6, 0.8), (0.8, -0.6)):
+            a, b = (project[0] * u + project[1] * v for u, v in (found, wanted))
+            a, b = (v + rng.uniform(-1e-3, 1e-3, count) for v in (a, b))  # atoms become as wide as their rounding
+            assert ks_2samp(a, b, method="asymp").pvalue > 1e-5, (name, x, y, weight, project)
+
+
+def test_lanes_give_the_bits_of_single_points(device, rng):
+    if device.vector_width == 1:
+        pytest.skip("GPUs carry one point a work item; their compilers have no vectors for more")
+    x, y = rng.normal(scale=2, size=(2, 64 * 16)).astype("f4")
+    for name in (
+        "linear",
+        "julian",
+        "power",
+        "bipolar",
+        "cpow",
+        "elliptic",
+        "boarders",
+        "sinh",
+        "wedge_julia",
+        "twintrian",
+    ):
+        one = applied(device, name, x, y, 0.7, SETS.get(name, {}))
+        many = applied(device, name, x, y, 0.7, SETS.get(name, {}), lanes=16)
+        for a, b in zip(one, many, strict=True):
+            assert np.array_equal(a.view("u4")[~np.isnan(a)], b.view("u4")[~np.isnan(a)]), name
+            assert np.array_equal(np.isnan(a), np.isnan(b))
+
+
+ELEMENTARY = """
+KERNEL tabulate(GLOBAL const float *xs, GLOBAL const float *ys, GLOBAL float *out, int count) {
+    uint i = thread_index();
+    if (i < (uint)count) {
+        real x = xs[i], y = ys[i];
+        Pair c = circle(x), h = hyperbola(y);
+        out[10 * i] = c.x;
+        out[10 * i + 1] = c.y;
+        out[10 * i + 2] = exponential_of(y);
+        out[10 * i + 3] = logarithm_of(magnitude(x));
+        out[10 * i + 4] = power_of(magnitude(x), y);
+        out[10 * i + 5] = angle_of(x, y);
+        out[10 * i + 6] = h.x;
+        out[10 * i + 7] = h.y;
+        out[10 * i + 8] = floor_of(x);
+        out[10 * i + 9] = remainder_of(x, y);
+    }
+}
+"""
+
+
+def tabulator(device):
+    text = Generated("elementary", '#include "common/reproducible_math.h"\n' + ELEMENTARY)
+    return device.kernel(text, "tabulate", group=64, STRICT=1, LANES=1)
+
+
+def test_elementary_functions_equal_numpys(device, rng):
+    count = 4096
+    x = (rng.normal(size=count) * 10.0 ** rng.uniform(-4, 3, count)).astype("f4")
+    y = (rng.normal(size=count) * 10.0 ** rng.uniform(-3, 1, count)).astype("f4")
+    kernel = tabulator(device)
+    out = device.buffer((count, 10))
+    kernel(count, device.buffer(count).write(x), device.buffer(count).write(y), out, count)
+    a, b = x.astype("f8"), y.astype("f8")
+    with np.errstate(all="ignore"):
+        wanted = np.stack(
+            [
+                np.cos(a),
+                np.sin(a),
+                np.exp(b),
+                np.log(abs(a)),
+                abs(a) ** b,
+                np.arctan2(a, b),
+                np.cosh(b),
+                np.sinh(b),
+                np.floor(a),
+            ],
+            1,
+        )
+    found = out.read()
+    for k, tolerance in enumerate((3e-7, 3e-7, 1e-6, 1e-6, 3e-5, 5e-7, 1e-6, 1e-6, 0)):
+        w, f = wanted[:, k], found[:, k].astype("f8")
+        usual = np.isfinite(w) & (np.abs(w) < 1e37)
+        scale = np.maximum(np.abs(w), 1.0 if k < 2 else 1e-30)
+        if k == 3:
+            scale = np.maximum(scale, 1)
+        assert (np.abs(f - w) <= tolerance * scale + 1e-37)[usual].all(), (k, np.max((np.abs(f - w) / scale)[usual]))
+    rest = np.fmod(a, b)
+    error = np.abs(found[:, 9] - rest)
+    few = np.abs(a / b) < 2**20
+    assert (np.minimum(error, np.abs(np.abs(b) - error)) <= 1e-6 * np.abs(b) + 1e-12)[few].mean() > 0.999
+
+
+def test_elementary_functions_at_their_edges(device):
+    x = np.array([0.0, -0.0, np.inf, 1e-42, -1.0, 1.0, 1e30, 3e38] * 8, "f4")
+    y = np.array([0.0, -0.0, 200.0, -200.0, 1.0, -1.0, 0.5, 88.0] * 8, "f4")
+    kernel = tabulator(device)
+    out = device.buffer((64, 10))
+    kernel(64, device.buffer(64).write(x), device.buffer(64).write(y), out, 64)
+    found = out.read()
+    assert np.isneginf(found[0, 3]) and np.isposinf(found[2, 3]) and np.isclose(found[3, 3], np.log(1e-42), rtol=1e-3)
+    assert found[0, 2] == 1 and np.isposinf(found[2, 2]) and found[3, 2] == 0 and np.isclose(found[7, 2], np.exp(88.0))
+    assert found[0, 4] == 1 and found[0, 5] == 0
+    assert np.isclose(found[4, 5], -np.pi / 4) and np.isclose(found[5, 5], 3 * np.pi / 4)
+    assert (np.abs(found[[6, 7], :2]) <= 1.01).all()  # far out the angle is lost, the circle is not

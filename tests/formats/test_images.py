@@ -1,0 +1,116 @@
+"""Image files: round trips, recipes, files that are not what they say, and outputs that cannot be written."""
+
+import os
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from renderer.errors import BadInput, UserError
+from renderer.formats.images import (
+    difference,
+    linear_of_srgb,
+    psnr,
+    read_bytes,
+    read_exr,
+    read_image,
+    read_recipe,
+    replacing,
+    srgb_of_linear,
+    write_exr,
+    write_png,
+    write_png_bands,
+)
+
+
+def test_png_keeps_pixels_and_recipe(tmp_path, rng):
+    recipe = {"scene": {"title": "Ünïcode ☃", "list": [1, 2.5, None]}}
+    for channels in (3, 4):
+        pixels = rng.integers(0, 256, (5, 7, channels), "u1")
+        write_png(tmp_path / "a.png", pixels, recipe)
+        assert np.array_equal(read_bytes(tmp_path / "a.png")[..., :channels], pixels)
+        assert read_recipe(tmp_path / "a.png") == recipe
+
+
+def test_sixteen_bits_and_bands_are_what_another_reader_sees(tmp_path, rng):
+    pixels = rng.integers(0, 65536, (37, 11, 3), "u2")
+    write_png(tmp_path / "deep.png", pixels)
+    with Image.open(tmp_path / "deep.png") as picture:  # Pillow reads 16-bit colour as its high bytes
+        assert picture.size == (11, 37) and np.array_equal(np.asarray(picture.convert("RGB")), pixels >> 8)
+    small = rng.integers(0, 256, (37, 11, 4), "u1")
+    write_png_bands(tmp_path / "bands.png", small.shape, "u1", [small[:1], small[1:20], small[20:]], {"a": 1})
+    assert np.array_equal(read_bytes(tmp_path / "bands.png"), small) and read_recipe(tmp_path / "bands.png") == {"a": 1}
+
+
+def test_exr_keeps_every_bit(tmp_path, rng):
+    linear = rng.standard_normal((6, 5, 4)).astype("f4")
+    linear[0, 0, 0] = np.inf
+    write_exr(tmp_path / "a.exr", {"RGBA": linear}, {"a": 1})
+    assert np.array_equal(read_exr(tmp_path / "a.exr"), linear)
+    assert np.array_equal(read_image(tmp_path / "a.exr"), linear)
+
+
+def test_srgb_round_trip_is_exact_for_every_byte():
+    every = np.arange(256, dtype="u1")
+    assert np.array_equal(srgb_of_linear(linear_of_srgb(every)), every)
+
+
+def test_files_that_are_no_images(tmp_path, rng):
+    path = tmp_path / "a.png"
+    with pytest.raises(BadInput, match="No such file"):
+        read_bytes(path)
+    path.write_bytes(b"hello")
+    with pytest.raises(BadInput, match="not an image"):
+        read_bytes(path)
+    write_png(path, rng.integers(0, 256, (64, 64, 3), "u1"))
+    path.write_bytes(path.read_bytes()[:-2000])
+    with pytest.raises(BadInput, match="damaged"):
+        read_bytes(path)
+    with pytest.raises(BadInput, match="not an EXR"):
+        read_exr(path)
+
+
+def test_a_bomb_is_refused_before_it_is_decoded(tmp_path):
+    write_png(tmp_path / "bomb.png", np.zeros((1, 1, 3), "u1"))
+    data = bytearray((tmp_path / "bomb.png").read_bytes())
+    data[16:24] = struct.pack(">II", 40_000, 40_000)
+    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
+    (tmp_path / "bomb.png").write_bytes(data)
+    with pytest.raises(BadInput, match="more than"):
+        read_bytes(tmp_path / "bomb.png")
+
+
+def test_recipes_that_are_missing_or_damaged(tmp_path):
+    write_png(tmp_path / "a.png", np.zeros((2, 2, 3), "u1"))
+    with pytest.raises(BadInput, match="holds no recipe"):
+        read_recipe(tmp_path / "a.png")
+
+
+def test_what_was_there_survives_a_failure(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), replacing(path) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["a.txt"]
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+    assert path.read_text() == "new" and os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_unwritable_outputs_are_told(tmp_path):
+    with pytest.raises(UserError, match="is a folder"), replacing(tmp_path):
+        pass
+    with pytest.raises(UserError, match="cannot be written"), replacing(tmp_path / "none" / "a.png"):
+        pass
+
+
+def test_psnr_and_difference_by_hand():
+    a = np.zeros((2, 2, 3), "u1")
+    b = a.copy()
+    b[0, 0, 0] = 2
+    assert psnr(a, a) == float("inf")
+    assert psnr(a, b) == pytest.approx(10 * np.log10(255**2 / (4 / 12)))
+    assert difference(a, b, 8)[0, 0].tolist() == [16, 0, 0]

@@ -1,0 +1,220 @@
+"""`main.py solve`: files in, files out, and what it says of bad ones."""
+
+import gzip
+import io
+import json
+import re
+import zipfile
+
+import numpy as np
+import pytest
+from scipy.io import mmwrite
+from scipy.sparse import coo_array
+
+from main import main
+from renderer.errors import UserError
+from renderer.formats.matrices import read_band
+from renderer.gpu import find_devices
+from renderer.numerics.band_lu import BandedLU, memory
+from tests.numerics.band_matrices import dense, random_band
+
+
+def files(tmp_path, ab, kl, ku, b):
+    np.savez(tmp_path / "band.npz", ab=ab, kl=kl, ku=ku)
+    np.save(tmp_path / "rhs.npy", b)
+    return [str(tmp_path / name) for name in ("band.npz", "rhs.npy")] + ["-o", str(tmp_path / "x.npy")]
+
+
+@pytest.mark.parametrize("options", [[], ["--device", "cpu"], ["--device", "cpu", "--device", "cpu", "--block", "16"]])
+def test_solve_command(tmp_path, capsys, rng, options):
+    if options and not any(found.processor == "cpu" for found in find_devices()[0]):
+        pytest.skip("no CPU OpenCL driver here")
+    ab, b = random_band(rng, 300, 33, 20), rng.standard_normal((300, 2))
+    assert main(["solve", *files(tmp_path, ab, 33, 20, b), "--json", *options]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    x = np.load(tmp_path / "x.npy")
+    assert np.allclose(dense(ab, 33, 20) @ x, b, atol=1e-8)
+    assert told["residual"] < 1e-15 and told["growth"] >= 1 and 0 < told["rcond"] <= 1
+    assert {"panel", "swap", "solve", "update", "copy", "factor"} <= told["seconds"].keys()
+
+
+def test_solve_command_takes_any_layout_of_arrays(tmp_path, rng):
+    ab = np.asfortranarray(random_band(rng, 90, 3, 2).astype("f4"))
+    b = np.asfortranarray(rng.integers(-5, 5, (90, 4)))
+    assert main(["solve", *files(tmp_path, ab, 3, 2, b)]) == 0
+    x = np.load(tmp_path / "x.npy")
+    assert x.dtype == np.float32 and np.allclose(dense(ab, 3, 2) @ x, b, atol=1e-2 * max(1, np.abs(x).max()))
+
+
+def test_singular_matrix_exits_with_one_and_keeps_the_old_file(tmp_path, capsys, rng):
+    ab = random_band(rng, 50, 2, 2)
+    ab[:, 17] = 0
+    where = files(tmp_path, ab, 2, 2, np.ones(50))
+    (tmp_path / "x.npy").write_bytes(b"old")
+    assert main(["solve", *where, "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out.splitlines()[-1])["singular_column"] == 17 and "column 17" in err
+    assert (tmp_path / "x.npy").read_bytes() == b"old"
+
+
+def spoil(name):
+    ab, b = np.ones((4, 9)), np.ones(9)
+    ab[1] = 5
+    table = dict(ab=ab, kl=2, ku=1)
+    if name == "nan":
+        ab[2, 3] = np.nan
+    elif name == "shape":
+        table["ab"] = ab[:3]
+    elif name == "negative":
+        table["kl"] = -1
+    elif name == "fraction":
+        table["kl"] = 1.5
+    elif name == "missing":
+        del table["ku"]
+    elif name == "complex":
+        table["ab"] = ab.astype("c16")
+    elif name == "text":
+        table["ab"] = np.array([["a"] * 9] * 4)
+    elif name == "objects":
+        table["ab"] = ab.astype(object)
+    elif name == "empty":
+        table["ab"] = ab[:, :0]
+    elif name == "rows":
+        b = np.ones(8)
+    elif name == "nan side":
+        b[4] = np.nan
+    return table, b
+
+
+WORDS = {
+    "nan": r"ab\[2, 3\].*nan", "shape": r"\(3, 9\)", "negative": "kl is -1", "fraction": "kl is 1.5",
+    "missing": "no 'ku'",
+    "complex": "complex", "text": "real numbers", "objects": "object", "empty": "n at least 1", "rows": r"\(8,\)",
+    "nan side": r"element \[4\] is nan",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_bad_files_are_told(tmp_path, capsys, name):
+    table, b = spoil(name)
+    np.savez(tmp_path / "band.npz", **table)
+    np.save(tmp_path / "rhs.npy", b)
+    places = [str(tmp_path / file) for file in ("band.npz", "rhs.npy")]
+    assert main(["solve", *places, "-o", str(tmp_path / "x.npy")]) == 5
+    err = capsys.readouterr().err
+    assert re.search(WORDS[name], err) and err.count("\n") == 1 and str(tmp_path) in err
+    assert not (tmp_path / "x.npy").exists()
+
+
+def test_files_that_are_no_band_files(tmp_path, capsys):
+    np.save(tmp_path / "rhs.npy", np.ones(3))
+    out = ["-o", str(tmp_path / "x.npy")]
+    (tmp_path / "text.npz").write_text("hello")
+    good = files(tmp_path, np.ones((1, 3)), 0, 0, np.ones(3))
+    cut = (tmp_path / "band.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(cut[: len(cut) // 2])
+    for name in ("text.npz", "cut.npz", "absent.npz", "."):
+        assert main(["solve", str(tmp_path / name), good[1], *out]) == 5, name
+    (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00\x10\x00{'descr': open}  ")
+    for name in ("bad.npy", "absent.npy", "text.npz"):
+        assert main(["solve", good[0], str(tmp_path / name), *out]) == 5, name
+    capsys.readouterr()
+
+
+def test_wrong_options_are_usage_errors(tmp_path, capsys):
+    good = files(tmp_path, np.ones((1, 3)), 0, 0, np.ones(3))
+    assert main(["solve", *good, "--block", "17"]) == 2
+    assert "multiples of 16" in capsys.readouterr().err
+    assert main(["solve", *good[:2], "-o", str(tmp_path / "x.txt")]) == 2
+    assert main(["solve", *good[:2], "-o", str(tmp_path / "no" / "x.npy")]) == 2
+    with pytest.raises(UserError, match="trans"):
+        BandedLU(np.ones((1, 3)), 0, 0).solve(np.ones(3), trans="C")
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, capsys):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, dict(descr="<f8", fortran_order=False, shape=(3, 1 << 45)))
+    with zipfile.ZipFile(tmp_path / "band.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("ab.npy", header.getvalue() + bytes(1 << 20))
+        for name in ("kl", "ku"):
+            one = io.BytesIO()
+            np.save(one, 1)
+            archive.writestr(f"{name}.npy", one.getvalue())
+    np.save(tmp_path / "rhs.npy", np.ones(3))
+    assert main(["solve", str(tmp_path / "band.npz"), str(tmp_path / "rhs.npy"), "-o", str(tmp_path / "x.npy")]) == 4
+    assert "takes" in capsys.readouterr().err
+
+
+def test_too_little_memory_is_told_before_it_starts(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(memory, "available", lambda: 100_000)
+    assert main(["solve", *files(tmp_path, np.ones((41, 1000)), 20, 20, np.ones(1000))]) == 4
+    assert re.search("take.* MiB of memory", capsys.readouterr().err)
+
+
+MATRIX = """%%MatrixMarket matrix coordinate real general
+% a comment
+4 4 7
+1 1 2.5
+2 1 -1
+1 2 4
+2 2 0.5
+3 3 -3
+4 4 1e1
+4 3 2
+"""
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["mtx", "mtx.gz"])
+def test_matrices_of_public_collections(tmp_path, capsys, rng, packed):
+    name = tmp_path / ("a.mtx.gz" if packed else "a.mtx")
+    name.write_bytes(gzip.compress(MATRIX.encode()) if packed else MATRIX.encode())
+    ab, kl, ku = read_band(name)
+    assert (kl, ku) == (1, 1)
+    assert dense(ab, kl, ku).tolist() == [[2.5, 4, 0, 0], [-1, 0.5, 0, 0], [0, 0, -3, 0], [0, 0, 2, 10]]
+    b = rng.standard_normal((4, 2))
+    mmwrite(tmp_path / "b.mtx", b)
+    assert main(["solve", str(name), str(tmp_path / "b.mtx"), "-o", str(tmp_path / "x.npy"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["kl"] == 1
+    assert np.allclose(dense(ab, kl, ku) @ np.load(tmp_path / "x.npy"), b)
+
+
+def test_market_matrices_of_every_kind(tmp_path, rng):
+    a = np.triu(np.tril(rng.standard_normal((30, 30)), 4), -4)
+    for matrix, symmetry in ((a, "general"), (a + a.T, "symmetric"), (a - a.T, "skew-symmetric")):
+        mmwrite(tmp_path / "a.mtx", coo_array(matrix), symmetry=symmetry)
+        ab, kl, ku = read_band(tmp_path / "a.mtx")
+        assert kl == ku == 4 and np.allclose(dense(ab, kl, ku), matrix, rtol=1e-12)
+    mmwrite(tmp_path / "a.mtx", a)
+    ab, kl, ku = read_band(tmp_path / "a.mtx")
+    assert kl == ku == 4 and np.allclose(dense(ab, kl, ku), a, rtol=1e-12)
+    (tmp_path / "a.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 3\n1 3\n")
+    ab, kl, ku = read_band(tmp_path / "a.mtx")
+    assert (kl, ku) == (0, 2) and dense(ab, kl, ku)[0, 2] == 2  # entries of one place add up
+
+
+BAD_MARKET = {
+    "complex": (MATRIX.replace("real", "complex"), 5, "holds complex numbers"),
+    "oblong": (MATRIX.replace("4 4 7", "4 5 7"), 5, "must be square"),
+    "short": (MATRIX.replace("4 4 7", "4 4 9"), 5, "not a Matrix Market file"),
+    "outside": (MATRIX.replace("4 3 2", "4 9 2"), 5, "not a Matrix Market file"),
+    "word": (MATRIX.replace("1e1", "ten"), 5, "not a Matrix Market file"),
+    "nan": (MATRIX.replace("1e1", "nan"), 5, "finite"),
+    "text": ("hello", 5, "not a Matrix Market file"),
+    "nothing": ("", 5, "not a Matrix Market file"),
+    "empty": ("%%MatrixMarket matrix coordinate real general\n0 0 0\n", 5, "must be square"),
+    "vast": (MATRIX.replace("4 4 7", "4 4 70000000000000"), 4, "takes"),
+    "wide": (MATRIX.replace("4 4 7", "900000000 900000000 7").replace("4 3 2", "900000000 1 2"), 4, "takes"),
+    "singular": (MATRIX.replace("4 4 1e1", "4 4 0"), 1, "column 3"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_MARKET)
+def test_bad_market_files_are_told(tmp_path, capsys, name):
+    text, code, words = BAD_MARKET[name]
+    (tmp_path / "a.mtx").write_text(text)
+    np.save(tmp_path / "b.npy", np.ones(4))
+    places = [str(tmp_path / file) for file in ("a.mtx", "b.npy")]
+    assert main(["solve", *places, "-o", str(tmp_path / "x.npy")]) == code
+    err = capsys.readouterr().err
+    assert words in err and "a.mtx" in err and err.count("\n") == 1
+    assert not (tmp_path / "x.npy").exists()

@@ -1,0 +1,78 @@
+"""Band LU's CUDA side on emulated GPUs, whose streams run late and in any order that events allow."""
+
+import numpy as np
+import pytest
+
+from renderer.numerics.band_lu import BandedLU, device_columns
+from tests.numerics.band_matrices import factor_residual, lapack_factors, random_band
+
+emulated = pytest.importorskip("emulated")
+SIZE, BAND = 120, (20, 17)
+
+
+@pytest.fixture(scope="module")
+def machine():
+    try:
+        return emulated.cuda_machine(devices=3, seed=int(np.random.SeedSequence().entropy % 2**32))
+    except (OSError, RuntimeError) as error:
+        pytest.skip(f"no emulation: {error}")
+
+
+def devices_of(machine, count):
+    return [machine.CudaDevice(index) for index in range(count)]
+
+
+@pytest.mark.parametrize("clusters", [True, False], ids=["cluster", "leaves"])
+def test_factors_are_the_same_in_any_order_of_streams(machine, rng, monkeypatch, clusters):
+    """Panels by one launch, and by a graph that is recorded while the urgent queue is entered."""
+    monkeypatch.setattr(device_columns, "takes_clusters", lambda device: clusters)
+    ab, first = random_band(rng, SIZE, *BAND), None
+    for count in (1, 3):
+        for residence in ("whole", "streamed"):
+            lu = BandedLU(ab, *BAND, devices_of(machine, count), 16, residence=residence, products="own")
+            home = lu._factors.copy_home()
+            first = first or home
+            assert np.array_equal(home.flat, first.flat), (count, residence)
+    assert factor_residual(first, ab, *BAND) < 1
+    assert np.array_equal(first.pivots(), lapack_factors(ab, *BAND)[1])
+
+
+SHAPES = [  # of the panel kernel: rows of a thread, columns at a time
+    pytest.param(*shape, marks=() if shape == (1, 16) else pytest.mark.slow)
+    for shape in [(1, 16), (2, 16), (1, 8), (2, 4)]
+]
+
+
+@pytest.mark.parametrize("rows,width", SHAPES)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_cluster_factors_panels_as_leaves_do(machine, rng, monkeypatch, dtype, rows, width):
+    """Panels of several leaves, by 8 groups and by 16; with float64 the next block column by kernels of its own."""
+    n, band, made = 260, (100, 75), []
+    ab = random_band(rng, n, *band, dtype)
+    shape = dict(GROUP=64, ROWS=rows, WIDTH=width, BATCH=4)
+
+    def shape_of(rows, s, cluster, itemsize):
+        return dict(shape, CLUSTER=cluster, VOTES=int(cluster == 16))
+
+    monkeypatch.setattr(device_columns, "panel_shape", shape_of)
+    for clusters, count in ((8, 1), (16, 2), (0, 1)):
+        monkeypatch.setattr(device_columns, "takes_clusters", lambda device, clusters=clusters: clusters > 0)
+        monkeypatch.setattr(device_columns, "WIDE_ROWS", 0 if clusters == 16 else n)
+        lu = BandedLU(ab, *band, devices_of(machine, count), 64, panels="device", products="own")
+        assert bool(lu._factors.shares[0]._factor_panel) == (clusters > 0)
+        assert not clusters or lu._factors.shares[0]._cluster == clusters
+        made.append(lu._factors.copy_home())
+    assert factor_residual(made[0], ab, *band) < 30
+    assert np.array_equal(made[0].flat, made[1].flat)
+    assert np.array_equal(made[0].panel_pivots, made[2].panel_pivots) or dtype == "f4"
+    if dtype == "f8":
+        assert np.allclose(made[0].flat, made[2].flat, rtol=0, atol=1e-11 * np.abs(made[2].flat).max())
+
+
+def test_gpus_of_two_kinds_share_a_matrix(machine, device, rng):
+    """A panel goes from one driver to another through the host, from and to the urgent queue."""
+    ab = random_band(rng, SIZE, *BAND)
+    for devices in ([*devices_of(machine, 1), device], [device, *devices_of(machine, 2)]):
+        lu = BandedLU(ab, *BAND, devices, 16, panels="device", products="own")
+        assert factor_residual(lu._factors.copy_home(), ab, *BAND) < 1
+        assert np.array_equal(lu.pivots, lapack_factors(ab, *BAND)[1])

@@ -1,0 +1,146 @@
+"""Band LU on several devices and in parts of their memory: the same bits; and the kernels that only GPUs choose."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from renderer.errors import BadInput, MachineCannot
+from renderer.gpu import Processor, cuda, open_device
+from renderer.gpu.kernel_source import assemble
+from renderer.numerics.band_lu import BandedLU, device_columns, memory
+from renderer.numerics.band_lu.block_columns import Layout
+from renderer.numerics.band_lu.block_cyclic import DealtFactors
+from tests.numerics.band_matrices import EPS, dense, factor_residual, random_band
+
+
+@pytest.fixture(scope="session")
+def four(device):
+    """Four queues that know nothing of one another, in the place of four devices."""
+    return [device, *(open_device(device.name.split("(")[-1].rstrip(")")) for _ in range(3))]
+
+
+class Compiler:
+    """In the place of a GPU with clusters: compiles for it what it is asked for, and runs nothing."""
+
+    processor = Processor(132, 32, 1 << 37, 1 << 37, True, True, 8)
+
+    def __init__(self):
+        self.entries = []
+
+    def kernel(self, file, entry, group=256, **constants):
+        cuda.cubin(assemble(file, GROUP_SIZE=group, **constants), "sm_90", file)
+        self.entries.append(entry)
+        return SimpleNamespace(group=group, takes_clusters=lambda groups: True)
+
+    def buffer(self, shape, dtype="f4"):
+        return SimpleNamespace(nbytes=int(np.prod(shape)) * np.dtype(dtype).itemsize)
+
+    stage = tray = queue = vendor_product = lambda self, *ignored: None
+
+
+QUICK_BLOCKS = (128, 256)
+
+
+@pytest.mark.parametrize(
+    "block", [b if b in QUICK_BLOCKS else pytest.param(b, marks=pytest.mark.slow) for b in range(16, 513, 16)]
+)
+def test_every_block_size_compiles_for_gpus_with_clusters(block):
+    if cuda.nvrtc is None:
+        pytest.skip("NVRTC is not installed")
+    for k in (100, 1024, 4096) if block > 64 else (100, 1024):
+        device = Compiler()
+        device_columns.Share(device, 0, 1, Layout(65536, k, k, block), "f8", True, False)
+        assert ("factor_panel" in device.entries) != ("factor_leaf" in device.entries)
+        if block == 128:
+            assert "factor_panel" in device.entries
+
+
+def test_panel_shapes_have_room_for_every_row():
+    for rows in (32, 1152, 4224, 8320, 70000):
+        for s in (32, 64, 128, 256, 512):
+            shape = device_columns.panel_shape(rows, s, 8, 8)
+            if shape is None:
+                assert rows > 8 * 1024 * 4 or s == 512
+                continue
+            assert shape["GROUP"] <= 1024 and s % shape["WIDTH"] == 0 and shape["WIDTH"] % shape["BATCH"] == 0
+            assert shape["GROUP"] * shape["ROWS"] * 8 >= rows
+
+
+@pytest.mark.parametrize("panels", ["host", "device"])
+@pytest.mark.parametrize("n,kl,ku", [(200, 40, 33), (333, 20, 60)])
+def test_same_factors_on_one_two_and_four_devices(four, rng, n, kl, ku, panels):
+    ab = random_band(rng, n, kl, ku)
+    first = None
+    for count in (1, 2, 4):
+        for place in ("whole", "streamed"):
+            lu = BandedLU(ab, kl, ku, four[:count], 16, panels=panels, residence=place, products="own")
+            home = lu._factors.copy_home()
+            first = first or home
+            assert np.array_equal(home.flat, first.flat), (count, place)
+            assert np.array_equal(home.panel_pivots, first.panel_pivots)
+    assert factor_residual(first, ab, kl, ku) < 30
+
+
+def test_sub_devices_share_the_work(device, rng):
+    cl = pytest.importorskip("pyopencl")
+    from renderer.gpu.opencl import OpenclDevice
+
+    if not isinstance(device, OpenclDevice) or device._handle.max_compute_units < 2:
+        pytest.skip("no OpenCL device of two units or more here")
+    try:
+        half = device._handle.max_compute_units // 2
+        parts = device._handle.create_sub_devices([cl.device_partition_property.EQUALLY, half])
+    except cl.Error as error:
+        pytest.skip(f"{device.name} has no sub-devices: {error}")
+    ab = random_band(rng, 200, 40, 33)
+    devices = [OpenclDevice(0, 0, handle=part) for part in parts[:2]]
+    shared, alone = BandedLU(ab, 40, 33, devices, 32), BandedLU(ab, 40, 33, [device], 32)
+    assert np.array_equal(shared._factors.copy_home().flat, alone._factors.copy_home().flat)
+
+
+def test_only_u_plus_one_block_columns_are_resident(device):
+    lu = BandedLU(random_band(np.random.default_rng(0), 600, 20, 25), 20, 25, [device], 16, residence="streamed")
+    layout, share = lu.layout, lu._factors.shares[0]
+    assert (layout.u, share.slots, layout.p) == (3, 4, 38)
+    assert share.matrix.nbytes == 4 * layout.stride * 8
+
+
+def test_first_of_several_singular_columns_is_told(four):
+    ab = random_band(np.random.default_rng(5), 100, 6, 4)
+    ab[:, [20, 35, 90]] = 0
+    for count in (1, 2, 4):
+        for panels in ("host", "device"):
+            assert BandedLU(ab, 6, 4, four[:count], 16, panels=panels).info == 21
+
+
+def test_memory_is_told_before_it_starts(monkeypatch):
+    ab = np.ones((41, 1000))
+    monkeypatch.setattr(memory, "available", lambda: 100_000)
+    with pytest.raises(MachineCannot, match="take .* MiB of memory"):
+        BandedLU(ab, 20, 20)
+    layout = Layout(10**8, 4000, 4000, 512)
+    with pytest.raises(MachineCannot, match="block columns of 512 take"):
+        memory.residence(
+            layout, "f8", [SimpleNamespace(processor=Processor(1, 1, 1 << 26, 1 << 26, True, True))], "auto", 0
+        )
+
+
+def test_numbers_that_are_not_finite_are_named_wherever_the_panels_are_made(device, rng):
+    for value in (np.nan, np.inf, -np.inf):
+        for panels in ("host", "device"):
+            ab = random_band(rng, 60, 3, 4)
+            lu = BandedLU(ab, 3, 4, [device], 16, panels=panels)
+            assert lu.growth == pytest.approx(np.abs(lu.upper()).max() / np.abs(dense(ab, 3, 4)).max())
+            ab[5, 41] = value
+            with pytest.raises(BadInput, match=rf"ab\[5, 41\] \(row 42, column 41 of A\) is {value}"):
+                lu.refactor(ab)
+            ab[5, 41], ab[0, 3], ab[7, 59] = 1, value, value  # corners that are no part of the matrix
+            assert lu.refactor(ab).residual(lu.solve(np.ones(60)), np.ones(60)) < EPS["f8"]
+    with pytest.raises(BadInput, match="1e.300, which is no float32"):
+        BandedLU(np.full((1, 20), 1e300), 0, 0, [device], 16, precision="f4", panels="device")
+
+
+def test_dealt_factors_say_where_they_were_made(device):
+    lu = BandedLU(np.ones((1, 5)), 0, 0, [device])
+    assert isinstance(lu._factors, DealtFactors) and device.name in lu.where

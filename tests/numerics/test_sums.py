@@ -1,0 +1,550 @@
+"""Sums: exact ones against math.fsum, integers and NumPy twins; the same bits in any order and chunking; bad files."""
+
+import json
+import math
+import threading
+from dataclasses import replace
+from fractions import Fraction
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+import main
+from renderer.errors import BadInput
+from renderer.formats.npy import NpyFile, open_npy
+from renderer.numerics.sums import aggregates
+from renderer.numerics.sums.device_sums import MODES, Reducer, total
+from renderer.numerics.sums.exact_sum import Total, rounded, rounded_fraction, rounded_root, total_of
+
+MAX = np.finfo("f8").max
+ULP = 2.0**-52
+
+
+def ill_conditioned(rng, n: int, condition: float, dtype="f8") -> np.ndarray:
+    """n numbers, shuffled, with sum |x| / |sum x| about `condition` (after Ogita, Rump, Oishi, algorithm 6.1)."""
+    half = n // 2
+    width = math.log2(condition) / 2
+    exponents = np.rint(rng.random(half) * width)
+    exponents[0], exponents[-1] = np.rint(width), 0
+    numbers = list((rng.random(half) * 2 - 1) * 2.0**exponents)
+    for exponent in np.rint(np.linspace(width, 0, n - half)):
+        numbers.append((rng.random() * 2 - 1) * 2.0**exponent - math.fsum(numbers[-64:] if n > 500 else numbers))
+    return rng.permutation(np.array(numbers)).astype(dtype)
+
+
+def sets(rng) -> dict[str, np.ndarray]:
+    """The test sets of float64 numbers, by name."""
+    n = 3001
+    anywhere = np.ldexp(rng.uniform(0.5, 1, n) * rng.choice([-1, 1], n), rng.integers(-1070, 1000, n))
+    pairs = rng.standard_normal(n) * 10.0 ** rng.integers(-200, 200, n)
+    return {
+        "condition 1e10": ill_conditioned(rng, n, 1e10),
+        "condition 1e60": ill_conditioned(rng, 400, 1e60),
+        "sine": np.sin(2 * np.pi * np.arange(n) / n),
+        "any exponent": anywhere,
+        "positive": np.abs(anywhere),
+        "pairs": rng.permutation(np.concatenate([pairs, -pairs])),
+        "telescoping": np.tile([1e16, 1.0, -1e16], 1000),
+        "gammapy": np.tile([1e10, -1e10, 1e-6], 1000),
+        "overflow on the way": np.tile([MAX, MAX, -MAX, -MAX, 1.0], 100),
+        "largest": np.array([MAX, 2.0**969, 2.0**969 * (1 - 2.0**-53)]),
+        "subnormal": rng.integers(-(2**50), 2**50, n) * 5e-324,
+        "ties": np.array([1.0, ULP / 2, 0.0]),
+        "above a tie": np.array([1.0, ULP / 2, 2.0**-1074]),
+        "below a tie": np.array([1.0, ULP / 2, -(2.0**-1074)]),
+        "tie of odd": np.array([1 + ULP, ULP / 2]),
+        "zeros": np.array([0.0, -0.0]),
+        "one": np.array([-1.5]),
+    }
+
+
+def same(a: float, b: float) -> bool:
+    """Equal as bits, with every nan the same."""
+    return math.isnan(a) and math.isnan(b) or a == b and math.copysign(1, a) == math.copysign(1, b)
+
+
+@pytest.fixture(params=["own lanes", "many lanes"])
+def lanes(request, device, monkeypatch):
+    """The plans of every kind of processor run on every device: a CPU takes those of a GPU too, only slowly."""
+    if request.param == "many lanes" and device.processor.lanes == 1:
+        monkeypatch.setattr(device, "processor", replace(device.processor, lanes=32))
+    return device
+
+
+def test_every_plan_is_exact(lanes, rng):
+    for name, numbers in sets(rng).items():
+        assert total([lanes], numbers) == total_of(numbers), name
+        backwards = total([lanes], numbers[::-1].copy(), "reproducible").total()
+        assert total([lanes], numbers, "reproducible").total() == backwards, name
+        single = np.clip(numbers, -1e38, 1e38).astype("f4")
+        assert total([lanes], single) == total_of(single), name
+        assert total([lanes], single, absolute=True) == total_of(np.abs(single)), name
+    x, y = rng.standard_normal((2, 9001)) * 1e-150
+    wanted = sum(Fraction(a) * Fraction(b) for a, b in zip(x, y, strict=True))
+    assert total([lanes], x, other=y).fraction() == wanted
+
+
+def test_floats_beyond_a_window_of_exponents_are_exact(lanes, rng):
+    """Ramps, outliers, few zeros and many, what is not finite: whatever keeps floats out of a window of exponents."""
+    n = 150_003
+    plain = rng.random(n, "f4") + np.float32(0.5)
+    sparse = np.where(rng.random(n) < 0.9, 0, plain).astype("f4")
+    outliers = plain.copy()
+    outliers[rng.integers(0, n, 40)] = rng.choice(np.array([1e30, -1e30, 1e-40, 1e-30, np.float32(-0.0)], "f4"), 40)
+    rising = np.ldexp(plain, np.linspace(-148, 120, n).astype(int)).astype("f4")
+    pairs = np.concatenate([rising, -rising])
+    everywhere = rng.integers(0, 2**32, n, "u4").view("f4")
+    everywhere = np.where(np.isfinite(everywhere), everywhere, 1).astype("f4")
+    infinite = np.where(rng.random(n) < 1e-4, rng.choice(np.array([np.inf, -np.inf, np.nan], "f4"), n), everywhere)
+    every = (sparse, outliers, rising, rising[::-1].copy(), rng.permutation(pairs), everywhere, infinite, -0.0 * plain)
+    for numbers in every:
+        reducer = Reducer(lanes, "f4", "exact")
+        reducer.groups = 1  # so that a thread takes many tiles
+        reducer.add(numbers.size, lanes.buffer(numbers.shape).write(numbers))
+        assert reducer.take() == total_of(numbers)
+
+
+def test_doubles_and_products_of_any_exponent_are_exact(lanes, rng):
+    """What expansions do not hold, again and again: a thread goes over to sums by exponent."""
+
+    def summed_by_one_group(x, y=None):
+        reducer = Reducer(lanes, x.dtype, "exact", y is not None)
+        reducer.groups = 1
+        buffers = [lanes.buffer(a.shape, a.dtype).write(a) for a in (x, y) if a is not None]
+        reducer.add(x.size, *buffers)
+        return reducer.take()
+
+    n = 20_003
+    everywhere = rng.integers(0, 2**64, n, "u8").view("f8")
+    everywhere = np.where(np.isfinite(everywhere), everywhere, -0.0)
+    infinite = np.where(rng.random(n) < 1e-3, rng.choice(np.array([np.inf, -np.inf, np.nan]), n), everywhere)
+    for numbers in (everywhere, infinite, np.abs(everywhere), np.full(n, -0.0)):
+        assert summed_by_one_group(numbers) == total_of(numbers)
+    x, y = (np.ldexp(rng.standard_normal(n), rng.integers(-140, 60, n)).astype("f4") for _ in "xy")
+    assert summed_by_one_group(x, y).fraction() == total_of(x.astype("f8") * y).fraction()
+    x, y = (np.ldexp(rng.standard_normal(3000), rng.integers(-700, 500, 3000)) for _ in "xy")
+    wanted = sum(Fraction(a) * Fraction(b) for a, b in zip(x, y, strict=True))
+    assert summed_by_one_group(x, y).fraction() == wanted
+
+
+def test_a_long_run_of_floats_is_exact(lanes):
+    """More of the largest floats of a window than a double holds together with the smallest of it."""
+    numbers = np.full(256 * 8 * 1400, np.float32(32) * (1 - np.float32(2.0**-24)), "f4")
+    numbers[::5] = 2.0**-15 * (1 + np.float32(2.0**-23))
+    reducer = Reducer(lanes, "f4", "exact")
+    reducer.groups = 1
+    reducer.add(numbers.size, lanes.buffer(numbers.shape).write(numbers))
+    assert reducer.take() == total_of(numbers)
+
+
+def test_exact_equals_fsum_on_every_set(device, rng):
+    for name, numbers in sets(rng).items():
+        if name == "overflow on the way":
+            wanted = 100.0
+        elif name == "largest":
+            wanted = MAX  # MAX + 2^970 (1 - 2^-54) lies just below the tie to infinity
+        else:
+            wanted = math.fsum(numbers)
+        found = total([device], numbers)
+        assert same(found.rounded(), wanted), name
+        assert found == total_of(numbers), name
+
+
+def test_float32_is_rounded_once(device, rng):
+    tie = np.array([1.0, 2.0**-24, 2.0**-60], "f4")  # double rounding would give 1
+    assert total([device], tie).rounded("f4") == 1 + 2.0**-23
+    assert total([device], -tie).rounded("f4") == -1 - 2.0**-23
+    bits = rng.integers(0, 2**32, 5000, "u4").view("f4")
+    bits = bits[np.isfinite(bits)]
+    assert total([device], bits).rounded() == math.fsum(bits.astype("f8"))
+    assert math.isinf(total([device], np.full(3, np.finfo("f4").max)).rounded("f4"))
+    assert total([device], np.full(3, np.finfo("f4").max)).rounded() == 3 * float(np.finfo("f4").max)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("mode", ["exact", "reproducible"])
+def test_what_is_not_finite(device, dtype, mode):
+    def value(*numbers):
+        return total([device], np.array(numbers * 9, dtype), mode).rounded()
+
+    inf, nan = np.inf, np.nan
+    assert value(1.0, inf) == inf and value(-inf, 1e4) == -inf
+    assert math.isnan(value(inf, -inf)) and math.isnan(value(nan, 1.0)) and math.isnan(value(inf, nan))
+    if mode == "exact":
+        assert same(value(-0.0), -0.0) and same(value(-0.0, 0.0), 0.0) and same(value(1.0, -1.0), 0.0)
+
+
+def test_no_numbers_are_zero(device):
+    assert all(same(total([device], np.zeros(0, "f4"), mode).rounded(), 0.0) for mode in MODES)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
+def test_integers(device, rng, dtype):
+    numbers = np.frombuffer(rng.bytes(8 * 2003), "u1" if dtype == "?" else dtype)
+    numbers = numbers > 99 if dtype == "?" else numbers
+    assert total([device], numbers).units == sum(int(n) for n in numbers)
+    assert total([device], numbers, other=numbers[::-1].copy()).units == sum(
+        int(a) * int(b) for a, b in zip(numbers, numbers[::-1], strict=True)
+    )
+    if dtype in ("i8", "u8", "i1"):
+        worst = np.full(4097, np.iinfo(dtype).min if dtype[0] == "i" else np.iinfo(dtype).max, dtype)
+        assert total([device], worst, other=worst).units == 4097 * int(worst[0]) ** 2
+        assert total([device], worst).units == 4097 * int(worst[0])
+
+
+def test_float16(device, rng):
+    numbers = np.frombuffer(rng.bytes(9001 * 2), "f2")
+    numbers = numbers[np.isfinite(numbers)]
+    found = total([device], numbers)
+    assert found == total_of(numbers) and found.rounded() == math.fsum(numbers.astype("f8"))
+    assert math.isinf(total([device], np.full(2, 65504, "f2")).rounded("f2"))
+    square = sum(Fraction(float(n)) ** 2 for n in numbers)
+    assert total([device], numbers, other=numbers).fraction() == square
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("mode", ["exact", "reproducible"])
+def test_order_chunks_and_threads_leave_the_bits(device, rng, dtype, mode):
+    """Any permutation, any block, two devices at once: one answer."""
+    spread = 60 if dtype == "f4" else 900
+    numbers = np.ldexp(rng.standard_normal(20_011), rng.integers(-spread, spread, 20_011)).astype(dtype)
+    wanted = total([device], numbers, mode)
+    for block in (1, 7, 333, 4096, int(rng.integers(2, 20_011))):
+        some = numbers[:50] if block == 1 else numbers
+        first = total([device], some, mode)
+        shuffled = total([device, device], rng.permutation(some), mode, block=block)
+        assert same(first.rounded(), shuffled.rounded()), block
+        assert first.rounded(dtype) == shuffled.rounded(dtype)
+    assert wanted.rounded() == pytest.approx(math.fsum(numbers.astype("f8")), rel=1e-9)
+
+
+def test_modes_agree_within_their_promises(device, rng):
+    for dtype, fast, cut in (("f4", 1e-5, 2.0**-38), ("f8", 1e-13, 2.0**-78)):
+        numbers = rng.random(300_007).astype(dtype)
+        exact = total([device], numbers).fraction()
+        assert abs(total([device], numbers, "fast").rounded() / float(exact) - 1) < fast
+        error = abs(total([device], numbers, "reproducible").total().fraction() - exact)
+        assert error <= numbers.size * cut * Fraction(float(numbers.max()))
+
+
+def test_reproducible_takes_the_whole_range(device, rng):
+    """Bins at the top of the range are scaled; slices of huge and of tiny numbers meet the exact sum."""
+    for numbers in (
+        [2.0**1023, -(2.0**1010), 2.0**1004, 1.0],
+        [5e-324, -1e-310, 3e-308],
+        [2.0**1005, -(2.0**1005), 7.0],
+    ):
+        found = total([device], np.array(numbers), "reproducible").total().fraction()
+        wanted = sum(Fraction(n) for n in numbers)
+        smallest = Fraction(2) ** -1073  # the odd bit of a subnormal number is worth one unit of the lowest bin
+        assert abs(found - wanted) <= len(numbers) * (Fraction(max(abs(n) for n in numbers)) / 2**78 + smallest)
+
+
+def test_misaligned_and_strided_arrays(device, rng):
+    numbers = rng.standard_normal((64, 33))
+    assert total([device], numbers[3:, ::2]).rounded() == math.fsum(numbers[3:, ::2].ravel())
+    buffer = device.buffer(1000, "f8").write(np.arange(1000.0))
+    reducer = Reducer(device, "f8", "exact")
+    reducer.add(999, buffer)
+    reducer.add(10, buffer)
+    assert reducer.take().rounded() == 998 * 999 / 2 + 45
+    assert reducer.take().rounded() == 0
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_dot_products_are_rounded_once(device, rng, dtype):
+    n, spread = 3007, 40 if dtype == "f4" else 700
+    x = np.ldexp(rng.standard_normal(n), rng.integers(-spread, spread // 3, n)).astype(dtype)
+    y = np.ldexp(rng.standard_normal(n), rng.integers(-spread, spread // 3, n)).astype(dtype)
+    wanted = sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(x, y, strict=True))
+    assert total([device], x, other=y).fraction() == wanted
+    assert aggregates.dot([device], x, y) == rounded_fraction(wanted)
+    hard = np.array([MAX, 5e-324, 1e-300, np.inf, 0.0] if dtype == "f8" else [3e38, 1e-45, 1e-30, np.inf, 0.0], dtype)
+    assert aggregates.norm([device], hard) == np.inf
+    assert math.isnan(aggregates.dot([device], hard, np.zeros(5, dtype)))  # infinity times zero
+    finite = hard[[0, 1, 2, 4]]
+    assert total([device], finite, other=finite).fraction() == sum(Fraction(float(v)) ** 2 for v in finite)
+
+
+def test_mean_variance_norm_and_extremes(device, rng):
+    for dtype in ("f2", "f4", "f8", "i4", "u1"):
+        numbers = (rng.standard_normal(5003) * 50 + 100).astype(dtype)
+        exact = [Fraction(float(v)) for v in numbers]
+        middle = sum(exact) / len(exact)
+        assert aggregates.mean([device], numbers) == float(middle)
+        assert aggregates.variance([device], numbers, 1) == float(
+            sum((v - middle) ** 2 for v in exact) / (len(exact) - 1)
+        )
+        assert aggregates.norm([device], numbers) == pytest.approx(np.linalg.norm(numbers.astype("f8")), rel=1e-15)
+        assert aggregates.extremes([device], numbers) == (numbers.min(), numbers.max())
+    assert all(math.isnan(v) for v in aggregates.extremes([device], np.array([1.0, np.nan, 2.0])))
+    assert aggregates.extremes([device], np.array([np.inf, -np.inf], "f2")) == (-np.inf, np.inf)
+    assert aggregates.variance([device], np.full(1000, 1e9 + 0.1)) == 0.0
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i2", "u8", "i8"])
+def test_sums_by_key(device, rng, dtype, monkeypatch):
+    n = 4001
+    keys = rng.integers(-5, 40, n)
+    numbers = np.frombuffer(rng.bytes(n * int(dtype[1])), dtype)
+    if dtype[0] == "f":
+        numbers = np.where(np.isfinite(numbers), numbers, 1).astype(dtype)
+    monkeypatch.setattr(aggregates, "block_length", lambda *_: 1500)  # several blocks, which share keys
+    groups = aggregates.by_key(device, keys, numbers)
+    assert groups.keys.tolist() == sorted(set(keys.tolist())) and groups.counts.sum() == n
+    for i, key in enumerate(groups.keys):
+        own = numbers[keys == key]
+        assert groups.totals[i] == total_of(own), key
+        assert groups.smallest[i] == own.min() and groups.largest[i] == own.max() and groups.counts[i] == own.size
+    wanted = [total_of(numbers[keys == key]) for key in groups.keys]
+    assert groups.sums() == [t.rounded() if dtype[0] == "f" else t.units for t in wanted]
+
+
+def test_keys_with_numbers_that_are_not_finite(device):
+    keys = np.array([0, 0, 1, 1, 2, 3], "u1")
+    sums = aggregates.by_key(device, keys, np.array([1, np.inf, np.inf, -np.inf, np.nan, -0.0], "f2")).sums()
+    assert sums[0] == np.inf and math.isnan(sums[1]) and math.isnan(sums[2]) and same(sums[3], -0.0)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_halving_stays_within_its_bound(device, rng, dtype, monkeypatch):
+    numbers = ill_conditioned(rng, 5001, 1e6, dtype)
+    monkeypatch.setattr(aggregates, "block_length", lambda *_: 1000)
+    found = aggregates.halving(device, numbers)
+    exact = sum(Fraction(float(n)) for n in numbers)
+    assert found.error == float(abs(Fraction(found.value) - exact))
+    assert 0 < found.error <= found.bound and found.depth == 13
+    whole = aggregates.halving(device, np.ones(4099, dtype))
+    assert whole.value == 4099 and whole.error == 0 < whole.bound
+
+
+# ------------------------------------------------------------------------------------------------- rounding on the host
+def test_rounding_equals_numpy_in_every_format(rng):
+    for _ in range(300):
+        units, exponent = int(rng.integers(-(2**62), 2**62)), int(rng.integers(-1140, 940))
+        value = Fraction(units) * Fraction(2) ** exponent
+        assert rounded(units, exponent) == float(value)
+        near = Fraction(units) * Fraction(2) ** int(rng.integers(-200, 40))
+        for dtype in ("f4", "f2"):
+            found = rounded_fraction(near, dtype)
+            candidates = np.array([found], dtype)
+            below, above = (
+                np.nextafter(candidates, -np.inf, dtype=dtype)[0],
+                np.nextafter(candidates, np.inf, dtype=dtype)[0],
+            )
+            if all(np.isfinite([below, found, above])):
+                best = min(abs(Fraction(float(v)) - near) for v in (below, found, above))
+                assert abs(Fraction(found) - near) == best, dtype
+    assert rounded_fraction(Fraction(1, 3)) == 1 / 3 and rounded_root(Fraction(2)) == math.sqrt(2)
+    assert rounded_root(Fraction(10**400)) == 1e200 and rounded_root(Fraction(0)) == 0.0
+
+
+def test_totals_add_like_integers():
+    a, b = Total(3, -5, 8, 2), Total(1, 2, 8, 1)
+    assert (a + b).fraction() == Fraction(3, 32) + 4 and a + b == b + a and (a + b).count == 3
+
+
+# ------------------------------------------------------------------------------------------------------- command, files
+def summed(capsys, *words) -> dict:
+    capsys.readouterr()  # drops what the rng fixture printed
+    assert main.main(["sum", *map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_command_sums_files(tmp_path, capsys, rng):
+    numbers = rng.standard_normal((300, 41)).astype("f4")
+    np.save(tmp_path / "a.npy", numbers)
+    for mode in MODES:
+        told = summed(capsys, tmp_path / "a.npy", "--mode", mode, "--device", "cpu")
+        assert told["value"] == pytest.approx(math.fsum(numbers.ravel().astype("f8")), abs=1e-2)
+        assert told["mode"] == mode and told["count"] == numbers.size and told["dtype"] == "float32"
+        assert told["seconds"] > 0 and told["bytes_per_second"] > 0 and len(told["devices"]) == 1
+    assert summed(capsys, tmp_path / "a.npy")["value"] == math.fsum(numbers.ravel().astype("f8"))
+    told = summed(capsys, tmp_path / "a.npy", tmp_path / "a.npy", "--device", "cpu", "--device", "cpu")
+    assert told["value"] == 2 * math.fsum(numbers.ravel().astype("f8")) and len(told["devices"]) == 2
+
+
+def test_json_of_what_is_not_finite(tmp_path, capsys):
+    for number in (np.nan, np.inf, -np.inf):
+        np.save(tmp_path / "x.npy", np.array([1, number]))
+        value = summed(capsys, tmp_path / "x.npy", "--device", "cpu")["value"]
+        assert value == repr(float(number)) and same(float(value), number)
+
+
+def test_command_statistics(tmp_path, capsys, rng):
+    numbers, keys = rng.standard_normal(1000), rng.integers(0, 3, 1000)
+    np.save(tmp_path / "x.npy", numbers)
+    np.save(tmp_path / "k.npy", keys)
+    for name, value in (("mean", numbers.mean()), ("variance", numbers.var()), ("min", numbers.min())):
+        found = summed(capsys, tmp_path / "x.npy", "--statistic", name)["value"]
+        assert found == pytest.approx(value, rel=1e-12)
+    dot = summed(capsys, tmp_path / "x.npy", tmp_path / "x.npy", "--statistic", "dot")["value"]
+    assert dot == pytest.approx(numbers @ numbers, rel=1e-14)
+    groups = summed(capsys, tmp_path / "x.npy", "--by", tmp_path / "k.npy")["groups"]
+    assert groups["keys"] == [0, 1, 2] and groups["sums"] == [math.fsum(numbers[keys == k]) for k in range(3)]
+    told = summed(capsys, tmp_path / "x.npy", "--bound")
+    assert 0 <= told["halving_error"] <= told["halving_bound"]
+    capsys.readouterr()
+    assert main.main(["sum", str(tmp_path / "x.npy")]) == 0
+    out, err = capsys.readouterr()
+    assert float(out) == math.fsum(numbers) and "GB/s" in err
+
+
+def test_farm_gives_the_same_bits(tmp_path, rng, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    from renderer.numerics.sums import command
+
+    numbers = np.ldexp(rng.standard_normal(5000), rng.integers(-400, 400, 5000))
+    np.save(tmp_path / "x.npy", numbers)
+    monkeypatch.setattr(command, "BLOCK_OF_A_TASK", 8 * 777)
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        for mode in ("exact", "reproducible"):
+            state, devices = command.farmed(client, [open_npy(tmp_path / "x.npy")], mode)
+            alone = total(command.open_gpu().devices, tmp_path / "x.npy", mode)
+            assert state.rounded() == alone.rounded() and devices
+
+
+def _bad_files(folder):
+    def npy(name, array, **words):
+        np.save(folder / name, array, **words)
+        return folder / name
+
+    truncated = npy("truncated.npy", np.arange(100.0))
+    truncated.write_bytes(truncated.read_bytes()[:-8])
+    header = folder / "header.npy"
+    header.write_bytes(b"\x93NUMPY\x01\x00\xff\x00" + b"{" * 255)
+    text = folder / "text.npy"
+    text.write_text("1 2 3")
+    huge = folder / "huge.npy"
+    shape = b"{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 1024), }"
+    huge.write_bytes(b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + shape.ljust(117) + b"\n")
+    return {
+        npy("objects.npy", np.array([1, "a", None], object), allow_pickle=True): "Python objects",
+        npy("fortran.npy", np.asfortranarray(np.ones((3, 4)))): "Fortran order",
+        npy("swapped.npy", np.arange(5, dtype=">f4")): "byte order",
+        npy("empty.npy", np.zeros((0, 3))): "empty",
+        npy("complex.npy", np.ones(3, "c16")): "complex128",
+        npy("text-array.npy", np.array(["a"])): "can be summed",
+        truncated: "truncated",
+        header: "not a .npy file",
+        text: "not a .npy file",
+        huge: "truncated",
+        folder / "missing.npy": "No such file",
+    }
+
+
+def test_bad_files_are_told_in_a_sentence(tmp_path, capsys):
+    for path, words in _bad_files(tmp_path).items():
+        assert main.main(["sum", str(path)]) == 5, path
+        out, err = capsys.readouterr()
+        assert words in err and path.name in err and out == "" and len(err.strip().splitlines()) == 1
+
+
+def test_mismatched_pairs_are_told(tmp_path, capsys):
+    for name, array in (("a", np.ones(4)), ("b", np.ones(5)), ("c", np.ones(4, "f4"))):
+        np.save(tmp_path / f"{name}.npy", array)
+    a, b, c = (str(tmp_path / f"{name}.npy") for name in "abc")
+    np.save(tmp_path / "words.npy", np.array(["one"] * 4))
+    for words, told in (
+        ([a, "--by", str(tmp_path / "words.npy")], "keys must be integers"),
+        ([a, b, "--statistic", "dot"], "shape"),
+        ([a, c], "several dtypes"),
+        ([a, "--by", b], "shape"),
+        ([b, "--by", c], "shape"),
+        ([a, "--by", c], "integers are wanted"),
+    ):
+        assert main.main(["sum", *words]) == 5, words
+        assert told in capsys.readouterr().err
+    assert main.main(["sum", a, a, "--statistic", "mean"]) == 2
+    assert main.main(["sum", a, "--mode", "fast", "--statistic", "mean"]) == 2
+    if find_spec("distributed"):
+        assert main.main(["sum", a, "--farm", "somewhere"]) == 2
+
+
+def test_file_that_shrinks_while_it_is_read(device, tmp_path):
+    np.save(tmp_path / "x.npy", np.ones(10_000))
+    npy = open_npy(tmp_path / "x.npy")
+    seen = []
+
+    def shrink(count):
+        seen.append(count)
+        if len(seen) == 3:
+            with open(npy.path, "r+b") as file:
+                file.truncate(20_000)
+
+    with pytest.raises(BadInput, match="became shorter"):
+        total([device], npy, block=500, told=shrink)
+    assert isinstance(npy, NpyFile) and threading.active_count() < 20
+
+
+def test_arrays_larger_than_the_device(device, tmp_path, monkeypatch, rng):
+    """Two devices of 1 MiB share a file of 3 MB."""
+    monkeypatch.setattr(device, "processor", replace(device.processor, memory=1 << 20, largest_buffer=1 << 18))
+    stage, sizes = device.stage, []
+    monkeypatch.setattr(device, "stage", lambda count: sizes.append(count) or stage(count))
+    numbers = rng.standard_normal(400_003)
+    np.save(tmp_path / "x.npy", numbers)
+    assert total([device, device], tmp_path / "x.npy") == total_of(numbers)
+    assert len(sizes) == 4 and max(sizes) <= 1 << 18 and sum(sizes) <= 1 << 20
+
+
+@pytest.mark.slow
+def test_more_than_two_to_the_31(device, tmp_path):
+    """2^31 + 5 bytes in a sparse file of zeros with a few ones, the last behind element 2^31."""
+    count = 2**31 + 5
+    path = tmp_path / "long.npy"
+    np.lib.format.open_memmap(path, "w+", "u1", (count,))[[0, 7, 2**31, count - 1]] = 1
+    assert total([device], path).units == 4
+    assert aggregates.extremes([device], path) == (0, 1)
+
+
+# -------------------------------------------------------------------------------------------------------- GLSL passes
+def test_passes_are_exact(gl, rng):
+    from renderer.numerics.sums.gl_sums import total_in_passes
+
+    sets = {
+        "normal": rng.standard_normal(70_001).astype("f4"),
+        "wide": np.ldexp(rng.standard_normal(9_000), rng.integers(-95, 90, 9_000)).astype("f4"),
+        "subnormal": (rng.integers(-9999, 9999, 500) * 1e-42).astype("f4"),
+        "huge": np.array([3e38, 3e38, -3e38, 1.0], "f4"),
+        "ill": ill_conditioned(rng, 3000, 1e20, "f4"),
+        "one": np.array([2.5], "f4"),
+        "minus zero": np.array([-0.0] * 5, "f4"),
+    }
+    for name, numbers in sets.items():
+        found = total_in_passes(gl, numbers)
+        assert found == total_of(numbers) and same(found.rounded(), total_of(numbers).rounded()), name
+    assert total_in_passes(gl, np.array([np.inf, 1], "f4")).rounded() == np.inf
+    assert math.isnan(total_in_passes(gl, np.array([np.inf, -np.inf], "f4")).rounded())
+
+
+def test_passes_and_kernels_agree_to_the_bit(device, gl, rng):
+    from renderer.numerics.sums.gl_sums import total_in_passes
+
+    x, y = rng.standard_normal((2, 20_000)).astype("f4")
+    assert total_in_passes(gl, x) == total([device], x)
+    assert total_in_passes(gl, x, y).fraction() == total([device], x, other=y).fraction()
+    wide = np.ldexp(x, rng.integers(-60, 60, x.size)).astype("f4")
+    assert total_in_passes(gl, wide, y).fraction() == total([device], wide, other=y).fraction()
+
+
+def test_command_sums_in_passes(tmp_path, capsys, gl, rng):
+    numbers = rng.standard_normal(30_011).astype("f4")
+    np.save(tmp_path / "x.npy", numbers)
+    np.save(tmp_path / "doubles.npy", numbers.astype("f8"))
+    told = summed(capsys, tmp_path / "x.npy", "--device", "gl", "--bound")
+    exact = total_of(numbers)
+    assert told["value"] == exact.rounded() and told["value_in_dtype"] == exact.rounded("f4")
+    assert told["halving_error"] == float(abs(Fraction(told["halving"]) - exact.fraction())) <= told["halving_bound"]
+    assert told["halving_bound"] < 1e-4 * np.abs(numbers).sum() and told["devices"] == [f"{gl.renderer} (gl)"]
+    dot = summed(capsys, tmp_path / "x.npy", tmp_path / "x.npy", "--device", "gl", "--statistic", "dot")["value"]
+    assert dot == total_of(numbers.astype("f8") ** 2).rounded()
+    for words, said in (
+        (["x.npy", "--device", "gl", "--mode", "fast"], "exact sums"),
+        (["x.npy", "--device", "gl", "--statistic", "mean"], "exact sums"),
+        (["x.npy", "--device", "gl", "--device", "cpu"], "leave the others out"),
+        (["doubles.npy", "--device", "gl"], "hold float64"),
+    ):
+        assert main.main(["sum", str(tmp_path / words[0]), *words[1:]]) == 2
+        assert said in capsys.readouterr().err

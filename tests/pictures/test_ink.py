@@ -1,0 +1,143 @@
+"""The picture "ink": its matrix against finite differences, its steps against SciPy's sparse LU, its promises."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.sparse import diags, lil_matrix
+from scipy.sparse.linalg import spsolve
+
+from renderer.gpu import Gpu
+from renderer.paths import SCENES
+from renderer.pictures import load, restart
+from renderer.pictures.ink import Pen, Picture, Settings, band_of, beginning, mesh_of, wind_of
+
+SCENE = SCENES / "ink.toml"
+SMALL = Settings(grid=24, step=0.05, diffusion=1e-3, width=0.1)
+
+
+@pytest.fixture(scope="session")
+def picture(device):
+    class One(Gpu):
+        devices = [device]
+
+    return Picture(One())
+
+
+def sparse_of(mesh, settings):
+    """The step's matrix written cell by cell, in picture coordinates."""
+    u, v = wind_of(mesh, settings)
+    n, h, dt, kappa = mesh.major * mesh.minor, mesh.spacing, settings.step, settings.diffusion
+    a = lil_matrix((n, n))
+    for p in range(mesh.major):
+        for q in range(mesh.minor):
+            k = p * mesh.minor + q
+            a[k, k] += 1
+            # neighbours: to the right, left, up, down on the picture, with the speed towards each
+            ways = [((1, 0), u[p, q]), ((-1, 0), -u[p, q]), ((0, 1), v[p, q]), ((0, -1), -v[p, q])]
+            for (dx, dy), speed in ways:
+                step = (dx, -dy) if mesh.wide else (-dy, dx)
+                r, s = p + step[0], q + step[1]
+                if settings.scheme == "central":
+                    own, other = kappa / h**2, speed / (2 * h) - kappa / h**2
+                else:
+                    own, other = kappa / h**2 + max(-speed, 0) / h, min(speed, 0) / h - kappa / h**2
+                a[k, k] += dt * own
+                if 0 <= r < mesh.major and 0 <= s < mesh.minor:
+                    a[k, r * mesh.minor + s] += dt * other
+                elif speed >= 0:  # the wind leaves here: the cell beyond is like this one
+                    a[k, k] += dt * other
+    return a.tocsc()
+
+
+def sparse_of_band(ab, m):
+    offsets = [m - d for d in range(2 * m + 1)]
+    return diags([ab[d, max(o, 0) : ab.shape[1] + min(o, 0)] for d, o in enumerate(offsets)], offsets).tocsc()
+
+
+@pytest.mark.parametrize("scheme", ["central", "upwind"])
+@pytest.mark.parametrize("size", [(48, 32), (32, 48), (32, 32)])
+def test_matrix_is_the_difference_scheme(size, scheme):
+    settings = replace(SMALL, scheme=scheme, grid=16, view=Pen(wind=(0.4, -0.2)))
+    mesh = mesh_of(size, 16)
+    difference = sparse_of_band(band_of(mesh, settings), mesh.minor) - sparse_of(mesh, settings)
+    assert abs(difference).max() < 2e-6 * abs(sparse_of(mesh, settings)).max()
+
+
+@pytest.mark.parametrize("size", [(36, 24), (24, 36)])
+def test_steps_equal_a_sparse_solver(picture, size):
+    mesh = mesh_of(size, SMALL.grid)
+    a, density = sparse_of(mesh, SMALL), beginning(mesh, SMALL).reshape(3, -1)
+    x, y = (c.ravel() for c in mesh.centres)
+    blob = np.exp(-((x - SMALL.view.source[0]) ** 2 + (y - SMALL.view.source[1]) ** 2) / SMALL.width**2)
+    ink = -np.log(SMALL.ink)[:, None]
+    for _ in range(4):
+        frame = picture.draw(SMALL, size, 0.0)
+        density = spsolve(a, (density + SMALL.flow * SMALL.step * blob * ink).T).T
+    ours = picture._density.read()[:, : density.shape[1]]
+    assert np.abs(ours - density).max() < 2e-5 * np.abs(density).max()
+    shown = frame.read()
+    assert shown.shape == (size[1], size[0], 4)
+    grid = density.reshape(3, mesh.major, mesh.minor).transpose((2, 1, 0) if mesh.wide else (1, 2, 0))
+    wanted = np.array(SMALL.paper) * np.exp(-np.maximum(grid, 0))  # pixels and cells coincide at this size
+    assert np.abs(shown[..., :3] - wanted).max() < 1e-4
+
+
+def test_dragging_solves_and_panning_refactors(picture, monkeypatch):
+    size = (24, 24)
+    picture.draw(SMALL, size, 0.0)
+    lu, factored = picture._lu, []
+    monkeypatch.setattr(lu, "refactor", lambda ab, keep=lu.refactor: factored.append(1) or keep(ab))
+    steps = picture.report()["steps"]
+    picture.draw(replace(SMALL, view=SMALL.view.drag(0.1, 0.1)), size, 0.0)
+    assert not factored and picture._lu is lu
+    picture.draw(replace(SMALL, view=SMALL.view.pan(0.1, 0.0)), size, 0.0)
+    assert len(factored) == 1 and picture._lu is lu and picture.report()["steps"] == steps + 2
+    picture.draw(replace(SMALL, flow=1.0), size, 0.0)
+    assert len(factored) == 2 and picture.report()["steps"] == 1  # another picture: it starts anew
+    assert SMALL.view.drag(0.1, 0.2).source == pytest.approx((-0.25, -0.1)) and SMALL.view.scroll(1).wind[0] > 0.45
+
+
+def test_a_restarted_picture_is_a_fresh_one(picture):
+    """Frames of a film may differ by the pen alone, which does not start the picture anew; a farm deals them out."""
+    size, moved = (30, 24), replace(SMALL, view=Pen(source=(0.1, -0.2), wind=(-0.3, 0.2)))
+    fresh = Picture(SimpleNamespace(device=picture.device))
+    wanted = [fresh.draw(moved, size, 0.0).read() for _ in range(3)]
+    picture.draw(SMALL, size, 0.0)
+    carried_on = picture.draw(moved, size, 0.0).read()
+    restart(picture)
+    for step, frame in enumerate(wanted):
+        assert np.array_equal(picture.draw(moved, size, 0.0).read(), frame), step
+    assert picture.report()["steps"] == 3 and not np.array_equal(carried_on, wanted[0])
+
+
+def test_tiles_are_parts_of_the_whole(picture):
+    size = (40, 30)
+    whole = [picture.draw(SMALL, size, 0.0).read() for _ in range(3)][-1]
+    part = [picture.draw(SMALL, size, 0.0, (10, 6, 20, 13)).read() for _ in range(3)][-1]
+    assert np.array_equal(part, whole[6:19, 10:30])
+
+
+def test_overlay_shows_the_exchanges(picture):
+    windy = replace(SMALL, step=2.0, diffusion=1e-6, overlay=True)
+    plain = picture.draw(replace(windy, overlay=False), (60, 60), 0.0).read()
+    bars = picture.draw(windy, (60, 60), 0.0).read()
+    told = picture.report()
+    assert told["exchanged rows"] > 0 and told["growth"] >= 1 and picture.report()["steps"] == 2
+    assert np.abs(bars[52:, :, :3] - plain[52:, :, :3]).max() > 0.2 and (bars[50:54, :, 0] == np.float32(0.9)).any()
+
+
+def test_the_scene_reads_and_an_image_can_be_the_beginning(tmp_path):
+    scene = load(SCENE)
+    assert scene.picture == "ink" and scene.settings.grid == 256
+    from renderer.formats.images import write_png
+
+    pixels = np.full((20, 30, 3), 200, np.uint8)
+    pixels[:10, :15] = (90, 20, 10)
+    write_png(tmp_path / "start.png", pixels)
+    settings = replace(SMALL, image=str(tmp_path / "start.png"))
+    mesh = mesh_of((36, 24), 24)
+    density = beginning(mesh, settings)
+    x, y = mesh.centres
+    assert density[:, (x < -0.01) & (y > 0.01)].min() > density[:, (x > 0.01) & (y < -0.01)].max()

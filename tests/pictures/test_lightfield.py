@@ -1,0 +1,418 @@
+"""Light-field pictures against formulas, a NumPy twin and planes of known depth."""
+
+import contextlib
+import io
+import json
+import types
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import main
+from renderer.formats.images import linear_of_srgb, psnr, srgb_of_linear
+from renderer.lightfields.aperture import SHAPES, TAP, Eye, place_of, taps, weights
+from renderer.paths import ROOT
+from renderer.pictures import lightfield, load, open_picture
+from renderer.pictures.lightfield import Picture, Settings
+from tests.lightfields.synthetic_planes import disparity_of, layered_views, smooth_views
+
+LINEAR = linear_of_srgb(np.arange(256, dtype="u1")).astype("f8")
+
+
+@pytest.fixture
+def field_file(tmp_path):
+    """Saves an array of views; every call another file, since a picture keeps the field of a name."""
+    count = iter(range(99))
+
+    def save(views):
+        path = tmp_path / f"field{next(count)}.npy"
+        np.save(path, views)
+        return str(path)
+
+    return save
+
+
+@pytest.fixture(scope="session")
+def picture(device):
+    return Picture(types.SimpleNamespace(device=device))
+
+
+def drawn(picture, settings, size=None, tile=None):
+    """(height, width, 3) linear float64 of the finished picture."""
+    size = size or lightfield.read_field(settings.field).size
+    for _ in range(picture.draws(settings, size)):
+        frame = picture.draw(settings, size, 0.0, tile)
+    pixels = frame.read()
+    assert (pixels[..., 3] == 1).all()
+    return pixels[..., :3].astype("f8")
+
+
+def by_formula(field, records):
+    """Stacks (n, height, width, 3) of shifted views in linear light, NaN where a view does not reach, and weights."""
+    height, width = field.pixels.shape[1:3]
+    linear = LINEAR[field.pixels[..., :3]]
+    stack = np.full((len(records), height, width, 3), np.nan)
+    for index, tap in enumerate(records):
+        y, x = np.mgrid[0:height, 0:width]
+        x0, y0, fx, fy = x + tap["column"], y + tap["row"], float(tap["fx"]), float(tap["fy"])
+        inside = (x0 >= 0) & (y0 >= 0) & (x0 + (fx > 0) < width) & (y0 + (fy > 0) < height)
+        x0, y0 = np.where(inside, x0, 0), np.where(inside, y0, 0)
+        x1, y1 = np.minimum(x0 + 1, width - 1), np.minimum(y0 + 1, height - 1)
+        view = linear[tap["view"]]
+        value = (view[y0, x0] * (1 - fx) + view[y0, x1] * fx) * (1 - fy)
+        value = value + (view[y1, x0] * (1 - fx) + view[y1, x1] * fx) * fy
+        stack[index] = np.where(inside[..., None], value, np.nan)
+    return stack, records["weight"].astype("f8")
+
+
+def mean_by_formula(stack, shares):
+    seen = np.isfinite(stack)
+    weight = (seen * shares[:, None, None, None]).sum(0)
+    total = (np.nan_to_num(stack) * shares[:, None, None, None]).sum(0)
+    return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
+
+
+def records_of(field, settings):
+    eye = settings.view
+    shares = weights(field, eye, settings.shape)
+    return taps(field, shares, place_of(field, eye.u, eye.v), settings.disparity)
+
+
+@pytest.mark.parametrize("disparity", [1.0, 2.5, None])
+def test_a_plane_is_sharp_only_at_its_own_disparity(picture, field_file, rng, disparity):
+    disparity = rng.uniform(-3, 3) if disparity is None else disparity
+    views, _ = smooth_views(rng, 5, 5, 96, disparity)
+    settings = Settings(field_file(views), shape="all")
+    inner = (slice(8, -8), slice(8, -8))
+
+    def sharpness(at):
+        shown = srgb_of_linear(drawn(picture, replace(settings, disparity=at)))
+        return psnr(shown[inner], views[2, 2][inner])
+
+    assert sharpness(disparity) > 40
+    for off in (-3.0, -2.0, 2.0, 3.0):
+        assert sharpness(disparity + off) < 33
+
+
+def test_disparity_zero_is_the_mean(picture, field_file, rng):
+    views = rng.integers(0, 256, (3, 4, 33, 47, 3)).astype("u1")
+    mean = drawn(picture, Settings(field_file(views), shape="all"))
+    np.testing.assert_allclose(mean, LINEAR[views].mean((0, 1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+def test_a_pinhole_in_the_middle_is_the_middle_view_bit_for_bit(picture, field_file, rng, channels):
+    views = rng.integers(0, 256, (5, 3, 21, 34, channels)).astype("u1")
+    views[..., 3:] = 255
+    settings = Settings(field_file(views), Eye(aperture=0.0), disparity=3.7)
+    assert np.array_equal(srgb_of_linear(drawn(picture, settings)), views[2, 1, ..., :3])
+    corner = replace(settings, view=Eye(-1.0, 1.0, 0.0))
+    assert np.array_equal(srgb_of_linear(drawn(picture, corner)), views[4, 0, ..., :3])
+
+
+def test_refocusing_is_linear_in_light(picture, field_file, rng):
+    whole = rng.integers(0, 256, (4, 4, 40, 40, 3)).astype("u1")
+    part = rng.random(whole.shape) < 0.5
+    first, second = np.where(part, whole, 0).astype("u1"), np.where(part, 0, whole).astype("u1")
+    a, b, sum_of_both = (drawn(picture, Settings(field_file(views), disparity=1.3)) for views in (first, second, whole))
+    np.testing.assert_allclose(a + b, sum_of_both, atol=2e-6)
+
+
+def test_an_impulse_moves_by_disparity_times_camera(picture, field_file, rng):
+    row, column, disparity = rng.integers(0, 5), rng.integers(0, 7), int(rng.integers(-4, 5))
+    views = np.zeros((5, 7, 50, 60, 3), "u1")
+    views[row, column, 25, 30] = 255
+    shown = drawn(picture, Settings(field_file(views), shape="all", disparity=float(disparity)))
+    y, x = np.unravel_index(shown[..., 1].argmax(), shown.shape[:2])
+    assert (x, y) == (30 + disparity * (column - 3), 25 + disparity * (row - 2))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_aperture_equals_the_formula(picture, field_file, rng, shape):
+    """Odd sizes, shifts past the borders, and an eye anywhere: the weight image counts what each view reaches."""
+    rows, columns, height, width = rng.integers(1, 6), rng.integers(1, 6), rng.integers(1, 50), rng.integers(1, 200)
+    views = rng.integers(0, 256, (rows, columns, height, width, 3)).astype("u1")
+    eye = Eye(*rng.uniform(-1, 1, 2), rng.uniform(0, 1.5))
+    settings = Settings(field_file(views), eye, shape=shape, disparity=rng.uniform(-9, 9))
+    field = lightfield.read_field(settings.field)
+    expected = mean_by_formula(*by_formula(field, records_of(field, settings)))
+    np.testing.assert_allclose(drawn(picture, settings), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (129, 33), (300, 70)])
+def test_the_kernels_for_one_lane_and_for_many_agree_with_the_plain_one(device, rng, size):
+    """Both shapes of refocus run on every device here, wherever the picture would choose them."""
+    (width, height), views = size, 6
+    pitch = -(-3 * width // 16) * 16
+    sizes = dict(WIDTH=width, HEIGHT=height, CHANNELS=3, PITCH=pitch, GUARD=64, TAP=TAP)
+    data = rng.integers(0, 256, 128 + views * height * pitch).astype("u1")
+    records = np.zeros(views, TAP)
+    records["view"], records["weight"] = np.arange(views), rng.uniform(0.1, 1, views)
+    records["column"], records["row"] = rng.integers(-20, 21, views), rng.integers(-9, 10, views)
+    records["fx"], records["fy"] = rng.random(views), rng.random(views)
+    records[0] = (0, 0, 0, 0.0, 0.0, 0.5)
+    buffers = device.buffer(data.size, "u1").write(data), device.buffer(views, TAP).write(records)
+    linear, results = device.buffer(256).write(LINEAR.astype("f4")), []
+    tile_rows = lightfield.TILE_ROWS
+    for entry, group, threads, more in [
+        ("refocus", 64, width * height, {}),
+        *[
+            (
+                "refocus_tiles",
+                g,
+                lightfield.tile_count(width, height, g) * g,
+                dict(ROWS=tile_rows, RESIDENT_GROUPS=1),
+            )
+            for g in lightfield.TILE_GROUPS
+        ],
+        ("refocus_runs", 1, -(-width // 64) * -(-height // 4), dict(RUN=64, RUN_ROWS=4)),
+    ]:
+        image = device.buffer((height, width, 4)).fill(255)
+        kernel = device.kernel("lightfields/lightfield.cu", entry, group=group, **sizes, **more)
+        kernel(threads, buffers[0], buffers[1], views, linear, image, 0, height, 0, height)
+        results.append(image.read())
+    for result in results[1:]:
+        np.testing.assert_allclose(result, results[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("flatten", ["median", "max", "min"])
+def test_order_statistics_equal_numpy(picture, field_file, rng, flatten):
+    views = rng.integers(0, 256, (3, 4, 25, 31, 3)).astype("u1")
+    settings = Settings(field_file(views), flatten=flatten, disparity=rng.uniform(-4, 4), shape="all")
+    field = lightfield.read_field(settings.field)
+    stack, _ = by_formula(field, records_of(field, settings))
+    ordered = np.sort(stack, axis=0)  # NaN last
+    count = np.isfinite(stack).sum(0)
+    place = {"median": np.maximum(count - 1, 0) // 2, "max": np.maximum(count - 1, 0), "min": 0 * count}[flatten]
+    expected = np.nan_to_num(np.take_along_axis(ordered, place[None], 0)[0])
+    np.testing.assert_allclose(drawn(picture, settings), expected, atol=1.01 / 65535)
+
+
+def test_the_median_sees_through_what_hides_a_place_from_few_views(picture, field_file, rng):
+    """Bars in front cover a third of the far plane in every view, another part in each; the median brings it back."""
+    views, far = layered_views(rng, 7, 7, 96, back=0.0, front=4.0, bars=0.3)
+    settings = Settings(field_file(views), shape="all")
+    inner = (slice(20, -20), slice(20, -20))
+    shown = {
+        flatten: psnr(srgb_of_linear(drawn(picture, replace(settings, flatten=flatten)))[inner], far[inner])
+        for flatten in ("mean", "median")
+    }
+    assert shown["median"] > 40 > 30 > shown["mean"]
+    assert psnr(views[3, 3][inner], far[inner]) < 23
+
+
+def test_a_view_between_cameras_is_the_view_there(picture, field_file, rng):
+    """Dynamically reparameterised by the right plane, the mix of four cameras is the picture of a fifth."""
+    disparity = rng.uniform(5, 7)
+    views, plane = smooth_views(rng, 5, 5, 96, disparity)
+    u, v = rng.uniform(0.15, 0.35, 2) * rng.choice([-1, 1], 2)  # about the middle between cameras at 0 and 0.5
+    y, x = np.mgrid[0:96, 0:96].astype("f8")
+    truth = np.round(plane(x + disparity * 2 * u, y + disparity * 2 * v))
+    inner = (slice(14, -14), slice(14, -14))
+    settings = Settings(field_file(views), Eye(u, v, 0.0), disparity=disparity)
+    assert psnr(srgb_of_linear(drawn(picture, settings))[inner], truth[inner]) > 40
+    assert psnr(srgb_of_linear(drawn(picture, replace(settings, disparity=0.0)))[inner], truth[inner]) < 35
+
+
+def test_depth_and_the_sharp_picture_of_two_planes(picture, field_file, rng):
+    """Depth from the least variance; colours from the greatest sharpness; both against the scene's own layers."""
+    views, _ = layered_views(rng, 5, 5, 96, back=-1.0, front=2.0, bars=0.5, period=48)
+    truth = disparity_of(96, back=-1.0, front=2.0, bars=0.5, period=48)
+    settings = Settings(field_file(views), far=-2.0, near=3.0, steps=21, show="depth")
+    shade = srgb_of_linear(drawn(picture, settings))[..., 0] / 255.0
+    edge = np.abs((np.arange(96) + 12) % 24 - 12)  # columns from an edge; nearer ones are hidden from some cameras
+    error = np.abs(-2 + 5 * shade - truth)[10:-10, edge >= 8]
+    assert np.median(error) < 0.05 and (error < 0.3).mean() > 0.95
+    sharp = srgb_of_linear(drawn(picture, replace(settings, show="all in focus", shape="all", window=3)))
+    for plane in (-1.0, 2.0):
+        one = srgb_of_linear(drawn(picture, replace(settings, show="refocused", shape="all", disparity=plane)))
+        inner = (slice(10, -10), slice(10, -10))
+        assert psnr(sharp[inner], views[2, 2][inner]) > psnr(one[inner], views[2, 2][inner]) + 3
+
+
+def test_a_focal_stack_shows_its_planes_in_order(picture, field_file, rng):
+    views = rng.integers(0, 256, (3, 3, 40, 40, 3)).astype("u1")
+    settings = Settings(field_file(views), far=-1.0, near=2.0, steps=4, show="focal stack")
+    sheet = drawn(picture, settings, (82, 82))  # two by two pictures of 40 with a gap of 2
+    for index, disparity in enumerate((-1.0, 0.0, 1.0, 2.0)):
+        one = drawn(picture, replace(settings, show="refocused", disparity=disparity))
+        top, left = 42 * (index // 2), 42 * (index % 2)
+        np.testing.assert_allclose(sheet[top : top + 40, left : left + 40], one, atol=1e-6)
+    assert not sheet[40:42].any()
+
+
+def test_a_click_focuses_on_what_lies_there(picture, field_file, rng):
+    views, _ = layered_views(rng, 5, 5, 96, back=-1.0, front=2.0, bars=0.5, period=48)
+    truth = disparity_of(96, back=-1.0, front=2.0, bars=0.5, period=48)
+    settings = Settings(field_file(views), far=-3.0, near=4.0)
+    for x, y in ((36, 48), (60, 48)):
+        eye = Eye().click((x + 0.5) / 96 - 0.5, (y + 0.5) / 96 - 0.5)
+        drawn(picture, replace(settings, view=eye), (192, 192))
+        assert picture.report()["disparity in focus"] == pytest.approx(truth[y, x], abs=0.1)
+        drawn(picture, replace(settings, view=eye.drag(0.3, 0.1), disparity=0.5), (192, 192))
+        assert picture.report()["disparity in focus"] == pytest.approx(truth[y, x] + 0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("changes", [{}, {"flatten": "median"}, {"show": "depth"}, {"view": Eye(0.2, 0.1, 0.0)}])
+def test_a_field_larger_than_the_memory_streams_to_the_same_picture(device, field_file, rng, monkeypatch, changes):
+    views = rng.integers(0, 256, (6, 6, 120, 200, 3)).astype("u1")
+    settings = Settings(field_file(views), disparity=2.3, far=-1.0, near=1.0, steps=3, **changes)
+    gpu = types.SimpleNamespace(device=device)
+    whole, streamed = Picture(gpu), Picture(gpu)
+    expected = drawn(whole, settings)
+    assert "on the device" in whole.report()["held"]
+    got = drawn(streamed, replace(settings, memory_mib=1))
+    assert streamed.report()["held"] == "streamed in bands of rows"
+    np.testing.assert_allclose(got, expected, atol=2e-6)  # bands may be cut into other tiles
+
+
+def test_a_tile_is_the_same_part_of_the_whole(picture, field_file, rng):
+    views = rng.integers(0, 256, (3, 3, 30, 44, 3)).astype("u1")
+    for changes in ({}, {"show": "focal stack", "steps": 3, "far": -1.0, "near": 1.0}):
+        settings = Settings(field_file(views), disparity=0.7, **changes)
+        size = (101, 67)
+        whole = drawn(picture, settings, size)
+        left, top, width, height = 33, 20, 50, 41
+        part = drawn(picture, settings, size, (left, top, width, height))
+        assert np.array_equal(part, whole[top : top + height, left : left + width])
+
+
+def test_a_view_without_weight_does_not_count(picture, field_file, rng):
+    views = rng.integers(0, 256, (2, 2, 20, 20, 4)).astype("u1")
+    views[0, 0, ..., 3] = 0
+    views[0, 1, ..., 3] = 51
+    views[1, ..., 3] = 255
+    shown = drawn(picture, Settings(field_file(views), shape="all"))
+    linear = LINEAR[views[..., :3]]
+    expected = (0.2 * linear[0, 1] + linear[1, 0] + linear[1, 1]) / 2.2
+    np.testing.assert_allclose(shown, expected, atol=2e-6)
+
+
+def test_larger_and_smaller_frames_show_the_whole_picture_in_the_middle(picture, field_file):
+    views = np.full((1, 1, 40, 40, 3), 200, "u1")
+    for size in ((160, 80), (30, 90), (40, 41)):
+        shown = drawn(picture, Settings(field_file(views)), size)
+        side = min(size)
+        lit = (shown > 0).all(2)
+        assert lit.sum() == pytest.approx(side * side, rel=0.06)
+        assert lit[size[1] // 2, size[0] // 2] and np.allclose(shown[lit], LINEAR[200])
+
+
+def test_settings_in_the_wrong_order_are_told():
+    with pytest.raises(ValueError, match="far is 2.0 and near 1.0"):
+        Settings(far=2.0, near=1.0)
+
+
+@pytest.fixture(scope="session")
+def rendered_field(tmp_path_factory):
+    """A folder with 9 x 9 views of 96 x 96 of scenes/bokeh.toml by `export --grid`, and its facts."""
+    folder = tmp_path_factory.mktemp("fields") / "bokeh"
+    size = ["--size", "96x96", "--samples", "12", "--grid", "9x9", "--baseline", "0.03", "--json"]
+    with contextlib.redirect_stdout(io.StringIO()) as told:
+        assert main.main(["export", str(ROOT / "scenes/bokeh.toml"), "-o", str(folder), *size]) == 0
+    return folder, json.loads(told.getvalue())
+
+
+def ray_traced(gpu, samples, size, **changes):
+    """(height, width, 3) linear float64 of scenes/bokeh.toml with these settings."""
+    scene = load(ROOT / "scenes/bokeh.toml")
+    tracer, settings = open_picture(scene, gpu), replace(scene.settings, samples=samples, **changes)
+    for _ in range(samples):
+        frame = tracer.draw(settings, size, 0.0)
+    return frame.read()[..., :3].astype("f8")
+
+
+def exposed(linear, like):
+    """Linear values in the exposure of `like`: a field has its own."""
+    return linear * (like * linear).sum() / (linear * linear).sum()
+
+
+def test_a_field_rendered_here_tells_its_cameras(rendered_field):
+    folder, facts = rendered_field
+    assert facts["frames"] == 81 and facts["size"] == [96, 96] and facts["grid"] == [9, 9]
+    field = lightfield.read_field(folder)
+    assert field.convention == "Stanford names" and not field.warnings and len(field.pixels) == 81
+    np.testing.assert_allclose(field.cameras, (field.cells - 4)[:, ::-1], atol=1e-3)
+    assert lightfield.measured_axes(field) is field  # its v grows downwards, as the pictures say too
+    focal = 96 / (2 * np.tan(np.radians(34) / 2))
+    assert facts["disparity_of_target"] == pytest.approx(focal * 0.03 / np.hypot(5.0, 0.6), rel=1e-6)
+
+
+@pytest.mark.parametrize("distance", [3.6, 5.0, 8.0])
+def test_refocusing_a_rendered_field_is_the_ray_tracers_thin_lens(gpu, rendered_field, distance):
+    """Same radius, same plane in focus: a mean of 12-sample pinholes against 200 samples through a lens."""
+    folder, _ = rendered_field
+    lens = ray_traced(gpu, 200, (96, 96), lens_radius=3.5 * 0.03, focus_distance=distance)
+    pinhole = ray_traced(gpu, 200, (96, 96), lens_radius=0.0)
+    disparity = 96 / (2 * np.tan(np.radians(34) / 2)) * 0.03 / distance
+    settings = Settings(str(folder), Eye(aperture=3.5 / 4), disparity=disparity)
+    shown = drawn(Picture(gpu), settings)
+    inner = (slice(8, -8), slice(8, -8))
+    ours, theirs = srgb_of_linear(shown)[inner], srgb_of_linear(exposed(lens, shown))[inner]
+    assert psnr(ours, theirs) > 36
+    assert psnr(ours, srgb_of_linear(exposed(pinhole, shown))[inner]) < psnr(ours, theirs) - 6
+
+
+def test_a_view_between_rendered_ones_is_the_one_rendered_there(gpu, rendered_field):
+    folder, _ = rendered_field
+    scene = load(ROOT / "scenes/bokeh.toml")
+    u, v = 0.4, -0.65  # 1.6 columns to the right and 2.6 rows up from the middle: between cameras
+    right, up, _ = scene.settings.view.frame()
+    shift = 0.03 * 4 * (u * right - v * up)
+    camera = replace(
+        scene.settings.view,
+        position=tuple(float(x) for x in scene.settings.view.position + shift),
+        target=tuple(float(x) for x in scene.settings.view.target + shift),
+    )
+    there = ray_traced(gpu, 200, (96, 96), lens_radius=0.0, view=camera)
+    shown = drawn(Picture(gpu), Settings(str(folder), Eye(u, v, 0.0), disparity=0.95))
+    inner = (slice(8, -8), slice(8, -8))
+    assert psnr(srgb_of_linear(shown)[inner], srgb_of_linear(exposed(there, shown))[inner]) > 31
+    middle = ray_traced(gpu, 200, (96, 96), lens_radius=0.0)
+    assert psnr(srgb_of_linear(shown)[inner], srgb_of_linear(exposed(middle, shown))[inner]) < 28
+
+
+def test_opening_the_folder_focuses_on_its_centre(gpu, rendered_field):
+    scene = load(rendered_field[0])
+    assert scene.size == (96, 96) and scene.picture == "lightfield"
+    opened = Picture(gpu)
+    drawn(opened, scene.settings)
+    focal = 96 / (2 * np.tan(np.radians(34) / 2))
+    assert opened.report()["disparity in focus"] == pytest.approx(
+        focal * 0.03 / 4.6, rel=0.12
+    )  # the ball in the middle
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["--baseline", "1"], "needs --grid"),
+        (["--grid", "0x3"], "is no array of cameras"),
+        (["--grid", "3x3", "--baseline", "-1"], "--baseline -1: must be at least"),
+        (["--grid", "3x3", "--frames", "1-3"], "--frames: not together with --grid"),
+        (["--grid", "3x3", "--bits", "16"], "--bits 16"),
+    ],
+)
+def test_what_cannot_be_a_field_is_told(tmp_path, capsys, arguments, told):
+    command = ["export", str(ROOT / "scenes/bokeh.toml"), "-o", str(tmp_path / "field"), *arguments]
+    try:
+        code = main.main(command)
+    except SystemExit as error:  # argparse
+        code = error.code
+    assert code == 2 and told in capsys.readouterr().err
+    assert not (tmp_path / "field").exists()
+
+
+def test_a_picture_without_a_camera_and_a_folder_with_other_pictures_are_told(tmp_path, capsys):
+    command = ["export", "-o", str(tmp_path), "--grid", "2x2"]
+    assert main.main([*command, str(ROOT / "scenes/mandelbrot.toml")]) == 2
+    assert "a fractal picture has no camera in space" in capsys.readouterr().err
+    (tmp_path / "holiday.png").write_bytes(b"")
+    assert main.main([*command, str(ROOT / "scenes/bokeh.toml")]) == 2
+    assert "holds other pictures (holiday.png)" in capsys.readouterr().err
+
+
+def test_tiles_are_large_where_small_ones_are_not_needed_to_fill_the_device():
+    assert [lightfield.tile_group(side, side, 132) for side in (1024, 512, 40)] == [512, 128, 128]
+    assert lightfield.tile_count(1024, 1024, 512) == 128 and lightfield.tile_count(130, 17, 128) == 4

@@ -1,0 +1,76 @@
+"""The ray tracer's schedule for processors without warps: the bits of the stencil's stages, and their counts."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from renderer.pictures.raytrace import Picture
+from renderer.raytracing.settings import Material, PointLight, Procedural, Quad, Settings, Sphere, Sun
+from renderer.scene.cameras import Camera
+from tests.raytracing.test_render import mixed_scene, render, room
+
+
+@pytest.fixture(scope="module")
+def picture(device):
+    if device.processor.lanes > 1:
+        pytest.skip(f"{device.name} has warps")
+    return Picture(SimpleNamespace(device=device))
+
+
+@pytest.mark.parametrize("paths, lights", [("full", "sampled"), ("whitted", "hit")])
+def test_tiles_draw_and_count_as_the_stages_do(picture, rng, paths, lights):
+    size = tuple(int(n) for n in rng.integers(1, 100, 2))
+    seed, depth = int(rng.integers(0, 2**31 - 1)), int(rng.integers(2, 9))
+    scene = mixed_scene(schedule="grid", paths=paths, lights=lights, depth=depth, seed=seed, lens_radius=0.05)
+    scene = replace(scene, roulette=int(rng.integers(1, 3)))
+    wanted, told = render(picture, scene, size, 3), picture.report()
+    assert np.isfinite(wanted).all()
+    assert np.array_equal(wanted, render(picture, replace(scene, schedule="fused"), size, 3))
+    found = picture.report()
+    assert found["live rays"] == told["live rays"]
+    assert found["skipped words"] == told["skipped words"]
+
+
+def even_room(rng):
+    """Diffuse walls and things of other kinds among them, under triangles and a ball that shine, a lamp and a sun."""
+    materials = (Material("white", color=(0.8, 0.7, 0.6)), Material("red", color=(0.9, 0.1, 0.05)),
+                 Material("lamp", "light", emission=(9.0, 8.0, 6.0)), Material("warm", emission=(0.5, 0.3, 0.1)),
+                 Material("metal", "conductor", roughness=0.4), Material("silver", "mirror"))  # fmt: skip
+    walls = [replace(quad, material=str(rng.choice(["white", "red"]))) for quad in room("white", 2.0)]
+    lamp = Quad("lamp", ((-0.5, 1.9, -0.5), (0.5, 1.9, -0.5), (0.5, 1.9, 0.5), (-0.5, 1.9, 0.5)))
+    balls = (Sphere("lamp", (1.4, -1.5, -1.0), 0.2), Sphere("red", (0.0, -1.6, -0.5), 0.4),
+             Sphere("silver", (-1.3, -1.5, -1.0), 0.5))  # fmt: skip
+    boxes = (Procedural("warm", "menger", 1, 0.5, (-1.0, 0.8, 0.0)), Procedural("metal", "menger", 0, 0.5, (1.2, 0, 0)))
+    return Settings(view=Camera((0.1, 0.2, 1.9), fov_degrees=75.0), materials=materials, quads=(*walls[:-1], lamp),
+                    spheres=balls, procedural=boxes, horizon=(0.1, 0.2, 0.3))  # fmt: skip
+
+
+LAMPS = {"points": (PointLight((0.0, 1.0, 0.0)),), "suns": (Sun((0.0, 0.3, 1.0)),)}
+
+
+@pytest.mark.parametrize("lamps", [{}, pytest.param(LAMPS, marks=pytest.mark.slow)])
+def test_eight_diffuse_paths_at_once_have_the_bits_of_one(picture, rng, lamps):
+    size, seed = tuple(int(n) for n in rng.integers(20, 90, 2)), int(rng.integers(0, 2**31 - 1))
+    scene = replace(even_room(rng), depth=int(rng.integers(2, 7)), roulette=int(rng.integers(1, 4)), seed=seed, **lamps)
+    wanted, told = render(picture, replace(scene, schedule="grid"), size, 3), picture.report()
+    assert np.isfinite(wanted).all() and wanted.mean() > 0.01
+    assert np.array_equal(wanted, render(picture, replace(scene, schedule="fused"), size, 3))
+    assert picture.report()["live rays"] == told["live rays"]
+
+
+def test_a_part_of_the_picture_has_the_bits_of_the_whole(picture, rng):
+    scene = mixed_scene(depth=5, schedule="fused")
+    whole = render(picture, scene, (61, 47))
+    left, top = (int(n) for n in rng.integers(0, 30, 2))
+    picture._drawn = None
+    part = picture.draw(scene, (61, 47), 0.0, (left, top, 29, 15)).read()
+    assert np.array_equal(part, whole[top : top + 15, left : left + 29])
+
+
+def test_the_schedule_of_a_processor_without_warps(picture):
+    render(picture, mixed_scene(schedule="auto"))
+    assert picture.report()["schedule"] == "fused"
+    render(picture, mixed_scene(schedule="auto", stencil="flags"))
+    assert picture.report()["schedule"] == "grid"

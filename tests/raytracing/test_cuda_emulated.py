@@ -1,0 +1,43 @@
+"""The ray tracer's CUDA kernels on the emulated CUDA device, beside the OpenCL ones of a processor."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from renderer.paths import SCENES
+from renderer.pictures import load
+from renderer.pictures.raytrace import Picture
+from tests import emulated
+
+pytestmark = pytest.mark.slow  # g++ compiles each of them in seconds
+SIZE, SAMPLES = (24, 16), 2
+# Every operation is rounded as written, but for the arcs that an environment asks for: each library has its own.
+NEAR = ["terrace"]
+SCENE_NAMES = [path.stem for path in sorted(SCENES.glob("*.toml")) if load(path).picture == "raytrace"]
+
+
+@pytest.fixture(scope="module")
+def cuda():
+    return emulated.cuda_machine(devices=1, seed=3).CudaDevice(0)
+
+
+def drawn(device, settings):
+    picture = Picture(SimpleNamespace(device=device))
+    for _ in range(SAMPLES):
+        frame = picture.draw(settings, SIZE, 0.0)
+    assert picture.report()["schedule"] == ("regenerate" if picture.has_ballot else "fused")
+    return frame.read()[..., :3]
+
+
+@pytest.mark.parametrize("name", SCENE_NAMES)
+def test_cuda_draws_what_opencl_draws(device, cuda, rng, name):
+    settings = replace(load(SCENES / f"{name}.toml").settings, samples=SAMPLES, seed=int(rng.integers(1 << 30)))
+    one, other = drawn(device, settings), drawn(cuda, settings)
+    assert np.isfinite(one).all() and one.max() > 0
+    if name not in NEAR:
+        assert np.array_equal(one, other)
+    else:  # a path that turns aside at a last digit is another path
+        apart = np.abs(one - other) > 1e-4 * (1 + np.abs(one))
+        assert apart.any(-1).mean() < 0.05

@@ -1,0 +1,74 @@
+"""Denoised pictures: nearer to the truth than noisy ones, and what is said where they cannot be made."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import main
+from renderer.errors import MachineCannot
+from renderer.formats.images import read_exr
+from renderer.images import denoise
+
+SCENE = """
+picture = "raytrace"
+size = [96, 64]
+[settings]
+depth = 3
+horizon = [0.6, 0.7, 0.8]
+view = { position = [0.0, 1.0, 4.0], target = [0.0, 0.3, 0.0] }
+[[settings.materials]]
+name = "red"
+color = [0.8, 0.2, 0.1]
+[[settings.materials]]
+name = "floor"
+kind = "checker"
+[[settings.spheres]]
+material = "red"
+centre = [0.0, 0.5, 0.0]
+radius = 0.5
+[[settings.quads]]
+material = "floor"
+corners = [[-4.0, 0.0, 4.0], [4.0, 0.0, 4.0], [4.0, 0.0, -4.0], [-4.0, 0.0, -4.0]]
+"""
+
+
+def export(tmp_path, *more, name="out.exr"):
+    (tmp_path / "scene.toml").write_text(SCENE)
+    arguments = ["export", str(tmp_path / "scene.toml"), "-o", str(tmp_path / name), "--device", "cpu", *more]
+    return main.main(arguments)
+
+
+def test_denoised_pictures_are_nearer_to_the_truth(tmp_path):
+    pytest.importorskip("pyoidn")
+    pictures = []
+    for number, more in enumerate((["--samples", "256"], ["--samples", "2"], ["--samples", "2", "--denoise"])):
+        assert export(tmp_path, *more, name=f"{number}.exr") == 0
+        pictures.append(read_exr(tmp_path / f"{number}.exr"))
+    truth, noisy, clean = (picture[..., :3].astype("f8") for picture in pictures)
+    assert ((clean - truth) ** 2).mean() < 0.4 * ((noisy - truth) ** 2).mean()
+    assert clean.mean() == pytest.approx(truth.mean(), rel=0.02)
+
+
+def test_high_dynamic_range_and_alpha_are_kept(rng):
+    pytest.importorskip("pyoidn")
+    linear = np.full((32, 48, 4), 100.0, "f4")
+    linear[..., 3] = rng.random((32, 48))
+    guide = np.full((32, 48, 3), 0.5, "f4")
+    clean = denoise.denoised(linear, guide, guide)
+    assert np.array_equal(clean[..., 3], linear[..., 3]) and abs(clean[..., :3].mean() - 100) < 2
+
+
+def test_without_the_package_the_way_to_it_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyoidn", None)
+    with pytest.raises(MachineCannot, match="pip install pyoidn"):
+        denoise.require()
+    assert export(tmp_path, "--denoise") == 4 and "pip install pyoidn" in capsys.readouterr().err
+
+
+def test_what_cannot_be_denoised_is_told(tmp_path, capsys):
+    pytest.importorskip("pyoidn")
+    assert export(tmp_path, "--denoise", "--size", "8192x4096") == 2
+    assert "8192 x 4096 pixels are more than" in capsys.readouterr().err
+    assert export(tmp_path, "--denoise", "--farm", "local:1") == 2
+    assert "not together with --farm" in capsys.readouterr().err

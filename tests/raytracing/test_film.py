@@ -1,0 +1,93 @@
+"""The film: variance against NumPy, and pixels that stop when they know enough."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from renderer.formats.images import read_exr
+from renderer.pictures.raytrace import Picture
+from renderer.raytracing import film
+from renderer.raytracing.settings import Settings
+from tests.export.test_export import ROOT, export
+from tests.raytracing.test_render import mixed_scene, render
+
+
+@pytest.fixture(scope="module")
+def picture(device):
+    return Picture(SimpleNamespace(device=device))
+
+
+def film_scene(**changes):
+    """A lamp over a floor with a ball: some pixels are noisy, some are the sky's."""
+    scene = mixed_scene(depth=3, schedule="auto")
+    return replace(scene, **changes)
+
+
+def test_variance_is_that_of_the_samples(picture):
+    scene, size = film_scene(variance=True), (16, 12)
+    picture.restart()
+    means = [picture.draw(scene, size, 0.0).read()[..., :3].astype("f8") for _ in range(20)]
+    counts = np.arange(1, 21)[:, None, None, None]
+    samples = np.diff(np.concatenate([np.zeros((1, 12, 16, 3)), means * counts]), axis=0)
+    layers = picture.layers(scene, size)
+    assert np.allclose(layers["variance"], samples.var(0, ddof=1), rtol=1e-3, atol=1e-4)
+    assert (layers["samples"] == 20).all()
+    assert np.array_equal(means[-1].astype("f4"), render(picture, film_scene(), size, 20)[..., :3])  # of the same bits
+
+
+def test_no_draw_asks_for_a_kernel_again(picture, monkeypatch):
+    """To put a kernel's text together takes the host longer than a GPU takes for a small picture."""
+    scene, size = film_scene(), (16, 12)
+    picture.restart()
+    for _ in range(film.RANGE + 2):  # the film merges ranges then
+        picture.draw(scene, size, 0.0)
+    monkeypatch.setattr(type(picture.device), "kernel", None)
+    picture.draw(scene, size, 0.0)
+
+
+SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("grid", "compact", "regenerate")]
+
+
+@pytest.mark.parametrize("schedule", ["fused", *SLOW_SCHEDULES])
+def test_pixels_stop_when_their_noise_is_low(picture, schedule):
+    scene, size = film_scene(noise=0.08, schedule=schedule), (40, 32)
+    frame = render(picture, scene, size, 128)
+    layers = picture.layers(scene, size)
+    counts = layers["samples"]
+    assert set(np.unique(counts)) <= {32, 64, 128} and len(np.unique(counts)) > 1
+    luminance = frame[..., :3] @ [0.2126, 0.7152, 0.0722]
+    error = np.sqrt(layers["variance"] / counts[..., None]) @ [0.2126, 0.7152, 0.0722]
+    stopped = counts < 128
+    assert (error[stopped] <= 0.08 * np.maximum(luminance[stopped], 0.01) * 1.001).all()
+    for number in (32, 64):  # what a pixel showed when it stopped
+        plain = render(picture, film_scene(schedule=schedule), size, number)
+        assert np.array_equal(frame[counts == number], plain[counts == number])
+    tile = (7, 5, 21, 18)
+    for _ in range(128):
+        part = picture.draw(scene, size, 0.0, tile).read()
+    assert np.array_equal(part, frame[5:23, 7:28])
+    assert np.array_equal(picture.layers(scene, size, tile)["samples"], counts[5:23, 7:28])
+
+
+def test_a_picture_without_noise_is_done_early(picture):
+    scene = Settings(horizon=(0.5,) * 3, zenith=(0.2,) * 3, noise=0.05)
+    render(picture, scene, (16, 16), 33)
+    launches = picture.device.counters.launches
+    before = picture.draw(scene, (16, 16), 0.0).read()
+    assert picture.device.counters.launches == launches and np.isfinite(before).all()
+    assert picture.report()["samples"] == 32
+
+
+@pytest.mark.slow
+def test_the_noise_or_the_time_ends_an_export_whichever_comes_first(tmp_path):
+    words = [ROOT / "scenes/cornell.toml", "--size", "40x32", "--samples", 10**6, "--json"]
+    quiet = export(*words, "-o", tmp_path / "a.exr", "--set", "noise=0.6", "--time-limit", 300)
+    assert 32 <= json.loads(quiet.stdout)["report"]["samples"] < 10**5
+    late = export(*words, "-o", tmp_path / "b.exr", "--set", "noise=1e-6", "--time-limit", 2, code=3)
+    assert 1 <= json.loads(late.stdout)["report"]["samples"] < 10**6
+    for name in ("a.exr", "b.exr"):
+        linear = read_exr(tmp_path / name)[..., :3]
+        assert np.isfinite(linear).all() and 0.05 < linear.mean() < 0.5

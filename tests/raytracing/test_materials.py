@@ -1,0 +1,190 @@
+"""Materials against algebra: samples follow the density, weights are value over density, nothing is made or lost."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from renderer.gpu.kernel_source import Generated
+from renderer.pictures.raytrace import Picture
+from renderer.raytracing import microfacet
+from renderer.raytracing.kernels import constants_of, kernel_text, material_rows
+from renderer.raytracing.settings import Material, Settings, Sphere
+from renderer.scene.cameras import Camera
+
+WHITE = (1.0, 1.0, 1.0)
+PROBES = """
+DEVICE Surface probe_surface(float incoming_x, float incoming_y, float incoming_z) {
+    Surface s;
+    s.point = make_float3(0.3f, 0.2f, 0.1f);
+    s.normal = make_float3(0.0f, 0.0f, 1.0f);
+    s.incoming = make_float3(incoming_x, incoming_y, incoming_z);
+    s.front = true;
+    return s;
+}
+
+KERNEL sample_directions(const Material m, float x, float y, float z, uint seed, GLOBAL float4 *directions,
+                         GLOBAL float4 *weights) {
+    uint i = thread_index();
+    Scatter out;
+    bool goes_on = scatter(m, probe_surface(x, y, z), sampler_key(seed, i, 0), 0, &out);
+    directions[i] = goes_on ? with_w(out.direction, out.density) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    weights[i] = goes_on ? with_w(out.weight, out.through ? 1.0f : 0.0f) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+KERNEL evaluate_directions(const Material m, float x, float y, float z, GLOBAL const float4 *directions,
+                           GLOBAL float4 *values) {
+    uint i = thread_index();
+    values[i] = evaluate(m, probe_surface(x, y, z), xyz(directions[i]));
+}
+"""
+MATERIALS = {
+    "diffuse": Material("m", color=(0.8, 0.5, 0.3)),
+    "shiny metal": Material("m", "conductor", color=(0.9, 0.6, 0.3), roughness=0.35),
+    "rough metal": Material("m", "conductor", color=(0.9, 0.6, 0.3), roughness=0.9),
+    "plastic": Material("m", "metallic", color=(0.7, 0.2, 0.1), roughness=0.5, metallic=0.0),
+    "half metal": Material("m", "metallic", color=(0.7, 0.6, 0.1), roughness=0.7, metallic=0.5),
+}
+
+
+GLASSES = {
+    "glass": Material("m", "glass", color=(0.9, 0.8, 0.7), roughness=0.6),
+    "glass from inside": Material("m", "glass", color=(0.9, 0.8, 0.7), roughness=0.6, refraction=1 / 1.5),
+    "very rough glass": Material("m", "glass", color=(0.9, 0.8, 0.7), roughness=0.95, refraction=1.8),
+}
+
+
+class Probe:
+    """Samples and values of one material for one incoming direction, from the kernels themselves."""
+
+    def __init__(self, device, material: Material):
+        text = Generated("materials", kernel_text().text + PROBES)
+        constants = constants_of(Settings(schedule="grid"), spheres=False)
+        self.device = device
+        self.row = material_rows(Settings(materials=(material,)))[0]
+        self.sampler = device.kernel(text, "sample_directions", group=64, **constants)
+        self.evaluator = device.kernel(text, "evaluate_directions", group=64, **constants)
+
+    def sample(self, incoming, count, seed):
+        directions, weights = self.device.buffer((count, 4)), self.device.buffer((count, 4))
+        self.sampler(count, self.row, *map(float, incoming), np.uint32(seed), directions, weights)
+        return directions.read(), weights.read()
+
+    def evaluate(self, incoming, directions):
+        values = self.device.buffer(directions.shape)
+        given = self.device.buffer(directions.shape).write(directions.astype("f4"))
+        self.evaluator(len(directions), self.row, *map(float, incoming), given, values)
+        return values.read()
+
+
+def incoming(cosine):
+    return np.array([np.sqrt(1 - cosine**2), 0.0, -cosine])
+
+
+def grid(rows, columns, fine, lowest):
+    """Directions on a (rows x columns) grid of (cosine, angle), fine[0] x fine[1] a cell; cosines are `lowest` to 1."""
+    z = lowest + (1 - lowest) * (np.arange(rows * fine[0]) + 0.5) / (rows * fine[0])
+    phi = 2 * np.pi * (np.arange(columns * fine[1]) + 0.5) / (columns * fine[1]) - np.pi
+    z, phi = np.meshgrid(z, phi, indexing="ij")
+    r = np.sqrt(1 - z**2)
+    return np.stack([r * np.cos(phi), r * np.sin(phi), z, 0 * z], -1).reshape(-1, 4)
+
+
+@pytest.mark.parametrize("name", [*MATERIALS, *GLASSES])
+def test_samples_follow_the_density(device, rng, name):
+    """Chi-square over 12 x 24 cells of equal solid angle of each half; cells of few are pooled (W. Jakob's test)."""
+    probe = Probe(device, (MATERIALS | GLASSES)[name])
+    cosine, count, lowest = float(rng.uniform(0.2, 0.95)), 1 << 17, -1 if name in GLASSES else 0
+    directions, _ = probe.sample(incoming(cosine), count, rng.integers(1 << 31))
+    kept = directions[directions[:, 3] > 0]
+    rows, columns, fine = 12 * (1 - lowest), 24, (192, 12)  # refraction ends at an edge of cosines
+    cells = grid(rows, columns, fine, lowest)
+    density = probe.evaluate(incoming(cosine), cells)[:, 3].reshape(rows, fine[0], columns, fine[1]).astype("f8")
+    expected = density.mean((1, 3)) * (2 * np.pi * (1 - lowest) / (rows * columns)) * count
+    i = np.clip(((kept[:, 2] - lowest) / (1 - lowest) * rows).astype(int), 0, rows - 1)
+    j = np.clip(((np.arctan2(kept[:, 1], kept[:, 0]) + np.pi) / (2 * np.pi) * columns).astype(int), 0, columns - 1)
+    found = np.zeros((rows, columns))
+    np.add.at(found, (i, j), 1)
+    large = expected > 20
+    observed = np.append(found[large], found[~large].sum())
+    wanted = np.append(expected[large], expected[~large].sum())
+    wanted *= observed.sum() / wanted.sum()
+    assert abs(expected.sum() - len(kept)) < 0.02 * count
+    statistic = ((observed - wanted) ** 2 / np.maximum(wanted, 5)).sum()
+    assert statistic < stats.chi2.isf(1e-6, len(wanted)) + 0.002 * count * 0.02, (cosine, statistic, len(wanted))
+
+
+@pytest.mark.parametrize("name", [*MATERIALS, *GLASSES])
+def test_weights_are_value_over_density(device, rng, name):
+    probe, way = Probe(device, (MATERIALS | GLASSES)[name]), incoming(float(rng.uniform(0.1, 1.0)))
+    directions, weights = probe.sample(way, 4096, 5)
+    kept = directions[:, 3] > 0
+    values = probe.evaluate(way, directions)[kept]
+    assert np.allclose(values[:, 3], directions[kept, 3], rtol=2e-2)
+    assert np.allclose(values[:, :3] / values[:, 3:], weights[kept, :3], rtol=2e-3, atol=1e-4)
+
+
+def furnace(device, material, samples=64):
+    """The mean of a ball's pixels under a sky of radiance 1."""
+    settings = Settings(
+        view=Camera((0.0, 0.0, 3.0), fov_degrees=30.0), depth=16, horizon=WHITE, zenith=WHITE,
+        materials=(material,), spheres=(Sphere("m", radius=1.0),))  # fmt: skip
+    picture = Picture(SimpleNamespace(device=device))
+    for _ in range(samples):
+        frame = picture.draw(settings, (48, 48), 0.0)
+    pixels = frame.read()[..., :3]
+    x = (np.arange(48) + 0.5) / 24 - 1
+    inside = np.hypot(*np.meshgrid(x, x)) < 1.2  # the ball fills tan(19.5 deg) / tan(15 deg) of the half picture
+    return pixels[inside].astype("f8").mean(0)
+
+
+@pytest.mark.parametrize("roughness", [0.1, 0.4, 0.7, 1.0])
+def test_white_surfaces_neither_make_nor_lose_light(device, roughness):
+    assert furnace(device, Material("m", "conductor", WHITE, roughness=roughness)) == pytest.approx(1, abs=0.005)
+    plastic = Material("m", "metallic", WHITE, roughness=roughness, metallic=0.3)
+    assert furnace(device, plastic) == pytest.approx(1, abs=0.005)
+
+
+@pytest.mark.parametrize("refraction", [1.5, 1 / 1.5, 1.3])
+def test_rough_glass_neither_makes_nor_loses_light(device, rng, refraction):
+    """At one surface: paths that stay inside a ball for more than the deepest bounce would hide what is tested."""
+    for roughness in (0.2, 0.5, 0.9):
+        glass = Probe(device, Material("m", "glass", WHITE, roughness=roughness, refraction=refraction))
+        for cosine in rng.uniform(0.15, 1.0, 4):
+            _, weights = glass.sample(incoming(cosine), 1 << 16, rng.integers(1 << 31))
+            assert weights[:, 0].mean() == pytest.approx(1, abs=0.012), (roughness, cosine)
+
+
+def test_coloured_surfaces_lose_light(device, rng):
+    for name in MATERIALS:
+        kept = furnace(device, MATERIALS[name], samples=16)
+        assert (kept <= 1.005).all() and (kept > 0).all(), (name, kept)
+
+
+def test_smooth_limit_is_the_mirror(device):
+    way = incoming(0.6)
+    directions, weights = Probe(device, Material("m", "conductor", (0.9, 0.6, 0.3), roughness=0.02)).sample(way, 256, 1)
+    assert np.allclose(np.median(directions[:, :3], 0), way * [1, 1, -1], atol=0.005)
+    fresnel = np.array([0.9, 0.6, 0.3]) + (1 - np.array([0.9, 0.6, 0.3])) * (1 - 0.6) ** 5
+    assert np.allclose(weights[:, :3].mean(0), fresnel, atol=0.02)
+
+
+def test_stored_tables_are_what_sampling_finds(rng):
+    with np.load(microfacet.ASSET, allow_pickle=False) as stored:
+        reflector, dielectric = stored["reflector"], stored["dielectric"]
+    for _ in range(20):
+        i, j = rng.integers(2, microfacet.COSINES), rng.integers(0, microfacet.ROUGHNESSES)
+        cosine, roughness = i / (microfacet.COSINES - 1), j / (microfacet.ROUGHNESSES - 1)
+        fresh = np.ravel(microfacet.reflector(np.array([cosine]), np.array([roughness]), 128))
+        assert np.allclose(reflector[i, j], fresh, atol=2e-3)
+        k, i, j = (rng.integers(1, n) for n in (microfacet.INDICES, microfacet.STEPS, microfacet.COARSE))
+        place = np.array([i / (microfacet.STEPS - 1)]), np.array([j / (microfacet.COARSE - 1)])
+        fresh = microfacet.dielectric(*place, np.array([microfacet.indices()[k]]), 128)
+        assert dielectric[k, i, j] == pytest.approx(fresh[0], abs=6e-3)
+
+
+def test_a_material_with_roughness_is_another_material():
+    base = Material("m", "conductor")
+    assert material_rows(Settings(materials=(replace(base, roughness=0.5),)))[0]["roughness"] == 0.5

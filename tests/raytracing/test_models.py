@@ -1,0 +1,380 @@
+"""glTF models in the ray tracer: pictures on surfaces, normals, cut-outs, instances, cameras and lights."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import main
+from renderer.formats.gltf import load as load_gltf
+from renderer.formats.images import linear_of_srgb
+from renderer.paths import ASSETS
+from renderer.pictures.raytrace import Picture, open_file
+from renderer.raytracing import gltf_shapes
+from renderer.raytracing.distance_fields import DistanceField
+from renderer.raytracing.gltf_shapes import ModelShape
+from renderer.raytracing.instances import Instance
+from renderer.raytracing.settings import Material, MeshShape, PointLight, Quad, Settings, Sphere
+from renderer.scene.cameras import Camera
+from tests.formats.gltf_builder import Maker, ball, showcase, square
+
+LAMP = Material("lamp", "light", emission=(9.0, 8.0, 6.0))
+MATTE = Material("matte", color=(0.6, 0.6, 0.6))
+SIZE = (60, 60)
+
+
+@pytest.fixture(scope="module")
+def picture(device):
+    return Picture(SimpleNamespace(device=device))
+
+
+def render(picture, settings, size=SIZE, samples=1):
+    picture.restart()
+    for _ in range(samples):
+        frame = picture.draw(settings, size, 0.0)
+    return frame.read()
+
+
+def put(tmp_path, maker, name="model.glb"):
+    path = tmp_path / name
+    path.write_bytes(maker.glb())
+    return path
+
+
+def facing(path, **changes):
+    """Seen from +z so that the square from -1 to 1 just fills the picture."""
+    fov = float(np.degrees(2 * np.arctan(0.1)))
+    settings = Settings(view=Camera((0.0, 0.0, 10.0), fov_degrees=fov), models=(ModelShape(str(path)),), samples=1,
+                        horizon=(1.0, 1.0, 1.0), zenith=(1.0, 1.0, 1.0), depth=3)  # fmt: skip
+    return replace(settings, **changes)
+
+
+def textured(maker, pixels, repeats=1.0, shift=0.0, **sampler):
+    """A square with a picture on it as its colour."""
+    material = maker.add("materials", {"pbrMetallicRoughness": {
+        "metallicFactor": 0, "baseColorTexture": {"index": maker.texture(pixels, **sampler)}}})  # fmt: skip
+    number = square(maker, material=material)
+    uv = np.array([[0, 1], [1, 1], [1, 0], [0, 0]]) * repeats + shift
+    attributes = maker.tree["meshes"][number]["primitives"][0]["attributes"]
+    attributes["TEXCOORD_0"] = maker.array(uv)
+    maker.node(mesh=number)
+
+
+def texel_rows(x, count, wrap):
+    """Texel numbers by the three ways to go on beyond an edge."""
+    if wrap == 33071:
+        return np.clip(x, 0, count - 1)
+    if wrap == 33648:
+        x = np.mod(x, 2 * count)
+        return np.where(x < count, x, 2 * count - 1 - x)
+    return np.mod(x, count)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("wrap", [33071, 33648, 10497])
+def test_pictures_are_read_as_the_specification_says(picture, tmp_path, rng, wrap, smooth):
+    """The albedo of every pixel against a NumPy twin, beyond the picture's edges too."""
+    pixels = rng.integers(0, 256, (5, 7, 3), dtype="u1")
+    maker = Maker()
+    textured(maker, pixels, 1.6, -0.3, wrapS=wrap, wrapT=wrap, magFilter=9729 if smooth else 9728)
+    albedo = picture.layers(facing(put(tmp_path, maker), samples=16), SIZE)["albedo"]
+    linear, total = linear_of_srgb(pixels), np.zeros((60, 60, 3))
+    for dx, dy in rng.random((256, 2)):  # where in the pixel
+        u = (np.arange(60) + dx) / 60 * 1.6 - 0.3
+        v = (np.arange(60) + dy) / 60 * 1.6 - 0.3
+        x, y = np.meshgrid(u * 7, v * 5)
+        if smooth:
+            left, top = np.floor(x - 0.5), np.floor(y - 0.5)
+            a, b = (x - 0.5 - left)[..., None], (y - 0.5 - top)[..., None]
+            corner = [[linear[texel_rows(top + j, 5, wrap).astype(int), texel_rows(left + i, 7, wrap).astype(int)]
+                       for i in (0, 1)] for j in (0, 1)]  # fmt: skip
+            upper, lower = (corner[j][0] * (1 - a) + corner[j][1] * a for j in (0, 1))
+            total += (upper * (1 - b) + lower * b) / 256
+        else:
+            rows, columns = texel_rows(np.floor(y), 5, wrap), texel_rows(np.floor(x), 7, wrap)
+            total += linear[rows.astype(int), columns.astype(int)] / 256
+    apart = np.abs(albedo - total).max(2)
+    assert np.median(apart) < (0.01 if smooth else 1e-3) and (apart < 0.12).mean() > 0.95
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("hand", [0, 1, -1])
+def test_normal_pictures_bend_towards_their_axes(picture, tmp_path, rng, mirrored, hand):
+    """Red towards growing u, green towards falling v, or where a tangent and its hand say, on a turned square and on a
+    mirrored one."""
+    bend = np.array([0.4, 0.3, 0.0])
+    bend[2] = np.sqrt(1 - bend @ bend)
+    pixels = np.full((2, 2, 3), np.round((bend + 1) * 127.5), "u1")
+    maker = Maker()
+    material = maker.add("materials", {"normalTexture": {"index": maker.texture(pixels)}})
+    angle, around = (float(x) for x in rng.uniform(0, 2 * np.pi, 2))
+    tangent, others = np.array([np.cos(around), np.sin(around), 0.0]), {}
+    if hand:
+        others = {"TANGENT": maker.array([[*tangent, hand]] * 4), "NORMAL": maker.array([[0.0, 0.0, 1.0]] * 4)}
+    turn = [0, 0, np.sin(angle / 2), np.cos(angle / 2)]
+    scale = [-1 if mirrored else 1, 1, 1]
+    maker.node(mesh=square(maker, 3.0, material=material, others=others), rotation=turn, scale=scale)
+    normal = picture.layers(facing(put(tmp_path, maker)), SIZE)["normal"].reshape(-1, 3).mean(0)
+    c, s = np.cos(angle), np.sin(angle)
+    first, second = np.array([1.0, 0, 0]), np.array([0, 1.0, 0])
+    if hand:
+        first, second = tangent, hand * np.cross([0, 0, 1], tangent)
+    turned = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]) @ np.diag([-1.0 if mirrored else 1.0, 1, 1])
+    wanted = turned @ (bend[0] * first + bend[1] * second + bend[2] * np.array([0, 0, 1]))
+    assert np.allclose(normal, wanted, atol=0.02)
+
+
+def test_corners_colours_tint_what_lies_between_them(picture, tmp_path, rng):
+    """Colours of 16 bits and of floats, with and without a picture, and of an instance too."""
+    colors, pixels = rng.random((4, 4)), np.full((1, 1, 3), 188, "u1")
+    maker = Maker()
+    tints = {"COLOR_0": maker.array(colors[:, :3])}
+    material = maker.add("materials", {"pbrMetallicRoughness": {
+        "metallicFactor": 0, "baseColorTexture": {"index": maker.texture(pixels)}}})  # fmt: skip
+    maker.node(mesh=square(maker, material=material, others=tints))
+    settings = facing(put(tmp_path, maker), samples=16)
+    x, y = np.meshgrid((np.arange(60) + 0.5) / 60, 1 - (np.arange(60) + 0.5) / 60)
+    a, b, c, d = (np.round(colors[k, :3] * 65535) / 65535 for k in range(4))
+    lower = a + x[..., None] * (b - a) + y[..., None] * (c - b)
+    upper = a + y[..., None] * (d - a) + x[..., None] * (c - d)
+    wanted = np.where((y < x)[..., None], lower, upper) * linear_of_srgb(pixels)[0, 0]
+    shifted = replace(settings.view, position=(5.0, 0.0, 10.0), target=(5.0, 0.0, 0.0))
+    placed = replace(settings, models=(replace(settings.models[0], name="s"),), view=shifted,
+                     instances=(Instance("s", position=(5.0, 0.0, 0.0)),))  # fmt: skip
+    for scene in (settings, placed):
+        assert np.allclose(picture.layers(scene, SIZE)["albedo"], wanted, atol=0.02)
+
+
+@pytest.mark.slow  # of what test_rays_pass_where_alpha_says tells of pictures
+def test_corners_alpha_lets_rays_pass(picture, tmp_path):
+    behind = Quad("matte", ((-3.0, -3.0, -1.0), (3.0, -3.0, -1.0), (3.0, 3.0, -1.0), (-3.0, 3.0, -1.0)))
+    maker = Maker()
+    alpha = {"COLOR_0": maker.array(np.array([[255, 0, 0, 64]] * 4), "u1", normalized=True)}
+    material = maker.add("materials", {"pbrMetallicRoughness": {"metallicFactor": 0}, "alphaMode": "BLEND"})
+    maker.node(mesh=square(maker, material=material, others=alpha))
+    settings = facing(put(tmp_path, maker), quads=(behind,), materials=(MATTE,), samples=16)
+    albedo = picture.layers(settings, SIZE)["albedo"].mean((0, 1))
+    share = 64 / 255
+    assert np.allclose(albedo, share * np.array([1, 0, 0]) + (1 - share) * 0.6, atol=0.02)
+    light = render(picture, settings, samples=4)[..., :3]
+    assert np.isfinite(light).all() and light.min() > 0
+
+
+def test_smooth_normals_shade_as_the_ball_that_they_are_of(picture, tmp_path):
+    apart = {}
+    for smooth in (True, False):
+        maker = Maker()
+        maker.node(mesh=ball(maker, normals=smooth), scale=[0.8, 0.8, 0.8])
+        settings = facing(put(tmp_path, maker, f"{smooth}.glb"))
+        normal = picture.layers(settings, SIZE)["normal"]
+        round_one = replace(settings, models=(), materials=(MATTE,), spheres=(Sphere("matte", radius=0.8),))
+        wanted = picture.layers(round_one, SIZE)["normal"]
+        inside = (np.hypot(*np.meshgrid(np.linspace(-1, 1, 60), np.linspace(-1, 1, 60))) < 0.65)[..., None]
+        apart[smooth] = np.abs((normal - wanted) * inside).max()
+        light = render(picture, settings, samples=16)[20:40, 20:40, :3]
+        assert np.isfinite(light).all() and light.min() > 0.2
+    assert apart[True] < 0.06 < apart[False]
+
+
+@pytest.mark.parametrize("suffix", [".obj", ".ply"])
+def test_normals_of_mesh_files_shade_and_corners_may_have_two(picture, tmp_path, suffix):
+    """A fold of two triangles at z = 0 whose normals lean apart, so that the fold stays sharp; turned about y."""
+    lean = np.array([[0.3, 0, 1], [-0.3, 0, 1]]) / np.hypot(0.3, 1)
+    corners = [(-2, -2, 0), (2, -2, 0), (2, 2, 0), (-2, 2, 0)]
+    path = tmp_path / f"fold{suffix}"
+    if suffix == ".obj":
+        rows = [*(("v", *p) for p in corners), *(("vn", *n) for n in lean)]
+        lines = [" ".join(map(str, row)) for row in rows]
+        path.write_text("\n".join([*lines, "f 1//1 2//1 3//1", "f 1//2 3//2 4//2"]) + "\n")
+    else:
+        names = "\n".join(f"property float {n}" for n in ("x", "y", "z", "nx", "ny", "nz"))
+        rows = [(*corners[k], *lean[half]) for half, face in ((0, (0, 1, 2)), (1, (0, 2, 3))) for k in face]
+        head = f"ply\nformat ascii 1.0\nelement vertex 6\n{names}\nelement face 2\n"
+        body = "\n".join(" ".join(map(str, row)) for row in rows)
+        path.write_text(f"{head}property list uchar int vertex_indices\nend_header\n{body}\n3 0 1 2\n3 3 4 5\n")
+    settings = Settings(view=facing(path).view, samples=1, horizon=(1.0, 1.0, 1.0), zenith=(1.0, 1.0, 1.0),
+                        materials=(MATTE,), meshes=(MeshShape("matte", str(path), turn_degrees=20.0),))  # fmt: skip
+    normal = picture.layers(settings, SIZE)["normal"]
+    c, s = np.cos(np.radians(20)), np.sin(np.radians(20))
+    wanted = lean @ np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]).T
+    assert np.allclose(normal[45:, 50:], wanted[0], atol=1e-3) and np.allclose(normal[:15, :10], wanted[1], atol=1e-3)
+    assert np.isfinite(render(picture, settings)).all()
+
+
+def half_cut(maker, alpha, mode, **material):
+    """A red square whose left half has an alpha, 255 the right one."""
+    pixels = np.full((1, 2, 4), 255, "u1")
+    pixels[..., 1:3] = 0
+    pixels[0, 0, 3] = alpha
+    surface = {"metallicFactor": 0, "baseColorTexture": {"index": maker.texture(pixels, magFilter=9728)}}
+    number = maker.add("materials", {"pbrMetallicRoughness": surface, "alphaMode": mode, **material})
+    maker.node(mesh=square(maker, material=number))
+
+
+def test_rays_pass_where_alpha_says(picture, tmp_path):
+    """What is seen, and what shadow it throws: masked, opaque, and half there."""
+    behind = Quad("matte", ((-3.0, -3.0, -1.0), (3.0, -3.0, -1.0), (3.0, 3.0, -1.0), (-3.0, 3.0, -1.0)))
+    for mode, alpha, share in (("MASK", 100, 0.0), ("MASK", 200, 1.0), ("BLEND", 64, 64 / 255), ("OPAQUE", 0, 1.0)):
+        maker = Maker()
+        half_cut(maker, alpha, mode)
+        settings = facing(put(tmp_path, maker, f"{mode}{alpha}.glb"), quads=(behind,), materials=(MATTE,), samples=16)
+        albedo = picture.layers(settings, SIZE)["albedo"]
+        left, right = albedo[5:-5, 5:25].reshape(-1, 3).mean(0), albedo[5:-5, 35:55].reshape(-1, 3).mean(0)
+        assert np.allclose(right, (1, 0, 0), atol=1e-3)
+        assert np.allclose(left, share * np.array([1, 0, 0]) + (1 - share) * 0.6, atol=0.02), mode
+
+
+def test_shadows_are_cut_out_too(picture, tmp_path):
+    """A lamp above, a square half there, a floor: the floor's light under it is that of no square times 1 - alpha."""
+    floor = Quad("matte", ((-9.0, -9.0, -1.0), (9.0, -9.0, -1.0), (9.0, 9.0, -1.0), (-9.0, 9.0, -1.0)))
+    lamp = Quad("lamp", ((-0.2, -0.2, 5.0), (-0.2, 0.2, 5.0), (0.2, 0.2, 5.0), (0.2, -0.2, 5.0)))
+    light = {}
+    for name, mode, alpha in (("open", "MASK", 0), ("half", "BLEND", 128), ("shut", "MASK", 255)):
+        maker = Maker()
+        half_cut(maker, alpha, mode, doubleSided=True)
+        settings = facing(put(tmp_path, maker, f"{name}.glb"), quads=(floor, lamp), materials=(MATTE, LAMP), depth=2)
+        settings = replace(settings, horizon=(0.0, 0.0, 0.0), zenith=(0.0, 0.0, 0.0),
+                           view=Camera((-0.6, 0.05, -0.5), (-0.6, 0.0, -1.0), fov_degrees=30.0))  # fmt: skip
+        light[name] = render(picture, settings, (16, 16), 128)[..., :3].mean()
+    assert light["shut"] < 1e-3 * light["open"] and light["open"] > 1e-3
+    assert light["half"] == pytest.approx(light["open"] * (1 - 128 / 255), rel=0.05)
+
+
+def everything(tmp_path, rng):
+    maker = Maker()
+    half_cut(maker, 90, "BLEND")
+    bent = maker.add("materials", {
+        "pbrMetallicRoughness": {"roughnessFactor": 0.4}, "emissiveFactor": [0.2, 0.1, 0],
+        "normalTexture": {"index": maker.texture(rng.integers(90, 160, (4, 4, 3), dtype="u1"))}})  # fmt: skip
+    for x in (-0.8, 0.0, 0.8):
+        maker.node(mesh=0 if x else ball(maker, 4, material=bent), translation=[x, 0.2, 0.6], scale=[0.5, 0.4, 0.5])
+    return put(tmp_path, maker)
+
+
+def test_no_schedule_changes_a_bit_of_a_model(picture, tmp_path, rng):
+    lamp = Quad("lamp", ((-1.0, 3.0, -1.0), (1.0, 3.0, -1.0), (1.0, 3.0, 1.0), (-1.0, 3.0, 1.0)))
+    fractal = DistanceField("lamp", "menger", (0.0, -0.5, 0.4), scale=0.5, iterations=2)
+    settings = facing(everything(tmp_path, rng), quads=(lamp,), materials=(LAMP,), schedule="grid", depth=4)
+    settings = replace(settings, distance_fields=(fractal,))
+    wanted = render(picture, settings, (50, 34), 2)
+    assert np.isfinite(wanted).all() and wanted[..., :3].mean() > 0.05
+    schedule = rng.choice(["compact", "regenerate", "fused"])  # another in every run: they compile slowly
+    assert np.array_equal(wanted, render(picture, replace(settings, schedule=str(schedule)), (50, 34), 2)), schedule
+
+
+def test_repeated_meshes_become_instances_that_look_the_same(picture, tmp_path, rng, monkeypatch):
+    maker = Maker()
+    mesh = ball(maker, 5, material=maker.add("materials", {"pbrMetallicRoughness": {
+        "baseColorTexture": {"index": maker.texture(rng.integers(0, 255, (8, 8, 3), dtype="u1"))}}}))  # fmt: skip
+    for _ in range(5):
+        maker.node(
+            mesh=mesh,
+            translation=rng.uniform(-0.7, 0.7, 3).tolist(),
+            scale=(rng.uniform(0.2, 0.4) * np.array([1, -1, 1])).tolist(),
+        )
+    settings = facing(put(tmp_path, maker))
+    seen = []
+    for least in (1, 10**9):
+        monkeypatch.setattr(gltf_shapes, "INSTANCED", least)
+        picture._shape_key = None
+        seen.append((picture.layers(settings, SIZE), render(picture, settings, samples=16)))
+        assert (picture._geometry.instances is not None) == (least == 1)
+    (placed, light), (flat, true_light) = seen
+    assert np.isclose(placed["depth"], flat["depth"], rtol=1e-4).mean() > 0.995
+    for name in ("albedo", "normal"):
+        assert (np.abs(placed[name] - flat[name]).max(2) < 2e-3).mean() > 0.97, name
+    assert light.mean() == pytest.approx(true_light.mean(), rel=0.01)
+
+
+def test_a_file_brings_its_camera_and_lights(picture, tmp_path):
+    maker = Maker()
+    maker.node(mesh=square(maker))
+    camera = maker.add("cameras", {"type": "perspective", "perspective": {"yfov": 0.5, "aspectRatio": 2.0}})
+    maker.node(camera=camera, translation=[0, 0, 9])
+    maker.node(extensions=maker.light(type="directional", intensity=2.0, color=[1, 0.5, 0.25]))
+    scene = open_file(put(tmp_path, maker))
+    assert scene.size == (1440, 720) and scene.settings.view.position == (0, 0, 9)
+    assert scene.settings.view.fov_degrees == pytest.approx(np.degrees(0.5))
+    light = render(picture, scene.settings, (64, 32), 4)[12:20, 28:36, :3].reshape(-1, 3).mean(0)
+    # a rough metal of full colour gives back most of the sun that it faces, mirrored about its normal
+    assert light[0] > 0.05 and np.allclose(light / light[0], [1, 0.5, 0.25], rtol=0.02)
+
+
+def test_a_file_without_light_stands_in_the_studio(picture, tmp_path):
+    maker = Maker()
+    maker.node(mesh=ball(maker, 6))
+    scene = open_file(put(tmp_path, maker))
+    assert len(scene.settings.quads) == 2 and scene.size is None
+    picture.restart()
+    assert render(picture, scene.settings, (32, 24), 4)[..., :3].min() > 0.01
+    mesh = load_gltf(tmp_path / "model.glb")
+    low, high = gltf_shapes.bounds_of(mesh)
+    assert np.allclose(low, -1) and np.allclose(high, 1, atol=0.05)
+
+
+def test_exports_of_models(tmp_path, capsys):
+    maker = Maker()
+    maker.node(mesh=ball(maker, 4))
+    (tmp_path / "ball.gltf").write_text(maker.gltf())
+    small = ["--size", "32x24", "--samples", "1", "--device", "cpu"]
+    assert main.main(["export", str(tmp_path / "ball.gltf"), "-o", str(tmp_path / "ball.png"), *small]) == 0
+    assert main.main(["export", str(tmp_path / "ball.png"), "-o", str(tmp_path / "again.png"), *small]) == 0
+    (tmp_path / "bad.glb").write_bytes(maker.glb()[:400])
+    capsys.readouterr()
+    assert main.main(["export", str(tmp_path / "bad.glb"), "-o", str(tmp_path / "bad.png"), *small]) == 5
+    assert str(tmp_path / "bad.glb") in capsys.readouterr().err
+
+
+def test_spots_fade_between_their_angles(picture):
+    """The light on a floor below a spot, by the specification's formula."""
+    floor = Quad("matte", ((-9.0, -2.0, 9.0), (9.0, -2.0, 9.0), (9.0, -2.0, -9.0), (-9.0, -2.0, -9.0)))
+    spot = PointLight((0.0, 0.0, 0.0), (5.0, 5.0, 5.0), (0.0, -2.0, 0.0), 10.0, 35.0)
+    view = Camera((0.0, 8.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, -1.0), fov_degrees=20.0)
+    settings = Settings(view=view, materials=(MATTE,), quads=(floor,), points=(spot,), depth=1, paths="whitted")
+    seen = render(picture, settings, (61, 61), 16)[30, :, 0]
+    x = (np.arange(61) + 0.5) / 61 * 2 - 1
+    away = x * 10 * np.tan(np.radians(10))
+    cosine = 2 / np.hypot(2, away)
+    inner, outer = np.cos(np.radians((10, 35)))
+    fade = np.clip((cosine - outer) / (inner - outer), 0, 1) ** 2
+    wanted = 0.6 / np.pi * 5 * fade * cosine / (4 + away**2)
+    assert np.allclose(seen, wanted, atol=0.02 * wanted.max()) and wanted.min() == 0
+
+
+@pytest.mark.parametrize("placed", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_shining_pictures_light_the_same_by_aim_and_by_chance(picture, tmp_path, rng, placed):
+    """A square whose emission is a picture with an alpha: next-event estimation against paths that run into it; as an
+    instance that mirrors it too. By quarters, so that a picture that lies otherwise is another light."""
+    pixels = rng.integers(64, 256, (3, 3, 4), dtype="u1")
+    pixels[:2, :2, :3] //= 8
+    maker = Maker()
+    picture_row = maker.texture(pixels, magFilter=9728)
+    material = maker.add("materials", {
+        "pbrMetallicRoughness": {"baseColorTexture": {"index": picture_row}, "metallicFactor": 0}, "alphaMode": "BLEND",
+        "emissiveFactor": [1, 1, 1], "emissiveTexture": {"index": picture_row}})  # fmt: skip
+    maker.node(mesh=square(maker, material=material))
+    wall = Quad("matte", ((-9.0, -9.0, 1.0), (-9.0, 9.0, 1.0), (9.0, 9.0, 1.0), (9.0, -9.0, 1.0)))
+    view = Camera((0.0, 0.0, -1.0), (0.0, 0.3, 1.0), fov_degrees=70.0)
+    dark = {"horizon": (0.0, 0.0, 0.0), "zenith": (0.0, 0.0, 0.0)}
+    settings = facing(put(tmp_path, maker), view=view, quads=(wall,), materials=(MATTE,), depth=2, **dark)
+    if placed:
+        mirror = Instance("s", matrix=(-1.1, 0.2, 0.0, 0.1, 0.1, 0.8, 0.0, 0.0, 0.0, 0.0, 1.0, 0.1))
+        settings = replace(settings, models=(replace(settings.models[0], name="s"),), instances=(mirror,))
+    means = [render(picture, replace(settings, lights=lights), (24, 24), 256)[..., :3].reshape(2, 12, 2, 12, 3)
+             .mean((1, 3)) for lights in ("sampled", "hit", "aimed")]  # fmt: skip
+    assert means[0].mean() > 1e-3
+    for other in means[1:]:
+        assert np.allclose(means[0], other, rtol=0.12, atol=0.03 * means[0].mean())
+        assert np.allclose(means[0].mean((0, 1)), other.mean((0, 1)), rtol=0.03)
+
+
+def test_the_still_life_is_what_its_script_makes(tmp_path):
+    """Of arrays and numbers; pictures may be packed otherwise by another version of Pillow."""
+    made, kept = load_gltf(put(tmp_path, showcase())), load_gltf(ASSETS / "still_life.glb")
+    assert made.materials == kept.materials and len(made.placed) == len(kept.placed) == 15
+    for parts, others in zip(made.meshes, kept.meshes, strict=True):
+        for part, other in zip(parts, others, strict=True):
+            assert np.allclose(part.vertices, other.vertices, atol=1e-6) and np.array_equal(part.faces, other.faces)
+    for one, other in zip(made.pictures, kept.pictures, strict=True):
+        assert np.array_equal(one.pixels, other.pixels)

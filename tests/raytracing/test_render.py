@@ -1,0 +1,435 @@
+"""The ray tracer against algebra, and against itself: no schedule of the same work may change a bit of the picture."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from renderer.bvh import bvh2_quantized
+from renderer.errors import BadInput, MachineCannot, UserError
+from renderer.paths import SCENES
+from renderer.pictures import load, open_picture
+from renderer.pictures.raytrace import Picture
+from renderer.raytracing import procedural
+from renderer.raytracing.settings import MATERIALS, Attractor, Material, MeshShape, Procedural, Quad, Settings, Sphere
+from renderer.scene.cameras import Camera
+from renderer.scene.scene import assign, read, write
+
+WHITE = (1.0, 1.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def picture(device):
+    return Picture(SimpleNamespace(device=device))
+
+
+def render(picture, settings, size=(24, 16), samples=1):
+    picture._drawn = None  # from the first sample
+    for _ in range(samples):
+        frame = picture.draw(settings, size, 0.0)
+    return frame.read()
+
+
+def room(material, half=1.0):
+    """Six quads about the origin whose fronts look inwards."""
+    quads = []
+    for axis in range(3):
+        for side in (-half, half):
+            corners = np.zeros((4, 3))
+            corners[:, axis] = side
+            order = [(-1, -1), (1, -1), (1, 1), (-1, 1)] if side < 0 else [(-1, -1), (-1, 1), (1, 1), (1, -1)]
+            corners[:, (axis + 1) % 3] = [half * a for a, _ in order]
+            corners[:, (axis + 2) % 3] = [half * b for _, b in order]
+            quads.append(Quad(material, tuple(map(tuple, corners.tolist()))))
+    return tuple(quads)
+
+
+def mixed_scene(**changes):
+    """Every material, spheres and quads and a level of the sphereflake, with a lamp."""
+    materials = (
+        Material("matte", color=(0.7, 0.5, 0.3)),
+        Material("board", "checker", size=0.5),
+        Material("silver", "mirror", color=(0.9, 0.9, 0.95)),
+        Material("glass", "glass", color=(0.95, 1.0, 0.95)),
+        Material("lamp", "light", emission=(9.0, 8.0, 6.0)),
+        Material("bulb", "light", emission=(5.0, 1.0, 1.0)),
+    )
+    floor = Quad("board", ((-4.0, -1.0, 4.0), (4.0, -1.0, 4.0), (4.0, -1.0, -4.0), (-4.0, -1.0, -4.0)))
+    lamp = Quad("lamp", ((-1.0, 3.0, -1.0), (1.0, 3.0, -1.0), (1.0, 3.0, 1.0), (-1.0, 3.0, 1.0)))
+    settings = Settings(
+        schedule="grid",
+        view=Camera((0.0, 0.8, 5.0)),
+        horizon=(0.3, 0.4, 0.5),
+        materials=materials,
+        quads=(floor, lamp),
+        spheres=(
+            Sphere("glass", (-1.2, -0.2, 1.0), 0.8),
+            Sphere("silver", (1.2, -0.3, 0.6), 0.7),
+            Sphere("bulb", (0.0, 0.2, 1.8), 0.1),
+        ),
+        procedural=(Procedural("matte", "sphereflake", 1, 1.0, (0.0, 0.4, -0.8)),),
+    )
+    return replace(settings, **changes)
+
+
+def gathers(picture):
+    return ["auto", "votes", "tree", *(["ballot"] if picture.has_ballot else [])]
+
+
+@pytest.mark.parametrize("paths", ["full", pytest.param("whitted", marks=pytest.mark.slow)])
+def test_no_stencil_changes_a_bit_of_the_picture(picture, rng, paths):
+    size = tuple(int(n) for n in rng.integers(1, 90, 2))
+    scene = mixed_scene(paths=paths, depth=int(rng.integers(2, 9)), seed=int(rng.integers(0, 2**31 - 1)))
+    wanted = render(picture, replace(scene, stencil="off"), size, 2)
+    assert np.isfinite(wanted).all() and wanted[..., :3].mean() > 0.05
+    assert np.array_equal(wanted, render(picture, replace(scene, stencil="flags"), size, 2))
+    for gather in gathers(picture):
+        for schedule in ("grid", "fused") if gather == "auto" else ("grid",):
+            found = render(picture, replace(scene, gather=gather, schedule=schedule), size, 2)
+            assert np.array_equal(wanted, found), (gather, schedule)
+
+
+@pytest.mark.parametrize("paths", ["full", pytest.param("whitted", marks=pytest.mark.slow)])
+def test_no_schedule_changes_a_bit_of_the_picture(picture, rng, paths):
+    size = tuple(int(n) for n in rng.integers(1, 120, 2))
+    scene = mixed_scene(paths=paths, depth=int(rng.integers(1, 9)), seed=int(rng.integers(0, 2**31 - 1)))
+    wanted, live = render(picture, scene, size, 2), picture.report()["live rays"]
+    for schedule in ("compact", "regenerate", "fused", "auto"):
+        assert np.array_equal(wanted, render(picture, replace(scene, schedule=schedule), size, 2)), schedule
+        assert picture.report()["live rays"] == live, schedule
+
+
+SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("grid", "compact")]
+
+
+@pytest.mark.parametrize("schedule", ["regenerate", "fused", *SLOW_SCHEDULES])
+def test_no_tree_changes_a_bit_of_the_picture(picture, schedule, monkeypatch):
+    monkeypatch.setattr(bvh2_quantized, "SMALL", 2)  # "auto" is narrow where there are warps
+    scene = mixed_scene(depth=4, schedule=schedule)
+    wanted = render(picture, replace(scene, builder="host", tree="binary"), (50, 40))
+    for builder, tree in (
+        ("host", "wide"),
+        ("device", "binary"),
+        ("device", "wide"),
+        ("host", "auto"),
+        ("device", "auto"),
+        ("sah", "auto"),
+        ("improved", "auto"),
+        ("split", "binary"),
+        ("split", "auto"),
+    ):
+        assert np.array_equal(wanted, render(picture, replace(scene, builder=builder, tree=tree), (50, 40))), (
+            builder,
+            tree,
+        )
+
+
+def test_bit_count_is_the_number_of_live_rays(picture, rng):
+    size = tuple(int(n) for n in rng.integers(1, 90, 2))
+    scene = mixed_scene(depth=7)
+    render(picture, replace(scene, stencil="flags"), size)
+    flags = [int((row.read() != 0).sum()) for row in picture._rays.living[:7]]
+    assert flags[0] == size[0] * size[1]
+    for gather in gathers(picture):
+        render(picture, replace(scene, gather=gather), size)
+        rows = [row.read() for row in picture._rays.living[:7]]
+        told = picture.report()
+        assert [int(np.bitwise_count(row).sum()) for row in rows] == flags == told["live rays"], gather
+        assert [int((row == 0).sum()) for row in rows] == told["skipped words"]
+    assert flags[1] < flags[0] or size == (1, 1)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (7, 3), (8, 4), (33, 17), (129, 1), (1, 65)])
+def test_every_pixel_of_any_size_is_drawn(picture, size):
+    frame = render(picture, Settings(horizon=(0.25, 0.5, 0.75), zenith=(0.25, 0.5, 0.75)), size)
+    assert frame.shape == (size[1], size[0], 4)
+    assert np.array_equal(frame, np.broadcast_to(np.array([0.25, 0.5, 0.75, 1], "f4"), frame.shape))
+
+
+def test_a_tile_is_that_part_of_the_picture_bit_for_bit(picture, rng):
+    size, scene = (61, 43), mixed_scene()
+    whole = [picture.draw(scene, size, 0.0).read() for _ in range(2)]
+    for _ in range(4):
+        left, top = int(rng.integers(0, 61)), int(rng.integers(0, 43))
+        tile = left, top, int(rng.integers(1, 62 - left)), int(rng.integers(1, 44 - top))
+        for sample in range(2):
+            part = picture.draw(scene, size, 0.0, tile).read()
+            assert np.array_equal(part, whole[sample][top : top + tile[3], left : left + tile[2]]), tile
+
+
+def test_white_furnace_reads_the_albedo(picture, rng):
+    albedo = tuple(float(x) for x in rng.uniform(0, 1, 3).astype("f4"))
+    scene = Settings(
+        materials=(Material("ball", color=albedo),), spheres=(Sphere("ball"),), horizon=WHITE, zenith=WHITE, depth=4
+    )
+    frame = render(picture, scene, (40, 40))[..., :3]
+    on_ball = ~(frame == 1).all(-1)
+    assert 0.1 < on_ball.mean() < 0.9
+    assert np.allclose(frame[on_ball], albedo, rtol=1e-6)
+
+
+def test_white_ball_vanishes_in_the_furnace(picture):
+    scene = Settings(materials=(Material("ball", color=WHITE),), spheres=(Sphere("ball"),), horizon=WHITE, zenith=WHITE)
+    assert np.allclose(render(picture, scene, (40, 40)), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5, 16])
+def test_closed_grey_box_reads_the_geometric_sum(picture, rng, depth):
+    albedo, shine = (float(x) for x in rng.uniform(0.2, 0.8, 2).astype("f4"))
+    wall = Material("wall", color=(albedo,) * 3, emission=(shine,) * 3)
+    scene = Settings(
+        view=Camera((0.1, 0.2, 0.3)), materials=(wall,), quads=room("wall"), lights="hit", depth=depth, roulette=16
+    )
+    frame = render(picture, scene, (32, 32))[..., :3]
+    assert np.allclose(frame, shine * (1 - albedo**depth) / (1 - albedo), rtol=1e-5)
+    if depth == 16:
+        assert np.allclose(frame, shine / (1 - albedo), rtol=albedo**16 * 1.01 + 1e-5)
+
+
+def test_grey_box_of_mirrors_reads_the_same_sum(picture):
+    wall = Material("wall", "mirror", color=(0.5,) * 3, emission=WHITE)
+    scene = Settings(view=Camera((0.1, 0.2, 0.3)), materials=(wall,), quads=room("wall"), depth=10, roulette=16)
+    assert np.allclose(render(picture, scene)[..., :3], 2 * (1 - 0.5**10), rtol=1e-6)
+
+
+@pytest.mark.parametrize("light", ["sphere", "quad"])
+@pytest.mark.parametrize("lights", ["sampled", "hit"])
+def test_a_lamp_overhead_lights_the_floor_as_the_formula_says(picture, light, lights):
+    """A Lambert floor reads albedo L (R / h)^2 under a ball of radius R; a small square brings L area / (pi h^2)."""
+    floor = Quad("floor", ((-9.0, 0.0, 9.0), (9.0, 0.0, 9.0), (9.0, 0.0, -9.0), (-9.0, 0.0, -9.0)))
+    materials = (Material("floor", color=(0.5,) * 3), Material("lamp", "light", emission=(10.0,) * 3))
+    view = Camera((0.01, 0.2, 0.01), (0.0, 0.0, 0.0), fov_degrees=5.0)
+    scene = Settings(view=view, materials=materials, quads=(floor,), lights=lights, depth=2)
+    if light == "sphere":
+        scene, wanted = replace(scene, spheres=(Sphere("lamp", (0.0, 2.0, 0.0), 0.5),)), 0.5 * 10 * (0.5 / 2) ** 2
+    else:
+        a = 0.25
+        lamp = Quad("lamp", ((-a, 2.0, -a), (a, 2.0, -a), (a, 2.0, a), (-a, 2.0, a)))
+        sides = np.linspace(-a, a, 201)
+        distance2 = 4 + sides[:, None] ** 2 + sides**2
+        irradiance = 10 * (4 / distance2**2).mean() * (2 * a) ** 2
+        scene, wanted = replace(scene, quads=(floor, lamp)), 0.5 * irradiance / np.pi
+    values = render(picture, scene, (64, 64), 16)[..., 0]
+    error = values.std() / np.sqrt(values.size)
+    assert abs(values.mean() - wanted) < 4 * error + 1e-3 * wanted
+    assert error < (0.01 if lights == "sampled" else 0.1) * wanted
+
+
+def test_sampled_and_hit_lights_agree(picture):
+    """Both estimate the same integral, in a scene of every material with two lamps."""
+    means, errors = [], []
+    for lights in ("sampled", "hit"):
+        frames = [
+            render(picture, mixed_scene(lights=lights, depth=5, seed=seed), (48, 32), 8)[..., :3] for seed in range(6)
+        ]
+        means.append(np.mean(frames, (0, 1, 2)))
+        errors.append(np.std([frame.mean((0, 1)) for frame in frames], 0) / np.sqrt(5))
+    z = (means[0] - means[1]) / np.hypot(*errors)
+    assert (np.abs(z) < 4.5).all(), (means, errors)
+
+
+def test_glass_of_index_one_is_invisible(picture):
+    sky = dict(horizon=(0.2, 0.3, 0.4), zenith=(0.9, 0.8, 0.7), depth=4)
+    ball = dict(materials=(Material("air", "glass", color=WHITE, refraction=1.0),), spheres=(Sphere("air"),))
+    empty, filled = render(picture, Settings(**sky), (40, 40)), render(picture, Settings(**sky, **ball), (40, 40))
+    assert np.allclose(empty, filled, atol=2e-5)
+
+
+def test_glass_in_the_furnace_loses_nothing(picture):
+    ball = Material("ball", "glass", color=WHITE)
+    scene = Settings(materials=(ball,), spheres=(Sphere("ball"),), horizon=WHITE, zenith=WHITE, depth=16)
+    frame = render(picture, scene, (40, 40))[..., :3]
+    assert frame.max() <= 1 + 1e-6 and (frame > 0.999).mean() > 0.995  # a few paths are still inside after 16 rays
+
+
+def test_mirror_shows_what_the_law_of_reflection_says(picture):
+    """A level mirror seen from above shows the sky of the reflected direction."""
+    mirror = Quad("m", ((-9.0, 0.0, 9.0), (9.0, 0.0, 9.0), (9.0, 0.0, -9.0), (-9.0, 0.0, -9.0)))
+    zenith = np.array([0.9, 0.6, 0.3])
+    view = Camera((0.0, 2.0, 2.0), (0.0, 0.0, 0.0), fov_degrees=0.2)
+    material = Material("m", "mirror", color=(0.8, 0.5, 1.0))
+    frame = render(
+        picture, Settings(view=view, materials=(material,), quads=(mirror,), zenith=tuple(zenith), depth=2), (8, 8)
+    )
+    assert np.allclose(frame[..., :3], np.sqrt(0.5) * zenith * [0.8, 0.5, 1.0], rtol=5e-3)
+
+
+def test_lights_shine_from_their_front_only(picture):
+    lamp = Quad("lamp", ((-1.0, -1.0, 0.0), (1.0, -1.0, 0.0), (1.0, 1.0, 0.0), (-1.0, 1.0, 0.0)))  # faces +z
+    scene = Settings(materials=(Material("lamp", "light", emission=(2.0, 3.0, 4.0)),), quads=(lamp,))
+    front = render(picture, replace(scene, view=Camera((0.0, 0.0, 1.0))), (8, 8))
+    back = render(picture, replace(scene, view=Camera((0.0, 0.0, -1.0))), (8, 8))
+    assert np.array_equal(front[..., :3], np.broadcast_to(np.array([2, 3, 4], "f4"), (8, 8, 3)))
+    assert (back[..., :3] == 0).all()
+
+
+def test_same_seed_same_picture_other_seed_another(picture):
+    scene = mixed_scene()
+    first = render(picture, scene, samples=3)
+    assert np.array_equal(first, render(picture, scene, samples=3))
+    assert not np.array_equal(first, render(picture, replace(scene, seed=2), samples=3))
+
+
+def test_a_change_of_settings_or_size_starts_anew(picture):
+    scene = mixed_scene()
+    moved = replace(scene, view=scene.view.drag(0.1, 0.05))
+    wanted = render(picture, moved, (20, 20))
+    render(picture, scene, (20, 20), 3)
+    assert np.array_equal(picture.draw(moved, (20, 20), 0.0).read(), wanted)
+    assert picture.report()["samples"] == 1
+    deeper, other_size = replace(moved, depth=2), (31, 9)
+    assert not np.array_equal(picture.draw(deeper, (20, 20), 0.0).read(), wanted)
+    assert picture.draw(deeper, other_size, 0.0).read().shape == (9, 31, 4)
+    brighter = replace(
+        moved,
+        materials=(*moved.materials[:-2], replace(moved.materials[-2], emission=(20.0,) * 3), moved.materials[-1]),
+    )
+    assert picture.draw(brighter, (20, 20), 0.0).read()[..., :3].mean() > wanted[..., :3].mean()
+
+
+def test_more_samples_come_closer_to_the_mean(picture):
+    scene = mixed_scene(depth=3)
+    truth = render(picture, replace(scene, seed=99), (32, 24), 64)
+    few, many = (np.abs(render(picture, scene, (32, 24), n) - truth).mean() for n in (1, 16))
+    assert many < 0.45 * few
+
+
+@pytest.mark.parametrize("name", ["cornell", "mirrors", "sphereflake", "menger"])
+def test_scene_files_draw(picture, name):
+    scene = load(SCENES / f"{name}.toml")
+    assert read(Settings, write(scene.settings), "again") == scene.settings
+    frame = render(picture, scene.settings, (48, 36), 2)
+    assert np.isfinite(frame).all()
+    assert 0.02 < frame[..., :3].mean() < 2 and frame[..., :3].std() > 0.05
+    live = picture.report()["live rays"]
+    assert live[0] == 48 * 36 and all(a >= b for a, b in zip(live, live[1:], strict=False))
+
+
+def test_cornell_box_is_red_on_the_left_and_green_on_the_right(picture):
+    frame = render(picture, load(SCENES / "cornell.toml").settings, (64, 64), 8)
+    left, right = frame[20:44, 2:8, :3].mean((0, 1)), frame[20:44, 56:62, :3].mean((0, 1))
+    assert left[0] > 5 * left[1] and right[1] > 1.5 * right[0]
+    assert frame[8:10, 29:36, 0].min() > 10  # the lamp
+
+
+def test_a_mesh_is_opened_under_a_studio_light(picture, tmp_path):
+    path = tmp_path / "tent.obj"
+    path.write_text("v 0 0 0\nv 1 0 0\nv 0.5 1 0\nv 0.5 0 1\nf 1 2 3\nf 1 3 4\nf 2 4 3\n")
+    scene = load(path)
+    assert scene.picture == "raytrace" and scene.title == "tent"
+    assert read(Settings, write(scene.settings, tmp_path), "recipe", tmp_path) == scene.settings
+    frame = render(open_picture(scene, SimpleNamespace(device=picture.device)), scene.settings, (48, 36), 8)
+    without = render(picture, replace(scene.settings, meshes=()), (48, 36), 8)
+    different = np.abs(frame - without)[..., :3].max(-1) > 0.1
+    assert 0.03 < different.mean() < 0.9 and different[18, 24]
+    assert frame[..., :3].mean() > 0.15
+
+
+@pytest.mark.parametrize("size", [1e13, 1e-12])
+def test_huge_and_tiny_meshes_are_shown_as_others_are(picture, tmp_path, size):
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0.5, 1, 0], [0.5, 0, 1]])
+    frames = []
+    for scale in (1.0, size):
+        path = tmp_path / f"tent{scale:g}.obj"
+        lines = [f"v {x:g} {y:g} {z:g}" for x, y, z in scale * corners]
+        path.write_text("\n".join([*lines, "f 1 2 3", "f 1 3 4", "f 2 4 3", ""]))
+        frames.append(render(picture, load(path).settings, (48, 36), 4)[..., :3])
+    assert np.abs(np.subtract(*frames)).mean() < 0.1 * frames[0].mean()
+
+
+def test_every_material_has_a_file_and_is_selectable():
+    assert {"diffuse", "mirror", "glass", "light"} <= set(MATERIALS)
+    with pytest.raises(BadInput, match="allowed are .*mirror"):
+        read(Settings, {"materials": [{"name": "a", "kind": "chrome"}]}, "scene.toml: settings")
+
+
+WRONG = {
+    "shape without material": ({"spheres": [{"material": "gold"}]}, r"spheres\[0\].*gold.*allowed are plain"),
+    "two of one name": ({"materials": [{"name": "a"}, {"name": "a"}]}, "two materials"),
+    "no such mesh": ({"meshes": [{"material": "plain", "file": "no.obj"}]}, "no.obj"),
+    "level": ({"procedural": [{"material": "plain", "kind": "menger", "level": 9}]}, "menger allows 0 to"),
+    "radius": ({"spheres": [{"material": "plain", "radius": -1.0}]}, "radius is -1.0"),
+    "depth": ({"depth": 0}, "depth is 0; it must be 1 to 16"),
+    "colour": ({"materials": [{"name": "a", "color": [2.0, 0, 0]}]}, "0.0 to 1.0"),
+    "corners": ({"quads": [{"material": "plain", "corners": [[0, 0, 0]]}]}, "4 values"),
+    "gather": ({"gather": "magic"}, "allowed are auto"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_settings_are_told(case):
+    table, words = WRONG[case]
+    with pytest.raises(BadInput, match=words):
+        read(Settings, table, "scene.toml: settings")
+
+
+def test_a_bad_mesh_in_a_scene_is_told_when_drawn(picture, tmp_path):
+    path = tmp_path / "bad.obj"
+    path.write_text("v 0 0 0\nv 1 0 nan\nv 0 1 0\nf 1 2 3\n")
+    with pytest.raises(BadInput, match="bad.obj: vertex 1"):
+        render(picture, Settings(meshes=(MeshShape("plain", str(path)),)))
+
+
+def test_a_gather_that_the_device_lacks_is_told(picture):
+    if picture.has_ballot:
+        assert np.isfinite(render(picture, Settings(gather="ballot"))).all()
+        return
+    with pytest.raises(MachineCannot, match="gather is ballot.*auto, votes, tree"):
+        render(picture, Settings(gather="ballot"))
+
+
+def test_set_reaches_into_the_scene():
+    settings = load(SCENES / "cornell.toml").settings
+    assert assign(settings, "materials[0].color", "0.1,0.2,0.3").materials[0].color == (0.1, 0.2, 0.3)
+    with pytest.raises(UserError, match="depth is 99"):
+        assign(settings, "depth", "99")
+
+
+def test_layers_are_what_the_camera_sees_first(picture):
+    """A ball before a floor, by hand: depth and normal of the middle, numbers of both, nothing above the horizon."""
+    settings = Settings(
+        view=Camera((0.0, 0.0, 5.0), fov_degrees=30.0), samples=4,
+        materials=(Material("red", color=(0.8, 0.2, 0.1)), Material("grey", color=(0.4, 0.4, 0.4))),
+        spheres=(Sphere("red", radius=0.5),),
+        quads=(Quad("grey", ((-9.0, -1.0, 9.0), (9.0, -1.0, 9.0), (9.0, -1.0, -9.0), (-9.0, -1.0, -9.0))),),
+    )  # fmt: skip
+    layers = picture.layers(settings, (33, 33))
+    assert layers["depth"][16, 16] == pytest.approx(4.5, abs=1e-3) and layers["id"][16, 16] == 1
+    assert layers["albedo"][16, 16] == pytest.approx((0.8, 0.2, 0.1), abs=1e-5)
+    assert layers["normal"][16, 16] == pytest.approx((0, 0, 1), abs=0.05)
+    assert np.isinf(layers["depth"][0, 0]) and layers["id"][0, 0] == 0 and not layers["albedo"][0, 0].any()
+    assert set(np.unique(layers["id"])) == {0, 1, 2, 3} and layers["normal"][32, 2] == pytest.approx(
+        (0, 1, 0), abs=1e-5
+    )
+    part = picture.layers(settings, (33, 33), (8, 9, 17, 13))
+    assert all(np.array_equal(part[name], layer[9:22, 8:25]) for name, layer in layers.items())
+
+
+def test_an_attractor_is_the_images_of_its_balls(rng):
+    """Every centre lies on the attractor: its image under any map is a centre one level deeper; sizes are volumes."""
+    maps = np.concatenate([rng.uniform(-0.35, 0.35, (3, 3, 3)), rng.uniform(-1, 1, (3, 3, 1))], 2)
+    few, many = (procedural.attractor(maps, level, 2.0) for level in (2, 3))
+    assert len(few) == 9 and len(many) == 27
+    images = np.concatenate([few["corner"][:, :3] @ m[:, :3].T + m[:, 3] for m in maps])
+    assert np.allclose(images, many["corner"][:, :3], atol=1e-5)
+    volumes = np.abs(np.linalg.det(maps[:, :, :3]))
+    wanted = 2.0 * np.cbrt([a * b for a in volumes for b in volumes])
+    assert np.allclose(few["edge2"][:, 3], np.maximum(wanted, 2e-3), rtol=1e-5)
+
+
+def test_an_attractor_shines_and_stands_in_the_ray_tracer(picture):
+    """One map to one point: a ball like any other, as geometry and as light."""
+    still = (0.5, 0.0, 0.0, 0.5, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0)  # its fixed point is (1, 0, 0)
+    for material in (Material("m", color=(0.7, 0.5, 0.3)), Material("m", "light", emission=(3.0, 2.0, 1.0))):
+        common = dict(view=Camera((0.0, 0.0, 6.0)), horizon=WHITE, materials=(material,))
+        attractor = Settings(**common, attractors=(Attractor("m", (still,), level=1, radius=1.0),))
+        ball = Settings(**common, spheres=(Sphere("m", (1.0, 0.0, 0.0), 0.5),))
+        assert np.array_equal(render(picture, attractor), render(picture, ball))
+
+
+def test_attractors_that_are_none_are_told():
+    with pytest.raises(ValueError, match="stretches by 2"):
+        Attractor("m", ((2.0,) + (0.0,) * 11,), 1)
+    with pytest.raises(ValueError, match="or none"):
+        Attractor("m", (), 1)

@@ -1,0 +1,147 @@
+"""Scene files: what is read is what was written, and every mistake is one sentence with file, key and value."""
+
+import math
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from renderer.errors import BadInput, UserError
+from renderer.scene.cameras import Camera, Plane
+from renderer.scene.scene import assign, read, read_toml, setting, write
+
+
+@dataclass(frozen=True)
+class Ball:
+    centre: tuple[float, float, float]
+    radius: float = setting(1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Settings:
+    view: Camera = Camera()
+    depth: int = setting(4, 1, 16)
+    shine: float = 0.5
+    mode: Literal["on", "off"] = "on"
+    loud: bool = False
+    balls: tuple[Ball, ...] = ()
+    named: dict[str, Ball] = setting(MappingProxyType({}))
+    mesh: str = setting("", file=True)
+
+
+ball = st.builds(Ball, st.tuples(*[st.floats(-1e6, 1e6)] * 3), st.floats(0, 1e6))
+settings = st.builds(
+    Settings, depth=st.integers(1, 16), shine=st.floats(allow_nan=False, allow_infinity=False),
+    mode=st.sampled_from(["on", "off"]), loud=st.booleans(), balls=st.lists(ball, max_size=3).map(tuple),
+    named=st.dictionaries(st.text("abc", min_size=1), ball, max_size=2).map(MappingProxyType))  # fmt: skip
+
+
+@given(settings)
+def test_write_then_read_is_the_same(value):
+    assert read(Settings, write(value), "x.toml") == value
+
+
+def test_defaults_are_not_written():
+    assert write(Settings()) == {}
+    assert write(Settings(depth=5)) == {"depth": 5}
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"depht": 3}, "x.toml: unknown key 'depht' \\(did you mean depth\\?\\); allowed are view, depth"),
+        ({"depth": 0}, "x.toml: depth is 0; it must be 1 to 16"),
+        ({"depth": "3"}, 'x.toml: depth is "3"; it must be a whole number'),
+        ({"depth": True}, "x.toml: depth is true; it must be a whole number"),
+        ({"shine": math.nan}, "x.toml: shine is nan; it must be finite"),
+        ({"mode": "perhaps"}, 'x.toml: mode is "perhaps"; allowed are on, off'),
+        ({"balls": [{"radius": 1.0}]}, r"x.toml: balls\[0\]: the key 'centre' is missing"),
+        ({"balls": [{"centre": [1, 2]}]}, r"balls\[0\]: centre is \[1, 2\]; it must have 3 values"),
+        ({"balls": [{"centre": [1, 2, 3], "radius": -1}]}, "radius is -1.0; it must be at least 0"),
+        ({"named": {"a": 3}}, "x.toml: named.a is 3; it must be a table"),
+        ({"balls": 3}, "x.toml: balls is 3; it must be a list"),
+        (
+            {"view": {"position": [0, 1, 0], "target": [0, 0, 0]}},
+            "x.toml: view: position, target and up lie on one line",
+        ),
+        ({"mesh": "nowhere.obj"}, 'x.toml: mesh is "nowhere.obj"; there is no '),
+    ],
+)
+def test_mistakes_are_told(table, told):
+    with pytest.raises(BadInput, match=told):
+        read(Settings, table, "x.toml")
+
+
+def test_paths_are_relative_to_the_scene_file(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b.obj").touch()
+    value = read(Settings, {"mesh": "../b.obj"}, "x.toml", tmp_path / "a")
+    assert value.mesh == str((tmp_path / "b.obj").resolve())
+    assert write(value, tmp_path / "a") == {"mesh": "../b.obj"}
+
+
+def test_assign_reaches_inwards():
+    value = Settings(balls=(Ball((1.0, 2.0, 3.0)),))
+    assert assign(value, "depth", "7").depth == 7
+    assert assign(value, "mode", "off").mode == "off"
+    assert assign(value, "view.fov_degrees", "30").view.fov_degrees == 30
+    assert assign(value, "view.position", "1,2,3").view.position == (1.0, 2.0, 3.0)
+    assert assign(value, "balls[0].radius", "2.5").balls[0].radius == 2.5
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "told"),
+    [
+        ("dept", "3", "--set dept: unknown key 'dept' \\(did you mean depth"),
+        ("depth", "99", "--set depth is 99; it must be 1 to 16"),
+        ("balls[2].radius", "1", "no item '2'"),
+        ("depth.x", "1", "plain value"),
+        ("view.position", "0,1,0", "one line"),
+    ],
+)
+def test_assign_mistakes_are_usage_errors(key, text, told):
+    with pytest.raises(UserError, match=told) as error:
+        assign(Settings(balls=(Ball((1.0, 2.0, 3.0)),)), key, text)
+    assert error.value.exit_code == 2
+
+
+def test_files_that_are_no_toml(tmp_path):
+    for content, told in (
+        (b"a = 3\n b\n", "line 2"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"a = " + b"[" * 5000, "not a TOML"),
+    ):
+        path = tmp_path / "x.toml"
+        path.write_bytes(content)
+        with pytest.raises(BadInput, match=told):
+            read_toml(path)
+    with pytest.raises(BadInput, match="No such file"):
+        read_toml(tmp_path / "none.toml")
+
+
+def test_camera_axes_are_orthonormal_and_orbit_keeps_the_distance(rng):
+    camera = Camera(tuple(rng.normal(size=3) + 3), tuple(rng.normal(size=3)))
+    for _ in range(20):
+        camera = camera.drag(*rng.normal(size=2))
+        frame = camera.frame()
+        assert np.allclose(frame @ frame.T, np.eye(3)) and np.isclose(np.linalg.det(frame), -1)
+    assert np.isclose(
+        math.dist(camera.position, camera.target), math.dist(camera.scroll(3).scroll(-3).position, camera.target)
+    )
+    assert np.allclose(camera.pan(0.1, 0.2).pan(-0.1, -0.2).position, camera.position)
+
+
+def test_plane_zoom_keeps_the_point_under_the_pointer(rng):
+    plane = Plane((1.0, 2.0), 3.0, 30.0)
+    x, y = rng.uniform(-0.5, 0.5, 2)
+
+    def under(p):
+        c, s = math.cos(math.radians(p.rotation_degrees)), math.sin(math.radians(p.rotation_degrees))
+        return np.add(p.centre, p.height * np.array([c * x + s * y, s * x - c * y]))
+
+    assert np.allclose(under(plane.scroll(5, x, y)), under(plane))
+    assert plane.drag(0.1, 0.2).drag(-0.1, -0.2).centre == pytest.approx(plane.centre)

@@ -1,0 +1,135 @@
+"""The structure: imports go downwards and never in circles, each binding has its one place, the tree is as agreed."""
+
+import ast
+import tomllib
+from pathlib import Path
+from subprocess import run
+
+import pytest
+
+from renderer.paths import ROOT
+
+FILES = sorted(ROOT.glob("renderer/**/*.py"))
+TOP = {"renderer", "shaders", "scenes", "assets", "tests"}
+# Packages from the ground up. A module imports from its own package and from the layers below it, never sideways.
+LAYERS = [
+    {"errors", "paths", "progress"},
+    {"gpu", "scene"},
+    {"formats"},
+    {"bvh", "cdollar", "flames", "lightfields", "numerics"},
+    {"images", "raytracing"},
+    {"pictures"},
+    {"bench", "doctor", "export"},
+    {"window"},
+]
+SIDEWAYS = {("gpu", "scene"), ("gpu", "formats"), ("formats", "gpu"), ("scene", "gpu")}  # the two ground floors
+# Packages whose sub-packages may not import each other in a circle either.
+ROOMS = ["renderer.flames", "renderer.formats", "renderer.gpu"]
+BINDINGS = {
+    "pycuda": {"gpu"}, "pyopencl": {"gpu"}, "cuda": {"gpu"}, "moderngl": {"gpu"}, "glfw": {"window"},
+    "imgui_bundle": {"window"}, "PIL": {"formats"}, "OpenEXR": {"formats"}, "trimesh": {"formats"},
+    "defusedxml": {"flames", "pictures", "lightfields", "formats"}, "matplotlib": {"bench"}, "pyoidn": {"images"},
+}  # fmt: skip
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_of(path) for path in FILES}
+
+
+def imports_of(path: Path) -> set[str]:
+    """The modules that a file imports, at its top or inside a function."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0 and node.module, f"{path}: relative import"
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= whole & MODULES
+            if whole - MODULES:
+                names.add(node.module)
+    return names
+
+
+GRAPH = {module_of(path): imports_of(path) for path in FILES}
+
+
+def package_of(module: str) -> str:
+    """`gpu` of renderer.gpu.cuda; the empty text for the root's own modules that are no layer."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def layer_of(package: str) -> int | None:
+    return next((i for i, layer in enumerate(LAYERS) if package in layer), None)
+
+
+def circles_of(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The sets of two or more nodes that reach one another."""
+    reach = {node: set(targets) & graph.keys() for node, targets in graph.items()}
+    for middle in graph:
+        for node in graph:
+            if middle in reach[node]:
+                reach[node] |= reach[middle]
+    circles = {tuple(sorted({m for m in reach[n] if n in reach[m]} | {n})) for n in graph if n in reach[n] - {n}}
+    circles |= {tuple(sorted(m for m in reach[n] if n in reach[m])) for n in graph if n in reach[n]}
+    return [list(circle) for circle in sorted(circles) if len(circle) > 1]
+
+
+def grouped(graph: dict[str, set[str]], parts: int) -> dict[str, set[str]]:
+    """The graph between the packages that the first `parts` parts of the names tell."""
+    out: dict[str, set[str]] = {}
+    for module, targets in graph.items():
+        home = ".".join(module.split(".")[:parts])
+        ends = {".".join(target.split(".")[:parts]) for target in targets}
+        out.setdefault(home, set()).update(ends - {home})
+    return out
+
+
+def test_every_package_has_its_layer():
+    known = set().union(*LAYERS) | {"", "cli", "__main__"}
+    assert {package_of(module) for module in MODULES} <= known
+
+
+@pytest.mark.parametrize("module", sorted(GRAPH))
+def test_imports_go_downwards(module):
+    home = package_of(module)
+    if layer_of(home) is None:
+        return  # the public API and the command line import what they offer
+    for target in GRAPH[module]:
+        package = package_of(target)
+        if not target.startswith("renderer") or package == home:
+            continue
+        assert layer_of(package) is not None, f"{module} imports {target}, which is above every layer"
+        assert layer_of(package) < layer_of(home), f"{module} imports {target}, which lies beside or above it"
+        assert (home, package) not in SIDEWAYS, f"{module} imports {target}: plain data and devices are strangers"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    assert circles_of(GRAPH) == []
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_no_circles_between_the_rooms_of_a_package(package):
+    inside = {m: {t for t in targets if t.startswith(package)} for m, targets in GRAPH.items() if m.startswith(package)}
+    assert circles_of(grouped(inside, package.count(".") + 2)) == []
+
+
+@pytest.mark.parametrize("module", sorted(GRAPH))
+def test_each_binding_has_its_one_place(module):
+    for name in {name.split(".")[0] for name in GRAPH[module]} & BINDINGS.keys():
+        if module != "renderer.doctor":
+            assert package_of(module) in BINDINGS[name], f"{module} imports {name}, which belongs to {BINDINGS[name]}"
+
+
+def test_top_level_is_as_agreed():
+    listed = run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    folders = {name.split("/")[0] for name in listed if "/" in name}
+    assert folders <= TOP | {".ci", ".github"}, folders - TOP
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("scenes/*.toml")), ids=lambda path: path.name)
+def test_every_scene_says_how_it_is_tested(path):
+    assert "test" in tomllib.loads(path.read_text(encoding="utf-8")), f"{path.name} has no [test] table"

@@ -1,0 +1,30 @@
+"""What the window's tests have in common: scenes, the window's size, waiting for a program."""
+
+import time
+
+FRACTAL = """title = "{title}"
+picture = "fractal"
+settings = {{ iterations = 40, samples = 3, view = {{ centre = [-0.6, 0.0], height = 2.6 }} }}
+"""
+MOVING = """
+[animation]
+seconds = 2.0
+loop = true
+keys = [
+    { time = 0.0, set = { "phase" = 0.0, "view.height" = 2.6 } },
+    { time = 1.0, ease = "linear", set = { "phase" = 0.5, "view.height" = 0.5 } },
+]
+"""
+WIDTH, HEIGHT = 900, 520
+
+
+def wait_for(condition, process, limit: float = 120.0):
+    """What condition() gives once it is true, while the process lives; `limit` is far from what any machine needs."""
+    end = time.perf_counter() + limit
+    while time.perf_counter() < end:
+        assert process.poll() is None, process.communicate()
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.1)
+    raise AssertionError("it did not happen in time")

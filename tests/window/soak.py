@@ -1,0 +1,95 @@
+"""Eight hours of the window in one go: frames while settings, sizes, views and scenes change; what is held is printed.
+
+    python tests/window/soak.py [FRAMES] [--device DEVICE]
+
+A JSON line each tenth of the frames: MiB resident, GL textures and device buffers that are alive, Python's objects.
+Exit code 1 where the last line holds more than the one after three tenths by more than noise.
+"""
+
+import argparse
+import gc
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from renderer.paths import ROOT
+
+sys.path.insert(0, str(ROOT))
+
+from renderer.gpu import open_gpu  # noqa: E402
+from renderer.gpu.gl import Texture  # noqa: E402
+from renderer.pictures import load  # noqa: E402
+from renderer.window.app import open_files
+from renderer.window.app.backends import Offscreen  # noqa: E402
+from renderer.window.app.state import Studio  # noqa: E402
+from renderer.window.controls.toolkit import imgui  # noqa: E402
+from renderer.window.panels import view_actions  # noqa: E402
+from renderer.window.timeline import actions
+
+SCENES = ("julia", "mirrors", "fern")
+SIZES = ((360, 220), (240, 160))
+ALLOWED = {"mib": 40, "textures": 16, "buffers": 24, "objects": 5000}  # more than at three tenths
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("frames", type=int, nargs="?", default=100_000)
+    parser.add_argument("--device", default="auto")
+    args = parser.parse_args()
+    gpu = open_gpu(args.device)
+    os.chdir(tempfile.mkdtemp())
+    scenes = [load(ROOT / "scenes" / f"{name}.toml") for name in SCENES]
+    screen = Offscreen(Studio(scenes, gpu), gpu.gl, SIZES[0])
+    rows, began = [], time.perf_counter()
+    for count in range(args.frames):
+        disturb(screen, count)
+        screen.frame()
+        if (count + 1) % max(args.frames // 10, 1) == 0:
+            row = {"frames": count + 1, "seconds": round(time.perf_counter() - began, 1), **held(screen)}
+            row["errors"] = [panel.error for panel in screen.studio.panels if panel.error]
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    screen.close()
+    grown = {name: rows[-1][name] - rows[min(2, len(rows) - 1)][name] for name in ALLOWED}
+    print(json.dumps({"grown": grown}))
+    return int(any(grown[name] > most for name, most in ALLOWED.items()) or any(row["errors"] for row in rows))
+
+
+def disturb(screen: Offscreen, count: int) -> None:
+    """What a user does, on a fixed plan: drags, steps of settings, other panels, other sizes, restarts, key frames."""
+    studio, io = screen.studio, imgui.get_io()
+    if count % 7 == 0:
+        view_actions.drag(studio, 0.05 if count % 14 else -0.05, 0.0)
+    if count % 40 == 0:
+        studio.next_panel(1)
+    if count % 50 == 0 and hasattr(studio.panel.scene.settings, "phase"):
+        studio.step_setting("phase", 1)
+    if count % 60 == 0:
+        io.add_mouse_pos_event(count % 300, count % 150)
+    if count % 400 == 0:
+        screen.resize(SIZES[count // 400 % 2])
+    if count % 997 == 0:
+        studio.restart()
+    if count % 1500 == 0:
+        actions.add_key(studio)
+        actions.delete_key(studio)
+        studio.reset()
+    if count % 5000 == 0:
+        open_files.reload(studio)
+
+
+def held(screen: Offscreen) -> dict:
+    """MiB resident, textures alive or waiting to be freed, device buffers, Python's objects."""
+    gc.collect()
+    things = gc.get_objects()
+    textures = sum(isinstance(thing, Texture) for thing in things) + len(screen.gl.ctx.objects)
+    buffers = sum(type(thing).__name__ in ("CudaBuffer", "OpenclBuffer") for thing in things)
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return {"mib": round(pages * 4 / 1024, 1), "textures": textures, "buffers": buffers, "objects": len(things)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

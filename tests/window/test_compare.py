@@ -1,0 +1,146 @@
+"""Comparing pictures, the inspector, focus and denoising in a headless window."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from renderer.formats.images import psnr
+from renderer.images import denoise
+from renderer.paths import ROOT
+from renderer.pictures import load, open_picture
+from renderer.window.controls.toolkit import imgui
+from renderer.window.panels import pixel_inspector
+from tests.window.headless import centre, drag, finish, frames, press, settled, until, window
+
+
+def test_comparing_with_a_kept_picture(screen):
+    finish(screen)
+    panel = screen.studio.panel
+    press(screen, "S")
+    kept = panel.shown.read()
+    press(screen, "E")
+    finish(screen)
+    assert panel.scene.tone.ev == 0.5
+    assert not np.array_equal(panel.shown.read(), kept)
+    press(screen, "W")
+    assert panel.comparison.mode == "wipe"
+    x, y, width, height = screen.studio.rectangles[0]
+    imgui.get_io().add_mouse_pos_event(x + width // 2, y + height // 2)
+    frames(screen, 3)
+    assert screen.studio.told(screen.studio.clock()) == "compare: wipe"
+    assert panel.comparison.wipe == pytest.approx(0.5, abs=0.01)
+    window, middle = screen.pixels()[y : y + height, x : x + width], slice(20, height - 120)
+    assert psnr(window[middle, 4 : width // 2 - 4], panel.shown.read()[middle, 4 : width // 2 - 4, :3]) > 45
+    assert psnr(window[middle, width // 2 + 4 : -4], kept[middle, width // 2 + 4 : -4, :3]) > 45
+    press(screen, "W")
+    assert {panel.comparison.shown(panel.shown, t)[0] for t in (0.0, 0.7)} == {
+        panel.shown,
+        panel.comparison.reference(),
+    }
+    press(screen, "W")
+    difference = panel.comparison.shown(panel.shown, 0.0)[0].read()[..., :3]
+    wanted = np.abs(panel.shown.read()[..., :3].astype(int) - kept[..., :3]) * 8
+    assert np.abs(difference - np.minimum(wanted, 255)).max() <= 1
+    press(screen, "W")
+    assert panel.comparison.mode == "off"
+
+
+def test_comparing_with_another_panel_follows_it(screen):
+    finish(screen)
+    press(screen, "W")
+    first, second = screen.studio.panels
+    assert first.comparison.mode == "wipe" and first.comparison.reference() is second.shown
+    press(screen, "2")
+    press(screen, "Ctrl+W")
+    frames(screen, 3)
+    assert not screen.studio.panel.error
+
+
+def test_the_inspector_reads_the_pixel_under_the_pointer(screen):
+    finish(screen)
+    panel, (x, y, width, height) = screen.studio.panel, screen.studio.rectangles[0]
+    linear, shown = panel.frame.read(), panel.shown.read()
+    assert np.array_equal(panel.frame.read_region(5, 7, 3, 2), linear[7:9, 5:8])
+    assert np.array_equal(panel.shown.read_region(width - 2, 0, 2, 1), shown[:1, -2:])
+    assert pixel_inspector.region(panel.shown, 0, 0).shape == (5, 5, 4)
+    lines = pixel_inspector.figures(linear[3, 4], shown[3, 4])
+    assert float(lines[0].split()[1]) == pytest.approx(linear[3, 4, 0], rel=1e-5)
+    assert int(lines[2].split()[2]) == shown[3, 4, 2]
+    assert pixel_inspector.figures(np.array([np.nan, np.inf, 0, 1]), shown[0, 0])[-2:] == ["not a number", "infinite"]
+    before = screen.pixels()
+    press(screen, "I")
+    imgui.get_io().add_mouse_pos_event(x + width // 2, y + height // 2)
+    frames(screen, 3)
+    assert not np.array_equal(screen.pixels(), before)
+    for corner in ((x, y), (x + width - 1, y + height - 1), (x + width + 40, 5)):
+        imgui.get_io().add_mouse_pos_event(*corner)
+        frames(screen)
+
+
+def test_a_click_with_ctrl_puts_what_is_there_into_focus(gl, gpu):
+    scene = load(ROOT / "scenes" / "mirrors.toml")
+    with window([scene], gpu, gl, (640, 400)) as screen:
+        studio = screen.studio
+        settled(screen)
+        x, y, width, height = studio.rectangles[0]
+        eye, target = (np.array(point) for point in (scene.settings.view.position, scene.settings.view.target))
+        forward = (target - eye) / np.linalg.norm(target - eye)
+        start = studio.panel.settings().view
+        imgui.get_io().add_key_event(imgui.Key.mod_ctrl, True)
+        drag(screen, centre(screen, 0), 0, 0)
+        imgui.get_io().add_key_event(imgui.Key.mod_ctrl, False)
+        frames(screen)
+        ball, radius = np.array([0.0, 1.0, -0.4]), 1.0  # the silver one in the middle
+        along = (ball - eye) @ forward
+        aside = np.linalg.norm(ball - eye - along * forward)
+        wanted = along - np.sqrt(radius**2 - aside**2)
+        settings = studio.panel.settings()
+        assert settings.focus_distance == pytest.approx(wanted, rel=0.01) and settings.view == start
+        assert "in focus" in studio.message and "lens radius" in studio.message
+        press(screen, "Ctrl+F")
+        assert studio.picking
+        drag(screen, (x + width * 0.5, y + 3), 0, 0)  # the sky
+        assert not studio.picking and "nothing is there" in studio.message
+        assert studio.panel.settings().focus_distance == settings.focus_distance
+        press(screen, "Ctrl+Z")
+        assert studio.panel.settings().focus_distance == 0
+        press(screen, "Ctrl+F")
+        press(screen, "Ctrl+F")  # without a mouse: what is in the middle
+        assert studio.panel.settings().focus_distance == pytest.approx(wanted, rel=0.01)
+
+
+def test_pictures_without_depth_say_so(screen):
+    finish(screen)
+    before = screen.studio.panel.scene
+    press(screen, "Ctrl+F")
+    drag(screen, centre(screen, 0), 0, 0)
+    assert "nothing to focus on" in screen.studio.message and screen.studio.panel.scene == before
+
+
+@pytest.mark.slow
+def test_a_finished_picture_is_denoised_where_that_is_asked(gl, gpu):
+    pytest.importorskip("pyoidn", reason="denoising needs pyoidn")
+    scene = load(ROOT / "scenes" / "cornell.toml")
+    scene = replace(scene, settings=replace(scene.settings, samples=2, depth=2))
+    with window([scene], gpu, gl, (420, 300)) as screen:
+        panel = screen.studio.panel
+        settled(screen)
+        until(screen, panel.finished)
+        noisy = panel.frame.read()
+        press(screen, "Ctrl+N")
+        until(screen, lambda: panel.denoised)
+        picture = open_picture(scene, screen.studio.gpu)
+        for _ in range(2):
+            drawn = picture.draw(scene.settings, panel.shown.size, 0.0)
+        layers = picture.layers(scene.settings, panel.shown.size)
+        wanted = denoise.denoised(drawn.read(), layers["albedo"], layers["normal"])
+        assert np.allclose(panel.frame.read(), wanted, atol=1e-3) and not np.allclose(wanted, noisy, atol=1e-2)
+        press(screen, "D")  # another picture: noisy while it is drawn, clean when it is finished
+        settled(screen)
+        until(screen, lambda: panel.denoised)
+        press(screen, "Shift+D")
+        press(screen, "Ctrl+N")
+        settled(screen)
+        until(screen, panel.finished)
+        assert not panel.denoised and np.array_equal(panel.frame.read(), noisy)

@@ -1,0 +1,177 @@
+"""What goes wrong while the window lives: pictures, devices, files that are saved with a mistake."""
+
+import gc
+import shutil
+import weakref
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from renderer.errors import MachineCannot
+from renderer.gpu import kernel_source
+from renderer.paths import ROOT
+from renderer.pictures import load
+from renderer.window.app import open_files
+from renderer.window.app.session import restore
+from tests.window.headless import finish, press, sampled, seconds, settled, until, window
+from tests.window.helpers import FRACTAL
+
+
+def test_an_error_of_one_picture_stays_in_its_panel(screen, monkeypatch):
+    finish(screen)
+    first, second = screen.studio.panels
+
+    def broken(*arguments):
+        raise MachineCannot("the device went away")
+
+    monkeypatch.setattr(first.picture, "draw", broken)
+    press(screen, "D")
+    finish(screen)
+    assert first.error == "the device went away" and not second.error and second.finished()
+    before = screen.pixels()
+    press(screen, "R")
+    finish(screen)
+    assert not first.error and first.finished()
+    assert not np.array_equal(screen.pixels(), before)
+
+
+def test_a_lost_device_keeps_the_session_and_ends_with_a_sentence(gl, gpu, tmp_path, monkeypatch, capsys):
+    kept = tmp_path / "session.json"
+    with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (200, 160), kept=kept) as screen:
+        sampled(screen, 1)
+
+        def gone(*arguments):
+            raise RuntimeError("the driver does not answer")
+
+        monkeypatch.setattr(screen.studio.panel.picture, "draw", gone)
+        monkeypatch.setattr(type(gpu.device), "finish", gone)
+        with pytest.raises(MachineCannot, match="is lost: .*the driver does not answer.*--restore"):
+            screen.studio.step_setting("depth", 1)
+            for _ in range(200):
+                screen.frame()
+        assert restore(kept).scenes[0].settings.depth == 7
+        monkeypatch.undo()
+
+
+@pytest.fixture
+def room(gpu, monkeypatch):
+    """Limits the device's memory: `limit` is the bytes that buffers may hold together, `held` what they do."""
+    counts, buffer = SimpleNamespace(limit=1 << 40, held=0), type(gpu.device).buffer
+
+    def give_back(count: int) -> None:
+        counts.held -= count
+
+    def limited(device, shape, dtype="f4"):
+        count = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if counts.held + count > counts.limit:
+            raise MachineCannot(f"{device.name}: no room for {count / 2**20:.0f} MiB")
+        made = buffer(device, shape, dtype)
+        counts.held += count
+        weakref.finalize(made, give_back, count)
+        return made
+
+    monkeypatch.setattr(type(gpu.device), "buffer", limited)
+    return counts
+
+
+def test_a_scene_that_takes_the_device_s_last_byte(gl, gpu, room):
+    """Its panel says so and gives back what it took; the others go on, and it comes once there is room."""
+    scene = load(ROOT / "scenes" / "mirrors.toml")
+    with window([scene, replace(scene, title="large")], gpu, gl, (500, 300)) as screen:
+        studio = screen.studio
+        finish(screen)
+        gc.collect()
+        both = room.held
+        room.limit = both - 50_000  # once the second is begun anew, its tree finds room, and the last of it does not
+        press(screen, "2")
+        press(screen, "R")
+        finish(screen)
+        first, second = studio.panels
+        assert "no room for" in second.error and gpu.device.name in second.error
+        x, y, width, _ = studio.rectangles[1]
+        assert screen.pixels()[y + 40, x + width // 2].astype(int) @ (1, -1, 0) > 5, "the panel is tinted red"
+        gc.collect()
+        assert room.held < 0.6 * both and second.picture is None and not first.error and first.finished()
+        room.limit = 1 << 40
+        press(screen, "1")
+        press(screen, "Shift+D")
+        finish(screen)
+        assert not first.error and first.finished()
+        press(screen, "2")
+        press(screen, "Shift+D")  # a change tries again
+        finish(screen)
+        assert not second.error and second.finished() and second.scene.settings.depth == first.scene.settings.depth
+
+
+def test_a_saved_scene_is_read_anew_and_a_bad_one_is_told(screen, scene_files):
+    finish(screen)
+    first, second = screen.studio.panels
+    scene_files[0].write_text(FRACTAL.format(title="first").replace("40", "77"))
+    until(screen, lambda: first.scene.settings.iterations == 77)
+    finish(screen)
+    good = first.shown.read()
+    scene_files[0].write_text("picture = nonsense")
+    until(screen, lambda: first.mistake)
+    assert "not a TOML file" in first.mistake and not first.error and not second.mistake
+    press(screen, "D")  # what was good goes on, and can be worked on
+    finish(screen)
+    assert first.finished() and not np.array_equal(first.shown.read(), good) and first.mistake
+    scene_files[0].write_text(FRACTAL.format(title="first"))
+    until(screen, lambda: not first.mistake)
+    finish(screen)
+    assert not first.error and first.finished() and first.scene.settings.iterations == 40
+
+
+def test_a_shader_with_a_mistake_leaves_the_last_good_one(screen, tmp_path, monkeypatch):
+    """Files of shaders/ are edited in a copy; the error names its line, and the next good save is taken."""
+    shaders = tmp_path / "shaders"
+    shutil.copytree(kernel_source.SHADERS, shaders)
+    for module in (kernel_source, open_files):
+        monkeypatch.setattr(module, "SHADERS", shaders)
+    open_files.reload(screen.studio)
+    finish(screen)
+    good, text = screen.studio.panel.shown.read(), (shaders / "images/fractal.frag").read_text()
+    seconds(screen, 0.6)  # it looks at the files a few times a second
+    (shaders / "images/fractal.frag").write_text(text.replace("void main() {", "void main() {\n    nonsense = 1;"))
+    until(screen, lambda: any(p.mistake for p in screen.studio.panels))  # the others go on with the good one too
+    panel = next(p for p in screen.studio.panels if p.mistake)
+    line = text[: text.index("void main() {")].count("\n") + 2
+    assert f"images/fractal.frag:{line}" in panel.mistake and not panel.error
+    press(screen, "D")
+    press(screen, "Shift+D")
+    finish(screen)
+    assert np.array_equal(panel.shown.read(), good) and panel.mistake
+    before = screen.pixels()
+    (shaders / "images/fractal.frag").write_text(
+        text.replace("void main() {", "void main() {\n    pixel = vec4(1); return;")
+    )
+    until(screen, lambda: not any(p.mistake for p in screen.studio.panels))
+    finish(screen)
+    assert (panel.shown.read() == 255).all() and not np.array_equal(screen.pixels(), before)
+    (shaders / "images/fractal.frag").write_text(text)
+    until(screen, lambda: not panel.opened)
+    finish(screen)
+    assert np.array_equal(panel.shown.read(), good)
+
+
+def test_a_mesh_that_is_saved_is_read_anew(gl, gpu, tmp_path):
+    mesh = tmp_path / "shape.obj"
+    mesh.write_text("v -1 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    (tmp_path / "one.toml").write_text(
+        'picture = "raytrace"\n[settings]\nsamples = 1\nhorizon = [1, 1, 1]\nzenith = [1, 1, 1]\n'
+        'meshes = [{ material = "plain", file = "shape.obj" }]\n'
+    )
+    with window([load(tmp_path / "one.toml")], gpu, gl, (320, 240)) as screen:
+        panel = screen.studio.panel
+        settled(screen)
+        triangle = panel.shown.read()
+        assert panel.report["primitives"] == 1
+        mesh.write_text("v nonsense\nf 1 2 3\n")
+        until(screen, lambda: panel.mistake)
+        assert "shape.obj" in panel.mistake and not panel.error
+        mesh.write_text("v -1 0 0\nv 1 0 0\nv 0 1 0\nv 0 -1 0\nf 1 2 3\nf 1 2 4\n")
+        until(screen, lambda: not panel.mistake)
+        settled(screen)
+        assert panel.report["primitives"] == 2 and not np.array_equal(panel.shown.read(), triangle)

@@ -1,0 +1,365 @@
+"""The editor of flames: triangles stand where maps put points, drags and keys do what the pure functions say."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from renderer.flames import edit, palettes
+from renderer.flames.genome import IDENTITY, Flame, Map
+from renderer.flames.xml.read import read_flames
+from renderer.paths import SCENES
+from renderer.pictures import load, open_picture
+from renderer.pictures.flame import Picture, Settings, key_of, keys_to_write, settings_of
+from renderer.scene.cameras import Plane
+from renderer.scene.scene import Scene
+from renderer.window.app.key_bindings import ACTIONS
+from renderer.window.app.shortcuts import chord
+from renderer.window.controls.toolkit import imgui
+from renderer.window.flame_editor import sections, triangles
+from renderer.window.flame_editor.triangles import Frame
+from tests.window.headless import finish, frames, press, wait_still, window
+
+WIDTH, HEIGHT = 900, 460
+
+
+@pytest.fixture
+def screen(gpu, gl, tmp_path, monkeypatch):
+    """The interface with one flame in a texture; events are injected."""
+    monkeypatch.chdir(tmp_path)
+    fern = load(SCENES / "fern.toml")
+    maps = tuple(
+        replace(m, post=(0.9, 0.1, 0.2, 0.0, 0.8, -0.1)) if k == 1 else m for k, m in enumerate(fern.settings.maps)
+    )
+    view = Plane((0.3, 4.0), 13.0, 25.0)
+    scene = replace(fern, settings=replace(fern.settings, maps=maps, quality=2.0, view=view))
+    with window([scene], gpu, gl, (WIDTH, HEIGHT)) as screen:
+        screen.studio.panel.pace.forced = 4
+        frames(screen, 3)
+        yield screen
+
+
+def drag(screen, start, end) -> None:
+    io = imgui.get_io()
+    io.add_mouse_pos_event(*start)
+    frames(screen)
+    io.add_mouse_button_event(0, True)
+    frames(screen)
+    for part in (0.4, 1.0):
+        io.add_mouse_pos_event(*(a + part * (b - a) for a, b in zip(start, end, strict=True)))
+        frames(screen)
+    io.add_mouse_button_event(0, False)
+    frames(screen)
+
+
+def click(screen, place) -> None:
+    drag(screen, place, place)
+
+
+def settings(screen) -> Settings:
+    return screen.studio.panel.scene.settings
+
+
+def editor(screen):
+    return screen.contents.interface._editor()
+
+
+def frame(screen) -> Frame:
+    return editor(screen).frame(screen.studio.rectangles[0])
+
+
+def spots(screen, number: int, post: bool = False) -> dict:
+    return triangles.handles([frame(screen).place(c) for c in edit.triangle(settings(screen).maps[number], post)])
+
+
+# ---- places
+
+
+@pytest.mark.parametrize("up", ["+y", "-y"])
+def test_corners_stand_on_the_pixels_of_the_points_they_are(gpu, rng, up):
+    """Maps onto points: what the picture lights is where their corner O stands, in a turned and zoomed view."""
+    size = (90, 70)
+    view = Plane(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
+    where = Frame.of(view, up, 1.25, (0, 0, *size))
+    places = np.stack([rng.uniform(8, size[0] - 8, 5), rng.uniform(8, size[1] - 8, 5)], 1)
+    maps = tuple(Map((0.0, 0.0, x, 0.0, 0.0, y)) for x, y in (where.point(place) for place in places))
+    flame = Settings(maps=maps, palette="white", filter=0.0, quality=20.0, view=view, up=up, pixel_aspect=1.25)
+    pixels = Picture(gpu).draw(flame, size, 0.0).read()
+    lit = set(zip(*(axis.tolist() for axis in np.nonzero(pixels[..., 0])), strict=True))
+    corners = [where.place(edit.triangle(m)[0]) for m in maps]
+    assert np.allclose(corners, places) and lit == {(int(y), int(x)) for x, y in corners}
+
+
+def test_what_is_hit_is_what_lies_under_the_pointer():
+    flame = Flame((Map((1.0, 0.0, 0.0, 0.0, 1.0, 0.0)), Map((0.5, 0.0, 0.6, 0.0, 0.5, 0.0))))
+    where = Frame(np.array([[100.0, 0.0, 10.0], [0.0, 100.0, 20.0]]))
+
+    def found(place, selected=0):
+        grip = triangles.hit(flame, where, place, selected, False, 6.0)
+        return grip and (grip.number, grip.handle)
+
+    assert found((12, 18)) == (0, "O") and found((110, 21)) == (0, "X") and found((60, 20)) == (0, "OX")
+    assert found((60, 70)) == (0, "XY") and found((30, 40)) == (0, "inside") and found((200, 200)) is None
+    assert found((70, 20)) == (1, "O") and found((70, 20), 1) == (1, "O") and found((95, 20), 1) == (1, "OX")
+    assert found((30, 40), 1) is None, "the inside of a map that is not selected lets the view move"
+
+
+@pytest.mark.parametrize("handle", [*triangles.CORNERS, *triangles.EDGES, "inside"])
+def test_a_drag_moves_the_corners_that_the_handle_holds(rng, handle):
+    flame = Flame((Map(tuple(map(float, rng.normal(size=6)))),))
+    before = np.array(edit.triangle(flame.maps[0]))
+    start, end = rng.normal(size=(2, 2))
+    if handle == "XY":
+        start = before[1:].mean(0)
+    grip = triangles.Grip(0, handle, False, tuple(map(tuple, before)), tuple(start))
+    after = np.array(edit.triangle(triangles.dragged(flame, grip, end).maps[0]))
+    held = {"O": "OXY", "inside": "OXY"}.get(handle, handle)
+    if handle == "XY":  # a similarity about O that takes the middle of XY to the pointer
+        sides = [np.linalg.norm(t[[1, 2, 2]] - t[[0, 0, 1]], axis=1) for t in (before, after)]
+        assert np.allclose(after[1:].mean(0), end) and np.ptp(sides[1] / sides[0]) < 1e-9
+        assert np.linalg.det(after[1:] - after[0]) * np.linalg.det(before[1:] - before[0]) > 0
+    else:
+        for k, corner in enumerate("OXY"):
+            assert np.allclose(after[k] - before[k], (end - start) * (corner in held))
+
+
+# ---- the window
+
+
+def test_dragging_a_corner_edits_the_map_undoes_and_compiles_nothing(screen):
+    finish(screen)
+    before, ask = settings(screen), screen.studio.gpu.device.kernel
+    built = []
+    screen.studio.gpu.device.kernel = lambda *arguments, **named: built.append(arguments) or ask(*arguments, **named)
+    start = spots(screen, 0)["X"]
+    end = (start[0] + 31, start[1] - 17)
+    drag(screen, start, end)
+    after = settings(screen)
+    wanted = edit.with_corner(before, 0, 1, frame(screen).point(end))
+    assert np.allclose(after.maps[0].affine, wanted.maps[0].affine, atol=1e-6) and after.view == before.view
+    assert after.maps[1:] == before.maps[1:]
+    finish(screen)
+    assert not built, "parameters are arguments: no edit of numbers compiles"
+    press(screen, "Ctrl+Z")
+    assert settings(screen) == before
+    press(screen, "Ctrl+Y")
+    assert settings(screen) == after
+
+
+def test_post_affines_are_dragged_too_and_the_ground_moves_the_view(screen):
+    finish(screen)
+    press(screen, "M")
+    press(screen, "O")
+    before = settings(screen)
+    start = spots(screen, 1, post=True)["Y"]
+    drag(screen, start, (start[0] - 20, start[1] + 9))
+    after = settings(screen)
+    assert after.maps[1].affine == before.maps[1].affine and after.maps[1].post != before.maps[1].post
+    place = frame(screen).place(edit.triangle(after.maps[1], True)[2])
+    assert np.allclose(place, (start[0] - 20, start[1] + 9), atol=1e-3)
+    press(screen, "G")
+    drag(screen, start, (start[0] + 40, start[1]))
+    assert settings(screen).maps == after.maps and settings(screen).view != after.view, "hidden triangles hold nothing"
+
+
+def test_keys_do_what_the_functions_of_edit_do(screen):
+    before = settings(screen)
+    press(screen, "M")
+    press(screen, "]")
+    assert settings(screen).maps[1].weight == pytest.approx(1.25 * max(before.maps[1].weight, 0.01))
+    press(screen, "Alt+Right")
+    moved = np.subtract(spots(screen, 1)["O"], frame(screen).place(edit.triangle(before.maps[1])[0]))
+    assert moved == pytest.approx((0.02 * screen.studio.rectangles[0][3], 0.0), abs=1e-6), "to the right as it is seen"
+    state = settings(screen)
+    press(screen, "Alt+Shift+Left")
+    assert settings(screen) == edit.turned(state, 1, 5.0)
+    press(screen, "Shift+A")
+    assert len(settings(screen).maps) == 5 and settings(screen).maps[4].affine == settings(screen).maps[1].affine
+    press(screen, "Delete")
+    press(screen, "A")
+    assert len(settings(screen).maps) == 5 and editor(screen).number == 4
+    press(screen, "F")
+    assert settings(screen).final is not None and editor(screen).number == edit.FINAL
+    press(screen, "F")
+    assert settings(screen).final is None
+    press(screen, "C")
+    names = palettes.names()
+    assert settings(screen).palette == names[(names.index(before.palette) + 1) % len(names)]
+
+
+def test_the_editor_s_keys_are_free(screen):
+    chords = [chord(action.keys) for action in editor(screen).actions()]
+    assert len(set(chords)) == len(chords) and not set(chords) & {chord(action.keys) for action in ACTIONS}
+
+
+@pytest.fixture
+def places(monkeypatch):
+    """Where controls of the editor stand: label -> (left, top, right, bottom)."""
+    places = {}
+
+    def noting(work):
+        def noted(label, *arguments, **named):
+            answer = work(label, *arguments, **named)
+            low, high = imgui.get_item_rect_min(), imgui.get_item_rect_max()
+            places[label] = (low.x, low.y, high.x, high.y)
+            return answer
+
+        return noted
+
+    for name in ("button", "small_button", "slider_float", "slider_int", "drag_float", "input_text_with_hint",
+                 "invisible_button", "tree_node"):  # fmt: skip
+        monkeypatch.setattr(sections.imgui, name, noting(getattr(imgui, name)))
+    return places
+
+
+def middle(rectangle) -> tuple[float, float]:
+    left, top, right, bottom = rectangle
+    return (left + right) / 2, (top + bottom) / 2
+
+
+def test_sliders_and_the_search_for_variations_edit_the_selected_map(screen, places):
+    screen.resize((WIDTH, 1400))
+    frames(screen)
+    left, top, right, bottom = places["##color"]
+    drag(screen, (left + 10, (top + bottom) / 2), (right - 3, (top + bottom) / 2))
+    assert settings(screen).maps[0].color > 0.95
+    click(screen, middle(places["##search"]))
+    imgui.get_io().add_input_characters_utf8("julias")
+    frames(screen, 3)
+    press(screen, "Enter")
+    assert dict(settings(screen).maps[0].variations) == {"linear": 1.0, "juliascope": 0.5}
+    frames(screen)
+    before = places["##juliascope_power"]
+    drag(screen, middle(before), (middle(before)[0] + 60, middle(before)[1]))
+    assert settings(screen).maps[0].parameters["juliascope_power"] > 1.2
+    click(screen, middle(places["4##symmetry"]))
+    assert len(settings(screen).maps) == 7
+
+
+def test_palettes_are_taken_from_strips_and_turned(screen, places):
+    screen.resize((WIDTH, 1800))
+    frames(screen)
+    click(screen, middle(places["palette"]))
+    frames(screen)
+    click(screen, middle(places["strip sea"]))
+    assert settings(screen).palette == "sea"
+    left, top, right, bottom = places["##rotate"]
+    drag(screen, middle(places["##rotate"]), (left + 0.75 * (right - left), (top + bottom) / 2))
+    shift = [
+        k
+        for k in range(-128, 129)
+        if np.array_equal(settings(screen).palette_colors, np.roll(palettes.named("sea"), k, 0))
+    ]
+    assert shift and 55 <= shift[0] <= 75
+    click(screen, middle(places["xaos"]))
+    frames(screen)
+    drag(screen, middle(places["##0 1"]), (middle(places["##0 1"])[0] + 40, middle(places["##0 1"])[1]))
+    assert settings(screen).maps[0].xaos[1] > 1.2 and settings(screen).maps[0].xaos[0] == 1.0
+
+
+def test_variants_are_drawn_and_one_is_taken(screen):
+    finish(screen)
+    before = settings(screen)
+    press(screen, "V")
+    finish(screen)
+    variants = editor(screen).variants
+    assert len(variants.textures) == 9 and variants.flames[4] == before
+    pictures = [texture.read() for texture in variants.textures]
+    assert pictures[4][..., :3].max() > 60
+    assert sum(not np.array_equal(picture, pictures[4]) for picture in pictures) >= 6
+    press(screen, "V")
+    editor(screen).put(variants.flames[0])
+    assert settings(screen).maps == variants.flames[0].maps and settings(screen).quality == before.quality
+
+
+def test_a_chance_flame_can_be_undone(screen):
+    finish(screen)
+    before = settings(screen)
+    editor(screen).rng = np.random.default_rng(3)
+    press(screen, "B")
+    finish(screen)
+    after = settings(screen)
+    assert after.maps != before.maps and not screen.studio.panel.error and after.quality == before.quality
+    assert (screen.studio.panel.shown.read()[..., :3].max(2) > 10).mean() > 0.03
+    press(screen, "Ctrl+Z")
+    assert settings(screen) == before
+
+
+# ---- key frames and files
+
+
+def test_key_frames_are_made_edited_and_played(screen):
+    finish(screen)
+    before = settings(screen)
+    press(screen, "K")
+    assert [key.time for key in settings(screen).keys] == [0.0, 2.0] and editor(screen).key == 1
+    press(screen, "Alt+Right")
+    keys = settings(screen).keys
+    assert keys[0].flame.maps == before.maps != keys[1].flame.maps and screen.studio.panel.clock == 2.0
+    finish(screen)
+    second = screen.studio.panel.shown.read()
+    press(screen, "J")
+    assert editor(screen).key == 0 and screen.studio.panel.clock == 0.0
+    finish(screen)
+    assert not np.array_equal(screen.studio.panel.shown.read(), second)
+    press(screen, "Y")
+    frames(screen, 3)
+    assert not screen.studio.panel.paused and screen.studio.panel.clock > 0
+    press(screen, "Y")
+    wait_still(screen)
+    press(screen, "Shift+K")
+    assert not settings(screen).keys and settings(screen).maps == keys[1].flame.maps
+    press(screen, "Ctrl+Z")
+    assert settings(screen).keys == keys
+
+
+def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
+    finish(screen)
+    press(screen, "Ctrl+E")
+    (key,), warnings = read_flames(tmp_path / "fern-001.flame")
+    assert not warnings and key.extra["name"] == screen.studio.panel.scene.title
+    size = (120, 90)
+    views = [settings_of(key), settings(screen)]
+    dense = [replace(s, quality=400.0, view=settings(screen).view) for s in views]
+    assert views[0].view.height == pytest.approx(views[1].view.height) and views[0].up == "-y"
+    assert views[0].view.centre == pytest.approx(views[1].view.centre)
+    one, two = (Picture(gpu).draw(s, size, 0.0).read()[..., :3] for s in dense)
+    boxed = [picture.reshape(18, 5, 24, 5, 3).mean((1, 3)) for picture in (one, two)]
+    assert np.corrcoef(boxed[0].ravel(), boxed[1].ravel())[0, 1] > 0.98
+    flipped = boxed[1][::-1]
+    assert np.corrcoef(boxed[0].ravel(), flipped.ravel())[0, 1] < 0.9
+
+
+def test_a_read_flame_is_written_as_it_was():
+    scene = load(SCENES / "lantern.flame")
+    (key,) = keys_to_write(scene.settings, scene.size, scene.title)
+    again = settings_of(key)
+    assert again == replace(scene.settings, view=again.view)
+    assert again.view.centre == pytest.approx(scene.settings.view.centre)
+    assert again.view.height == pytest.approx(scene.settings.view.height)
+
+
+def test_turned_palettes_keep_their_colours(rng):
+    colours = np.round(rng.uniform(0, 255, (256, 3)))
+    assert np.array_equal(edit.turned_palette(colours, 10)[10:], colours[:-10])
+    assert np.allclose(edit.turned_palette(edit.turned_palette(colours, 0, 0.3), 0, -0.3), colours, atol=1e-6)
+    assert np.allclose(edit.turned_palette(colours, 0, 0.3).max(1), colours.max(1)), "a turned hue keeps the value"
+
+
+def test_keys_stand_in_the_order_of_their_times(rng):
+    home = Settings(maps=(Map(), Map(IDENTITY, color=0.5)))
+    keys = [key_of(home, (64, 48), float(time)) for time in (3.0, 1.0, 2.0)]
+    made = edit.with_key(edit.with_key(edit.with_key(home, keys[0]), keys[1]), keys[2])
+    assert [key.time for key in made.keys] == [1.0, 2.0, 3.0]
+    assert edit.with_key(made, replace(keys[1], hue=0.5)).keys[0].hue == 0.5
+    assert not edit.without_key(edit.without_key(made, 0), 0).keys
+
+
+def test_an_animation_of_two_flames_is_drawn_in_between(gpu):
+    """Half-way between a map at -1 and one at 1 lies one at 0."""
+    one, two = (Settings(maps=(Map((0.1, 0.0, x, 0.0, 0.1, 0.0)),), palette="white", quality=20.0) for x in (-0.9, 0.9))
+    made = replace(one, keys=(key_of(one, (64, 64), 0.0), key_of(two, (64, 64), 2.0)))
+    picture = open_picture(Scene(Path("x"), "x", "flame", made), gpu)
+    columns = [np.nonzero(picture.draw(made, (64, 64), moment).read()[..., 0].max(0))[0].mean() for moment in (0, 1, 2)]
+    assert columns == pytest.approx([31.5 - 16, 31.5, 31.5 + 16], abs=1.0)

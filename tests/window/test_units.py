@@ -1,0 +1,152 @@
+"""The parts of the window alone: counters, keys, steps of settings, what is looked at on disk."""
+
+import tomllib
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from renderer.errors import BadInput, MachineCannot, UserError
+from renderer.pictures import names
+from renderer.scene.scene import setting
+from renderer.window.app.backends import Window
+from renderer.window.app.command import opened
+from renderer.window.app.file_watcher import Watch
+from renderer.window.app.key_bindings import ACTIONS
+from renderer.window.app.session import toml_of
+from renderer.window.app.shortcuts import ACTIONS_OF_A_PICTURE, chord, table
+from renderer.window.controls.step import stepped
+from renderer.window.controls.toolkit import glfw
+from renderer.window.panels.frame_rate import Counter
+from tests.window.helpers import FRACTAL
+
+
+def test_counter_tells_the_median_of_the_last_second(rng):
+    counter = Counter()
+    moment, intervals = 100.0, rng.uniform(0.005, 0.05, 400)
+    for interval in intervals:
+        moment += interval
+        counter.add(moment)
+    moments = 100.0 + np.cumsum(intervals)
+    last = moments[moments >= moments[-1] - 1]
+    assert counter.rate(moments[-1]) == pytest.approx(1 / np.median(np.diff(last)), rel=1e-6)
+    assert counter.rate(moments[-1] + 60) == 0
+
+
+def test_one_slow_frame_does_not_move_the_rate():
+    counter = Counter()
+    for moment in [*np.arange(0, 0.5, 0.01), *np.arange(0.8, 1.0, 0.01)]:
+        counter.add(float(moment))
+    assert counter.rate(1.0) == pytest.approx(100, rel=1e-3)
+
+
+def test_slow_pictures_have_a_rate_too():
+    counter = Counter()
+    counter.add(0.0)
+    assert counter.rate(0.1) == 0
+    counter.add(4.0)
+    assert counter.rate(4.1) == pytest.approx(0.25)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    depth: int = setting(6, 1, 16, key="d")
+    count: int = setting(100, 1, 1 << 20, logarithmic=True)
+    kind: Literal["a", "b", "c"] = setting("a", key="k")
+    on: bool = True
+    part: float = setting(0.5, 0.0, 1.0)
+
+
+def step(settings, name, direction):
+    return getattr(stepped(settings, name, direction), name)
+
+
+def test_keys_step_settings_within_their_range_and_wrap():
+    assert step(Numbers(), "depth", 1) == 7 and step(Numbers(depth=16), "depth", 1) == 1
+    assert step(Numbers(depth=1), "depth", -1) == 16
+    assert step(Numbers(), "kind", -1) == "c" and step(Numbers(kind="c"), "kind", 1) == "a"
+    assert step(Numbers(), "on", 1) is False
+    assert step(Numbers(), "count", 1) == 125 and step(Numbers(count=1), "count", 1) == 2
+    assert step(Numbers(part=0.97), "part", 1) == 1.0 and step(Numbers(), "part", -1) == pytest.approx(0.45)
+    value = Numbers()
+    for _ in range(40):
+        value = replace(
+            value, depth=step(value, "depth", 1), count=step(value, "count", -1), part=step(value, "part", 1)
+        )
+        assert 1 <= value.depth <= 16 and 1 <= value.count <= 1 << 20 and 0 <= value.part <= 1
+
+
+def test_every_action_has_keys_of_its_own():
+    chords = [chord(action.keys) for action in ACTIONS]
+    assert len(set(chords)) == len(chords)
+    assert all(action.name and action.group for action in ACTIONS)
+    for wrong in ("Hyper+A", "Ctrl+Nonsense", "", "AB"):
+        with pytest.raises(ValueError):
+            chord(wrong)
+
+
+@pytest.mark.parametrize("kind", names())
+def test_no_picture_takes_a_key_of_the_window(kind):
+    import importlib
+
+    module = importlib.import_module(f"renderer.pictures.{kind}")
+    own = [f.metadata["key"].upper() for f in fields(module.Settings) if f.metadata.get("key")]
+    window = {action.keys for action in ACTIONS}
+    assert len(set(own)) == len(own)
+    assert not set(own) & window and not {f"Shift+{key}" for key in own} & window
+    assert all(chord(key) for key in own)
+
+
+def test_the_picture_s_keys_stand_in_the_table():
+    live = table(ACTIONS, Numbers())
+    assert [a.keys for a in live if a.group == ACTIONS_OF_A_PICTURE] == ["D", "Shift+D", "K", "Shift+K"]
+    assert len(live) == len(ACTIONS) + 4
+
+
+def test_inputs_become_panels(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.toml").write_text(FRACTAL.format(title=name))
+    (tmp_path / "both.toml").write_text(
+        'picture = "layout"\nsettings = { panels = ["a.toml", "b.toml"], columns = 1 }\n'
+    )
+    scenes, columns = opened([tmp_path / "both.toml"])
+    assert [scene.title for scene in scenes] == ["a", "b"] and columns == 1
+    scenes, columns = opened([tmp_path / "b.toml", tmp_path / "both.toml"])
+    assert [scene.title for scene in scenes] == ["b", "a", "b"] and columns == 0
+    with pytest.raises(UserError, match="at most 16"):
+        opened([tmp_path / "a.toml"] * 17)
+    with pytest.raises(BadInput, match="No such file"):
+        opened([tmp_path / "absent.toml"])
+
+
+def test_no_display_is_a_sentence(monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    with pytest.raises(MachineCannot, match="no display.*main.py export"):
+        Window((100, 100), "no")
+
+
+def test_watch_tells_only_what_was_saved(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    a.write_text("1")
+    b.write_text("1")
+    watch = Watch()
+    assert watch.changed({a, b}, 1.0) == set()
+    a.write_text("22")
+    assert watch.changed({a, b}, 1.1) == set(), "it looks a few times a second"
+    assert watch.changed({a, b}, 2.0) == {a}
+    b.unlink()
+    assert watch.changed({a, b}, 3.0) == set()
+    b.write_text("3")
+    assert watch.changed({a, b}, 4.0) == {b}
+
+
+def test_toml_of_is_read_back(rng):
+    table = {"title": 'a "quoted" \\ line\nand é 🌿', "list": [1, 2.5, -1e-30, True], "size": [3, 4]}
+    table["settings"] = {"view": {"centre": [float(rng.standard_normal()), 0.0]}, "maps": [{"a b": 1}, {"c": "x"}]}
+    assert tomllib.loads(toml_of(table)) == table
+
+
+def test_glfw_is_the_one_that_was_imported_first():
+    assert tuple(glfw.get_version()) >= (3, 4)

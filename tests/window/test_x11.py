@@ -1,0 +1,174 @@
+"""A real window on an X server, with real keys and a real mouse."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from renderer.paths import ROOT
+from renderer.pictures import load
+from tests.window.helpers import wait_for
+
+
+@pytest.fixture
+def display():
+    """An X server of our own, with no window manager."""
+    if not (shutil.which("Xvfb") and shutil.which("xdotool")):
+        pytest.skip("needs Xvfb and xdotool: apt install xvfb xdotool")
+    reading, writing = os.pipe()
+    command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"]
+    server = subprocess.Popen(command, pass_fds=[writing], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:  # to the end of the line: closed before it, the pipe would kill the server
+        number = pipe.readline().strip()
+    if not number:
+        pytest.skip("Xvfb does not start here")
+    yield f":{number}"
+    server.terminate()
+    server.wait(10)
+
+
+def start(display: str, *arguments: str, folder: Path = ROOT):
+    environment = {**os.environ, "DISPLAY": display, "XDG_STATE_HOME": str(folder / "state")}
+    environment.pop("WAYLAND_DISPLAY", None)
+    command = [sys.executable, str(ROOT / "main.py"), "view", *arguments]
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def act(display: str, *words: str) -> str:
+    environment = {**os.environ, "DISPLAY": display}
+    return subprocess.run(["xdotool", *words], env=environment, capture_output=True, text=True, timeout=30).stdout
+
+
+def test_a_real_window_with_real_keys_and_a_real_mouse(display, scene_files, tmp_path):
+    process = start(display, *map(str, scene_files), "--size", "900x520", folder=tmp_path)
+    try:
+        window = wait_for(lambda: act(display, "search", "--name", "Rayfold"), process).split()[0]
+        act(display, "windowfocus", window)
+        act(display, "mousemove", "--window", window, "150", "250", "click", "1")
+        shot = taken(display, tmp_path, process)
+        start_view = load(shot).settings.view
+        act(display, "mousemove", "--window", window, "150", "250", "mousedown", "1")
+        for x in (160, 175, 190):
+            act(display, "mousemove", "--window", window, str(x), "250")
+        act(display, "mouseup", "1")
+        act(display, "key", "d")
+        shot = taken(display, tmp_path, process)
+        moved = load(shot).settings
+        assert moved.view.centre[0] < start_view.centre[0] and moved.iterations == 50
+        act(display, "key", "ctrl+q")
+        out, err = process.communicate(timeout=20)
+        assert process.returncode == 0 and "Traceback" not in err, err
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def taken(display: str, folder: Path, process) -> Path:
+    """The panel's picture of now: the key is pressed once its window listens, and again only when nothing came."""
+    before = set(folder.glob("first-*.png"))
+    for _ in range(10):
+        act(display, "key", "F12")
+        end = time.perf_counter() + 5
+        while time.perf_counter() < end:
+            assert process.poll() is None, process.communicate()
+            new = set(folder.glob("first-*.png")) - before
+            if new:
+                return max(new)
+            time.sleep(0.1)
+    raise AssertionError("no picture was written")
+
+
+SCRIPT = """
+import ctypes, sys, time
+from pathlib import Path
+from renderer.gpu import Gpu
+from renderer.pictures import load
+from renderer.window.screen import Contents, Window
+from renderer.window.studio import Studio
+from renderer.window.toolkit import glfw
+
+window = Window((500, 300), "Rayfold")
+studio = Studio([load(Path(sys.argv[1]))], Gpu(gl=window.gl))
+contents = Contents(studio, window.gl, window.scale)
+
+
+def frames_until(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        window._frame(studio, contents)
+
+
+frames_until(lambda: studio.panel.finished())
+on_drop = glfw.set_drop_callback(window.handle, None)  # gives what GLFW calls for a drop, as GLFW would
+glfw.set_drop_callback(window.handle, on_drop)
+
+
+def drop(*paths):
+    on_drop(window.handle, len(paths), (ctypes.c_char_p * len(paths))(*map(str.encode, paths)))
+
+
+drop(sys.argv[2])
+frames_until(lambda: studio.panel.scene.title == "second")
+drop(sys.argv[1], sys.argv[2], "no/such/file.toml")
+frames_until(lambda: len(studio.panels) == 3)
+assert "No such file" in studio.message
+before = glfw.get_window_size(window.handle), glfw.get_window_pos(window.handle)
+studio.toggle("fullscreen")
+frames_until(lambda: glfw.get_framebuffer_size(window.handle) == (1280, 800))
+assert glfw.get_window_monitor(window.handle)
+frames_until(lambda: sum(w for _, _, w, _ in studio.rectangles[:2]) > 800)
+studio.toggle("fullscreen")
+frames_until(lambda: glfw.get_window_size(window.handle) == before[0])
+assert not glfw.get_window_monitor(window.handle)
+for size in ((1, 1), (37, 600), (640, 400)):
+    glfw.set_window_size(window.handle, *size)
+    for _ in range(10):
+        window._frame(studio, contents)
+studio.close()
+window.close()
+print("all of it happened")
+"""
+
+
+def test_drops_fullscreen_and_tiny_sizes_of_a_real_window(display, scene_files, tmp_path):
+    environment = {**os.environ, "DISPLAY": display, "PYTHONPATH": str(ROOT)}
+    environment.pop("WAYLAND_DISPLAY", None)
+    command = [sys.executable, "-c", SCRIPT, *map(str, scene_files)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "all of it happened", done.stderr
+
+
+def test_closing_ends_with_0_and_ctrl_c_with_130(display, scene_files, tmp_path):
+    for signal_sent, code in ((None, 0), (signal.SIGINT, 130)):
+        process = start(display, str(scene_files[0]), "--size", "400x300", folder=tmp_path)
+        try:
+            window = wait_for(lambda: act(display, "search", "--name", "Rayfold"), process).split()[0]
+            kept = tmp_path / "state" / "rayfold" / "session.json"
+            wait_for(kept.exists, process)  # it is written while the window runs
+            if signal_sent:
+                process.send_signal(signal_sent)
+            else:
+                act(display, "windowfocus", window)
+                act(display, "key", "ctrl+q")
+            out, err = process.communicate(timeout=20)
+            assert process.returncode == code and "Traceback" not in err, (process.returncode, err)
+        finally:
+            process.kill()
+            process.communicate()
+            kept.unlink(missing_ok=True)
+
+
+def test_the_view_command_without_a_display_exits_4(scene_files):
+    environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    command = [sys.executable, "main.py", "view", str(scene_files[0])]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4 and "no display" in done.stderr and "Traceback" not in done.stderr
