@@ -39,7 +39,7 @@ void main() {
 
 
 def doctor(args) -> int:
-    """`main.py doctor`: exit code 0 when a picture can be made here, 4 when not."""
+    """`rayfold doctor`: exit code 0 when a picture can be made here, 4 when not."""
     devices, missing = examined_devices()
     gl = examined_gl()
     advice = [*missing, *([gl["reason"]] if not gl["ok"] else []), *missing_packages()]
@@ -120,6 +120,6 @@ def show(devices: list[dict], gl: dict, advice: list[str]) -> None:
     software = ", software" if gl.get("software") else ""
     print(f"ok      GL             {gl['renderer']}{software}, {gl['version']}" if gl["ok"] else "none    GL")
     if gl["ok"] and not gl["display"]:
-        print("        no display: `view` needs one (ssh -X, or xvfb-run python main.py view); `export` does not")
+        print("        no display: `view` needs one (ssh -X, or xvfb-run rayfold view); `export` does not")
     for line in advice:
         print(f"missing {line}")

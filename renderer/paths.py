@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parent
-ROOT = _PACKAGE if (_PACKAGE / "shaders").is_dir() else _PACKAGE.parent
+PACKAGE = Path(__file__).resolve().parent
+ROOT = PACKAGE if (PACKAGE / "shaders").is_dir() else PACKAGE.parent
 SHADERS = ROOT / "shaders"
 SCENES = ROOT / "scenes"
 ASSETS = ROOT / "assets"

@@ -28,7 +28,7 @@ MOST_PAIRS = 1000
 
 
 def add_arguments(parser) -> None:
-    """The arguments of `main.py bench`."""
+    """The arguments of `rayfold bench`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, words in ACTIONS.items():
         action = actions.add_parser(name, help=words, description=words[0].upper() + words[1:] + ".")
@@ -158,7 +158,7 @@ def _folder(text: str) -> Path:
 
 
 def command(args) -> int:
-    """`main.py bench`; returns the exit code."""
+    """`rayfold bench`; returns the exit code."""
     if args.action in ("list", "run", "sample"):
         return {"list": list_cases, "run": run_cases, "sample": sample}[args.action](args)
     if args.action in ("ab", "aa", "compare"):

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.bench.cases import ROOT
 from renderer.bench.experiment import ARMS, Experiment, opened, read_experiment, why_unfit
 from renderer.bench.machine import commit, git, host
 from renderer.bench.verdict import Plan, Verdict, alarm_rate, decide, detectable
 from renderer.errors import BadInput, MachineCannot, UserError
 from renderer.formats.images import psnr, srgb_of_linear
+from renderer.paths import PACKAGE
 from renderer.progress import Progress
 
 SAMPLE_TIMEOUT = 300
@@ -183,10 +183,15 @@ class Runner:
         """`bench` in an arm's tree, by the tree's own harness where it has one: the command, and how to start it."""
         tree, size = self._trees[arm], self._args.size
         own = (tree / "renderer" / "bench").is_dir()
-        command = [sys.executable, str((tree if own else ROOT) / "main.py"), "bench", *words]
+        program = [str(tree / "main.py")] if own else ["-P", "-m", "renderer"]
+        command = [sys.executable, *program, "bench", *words]
         command += ["--device", self._args.device] + ([] if own else ["--tree", str(tree)])
         command += ["--size", "x".join(map(str, size))] if size else []
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+        if not own:  # this program measures a tree that has none; it need not be installed
+            environment["PYTHONPATH"] = os.pathsep.join(
+                [str(PACKAGE.parent), *filter(None, [environment.get("PYTHONPATH")])]
+            )
         return command, {"cwd": tree, "env": environment, "text": True, "errors": "replace"}
 
     def _process(self, arm: str, words: list[str]) -> subprocess.CompletedProcess:

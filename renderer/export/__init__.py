@@ -61,7 +61,7 @@ class Plan:
 
 
 def export(args) -> int:
-    """`main.py export`; returns the exit code: 3 when --time-limit ended it before all samples were drawn, 130 when
+    """`rayfold export`; returns the exit code: 3 when --time-limit ended it before all samples were drawn, 130 when
     Ctrl-C did. Both keep what was drawn of a still.
     """
     start = time.monotonic()
@@ -91,7 +91,7 @@ def export(args) -> int:
 
 
 def export_field(args) -> int:
-    """`main.py export --grid`: a light field of a scene; returns the exit code."""
+    """`rayfold export --grid`: a light field of a scene; returns the exit code."""
     began = time.monotonic()
     for name in ("frames", "split", "tile", "time_limit", "dry_run", "denoise"):
         if getattr(args, name):

@@ -265,7 +265,7 @@ def open_device(spelling: str = "auto") -> Device:
             reasons.append(f"{found.spelling} ({found.name}): {str(error).splitlines()[0]}")
             continue
         return device
-    told = "; ".join(reasons) or "no driver shows one (`python main.py doctor` says what is missing)"
+    told = "; ".join(reasons) or "no driver shows one (`rayfold doctor` says what is missing)"
     raise MachineCannot(f"--device {spelling}: no compute device works here: {told}")
 
 

@@ -1,4 +1,4 @@
-"""`main.py run` as users call it: exit codes, files, JSON, --explain, the prompt; pictures of programs."""
+"""`rayfold run` as users call it: exit codes, files, JSON, --explain, the prompt; pictures of programs."""
 
 import io
 import json
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from main import main
 from renderer.cdollar.runtime.repl import Prompt
+from renderer.cli import main
 from renderer.errors import BadInput
 from renderer.formats.images import read_image
 from renderer.paths import ROOT

@@ -178,7 +178,7 @@ def test_frames_of_a_still_scene_are_equal_and_by_any_workers(tmp_path, gpu):
 
 def test_a_full_disk_in_the_middle_of_a_film_tears_nothing(scene, tmp_path, monkeypatch, capsys):
     """Frames that were complete are kept, no temporary file is left, and the run resumes."""
-    import main
+    from renderer import cli
 
     written = 0
 
@@ -191,13 +191,13 @@ def test_a_full_disk_in_the_middle_of_a_film_tears_nothing(scene, tmp_path, monk
     words = ["export", str(scene), "-o", str(tmp_path / "f_#.png"), "--frames", "1-4"]
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", full)
-        assert main.main(words) == 3
+        assert cli.main(words) == 3
     told = capsys.readouterr().err
     assert "No space left" in told or "disk is full" in told
     left = sorted(path.name for path in tmp_path.iterdir())
     frames = [name for name in left if name.startswith("f_")]
     assert 2 <= len(frames) < 4 and left == sorted([*frames, "f.frames.jsonl", scene.name])
     kept = {name: (tmp_path / name).stat().st_mtime_ns for name in frames[:2]}
-    assert main.main(words) == 0 and len(list(tmp_path.glob("f_*.png"))) == 4
+    assert cli.main(words) == 0 and len(list(tmp_path.glob("f_*.png"))) == 4
     assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
     assert all(read_bytes(path).shape == (46, 70, 4) for path in tmp_path.glob("f_*.png"))

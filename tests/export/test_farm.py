@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import main
+from renderer import cli
 from renderer.export import farm
 from renderer.formats.images import read_bytes, read_recipe
 from renderer.gpu import Gpu
@@ -59,7 +59,7 @@ def signalled(monkeypatch):
 
 def exported(*words) -> int:
     """The exit code of the command, in this process."""
-    return main.main(["export", *map(str, words)])
+    return cli.main(["export", *map(str, words)])
 
 
 def same_frames(folder: Path, count: int) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from main import main
+from renderer.cli import main
 from renderer.errors import BadInput
 from renderer.export.render import spoken
 from renderer.flames import chaos_game, evolve, filters, kernel_cache, kernel_source, sample_schedule, variations

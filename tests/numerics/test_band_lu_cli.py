@@ -1,4 +1,4 @@
-"""`main.py solve`: files in, files out, and what it says of bad ones."""
+"""`rayfold solve`: files in, files out, and what it says of bad ones."""
 
 import gzip
 import io
@@ -11,7 +11,7 @@ import pytest
 from scipy.io import mmwrite
 from scipy.sparse import coo_array
 
-from main import main
+from renderer.cli import main
 from renderer.errors import UserError
 from renderer.formats.matrices import read_band
 from renderer.gpu import find_devices

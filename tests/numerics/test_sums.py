@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-import main
+from renderer import cli
 from renderer.errors import BadInput
 from renderer.formats.npy import NpyFile, open_npy
 from renderer.numerics.sums import aggregates
@@ -348,7 +348,7 @@ def test_totals_add_like_integers():
 # ------------------------------------------------------------------------------------------------------- command, files
 def summed(capsys, *words) -> dict:
     capsys.readouterr()  # drops what the rng fixture printed
-    assert main.main(["sum", *map(str, words), "--json"]) == 0
+    assert cli.main(["sum", *map(str, words), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -386,7 +386,7 @@ def test_command_statistics(tmp_path, capsys, rng):
     told = summed(capsys, tmp_path / "x.npy", "--bound")
     assert 0 <= told["halving_error"] <= told["halving_bound"]
     capsys.readouterr()
-    assert main.main(["sum", str(tmp_path / "x.npy")]) == 0
+    assert cli.main(["sum", str(tmp_path / "x.npy")]) == 0
     out, err = capsys.readouterr()
     assert float(out) == math.fsum(numbers) and "GB/s" in err
 
@@ -436,7 +436,7 @@ def _bad_files(folder):
 
 def test_bad_files_are_told_in_a_sentence(tmp_path, capsys):
     for path, words in _bad_files(tmp_path).items():
-        assert main.main(["sum", str(path)]) == 5, path
+        assert cli.main(["sum", str(path)]) == 5, path
         out, err = capsys.readouterr()
         assert words in err and path.name in err and out == "" and len(err.strip().splitlines()) == 1
 
@@ -454,12 +454,12 @@ def test_mismatched_pairs_are_told(tmp_path, capsys):
         ([b, "--by", c], "shape"),
         ([a, "--by", c], "integers are wanted"),
     ):
-        assert main.main(["sum", *words]) == 5, words
+        assert cli.main(["sum", *words]) == 5, words
         assert told in capsys.readouterr().err
-    assert main.main(["sum", a, a, "--statistic", "mean"]) == 2
-    assert main.main(["sum", a, "--mode", "fast", "--statistic", "mean"]) == 2
+    assert cli.main(["sum", a, a, "--statistic", "mean"]) == 2
+    assert cli.main(["sum", a, "--mode", "fast", "--statistic", "mean"]) == 2
     if find_spec("distributed"):
-        assert main.main(["sum", a, "--farm", "somewhere"]) == 2
+        assert cli.main(["sum", a, "--farm", "somewhere"]) == 2
 
 
 def test_file_that_shrinks_while_it_is_read(device, tmp_path):
@@ -546,5 +546,5 @@ def test_command_sums_in_passes(tmp_path, capsys, gl, rng):
         (["x.npy", "--device", "gl", "--device", "cpu"], "leave the others out"),
         (["doubles.npy", "--device", "gl"], "hold float64"),
     ):
-        assert main.main(["sum", str(tmp_path / words[0]), *words[1:]]) == 2
+        assert cli.main(["sum", str(tmp_path / words[0]), *words[1:]]) == 2
         assert said in capsys.readouterr().err

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import main
+from renderer import cli
 from renderer.formats.images import linear_of_srgb, psnr, srgb_of_linear
 from renderer.lightfields.aperture import SHAPES, TAP, Eye, place_of, taps, weights
 from renderer.paths import ROOT
@@ -310,7 +310,7 @@ def rendered_field(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fields") / "bokeh"
     size = ["--size", "96x96", "--samples", "12", "--grid", "9x9", "--baseline", "0.03", "--json"]
     with contextlib.redirect_stdout(io.StringIO()) as told:
-        assert main.main(["export", str(ROOT / "scenes/bokeh.toml"), "-o", str(folder), *size]) == 0
+        assert cli.main(["export", str(ROOT / "scenes/bokeh.toml"), "-o", str(folder), *size]) == 0
     return folder, json.loads(told.getvalue())
 
 
@@ -397,7 +397,7 @@ def test_opening_the_folder_focuses_on_its_centre(gpu, rendered_field):
 def test_what_cannot_be_a_field_is_told(tmp_path, capsys, arguments, told):
     command = ["export", str(ROOT / "scenes/bokeh.toml"), "-o", str(tmp_path / "field"), *arguments]
     try:
-        code = main.main(command)
+        code = cli.main(command)
     except SystemExit as error:  # argparse
         code = error.code
     assert code == 2 and told in capsys.readouterr().err
@@ -406,10 +406,10 @@ def test_what_cannot_be_a_field_is_told(tmp_path, capsys, arguments, told):
 
 def test_a_picture_without_a_camera_and_a_folder_with_other_pictures_are_told(tmp_path, capsys):
     command = ["export", "-o", str(tmp_path), "--grid", "2x2"]
-    assert main.main([*command, str(ROOT / "scenes/mandelbrot.toml")]) == 2
+    assert cli.main([*command, str(ROOT / "scenes/mandelbrot.toml")]) == 2
     assert "a fractal picture has no camera in space" in capsys.readouterr().err
     (tmp_path / "holiday.png").write_bytes(b"")
-    assert main.main([*command, str(ROOT / "scenes/bokeh.toml")]) == 2
+    assert cli.main([*command, str(ROOT / "scenes/bokeh.toml")]) == 2
     assert "holds other pictures (holiday.png)" in capsys.readouterr().err
 
 

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-import main
+from renderer import cli
 from renderer.errors import MachineCannot
 from renderer.formats.images import read_exr
 from renderer.images import denoise
@@ -36,7 +36,7 @@ corners = [[-4.0, 0.0, 4.0], [4.0, 0.0, 4.0], [4.0, 0.0, -4.0], [-4.0, 0.0, -4.0
 def export(tmp_path, *more, name="out.exr"):
     (tmp_path / "scene.toml").write_text(SCENE)
     arguments = ["export", str(tmp_path / "scene.toml"), "-o", str(tmp_path / name), "--device", "cpu", *more]
-    return main.main(arguments)
+    return cli.main(arguments)
 
 
 def test_denoised_pictures_are_nearer_to_the_truth(tmp_path):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import main
+from renderer import cli
 from renderer.formats.gltf import load as load_gltf
 from renderer.formats.images import linear_of_srgb
 from renderer.paths import ASSETS
@@ -318,11 +318,11 @@ def test_exports_of_models(tmp_path, capsys):
     maker.node(mesh=ball(maker, 4))
     (tmp_path / "ball.gltf").write_text(maker.gltf())
     small = ["--size", "32x24", "--samples", "1", "--device", "cpu"]
-    assert main.main(["export", str(tmp_path / "ball.gltf"), "-o", str(tmp_path / "ball.png"), *small]) == 0
-    assert main.main(["export", str(tmp_path / "ball.png"), "-o", str(tmp_path / "again.png"), *small]) == 0
+    assert cli.main(["export", str(tmp_path / "ball.gltf"), "-o", str(tmp_path / "ball.png"), *small]) == 0
+    assert cli.main(["export", str(tmp_path / "ball.png"), "-o", str(tmp_path / "again.png"), *small]) == 0
     (tmp_path / "bad.glb").write_bytes(maker.glb()[:400])
     capsys.readouterr()
-    assert main.main(["export", str(tmp_path / "bad.glb"), "-o", str(tmp_path / "bad.png"), *small]) == 5
+    assert cli.main(["export", str(tmp_path / "bad.glb"), "-o", str(tmp_path / "bad.png"), *small]) == 5
     assert str(tmp_path / "bad.glb") in capsys.readouterr().err
 
 

@@ -31,7 +31,7 @@ def screen(gl, scene_files, tmp_path, monkeypatch):
 
 @pytest.fixture
 def served(scene_files, tmp_path):
-    """A running `main.py serve` and its address."""
+    """A running `rayfold serve` and its address."""
     command = [sys.executable, str(ROOT / "main.py"), "serve", str(scene_files[0]), "--port", "0", "--size", "500x400"]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -123,7 +123,7 @@ def test_inputs_become_panels(tmp_path):
 def test_no_display_is_a_sentence(monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    with pytest.raises(MachineCannot, match="no display.*main.py export"):
+    with pytest.raises(MachineCannot, match="no display.*rayfold export"):
         Window((100, 100), "no")
 
 

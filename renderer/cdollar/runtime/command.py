@@ -1,4 +1,4 @@
-"""`python main.py run`: evaluates a program's main on a target; without a program, an interactive prompt."""
+"""`rayfold run`: evaluates a program's main on a target; without a program, an interactive prompt."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
     host.py      factors in host memory, thin bands
     share.py     one device's part of that            substitution.py  solves on the device that has all factors
     solver.py    BandedLU                             batch.py   many small systems in one launch
-    memory.py    what it takes, before it starts      cli.py     `main.py solve`
+    memory.py    what it takes, before it starts      cli.py     `rayfold solve`
     files.py     matrices from strangers
 
 A band solver is right where the band is full or narrow: one-dimensional and thin two-dimensional problems, splines,

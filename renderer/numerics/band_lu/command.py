@@ -1,4 +1,4 @@
-"""`main.py solve`: what it takes, does and tells."""
+"""`rayfold solve`: what it takes, does and tells."""
 
 import json
 import sys

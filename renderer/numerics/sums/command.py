@@ -1,4 +1,4 @@
-"""`main.py sum`: sums and other aggregates of .npy files, on one device, several, or a farm of workers."""
+"""`rayfold sum`: sums and other aggregates of .npy files, on one device, several, or a farm of workers."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from renderer.numerics.sums.gl_sums import halving_in_passes, total_in_passes
 
 
 def command(args) -> int:
-    """Runs `main.py sum`."""
+    """Runs `rayfold sum`."""
     files = [open_npy(path) for path in args.files]
     _check(args, files)
     in_passes = args.device == ["gl"]

@@ -224,13 +224,13 @@ def _created(size: tuple[int, int], title: str):
         except glfw.GLFWError as error:
             reason = str(error)
     glfw.terminate()
-    raise MachineCannot(f"no window with OpenGL 3.3: {reason}. `python main.py doctor` says what GL is there")
+    raise MachineCannot(f"no window with OpenGL 3.3: {reason}. `rayfold doctor` says what GL is there")
 
 
 def _init() -> None:
     """Starts GLFW, or says what to do where there is no display."""
     glfw.ERROR_REPORTING = "exception"
-    advice = "`main.py export` draws without one; `ssh -X` brings one; `xvfb-run -a python main.py view` makes one"
+    advice = "`rayfold export` draws without one; `ssh -X` brings one; `xvfb-run -a rayfold view` makes one"
     if not display_is_there():
         raise MachineCannot(f"no display: neither DISPLAY nor WAYLAND_DISPLAY is set. {advice}")
     try:

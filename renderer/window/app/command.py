@@ -1,4 +1,4 @@
-"""`main.py view` and `serve`: the inputs as live panels in one window, here or in a browser; see renderer/window."""
+"""`rayfold view` and `serve`: the inputs as live panels in one window, here or in a browser; see renderer/window."""
 
 import contextlib
 from pathlib import Path
@@ -33,7 +33,7 @@ def view(args) -> int:
 
 
 def serve(args) -> int:
-    """`main.py serve`: the same window in a browser, drawn without a display; returns the exit code."""
+    """`rayfold serve`: the same window in a browser, drawn without a display; returns the exit code."""
     session = wanted(args)
     gpu = open_gpu(args.device)
     remote = Remote(args.host, args.port)

@@ -142,7 +142,7 @@ class Studio:
         lost = next((panel for panel in self.panels if panel.lost), None)
         if lost:
             self.save()
-            raise MachineCannot(f"{lost.device} is lost: {lost.error}. `main.py view --restore` brings the panels back")
+            raise MachineCannot(f"{lost.device} is lost: {lost.error}. `rayfold view --restore` brings the panels back")
         self._remember()
         if now - self._saved_at > SAVING:
             self._saved_at = now

@@ -1,0 +1,263 @@
+"""The command line: argparse only. Each command imports what it needs when it runs, so that `--help` answers at
+once.
+"""
+
+import argparse
+import errno
+import math
+import os
+import sys
+
+from renderer.errors import KernelError, UserError
+
+EXAMPLES = {
+    "view": "rayfold view scenes/cornell.toml scenes/fern.toml",
+    "serve": "rayfold serve scenes/cornell.toml --port 8377",
+    "export": "rayfold export scenes/cornell.toml -o cornell.png --size 512x512 --samples 64",
+    "run": "rayfold run scenes/product.cb --in a=a.npy --in b=b.npy -o c.npy",
+    "sum": "rayfold sum big.npy --mode exact",
+    "solve": "rayfold solve band.npz rhs.npy -o x.npy",
+    "bench": "rayfold bench run mirrors -o today.jsonl",
+    "doctor": "rayfold doctor",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that tells a mistake in one sentence, without the usage."""
+
+    def error(self, message: str):
+        self.exit(2, f"rayfold: {message} ({self.prog} see --help)\n")
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="rayfold",
+        description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless.",
+        epilog="exit codes: 0 done, 1 the answer is no, 2 usage, 3 undecided or partial, 4 this machine cannot, "
+        "5 bad input file, 130 interrupted",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (told, declare) in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=told,
+            description=told[0].upper() + told[1:] + ".",
+            epilog=f"example: {EXAMPLES[name]}",
+        )
+        declare(command)
+    return parser
+
+
+def _view(command) -> None:
+    command.add_argument("inputs", nargs="*", metavar="INPUT", help="what export takes; without one, scenes/demo.toml")
+    command.add_argument("--restore", action="store_true", help="bring back the panels of the last session")
+    command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    command.add_argument("--size", type=_size, default=(1600, 900), metavar="WxH", help="of the window")
+
+
+def _serve(command) -> None:
+    _view(command)
+    command.add_argument("--host", default="127.0.0.1", help="another than this machine's own needs the printed token")
+    command.add_argument("--port", type=_port, default=8377, metavar="N", help="0 takes a free one (default 8377)")
+
+
+def _export(command) -> None:
+    command.add_argument(
+        "input", metavar="INPUT", help="scene .toml, mesh, .flame, .cb program, light field, or a PNG of ours"
+    )
+    command.add_argument(
+        "-o", "--output", required=True, metavar="OUT", help=".png, .exr, a film, or frames as out_####.png"
+    )
+    command.add_argument("--size", type=_size, metavar="WxH", help="in pixels (default: what the input says)")
+    command.add_argument(
+        "--samples", type=_positive, metavar="N", help="draws that are averaged (default: what the input says)"
+    )
+    command.add_argument("--time", type=_seconds, metavar="T", help="seconds into an animated scene (default 0)")
+    command.add_argument("--frames", metavar="A-B", help="frame numbers of a film or of out_####.png, such as 1-48")
+    command.add_argument(
+        "--rate", type=_positive, default=24, metavar="FPS", help="frames a second of scene time (default 24)"
+    )
+    command.add_argument(
+        "--seed", type=_seed, metavar="S", help="of the random numbers; the same seed gives the same picture"
+    )
+    command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    command.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the scene; repeatable"
+    )
+    command.add_argument("--bits", type=int, choices=(8, 16), default=8, help="a channel of a PNG (default 8)")
+    command.add_argument(
+        "--tile", type=_positive, metavar="N", help="draw in tiles of N x N (default: only when large)"
+    )
+    command.add_argument(
+        "--time-limit", type=_duration, metavar="SECONDS", help="stop drawing then; exit code 3 if too early"
+    )
+    command.add_argument(
+        "--denoise", action="store_true", help="filter the noise out, guided by albedo and normal (package pyoidn)"
+    )
+    command.add_argument("--overwrite", action="store_true", help="draw frames again that are already done")
+    command.add_argument("--dry-run", action="store_true", help="print the plan and the memory it takes, and stop")
+    command.add_argument(
+        "--grid", type=_grid, metavar="ROWSxCOLUMNS", help="a light field of the scene: OUT is a folder of its views"
+    )
+    command.add_argument(
+        "--baseline",
+        type=float,
+        metavar="B",
+        help="between neighbouring cameras, in lengths of the scene (default: its target moves by 2 pixels)",
+    )
+    command.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
+    command.add_argument("--split", choices=("tiles", "samples"), help="how a farm shares one picture (default: tiles)")
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+def _run(command) -> None:
+    command.add_argument("program", nargs="?", metavar="PROGRAM.cb", help="without one, an interactive prompt")
+    command.add_argument(
+        "--in", action="append", default=[], dest="inputs", metavar="NAME=FILE.npy", help="fills a parameter"
+    )
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="fills a scalar parameter")
+    command.add_argument(
+        "--target", choices=("numpy", "opencl", "cuda", "glsl"), help="where it runs (default: best device)"
+    )
+    command.add_argument("-o", "--output", metavar="OUT.npy", help="write the result instead of printing it")
+    command.add_argument("--strict", action="store_true", help="the same bits on every target for + - * / sqrt")
+    command.add_argument("--tune", action="store_true", help="time schedules of its parts, keep the best beside it")
+    command.add_argument("--explain", action="store_true", help="show the graph, the parts, why it is split, the code")
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+def _sum(command) -> None:
+    command.add_argument(
+        "files", nargs="+", metavar="FILE.npy", help="read in blocks, never whole; several are added up"
+    )
+    command.add_argument("--mode", choices=("fast", "reproducible", "exact"), default="exact", help="default: exact")
+    command.add_argument("--device", action="append", help="repeatable: several devices share the work; gl: passes")
+    statistics = ("sum", "mean", "variance", "min", "max", "norm", "dot")
+    command.add_argument("--statistic", choices=statistics, default="sum", help="made from exact sums, rounded once")
+    command.add_argument("--by", metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers")
+    command.add_argument("--bound", action="store_true", help="also the halving's error, and the bound of it")
+    command.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+def _solve(command) -> None:
+    command.add_argument(
+        "band", metavar="BAND", help=".npz of ab in LAPACK layout (kl + ku + 1, n), kl, ku; or a Matrix Market .mtx"
+    )
+    command.add_argument("rhs", metavar="RHS", help="right-hand sides (n,) or (n, m): .npy or .mtx")
+    command.add_argument("-o", "--output", required=True, metavar="X.npy", help="where the solution goes")
+    command.add_argument("--device", action="append", help="repeatable: block columns are dealt to the devices in turn")
+    command.add_argument("--block", type=_positive, metavar="S", help="block size (default: chosen for the band)")
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+def _bench(command) -> None:
+    from renderer.bench import add_arguments  # its sub-commands; imports nothing heavy
+
+    add_arguments(command)
+
+
+def _doctor(command) -> None:
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+COMMANDS = {
+    "view": ("open the window with live panels", _view),
+    "serve": ("show the window in a browser, for machines without a screen", _serve),
+    "export": ("render a picture, a film or frames to files, without a window", _export),
+    "run": ("evaluate a C$ program", _run),
+    "sum": ("add up huge arrays, fast or exactly", _sum),
+    "solve": ("solve banded systems by P L U on CPU and GPUs", _solve),
+    "bench": ("measure frame rates and tell regressions", _bench),
+    "doctor": ("say what this machine can do and what brings what is missing", _doctor),
+}
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, cross, height = text.lower().partition("x")
+    if not (
+        cross and width.isdigit() and height.isdigit() and 1 <= int(width) <= 1 << 17 and 1 <= int(height) <= 1 << 17
+    ):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; it must be WIDTHxHEIGHT, each 1 to {1 << 17}")
+    return int(width), int(height)
+
+
+def _grid(text: str) -> tuple[int, int]:
+    rows, cross, columns = text.lower().partition("x")
+    if not (cross and rows.isdigit() and columns.isdigit() and 1 <= int(rows) <= 256 and 1 <= int(columns) <= 256):
+        raise argparse.ArgumentTypeError(f"{text!r} is no array of cameras; it must be ROWSxCOLUMNS, each 1 to 256")
+    return int(rows), int(columns)
+
+
+def _port(text: str) -> int:
+    if not (text.isdigit() and int(text) < 1 << 16):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; it must be 0 to 65535")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if not (text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 1 << 31):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of 0 to {(1 << 31) - 1}")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds")
+    return seconds
+
+
+def _duration(text: str) -> float:
+    if _seconds(text) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be more than 0 seconds")
+    return _seconds(text)
+
+
+def command_of(args) -> int:
+    """Runs the parsed command; returns its exit code."""
+    if args.command == "view":
+        from renderer.window.app.command import view as command
+    elif args.command == "serve":
+        from renderer.window.app.command import serve as command
+    elif args.command == "export":
+        from renderer.export import export as command
+    elif args.command == "run":
+        from renderer.cdollar.runtime.command import run as command
+    elif args.command == "sum":
+        from renderer.numerics.sums.command import command
+    elif args.command == "solve":
+        from renderer.numerics.band_lu import command
+    elif args.command == "bench":
+        from renderer.bench import command
+    else:
+        from renderer.doctor import doctor as command
+    return command(args)
+
+
+def main(argv: list[str] | None = None) -> int:
+    try:
+        return command_of(arguments().parse_args(argv))
+    except (UserError, KernelError) as error:
+        print(f"rayfold: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("rayfold: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our stdout went away; keep Python from complaining about it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print("rayfold: the disk is full; files that were complete are kept", file=sys.stderr)
+        return 3
