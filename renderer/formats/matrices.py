@@ -8,7 +8,7 @@ import numpy as np
 from scipy import io
 
 from renderer.errors import BadInput, MachineCannot, UserError
-from renderer.numerics.band_lu import memory
+from renderer.host import available_memory, format_bytes
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 MARKET = (".mtx", ".mtx.gz")
@@ -108,10 +108,11 @@ def _header(path: Path, name: str, file) -> tuple:
 
 
 def check_room(path: Path, name: str, needed: int) -> None:
-    free = memory.available()
+    free = available_memory()
     if needed > free:
-        told = memory.told
-        raise MachineCannot(f"{path}: {name} takes {told(needed)} of memory, and {told(free)} are free here")
+        raise MachineCannot(
+            f"{path}: {name} takes {format_bytes(needed)} of memory, and {format_bytes(free)} are free here"
+        )
 
 
 def read_sides(path: Path, n: int) -> np.ndarray:

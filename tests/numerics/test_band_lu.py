@@ -56,7 +56,7 @@ def test_host_factors_equal_lapack(n, kl, ku, dtype):
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 def test_any_number_of_cores_makes_the_factors(rng, monkeypatch, threads):
     """Cores that are late at random: what they wait for must be enough."""
-    monkeypatch.setattr(multicore, "cores", lambda: threads)
+    monkeypatch.setattr(multicore, "available_cores", lambda: threads)
     monkeypatch.setattr(multicore, "LEAST_SPAN", 1)
     for name in ("_update", "_place"):
         work = getattr(HostFactors, name)
@@ -74,7 +74,7 @@ def test_any_number_of_cores_makes_the_factors(rng, monkeypatch, threads):
 
 
 def test_an_error_of_a_core_is_told_and_ends_the_others(rng, monkeypatch):
-    monkeypatch.setattr(multicore, "cores", lambda: 3)
+    monkeypatch.setattr(multicore, "available_cores", lambda: 3)
     monkeypatch.setattr(multicore, "LEAST_SPAN", 1)
     ab = random_band(rng, 900, 40, 33)
     ab[20, 800] = np.inf

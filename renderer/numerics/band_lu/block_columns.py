@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from renderer.errors import BadInput, UserError
+from renderer.host import available_cores
 
 
 class SingularMatrix(UserError):
@@ -225,7 +226,7 @@ def _extremes(part: np.ndarray) -> list:
     """Bounds of |part|, by all cores."""
     if part.size == 0:
         return []
-    pieces = np.array_split(part, min(cores(), part.shape[0])) if part.size > 1 << 20 else [part]
+    pieces = np.array_split(part, min(available_cores(), part.shape[0])) if part.size > 1 << 20 else [part]
     with ThreadPoolExecutor(len(pieces)) as pool:
         return [bound for pair in pool.map(lambda piece: (piece.max(), -piece.min()), pieces) for bound in pair]
 
@@ -242,11 +243,6 @@ def unsound(ab: np.ndarray, kl: int, ku: int) -> tuple[int, int] | None:
 def divisor(number: int, most: int) -> int:
     """The largest divisor of number that is at most `most`."""
     return next(n for n in range(min(number, most), 0, -1) if number % n == 0)
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import numpy as np
 from renderer.errors import BadInput
 from renderer.formats.matrices import read_band, read_sides, write_array
 from renderer.gpu import Device, find_devices, open_device
-from renderer.numerics.band_lu.block_columns import cores
+from renderer.host import available_cores
 from renderer.numerics.band_lu.solver import BandedLU, checked_band, checked_block
 
 SHOWN = 64  # steps of the timeline that the JSON holds at most
@@ -60,7 +60,7 @@ def swaps(lu: BandedLU) -> int:
 
 
 def told_devices(lu: BandedLU) -> str:
-    return f"the host's {cores()} cores" if lu.where == "host" else lu.where
+    return f"the host's {available_cores()} cores" if lu.where == "host" else lu.where
 
 
 def tell_singular(args, lu: BandedLU, seconds: float) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from renderer.gpu import Device
-from renderer.numerics.band_lu.block_columns import Layout, cores, divisor
+from renderer.host import available_cores
+from renderer.numerics.band_lu.block_columns import Layout, divisor
 from renderer.numerics.band_lu.memory import TRAYS, bunch, loads
 
 STORAGE, LEAVES, CLUSTER = (
@@ -345,7 +346,7 @@ class Share:
 
 @cache
 def _copiers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(min(cores(), COPIERS))
+    return ThreadPoolExecutor(min(available_cores(), COPIERS))
 
 
 class Feed:
@@ -379,7 +380,7 @@ class Feed:
         while self._gathered < self._end and self._gathered + self._bunch - self._sent <= self._room:
             columns = range(self._gathered, min(self._gathered + self._bunch, self._end))
             parts = [(self._shares[t % len(self._shares)].open_column(t), t * self._width) for t in columns]
-            threads = min(cores(), COPIERS, max(1, len(parts) * parts[0][0].nbytes >> 17))
+            threads = min(available_cores(), COPIERS, max(1, len(parts) * parts[0][0].nbytes >> 17))
             bounds = np.linspace(0, len(self._ab), threads + 1).astype(int)
             jobs = [_copiers().submit(self._copy, parts, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
             self._jobs.append(jobs)

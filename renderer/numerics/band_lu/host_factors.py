@@ -9,7 +9,8 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 from threadpoolctl import ThreadpoolController
 
-from renderer.numerics.band_lu.block_columns import FlushSubnormals, Layout, NotFinite, cores, largest, unpack_upper
+from renderer.host import available_cores
+from renderer.numerics.band_lu.block_columns import FlushSubnormals, Layout, NotFinite, largest, unpack_upper
 from renderer.numerics.band_lu.lapack import Lapack
 
 SIDES = 8  # right-hand sides that are worth a core
@@ -92,7 +93,7 @@ class BlockFactors:
             with FlushSubnormals():
                 way(sides.ctypes.data, ld, len(sides))
 
-        parts = np.array_split(x, min(cores(), max(len(x) // SIDES, 1)))
+        parts = np.array_split(x, min(available_cores(), max(len(x) // SIDES, 1)))
         with one_thread(), ThreadPoolExecutor(len(parts)) as pool:  # panels are too small for a BLAS of two threads
             list(pool.map(work, parts))
         return x[:, : layout.n].T

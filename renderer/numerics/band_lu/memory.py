@@ -1,51 +1,30 @@
 """What a factorisation takes, told before it starts."""
 
-import os
-
 import numpy as np
 
 from renderer.errors import MachineCannot
-from renderer.numerics.band_lu.block_columns import Layout, cores
+from renderer.host import available_cores, available_memory, format_bytes
+from renderer.numerics.band_lu.block_columns import Layout
 
 TRAYS = 4  # block columns of a device that are on their way home
 BUNCH_BYTES, LARGEST_BUNCH = 1 << 26, 16  # of block columns that are gathered at a time
 USABLE = 0.9  # of a device's memory: the rest is the driver's and the kernels'
 
 
-def available() -> int:
-    """Bytes of host memory that a process may still take."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            lines = dict(line.split(":", 1) for line in file)
-        free = int(lines["MemAvailable"].split()[0]) << 10
-    except (OSError, KeyError, ValueError):
-        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:  # the limit of a container
-        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file, open("/sys/fs/cgroup/memory.current") as used:
-            free = min(free, max(int(file.read()) - int(used.read()), 0))
-    except (OSError, ValueError):
-        pass
-    return free
-
-
-def told(count: float) -> str:
-    """A number of bytes for a person."""
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.1f} MiB"
-
-
 def host_bytes(layout: Layout, dtype, thin: bool) -> int:
     """Bytes of the factors in host memory, and of what every core places a block column with."""
     per_column = 2 * (2 * layout.kl + layout.ku + 1) if thin else layout.height + 1
-    placing = 0 if thin else cores() * (layout.kl + layout.ku + 1) * (layout.s + 8)
+    placing = 0 if thin else available_cores() * (layout.kl + layout.ku + 1) * (layout.s + 8)
     return (layout.p * layout.s * per_column + placing) * np.dtype(dtype).itemsize
 
 
 def check_host(needed: int, given: int) -> None:
     """MachineCannot unless `needed` bytes fit beside the `given` ones, which are in memory already."""
-    free = available()
+    free = available_memory()
     if needed > free:
         raise MachineCannot(
-            f"the factors take {told(needed)} of memory beside the matrix's {told(given)}, and {told(free)} are free"
+            f"the factors take {format_bytes(needed)} of memory beside the matrix's {format_bytes(given)}, "
+            f"and {format_bytes(free)} are free"
         )
 
 
@@ -77,13 +56,14 @@ def residence(layout: Layout, dtype, devices, wanted: str, given: int) -> bool:
     if wanted == "whole" or (wanted == "auto" and fits(whole)):
         if not fits(whole):
             raise MachineCannot(
-                f"the whole band takes {told(whole + extra)} on each device; {told(min(room, limit))} are there"
+                f"the whole band takes {format_bytes(whole + extra)} on each device; "
+                f"{format_bytes(min(room, limit))} are there"
             )
         return True
     if not fits(ring):
         raise MachineCannot(
-            f"{layout.u + 1} block columns of {layout.s} take {told(ring + extra)} on each device; "
-            f"{told(min(room, limit))} are there. A smaller --block or more devices take less"
+            f"{layout.u + 1} block columns of {layout.s} take {format_bytes(ring + extra)} on each device; "
+            f"{format_bytes(min(room, limit))} are there. A smaller --block or more devices take less"
         )
     check_host(host_bytes(layout, dtype, False), given)
     return False

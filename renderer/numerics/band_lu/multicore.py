@@ -14,11 +14,11 @@ from threading import Condition
 
 import numpy as np
 
+from renderer.host import available_cores
 from renderer.numerics.band_lu.block_columns import (
     FlushSubnormals,
     Layout,
     NotFinite,
-    cores,
     divisor,
     largest,
     pack,
@@ -95,7 +95,7 @@ class HostFactors(BlockFactors):
         super().__init__(layout, dtype)
         self.timeline: list[dict] = []
         self.largest_given = 0.0
-        self._threads = max(min(cores(), layout.u * layout.s // LEAST_SPAN), 1)
+        self._threads = max(min(available_cores(), layout.u * layout.s // LEAST_SPAN), 1)
         self._lead = max(self._threads - 1, 1) if self._threads > 1 else 2  # steps that a block column is placed early
         self._pieces = [scratch(layout, dtype) for _ in range(self._threads)]
         self._spans = [spans_of(layout, i, self._threads) for i in range(layout.p)]
