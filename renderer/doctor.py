@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.gpu import Gpu, KernelError, find_devices, probe
 from renderer.gpu.gl import display_is_there
 from renderer.gpu.kernel_source import Generated
@@ -65,7 +65,7 @@ def examined_devices() -> tuple[list[dict], list[str]]:
         reason = ""
         try:
             probe(device.open())
-        except (KernelError, MachineCannot) as error:
+        except (KernelError, UnavailableError) as error:
             reason = str(error)
         rows.append(dict(name=device.name, device=device.spelling, kind=device.kind, processor=device.processor,
                          ok=not reason, reason=reason))  # fmt: skip
@@ -78,7 +78,7 @@ def examined_gl() -> dict:
     """The headless GL: renderer, limits, and whether arithmetic keeps what the passes rely on."""
     try:
         gl = Gpu().gl
-    except MachineCannot as error:
+    except UnavailableError as error:
         return {"ok": False, "reason": str(error)}
     values = np.random.default_rng(3).standard_normal((5, 7, 4)).astype("f4")
     facts = {

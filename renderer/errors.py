@@ -7,19 +7,19 @@ class UserError(Exception):
     exit_code = 2
 
 
-class BadInput(UserError):
+class InputError(UserError):
     """An input file is bad."""
 
     exit_code = 5
 
 
-class MachineCannot(UserError):
+class UnavailableError(UserError):
     """This machine lacks what the command needs: a device, GL, a display, an optional package."""
 
     exit_code = 4
 
 
-class DiskFull(UserError):
+class DiskFullError(UserError):
     """The disk is full; files that were complete are kept."""
 
     exit_code = 3

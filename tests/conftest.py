@@ -16,7 +16,7 @@ if EMULATED:
 
     emulated.replace_cuda(devices=4, seed=EMULATED_SEED, races="RAYFOLD_EMULATED_RACES" in os.environ)
 
-from renderer.errors import MachineCannot  # noqa: E402
+from renderer.errors import UnavailableError  # noqa: E402
 from renderer.gpu import cuda, find_devices, open_device, opencl  # noqa: E402
 
 np.seterr(all="raise", under="ignore")
@@ -71,7 +71,7 @@ def device(request):
         pytest.skip("no OpenCL or CUDA driver is installed here")
     try:
         return open_device(request.param)
-    except MachineCannot as error:
+    except UnavailableError as error:
         pytest.skip(str(error))
 
 
@@ -89,7 +89,7 @@ def shared_gl():
 
     try:
         return Gl.headless()
-    except MachineCannot as error:
+    except UnavailableError as error:
         pytest.skip(str(error))
 
 

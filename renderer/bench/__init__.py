@@ -192,9 +192,9 @@ class Trouble:
         self.exit_code = 0
 
     def __call__(self, name: str, error: Exception) -> None:
-        from renderer.errors import MachineCannot, UserError
+        from renderer.errors import UnavailableError, UserError
 
-        if isinstance(error, MachineCannot):
+        if isinstance(error, UnavailableError):
             words, code = f"cannot run here: {error}", 3
         elif isinstance(error, UserError):
             words, code = str(error), 1
@@ -219,7 +219,7 @@ def run_cases(args) -> int:
     from renderer.bench.cases import find, tables
     from renderer.bench.machine import commit, host, state
     from renderer.bench.measure import Effort, measure
-    from renderer.errors import MachineCannot
+    from renderer.errors import UnavailableError
     from renderer.gpu import open_gpu
 
     header = {"schema": "bench/1", "host": host(), **commit(args.tree)}
@@ -243,7 +243,7 @@ def run_cases(args) -> int:
     else:
         for text in tables(records):
             print(f"\n{text}")
-    return MachineCannot.exit_code if trouble.exit_code == 3 and not records else trouble.exit_code
+    return UnavailableError.exit_code if trouble.exit_code == 3 and not records else trouble.exit_code
 
 
 def _print_row(answer: dict, first: bool) -> None:

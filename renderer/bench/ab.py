@@ -19,7 +19,7 @@ import numpy as np
 from renderer.bench.experiment import ARMS, Experiment, opened, read_experiment, why_unfit
 from renderer.bench.machine import commit, git, host
 from renderer.bench.verdict import Plan, Verdict, alarm_rate, decide, detectable
-from renderer.errors import BadInput, MachineCannot, UserError
+from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.images import psnr, srgb_of_linear
 from renderer.paths import PACKAGE
 from renderer.progress import Progress
@@ -53,7 +53,7 @@ def compare(args) -> int:
     settings = experiment.header.get("settings", {})
     counts = [settings.get(key) for key in ("pairs", "max_pairs")]
     if not all(type(count) is int and 1 <= count <= 1000 for count in counts):
-        raise BadInput(f"{args.file}: its header does not say how many pairs there were to be")
+        raise InputError(f"{args.file}: its header does not say how many pairs there were to be")
     experiment.path = None
     plan = Plan(*counts, args.alpha, args.min_effect)
     return told(experiment, judged(experiment, experiment.names(), plan, lambda stage, names, pairs: None), args)
@@ -175,7 +175,7 @@ class Runner:
         answer = self._process("head", ["list", *self._args.cases, "--json"])
         if answer.returncode and not answer.stdout.strip():
             text = (answer.stderr.strip().splitlines() or ["bench list failed"])[-1].removeprefix("rayfold: ")
-            kinds = {BadInput.exit_code: BadInput, MachineCannot.exit_code: MachineCannot}
+            kinds = {InputError.exit_code: InputError, UnavailableError.exit_code: UnavailableError}
             raise kinds.get(answer.returncode, UserError)(text)
         return [case["name"] for case in json.loads(answer.stdout)["cases"]]
 
@@ -220,7 +220,7 @@ class Runner:
     def _pair(self, stage: str, name: str, pair: int) -> None:
         """Both arms of a pair back to back, unless the file has it or the case cannot be judged any more.
 
-        A pair on an unfit machine is repeated; MachineCannot when it stays unfit.
+        A pair on an unfit machine is repeated; UnavailableError when it stays unfit.
         """
         experiment = self._experiment
         for _ in range(ATTEMPTS):
@@ -238,7 +238,7 @@ class Runner:
                 experiment.add({"case": name, **self._compare_pictures(name)})
         reasons = [why_unfit(row) for row in experiment.of(name, stage)[-2:] if "machine" in row]
         if any(reasons) and pair not in experiment.pairs(name, stage):
-            raise MachineCannot(f"bench: {name}: {next(filter(None, reasons))}, {ATTEMPTS} times; nothing is judged")
+            raise UnavailableError(f"bench: {name}: {next(filter(None, reasons))}, {ATTEMPTS} times; nothing is judged")
 
     def _samples(self, arms: list[str], name: str, hash_seed: int, coins: random.Random) -> dict[str, dict]:
         """Two fresh processes, the arms' records or why there is none.
@@ -318,7 +318,7 @@ class Sample:
         row = {"began": self._began, "startup_ms": self._startup_ms}
         if code == UserError.exit_code and arm == "base" and "no case" in last:
             return row | {"missing": True}
-        if code == MachineCannot.exit_code:
+        if code == UnavailableError.exit_code:
             return row | {"crash": f"it cannot run here: {last}", "cannot": last}
         if code:
             return row | {"crash": f"exit code {code}: {last}"}
@@ -392,7 +392,7 @@ class Worktree:
             git("worktree", "prune", tree=self._tree)
             git("worktree", "add", "--detach", "--force", str(self.path), self.sha, tree=self._tree)
         except subprocess.CalledProcessError as error:
-            raise MachineCannot(f"bench ab: git cannot lay out {self.sha[:12]}: {error.stderr.strip()}") from error
+            raise UnavailableError(f"bench ab: git cannot lay out {self.sha[:12]}: {error.stderr.strip()}") from error
         return self
 
     def __exit__(self, *error) -> None:

@@ -6,8 +6,9 @@ case a panel.
 
 A module tests/fps/NAME.py defines `cases(gpu) -> list[Case]`, whose names are put behind NAME/ (a name such as
 size=1024 makes a curve in the report). Opening the cases must be quick: compile and fill buffers in check(), which
-always runs first, and hand over Lazy(lambda: gpu.device). A device that lacks what a case needs raises MachineCannot,
-there or in check(). `table(records) -> str`, if the module has one, is printed behind the rows of its cases.
+always runs first, and hand over Lazy(lambda: gpu.device). A device that lacks what a case needs raises
+UnavailableError, there or in check(). `table(records) -> str`, if the module has one, is printed behind the rows of
+its cases.
 
 Both are looked for in this repository, or in the folder that --tree names.
 """
@@ -23,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.gpu import Gpu
 from renderer.gpu.gl import Texture
 from renderer.paths import ROOT
@@ -125,11 +126,11 @@ def matches(name: str, pattern: str) -> bool:
 
 
 def refuse_twins(cases: list[Case]) -> None:
-    """BadInput for two cases of one name: their records could not be told apart."""
+    """InputError for two cases of one name: their records could not be told apart."""
     seen: set[str] = set()
     for case in cases:
         if case.name in seen:
-            raise BadInput(f"bench: two cases are named {case.name}; a name stands for one case")
+            raise InputError(f"bench: two cases are named {case.name}; a name stands for one case")
         seen.add(case.name)
 
 
@@ -142,7 +143,7 @@ def sources(tree: Path = ROOT) -> dict[str, Callable[..., list[Case]]]:
             continue
         if path.stem in found:
             one, other = (p.relative_to(tree) for p in (paths[path.stem], path))
-            raise BadInput(f"bench: {one} and {other} would both be called {path.stem}; rename one of them")
+            raise InputError(f"bench: {one} and {other} would both be called {path.stem}; rename one of them")
         paths[path.stem] = path
         opener = scene_cases if path.suffix == ".toml" else kernel_cases
         found[path.stem] = lambda gpu, size, opener=opener, path=path: opener(path, gpu, size)
@@ -182,18 +183,18 @@ def scene_cases(path: Path, gpu: Gpu, size: tuple[int, int] | None = None) -> li
     where = f"{path}: bench"
     for key in scene.bench:
         if key not in BENCH_KEYS:
-            raise BadInput(f"{where}: unknown key {key!r}; allowed are {', '.join(BENCH_KEYS)}")
+            raise InputError(f"{where}: unknown key {key!r}; allowed are {', '.join(BENCH_KEYS)}")
     settings = scene.settings
     for key, value in _table(scene.bench, "set", where).items():
         settings = _with(settings, key, value, f"{where}: set: {key}")
     draws = scene.bench.get("draws", 1)
     if type(draws) is not int or not 1 <= draws <= MOST_DRAWS:
-        raise BadInput(f"{where}: draws is {draws!r}; it must be a whole number from 1 to {MOST_DRAWS}")
+        raise InputError(f"{where}: draws is {draws!r}; it must be a whole number from 1 to {MOST_DRAWS}")
     shape = size or _size(scene, where)
     picture = cache(lambda: open_picture(scene, gpu))
     vary = _table(scene.bench, "vary", where)
     if not all(isinstance(values, list) and 1 <= len(values) <= MOST_CASES for values in vary.values()):
-        raise BadInput(f"{where}: vary is {vary!r}; each key must have a list of 1 to {MOST_CASES} values")
+        raise InputError(f"{where}: vary is {vary!r}; each key must have a list of 1 to {MOST_CASES} values")
     cases = []
     for values in itertools.islice(itertools.product(*vary.values()), MOST_CASES):
         varied, name = settings, path.stem
@@ -219,14 +220,14 @@ def _panel_cases(path: Path, scene: Scene, members: list[Scene], size, gpu: Gpu)
 def _table(bench: dict, key: str, where: str) -> dict:
     value = bench.get(key, {})
     if not isinstance(value, dict):
-        raise BadInput(f"{where}: {key} is {value!r}; it must be a table such as {{ depth = 6 }}")
+        raise InputError(f"{where}: {key} is {value!r}; it must be a table such as {{ depth = 6 }}")
     return value
 
 
 def _size(scene: Scene, where: str) -> tuple[int, int]:
     size = scene.bench.get("size", list(scene.size or DEFAULT_SIZE))
     if not (isinstance(size, list) and len(size) == 2 and all(type(n) is int and 1 <= n <= 1 << 14 for n in size)):
-        raise BadInput(f"{where}: size is {size!r}; it must be [width, height], each 1 to {1 << 14}")
+        raise InputError(f"{where}: size is {size!r}; it must be [width, height], each 1 to {1 << 14}")
     return tuple(size)
 
 
@@ -234,7 +235,7 @@ def _with(settings, key: str, value, where: str):
     try:
         return assigned(settings, key.replace("[", ".").replace("]", "").split("."), value, where)
     except UserError as error:
-        raise BadInput(str(error)) from error
+        raise InputError(str(error)) from error
 
 
 class SceneRun:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.bench.machine import unfit
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 
 LARGEST = 1 << 30
 ARMS = ("base", "head")
@@ -152,10 +152,10 @@ def read_lines(path: Path) -> list[dict]:
     """The JSON objects of a file of lines; a line that a killed run left half written is passed over."""
     try:
         if path.stat().st_size > LARGEST:
-            raise BadInput(f"{path}: larger than {LARGEST >> 20} MiB, which no record file is")
+            raise InputError(f"{path}: larger than {LARGEST >> 20} MiB, which no record file is")
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     rows = []
     for line in lines:
         try:
@@ -168,7 +168,7 @@ def read_lines(path: Path) -> list[dict]:
 
 
 def read_experiment(path: Path) -> Experiment:
-    """The experiment of a file; BadInput where it holds none."""
+    """The experiment of a file; InputError where it holds none."""
     experiment = Experiment(path, {})
     for row in read_lines(path):
         if row.get("schema") == "bench/1" and "refs" in row:
@@ -176,7 +176,7 @@ def read_experiment(path: Path) -> Experiment:
         elif isinstance(row.get("case"), str) and ("alike" in row or _is_process(row)):
             experiment.rows.append(row)
     if not experiment.header:
-        raise BadInput(f"{path}: is no file of bench ab: no line has schema bench/1 and refs")
+        raise InputError(f"{path}: is no file of bench ab: no line has schema bench/1 and refs")
     return experiment
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from renderer.bench.experiment import Experiment, read_lines
 from renderer.bench.verdict import shift_and_interval
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.images import replacing
 
 MOST_BOXES = 40
@@ -31,7 +31,7 @@ BLUE, RED, GREY = "#4477aa", "#cc3311", "#999999"
 
 
 def read_records(paths: list[str]) -> list[dict]:
-    """The records of `bench run` files or folders of them, each with the commit; BadInput where there is none."""
+    """The records of `bench run` files or folders of them, each with the commit; InputError where there is none."""
     records = []
     for path in _files(paths):
         header, found = {}, len(records)
@@ -44,7 +44,7 @@ def read_records(paths: list[str]) -> list[dict]:
                     record["commit"] = record["commit"][:12] + "+changes"
                 records += [record] if _is_record(record) else []
         if len(records) == found and str(path) in paths and not _is_experiment(path):
-            raise BadInput(f"{path}: holds no records of bench run")
+            raise InputError(f"{path}: holds no records of bench run")
     return records
 
 
@@ -68,7 +68,7 @@ def _files(paths: list[str]) -> list[Path]:
     for path in map(Path, paths):
         inside = sorted(path.glob("**/*.jsonl")) if path.is_dir() else [path]
         if not inside:
-            raise BadInput(f"{path}: a folder without .jsonl files")
+            raise InputError(f"{path}: a folder without .jsonl files")
         files += inside
     return files
 
@@ -88,7 +88,7 @@ def history(args) -> int:
     """`bench history F...`: the rate of every case in the order of the files, and its change; never a verdict."""
     records = read_records(args.files)
     if not records:
-        raise BadInput(f"{args.files[0]}: holds no records of bench run")
+        raise InputError(f"{args.files[0]}: holds no records of bench run")
     if args.json:
         keys = ("case", "commit", "rate", "unit", "median_ms", "device")
         print(json.dumps({"records": [{key: row.get(key) for key in keys} for row in records]}))

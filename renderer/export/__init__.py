@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,9 @@ import numpy as np
 from renderer.errors import UserError
 from renderer.export import video
 from renderer.export.farm import farm_of, render_field_on_farm, render_on_farm
-from renderer.export.frames import FILMS, MARKS, Manifest, frame_numbers, numbered, pattern_of
+from renderer.export.frames import FILMS, MARKS, Manifest, frame_numbers, numbered
 from renderer.export.light_field import Views, array_of, check_folder, render_field
+from renderer.export.plan import Plan, recipe_of_frames
 from renderer.export.render import TILE, WHOLE_PIXELS, Job, Rendered, Stop, render, write
 from renderer.gpu import open_gpu
 from renderer.images import denoise
@@ -27,37 +28,6 @@ from renderer.progress import Progress
 from renderer.scene.scene import Scene, assign
 
 DEFAULT_SIZE = (1280, 720)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What an export will do. `numbers` is None for a still, else the frames; the first one shows `moment`."""
-
-    scene: Scene
-    output: Path
-    size: tuple[int, int]
-    numbers: list[int] | None
-    moment: float
-    rate: int
-    bits: int
-    tile: int
-    denoise: bool = False
-    samples: int | None = None  # None: what the picture says
-
-    @property
-    def pattern(self) -> Path:
-        return pattern_of(self.output)
-
-    @property
-    def is_film(self) -> bool:
-        return self.numbers is not None and self.output.suffix.lower() in FILMS
-
-    @property
-    def layers(self) -> bool:
-        return self.output.suffix.lower() == ".exr"
-
-    def moment_of(self, number: int) -> float:
-        return self.moment + (number - self.numbers[0]) / self.rate
 
 
 def export(args) -> int:
@@ -128,7 +98,7 @@ def export_field(args) -> int:
 
 
 def plan_of(args) -> Plan:
-    """Everything the command says, checked; UserError or BadInput tells what is wrong."""
+    """Everything the command says, checked; UserError or InputError tells what is wrong."""
     output = Path(args.output)
     numbers = numbers_of(args, output)
     check_output(output, numbers)
@@ -249,14 +219,6 @@ def export_frames(plan: Plan, picture, samples: int, overwrite: bool, deadline: 
             manifest.add(number, time.monotonic() - began, rendered.device)
             device = rendered.device
     return device, True
-
-
-def recipe_of_frames(plan: Plan) -> dict:
-    """What all frames have in common and depend on."""
-    facts = dict(size=list(plan.size), samples=plan.samples, bits=plan.bits)
-    recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, **facts)
-    recipe |= {"denoise": True} if plan.denoise else {}
-    return recipe | {"moment": plan.moment, "rate": plan.rate}
 
 
 def encode_film(plan: Plan) -> None:

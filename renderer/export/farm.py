@@ -17,10 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from renderer.errors import MachineCannot, UserError
+from renderer.errors import UnavailableError, UserError
 from renderer.export.farm_worker import work
 from renderer.export.frames import Manifest, numbered
 from renderer.export.light_field import Array, Views
+from renderer.export.plan import recipe_of_frames
 from renderer.export.render import WHOLE_PIXELS, Job, Sheet, write
 from renderer.formats.images import replacing
 from renderer.gpu import Gpu, open_gpu
@@ -62,11 +63,11 @@ def farm_of(text: str, device: str) -> Farm:
 
 @contextmanager
 def client_of(farm: Farm):
-    """A connected client; MachineCannot where the package or the scheduler is not there."""
+    """A connected client; UnavailableError where the package or the scheduler is not there."""
     try:
         import distributed  # optional: the extra [farm]
     except ImportError as error:
-        raise MachineCannot(f"--farm needs distributed: pip install 'rayfold[farm]' ({error})") from error
+        raise UnavailableError(f"--farm needs distributed: pip install 'rayfold[farm]' ({error})") from error
     # Ctrl-C may come while the library is about to wait for an answer, which then nobody wants.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     if farm.address:
@@ -74,14 +75,14 @@ def client_of(farm: Farm):
             farm.address.startswith("tls://")
             and not distributed.Security().get_connection_args("client")["ssl_context"]
         ):
-            raise MachineCannot(
+            raise UnavailableError(
                 f"--farm {farm.address}: no certificates; dask takes them from DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
                 "..._TLS__CLIENT__CERT and ..._TLS__CLIENT__KEY, or from its configuration file"
             )
         try:
             client = distributed.Client(farm.address, timeout="5s", set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
-            raise MachineCannot(f"--farm {farm.address}: no scheduler answers there: {error}") from error
+            raise UnavailableError(f"--farm {farm.address}: no scheduler answers there: {error}") from error
         with client:
             yield client
         return
@@ -186,8 +187,6 @@ def _dealt(picture, plan, settings, samples: int, count: int) -> list[tuple]:
 
 def render_frames(client, farm: Farm, plan, args) -> tuple[int, str, bool]:
     """The frames that are not done yet, one a task."""
-    from renderer.export import recipe_of_frames  # the package defines it above this module
-
     plan.pattern.parent.mkdir(exist_ok=True)
     manifest = Manifest(plan.pattern, recipe_of_frames(plan))
     wanted = [number for number in plan.numbers if args.overwrite or not manifest.done(number)]
@@ -269,7 +268,7 @@ def answers(client, base: dict, tasks: list[dict]):
                 try:
                     answer = future.result(timeout=FETCHING)
                 except distributed.scheduler.KilledWorker as error:
-                    raise MachineCannot(f"--farm: every worker that drew part {index} died: {error}") from error
+                    raise UnavailableError(f"--farm: every worker that drew part {index} died: {error}") from error
                 except TimeoutError:  # its worker hangs with the answer in its hands
                     waiting[submit(index, _idle(client)) if attempts[index] < TRIES else future] = index
                     continue
@@ -313,10 +312,12 @@ def _base(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) 
     for path in sorted(set(files_of(scene.settings))) if farm.address else ():
         if Path(path).is_dir() or path.lower().endswith(".gltf"):
             whole = "a .glb" if path.lower().endswith(".gltf") else "a .zip"
-            raise MachineCannot(f"--farm {farm.address}: {path} is more than one file; {whole} can travel")
+            raise UnavailableError(f"--farm {farm.address}: {path} is more than one file; {whole} can travel")
         files[path] = Path(path).read_bytes()
         if sum(map(len, files.values())) > LARGEST_INPUT:
-            raise MachineCannot(f"--farm: the scene's files are larger than the {LARGEST_INPUT >> 20} MiB that travel")
+            raise UnavailableError(
+                f"--farm: the scene's files are larger than the {LARGEST_INPUT >> 20} MiB that travel"
+            )
     tables = recipe_of(scene, Path("."))["scene"] | {"settings": table_of(scene.settings)}
     return {
         "scene": json.dumps(tables),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.formats.images import read_bytes, replacing
 
 CODECS = {
@@ -20,7 +20,7 @@ BT709 = 1  # of primaries, curve and matrix alike (ITU-T H.273); as a range, 1 i
 
 
 def require() -> None:
-    """MachineCannot where PyAV is not installed; asked before the first frame is drawn."""
+    """UnavailableError where PyAV is not installed; asked before the first frame is drawn."""
     _av()
 
 
@@ -28,7 +28,7 @@ def _av():
     try:
         import av  # optional: the extra [film]
     except ImportError as error:
-        raise MachineCannot(f"films need PyAV: pip install 'rayfold[film]' ({error})") from error
+        raise UnavailableError(f"films need PyAV: pip install 'rayfold[film]' ({error})") from error
     return av
 
 

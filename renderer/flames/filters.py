@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.flames.genome import Flame
 
 SUPPORT = {
@@ -105,7 +105,7 @@ def estimator(flame: Flame) -> Estimator | None:
         count = math.ceil(single + (wanted - single) ** curve) + 1
         most = int(min((count - single) ** (1 / curve), 1e30)) + single
     if count > MOST_KERNELS:
-        raise BadInput(
+        raise InputError(
             f"flame: estimator_curve is {curve:g}, which asks for {count} kernels; allowed are {MOST_KERNELS}"
         )
     widths = []

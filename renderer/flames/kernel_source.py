@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.flames.genome import IDENTITY, Flame, Map
 from renderer.flames.variations import shared_text, table
 from renderer.gpu.kernel_source import Generated
@@ -275,7 +275,7 @@ def choice_tables(flame: Flame, structure: Structure) -> np.ndarray:
     """(1 or 1 + maps, maps, 2) uint32: the alias table of the first step, and with xaos that after each map."""
     weights = np.array([m.weight for m in flame.maps], "f8")
     if not weights.sum() > 0:
-        raise BadInput("flame: the weights of all maps are 0, so none can be drawn; at least one must be above 0")
+        raise InputError("flame: the weights of all maps are 0, so none can be drawn; at least one must be above 0")
     rows = [alias_table(weights)]
     if structure.xaos:
         for number, m in enumerate(flame.maps):
@@ -283,7 +283,7 @@ def choice_tables(flame: Flame, structure: Structure) -> np.ndarray:
             factors[: len(m.xaos)] = m.xaos[: len(weights)]
             if not (weights * factors).sum() > 0:
                 if m.weight > 0:
-                    raise BadInput(
+                    raise InputError(
                         f"flame: the xaos of map {number} forbids every map after it, so chains would end there"
                     )
                 factors = np.ones(len(weights))

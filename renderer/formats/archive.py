@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 
 LARGEST_MEMBER = 1 << 30  # bytes of one file of a field
 LARGEST_COUNT = 1 << 16  # names looked at in one folder or zip
@@ -25,7 +25,7 @@ class Folder:
             found = (entry.name for entry in self.path.iterdir() if entry.is_file() and not entry.name.startswith("."))
             self.names = sorted(name for name, _ in zip(found, range(LARGEST_COUNT), strict=False))
         except OSError as error:
-            raise BadInput(f"{path}: {error.strerror or error}") from error
+            raise InputError(f"{path}: {error.strerror or error}") from error
 
     def told(self, name: str) -> str:
         return str(self.path / name)
@@ -34,10 +34,10 @@ class Folder:
         path = self.path / name
         try:
             if path.stat().st_size > LARGEST_MEMBER:
-                raise BadInput(f"{path}: larger than the {LARGEST_MEMBER >> 20} MiB that a view may have")
+                raise InputError(f"{path}: larger than the {LARGEST_MEMBER >> 20} MiB that a view may have")
             return path.read_bytes()
         except OSError as error:
-            raise BadInput(f"{path}: {error.strerror or error}") from error
+            raise InputError(f"{path}: {error.strerror or error}") from error
 
 
 class Zip:
@@ -49,7 +49,7 @@ class Zip:
             with zipfile.ZipFile(self.path) as archive:
                 infos = [info for info in archive.infolist()[:LARGEST_COUNT] if not info.is_dir()]
         except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise BadInput(f"{path}: not a zip file that can be read: {error}") from error
+            raise InputError(f"{path}: not a zip file that can be read: {error}") from error
         kept = [info for info in infos if "__MACOSX" not in info.filename]
         self._infos = {PurePosixPath(info.filename).name: info for info in kept}
         self.names = sorted(name for name in self._infos if name and not name.startswith("."))
@@ -60,16 +60,18 @@ class Zip:
     def read(self, name: str) -> bytes:
         info = self._infos[name]
         if info.file_size > LARGEST_MEMBER:
-            raise BadInput(f"{self.told(name)}: {info.file_size >> 20} MiB are more than a view may have")
+            raise InputError(f"{self.told(name)}: {info.file_size >> 20} MiB are more than a view may have")
         if info.file_size > max(TRUSTED_SIZE, TRUSTED_GROWTH * info.compress_size):
-            raise BadInput(
+            raise InputError(
                 f"{self.told(name)}: a zip bomb: its {info.compress_size} bytes would grow to {info.file_size}"
             )
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(info) as member:
                 data = member.read(info.file_size + 1)
         except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-            raise BadInput(f"{self.told(name)}: the zip is damaged: {error}") from error
+            raise InputError(f"{self.told(name)}: the zip is damaged: {error}") from error
         if len(data) != info.file_size:
-            raise BadInput(f"{self.told(name)}: the zip is damaged: {len(data)} bytes where it tells {info.file_size}")
+            raise InputError(
+                f"{self.told(name)}: the zip is damaged: {len(data)} bytes where it tells {info.file_size}"
+            )
         return data

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageFile, UnidentifiedImageError
 
-from renderer.errors import BadInput, DiskFull, MachineCannot, UserError
+from renderer.errors import DiskFullError, InputError, UnavailableError, UserError
 
 RECIPE = "rayfold:recipe"
 LARGEST_PIXELS = 1 << 28  # of a picture that a stranger hands us
@@ -40,7 +40,7 @@ def replacing(path: Path):
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except OSError as error:
-        kind = DiskFull if error.errno == errno.ENOSPC else UserError
+        kind = DiskFullError if error.errno == errno.ENOSPC else UserError
         raise kind(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
         with contextlib.suppress(OSError):
@@ -111,17 +111,17 @@ def jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
 
 
 def read_recipe(path: Path) -> dict:
-    """The recipe inside a PNG that write_png made; BadInput when there is none."""
+    """The recipe inside a PNG that write_png made; InputError when there is none."""
     with _opened(path) as picture:
         text = getattr(picture, "text", {}).get(RECIPE)
     if text is None:
-        raise BadInput(f"{path}: holds no recipe; only pictures that Rayfold wrote can be opened as a scene")
+        raise InputError(f"{path}: holds no recipe; only pictures that Rayfold wrote can be opened as a scene")
     try:
         recipe = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: its recipe is damaged: {error}") from error
+        raise InputError(f"{path}: its recipe is damaged: {error}") from error
     if not isinstance(recipe, dict):
-        raise BadInput(f"{path}: its recipe is damaged: not a table")
+        raise InputError(f"{path}: its recipe is damaged: not a table")
     return recipe
 
 
@@ -133,7 +133,7 @@ def read_image(path: Path, largest: int = LARGEST_PIXELS) -> np.ndarray:
 
 
 def read_bytes(path: Path, largest: int = LARGEST_PIXELS, data: bytes | None = None) -> np.ndarray:
-    """(height, width, 4) uint8 pixels of an image file as they stand in it; BadInput names what is wrong.
+    """(height, width, 4) uint8 pixels of an image file as they stand in it; InputError names what is wrong.
 
     `data` is the file's content where it does not lie at `path`, which then only names it.
     """
@@ -141,7 +141,7 @@ def read_bytes(path: Path, largest: int = LARGEST_PIXELS, data: bytes | None = N
         try:
             return np.asarray(picture.convert("RGBA"))
         except (OSError, ValueError, SyntaxError) as error:
-            raise BadInput(f"{path}: the image is damaged: {error}") from error
+            raise InputError(f"{path}: the image is damaged: {error}") from error
 
 
 @contextlib.contextmanager
@@ -151,13 +151,13 @@ def _opened(path: Path, largest: int = LARGEST_PIXELS, data: bytes | None = None
     try:
         picture = Image.open(path if data is None else io.BytesIO(data))
     except UnidentifiedImageError as error:
-        raise BadInput(f"{path}: not an image that can be read") from error
+        raise InputError(f"{path}: not an image that can be read") from error
     except (OSError, ValueError, SyntaxError) as error:
-        raise BadInput(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     with picture:
         width, height = picture.size
         if width * height > largest:
-            raise BadInput(f"{path}: {width} x {height} pixels are more than the {largest} allowed")
+            raise InputError(f"{path}: {width} x {height} pixels are more than the {largest} allowed")
         yield picture
 
 
@@ -195,20 +195,20 @@ def read_exr(path: Path, largest: int = LARGEST_PIXELS) -> np.ndarray:
     """Linear float32 (height, width, 4) of an EXR file's RGB or RGBA; alpha is 1 where it has none."""
     OpenEXR = _openexr()
     if not Path(path).is_file():
-        raise BadInput(f"{path}: No such file or directory")
+        raise InputError(f"{path}: No such file or directory")
     try:
         with OpenEXR.File(str(path), header_only=True) as file:
             low, high = np.asarray(file.header()["dataWindow"], "i8")
         if (high - low + 1).prod() > largest:  # before a pixel is decoded
             told = " x ".join(str(n) for n in high - low + 1)
-            raise BadInput(f"{path}: {told} pixels are more than the {largest} allowed")
+            raise InputError(f"{path}: {told} pixels are more than the {largest} allowed")
         with OpenEXR.File(str(path)) as file:
             channels = {name: np.asarray(channel.pixels) for name, channel in file.channels().items()}
     except (RuntimeError, ValueError, TypeError, OSError) as error:
-        raise BadInput(f"{path}: not an EXR file that can be read: {error}") from error
+        raise InputError(f"{path}: not an EXR file that can be read: {error}") from error
     pixels = channels.get("RGBA", channels.get("RGB"))
     if pixels is None:
-        raise BadInput(f"{path}: has the channels {', '.join(channels)}; R, G and B are wanted")
+        raise InputError(f"{path}: has the channels {', '.join(channels)}; R, G and B are wanted")
     out = np.ones((*pixels.shape[:2], 4), "f4")
     out[..., : pixels.shape[2]] = pixels
     return out
@@ -218,7 +218,7 @@ def _openexr():
     try:
         import OpenEXR  # its wheel is not there for every platform
     except ImportError as error:
-        raise MachineCannot(f"EXR files need the package openexr: pip install openexr ({error})") from error
+        raise UnavailableError(f"EXR files need the package openexr: pip install openexr ({error})") from error
     return OpenEXR
 
 

@@ -1,7 +1,8 @@
 """Triangle meshes and spheres as plain arrays, and mesh files of strangers read by trimesh, whose only user this is.
 
 A file may hold anything: sizes are bounded before they are allocated, no other file is followed, and what cannot
-be drawn (no triangle, a corner that is no number, a face whose corner is not there) is a BadInput that names its place.
+be drawn (no triangle, a corner that is no number, a face whose corner is not there) is an InputError
+that names its place.
 """
 
 import io
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 
 LARGEST_FILE = 1 << 30  # bytes
 LARGEST_FACES = 1 << 27
@@ -100,16 +101,16 @@ def _loaded(path):
     try:
         state = os.stat(path)
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from error
+        raise InputError(f"{path}: {error.strerror}") from error
     return _load(path, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=4)
 def _load(path: Path, changed: int, size: int):
     if path.suffix.lower() not in SUFFIXES:
-        raise BadInput(f"{path}: no mesh file; allowed are {', '.join(SUFFIXES)}")
+        raise InputError(f"{path}: no mesh file; allowed are {', '.join(SUFFIXES)}")
     if size > LARGEST_FILE:
-        raise BadInput(f"{path}: larger than the {LARGEST_FILE >> 20} MiB that a mesh file may have")
+        raise InputError(f"{path}: larger than the {LARGEST_FILE >> 20} MiB that a mesh file may have")
     data = path.read_bytes()
     if path.suffix.lower() == ".glb":
         data = _bare_glb(data, path)
@@ -140,27 +141,27 @@ def _parse(data: bytes, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray 
         normals = mesh._cache.cache.get("vertex_normals") if given else None  # the property would make some up
         return vertices, faces, None if np.shape(normals) != vertices.shape else np.asarray(normals, "f8")
     except MemoryError as error:
-        raise BadInput(f"{path}: asks for more memory than there is") from error
+        raise InputError(f"{path}: asks for more memory than there is") from error
     except Exception as error:  # the parsers raise whatever a hostile file leads them to
-        raise BadInput(f"{path}: not a .{kind} mesh that can be read: {type(error).__name__}: {error}") from error
+        raise InputError(f"{path}: not a .{kind} mesh that can be read: {type(error).__name__}: {error}") from error
 
 
 def check_mesh(vertices: np.ndarray, faces: np.ndarray, where: str) -> None:
-    """BadInput when there is nothing to draw, a corner is no number, or a face names a corner that is not there."""
+    """InputError when there is nothing to draw, a corner is no number, or a face names a corner that is not there."""
     if len(faces) == 0:
-        raise BadInput(f"{where}: holds no triangle")
+        raise InputError(f"{where}: holds no triangle")
     if len(faces) > LARGEST_FACES:
-        raise BadInput(f"{where}: {len(faces)} triangles are more than the {LARGEST_FACES} allowed")
+        raise InputError(f"{where}: {len(faces)} triangles are more than the {LARGEST_FACES} allowed")
     wrong = np.flatnonzero(((faces < 0) | (faces >= len(vertices))).any(1))
     if len(wrong):
         face = wrong[0]
-        raise BadInput(
+        raise InputError(
             f"{where}: face {face} names the vertices {faces[face].tolist()}; there are {len(vertices)}, from 0"
         )
     wrong = np.flatnonzero(~(np.abs(vertices) < 1e18).all(1))  # NaN fails the comparison too
     if len(wrong):
         vertex = wrong[0]
-        raise BadInput(
+        raise InputError(
             f"{where}: vertex {vertex} is {vertices[vertex].tolist()}; coordinates must be numbers below 1e18"
         )
 
@@ -169,10 +170,10 @@ def _bare_glb(data: bytes, path: Path) -> bytes:
     """The .glb with only its geometry: pictures, extensions and links to other files dropped, sizes checked."""
     wrong = f"{path}: not a .glb mesh that can be read"
     if len(data) < 20 or data[:4] != b"glTF":
-        raise BadInput(f"{wrong}: no glTF header")
+        raise InputError(f"{wrong}: no glTF header")
     length, kind = struct.unpack("<II", data[12:20])
     if kind != 0x4E4F534A or 20 + length > len(data):
-        raise BadInput(f"{wrong}: its first chunk is not whole JSON")
+        raise InputError(f"{wrong}: its first chunk is not whole JSON")
     try:
         tree = json.loads(data[20 : 20 + length])
         kept = {
@@ -183,7 +184,7 @@ def _bare_glb(data: bytes, path: Path) -> bytes:
         kept["buffers"] = [{"byteLength": int(buffer["byteLength"])} for buffer in tree.get("buffers", [])]
         _check_glb(kept, len(data))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        raise BadInput(f"{wrong}: {type(error).__name__}: {error}") from error
+        raise InputError(f"{wrong}: {type(error).__name__}: {error}") from error
     text = json.dumps(kept).encode()
     text += b" " * (-len(text) % 4)
     rest = data[20 + length :]

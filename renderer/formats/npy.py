@@ -12,7 +12,7 @@ from tokenize import TokenError
 
 import numpy as np
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 
 KINDS = "iufb"
 NUMBERS = "float16, float32, float64 and integers can be summed"
@@ -33,7 +33,7 @@ class NpyFile:
         return int(np.prod(self.shape, dtype=object))
 
     def read_into(self, out: np.ndarray, first: int) -> None:
-        """Fills out, bytes (n,) uint8, with the numbers from number `first` on; BadInput when the file has shrunk."""
+        """Fills out, bytes (n,) uint8, with the numbers from number `first` on; InputError when the file has shrunk."""
         view, at = memoryview(out), self.start + first * self.dtype.itemsize
         try:
             with open(self.path, "rb", buffering=0) as file:
@@ -41,10 +41,10 @@ class NpyFile:
                 while len(view):
                     done = file.readinto(view)
                     if not done:
-                        raise BadInput(f"{self.path}: became shorter while it was read: it ends before byte {at + 1}")
+                        raise InputError(f"{self.path}: became shorter while it was read: it ends before byte {at + 1}")
                     view, at = view[done:], at + done
         except OSError as error:
-            raise BadInput(f"{self.path}: {error.strerror or error}") from error
+            raise InputError(f"{self.path}: {error.strerror or error}") from error
 
 
 @dataclass(frozen=True)
@@ -83,22 +83,22 @@ def source_of(numbers) -> NpyFile | HostArray:
 
 
 def open_npy(path: Path, wanted: str = NUMBERS) -> NpyFile:
-    """The file, its header read and its length checked; BadInput, which says what is `wanted`, for all others."""
+    """The file, its header read and its length checked; InputError, which says what is `wanted`, for all others."""
     try:
         with open(path, "rb") as file:
             shape, fortran, dtype = _header(file, path)
             start, size = file.tell(), os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror or error}") from error
+        raise InputError(f"{path}: {error.strerror or error}") from error
     _check_dtype(dtype, path, wanted)
     if fortran and len(shape) > 1:
-        raise BadInput(f"{path}: the array is in Fortran order; C order is wanted (numpy.ascontiguousarray makes it)")
+        raise InputError(f"{path}: the array is in Fortran order; C order is wanted (numpy.ascontiguousarray makes it)")
     npy = NpyFile(path, dtype, shape, start)
     if npy.count == 0:
-        raise BadInput(f"{path}: the array is empty: its shape is {shape}")
+        raise InputError(f"{path}: the array is empty: its shape is {shape}")
     promised = start + npy.count * dtype.itemsize
     if size < promised:
-        raise BadInput(f"{path}: truncated: {size} bytes, where its header promises {promised}")
+        raise InputError(f"{path}: truncated: {size} bytes, where its header promises {promised}")
     return npy
 
 
@@ -111,16 +111,16 @@ def _header(file, path) -> tuple[tuple[int, ...], bool, np.dtype]:
             raise ValueError(f"version {version[0]}.{version[1]} of the format is not known; 1.0 and 2.0 are")
         shape, fortran, dtype = read[version](file, max_header_size=LARGEST_HEADER)
     except (ValueError, TypeError, SyntaxError, TokenError, RecursionError, MemoryError) as error:
-        raise BadInput(f"{path}: not a .npy file: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{path}: not a .npy file: {str(error).splitlines()[0]}") from error
     if any(not isinstance(n, int) or n < 0 for n in shape):
-        raise BadInput(f"{path}: not a .npy file: its shape is {shape}")
+        raise InputError(f"{path}: not a .npy file: its shape is {shape}")
     return shape, fortran, dtype
 
 
 def _check_dtype(dtype: np.dtype, path, wanted: str = NUMBERS) -> None:
     if dtype.hasobject:
-        raise BadInput(f"{path}: holds Python objects; {wanted}")
+        raise InputError(f"{path}: holds Python objects; {wanted}")
     if dtype.kind not in KINDS or dtype.itemsize > 8:
-        raise BadInput(f"{path}: holds {dtype}; {wanted}")
+        raise InputError(f"{path}: holds {dtype}; {wanted}")
     if not dtype.isnative:
-        raise BadInput(f"{path}: holds {dtype.str}, in the other byte order; {dtype.newbyteorder('=').str} is wanted")
+        raise InputError(f"{path}: holds {dtype.str}, in the other byte order; {dtype.newbyteorder('=').str} is wanted")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.archive import TRUSTED_GROWTH, TRUSTED_SIZE
 
 LARGEST_FIELD = 1 << 36  # bytes
@@ -31,16 +31,20 @@ def read_array(path: Path) -> tuple[np.ndarray, np.ndarray]:
     fields = [name for name, array in arrays.items() if array.ndim in (4, 5)]
     if len(fields) != 1:
         told = ", ".join(f"{name} {array.shape}" for name, array in list(arrays.items())[:8])
-        raise BadInput(f"{path}: one array (rows, columns, height, width, channels) is wanted; found {told or 'none'}")
+        raise InputError(
+            f"{path}: one array (rows, columns, height, width, channels) is wanted; found {told or 'none'}"
+        )
     array = arrays[fields[0]]
     places = np.full((array.shape[0] * array.shape[1], 2), np.nan)
     if "u" in arrays and "v" in arrays:
         for column, name in enumerate("vu"):
             if arrays[name].shape != array.shape[:2] or arrays[name].dtype.kind not in "iuf":
-                raise BadInput(f"{path}: {name} is {arrays[name].shape}; it must be numbers of shape {array.shape[:2]}")
+                raise InputError(
+                    f"{path}: {name} is {arrays[name].shape}; it must be numbers of shape {array.shape[:2]}"
+                )
             places[:, column] = arrays[name].reshape(-1)
         if not np.isfinite(places).all():
-            raise BadInput(f"{path}: u and v must be finite")
+            raise InputError(f"{path}: u and v must be finite")
     return _views(array, f"{path}: {fields[0]}"), places
 
 
@@ -53,21 +57,21 @@ def _header(file, where: str):
             raise ValueError(f"version {version} is not known")
         return read(file)
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise BadInput(f"{where}: not a NumPy array that can be read: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{where}: not a NumPy array that can be read: {str(error).splitlines()[0]}") from error
 
 
 def _judge(where: str, shape, dtype, expanded: int, packed: int) -> None:
-    """BadInput for what is no field, or is too large."""
+    """InputError for what is no field, or is too large."""
     if dtype.kind not in "uif" or dtype.hasobject:
-        raise BadInput(f"{where}: its elements are {dtype}; numbers are wanted")
+        raise InputError(f"{where}: its elements are {dtype}; numbers are wanted")
     wanted = int(np.prod(shape, dtype=object)) * dtype.itemsize if shape else dtype.itemsize
     if wanted > expanded:
-        raise BadInput(f"{where}: tells {wanted} bytes of data and holds {expanded}")
+        raise InputError(f"{where}: tells {wanted} bytes of data and holds {expanded}")
     limit = LARGEST_FIELD if dtype == np.uint8 else LARGEST_CONVERTED
     if wanted > limit:
-        raise BadInput(f"{where}: {wanted >> 20} MiB of {dtype} are more than the {limit >> 20} MiB allowed")
+        raise InputError(f"{where}: {wanted >> 20} MiB of {dtype} are more than the {limit >> 20} MiB allowed")
     if expanded > max(TRUSTED_SIZE, TRUSTED_GROWTH * packed):
-        raise BadInput(f"{where}: a zip bomb: its {packed} bytes would grow to {expanded}")
+        raise InputError(f"{where}: a zip bomb: its {packed} bytes would grow to {expanded}")
 
 
 def _members(path: Path) -> dict[str, np.ndarray]:
@@ -84,7 +88,7 @@ def _members(path: Path) -> dict[str, np.ndarray]:
                 with archive.open(info) as file:
                     arrays[info.filename.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError) as error:
-        raise BadInput(f"{path}: not an .npz file that can be read: {error}") from error
+        raise InputError(f"{path}: not an .npz file that can be read: {error}") from error
     return arrays
 
 
@@ -93,7 +97,7 @@ def _views(array: np.ndarray, where: str) -> np.ndarray:
     if array.ndim == 4:
         array = array[..., None]
     if array.ndim != 5 or array.shape[4] not in (1, 3, 4) or 0 in array.shape:
-        raise BadInput(f"{where}: shape {array.shape}; (rows, columns, height, width, 1, 3 or 4) is wanted")
+        raise InputError(f"{where}: shape {array.shape}; (rows, columns, height, width, 1, 3 or 4) is wanted")
     if array.dtype != np.uint8:
         array = _bytes(array, where)
     return np.repeat(array, 3, axis=4) if array.shape[4] == 1 else array
@@ -102,7 +106,7 @@ def _views(array: np.ndarray, where: str) -> np.ndarray:
 def _bytes(array: np.ndarray, where: str) -> np.ndarray:
     """Floats of 0 to 1, and integers over the whole range of their type, as bytes, one view at a time."""
     if array.dtype.kind == "i":
-        raise BadInput(f"{where}: its elements are {array.dtype}; uint8, uint16 or floats of 0 to 1 are wanted")
+        raise InputError(f"{where}: its elements are {array.dtype}; uint8, uint16 or floats of 0 to 1 are wanted")
     out = np.empty(array.shape, "u1")
     for row, column in np.ndindex(array.shape[:2]):
         view = array[row, column]
@@ -110,6 +114,6 @@ def _bytes(array: np.ndarray, where: str) -> np.ndarray:
             out[row, column] = np.round(view * (255.0 / np.iinfo(array.dtype).max))
             continue
         if not np.isfinite(view).all() or view.min() < -1e-3 or view.max() > 1.001:
-            raise BadInput(f"{where}: floats must be of 0 to 1; view ({row}, {column}) has others")
+            raise InputError(f"{where}: floats must be of 0 to 1; view ({row}, {column}) has others")
         out[row, column] = np.round(np.clip(view, 0, 1) * 255.0)
     return out

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from renderer.errors import MachineCannot, UserError
+from renderer.errors import UnavailableError, UserError
 from renderer.gpu.kernel_source import Counters, KernelError, Processor
 
 __all__ = [
@@ -150,7 +150,7 @@ class Device(Protocol):
         """Whether kernels of this device may read and write buffers of the other."""
 
     def buffer(self, shape, dtype="f4") -> Buffer:
-        """New device memory; MachineCannot when there is not enough."""
+        """New device memory; UnavailableError when there is not enough."""
 
     def stage(self, count: int) -> Stage:
         """New staging memory of `count` bytes, page-locked where the device has memory of its own."""
@@ -247,7 +247,7 @@ def _select(spelling: str) -> Iterator[Found]:
     if not matches:
         known = ["auto", *(["cpu"] if any(d.processor == "cpu" for d in found) else []), *(d.spelling for d in found)]
         reasons = "".join(f"; {kind}: {reason}" for kind, reason in missing.items())
-        raise MachineCannot(f"--device {spelling}: not on this machine, which has {', '.join(known)}{reasons}")
+        raise UnavailableError(f"--device {spelling}: not on this machine, which has {', '.join(known)}{reasons}")
     yield from matches
 
 
@@ -261,12 +261,12 @@ def open_device(spelling: str = "auto") -> Device:
         try:
             device = found.open()
             probe(device)
-        except (KernelError, MachineCannot) as error:
+        except (KernelError, UnavailableError) as error:
             reasons.append(f"{found.spelling} ({found.name}): {str(error).splitlines()[0]}")
             continue
         return device
     told = "; ".join(reasons) or "no driver shows one (`rayfold doctor` says what is missing)"
-    raise MachineCannot(f"--device {spelling}: no compute device works here: {told}")
+    raise UnavailableError(f"--device {spelling}: no compute device works here: {told}")
 
 
 class Gpu:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.gpu.kernel_source import Counters, KernelError, Processor, alignment, assemble
 
 try:
@@ -69,7 +69,7 @@ def cubin(text: str, architecture: str, name: str = "kernel.cu", strict: bool = 
     From the disk cache when it was compiled before.
     """
     if nvrtc is None:
-        raise MachineCannot(f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc")
+        raise UnavailableError(f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc")
     options = [f"--gpu-architecture={architecture}", "--std=c++17", "--generate-line-info"]
     options += ["--diag-suppress=1444"]  # of double4, which OpenCL has too
     options += ["--fmad=false"] if strict else []
@@ -250,7 +250,7 @@ class CudaBuffer:
             try:
                 self._memory = driver.mem_alloc(max(self.nbytes, 4))
             except driver.MemoryError as error:
-                raise MachineCannot(f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB") from error
+                raise UnavailableError(f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB") from error
         self.pointer = int(self._memory)
 
     def __del__(self):
@@ -458,7 +458,9 @@ class CudaTray:
             try:
                 self._array = driver.pagelocked_empty(count, np.uint8)
             except driver.Error as error:
-                raise MachineCannot(f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}") from error
+                raise UnavailableError(
+                    f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}"
+                ) from error
             self._filled, self._arrived = Place(), Place()
             self._back = driver.Stream(NON_BLOCKING)  # not behind uploads
 
@@ -488,7 +490,9 @@ class CudaStage:
             try:
                 self._array = driver.pagelocked_empty(count, np.uint8)
             except driver.Error as error:
-                raise MachineCannot(f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}") from error
+                raise UnavailableError(
+                    f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}"
+                ) from error
             self._arrived, self._used = Place(), Place()
 
     def __del__(self):

@@ -12,7 +12,7 @@ from functools import cache
 import moderngl
 import numpy as np
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.gpu.kernel_source import Counters, KernelError, assemble_glsl
 
 TRIANGLE = (
@@ -46,7 +46,7 @@ class Gl:
                 return cls(moderngl.create_context(standalone=True, backend="egl", require=version))
             except Exception as error:  # glcontext raises bare Exceptions; every one of them means no such EGL context
                 reason = error
-        raise MachineCannot(
+        raise UnavailableError(
             f"no headless GL: {reason}. Debian and Ubuntu: apt install libegl1 libgl1 libgl1-mesa-dri; "
             "in a container the NVIDIA driver needs NVIDIA_DRIVER_CAPABILITIES=graphics"
         )
@@ -94,14 +94,16 @@ class Texture:
     def __init__(self, gl: Gl, size: tuple[int, int], components: int, dtype: str):
         width, height = (int(n) for n in size)
         if not (0 < width <= gl.largest and 0 < height <= gl.largest):
-            raise MachineCannot(f"{gl.renderer}: no texture of {width} x {height}; each side may be 1 to {gl.largest}")
+            raise UnavailableError(
+                f"{gl.renderer}: no texture of {width} x {height}; each side may be 1 to {gl.largest}"
+            )
         self.gl, self.size, self.components = gl, (width, height), components
         self.dtype = np.dtype(NORMALISED.get(dtype, dtype))
         gl.counters.allocations += 1
         try:
             self.texture = gl.ctx.texture((width, height), components, dtype=dtype, alignment=1)
         except moderngl.Error as error:
-            raise MachineCannot(
+            raise UnavailableError(
                 f"{gl.renderer}: no texture of {width} x {height} x {components} {dtype}: {error}"
             ) from error
         self.texture.filter = (moderngl.NEAREST, moderngl.NEAREST)

@@ -5,7 +5,7 @@ The only file that knows both worlds. Measured on an H200, 1920 x 1080 float32: 
 
 import numpy as np
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.gpu.cuda import CudaBuffer
 from renderer.gpu.gl import Gl, Texture
 
@@ -97,5 +97,5 @@ def _checked(answer):
     """The value of a cuda.bindings answer; raises when its status is not success."""
     status, *values = answer
     if status != cu.CUresult.CUDA_SUCCESS:
-        raise MachineCannot(f"CUDA-GL sharing failed: {status.name}")
+        raise UnavailableError(f"CUDA-GL sharing failed: {status.name}")
     return values[0] if values else None

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.gpu.kernel_source import Counters, KernelError, Processor, assemble
 
 try:
@@ -182,7 +182,7 @@ class OpenclBuffer:
             told = (
                 f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB; one buffer may hold {limit / 2**20:.0f} MiB"
             )
-            raise MachineCannot(told) from error
+            raise UnavailableError(told) from error
 
     def write(self, array) -> "OpenclBuffer":
         array = np.ascontiguousarray(array)

@@ -5,11 +5,11 @@ It comes with the optional package pyoidn, whose only user this is.
 
 import numpy as np
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 
 
 def require() -> None:
-    """MachineCannot where the filter is not installed."""
+    """UnavailableError where the filter is not installed."""
     _package()
 
 
@@ -22,7 +22,7 @@ def denoised(linear: np.ndarray, albedo: np.ndarray, normal: np.ndarray) -> np.n
     try:
         clean = package.denoise(colour, albedo=guides[0], normal=guides[1], hdr=True)
     except (RuntimeError, OSError, ValueError) as error:
-        raise MachineCannot(f"the picture cannot be denoised: {error}") from error
+        raise UnavailableError(f"the picture cannot be denoised: {error}") from error
     return np.concatenate([clean, linear[..., 3:]], 2)
 
 
@@ -30,5 +30,5 @@ def _package():
     try:
         import pyoidn  # 25 MB of networks that most installations do without
     except (ImportError, OSError) as error:
-        raise MachineCannot(f"denoising needs the package pyoidn: pip install pyoidn ({error})") from error
+        raise UnavailableError(f"denoising needs the package pyoidn: pip install pyoidn ({error})") from error
     return pyoidn

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from defusedxml import DefusedXmlException, ElementTree
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 
 IMAGES = ("png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp", "ppm")
 STANFORD = re.compile(r"(?:.*_)?(\d+)_(\d+)_(-?\d+(?:\.\d+)?)_(-?\d+(?:\.\d+)?)_?\.(?:png|jpe?g|tiff?)", re.IGNORECASE)
@@ -42,7 +42,7 @@ class Plan:
 
 
 def plan_of(archive, pattern: str, grid: tuple[int, int]) -> Plan:
-    """The views of a folder or zip; BadInput lists what was found and the accepted forms."""
+    """The views of a folder or zip; InputError lists what was found and the accepted forms."""
     images = [name for name in archive.names if name.rpartition(".")[2].lower() in IMAGES]
     if pattern:
         return _by_pattern(archive, images, pattern, grid)
@@ -52,12 +52,12 @@ def plan_of(archive, pattern: str, grid: tuple[int, int]) -> Plan:
             return plan
     raws = [name for name in archive.names if name.lower().endswith(RAW)]
     if raws:
-        raise BadInput(
+        raise InputError(
             f"{archive.path}: {raws[0]} is a Lytro raw file, which only decodes with its camera's own calibration "
             "pictures; PlenoptiCam and the Light Field Toolbox turn it into views that are read here"
         )
     told = ", ".join(archive.names[:6]) + (f" and {len(archive.names) - 6} more" if len(archive.names) > 6 else "")
-    raise BadInput(f"{archive.path}: no light field: found {told or 'no file'}; accepted are {ACCEPTED}")
+    raise InputError(f"{archive.path}: no light field: found {told or 'no file'}; accepted are {ACCEPTED}")
 
 
 def _stanford(archive, images, grid) -> Plan | None:
@@ -82,16 +82,16 @@ def _subapertures(archive, name: str) -> list[tuple[str, float, float]]:
     try:
         root = ElementTree.fromstring(archive.read(name), forbid_dtd=True)
     except (ElementTree.ParseError, DefusedXmlException, ValueError, LookupError) as error:
-        raise BadInput(f"{archive.told(name)}: not XML that can be read: {error or type(error).__name__}") from error
+        raise InputError(f"{archive.told(name)}: not XML that can be read: {error or type(error).__name__}") from error
     places = []
     for element in root.iter("subaperture"):
         try:
             source, u, v = element.attrib["src"], float(element.attrib["u"]), float(element.attrib["v"])
         except (KeyError, ValueError) as error:
             told = dict(list(element.attrib.items())[:4])
-            raise BadInput(f"{archive.told(name)}: a subaperture needs src, u and v: {told}") from error
+            raise InputError(f"{archive.told(name)}: a subaperture needs src, u and v: {told}") from error
         if not (math.isfinite(u) and math.isfinite(v)):
-            raise BadInput(f"{archive.told(name)}: subaperture {source}: u is {u}, v is {v}; both must be finite")
+            raise InputError(f"{archive.told(name)}: subaperture {source}: u is {u}, v is {v}; both must be finite")
         places.append((source.replace("\\", "/").rpartition("/")[2], v, u))
     return places
 
@@ -122,7 +122,7 @@ def _hci_grid(archive) -> tuple[int, int] | None:
 def _square(count: int, archive) -> tuple[int, int]:
     side = math.isqrt(count)
     if side * side != count:
-        raise BadInput(f"{archive.path}: {count} numbered views make no square; say grid = [rows, columns]")
+        raise InputError(f"{archive.path}: {count} numbered views make no square; say grid = [rows, columns]")
     return side, side
 
 
@@ -131,7 +131,9 @@ def _by_pattern(archive, images, pattern: str, grid) -> Plan:
     fields = set(re.findall(r"\{(\w+)\}", pattern))
     kinds = {frozenset(("row", "col")), frozenset(("u", "v")), frozenset(("index",))}
     if frozenset(fields) not in kinds | {frozenset(("row", "col", "u", "v"))} or len(fields) != pattern.count("{"):
-        raise BadInput(f"pattern {pattern!r}: must name {{row}} and {{col}}, {{v}} and {{u}}, or {{index}}, each once")
+        raise InputError(
+            f"pattern {pattern!r}: must name {{row}} and {{col}}, {{v}} and {{u}}, or {{index}}, each once"
+        )
     number = r"-?\d+(?:\.\d+)?"
     parts = re.split(r"(\{\w+\})", pattern)
     groups = {f"{{{f}}}": f"(?P<{f}>{number if f in 'uv' else r'[0-9]+'})" for f in fields}
@@ -140,7 +142,7 @@ def _by_pattern(archive, images, pattern: str, grid) -> Plan:
     found = [(name, match.groupdict()) for name, match in matches if match]
     if not found:
         told = ", ".join(images[:6]) or "no image"
-        raise BadInput(f"{archive.path}: nothing fits the pattern {pattern!r}; found {told}; accepted are {ACCEPTED}")
+        raise InputError(f"{archive.path}: nothing fits the pattern {pattern!r}; found {told}; accepted are {ACCEPTED}")
     if "index" in fields:
         numbers = [(name, int(match["index"])) for name, match in found]
         first = min(n for _, n in numbers)
@@ -178,14 +180,14 @@ def _lines(values: list[float]):
 def _plan(archive, convention: str, shots: list[Shot], grid: tuple[int, int] | None = None) -> Plan:
     """The plan of shots on the smallest array that holds them, counted from the first row and column there is."""
     if not shots:
-        raise BadInput(f"{archive.path}: none of the images that the field names is there")
+        raise InputError(f"{archive.path}: none of the images that the field names is there")
     top, left = (0, 0) if grid else (min(s.row for s in shots), min(s.column for s in shots))
     shots = [Shot(s.name, s.row - top, s.column - left, s.v, s.u) for s in shots]
     rows, columns = grid or (max(s.row for s in shots) + 1, max(s.column for s in shots) + 1)
     for shot in shots:
         if shot.row >= rows or shot.column >= columns or max(rows, columns) > LARGEST_GRID:
             allowed = min(rows, LARGEST_GRID), min(columns, LARGEST_GRID)
-            raise BadInput(
+            raise InputError(
                 f"{archive.told(shot.name)}: row {shot.row}, column {shot.column} lies outside of an array of "
                 f"{allowed[0]} x {allowed[1]} views"
             )
@@ -193,5 +195,5 @@ def _plan(archive, convention: str, shots: list[Shot], grid: tuple[int, int] | N
     for shot in shots:
         other = taken.setdefault((shot.row, shot.column), shot.name)
         if other != shot.name:
-            raise BadInput(f"{archive.path}: {other} and {shot.name} are the same view of the array")
+            raise InputError(f"{archive.path}: {other} and {shot.name} are the same view of the array")
     return Plan(convention, tuple(sorted(shots, key=lambda s: (s.row, s.column))), rows, columns)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import BadInput, MachineCannot
+from renderer.errors import InputError, UnavailableError
 from renderer.formats.archive import Folder, Zip
 from renderer.formats.images import read_bytes
 from renderer.formats.npy_views import read_array
@@ -56,15 +56,15 @@ class LightField:
 
 
 def read_field(path, pattern: str = "", layout: str = "auto", grid: tuple[int, int] = (0, 0)) -> LightField:
-    """The light field of a folder, .zip, .npy, .npz or one picture; BadInput tells what is wrong with it.
+    """The light field of a folder, .zip, .npy, .npz or one picture; InputError tells what is wrong with it.
 
     `layout` ("mosaic", "sheet") and `grid` (rows, columns) tell how one picture holds all views.
     """
     path = Path(path)
     if not path.exists():
-        raise BadInput(f"{path}: No such file or directory")
+        raise InputError(f"{path}: No such file or directory")
     if max(grid) > LARGEST_GRID or min(grid) < 0:
-        raise BadInput(f"{path}: grid is {list(grid)}; rows and columns must be at most {LARGEST_GRID}")
+        raise InputError(f"{path}: grid is {list(grid)}; rows and columns must be at most {LARGEST_GRID}")
     suffix = path.suffix.lower()
     if path.is_dir():
         return _of_archive(Folder(path), pattern, grid)
@@ -74,7 +74,7 @@ def read_field(path, pattern: str = "", layout: str = "auto", grid: tuple[int, i
         return _of_array(path)
     if suffix in IMAGES:
         return _of_picture(path, layout, grid)
-    raise BadInput(f"{path}: no light field; accepted are a folder, .zip, .npy, .npz, or one picture of all views")
+    raise InputError(f"{path}: no light field; accepted are a folder, .zip, .npy, .npz, or one picture of all views")
 
 
 def placed(source, convention, pixels, cells, places, rows, columns, warnings=()) -> LightField:
@@ -159,7 +159,7 @@ def _decoded(archive, plan: Plan):
             shot, future = pending.pop(0)
             try:
                 view = future.result()
-            except BadInput as error:
+            except InputError as error:
                 if "zip bomb" in str(error):
                     raise
                 warnings.append(f"{error}; the other views are shown")
@@ -168,14 +168,14 @@ def _decoded(archive, plan: Plan):
                 first, shape = shot.name, view.shape[:2]
                 pixels = _room(archive.path, (len(plan.shots), *shape, 3))
             if view.shape[:2] != shape:
-                raise BadInput(
+                raise InputError(
                     f"{archive.path}: views of different sizes: {first} is {shape[1]} x {shape[0]}, "
                     f"{shot.name} is {view.shape[1]} x {view.shape[0]}"
                 )
             pixels[len(kept)] = view[..., :3]
             kept.append(shot)
     if not kept:
-        raise BadInput(f"{archive.path}: no view can be read; the first fault: {warnings[0]}")
+        raise InputError(f"{archive.path}: no view can be read; the first fault: {warnings[0]}")
     return pixels[: len(kept)], kept, warnings
 
 
@@ -187,7 +187,7 @@ def _room(source, shape) -> np.ndarray:
     except (ValueError, OSError, AttributeError):  # not told on this system
         free = wanted
     if wanted > free:
-        raise MachineCannot(
+        raise UnavailableError(
             f"{source}: {shape[0]} views of {shape[2]} x {shape[1]} take {wanted / 2**30:.1f} GiB of memory and "
             f"{free / 2**30:.1f} are free; a .npy of the field is memory-mapped instead"
         )
@@ -198,7 +198,7 @@ def _of_array(path: Path) -> LightField:
     array, places = read_array(path)
     rows, columns, height, width, channels = array.shape
     if max(rows, columns) > LARGEST_GRID or rows * columns < 1 or height * width > LARGEST_VIEW:
-        raise BadInput(
+        raise InputError(
             f"{path}: {rows} x {columns} views of {width} x {height}; allowed are {LARGEST_GRID} x {LARGEST_GRID} "
             f"views of {LARGEST_VIEW} pixels"
         )
@@ -211,18 +211,18 @@ def _of_picture(path: Path, layout: str, grid) -> LightField:
     """The field inside one picture: view (row, column) is every n-th pixel of a mosaic, or one tile of a sheet."""
     if layout == "auto":
         if "eslf" not in path.stem.lower():
-            raise BadInput(
+            raise InputError(
                 f'{path}: one picture: say layout = "mosaic" (each lens one small square of pixels, ESLF) or '
                 '"sheet" (the views side by side), and grid = [rows, columns]'
             )
         layout = "mosaic"
     rows, columns = grid if all(grid) else MOSAIC_LENSLETS if layout == "mosaic" else (0, 0)
     if not rows:
-        raise BadInput(f"{path}: a contact sheet needs grid = [rows, columns]; it is {list(grid)}")
+        raise InputError(f"{path}: a contact sheet needs grid = [rows, columns]; it is {list(grid)}")
     whole = read_bytes(path)
     height, width = whole.shape[0] // rows, whole.shape[1] // columns
     if (whole.shape[0] % rows or whole.shape[1] % columns) and layout == "sheet" or not (height and width):
-        raise BadInput(
+        raise InputError(
             f"{path}: {whole.shape[1]} x {whole.shape[0]} pixels are no {rows} rows of {columns} views of one size"
         )
     channels = 3 if (whole[..., 3] == 255).all() else 4
@@ -250,6 +250,6 @@ def view_size(path) -> tuple[int, int]:
         try:
             view = read_bytes(archive.told(shot.name), LARGEST_VIEW, archive.read(shot.name))
             return view.shape[1], view.shape[0]
-        except BadInput as error:
+        except InputError as error:
             faults.append(str(error))
-    raise BadInput(f"{path}: no view can be read; the first fault: {faults[0]}")
+    raise InputError(f"{path}: no view can be read; the first fault: {faults[0]}")

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from renderer.errors import BadInput, MachineCannot
+from renderer.errors import InputError, UnavailableError
 from renderer.formats.images import read_recipe
 from renderer.gpu import Gpu
 from renderer.scene.animation import read_animation, write_animation
@@ -74,9 +74,9 @@ class Picture(Protocol):
 
 
 def refuse_tiles(kind: str, size: tuple[int, int], tile: Tile | None) -> None:
-    """MachineCannot for a part of a picture that only comes whole."""
+    """UnavailableError for a part of a picture that only comes whole."""
     if tile not in (None, (0, 0, *size)):
-        raise MachineCannot(f"a {kind} is drawn whole, without --tile and at no more than 4096 x 4096 pixels")
+        raise UnavailableError(f"a {kind} is drawn whole, without --tile and at no more than 4096 x 4096 pixels")
 
 
 def names() -> list[str]:
@@ -89,7 +89,7 @@ def load(path: Path) -> Scene:
     path = Path(path)
     suffix = path.suffix.lower()
     if not path.exists():
-        raise BadInput(f"{path}: No such file or directory")
+        raise InputError(f"{path}: No such file or directory")
     if suffix == ".toml":
         return scene_of_table(read_toml(path), path)
     if suffix == ".png":
@@ -97,7 +97,7 @@ def load(path: Path) -> Scene:
     kind = "lightfield" if path.is_dir() else OPENS.get(suffix)
     if kind is None or kind not in names():
         known = ", ".join([".toml", ".png", *(s for s, k in OPENS.items() if k in names())])
-        raise BadInput(f"{path}: no picture opens {suffix or 'a file without suffix'}; allowed are {known}")
+        raise InputError(f"{path}: no picture opens {suffix or 'a file without suffix'}; allowed are {known}")
     return _module(kind).open_file(path)
 
 
@@ -105,17 +105,17 @@ def scene_of_table(table: dict, path: Path) -> Scene:
     """The Scene of a scene file's tables; paths in it are relative to the file's folder."""
     for key in table:
         if key not in TABLES:
-            raise BadInput(f"{path}: unknown key {key!r}; allowed are {', '.join(TABLES)}")
+            raise InputError(f"{path}: unknown key {key!r}; allowed are {', '.join(TABLES)}")
     kind = table.get("picture")
     if kind not in names():
-        raise BadInput(f"{path}: picture is {told(kind)}; allowed are {', '.join(names())}")
+        raise InputError(f"{path}: picture is {told(kind)}; allowed are {', '.join(names())}")
     module = _module(kind)
     reader = getattr(module, "read_settings", None) or partial(read, module.Settings)
     settings = reader(table.get("settings", {}), f"{path}: settings", path.parent)
     tone = read(Tone, {**write(module.Picture.tone), **_table(table, "tone", path)}, f"{path}: tone")
     title = table.get("title", path.stem)
     if not isinstance(title, str):
-        raise BadInput(f"{path}: title is {told(title)}; it must be a text")
+        raise InputError(f"{path}: title is {told(title)}; it must be a text")
     bench, test = _table(table, "bench", path), _table(table, "test", path)
     animation = read_animation(table["animation"], settings, f"{path}: animation") if "animation" in table else None
     return Scene(path, title, kind, settings, tone, _size(table, path), None, 0.0, animation, bench, test)
@@ -124,7 +124,7 @@ def scene_of_table(table: dict, path: Path) -> Scene:
 def _table(table: dict, key: str, path: Path) -> dict:
     value = table.get(key, {})
     if not isinstance(value, dict):
-        raise BadInput(f"{path}: {key} is {told(value)}; it must be a table")
+        raise InputError(f"{path}: {key} is {told(value)}; it must be a table")
     return value
 
 
@@ -133,7 +133,7 @@ def _size(table: dict, path: Path) -> tuple[int, int] | None:
     if size is None:
         return None
     if not (isinstance(size, list) and len(size) == 2 and all(type(n) is int and 1 <= n <= 1 << 17 for n in size)):
-        raise BadInput(f"{path}: size is {told(size)}; it must be [width, height], each 1 to {1 << 17}")
+        raise InputError(f"{path}: size is {told(size)}; it must be [width, height], each 1 to {1 << 17}")
     return tuple(size)
 
 
@@ -154,14 +154,16 @@ def _of_recipe(recipe: dict, path: Path) -> Scene:
     """The Scene of a recipe, at its size, with its samples and at its moment."""
     scene = recipe.get("scene")
     if recipe.get("rayfold") != 1 or not isinstance(scene, dict):
-        raise BadInput(f"{path}: its recipe is of another version: {told(recipe.get('rayfold'))}; this program reads 1")
+        raise InputError(
+            f"{path}: its recipe is of another version: {told(recipe.get('rayfold'))}; this program reads 1"
+        )
     size = recipe.get("size")
     samples = recipe.get("samples")
     if samples is not None and (type(samples) is not int or not 1 <= samples <= 1 << 30):
-        raise BadInput(f"{path}: its recipe is damaged: samples is {told(samples)}")
+        raise InputError(f"{path}: its recipe is damaged: samples is {told(samples)}")
     moment = recipe.get("time", 0.0)
     if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not math.isfinite(moment):
-        raise BadInput(f"{path}: its recipe is damaged: time is {told(moment)}")
+        raise InputError(f"{path}: its recipe is damaged: time is {told(moment)}")
     scene = scene_of_table({**scene, **({"size": size} if size else {})}, path)
     return replace(scene, samples=samples, moment=float(moment))
 

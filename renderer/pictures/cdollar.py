@@ -14,7 +14,7 @@ from renderer.cdollar.ir.types import Functional, Scalar, components
 from renderer.cdollar.runtime.evaluate import FILLED, build_picture, default, is_picture, load_program, main_of
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.numpy_target import Interpreter
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.gpu import Gpu
 from renderer.scene.scene import Scene, Tone, read, setting
 
@@ -38,7 +38,7 @@ def read_settings(table: dict, where: str, folder: Path):
     """The Settings of the program that a table names: the program's own parameters stand beside the common ones."""
     common = read(Settings, {k: v for k, v in table.items() if k == "program"}, where, folder)
     if not common.program:
-        raise BadInput(f"{where}: program is missing; it is the name of a .cb file")
+        raise InputError(f"{where}: program is missing; it is the name of a .cb file")
     unit = load_program(Path(common.program), lambda unit: Interpreter(unit.dag, unit.dag.places))
     return read(settings_of(unit, common.program), table, where, folder)
 
@@ -47,7 +47,7 @@ def settings_of(unit, program: str) -> type:
     """A frozen dataclass with a field for each parameter of main that the picture does not fill in."""
     function = main_of(unit)
     if not is_picture(function):
-        raise BadInput(f"{program}: main must take `int x, int y` and return float, float3 or float4 to be a picture")
+        raise InputError(f"{program}: main must take `int x, int y` and return float, float3 or float4 to be a picture")
     found = []
     for parameter, name, type_ in zip(function.item.parameters, function.names, function.types, strict=True):
         if name in ("x", "y", *FILLED):
@@ -120,7 +120,7 @@ class Picture:
         try:
             state = (path, path.stat().st_mtime_ns)
         except OSError as error:
-            state, reason = (path, 0), BadInput(f"{path}: {error.strerror or error}")
+            state, reason = (path, 0), InputError(f"{path}: {error.strerror or error}")
         else:
             reason = None
         if state == self._seen:

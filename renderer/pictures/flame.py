@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.flames.chaos_game import BLOCK, Chaos
 from renderer.flames.genome import Flame, Map
 from renderer.flames.interpolation import KeyFrame
@@ -96,7 +96,7 @@ def open_file(path: Path) -> Scene:
     try:
         settings = settings_of(first, tuple(keys) if animation else ())
     except ValueError as error:
-        raise BadInput(f"{path}: {error}") from error
+        raise InputError(f"{path}: {error}") from error
     return Scene(Path(path), title, "flame", settings, Picture.tone, first.size)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.gpu import Gpu
 from renderer.numerics.band_lu import BandedBatch, BandedLU
 from renderer.pictures import load, raytrace
@@ -99,10 +99,10 @@ class Picture:
         if settings.scene == self._scene_key:
             return
         if not settings.scene:
-            raise BadInput("focus: scene is empty; it must name a scene of the ray tracer")
+            raise InputError("focus: scene is empty; it must name a scene of the ray tracer")
         scene = load(Path(settings.scene))
         if scene.picture != "raytrace":
-            raise BadInput(f"{scene.path}: picture is {scene.picture!r}; focus needs a scene of the ray tracer")
+            raise InputError(f"{scene.path}: picture is {scene.picture!r}; focus needs a scene of the ray tracer")
         self._shapes = scene.settings
         self._geometry = Geometry(self.device, replace(scene.settings, tree="binary"))  # find_depth walks it
         self._find = self.device.kernel(
@@ -220,7 +220,7 @@ def gather_band(circles: np.ndarray, variance: float) -> np.ndarray:
     major, minor = cells.shape
     n = major * minor
     if (2 * minor + 1) * n * 4 > LARGEST_WHOLE:
-        raise BadInput(f"focus: {width} x {height} pixels are too many for show = whole; split takes any size")
+        raise InputError(f"focus: {width} x {height} pixels are too many for show = whole; split takes any size")
     weight = variance * cells * cells
     ab = np.zeros((2 * minor + 1, n), "f4")
     centre = np.ones_like(cells)

@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Literal
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.gpu import Gpu
 from renderer.gpu.gl import Texture
 from renderer.scene.cameras import Plane
@@ -92,7 +92,7 @@ class Picture:
     def _wants_double(self, settings: Settings, size: tuple[int, int]) -> bool:
         has_double = self.gl.version >= 400
         if settings.precision == "double" and not has_double:
-            raise MachineCannot(f"{self.gl.renderer}: its GLSL has no double; precision must be single or auto")
+            raise UnavailableError(f"{self.gl.renderer}: its GLSL has no double; precision must be single or auto")
         view = settings.view
         blocks = view.height / size[1] < 2.0**-20 * max(1.0, *map(abs, view.centre))  # 8 float32 steps a pixel
         return settings.precision == "double" or settings.precision == "auto" and blocks and has_double

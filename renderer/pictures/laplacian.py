@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.formats.images import read_image
 from renderer.gpu import Device, Gpu
 from renderer.gpu.gl import Texture
@@ -200,14 +200,14 @@ class Picture:
     def _open(self, path: str):
         """Scene and Picture of the source, or None and the pixels of an image."""
         if not path:
-            raise BadInput("laplacian: the setting `of` is empty; it must name an image file or a scene")
+            raise InputError("laplacian: the setting `of` is empty; it must name an image file or a scene")
         if self._opened[0] != path:
             if Path(path).suffix.lower() in IMAGES:
                 self._opened = (path, None, read_image(Path(path)))
             else:
                 scene = load(Path(path))
                 if scene.picture in ("laplacian", "layout"):
-                    raise BadInput(f"{path}: is a {scene.picture}; edges are shown of a picture of another kind")
+                    raise InputError(f"{path}: is a {scene.picture}; edges are shown of a picture of another kind")
                 self._opened = (path, scene, open_picture(scene, self._gpu))
         return self._opened[1:]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.gpu import Gpu
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import Bridge
@@ -27,11 +27,11 @@ class Settings:
 
 
 def panels(scene: Scene) -> list[Scene]:
-    """The scenes of the layout; BadInput when one of them is a layout itself."""
+    """The scenes of the layout; InputError when one of them is a layout itself."""
     scenes = [load(Path(path)) for path in scene.settings.panels]
     for inner in scenes:
         if inner.picture == scene.picture:
-            raise BadInput(f"{scene.path}: panels: {inner.path} is a layout too; a layout holds no other")
+            raise InputError(f"{scene.path}: panels: {inner.path} is a layout too; a layout holds no other")
     return scenes
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from renderer.errors import BadInput, MachineCannot
+from renderer.errors import InputError, UnavailableError
 from renderer.formats.images import linear_of_srgb
 from renderer.gpu import Device, Gpu
 from renderer.lightfields.aperture import SHAPES, TAP, Eye, place_of, taps, weights
@@ -118,7 +118,7 @@ class Picture:
         if source == self._source:
             return
         if not settings.field:
-            raise BadInput("settings: field is empty; it must be a folder, .zip, .npy, .npz or picture of views")
+            raise InputError("settings: field is empty; it must be a folder, .zip, .npy, .npz or picture of views")
         field = measured_axes(read_field(settings.field, settings.pattern, settings.layout, settings.grid))
         for warning in field.warnings:
             print(f"rayfold: {Path(settings.field).name}: {warning}", file=sys.stderr)
@@ -348,7 +348,7 @@ class Held:
         least = 2 * GUARD + (margin + 1) * row
         wanted = max(min(STAGED, self._room // 2), least)
         if wanted > self._device.processor.largest_buffer:
-            raise MachineCannot(
+            raise UnavailableError(
                 f"{self._device.name}: one row of the refocused picture needs {least >> 20} MiB of the views; "
                 "a smaller aperture or disparity needs less"
             )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from renderer.bvh import traversal
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.gpu import Gpu
 from renderer.raytracing.film import RANGE, Film, ranges_of, samples_of
 from renderer.raytracing.from_model import TONE, open_file
@@ -251,7 +251,7 @@ class Picture:
         """Uploads and compiles what changed since the last draw, and starts from the first sample."""
         if settings.gather == "ballot" and not self.has_ballot:
             told = ", ".join(name for name in GATHERS if name != "ballot")
-            raise MachineCannot(
+            raise UnavailableError(
                 f"gather is ballot, and {self.device.name} has no vote that returns a mask; allowed are {told}"
             )
         self._arrange(settings)

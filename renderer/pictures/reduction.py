@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.images import read_image
 from renderer.gpu import Gpu
 from renderer.gpu.gl import Texture
@@ -96,7 +96,7 @@ class Picture:
             else:
                 scene = load(Path(path))
                 if scene.picture in ("reduction", "layout"):
-                    raise BadInput(f"{path}: is a {scene.picture}; a reduction shows a picture of another kind")
+                    raise InputError(f"{path}: is a {scene.picture}; a reduction shows a picture of another kind")
                 self._opened = (path, scene, open_picture(scene, self._gpu))
         return self._opened[1:]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.images import read_exr
 from renderer.raytracing.settings import Environment, Settings, Sky
 
@@ -46,20 +46,20 @@ def is_lit(environment: Environment, sky: Sky) -> bool:
 def _read(file: str, changed: int, size: int) -> np.ndarray:
     path = Path(file)
     if size > LARGEST_FILE:
-        raise BadInput(f"{path}: larger than the {LARGEST_FILE >> 20} MiB that an environment may have")
+        raise InputError(f"{path}: larger than the {LARGEST_FILE >> 20} MiB that an environment may have")
     suffix = path.suffix.lower()
     if suffix not in (".exr", ".hdr"):
-        raise BadInput(f"{path}: no environment; allowed are .exr and .hdr")
+        raise InputError(f"{path}: no environment; allowed are .exr and .hdr")
     picture = read_exr(path, LARGEST_PIXELS)[..., :3] if suffix == ".exr" else read_hdr(path)
     wrong = ~np.isfinite(picture) | (picture < 0)
     if wrong.any():
         row, column, channel = np.argwhere(wrong)[0]
         value = picture[row, column, channel]
-        raise BadInput(f"{path}: pixel ({column}, {row}) is {value}; radiance must be finite and not negative")
+        raise InputError(f"{path}: pixel ({column}, {row}) is {value}; radiance must be finite and not negative")
     if not picture.any():
-        raise BadInput(f"{path}: all pixels are black, so it gives no light")
+        raise InputError(f"{path}: all pixels are black, so it gives no light")
     if picture.max() > 1e9:
-        raise BadInput(f"{path}: a pixel is {picture.max():.3g}; radiance must be at most 1e9")
+        raise InputError(f"{path}: a pixel is {picture.max():.3g}; radiance must be at most 1e9")
     return picture
 
 
@@ -67,22 +67,22 @@ def read_hdr(path: Path) -> np.ndarray:
     """(height, width, 3) float32 of a Radiance picture (RGBE), plain or run-length encoded by scan lines."""
     data = Path(path).read_bytes()
     if not data.startswith((b"#?RADIANCE", b"#?RGBE")):
-        raise BadInput(f"{path}: not a Radiance picture: it does not begin with #?RADIANCE")
+        raise InputError(f"{path}: not a Radiance picture: it does not begin with #?RADIANCE")
     match = re.compile(rb"\n\n([+-][XY]) (\d{1,6}) ([+-][XY]) (\d{1,6})\n").search(data[: 1 << 16])
     if match is None:
-        raise BadInput(f"{path}: not a Radiance picture: it tells no size")
+        raise InputError(f"{path}: not a Radiance picture: it tells no size")
     if b"FORMAT=32-bit_rle_xyze" in data[: match.start()]:
-        raise BadInput(f"{path}: its colours are XYZ; only 32-bit_rle_rgbe can be read")
+        raise InputError(f"{path}: its colours are XYZ; only 32-bit_rle_rgbe can be read")
     if (match[1], match[3]) != (b"-Y", b"+X"):
-        raise BadInput(f"{path}: its scan lines run {match[1].decode()} {match[3].decode()}; only -Y +X can be read")
+        raise InputError(f"{path}: its scan lines run {match[1].decode()} {match[3].decode()}; only -Y +X can be read")
     height, width = int(match[2]), int(match[4])
     if not 1 <= width * height <= LARGEST_PIXELS:
-        raise BadInput(f"{path}: {width} x {height} pixels; allowed are 1 to {LARGEST_PIXELS}")
+        raise InputError(f"{path}: {width} x {height} pixels; allowed are 1 to {LARGEST_PIXELS}")
     lines = np.frombuffer(data, "u1", offset=match.end())
     packed = 8 <= width < 32768 and len(lines) >= 4 and lines[:2].tolist() == [2, 2] and lines[2] < 128
     least = height * (4 + 8 * -(-width // 127)) if packed else 4 * width * height
     if len(lines) < least:
-        raise BadInput(f"{path}: ends early: {width} x {height} pixels need at least {least} bytes, not {len(lines)}")
+        raise InputError(f"{path}: ends early: {width} x {height} pixels need at least {least} bytes, not {len(lines)}")
     bytes_of = _unpacked(lines, width, height, path) if packed else lines[:least].reshape(height, width, 4)
     scale = np.ldexp(np.float32(1), bytes_of[..., 3].astype("i4") - 136)
     return np.where(bytes_of[..., 3:] > 0, (bytes_of[..., :3] + np.float32(0.5)) * scale[..., None], np.float32(0))
@@ -98,7 +98,7 @@ def _unpacked(lines: np.ndarray, width: int, height: int, path: Path) -> np.ndar
             or data[place : place + 2] != b"\2\2"
             or data[place + 2] << 8 | data[place + 3] != width
         ):
-            raise BadInput(f"{path}: scan line {row} does not begin as one of {width} pixels")
+            raise InputError(f"{path}: scan line {row} does not begin as one of {width} pixels")
         place += 4
         for channel in range(4):
             line, filled = out[row, channel], 0
@@ -108,7 +108,7 @@ def _unpacked(lines: np.ndarray, width: int, height: int, path: Path) -> np.ndar
                 count -= 128 if run else 0
                 taken = 1 if run else count
                 if count == 0 or filled + count > width or place + 1 + taken > len(data):
-                    raise BadInput(f"{path}: scan line {row} is damaged or ends early")
+                    raise InputError(f"{path}: scan line {row} is damaged or ends early")
                 line[filled : filled + count] = np.frombuffer(data, "u1", taken, place + 1)
                 filled += count
                 place += 1 + taken

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats import gltf
 from renderer.formats.mesh import load_mesh
 from renderer.raytracing.gltf_shapes import ModelShape, bounds_of
@@ -86,7 +86,7 @@ def _brought_near(low: np.ndarray, high: np.ndarray, path: Path) -> tuple[float,
     """Scale and position of a mesh: its own, but where products of its sizes would leave the range of float32."""
     span = float(np.abs(high - low).max())
     if 0 < span < SMALLEST:
-        raise BadInput(f"{path}: spans {span:g}; meshes must span at least {SMALLEST:g} to be drawn")
+        raise InputError(f"{path}: spans {span:g}; meshes must span at least {SMALLEST:g} to be drawn")
     if span == 0 or 1e-4 <= span <= 1e7:
         return 1.0, np.zeros(3)
     scale = 10.0 ** -round(np.log10(span))

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.scene.scene import Scene, assigned, plain, told
 
 EASES = ("smooth", "linear", "hold")
@@ -46,15 +46,15 @@ class Animation:
 
 
 def read_animation(table: dict, settings, where: str) -> Animation:
-    """The Animation of a scene's [animation] table, every key tried on the settings; BadInput tells what is wrong."""
+    """The Animation of a scene's [animation] table, every key tried on the settings; InputError tells what is wrong."""
     if not isinstance(table, dict):
-        raise BadInput(f"{where} is {told(table)}; it must be a table")
+        raise InputError(f"{where} is {told(table)}; it must be a table")
     for key in table:
         if key not in ("seconds", "loop", "keys"):
-            raise BadInput(f"{where}: unknown key {key!r}; allowed are seconds, loop, keys")
+            raise InputError(f"{where}: unknown key {key!r}; allowed are seconds, loop, keys")
     keys = table.get("keys", [])
     if not isinstance(keys, list) or len(keys) > LARGEST:
-        raise BadInput(f"{where}: keys must be a list of at most {LARGEST} tables")
+        raise InputError(f"{where}: keys must be a list of at most {LARGEST} tables")
     tracks: dict[str, list] = {}
     for index, key in enumerate(keys):
         moment, ease, changes = _key(key, f"{where}: keys[{index}]")
@@ -65,9 +65,9 @@ def read_animation(table: dict, settings, where: str) -> Animation:
     seconds = _number(table.get("seconds", last), f"{where}: seconds")
     loop = table.get("loop", False)
     if not isinstance(loop, bool):
-        raise BadInput(f"{where}: loop is {told(loop)}; it must be true or false")
+        raise InputError(f"{where}: loop is {told(loop)}; it must be true or false")
     if loop and seconds <= 0:
-        raise BadInput(f"{where}: seconds is {seconds}; a loop needs more than 0")
+        raise InputError(f"{where}: seconds is {seconds}; a loop needs more than 0")
     made = tuple(_track(path, keys, settings) for path, keys in tracks.items())
     return Animation(seconds, loop, made)
 
@@ -85,19 +85,19 @@ def write_animation(animation: Animation) -> dict:
 
 def _key(key, where: str) -> tuple[float, str, dict]:
     if not isinstance(key, dict) or not isinstance(key.get("set"), dict):
-        raise BadInput(f"{where} is {told(key)}; it must be a table with time and set")
+        raise InputError(f"{where} is {told(key)}; it must be a table with time and set")
     for name in key:
         if name not in ("time", "ease", "set"):
-            raise BadInput(f"{where}: unknown key {name!r}; allowed are time, ease, set")
+            raise InputError(f"{where}: unknown key {name!r}; allowed are time, ease, set")
     ease = key.get("ease", "smooth")
     if ease not in EASES:
-        raise BadInput(f"{where}: ease is {told(ease)}; allowed are {', '.join(EASES)}")
+        raise InputError(f"{where}: ease is {told(ease)}; allowed are {', '.join(EASES)}")
     return _number(key.get("time", 0.0), f"{where}: time"), ease, key["set"]
 
 
 def _number(value, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-        raise BadInput(f"{where} is {told(value)}; it must be a number of at least 0")
+        raise InputError(f"{where} is {told(value)}; it must be a number of at least 0")
     return float(value)
 
 
@@ -106,7 +106,7 @@ def _tried(settings, path: str, value, where: str):
     try:
         return _reached(assigned(settings, _names(path), value, where), path)
     except UserError as error:  # the mistake stands in the file, not on the command line
-        raise BadInput(str(error)) from error
+        raise InputError(str(error)) from error
 
 
 def _names(path: str) -> list[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 
 LARGEST_FILE = 64 << 20  # bytes of a scene file
 
@@ -60,26 +60,26 @@ def setting(default, low=None, high=None, help="", key=None, file=False, logarit
 
 
 def read(Settings: type, table: dict, where: str, folder: Path = Path(".")):
-    """A Settings from a table of plain values; BadInput names `where`, the key, the value found and the values
+    """A Settings from a table of plain values; InputError names `where`, the key, the value found and the values
     allowed.
     """
     hints = get_type_hints(Settings)
     known = {f.name: f for f in fields(Settings)}
     if not isinstance(table, dict):
-        raise BadInput(f"{where} is {told(table)}; it must be a table with the keys {', '.join(known)}")
+        raise InputError(f"{where} is {told(table)}; it must be a table with the keys {', '.join(known)}")
     for key in table:
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
             hint = f" (did you mean {near[0]}?)" if near else ""
-            raise BadInput(f"{where}: unknown key {key!r}{hint}; allowed are {', '.join(known)}")
+            raise InputError(f"{where}: unknown key {key!r}{hint}; allowed are {', '.join(known)}")
     missing = [n for n, f in known.items() if _is_required(f) and n not in table]
     if missing:
-        raise BadInput(f"{where}: the key {missing[0]!r} is missing")
+        raise InputError(f"{where}: the key {missing[0]!r} is missing")
     values = {k: _convert(hints[k], v, f"{where}: {k}", folder, known[k].metadata) for k, v in table.items()}
     try:
         return Settings(**values)
     except ValueError as error:  # a Settings may check in __post_init__ what one field alone cannot tell
-        raise BadInput(f"{where}: {error}") from error
+        raise InputError(f"{where}: {error}") from error
 
 
 def _is_required(f) -> bool:
@@ -92,7 +92,7 @@ def told(value) -> str:
 
 
 def _convert(kind, value, where: str, folder: Path, metadata):
-    """`value` as `kind`, or BadInput."""
+    """`value` as `kind`, or InputError."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (typing.Union, types.UnionType):  # X | None
         if value is None:
@@ -101,13 +101,13 @@ def _convert(kind, value, where: str, folder: Path, metadata):
         return _convert(kind, value, where, folder, metadata)
     if origin is Literal:
         if value not in inner or isinstance(value, bool):
-            raise BadInput(f"{where} is {told(value)}; allowed are {', '.join(map(str, inner))}")
+            raise InputError(f"{where} is {told(value)}; allowed are {', '.join(map(str, inner))}")
         return value
     if is_dataclass(kind):
         return read(kind, value, where, folder)
     if origin is dict:
         if not isinstance(value, dict):
-            raise BadInput(f"{where} is {told(value)}; it must be a table")
+            raise InputError(f"{where} is {told(value)}; it must be a table")
         return types.MappingProxyType(
             {k: _convert(inner[1], v, f"{where}.{k}", folder, metadata) for k, v in value.items()}
         )
@@ -118,11 +118,11 @@ def _convert(kind, value, where: str, folder: Path, metadata):
 
 def _convert_tuple(inner, value, where: str, folder: Path, metadata):
     if not isinstance(value, (list, tuple)):
-        raise BadInput(f"{where} is {told(value)}; it must be a list")
+        raise InputError(f"{where} is {told(value)}; it must be a list")
     if len(inner) == 2 and inner[1] is Ellipsis:
         return tuple(_convert(inner[0], v, f"{where}[{i}]", folder, metadata) for i, v in enumerate(value))
     if len(value) != len(inner):
-        raise BadInput(f"{where} is {told(value)}; it must have {len(inner)} values")
+        raise InputError(f"{where} is {told(value)}; it must have {len(inner)} values")
     return tuple(
         _convert(k, v, f"{where}[{i}]", folder, metadata) for i, (k, v) in enumerate(zip(inner, value, strict=True))
     )
@@ -137,21 +137,21 @@ def _convert_scalar(kind, value, where: str, folder: Path, metadata):
     }[kind]
     if not right:
         names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-        raise BadInput(f"{where} is {told(value)}; it must be {names[kind]}")
+        raise InputError(f"{where} is {told(value)}; it must be {names[kind]}")
     low, high = metadata.get("low"), metadata.get("high")
     if kind is float:
         value = float(value)
         if not math.isfinite(value):
-            raise BadInput(f"{where} is {value}; it must be finite")
+            raise InputError(f"{where} is {value}; it must be finite")
     if (low is not None and value < low) or (high is not None and value > high):
         span = (
             f"{low} to {high}" if None not in (low, high) else f"at least {low}" if high is None else f"at most {high}"
         )
-        raise BadInput(f"{where} is {value}; it must be {span}")
+        raise InputError(f"{where} is {value}; it must be {span}")
     if metadata.get("file") and value:
         path = (folder / value).resolve()
         if not path.exists():
-            raise BadInput(f"{where} is {told(value)}; there is no {path}")
+            raise InputError(f"{where} is {told(value)}; there is no {path}")
         return str(path)
     return value
 
@@ -226,7 +226,7 @@ def assign(settings, key: str, text: str, where: str = "--set"):
             pass
     try:
         return assigned(settings, key.replace("[", ".").replace("]", "").split("."), value, f"{where} {key}")
-    except BadInput as error:  # the mistake stands on the command line, not in a file
+    except InputError as error:  # the mistake stands on the command line, not in a file
         raise UserError(str(error)) from error
 
 
@@ -258,28 +258,28 @@ def assigned(node, path: list[str], value, where: str):
 
 
 def read_file(path: Path, largest: int = LARGEST_FILE) -> bytes:
-    """What an input file holds, or BadInput."""
+    """What an input file holds, or InputError."""
     try:
         with open(path, "rb") as file:
             data = file.read(largest + 1)
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror or error}") from error
+        raise InputError(f"{path}: {error.strerror or error}") from error
     if len(data) > largest:
-        raise BadInput(f"{path}: larger than the {largest >> 20} MiB that such a file may have")
+        raise InputError(f"{path}: larger than the {largest >> 20} MiB that such a file may have")
     return data
 
 
 def read_text(path: Path, largest: int = LARGEST_FILE) -> str:
-    """The UTF-8 text of an input file, or BadInput."""
+    """The UTF-8 text of an input file, or InputError."""
     try:
         return read_file(path, largest).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 text (byte {error.start})") from error
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
 
 
 def read_toml(path: Path) -> dict:
-    """The tables of a TOML file, or BadInput with its line."""
+    """The tables of a TOML file, or InputError with its line."""
     try:
         return tomllib.loads(read_text(path))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadInput(f"{path}: not a TOML file: {error}") from error
+        raise InputError(f"{path}: not a TOML file: {error}") from error

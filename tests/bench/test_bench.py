@@ -30,7 +30,7 @@ from renderer.bench.verdict import (
     signed_rank_p,
     walsh_averages,
 )
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.gpu import Gpu
 from renderer.gpu.kernel_source import Counters
 from renderer.paths import ROOT
@@ -350,7 +350,7 @@ def test_a_dirty_tree_is_told(tmp_path):
 
 
 def test_two_cases_of_one_name_are_refused():
-    with pytest.raises(BadInput, match="two cases are named x"):
+    with pytest.raises(InputError, match="two cases are named x"):
         refuse_twins([case_of(), case_of()])
 
 
@@ -379,7 +379,7 @@ def test_mistakes_in_a_bench_table(tmp_path, table, words):
     scene = (ROOT / "scenes/mandelbrot.toml").read_text().split("[bench]")[0]
     (tmp_path / "scenes").mkdir()
     (tmp_path / "scenes/m.toml").write_text(f"{scene}\n[bench]\n{table}\n")
-    with pytest.raises(BadInput) as caught:
+    with pytest.raises(InputError) as caught:
         list(find([], Gpu(), tmp_path))
     assert words in str(caught.value) and "m.toml" in str(caught.value)
 
@@ -646,8 +646,8 @@ def test_the_hook_of_the_readme_refuses_a_slower_push(tmp_path):
 
 def test_a_case_that_this_machine_cannot_run_is_left_out(tmp_path):
     cannot = METRONOME.replace("return [metronome_case()]", "return [cannot_case(), metronome_case()]") + (
-        "\n\ndef cannot_case():\n    from renderer import MachineCannot\n    case = metronome_case()\n"
-        "    case.name = 'big'\n    def check():\n        raise MachineCannot('needs two GPUs')\n"
+        "\n\ndef cannot_case():\n    from renderer import UnavailableError\n    case = metronome_case()\n"
+        "    case.name = 'big'\n    def check():\n        raise UnavailableError('needs two GPUs')\n"
         "    case.check = check\n    return case\n"
     )
     tree = repository(tmp_path, tests__fps__mine_py=cannot)

@@ -11,7 +11,7 @@ from renderer.cdollar.ir.types import DTYPES, Functional, components
 from renderer.cdollar.runtime.evaluate import load_text, main_of
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlTarget
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.paths import SCENES
 from tests.cdollar.evaluate import numpy_target, value_of
 
@@ -83,7 +83,7 @@ def test_program_gives_the_same_on_a_device(path, device):
 def test_program_gives_the_same_by_passes(path, gl):
     try:
         found, expected = run_program(path, lambda unit: GlTarget(unit, gl))
-    except MachineCannot as error:
+    except UnavailableError as error:
         assert "double" in str(error) and "double" in path.read_text()
         return
     assert_gives(found, expected)

@@ -12,7 +12,7 @@ import pytest
 
 from renderer.cdollar.runtime.repl import Prompt
 from renderer.cli import main
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.images import read_image
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
@@ -253,7 +253,7 @@ def test_a_saved_program_is_recompiled_and_a_mistake_keeps_the_last_good_one(gpu
 
 
 def test_what_is_no_picture_says_so(tmp_path):
-    with pytest.raises(BadInput, match="to be a picture"):
+    with pytest.raises(InputError, match="to be a picture"):
         load(Path(write(tmp_path, "float main(float a) => a;")))
 
 

@@ -11,7 +11,7 @@ from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlTarget, sheet_of
 from renderer.cdollar.targets.map_kernels import part_of
 from renderer.cdollar.targets.schedule import DEFAULT, MAPS, PRODUCTS, Schedule, read_schedules, schedule_text
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from tests.cdollar.evaluate import value_of
 
 PRODUCT = "float[,] main(float[,] a, float[,] b) { var c(j, k) = + (a(j, l) * b(l, k)); return c; }"
@@ -140,7 +140,7 @@ def test_schedule_files_come_back_and_mistakes_are_told(tmp_path):
         "[parts.a]\nrows = 16\nthread_rows = 16\ncolumns = 16\nthread_columns = 16",
     ):
         path.write_text(text)
-        with pytest.raises(BadInput, match="p.schedule.toml"):
+        with pytest.raises(InputError, match="p.schedule.toml"):
             read_schedules(path)
 
 

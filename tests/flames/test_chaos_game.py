@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from renderer.cli import main
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.export.render import spoken
 from renderer.flames import chaos_game, evolve, filters, kernel_cache, kernel_source, sample_schedule, variations
 from renderer.flames.genome import Flame, Map
@@ -614,7 +614,7 @@ def test_xaos_final_maps_and_opacity_have_the_same_bits_in_any_arrangement(devic
 def test_mistakes_in_maps_are_told(tmp_path, change, told):
     path = tmp_path / "bad.toml"
     path.write_text(f'picture = "flame"\n[[settings.maps]]\n{change}\n')
-    with pytest.raises(BadInput, match=None) as error:
+    with pytest.raises(InputError, match=None) as error:
         load(path)
     assert told in str(error.value) and "bad.toml" in str(error.value)
 
@@ -624,7 +624,7 @@ def test_weights_of_zero_and_closing_xaos_are_told(gpu):
         ((Map(weight=0.0),), "weights of all maps are 0"),
         ((Map(xaos=(1.0, 0.0)), Map(xaos=(0.0, 0.0))), "xaos of map 1 forbids every map"),
     ):
-        with pytest.raises(BadInput) as error:
+        with pytest.raises(InputError) as error:
             picture_module.Picture(gpu).draw(picture_module.Settings(maps=maps), (8, 8), 0.0)
         assert told in str(error.value)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.flames import chaos_game, interpolation, palettes
 from renderer.flames.variations import owners, table
 from renderer.flames.xml.read import parse_flames, read_flames
@@ -202,7 +202,7 @@ def test_hsv_goes_there_and_back(rng):
 def test_mistakes_are_told_with_file_and_value(tmp_path, text, told):
     path = tmp_path / "bad.flame"
     path.write_text(text)
-    with pytest.raises(BadInput) as error:
+    with pytest.raises(InputError) as error:
         load(path)
     assert told in str(error.value) and "bad.flame" in str(error.value)
 
@@ -233,5 +233,5 @@ def test_passes_are_read_and_written():
     assert key.flame.passes == 3 and not warnings
     assert parse_flames(text_of_flames([key]))[0] == [key]
     for wrong in ("0", "100000"):
-        with pytest.raises(BadInput, match=f"passes is {wrong}"):
+        with pytest.raises(InputError, match=f"passes is {wrong}"):
             parse_flames(text.replace('passes="3"', f'passes="{wrong}"'))

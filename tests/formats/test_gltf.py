@@ -9,7 +9,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.formats import gltf
 from renderer.raytracing import from_model
 from tests.formats.gltf_builder import Maker, showcase, square
@@ -143,7 +143,7 @@ def test_files_beside_the_first_are_read_but_none_elsewhere(tmp_path):
     for number, uri in enumerate((*elsewhere, "http://a.example/b.bin", "missing.bin", ".", "a\0b", 5)):
         path = folder / f"bad{number}.gltf"
         path.write_text(json.dumps({**json.loads(maker.gltf("x")), "buffers": [{"byteLength": 4, "uri": uri}]}))
-        with pytest.raises(BadInput, match=r"buffers\[0\] has (the|a) uri"):
+        with pytest.raises(InputError, match=r"buffers\[0\] has (the|a) uri"):
             gltf.load(path)
 
 
@@ -211,7 +211,7 @@ def test_skins_follow_their_joints(tmp_path, rng):
 def test_impossible_skins_are_told(tmp_path, spoil, words):
     maker = arm()
     spoil(maker.tree)
-    with pytest.raises(BadInput, match=words):
+    with pytest.raises(InputError, match=words):
         gltf.load(put(tmp_path, maker))
 
 
@@ -310,7 +310,7 @@ def test_bad_files_are_told_in_one_sentence(tmp_path, name):
     if told is None:  # zeros are what the specification says
         assert not gltf.load(path).meshes[0][0].vertices.any()
         return
-    with pytest.raises(BadInput) as error:
+    with pytest.raises(InputError) as error:
         gltf.load(path)
     assert told in str(error.value) and str(error.value).startswith(str(path)), error.value
     assert "\n" not in str(error.value)
@@ -328,7 +328,7 @@ def test_many_parts_of_one_array_are_bounded(tmp_path, bare):
             maker.tree["accessors"][vertices]["count"] = 10**6
         primitive = {"attributes": {"POSITION": vertices}, "indices": faces}
         maker.node(mesh=maker.add("meshes", {"primitives": [primitive]}))
-    with pytest.raises(BadInput, match="brings the (vertices|triangles|zeros) that the file asks for above"):
+    with pytest.raises(InputError, match="brings the (vertices|triangles|zeros) that the file asks for above"):
         gltf.load(put(tmp_path, maker))
 
 
@@ -342,7 +342,7 @@ def test_numbers_that_are_none_are_told(tmp_path):
         vertices = np.zeros((4, 3), "f4")
         vertices[2, 1] = value
         maker.node(mesh=maker.mesh(vertices, [[0, 1, 2]]))
-        with pytest.raises(BadInput, match=r"accessors\[0\] holds .* as item 2; numbers must be finite"):
+        with pytest.raises(InputError, match=r"accessors\[0\] holds .* as item 2; numbers must be finite"):
             gltf.load(put(tmp_path, maker))
 
 
@@ -350,12 +350,12 @@ def test_numbers_that_are_none_are_told(tmp_path):
 def test_cut_files_are_told(tmp_path, cut):
     path = tmp_path / "cut.glb"
     path.write_bytes(one().glb()[:cut])
-    with pytest.raises(BadInput, match="cut.glb"):
+    with pytest.raises(InputError, match="cut.glb"):
         gltf.load(path)
 
 
 def test_damaged_files_never_crash(tmp_path, rng):
-    """Random bytes of a good file changed: it reads, or it is a BadInput."""
+    """Random bytes of a good file changed: it reads, or it is a InputError."""
     maker = one(pbrMetallicRoughness={"baseColorTexture": {"index": 0}})
     maker.texture(rng.integers(0, 255, (4, 4, 3), dtype="u1"))
     good = maker.glb()
@@ -367,7 +367,7 @@ def test_damaged_files_never_crash(tmp_path, rng):
         path.write_bytes(data)
         try:
             gltf.load(path)
-        except BadInput:
+        except InputError:
             pass
 
 
@@ -398,5 +398,5 @@ def test_lying_trees_never_crash(tmp_path, rng):
 def test_deep_json_is_told(tmp_path):
     path = tmp_path / "deep.gltf"
     path.write_text("[" * 100_000)
-    with pytest.raises(BadInput, match="not a glTF file"):
+    with pytest.raises(InputError, match="not a glTF file"):
         gltf.load(path)

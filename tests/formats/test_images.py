@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.formats.images import (
     difference,
     linear_of_srgb,
@@ -59,16 +59,16 @@ def test_srgb_round_trip_is_exact_for_every_byte():
 
 def test_files_that_are_no_images(tmp_path, rng):
     path = tmp_path / "a.png"
-    with pytest.raises(BadInput, match="No such file"):
+    with pytest.raises(InputError, match="No such file"):
         read_bytes(path)
     path.write_bytes(b"hello")
-    with pytest.raises(BadInput, match="not an image"):
+    with pytest.raises(InputError, match="not an image"):
         read_bytes(path)
     write_png(path, rng.integers(0, 256, (64, 64, 3), "u1"))
     path.write_bytes(path.read_bytes()[:-2000])
-    with pytest.raises(BadInput, match="damaged"):
+    with pytest.raises(InputError, match="damaged"):
         read_bytes(path)
-    with pytest.raises(BadInput, match="not an EXR"):
+    with pytest.raises(InputError, match="not an EXR"):
         read_exr(path)
 
 
@@ -78,13 +78,13 @@ def test_a_bomb_is_refused_before_it_is_decoded(tmp_path):
     data[16:24] = struct.pack(">II", 40_000, 40_000)
     data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
     (tmp_path / "bomb.png").write_bytes(data)
-    with pytest.raises(BadInput, match="more than"):
+    with pytest.raises(InputError, match="more than"):
         read_bytes(tmp_path / "bomb.png")
 
 
 def test_recipes_that_are_missing_or_damaged(tmp_path):
     write_png(tmp_path / "a.png", np.zeros((2, 2, 3), "u1"))
-    with pytest.raises(BadInput, match="holds no recipe"):
+    with pytest.raises(InputError, match="holds no recipe"):
         read_recipe(tmp_path / "a.png")
 
 

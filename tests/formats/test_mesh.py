@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.mesh import areas, load_mesh, numbered, triangles, without_repeats
 from renderer.raytracing import procedural
 
@@ -119,16 +119,16 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_files_are_told(tmp_path, name):
     data, words = BAD[name]
-    with pytest.raises(BadInput, match=words) as error:
+    with pytest.raises(InputError, match=words) as error:
         load_mesh(put(tmp_path, name, data))
     assert name in str(error.value) and "\n" not in str(error.value)[:20]
 
 
 def test_missing_and_oversized_files_are_told(tmp_path, monkeypatch):
-    with pytest.raises(BadInput, match="nowhere.obj"):
+    with pytest.raises(InputError, match="nowhere.obj"):
         load_mesh(tmp_path / "nowhere.obj")
     monkeypatch.setattr("renderer.mesh.LARGEST_FILE", 10)
-    with pytest.raises(BadInput, match="larger"):
+    with pytest.raises(InputError, match="larger"):
         load_mesh(put(tmp_path, "big.obj", CUBE))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from renderer.errors import MachineCannot, UserError
+from renderer.errors import UnavailableError, UserError
 from renderer.gpu import KernelError, find_devices, open_device, probe
 from renderer.gpu.kernel_source import SHADERS, Generated, assemble, c_struct
 
@@ -165,7 +165,7 @@ def test_wrong_argument_types_are_refused(device):
 
 
 def test_too_much_memory_is_a_sentence(device):
-    with pytest.raises(MachineCannot, match="MiB"):
+    with pytest.raises(UnavailableError, match="MiB"):
         device.buffer(1 << 44)
 
 
@@ -190,7 +190,7 @@ def test_assemble_keeps_line_numbers_and_includes_once():
 def test_unknown_device_spellings_are_told():
     with pytest.raises(UserError, match="allowed are"):
         open_device("warp-drive")
-    with pytest.raises(MachineCannot, match="not on this machine"):
+    with pytest.raises(UnavailableError, match="not on this machine"):
         open_device("cuda:99")
 
 

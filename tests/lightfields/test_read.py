@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats import archive, npy_views
 from renderer.formats.images import write_png
 from renderer.lightfields.aperture import Eye, place_of, taps, weights
@@ -78,7 +78,7 @@ def test_viewer_xml_tells_the_cameras(tmp_path, views):
 
 def test_hci_names_are_row_major_and_the_grid_is_in_the_parameters(tmp_path, views):
     write_views(tmp_path, views, lambda r, c: f"input_Cam{r * COLUMNS + c:03d}.png")
-    with pytest.raises(BadInput, match="make no square"):
+    with pytest.raises(InputError, match="make no square"):
         read_field(tmp_path)
     (tmp_path / "parameters.cfg").write_text(f"[extrinsics]\nnum_cams_x = {COLUMNS}\nnum_cams_y = {ROWS}\n")
     check_regular(read_field(tmp_path), views)
@@ -107,9 +107,9 @@ def test_a_mosaic_and_a_contact_sheet_hold_the_views(tmp_path, views):
         field = read_field(tmp_path / f"{layout}.png", layout=layout, grid=(ROWS, COLUMNS))
         check_regular(field, views)
         assert np.array_equal(picture[2::ROWS, 3::COLUMNS], views[2, 3]) == (layout == "mosaic")
-    with pytest.raises(BadInput, match='layout = "mosaic"'):
+    with pytest.raises(InputError, match='layout = "mosaic"'):
         read_field(tmp_path / "mosaic.png")
-    with pytest.raises(BadInput, match="80 x 36 pixels are no 5 rows"):
+    with pytest.raises(InputError, match="80 x 36 pixels are no 5 rows"):
         read_field(tmp_path / "sheet.png", layout="sheet", grid=(5, 3))
 
 
@@ -147,7 +147,7 @@ def test_arrays_are_read_without_pickle(tmp_path, views):
         ("none", np.zeros((0, 3, 2, 2, 3), "u1"), "shape"),
     ]:
         np.save(tmp_path / f"{name}.npy", bad, allow_pickle=True)
-        with pytest.raises(BadInput, match=told if name != "objects" else "object"):
+        with pytest.raises(InputError, match=told if name != "objects" else "object"):
             read_field(tmp_path / f"{name}.npy")
 
 
@@ -162,7 +162,7 @@ def test_an_array_that_tells_more_than_it_holds_is_refused(tmp_path):
         header, {"descr": "|u1", "fortran_order": False, "shape": (9, 9, 1000, 1000, 3)}
     )
     (tmp_path / "short.npy").write_bytes(header.getvalue() + b"1234")
-    with pytest.raises(BadInput, match="tells 243000000 bytes of data and holds"):
+    with pytest.raises(InputError, match="tells 243000000 bytes of data and holds"):
         read_field(tmp_path / "short.npy")
 
 
@@ -198,31 +198,31 @@ def test_coordinates_that_do_not_follow_the_array_are_told(tmp_path, views):
 def test_views_of_different_sizes_are_refused(tmp_path, views):
     write_views(tmp_path, views, stanford)
     write_png(tmp_path / stanford(1, 2), views[1, 2, :7])
-    with pytest.raises(BadInput, match=r"different sizes: out_00_00\S+ is 16 x 12, out_01_02\S+ is 16 x 7"):
+    with pytest.raises(InputError, match=r"different sizes: out_00_00\S+ is 16 x 12, out_01_02\S+ is 16 x 7"):
         read_field(tmp_path)
 
 
 def test_unknown_names_are_listed_with_the_accepted_forms(tmp_path, views):
-    with pytest.raises(BadInput, match="found no file; accepted are out_ROW_COLUMN"):
+    with pytest.raises(InputError, match="found no file; accepted are out_ROW_COLUMN"):
         read_field(tmp_path)
     for index in range(9):
         write_png(tmp_path / f"holiday{index}.png", views[0, 0])
-    with pytest.raises(BadInput, match=r"found holiday0.png, .* and 3 more; accepted are .*HCI.*pattern"):
+    with pytest.raises(InputError, match=r"found holiday0.png, .* and 3 more; accepted are .*HCI.*pattern"):
         read_field(tmp_path)
-    with pytest.raises(BadInput, match="nothing fits the pattern 'x_{index}.png'; found holiday0.png"):
+    with pytest.raises(InputError, match="nothing fits the pattern 'x_{index}.png'; found holiday0.png"):
         read_field(tmp_path, "x_{index}.png")
     for pattern in ("{row}.png", "a{b}.png", "{row}{row}{col}", "{u}{v}{index}"):
-        with pytest.raises(BadInput, match="must name {row} and {col}"):
+        with pytest.raises(InputError, match="must name {row} and {col}"):
             read_field(tmp_path, pattern)
     (tmp_path / "IMG_0001.lfp").write_bytes(b"LFP")
-    with pytest.raises(BadInput, match="IMG_0001.lfp is a Lytro raw file.*PlenoptiCam"):
+    with pytest.raises(InputError, match="IMG_0001.lfp is a Lytro raw file.*PlenoptiCam"):
         read_field(tmp_path)
 
 
 def test_two_files_for_one_view_are_refused(tmp_path, views):
     write_views(tmp_path, views, stanford)
     write_png(tmp_path / "out_00_00_1.0_2.0.png", views[0, 0])
-    with pytest.raises(BadInput, match="are the same view"):
+    with pytest.raises(InputError, match="are the same view"):
         read_field(tmp_path)
 
 
@@ -231,13 +231,13 @@ def test_a_zip_bomb_is_refused_before_it_grows(tmp_path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
         for row in range(2):
             packed.writestr(f"out_{row:02d}_00_0.0_0.0.png", bytes(archive.TRUSTED_SIZE + 1))
-    with pytest.raises(BadInput, match="a zip bomb: its .* would grow to"):
+    with pytest.raises(InputError, match="a zip bomb: its .* would grow to"):
         read_field(path)
     with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as packed:
         buffer = io.BytesIO()
         np.save(buffer, np.zeros((1, 2, 1 << 11, 1 << 11, 3), "u1"))
         packed.writestr("field.npy", buffer.getvalue())
-    with pytest.raises(BadInput, match="a zip bomb"):
+    with pytest.raises(InputError, match="a zip bomb"):
         read_field(tmp_path / "bomb.npz")
     assert npy_views.LARGEST_FIELD > npy_views.LARGEST_CONVERTED
 
@@ -266,7 +266,7 @@ def test_a_picture_that_tells_a_giant_size_is_not_decoded(tmp_path, views):
 def test_bad_xml_is_told(tmp_path, views, text, told):
     write_png(tmp_path / "a.png", views[0, 0])
     (tmp_path / "field.xml").write_text(text)
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(InputError, match=told):
         read_field(tmp_path)
 
 
@@ -276,7 +276,7 @@ def test_a_damaged_zip_is_told(tmp_path, views):
     path = zipped(write_views(folder, views, stanford), tmp_path / "field.zip")
     data = bytearray(path.read_bytes())
     (tmp_path / "cut.zip").write_bytes(data[: len(data) // 2])
-    with pytest.raises(BadInput, match="not a zip file"):
+    with pytest.raises(InputError, match="not a zip file"):
         read_field(tmp_path / "cut.zip")
     data[200:260] = bytes(60)  # inside of the first member
     (tmp_path / "hurt.zip").write_bytes(data)

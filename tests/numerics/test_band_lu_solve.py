@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.numerics.band_lu import BandedBatch, BandedLU, SingularMatrix
 from renderer.numerics.band_lu.block_columns import SolutionOverflows
 from renderer.numerics.band_lu.solver import inverse_norm1
@@ -33,7 +33,7 @@ def test_refactor_reuses_the_buffers(device, rng):
     assert lu.refactor(ab) is lu and lu._factors.shares[0].matrix is memory_before
     assert np.array_equal(lu.pivots, lapack_factors(ab, 9, 5)[1])
     assert factor_residual(lu._factors.copy_home(), ab, 9, 5) < 30
-    with pytest.raises(BadInput, match="150"):
+    with pytest.raises(InputError, match="150"):
         lu.refactor(random_band(rng, 151, 9, 5))
 
 
@@ -42,9 +42,9 @@ def test_a_refused_matrix_leaves_nothing_to_solve_with(device, rng):
     for devices, panels in (([], "auto"), ([device], "host"), ([device], "device")):
         lu, spoiled = BandedLU(ab, 9, 5, devices, 16, panels=panels), ab.copy()
         spoiled[5, 70] = np.nan
-        with pytest.raises(BadInput, match=r"ab\[5, 70\]"):
+        with pytest.raises(InputError, match=r"ab\[5, 70\]"):
             lu.refactor(spoiled)
-        with pytest.raises(BadInput, match="no factors"):
+        with pytest.raises(InputError, match="no factors"):
             lu.solve(np.ones(150))
         assert lu.refactor(ab).residual(lu.solve(np.ones(150)), np.ones(150)) < EPS["f8"]
 
@@ -169,14 +169,14 @@ def test_batches_refuse_what_is_no_batch(device, rng):
             BandedBatch(**(dict(device=device, count=5, n=20, kl=1, ku=1) | wrong))
     batch, ab = BandedBatch(device, 5, 20, 1, 1, "f8"), rng.standard_normal((5, 3, 20))
     for wrong in (ab * 1j, ab[:4], ab.astype(object), [[1], [2, 3]]):
-        with pytest.raises(BadInput, match="ab is"):
+        with pytest.raises(InputError, match="ab is"):
             batch.write(wrong)
     ab[2, 0, 0] = np.nan  # a corner that is no part of the matrix
     batch.write(ab)
     ab[4, 1, 7] = np.inf
-    with pytest.raises(BadInput, match="system 4 is not finite in column 7"):
+    with pytest.raises(InputError, match="system 4 is not finite in column 7"):
         batch.write(ab)
-    with pytest.raises(BadInput, match="b is"):
+    with pytest.raises(InputError, match="b is"):
         batch.solve(np.ones((5, 20, 1)) * 1j)
 
 
@@ -200,7 +200,7 @@ def test_unknown_choices_are_told(choice):
     ids=repr,
 )  # fmt: skip
 def test_arrays_that_are_no_real_vectors_are_told(wrong):
-    with pytest.raises(BadInput, match="the right-hand side is"):
+    with pytest.raises(InputError, match="the right-hand side is"):
         BandedLU(np.ones((1, 3)), 0, 0).solve(wrong)
-    with pytest.raises(BadInput, match="ab is"):
+    with pytest.raises(InputError, match="ab is"):
         BandedLU(wrong, 0, 0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.images import linear_of_srgb, write_png
 from renderer.gpu import Gpu
 from renderer.numerics.texture_reduction import Reduction
@@ -149,15 +149,15 @@ def test_pyramid_of_a_scene_draws_the_scene(gl, tmp_path):
 
 def test_sources_that_cannot_be(gl, tmp_path):
     (tmp_path / "loop.toml").write_text('picture = "reduction"\nsettings = { source = "loop.toml" }\n')
-    with pytest.raises(BadInput, match="is a reduction"):
+    with pytest.raises(InputError, match="is a reduction"):
         pyramid(gl, tmp_path / "loop.toml")
     (tmp_path / "bad.png").write_bytes(b"no picture")
-    with pytest.raises(BadInput, match="not an image"):
+    with pytest.raises(InputError, match="not an image"):
         pyramid(gl, tmp_path / "bad.png")
-    with pytest.raises(BadInput, match="there is no"):
+    with pytest.raises(InputError, match="there is no"):
         pyramid(gl, tmp_path / "absent.png")
     (tmp_path / "empty.toml").write_text('picture = "reduction"\n')
-    with pytest.raises(BadInput, match="'source' is missing"):
+    with pytest.raises(InputError, match="'source' is missing"):
         load(tmp_path / "empty.toml")
 
 

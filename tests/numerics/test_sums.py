@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from renderer import cli
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.npy import NpyFile, open_npy
 from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.device_sums import MODES, Reducer, total
@@ -473,7 +473,7 @@ def test_file_that_shrinks_while_it_is_read(device, tmp_path):
             with open(npy.path, "r+b") as file:
                 file.truncate(20_000)
 
-    with pytest.raises(BadInput, match="became shorter"):
+    with pytest.raises(InputError, match="became shorter"):
         total([device], npy, block=500, told=shrink)
     assert isinstance(npy, NpyFile) and threading.active_count() < 20
 

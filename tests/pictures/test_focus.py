@@ -9,7 +9,7 @@ from scipy.linalg import solve_banded
 from scipy.sparse import diags
 from scipy.sparse.linalg import spsolve
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.gpu import Gpu
 from renderer.paths import SCENES
 from renderer.pictures import load, raytrace
@@ -191,11 +191,11 @@ def test_beside_shows_both_and_tiles_are_parts(gpu_of, settings):
 def test_mouse_and_bad_input(gpu_of, settings, tmp_path):
     assert Lens(4.0, 0.1).drag(0.0, 0.5).distance == pytest.approx(2.0)
     assert Lens(4.0, 0.1).drag(0.5, 0.0).radius == pytest.approx(0.2) and Lens(4.0, 0.1).scroll(1).distance > 4
-    with pytest.raises(BadInput, match="it must name a scene"):
+    with pytest.raises(InputError, match="it must name a scene"):
         Picture(gpu_of).draw(Settings(), SIZE, 0.0)
-    with pytest.raises(BadInput, match="needs a scene of the ray tracer"):
+    with pytest.raises(InputError, match="needs a scene of the ray tracer"):
         Picture(gpu_of).draw(replace(settings, scene=str(SCENES / "fern.toml")), SIZE, 0.0)
-    with pytest.raises(BadInput, match="too many for show = whole"):
+    with pytest.raises(InputError, match="too many for show = whole"):
         gather_band(np.zeros((700, 700), "f4"), 1.0)
     scene = load(SCENES / "focus.toml")
     assert scene.picture == "focus" and isinstance(load(Path(scene.settings.scene)).settings.view, Camera)

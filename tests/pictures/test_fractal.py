@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput, MachineCannot
+from renderer.errors import InputError, UnavailableError
 from renderer.gpu import Gpu
 from renderer.pictures.fractal import Picture, Settings
 from renderer.scene.cameras import Plane
@@ -121,7 +121,7 @@ def test_deep_views_take_double(picture, rng):
 
 def test_double_without_a_driver_for_it_is_a_sentence(picture, monkeypatch):
     monkeypatch.setattr(picture.gl, "version", 330)
-    with pytest.raises(MachineCannot, match="precision must be single or auto"):
+    with pytest.raises(UnavailableError, match="precision must be single or auto"):
         picture.draw(Settings(precision="double"), (4, 4), 0.0)
     picture.draw(Settings(view=Plane(height=1e-9)), (4, 4), 0.0)
     assert picture.report()["arithmetic"] == "float"
@@ -163,5 +163,5 @@ def test_mistakes_are_told():
         ({"kind": "newton"}, "mandelbrot, julia"),
         ({"view": {"height": 0}}, "height"),
     ]:
-        with pytest.raises(BadInput, match=words):
+        with pytest.raises(InputError, match=words):
             read(Settings, table, "x.toml: settings")

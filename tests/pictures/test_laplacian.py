@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.formats.images import write_png
 from renderer.gpu import Gpu
 from renderer.paths import SCENES
@@ -165,11 +165,11 @@ def test_images_are_fitted_without_distortion():
 
 def test_sources_that_cannot_be_filtered_are_told(shared_gl, file, tmp_path):
     picture = Picture(Gpu(gl=shared_gl))
-    with pytest.raises(BadInput, match="of"):
+    with pytest.raises(InputError, match="of"):
         picture.draw(Settings(), (8, 8), 0.0)
-    with pytest.raises(BadInput, match="another kind"):
+    with pytest.raises(InputError, match="another kind"):
         picture.draw(Settings(of=str(SCENES / "laplacian.toml")), (8, 8), 0.0)
-    with pytest.raises(BadInput, match="missing.png"):
+    with pytest.raises(InputError, match="missing.png"):
         picture.draw(Settings(of=str(tmp_path / "missing.png")), (8, 8), 0.0)
     with pytest.raises(UserError, match="tiles"):
         picture.draw(Settings(of=file), (8, 8), 0.0, tile=(0, 0, 4, 4))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.gpu import Gpu
 from renderer.images.tone_mapping import pixels
 from renderer.pictures import load, open_picture, panels_of
@@ -76,5 +76,5 @@ def test_a_scene_of_another_kind_is_its_own_panel(layout):
 def test_mistakes_are_told(layout, settings, words):
     path = layout.parent / "self.toml"
     path.write_text(f'picture = "layout"\nsettings = {settings}\n')
-    with pytest.raises(BadInput, match=words):
+    with pytest.raises(InputError, match=words):
         panels_of(load(path))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from renderer import cli
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.formats.images import read_exr
 from renderer.images import denoise
 
@@ -61,7 +61,7 @@ def test_high_dynamic_range_and_alpha_are_kept(rng):
 
 def test_without_the_package_the_way_to_it_is_told(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pyoidn", None)
-    with pytest.raises(MachineCannot, match="pip install pyoidn"):
+    with pytest.raises(UnavailableError, match="pip install pyoidn"):
         denoise.require()
     assert export(tmp_path, "--denoise") == 4 and "pip install pyoidn" in capsys.readouterr().err
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.images import write_exr
 from renderer.formats.mesh import triangles
 from renderer.gpu.kernel_source import Generated
@@ -427,7 +427,7 @@ def test_run_length_encoded_radiance_files_are_read(tmp_path, rng):
     assert np.allclose(read_hdr(path), (pixels[..., :3] + 0.5) * 2.0 ** (130 - 136))
     for cut in (len(data) - 1, len(data) // 2, 70):
         path.write_bytes(data[:cut])
-        with pytest.raises(BadInput, match="coded.hdr"):
+        with pytest.raises(InputError, match="coded.hdr"):
             read_hdr(path)
 
 
@@ -444,7 +444,7 @@ def test_bad_radiance_is_told(picture, tmp_path, spoil, words):
     pixels = np.ones((4, 8, 3), "f4")
     spoil(pixels)
     path = exr(tmp_path / "bad.exr", pixels)
-    with pytest.raises(BadInput, match=f"bad.exr: {words}"):
+    with pytest.raises(InputError, match=f"bad.exr: {words}"):
         render(picture, Settings(environment=Environment(str(path))))
 
 
@@ -465,7 +465,7 @@ def test_bad_radiance_is_told(picture, tmp_path, spoil, words):
 def test_hostile_radiance_files_are_told(tmp_path, data, words):
     path = tmp_path / "hostile.hdr"
     path.write_bytes(data)
-    with pytest.raises(BadInput, match=f"hostile.hdr.*{words}"):
+    with pytest.raises(InputError, match=f"hostile.hdr.*{words}"):
         read_hdr(path)
 
 
@@ -476,7 +476,7 @@ def test_hostile_exr_files_are_told(tmp_path, rng):
     lying = good[: place + 23] + np.array([0, 0, 100_000, 100_000], "<i4").tobytes() + good[place + 39 :]
     for data in (b"", good[:100], good[:-40], lying, rng.bytes(1000)):
         path.write_bytes(data)
-        with pytest.raises(BadInput, match="sky.exr"):
+        with pytest.raises(InputError, match="sky.exr"):
             Lights(None, Settings(environment=Environment(str(path))), no_primitives, material_rows(Settings()))
 
 
@@ -497,5 +497,5 @@ def test_hostile_exr_files_are_told(tmp_path, rng):
     ],
 )  # fmt: skip
 def test_impossible_lights_and_materials_are_told(table, words):
-    with pytest.raises(BadInput, match=f"scene.toml: settings.*{words}"):
+    with pytest.raises(InputError, match=f"scene.toml: settings.*{words}"):
         read(Settings, table, "scene.toml: settings")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from renderer.bvh import bvh2_quantized
-from renderer.errors import BadInput, MachineCannot, UserError
+from renderer.errors import InputError, UnavailableError, UserError
 from renderer.paths import SCENES
 from renderer.pictures import load, open_picture
 from renderer.pictures.raytrace import Picture
@@ -340,7 +340,7 @@ def test_huge_and_tiny_meshes_are_shown_as_others_are(picture, tmp_path, size):
 
 def test_every_material_has_a_file_and_is_selectable():
     assert {"diffuse", "mirror", "glass", "light"} <= set(MATERIALS)
-    with pytest.raises(BadInput, match="allowed are .*mirror"):
+    with pytest.raises(InputError, match="allowed are .*mirror"):
         read(Settings, {"materials": [{"name": "a", "kind": "chrome"}]}, "scene.toml: settings")
 
 
@@ -360,14 +360,14 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_settings_are_told(case):
     table, words = WRONG[case]
-    with pytest.raises(BadInput, match=words):
+    with pytest.raises(InputError, match=words):
         read(Settings, table, "scene.toml: settings")
 
 
 def test_a_bad_mesh_in_a_scene_is_told_when_drawn(picture, tmp_path):
     path = tmp_path / "bad.obj"
     path.write_text("v 0 0 0\nv 1 0 nan\nv 0 1 0\nf 1 2 3\n")
-    with pytest.raises(BadInput, match="bad.obj: vertex 1"):
+    with pytest.raises(InputError, match="bad.obj: vertex 1"):
         render(picture, Settings(meshes=(MeshShape("plain", str(path)),)))
 
 
@@ -375,7 +375,7 @@ def test_a_gather_that_the_device_lacks_is_told(picture):
     if picture.has_ballot:
         assert np.isfinite(render(picture, Settings(gather="ballot"))).all()
         return
-    with pytest.raises(MachineCannot, match="gather is ballot.*auto, votes, tree"):
+    with pytest.raises(UnavailableError, match="gather is ballot.*auto, votes, tree"):
         render(picture, Settings(gather="ballot"))
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.mesh import load_mesh
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.distance_fields import KINDS, DistanceField
@@ -301,6 +301,6 @@ def test_the_bulb_has_no_room_between_camera_and_hit(picture, power, iterations)
     ],
 )  # fmt: skip
 def test_bad_scenes_are_told_in_one_sentence(table, told):
-    with pytest.raises(BadInput) as error:
+    with pytest.raises(InputError) as error:
         read(Settings, table, "scene.toml: settings")
     assert told in str(error.value) and "scene.toml: settings" in str(error.value)

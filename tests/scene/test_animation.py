@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.scene.animation import (
     changed_paths,
     edited,
@@ -88,7 +88,7 @@ def test_a_loop_leads_back():
     ],
 )
 def test_mistakes_are_told(table, told):
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(InputError, match=told):
         read_animation(table, Settings(), "x.toml: animation")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.scene.cameras import Camera, Plane
 from renderer.scene.scene import assign, read, read_toml, setting, write
 
@@ -72,7 +72,7 @@ def test_defaults_are_not_written():
     ],
 )
 def test_mistakes_are_told(table, told):
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(InputError, match=told):
         read(Settings, table, "x.toml")
 
 
@@ -117,9 +117,9 @@ def test_files_that_are_no_toml(tmp_path):
     ):
         path = tmp_path / "x.toml"
         path.write_bytes(content)
-        with pytest.raises(BadInput, match=told):
+        with pytest.raises(InputError, match=told):
             read_toml(path)
-    with pytest.raises(BadInput, match="No such file"):
+    with pytest.raises(InputError, match="No such file"):
         read_toml(tmp_path / "none.toml")
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.gpu import kernel_source
 from renderer.paths import ROOT
 from renderer.pictures import load
@@ -24,7 +24,7 @@ def test_an_error_of_one_picture_stays_in_its_panel(screen, monkeypatch):
     first, second = screen.studio.panels
 
     def broken(*arguments):
-        raise MachineCannot("the device went away")
+        raise UnavailableError("the device went away")
 
     monkeypatch.setattr(first.picture, "draw", broken)
     press(screen, "D")
@@ -47,7 +47,7 @@ def test_a_lost_device_keeps_the_session_and_ends_with_a_sentence(gl, gpu, tmp_p
 
         monkeypatch.setattr(screen.studio.panel.picture, "draw", gone)
         monkeypatch.setattr(type(gpu.device), "finish", gone)
-        with pytest.raises(MachineCannot, match="is lost: .*the driver does not answer.*--restore"):
+        with pytest.raises(UnavailableError, match="is lost: .*the driver does not answer.*--restore"):
             screen.studio.step_setting("depth", 1)
             for _ in range(200):
                 screen.frame()
@@ -66,7 +66,7 @@ def room(gpu, monkeypatch):
     def limited(device, shape, dtype="f4"):
         count = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if counts.held + count > counts.limit:
-            raise MachineCannot(f"{device.name}: no room for {count / 2**20:.0f} MiB")
+            raise UnavailableError(f"{device.name}: no room for {count / 2**20:.0f} MiB")
         made = buffer(device, shape, dtype)
         counts.held += count
         weakref.finalize(made, give_back, count)

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.scene.cameras import grid
 from renderer.window.app.session import restore, save
 from renderer.window.panels import layout
@@ -83,7 +83,7 @@ def test_layouts_that_cannot_be(screen, tmp_path, table, words):
     save(screen.studio.session(), tmp_path / "session.json")
     kept = json.loads((tmp_path / "session.json").read_text())
     (tmp_path / "session.json").write_text(json.dumps(kept | {"layout": table}))
-    with pytest.raises(BadInput, match=f"layout: .*{words}"):
+    with pytest.raises(InputError, match=f"layout: .*{words}"):
         restore(tmp_path / "session.json")
     nested = 0
     for _ in range(100):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.formats.images import read_bytes
 from renderer.pictures import load
 from renderer.window.remote.server import Remote
@@ -101,7 +101,7 @@ def test_a_taken_port_is_a_sentence(scene_files):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(MachineCannot, match="cannot be listened on"):
+        with pytest.raises(UnavailableError, match="cannot be listened on"):
             Remote("127.0.0.1", taken.getsockname()[1])
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.images import read_bytes, read_recipe, write_png
 from renderer.paths import ROOT
 from renderer.pictures import load
@@ -133,7 +133,7 @@ def test_sessions_come_back(screen, tmp_path):
 )
 def test_sessions_that_cannot_be(tmp_path, text, words):
     (tmp_path / "session.json").write_text(text)
-    with pytest.raises(BadInput, match=words):
+    with pytest.raises(InputError, match=words):
         restore(tmp_path / "session.json")
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from renderer.errors import BadInput, MachineCannot, UserError
+from renderer.errors import InputError, UnavailableError, UserError
 from renderer.pictures import names
 from renderer.scene.scene import setting
 from renderer.window.app.backends import Window
@@ -116,14 +116,14 @@ def test_inputs_become_panels(tmp_path):
     assert [scene.title for scene in scenes] == ["b", "a", "b"] and columns == 0
     with pytest.raises(UserError, match="at most 16"):
         opened([tmp_path / "a.toml"] * 17)
-    with pytest.raises(BadInput, match="No such file"):
+    with pytest.raises(InputError, match="No such file"):
         opened([tmp_path / "absent.toml"])
 
 
 def test_no_display_is_a_sentence(monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    with pytest.raises(MachineCannot, match="no display.*rayfold export"):
+    with pytest.raises(UnavailableError, match="no display.*rayfold export"):
         Window((100, 100), "no")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Span:
 WIDTH = 160
 
 
-class ProgramError(BadInput):
+class ProgramError(InputError):
     """What is wrong in a program, at one place of its text."""
 
     def __init__(self, code: str, span: Span, message: str, hint: str = ""):
@@ -91,7 +91,7 @@ class ProgramError(BadInput):
         return "\n".join(lines)
 
 
-class InputError(UserError):
+class ArgumentError(UserError):
     """What fills main's parameters does not fit: a usage error."""
 
 

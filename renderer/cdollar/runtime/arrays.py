@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from renderer.cdollar.checker.values import DataValue, FunctionValue
-from renderer.cdollar.frontend.diagnostics import InputError, ProgramError, Span
+from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, Span
 from renderer.cdollar.ir.dag import Dag, Range, Source, serial
 from renderer.cdollar.ir.types import DTYPES, Data, Functional, Record, Scalar, Type, Vector, components, is_data
-from renderer.errors import BadInput
+from renderer.errors import InputError
 
 # What an element of a file is in C$; the second entry says what is checked when a part is read.
 ELEMENTS = {
@@ -50,7 +50,7 @@ class StoredArray:
         if dtype.kind in "iu" and values.dtype.kind in "iu" and values.size:
             limits = np.iinfo(dtype)
             if values.min() < limits.min or values.max() > limits.max:
-                raise BadInput(
+                raise InputError(
                     f"{self.name}: holds {values.dtype} numbers outside of {limits.min}..{limits.max}, C$'s {part}"
                 )
         with np.errstate(all="ignore"):
@@ -60,7 +60,7 @@ class StoredArray:
                 and values.dtype.itemsize > dtype.itemsize
                 and not np.array_equal(np.isfinite(found), np.isfinite(values))
             ):
-                raise BadInput(
+                raise InputError(
                     f"{self.name}: holds {values.dtype} numbers too large for {part}; declare the parameter double"
                 )
         return found
@@ -70,10 +70,10 @@ def load_npy(path: Path, shown: str) -> np.ndarray:
     """A .npy file, memory-mapped where it can be."""
     try:
         if path.stat().st_size == 0:
-            raise BadInput(f"{shown}: is empty, not a .npy file")
+            raise InputError(f"{shown}: is empty, not a .npy file")
         with open(path, "rb") as stream:
             if stream.read(6) != b"\x93NUMPY":
-                raise BadInput(f"{shown}: is not a .npy file")
+                raise InputError(f"{shown}: is not a .npy file")
         try:
             return np.load(path, mmap_mode="r", allow_pickle=False)
         except ValueError as error:
@@ -84,19 +84,19 @@ def load_npy(path: Path, shown: str) -> np.ndarray:
             if array.size:
                 raise
             return array
-    except BadInput:
+    except InputError:
         raise
     except FileNotFoundError:
-        raise BadInput(f"{shown}: does not exist") from None
+        raise InputError(f"{shown}: does not exist") from None
     except (OSError, ValueError, EOFError, SyntaxError, TypeError, OverflowError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BadInput(f"{shown}: cannot be read as .npy: {reason}") from None
+        raise InputError(f"{shown}: cannot be read as .npy: {reason}") from None
 
 
 def element_type(dtype: np.dtype, shown: str) -> str:
     found = ELEMENTS.get(dtype.kind + str(dtype.itemsize))
     if found is None:
-        raise BadInput(f"{shown}: holds {dtype}; allowed are bool, 8- to 64-bit integers and 16- to 64-bit floats")
+        raise InputError(f"{shown}: holds {dtype}; allowed are bool, 8- to 64-bit integers and 16- to 64-bit floats")
     return found
 
 
@@ -107,7 +107,7 @@ def record_paths(dtype: np.dtype, type_: Data, shown: str, prefix: tuple = ()) -
             return [(*prefix, k) for k in range(len(components(type_)))]
         return [prefix] if isinstance(type_, Scalar) else [(*prefix, "xyzw"[k]) for k in range(type_.size)]
     if dtype.names is None or list(dtype.names) != [name for name, _ in type_.fields]:
-        raise BadInput(
+        raise InputError(
             f"{shown}: has the fields {dtype.names}, but {type_} has {', '.join(n for n, _ in type_.fields)}"
         )
     return [path for name, field in type_.fields for path in record_paths(dtype[name], field, shown, (*prefix, name))]
@@ -118,7 +118,7 @@ def open_array(unit, path: Path, wanted: Type | None, shown: str, span: Span | N
     try:
         array = load_npy(path, shown)
         return array_function(unit.dag, array, wanted, shown)
-    except BadInput as error:
+    except InputError as error:
         if span is None or isinstance(error, ProgramError):
             raise
         raise ProgramError("CS0502", span, str(error)) from None
@@ -130,9 +130,9 @@ def array_function(dag: Dag, array: np.ndarray, wanted: Type | None, shown: str)
         if wanted is None:
             wanted = Functional(Scalar(element), (INT,) * array.ndim, True)
     if wanted is None:
-        raise BadInput(f"{shown}: is a structured array; give main a parameter of a class with its fields")
+        raise InputError(f"{shown}: is a structured array; give main a parameter of a class with its fields")
     if not isinstance(wanted, Functional) or any(p != INT for p in wanted.parameters):
-        raise InputError(f"{shown}: is an array, but the parameter is {wanted}")
+        raise ArgumentError(f"{shown}: is an array, but the parameter is {wanted}")
     rank, parts = len(wanted.parameters), components(wanted.result)
     structured = array.dtype.names is not None
     needs = rank + (isinstance(wanted.result, Vector) and not structured)
@@ -141,11 +141,11 @@ def array_function(dag: Dag, array: np.ndarray, wanted: Type | None, shown: str)
         what = (
             f"a structured array of {rank} dimensions" if isinstance(wanted.result, Record) else f"an array of {shape}"
         )
-        raise BadInput(f"{shown}: has shape {array.shape}, but {wanted} needs {what}")
+        raise InputError(f"{shown}: has shape {array.shape}, but {wanted} needs {what}")
     if needs > rank and array.shape[-1] != len(parts):
-        raise BadInput(f"{shown}: has shape {array.shape}, but {wanted} needs a last dimension of size {len(parts)}")
+        raise InputError(f"{shown}: has shape {array.shape}, but {wanted} needs a last dimension of size {len(parts)}")
     if any(size >= 2**31 for size in array.shape):
-        raise BadInput(f"{shown}: has shape {array.shape}; an index of C$ has 31 bits")
+        raise InputError(f"{shown}: has shape {array.shape}; an index of C$ has 31 bits")
     if structured:
         paths = record_paths(array.dtype, wanted.result, shown)
     else:
@@ -171,7 +171,7 @@ def check_element(element: str, part: str, dtype: np.dtype, shown: str, wanted: 
         return
     if {element, part} == {"int", "uint"}:
         return  # checked part by part as it is read
-    raise BadInput(f"{shown}: holds {dtype}, but {wanted} is needed; save it as {np.dtype(DTYPES[part])}")
+    raise InputError(f"{shown}: holds {dtype}, but {wanted} is needed; save it as {np.dtype(DTYPES[part])}")
 
 
 def stored_function(dag: Dag, stored: StoredArray, type_: Functional) -> FunctionValue:
@@ -210,25 +210,25 @@ def parse_number(text: str, type_: Data, name: str) -> tuple:
     parts = components(type_)
     pieces = [piece.strip() for piece in text.strip().strip("()").split(",")]
     if len(pieces) != len(parts):
-        raise InputError(f"--set {name}={text}: {type_} needs {len(parts)} numbers, found {len(pieces)}")
+        raise ArgumentError(f"--set {name}={text}: {type_} needs {len(parts)} numbers, found {len(pieces)}")
     return tuple(one_number(piece, part, name, text) for piece, part in zip(pieces, parts, strict=True))
 
 
 def one_number(piece: str, part: str, name: str, text: str):
     if part == "bool":
         if piece.lower() not in ("true", "false", "1", "0"):
-            raise InputError(f"--set {name}={text}: bool is true or false")
+            raise ArgumentError(f"--set {name}={text}: bool is true or false")
         return piece.lower() in ("true", "1")
     try:
         if part in ("int", "uint"):
             number = int(piece, 0)
             low, high = (-(2**31), 2**31) if part == "int" else (0, 2**32)
             if not low <= number < high:
-                raise InputError(f"--set {name}={text}: {part} is {low}..{high - 1}")
+                raise ArgumentError(f"--set {name}={text}: {part} is {low}..{high - 1}")
             return number
         return float(piece)
     except ValueError:
-        raise InputError(f"--set {name}={text}: `{piece}` is no {part}") from None
+        raise ArgumentError(f"--set {name}={text}: `{piece}` is no {part}") from None
 
 
 def argument_value(dag: Dag, numbers: tuple, type_: Data, name: str) -> DataValue:

@@ -17,7 +17,7 @@ from renderer.cdollar.runtime.explain import explained
 from renderer.cdollar.runtime.repl import prompt
 from renderer.cdollar.targets.autotuner import write_schedule
 from renderer.cdollar.targets.open_target import schedule_file, target_of
-from renderer.errors import BadInput, MachineCannot
+from renderer.errors import InputError, UnavailableError
 from renderer.gpu.kernel_source import KernelError
 
 MOST_VALUES = 4096  # elements of an array that --json prints
@@ -31,13 +31,13 @@ def run(args) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     except KernelError as error:
-        raise MachineCannot(f"{args.program}: the target {args.target or 'chosen here'} failed: {error}") from None
+        raise UnavailableError(f"{args.program}: the target {args.target or 'chosen here'} failed: {error}") from None
     except (RecursionError, TooLarge):
-        raise BadInput(
+        raise InputError(
             f"{args.program}: nests deeper, or builds more, than the compiler takes; split it by `let`"
         ) from None
     except MemoryError:
-        raise MachineCannot(f"{args.program}: needs more memory than there is") from None
+        raise UnavailableError(f"{args.program}: needs more memory than there is") from None
 
 
 def evaluate(args) -> int:

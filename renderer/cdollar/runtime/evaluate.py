@@ -13,13 +13,13 @@ import numpy as np
 from renderer.cdollar.checker.checker import Checker
 from renderer.cdollar.checker.compilation import Unit
 from renderer.cdollar.checker.values import DataValue, DomainValue, Frame, FunctionValue, Scope, UserFunction, Value
-from renderer.cdollar.frontend.diagnostics import InputError, ProgramError, Source, Span
+from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, Source, Span
 from renderer.cdollar.frontend.lexer import LONGEST_TEXT
 from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.ir.dag import Bound, Range
 from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, Functional, Record, Type, Vector, components, is_data
 from renderer.cdollar.runtime.arrays import argument_value, array_function, is_array_type, open_array, parse_number
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.paths import SHADERS
 
 FILLED = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
@@ -41,12 +41,12 @@ def read_source(path: Path) -> Source:
     """The text of a program's file."""
     try:
         if path.stat().st_size > LONGEST_TEXT:
-            raise BadInput(f"{path}: has {path.stat().st_size} bytes, more than {LONGEST_TEXT}")
+            raise InputError(f"{path}: has {path.stat().st_size} bytes, more than {LONGEST_TEXT}")
         return Source(str(path), path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
-        raise BadInput(f"{path}: is not UTF-8 text") from None
+        raise InputError(f"{path}: is not UTF-8 text") from None
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror or error}") from None
+        raise InputError(f"{path}: {error.strerror or error}") from None
 
 
 def load_program(path: Path, evaluator_of) -> Unit:
@@ -93,9 +93,9 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
-            raise InputError(f"{option} {text}: must be name=value")
+            raise ArgumentError(f"{option} {text}: must be name=value")
         if name in found:
-            raise InputError(f"{option} {name}: is given twice")
+            raise ArgumentError(f"{option} {name}: is given twice")
         found[name] = value
     return found
 
@@ -111,11 +111,11 @@ def filled(
     for option, given in (("--in", files), ("--set", numbers)):
         for name in given:
             if name not in function.names:
-                raise InputError(
+                raise ArgumentError(
                     f"{option} {name}: main has no such parameter; it has {', '.join(function.names) or 'none'}"
                 )
     for name in files.keys() & numbers.keys():
-        raise InputError(f"--set {name}: is given by --in already")
+        raise ArgumentError(f"--set {name}: is given by --in already")
     defaults = {p.name: p.default for p in function.item.parameters}
     found: list = []
     for name, type_ in zip(function.names, function.types, strict=True):
@@ -125,7 +125,7 @@ def filled(
             found.append(from_file(unit, files[name], type_, name))
         elif name in numbers:
             if not is_data(type_):
-                raise InputError(f"--set {name}: is {type_}, an array; use --in {name}=FILE.npy")
+                raise ArgumentError(f"--set {name}: is {type_}, an array; use --in {name}=FILE.npy")
             found.append(argument_value(unit.dag, parse_number(numbers[name], type_, name), type_, name))
         elif defaults[name] is not None:
             found.append(default(unit, defaults[name], type_, name))
@@ -139,7 +139,7 @@ def filled(
 def one_or_more(number, type_: Type, name: str) -> tuple:
     numbers = number if isinstance(number, tuple) else (number,)
     if len(components(type_)) != len(numbers):
-        raise InputError(
+        raise ArgumentError(
             f"--set {name}: a picture's `{name}` is {'float2' if len(numbers) == 2 else 'a number'}, not {type_}"
         )
     return tuple(
@@ -149,12 +149,12 @@ def one_or_more(number, type_: Type, name: str) -> tuple:
 
 def missing(name: str, type_: Type):
     if is_data(type_):
-        raise InputError(f"--set {name}: is missing; main needs `{name}`, {type_}")
+        raise ArgumentError(f"--set {name}: is missing; main needs `{name}`, {type_}")
     if not is_array_type(type_):
-        raise InputError(
+        raise ArgumentError(
             f"--in {name}: main's `{name}` is {type_}; only functions of int indices are filled from files"
         )
-    raise InputError(f"--in {name}: is missing; main needs `{name}`, {type_}, from --in {name}=FILE.npy")
+    raise ArgumentError(f"--in {name}: is missing; main needs `{name}`, {type_}, from --in {name}=FILE.npy")
 
 
 def from_file(unit: Unit, path, type_: Type, name: str) -> Value:
@@ -168,7 +168,7 @@ def from_file(unit: Unit, path, type_: Type, name: str) -> Value:
     value = open_array(unit, Path(path), None, f"--in {name}={path}")
     array = np.asarray(value.node.value.data.array)
     if array.shape != (() if len(components(type_)) == 1 else (len(components(type_)),)):
-        raise BadInput(f"--in {name}={path}: has shape {array.shape}, but `{name}` is {type_}")
+        raise InputError(f"--in {name}={path}: has shape {array.shape}, but `{name}` is {type_}")
     text = ",".join(str(x) for x in array.reshape(-1).tolist())
     return argument_value(unit.dag, parse_number(text, type_, name), type_, name)
 
@@ -239,7 +239,7 @@ def picture_size(unit: Unit, numbers: dict, name: str, sizes: dict[str, int]) ->
     value = numbers.get(name)
     number = sizes.get(name, FILLED[name]) if value is None else int(unit.host_number(value))
     if not 1 <= number <= 1 << 17:
-        raise InputError(f"--set {name}={number}: a picture has 1 to {1 << 17} pixels on a side")
+        raise ArgumentError(f"--set {name}={number}: a picture has 1 to {1 << 17} pixels on a side")
     return number
 
 

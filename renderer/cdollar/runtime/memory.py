@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from renderer.cdollar.ir.types import DTYPES
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 
 
 def available_bytes() -> int:
@@ -36,6 +36,6 @@ def check_memory(sizes: tuple[int, ...], parts: tuple[str, ...], what: str, limi
     free = available_bytes() if limit is None else limit
     if needed > free * 3 // 4:
         shape = " x ".join(map(str, sizes))
-        raise MachineCannot(
+        raise UnavailableError(
             f"{what} of {shape} elements needs {readable(needed)}, but {readable(free)} of memory are free"
         )

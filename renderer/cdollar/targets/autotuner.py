@@ -14,7 +14,7 @@ from renderer.cdollar.targets.device_target import DeviceTarget, Held, part_key,
 from renderer.cdollar.targets.kernel_plan import Part, output_parts
 from renderer.cdollar.targets.map_kernels import part_of
 from renderer.cdollar.targets.schedule import DEFAULT, MAPS, PRODUCTS, Schedule, read_schedules, schedule_text
-from renderer.errors import MachineCannot, UserError
+from renderer.errors import UnavailableError, UserError
 from renderer.gpu.kernel_source import KernelError
 
 ROUNDS = 5
@@ -46,7 +46,7 @@ def best_of(target: DeviceTarget, node, plain: Part) -> tuple[Schedule, str]:
         try:
             part = part_of(node, target.ranges_of, schedule, target.device.processor)
             answer, seconds = timed(target, node, part)
-        except (KernelError, MachineCannot):
+        except (KernelError, UnavailableError):
             continue  # this device has no room for such a tile
         tried += 1
         for a, b in zip(answer, wanted, strict=True):

@@ -39,7 +39,7 @@ from renderer.cdollar.targets.numpy_simt import EndlessLoop, Lanes
 from renderer.cdollar.targets.numpy_target import Interpreter
 from renderer.cdollar.targets.reduction_kernels import FINISH_GROUP, finish_text
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.gpu.kernel_source import Generated
 
 MOST_POINTS = 2**31 - 2**26  # so that an index and a stride fit into 31 bits
@@ -424,7 +424,7 @@ def must_be_indexable(count: int, node: Node) -> None:
         if part.op == "reduce":
             count = max(count, int(np.prod([float(v.range.size) for v in part.value[1]])))
     if count >= 2**31:
-        raise MachineCannot(
+        raise UnavailableError(
             f"a part goes over {count} points; devices take less than {2**31}, --target numpy takes more"
         )
 

@@ -23,7 +23,7 @@ from renderer.cdollar.targets.kernel_plan import Part, decode, output_parts, vol
 from renderer.cdollar.targets.matmul_kernels import Product, Side, product_of
 from renderer.cdollar.targets.reduction_kernels import GroupText
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.gpu.kernel_source import Generated, Processor
 
 SAMPLERS = {"float": "sampler2D", "int": "isampler2D", "uint": "usampler2D", "bool": "usampler2D"}
@@ -70,7 +70,9 @@ def sheet_of(sizes: tuple[int, ...], largest: int) -> Sheet:
     width = min(FOLD, max(1, count))
     height = max(1, -(-count // width))
     if height > largest:
-        raise MachineCannot(f"--target glsl: an array of {count} elements does not fit into a texture of this driver")
+        raise UnavailableError(
+            f"--target glsl: an array of {count} elements does not fit into a texture of this driver"
+        )
     return Sheet(width, height, True)
 
 
@@ -104,7 +106,7 @@ class GlTarget(DeviceTarget):
         memory = Processor(units=1, lanes=1, memory=1 << 62, largest_buffer=1 << 62, doubles=False, long_atomics=False)
         super().__init__(unit, Drawing(gl, memory), "glsl", schedules, strict)
         if strict and gl.version < 400:
-            raise MachineCannot(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
+            raise UnavailableError(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
         self.constants = {"STRICT": 1, "FUSED": is_fused(gl)} if strict else {}
 
     # Textures
@@ -114,7 +116,7 @@ class GlTarget(DeviceTarget):
 
     def texture(self, sheet: Sheet, part: str):
         if part == "double":
-            raise MachineCannot(
+            raise UnavailableError(
                 "--target glsl: the program uses double, which textures do not hold; use opencl, cuda or numpy"
             )
         return self.gl.texture((sheet.width, sheet.height), 1, TEXELS[part])
@@ -287,7 +289,7 @@ class GlTarget(DeviceTarget):
                 lines.append(f"uniform {SAMPLERS[part]} {name}_{component};")
                 inputs[f"{name}_{component}"] = texture
         if len(inputs) > MOST_SAMPLERS:
-            raise MachineCannot(
+            raise UnavailableError(
                 f"--target glsl: a pass reads {len(inputs)} textures, more than {MOST_SAMPLERS}; use `let` to split it"
             )
         for name, type_, number in writer.arguments:
@@ -323,7 +325,7 @@ def draw_product(target: GlTarget, product: Product, schedule: Schedule, output)
     deep, wide = -(-depth // lanes), -(-columns // lanes)
     for width, height in ((deep, rows * batch), (wide, depth * batch), (wide, rows * batch)):
         if max(width, height) > target.gl.largest:
-            raise MachineCannot(f"--target glsl: a matrix of {width} x {height} texels does not fit into a texture")
+            raise UnavailableError(f"--target glsl: a matrix of {width} x {height} texels does not fit into a texture")
     sides = ((product.left, product.rows, rows, "row", deep), (product.right, product.columns, depth, "deep", wide))
     textures = []
     for number, (factors, variables, height, along, width) in enumerate(sides):

@@ -10,7 +10,7 @@ from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlTarget
 from renderer.cdollar.targets.numpy_target import Interpreter
 from renderer.cdollar.targets.schedule import read_schedules
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.gpu import find_devices, open_device
 from renderer.gpu.gl import Gl
 
@@ -36,16 +36,16 @@ def target_of(name: str | None, program: Path | None = None, strict: bool = Fals
     else:
         found = [device for device in found if device.kind == name]
         if not found:
-            raise MachineCannot(f"--target {name}: {missing.get(name) or 'no such device'} (numpy runs everywhere)")
+            raise UnavailableError(f"--target {name}: {missing.get(name) or 'no such device'} (numpy runs everywhere)")
     reasons = []
     for device in found:
         try:
             opened = open_device(device.spelling)
-        except MachineCannot as error:
+        except UnavailableError as error:
             reasons.append(str(error).splitlines()[0])
             continue
         return lambda unit: DeviceTarget(unit, opened, device.kind, schedules, strict)
     if name is None:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
         return lambda unit: Interpreter(unit.dag, unit.dag.places)
-    raise MachineCannot(f"--target {name}: {'; '.join(reasons)}")
+    raise UnavailableError(f"--target {name}: {'; '.join(reasons)}")

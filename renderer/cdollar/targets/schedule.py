@@ -11,7 +11,7 @@ import tomllib
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -63,29 +63,29 @@ def read_schedules(path: Path) -> dict[str, Schedule]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise BadInput(f"{path}: {error}") from None
+        raise InputError(f"{path}: {error}") from None
     parts = table.get("parts", {})
     if not isinstance(parts, dict):
-        raise BadInput(f"{path}: parts must be a table")
+        raise InputError(f"{path}: parts must be a table")
     return {str(key): checked(path, key, entries) for key, entries in parts.items()}
 
 
 def checked(path: Path, key: str, entries) -> Schedule:
     known = {f.name for f in fields(Schedule)}
     if not isinstance(entries, dict):
-        raise BadInput(f"{path}: parts.{key} must be a table")
+        raise InputError(f"{path}: parts.{key} must be a table")
     for name, value in entries.items():
         if name not in known:
-            raise BadInput(f"{path}: parts.{key}.{name} is unknown; allowed are {', '.join(sorted(known))}")
+            raise InputError(f"{path}: parts.{key}.{name} is unknown; allowed are {', '.join(sorted(known))}")
         if value not in ALLOWED[name] or isinstance(value, bool) != isinstance(ALLOWED[name][0], bool):
-            raise BadInput(f"{path}: parts.{key}.{name} = {value}; allowed are {', '.join(map(str, ALLOWED[name]))}")
+            raise InputError(f"{path}: parts.{key}.{name} = {value}; allowed are {', '.join(map(str, ALLOWED[name]))}")
     return valid(path, key, replace(DEFAULT, **entries))
 
 
 def valid(path: Path, key: str, schedule: Schedule) -> Schedule:
     threads = schedule.rows // schedule.thread_rows * (schedule.columns // schedule.thread_columns)
     if not 16 <= threads <= 1024 or schedule.depth * (schedule.rows + schedule.columns + 8) * 8 > 160 * 1024:
-        raise BadInput(
+        raise InputError(
             f"{path}: parts.{key}: a tile of {schedule.rows} x {schedule.columns} x {schedule.depth} "
             f"by {threads} threads does not fit"
         )

@@ -2,7 +2,7 @@
 
 import math
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.scene.scene import told
 
 
@@ -14,7 +14,7 @@ class Reader:
         self.where = str(path)
 
     def fail(self, sentence: str):
-        raise BadInput(f"{self.where}: {sentence}")
+        raise InputError(f"{self.where}: {sentence}")
 
     def warn(self, sentence: str) -> None:
         if sentence not in self.warnings:

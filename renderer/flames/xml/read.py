@@ -10,7 +10,7 @@ from pathlib import Path
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.flames.genome import Flame, Map
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.variations import ALIASES, owners, table
@@ -50,7 +50,7 @@ DEEP = ("cam_pitch", "cam_yaw", "cam_roll", "cam_perspective", "cam_persp", "cam
 
 
 def read_flames(path: Path) -> tuple[list[KeyFrame], list[str]]:
-    """The <flame> elements of a file in its order, and warnings; BadInput names file, element, attribute and value."""
+    """The <flame> elements of a file in its order, and warnings. InputError: file, element, attribute and value."""
     data, reader = read_file(Path(path)), Reader(path)
     try:
         declared = b"encoding" in data[:100] or data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -70,12 +70,12 @@ def _parsed(reader: Reader, text: str | bytes) -> tuple[list[KeyFrame], list[str
     try:
         root = ElementTree.fromstring(text)
     except DefusedXmlException as error:
-        raise BadInput(f"{path}: XML with entities is not read ({type(error).__name__})") from error
+        raise InputError(f"{path}: XML with entities is not read ({type(error).__name__})") from error
     except (ElementTree.ParseError, ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: not an XML file: {error}") from error
+        raise InputError(f"{path}: not an XML file: {error}") from error
     elements = [root] if root.tag == "flame" else list(root.iter("flame"))
     if not elements:
-        raise BadInput(f"{path}: holds no <flame> element; its root is <{root.tag}>")
+        raise InputError(f"{path}: holds no <flame> element; its root is <{root.tag}>")
     keys = []
     for number, element in enumerate(elements):
         name = element.get("name")

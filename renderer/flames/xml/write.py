@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.flames.genome import IDENTITY, Flame, Map
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.palettes import named
@@ -54,7 +54,7 @@ def _flame_text(key: KeyFrame) -> str:
 
 def _map_text(m: Map, tag: str) -> str:
     if len(m.affine) != 6:
-        raise BadInput("a flame of space cannot be written as a .flame file; its maps have 12 numbers")
+        raise InputError("a flame of space cannot be written as a .flame file; its maps have 12 numbers")
     a, b, c, d, e, f = m.affine
     attributes = {} if tag == "finalxform" else {"weight": m.weight}
     attributes |= {"color": m.color, "color_speed": m.color_speed, "animate": m.animate, "opacity": m.opacity}

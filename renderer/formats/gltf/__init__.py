@@ -3,14 +3,14 @@
 What is read is that part of the Khronos specification which a still picture shows: skins as the nodes stand,
 but no morph targets, whose meshes stay as they are. Every number that leads to another place is checked before it is
 followed, sizes are bounded before they are allocated, and no file is opened that does not lie in the folder of the
-first. A wrong one is a BadInput that names the file and the item.
+first. A wrong one is a InputError that names the file and the item.
 """
 
 import os
 from functools import lru_cache
 from pathlib import Path
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.gltf.container import Container, stamp_of
 from renderer.formats.gltf.model import Camera, Light, Material, Model, Part, Picture
 from renderer.formats.gltf.nodes import model_of
@@ -25,7 +25,7 @@ def load(path) -> Model:
     try:
         state = os.stat(path)
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from error
+        raise InputError(f"{path}: {error.strerror}") from error
     model, linked = _load(path, state.st_mtime_ns, state.st_size)
     if any(stamp_of(file) != stamp for file, stamp in linked.items()):
         _load.cache_clear()
@@ -39,4 +39,4 @@ def _load(path: Path, changed: int, size: int) -> tuple[Model, dict]:
         file = Container(path, size)
         return model_of(file), file.linked
     except MemoryError as error:
-        raise BadInput(f"{path}: asks for more memory than there is") from error
+        raise InputError(f"{path}: asks for more memory than there is") from error

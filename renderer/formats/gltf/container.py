@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.scene.scene import told
 
 LARGEST_FILE = 1 << 30  # bytes
@@ -49,7 +49,7 @@ class Container:
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise BadInput(f"{path}: {error.strerror or error}") from error
+            raise InputError(f"{path}: {error.strerror or error}") from error
         self.binary = None
         self.linked: dict[
             Path, tuple[int, int] | None
@@ -60,7 +60,7 @@ class Container:
         try:
             self.tree = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadInput(f"{path}: not a glTF file: {error}") from error
+            raise InputError(f"{path}: not a glTF file: {error}") from error
         if not isinstance(self.tree, dict):
             self.fail("its JSON", f"is {told(self.tree)}; it must be an object")
         version = self.part(self.tree, "asset", "the file").get("version")
@@ -75,7 +75,7 @@ class Container:
         self.taken = {"zeros": 0, "vertices": 0, "triangles": 0}
 
     def fail(self, item: str, what: str):
-        raise BadInput(f"{self.path}: {item} {what}")
+        raise InputError(f"{self.path}: {item} {what}")
 
     def take(self, what: str, count: int, most: int, item: str) -> None:
         """Counts what a file asks for in all, so that many small numbers make no large one."""
@@ -165,7 +165,7 @@ class Container:
                 assert comma and head.lower().endswith(";base64")
                 return base64.b64decode(urllib.parse.unquote(body), validate=True)
             except (AssertionError, binascii.Error, ValueError) as error:
-                raise BadInput(f"{self.path}: {item} has a data: URI that is not base64") from error
+                raise InputError(f"{self.path}: {item} has a data: URI that is not base64") from error
         name = urllib.parse.unquote(uri)
         if urllib.parse.urlparse(uri).scheme or "\0" in name or "\\" in name:
             self.fail(item, f"has the uri {told(uri)}; a file in the same folder or data: is allowed")
@@ -179,7 +179,7 @@ class Container:
             self.linked[target] = stamp_of(target)
             return target.read_bytes()
         except (OSError, ValueError) as error:
-            raise BadInput(f"{self.path}: {item} has the uri {told(uri)}, which cannot be read: {error}") from error
+            raise InputError(f"{self.path}: {item} has the uri {told(uri)}, which cannot be read: {error}") from error
 
     def buffer(self, index, item: str) -> memoryview:
         entry = self.item("buffers", index, item)

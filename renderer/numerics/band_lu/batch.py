@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.gpu import Buffer, Device
 from renderer.numerics.band_lu.block_columns import SingularMatrix, check_whole, real_array
 
@@ -38,7 +38,7 @@ class BandedBatch:
         ab = real_array(ab, "ab")
         wanted = (self.count, self.kl + self.ku + 1, self.n)
         if ab.shape != wanted:
-            raise BadInput(f"ab is {ab.shape}; the batch takes {wanted}")
+            raise InputError(f"ab is {ab.shape}; the batch takes {wanted}")
         storage = np.zeros(self.matrix.shape, self.dtype)
         storage[:, self.kl :, :] = ab.transpose(2, 1, 0)
         for j in range(min(self.ku, self.n)):  # the unused corners may hold anything
@@ -48,7 +48,7 @@ class BandedBatch:
         wrong = ~np.isfinite(storage)
         if wrong.any():
             column, _, system = np.argwhere(wrong)[0]
-            raise BadInput(f"ab of system {system} is not finite in column {column}")
+            raise InputError(f"ab of system {system} is not finite in column {column}")
         self.matrix.write(storage)
         return self.factor()
 
@@ -71,7 +71,7 @@ class BandedBatch:
         """x (count, n, m) of b (count, n, m)."""
         b = real_array(b, "b")
         if b.ndim != 3 or b.shape[:2] != (self.count, self.n):
-            raise BadInput(f"the right-hand sides are {b.shape}; they must be ({self.count}, {self.n}, m)")
+            raise InputError(f"the right-hand sides are {b.shape}; they must be ({self.count}, {self.n}, m)")
         info = self.info()
         if info.any():
             system = int(np.argmax(info != 0))

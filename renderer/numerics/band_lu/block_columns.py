@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.host import available_cores
 
 
@@ -45,20 +45,20 @@ class NotFinite(ArithmeticError):
 
 
 def real_array(values, name: str) -> np.ndarray:
-    """An array of numbers that float64 holds, or BadInput."""
+    """An array of numbers that float64 holds, or InputError."""
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise BadInput(f"{name} is no array: {error}") from error
+        raise InputError(f"{name} is no array: {error}") from error
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
-        raise BadInput(f"{name} is {array.shape} {array.dtype}; it must be of real numbers of at most 8 bytes")
+        raise InputError(f"{name} is {array.shape} {array.dtype}; it must be of real numbers of at most 8 bytes")
     return array
 
 
 def check_whole(name: str, value, least: int) -> None:
-    """BadInput unless a value is a whole number of at least `least`."""
+    """InputError unless a value is a whole number of at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
-        raise BadInput(f"{name} is {value!r}; it must be a whole number of at least {least}")
+        raise InputError(f"{name} is {value!r}; it must be a whole number of at least {least}")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import BadInput
+from renderer.errors import InputError
 from renderer.formats.matrices import read_band, read_sides, write_array
 from renderer.gpu import Device, find_devices, open_device
 from renderer.host import available_cores
@@ -24,8 +24,8 @@ def solve(args) -> int:
     ab, kl, ku = read_band(Path(args.band))
     try:
         ab = checked_band(ab, kl, ku)
-    except BadInput as error:
-        raise BadInput(f"{args.band}: {error}") from error
+    except InputError as error:
+        raise InputError(f"{args.band}: {error}") from error
     b = read_sides(Path(args.rhs), ab.shape[1])
     read = time.perf_counter() - began
     began = time.perf_counter()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.host import available_cores, available_memory, format_bytes
 from renderer.numerics.band_lu.block_columns import Layout
 
@@ -19,10 +19,10 @@ def host_bytes(layout: Layout, dtype, thin: bool) -> int:
 
 
 def check_host(needed: int, given: int) -> None:
-    """MachineCannot unless `needed` bytes fit beside the `given` ones, which are in memory already."""
+    """UnavailableError unless `needed` bytes fit beside the `given` ones, which are in memory already."""
     free = available_memory()
     if needed > free:
-        raise MachineCannot(
+        raise UnavailableError(
             f"the factors take {format_bytes(needed)} of memory beside the matrix's {format_bytes(given)}, "
             f"and {format_bytes(free)} are free"
         )
@@ -41,7 +41,7 @@ def loads(layout: Layout, dtype, devices: int) -> int:
 
 
 def residence(layout: Layout, dtype, devices, wanted: str, given: int) -> bool:
-    """Whether all block columns stay on the devices; MachineCannot when not even u + 1 of them fit."""
+    """Whether all block columns stay on the devices; UnavailableError when not even u + 1 of them fit."""
     step, count = np.dtype(dtype).itemsize, len(devices)
     column = layout.stride * step
     columns = loads(layout, dtype, count) + TRAYS
@@ -55,13 +55,13 @@ def residence(layout: Layout, dtype, devices, wanted: str, given: int) -> bool:
 
     if wanted == "whole" or (wanted == "auto" and fits(whole)):
         if not fits(whole):
-            raise MachineCannot(
+            raise UnavailableError(
                 f"the whole band takes {format_bytes(whole + extra)} on each device; "
                 f"{format_bytes(min(room, limit))} are there"
             )
         return True
     if not fits(ring):
-        raise MachineCannot(
+        raise UnavailableError(
             f"{layout.u + 1} block columns of {layout.s} take {format_bytes(ring + extra)} on each device; "
             f"{format_bytes(min(room, limit))} are there. A smaller --block or more devices take less"
         )

@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.gpu import Buffer, Device
 from renderer.numerics.band_lu import block_columns, memory
 from renderer.numerics.band_lu.block_columns import Layout, NotFinite, SingularMatrix, SolutionOverflows, usual_block
@@ -74,7 +74,7 @@ class BandedLU:
         """
         ab = shaped_band(ab, *self._given)
         if ab.shape[1] != self.n or ab.dtype != self.dtype:
-            raise BadInput(f"ab is {ab.shape} {ab.dtype}; the factors are for n = {self.n} {self.dtype}")
+            raise InputError(f"ab is {ab.shape} {ab.dtype}; the factors are for n = {self.n} {self.dtype}")
         own = ab[self._given[1] - self.ku : self._given[1] + self.kl + 1]
         self._ab, self._norm = None, None
         size = self._factor(own, 0)
@@ -95,7 +95,7 @@ class BandedLU:
             self._factors.factor(given, FLUSH_ABOVE[self.precision.str[1:]])
         except NotFinite:
             told = f"{largest_element(own, self.kl, self.ku):.6g}"
-            raise BadInput(f"ab holds {told}, which is no {self.precision} number") from None
+            raise InputError(f"ab holds {told}, which is no {self.precision} number") from None
         self._largest = self._factors.largest_given
         return self._largest
 
@@ -143,11 +143,11 @@ class BandedLU:
         self._check_factors()
         b = block_columns.real_array(b, "the right-hand side")
         if b.ndim not in (1, 2) or b.shape[0] != self.n:
-            raise BadInput(f"the right-hand side is {b.shape}; it must be ({self.n},) or ({self.n}, m)")
+            raise InputError(f"the right-hand side is {b.shape}; it must be ({self.n},) or ({self.n}, m)")
         sides = b.reshape(self.n, -1).astype(self.dtype, copy=False)
         if not np.isfinite(sides).all():
             row, column = np.argwhere(~np.isfinite(sides))[0]
-            raise BadInput(
+            raise InputError(
                 f"the right-hand side is {sides[row, column]} in row {row}, column {column}; it must be finite"
             )
         if sides.shape[1] == 0:
@@ -174,7 +174,7 @@ class BandedLU:
 
     def _check_factors(self) -> None:
         if self._ab is None:
-            raise BadInput("the last matrix was refused: there are no factors to solve with")
+            raise InputError("the last matrix was refused: there are no factors to solve with")
         if self.info:
             raise SingularMatrix(self.info - 1)
 
@@ -271,30 +271,30 @@ def inverse_norm1(n: int, solve, solve_transposed, dtype) -> float:
 
 
 def checked_band(ab, kl, ku) -> np.ndarray:
-    """ab as a float32 or float64 array of the shape that kl and ku ask for; BadInput unless finite."""
+    """ab as a float32 or float64 array of the shape that kl and ku ask for; InputError unless finite."""
     ab = shaped_band(ab, kl, ku)
     largest_element(ab, kl, ku)
     return ab
 
 
 def largest_element(ab: np.ndarray, kl: int, ku: int) -> float:
-    """max |a_ij| of a band; BadInput unless all are finite."""
+    """max |a_ij| of a band; InputError unless all are finite."""
     with np.errstate(invalid="ignore"):
         largest = block_columns.largest(ab, int(kl), int(ku))
     if not np.isfinite(largest):
         d, column = block_columns.unsound(ab, int(kl), int(ku))
         place = f"ab[{d}, {column}] (row {column + d - ku}, column {column} of A)"
-        raise BadInput(f"{place} is {ab[d, column]}; it must be finite")
+        raise InputError(f"{place} is {ab[d, column]}; it must be finite")
     return largest
 
 
 def shaped_band(ab, kl, ku) -> np.ndarray:
-    """ab as a float32 or float64 array of the shape that kl and ku ask for, or BadInput."""
+    """ab as a float32 or float64 array of the shape that kl and ku ask for, or InputError."""
     ab = block_columns.real_array(ab, "ab")
     for name, value in (("kl", kl), ("ku", ku)):
         block_columns.check_whole(name, value, 0)
     if ab.ndim != 2 or ab.shape[0] != kl + ku + 1 or ab.shape[1] == 0:
-        raise BadInput(f"ab is {ab.shape}; with kl = {kl} and ku = {ku} it must be ({kl + ku + 1}, n), n at least 1")
+        raise InputError(f"ab is {ab.shape}; with kl = {kl} and ku = {ku} it must be ({kl + ku + 1}, n), n at least 1")
     return ab if ab.dtype in (np.float32, np.float64) else ab.astype(np.float64)
 
 

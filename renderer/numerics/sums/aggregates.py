@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from renderer.errors import BadInput, MachineCannot
+from renderer.errors import InputError, UnavailableError
 from renderer.formats.npy import source_of
 from renderer.gpu import Device
 from renderer.numerics.sums.device_sums import C_TYPES, block_length, total
@@ -53,7 +53,7 @@ def extremes(devices: list[Device], numbers) -> tuple:
     """The smallest and the largest number, as Python numbers; nan when a nan is among them."""
     x = source_of(numbers)
     if x.count == 0:
-        raise BadInput(f"{x.path}: the array is empty; it has no smallest number")
+        raise InputError(f"{x.path}: the array is empty; it has no smallest number")
     device, dtype = devices[0], x.dtype
     value = np.dtype("f4") if dtype == np.float16 else np.dtype("u1") if dtype == np.bool_ else dtype
     group = 1 if device.processor.lanes == 1 else 256
@@ -103,9 +103,9 @@ def by_key(device: Device, keys, numbers) -> Groups:
     """Exact sums, counts and extremes of `numbers` by equal integer `keys`: arrays or .npy files of one shape."""
     k, x = source_of(keys), source_of(numbers)
     if k.shape != x.shape:
-        raise BadInput(f"{k.path}: keys of shape {k.shape}, but {x.path} has the shape {x.shape}")
+        raise InputError(f"{k.path}: keys of shape {k.shape}, but {x.path} has the shape {x.shape}")
     if k.dtype.kind not in "iub":
-        raise BadInput(f"{k.path}: keys are {k.dtype}; integers are wanted")
+        raise InputError(f"{k.path}: keys are {k.dtype}; integers are wanted")
     found = _Table(x.dtype)
     block = min(1 << 22, block_length(device, np.int64))
     for start in range(0, k.count, block):
@@ -153,7 +153,9 @@ class _Table:
     def _limbs(self, device: Device, places, numbers, keys: int) -> np.ndarray:
         size = keys * (2 * self.limbs + 2)
         if 4 * size > device.processor.largest_buffer:
-            raise MachineCannot(f"{device.name}: {keys} keys take {4 * size >> 20} MiB, more than one buffer may have")
+            raise UnavailableError(
+                f"{device.name}: {keys} keys take {4 * size >> 20} MiB, more than one buffer may have"
+            )
         kind = {"f": 1, "i": 2}.get(self.dtype.kind, 3)
         constants = {
             "ELEMENT": C_TYPES[self.dtype.str[1:]],
@@ -209,7 +211,7 @@ def halving(device: Device, numbers) -> Halving:
     """
     x = source_of(numbers)
     if x.dtype not in (np.float32, np.float64):
-        raise BadInput(f"{x.path}: holds {x.dtype}; halving is told for float32 and float64")
+        raise InputError(f"{x.path}: holds {x.dtype}; halving is told for float32 and float64")
     block = 1 << (block_length(device, x.dtype).bit_length() - 1)
     constants = {"ELEMENT": C_TYPES[x.dtype.str[1:]], "SINGLE": int(x.dtype == np.float32), "CONTIGUOUS": 1, "DOT": 0}
     constants |= {"ABSOLUTE": 0, "STRICT": 1}

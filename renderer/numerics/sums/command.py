@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from renderer.errors import BadInput, MachineCannot, UserError
+from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.npy import open_npy
 from renderer.gpu import open_gpu
 from renderer.numerics.sums import aggregates
@@ -58,7 +58,7 @@ def _check(args, files) -> None:
     dtypes = {npy.dtype for npy in files}
     if len(dtypes) > 1 and args.statistic != "dot":
         told = ", ".join(f"{npy.path} {npy.dtype}" for npy in files)
-        raise BadInput(f"files of several dtypes: {told}; they must have one dtype to be added up")
+        raise InputError(f"files of several dtypes: {told}; they must have one dtype to be added up")
     wanted = {"sum": None, "dot": 2}.get(args.statistic, 1)
     wanted = 1 if args.by or args.bound else wanted
     if wanted and len(files) != wanted:
@@ -179,11 +179,11 @@ def _on_farm(address: str, files, mode: str, spellings):
     try:
         import distributed
     except ImportError as error:
-        raise MachineCannot("--farm needs the package distributed: pip install 'rayfold[farm]'") from error
+        raise UnavailableError("--farm needs the package distributed: pip install 'rayfold[farm]'") from error
     try:
         client = distributed.Client(**_where(address))
     except (OSError, ValueError) as error:
-        raise MachineCannot(f"--farm {address}: no scheduler answers: {error}") from error
+        raise UnavailableError(f"--farm {address}: no scheduler answers: {error}") from error
     with client:
         return farmed(client, files, mode, spellings)
 

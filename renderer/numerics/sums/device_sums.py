@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from renderer.errors import BadInput, MachineCannot
+from renderer.errors import InputError, UnavailableError
 from renderer.formats.npy import source_of
 from renderer.gpu import Device
 from renderer.numerics.sums.exact_sum import NOT_MINUS_ZERO, Total, total_of_limbs
@@ -103,7 +103,7 @@ class Reducer:
 
     def _floating_constants(self, dtype, lanes: int) -> dict:
         if not self.device.processor.doubles:
-            raise MachineCannot(f"{self.device.name}: computes no float64, which sums are kept in")
+            raise UnavailableError(f"{self.device.name}: computes no float64, which sums are kept in")
         single = dtype == np.float32
         self.folds = 2 if single else 3
         self.entry = self.mode
@@ -170,7 +170,7 @@ def total(devices: list[Device], numbers, mode="exact", other=None, absolute=Fal
     x = source_of(numbers)
     y = None if other is None else source_of(other)
     if y is not None and (x.shape != y.shape or x.dtype != y.dtype):
-        raise BadInput(f"{y.path}: {y.dtype} of shape {y.shape}, but {x.path} is {x.dtype} of shape {x.shape}")
+        raise InputError(f"{y.path}: {y.dtype} of shape {y.shape}, but {x.path} is {x.dtype} of shape {x.shape}")
     if mode == "reproducible" and (y is not None or absolute):
         mode = "exact"  # the one way here to add products or magnitudes with the same bits always
     first, last = window or (0, x.count)

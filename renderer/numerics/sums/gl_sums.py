@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from renderer.errors import MachineCannot, UserError
+from renderer.errors import UnavailableError, UserError
 from renderer.formats.npy import source_of
 from renderer.numerics.sums.aggregates import Halving, halving_beside
 from renderer.numerics.sums.exact_sum import NOT_MINUS_ZERO, Total, total_of
@@ -24,7 +24,7 @@ NORMAL_EXPANSIONS = (0.0, 2.0**126)
 def total_in_passes(gl, numbers, other=None, absolute=False) -> Total:
     """The exact sum of float32 numbers, or of their products with `other`, as sums.total gives it."""
     if gl.version < 400:
-        raise MachineCannot(f"{gl.renderer}: GLSL 3.30 has no `precise`; exact sums in passes need GL 4.0")
+        raise UnavailableError(f"{gl.renderer}: GLSL 3.30 has no `precise`; exact sums in passes need GL 4.0")
     sources = [source_of(a) for a in (numbers, other) if a is not None]
     if any(x.dtype != np.float32 for x in sources) or len({x.count for x in sources}) > 1:
         told = ", ".join(f"{x.dtype} ({x.count},)" for x in sources)

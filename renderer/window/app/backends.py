@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.formats.images import write_png
 from renderer.gpu.gl import Gl, Texture, display_is_there
 from renderer.window.app import open_files, save_files
@@ -224,7 +224,7 @@ def _created(size: tuple[int, int], title: str):
         except glfw.GLFWError as error:
             reason = str(error)
     glfw.terminate()
-    raise MachineCannot(f"no window with OpenGL 3.3: {reason}. `rayfold doctor` says what GL is there")
+    raise UnavailableError(f"no window with OpenGL 3.3: {reason}. `rayfold doctor` says what GL is there")
 
 
 def _init() -> None:
@@ -232,11 +232,11 @@ def _init() -> None:
     glfw.ERROR_REPORTING = "exception"
     advice = "`rayfold export` draws without one; `ssh -X` brings one; `xvfb-run -a rayfold view` makes one"
     if not display_is_there():
-        raise MachineCannot(f"no display: neither DISPLAY nor WAYLAND_DISPLAY is set. {advice}")
+        raise UnavailableError(f"no display: neither DISPLAY nor WAYLAND_DISPLAY is set. {advice}")
     try:
         started = glfw.init()
         reason = "GLFW does not start"
     except glfw.GLFWError as error:
         started, reason = False, str(error)
     if not started:
-        raise MachineCannot(f"no display: {reason}. {advice}")
+        raise UnavailableError(f"no display: {reason}. {advice}")

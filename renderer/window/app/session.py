@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from renderer.errors import BadInput, UserError
+from renderer.errors import InputError, UserError
 from renderer.formats.images import replacing
 from renderer.pictures import recipe_of, scene_of_table
 from renderer.scene.scene import Scene, read_text, told
@@ -56,27 +56,27 @@ def save(session: Session, path: Path) -> None:
 
 
 def restore(path: Path) -> Session:
-    """The session of a file; BadInput says what is wrong with it."""
+    """The session of a file; InputError says what is wrong with it."""
     try:
         table = json.loads(read_text(path, LARGEST))
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: not a session: {error}") from error
+        raise InputError(f"{path}: not a session: {error}") from error
     version = table.get("rayfold_session") if isinstance(table, dict) else None
     if version != VERSION:
-        raise BadInput(f"{path}: rayfold_session is {told(version)}; this program reads {VERSION}")
+        raise InputError(f"{path}: rayfold_session is {told(version)}; this program reads {VERSION}")
     panels = table.get("panels")
     if not (isinstance(panels, list) and 1 <= len(panels) <= 16 and all(isinstance(p, dict) for p in panels)):
-        raise BadInput(f"{path}: panels must be a list of 1 to 16 tables")
+        raise InputError(f"{path}: panels must be a list of 1 to 16 tables")
     scenes = tuple(_scene(dict(panel), path) for panel in panels)
     active, columns = (table.get(name, 0) for name in ("active", "columns"))
     if type(active) is not int or not 0 <= active < len(scenes):
-        raise BadInput(f"{path}: active is {told(active)}; it must be 0 to {len(scenes) - 1}")
+        raise InputError(f"{path}: active is {told(active)}; it must be 0 to {len(scenes) - 1}")
     if type(columns) is not int or not 0 <= columns <= 16:
-        raise BadInput(f"{path}: columns is {told(columns)}; it must be 0 to 16")
+        raise InputError(f"{path}: columns is {told(columns)}; it must be 0 to 16")
     try:
         layout = place_of(table["layout"], len(scenes)) if "layout" in table else None
     except ValueError as error:
-        raise BadInput(f"{path}: layout: {error}") from error
+        raise InputError(f"{path}: layout: {error}") from error
     return Session(scenes, active, columns, table.get("solo") is True, table.get("clean") is not False, layout)
 
 
@@ -84,7 +84,7 @@ def _scene(table: dict, path: Path) -> Scene:
     """The scene of a panel's tables; its paths are relative to the session's folder."""
     origin, moment = table.pop("path", None), table.pop("time", 0.0)
     if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not 0 <= moment < 1e9:
-        raise BadInput(f"{path}: time is {told(moment)}; it must be a number of at least 0")
+        raise InputError(f"{path}: time is {told(moment)}; it must be a number of at least 0")
     scene = replace(scene_of_table(table, path), moment=float(moment))
     return replace(scene, path=Path(origin)) if isinstance(origin, str) and origin else scene
 

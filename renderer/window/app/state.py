@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-from renderer.errors import MachineCannot, UserError
+from renderer.errors import UnavailableError, UserError
 from renderer.gpu import Gpu
 from renderer.images.denoise import require as require_denoiser
 from renderer.scene.animation import edited
@@ -142,7 +142,9 @@ class Studio:
         lost = next((panel for panel in self.panels if panel.lost), None)
         if lost:
             self.save()
-            raise MachineCannot(f"{lost.device} is lost: {lost.error}. `rayfold view --restore` brings the panels back")
+            raise UnavailableError(
+                f"{lost.device} is lost: {lost.error}. `rayfold view --restore` brings the panels back"
+            )
         self._remember()
         if now - self._saved_at > SAVING:
             self._saved_at = now
@@ -254,7 +256,7 @@ class Studio:
             return
         try:
             require_denoiser()
-        except MachineCannot as error:
+        except UnavailableError as error:
             self.tell(str(error))
             return
         panel.toggle_denoise()

@@ -7,14 +7,16 @@ systems.
 # ruff: noqa: I001  (the order of these imports matters)
 from pathlib import Path
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 
 try:
     import glfw
     import imgui_bundle
     from imgui_bundle import imgui, implot
 except ImportError as error:
-    raise MachineCannot(f"the window needs glfw and imgui-bundle: pip install glfw imgui-bundle ({error})") from error
+    raise UnavailableError(
+        f"the window needs glfw and imgui-bundle: pip install glfw imgui-bundle ({error})"
+    ) from error
 
 FONTS = Path(imgui_bundle.__file__).parent / "assets" / "fonts"  # come with the wheel
 

@@ -11,7 +11,7 @@ import traceback
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from renderer.errors import MachineCannot, UserError
+from renderer.errors import UnavailableError, UserError
 from renderer.gpu import Gpu, KernelError
 from renderer.gpu.gl import Texture
 from renderer.gpu.kernel_source import remember
@@ -103,7 +103,7 @@ class Panel:
             self.error = f"{type(error).__name__}: {error}"
             traceback.print_exception(error, file=sys.stderr)
         self.lost = self.computes and not _answers(self._last_frame.device)
-        if isinstance(error, MachineCannot) and not self.lost:
+        if isinstance(error, UnavailableError) and not self.lost:
             self._give_back()  # what it holds of a device that has no room may be what others need
 
     def show(self, scene: Scene, moved: bool = False) -> None:

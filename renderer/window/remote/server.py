@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-from renderer.errors import MachineCannot
+from renderer.errors import UnavailableError
 from renderer.formats.images import jpeg
 from renderer.window.app.backends import Offscreen
 from renderer.window.controls.toolkit import imgui
@@ -104,7 +104,7 @@ class Remote:
         try:
             self._server = ThreadingHTTPServer((host, port), _handler(self.mailbox, self.token))
         except OSError as error:
-            raise MachineCannot(f"serve: {host}:{port} cannot be listened on: {error.strerror}") from error
+            raise UnavailableError(f"serve: {host}:{port} cannot be listened on: {error.strerror}") from error
         self._server.daemon_threads = True
         self.address = f"http://{host}:{self._server.server_address[1]}/" + (
             f"?token={self.token}" if self.token else ""
