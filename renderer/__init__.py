@@ -28,3 +28,5 @@ errors of the user end here); `pictures.open_picture` compiles kernels; `picture
 linear float32 on the device, one more sample a call; tone mapping makes 8-bit pixels; the viewer shows them, export
 writes them, bench stops after the drawing.
 """
+
+__version__ = "0.2.0"

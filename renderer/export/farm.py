@@ -67,7 +67,7 @@ def client_of(farm: Farm):
     try:
         import distributed  # optional: the extra [farm]
     except ImportError as error:
-        raise UnavailableError(f"--farm needs distributed: pip install 'rayfold[farm]' ({error})") from error
+        raise UnavailableError(f"--farm needs distributed: pip install distributed ({error})") from error
     # Ctrl-C may come while the library is about to wait for an answer, which then nobody wants.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     if farm.address:

@@ -28,7 +28,7 @@ def _av():
     try:
         import av  # optional: the extra [film]
     except ImportError as error:
-        raise UnavailableError(f"films need PyAV: pip install 'rayfold[film]' ({error})") from error
+        raise UnavailableError(f"films need PyAV: pip install av ({error})") from error
     return av
 
 

@@ -44,7 +44,8 @@ def found():
     if driver is None:
         return (
             [],
-            f"PyCUDA is missing ({DRIVER_MISSING}): pip install 'rayfold[cuda]' (it is built with a C++ compiler)",
+            f"PyCUDA is missing ({DRIVER_MISSING}): pip install pycuda cuda-bindings nvidia-cuda-nvrtc nvidia-cublas "
+            "(PyCUDA is built with a C++ compiler)",
         )
     if nvrtc is None:
         return [], f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc"

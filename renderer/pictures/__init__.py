@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from renderer.errors import InputError, UnavailableError
 from renderer.formats.images import read_recipe
 from renderer.gpu import Gpu
+from renderer.paths import find_input
 from renderer.scene.animation import read_animation, write_animation
 from renderer.scene.scene import Scene, Tone, read, read_toml, told, write
 
@@ -86,7 +87,7 @@ def names() -> list[str]:
 
 def load(path: Path) -> Scene:
     """The Scene of an input: a scene .toml, a file that a picture opens, a folder, or a PNG with a recipe."""
-    path = Path(path)
+    path = find_input(path)
     suffix = path.suffix.lower()
     if not path.exists():
         raise InputError(f"{path}: No such file or directory")

@@ -179,7 +179,7 @@ def _on_farm(address: str, files, mode: str, spellings):
     try:
         import distributed
     except ImportError as error:
-        raise UnavailableError("--farm needs the package distributed: pip install 'rayfold[farm]'") from error
+        raise UnavailableError("--farm needs the package distributed: pip install distributed") from error
     try:
         client = distributed.Client(**_where(address))
     except (OSError, ValueError) as error:
