@@ -11,15 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from renderer.cdollar.ir.types import Functional, Scalar, components
-from renderer.cdollar.runtime.evaluate import FILLED, build_picture, default, is_picture, load_program, main_of
+from renderer.cdollar.runtime.evaluate import (
+    PICTURE_PARAMETERS,
+    build_picture,
+    default,
+    is_picture,
+    load_program,
+    main_of,
+)
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.numpy_target import Interpreter
+from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.errors import InputError, UserError
 from renderer.gpu import Gpu
 from renderer.scene.scene import Scene, Tone, read, setting
 
-LOOK_EVERY = 0.25  # seconds between looks at the file
-PLAIN = {"bool": bool, "int": int, "uint": int, "float": float, "double": float}
+POLL_SECONDS = 0.25  # seconds between looks at the file
+PYTHON_TYPES = {"bool": bool, "int": int, "uint": int, "float": float, "double": float}
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ def read_settings(table: dict, where: str, folder: Path):
     common = read(Settings, {k: v for k, v in table.items() if k == "program"}, where, folder)
     if not common.program:
         raise InputError(f"{where}: program is missing; it is the name of a .cb file")
-    unit = load_program(Path(common.program), lambda unit: Interpreter(unit.dag, unit.dag.places))
+    unit = load_program(Path(common.program), lambda unit: NumpyTarget(unit.dag, unit.dag.places))
     return read(settings_of(unit, common.program), table, where, folder)
 
 
@@ -50,22 +57,26 @@ def settings_of(unit, program: str) -> type:
         raise InputError(f"{program}: main must take `int x, int y` and return float, float3 or float4 to be a picture")
     found = []
     for parameter, name, type_ in zip(function.item.parameters, function.names, function.types, strict=True):
-        if name in ("x", "y", *FILLED):
+        if name in ("x", "y", *PICTURE_PARAMETERS):
             continue
         if isinstance(type_, Functional):
             found.append((name, str, setting("", help=f"{type_} from a .npy file", file=True)))
             continue
         default = default_of(unit, parameter, type_)
-        kind = PLAIN[type_.name] if isinstance(type_, Scalar) else tuple[(PLAIN[components(type_)[0]],) * len(default)]
+        kind = (
+            PYTHON_TYPES[type_.name]
+            if isinstance(type_, Scalar)
+            else tuple[(PYTHON_TYPES[components(type_)[0]],) * len(default)]
+        )
         found.append((name, kind, setting(default[0] if isinstance(type_, Scalar) else default, help=str(type_))))
     return dataclasses.make_dataclass("ProgramSettings", found, bases=(Settings,), frozen=True)
 
 
 def default_of(unit, parameter, type_) -> tuple:
     if parameter.default is None:
-        return tuple(PLAIN[part](0) for part in components(type_))
+        return tuple(PYTHON_TYPES[part](0) for part in components(type_))
     value = default(unit, parameter.default, type_, parameter.name)
-    return tuple(PLAIN[node.type](node.value.number) for node in value.nodes)
+    return tuple(PYTHON_TYPES[node.type](node.value.number) for node in value.nodes)
 
 
 class Picture:
@@ -75,9 +86,9 @@ class Picture:
         self._device = gpu.device
         self._weave = self._device.kernel("cdollar/interleave.cu", "weave", group=128)
         self._unit = None
-        self._seen: tuple = ()  # the file and its time of the program that is loaded, or that failed
-        self._looked = 0.0
-        self._mistake = ""
+        self._loaded_version: tuple = ()  # the file and its time of the program that is loaded, or that failed
+        self._last_poll = 0.0
+        self._error = ""
         self._frame = None
 
     def draw(self, settings, size: tuple[int, int], time: float, tile=None):
@@ -88,7 +99,7 @@ class Picture:
             if field.name not in ("program", "mouse"):
                 given[field.name] = getattr(settings, field.name)
         value = build_picture(self._unit, given, (left, top, width, height))
-        held = self._unit.evaluator.run(value.node)
+        held = self._unit.target.run(value.node)
         if self._frame is None or self._frame.shape != (height, width, 4):
             self._frame = self._device.buffer((height, width, 4))
         arrays = [buffer for buffer, _ in held.buffers]
@@ -104,29 +115,29 @@ class Picture:
         return "time" in main_of(self._unit).names
 
     def report(self) -> dict:
-        found = {"mistake": self._mistake} if self._mistake else {}
+        found = {"error": self._error} if self._error else {}
         if self._unit is not None:
-            counters = self._unit.evaluator.counters
-            found |= {"kernels built": counters.built, "kernels found": counters.found}
+            counters = self._unit.target.counters
+            found |= {"kernels_compiled": counters.built, "kernel_cache_hits": counters.found}
         return found
 
     def _reload(self, settings) -> None:
         """Compiles the program if its file is new; a mistake is told once and the last good program stays."""
         now = clock.monotonic()
         path = Path(settings.program)
-        if self._unit is not None and self._seen[0] == path and now - self._looked < LOOK_EVERY:
+        if self._unit is not None and self._loaded_version[0] == path and now - self._last_poll < POLL_SECONDS:
             return
-        self._looked = now
+        self._last_poll = now
         try:
             state = (path, path.stat().st_mtime_ns)
         except OSError as error:
             state, reason = (path, 0), InputError(f"{path}: {error.strerror or error}")
         else:
             reason = None
-        if state == self._seen:
+        if state == self._loaded_version:
             return
-        same = bool(self._seen) and self._seen[0] == path
-        self._seen = state
+        same = bool(self._loaded_version) and self._loaded_version[0] == path
+        self._loaded_version = state
         try:
             if reason is not None:
                 raise reason
@@ -135,7 +146,7 @@ class Picture:
         except UserError as error:
             if self._unit is None or not same:
                 raise
-            self._mistake = str(error)
+            self._error = str(error)
             print(error, file=sys.stderr)
             return
-        self._unit, self._mistake = unit, ""
+        self._unit, self._error = unit, ""

@@ -3,23 +3,23 @@
 import re
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, Source
-from renderer.cdollar.runtime.evaluate import build, evaluated, load_text, main_of
-from renderer.cdollar.targets.numpy_target import Interpreter
+from renderer.cdollar.runtime.evaluate import build_main, evaluate_value, load_text, main_of
+from renderer.cdollar.targets.numpy_target import NumpyTarget
 
 
 def numpy_target(unit):
-    return Interpreter(unit.dag, unit.dag.places)
+    return NumpyTarget(unit.dag, unit.dag.places)
 
 
-def result_of(text, evaluator_of=numpy_target, numbers=None, folder=None, **arrays):
+def result_of(text, make_target=numpy_target, numbers=None, folder=None, **arrays):
     """The Result of a program's main with parameters filled by arrays and by texts of numbers."""
-    unit = load_text(Source("test.cb", text), evaluator_of, folder)
-    return evaluated(unit, build(unit, arrays, numbers or {}), main_of(unit).item.name_span)
+    unit = load_text(Source("test.cb", text), make_target, folder)
+    return evaluate_value(unit, build_main(unit, arrays, numbers or {}), main_of(unit).item.name_span)
 
 
-def value_of(text, evaluator_of=numpy_target, numbers=None, folder=None, **arrays):
+def value_of(text, make_target=numpy_target, numbers=None, folder=None, **arrays):
     """The result as a NumPy array."""
-    return result_of(text, evaluator_of, numbers, folder, **arrays).array
+    return result_of(text, make_target, numbers, folder, **arrays).array
 
 
 def error_of(text, numbers=None, **arrays) -> ProgramError:

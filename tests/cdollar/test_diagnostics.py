@@ -64,7 +64,7 @@ def test_what_would_not_fit_is_refused_before_it_starts():
 
 def test_loops_without_end_end(monkeypatch):
     monkeypatch.setattr(host_executor, "MOST_STEPS", 2000)
-    monkeypatch.setattr(numpy_simt, "MOST_ITERATIONS", 2000)
+    monkeypatch.setattr(numpy_simt, "MAX_ITERATIONS", 2000)
     host = "float main() { var u(i : 0..3) = 1.0; while (true) u = u + 1; return sum(u); }"
     with pytest.raises(ProgramError, match="CS0601"):
         value_of(host)

@@ -10,7 +10,7 @@ from renderer.cdollar.frontend.diagnostics import Source
 from renderer.cdollar.ir.types import DTYPES, Functional, components
 from renderer.cdollar.runtime.evaluate import load_text, main_of
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlTarget
+from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.errors import UnavailableError
 from renderer.paths import SCENES
 from tests.cdollar.evaluate import numpy_target, value_of
@@ -40,7 +40,7 @@ def expectation(path):
     return given, found
 
 
-def run_program(path, evaluator_of):
+def run_program(path, make_target):
     given, expected = expectation(path)
     text = path.read_text()
     main = main_of(load_text(Source(path.name, text), numpy_target))
@@ -51,7 +51,7 @@ def run_program(path, evaluator_of):
             arrays[name] = np.array(value, DTYPES[components(types[name].result)[0]])
         else:
             numbers[name] = str(value)
-    return value_of(text, evaluator_of, numbers, path.parent, **arrays), expected
+    return value_of(text, make_target, numbers, path.parent, **arrays), expected
 
 
 def assert_gives(found, expected):
@@ -82,7 +82,7 @@ def test_program_gives_the_same_on_a_device(path, device):
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_program_gives_the_same_by_passes(path, gl):
     try:
-        found, expected = run_program(path, lambda unit: GlTarget(unit, gl))
+        found, expected = run_program(path, lambda unit: GlslTarget(unit, gl))
     except UnavailableError as error:
         assert "double" in str(error) and "double" in path.read_text()
         return

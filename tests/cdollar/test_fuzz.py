@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from renderer.cdollar.frontend.diagnostics import ProgramError, Source
 from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlTarget
-from renderer.cdollar.targets.numpy_target import Interpreter
+from renderer.cdollar.targets.glsl_target import GlslTarget
+from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.errors import UserError
 from tests.cdollar.evaluate import numpy_target, value_of
 
@@ -104,7 +104,7 @@ def assert_same_bits(found, wanted, text):
 @given(programs(), st.integers(0, 99))
 def test_passes_change_no_bit(text, seed):
     arrays, numbers = arguments(seed)
-    wanted = value_of(text, lambda unit: Interpreter(unit.dag, unit.dag.places, ()), numbers, **arrays)
+    wanted = value_of(text, lambda unit: NumpyTarget(unit.dag, unit.dag.places, ()), numbers, **arrays)
     assert_same_bits(value_of(text, numpy_target, numbers, **arrays), wanted, text)
 
 
@@ -124,7 +124,7 @@ def test_passes_of_glsl_agree_bit_for_bit_in_strict_mode(gl, text, seed):
         pytest.skip("this driver has no `precise`")
     arrays, numbers = arguments(seed)
     wanted = value_of(text, numpy_target, numbers, **arrays)
-    assert_same_bits(value_of(text, lambda unit: GlTarget(unit, gl, strict=True), numbers, **arrays), wanted, text)
+    assert_same_bits(value_of(text, lambda unit: GlslTarget(unit, gl, strict=True), numbers, **arrays), wanted, text)
 
 
 @pytest.mark.parametrize("zero", ["(1.5 - 1.5)", "0 * s", "(-0.0)"])
@@ -134,7 +134,7 @@ def test_division_by_zero_is_what_ieee_says_in_strict_mode(device, gl, zero):
     wanted = value_of(text, numpy_target, {"s": "3"}, a=a)
     targets = [lambda unit: DeviceTarget(unit, device, "device", strict=True)]
     if gl.version >= 400:
-        targets.append(lambda unit: GlTarget(unit, gl, strict=True))
+        targets.append(lambda unit: GlslTarget(unit, gl, strict=True))
     for target in targets:
         assert_same_bits(value_of(text, target, {"s": "3"}, a=a), wanted, text)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from renderer.cdollar.runtime.repl import Prompt
+from renderer.cdollar.runtime.repl import Repl
 from renderer.cli import main
 from renderer.errors import InputError
 from renderer.formats.images import read_image
@@ -149,7 +149,7 @@ def test_results_keep_types_and_origins(tmp_path, capsys):
 
 def test_the_prompt_shows_type_domain_and_value():
     lines = []
-    session = Prompt(numpy_target, lines.append)
+    session = Repl(numpy_target, lines.append)
     for text in (
         "var c(i : 0..4) = i * i;",
         "c",
@@ -232,7 +232,7 @@ def test_a_program_is_a_picture(gpu, tmp_path):
 
 
 def test_a_saved_program_is_recompiled_and_a_mistake_keeps_the_last_good_one(gpu, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("renderer.pictures.program.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("renderer.pictures.cdollar.POLL_SECONDS", 0.0)
     path = Path(write(tmp_path, "float main(int x, int y) => 0.25;"))
     scene = load(path)
     picture = open_picture(scene, gpu)
@@ -248,8 +248,8 @@ def test_a_saved_program_is_recompiled_and_a_mistake_keeps_the_last_good_one(gpu
     assert shown("float main(int x, int y) => 0.25;") == 0.25
     assert shown("float main(int x, int y) => 0.75;") == 0.75
     assert shown("float main(int x, int y) => ;") == 0.75
-    assert "CS0105" in picture.report()["mistake"] and "CS0105" in capsys.readouterr().err
-    assert shown("float main(int x, int y) => 0.5;") == 0.5 and "mistake" not in picture.report()
+    assert "CS0105" in picture.report()["error"] and "CS0105" in capsys.readouterr().err
+    assert shown("float main(int x, int y) => 0.5;") == 0.5 and "error" not in picture.report()
 
 
 def test_what_is_no_picture_says_so(tmp_path):

@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 
 from renderer.cdollar.targets import device_target
-from renderer.cdollar.targets.autotuner import tuned
+from renderer.cdollar.targets.autotuner import tune_kernels
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlTarget, sheet_of
-from renderer.cdollar.targets.map_kernels import part_of
-from renderer.cdollar.targets.schedule import DEFAULT, MAPS, PRODUCTS, Schedule, read_schedules, schedule_text
+from renderer.cdollar.targets.glsl_target import GlslTarget, texture_layout
+from renderer.cdollar.targets.map_kernels import plan_kernel
+from renderer.cdollar.targets.schedule import (
+    DEFAULT,
+    MAP_CANDIDATES,
+    MATMUL_CANDIDATES,
+    Schedule,
+    read_schedules,
+    schedule_text,
+)
 from renderer.errors import InputError
 from tests.cdollar.evaluate import value_of
 
@@ -38,12 +45,12 @@ def scheduled(device, schedule):
 
     class Scheduled(DeviceTarget):
         def planned(self, node):
-            return part_of(node, self.ranges_of, schedule, self.device.processor)
+            return plan_kernel(node, self.ranges_of, schedule, self.device.processor)
 
     return lambda unit: Scheduled(unit, AsGpu(device), "device")
 
 
-@pytest.mark.parametrize("change", quick_first(PRODUCTS, 5), ids=str)
+@pytest.mark.parametrize("change", quick_first(MATMUL_CANDIDATES, 5), ids=str)
 def test_tiles_of_every_shape_multiply(device, rng, change):
     sizes = rng.integers(1, 200, 3)
     a, b = rng.standard_normal(sizes[:2]).astype("f4"), rng.standard_normal(sizes[1:]).astype("f4")
@@ -75,7 +82,7 @@ def test_batches_of_products_in_double(device, rng):
         assert np.allclose(value_of(text, scheduled(device, DEFAULT), a=a, b=b), a @ b, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("change", quick_first(MAPS, 2), ids=str)
+@pytest.mark.parametrize("change", quick_first(MAP_CANDIDATES, 2), ids=str)
 def test_maps_and_groups_of_every_shape_agree(device, rng, change):
     a = rng.standard_normal(rng.integers(1, 9000)).astype("f4")
     target = scheduled(device, replace(DEFAULT, **change))
@@ -115,15 +122,15 @@ def test_associative_functions_keep_the_order_of_elements(device, rng):
 def test_packed_and_pipelined_passes_multiply(gl, rng, schedule):
     sizes = rng.integers(4, 70, 3)
     a, b = rng.standard_normal(sizes[:2]).astype("f4"), rng.standard_normal(sizes[1:]).astype("f4")
-    found = value_of(PRODUCT, lambda unit: GlTarget(unit, gl, {"products": schedule}), a=a, b=b)
+    found = value_of(PRODUCT, lambda unit: GlslTarget(unit, gl, {"products": schedule}), a=a, b=b)
     assert np.allclose(found, a.astype("f8") @ b, rtol=1e-4, atol=1e-4), sizes
 
 
 @pytest.mark.parametrize("count", [*range(1, 20), 63, 64, 65, 4095, 4096, 4097, 16411, 70001])
 def test_sums_by_passes_of_every_size(gl, rng, count):
     a = rng.integers(-100, 100, count).astype("i4")
-    assert value_of("int main(int[] a) => sum(a);", lambda unit: GlTarget(unit, gl), a=a) == a.sum()
-    sheet = sheet_of((count,), gl.largest)
+    assert value_of("int main(int[] a) => sum(a);", lambda unit: GlslTarget(unit, gl), a=a) == a.sum()
+    sheet = texture_layout((count,), gl.largest)
     assert sheet.width * sheet.height >= count and sheet.width <= gl.largest
 
 
@@ -154,14 +161,14 @@ def test_the_tuner_checks_and_chooses(device, rng):
         return held["target"]
 
     value_of(PRODUCT, target, a=a, b=b)
-    schedules, notes = tuned(held["target"])
+    schedules, notes = tune_kernels(held["target"])
     assert len(schedules) == 1 and "tile" in next(iter(notes.values()))
     again = value_of(PRODUCT, lambda unit: DeviceTarget(unit, AsGpu(device), "device", schedules), a=a, b=b)
     assert np.allclose(again, a @ b, rtol=1e-4, atol=1e-4)
 
 
 def test_reductions_take_large_files_piece_by_piece(device, rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(device_target, "PIECE", 4096)
+    monkeypatch.setattr(device_target, "CHUNK_BYTES", 4096)
     np.save(tmp_path / "big.npy", rng.integers(-50, 50, (300, 40)).astype("i4"))
     big = np.load(tmp_path / "big.npy")
     largest = []

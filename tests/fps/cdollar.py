@@ -12,9 +12,9 @@ import numpy as np
 from renderer.bench.cases import Case
 from renderer.cdollar.frontend.diagnostics import Source
 from renderer.cdollar.ir.types import Functional
-from renderer.cdollar.runtime.evaluate import build, load_text
+from renderer.cdollar.runtime.evaluate import build_main, load_text
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlTarget
+from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.cdollar.targets.schedule import Schedule
 from renderer.paths import SCENES
 
@@ -24,14 +24,14 @@ SUM = "float main(float[] a) => sum(a);"
 PROCESSOR_ROWS = 256  # of the product on a processor of one lane, where larger ones take seconds
 
 
-def program(text: str, target_of, **arrays):
+def program(text: str, make_target, **arrays):
     """The program's representation and a function that evaluates it again."""
-    unit = load_text(Source("bench.cb", text), target_of)
-    value = build(unit, arrays, {})
+    unit = load_text(Source("bench.cb", text), make_target)
+    value = build_main(unit, arrays, {})
     node = value.node
     if node.op not in ("function", "let"):
         node = unit.dag.function((), value.nodes, Functional(value.type, ()))
-    return unit.evaluator.replay(node)
+    return unit.target.replay(node)
 
 
 def cases(gpu):
@@ -91,7 +91,7 @@ def table_case(gpu, size: int, packed: bool, pipelined: bool) -> Case:
 
     def made():
         a, b = numbers((size, size), (size, size))
-        return *program(PRODUCT, lambda unit: GlTarget(unit, gpu.gl, schedules), a=a, b=b), a @ b
+        return *program(PRODUCT, lambda unit: GlslTarget(unit, gpu.gl, schedules), a=a, b=b), a @ b
 
     name = f"passes-{'float4' if packed else 'float'}-{'pipelined' if pipelined else 'simple'}-{size}"
     return case_of(name, "GFLOP/s", 2 * size**3 / 1e9, gpu.gl, made)

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from renderer.cdollar.checker.arrays import open_array
 from renderer.cdollar.checker.checker import Checker
 from renderer.cdollar.checker.device_function_lowering import ScalarCompiler, ScalarFunction
 from renderer.cdollar.checker.host_executor import HostBody, Returned, always_returns, missing_return
@@ -29,25 +30,24 @@ from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import UNKNOWN, Dag, Node, Source, TooLarge, UserCall, one_or_tuple, serial, topological
 from renderer.cdollar.ir.operations import evaluate
 from renderer.cdollar.ir.types import DTYPES, Functional, Record, Scalar, Type, Vector, components, is_data
-from renderer.cdollar.runtime.arrays import open_array
 
 DEEPEST_CALL = 64
 WIDEST = 64
 
 
-class Evaluator(Protocol):
-    """What a target does for the host while a program is built."""
+class Target(Protocol):
+    """What the host statements of a program ask of the target that evaluates it."""
 
-    def numbers(self, nodes: list[Node]) -> list: ...
+    def evaluate_scalars(self, nodes: list[Node]) -> list: ...
 
-    def array(self, function: FunctionValue) -> FunctionValue: ...
+    def materialize(self, function: FunctionValue) -> FunctionValue: ...
 
 
 class Unit:
     """The checked program: families of overloads by name, and the state of building its DAG."""
 
-    def __init__(self, source, evaluator: Evaluator, folder: Path | None = None):
-        self.source, self.evaluator, self.folder = source, evaluator, folder
+    def __init__(self, source, target: Target, folder: Path | None = None):
+        self.source, self.target, self.folder = source, target, folder
         self.dag, self.frames, self.rounds = Dag(), [], []
         self.families: dict[str, list[UserFunction]] = {}
         self.types: dict[str, Type] = {name: Scalar(name) for name in PRIMITIVES}
@@ -322,7 +322,7 @@ class Unit:
         if self.abstract and self.has_unknown(node):
             return None
         if node not in self.known:
-            self.known[node] = self.evaluator.numbers([node])[0]
+            self.known[node] = self.target.evaluate_scalars([node])[0]
         return self.known[node]
 
     def has_unknown(self, node: Node) -> bool:
@@ -346,7 +346,7 @@ class Unit:
                 and value.node.op != "function"
                 or (isinstance(value, FunctionValue) and isinstance(value.node.value, tuple) and self.is_finite(value))
             ):
-                variable.value = self.evaluator.array(value)
+                variable.value = self.target.materialize(value)
 
     def is_finite(self, value: FunctionValue) -> bool:
         return all(hasattr(r, "low") for r in value.domain) and not value.borders

@@ -12,15 +12,23 @@ import numpy as np
 from renderer.cdollar.checker.values import DataValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir.dag import TooLarge
-from renderer.cdollar.runtime.evaluate import Result, build, evaluated, load_program, main_of, pairs, save_npy
+from renderer.cdollar.runtime.evaluate import (
+    Result,
+    build_main,
+    evaluate_value,
+    load_program,
+    main_of,
+    parse_assignments,
+    save_npy,
+)
 from renderer.cdollar.runtime.explain import explained
-from renderer.cdollar.runtime.repl import prompt
+from renderer.cdollar.runtime.repl import run_repl
 from renderer.cdollar.targets.autotuner import write_schedule
-from renderer.cdollar.targets.open_target import schedule_file, target_of
+from renderer.cdollar.targets.open_target import schedule_file, target_factory
 from renderer.errors import InputError, UnavailableError
 from renderer.gpu.kernel_source import KernelError
 
-MOST_VALUES = 4096  # elements of an array that --json prints
+MAX_JSON_VALUES = 4096  # elements of an array that --json prints
 
 
 def run(args) -> int:
@@ -42,27 +50,27 @@ def run(args) -> int:
 
 def evaluate(args) -> int:
     program = Path(args.program) if args.program else None
-    evaluator_of = target_of(args.target, program, getattr(args, "strict", False))
+    make_target = target_factory(args.target, program, getattr(args, "strict", False))
     if program is None:
-        return prompt(evaluator_of)
+        return run_repl(make_target)
     started = time.perf_counter()
-    files, numbers = pairs(args.inputs, "--in"), pairs(args.set, "--set")
-    unit = load_program(program, evaluator_of)
+    files, numbers = parse_assignments(args.inputs, "--in"), parse_assignments(args.set, "--set")
+    unit = load_program(program, make_target)
     span = main_of(unit).item.name_span
     tune = getattr(args, "tune", False)
-    unit.evaluator.explained = [] if args.explain or tune else None
-    value = build(unit, files, numbers)
-    result = evaluated(unit, value, span)
+    unit.target.explained = [] if args.explain or tune else None
+    value = build_main(unit, files, numbers)
+    result = evaluate_value(unit, value, span)
     seconds = time.perf_counter() - started
     if tune:
-        write_schedule(unit.evaluator, schedule_file(program))
+        write_schedule(unit.target, schedule_file(program))
     if args.output:
         if result.array is None:
             raise ProgramError("CS0306", span, f"the result is a {result.type}, which no .npy file holds")
         save_npy(Path(args.output), result.array)
     if args.explain:
         node = value.nodes[0] if isinstance(value, DataValue) else value.node
-        print(explained(unit, node, unit.evaluator), file=sys.stderr if args.json else sys.stdout)
+        print(explained(unit, node, unit.target), file=sys.stderr if args.json else sys.stdout)
     print(as_json(args, result, unit, seconds) if args.json else as_text(args, result))
     return 0
 
@@ -88,10 +96,10 @@ def as_json(args, result: Result, unit, seconds: float) -> str:
         "dtype": str(array.dtype) if array is not None else None,
         "origin": list(result.origin),
         "value": plain(array)
-        if array is not None and array.size <= MOST_VALUES and not args.output
+        if array is not None and array.size <= MAX_JSON_VALUES and not args.output
         else result.text or None,
-        "target": unit.evaluator.name,
-        "device": getattr(unit.evaluator, "device_name", "NumPy"),
+        "target": unit.target.name,
+        "device": getattr(unit.target, "device_name", "NumPy"),
         "seconds": round(seconds, 6),
         "output": args.output,
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from renderer.cdollar.checker.arrays import argument_value, array_function, is_array_type, open_array, parse_number
 from renderer.cdollar.checker.checker import Checker
 from renderer.cdollar.checker.compilation import Unit
 from renderer.cdollar.checker.values import DataValue, DomainValue, Frame, FunctionValue, Scope, UserFunction, Value
@@ -18,11 +19,10 @@ from renderer.cdollar.frontend.lexer import LONGEST_TEXT
 from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.ir.dag import Bound, Range
 from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, Functional, Record, Type, Vector, components, is_data
-from renderer.cdollar.runtime.arrays import argument_value, array_function, is_array_type, open_array, parse_number
 from renderer.errors import InputError, UserError
 from renderer.paths import SHADERS
 
-FILLED = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
+PICTURE_PARAMETERS = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
 PRELUDE = SHADERS / "cdollar" / "prelude.cb"
 PICTURES = (FLOAT, Vector("float", 3), Vector("float", 4))
 
@@ -49,16 +49,16 @@ def read_source(path: Path) -> Source:
         raise InputError(f"{path}: {error.strerror or error}") from None
 
 
-def load_program(path: Path, evaluator_of) -> Unit:
-    """A program parsed and checked; `evaluator_of(unit)` gives what evaluates it."""
-    return load_text(read_source(path), evaluator_of, path.parent)
+def load_program(path: Path, make_target) -> Unit:
+    """A program parsed and checked; `make_target(unit)` gives what evaluates it."""
+    return load_text(read_source(path), make_target, path.parent)
 
 
-def load_text(source: Source, evaluator_of, folder: Path | None = None) -> Unit:
+def load_text(source: Source, make_target, folder: Path | None = None) -> Unit:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
     program = parse(source)
     unit = Unit(source, None, folder)
-    unit.evaluator = evaluator_of(unit)
+    unit.target = make_target(unit)
     unit.load(parse(prelude()), checked=False)
     unit.load(program)
     return unit
@@ -88,7 +88,7 @@ def is_picture(function: UserFunction) -> bool:
     return typed.get("x") == INT and typed.get("y") == INT and function.result in PICTURES
 
 
-def pairs(texts: list[str], option: str) -> dict[str, str]:
+def parse_assignments(texts: list[str], option: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -100,7 +100,7 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
     return found
 
 
-def filled(
+def bind_parameters(
     unit: Unit,
     function: UserFunction,
     files: dict[str, object],
@@ -129,8 +129,8 @@ def filled(
             found.append(argument_value(unit.dag, parse_number(numbers[name], type_, name), type_, name))
         elif defaults[name] is not None:
             found.append(default(unit, defaults[name], type_, name))
-        elif free and name in FILLED:
-            found.append(argument_value(unit.dag, one_or_more(FILLED[name], type_, name), type_, name))
+        elif free and name in PICTURE_PARAMETERS:
+            found.append(argument_value(unit.dag, one_or_more(PICTURE_PARAMETERS[name], type_, name), type_, name))
         else:
             missing(name, type_)
     return found
@@ -189,7 +189,7 @@ def picture_function(unit: Unit, function: UserFunction, values: list, sizes: di
     data = {name: DataValue(INT, (unit.dag.bound(v),)) for name, v in (("x", x), ("y", y))}
     arguments = [data.get(n) if v is None else v for n, v in zip(function.names, values, strict=True)]
     checker = Checker(unit, Scope())
-    return checker.close([y, x], called(unit, checker, function, arguments))
+    return checker.close([y, x], call_and_infer(unit, checker, function, arguments))
 
 
 def build_picture(unit: Unit, given: dict, window: tuple[int, int, int, int]) -> FunctionValue:
@@ -208,14 +208,14 @@ def build_picture(unit: Unit, given: dict, window: tuple[int, int, int, int]) ->
         elif isinstance(type_, Functional):
             if not given.get(name):
                 missing(name, type_)
-            values.append(kept_array(unit, name, given[name], type_))
+            values.append(cached_array(unit, name, given[name], type_))
         else:
             values.append(argument_value(unit.dag, one_or_more(given[name], type_, name), type_, name))
     checker = Checker(unit, Scope())
-    return checker.close([y, x], called(unit, checker, function, values))
+    return checker.close([y, x], call_and_infer(unit, checker, function, values))
 
 
-def kept_array(unit: Unit, name: str, path: str, type_: Type) -> FunctionValue:
+def cached_array(unit: Unit, name: str, path: str, type_: Type) -> FunctionValue:
     """An array parameter's file, opened once for each path."""
     key = f"parameter {name} {path}"
     if key not in unit.files:
@@ -223,7 +223,7 @@ def kept_array(unit: Unit, name: str, path: str, type_: Type) -> FunctionValue:
     return unit.files[key]
 
 
-def called(unit: Unit, checker: Checker, function: UserFunction, values: list) -> Value:
+def call_and_infer(unit: Unit, checker: Checker, function: UserFunction, values: list) -> Value:
     """A call whose uses of indices are checked once it is built."""
     frame = Frame()
     unit.frames.append(frame)
@@ -237,13 +237,13 @@ def called(unit: Unit, checker: Checker, function: UserFunction, values: list) -
 
 def picture_size(unit: Unit, numbers: dict, name: str, sizes: dict[str, int]) -> int:
     value = numbers.get(name)
-    number = sizes.get(name, FILLED[name]) if value is None else int(unit.host_number(value))
+    number = sizes.get(name, PICTURE_PARAMETERS[name]) if value is None else int(unit.host_number(value))
     if not 1 <= number <= 1 << 17:
         raise ArgumentError(f"--set {name}={number}: a picture has 1 to {1 << 17} pixels on a side")
     return number
 
 
-def build(unit: Unit, files: dict[str, object], numbers: dict[str, str]) -> Value:
+def build_main(unit: Unit, files: dict[str, object], numbers: dict[str, str]) -> Value:
     """main's value with its parameters filled by paths of files or arrays, and texts of numbers.
 
     A picture is a function of (y, x).
@@ -251,23 +251,23 @@ def build(unit: Unit, files: dict[str, object], numbers: dict[str, str]) -> Valu
     function = main_of(unit)
     if not is_picture(function) or {"x", "y"} & numbers.keys():
         checker = Checker(unit, Scope())
-        return called(unit, checker, function, filled(unit, function, files, numbers))
+        return call_and_infer(unit, checker, function, bind_parameters(unit, function, files, numbers))
     sizes = {
         n: parse_number(numbers[n], INT, n)[0] for n in ("width", "height") if n in numbers and n not in function.names
     }
     numbers = {name: text for name, text in numbers.items() if name not in sizes}
-    return picture_function(unit, function, filled(unit, function, files, numbers, ("x", "y")), sizes)
+    return picture_function(unit, function, bind_parameters(unit, function, files, numbers, ("x", "y")), sizes)
 
 
-def evaluated(unit: Unit, value: Value, span: Span) -> Result:
+def evaluate_value(unit: Unit, value: Value, span: Span) -> Result:
     """A value as NumPy data: the last step of every run."""
     checker = Checker(unit, Scope())
     if isinstance(value, DomainValue):
         return Result(value.type, None, (), " x ".join(map(str, value.ranges)))
     value = checker.settled(value, span)
     if isinstance(value, DataValue):
-        numbers = unit.evaluator.numbers(list(value.nodes))
-        return Result(value.type, packed([np.asarray(n) for n in numbers], value.type))
+        numbers = unit.target.evaluate_scalars(list(value.nodes))
+        return Result(value.type, pack_components([np.asarray(n) for n in numbers], value.type))
     if any(p not in (INT,) and str(p) != "uint" for p in value.type.parameters):
         raise ProgramError(
             "CS0306",
@@ -276,11 +276,11 @@ def evaluated(unit: Unit, value: Value, span: Span) -> Result:
             "apply it to points: `var g(i : 0..n) = f(i * step)`",
         )
     whole = checker.evaluated(value, span)
-    parts = unit.evaluator.evaluate(whole.node)
-    return Result(whole.type, packed(parts, whole.type.result), tuple(r.low for r in whole.domain))
+    parts = unit.target.evaluate(whole.node)
+    return Result(whole.type, pack_components(parts, whole.type.result), tuple(r.low for r in whole.domain))
 
 
-def packed(parts: list[np.ndarray], type_: Type) -> np.ndarray:
+def pack_components(parts: list[np.ndarray], type_: Type) -> np.ndarray:
     """Components joined as .npy holds them: a last axis for vectors, a structured dtype for records."""
     bases = components(type_)
     arrays = [np.asarray(p).astype(DTYPES[b], copy=False) for p, b in zip(parts, bases, strict=True)]

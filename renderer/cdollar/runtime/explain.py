@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Access, Argument, Bound, Component, Literal, Node, Source, UserCall, topological
 from renderer.cdollar.ir.types import Functional
-from renderer.cdollar.targets.device_target import part_key
+from renderer.cdollar.targets.device_target import kernel_key
 
 
 def graph(root: Node) -> list[str]:
@@ -55,12 +55,12 @@ def explained(unit, root: Node, target) -> str:
             lines += ["splits", *(f"  {text}" for text in what or ["none"])]
             continue
         if what.text in seen:
-            lines.append(f"part {part_key(what)}: as above")
+            lines.append(f"part {kernel_key(what)}: as above")
             continue
         seen.add(what.text)
         reason = f" ({what.why})" if what.why else ""
         lines += [
-            f"part {part_key(what)}: {what.kind}{reason}, {what.groups} groups of {what.group}",
+            f"part {kernel_key(what)}: {what.kind}{reason}, {what.groups} groups of {what.group}",
             what.text.rstrip(),
         ]
     counters = target.counters

@@ -15,21 +15,21 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import Source
 from renderer.cdollar.frontend.parser import parse, parse_line
 from renderer.cdollar.ir.dag import INFINITE, TooLarge
-from renderer.cdollar.runtime.evaluate import evaluated, prelude
+from renderer.cdollar.runtime.evaluate import evaluate_value, prelude
 from renderer.errors import UserError
 
 HELP = """an expression shows its type, domain and value; a declaration stays: var x = 3;  float f(float t) => t * t;
 var c(i : 0..5) = i * i;   sum(c)   var a = file("a.npy");   :t EXPR type and domain   :d EXPR how it was inferred
 :names what is declared   :q leave"""
-MOST_SHOWN = 1_000_000  # elements that a value may have to be shown
+MAX_SHOWN_ELEMENTS = 1_000_000  # elements that a value may have to be shown
 
 
-class Prompt:
+class Repl:
     """One session: a program that grows by a line at a time."""
 
-    def __init__(self, evaluator_of, show=print):
+    def __init__(self, make_target, show=print):
         self.unit = Unit(Source("<prompt>", ""), None, Path())
-        self.unit.evaluator = evaluator_of(self.unit)
+        self.unit.target = make_target(self.unit)
         self.unit.load(parse(prelude()), checked=False)
         self.unit.replaceable = {f for family in self.unit.families.values() for f in family}
         self.show, self.number = show, 0
@@ -103,7 +103,7 @@ class Prompt:
             self.show("\n".join(self.unit.rounds) or "nothing was inferred")
         if command or isinstance(value, FunctionValue) and not self.is_shown(value):
             return
-        result = evaluated(self.unit, value, tree.span)
+        result = evaluate_value(self.unit, value, tree.span)
         self.show(
             np.array2string(result.array, threshold=200, max_line_width=100)
             if result.array.ndim
@@ -124,7 +124,7 @@ class Prompt:
             if not hasattr(range_, "size"):
                 return False
             size *= range_.size
-        return size <= MOST_SHOWN
+        return size <= MAX_SHOWN_ELEMENTS
 
     def names(self) -> None:
         for name, variable in self.unit.globals.variables():
@@ -136,14 +136,14 @@ class Prompt:
                 self.show(f"{function.result} {function.signature}")
 
 
-def prompt(evaluator_of) -> int:
+def run_repl(make_target) -> int:
     """Reads lines until the end of the input; the exit code."""
     interactive = sys.stdin.isatty()
     if interactive:
         import readline  # noqa: F401  line editing and history for input()
 
         print("C$  (:h for help, :q to leave)")
-    session = Prompt(evaluator_of)
+    session = Repl(make_target)
     while True:
         try:
             text = input("> " if interactive else "")

@@ -10,42 +10,49 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.cdollar.targets.device_target import DeviceTarget, Held, part_key, stored_dtype
-from renderer.cdollar.targets.kernel_plan import Part, output_parts
-from renderer.cdollar.targets.map_kernels import part_of
-from renderer.cdollar.targets.schedule import DEFAULT, MAPS, PRODUCTS, Schedule, read_schedules, schedule_text
+from renderer.cdollar.targets.device_target import DeviceTarget, Representation, kernel_key, stored_dtype
+from renderer.cdollar.targets.kernel_plan import KernelPlan, output_parts
+from renderer.cdollar.targets.map_kernels import plan_kernel
+from renderer.cdollar.targets.schedule import (
+    DEFAULT,
+    MAP_CANDIDATES,
+    MATMUL_CANDIDATES,
+    Schedule,
+    read_schedules,
+    schedule_text,
+)
 from renderer.errors import UnavailableError, UserError
 from renderer.gpu.kernel_source import KernelError
 
-ROUNDS = 5
+REPEATS = 5
 
 
-def tuned(target: DeviceTarget) -> tuple[dict[str, Schedule], dict[str, str]]:
+def tune_kernels(target: DeviceTarget) -> tuple[dict[str, Schedule], dict[str, str]]:
     """The best schedule of each part that the target ran, by key, and what it gained."""
     found: dict[str, Schedule] = {}
     notes: dict[str, str] = {}
     for kind, node, _ in list(target.explained):
         if kind != "part":
             continue
-        plain = part_of(node, target.ranges_of, DEFAULT, target.device.processor)
-        key = part_key(plain)
+        plain = plan_kernel(node, target.ranges_of, DEFAULT, target.device.processor)
+        key = kernel_key(plain)
         if key in found or plain.kind not in ("tile", "map", "group"):
             continue
-        best, note = best_of(target, node, plain)
+        best, note = tune_kernel(target, node, plain)
         found[key], notes[key] = best, note
         print(f"{key}: {note}", file=sys.stderr)
     return found, notes
 
 
-def best_of(target: DeviceTarget, node, plain: Part) -> tuple[Schedule, str]:
-    wanted, base = timed(target, node, plain)
+def tune_kernel(target: DeviceTarget, node, plain: KernelPlan) -> tuple[Schedule, str]:
+    wanted, base = measure(target, node, plain)
     best, best_seconds = DEFAULT, base
     tried = 0
-    for change in PRODUCTS if plain.kind == "tile" else MAPS:
+    for change in MATMUL_CANDIDATES if plain.kind == "tile" else MAP_CANDIDATES:
         schedule = replace(DEFAULT, **change)
         try:
-            part = part_of(node, target.ranges_of, schedule, target.device.processor)
-            answer, seconds = timed(target, node, part)
+            part = plan_kernel(node, target.ranges_of, schedule, target.device.processor)
+            answer, seconds = measure(target, node, part)
         except (KernelError, UnavailableError):
             continue  # this device has no room for such a tile
         tried += 1
@@ -59,14 +66,14 @@ def best_of(target: DeviceTarget, node, plain: Part) -> tuple[Schedule, str]:
     return best, f"{plain.kind}, best of {tried}: {best_seconds * 1e6:.1f} us, by default {base * 1e6:.1f} us"
 
 
-def timed(target: DeviceTarget, node, part: Part) -> tuple[list[np.ndarray], float]:
+def measure(target: DeviceTarget, node, part: KernelPlan) -> tuple[list[np.ndarray], float]:
     """The result of a part and its least device time of a few runs."""
     ranges = () if node.op == "reduce" else tuple(v.range for v in node.value)
     count = max(1, int(np.prod([r.size for r in ranges], dtype=np.int64)))
-    held = Held(ranges, [(target.device.buffer(count, stored_dtype(p)), p) for p in output_parts(node)])
+    held = Representation(ranges, [(target.device.buffer(count, stored_dtype(p)), p) for p in output_parts(node)])
     target.launch(part, held, [])
-    answer = target.read_held(held)
-    seconds = min(target.device.seconds(lambda: target.launch(part, held, [])) for _ in range(ROUNDS))
+    answer = target.read_back(held)
+    seconds = min(target.device.seconds(lambda: target.launch(part, held, [])) for _ in range(REPEATS))
     return answer, seconds
 
 
@@ -74,7 +81,7 @@ def write_schedule(target, path: Path) -> None:
     """Tunes what a target ran and writes the schedule file, keeping what other devices' runs found for other parts."""
     if not isinstance(target, DeviceTarget) or target.name == "glsl":
         raise UserError(f"--tune: the {target.name} target has no schedules to tune; use --target opencl or cuda")
-    found, notes = tuned(target)
+    found, notes = tune_kernels(target)
     merged = {**read_schedules(path), **found}
     name = ""
     try:

@@ -7,8 +7,8 @@ from renderer.cdollar.ir.dag import Component, Node, UserCall, topological
 from renderer.cdollar.ir.types import components
 from renderer.cdollar.targets.dialects import literal, operation_text
 
-LOOP_LIMIT = 1 << 24  # rounds of one loop of a scalar function before it is taken for endless
-ENDLESS = 1 << 30  # the value of `bad` that says so
+MAX_DEVICE_ITERATIONS = 1 << 24  # rounds of one loop of a scalar function before it is taken for endless
+LOOP_LIMIT_STATUS = 1 << 30  # the value of `bad` that says so
 
 
 def precise(writer, part: str) -> str:
@@ -16,7 +16,7 @@ def precise(writer, part: str) -> str:
     return "precise " if strict and part == "float" else ""
 
 
-class FunctionText:
+class DeviceFunctionEmitter:
     """A scalar function as a function of the dialect; `writer` prints the text that calls it."""
 
     def __init__(self, writer, function: ScalarFunction):
@@ -93,7 +93,9 @@ class FunctionText:
         """`continue` goes to the top, where the step stands before the test: the same text in C and GLSL."""
         count, inner = self.writer.fresh("round"), indent + "    "
         self.lines.append(f"{indent}for (int {count} = 0; ; {count}++) {{")
-        self.lines.append(f"{inner}if ({count} == {LOOP_LIMIT}) {{ {self.dialect.set_bad(ENDLESS)} break; }}")
+        self.lines.append(
+            f"{inner}if ({count} == {MAX_DEVICE_ITERATIONS}) {{ {self.dialect.set_bad(LOOP_LIMIT_STATUS)} break; }}"
+        )
         if statement.step:
             self.lines.append(f"{inner}if ({count} != 0) {{")
             self.statements(statement.step, inner + "    ")

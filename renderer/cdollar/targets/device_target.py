@@ -31,19 +31,19 @@ from renderer.cdollar.ir.dag import (
 from renderer.cdollar.ir.operations import REDUCERS
 from renderer.cdollar.ir.passes import PASSES, is_built, prepare
 from renderer.cdollar.ir.types import DTYPES, Functional, Record, Scalar, components
-from renderer.cdollar.runtime.memory import check_memory
-from renderer.cdollar.targets.device_functions import ENDLESS, LOOP_LIMIT, has_loops
-from renderer.cdollar.targets.kernel_plan import Part, output_parts
-from renderer.cdollar.targets.map_kernels import part_of
-from renderer.cdollar.targets.numpy_simt import EndlessLoop, Lanes
-from renderer.cdollar.targets.numpy_target import Interpreter
-from renderer.cdollar.targets.reduction_kernels import FINISH_GROUP, finish_text
+from renderer.cdollar.targets.device_functions import LOOP_LIMIT_STATUS, MAX_DEVICE_ITERATIONS, has_loops
+from renderer.cdollar.targets.kernel_plan import KernelPlan, output_parts
+from renderer.cdollar.targets.map_kernels import plan_kernel
+from renderer.cdollar.targets.memory import check_memory
+from renderer.cdollar.targets.numpy_simt import LoopLimitExceeded, SimtInterpreter
+from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.targets.reduction_kernels import COMBINE_GROUP_SIZE, combine_text
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
 from renderer.errors import UnavailableError
 from renderer.gpu.kernel_source import Generated
 
 MOST_POINTS = 2**31 - 2**26  # so that an index and a stride fit into 31 bits
-PIECE = 256 << 20  # bytes of files that a reduction takes at once
+CHUNK_BYTES = 256 << 20  # bytes of files that a reduction takes at once
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Counters:
 
 
 @dataclass
-class Held:
+class Representation:
     """A representation: buffers of the components over a box of indices."""
 
     ranges: tuple
@@ -70,7 +70,7 @@ class DeviceArray:
 
     name: str
     target: object
-    held: Held
+    held: Representation
     host: list = field(default_factory=list)
 
     @property
@@ -79,7 +79,7 @@ class DeviceArray:
 
     def read(self, box: tuple) -> list[np.ndarray]:
         if not self.host:
-            self.host = self.target.read_held(self.held)
+            self.host = self.target.read_back(self.held)
         return [array[box] for array in self.host]
 
 
@@ -94,21 +94,21 @@ class DeviceTarget:
         self.boxes: WeakKeyDictionary = WeakKeyDictionary()
         self.kernels: dict = {}
         self.counters = Counters()
-        self.interpreter = Interpreter(unit.dag, unit.dag.places)
+        self.interpreter = NumpyTarget(unit.dag, unit.dag.places)
         self.explained: list | None = None
         self.recorded: list | None = None  # launches, while replay() listens
         self.idle = device.buffer(1, "i4").fill(0)
 
     # What a program asks for
 
-    def numbers(self, nodes: list[Node]) -> list:
+    def evaluate_scalars(self, nodes: list[Node]) -> list:
         if not any(self.unit.reduces(node) for node in nodes):
-            return self.interpreter.numbers(nodes)
+            return self.interpreter.evaluate_scalars(nodes)
         record = Record("numbers", tuple((f"n{k}", Scalar(node.type)) for k, node in enumerate(nodes)))
         function = self.unit.dag.function((), tuple(nodes), Functional(record, ()))
         return [array.item() for array in self.evaluate(function)]
 
-    def array(self, function: FunctionValue) -> FunctionValue:
+    def materialize(self, function: FunctionValue) -> FunctionValue:
         node = function.node
         if node.op == "function" and isinstance(node.value, Source):
             return function
@@ -120,9 +120,9 @@ class DeviceTarget:
         return FunctionValue(type_, found, domain)
 
     def evaluate(self, node: Node) -> list[np.ndarray]:
-        return self.read_held(self.run(node))
+        return self.read_back(self.run(node))
 
-    def read_held(self, held: Held) -> list[np.ndarray]:
+    def read_back(self, held: Representation) -> list[np.ndarray]:
         shape = tuple(r.size for r in held.ranges)
         found = []
         for buffer, part in held.buffers:
@@ -132,7 +132,7 @@ class DeviceTarget:
 
     # Running
 
-    def run(self, node: Node) -> Held:
+    def run(self, node: Node) -> Representation:
         """A functional node evaluated over its domain, and all that it needs before it."""
         while node.op == "let":
             node = node.inputs[0]
@@ -153,11 +153,11 @@ class DeviceTarget:
                 and is_built(root)
             ):
                 if part not in self.held:
-                    self.held[part] = self.run_part(part, checks)
+                    self.held[part] = self.run_kernel(part, checks)
             elif part.op == "reduce" and not part.free and part not in self.held:
                 self.held[part] = self.run_reduction(part, checks)
         self.check(checks)
-        return self.held[root] if root in self.held else self.held_source(root)
+        return self.held[root] if root in self.held else self.upload_source(root)
 
     def is_needed(self, node: Node) -> bool:
         return all(isinstance(v.range, Range) for v in node.value)
@@ -191,7 +191,7 @@ class DeviceTarget:
             return self.boxes.get(function, function.value.ranges)
         return tuple(v.range for v in function.value)
 
-    def held_source(self, function: Node) -> Held:
+    def upload_source(self, function: Node) -> Representation:
         """The buffers of an array, uploaded at the first use."""
         if function not in self.held:
             ranges = self.ranges_of(function)
@@ -200,26 +200,28 @@ class DeviceTarget:
             parts = components(function.type.result)
             check_memory(tuple(r.size for r in ranges), parts, "an array", self.device.processor.memory)
             arrays = function.value.data.read(box)
-            self.held[function] = Held(ranges, [self.upload(a, p) for a, p in zip(arrays, parts, strict=True)])
+            self.held[function] = Representation(
+                ranges, [self.upload(a, p) for a, p in zip(arrays, parts, strict=True)]
+            )
         return self.held[function]
 
     def upload(self, array: np.ndarray, part: str) -> tuple:
         array = np.ascontiguousarray(array, stored_dtype(part)).reshape(-1)
         return self.device.buffer(max(1, array.size), array.dtype).write(padded(array)), part
 
-    def run_part(self, node: Node, checks: list) -> Held:
+    def run_kernel(self, node: Node, checks: list) -> Representation:
         ranges = () if node.op == "reduce" else tuple(v.range for v in node.value)
         check_memory(tuple(r.size for r in ranges), output_parts(node), "an array", self.device.processor.memory)
-        self.must_have_values(node)
+        self.reject_empty_reductions(node)
         count = int(np.prod([r.size for r in ranges], dtype=np.int64))
-        must_be_indexable(count, node)
+        check_index_range(count, node)
         outputs = [(self.device.buffer(max(1, count), stored_dtype(p)), p) for p in output_parts(node)]
-        held = Held(ranges, outputs)
+        held = Representation(ranges, outputs)
         if count:
             self.launch(self.planned(node), held, checks)
         return held
 
-    def must_have_values(self, node: Node) -> None:
+    def reject_empty_reductions(self, node: Node) -> None:
         """An empty reduction without a neutral element is an error before anything runs."""
         for part in topological([node]):
             if part.op == "reduce" and any(v.range.size == 0 for v in part.value[1]):
@@ -227,15 +229,15 @@ class DeviceTarget:
                 if part.value[0].name != "fold" and (reducer is None or reducer.neutral is None):
                     self.interpreter.empty(part, part.value[0])
 
-    def planned(self, node: Node) -> Part:
-        plain = part_of(node, self.ranges_of, DEFAULT, self.device.processor)
-        schedule = self.schedules.get(part_key(plain))
-        part = plain if schedule is None else part_of(node, self.ranges_of, schedule, self.device.processor)
+    def planned(self, node: Node) -> KernelPlan:
+        plain = plan_kernel(node, self.ranges_of, DEFAULT, self.device.processor)
+        schedule = self.schedules.get(kernel_key(plain))
+        part = plain if schedule is None else plan_kernel(node, self.ranges_of, schedule, self.device.processor)
         if self.explained is not None:
             self.explained.append(("part", node, part))
         return part
 
-    def launch(self, part: Part, held: Held, checks: list) -> None:
+    def launch(self, part: KernelPlan, held: Representation, checks: list) -> None:
         status = self.idle
         if part.sites or "atomic_max(status" in part.text:
             status = self.device.buffer(1, "i4").fill(0)
@@ -250,12 +252,12 @@ class DeviceTarget:
         ]
         outputs = part.groups // part.pieces
         self.start(part, "part", part.groups * part.group, self.filled(part, partials, status))
-        reduce_node = part.node if part.node.op == "reduce" else whole_reduction(part.node)
-        finish = Part(part.node, "finish", finish_text(reduce_node), FINISH_GROUP, doubles=part.doubles)
+        reduce_node = part.node if part.node.op == "reduce" else reduction_under(part.node)
+        finish = KernelPlan(part.node, "finish", combine_text(reduce_node), COMBINE_GROUP_SIZE, doubles=part.doubles)
         buffers = [b for b, _ in held.buffers]
-        self.start(finish, "finish", outputs * FINISH_GROUP, [part.pieces, *partials, *buffers])
+        self.start(finish, "finish", outputs * COMBINE_GROUP_SIZE, [part.pieces, *partials, *buffers])
 
-    def start(self, part: Part, entry: str, threads: int, arguments: list) -> None:
+    def start(self, part: KernelPlan, entry: str, threads: int, arguments: list) -> None:
         kernel = self.kernel(part.text, entry, part)
         kernel(threads, *arguments)
         self.counters.launches += 1
@@ -276,7 +278,7 @@ class DeviceTarget:
 
         return held, again
 
-    def filled(self, part: Part, outputs: list, status) -> list:
+    def filled(self, part: KernelPlan, outputs: list, status) -> list:
         """The arguments of a part's kernel."""
         found = []
         for argument in part.arguments:
@@ -290,11 +292,11 @@ class DeviceTarget:
                 found.append(outputs[argument[1]])
             else:
                 _, node, component = argument
-                held = self.held[node] if node in self.held else self.held_source(node)
+                held = self.held[node] if node in self.held else self.upload_source(node)
                 found.append(held.buffers[component][0])
         return found
 
-    def kernel(self, text: str, entry: str, part: Part):
+    def kernel(self, text: str, entry: str, part: KernelPlan):
         key = (text, entry, part.group)
         if key in self.kernels:
             self.counters.found += 1
@@ -313,8 +315,8 @@ class DeviceTarget:
         """Errors that kernels noted while they ran."""
         for status, part in checks:
             site = int(status.read()[0])
-            if site >= ENDLESS:
-                raise EndlessLoop(called_in(part.node), LOOP_LIMIT)
+            if site >= LOOP_LIMIT_STATUS:
+                raise LoopLimitExceeded(looping_function_under(part.node), MAX_DEVICE_ITERATIONS)
             if site:
                 node = part.sites[site - 1]
                 function = node.inputs[0]
@@ -331,27 +333,27 @@ class DeviceTarget:
 
     # Reductions over more than fits
 
-    def run_reduction(self, node: Node, checks: list) -> Held:
-        pieces = self.pieces_of(node)
+    def run_reduction(self, node: Node, checks: list) -> Representation:
+        pieces = self.chunk_ranges(node)
         if len(pieces) == 1:
-            return self.run_part(node, checks)
+            return self.run_kernel(node, checks)
         state = None
         for piece in pieces:
-            state = self.joined(node, state, self.one_piece(node, piece, state, checks))
+            state = self.joined(node, state, self.reduce_chunk(node, piece, state, checks))
         parts = output_parts(node)
-        return Held(
+        return Representation(
             (), [self.upload(np.asarray(n).reshape(1).astype(DTYPES[p]), p) for n, p in zip(state, parts, strict=True)]
         )
 
-    def pieces_of(self, node: Node) -> list[Range]:
+    def chunk_ranges(self, node: Node) -> list[Range]:
         """The ranges of the first reduced variable between which files are read piece by piece."""
         variable = node.value[1][0]
         needed = 0
-        for function in stored_under(node):
+        for function in host_arrays_under(node):
             box = self.boxes.get(function, function.value.ranges)
             size = int(np.prod([r.size for r in box], dtype=np.int64))
             needed += size * sum(np.dtype(DTYPES[p]).itemsize for p in components(function.type.result))
-        count = -(-needed // self.piece_bytes())
+        count = -(-needed // self.chunk_bytes())
         if count <= 1 or variable.range.size < 2 or node.value[0].name in ("argmin", "argmax"):
             return [variable.range]
         step = -(-variable.range.size // count)
@@ -360,10 +362,10 @@ class DeviceTarget:
             for low in range(variable.range.low, variable.range.high, step)
         ]
 
-    def piece_bytes(self) -> int:
-        return min(PIECE, self.device.processor.memory // 8)
+    def chunk_bytes(self) -> int:
+        return min(CHUNK_BYTES, self.device.processor.memory // 8)
 
-    def one_piece(self, node: Node, piece: Range, state, checks: list) -> list:
+    def reduce_chunk(self, node: Node, piece: Range, state, checks: list) -> list:
         reduction, variables = node.value
         first = variables[0]
         own = Bound(first.name, first.type, piece, True)
@@ -373,13 +375,13 @@ class DeviceTarget:
             inputs = starts + inputs[len(starts) :]
         part = self.unit.dag.make("reduce", node.type, inputs, (reduction, (own, *variables[1:])))
         placed(self.unit.dag, node, part)
-        for function in stored_under(part):
+        for function in host_arrays_under(part):
             self.held.pop(function, None)
             self.boxes.pop(function, None)
         self.reach([part])
-        found = self.run_part(part, checks)
-        numbers = [array.reshape(-1)[0] for array in self.read_held(found)]
-        for function in stored_under(part):
+        found = self.run_kernel(part, checks)
+        numbers = [array.reshape(-1)[0] for array in self.read_back(found)]
+        for function in host_arrays_under(part):
             self.held.pop(function, None)
             self.boxes.pop(function, None)
         return numbers
@@ -391,7 +393,8 @@ class DeviceTarget:
         if reduction.function is not None:
             state = [DTYPES[p](s) for s, p in zip(state, output_parts(node), strict=True)]
             return [
-                n.reshape(-1)[0].item() for n in Lanes(reduction.function, self.interpreter).call([*state, *numbers])
+                n.reshape(-1)[0].item()
+                for n in SimtInterpreter(reduction.function, self.interpreter).call([*state, *numbers])
             ]
         ufunc = {
             "+": np.add,
@@ -407,7 +410,7 @@ class DeviceTarget:
         return [found.item()]
 
 
-def called_in(node: Node):
+def looping_function_under(node: Node):
     """A scalar function with loops that a node calls."""
     for part in topological([node]):
         function = part.value.function if isinstance(part.value, UserCall) else None
@@ -418,7 +421,7 @@ def called_in(node: Node):
     raise AssertionError("no loop is under this node")
 
 
-def must_be_indexable(count: int, node: Node) -> None:
+def check_index_range(count: int, node: Node) -> None:
     """Refuses what the indices of kernels cannot count."""
     for part in topological([node]):
         if part.op == "reduce":
@@ -429,12 +432,12 @@ def must_be_indexable(count: int, node: Node) -> None:
         )
 
 
-def whole_reduction(node: Node) -> Node:
+def reduction_under(node: Node) -> Node:
     body = node.inputs[0]
     return body if body.op == "reduce" else body.inputs[0]
 
 
-def stored_under(node: Node) -> list[Node]:
+def host_arrays_under(node: Node) -> list[Node]:
     """Arrays on the host that a node reads."""
     return [
         n
@@ -464,6 +467,6 @@ def reached(node: Node, ranges: tuple) -> tuple:
     return tuple(found)
 
 
-def part_key(part: Part) -> str:
+def kernel_key(part: KernelPlan) -> str:
     """The hash that names a part in a schedule file: of its text by the default schedule."""
     return hashlib.sha256(f"{part.kind}\n{part.text}".encode()).hexdigest()[:16]

@@ -14,7 +14,7 @@ from renderer.cdollar.checker.device_function_lowering import ScalarFunction
 from renderer.cdollar.checker.domain_inference import affine, interval
 from renderer.cdollar.ir.dag import Access, Argument, Bound, Component, Node, Range, Source, UserCall
 from renderer.cdollar.ir.types import components
-from renderer.cdollar.targets.device_functions import FunctionText, has_loops, precise
+from renderer.cdollar.targets.device_functions import DeviceFunctionEmitter, has_loops, precise
 from renderer.cdollar.targets.dialects import C, literal, neutral_text, operation_text
 from renderer.cdollar.targets.numpy_target import level_order
 
@@ -52,7 +52,7 @@ class Value:
     bad: str | None = None
 
 
-class Writer:
+class Emitter:
     """Prints expressions into nested blocks; collects what the text needs from outside."""
 
     def __init__(self, dialect: C, ranges_of):
@@ -269,7 +269,7 @@ class Writer:
         block = self.home(node)
         depth = self.blocks.index(block)
         held, self.blocks = self.blocks, self.blocks[: depth + 1]
-        loop = Reducing(self, node)
+        loop = LoopReduction(self, node)
         loop.start()
         variables = node.value[1]
         for variable in variables:
@@ -339,16 +339,16 @@ class Writer:
 
     def function(self, function: ScalarFunction) -> str:
         if function.serial not in self.functions:
-            text = FunctionText(self, function).text()
+            text = DeviceFunctionEmitter(self, function).text()
             self.functions[function.serial] = f"u{len(self.functions)}_{function.name}".replace("__", "_")
             self.function_text.append(text.replace("@NAME@", self.functions[function.serial]))
         return self.functions[function.serial]
 
 
-class Reducing:
+class LoopReduction:
     """The state of a reduction that runs as loops: variables before, a step inside, a value after."""
 
-    def __init__(self, writer: Writer, node: Node):
+    def __init__(self, writer: Emitter, node: Node):
         self.writer, self.node = writer, node
         self.reduction, self.variables = node.value
         self.parts = node.type if isinstance(node.type, tuple) else (node.type,)
@@ -442,7 +442,7 @@ class Reducing:
         return Value(tuple(self.state), self.bad if used else None)
 
 
-def int_of(w: Writer, name: str, variable: Bound) -> str:
+def int_of(w: Emitter, name: str, variable: Bound) -> str:
     return w.dialect.cast("int", name) if variable.type == "uint" else name
 
 

@@ -15,13 +15,13 @@ import numpy as np
 
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.ir.types import DTYPES
-from renderer.cdollar.runtime.memory import check_memory
-from renderer.cdollar.targets.device_target import DeviceTarget, Held
+from renderer.cdollar.targets.device_target import DeviceTarget, Representation
 from renderer.cdollar.targets.dialects import Glsl
-from renderer.cdollar.targets.emitter import Input, Reducing, Writer
-from renderer.cdollar.targets.kernel_plan import Part, decode, output_parts, volume
-from renderer.cdollar.targets.matmul_kernels import Product, Side, product_of
-from renderer.cdollar.targets.reduction_kernels import GroupText
+from renderer.cdollar.targets.emitter import Emitter, Input, LoopReduction
+from renderer.cdollar.targets.kernel_plan import KernelPlan, decode, output_parts, volume
+from renderer.cdollar.targets.matmul_kernels import MatrixProduct, Operand, match_matrix_product
+from renderer.cdollar.targets.memory import check_memory
+from renderer.cdollar.targets.reduction_kernels import ReductionEmitter
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
 from renderer.errors import UnavailableError
 from renderer.gpu.kernel_source import Generated, Processor
@@ -29,13 +29,13 @@ from renderer.gpu.kernel_source import Generated, Processor
 SAMPLERS = {"float": "sampler2D", "int": "isampler2D", "uint": "usampler2D", "bool": "usampler2D"}
 OUTPUTS = {"float": "float", "int": "int", "uint": "uint", "bool": "uint"}
 TEXELS = {"float": "f4", "int": "i4", "uint": "u4", "bool": "u4"}
-MOST_TARGETS = 8
-MOST_SAMPLERS = 16
-FOLD = 4096  # texels in a row of an array that is folded
+MAX_RENDER_TARGETS = 8
+MAX_SAMPLERS = 16
+WRAPPED_ROW_TEXELS = 4096  # texels in a row of an array that is folded
 
 
 @dataclass(frozen=True)
-class Sheet:
+class TextureLayout:
     """How an array lies in a texture: rows of `width` texels; `folded` if a row is not its last dimension."""
 
     width: int
@@ -54,29 +54,29 @@ void main() {
 """
 
 
-def is_fused(gl) -> bool:
+def fma_rounds_once(gl) -> bool:
     """Whether this driver's fma() rounds once: then it gives the rest of a rounded product, which is not 0 here."""
     rest = gl.texture((1, 1), 1)
     gl.shader(Generated("fused.frag", FUSED_PROBE))(rest, a=1.0 + 2.0**-12, b=1.0 + 2.0**-13)
     return bool(rest.read()[0, 0, 0] != 0)
 
 
-def sheet_of(sizes: tuple[int, ...], largest: int) -> Sheet:
+def texture_layout(sizes: tuple[int, ...], largest: int) -> TextureLayout:
     count = int(np.prod(sizes, dtype=np.int64))
     width = sizes[-1] if sizes else 1
     height = count // width if width else 0
     if 0 < width <= largest and height <= largest:
-        return Sheet(width, max(1, height), False)
-    width = min(FOLD, max(1, count))
+        return TextureLayout(width, max(1, height), False)
+    width = min(WRAPPED_ROW_TEXELS, max(1, count))
     height = max(1, -(-count // width))
     if height > largest:
         raise UnavailableError(
             f"--target glsl: an array of {count} elements does not fit into a texture of this driver"
         )
-    return Sheet(width, height, True)
+    return TextureLayout(width, height, True)
 
 
-class GlWriter(Writer):
+class GlslEmitter(Emitter):
     """Loads from textures; `folded` says of an array whether its sheet is folded."""
 
     def __init__(self, strict: bool, ranges_of, sheet_of_function):
@@ -98,7 +98,7 @@ class GlWriter(Writer):
             lines[k] = lines[k].replace("ivec2(0), 0)", "ivec2(0, 0), 0)")
 
 
-class GlTarget(DeviceTarget):
+class GlslTarget(DeviceTarget):
     """Evaluates nodes of one program by fragment passes on one GL context."""
 
     def __init__(self, unit, gl, schedules=None, strict: bool = False):
@@ -107,14 +107,14 @@ class GlTarget(DeviceTarget):
         super().__init__(unit, Drawing(gl, memory), "glsl", schedules, strict)
         if strict and gl.version < 400:
             raise UnavailableError(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
-        self.constants = {"STRICT": 1, "FUSED": is_fused(gl)} if strict else {}
+        self.constants = {"STRICT": 1, "FUSED": fma_rounds_once(gl)} if strict else {}
 
     # Textures
 
-    def sheet(self, ranges: tuple) -> Sheet:
-        return sheet_of(tuple(r.size for r in ranges), self.gl.largest)
+    def sheet(self, ranges: tuple) -> TextureLayout:
+        return texture_layout(tuple(r.size for r in ranges), self.gl.largest)
 
-    def texture(self, sheet: Sheet, part: str):
+    def texture(self, sheet: TextureLayout, part: str):
         if part == "double":
             raise UnavailableError(
                 "--target glsl: the program uses double, which textures do not hold; use opencl, cuda or numpy"
@@ -122,27 +122,27 @@ class GlTarget(DeviceTarget):
         return self.gl.texture((sheet.width, sheet.height), 1, TEXELS[part])
 
     def upload(self, array: np.ndarray, part: str) -> tuple:
-        sheet = sheet_of(array.shape, self.gl.largest)
+        sheet = texture_layout(array.shape, self.gl.largest)
         flat = np.zeros(sheet.width * sheet.height, TEXELS.get(part, "f4"))
         texture = self.texture(sheet, part)
         flat[: array.size] = np.asarray(array).reshape(-1)
         return texture.write(flat.reshape(sheet.height, sheet.width, 1)), part
 
-    def read_held(self, held: Held) -> list[np.ndarray]:
+    def read_back(self, held: Representation) -> list[np.ndarray]:
         shape = tuple(r.size for r in held.ranges)
         count = int(np.prod(shape, dtype=np.int64))
         return [t.read().reshape(-1)[:count].astype(DTYPES[p]).reshape(shape) for t, p in held.buffers]
 
     # Parts
 
-    def run_part(self, node: Node, checks: list) -> Held:
+    def run_kernel(self, node: Node, checks: list) -> Representation:
         ranges = () if node.op == "reduce" else tuple(v.range for v in node.value)
         check_memory(tuple(r.size for r in ranges), output_parts(node), "an array")
-        self.must_have_values(node)
+        self.reject_empty_reductions(node)
         sheet = self.sheet(ranges)
         outputs = [(self.texture(sheet, p), p) for p in output_parts(node)]
         if 0 not in [r.size for r in ranges]:
-            product = product_of(node) if node.op == "function" and not self.strict else None
+            product = match_matrix_product(node) if node.op == "function" and not self.strict else None
             schedule = self.schedules.get("products", DEFAULT)
             if node.op == "reduce":
                 self.draw_reduction(node, outputs, checks)
@@ -150,24 +150,24 @@ class GlTarget(DeviceTarget):
                 draw_product(self, product, schedule, outputs[0][0])
             else:
                 self.draw_map(node, sheet, outputs, checks)
-        return Held(ranges, outputs)
+        return Representation(ranges, outputs)
 
-    def is_safe(self, product: Product) -> bool:
+    def is_safe(self, product: MatrixProduct) -> bool:
         """Whether packing a product's sides reads only indices that are proven to be good, and is worth it."""
         writer = self.writer()
         for factors, across in ((product.left, product.rows), (product.right, product.columns)):
-            Side(
+            Operand(
                 writer, factors, [(product.batch, "batch"), (across, "across"), (product.inner, "deep")], checked=False
             )
         return not writer.sites and volume(product.inner) >= 4
 
-    def writer(self) -> GlWriter:
-        return GlWriter(self.strict, self.ranges_of, lambda function: self.sheet(self.ranges_of(function)))
+    def writer(self) -> GlslEmitter:
+        return GlslEmitter(self.strict, self.ranges_of, lambda function: self.sheet(self.ranges_of(function)))
 
-    def draw_map(self, node: Node, sheet: Sheet, outputs: list, checks: list) -> None:
+    def draw_map(self, node: Node, sheet: TextureLayout, outputs: list, checks: list) -> None:
         """Every component at every texel; more components than render targets take several passes."""
-        for first in range(0, len(outputs), MOST_TARGETS - 1):
-            bodies = node.inputs[first : first + MOST_TARGETS - 1]
+        for first in range(0, len(outputs), MAX_RENDER_TARGETS - 1):
+            bodies = node.inputs[first : first + MAX_RENDER_TARGETS - 1]
             writer = self.writer()
             decode(writer, node.value, "place")
             values = [writer.value(body) for body in bodies]
@@ -176,7 +176,7 @@ class GlTarget(DeviceTarget):
                 store(f"out{k}", v.names[0], body.type) for k, (v, body) in enumerate(zip(values, bodies, strict=True))
             ]
             count = int(np.prod([v.range.size for v in node.value], dtype=np.int64))
-            targets = outputs[first : first + MOST_TARGETS - 1]
+            targets = outputs[first : first + MAX_RENDER_TARGETS - 1]
             self.draw(node, writer, stores, bad, count, sheet, targets, checks)
 
     def draw_reduction(self, node: Node, outputs: list, checks: list) -> None:
@@ -186,9 +186,9 @@ class GlTarget(DeviceTarget):
         length = volume if reduction.ordered else max(64, math.isqrt(volume - 1) + 1)
         pieces = -(-volume // length)
         writer = self.writer()
-        work = GroupText(writer, node, False, True, None)
+        work = ReductionEmitter(writer, node, False, True, None)
         size, run = writer.argument("volume", "int", volume, "n"), writer.argument("length", "int", length, "n")
-        loop = Reducing(writer, node)
+        loop = LoopReduction(writer, node)
         loop.start()
         held = writer.blocks
         writer.blocks = [*held, type(held[0])(frozenset())]
@@ -205,16 +205,16 @@ class GlTarget(DeviceTarget):
         flag = [f"({loop.first} ? 0 : 1)"] if work.flagged else []
         state = [*loop.state, *([loop.best] if work.best else []), *flag]
         stores = [store(f"out{k}", s, p) for k, (s, p) in enumerate(zip(state, work.carried, strict=True))]
-        sheet = sheet_of((pieces,), self.gl.largest)
+        sheet = texture_layout((pieces,), self.gl.largest)
         partials = [(self.texture(sheet, p), p) for p in work.carried]
         self.draw(node, writer, stores, loop.finish().bad, pieces, sheet, partials, checks)
         self.finish_reduction(node, work, partials, sheet, pieces, outputs)
 
     def finish_reduction(
-        self, node: Node, work: GroupText, partials: list, sheet: Sheet, pieces: int, outputs: list
+        self, node: Node, work: ReductionEmitter, partials: list, sheet: TextureLayout, pieces: int, outputs: list
     ) -> None:
         writer = self.writer()
-        work = GroupText(writer, node, False, True, None)
+        work = ReductionEmitter(writer, node, False, True, None)
         count, width = writer.argument("pieces", "int", pieces, "n"), writer.argument("width", "int", sheet.width, "w")
         names = [f"value{k}" for k in range(len(work.carried))]
 
@@ -235,19 +235,28 @@ class GlTarget(DeviceTarget):
         stores = [store(f"out{k}", names[k], p) for k, p in enumerate(work.parts)]
         extra = {f"in{k}": t for k, (t, _) in enumerate(partials)}
         samplers = [f"uniform {SAMPLERS[p]} in{k};" for k, p in enumerate(work.carried)]
-        self.draw(node, writer, stores, None, 1, Sheet(1, 1, False), outputs, [], extra, samplers)
+        self.draw(node, writer, stores, None, 1, TextureLayout(1, 1, False), outputs, [], extra, samplers)
 
     def draw(
-        self, node: Node, writer: Writer, stores: list[str], bad, count: int, sheet: Sheet, outputs: list, checks: list,
-        extra: dict | None = None, samplers: list[str] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        node: Node,
+        writer: Emitter,
+        stores: list[str],
+        bad,
+        count: int,
+        sheet: TextureLayout,
+        outputs: list,
+        checks: list,
+        extra: dict | None = None,
+        samplers: list[str] | None = None,
+    ) -> None:
         """One pass: the writer's lines at every texel below `count`."""
         if writer.doubles:
             self.texture(sheet, "double")
         text, inputs = self.pass_text(writer, stores, bad, [p for _, p in outputs], samplers or [])
         inputs |= {"count_": count, "width_": sheet.width, **(extra or {})}
         targets = [t for t, _ in outputs]
-        part = Part(node, "pass", text, 1, sheet.width * sheet.height, sites=writer.sites)
+        part = KernelPlan(node, "pass", text, 1, sheet.width * sheet.height, sites=writer.sites)
         if bad:
             status = self.gl.texture((sheet.width, sheet.height), 1, "i4")
             targets.append(status)
@@ -257,7 +266,7 @@ class GlTarget(DeviceTarget):
         self.shade(text, targets[0] if len(targets) == 1 else tuple(targets), inputs)
 
     def pass_text(
-        self, writer: Writer, stores: list[str], bad, parts: list[str], samplers: list[str]
+        self, writer: Emitter, stores: list[str], bad, parts: list[str], samplers: list[str]
     ) -> tuple[str, dict]:
         lines = ['#include "cdollar/builtins.h"', "uniform int count_;", "uniform int width_;", *samplers]
         inputs: dict = {}
@@ -277,10 +286,10 @@ class GlTarget(DeviceTarget):
         ]
         return "\n".join(lines) + "\n", inputs
 
-    def declare(self, writer: Writer, lines: list[str], inputs: dict) -> None:
+    def declare(self, writer: Emitter, lines: list[str], inputs: dict) -> None:
         """The uniforms that a writer's text needs, and what fills them."""
         for source in writer.inputs.values():
-            held = self.held[source.function] if source.function in self.held else self.held_source(source.function)
+            held = self.held[source.function] if source.function in self.held else self.upload_source(source.function)
             for component, part in enumerate(source.parts):
                 lines.append(f"uniform {SAMPLERS.get(part, 'sampler2D')} {source.buffer(component)};")
                 inputs[source.buffer(component)] = held.buffers[component][0]
@@ -288,9 +297,9 @@ class GlTarget(DeviceTarget):
             for component, (texture, part) in enumerate(self.held[node].buffers):
                 lines.append(f"uniform {SAMPLERS[part]} {name}_{component};")
                 inputs[f"{name}_{component}"] = texture
-        if len(inputs) > MOST_SAMPLERS:
+        if len(inputs) > MAX_SAMPLERS:
             raise UnavailableError(
-                f"--target glsl: a pass reads {len(inputs)} textures, more than {MOST_SAMPLERS}; use `let` to split it"
+                f"--target glsl: a pass reads {len(inputs)} textures, more than {MAX_SAMPLERS}; use `let` to split it"
             )
         for name, type_, number in writer.arguments:
             lines.append(f"uniform {type_} {name};")
@@ -313,7 +322,7 @@ class GlTarget(DeviceTarget):
         return self.kernels[text]
 
 
-def draw_product(target: GlTarget, product: Product, schedule: Schedule, output) -> None:
+def draw_product(target: GlslTarget, product: MatrixProduct, schedule: Schedule, output) -> None:
     """A matrix product of texels: both sides packed four values to a texel, one texel of results a fragment, unpacked.
 
     The paper's configuration: `packed` (float4 or float) and `pipelined` (the next texels are read before these are
@@ -337,7 +346,7 @@ def draw_product(target: GlTarget, product: Product, schedule: Schedule, output)
         limit = writer.argument("across", "int", across[1], "n")
         for lane in range(lanes):
             held = len(writer.blocks[0].lines)
-            side = Side(writer, factors, groups, checked=False)
+            side = Operand(writer, factors, groups, checked=False)
             lines += writer.blocks[0].lines[held:]
             del writer.blocks[0].lines[held:]
             lines += [f"float lane{lane} = 0.0;", "{", f"    int {across[0]} = int(gl_FragCoord.x) * {lanes} + {lane};"]
@@ -380,7 +389,7 @@ def product_lines(lanes: int, pipelined: bool) -> list[str]:
     return [*lines, "}", *terms, "out0 = sum;"]
 
 
-def unpack(target: GlTarget, product: Product, packed, lanes: int, output) -> None:
+def unpack(target: GlslTarget, product: MatrixProduct, packed, lanes: int, output) -> None:
     """Results from texels of (batch, row, column / lanes) to the sheet of the function's own order."""
     writer = target.writer()
     sheet = target.sheet(tuple(v.range for v in product.node.value))
@@ -404,7 +413,7 @@ def unpack(target: GlTarget, product: Product, packed, lanes: int, output) -> No
     draw_lines(target, writer, lines, 1, output, {"texels": packed})
 
 
-def draw_lines(target: GlTarget, writer: Writer, lines: list[str], lanes: int, texture, extra: dict) -> None:
+def draw_lines(target: GlslTarget, writer: Emitter, lines: list[str], lanes: int, texture, extra: dict) -> None:
     """A pass of these lines over a texture of one or four lanes."""
     text = ['#include "cdollar/builtins.h"']
     inputs = dict(extra)

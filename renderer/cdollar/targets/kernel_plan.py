@@ -9,11 +9,11 @@ import numpy as np
 from renderer.cdollar.ir.dag import Access, Bound, Node
 from renderer.cdollar.ir.passes import in_frame
 from renderer.cdollar.ir.types import DTYPES, Functional
-from renderer.cdollar.targets.emitter import Value, Writer
+from renderer.cdollar.targets.emitter import Emitter, Value
 
 
 @dataclass
-class Part:
+class KernelPlan:
     """One launch or a few: `node` is a built function or a closed reduction."""
 
     node: Node
@@ -41,7 +41,7 @@ def output_parts(node: Node) -> tuple[str, ...]:
     return node.type if isinstance(node.type, tuple) else (node.type,)
 
 
-def header(writer: Writer, entry: str, first: list[str]) -> tuple[str, list]:
+def header(writer: Emitter, entry: str, first: list[str]) -> tuple[str, list]:
     """The kernel's parameter list after the writer is done, and what fills it."""
     parameters, arguments = list(first), []
     for source in writer.inputs.values():
@@ -62,7 +62,7 @@ def wrap(number, type_: str):
     return number - 2**32 if type_ == "int" and number >= 2**31 else number
 
 
-def assembled(writer: Writer, head: str, body: list[str]) -> str:
+def assembled(writer: Emitter, head: str, body: list[str]) -> str:
     lines = [
         '#include "cdollar/builtins.h"',
         *writer.function_text,
@@ -81,7 +81,7 @@ def strides(variables: tuple[Bound, ...]) -> list[int]:
     return found[::-1]
 
 
-def is_linear(node: Node, variables: tuple[Bound, ...], bodies: tuple[Node, ...], ranges_of) -> bool:
+def is_elementwise(node: Node, variables: tuple[Bound, ...], bodies: tuple[Node, ...], ranges_of) -> bool:
     """Whether all arrays are read at the very index that is written, so that indices need no decoding."""
     box = [(v.range.low, v.range.high) for v in variables]
     reads = 0
@@ -103,7 +103,7 @@ def is_linear(node: Node, variables: tuple[Bound, ...], bodies: tuple[Node, ...]
     return reads > 0 and only_read
 
 
-class Linear(Writer):
+class ElementwiseEmitter(Emitter):
     """A writer of bodies whose arrays are all read at the linear index `place`."""
 
     def access(self, node: Node) -> None:
@@ -121,7 +121,7 @@ class Linear(Writer):
         self.keep(node, Value(tuple(names)))
 
 
-def decode(writer: Writer, variables: tuple[Bound, ...], place: str) -> None:
+def decode(writer: Emitter, variables: tuple[Bound, ...], place: str) -> None:
     """Binds variables to the coordinates of a linear place of their box, the last one fastest."""
     rest = place
     for position in range(len(variables) - 1, -1, -1):
@@ -139,11 +139,11 @@ def decode(writer: Writer, variables: tuple[Bound, ...], place: str) -> None:
         writer.define(variable, name)
 
 
-def report(writer: Writer, bad: str | None) -> list[str]:
+def report(writer: Emitter, bad: str | None) -> list[str]:
     return [f"if ({bad} != 0) atomic_max(status, {bad});"] if bad else []
 
 
-def closed_up(part: Part, writer: Writer) -> Part:
+def closed_up(part: KernelPlan, writer: Emitter) -> KernelPlan:
     part.sites, part.doubles = writer.sites, writer.doubles
     return part
 
@@ -152,13 +152,13 @@ def volume(variables: tuple[Bound, ...]) -> int:
     return int(np.prod([v.range.size for v in variables], dtype=np.int64))
 
 
-def four_bytes(writer: Writer, outputs: tuple[str, ...]) -> bool:
+def four_bytes(writer: Emitter, outputs: tuple[str, ...]) -> bool:
     """Whether all arrays of a part hold 4-byte numbers, so that four of them are one vector."""
     parts = [part for source in writer.inputs.values() for part in source.parts]
     return all(part in ("float", "int", "uint") for part in (*parts, *outputs))
 
 
-def quad_loads(writer: Writer) -> list[str]:
+def quad_loads(writer: Emitter) -> list[str]:
     return [
         f"const {part}4 {source.buffer(c)}_quad = ((GLOBAL const {part}4 *){source.buffer(c)})[quad];"
         for source in writer.inputs.values()
@@ -166,7 +166,7 @@ def quad_loads(writer: Writer) -> list[str]:
     ]
 
 
-def in_lane(writer: Writer, body: list[str], lane: str, outputs: int) -> list[str]:
+def in_lane(writer: Emitter, body: list[str], lane: str, outputs: int) -> list[str]:
     """The lines of a linear body for one of four elements that were loaded together."""
     text = "\n".join(body)
     for source in writer.inputs.values():

@@ -10,36 +10,36 @@ import numpy as np
 
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.dialects import C
-from renderer.cdollar.targets.emitter import Writer
+from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.kernel_plan import (
-    Linear,
-    Part,
+    ElementwiseEmitter,
+    KernelPlan,
     assembled,
     closed_up,
     decode,
     four_bytes,
     header,
     in_lane,
-    is_linear,
+    is_elementwise,
     output_parts,
     quad_loads,
     report,
     storage,
     volume,
 )
-from renderer.cdollar.targets.matmul_kernels import panel_part, product_of, sized, tile_part
-from renderer.cdollar.targets.reduction_kernels import LONG, group_part, order_matters
+from renderer.cdollar.targets.matmul_kernels import match_matrix_product, plan_cpu_matmul, plan_tiled_matmul, sized
+from renderer.cdollar.targets.reduction_kernels import MIN_REDUCTION_LENGTH, order_matters, plan_reduction
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
 
-FEW = 4096  # outputs below which a long reduction gets a group for each
+MAX_REDUCTION_OUTPUTS = 4096  # outputs below which a long reduction gets a group for each
 
 
-def map_part(node: Node, ranges_of, schedule: Schedule, lanes: int) -> Part:
+def plan_map(node: Node, ranges_of, schedule: Schedule, lanes: int) -> KernelPlan:
     """One thread for a few elements of the result."""
     variables = node.value
     count = int(np.prod([v.range.size for v in variables], dtype=np.int64))
-    linear = is_linear(node, variables, node.inputs, ranges_of)
-    writer = (Linear if linear else Writer)(C(), ranges_of)
+    linear = is_elementwise(node, variables, node.inputs, ranges_of)
+    writer = (ElementwiseEmitter if linear else Emitter)(C(), ranges_of)
     items = schedule.items if lanes > 1 and linear else 1
     writer.blocks[0].variables = frozenset()
     if linear:
@@ -73,13 +73,13 @@ def map_part(node: Node, ranges_of, schedule: Schedule, lanes: int) -> Part:
     else:
         lines = ["const int place = (int)thread_index();", "if (place < count) {", *("    " + x for x in body), "}"]
     outputs = [("out", node, k) for k in range(len(outs))]
-    found = Part(node, "map", assembled(writer, head, lines), schedule.group)
+    found = KernelPlan(node, "map", assembled(writer, head, lines), schedule.group)
     found.groups = -(-count // (schedule.group * items))
     found.arguments = [np.int32(count), ("status",), *outputs, *arguments]
     return closed_up(found, writer)
 
 
-def quad_lines(writer: Writer, outputs: tuple[str, ...], body: list[str], quads: int) -> list[str]:
+def quad_lines(writer: Emitter, outputs: tuple[str, ...], body: list[str], quads: int) -> list[str]:
     """A map whose threads take vectors of four elements, `quads` of them."""
     lanes = [line for lane in "xyzw" for line in in_lane(writer, body, lane, len(outputs))]
     return [
@@ -99,23 +99,27 @@ def quad_lines(writer: Writer, outputs: tuple[str, ...], body: list[str], quads:
     ]
 
 
-def part_of(node: Node, ranges_of, schedule: Schedule, processor) -> Part:
+def plan_kernel(node: Node, ranges_of, schedule: Schedule, processor) -> KernelPlan:
     """How a function or a closed reduction is computed on a processor."""
     if node.op == "reduce":
-        return group_part(node, node, ranges_of, schedule, processor.units, processor.lanes)
-    product = product_of(node) if not schedule.plain else None
+        return plan_reduction(node, node, ranges_of, schedule, processor.units, processor.lanes)
+    product = match_matrix_product(node) if not schedule.plain else None
     if product is not None and volume(product.inner) >= 4:
         if processor.lanes == 1:
-            return panel_part(product, ranges_of, schedule)
-        return tile_part(
+            return plan_cpu_matmul(product, ranges_of, schedule)
+        return plan_tiled_matmul(
             product, ranges_of, sized(schedule, product, processor.units) if schedule == DEFAULT else schedule
         )
     outputs = volume(node.value)
     single = node.inputs[0].inputs[0] if node.inputs[0].op == "apply" and len(node.inputs) > 1 else node.inputs[0]
     if single.op == "reduce" and single.free and is_whole(node, single) and processor.lanes > 1:
-        if outputs <= FEW and volume(single.value[1]) >= LONG and not order_matters(single):
-            return group_part(node, single, ranges_of, schedule, processor.units, processor.lanes)
-    return map_part(node, ranges_of, schedule, processor.lanes)
+        if (
+            outputs <= MAX_REDUCTION_OUTPUTS
+            and volume(single.value[1]) >= MIN_REDUCTION_LENGTH
+            and not order_matters(single)
+        ):
+            return plan_reduction(node, single, ranges_of, schedule, processor.units, processor.lanes)
+    return plan_map(node, ranges_of, schedule, processor.lanes)
 
 
 def is_whole(node: Node, reduce_node: Node) -> bool:

@@ -9,14 +9,23 @@ import numpy as np
 from renderer.cdollar.ir.dag import Access, Bound, Node
 from renderer.cdollar.ir.passes import in_frame
 from renderer.cdollar.targets.dialects import C, operation_text
-from renderer.cdollar.targets.emitter import Writer
-from renderer.cdollar.targets.kernel_plan import Part, assembled, closed_up, decode, header, report, strides, volume
+from renderer.cdollar.targets.emitter import Emitter
+from renderer.cdollar.targets.kernel_plan import (
+    KernelPlan,
+    assembled,
+    closed_up,
+    decode,
+    header,
+    report,
+    strides,
+    volume,
+)
 from renderer.cdollar.targets.numpy_target import contraction
-from renderer.cdollar.targets.schedule import SMALLER, Schedule
+from renderer.cdollar.targets.schedule import TILE_SIZES, Schedule
 
 
 @dataclass(frozen=True)
-class Product:
+class MatrixProduct:
     """A sum of products over matrices: factors of the left (batch, rows, k) and of the right (batch, k, columns)."""
 
     node: Node
@@ -28,7 +37,7 @@ class Product:
     inner: tuple[Bound, ...]
 
 
-def product_of(node: Node) -> Product | None:
+def match_matrix_product(node: Node) -> MatrixProduct | None:
     """The function as a matrix product, if its body is a sum of products of two sides."""
     if len(node.inputs) != 1 or node.inputs[0].op != "reduce" or node.inputs[0].type not in ("float", "double"):
         return None
@@ -51,7 +60,7 @@ def product_of(node: Node) -> Product | None:
     def in_order(some: frozenset) -> tuple[Bound, ...]:
         return tuple(v for v in node.value if v in some)
 
-    return Product(
+    return MatrixProduct(
         node,
         tuple(left),
         tuple(right),
@@ -75,12 +84,12 @@ def runs_along(factors: tuple[Node, ...], variables: tuple[Bound, ...]) -> bool:
     return False
 
 
-class Side:
+class Operand:
     """Text that loads one element of a side of a product into a variable, at linear coordinates."""
 
     def __init__(
         self,
-        writer: Writer,
+        writer: Emitter,
         factors: tuple[Node, ...],
         groups: list[tuple[tuple[Bound, ...], str]],
         checked: bool = True,
@@ -100,17 +109,17 @@ class Side:
         writer.blocks = held
 
 
-def sized(schedule: Schedule, product: Product, units: int) -> Schedule:
+def sized(schedule: Schedule, product: MatrixProduct, units: int) -> Schedule:
     """The largest tiles that still give every unit of the processor work, for products that the tuner has not seen."""
     rows, columns, batch = volume(product.rows), volume(product.columns), volume(product.batch)
-    for change in SMALLER:
+    for change in TILE_SIZES:
         found = replace(schedule, **change)
         if -(-rows // found.rows) * -(-columns // found.columns) * batch >= 0.9 * units:
             return found
     return found
 
 
-def tile_part(product: Product, ranges_of, schedule: Schedule) -> Part:
+def plan_tiled_matmul(product: MatrixProduct, ranges_of, schedule: Schedule) -> KernelPlan:
     """Tiles of both sides in local memory, `thread_rows` x `thread_columns` results in the registers of a thread.
 
     The next tile is loaded into registers while this one is multiplied (`pipelined`), and rows of the left tile lie
@@ -119,11 +128,11 @@ def tile_part(product: Product, ranges_of, schedule: Schedule) -> Part:
     node = product.node
     type_ = node.inputs[0].type
     s = fitting(schedule, type_)
-    writer = Writer(C(), ranges_of)
+    writer = Emitter(C(), ranges_of)
     rows, columns, depth = (volume(v) for v in (product.rows, product.columns, product.inner))
     group = (s.rows // s.thread_rows) * (s.columns // s.thread_columns)
-    left = Side(writer, product.left, [(product.batch, "batch"), (product.rows, "row"), (product.inner, "deep")])
-    right = Side(
+    left = Operand(writer, product.left, [(product.batch, "batch"), (product.rows, "row"), (product.inner, "deep")])
+    right = Operand(
         writer, product.right, [(product.batch, "batch"), (product.columns, "column"), (product.inner, "deep")]
     )
     lines = tile_lines(
@@ -132,7 +141,7 @@ def tile_part(product: Product, ranges_of, schedule: Schedule) -> Part:
     lines = [*writer.blocks[0].lines, *lines, *store_lines(writer, product)]
     outs = [f"GLOBAL {type_} *RESTRICT out0"]
     head, arguments = header(writer, "part", ["int rows", "int columns", "int depth", "GLOBAL int *status", *outs])
-    found = Part(node, "tile", assembled(writer, head, lines), group)
+    found = KernelPlan(node, "tile", assembled(writer, head, lines), group)
     tiles = -(-rows // s.rows) * -(-columns // s.columns)
     found.groups = tiles * volume(product.batch)
     found.arguments = [np.int32(rows), np.int32(columns), np.int32(depth), ("status",), ("out", node, 0), *arguments]
@@ -142,7 +151,7 @@ def tile_part(product: Product, ranges_of, schedule: Schedule) -> Part:
     return closed_up(found, writer)
 
 
-def store_lines(writer: Writer, product: Product) -> list[str]:
+def store_lines(writer: Emitter, product: MatrixProduct) -> list[str]:
     """Where a result of (batch, row, column) goes: its place in the order of the function's variables."""
     step = dict(zip(product.node.value, strides(product.node.value), strict=True))
     plain = product.node.value == (*product.batch, *product.rows, *product.columns)
@@ -171,7 +180,7 @@ def store_lines(writer: Writer, product: Product) -> list[str]:
 
 
 def tile_lines(
-    s: Schedule, type_: str, group: int, left: Side, right: Side, left_deep: bool, right_deep: bool
+    s: Schedule, type_: str, group: int, left: Operand, right: Operand, left_deep: bool, right_deep: bool
 ) -> list[str]:
     loads = [
         ("left", left, s.rows, "row", left_deep),
@@ -261,7 +270,7 @@ def fitting(s: Schedule, type_: str) -> Schedule:
 
 
 def fetch_lines(
-    s: Schedule, type_: str, group: int, name: str, side: Side, width: int, place: str, deep_first: bool
+    s: Schedule, type_: str, group: int, name: str, side: Operand, width: int, place: str, deep_first: bool
 ) -> list[str]:
     """The part of a tile that this thread loads, into its registers; what lies outside of the matrix is 0."""
     limit = "rows" if place == "row" else "columns"
@@ -327,14 +336,14 @@ def multiply_lines(s: Schedule, type_: str, quad: str) -> list[str]:
     return lines
 
 
-def panel_part(product: Product, ranges_of, schedule: Schedule) -> Part:
+def plan_cpu_matmul(product: MatrixProduct, ranges_of, schedule: Schedule) -> KernelPlan:
     """For processors of one lane: a thread makes 4 rows x 32 columns, the inner loop along the columns for SIMD."""
     node, type_ = product.node, product.node.inputs[0].type
     rows, columns, depth = (volume(v) for v in (product.rows, product.columns, product.inner))
     high, wide = 4, 32
-    writer = Writer(C(), ranges_of)
-    left = Side(writer, product.left, [(product.batch, "batch"), (product.rows, "row"), (product.inner, "deep")])
-    right = Side(
+    writer = Emitter(C(), ranges_of)
+    left = Operand(writer, product.left, [(product.batch, "batch"), (product.rows, "row"), (product.inner, "deep")])
+    right = Operand(
         writer, product.right, [(product.batch, "batch"), (product.columns, "column"), (product.inner, "deep")]
     )
     lines = [
@@ -376,7 +385,7 @@ def panel_part(product: Product, ranges_of, schedule: Schedule) -> Part:
     head, arguments = header(
         writer, "part", ["int rows", "int columns", "int depth", "GLOBAL int *status", f"GLOBAL {type_} *RESTRICT out0"]
     )
-    found = Part(node, "panel", assembled(writer, head, lines), 1)
+    found = KernelPlan(node, "panel", assembled(writer, head, lines), 1)
     found.groups = -(-rows // high) * -(-columns // wide) * volume(product.batch)
     found.arguments = [np.int32(rows), np.int32(columns), np.int32(depth), ("status",), ("out", node, 0), *arguments]
     return closed_up(found, writer)

@@ -10,21 +10,21 @@ from renderer.cdollar.ir.dag import Component, Node, UserCall, topological
 from renderer.cdollar.ir.operations import evaluate
 from renderer.cdollar.ir.types import DTYPES, components
 
-MOST_ITERATIONS = 300_000
+MAX_ITERATIONS = 300_000
 
 
-class EndlessLoop(ProgramError):
+class LoopLimitExceeded(ProgramError):
     """A loop of a scalar function ran too often."""
 
     def __init__(self, function: ScalarFunction, most: int):
         message = f"a loop of {function.name} ran more than {most} times at one point"
         hint = "it may never end" + (
-            "; on a device it may run longer: `--target opencl`" if most == MOST_ITERATIONS else ""
+            "; on a device it may run longer: `--target opencl`" if most == MAX_ITERATIONS else ""
         )
         super().__init__("CS0606", function.span, message, hint)
 
 
-class Lanes:
+class SimtInterpreter:
     """One call of a scalar function over all points; `lanes` are the points still under way."""
 
     def __init__(self, function: ScalarFunction, interpreter):
@@ -106,8 +106,8 @@ class Lanes:
         total = self.size(lanes)
         while self.size(lanes):
             self.iterations += 1
-            if self.iterations > MOST_ITERATIONS:
-                raise EndlessLoop(self.function, MOST_ITERATIONS)
+            if self.iterations > MAX_ITERATIONS:
+                raise LoopLimitExceeded(self.function, MAX_ITERATIONS)
             if statement.condition is not None and (statement.test_first or not first):
                 condition = np.broadcast_to(self.values((statement.condition,), lanes)[0], (self.size(lanes),))
                 if not condition.all():
@@ -146,6 +146,6 @@ class Lanes:
         if isinstance(node.value, Component):
             return operands[0][node.value.index]
         if isinstance(node.value, UserCall):
-            parts = Lanes(node.value.function, self.interpreter).call(operands)
+            parts = SimtInterpreter(node.value.function, self.interpreter).call(operands)
             return parts if isinstance(node.type, tuple) else parts[0]
         return evaluate(node.value, node.type, operands)

@@ -11,17 +11,17 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from renderer.cdollar.checker.arrays import evaluated_array
 from renderer.cdollar.checker.domain_inference import Affine, affine
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir.dag import Access, Bound, Component, Node, Range, Reduction, Source, UserCall, topological
 from renderer.cdollar.ir.operations import REDUCERS, evaluate
 from renderer.cdollar.ir.passes import fuse, prepare, simplify
 from renderer.cdollar.ir.types import DTYPES, components
-from renderer.cdollar.runtime.arrays import held_array
-from renderer.cdollar.runtime.memory import check_memory
-from renderer.cdollar.targets.numpy_simt import Lanes
+from renderer.cdollar.targets.memory import check_memory
+from renderer.cdollar.targets.numpy_simt import SimtInterpreter
 
-LARGEST_BOX = 1 << 22  # elements of one temporary
+MAX_TEMPORARY_ELEMENTS = 1 << 22  # elements of one temporary
 CONTRACTED = 1 << 26  # elements of the output of one product
 
 
@@ -68,7 +68,7 @@ def joined(bads: list) -> Bad | None:
     return Bad(where, found[0].node, found[0].index)
 
 
-class Interpreter:
+class NumpyTarget:
     """Evaluates nodes of one program; arrays that were evaluated are kept by node."""
 
     name = "numpy"
@@ -81,7 +81,7 @@ class Interpreter:
 
     # What a program asks for
 
-    def numbers(self, nodes: list[Node]) -> list:
+    def evaluate_scalars(self, nodes: list[Node]) -> list:
         """The numbers of nodes without bound variables."""
         frame = Frame({}, {}, {}, None, {})
         found = []
@@ -91,10 +91,10 @@ class Interpreter:
             found.append(np.asarray(value).reshape(-1)[0].item())
         return found
 
-    def array(self, function):
+    def materialize(self, function):
         """A function evaluated over its domain, as a function again."""
         parts = self.components(self.fused(function.node))
-        return held_array(self.dag, parts, tuple(function.domain), function.type, "array")
+        return evaluated_array(self.dag, parts, tuple(function.domain), function.type, "array")
 
     def evaluate(self, node: Node) -> list[np.ndarray]:
         """The components of a functional node over its domain: the result of a program."""
@@ -126,7 +126,7 @@ class Interpreter:
         if 0 in sizes:
             return found
         workspace = max(self.workspace(body, frozenset(variables)) for body in node.inputs)
-        for box in boxes([v.range for v in variables], max(1, LARGEST_BOX // workspace)):
+        for box in boxes([v.range for v in variables], max(1, MAX_TEMPORARY_ELEMENTS // workspace)):
             frame = Frame({}, {}, {}, None, {}).inner(variables, box)
             place = tuple(slice(r.low - v.range.low, r.high - v.range.low) for r, v in zip(box, variables, strict=True))
             for array, body in zip(found, node.inputs, strict=True):
@@ -143,7 +143,7 @@ class Interpreter:
                 size = 1
                 for variable in node.value[1]:
                     size *= max(1, variable.range.size)
-                most = max(most, min(size, LARGEST_BOX))
+                most = max(most, min(size, MAX_TEMPORARY_ELEMENTS))
         return most
 
     def must_be_good(self, bad: Bad | None) -> None:
@@ -196,7 +196,7 @@ class Interpreter:
         operands = [self.value(child, frame) for child in node.inputs]
         if isinstance(node.value, UserCall):
             with np.errstate(all="ignore"):
-                parts = Lanes(node.value.function, self).call([v for v, _ in operands])
+                parts = SimtInterpreter(node.value.function, self).call([v for v, _ in operands])
             return (parts if isinstance(node.type, tuple) else parts[0]), joined([b for _, b in operands])
         with np.errstate(all="ignore"):
             value = evaluate(node.value, node.type, [v for v, _ in operands])
@@ -336,7 +336,7 @@ class Interpreter:
             elif variable in frame.values:
                 outer = max(outer, np.asarray(frame.values[variable]).size)
         state, bads = None, []
-        for box in boxes(list(ranges), max(1, LARGEST_BOX // (outer * workspace))):
+        for box in boxes(list(ranges), max(1, MAX_TEMPORARY_ELEMENTS // (outer * workspace))):
             inner = frame.inner(variables, box)
             operands = [self.value(child, inner) for child in node.inputs]
             shape = tuple(r.size for r in box)
@@ -415,14 +415,14 @@ class Interpreter:
         flat = [np.broadcast_to(e, e.shape[:count] + outer).reshape((-1,) + outer) for e in elements]
         if not reduction.ordered:
             joined_ = halved(function, self, flat)
-            return joined_ if state is None else Lanes(function, self).call([*state, *joined_])
+            return joined_ if state is None else SimtInterpreter(function, self).call([*state, *joined_])
         first = 0
         if state is None:
             if start is not None:
                 state = [np.broadcast_to(s, s.shape[:count] + outer)[(0,) * count] for s in start]
             else:
                 state, first = [f[0] for f in flat], 1
-        lanes = Lanes(function, self)
+        lanes = SimtInterpreter(function, self)
         for row in range(first, flat[0].shape[0]):
             state = lanes.call([*state, *(f[row] for f in flat)])
         return state
@@ -500,9 +500,9 @@ def contraction(node: Node) -> list[Node] | None:
     return factors
 
 
-def halved(function, interpreter: Interpreter, parts: list[np.ndarray]) -> list[np.ndarray]:
+def halved(function, interpreter: NumpyTarget, parts: list[np.ndarray]) -> list[np.ndarray]:
     """An associative function over the first axis, neighbours first: log n rounds."""
-    lanes = Lanes(function, interpreter)
+    lanes = SimtInterpreter(function, interpreter)
     while parts[0].shape[0] > 1:
         count = parts[0].shape[0]
         even = count - count % 2

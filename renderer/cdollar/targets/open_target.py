@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.glsl_target import GlTarget
-from renderer.cdollar.targets.numpy_target import Interpreter
+from renderer.cdollar.targets.glsl_target import GlslTarget
+from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.cdollar.targets.schedule import read_schedules
 from renderer.errors import UnavailableError
 from renderer.gpu import find_devices, open_device
@@ -20,19 +20,19 @@ def schedule_file(program: Path) -> Path:
     return program.with_suffix(".schedule.toml")
 
 
-def target_of(name: str | None, program: Path | None = None, strict: bool = False) -> Callable:
-    """A function that gives a program its evaluator. Without a name: the best GPU, or NumPy where there is none."""
+def target_factory(name: str | None, program: Path | None = None, strict: bool = False) -> Callable:
+    """A function that gives a program its target. Without a name: the best GPU, or NumPy where there is none."""
     schedules = read_schedules(schedule_file(program)) if program is not None else {}
     if name == "numpy":
-        return lambda unit: Interpreter(unit.dag, unit.dag.places)
+        return lambda unit: NumpyTarget(unit.dag, unit.dag.places)
     if name == "glsl":
         gl = Gl.headless()
-        return lambda unit: GlTarget(unit, gl, schedules, strict)
+        return lambda unit: GlslTarget(unit, gl, schedules, strict)
     found, missing = find_devices()
     if name is None:
         found = [device for device in found if device.processor == "gpu"]
         if not found:
-            return lambda unit: Interpreter(unit.dag, unit.dag.places)
+            return lambda unit: NumpyTarget(unit.dag, unit.dag.places)
     else:
         found = [device for device in found if device.kind == name]
         if not found:
@@ -47,5 +47,5 @@ def target_of(name: str | None, program: Path | None = None, strict: bool = Fals
         return lambda unit: DeviceTarget(unit, opened, device.kind, schedules, strict)
     if name is None:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
-        return lambda unit: Interpreter(unit.dag, unit.dag.places)
+        return lambda unit: NumpyTarget(unit.dag, unit.dag.places)
     raise UnavailableError(f"--target {name}: {'; '.join(reasons)}")

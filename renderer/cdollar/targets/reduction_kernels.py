@@ -7,17 +7,17 @@ import numpy as np
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.device_functions import has_loops
 from renderer.cdollar.targets.dialects import C, operation_text
-from renderer.cdollar.targets.emitter import Reducing, Writer
+from renderer.cdollar.targets.emitter import Emitter, LoopReduction
 from renderer.cdollar.targets.kernel_plan import (
-    Linear,
-    Part,
+    ElementwiseEmitter,
+    KernelPlan,
     assembled,
     closed_up,
     decode,
     four_bytes,
     header,
     in_lane,
-    is_linear,
+    is_elementwise,
     output_parts,
     quad_loads,
     report,
@@ -25,14 +25,14 @@ from renderer.cdollar.targets.kernel_plan import (
 )
 from renderer.cdollar.targets.schedule import Schedule
 
-LONG = 512  # elements of a reduction that is worth a group of threads
+MIN_REDUCTION_LENGTH = 512  # elements of a reduction that is worth a group of threads
 
 
 def order_matters(node: Node) -> bool:
     return node.value[0].ordered
 
 
-def group_part(node: Node, reduce_node: Node, ranges_of, schedule: Schedule, units: int, lanes: int) -> Part:
+def plan_reduction(node: Node, reduce_node: Node, ranges_of, schedule: Schedule, units: int, lanes: int) -> KernelPlan:
     """A group of threads (or several) for each value of a reduction; `node` is a function around it, or itself."""
     outer = node.value if node is not reduce_node else ()
     reduction, variables = reduce_node.value
@@ -44,15 +44,15 @@ def group_part(node: Node, reduce_node: Node, ranges_of, schedule: Schedule, uni
     length = -(-volume // pieces)
     pieces = -(-volume // length)
     contiguous = reduction.function is not None or reduction.name.startswith("arg") or group == 1
-    linear = not outer and is_linear(node, variables, reduce_node.inputs, ranges_of)
-    writer = (Linear if linear else Writer)(C(), ranges_of)
+    linear = not outer and is_elementwise(node, variables, reduce_node.inputs, ranges_of)
+    writer = (ElementwiseEmitter if linear else Emitter)(C(), ranges_of)
     decode(writer, outer, "output")
-    work = GroupText(writer, reduce_node, linear, contiguous, schedule)
+    work = ReductionEmitter(writer, reduce_node, linear, contiguous, schedule)
     lines = work.lines()
     outs = [f"GLOBAL {storage(p)} *RESTRICT out{k}" for k, p in enumerate(work.carried)]
     firsts = ["int outputs", "int pieces", "int volume", "int length", "GLOBAL int *status", *outs]
     head, arguments = header(writer, "part", firsts)
-    found = Part(node, "group", assembled(writer, head, lines), group)
+    found = KernelPlan(node, "group", assembled(writer, head, lines), group)
     found.groups, found.pieces = outputs * pieces, pieces
     names = [("partial", k, p) for k, p in enumerate(work.carried)]
     numbers = [np.int32(outputs), np.int32(pieces), np.int32(volume), np.int32(length)]
@@ -60,10 +60,10 @@ def group_part(node: Node, reduce_node: Node, ranges_of, schedule: Schedule, uni
     return closed_up(found, writer)
 
 
-class GroupText:
+class ReductionEmitter:
     """The text of a group reduction: each thread its share, then a tree in local memory."""
 
-    def __init__(self, writer: Writer, node: Node, linear: bool, contiguous: bool, schedule: Schedule):
+    def __init__(self, writer: Emitter, node: Node, linear: bool, contiguous: bool, schedule: Schedule):
         self.writer, self.node, self.linear, self.contiguous, self.schedule = writer, node, linear, contiguous, schedule
         self.reduction, self.variables = node.value
         self.parts = output_parts(node)
@@ -79,7 +79,7 @@ class GroupText:
         if self.contiguous:
             w.line("const int from = (int)(group_index() % (uint)pieces) * length;")
             w.line("const int until = min(from + length, volume);")
-        loop = Reducing(w, self.node)
+        loop = LoopReduction(w, self.node)
         loop.start()
         held = w.blocks
         w.blocks = [*held, type(held[0])(frozenset())]
@@ -199,16 +199,16 @@ class GroupText:
         ]
 
 
-FINISH_GROUP = 256
+COMBINE_GROUP_SIZE = 256
 
 
-def finish_text(reduce_node: Node) -> str:
+def combine_text(reduce_node: Node) -> str:
     """The kernel that joins the partial results of a group reduction, in order: a group for each output.
 
     Every thread joins a run of pieces, then a tree joins the threads; runs without pieces say so.
     """
-    writer = Writer(C(), lambda function: ())
-    work = GroupText(writer, reduce_node, False, True, Schedule())
+    writer = Emitter(C(), lambda function: ())
+    work = ReductionEmitter(writer, reduce_node, False, True, Schedule())
     names = [f"value{k}" for k in range(len(work.carried))]
     text = [line.replace("[mine + step]", "@next").replace("[mine]", "") for line in work.joined(names)]
     for k, name in enumerate(names):

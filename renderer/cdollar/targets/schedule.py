@@ -39,20 +39,21 @@ ALLOWED = {
 }  # fmt: skip
 DEFAULT = Schedule()
 # Tiles from large to small, for products that do not fill the processor with large ones.
-SMALLER = (
+TILE_SIZES = (
     {"rows": 256, "depth": 8}, {"depth": 8}, {"columns": 64, "thread_columns": 4},
     {"rows": 64, "columns": 64, "thread_rows": 4, "thread_columns": 4},
     {"rows": 32, "columns": 32, "thread_rows": 4, "thread_columns": 4},
 )  # fmt: skip
 # What the tuner tries for sums of products, and for everything else.
-PRODUCTS = [
+MATMUL_CANDIDATES = [
     {}, {"depth": 8}, {"depth": 32}, {"pipelined": False}, {"rows": 256, "depth": 8}, {"columns": 256, "depth": 8},
     {"rows": 64, "columns": 64, "thread_rows": 4, "thread_columns": 4},
     {"rows": 64, "thread_rows": 4}, {"columns": 64, "thread_columns": 4}, {"columns": 256, "thread_columns": 16},
     {"rows": 256, "thread_rows": 16}, {"rows": 64, "columns": 64},
     {"rows": 32, "columns": 32, "thread_rows": 4, "thread_columns": 4},
 ]  # fmt: skip
-MAPS = [{}, {"items": 1}, {"items": 2}, {"items": 8}, {"group": 128}, {"group": 512}, {"group": 512, "items": 8},
+MAP_CANDIDATES = [
+        {}, {"items": 1}, {"items": 2}, {"items": 8}, {"group": 128}, {"group": 512}, {"group": 512, "items": 8},
         {"spread": 8}, {"spread": 32}, {"spread": 64}, {"spread": 32, "items": 2}]  # fmt: skip
 
 

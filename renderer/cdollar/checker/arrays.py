@@ -23,7 +23,7 @@ INT = Scalar("int")
 
 
 @dataclass(frozen=True)
-class StoredArray:
+class InputArray:
     """An array of shape (sizes..., width) or (sizes...) or structured: read gives its components in C$'s types."""
 
     name: str
@@ -152,8 +152,8 @@ def array_function(dag: Dag, array: np.ndarray, wanted: Type | None, shown: str)
         check_element(element, parts[0], array.dtype, shown, wanted)
         paths = [(k,) for k in range(len(parts))] if needs > rank else [()]
     sizes = array.shape[:rank]
-    stored = StoredArray(shown, array, sizes, parts, tuple(paths), (0,) * rank)
-    return stored_function(dag, stored, wanted)
+    stored = InputArray(shown, array, sizes, parts, tuple(paths), (0,) * rank)
+    return input_function(dag, stored, wanted)
 
 
 def check_element(element: str, part: str, dtype: np.dtype, shown: str, wanted: Type) -> None:
@@ -174,23 +174,23 @@ def check_element(element: str, part: str, dtype: np.dtype, shown: str, wanted: 
     raise InputError(f"{shown}: holds {dtype}, but {wanted} is needed; save it as {np.dtype(DTYPES[part])}")
 
 
-def stored_function(dag: Dag, stored: StoredArray, type_: Functional) -> FunctionValue:
+def input_function(dag: Dag, stored: InputArray, type_: Functional) -> FunctionValue:
     ranges = tuple(Range(low, low + size) for low, size in zip(stored.origin, stored.sizes, strict=True))
     array = Functional(type_.result, type_.parameters, True)
     source = Source(next(serial), stored.name, stored, ranges, len(stored.parts))
     return FunctionValue(array, dag.make("function", array, (), source), ranges)
 
 
-def held_array(dag: Dag, parts: list[np.ndarray], ranges: tuple, type_: Functional, name: str) -> FunctionValue:
+def evaluated_array(dag: Dag, parts: list[np.ndarray], ranges: tuple, type_: Functional, name: str) -> FunctionValue:
     """An evaluated function: one array a component."""
-    held = HeldArray(name, parts, tuple(r.low for r in ranges))
+    held = EvaluatedArray(name, parts, tuple(r.low for r in ranges))
     array = Functional(type_.result, type_.parameters, True)
     source = Source(next(serial), name, held, tuple(ranges), len(parts))
     return FunctionValue(array, dag.make("function", array, (), source), tuple(ranges))
 
 
 @dataclass(frozen=True, eq=False)
-class HeldArray:
+class EvaluatedArray:
     """Arrays in memory, one a component, with the index of their first element."""
 
     name: str
