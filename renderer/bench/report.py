@@ -199,10 +199,12 @@ def _curve(axes, rows: list[dict], label: str, speed_up: bool) -> None:
 
 
 def depth_plots(records: list[dict]) -> list[tuple[str, object]]:
-    """One plot for each scene timed at depths 1, 2, ... whose records tell the live rays: what each depth adds in time,
-    and how many of the rays live and how many words of the stencil are skipped there."""
+    """One plot for each scene timed at depths 1, 2, ... whose records hold active rays.
+
+    It shows the time that each depth adds, the share of active rays and that of empty stencil words.
+    """
     plots = []
-    rows = [row for row in records if re.search(r"/depth=\d+$", row["case"]) and _has_counts(row)]
+    rows = [row for row in records if re.search(r"/(max_)?depth=\d+$", row["case"]) and _has_counts(row)]
     for (family, device, commit), found in _grouped(
         [row | {"family": row["case"].rpartition("/")[0]} for row in rows], "family", "device", "commit"
     ).items():
@@ -210,14 +212,14 @@ def depth_plots(records: list[dict]) -> list[tuple[str, object]]:
         if sorted(line) != list(range(1, len(line) + 1)) or len(line) < 2:
             continue
         depths = sorted(line)
-        live = np.array(line[depths[-1]]["live rays"], float)
+        live = np.array(line[depths[-1]]["active rays"], float)
         spent = np.diff([0.0, *(line[depth]["median_ms"] for depth in depths)])
         title = f"{family} by depth, {device} {commit[:8]}".strip()
         figure, axes = _figure(title.replace(", ", "\n", 1), "depth", "ms that the depth adds")
         axes.bar(depths, spent, color=BLUE, alpha=0.6, label="time")
         shares = axes.twinx()
-        shares.plot(depths, 100 * live / live[0], "o-", color=RED, ms=4, label="live rays")
-        skipped = line[depths[-1]].get("skipped words")
+        shares.plot(depths, 100 * live / live[0], "o-", color=RED, ms=4, label="active rays")
+        skipped = line[depths[-1]].get("empty stencil words")
         if skipped:
             words = -(-live[0] // 32)
             shares.plot(depths, 100 * np.array(skipped) / words, "s--", color=GREY, ms=4, label="words skipped")
@@ -229,11 +231,11 @@ def depth_plots(records: list[dict]) -> list[tuple[str, object]]:
 
 
 def _has_counts(row: dict) -> bool:
-    """Whether a record tells the live rays, and the words skipped if any, of each of its depths."""
+    """Whether a record tells the active rays, and the words skipped if any, of each of its depths."""
     depth = int(row["case"].rpartition("=")[2])
-    lists = [row.get("live rays"), row.get("skipped words", [0] * depth)]
+    lists = [row.get("active rays"), row.get("empty stencil words", [0] * depth)]
     counts = all(isinstance(n, list) and len(n) == depth and all(type(k) is int and k >= 0 for k in n) for n in lists)
-    return counts and depth > 0 and row["live rays"][0] > 0
+    return counts and depth > 0 and row["active rays"][0] > 0
 
 
 def _times(row: dict) -> list[int]:

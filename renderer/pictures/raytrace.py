@@ -61,8 +61,8 @@ class Picture:
         return other
 
     def _kernel(self, entry: str, constants: dict):
-        group = {"regenerate": REGENERATE_GROUP, "fused": FUSED_GROUP}.get(entry, GROUP)
-        if constants["ALONE"] and entry == "fused":
+        group = {"regenerate": REGENERATE_GROUP, "megakernel": FUSED_GROUP}.get(entry, GROUP)
+        if constants["ALONE"] and entry == "megakernel":
             group = ALONE_GROUP
         return self.device.kernel(kernel_text(), entry, group=group, **constants)
 
@@ -137,7 +137,12 @@ class Picture:
     def _is_done(self, settings: Settings) -> bool:
         """Whether every pixel has little enough noise; looked at where pixels may have become so."""
         samples = self._sample
-        if not self._done and settings.noise > 0 and samples >= LEAST_SAMPLES and samples & (samples - 1) == 0:
+        if (
+            not self._done
+            and settings.noise_threshold > 0
+            and samples >= LEAST_SAMPLES
+            and samples & (samples - 1) == 0
+        ):
             self._done = bool((self._rays.spread.read()[..., 3] > 0).all())
         return self._done
 
@@ -148,10 +153,10 @@ class Picture:
         if settings.schedule != "auto":
             return settings
         if settings is not self._asked:
-            fastest = "regenerate" if self.has_ballot else "fused"
+            fastest = "regenerate" if self.has_ballot else "megakernel"
             plain = settings.stencil == "bits" and settings.gather == "auto"
             self._asked = settings
-            self._answer = replace(settings, schedule=fastest if plain else "grid")
+            self._answer = replace(settings, schedule=fastest if plain else "wavefront")
         return self._answer
 
     def layers(self, settings: Settings, size: tuple[int, int], tile: Tile | None = None) -> dict[str, np.ndarray]:
@@ -193,10 +198,10 @@ class Picture:
         constants = constants_of(self._scheduled(settings), spheres, tree.layout) | self._geometry.constants
         return self.device.kernel(layers_text(), entry, group=GROUP, **constants)
 
-    def _draw_grid(self, settings: Settings, view, rays, scene) -> None:
+    def _draw_wavefront(self, settings: Settings, view, rays, scene) -> None:
         stage, path, tree, lights = self._stage, rays.path, scene.rows, self._lights
         stage["generate"](rays.padded, view, *rays.film, rays.living[0], *path)
-        for depth in range(settings.depth):
+        for depth in range(settings.max_depth):
             stage["trace"](
                 rays.threads, view, depth, rays.living[depth], rays.hitting, *path, rays.hits, *tree, lights.buffer
             )
@@ -204,7 +209,7 @@ class Picture:
                 rays.threads, view, depth, rays.hitting, rays.living[depth + 1], rays.lit, *path, rays.hits,
                 rays.light_directions, rays.light_brings, *tree, self._materials, lights.buffer,
             )  # fmt: skip
-            if settings.lights != "hit" and lights.count:
+            if settings.direct_lighting != "bsdf" and lights.count:
                 to_light = rays.light_directions, rays.light_brings
                 stage["connect"](rays.threads, depth, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
         stage["accumulate"](rays.padded, view, rays.radiances, *rays.film)
@@ -214,7 +219,7 @@ class Picture:
         to_light = rays.light_directions, rays.light_brings
         threads = min(rays.padded, LISTED_THREADS)
         stage["generate"](rays.padded, view, *rays.film, rays.living[0], *path)
-        for depth in range(settings.depth):
+        for depth in range(settings.max_depth):
             self._list(rays.living[depth], rays)
             rays.living[depth + 1].fill(0)
             rays.lit.fill(0)
@@ -222,7 +227,7 @@ class Picture:
                 threads, view, depth, rays.list, rays.list_count, rays.living[depth + 1], rays.lit, *path, *to_light,
                 *tree, self._materials, lights.buffer,
             )  # fmt: skip
-            if settings.lights != "hit" and lights.count:
+            if settings.direct_lighting != "bsdf" and lights.count:
                 self._list(rays.lit, rays)
                 stage["connect_listed"](
                     threads, rays.list, rays.list_count, rays.origins, *to_light, rays.radiances, *tree
@@ -241,9 +246,9 @@ class Picture:
             threads, view, rays.counts, *rays.film, *scene.rows, self._materials, self._lights.buffer
         )
 
-    def _draw_fused(self, settings: Settings, view, rays, scene) -> None:
+    def _draw_megakernel(self, settings: Settings, view, rays, scene) -> None:
         threads = rays.padded // 32 if self._alone else rays.padded
-        self._stage["fused"](
+        self._stage["megakernel"](
             threads, view, rays.living[0], *rays.film, *scene.rows, self._materials, self._lights.buffer
         )
 
@@ -283,7 +288,7 @@ class Picture:
         shapes = [getattr(settings, name) for name in (*SHAPES, "models")]
         names = tuple(material.name for material in settings.materials)
         placed = settings.scattered, tuple((i.shape, i.material) for i in settings.instances)
-        shape_key = (*shapes, settings.builder, settings.tree, names, placed, len(settings.distance_fields))
+        shape_key = (*shapes, settings.builder, settings.bvh, names, placed, len(settings.distance_fields))
         if shape_key != self._shape_key:
             self._geometry, self._shape_key = Geometry(self.device, settings), shape_key
         self._geometry.place(settings)
@@ -295,13 +300,13 @@ class Picture:
         settings = self._drawn[0]
         told = {"samples": self._sample, "primitives": self._geometry.primitive_count, "schedule": settings.schedule}
         if settings.schedule == "regenerate":
-            told["live rays"] = [int(n) for n in self._rays.counts.read()[1 : 1 + settings.depth]]
-        elif settings.schedule == "fused":
-            counts = [self._counted(self._rays.living[0], depth, MOST_DEPTHS) for depth in range(settings.depth)]
-            told |= {"live rays": [live for live, _ in counts], "skipped words": [empty for _, empty in counts]}
+            told["active rays"] = [int(n) for n in self._rays.counts.read()[1 : 1 + settings.max_depth]]
+        elif settings.schedule == "megakernel":
+            counts = [self._counted(self._rays.living[0], depth, MOST_DEPTHS) for depth in range(settings.max_depth)]
+            told |= {"active rays": [live for live, _ in counts], "empty stencil words": [empty for _, empty in counts]}
         elif settings.stencil == "bits" or settings.schedule == "compact":
-            counts = [self._counted(row, 0, 1) for row in self._rays.living[: settings.depth]]
-            told |= {"live rays": [live for live, _ in counts], "skipped words": [empty for _, empty in counts]}
+            counts = [self._counted(row, 0, 1) for row in self._rays.living[: settings.max_depth]]
+            told |= {"active rays": [live for live, _ in counts], "empty stencil words": [empty for _, empty in counts]}
         return told
 
     def _counted(self, row, first: int, step: int) -> tuple[int, int]:
@@ -314,10 +319,10 @@ class Picture:
 
 def _is_dealt(settings: Settings) -> bool:
     """Whether a pixel takes the samples that all take, so that they may be drawn in ranges."""
-    return settings.noise == 0
+    return settings.noise_threshold == 0
 
 
 def _layout(settings: Settings) -> tuple:
     """What of the settings the rays' buffers depend on."""
-    rows_of_a_hit = 2 if settings.places or settings.models else 1
-    return settings.depth, settings.stencil, settings.schedule, rows_of_a_hit, settings.keeps_variance
+    rows_of_a_hit = 2 if settings.has_instances or settings.models else 1
+    return settings.max_depth, settings.stencil, settings.schedule, rows_of_a_hit, settings.keeps_variance

@@ -24,7 +24,7 @@ class DistanceField:
     material: str
     kind: Literal[KINDS]
     position: Point = (0.0, 0.0, 0.0)
-    turn_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
+    rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     scale: float = setting(1.0, 1e-6, 1e6, logarithmic=True)
     iterations: int = setting(8, 0, 30, "of the fractal's map; levels of the sponge")
     power: int = setting(8, 2, 16, "of the bulb")
@@ -46,7 +46,7 @@ def field_rows(fields: tuple[DistanceField, ...], materials: dict[str, int]) -> 
     """The fields (n,) FIELD, with the way from the world into each one's space."""
     rows = np.zeros(max(len(fields), 1), FIELD)
     for row, field in zip(rows, fields, strict=False):
-        into = turn_of(field.turn_degrees).T / field.scale
+        into = turn_of(field.rotation_degrees).T / field.scale
         row["inverse"][:, :3], row["inverse"][:, 3] = into, -into @ field.position
         row["parameters"] = field.c
         row["kind"], row["material"] = KINDS.index(field.kind), materials[field.material]

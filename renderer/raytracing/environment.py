@@ -127,7 +127,7 @@ def sun_radiance(sky: Sky) -> np.ndarray:
     mass = 1 / (np.cos(np.radians(zenith)) + 0.15 * (93.885 - zenith) ** -1.253)
     haze = 0.04608 * sky.turbidity - 0.04586
     depth = 0.008735 * WAVELENGTHS**-4.08 + haze * WAVELENGTHS**-1.3 + 0.35 * np.array([0.12, 0.085, 0.01])
-    return sky.strength * sky.sun * SUN_LUMINANCE * np.exp(-depth * mass)
+    return sky.strength * sky.sun_scale * SUN_LUMINANCE * np.exp(-depth * mass)
 
 
 @lru_cache(maxsize=4)
@@ -145,7 +145,7 @@ def sky_picture(sky: Sky) -> np.ndarray:
     upper = (theta < np.pi / 2)[..., None]
     falls = (rgb * np.cos(theta)[..., None] * solid * upper).sum((0, 1))
     falls = sky.strength * falls + sun_radiance(sky) * np.pi * np.sin(SUN_RADIUS) ** 2 * sun_direction(sky)[1]
-    return np.where(upper, sky.strength * rgb, np.array(sky.ground) * falls / np.pi).astype("f4")
+    return np.where(upper, sky.strength * rgb, np.array(sky.ground_albedo) * falls / np.pi).astype("f4")
 
 
 def _daylight(theta: np.ndarray, apart: np.ndarray, sky: Sky) -> np.ndarray:

@@ -15,7 +15,7 @@ from renderer.scene.scene import Scene, Tone
 TONE = Tone(curve="none")
 SKY = {"horizon": (0.55, 0.6, 0.68), "zenith": (0.25, 0.35, 0.55)}
 FLOOR = Material("floor", color=(0.5, 0.5, 0.5))
-LAMP = Material("lamp", "light", emission=(14.0, 13.0, 11.5))
+LAMP = Material("lamp", "emitter", emission=(14.0, 13.0, 11.5))
 SMALLEST = 1e-17  # whose inverse MeshShape takes as a scale
 HEIGHT = 720  # of the picture of a file whose camera says how wide it is
 
@@ -58,7 +58,7 @@ def _open_model(path: Path) -> Scene:
 
 
 def lights_of(model: gltf.Model) -> dict:
-    """The settings `suns` and `points` of a model's lights; a lux or candela is a unit of irradiance or intensity."""
+    """Settings `suns` and `point_lights` of a model's lights; 1 lux (candela) is irradiance (intensity) 1."""
     suns, points = [], []
     for light in model.lights:
         axis = light.matrix[:3, 2] / max(np.linalg.norm(light.matrix[:3, 2]), 1e-30)
@@ -70,7 +70,7 @@ def lights_of(model: gltf.Model) -> dict:
                 cone = {"direction": _point(-axis), "inner_degrees": float(np.degrees(light.inner)),
                         "outer_degrees": float(np.degrees(light.outer))}  # fmt: skip
             points.append(PointLight(_point(light.matrix[:3, 3]), light.power, **cone))
-    return {"suns": tuple(suns), "points": tuple(points)}
+    return {"suns": tuple(suns), "point_lights": tuple(points)}
 
 
 def _seen(camera: gltf.Camera, centre: np.ndarray, radius: float) -> Camera:

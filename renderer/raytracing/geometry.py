@@ -65,7 +65,7 @@ def _mesh(shape, material: int) -> np.ndarray:
 
 
 def _turn(shape) -> np.ndarray:
-    c, s = np.cos(np.radians(shape.turn_degrees)), np.sin(np.radians(shape.turn_degrees))
+    c, s = np.cos(np.radians(shape.rotation_degrees)), np.sin(np.radians(shape.rotation_degrees))
     return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
 
 
@@ -88,7 +88,7 @@ def _attractor(shape: Attractor, material: int) -> np.ndarray:
 
 
 MAKERS = {
-    "spheres": lambda shape, material: spheres(np.array([shape.centre]), np.array([shape.radius]), material),
+    "spheres": lambda shape, material: spheres(np.array([shape.center]), np.array([shape.radius]), material),
     "quads": _quad,
     "meshes": _mesh,
     "procedural": lambda shape, material: _placed(procedural.make(shape.kind, shape.level), shape, material),
@@ -136,9 +136,9 @@ class Geometry:
         self.has_spheres = any(bool((part["edge2"][:, 3] > 0).any()) for part in parts.values())
         standing = parts.pop("")
         self.primitive_count = len(standing)
-        placed = bool(settings.places or shapes.placed)
+        placed = bool(settings.has_instances or shapes.placed)
         # the trees of placed shapes are binary, and one kernel walks all of a scene's trees
-        nodes = "binary" if placed and settings.tree == "auto" and device.processor.lanes > 1 else settings.tree
+        nodes = "binary" if placed and settings.bvh == "auto" and device.processor.lanes > 1 else settings.bvh
         self.tree = build.tree_of(device, standing, settings.builder, nodes)
         self.primitives = self.tree.primitives.read()[: self.tree.count].view(PRIMITIVE).ravel()
         self.instances, self._names, self._standing = None, list(parts), None
@@ -185,7 +185,7 @@ class Geometry:
 
     def _placements(self, settings: Settings):
         """As placing.placements tells them, with what models repeat behind the others."""
-        parts = list(placements(settings, self._names, _material_rows(settings))) if settings.places else None
+        parts = list(placements(settings, self._names, _material_rows(settings))) if settings.has_instances else None
         if not self._repeated:
             return parts
         which = np.array([self._names.index(name) for name, _ in self._repeated])
@@ -199,7 +199,7 @@ class Geometry:
 
         Of an instance that mirrors, the edges are exchanged, so that the front stays in front, and the radius is -1.
         """
-        key = settings.instances, settings.closing, materials["emission"].tobytes()
+        key = settings.instances, settings.shutter_close, materials["emission"].tobytes()
         if self.instances and key != self._shining_key:
             self._shining, self._shining_key = self._find_shining(settings, materials), key
         return self._shining
@@ -222,13 +222,13 @@ class Geometry:
 
     def place(self, settings: Settings) -> None:
         """Moves instances and distance fields to where they are; the upper tree is built anew."""
-        standing = settings.instances, settings.closing, settings.distance_fields
+        standing = settings.instances, settings.shutter_close, settings.distance_fields
         if standing == self._standing:
             return
         rows = _material_rows(settings)
         if self.instances:
             *_, opening, closing = self._placements(settings)
-            self.instances.place(opening, closing if settings.closing else None)
+            self.instances.place(opening, closing if settings.shutter_close else None)
         if self.field_count:
             self._fields.write(field_rows(settings.distance_fields, rows))
         self._standing = standing

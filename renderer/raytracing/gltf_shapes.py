@@ -27,14 +27,14 @@ class ModelShape:
 
     file: str = setting("", file=True)
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
-    turn_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
+    rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     position: Point = (0.0, 0.0, 0.0)
     name: str = setting("", help="a named shape stands only where instances place it")
 
     def matrix(self) -> np.ndarray:
         """From the file's world to the scene's, (4, 4)."""
         out = np.eye(4)
-        out[:3, :3] = turn_of(self.turn_degrees) * self.scale
+        out[:3, :3] = turn_of(self.rotation_degrees) * self.scale
         out[:3, 3] = self.position
         return out
 

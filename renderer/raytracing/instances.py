@@ -18,9 +18,9 @@ class Instance:
     shape: str
     material: str = setting("", help="in the place of the shape's own")
     position: Point = (0.0, 0.0, 0.0)
-    turn_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
+    rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
-    stretch: Point = setting((1.0, 1.0, 1.0), 1e-9, 1e9, "along the shape's own axes")
+    scale_xyz: Point = setting((1.0, 1.0, 1.0), 1e-9, 1e9, "along the shape's own axes")
     matrix: tuple[float, ...] = ()
 
     def __post_init__(self):
@@ -44,9 +44,9 @@ class Scattered:
     high: tuple[float, float] = (10.0, 10.0)
     height: float = setting(0.0, help="the y of all")
     jitter: float = setting(1.0, 0.0, 1.0, "how far from the middle of its cell an instance may stand")
-    turn_degrees: tuple[float, float] = setting((0.0, 360.0), help="about y, from and to")
+    rotation_degrees: tuple[float, float] = setting((0.0, 360.0), help="about y, from and to")
     scale: tuple[float, float] = setting((1.0, 1.0), 1e-9, 1e9, "from and to")
-    tallness: tuple[float, float] = setting((1.0, 1.0), 1e-9, 1e9, "of y beside the scale, from and to")
+    height_scale: tuple[float, float] = setting((1.0, 1.0), 1e-9, 1e9, "of y beside the scale, from and to")
     material: str = setting("", help="in the place of the shapes' own")
     seed: int = setting(1, 0, 2**31 - 1)
 
@@ -57,9 +57,9 @@ class Scattered:
             raise ValueError(f"{self.columns} x {self.rows} instances are more than the {MOST_INSTANCES} allowed")
 
 
-def turn_of(turn_degrees: Point) -> np.ndarray:
+def turn_of(rotation_degrees: Point) -> np.ndarray:
     """The rotation (3, 3) about x, then y, then z."""
-    (cx, cy, cz), (sx, sy, sz) = np.cos(np.radians(turn_degrees)), np.sin(np.radians(turn_degrees))
+    (cx, cy, cz), (sx, sy, sz) = np.cos(np.radians(rotation_degrees)), np.sin(np.radians(rotation_degrees))
     about_x = np.array([[1, 0, 0], [0, cx, -sx], [0, sx, cx]])
     about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
     about_z = np.array([[cz, -sz, 0], [sz, cz, 0], [0, 0, 1]])
@@ -69,7 +69,7 @@ def turn_of(turn_degrees: Point) -> np.ndarray:
 def matrix_of(instance: Instance) -> np.ndarray:
     """From shape to world (3, 4) float64."""
     out = np.zeros((3, 4))
-    out[:, :3] = turn_of(instance.turn_degrees) * np.multiply(instance.scale, instance.stretch)
+    out[:, :3] = turn_of(instance.rotation_degrees) * np.multiply(instance.scale, instance.scale_xyz)
     out[:, 3] = instance.position
     if instance.matrix:
         inner = np.reshape(instance.matrix, (3, 4))
@@ -86,9 +86,9 @@ def scatter(scattered: Scattered) -> tuple[np.ndarray, np.ndarray]:
     place = np.add(
         scattered.low, cells / [scattered.columns, scattered.rows] * np.subtract(scattered.high, scattered.low)
     )
-    turn = np.radians(rng.uniform(*scattered.turn_degrees, count))
+    turn = np.radians(rng.uniform(*scattered.rotation_degrees, count))
     scale = rng.uniform(*scattered.scale, count)
-    tall = scale * rng.uniform(*scattered.tallness, count)
+    tall = scale * rng.uniform(*scattered.height_scale, count)
     matrices = np.zeros((count, 3, 4))
     matrices[:, 0, 0] = matrices[:, 2, 2] = scale * np.cos(turn)
     matrices[:, 0, 2] = scale * np.sin(turn)
@@ -101,7 +101,7 @@ def scatter(scattered: Scattered) -> tuple[np.ndarray, np.ndarray]:
 def check(settings, shapes: set[str], materials: list[str]) -> None:
     """ValueError where an instance names a shape or material that is not there."""
     told = ", ".join(sorted(shapes)) or "none: no shape has a name"
-    for group in ("instances", "closing", "scattered"):
+    for group in ("instances", "shutter_close", "scattered"):
         for index, placed in enumerate(getattr(settings, group)):
             for name in placed.shapes if group == "scattered" else (placed.shape,):
                 if name not in shapes:
@@ -109,10 +109,9 @@ def check(settings, shapes: set[str], materials: list[str]) -> None:
             if placed.material and placed.material not in materials:
                 allowed = ", ".join(materials)
                 raise ValueError(f"{group}[{index}]: material is {placed.material!r}; allowed are {allowed}")
-    if settings.closing and [i.shape for i in settings.closing] != [i.shape for i in settings.instances]:
-        raise ValueError(
-            f"closing has other shapes than instances ({len(settings.closing)} and {len(settings.instances)} of them)"
-        )
+    opening, closing = ([i.shape for i in group] for group in (settings.instances, settings.shutter_close))
+    if closing and closing != opening:
+        raise ValueError(f"shutter_close has other shapes than instances: {len(closing)}, not {len(opening)}")
 
 
 def placements(settings, names: list[str], rows: dict[str, int]):
@@ -123,7 +122,7 @@ def placements(settings, names: list[str], rows: dict[str, int]):
         shapes.append([names.index(instance.shape)])
         materials.append([rows[instance.material] if instance.material else -1])
         opening.append(matrix_of(instance)[None])
-        closing.append(matrix_of(settings.closing[which])[None] if settings.closing else opening[-1])
+        closing.append(matrix_of(settings.shutter_close[which])[None] if settings.shutter_close else opening[-1])
     for field in settings.scattered:
         which, matrices = scatter(field)
         shapes.append(np.array([names.index(name) for name in field.shapes])[which])

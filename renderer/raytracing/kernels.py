@@ -14,14 +14,14 @@ from renderer.raytracing.settings import MATERIALS, Settings
 
 REFILL = 0  # paths of a warp that may live on while new ones are started
 STAGES = {
-    "grid": ("generate", "trace", "shade", "connect", "accumulate", "count_rays"),
+    "wavefront": ("generate", "trace", "shade", "connect", "accumulate", "count_rays"),
     "compact": ("generate", "count_words", "list_rays", "bounce_listed", "connect_listed", "accumulate", "count_rays"),
     "regenerate": ("regenerate",),
-    "fused": ("fused", "count_rays"),
+    "megakernel": ("megakernel", "count_rays"),
 }
 STENCILS = {"off": 0, "flags": 1, "bits": 2}
 SAMPLERS = {"random": 0, "sobol": 1}
-LIGHTS = {"hit": 0, "sampled": 1, "aimed": 2}
+LIGHTS = {"bsdf": 0, "mis": 1, "nee": 2}
 GATHERS = {"auto": 0, "ballot": 1, "votes": 2, "tree": 3}
 VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
                  ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"), ("left", "i4"),
@@ -74,17 +74,17 @@ def constants_of(settings: Settings, spheres: bool, layout: str = "binary", alon
         "STRICT": 1,
         "LANES": 1,
         "INSTANCES": 0,
-        "MOTION": int(bool(settings.closing)),
+        "MOTION": int(bool(settings.shutter_close)),
         "FIELDS": 0,
         "TEXTURED": 0,
         "CUT_OUT": 0,
         "ATTRIBUTE_ROWS": 4,
         "PLACED_LIGHTS": 0,
         "SPHERES": int(spheres),
-        "STENCIL": STENCILS[settings.stencil if settings.schedule == "grid" else "bits"],
+        "STENCIL": STENCILS[settings.stencil if settings.schedule == "wavefront" else "bits"],
         "SCHEDULE": list(STAGES).index(settings.schedule),
         "REFILL": REFILL,
-        "WORDS": 1 if settings.schedule == "fused" else WORDS,
+        "WORDS": 1 if settings.schedule == "megakernel" else WORDS,
         "TOGETHER": 0,
         "WALK_STEPS": 0,
         "ALONE": int(alone),
@@ -92,13 +92,13 @@ def constants_of(settings: Settings, spheres: bool, layout: str = "binary", alon
         "NARROW": int(layout == "narrow"),
         "BRANCHES": int(layout == "branches"),
         "GATHER": GATHERS[settings.gather],
-        "PANORAMA": int(settings.projection == "panorama"),
-        "WHITTED": int(settings.paths == "whitted"),
+        "PANORAMA": int(settings.projection == "equirectangular"),
+        "WHITTED": int(settings.integrator == "whitted"),
         "SAMPLER": SAMPLERS[settings.sampler],
-        "LIGHTS": LIGHTS[settings.lights],
-        "LIGHTS_HIT": LIGHTS["hit"],
-        "LIGHTS_SAMPLED": LIGHTS["sampled"],
-        "LIGHTS_AIMED": LIGHTS["aimed"],
+        "LIGHTS": LIGHTS[settings.direct_lighting],
+        "LIGHTS_HIT": LIGHTS["bsdf"],
+        "LIGHTS_SAMPLED": LIGHTS["mis"],
+        "LIGHTS_AIMED": LIGHTS["nee"],
         "FILM": int(settings.keeps_variance),
         "LAMPS": int(has_lamps(settings)),
         "ENVIRONMENT": int(is_lit(settings.environment, settings.sky)),
@@ -114,11 +114,11 @@ def material_rows(settings: Settings, models: list[gltf.Model] | tuple = ()) -> 
     others = [material for model in models for material in materials_of(model)]
     rows = np.zeros(max(len(settings.materials) + len(others), 1), MATERIAL)
     for row, material in zip(rows, settings.materials, strict=False):
-        row["color"][:3], row["other"][:3], row["emission"][:3] = material.color, material.other, material.emission
+        row["color"][:3], row["other"][:3], row["emission"][:3] = material.color, material.color2, material.emission
         row["emission"][3] = any(material.emission)
         row["color"][3] = material.kind == "diffuse" and not any(material.emission)
         row["kind"] = MATERIALS.index(material.kind)
-        row["refraction"], row["size"] = material.refraction, material.size
+        row["refraction"], row["size"] = material.ior, material.checker_size
         row["roughness"], row["metallic"] = material.roughness, material.metallic
     for row, other in zip(rows[len(settings.materials) :], others, strict=False):
         row["color"][:3], row["emission"][:3], row["emission"][3] = other.color[:3], other.emission, any(other.emission)
@@ -147,8 +147,8 @@ def view_of(settings: Settings, size: tuple[int, int], tile: Tile, lights: dict 
     view["left"], view["top"], view["across"], view["down"] = tile
     view["tiles"] = -(-tile[2] // 8)
     view["rays"] = view["tiles"] * -(-tile[3] // 4) * 32
-    view["seed"], view["depth"] = settings.seed, settings.depth
-    view["roulette"], view["noise"] = settings.roulette, settings.noise
+    view["seed"], view["depth"] = settings.seed, settings.max_depth
+    view["roulette"], view["noise"] = settings.rr_depth, settings.noise_threshold
     for field, value in (lights or {}).items():
         view[field] = value
     return view

@@ -22,7 +22,7 @@ NOTHING = np.zeros(0, PRIMITIVE)
 
 def has_lamps(settings: Settings) -> bool:
     """Whether anything shines that is no primitive."""
-    return bool(settings.suns or settings.points) or is_lit(settings.environment, settings.sky)
+    return bool(settings.suns or settings.point_lights) or is_lit(settings.environment, settings.sky)
 
 
 class Lights:
@@ -117,7 +117,7 @@ def _cones(settings: Settings, lamps: list) -> np.ndarray:
     out = np.zeros((len(lamps), 4))
     out[:, 3] = 1
     places = [index for index, place in enumerate(lamps) if place[3] == LAMP_POINT]
-    for index, point in zip(places, settings.points, strict=True):
+    for index, point in zip(places, settings.point_lights, strict=True):
         if point.outer_degrees < 180:
             inner, outer = np.cos(np.radians((point.inner_degrees, point.outer_degrees)))
             axis = np.array(point.direction) / np.linalg.norm(point.direction)
@@ -129,14 +129,14 @@ def _lamps(settings: Settings) -> tuple[list, list]:
     """Places (x, y, z, kind) and light (r, g, b) of suns, then of points."""
     places, light = [], []
     suns = [(sun.direction, np.radians(sun.angle_degrees) / 2, np.array(sun.irradiance)) for sun in settings.suns]
-    if settings.sky.strength and settings.sky.sun:
+    if settings.sky.strength and settings.sky.sun_scale:
         disc = sun_radiance(settings.sky) * np.pi * np.sin(SUN_RADIUS) ** 2
         suns.append((sun_direction(settings.sky), SUN_RADIUS, disc))
     for direction, radius, irradiance in suns:
         cone = 2 * np.sin(radius / 2) ** 2
         places.append((*np.array(direction) / np.linalg.norm(direction), cone))
         light.append(irradiance / (np.pi * np.sin(radius) ** 2) if cone else irradiance)
-    for point in settings.points:
+    for point in settings.point_lights:
         places.append((*point.position, LAMP_POINT))
         light.append(np.array(point.intensity))
     return places, light

@@ -28,8 +28,8 @@ class Rays:
         self.counts = device.buffer(17, "u4")
         if schedule == "regenerate":  # its paths live in registers
             return
-        self.words = self.padded if stencil == "flags" and schedule == "grid" else self.padded // 32
-        if schedule == "fused":  # the words of all depths lie together
+        self.words = self.padded if stencil == "flags" and schedule == "wavefront" else self.padded // 32
+        if schedule == "megakernel":  # the words of all depths lie together
             self.living = [device.buffer((self.words, MOST_DEPTHS), "u4").fill(0)]
             return
         self.living = [device.buffer(self.words, "u4") for _ in range(depth + 1)]

@@ -15,7 +15,7 @@ from renderer.scene.scene import setting
 
 MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "materials").glob("*.h")))
 SHAPES = ("spheres", "quads", "meshes", "procedural", "attractors")
-LAMPS = ("suns", "points", "environment", "sky")
+LAMPS = ("suns", "point_lights", "environment", "sky")
 MOST_BALLS = 1 << 21
 NAMED = "a named shape stands only where instances place it"
 Colour = tuple[float, float, float]
@@ -30,9 +30,9 @@ class Material:
     kind: Literal[MATERIALS] = "diffuse"
     color: Colour = setting((0.75, 0.75, 0.75), 0.0, 1.0, "reflected share of linear red, green, blue")
     emission: Colour = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance")
-    refraction: float = setting(1.5, 0.1, 10.0, "index of glass")
-    other: Colour = setting((0.1, 0.1, 0.1), 0.0, 1.0, "the checker's second colour")
-    size: float = setting(1.0, 1e-9, 1e9, "of the checker's cubes", logarithmic=True)
+    ior: float = setting(1.5, 0.1, 10.0, "index of glass")
+    color2: Colour = setting((0.1, 0.1, 0.1), 0.0, 1.0, "the checker's second colour")
+    checker_size: float = setting(1.0, 1e-9, 1e9, "of the checker's cubes", logarithmic=True)
     roughness: float = setting(0.0, 0.0, 1.0, "perceptual, of glass, conductor and metallic")
     metallic: float = setting(0.0, 0.0, 1.0, "from a dielectric to a metal")
 
@@ -40,7 +40,7 @@ class Material:
 @dataclass(frozen=True)
 class Sphere:
     material: str
-    centre: Point = (0.0, 0.0, 0.0)
+    center: Point = (0.0, 0.0, 0.0)
     radius: float = setting(1.0, 1e-9, 1e9)
     name: str = setting("", help=NAMED)
 
@@ -61,21 +61,21 @@ class MeshShape:
     material: str
     file: str = setting("", file=True)
     scale: float = setting(1.0, 1e-18, 1e18, logarithmic=True)
-    turn_degrees: float = 0.0
+    rotation_degrees: float = 0.0
     position: Point = (0.0, 0.0, 0.0)
     name: str = setting("", help=NAMED)
 
 
 @dataclass(frozen=True)
 class Procedural:
-    """A shape made from a number (procedural.py), scaled, then moved; z becomes up where `upright` says so."""
+    """A shape made from a number (procedural.py), scaled, then moved; z becomes up where `z_up` says so."""
 
     material: str
     kind: Literal[tuple(procedural.MAKERS)]
     level: int = setting(3, 0, 50)
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     position: Point = (0.0, 0.0, 0.0)
-    upright: bool = False
+    z_up: bool = False
     name: str = setting("", help=NAMED)
 
     def __post_init__(self):
@@ -157,19 +157,19 @@ class Sky:
     turbidity: float = setting(3.0, 2.0, 10.0, "haze: 2 is very clear")
     elevation_degrees: float = setting(40.0, 0.0, 90.0, "of the sun")
     azimuth_degrees: float = setting(45.0, -360.0, 360.0, "of the sun; 0 is -z, 90 is +x")
-    sun: float = setting(1.0, 0.0, 100.0, "strength of the sun's disc; 0 for none")
-    ground: Colour = setting((0.2, 0.2, 0.2), 0.0, 1.0, "reflected below the horizon")
+    sun_scale: float = setting(1.0, 0.0, 100.0, "strength of the sun's disc; 0 for none")
+    ground_albedo: Colour = setting((0.2, 0.2, 0.2), 0.0, 1.0, "reflected below the horizon")
 
 
 @dataclass(frozen=True)
 class Settings:
     view: Camera = Camera()
-    projection: Literal["perspective", "panorama"] = setting(
+    projection: Literal["perspective", "equirectangular"] = setting(
         "perspective", help="as a camera sees, or all around: 360 degrees wide and 180 high"
     )
     lens_radius: float = setting(0.0, 0.0, 1e6, "of a thin lens; 0 is a pinhole, sharp everywhere")
     focus_distance: float = setting(0.0, 0.0, 1e9, "along the view, of the plane in focus; 0 is the view's target")
-    depth: int = setting(6, 1, 16, "rays a path may have", key="d")
+    max_depth: int = setting(6, 1, 16, "rays a path may have", key="d")
     samples: int = setting(64, 1, 1 << 20, "of the finished picture", logarithmic=True)
     seed: int = setting(1, 0, 2**31 - 1, "of the random numbers")
     stencil: Literal["bits", "flags", "off"] = setting(
@@ -178,26 +178,26 @@ class Settings:
     gather: Literal["auto", "ballot", "votes", "tree"] = setting(
         "auto", help="how 32 rays' bits become a word", key="g"
     )
-    schedule: Literal["auto", "grid", "compact", "regenerate", "fused"] = setting(
+    schedule: Literal["auto", "wavefront", "compact", "regenerate", "megakernel"] = setting(
         "auto",
         help="a launch a stage over all rays or lists of living ones, threads that start new paths, or one launch",
         key="c",
     )
-    tree: Literal["auto", "binary", "wide"] = setting(
+    bvh: Literal["auto", "binary", "wide"] = setting(
         "auto", help="nodes of two boxes, or of eight in bytes; auto packs those of two where that is faster"
     )
     builder: Literal["auto", "host", "sah", "device", "improved", "split"] = setting(
         "auto",
         help="SAH on the host or device, H-PLOC there, the best with subtrees moved, or that of triangles in parts",
     )
-    paths: Literal["full", "whitted"] = setting("full", help="whitted ends paths at the first diffuse surface")
-    noise: float = setting(
+    integrator: Literal["path", "whitted"] = setting("path", help="whitted ends paths at the first diffuse surface")
+    noise_threshold: float = setting(
         0.0, 0.0, 1.0, "relative error at which a pixel takes no more samples; 0 gives all the same number"
     )
     variance: bool = setting(False, help="keep the pixels' variance, for the layers of .exr files")
-    roulette: int = setting(3, 1, 64, "reflections after which dim paths end by chance")
-    lights: Literal["sampled", "hit", "aimed"] = setting(
-        "sampled", help="found by shadow rays and by paths that hit them, by the latter alone, by the former alone"
+    rr_depth: int = setting(3, 1, 64, "reflections after which dim paths end by chance")
+    direct_lighting: Literal["mis", "bsdf", "nee"] = setting(
+        "mis", help="found by shadow rays and by paths that hit them, by the latter alone, by the former alone"
     )
     sampler: Literal["sobol", "random"] = setting(
         "sobol", help="evenly spread random numbers (Owen-scrambled Sobol), or independent ones"
@@ -207,7 +207,7 @@ class Settings:
     environment: Environment = Environment()
     sky: Sky = Sky()
     suns: tuple[Sun, ...] = ()
-    points: tuple[PointLight, ...] = ()
+    point_lights: tuple[PointLight, ...] = ()
     materials: tuple[Material, ...] = (Material("plain"),)
     spheres: tuple[Sphere, ...] = ()
     quads: tuple[Quad, ...] = ()
@@ -218,14 +218,16 @@ class Settings:
     distance_fields: tuple[DistanceField, ...] = ()
     instances: tuple[Instance, ...] = ()
     scattered: tuple[Scattered, ...] = ()
-    closing: tuple[Instance, ...] = ()  # the instances when the shutter closes, where these move; key frames fill it
-    shutter: float = setting(0.0, 0.0, 1e3, "seconds that it stands open")
+    shutter_close: tuple[
+        Instance, ...
+    ] = ()  # the instances when the shutter closes, where these move; key frames fill it
+    exposure_seconds: float = setting(0.0, 0.0, 1e3, "seconds that it stands open")
 
     def __post_init__(self):
         names = [material.name for material in self.materials]
         if len(set(names)) < len(names):
             raise ValueError(f"two materials have one name; the names are {', '.join(names)}")
-        if self.projection == "panorama" and self.lens_radius > 0:
+        if self.projection == "equirectangular" and self.lens_radius > 0:
             raise ValueError(f"lens_radius is {self.lens_radius}; a panorama has no lens, so it must be 0")
         for group in (*SHAPES, "distance_fields"):
             for index, shape in enumerate(getattr(self, group)):
@@ -247,23 +249,23 @@ class Settings:
     @property
     def keeps_variance(self) -> bool:
         """Whether the film holds more than the mean."""
-        return self.variance or self.noise > 0
+        return self.variance or self.noise_threshold > 0
 
     @property
-    def places(self) -> bool:
+    def has_instances(self) -> bool:
         """Whether shapes stand where instances place them."""
         return bool(self.instances or self.scattered)
 
-    def exposed(self, settings_after) -> "Settings":
+    def with_shutter_close(self, settings_after) -> "Settings":
         """These settings with the instances where they are when the shutter closes, by settings_after(seconds)."""
-        if not self.shutter or not self.instances:
+        if not self.exposure_seconds or not self.instances:
             return self
-        closing = settings_after(self.shutter).instances
-        return self if closing == self.instances else replace(self, closing=closing)
+        closing = settings_after(self.exposure_seconds).instances
+        return self if closing == self.instances else replace(self, shutter_close=closing)
 
-    def unexposed(self, settings: "Settings") -> "Settings":
-        """These settings without what `exposed` added to `settings`."""
-        return replace(self, closing=settings.closing)
+    def without_shutter_close(self, settings: "Settings") -> "Settings":
+        """These settings without what `with_shutter_close` added to `settings`."""
+        return replace(self, shutter_close=settings.shutter_close)
 
 
 def _area(quad: Quad) -> float:

@@ -136,9 +136,9 @@ def _is_logarithmic(settings, path: str) -> bool:
 def settings_at(scene: Scene, moment: float):
     """The settings of a scene at `moment`, in seconds; settings with a shutter learn what they are when it closes."""
     settings = _sharp_settings_at(scene, moment)
-    if not hasattr(settings, "exposed"):
+    if not hasattr(settings, "with_shutter_close"):
         return settings
-    return settings.exposed(lambda seconds: _sharp_settings_at(scene, moment + seconds))
+    return settings.with_shutter_close(lambda seconds: _sharp_settings_at(scene, moment + seconds))
 
 
 def _sharp_settings_at(scene: Scene, moment: float):
@@ -197,8 +197,8 @@ def unkeyed(scene: Scene, moment: float) -> Scene:
 def edited(scene: Scene, moment: float, after) -> Scene:
     """The scene whose settings at `moment` are `after`: what has keys gets one there, the rest simply changes."""
     before = settings_at(scene, moment)
-    if hasattr(after, "unexposed"):
-        after = after.unexposed(scene.settings)
+    if hasattr(after, "without_shutter_close"):
+        after = after.without_shutter_close(scene.settings)
     if scene.animation is None or not scene.animation.tracks:
         return replace(scene, settings=after)
     tracked = {track.path for track in scene.animation.tracks}

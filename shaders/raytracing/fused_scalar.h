@@ -64,7 +64,7 @@ DEVICE_CALLED uint shade_tile(const View view, int depth, Tile *tile, uint livin
 }
 
 // living[16 * word + depth], as with warps.
-KERNEL fused(const View view, GLOBAL uint *living_words, FRAME_TAKEN, SCENE_TAKEN, GLOBAL const Material *materials,
+KERNEL megakernel(const View view, GLOBAL uint *living_words, FRAME_TAKEN, SCENE_TAKEN, GLOBAL const Material *materials,
              GLOBAL const float4 *lights) {
     uint word = thread_index();
     Tile tile;

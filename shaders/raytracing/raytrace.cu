@@ -357,7 +357,7 @@ KERNEL regenerate(const View view, GLOBAL uint *counts, FRAME_TAKEN, SCENE_TAKEN
 #elif SCHEDULE == 3
 // ---- schedule "fused": the grid's stages for one word after the other ----------------------------------------------------------
 // living[16 * word + depth] is told to those who ask; the stages themselves hand the word on in a register.
-KERNEL fused(const View view, GLOBAL uint *living, FRAME_TAKEN, SCENE_TAKEN, GLOBAL const Material *materials,
+KERNEL megakernel(const View view, GLOBAL uint *living, FRAME_TAKEN, SCENE_TAKEN, GLOBAL const Material *materials,
              GLOBAL const float4 *lights) {
     STENCIL_SCRATCH(scratch);
     FOR_EACH_WORD(i) {

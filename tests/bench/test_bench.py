@@ -445,11 +445,14 @@ def test_plots_show_the_recorded_numbers():
     assert list(plots["sums by size: speed-up over numpy"].lines[0].get_ydata()) == [0.5, 6.0]
     deep = [
         record_of(
-            f"rays/depth={d}", 100.0, median_ms=2.0 + d, **{"live rays": [64, 8][:d], "skipped words": [0, 1][:d]}
+            f"rays/depth={d}",
+            100.0,
+            median_ms=2.0 + d,
+            **{"active rays": [64, 8][:d], "empty stencil words": [0, 1][:d]},
         )
         for d in (1, 2)
     ]
-    axes = plotted(report.depth_plots([*deep, deep[0] | {"case": "other/depth=1", "live rays": ["x"]}]))
+    axes = plotted(report.depth_plots([*deep, deep[0] | {"case": "other/depth=1", "active rays": ["x"]}]))
     (by_depth,) = axes.values()
     assert [bar.get_height() for bar in by_depth.patches] == [3.0, 1.0]
     ladder = plotted(report.ladder_plots(records))["products"]

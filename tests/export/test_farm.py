@@ -121,7 +121,7 @@ def test_a_straggler_is_drawn_by_another(scene, folders, signalled):
     same_frames(folders, 16)
 
 
-CORNELL = [ROOT / "scenes/cornell.toml", "--size", "40x30", "--samples", 150, "--set", "depth=3"]
+CORNELL = [ROOT / "scenes/cornell.toml", "--size", "40x30", "--samples", 150, "--set", "max_depth=3"]
 
 
 def test_samples_of_a_traced_picture_on_a_farm_with_one_worker_killed(folders, gpu, signalled):
@@ -141,7 +141,7 @@ def test_samples_of_a_traced_picture_on_a_farm_with_one_worker_killed(folders, g
 def test_ranges_of_samples_merge_to_the_picture_s_bits(gpu, rng, changes):
     """Whatever the parts, their order and the tile; mean and variance are those of the samples one by one."""
     scene = load(CORNELL[0])
-    settings = replace(scene.settings, depth=3, seed=int(rng.integers(0, 1 << 30)), **changes)
+    settings = replace(scene.settings, max_depth=3, seed=int(rng.integers(0, 1 << 30)), **changes)
     size, samples, whole = (23, 17), 150, open_picture(scene, gpu)
     for _ in range(samples):
         frame = whole.draw(settings, size, 0.0)
@@ -183,14 +183,14 @@ def test_farms_of_one_and_two_workers_draw_the_same_files_of_a_compute_device():
 
 def test_pixels_that_stop_by_their_own_noise_are_not_dealt(gpu):
     scene = load(CORNELL[0])
-    settings = replace(scene.settings, noise=0.1)
+    settings = replace(scene.settings, noise_threshold=0.1)
     assert open_picture(scene, gpu).deal(settings, (40, 30), 1000, 4) == []
 
 
 @pytest.mark.slow
 def test_layers_of_a_traced_picture_come_from_a_farm_s_tiles_too(folders, gpu):
     OpenEXR = pytest.importorskip("OpenEXR", reason="EXR files need openexr")
-    words = [*CORNELL[:3], "--samples", 2, "--set", "depth=3"]
+    words = [*CORNELL[:3], "--samples", 2, "--set", "max_depth=3"]
     assert exported(*words, "-o", folders / "here" / "a.exr") == 0
     assert exported(*words, "-o", folders / "farm" / "a.exr", "--farm", "local:2", "--tile", "17") == 0
     here, there = (OpenEXR.File(str(folders / where / "a.exr")).channels() for where in ("here", "farm"))

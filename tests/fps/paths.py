@@ -21,7 +21,7 @@ SAMPLES, DEPTH = 64, 8
 def cases(gpu) -> list[Case]:
     side = 256 if gpu.device.processor.lanes == 1 else 1024
     picture = cache(lambda: Picture(gpu))
-    base = cache(lambda: replace(load(SCENES / "cornell.toml").settings, depth=DEPTH, samples=SAMPLES))
+    base = cache(lambda: replace(load(SCENES / "cornell.toml").settings, max_depth=DEPTH, samples=SAMPLES))
 
     def draw(samples: int, **changes):
         picture().restart()
@@ -31,7 +31,7 @@ def cases(gpu) -> list[Case]:
 
     def check() -> None:
         """Few samples of both random number generators, and with and without roulette, have one mean."""
-        means = [draw(8, **c).read()[..., :3].mean((0, 1)) for c in ({}, {"sampler": "random"}, {"roulette": 16})]
+        means = [draw(8, **c).read()[..., :3].mean((0, 1)) for c in ({}, {"sampler": "random"}, {"rr_depth": 16})]
         assert np.isfinite(means).all() and np.allclose(means, means[0], rtol=0.01), means
 
     peer = mitsuba_seconds(side) if has_mitsuba(gpu) else None

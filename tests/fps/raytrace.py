@@ -14,14 +14,14 @@ from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
 
 WAYS = {
-    "grid": {"schedule": "grid"},
-    "grid-flags": {"schedule": "grid", "stencil": "flags"},
-    "grid-off": {"schedule": "grid", "stencil": "off"},
+    "wavefront": {"schedule": "wavefront"},
+    "wavefront-flags": {"schedule": "wavefront", "stencil": "flags"},
+    "wavefront-off": {"schedule": "wavefront", "stencil": "off"},
     "compact": {"schedule": "compact"},
     "regenerate": {"schedule": "regenerate"},
-    "fused": {"schedule": "fused"},
+    "megakernel": {"schedule": "megakernel"},
 }
-BY_DEPTH = "grid", "fused"  # the ways that are also timed by depth in a closed and an open scene
+BY_DEPTH = "wavefront", "megakernel"  # the ways that are also timed by depth in a closed and an open scene
 
 
 def cases(gpu) -> list[Case]:
@@ -31,13 +31,13 @@ def cases(gpu) -> list[Case]:
     for way, settings in WAYS.items():
         for depth in range(1, 7):
             found.append(
-                frame_case(gpu, picture, "mirrors", way, {**settings, "depth": depth}, size, f"/depth={depth}")
+                frame_case(gpu, picture, "mirrors", way, {**settings, "max_depth": depth}, size, f"/depth={depth}")
             )
         for scene in ("cornell", "sphereflake"):
             found.append(frame_case(gpu, picture, scene, way, settings, size, ""))
             for depth in range(1, 7) if way in BY_DEPTH else ():
                 found.append(
-                    frame_case(gpu, picture, scene, way, {**settings, "depth": depth}, size, f"/depth={depth}")
+                    frame_case(gpu, picture, scene, way, {**settings, "max_depth": depth}, size, f"/depth={depth}")
                 )
     return found
 
@@ -51,7 +51,7 @@ def frame_case(gpu, picture, scene: str, way: str, changes: dict, size, suffix: 
 
     def check() -> bytes:
         frames = []
-        for chosen in (replace(settings(), schedule="grid", stencil="bits"), settings()):
+        for chosen in (replace(settings(), schedule="wavefront", stencil="bits"), settings()):
             picture().draw(replace(chosen, seed=3), (9, 9), 0.0)  # so that the next draw starts anew
             frames.append(picture().draw(chosen, size, 0.0).read())
         assert np.isfinite(frames[0]).all() and np.array_equal(*frames)

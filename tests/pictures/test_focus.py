@@ -20,14 +20,14 @@ from renderer.scene.cameras import Camera
 SQUARE = """
 picture = "raytrace"
 [settings]
-depth = 1
+max_depth = 1
 [settings.view]
 position = [0.0, 0.0, 10.0]
 target = [0.0, 0.0, 0.0]
 fov_degrees = 20.0
 [[settings.materials]]
 name = "lamp"
-kind = "light"
+kind = "emitter"
 emission = [3.0, 2.0, 1.0]
 [[settings.quads]]
 material = "lamp"

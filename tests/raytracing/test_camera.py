@@ -17,7 +17,7 @@ def picture(device):
 
 
 def ball(centre=(0.0, 0.0, 0.0), radius=1.0, **changes):
-    lamp = Material("lamp", "light", emission=(1.0, 1.0, 1.0))
+    lamp = Material("lamp", "emitter", emission=(1.0, 1.0, 1.0))
     return Settings(materials=(lamp,), spheres=(Sphere("lamp", centre, radius),), **changes)
 
 
@@ -63,7 +63,7 @@ def test_picking_leaves_the_picture_as_it_is(picture):
 
 def test_what_is_picked_is_sharp(picture):
     """With the picked distance in focus a wide lens gives the pinhole's picture of an edge, with another not."""
-    lamp = Material("lamp", "light", emission=(1.0, 1.0, 1.0))
+    lamp = Material("lamp", "emitter", emission=(1.0, 1.0, 1.0))
     corners = ((0.0, -9.0, 0.0), (9.0, -9.0, 0.0), (9.0, 9.0, 0.0), (0.0, 9.0, 0.0))
     sharp = Settings(view=Camera((0.0, 0.0, 7.0)), materials=(lamp,), quads=(Quad("lamp", corners),), samples=8)
     size = (64, 64)
@@ -86,7 +86,7 @@ def test_panorama_sees_all_around(picture, rng):
     for _ in range(3):
         x, y = rng.uniform(8, 120), rng.uniform(8, 56)
         centre = np.array(camera.position) + 5 * direction_at(camera, size, x, y)
-        settings = ball(tuple(map(float, centre)), 0.6, view=camera, projection="panorama", samples=64)
+        settings = ball(tuple(map(float, centre)), 0.6, view=camera, projection="equirectangular", samples=64)
         picture._drawn = None
         for _ in range(64):
             frame = picture.draw(settings, size, 0.0)
@@ -102,4 +102,4 @@ def test_panorama_sees_all_around(picture, rng):
 
 def test_panorama_has_no_lens():
     with pytest.raises(ValueError, match="lens_radius is 0.5; a panorama has no lens"):
-        Settings(projection="panorama", lens_radius=0.5)
+        Settings(projection="equirectangular", lens_radius=0.5)

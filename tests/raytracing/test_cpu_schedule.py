@@ -19,24 +19,26 @@ def picture(device):
     return Picture(SimpleNamespace(device=device))
 
 
-@pytest.mark.parametrize("paths, lights", [("full", "sampled"), ("whitted", "hit")])
+@pytest.mark.parametrize("paths, lights", [("path", "mis"), ("whitted", "bsdf")])
 def test_tiles_draw_and_count_as_the_stages_do(picture, rng, paths, lights):
     size = tuple(int(n) for n in rng.integers(1, 100, 2))
     seed, depth = int(rng.integers(0, 2**31 - 1)), int(rng.integers(2, 9))
-    scene = mixed_scene(schedule="grid", paths=paths, lights=lights, depth=depth, seed=seed, lens_radius=0.05)
-    scene = replace(scene, roulette=int(rng.integers(1, 3)))
+    scene = mixed_scene(
+        schedule="wavefront", integrator=paths, direct_lighting=lights, max_depth=depth, seed=seed, lens_radius=0.05
+    )
+    scene = replace(scene, rr_depth=int(rng.integers(1, 3)))
     wanted, told = render(picture, scene, size, 3), picture.report()
     assert np.isfinite(wanted).all()
-    assert np.array_equal(wanted, render(picture, replace(scene, schedule="fused"), size, 3))
+    assert np.array_equal(wanted, render(picture, replace(scene, schedule="megakernel"), size, 3))
     found = picture.report()
-    assert found["live rays"] == told["live rays"]
-    assert found["skipped words"] == told["skipped words"]
+    assert found["active rays"] == told["active rays"]
+    assert found["empty stencil words"] == told["empty stencil words"]
 
 
 def even_room(rng):
     """Diffuse walls and things of other kinds among them, under triangles and a ball that shine, a lamp and a sun."""
     materials = (Material("white", color=(0.8, 0.7, 0.6)), Material("red", color=(0.9, 0.1, 0.05)),
-                 Material("lamp", "light", emission=(9.0, 8.0, 6.0)), Material("warm", emission=(0.5, 0.3, 0.1)),
+                 Material("lamp", "emitter", emission=(9.0, 8.0, 6.0)), Material("warm", emission=(0.5, 0.3, 0.1)),
                  Material("metal", "conductor", roughness=0.4), Material("silver", "mirror"))  # fmt: skip
     walls = [replace(quad, material=str(rng.choice(["white", "red"]))) for quad in room("white", 2.0)]
     lamp = Quad("lamp", ((-0.5, 1.9, -0.5), (0.5, 1.9, -0.5), (0.5, 1.9, 0.5), (-0.5, 1.9, 0.5)))
@@ -47,21 +49,23 @@ def even_room(rng):
                     spheres=balls, procedural=boxes, horizon=(0.1, 0.2, 0.3))  # fmt: skip
 
 
-LAMPS = {"points": (PointLight((0.0, 1.0, 0.0)),), "suns": (Sun((0.0, 0.3, 1.0)),)}
+LAMPS = {"point_lights": (PointLight((0.0, 1.0, 0.0)),), "suns": (Sun((0.0, 0.3, 1.0)),)}
 
 
 @pytest.mark.parametrize("lamps", [{}, pytest.param(LAMPS, marks=pytest.mark.slow)])
 def test_eight_diffuse_paths_at_once_have_the_bits_of_one(picture, rng, lamps):
     size, seed = tuple(int(n) for n in rng.integers(20, 90, 2)), int(rng.integers(0, 2**31 - 1))
-    scene = replace(even_room(rng), depth=int(rng.integers(2, 7)), roulette=int(rng.integers(1, 4)), seed=seed, **lamps)
-    wanted, told = render(picture, replace(scene, schedule="grid"), size, 3), picture.report()
+    scene = replace(
+        even_room(rng), max_depth=int(rng.integers(2, 7)), rr_depth=int(rng.integers(1, 4)), seed=seed, **lamps
+    )
+    wanted, told = render(picture, replace(scene, schedule="wavefront"), size, 3), picture.report()
     assert np.isfinite(wanted).all() and wanted.mean() > 0.01
-    assert np.array_equal(wanted, render(picture, replace(scene, schedule="fused"), size, 3))
-    assert picture.report()["live rays"] == told["live rays"]
+    assert np.array_equal(wanted, render(picture, replace(scene, schedule="megakernel"), size, 3))
+    assert picture.report()["active rays"] == told["active rays"]
 
 
 def test_a_part_of_the_picture_has_the_bits_of_the_whole(picture, rng):
-    scene = mixed_scene(depth=5, schedule="fused")
+    scene = mixed_scene(max_depth=5, schedule="megakernel")
     whole = render(picture, scene, (61, 47))
     left, top = (int(n) for n in rng.integers(0, 30, 2))
     picture._drawn = None
@@ -71,6 +75,6 @@ def test_a_part_of_the_picture_has_the_bits_of_the_whole(picture, rng):
 
 def test_the_schedule_of_a_processor_without_warps(picture):
     render(picture, mixed_scene(schedule="auto"))
-    assert picture.report()["schedule"] == "fused"
+    assert picture.report()["schedule"] == "megakernel"
     render(picture, mixed_scene(schedule="auto", stencil="flags"))
-    assert picture.report()["schedule"] == "grid"
+    assert picture.report()["schedule"] == "wavefront"

@@ -27,7 +27,7 @@ def drawn(device, settings):
     picture = Picture(SimpleNamespace(device=device))
     for _ in range(SAMPLES):
         frame = picture.draw(settings, SIZE, 0.0)
-    assert picture.report()["schedule"] == ("regenerate" if picture.has_ballot else "fused")
+    assert picture.report()["schedule"] == ("regenerate" if picture.has_ballot else "megakernel")
     return frame.read()[..., :3]
 
 

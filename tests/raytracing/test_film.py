@@ -22,7 +22,7 @@ def picture(device):
 
 def film_scene(**changes):
     """A lamp over a floor with a ball: some pixels are noisy, some are the sky's."""
-    scene = mixed_scene(depth=3, schedule="auto")
+    scene = mixed_scene(max_depth=3, schedule="auto")
     return replace(scene, **changes)
 
 
@@ -48,12 +48,12 @@ def test_no_draw_asks_for_a_kernel_again(picture, monkeypatch):
     picture.draw(scene, size, 0.0)
 
 
-SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("grid", "compact", "regenerate")]
+SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("wavefront", "compact", "regenerate")]
 
 
-@pytest.mark.parametrize("schedule", ["fused", *SLOW_SCHEDULES])
+@pytest.mark.parametrize("schedule", ["megakernel", *SLOW_SCHEDULES])
 def test_pixels_stop_when_their_noise_is_low(picture, schedule):
-    scene, size = film_scene(noise=0.08, schedule=schedule), (40, 32)
+    scene, size = film_scene(noise_threshold=0.08, schedule=schedule), (40, 32)
     frame = render(picture, scene, size, 128)
     layers = picture.layers(scene, size)
     counts = layers["samples"]
@@ -73,7 +73,7 @@ def test_pixels_stop_when_their_noise_is_low(picture, schedule):
 
 
 def test_a_picture_without_noise_is_done_early(picture):
-    scene = Settings(horizon=(0.5,) * 3, zenith=(0.2,) * 3, noise=0.05)
+    scene = Settings(horizon=(0.5,) * 3, zenith=(0.2,) * 3, noise_threshold=0.05)
     render(picture, scene, (16, 16), 33)
     launches = picture.device.counters.launches
     before = picture.draw(scene, (16, 16), 0.0).read()
@@ -84,9 +84,9 @@ def test_a_picture_without_noise_is_done_early(picture):
 @pytest.mark.slow
 def test_the_noise_or_the_time_ends_an_export_whichever_comes_first(tmp_path):
     words = [ROOT / "scenes/cornell.toml", "--size", "40x32", "--samples", 10**6, "--json"]
-    quiet = export(*words, "-o", tmp_path / "a.exr", "--set", "noise=0.6", "--time-limit", 300)
+    quiet = export(*words, "-o", tmp_path / "a.exr", "--set", "noise_threshold=0.6", "--time-limit", 300)
     assert 32 <= json.loads(quiet.stdout)["report"]["samples"] < 10**5
-    late = export(*words, "-o", tmp_path / "b.exr", "--set", "noise=1e-6", "--time-limit", 2, code=3)
+    late = export(*words, "-o", tmp_path / "b.exr", "--set", "noise_threshold=1e-6", "--time-limit", 2, code=3)
     assert 1 <= json.loads(late.stdout)["report"]["samples"] < 10**6
     for name in ("a.exr", "b.exr"):
         linear = read_exr(tmp_path / name)[..., :3]

@@ -128,7 +128,7 @@ def environment_densities(device, settings, directions):
 
     nothing = triangles(np.zeros((0, 3)), np.zeros((0, 3), int))
     lights = Lights(device, settings, nothing, material_rows(settings))
-    constants = constants_of(replace(settings, schedule="grid"), False)
+    constants = constants_of(replace(settings, schedule="wavefront"), False)
     text = Generated("materials", kernel_text().text + DENSITY)
     kernel = device.kernel(text, "environment_densities", group=64, **constants)
     count = len(directions)

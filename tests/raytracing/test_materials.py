@@ -51,8 +51,8 @@ MATERIALS = {
 
 GLASSES = {
     "glass": Material("m", "glass", color=(0.9, 0.8, 0.7), roughness=0.6),
-    "glass from inside": Material("m", "glass", color=(0.9, 0.8, 0.7), roughness=0.6, refraction=1 / 1.5),
-    "very rough glass": Material("m", "glass", color=(0.9, 0.8, 0.7), roughness=0.95, refraction=1.8),
+    "glass from inside": Material("m", "glass", color=(0.9, 0.8, 0.7), roughness=0.6, ior=1 / 1.5),
+    "very rough glass": Material("m", "glass", color=(0.9, 0.8, 0.7), roughness=0.95, ior=1.8),
 }
 
 
@@ -61,7 +61,7 @@ class Probe:
 
     def __init__(self, device, material: Material):
         text = Generated("materials", kernel_text().text + PROBES)
-        constants = constants_of(Settings(schedule="grid"), spheres=False)
+        constants = constants_of(Settings(schedule="wavefront"), spheres=False)
         self.device = device
         self.row = material_rows(Settings(materials=(material,)))[0]
         self.sampler = device.kernel(text, "sample_directions", group=64, **constants)
@@ -129,7 +129,7 @@ def test_weights_are_value_over_density(device, rng, name):
 def furnace(device, material, samples=64):
     """The mean of a ball's pixels under a sky of radiance 1."""
     settings = Settings(
-        view=Camera((0.0, 0.0, 3.0), fov_degrees=30.0), depth=16, horizon=WHITE, zenith=WHITE,
+        view=Camera((0.0, 0.0, 3.0), fov_degrees=30.0), max_depth=16, horizon=WHITE, zenith=WHITE,
         materials=(material,), spheres=(Sphere("m", radius=1.0),))  # fmt: skip
     picture = Picture(SimpleNamespace(device=device))
     for _ in range(samples):
@@ -147,11 +147,11 @@ def test_white_surfaces_neither_make_nor_lose_light(device, roughness):
     assert furnace(device, plastic) == pytest.approx(1, abs=0.005)
 
 
-@pytest.mark.parametrize("refraction", [1.5, 1 / 1.5, 1.3])
+@pytest.mark.parametrize("ior", [1.5, 1 / 1.5, 1.3])
 def test_rough_glass_neither_makes_nor_loses_light(device, rng, refraction):
     """At one surface: paths that stay inside a ball for more than the deepest bounce would hide what is tested."""
     for roughness in (0.2, 0.5, 0.9):
-        glass = Probe(device, Material("m", "glass", WHITE, roughness=roughness, refraction=refraction))
+        glass = Probe(device, Material("m", "glass", WHITE, roughness=roughness, ior=refraction))
         for cosine in rng.uniform(0.15, 1.0, 4):
             _, weights = glass.sample(incoming(cosine), 1 << 16, rng.integers(1 << 31))
             assert weights[:, 0].mean() == pytest.approx(1, abs=0.012), (roughness, cosine)

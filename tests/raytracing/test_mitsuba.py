@@ -40,7 +40,7 @@ def bsdf_of(material: Material):
         return {"type": "twosided", "bsdf": {"type": "conductor", "material": "none",
                                              "specular_reflectance": rgb(material.color)}}  # fmt: skip
     if material.kind == "glass" and material.roughness == 0:
-        return {"type": "dielectric", "int_ior": material.refraction, "ext_ior": 1.0,
+        return {"type": "dielectric", "int_ior": material.ior, "ext_ior": 1.0,
                 "specular_transmittance": rgb(material.color), "specular_reflectance": rgb(material.color)}  # fmt: skip
     assert material.kind == "light", material.kind
     return {"type": "diffuse", "reflectance": rgb((0.0, 0.0, 0.0))}
@@ -68,7 +68,7 @@ def mitsuba_scene(settings, size):
         scene[name] = shape
 
     for index, s in enumerate(settings.spheres):
-        sphere = {"type": "sphere", "center": list(s.centre), "radius": s.radius}
+        sphere = {"type": "sphere", "center": list(s.center), "radius": s.radius}
         add(f"sphere{index}", sphere, materials[s.material])
     for index, quad in enumerate(settings.quads):
         mesh = mi.Mesh(f"quad{index}", 4, 2)
@@ -77,7 +77,7 @@ def mitsuba_scene(settings, size):
         parameters["faces"] = np.array([0, 1, 2, 0, 2, 3], "u4")
         parameters.update()
         add(f"quad{index}", {"type": "ply", "filename": _ply(mesh, index)}, materials[quad.material])
-    for index, point in enumerate(settings.points):
+    for index, point in enumerate(settings.point_lights):
         scene[f"point{index}"] = {"type": "point", "position": list(point.position), "intensity": rgb(point.intensity)}
     for index, sun in enumerate(settings.suns):
         assert sun.angle_degrees == 0
@@ -153,11 +153,12 @@ def mixed(tmp_path):
     u, v = np.meshgrid(np.linspace(0, 6, 2048), np.linspace(0, 3, 1024))
     sky = np.stack([1.2 + np.sin(u), 1.1 + np.cos(u + v), 1.5 + np.sin(3 * v)], -1) * 0.4
     return Settings(
-        view=Camera((0.0, 1.2, 5.0), (0.0, 0.5, 0.0), fov_degrees=35.0), depth=5, roulette=16,
+        view=Camera((0.0, 1.2, 5.0), (0.0, 0.5, 0.0), fov_degrees=35.0), max_depth=5, rr_depth=16,
         materials=(Material("grey", color=(0.6, 0.5, 0.4)), Material("silver", "mirror", color=(0.9, 0.8, 0.7)),
                    Material("glass", "glass", color=(1.0, 1.0, 1.0))),
         quads=(floor,), spheres=(Sphere("silver", (-0.8, 0.5, 0.0), 0.5), Sphere("grey", (0.5, 0.4, 0.4), 0.4)),
-        points=(PointLight((1.0, 2.0, 1.0), (2.0, 1.5, 1.0)),), suns=(Sun((1.0, 2.0, 0.5), (0.7, 0.8, 0.9), 0.0),),
+        point_lights=(PointLight((1.0, 2.0, 1.0), (2.0, 1.5, 1.0)),),
+        suns=(Sun((1.0, 2.0, 0.5), (0.7, 0.8, 0.9), 0.0),),
         environment=Environment(str(exr(tmp_path / "sky.exr", sky)), 0.7),
     )  # fmt: skip
 
@@ -169,7 +170,7 @@ def test_mitsuba_draws_the_same_picture(device, variant, tmp_path, name):
     if name == "mixed":
         settings = mixed(tmp_path)
     else:
-        settings = replace(load(SCENES / f"{name}.toml").settings, depth=5, roulette=3)
+        settings = replace(load(SCENES / f"{name}.toml").settings, max_depth=5, rr_depth=3)
     if name == "veach":  # Mitsuba's rough metals lose what is scattered twice: mirrors and diffuse plates instead
         kinds = {"smooth": "mirror", "shiny": "diffuse", "glossy": "mirror", "rough": "diffuse"}
         materials = tuple(replace(m, kind=kinds.get(m.name, m.kind), roughness=0.0) for m in settings.materials)

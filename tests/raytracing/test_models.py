@@ -19,7 +19,7 @@ from renderer.raytracing.settings import Material, MeshShape, PointLight, Quad, 
 from renderer.scene.cameras import Camera
 from tests.formats.gltf_builder import Maker, ball, showcase, square
 
-LAMP = Material("lamp", "light", emission=(9.0, 8.0, 6.0))
+LAMP = Material("lamp", "emitter", emission=(9.0, 8.0, 6.0))
 MATTE = Material("matte", color=(0.6, 0.6, 0.6))
 SIZE = (60, 60)
 
@@ -46,7 +46,7 @@ def facing(path, **changes):
     """Seen from +z so that the square from -1 to 1 just fills the picture."""
     fov = float(np.degrees(2 * np.arctan(0.1)))
     settings = Settings(view=Camera((0.0, 0.0, 10.0), fov_degrees=fov), models=(ModelShape(str(path)),), samples=1,
-                        horizon=(1.0, 1.0, 1.0), zenith=(1.0, 1.0, 1.0), depth=3)  # fmt: skip
+                        horizon=(1.0, 1.0, 1.0), zenith=(1.0, 1.0, 1.0), max_depth=3)  # fmt: skip
     return replace(settings, **changes)
 
 
@@ -194,7 +194,7 @@ def test_normals_of_mesh_files_shade_and_corners_may_have_two(picture, tmp_path,
         body = "\n".join(" ".join(map(str, row)) for row in rows)
         path.write_text(f"{head}property list uchar int vertex_indices\nend_header\n{body}\n3 0 1 2\n3 3 4 5\n")
     settings = Settings(view=facing(path).view, samples=1, horizon=(1.0, 1.0, 1.0), zenith=(1.0, 1.0, 1.0),
-                        materials=(MATTE,), meshes=(MeshShape("matte", str(path), turn_degrees=20.0),))  # fmt: skip
+                        materials=(MATTE,), meshes=(MeshShape("matte", str(path), rotation_degrees=20.0),))  # fmt: skip
     normal = picture.layers(settings, SIZE)["normal"]
     c, s = np.cos(np.radians(20)), np.sin(np.radians(20))
     wanted = lean @ np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]).T
@@ -233,7 +233,9 @@ def test_shadows_are_cut_out_too(picture, tmp_path):
     for name, mode, alpha in (("open", "MASK", 0), ("half", "BLEND", 128), ("shut", "MASK", 255)):
         maker = Maker()
         half_cut(maker, alpha, mode, doubleSided=True)
-        settings = facing(put(tmp_path, maker, f"{name}.glb"), quads=(floor, lamp), materials=(MATTE, LAMP), depth=2)
+        settings = facing(
+            put(tmp_path, maker, f"{name}.glb"), quads=(floor, lamp), materials=(MATTE, LAMP), max_depth=2
+        )
         settings = replace(settings, horizon=(0.0, 0.0, 0.0), zenith=(0.0, 0.0, 0.0),
                            view=Camera((-0.6, 0.05, -0.5), (-0.6, 0.0, -1.0), fov_degrees=30.0))  # fmt: skip
         light[name] = render(picture, settings, (16, 16), 128)[..., :3].mean()
@@ -255,11 +257,11 @@ def everything(tmp_path, rng):
 def test_no_schedule_changes_a_bit_of_a_model(picture, tmp_path, rng):
     lamp = Quad("lamp", ((-1.0, 3.0, -1.0), (1.0, 3.0, -1.0), (1.0, 3.0, 1.0), (-1.0, 3.0, 1.0)))
     fractal = DistanceField("lamp", "menger", (0.0, -0.5, 0.4), scale=0.5, iterations=2)
-    settings = facing(everything(tmp_path, rng), quads=(lamp,), materials=(LAMP,), schedule="grid", depth=4)
+    settings = facing(everything(tmp_path, rng), quads=(lamp,), materials=(LAMP,), schedule="wavefront", max_depth=4)
     settings = replace(settings, distance_fields=(fractal,))
     wanted = render(picture, settings, (50, 34), 2)
     assert np.isfinite(wanted).all() and wanted[..., :3].mean() > 0.05
-    schedule = rng.choice(["compact", "regenerate", "fused"])  # another in every run: they compile slowly
+    schedule = rng.choice(["compact", "regenerate", "megakernel"])  # another in every run: they compile slowly
     assert np.array_equal(wanted, render(picture, replace(settings, schedule=str(schedule)), (50, 34), 2)), schedule
 
 
@@ -331,7 +333,9 @@ def test_spots_fade_between_their_angles(picture):
     floor = Quad("matte", ((-9.0, -2.0, 9.0), (9.0, -2.0, 9.0), (9.0, -2.0, -9.0), (-9.0, -2.0, -9.0)))
     spot = PointLight((0.0, 0.0, 0.0), (5.0, 5.0, 5.0), (0.0, -2.0, 0.0), 10.0, 35.0)
     view = Camera((0.0, 8.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, -1.0), fov_degrees=20.0)
-    settings = Settings(view=view, materials=(MATTE,), quads=(floor,), points=(spot,), depth=1, paths="whitted")
+    settings = Settings(
+        view=view, materials=(MATTE,), quads=(floor,), point_lights=(spot,), max_depth=1, integrator="whitted"
+    )
     seen = render(picture, settings, (61, 61), 16)[30, :, 0]
     x = (np.arange(61) + 0.5) / 61 * 2 - 1
     away = x * 10 * np.tan(np.radians(10))
@@ -357,12 +361,12 @@ def test_shining_pictures_light_the_same_by_aim_and_by_chance(picture, tmp_path,
     wall = Quad("matte", ((-9.0, -9.0, 1.0), (-9.0, 9.0, 1.0), (9.0, 9.0, 1.0), (9.0, -9.0, 1.0)))
     view = Camera((0.0, 0.0, -1.0), (0.0, 0.3, 1.0), fov_degrees=70.0)
     dark = {"horizon": (0.0, 0.0, 0.0), "zenith": (0.0, 0.0, 0.0)}
-    settings = facing(put(tmp_path, maker), view=view, quads=(wall,), materials=(MATTE,), depth=2, **dark)
+    settings = facing(put(tmp_path, maker), view=view, quads=(wall,), materials=(MATTE,), max_depth=2, **dark)
     if placed:
         mirror = Instance("s", matrix=(-1.1, 0.2, 0.0, 0.1, 0.1, 0.8, 0.0, 0.0, 0.0, 0.0, 1.0, 0.1))
         settings = replace(settings, models=(replace(settings.models[0], name="s"),), instances=(mirror,))
-    means = [render(picture, replace(settings, lights=lights), (24, 24), 256)[..., :3].reshape(2, 12, 2, 12, 3)
-             .mean((1, 3)) for lights in ("sampled", "hit", "aimed")]  # fmt: skip
+    means = [render(picture, replace(settings, direct_lighting=lights), (24, 24), 256)[..., :3].reshape(2, 12, 2, 12, 3)
+             .mean((1, 3)) for lights in ("mis", "bsdf", "nee")]  # fmt: skip
     assert means[0].mean() > 1e-3
     for other in means[1:]:
         assert np.allclose(means[0], other, rtol=0.12, atol=0.03 * means[0].mean())

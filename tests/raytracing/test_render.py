@@ -49,16 +49,16 @@ def mixed_scene(**changes):
     """Every material, spheres and quads and a level of the sphereflake, with a lamp."""
     materials = (
         Material("matte", color=(0.7, 0.5, 0.3)),
-        Material("board", "checker", size=0.5),
+        Material("board", "checker", checker_size=0.5),
         Material("silver", "mirror", color=(0.9, 0.9, 0.95)),
         Material("glass", "glass", color=(0.95, 1.0, 0.95)),
-        Material("lamp", "light", emission=(9.0, 8.0, 6.0)),
-        Material("bulb", "light", emission=(5.0, 1.0, 1.0)),
+        Material("lamp", "emitter", emission=(9.0, 8.0, 6.0)),
+        Material("bulb", "emitter", emission=(5.0, 1.0, 1.0)),
     )
     floor = Quad("board", ((-4.0, -1.0, 4.0), (4.0, -1.0, 4.0), (4.0, -1.0, -4.0), (-4.0, -1.0, -4.0)))
     lamp = Quad("lamp", ((-1.0, 3.0, -1.0), (1.0, 3.0, -1.0), (1.0, 3.0, 1.0), (-1.0, 3.0, 1.0)))
     settings = Settings(
-        schedule="grid",
+        schedule="wavefront",
         view=Camera((0.0, 0.8, 5.0)),
         horizon=(0.3, 0.4, 0.5),
         materials=materials,
@@ -77,37 +77,37 @@ def gathers(picture):
     return ["auto", "votes", "tree", *(["ballot"] if picture.has_ballot else [])]
 
 
-@pytest.mark.parametrize("paths", ["full", pytest.param("whitted", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("paths", ["path", pytest.param("whitted", marks=pytest.mark.slow)])
 def test_no_stencil_changes_a_bit_of_the_picture(picture, rng, paths):
     size = tuple(int(n) for n in rng.integers(1, 90, 2))
-    scene = mixed_scene(paths=paths, depth=int(rng.integers(2, 9)), seed=int(rng.integers(0, 2**31 - 1)))
+    scene = mixed_scene(integrator=paths, max_depth=int(rng.integers(2, 9)), seed=int(rng.integers(0, 2**31 - 1)))
     wanted = render(picture, replace(scene, stencil="off"), size, 2)
     assert np.isfinite(wanted).all() and wanted[..., :3].mean() > 0.05
     assert np.array_equal(wanted, render(picture, replace(scene, stencil="flags"), size, 2))
     for gather in gathers(picture):
-        for schedule in ("grid", "fused") if gather == "auto" else ("grid",):
+        for schedule in ("wavefront", "megakernel") if gather == "auto" else ("wavefront",):
             found = render(picture, replace(scene, gather=gather, schedule=schedule), size, 2)
             assert np.array_equal(wanted, found), (gather, schedule)
 
 
-@pytest.mark.parametrize("paths", ["full", pytest.param("whitted", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("paths", ["path", pytest.param("whitted", marks=pytest.mark.slow)])
 def test_no_schedule_changes_a_bit_of_the_picture(picture, rng, paths):
     size = tuple(int(n) for n in rng.integers(1, 120, 2))
-    scene = mixed_scene(paths=paths, depth=int(rng.integers(1, 9)), seed=int(rng.integers(0, 2**31 - 1)))
-    wanted, live = render(picture, scene, size, 2), picture.report()["live rays"]
-    for schedule in ("compact", "regenerate", "fused", "auto"):
+    scene = mixed_scene(integrator=paths, max_depth=int(rng.integers(1, 9)), seed=int(rng.integers(0, 2**31 - 1)))
+    wanted, live = render(picture, scene, size, 2), picture.report()["active rays"]
+    for schedule in ("compact", "regenerate", "megakernel", "auto"):
         assert np.array_equal(wanted, render(picture, replace(scene, schedule=schedule), size, 2)), schedule
-        assert picture.report()["live rays"] == live, schedule
+        assert picture.report()["active rays"] == live, schedule
 
 
-SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("grid", "compact")]
+SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("wavefront", "compact")]
 
 
-@pytest.mark.parametrize("schedule", ["regenerate", "fused", *SLOW_SCHEDULES])
+@pytest.mark.parametrize("schedule", ["regenerate", "megakernel", *SLOW_SCHEDULES])
 def test_no_tree_changes_a_bit_of_the_picture(picture, schedule, monkeypatch):
     monkeypatch.setattr(bvh2_quantized, "SMALL", 2)  # "auto" is narrow where there are warps
-    scene = mixed_scene(depth=4, schedule=schedule)
-    wanted = render(picture, replace(scene, builder="host", tree="binary"), (50, 40))
+    scene = mixed_scene(max_depth=4, schedule=schedule)
+    wanted = render(picture, replace(scene, builder="host", bvh="binary"), (50, 40))
     for builder, tree in (
         ("host", "wide"),
         ("device", "binary"),
@@ -127,7 +127,7 @@ def test_no_tree_changes_a_bit_of_the_picture(picture, schedule, monkeypatch):
 
 def test_bit_count_is_the_number_of_live_rays(picture, rng):
     size = tuple(int(n) for n in rng.integers(1, 90, 2))
-    scene = mixed_scene(depth=7)
+    scene = mixed_scene(max_depth=7)
     render(picture, replace(scene, stencil="flags"), size)
     flags = [int((row.read() != 0).sum()) for row in picture._rays.living[:7]]
     assert flags[0] == size[0] * size[1]
@@ -135,8 +135,8 @@ def test_bit_count_is_the_number_of_live_rays(picture, rng):
         render(picture, replace(scene, gather=gather), size)
         rows = [row.read() for row in picture._rays.living[:7]]
         told = picture.report()
-        assert [int(np.bitwise_count(row).sum()) for row in rows] == flags == told["live rays"], gather
-        assert [int((row == 0).sum()) for row in rows] == told["skipped words"]
+        assert [int(np.bitwise_count(row).sum()) for row in rows] == flags == told["active rays"], gather
+        assert [int((row == 0).sum()) for row in rows] == told["empty stencil words"]
     assert flags[1] < flags[0] or size == (1, 1)
 
 
@@ -161,7 +161,7 @@ def test_a_tile_is_that_part_of_the_picture_bit_for_bit(picture, rng):
 def test_white_furnace_reads_the_albedo(picture, rng):
     albedo = tuple(float(x) for x in rng.uniform(0, 1, 3).astype("f4"))
     scene = Settings(
-        materials=(Material("ball", color=albedo),), spheres=(Sphere("ball"),), horizon=WHITE, zenith=WHITE, depth=4
+        materials=(Material("ball", color=albedo),), spheres=(Sphere("ball"),), horizon=WHITE, zenith=WHITE, max_depth=4
     )
     frame = render(picture, scene, (40, 40))[..., :3]
     on_ball = ~(frame == 1).all(-1)
@@ -179,7 +179,12 @@ def test_closed_grey_box_reads_the_geometric_sum(picture, rng, depth):
     albedo, shine = (float(x) for x in rng.uniform(0.2, 0.8, 2).astype("f4"))
     wall = Material("wall", color=(albedo,) * 3, emission=(shine,) * 3)
     scene = Settings(
-        view=Camera((0.1, 0.2, 0.3)), materials=(wall,), quads=room("wall"), lights="hit", depth=depth, roulette=16
+        view=Camera((0.1, 0.2, 0.3)),
+        materials=(wall,),
+        quads=room("wall"),
+        direct_lighting="bsdf",
+        max_depth=depth,
+        rr_depth=16,
     )
     frame = render(picture, scene, (32, 32))[..., :3]
     assert np.allclose(frame, shine * (1 - albedo**depth) / (1 - albedo), rtol=1e-5)
@@ -189,18 +194,18 @@ def test_closed_grey_box_reads_the_geometric_sum(picture, rng, depth):
 
 def test_grey_box_of_mirrors_reads_the_same_sum(picture):
     wall = Material("wall", "mirror", color=(0.5,) * 3, emission=WHITE)
-    scene = Settings(view=Camera((0.1, 0.2, 0.3)), materials=(wall,), quads=room("wall"), depth=10, roulette=16)
+    scene = Settings(view=Camera((0.1, 0.2, 0.3)), materials=(wall,), quads=room("wall"), max_depth=10, rr_depth=16)
     assert np.allclose(render(picture, scene)[..., :3], 2 * (1 - 0.5**10), rtol=1e-6)
 
 
 @pytest.mark.parametrize("light", ["sphere", "quad"])
-@pytest.mark.parametrize("lights", ["sampled", "hit"])
+@pytest.mark.parametrize("lights", ["mis", "bsdf"])
 def test_a_lamp_overhead_lights_the_floor_as_the_formula_says(picture, light, lights):
     """A Lambert floor reads albedo L (R / h)^2 under a ball of radius R; a small square brings L area / (pi h^2)."""
     floor = Quad("floor", ((-9.0, 0.0, 9.0), (9.0, 0.0, 9.0), (9.0, 0.0, -9.0), (-9.0, 0.0, -9.0)))
-    materials = (Material("floor", color=(0.5,) * 3), Material("lamp", "light", emission=(10.0,) * 3))
+    materials = (Material("floor", color=(0.5,) * 3), Material("lamp", "emitter", emission=(10.0,) * 3))
     view = Camera((0.01, 0.2, 0.01), (0.0, 0.0, 0.0), fov_degrees=5.0)
-    scene = Settings(view=view, materials=materials, quads=(floor,), lights=lights, depth=2)
+    scene = Settings(view=view, materials=materials, quads=(floor,), direct_lighting=lights, max_depth=2)
     if light == "sphere":
         scene, wanted = replace(scene, spheres=(Sphere("lamp", (0.0, 2.0, 0.0), 0.5),)), 0.5 * 10 * (0.5 / 2) ** 2
     else:
@@ -213,15 +218,16 @@ def test_a_lamp_overhead_lights_the_floor_as_the_formula_says(picture, light, li
     values = render(picture, scene, (64, 64), 16)[..., 0]
     error = values.std() / np.sqrt(values.size)
     assert abs(values.mean() - wanted) < 4 * error + 1e-3 * wanted
-    assert error < (0.01 if lights == "sampled" else 0.1) * wanted
+    assert error < (0.01 if lights == "mis" else 0.1) * wanted
 
 
 def test_sampled_and_hit_lights_agree(picture):
     """Both estimate the same integral, in a scene of every material with two lamps."""
     means, errors = [], []
-    for lights in ("sampled", "hit"):
+    for lights in ("mis", "bsdf"):
         frames = [
-            render(picture, mixed_scene(lights=lights, depth=5, seed=seed), (48, 32), 8)[..., :3] for seed in range(6)
+            render(picture, mixed_scene(direct_lighting=lights, max_depth=5, seed=seed), (48, 32), 8)[..., :3]
+            for seed in range(6)
         ]
         means.append(np.mean(frames, (0, 1, 2)))
         errors.append(np.std([frame.mean((0, 1)) for frame in frames], 0) / np.sqrt(5))
@@ -230,15 +236,15 @@ def test_sampled_and_hit_lights_agree(picture):
 
 
 def test_glass_of_index_one_is_invisible(picture):
-    sky = dict(horizon=(0.2, 0.3, 0.4), zenith=(0.9, 0.8, 0.7), depth=4)
-    ball = dict(materials=(Material("air", "glass", color=WHITE, refraction=1.0),), spheres=(Sphere("air"),))
+    sky = dict(horizon=(0.2, 0.3, 0.4), zenith=(0.9, 0.8, 0.7), max_depth=4)
+    ball = dict(materials=(Material("air", "glass", color=WHITE, ior=1.0),), spheres=(Sphere("air"),))
     empty, filled = render(picture, Settings(**sky), (40, 40)), render(picture, Settings(**sky, **ball), (40, 40))
     assert np.allclose(empty, filled, atol=2e-5)
 
 
 def test_glass_in_the_furnace_loses_nothing(picture):
     ball = Material("ball", "glass", color=WHITE)
-    scene = Settings(materials=(ball,), spheres=(Sphere("ball"),), horizon=WHITE, zenith=WHITE, depth=16)
+    scene = Settings(materials=(ball,), spheres=(Sphere("ball"),), horizon=WHITE, zenith=WHITE, max_depth=16)
     frame = render(picture, scene, (40, 40))[..., :3]
     assert frame.max() <= 1 + 1e-6 and (frame > 0.999).mean() > 0.995  # a few paths are still inside after 16 rays
 
@@ -250,14 +256,14 @@ def test_mirror_shows_what_the_law_of_reflection_says(picture):
     view = Camera((0.0, 2.0, 2.0), (0.0, 0.0, 0.0), fov_degrees=0.2)
     material = Material("m", "mirror", color=(0.8, 0.5, 1.0))
     frame = render(
-        picture, Settings(view=view, materials=(material,), quads=(mirror,), zenith=tuple(zenith), depth=2), (8, 8)
+        picture, Settings(view=view, materials=(material,), quads=(mirror,), zenith=tuple(zenith), max_depth=2), (8, 8)
     )
     assert np.allclose(frame[..., :3], np.sqrt(0.5) * zenith * [0.8, 0.5, 1.0], rtol=5e-3)
 
 
 def test_lights_shine_from_their_front_only(picture):
     lamp = Quad("lamp", ((-1.0, -1.0, 0.0), (1.0, -1.0, 0.0), (1.0, 1.0, 0.0), (-1.0, 1.0, 0.0)))  # faces +z
-    scene = Settings(materials=(Material("lamp", "light", emission=(2.0, 3.0, 4.0)),), quads=(lamp,))
+    scene = Settings(materials=(Material("lamp", "emitter", emission=(2.0, 3.0, 4.0)),), quads=(lamp,))
     front = render(picture, replace(scene, view=Camera((0.0, 0.0, 1.0))), (8, 8))
     back = render(picture, replace(scene, view=Camera((0.0, 0.0, -1.0))), (8, 8))
     assert np.array_equal(front[..., :3], np.broadcast_to(np.array([2, 3, 4], "f4"), (8, 8, 3)))
@@ -278,7 +284,7 @@ def test_a_change_of_settings_or_size_starts_anew(picture):
     render(picture, scene, (20, 20), 3)
     assert np.array_equal(picture.draw(moved, (20, 20), 0.0).read(), wanted)
     assert picture.report()["samples"] == 1
-    deeper, other_size = replace(moved, depth=2), (31, 9)
+    deeper, other_size = replace(moved, max_depth=2), (31, 9)
     assert not np.array_equal(picture.draw(deeper, (20, 20), 0.0).read(), wanted)
     assert picture.draw(deeper, other_size, 0.0).read().shape == (9, 31, 4)
     brighter = replace(
@@ -289,7 +295,7 @@ def test_a_change_of_settings_or_size_starts_anew(picture):
 
 
 def test_more_samples_come_closer_to_the_mean(picture):
-    scene = mixed_scene(depth=3)
+    scene = mixed_scene(max_depth=3)
     truth = render(picture, replace(scene, seed=99), (32, 24), 64)
     few, many = (np.abs(render(picture, scene, (32, 24), n) - truth).mean() for n in (1, 16))
     assert many < 0.45 * few
@@ -302,7 +308,7 @@ def test_scene_files_draw(picture, name):
     frame = render(picture, scene.settings, (48, 36), 2)
     assert np.isfinite(frame).all()
     assert 0.02 < frame[..., :3].mean() < 2 and frame[..., :3].std() > 0.05
-    live = picture.report()["live rays"]
+    live = picture.report()["active rays"]
     assert live[0] == 48 * 36 and all(a >= b for a, b in zip(live, live[1:], strict=False))
 
 
@@ -339,7 +345,7 @@ def test_huge_and_tiny_meshes_are_shown_as_others_are(picture, tmp_path, size):
 
 
 def test_every_material_has_a_file_and_is_selectable():
-    assert {"diffuse", "mirror", "glass", "light"} <= set(MATERIALS)
+    assert {"diffuse", "mirror", "glass", "emitter"} <= set(MATERIALS)
     with pytest.raises(InputError, match="allowed are .*mirror"):
         read(Settings, {"materials": [{"name": "a", "kind": "chrome"}]}, "scene.toml: settings")
 
@@ -350,7 +356,7 @@ WRONG = {
     "no such mesh": ({"meshes": [{"material": "plain", "file": "no.obj"}]}, "no.obj"),
     "level": ({"procedural": [{"material": "plain", "kind": "menger", "level": 9}]}, "menger allows 0 to"),
     "radius": ({"spheres": [{"material": "plain", "radius": -1.0}]}, "radius is -1.0"),
-    "depth": ({"depth": 0}, "depth is 0; it must be 1 to 16"),
+    "max_depth": ({"max_depth": 0}, "max_depth is 0; it must be 1 to 16"),
     "colour": ({"materials": [{"name": "a", "color": [2.0, 0, 0]}]}, "0.0 to 1.0"),
     "corners": ({"quads": [{"material": "plain", "corners": [[0, 0, 0]]}]}, "4 values"),
     "gather": ({"gather": "magic"}, "allowed are auto"),
@@ -421,7 +427,7 @@ def test_an_attractor_is_the_images_of_its_balls(rng):
 def test_an_attractor_shines_and_stands_in_the_ray_tracer(picture):
     """One map to one point: a ball like any other, as geometry and as light."""
     still = (0.5, 0.0, 0.0, 0.5, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0)  # its fixed point is (1, 0, 0)
-    for material in (Material("m", color=(0.7, 0.5, 0.3)), Material("m", "light", emission=(3.0, 2.0, 1.0))):
+    for material in (Material("m", color=(0.7, 0.5, 0.3)), Material("m", "emitter", emission=(3.0, 2.0, 1.0))):
         common = dict(view=Camera((0.0, 0.0, 6.0)), horizon=WHITE, materials=(material,))
         attractor = Settings(**common, attractors=(Attractor("m", (still,), level=1, radius=1.0),))
         ball = Settings(**common, spheres=(Sphere("m", (1.0, 0.0, 0.0), 0.5),))

@@ -18,7 +18,7 @@ from renderer.scene.cameras import Camera
 from renderer.scene.scene import Scene, read
 
 MATTE = Material("matte", color=(0.7, 0.5, 0.3))
-LAMP = Material("lamp", "light", emission=(9.0, 8.0, 6.0))
+LAMP = Material("lamp", "emitter", emission=(9.0, 8.0, 6.0))
 GLASS = Material("glass", "glass")
 FLOOR = Quad("matte", ((-4.0, -1.0, 4.0), (4.0, -1.0, 4.0), (4.0, -1.0, -4.0), (-4.0, -1.0, -4.0)))
 ROOF = Quad("lamp", ((-1.0, 3.0, -1.0), (1.0, 3.0, -1.0), (1.0, 3.0, 1.0), (-1.0, 3.0, 1.0)))
@@ -42,7 +42,7 @@ def studio(**changes):
         horizon=(0.3, 0.4, 0.5),
         materials=(MATTE, LAMP, GLASS),
         quads=(FLOOR, ROOF),
-        depth=4,
+        max_depth=4,
     )
     return replace(settings, **changes)
 
@@ -62,19 +62,21 @@ def crowded(rng, **changes):
         DistanceField("matte", kind, tuple(rng.uniform(-1, 1, 3)), tuple(rng.uniform(0, 90, 3)), 0.5, iterations=4)
         for kind in KINDS
     )
-    grove = Scattered(("sponge", "pair"), 3, 2, (-2.0, -2.0), (2.0, 0.0), scale=(0.2, 0.4), tallness=(0.5, 2.0))
+    grove = Scattered(("sponge", "pair"), 3, 2, (-2.0, -2.0), (2.0, 0.0), scale=(0.2, 0.4), height_scale=(0.5, 2.0))
     parts = dict(
         spheres=named, procedural=(Procedural("matte", "menger", 1, name="sponge"),), instances=instances,
-        closing=closing, distance_fields=fields, scattered=(grove,),
+        shutter_close=closing, distance_fields=fields, scattered=(grove,),
     )  # fmt: skip
     return studio(**(parts | changes))
 
 
 def test_no_schedule_or_tree_changes_a_bit_of_instances_and_fields(picture, rng):
-    scene, size = crowded(rng, schedule="grid", seed=int(rng.integers(0, 2**31 - 1))), (57, 34)
+    scene, size = crowded(rng, schedule="wavefront", seed=int(rng.integers(0, 2**31 - 1))), (57, 34)
     wanted = render(picture, scene, size, 2)
     assert np.isfinite(wanted).all() and wanted[..., :3].mean() > 0.05
-    changes = [{"schedule": name} for name in ("compact", "regenerate", "fused")] + [{"tree": "wide", "stencil": "off"}]
+    changes = [{"schedule": name} for name in ("compact", "regenerate", "megakernel")] + [
+        {"bvh": "wide", "stencil": "off"}
+    ]
     change = changes[rng.integers(len(changes))]  # another in every run: they compile slowly
     assert np.array_equal(wanted, render(picture, replace(scene, **change), size, 2)), change
 
@@ -124,7 +126,7 @@ def test_instances_look_as_their_copies_would(picture, rng, tmp_path):
 @pytest.mark.slow
 def test_a_stretched_sphere_is_an_ellipsoid(picture, rng):
     axes = rng.uniform(0.4, 1.6, 3)
-    ball = Instance("ball", stretch=tuple(axes))
+    ball = Instance("ball", scale_xyz=tuple(axes))
     settings = studio(quads=(), spheres=(Sphere("matte", name="ball"),), instances=(ball,), samples=1)
     found = picture.layers(settings, (64, 48))
     camera = settings.view
@@ -158,8 +160,8 @@ def test_motion_blur_is_the_mean_of_stills(picture, rng):
     """Of pictures without blur at random moments of the shutter."""
     opening = Instance("ball", "", (-0.6, 0.2, 0.0), (0.0, 0.0, 0.0), 0.5)
     closing = replace(opening, position=(0.5, 0.0, 0.4), scale=0.8)
-    size, scene = (40, 28), studio(spheres=(Sphere("lamp", name="ball"),), instances=(opening,), depth=3)
-    blurred = render(picture, replace(scene, closing=(closing,), samples=1024), size, 512)[..., :3]
+    size, scene = (40, 28), studio(spheres=(Sphere("lamp", name="ball"),), instances=(opening,), max_depth=3)
+    blurred = render(picture, replace(scene, shutter_close=(closing,), samples=1024), size, 512)[..., :3]
     first, last = matrix_of(opening), matrix_of(closing)
     stills = []
     for moment in (np.arange(64) + rng.random(64)) / 64:
@@ -179,20 +181,20 @@ def test_key_frames_of_instances_blur_while_the_shutter_is_open():
     scene = studio(spheres=(ball,), instances=(Instance("ball"), Instance("ball", position=(0.0, 1.0, 0.0))))
     keys = [{"time": t, "ease": "linear", "set": {"instances.0.position": [4.0 * t, 0.0, 0.0]}} for t in (0.0, 1.0)]
     for shutter in (0.0, 0.25):
-        settings = replace(scene, shutter=shutter)
+        settings = replace(scene, exposure_seconds=shutter)
         film = Scene(
             Path("film.toml"), "film", "raytrace", settings, animation=read_animation({"keys": keys}, settings, "f")
         )
         shown = settings_at(film, 0.5)
         assert shown.instances[0].position == (2.0, 0.0, 0.0)
         if shutter:
-            assert [i.position for i in shown.closing] == [(3.0, 0.0, 0.0), (0.0, 1.0, 0.0)]
+            assert [i.position for i in shown.shutter_close] == [(3.0, 0.0, 0.0), (0.0, 1.0, 0.0)]
         else:
-            assert shown.closing == ()
+            assert shown.shutter_close == ()
 
 
 def test_moving_instances_rebuilds_only_the_upper_tree(picture, rng):
-    scene = crowded(rng, closing=())
+    scene = crowded(rng, shutter_close=())
     render(picture, scene)
     geometry = picture._geometry
     moved = tuple(replace(i, position=tuple(rng.uniform(-1, 1, 3))) for i in scene.instances)
@@ -203,7 +205,7 @@ def test_moving_instances_rebuilds_only_the_upper_tree(picture, rng):
 
 
 def test_scattered_instances_stay_in_their_cells(rng):
-    field = Scattered(("a", "b", "c"), 7, 5, (-3.0, 2.0), (4.0, 12.0), 1.5, scale=(0.5, 2.0), tallness=(1.0, 3.0))
+    field = Scattered(("a", "b", "c"), 7, 5, (-3.0, 2.0), (4.0, 12.0), 1.5, scale=(0.5, 2.0), height_scale=(1.0, 3.0))
     which, matrices = scatter(replace(field, seed=int(rng.integers(1 << 30))))
     x, y, z = matrices[:, :, 3].T
     assert set(which) <= {0, 1, 2} and len(set(which)) == 3 and (y == 1.5).all()
@@ -297,7 +299,8 @@ def test_the_bulb_has_no_room_between_camera_and_hit(picture, power, iterations)
         ({"distance_fields": [{"material": "plain", "kind": "cube"}]}, "allowed are julia, mandelbulb, menger"),
         ({"distance_fields": [{"material": "x", "kind": "julia"}]}, "distance_fields[0]: material is 'x'"),
         ({"distance_fields": [{"material": "plain", "kind": "julia"}] * 65}, "65 distance_fields are more than the 64"),
-        ({"spheres": [{"material": "plain", "name": "a"}], "closing": [{"shape": "a"}]}, "closing has other shapes"),
+        ({"spheres": [{"material": "plain", "name": "a"}], "shutter_close": [{"shape": "a"}]},
+         "shutter_close has other shapes"),
     ],
 )  # fmt: skip
 def test_bad_scenes_are_told_in_one_sentence(table, told):

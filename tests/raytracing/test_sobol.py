@@ -114,9 +114,9 @@ def test_pictures_have_less_error_than_with_independent_numbers(device):
     floor = Quad("floor", ((-9.0, 0.0, 9.0), (9.0, 0.0, 9.0), (9.0, 0.0, -9.0), (-9.0, 0.0, -9.0)))
     lamp = Quad("lamp", ((-1.0, 2.0, -1.0), (1.0, 2.0, -1.0), (1.0, 2.0, 1.0), (-1.0, 2.0, 1.0)))
     scene = Settings(
-        view=Camera((0.0, 1.0, 4.0), (0.0, 0.2, 0.0)), depth=2, quads=(floor, lamp),
+        view=Camera((0.0, 1.0, 4.0), (0.0, 0.2, 0.0)), max_depth=2, quads=(floor, lamp),
         spheres=(Sphere("floor", (0.0, 0.4, 0.0), 0.4),),
-        materials=(Material("floor", color=(0.5,) * 3), Material("lamp", "light", emission=(5.0,) * 3)),
+        materials=(Material("floor", color=(0.5,) * 3), Material("lamp", "emitter", emission=(5.0,) * 3)),
     )  # fmt: skip
     picture = Picture(SimpleNamespace(device=device))
 

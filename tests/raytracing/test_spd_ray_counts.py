@@ -123,7 +123,7 @@ class Counter:
 
     def __init__(self, device, name: str):
         self.device, self.view = device, DATABASES[name]
-        primitives, self.refraction = database(name)
+        primitives, self.ior = database(name)
         self.tree = build.tree_of(device, numbered(primitives), nodes="binary")
         self.rows = self.tree.primitives.read().view(PRIMITIVE).ravel()
         self.walk = traversal.Walk(self.tree, "scattered", spheres=True)
@@ -158,7 +158,7 @@ class Counter:
             if depth == DEPTH:
                 break
             mirrored = way - 2 * dot(way, facing)[:, None] * facing
-            ratio = np.where(towards[:, 0], 1 / self.refraction, self.refraction)
+            ratio = np.where(towards[:, 0], 1 / self.ior, self.ior)
             cosine = -dot(way, facing)
             rest = 1 - ratio**2 * (1 - cosine**2)
             through = ratio[:, None] * way + (ratio * cosine - np.sqrt(np.maximum(rest, 0)))[:, None] * facing

@@ -122,7 +122,7 @@ def test_pictures_without_depth_say_so(screen):
 def test_a_finished_picture_is_denoised_where_that_is_asked(gl, gpu):
     pytest.importorskip("pyoidn", reason="denoising needs pyoidn")
     scene = load(ROOT / "scenes" / "cornell.toml")
-    scene = replace(scene, settings=replace(scene.settings, samples=2, depth=2))
+    scene = replace(scene, settings=replace(scene.settings, samples=2, max_depth=2))
     with window([scene], gpu, gl, (420, 300)) as screen:
         panel = screen.studio.panel
         settled(screen)

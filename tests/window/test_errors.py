@@ -48,10 +48,10 @@ def test_a_lost_device_keeps_the_session_and_ends_with_a_sentence(gl, gpu, tmp_p
         monkeypatch.setattr(screen.studio.panel.picture, "draw", gone)
         monkeypatch.setattr(type(gpu.device), "finish", gone)
         with pytest.raises(UnavailableError, match="is lost: .*the driver does not answer.*--restore"):
-            screen.studio.step_setting("depth", 1)
+            screen.studio.step_setting("max_depth", 1)
             for _ in range(200):
                 screen.frame()
-        assert restore(kept).scenes[0].settings.depth == 7
+        assert restore(kept).scenes[0].settings.max_depth == 7
         monkeypatch.undo()
 
 
@@ -102,7 +102,9 @@ def test_a_scene_that_takes_the_device_s_last_byte(gl, gpu, room):
         press(screen, "2")
         press(screen, "Shift+D")  # a change tries again
         finish(screen)
-        assert not second.error and second.finished() and second.scene.settings.depth == first.scene.settings.depth
+        assert (
+            not second.error and second.finished() and second.scene.settings.max_depth == first.scene.settings.max_depth
+        )
 
 
 def test_a_saved_scene_is_read_anew_and_a_bad_one_is_told(screen, scene_files):

@@ -140,7 +140,7 @@ def test_a_compute_picture_leaves_the_window_alive(gl, gpu, monkeypatch):
     with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (640, 400)) as screen:
         panel = screen.studio.panel
         sampled(screen, 3)
-        assert not panel.error and panel.way and panel.report["live rays"]
+        assert not panel.error and panel.way and panel.report["active rays"]
         assert panel.device == gpu.device.name
         works, finish_device = threading.Event(), type(gpu.device).finish
 
@@ -150,7 +150,7 @@ def test_a_compute_picture_leaves_the_window_alive(gl, gpu, monkeypatch):
 
         with monkeypatch.context() as slowed:
             slowed.setattr(type(gpu.device), "finish", slow)
-            screen.studio.step_setting("depth", -1)
+            screen.studio.step_setting("max_depth", -1)
             for _ in range(5):  # frames that do not wait for the device
                 screen.studio.clock.seconds += 0.1
                 Offscreen.frame(screen)
@@ -187,7 +187,10 @@ def test_the_right_button_flies(gl, gpu):
         drag(screen, centre(screen, 0), 40, 0, button=1)
         turned = panel.settings().view
         assert turned.position == start.position and turned.frame()[2] @ start.frame()[0] > 0.01, "to the right"
-        assert panel.scene.tone == panel.original.tone and panel.scene.settings.depth == panel.original.settings.depth
+        assert (
+            panel.scene.tone == panel.original.tone
+            and panel.scene.settings.max_depth == panel.original.settings.max_depth
+        )
 
 
 @pytest.fixture
@@ -212,7 +215,7 @@ def test_bands_give_the_bits_of_the_whole(gl, gpu, in_bands, name):
             frame = whole.draw(scene.settings, size, 0.0)
         assert np.array_equal(studio.panel.frame.read(), frame.read())
         if name != "mandelbrot":
-            assert studio.panel.report["live rays"] == whole.report()["live rays"]
+            assert studio.panel.report["active rays"] == whole.report()["active rays"]
 
 
 MADE = {"laplacian": {"gain": 5.0}, "reduction": {"operation": "max"}}
@@ -307,8 +310,8 @@ def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rn
 @pytest.mark.parametrize("schedule", ["compact", "regenerate"])
 def test_live_rays_by_depth_stand_in_the_window(gl, gpu, schedule):
     scene = load(ROOT / "scenes" / "mirrors.toml")
-    scene = replace(scene, settings=replace(scene.settings, schedule=schedule, samples=1, depth=4))
+    scene = replace(scene, settings=replace(scene.settings, schedule=schedule, samples=1, max_depth=4))
     with window([scene], gpu, gl, (640, 400)) as screen:
         settled(screen)
-        live, (_, _, width, height) = screen.studio.panel.report["live rays"], screen.studio.rectangles[0]
+        live, (_, _, width, height) = screen.studio.panel.report["active rays"], screen.studio.rectangles[0]
         assert len(live) == 4 and live[0] == width * height and live == sorted(live, reverse=True) and live[3] > 0

@@ -25,7 +25,7 @@ def draw(panel, fonts: theme.Fonts, scale: float) -> None:
 
 
 def _bars(words: str, values, fonts: theme.Fonts, scale: float) -> None:
-    """A series, such as the live rays by depth, as bars from 0 to its largest."""
+    """A series, such as the active rays by depth, as bars from 0 to its largest."""
     series = np.asarray(values, "f4")
     size = imgui.ImVec2(imgui.get_content_region_avail().x, 46 * scale)
     largest = float(series.max(initial=0.0)) or 1.0

@@ -24,12 +24,12 @@ def plate(roughness: float) -> Settings:
     """A metal plate, seen from far away and aslant, that reflects light once."""
     lamp = ((-1.5, 4.0, -3.5), (1.0, 4.0, -3.5), (1.0, 4.5, -1.5), (-1.5, 4.5, -1.5))
     return Settings(
-        view=Camera((0.0, 40.0, 45.0), fov_degrees=4.0), depth=2, roulette=16,
+        view=Camera((0.0, 40.0, 45.0), fov_degrees=4.0), max_depth=2, rr_depth=16,
         materials=(Material("metal", "conductor", COLOR, roughness=roughness),
-                   Material("lamp", "light", emission=(8.0, 6.0, 5.0))),
+                   Material("lamp", "emitter", emission=(8.0, 6.0, 5.0))),
         quads=(Quad("metal", ((-9.0, 0.0, 9.0), (9.0, 0.0, 9.0), (9.0, 0.0, -9.0), (-9.0, 0.0, -9.0))),
                Quad("lamp", lamp)),
-        points=(PointLight((1.5, 5.0, -4.0), (20.0, 25.0, 30.0)),),
+        point_lights=(PointLight((1.5, 5.0, -4.0), (20.0, 25.0, 30.0)),),
     )  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def batches_of_mitsuba(roughness: float) -> np.ndarray:
 
     mi.set_variant("scalar_rgb")
     settings = plate(roughness)
-    camera, (metal, lamp), point = settings.view, settings.quads, settings.points[0]
+    camera, (metal, lamp), point = settings.view, settings.quads, settings.point_lights[0]
 
     def rgb(colour):
         return {"type": "rgb", "value": list(map(float, colour))}

@@ -1,6 +1,0 @@
-// Shines (every material with an `emission` does) and reflects nothing.
-DEVICE bool light_scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) { return false; }
-
-DEVICE float4 light_evaluate(const Material m, const Surface s, float3 direction) {
-    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-}
