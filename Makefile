@@ -1,7 +1,7 @@
-# make demo   sets everything up, renders out/demo.png without a window, prints its path and frame rates
-# make test   the tests (under 10 minutes on 2 cores); make test-all adds the longer sweeps,
-#             make test-emulated runs the kernels' tests on emulated CUDA devices
-# make setup  system packages (where apt and root are there) and .venv; make lint  ruff; make format  ruff format
+# make demo   sets up what a user needs, renders out/demo.png without a window, prints its path and frame rates
+# make test   lint, types and the tests (under 10 minutes on 2 cores); make test-all adds the longer sweeps with fresh seeds
+# make setup  system packages (where apt and root are there) and .venv; make setup-dev adds what developers need
+# make lint | format | types | wheel | reference | test-emulated  one step each
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,53 +10,87 @@ PACKAGES := libegl1 libgl1 libgl1-mesa-dri pocl-opencl-icd
 TEST_PACKAGES := xvfb xdotool flam3-utils
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo -n; })
 MAY_INSTALL := $(shell command -v apt-get >/dev/null && { [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null; } && echo yes)
+APT_INSTALL = $(SUDO) apt-get update -qq && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq
+PIP_INSTALL = $(PY) -m pip install --disable-pip-version-check --no-input
+# One line that names the package at hand, in place of pip's hundreds.
+SHOW_PROGRESS = awk '/^Collecting|^Downloading|^Installing|^Building/ { n++; printf "\r\033[K  %3d  %s", n, substr($$0, 1, 70); fflush() } \
+  /^ERROR|^error/ { print "\n" $$0 } END { print "\r\033[K  done" }'
 
-.PHONY: demo test test-all test-emulated setup lint format system test-system
+.PHONY: demo test test-all test-emulated setup setup-dev lint types format system test-system wheel reference
 .DELETE_ON_ERROR:
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 
 demo: setup
 	@mkdir -p out
 	$(PY) main.py doctor
-	$(PY) main.py export scenes/demo.toml -o out/demo.png
+	$(PY) main.py demo -o out/demo.png
 	$(PY) main.py bench run mirrors/depth=6 fern mandelbrot reduction --seconds 0.3
 
-test: setup test-system lint
-	$(PY) -m pytest -n 2 --dist loadfile -m "not slow"
+test: setup-dev test-system lint types
+	$(PY) -m pytest -n 2 --dist worksteal -m "not slow"
 
-test-all: setup test-system lint
-	$(PY) -m pytest -n 2 --dist loadfile
+test-all: setup-dev test-system lint types
+	RAYFOLD_FRESH_SEEDS=1 $(PY) -m pytest -n 2 --dist worksteal
 
 # The quick tests of kernels on emulated CUDA devices (tests/emulated), which need a C++ compiler and an hour.
-test-emulated: setup
-	RAYFOLD_TEST_DEVICES=emulated $(PY) -m pytest -n 2 --dist loadfile -m "not slow"
+test-emulated: setup-dev
+	RAYFOLD_TEST_DEVICES=emulated $(PY) -m pytest -n 2 --dist worksteal -m "not slow"
 
 setup: system $(VENV)/ready
+setup-dev: system $(VENV)/ready-dev
 
 # GL and a processor's OpenCL come from the system. Without the right to install, doctor says what is missing.
 system:
 	@missing=""; for p in $(PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
 	if [ -n "$$missing" ] && command -v dpkg >/dev/null; then \
-	  if [ "$(MAY_INSTALL)" = yes ]; then $(SUDO) apt-get update -qq; DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq $$missing >/dev/null; \
+	  if [ "$(MAY_INSTALL)" = yes ]; then echo "installing system packages:$$missing"; $(APT_INSTALL) $$missing >/dev/null; \
 	  else echo "not installed (needs root): sudo apt install$$missing"; fi; fi
 
 test-system:
 	@missing=""; for p in $(TEST_PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
-	if [ -n "$$missing" ] && [ "$(MAY_INSTALL)" = yes ]; then $(SUDO) apt-get update -qq; \
-	  DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq $$missing >/dev/null || true; fi
+	if [ -n "$$missing" ] && [ "$(MAY_INSTALL)" = yes ]; then echo "installing packages of the tests:$$missing"; \
+	  $(APT_INSTALL) $$missing >/dev/null || true; fi
 
-# PyCUDA has no wheel: where an NVIDIA GPU is present it is built, and a failure leaves OpenCL.
-$(VENV)/ready: requirements.lock
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Rayfold needs Python 3.11 or newer")'
-	[ -x $(PY) ] || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -q --disable-pip-version-check -r requirements.lock
-	@if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then \
-	  $(PY) -m pip install -q --disable-pip-version-check pycuda || echo "PyCUDA did not build; NVIDIA GPUs run through OpenCL"; fi
+# Debian and Ubuntu keep venv in a package of its own; a virtual environment that was made without it has no pip.
+$(VENV)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Rayfold needs Python 3.11 or newer")'
+	@$(PY) -m pip --version >/dev/null 2>&1 || { rm -rf $(VENV); $(PYTHON) -m venv $(VENV) >/dev/null 2>&1; } || { \
+	  package=$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); rm -rf $(VENV); \
+	  if [ "$(MAY_INSTALL)" = yes ]; then echo "installing $$package"; \
+	    { $(APT_INSTALL) $$package || $(APT_INSTALL) python3-venv; } >/dev/null && $(PYTHON) -m venv $(VENV); \
+	  else echo "Python's venv is missing: sudo apt install $$package, then make again"; exit 1; fi; }
 	@touch $@
 
-lint: $(VENV)/ready
+# PyCUDA has no wheel: where an NVIDIA GPU is present it is built, and a failure leaves OpenCL.
+$(VENV)/ready: requirements.lock | $(VENV)/pip
+	@echo "installing Python packages into $(VENV) (a minute, about 300 MB)"
+	@$(PIP_INSTALL) -r requirements.lock 2>&1 | $(SHOW_PROGRESS)
+	@if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then \
+	  echo "building PyCUDA"; $(PIP_INSTALL) -q pycuda cuda-bindings nvidia-cuda-nvrtc nvidia-cublas \
+	    || echo "PyCUDA did not build; NVIDIA GPUs run through OpenCL"; fi
+	@touch $@
+
+$(VENV)/ready-dev: $(VENV)/ready requirements-dev.lock
+	@echo "installing the developers' packages into $(VENV)"
+	@$(PIP_INSTALL) -r requirements-dev.lock 2>&1 | $(SHOW_PROGRESS)
+	@touch $@
+
+lint: $(VENV)/ready-dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	git ls-files 'shaders/*.cu' 'shaders/*.h' 'shaders/*.frag' | xargs $(VENV)/bin/clang-format --dry-run --Werror
 
-format: $(VENV)/ready
+types: $(VENV)/ready-dev
+	$(PY) -m mypy
+
+format: $(VENV)/ready-dev
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+	git ls-files 'shaders/*.cu' 'shaders/*.h' 'shaders/*.frag' | xargs $(VENV)/bin/clang-format -i
+
+wheel: $(VENV)/ready-dev
+	$(PY) -m build --outdir out/dist
+
+reference: $(VENV)/ready-dev
+	$(PY) -m tests.reference_pages
