@@ -4,10 +4,10 @@ once.
 
 import argparse
 import errno
-import math
 import os
 import sys
 
+from renderer import arguments
 from renderer.errors import KernelError, UserError
 
 EXAMPLES = {
@@ -26,10 +26,10 @@ class Parser(argparse.ArgumentParser):
     """A parser that tells a mistake in one sentence, without the usage."""
 
     def error(self, message: str):
-        self.exit(2, f"rayfold: {message} ({self.prog} see --help)\n")
+        self.exit(2, f"rayfold: {message} (see {self.prog} --help)\n")
 
 
-def arguments() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="rayfold",
         description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless.",
@@ -37,11 +37,11 @@ def arguments() -> argparse.ArgumentParser:
         "5 bad input file, 130 interrupted",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (told, declare) in COMMANDS.items():
+    for name, (text, declare) in COMMANDS.items():
         command = commands.add_parser(
             name,
-            help=told,
-            description=told[0].upper() + told[1:] + ".",
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
             epilog=f"example: {EXAMPLES[name]}",
         )
         declare(command)
@@ -52,13 +52,15 @@ def _view(command) -> None:
     command.add_argument("inputs", nargs="*", metavar="INPUT", help="what export takes; without one, scenes/demo.toml")
     command.add_argument("--restore", action="store_true", help="bring back the panels of the last session")
     command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
-    command.add_argument("--size", type=_size, default=(1600, 900), metavar="WxH", help="of the window")
+    command.add_argument("--size", type=arguments.size, default=(1600, 900), metavar="WxH", help="of the window")
 
 
 def _serve(command) -> None:
     _view(command)
     command.add_argument("--host", default="127.0.0.1", help="another than this machine's own needs the printed token")
-    command.add_argument("--port", type=_port, default=8377, metavar="N", help="0 takes a free one (default 8377)")
+    command.add_argument(
+        "--port", type=arguments.port, default=8377, metavar="N", help="0 takes a free one (default 8377)"
+    )
 
 
 def _export(command) -> None:
@@ -68,17 +70,19 @@ def _export(command) -> None:
     command.add_argument(
         "-o", "--output", required=True, metavar="OUT", help=".png, .exr, a film, or frames as out_####.png"
     )
-    command.add_argument("--size", type=_size, metavar="WxH", help="in pixels (default: what the input says)")
+    command.add_argument("--size", type=arguments.size, metavar="WxH", help="in pixels (default: what the input says)")
     command.add_argument(
-        "--samples", type=_positive, metavar="N", help="draws that are averaged (default: what the input says)"
+        "--samples", type=arguments.positive, metavar="N", help="draws that are averaged (default: what the input says)"
     )
-    command.add_argument("--time", type=_seconds, metavar="T", help="seconds into an animated scene (default 0)")
+    command.add_argument(
+        "--time", type=arguments.seconds, metavar="T", help="seconds into an animated scene (default 0)"
+    )
     command.add_argument("--frames", metavar="A-B", help="frame numbers of a film or of out_####.png, such as 1-48")
     command.add_argument(
-        "--rate", type=_positive, default=24, metavar="FPS", help="frames a second of scene time (default 24)"
+        "--rate", type=arguments.positive, default=24, metavar="FPS", help="frames a second of scene time (default 24)"
     )
     command.add_argument(
-        "--seed", type=_seed, metavar="S", help="of the random numbers; the same seed gives the same picture"
+        "--seed", type=arguments.seed, metavar="S", help="of the random numbers; the same seed gives the same picture"
     )
     command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     command.add_argument(
@@ -86,10 +90,10 @@ def _export(command) -> None:
     )
     command.add_argument("--bits", type=int, choices=(8, 16), default=8, help="a channel of a PNG (default 8)")
     command.add_argument(
-        "--tile", type=_positive, metavar="N", help="draw in tiles of N x N (default: only when large)"
+        "--tile", type=arguments.positive, metavar="N", help="draw in tiles of N x N (default: only when large)"
     )
     command.add_argument(
-        "--time-limit", type=_duration, metavar="SECONDS", help="stop drawing then; exit code 3 if too early"
+        "--time-limit", type=arguments.duration, metavar="SECONDS", help="stop drawing then; exit code 3 if too early"
     )
     command.add_argument(
         "--denoise", action="store_true", help="filter the noise out, guided by albedo and normal (package pyoidn)"
@@ -97,7 +101,10 @@ def _export(command) -> None:
     command.add_argument("--overwrite", action="store_true", help="draw frames again that are already done")
     command.add_argument("--dry-run", action="store_true", help="print the plan and the memory it takes, and stop")
     command.add_argument(
-        "--grid", type=_grid, metavar="ROWSxCOLUMNS", help="a light field of the scene: OUT is a folder of its views"
+        "--grid",
+        type=arguments.grid,
+        metavar="ROWSxCOLUMNS",
+        help="a light field of the scene: OUT is a folder of its views",
     )
     command.add_argument(
         "--baseline",
@@ -147,7 +154,9 @@ def _solve(command) -> None:
     command.add_argument("rhs", metavar="RHS", help="right-hand sides (n,) or (n, m): .npy or .mtx")
     command.add_argument("-o", "--output", required=True, metavar="X.npy", help="where the solution goes")
     command.add_argument("--device", action="append", help="repeatable: block columns are dealt to the devices in turn")
-    command.add_argument("--block", type=_positive, metavar="S", help="block size (default: chosen for the band)")
+    command.add_argument(
+        "--block", type=arguments.positive, metavar="S", help="block size (default: chosen for the band)"
+    )
     command.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 
@@ -173,57 +182,7 @@ COMMANDS = {
 }
 
 
-def _size(text: str) -> tuple[int, int]:
-    width, cross, height = text.lower().partition("x")
-    if not (
-        cross and width.isdigit() and height.isdigit() and 1 <= int(width) <= 1 << 17 and 1 <= int(height) <= 1 << 17
-    ):
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; it must be WIDTHxHEIGHT, each 1 to {1 << 17}")
-    return int(width), int(height)
-
-
-def _grid(text: str) -> tuple[int, int]:
-    rows, cross, columns = text.lower().partition("x")
-    if not (cross and rows.isdigit() and columns.isdigit() and 1 <= int(rows) <= 256 and 1 <= int(columns) <= 256):
-        raise argparse.ArgumentTypeError(f"{text!r} is no array of cameras; it must be ROWSxCOLUMNS, each 1 to 256")
-    return int(rows), int(columns)
-
-
-def _port(text: str) -> int:
-    if not (text.isdigit() and int(text) < 1 << 16):
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; it must be 0 to 65535")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if not (text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least 1")
-    return int(text)
-
-
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) < 1 << 31):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of 0 to {(1 << 31) - 1}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not math.isfinite(seconds):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number of seconds")
-    return seconds
-
-
-def _duration(text: str) -> float:
-    if _seconds(text) <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be more than 0 seconds")
-    return _seconds(text)
-
-
-def command_of(args) -> int:
+def dispatch(args: argparse.Namespace) -> int:
     """Runs the parsed command; returns its exit code."""
     if args.command == "view":
         from renderer.window.app.command import view as command
@@ -246,7 +205,7 @@ def command_of(args) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     try:
-        return command_of(arguments().parse_args(argv))
+        return dispatch(build_parser().parse_args(argv))
     except (UserError, KernelError) as error:
         print(f"rayfold: {error}", file=sys.stderr)
         return error.exit_code

@@ -13,7 +13,7 @@ FILES = sorted(ROOT.glob("renderer/**/*.py"))
 TOP = {"renderer", "shaders", "scenes", "assets", "tests"}
 # Packages from the ground up. A module imports from its own package and from the layers below it, never sideways.
 LAYERS = [
-    {"errors", "host", "paths", "progress"},
+    {"arguments", "errors", "host", "paths", "progress"},
     {"gpu", "scene"},
     {"formats"},
     {"bvh", "cdollar", "flames", "lightfields", "numerics"},
