@@ -1,5 +1,7 @@
-"""The command line: argparse only. Each command imports what it needs when it runs, so that `--help` answers at
-once.
+"""The command line `rayfold`: the commands, their errors and exit codes.
+
+Each command's options and work live in its own package, which is imported when the command runs, so that `--help`
+answers at once. The exit codes are those of `--help`.
 """
 
 import argparse
@@ -7,14 +9,16 @@ import errno
 import os
 import sys
 
-from renderer import arguments
+from renderer import __version__, arguments
 from renderer.errors import KernelError, UserError
+from renderer.paths import ensure_cache
 
 EXAMPLES = {
-    "view": "rayfold view scenes/cornell.toml scenes/fern.toml",
-    "serve": "rayfold serve scenes/cornell.toml --port 8377",
-    "export": "rayfold export scenes/cornell.toml -o cornell.png --size 512x512 --samples 64",
-    "run": "rayfold run scenes/product.cb --in a=a.npy --in b=b.npy -o c.npy",
+    "demo": "rayfold demo",
+    "view": "rayfold view cornell fern bunny.obj",
+    "serve": "rayfold serve cornell --port 8377",
+    "export": "rayfold export cornell -o cornell.png --size 512x512 --samples 64",
+    "run": "rayfold run product --in a=a.npy --in b=b.npy -o c.npy",
     "sum": "rayfold sum big.npy --mode exact",
     "solve": "rayfold solve band.npz rhs.npy -o x.npy",
     "bench": "rayfold bench run mirrors -o today.jsonl",
@@ -36,6 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="exit codes: 0 done, 1 the answer is no, 2 usage, 3 undecided or partial, 4 this machine cannot, "
         "5 bad input file, 130 interrupted",
     )
+    parser.add_argument("--version", action="version", version=f"rayfold {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (text, declare) in COMMANDS.items():
         command = commands.add_parser(
@@ -46,6 +51,12 @@ def build_parser() -> argparse.ArgumentParser:
         )
         declare(command)
     return parser
+
+
+def _demo(command) -> None:
+    command.add_argument("-o", "--output", default="demo.png", metavar="OUT", help="default: demo.png")
+    command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
 
 
 def _view(command) -> None:
@@ -171,6 +182,7 @@ def _doctor(command) -> None:
 
 
 COMMANDS = {
+    "demo": ("draw the demo picture: four kinds of panels side by side", _demo),
     "view": ("open the window with live panels", _view),
     "serve": ("show the window in a browser, for machines without a screen", _serve),
     "export": ("render a picture, a film or frames to files, without a window", _export),
@@ -184,6 +196,9 @@ COMMANDS = {
 
 def dispatch(args: argparse.Namespace) -> int:
     """Runs the parsed command; returns its exit code."""
+    if args.command == "demo":
+        options = ["--device", args.device, *(["--json"] if args.json else [])]
+        return dispatch(build_parser().parse_args(["export", "demo", "-o", args.output, *options]))
     if args.command == "view":
         from renderer.window.app.command import view as command
     elif args.command == "serve":
@@ -205,7 +220,9 @@ def dispatch(args: argparse.Namespace) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     try:
-        return dispatch(build_parser().parse_args(argv))
+        args = build_parser().parse_args(argv)
+        ensure_cache()
+        return dispatch(args)
     except (UserError, KernelError) as error:
         print(f"rayfold: {error}", file=sys.stderr)
         return error.exit_code

@@ -388,7 +388,7 @@ def test_opening_the_folder_focuses_on_its_centre(gpu, rendered_field):
     "arguments, told",
     [
         (["--baseline", "1"], "needs --grid"),
-        (["--grid", "0x3"], "is no array of cameras"),
+        (["--grid", "0x3"], "is not an array of cameras"),
         (["--grid", "3x3", "--baseline", "-1"], "--baseline -1: must be at least"),
         (["--grid", "3x3", "--frames", "1-3"], "--frames: not together with --grid"),
         (["--grid", "3x3", "--bits", "16"], "--bits 16"),
