@@ -4,13 +4,16 @@ import os
 import re
 from importlib.util import find_spec
 
+import hypothesis
 import numpy as np
 import pytest
+
+from tests.seeds import FRESH, seed_of
 
 # RAYFOLD_TEST_DEVICES=emulated runs the tests on emulated CUDA devices (tests/emulated) instead of this machine's own;
 # RAYFOLD_EMULATED_SEED repeats the order in which that ran, RAYFOLD_EMULATED_RACES=1 looks for data races (slower).
 EMULATED = os.environ.get("RAYFOLD_TEST_DEVICES") == "emulated"
-EMULATED_SEED = int(os.environ.get("RAYFOLD_EMULATED_SEED", np.random.SeedSequence().entropy % 2**32))
+EMULATED_SEED = int(os.environ.get("RAYFOLD_EMULATED_SEED", seed_of("the order of emulated launches")))
 if EMULATED:
     from tests import emulated
 
@@ -20,6 +23,8 @@ from renderer.errors import UnavailableError  # noqa: E402
 from renderer.gpu import cuda, find_devices, open_device, opencl  # noqa: E402
 
 np.seterr(all="raise", under="ignore")
+hypothesis.settings.register_profile("rayfold", derandomize=not FRESH, deadline=None)
+hypothesis.settings.load_profile("rayfold")
 
 FOUND = find_devices()[0]
 if EMULATED:
@@ -102,8 +107,8 @@ def gl(shared_gl):
 
 
 @pytest.fixture
-def rng():
-    """Fresh random numbers in every run; the seed is shown on failure, and RAYFOLD_TEST_SEED repeats it."""
-    seed = int(os.environ.get("RAYFOLD_TEST_SEED", np.random.SeedSequence().entropy % 2**32))
+def rng(request):
+    """Random numbers: the same in every run, or fresh ones (see tests/seeds.py); the seed is shown on failure."""
+    seed = seed_of(request.node.nodeid)
     print(f"RAYFOLD_TEST_SEED={seed}")
     return np.random.default_rng(seed)

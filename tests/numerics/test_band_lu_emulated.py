@@ -5,15 +5,16 @@ import pytest
 
 from renderer.numerics.band_lu import BandedLU, device_columns
 from tests.numerics.band_matrices import factor_residual, lapack_factors, random_band
+from tests.seeds import seed_of
 
-emulated = pytest.importorskip("emulated")
+emulated = pytest.importorskip("tests.emulated")
 SIZE, BAND = 120, (20, 17)
 
 
 @pytest.fixture(scope="module")
 def machine():
     try:
-        return emulated.cuda_machine(devices=3, seed=int(np.random.SeedSequence().entropy % 2**32))
+        return emulated.cuda_machine(devices=3, seed=seed_of("streams of band LU"))
     except (OSError, RuntimeError) as error:
         pytest.skip(f"no emulation: {error}")
 
