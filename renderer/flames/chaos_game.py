@@ -9,23 +9,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from renderer.flames.genome import Flame
-from renderer.flames.kernel_cache import BLOCK, FLOATS, Compiled
-from renderer.flames.kernel_source import choice_tables, parameters_of, structure_of, visibility
-from renderer.flames.sample_schedule import fuse_of
+from renderer.flames.kernel_cache import BLOCK, FLOAT_SUMS, KernelCache
+from renderer.flames.kernel_source import adjusted_opacity, pack_parameters, specialization_of, xform_distributions
+from renderer.flames.sample_schedule import fuse_steps
 from renderer.gpu import Device
 
 MOST_SAMPLES = 1 << 24  # between two flushes: 255 * 2^24 < 2^32, even if all of them fall into one bucket
 ALWAYS, UNLESS_SPOILED, IF_SPOILED = 0, 1, 2  # as in shaders/flames/postprocess.cu
 EXACT = 2.0**24  # whole numbers below it are exact in floats
-FIRST_INTERVAL, LEAST_INTERVAL, MOST_INTERVAL = 1 << 22, 1 << 20, 1 << 27  # samples between flushes of sums in floats
+INITIAL_INTERVAL, MIN_INTERVAL, MAX_INTERVAL = 1 << 22, 1 << 20, 1 << 27  # samples between flushes of sums in floats
 TRUSTED_SAMPLES = 1 << 23  # that tell the brightest bucket's share well
-FLOATS_FROM = 1 << 26  # samples of one advance: fewer are over before a second kernel is compiled
-MOST_INTERVALS = 4096  # of one advance
+MIN_FLOAT_SAMPLES = 1 << 26  # samples of one advance: fewer are over before a second kernel is compiled
+MAX_INTERVAL_COUNT = 4096  # of one advance
 PRIVATE_BYTES = 1 << 30  # of histograms that CPUs keep one a core of
 
 
 @dataclass(frozen=True)
-class Window:
+class BucketRect:
     """Buckets of the whole grid that a histogram covers."""
 
     left: int
@@ -34,22 +34,22 @@ class Window:
     rows: int
 
     @property
-    def cells(self) -> int:
+    def buckets(self) -> int:
         return self.columns * self.rows
 
 
-def seed_word(seed: int) -> int:
+def seed_to_u32(seed: int) -> int:
     """A 32-bit word of any whole number."""
     return int(np.random.SeedSequence(abs(seed) * 2 + (seed < 0)).generate_state(1)[0])
 
 
-def light_of(flame: Flame) -> np.ndarray:
+def premultiplied_palette(flame: Flame) -> np.ndarray:
     """(256, 4) red, green, blue, alpha of the palette, 0 to 255, times its alphas."""
     alphas = np.array(flame.alphas or (1.0,) * 256)[:, None]
     return np.concatenate([flame.palette_colors, np.full((256, 1), 255.0)], 1) * alphas
 
 
-class Chaos:
+class ChaosGame:
     """The chains of one flame (its moments, for motion blur) and the sums of their light over a window of buckets.
 
     sums: (cells, 4) uint64 of red, green, blue, alpha, each in 1/255 of a sample.
@@ -59,48 +59,55 @@ class Chaos:
     numbers from the points before it: twice as fast for nearly all flames, and the same sums.
     """
 
-    def __init__(self, device: Device, compiled: Compiled | None = None):
-        self.device, self.compiled = device, compiled or Compiled(device)
+    def __init__(self, device: Device, compiled: KernelCache | None = None):
+        self.device, self.kernels = device, compiled or KernelCache(device)
         self._allocated, self._counting = None, None
         self._flushes = [device.kernel("flames/postprocess.cu", "flush", group=64, STRICT=1, SUMS=k) for k in (1, 2)]
         self._inspect = device.kernel("flames/postprocess.cu", "inspect", group=256, STRICT=1, SUMS=2)
 
     def restart(
-        self, flames: list[Flame], cameras: list[np.ndarray], times, window: Window, chains: int, seed: int,
+        self, flames: list[Flame], cameras: list[np.ndarray], times, window: BucketRect, chains: int, seed: int,
         part=(0, 1), shares=None,
     ):  # fmt: skip
         """Begins anew. `times` (n,): weights of the moments' light; part (k, n): only the k-th of n ranges of the
         chains; `shares` (n,), where hits are counted besides: how many samples each moment stands for, at most 1.
         """
-        light = np.stack([light_of(flame) * weight for flame, weight in zip(flames, times, strict=True)])
-        fractional = any(0 < visibility(m.opacity) < 1 for flame in flames for m in flame.maps)
+        light = np.stack([premultiplied_palette(flame) * weight for flame, weight in zip(flames, times, strict=True)])
+        fractional = any(0 < adjusted_opacity(m.opacity) < 1 for flame in flames for m in flame.xforms)
         hits = np.zeros_like(light)
         if shares is not None:
             hits[..., 3] = 255 * np.asarray(shares)[:, None]
         fractional = fractional or any(bool((values != np.floor(values)).any()) for values in (light, hits))
-        place = structure_of(tuple(flames), fractional), flames, cameras, window, chains, seed, part
+        place = specialization_of(tuple(flames), fractional), flames, cameras, window, chains, seed, part
         self._begin(light, *place)
         if shares is None:
             self._counting = None
         else:
-            self._counting = self._counting or Chaos(self.device, self.compiled)
+            self._counting = self._counting or ChaosGame(self.device, self.kernels)
             self._counting._begin(hits, *place)
 
-    def _begin(self, palettes, structure, flames, cameras, window: Window, chains: int, seed: int, part) -> None:
+    def _begin(
+        self, palettes, specialization, flames, cameras, window: BucketRect, chains: int, seed: int, part
+    ) -> None:
         """The game of the same chains whatever the palettes (moments, 256, 4)."""
-        device, self.structure, self.fuse = self.device, structure, fuse_of(flames)
-        self._layout = (structure.kinds, structure.record, np.uint32(structure.draws), np.uint32(structure.map_draws))
+        device, self.specialization, self.fuse = self.device, specialization, fuse_steps(flames)
+        self._layout = (
+            specialization.feature_flags,
+            specialization.record_floats,
+            np.uint32(specialization.random_per_step),
+            np.uint32(specialization.random_per_xform),
+        )
         first, last = (chains // BLOCK * k // part[1] * BLOCK for k in (part[0], part[0] + 1))
         self.first_chain, self.chains, self.window = first, last - first, window
-        self.seed, self.steps, self.moments, self.maps = seed_word(seed), 0, len(flames), len(flames[0].maps)
+        self.seed, self.steps, self.moments, self.xforms = seed_to_u32(seed), 0, len(flames), len(flames[0].xforms)
         self._allocate()
-        blocks = [parameters_of(flame, camera, structure) for flame, camera in zip(flames, cameras, strict=True)]
+        blocks = [pack_parameters(flame, camera, specialization) for flame, camera in zip(flames, cameras, strict=True)]
         self._stride = len(blocks[0])
         self._parameters = device.buffer((len(blocks), self._stride)).write(np.stack(blocks))
-        tables = np.stack([choice_tables(flame, structure) for flame in flames])
+        tables = np.stack([xform_distributions(flame, specialization) for flame in flames])
         self._table = device.buffer(tables.shape, "u4").write(tables)
         light = np.zeros((len(flames), 256, 4), "u4")  # red, alpha, blue, green, as flames/flame.cu adds them
-        unit = 256 if structure.fractions else 1
+        unit = 256 if specialization.stochastic_rounding else 1
         for channel, place in enumerate((0, 3, 2, 1)):
             light[..., place] = np.floor(palettes[..., channel] * unit + 0.5)
         self._palettes = device.buffer(light.shape, "u4").write(light)
@@ -110,7 +117,7 @@ class Chaos:
 
     @property
     def hit_sums(self):
-        """(cells, 4) uint64 whose alpha counts hits, in 1/255 of a sample, whatever alpha colours and times have."""
+        """(cells, 4) uint64 whose alpha counts hits, in 1/255 of a sample, whatever alpha colors and times have."""
         return (self._counting or self).sums
 
     def left(self) -> dict:
@@ -127,33 +134,33 @@ class Chaos:
         self._taken = samples
 
     def _allocate(self) -> None:
-        device, cells = self.device, self.window.cells
+        device, cells = self.device, self.window.buckets
         copies, stride = 1, cells
         if device.vector_width > 1:
             stride = cells + 1
             copies = max(1, min(device.units, PRIVATE_BYTES // (16 * stride), self.chains // BLOCK))
-        key = (cells, copies, self.chains, self.structure.planes)
+        key = (cells, copies, self.chains, self.specialization.state_floats)
         if key != self._allocated:
-            self.sums = self._histogram = self._points = self._spoiled = None  # free before taking
+            self.sums = self._histogram = self._points = self._inexact = None  # free before taking
             self._histogram = device.buffer((copies, stride, 4), "u4").fill(0)
             self.sums = device.buffer((cells, 4), "u8")
-            self._points = [device.buffer((self.structure.planes, self.chains)) for _ in "ab"]
+            self._points = [device.buffer((self.specialization.state_floats, self.chains)) for _ in "ab"]
             self._bad, self.bad_total = device.buffer(1, "u4").fill(0), device.buffer(1, "u8")
-            self._spoiled, self._peak = device.buffer(MOST_INTERVALS, "u4"), device.buffer(1, "u4")
+            self._inexact, self._peak = device.buffer(MAX_INTERVAL_COUNT, "u4"), device.buffer(1, "u4")
             self._allocated = key
         self._copies, self._cell_stride = copies, stride
-        self._interval, self._measured, self._trusted = FIRST_INTERVAL, 0, False
+        self._interval, self._measured, self._trusted = INITIAL_INTERVAL, 0, False
 
     def advance(self, steps: int) -> None:
         """So many more steps of every chain, plotted; before the first ones those of the fuse."""
         if self._counting:
             self._counting.advance(steps)
-        iterate = self.compiled.now(self.structure)
+        iterate = self.kernels.best_kernel(self.specialization)
         if self.steps == 0:
             self._launch(iterate, self.fuse)
             self._swap(self.fuse)
-        if self.device.vector_adds and steps * self.chains >= FLOATS_FROM:
-            in_floats = self.compiled.own(self.structure, FLOATS)
+        if self.device.vector_adds and steps * self.chains >= MIN_FLOAT_SAMPLES:
+            in_floats = self.kernels.specialized_kernel(self.specialization, FLOAT_SUMS)
             steps -= self._advance_in_floats(steps, in_floats, iterate) if in_floats else 0
         most = max(1, MOST_SAMPLES // self.chains)
         while steps > 0:
@@ -170,16 +177,21 @@ class Chaos:
         if self._measured:
             self._choose_interval()
         most = self._interval // self.chains
-        if most < 1 or self._interval < LEAST_INTERVAL:
+        if most < 1 or self._interval < MIN_INTERVAL:
             return 0
-        self._spoiled.fill(0)
+        self._inexact.fill(0)
         self._peak.fill(0)
         done = number = 0
-        while done < steps and number < MOST_INTERVALS:
+        while done < steps and number < MAX_INTERVAL_COUNT:
             now = min(steps - done, most)
             self._launch(in_floats, now)
             self._inspect(
-                min(self.window.cells, 1 << 18), self._histogram, self.window.cells, self._spoiled, number, self._peak
+                min(self.window.buckets, 1 << 18),
+                self._histogram,
+                self.window.buckets,
+                self._inexact,
+                number,
+                self._peak,
             )
             self._flush(1, UNLESS_SPOILED, number)
             self._launch(iterate, now, number, True)
@@ -196,22 +208,22 @@ class Chaos:
         peak = float(self._peak.read().view("f4")[0])
         self._trusted = self._measured >= TRUSTED_SAMPLES and peak < EXACT
         wanted = 0.9 * EXACT / max(peak, 1.0) * self._measured
-        self._interval = int(min(wanted if peak < EXACT else self._interval / 4, MOST_INTERVAL))
+        self._interval = int(min(wanted if peak < EXACT else self._interval / 4, MAX_INTERVAL))
         self._measured = 0
 
     def _flush(self, kind: int, when: int, interval: int = 0) -> None:
-        cells = self.window.cells
+        cells = self.window.buckets
         self._flushes[kind](
             cells, self._histogram, self._copies, self._cell_stride, self.sums, cells, self._bad, self.bad_total,
-            self._spoiled, interval, when,
+            self._inexact, interval, when,
         )  # fmt: skip
 
-    def _launch(self, kernel, steps: int, interval: int = 0, only_spoiled: bool = False) -> None:
+    def _launch(self, kernel, steps: int, interval: int = 0, only_if_inexact: bool = False) -> None:
         window = self.window
         threads = self._copies if self.device.vector_width > 1 else self.chains
         kernel(
             threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad,
-            self._spoiled, interval, int(only_spoiled), self.maps, self._stride, self.moments, self.first_chain,
+            self._inexact, interval, int(only_if_inexact), self.xforms, self._stride, self.moments, self.first_chain,
             self.chains, self.steps, steps, self.fuse, np.uint32(self.seed), window.left, window.top, window.columns,
             window.rows, *self._layout,
         )  # fmt: skip

@@ -8,18 +8,18 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.flames.genome import Flame
 
-SUPPORT = {
+FILTER_SUPPORT = {
     "gaussian": 1.5, "hermite": 1.0, "box": 0.5, "triangle": 1.0, "bell": 1.5, "bspline": 2.0, "mitchell": 2.0,
     "blackman": 1.0, "catrom": 2.0, "hanning": 1.0, "hamming": 1.0, "lanczos3": 3.0, "lanczos2": 2.0, "quadratic": 1.5,
 }  # fmt: skip
 
-MOST_KERNELS = 20000
+MAX_KERNELS = 20000
 
 
-def profile(shape: str, u: np.ndarray) -> np.ndarray:
-    """The filter's value at distances u, in units in which its support is SUPPORT[shape]."""
+def evaluate_filter(shape: str, u: np.ndarray) -> np.ndarray:
+    """The filter's value at distances u, in units in which its support is FILTER_SUPPORT[shape]."""
     t = np.abs(u)
-    inside = t <= SUPPORT[shape]
+    inside = t <= FILTER_SUPPORT[shape]
     if shape == "gaussian":
         return np.exp(-2 * u * u) * np.sqrt(2 / np.pi)
     if shape == "hermite":
@@ -43,7 +43,7 @@ def profile(shape: str, u: np.ndarray) -> np.ndarray:
     }
     if shape in windows:
         return np.where(inside, windows[shape] * np.sinc(u), 0)
-    lobes = SUPPORT[shape]  # lanczos; flam3 multiplies by the window twice
+    lobes = FILTER_SUPPORT[shape]  # lanczos; flam3 multiplies by the window twice
     return np.where(t < lobes, np.sinc(u) * np.sinc(u / lobes) ** 2, 0)
 
 
@@ -56,13 +56,13 @@ def _cubic(t: np.ndarray, b: float, c: float) -> np.ndarray:
 
 def spatial_filter(flame: Flame, aspect: float = 1.0) -> np.ndarray:
     """(taps, taps) float32 that sums to 1, in buckets; its taps have the parity of the oversampling."""
-    support = SUPPORT[flame.filter_shape]
-    width = 2 * support * flame.oversample * flame.filter / aspect
+    support = FILTER_SUPPORT[flame.filter_shape]
+    width = 2 * support * flame.supersample * flame.filter_radius / aspect
     taps = int(width) + 1
-    taps += (taps ^ flame.oversample) & 1
+    taps += (taps ^ flame.supersample) & 1
     adjust = support * taps / width if width > 0 else 1.0
     u = ((2 * np.arange(taps) + 1) / taps - 1) * adjust
-    row = profile(flame.filter_shape, u)
+    row = evaluate_filter(flame.filter_shape, u)
     kernel = np.outer(row, row)
     if not kernel.sum() > 0:  # a narrow filter whose samples all miss its support keeps the middle
         kernel = np.zeros((taps, taps))
@@ -70,15 +70,15 @@ def spatial_filter(flame: Flame, aspect: float = 1.0) -> np.ndarray:
     return (kernel / kernel.sum()).astype("f4")
 
 
-def estimator_reach(flame: Flame) -> int:
+def density_filter_radius(flame: Flame) -> int:
     """Buckets that density estimation may spread over on each side; 0 when it is off."""
     if flame.estimator_radius <= 0:
         return 0
-    return int(np.ceil(flame.estimator_radius)) * flame.oversample + flame.oversample - 1
+    return int(np.ceil(flame.estimator_radius)) * flame.supersample + flame.supersample - 1
 
 
 @dataclass(frozen=True)
-class Estimator:
+class DensityFilter:
     """Kernels (count, side, side) float32 by width, and their reaches (count,) int32; buckets of more than `most` hits
     take the last. Over all quadrants a kernel sums to 1, or to less by its rim where its width is whole: flam3 leaves
     the rim out.
@@ -89,14 +89,14 @@ class Estimator:
     most: float
 
 
-def estimator(flame: Flame) -> Estimator | None:
+def density_filter(flame: Flame) -> DensityFilter | None:
     """The kernels of density estimation, widest first; None where it is off or has a single width, when flam3 skips
     it.
     """
     if flame.estimator_radius <= 0:
         return None
-    widest = flame.estimator_radius * flame.oversample + 1
-    narrowest = min(flame.estimator_minimum * flame.oversample + 1, widest)
+    widest = flame.estimator_radius * flame.supersample + 1
+    narrowest = min(flame.estimator_minimum * flame.supersample + 1, widest)
     curve, single = flame.estimator_curve, 100  # kernels of one hit each before they grow coarser
     wanted = math.ceil(math.exp(min(math.log(widest / narrowest) / curve, 600.0)))
     if wanted <= single:
@@ -104,9 +104,9 @@ def estimator(flame: Flame) -> Estimator | None:
     else:
         count = math.ceil(single + (wanted - single) ** curve) + 1
         most = int(min((count - single) ** (1 / curve), 1e30)) + single
-    if count > MOST_KERNELS:
+    if count > MAX_KERNELS:
         raise InputError(
-            f"flame: estimator_curve is {curve:g}, which asks for {count} kernels; allowed are {MOST_KERNELS}"
+            f"flame: estimator_curve is {curve:g}, which asks for {count} kernels; allowed are {MAX_KERNELS}"
         )
     widths = []
     for number in range(count):
@@ -128,13 +128,13 @@ def estimator(flame: Flame) -> Estimator | None:
         weight /= (weight * np.outer(copies, copies)).sum()
         weight[reach + 1 :] = weight[:, reach + 1 :] = 0
         kernel[:] = weight[:side, :side]
-    return Estimator(kernels.astype("f4"), reaches, float(most))
+    return DensityFilter(kernels.astype("f4"), reaches, float(most))
 
 
 def gutter(flame: Flame, taps: int) -> tuple[int, int]:
     """Buckets beside the picture on each side, and where in them the filter of the first pixel begins."""
-    beside = (taps - flame.oversample) // 2
-    reach = estimator_reach(flame)
+    beside = (taps - flame.supersample) // 2
+    reach = density_filter_radius(flame)
     margin = max(beside, reach)
     return margin, margin - beside
 
@@ -150,7 +150,7 @@ def temporal_filter(flame: Flame, samples: int) -> tuple[np.ndarray, np.ndarray]
         weights = weights[::-1] if flame.temporal_filter_exp < 0 else weights
     elif flame.temporal_filter_type == "gaussian":
         half = count / 2
-        weights = profile("gaussian", SUPPORT["gaussian"] * np.abs(np.arange(count) - half) / half)
+        weights = evaluate_filter("gaussian", FILTER_SUPPORT["gaussian"] * np.abs(np.arange(count) - half) / half)
     else:
         weights = np.ones(count)
     return moments, weights / weights.max()

@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from renderer.flames.genome import EMPTY, IDENTITY, SPACE_IDENTITY, Flame, Map
-from renderer.flames.palettes import between
-from renderer.flames.variations import owners, table
+from renderer.flames.genome import EMPTY, IDENTITY_2D, IDENTITY_3D, Flame, Xform
+from renderer.flames.palettes import interpolate_hsv
+from renderer.flames.variations import parameter_owners, variation_table
 from renderer.scene.cameras import Plane
 
 
@@ -30,7 +30,7 @@ class KeyFrame:
     interpolation_type: Literal["log", "linear", "compat", "old", "older"] = "log"
     palette_interpolation: Literal["hsv_circular", "hsv", "rgb", "sweep"] = "hsv_circular"
     hsv_rgb_palette_blend: float = 0.0
-    palette_number: int = -1  # of flam3's palettes, -1 none; the colours stand in the flame too
+    palette_number: int = -1  # of flam3's palettes, -1 none; the colors stand in the flame too
     hue: float = 0.0
     extra: dict[str, str] = field(default_factory=lambda: EMPTY)
 
@@ -46,16 +46,16 @@ class KeyFrame:
         return self.flame.quality * 4.0**self.zoom
 
 
-OLD_WAYS = ("compat", "old", "older")  # of interpolation: matrices, and no map is spelled like its partner
-CAMERA_NUMBERS = ("scale", "zoom", "rotate", "pixel_aspect")
-FLAME_NUMBERS = (
-    "quality", "brightness", "gamma", "gamma_threshold", "vibrancy", "highlight_power", "filter", "estimator_radius",
-    "estimator_minimum", "estimator_curve", "temporal_filter_width", "temporal_filter_exp",
+LEGACY_INTERPOLATIONS = ("compat", "old", "older")  # of interpolation: matrices, and no map is spelled like its partner
+CAMERA_FLOATS = ("scale", "zoom", "rotate", "pixel_aspect")
+FLAME_FLOATS = (
+    "quality", "brightness", "gamma", "gamma_threshold", "vibrancy", "highlight_power", "filter_radius",
+    "estimator_radius", "estimator_minimum", "estimator_curve", "temporal_filter_width", "temporal_filter_exp",
 )  # fmt: skip
-FLAME_COUNTS = ("oversample", "passes", "temporal_samples")
+FLAME_INTS = ("supersample", "passes", "temporal_samples")
 
 
-def at_time(keys: tuple[KeyFrame, ...], time: float) -> KeyFrame:
+def interpolate_at(keys: tuple[KeyFrame, ...], time: float) -> KeyFrame:
     """The flame at a time; outside the keys the nearest segment goes on."""
     if len(keys) == 1:
         return keys[0]
@@ -67,60 +67,62 @@ def at_time(keys: tuple[KeyFrame, ...], time: float) -> KeyFrame:
         weights = (
             (-t + 2 * t**2 - t**3) / 2, (2 - 5 * t**2 + 3 * t**3) / 2, (t + 4 * t**2 - 3 * t**3) / 2, (t**3 - t**2) / 2,
         )  # fmt: skip
-        return blended(keys[first - 1 : first + 3], weights, time)
-    return blended((one, two), (share, 1 - share), time)
+        return interpolate(keys[first - 1 : first + 3], weights, time)
+    return interpolate((one, two), (share, 1 - share), time)
 
 
-def blended(keys: tuple[KeyFrame, ...], weights: tuple[float, ...], time: float) -> KeyFrame:
+def interpolate(keys: tuple[KeyFrame, ...], weights: tuple[float, ...], time: float) -> KeyFrame:
     """The mean of key frames of these weights, which sum to 1; what is no number is the first's."""
     home = keys[0] if len(keys) == 2 else keys[1]
 
     def mean(values):
         return float(np.dot(weights, list(values)))
 
-    flames = aligned([key.flame for key in keys], home.interpolation_type)
-    maps = tuple(
-        _blended_map([flame.maps[i] for flame in flames], weights, home.interpolation_type)
-        for i in range(len(flames[0].maps))
+    flames = align([key.flame for key in keys], home.interpolation_type)
+    xforms = tuple(
+        _interpolate_xform([flame.xforms[i] for flame in flames], weights, home.interpolation_type)
+        for i in range(len(flames[0].xforms))
     )
     final = None
-    if flames[0].final is not None:
-        final = _blended_map([flame.final for flame in flames], weights, home.interpolation_type)
-    numbers = {name: mean(getattr(flame, name) for flame in flames) for name in FLAME_NUMBERS}
-    for name in ("quality", "filter", "estimator_radius", "estimator_minimum", "gamma_threshold"):
+    if flames[0].final_xform is not None:
+        final = _interpolate_xform([flame.final_xform for flame in flames], weights, home.interpolation_type)
+    numbers = {name: mean(getattr(flame, name) for flame in flames) for name in FLAME_FLOATS}
+    for name in ("quality", "filter_radius", "estimator_radius", "estimator_minimum", "gamma_threshold"):
         numbers[name] = max(numbers[name], 0.0)
-    counts = {name: max(1, math.floor(mean(getattr(flame, name) for flame in flames) + 0.5)) for name in FLAME_COUNTS}
+    counts = {name: max(1, math.floor(mean(getattr(flame, name) for flame in flames) + 0.5)) for name in FLAME_INTS}
     background = tuple(mean(flame.background[k] for flame in flames) for k in range(3))
     flame = replace(
-        home.flame, maps=maps, final=final, background=background, **numbers, **counts,
-        **blended_palette(flames, weights, home),
+        home.flame, xforms=xforms, final_xform=final, background=background, **numbers, **counts,
+        **interpolate_palette(flames, weights, home),
     )  # fmt: skip
-    camera = {name: mean(getattr(key, name) for key in keys) for name in CAMERA_NUMBERS}
+    camera = {name: mean(getattr(key, name) for key in keys) for name in CAMERA_FLOATS}
     center = tuple(mean(key.center[k] for key in keys) for k in range(2))
     size = tuple(math.floor(mean(key.size[k] for key in keys) + 0.5) for k in range(2))
     return replace(home, flame=flame, time=time, size=size, center=center, palette_number=-1, hue=0.0, **camera)
 
 
-def _blended_map(maps: list[Map], weights, kind: str) -> Map:
+def _interpolate_xform(xforms: list[Xform], weights, kind: str) -> Xform:
     def mean(values):
         return float(np.dot(weights, list(values)))
 
     def bounded(name):
-        return min(max(mean(getattr(m, name) for m in maps), 0.0), 1.0)
+        return min(max(mean(getattr(m, name) for m in xforms), 0.0), 1.0)
 
-    variations = {name: mean(m.variations.get(name, 0.0) for m in maps) for name in _union(m.variations for m in maps)}
-    parameters = {
-        name: mean(m.value(name) for m in _sharing(maps, name, kind))
-        for name in _union([*(m.parameters for m in maps), *(table()[v].parameters for v in variations)])
+    variations = {
+        name: mean(m.variations.get(name, 0.0) for m in xforms) for name in _union(m.variations for m in xforms)
     }
-    longest = max(len(m.xaos) for m in maps)
-    xaos = [[*m.xaos, *[1.0] * (longest - len(m.xaos))] for m in maps]
-    post = IDENTITY
-    if any(m.post != IDENTITY for m in maps):
-        post = blended_affine([m.post for m in maps], weights, kind)
-    return Map(
-        affine=blended_affine([m.affine for m in maps], weights, kind),
-        weight=max(mean(m.weight for m in maps), 0.0),
+    parameters = {
+        name: mean(m.parameter_value(name) for m in _parameter_sources(xforms, name, kind))
+        for name in _union([*(m.parameters for m in xforms), *(variation_table()[v].parameters for v in variations)])
+    }
+    longest = max(len(m.xaos) for m in xforms)
+    xaos = [[*m.xaos, *[1.0] * (longest - len(m.xaos))] for m in xforms]
+    post = IDENTITY_2D
+    if any(m.post != IDENTITY_2D for m in xforms):
+        post = interpolate_affine([m.post for m in xforms], weights, kind)
+    return Xform(
+        affine=interpolate_affine([m.affine for m in xforms], weights, kind),
+        weight=max(mean(m.weight for m in xforms), 0.0),
         color=bounded("color"),
         color_speed=bounded("color_speed"),
         opacity=bounded("opacity"),
@@ -128,27 +130,27 @@ def _blended_map(maps: list[Map], weights, kind: str) -> Map:
         variations=variations,
         parameters=parameters,
         xaos=tuple(max(mean(row[k] for row in xaos), 0.0) for k in range(longest)),
-        animate=mean(m.animate for m in maps),
+        animate=mean(m.animate for m in xforms),
     )
 
 
-def _sharing(maps: list[Map], parameter: str, kind: str) -> list[Map]:
-    """The maps that tell a parameter: where a map lacks the variation, the one before it that has it, or the next."""
+def _parameter_sources(xforms: list[Xform], parameter: str, kind: str) -> list[Xform]:
+    """The xforms that tell a parameter: where a map lacks the variation, the one before it that has it, or the next."""
 
     def has(m):
-        return m.variations.get(owners()[parameter], 0.0) != 0
+        return m.variations.get(parameter_owners()[parameter], 0.0) != 0
 
-    if kind in OLD_WAYS:
-        return maps
-    neighbours = [maps[1], *maps[:-1]]
-    return [other if has(other) and not has(m) else m for m, other in zip(maps, neighbours, strict=True)]
+    if kind in LEGACY_INTERPOLATIONS:
+        return xforms
+    neighbours = [xforms[1], *xforms[:-1]]
+    return [other if has(other) and not has(m) else m for m, other in zip(xforms, neighbours, strict=True)]
 
 
 def _union(tables) -> list[str]:
     return list(dict.fromkeys(name for table in tables for name in table))
 
 
-def blended_affine(affines, weights, kind: str) -> tuple[float, ...]:
+def interpolate_affine(affines, weights, kind: str) -> tuple[float, ...]:
     """The mean of affines: by "log" each column turns by angles, on the short way, and grows by ratios of lengths."""
     rows = np.array(affines, "f8")
     weights = np.asarray(weights, "f8")
@@ -173,8 +175,8 @@ def blended_affine(affines, weights, kind: str) -> tuple[float, ...]:
     return tuple(map(float, out))
 
 
-def blended_palette(flames: list[Flame], weights, home: KeyFrame) -> dict:
-    """Colours and alphas between the palettes, in the key frame's way: of colours times alphas, as flam3 has it."""
+def interpolate_palette(flames: list[Flame], weights, home: KeyFrame) -> dict:
+    """Colors and alphas between the palettes, in the key frame's way: of colors times alphas, as flam3 has it."""
     alphas = np.array([flame.alphas or (1.0,) * 256 for flame in flames])
     lights = [flame.palette_colors * alpha[:, None] for flame, alpha in zip(flames, alphas, strict=True)]
     kind, alpha = home.palette_interpolation, np.clip(np.tensordot(weights, alphas, 1), 0, 1)
@@ -185,17 +187,17 @@ def blended_palette(flames: list[Flame], weights, home: KeyFrame) -> dict:
         light = np.clip(np.tensordot(weights, lights, 1), 0, 255)
         if kind != "rgb":
             blend = home.hsv_rgb_palette_blend
-            light = blend * light + (1 - blend) * between(lights, weights, kind == "hsv_circular")
+            light = blend * light + (1 - blend) * interpolate_hsv(lights, weights, kind == "hsv_circular")
     if (alphas == 1).all():
         return {"colors": tuple(map(tuple, light.tolist())), "alphas": ()}
-    colours = light / np.maximum(alpha, 1e-9)[:, None]
-    return {"colors": tuple(map(tuple, colours.tolist())), "alphas": tuple(alpha.tolist())}
+    colors = light / np.maximum(alpha, 1e-9)[:, None]
+    return {"colors": tuple(map(tuple, colors.tolist())), "alphas": tuple(alpha.tolist())}
 
 
-# ---- padding: the shorter flame gets maps that do nothing, spelled so that the way there looks well
+# ---- padding: the shorter flame gets xforms that do nothing, spelled so that the way there looks well
 
-TURNED = ("spherical", "ngon", "julian", "juliascope", "polar", "wedge_sph", "wedge_julia")
-IDENTITIES = {
+ROTATED_IDENTITIES = ("spherical", "ngon", "julian", "juliascope", "polar", "wedge_sph", "wedge_julia")
+IDENTITY_PARAMETERS = {
     "rectangles": {"rectangles_x": 0.0, "rectangles_y": 0.0},
     "rings2": {"rings2_val": 0.0},
     "fan2": {"fan2_x": 0.0, "fan2_y": 0.0},
@@ -209,36 +211,44 @@ IDENTITIES = {
 }  # fmt: skip
 
 
-def aligned(flames: list[Flame], kind: str) -> list[Flame]:
-    """The flames with as many maps each, and all with a final map if one has one."""
-    count, finals = max(len(flame.maps) for flame in flames), any(flame.final is not None for flame in flames)
+def align(flames: list[Flame], kind: str) -> list[Flame]:
+    """The flames with as many xforms each, and all with a final map if one has one."""
+    count, finals = max(len(flame.xforms) for flame in flames), any(flame.final_xform is not None for flame in flames)
     out = []
     for number, flame in enumerate(flames):
         beside = [flames[k] for k in (number - 1, number + 1) if 0 <= k < len(flames)]
-        maps = [replace(m, xaos=m.xaos[: len(flame.maps)]) for m in flame.maps]  # not to maps that are added here
-        for i in range(len(maps), count):
-            partners = [other.maps[i] for other in beside if i < len(other.maps)]
-            maps.append(replace(padding(partners, kind, flame.space), color=float(i & 1)))
-        final = flame.final
+        xforms = [
+            replace(m, xaos=m.xaos[: len(flame.xforms)]) for m in flame.xforms
+        ]  # not to xforms that are added here
+        for i in range(len(xforms), count):
+            partners = [other.xforms[i] for other in beside if i < len(other.xforms)]
+            xforms.append(replace(padding_xform(partners, kind, flame.is_3d), color=float(i & 1)))
+        final = flame.final_xform
         if final is None and finals:
-            partners = [other.final for other in beside if other.final is not None]
-            final = replace(padding(partners, kind, flame.space), color=float(count & 1), color_speed=0.0)
-        out.append(replace(flame, maps=tuple(maps), final=final))
+            partners = [other.final_xform for other in beside if other.final_xform is not None]
+            final = replace(padding_xform(partners, kind, flame.is_3d), color=float(count & 1), color_speed=0.0)
+        out.append(replace(flame, xforms=tuple(xforms), final_xform=final))
     return out
 
 
-def padding(partners: list[Map], kind: str, space: bool) -> Map:
+def padding_xform(partners: list[Xform], kind: str, space: bool) -> Xform:
     """A map of weight 0 that does nothing, akin to its partners."""
-    plain = Map(SPACE_IDENTITY if space else IDENTITY, weight=0.0)
+    plain = Xform(IDENTITY_3D if space else IDENTITY_2D, weight=0.0)
     used = {name: m for m in partners for name, weight in m.variations.items() if weight > 0}
-    if kind in OLD_WAYS or space:
+    if kind in LEGACY_INTERPOLATIONS or space:
         return plain
-    if kind == "log" and used.keys() & set(TURNED):
+    if kind == "log" and used.keys() & set(ROTATED_IDENTITIES):
         return replace(plain, affine=(-1.0, 0.0, 0.0, 0.0, -1.0, 0.0), variations={"linear": -1.0})
-    shared = [name for name in IDENTITIES if name in used]
+    shared = [name for name in IDENTITY_PARAMETERS if name in used]
     if shared:
-        kept = {parameter: used[name].value(parameter) for name in shared for parameter in table()[name].parameters}
-        parameters = kept | {parameter: value for name in shared for parameter, value in IDENTITIES[name].items()}
+        kept = {
+            parameter: used[name].parameter_value(parameter)
+            for name in shared
+            for parameter in variation_table()[name].parameters
+        }
+        parameters = kept | {
+            parameter: value for name in shared for parameter, value in IDENTITY_PARAMETERS[name].items()
+        }
         return replace(plain, variations={name: 1 / len(shared) for name in shared}, parameters=parameters)
     turned = [name for name in ("fan", "rings") if name in used]
     if turned:

@@ -1,8 +1,8 @@
-"""The kernel text of a flame's structure, and the numbers that it is given.
+"""Source of the chaos game's kernels, and the arguments that describe a flame to them.
 
-The structure is what the text depends on: the distinct shapes of maps (their variations, whether there is a
-post-affine), whether there is a final map, xaos, space. Weights, coefficients, parameters, the number of maps, and the
-camera are data, so that editing them compiles nothing.
+A specialized kernel depends only on a flame's structure: the distinct signatures of its xforms (variations, post-affine)
+and whether it has a final xform, xaos or 3D xforms. Weights, coefficients, parameters, the number of xforms and the
+camera are arguments, so that editing them compiles nothing. The generic kernel runs every flame.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.flames.genome import IDENTITY, Flame, Map
-from renderer.flames.variations import shared_text, table
+from renderer.flames.genome import IDENTITY_2D, Flame, Xform
+from renderer.flames.variations import header_source, variation_table
 from renderer.gpu.kernel_source import Generated
 
 
 @dataclass(frozen=True)
-class Shape:
+class XformSignature:
     """What the text of a map depends on."""
 
     variations: tuple[str, ...]
@@ -24,106 +24,115 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Structure:
-    """What the kernel text depends on. `fractions`: samples may add fractions, of colours, opacity or temporal
+class Specialization:
+    """What the kernel text depends on. `fractions`: samples may add fractions, of colors, opacity or temporal
     weights.
     """
 
-    shapes: tuple[Shape, ...]
+    signatures: tuple[XformSignature, ...]
     final: bool
     xaos: bool
-    space: bool
-    blended: bool
-    fractions: bool
+    is_3d: bool
+    linear_palette: bool
+    stochastic_rounding: bool
 
     @property
-    def record(self) -> int:
-        """Floats of a map's record: its head, and the longest of the shapes."""
-        return head_floats(self.space) + max(map(shape_floats, self.shapes))
+    def record_floats(self) -> int:
+        """Floats of a map's record: its head, and the longest of the signatures."""
+        return header_floats(self.is_3d) + max(map(payload_floats, self.signatures))
 
     @property
-    def camera(self) -> int:
-        return 12 if self.space else 6
+    def camera_floats(self) -> int:
+        return 12 if self.is_3d else 6
 
     @property
-    def map_draws(self) -> int:
+    def random_per_xform(self) -> int:
         """Random numbers that one map may take, with two for a bad point."""
-        return max(sum(table()[name].draws for name in shape.variations) for shape in self.shapes) + 2
+        return (
+            max(sum(variation_table()[name].draws for name in signature.variations) for signature in self.signatures)
+            + 2
+        )
 
     @property
-    def draws(self) -> int:
+    def random_per_step(self) -> int:
         """Random numbers that one step may take: a map's, whether the final map applies and its own, and a
         fraction's.
         """
-        return 2 * self.map_draws + 2
+        return 2 * self.random_per_xform + 2
 
     @property
-    def kinds(self) -> int:
-        """What sets flames apart beside their maps, as the interpreter is told it: bits of layout_of in
+    def feature_flags(self) -> int:
+        """What sets flames apart beside their xforms, as the interpreter is told it: bits of layout_of in
         flames/flame.cu."""
-        return self.final | self.xaos << 1 | self.blended << 2 | self.fractions << 3
+        return self.final | self.xaos << 1 | self.linear_palette << 2 | self.stochastic_rounding << 3
 
     @property
-    def planes(self) -> int:
+    def state_floats(self) -> int:
         """Floats that a chain keeps between launches."""
-        return 3 + self.space + self.xaos
+        return 3 + self.is_3d + self.xaos
 
 
-def shape_of(m: Map) -> Shape:
+def signature_of(m: Xform) -> XformSignature:
     """Variations of weight 0 change nothing; a map without any sends all to the origin, as flam3 does."""
-    order = table()
+    order = variation_table()
     names = (name for name, weight in m.variations.items() if weight != 0)
     names = sorted(names, key=lambda name: (name != "pre_blur", order[name].number))  # it moves what the others take
-    return Shape(tuple(names), m.post != IDENTITY)
+    return XformSignature(tuple(names), m.post != IDENTITY_2D)
 
 
-def head_floats(space: bool) -> int:
-    """Floats before a shape's own: affine, colour, speed, opacity, shape, words."""
+def header_floats(space: bool) -> int:
+    """Floats before a signature's own: affine, color, speed, opacity, signature, words."""
     return 11 + 6 * space
 
 
-def shape_floats(shape: Shape) -> int:
-    return 6 * shape.post + sum(2 + len(table()[name].parameters) for name in shape.variations)
+def payload_floats(signature: XformSignature) -> int:
+    return 6 * signature.post + sum(2 + len(variation_table()[name].parameters) for name in signature.variations)
 
 
-def structure_of(flames: tuple[Flame, ...], fractions: bool) -> Structure:
-    """The structure that draws all of these moments of one flame."""
-    maps = [m for flame in flames for m in (*flame.maps, *([flame.final] if flame.final else []))]
-    shapes = sorted({shape_of(m) for m in maps}, key=lambda shape: (shape.variations, shape.post))
-    final = any(flame.final is not None for flame in flames)
-    xaos = any(factor != 1 for flame in flames for m in flame.maps for factor in m.xaos)
+def specialization_of(flames: tuple[Flame, ...], fractions: bool) -> Specialization:
+    """The specialization that draws all of these moments of one flame."""
+    xforms = [m for flame in flames for m in (*flame.xforms, *([flame.final_xform] if flame.final_xform else []))]
+    signatures = sorted({signature_of(m) for m in xforms}, key=lambda signature: (signature.variations, signature.post))
+    final = any(flame.final_xform is not None for flame in flames)
+    xaos = any(factor != 1 for flame in flames for m in flame.xforms for factor in m.xaos)
     blended = flames[0].palette_mode == "linear"
-    return Structure(tuple(shapes), final, xaos, flames[0].space, blended, fractions or blended)
+    return Specialization(tuple(signatures), final, xaos, flames[0].is_3d, blended, fractions or blended)
 
 
-def text_of(structure: Structure) -> Generated:
-    """The kernel file of a structure: its shapes, then flames/flame.cu."""
-    names = sorted({name for shape in structure.shapes for name in shape.variations}, key=lambda n: table()[n].number)
+def specialized_source(specialization: Specialization) -> Generated:
+    """The kernel file of a specialization: its signatures, then flames/flame.cu."""
+    names = sorted(
+        {name for signature in specialization.signatures for name in signature.variations},
+        key=lambda n: variation_table()[n].number,
+    )
     parts = [
         "#define INTERPRETED 0",
-        f"#define SPACE {int(structure.space)}",
-        f"#define XAOS {int(structure.xaos)}",
-        f"#define FINAL {int(structure.final)}",
-        f"#define BLENDED {int(structure.blended)}",
-        f"#define FRACTIONS {int(structure.fractions)}",
-        f"#define RECORD {structure.record}",
-        f"#define CAMERA {structure.camera}",
-        f"#define DRAWS {structure.draws}u",
-        f"#define MAP_DRAWS {structure.map_draws}u",
-        shared_text(),
-        *(table()[name].text for name in names),
-        *(_shape_text(number, shape, structure.space) for number, shape in enumerate(structure.shapes)),
-        _advance_text(structure),
+        f"#define SPACE {int(specialization.is_3d)}",
+        f"#define XAOS {int(specialization.xaos)}",
+        f"#define FINAL {int(specialization.final)}",
+        f"#define BLENDED {int(specialization.linear_palette)}",
+        f"#define FRACTIONS {int(specialization.stochastic_rounding)}",
+        f"#define RECORD {specialization.record_floats}",
+        f"#define CAMERA {specialization.camera_floats}",
+        f"#define DRAWS {specialization.random_per_step}u",
+        f"#define MAP_DRAWS {specialization.random_per_xform}u",
+        header_source(),
+        *(variation_table()[name].text for name in names),
+        *(
+            _shape_text(number, signature, specialization.is_3d)
+            for number, signature in enumerate(specialization.signatures)
+        ),
+        _advance_text(specialization),
         '#include "flames/flame.cu"',
     ]
     return Generated("flame.cu of this flame", "\n".join(parts))
 
 
-def interpreter_text(space: bool) -> Generated:
+def generic_source(space: bool) -> Generated:
     """The kernel file that draws any flame of the plane, or of space: it reads from the records what to do."""
-    offset = head_floats(space)
+    offset = header_floats(space)
     cases = []
-    for v in table().values():
+    for v in variation_table().values():
         if v.name == "pre_blur":
             continue
         arguments = "".join(f", a[{k + 2}]" for k in range(len(v.parameters)))
@@ -134,15 +143,15 @@ def interpreter_text(space: bool) -> Generated:
         "#define INTERPRETED 1",
         f"#define SPACE {int(space)}",
         f"#define CAMERA {12 if space else 6}",
-        shared_text(),
-        *(v.text for v in table().values()),
+        header_source(),
+        *(v.text for v in variation_table().values()),
         "DEVICE_NOINLINE Point advance(Point p, GLOBAL const float *a, Random *random) {",
         *_affine_text(space),
         f"    GLOBAL const float *affine = {'plane' if space else 'a'};",
         f"    int words = (int)a[{offset - 1}], left = words >> 1;",
         f"    GLOBAL const float *post = a + {offset};",
         f"    a += {offset} + (words & 1) * 6;",
-        f"    if (left > 0 && (int)a[0] == {table()['pre_blur'].number}) {{",
+        f"    if (left > 0 && (int)a[0] == {variation_table()['pre_blur'].number}) {{",
         "        Pair v = variation_pre_blur(x, y, a[1], affine, random);",
         "        x = x + v.x; y = y + v.y; a += 2; left--;",
         "    }",
@@ -163,13 +172,13 @@ def interpreter_text(space: bool) -> Generated:
     return Generated("flame.cu of any flame", "\n".join(parts))
 
 
-def _shape_text(number: int, shape: Shape, space: bool) -> str:
-    """The function of a shape: the point (x, y, z) after a map whose record is `a`."""
+def _shape_text(number: int, signature: XformSignature, space: bool) -> str:
+    """The function of a signature: the point (x, y, z) after a map whose record is `a`."""
     lines = [f"DEVICE Point shape_{number}(Point p, GLOBAL const float *a, Random *random) {{", *_affine_text(space)]
     plane = "plane" if space else "a"
-    offset = head_floats(space) + 6 * shape.post
-    for name in shape.variations:
-        count = len(table()[name].parameters)
+    offset = header_floats(space) + 6 * signature.post
+    for name in signature.variations:
+        count = len(variation_table()[name].parameters)
         arguments = "".join(f", a[{offset + 2 + k}]" for k in range(count))
         call = f"variation_{name}(x, y, a[{offset + 1}], {plane}, random{arguments})"
         if name == "pre_blur":
@@ -179,8 +188,8 @@ def _shape_text(number: int, shape: Shape, space: bool) -> str:
         if name == "linear" and space:
             lines.append(f"    out_z = out_z + a[{offset + 1}] * z;")
         offset += 2 + count
-    if shape.post:
-        lines += _post_text("a", head_floats(space))
+    if signature.post:
+        lines += _post_text("a", header_floats(space))
     return "\n".join([*lines, *_end_text(space)])
 
 
@@ -211,45 +220,55 @@ def _end_text(space: bool) -> list[str]:
     return ["    p.x = out_x;", "    p.y = out_y;", "    p.z = out_z;" if space else "", "    return p;", "}"]
 
 
-def _advance_text(structure: Structure) -> str:
-    """advance(): the shape that the record names."""
+def _advance_text(specialization: Specialization) -> str:
+    """advance(): the signature that the record names."""
     head = "DEVICE Point advance(Point p, GLOBAL const float *a, Random *random) {\n"
-    last = len(structure.shapes) - 1
+    last = len(specialization.signatures) - 1
     cases = "".join(f"    case {k}: return shape_{k}(p, a, random);\n" for k in range(last))
-    place = head_floats(structure.space) - 2
+    place = header_floats(specialization.is_3d) - 2
     switch = f"    switch ((int)a[{place}]) {{\n{cases}    }}\n" if last else ""
     return f"{head}{switch}    return shape_{last}(p, a, random);\n}}\n"
 
 
-def visibility(opacity: float) -> float:
+def adjusted_opacity(opacity: float) -> float:
     """flam3's curve: 0 unseen, 1 fully seen, a half a tenth."""
     return 0.0 if opacity <= 0 else min(1.0, 10.0 ** np.log2(opacity))
 
 
-def record_of(m: Map, structure: Structure, final: bool) -> np.ndarray:
+def pack_xform(m: Xform, specialization: Specialization, final: bool) -> np.ndarray:
     """(record,) float32 of one map; the opacity of a map that is drawn stands as a uint of 1/65536 in a float's
     bits.
     """
-    shape = shape_of(m)
-    words = [*m.affine, m.color, m.color_speed, m.opacity if final else 0.0, float(structure.shapes.index(shape))]
-    words.append(2.0 * len(shape.variations) + shape.post)
-    if shape.post:
+    signature = signature_of(m)
+    words = [
+        *m.affine,
+        m.color,
+        m.color_speed,
+        m.opacity if final else 0.0,
+        float(specialization.signatures.index(signature)),
+    ]
+    words.append(2.0 * len(signature.variations) + signature.post)
+    if signature.post:
         words += m.post
-    for name in shape.variations:
-        words += [table()[name].number, m.variations[name], *(m.value(p) for p in table()[name].parameters)]
-    out = np.zeros(structure.record, "f4")
+    for name in signature.variations:
+        words += [
+            variation_table()[name].number,
+            m.variations[name],
+            *(m.parameter_value(p) for p in variation_table()[name].parameters),
+        ]
+    out = np.zeros(specialization.record_floats, "f4")
     out[: len(words)] = np.clip(words, -3e38, 3e38)
     if not final:
-        out.view("u4")[len(m.affine) + 2] = round(visibility(m.opacity) * 65536)
+        out.view("u4")[len(m.affine) + 2] = round(adjusted_opacity(m.opacity) * 65536)
     return out
 
 
-def parameters_of(flame: Flame, camera: np.ndarray, structure: Structure) -> np.ndarray:
+def pack_parameters(flame: Flame, camera: np.ndarray, specialization: Specialization) -> np.ndarray:
     """(n,) float32: one block of parameters as flames/flame.cu reads it."""
     parts = [np.asarray(camera, "f4").ravel()]
-    if structure.final:
-        parts.append(record_of(flame.final or Map(opacity=0.0), structure, final=True))
-    parts += [record_of(m, structure, final=False) for m in flame.maps]
+    if specialization.final:
+        parts.append(pack_xform(flame.final_xform or Xform(opacity=0.0), specialization, final=True))
+    parts += [pack_xform(m, specialization, final=False) for m in flame.xforms]
     return np.concatenate(parts)
 
 
@@ -271,14 +290,14 @@ def alias_table(weights: np.ndarray) -> np.ndarray:
     return table_
 
 
-def choice_tables(flame: Flame, structure: Structure) -> np.ndarray:
-    """(1 or 1 + maps, maps, 2) uint32: the alias table of the first step, and with xaos that after each map."""
-    weights = np.array([m.weight for m in flame.maps], "f8")
+def xform_distributions(flame: Flame, specialization: Specialization) -> np.ndarray:
+    """(1 or 1 + xforms, xforms, 2) uint32: the alias table of the first step, and with xaos that after each map."""
+    weights = np.array([m.weight for m in flame.xforms], "f8")
     if not weights.sum() > 0:
-        raise InputError("flame: the weights of all maps are 0, so none can be drawn; at least one must be above 0")
+        raise InputError("flame: the weights of all xforms are 0, so none can be drawn; at least one must be above 0")
     rows = [alias_table(weights)]
-    if structure.xaos:
-        for number, m in enumerate(flame.maps):
+    if specialization.xaos:
+        for number, m in enumerate(flame.xforms):
             factors = np.ones(len(weights))
             factors[: len(m.xaos)] = m.xaos[: len(weights)]
             if not (weights * factors).sum() > 0:

@@ -1,4 +1,4 @@
-"""Palettes: 256 colours of red, green, blue, 0 to 255. Ours are gradients of a few stops in assets/palettes.json."""
+"""Palettes: 256 colors of red, green, blue, 0 to 255. Ours are gradients of a few stops in assets/palettes.json."""
 
 import json
 import os
@@ -13,25 +13,25 @@ FILE = ASSETS / "palettes.json"
 
 
 @lru_cache(maxsize=1)
-def stops() -> dict[str, list]:
+def gradient_stops() -> dict[str, list]:
     """Name -> [[place 0 to 1, "rrggbb"], ...]."""
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
-def names() -> list[str]:
-    return list(stops())
+def builtin_names() -> list[str]:
+    return list(gradient_stops())
 
 
 @lru_cache(maxsize=64)
-def named(name: str) -> np.ndarray:
+def builtin(name: str) -> np.ndarray:
     """(256, 3) float64 of a built-in palette: its stops joined by lines."""
-    places = [place for place, _ in stops()[name]]
-    colours = np.array([list(bytes.fromhex(colour)) for _, colour in stops()[name]], "f8")
+    places = [place for place, _ in gradient_stops()[name]]
+    colors = np.array([list(bytes.fromhex(color)) for _, color in gradient_stops()[name]], "f8")
     at = np.arange(256) / 255
-    return np.round(np.stack([np.interp(at, places, colours[:, k]) for k in range(3)], axis=1))
+    return np.round(np.stack([np.interp(at, places, colors[:, k]) for k in range(3)], axis=1))
 
 
-def hsv_of(rgb: np.ndarray) -> np.ndarray:
+def rgb_to_hsv(rgb: np.ndarray) -> np.ndarray:
     """(n, 3) hue 0 to 6, saturation, value of red, green, blue (n, 3), 0 to 1."""
     high, low = rgb.max(1), rgb.min(1)
     span = high - low
@@ -44,28 +44,28 @@ def hsv_of(rgb: np.ndarray) -> np.ndarray:
     return np.stack([np.where(span > 0, hue % 6, 0.0), saturation, high], 1)
 
 
-def rgb_of(hsv: np.ndarray) -> np.ndarray:
+def hsv_to_rgb(hsv: np.ndarray) -> np.ndarray:
     """(n, 3) red, green, blue of hue 0 to 6, saturation, value."""
     hue, saturation, value = hsv.T
     out = [value * (1 - saturation * np.clip(np.minimum(k, 4 - k), 0, 1)) for k in ((n + hue) % 6 for n in (5, 3, 1))]
     return np.stack(out, 1)
 
 
-def between(palettes: list[np.ndarray], weights, circular: bool = True) -> np.ndarray:
+def interpolate_hsv(palettes: list[np.ndarray], weights, circular: bool = True) -> np.ndarray:
     """(256, 3) between palettes (256, 3), 0 to 255, in hue, saturation and value; of two, `circular` hues take the
     shorter way around.
     """
-    hsv = np.array([hsv_of(palette / 255) for palette in palettes])
+    hsv = np.array([rgb_to_hsv(palette / 255) for palette in palettes])
     if circular and len(palettes) == 2:
         turn = hsv[1, :, 0] - hsv[0, :, 0]
         hsv[0, :, 0] += np.where(turn > 3, 6, 0)
         hsv[1, :, 0] += np.where(turn < -3, 6, 0)
     mixed = np.tensordot(weights, hsv, 1)
     mixed[:, 0] %= 6
-    return np.clip(rgb_of(mixed) * 255, 0, 255)
+    return np.clip(hsv_to_rgb(mixed) * 255, 0, 255)
 
 
-NUMBERED_FILES = ("/usr/share/flam3/flam3-palettes.xml", "/usr/local/share/flam3/flam3-palettes.xml")
+FLAM3_PALETTE_PATHS = ("/usr/share/flam3/flam3-palettes.xml", "/usr/local/share/flam3/flam3-palettes.xml")
 
 
 @lru_cache(maxsize=1)
@@ -73,7 +73,7 @@ def _numbered() -> dict[int, np.ndarray]:
     """flam3's numbered palettes where flam3 is installed (they are under another licence, so none comes with us)."""
     from defusedxml import ElementTree
 
-    for path in (os.environ.get("flam3_palettes"), *NUMBERED_FILES):
+    for path in (os.environ.get("flam3_palettes"), *FLAM3_PALETTE_PATHS):
         if path and Path(path).is_file():
             found = {}
             for element in ElementTree.parse(path).iter("palette"):
@@ -84,18 +84,18 @@ def _numbered() -> dict[int, np.ndarray]:
     return {}
 
 
-def installed() -> bool:
+def flam3_installed() -> bool:
     """Whether flam3's numbered palettes are here."""
     return bool(_numbered())
 
 
-def numbered(number: int, hue: float = 0.0) -> np.ndarray | None:
+def flam3_palette(number: int, hue: float = 0.0) -> np.ndarray | None:
     """(256, 3) float64 of a numbered palette of flam3, its hues turned by `hue` of a turn; None where there is none
     of that number.
     """
-    colours = _numbered().get(number)
-    if colours is None or hue == 0:
-        return colours
-    hsv = hsv_of(colours / 255)
+    colors = _numbered().get(number)
+    if colors is None or hue == 0:
+        return colors
+    hsv = rgb_to_hsv(colors / 255)
     hsv[:, 0] = (hsv[:, 0] + 6 * hue) % 6
-    return rgb_of(hsv) * 255
+    return hsv_to_rgb(hsv) * 255

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer.flames.chaos_game import Chaos, Window
-from renderer.flames.filters import estimator, estimator_reach, gutter, spatial_filter
+from renderer.flames.chaos_game import BucketRect, ChaosGame
+from renderer.flames.filters import density_filter, density_filter_radius, gutter, spatial_filter
 from renderer.flames.genome import Flame
 from renderer.formats.images import linear_of_srgb
 from renderer.gpu import Device
@@ -14,38 +14,40 @@ TILE = 8  # as in shaders/flames/postprocess.cu
 
 
 @dataclass(frozen=True)
-class Grid:
+class BucketGrid:
     """The buckets of a picture of `size` pixels, and the window of them that its tile needs."""
 
     columns: int
     rows: int
-    margin: int  # buckets left of the first pixel
-    window: Window
+    gutter: int  # buckets left of the first pixel
+    window: BucketRect
     first_column: int  # of the window, where the filter of the tile's first pixel begins
     first_row: int
 
     @staticmethod
-    def of(flame: Flame, size: tuple[int, int], tile: tuple[int, int, int, int]) -> "Grid":
+    def for_tile(flame: Flame, size: tuple[int, int], tile: tuple[int, int, int, int]) -> "BucketGrid":
         taps = len(spatial_filter(flame))
         margin, offset = gutter(flame, taps)
-        over = flame.oversample
+        over = flame.supersample
         columns, rows = size[0] * over + 2 * margin, size[1] * over + 2 * margin
         left, top, width, height = tile
-        beside = estimator_reach(flame) + over  # buckets whose light may reach the filters, and their neighbours
+        beside = density_filter_radius(flame) + over  # buckets whose light may reach the filters, and their neighbours
         start = [max(0, at * over + offset - beside) for at in (left, top)]
         ends = [(left + width - 1) * over + offset + taps + beside, (top + height - 1) * over + offset + taps + beside]
         end = [min(end, most) for end, most in zip(ends, (columns, rows), strict=True)]
-        window = Window(start[0], start[1], end[0] - start[0], end[1] - start[1])
-        return Grid(columns, rows, margin, window, left * over + offset - start[0], top * over + offset - start[1])
+        window = BucketRect(start[0], start[1], end[0] - start[0], end[1] - start[1])
+        return BucketGrid(
+            columns, rows, margin, window, left * over + offset - start[0], top * over + offset - start[1]
+        )
 
 
 @dataclass(frozen=True)
-class Look:
+class ExposureSettings:
     """How sums become a picture, beside the flame. `weight`: what one sample adds in the mean, by its time; `hit`: what
     it adds to the count of hits; `passes_before`: passes whose exposures are kept and shown too.
     """
 
-    pixels_a_unit: float
+    pixels_per_unit: float
     weight: float = 1.0
     hit: float = 1.0
     transparent: bool = False
@@ -53,8 +55,8 @@ class Look:
     passes_before: int = 0
 
 
-class Development:
-    """Develops the sums of a Chaos over a window into linear pixels of which sRGB rounding makes flam3's 8-bit
+class Postprocess:
+    """Develops the sums of a ChaosGame over a window into linear pixels of which sRGB rounding makes flam3's 8-bit
     values.
     """
 
@@ -67,15 +69,15 @@ class Development:
         self._buffers: dict = {}
         self._tables: tuple = (None,)
 
-    def __call__(self, chaos: Chaos, flame: Flame, grid: Grid, size, look: Look):
+    def __call__(self, chaos: ChaosGame, flame: Flame, grid: BucketGrid, size, look: ExposureSettings):
         """The (height, width, 4) picture of a tile of `size`."""
         width, height = size
-        exposed = self.exposed(chaos, flame, look.pixels_a_unit, look.weight)
+        exposed = self.exposed(chaos, flame, look.pixels_per_unit, look.weight)
         picture = self._buffer("picture", (height, width, 4))
         taps, spreading = self._prepared(flame)
         if spreading:
             exposed = self._estimated(chaos, exposed, flame, grid, spreading, look)
-        self._latest, cells = exposed, grid.window.cells
+        self._latest, cells = exposed, grid.window.buckets
         if look.passes_before:
             whole = self._buffer("whole", (cells, 4))
             share = 1.0 / (look.passes_before + 1)
@@ -92,7 +94,7 @@ class Development:
         self._finish(
             width * height, exposed, picture, taps, self._linear_of, grid.window.columns, width, height,
             grid.first_column,
-            grid.first_row, flame.oversample, taps.shape[0], int(look.early_clip), *curve,
+            grid.first_row, flame.supersample, taps.shape[0], int(look.early_clip), *curve,
         )  # fmt: skip
         return picture
 
@@ -105,25 +107,25 @@ class Development:
         else:
             self._join(latest.shape[0], latest, kept, kept, latest.shape[0], 1.0)
 
-    def exposed(self, chaos: Chaos, flame: Flame, pixels_a_unit: float, weight=1.0):
+    def exposed(self, chaos: ChaosGame, flame: Flame, pixels_per_unit: float, weight=1.0):
         """(cells, 4) float32 of log-density: red, green, blue, alpha, each in 1/255."""
-        cells = chaos.window.cells
+        cells = chaos.window.buckets
         exposed = self._buffer("exposed", (cells, 4))
-        area = (flame.oversample * pixels_a_unit) ** 2 / (255.0 * weight)
+        area = (flame.supersample * pixels_per_unit) ** 2 / (255.0 * weight)
         brightness = flame.brightness * 255 * 268 / 256
         count = np.uint64(max(chaos.samples, 1))
         self._expose(cells, chaos.sums, exposed, cells, chaos.bad_total, count, float(area), float(brightness))
         return exposed
 
-    def _estimated(self, chaos: Chaos, exposed, flame: Flame, grid: Grid, spreading, look: Look):
+    def _estimated(self, chaos: ChaosGame, exposed, flame: Flame, grid: BucketGrid, spreading, look: ExposureSettings):
         kernels, reaches, most = spreading
-        window, cells, side = grid.window, grid.window.cells, kernels.shape[1]
+        window, cells, side = grid.window, grid.window.buckets, kernels.shape[1]
         tiles = [-(-n // TILE) for n in (window.columns, window.rows)]
         widths, estimated = self._buffer("widths", (cells,), "i4"), self._buffer("estimated", (cells, 4))
         tile_reaches = self._buffer("tile_reaches", (tiles[0] * tiles[1],), "i4")
         self._estimate(
             cells, chaos.hit_sums, widths, window.columns, window.rows, window.left, window.top, grid.columns,
-            grid.rows, flame.oversample, kernels.shape[0] - 1, most, flame.estimator_curve, 255.0 * look.hit,
+            grid.rows, flame.supersample, kernels.shape[0] - 1, most, flame.estimator_curve, 255.0 * look.hit,
         )  # fmt: skip
         self._bound(tiles[0] * tiles[1], widths, reaches, tile_reaches, window.columns, window.rows, *tiles)
         self._spread(
@@ -134,11 +136,11 @@ class Development:
     def _prepared(self, flame: Flame):
         """The filter and the estimator's tables on the device, made again when their numbers change."""
         key = (
-            flame.filter, flame.filter_shape, flame.oversample, flame.estimator_radius, flame.estimator_minimum,
+            flame.filter_radius, flame.filter_shape, flame.supersample, flame.estimator_radius, flame.estimator_minimum,
             flame.estimator_curve,
         )  # fmt: skip
         if self._tables[0] != key:
-            taps, made = spatial_filter(flame), estimator(flame)
+            taps, made = spatial_filter(flame), density_filter(flame)
             spreading = None
             if made:
                 kernels = self.device.buffer(made.kernels.shape).write(made.kernels)

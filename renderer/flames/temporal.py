@@ -6,13 +6,13 @@ import numpy as np
 
 from renderer.flames.filters import temporal_filter
 from renderer.flames.genome import Flame
-from renderer.flames.interpolation import at_time
-from renderer.flames.sample_schedule import Schedule, fuse_of
+from renderer.flames.interpolation import interpolate_at
+from renderer.flames.sample_schedule import SampleSchedule, fuse_steps
 from renderer.scene.cameras import Plane
 
 
 @dataclass(frozen=True)
-class Moment:
+class TemporalSample:
     """A flame at one moment, the view of it, and its samples a pixel."""
 
     flame: Flame
@@ -27,7 +27,7 @@ class Pass:
     one of ours.
     """
 
-    moments: list[Moment]
+    moments: list[TemporalSample]
     times: np.ndarray
     shares: np.ndarray
     flame: Flame
@@ -38,43 +38,45 @@ class Pass:
     @property
     def hit(self) -> float:
         """What adds as much to the count of hits, in the mean, as one sample of flam3."""
-        return float((self.shares if self.counts_hits else self.times).mean()) / self.samples
+        return float((self.shares if self.needs_hit_counts else self.times).mean()) / self.samples
 
     @property
-    def counts_hits(self) -> bool:
+    def needs_hit_counts(self) -> bool:
         """Whether density estimation wants to know hits, of which the light's alpha tells too little."""
         uneven = (self.times != 1).any() or any(m.flame.alphas for m in self.moments)
         return bool(self.flame.estimator_radius > 0 and uneven)
 
 
-def moments_of(settings, time: float) -> tuple[list[Moment], np.ndarray]:
+def make_temporal_samples(settings, time: float) -> tuple[list[TemporalSample], np.ndarray]:
     """The moments that make up the picture of a time, and their weights, the largest 1. Stills have one a pass."""
-    if len(settings.keys) < 2:
+    if len(settings.keyframes) < 2:
         _, weights = temporal_filter(settings, 1)
-        return [Moment(settings, settings.view, settings.quality)] * len(weights), weights
-    keys = settings.keys
+        return [TemporalSample(settings, settings.view, settings.quality)] * len(weights), weights
+    keys = settings.keyframes
     time = min(max(time, keys[0].time), keys[-1].time)
-    flame = at_time(keys, time).flame
+    flame = interpolate_at(keys, time).flame
     offsets, weights = temporal_filter(flame, flame.temporal_samples)
     found = []
     for offset in offsets:
-        key = at_time(keys, time + offset)
-        found.append(Moment(key.flame, moved(key.view, keys[0].view, settings.view), max(key.quality, 1e-3)))
+        key = interpolate_at(keys, time + offset)
+        found.append(
+            TemporalSample(key.flame, relative_view(key.view, keys[0].view, settings.view), max(key.quality, 1e-3))
+        )
     return found, weights
 
 
-def schedule_of(moments: list[Moment], size: tuple[int, int]) -> Schedule:
+def make_schedule(moments: list[TemporalSample], size: tuple[int, int]) -> SampleSchedule:
     """How each pass is drawn of a picture that is made of these moments."""
-    passes = middle_of(moments).flame.passes
+    passes = middle_sample(moments).flame.passes
     quality = float(np.mean([m.quality for m in moments]))
-    return Schedule(quality / passes, size, len(moments) // passes, fuse_of([m.flame for m in moments]))
+    return SampleSchedule(quality / passes, size, len(moments) // passes, fuse_steps([m.flame for m in moments]))
 
 
-def passes_of(moments: list[Moment], weights: np.ndarray) -> list[Pass]:
+def make_passes(moments: list[TemporalSample], weights: np.ndarray) -> list[Pass]:
     """The passes of a picture. As flam3 has it, the last moment of a pass tells its brightness, scale and samples, and
     the first one how densities are estimated.
     """
-    shown, found = averaged([m.flame for m in moments]), []
+    shown, found = average_flame([m.flame for m in moments]), []
     count = len(moments) // shown.passes
     for start in range(0, len(moments), count):
         mine = moments[start : start + count]
@@ -91,12 +93,12 @@ def passes_of(moments: list[Moment], weights: np.ndarray) -> list[Pass]:
     return found
 
 
-def middle_of(moments: list[Moment]) -> Moment:
+def middle_sample(moments: list[TemporalSample]) -> TemporalSample:
     """The moment that tells what no mean is taken of."""
     return moments[len(moments) // 2]
 
 
-def averaged(flames: list[Flame]) -> Flame:
+def average_flame(flames: list[Flame]) -> Flame:
     """The middle flame with gamma, vibrancy and background in the mean of all moments, and the last one's threshold."""
     middle, last = flames[len(flames) // 2], flames[-1]
     if all(flame is middle for flame in flames):
@@ -106,7 +108,7 @@ def averaged(flames: list[Flame]) -> Flame:
     return replace(middle, background=background, gamma_threshold=last.gamma_threshold, **means)
 
 
-def moved(view: Plane, home: Plane, wanted: Plane) -> Plane:
+def relative_view(view: Plane, home: Plane, wanted: Plane) -> Plane:
     """The view, moved as `wanted` is moved from `home`."""
     centre = tuple(v + w - h for v, w, h in zip(view.centre, wanted.centre, home.centre, strict=True))
     turned = view.rotation_degrees + wanted.rotation_degrees - home.rotation_degrees

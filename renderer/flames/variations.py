@@ -6,16 +6,18 @@ from functools import lru_cache
 
 from renderer.gpu.kernel_source import SHADERS
 
-HEAD = re.compile(r"^VARIATION\((\w+)((?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL)
+VARIATION_RE = re.compile(
+    r"^VARIATION\((\w+)((?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL
+)
 PARAMETER = re.compile(r"(\w+)\s*=\s*([-+.\deE]+)")
-TAKEN = {
+RESERVED_NAMES = {
     "x",
     "y",
     "weight",
     "circle",
 }  # words of the body: parameters called so keep their variation's name before them
-BELL_DRAWS = 4
-OTHERS = "GLOBAL const float *affine, Random *random"
+GAUSS4_DRAWS = 4
+COMMON_PARAMETERS = "GLOBAL const float *affine, Random *random"
 # Names that other programs write for the same parameter.
 ALIASES = {
     "oscope_separation": "oscilloscope_separation", "oscope_frequency": "oscilloscope_frequency",
@@ -41,28 +43,28 @@ class Variation:
 def _file() -> tuple[str, dict[str, Variation]]:
     text = (SHADERS / "flames/variations.h").read_text(encoding="utf-8")
     found = {}
-    for number, match in enumerate(HEAD.finditer(text)):
+    for number, match in enumerate(VARIATION_RE.finditer(text)):
         name, listed, body = match.groups()
         parameters = {f"{name}_{word}": float(value) for word, value in PARAMETER.findall(listed)}
-        words = [f"{name}_{word}" if word in TAKEN else word for word, _ in PARAMETER.findall(listed)]
+        words = [f"{name}_{word}" if word in RESERVED_NAMES else word for word, _ in PARAMETER.findall(listed)]
         arguments = "".join(f", float {word}" for word in words)
-        head = f"DEVICE Pair variation_{name}(real x, real y, float weight, {OTHERS}{arguments})"
-        draws = body.count("uniform(random)") + BELL_DRAWS * body.count("bell(random)")
+        head = f"DEVICE Pair variation_{name}(real x, real y, float weight, {COMMON_PARAMETERS}{arguments})"
+        draws = body.count("uniform(random)") + GAUSS4_DRAWS * body.count("bell(random)")
         found[name] = Variation(number, name, parameters, draws, f"{head} {{\n{body}}}\n")
-    return text[: HEAD.search(text).start()], found
+    return text[: VARIATION_RE.search(text).start()], found
 
 
-def table() -> dict[str, Variation]:
+def variation_table() -> dict[str, Variation]:
     """Every variation by name, in flam3's order."""
     return _file()[1]
 
 
-def shared_text() -> str:
+def header_source() -> str:
     """What stands in the file before the first variation."""
     return _file()[0]
 
 
 @lru_cache(maxsize=1)
-def owners() -> dict[str, str]:
+def parameter_owners() -> dict[str, str]:
     """Parameter name -> name of its variation."""
-    return {parameter: v.name for v in table().values() for parameter in v.parameters}
+    return {parameter: v.name for v in variation_table().values() for parameter in v.parameters}

@@ -14,12 +14,12 @@ from typing import Literal
 import numpy as np
 
 from renderer.errors import InputError, UserError
-from renderer.flames.chaos_game import BLOCK, Chaos
-from renderer.flames.genome import Flame, Map
+from renderer.flames.chaos_game import BLOCK, ChaosGame
+from renderer.flames.genome import Flame, Xform
 from renderer.flames.interpolation import KeyFrame
-from renderer.flames.postprocess import Development, Grid, Look
-from renderer.flames.temporal import middle_of, moments_of, passes_of, schedule_of
-from renderer.flames.xml.read import read_flames, warn
+from renderer.flames.postprocess import BucketGrid, ExposureSettings, Postprocess
+from renderer.flames.temporal import make_passes, make_schedule, make_temporal_samples, middle_sample
+from renderer.flames.xml.read import print_warnings, read_flames
 from renderer.gpu import Gpu
 from renderer.scene.cameras import Camera, Plane
 from renderer.scene.scene import Scene, Tone, setting
@@ -29,36 +29,36 @@ MAKING_UP = 3  # rounds of steps for those that ended in bad points
 
 @dataclass(frozen=True)
 class Settings(Flame):
-    """A flame and how it is looked at. y grows upwards in maps of ours, downwards in .flame files.
+    """A flame and how it is looked at. y grows upwards in xforms of ours, downwards in .flame files.
 
     Where there are key frames they say the flame of each time; the view is then relative to the first one's camera.
     """
 
     view: Plane = Plane()
-    up: Literal["+y", "-y"] = "+y"
+    y_axis: Literal["up", "down"] = "up"
     seed: int = 0
     transparent: bool = setting(False, help="alpha instead of the background")
     early_clip: bool = setting(False, help="curves and clips each bucket before the spatial filter, for sharper edges")
     pixel_aspect: float = setting(1.0, 1e-3, 1e3, "width of a pixel by its height")
-    keys: tuple[KeyFrame, ...] = ()
+    keyframes: tuple[KeyFrame, ...] = ()
 
     def __post_init__(self):
         super().__post_init__()
-        times = [key.time for key in self.keys]
-        if not isinstance(self.view, Camera) and self.space:
-            raise ValueError("affine has 12 numbers; maps of space are drawn by the picture flame3d")
+        times = [key.time for key in self.keyframes]
+        if not isinstance(self.view, Camera) and self.is_3d:
+            raise ValueError("affine has 12 numbers; xforms of space are drawn by the picture flame3d")
         if any(two <= one for one, two in pairwise(times)):
             raise ValueError(f"keys: the times {times} must grow")
 
 
-def settings_of(key: KeyFrame, keys: tuple[KeyFrame, ...] = ()) -> Settings:
+def settings_from_keyframe(key: KeyFrame, keys: tuple[KeyFrame, ...] = ()) -> Settings:
     """The settings that draw a flame of a file."""
     values = {f.name: getattr(key.flame, f.name) for f in fields(Flame)}
     values["quality"] = min(max(key.quality, 1e-3), 1e9)
-    return Settings(**values, view=key.view, up="-y", pixel_aspect=key.pixel_aspect, keys=keys)
+    return Settings(**values, view=key.view, y_axis="down", pixel_aspect=key.pixel_aspect, keyframes=keys)
 
 
-def key_of(settings: Settings, size: tuple[int, int], time: float = 0.0, name: str = "") -> KeyFrame:
+def to_keyframe(settings: Settings, size: tuple[int, int], time: float = 0.0, name: str = "") -> KeyFrame:
     """The flame and its view as a key frame of `size`, in the settings' own direction of y."""
     flame = Flame(**{f.name: getattr(settings, f.name) for f in fields(Flame)})
     view, extra = settings.view, types.MappingProxyType({"name": name} if name else {})
@@ -68,19 +68,19 @@ def key_of(settings: Settings, size: tuple[int, int], time: float = 0.0, name: s
     )  # fmt: skip
 
 
-def keys_to_write(settings: Settings, size: tuple[int, int], name: str) -> list[KeyFrame]:
+def keyframes_for_file(settings: Settings, size: tuple[int, int], name: str) -> list[KeyFrame]:
     """What a .flame file of the settings holds, where y grows downwards: other flames are turned over at their end."""
-    keys = settings.keys or (key_of(settings, size, 0.0, name),)
-    return [replace(key, flame=turned_over(key.flame)) for key in keys] if settings.up == "+y" else list(keys)
+    keys = settings.keyframes or (to_keyframe(settings, size, 0.0, name),)
+    return [replace(key, flame=flip_y(key.flame)) for key in keys] if settings.y_axis == "up" else list(keys)
 
 
-def turned_over(flame: Flame) -> Flame:
+def flip_y(flame: Flame) -> Flame:
     """The flame whose points have the opposite y: what its final map plots is mirrored."""
-    final = flame.final or Map(color_speed=0.0)
+    final = flame.final_xform or Xform(color_speed=0.0)
     if final.opacity != 1:
         raise UserError("a flame with y upwards and a final map of an opacity below 1 cannot be written as a .flame")
     a, b, c, d, e, f = final.post
-    return replace(flame, final=replace(final, post=(a, b, c, -d, -e, -f)))
+    return replace(flame, final_xform=replace(final, post=(a, b, c, -d, -e, -f)))
 
 
 def open_file(path: Path) -> Scene:
@@ -90,11 +90,11 @@ def open_file(path: Path) -> Scene:
     animation = len(keys) > 1 and all(two > one for one, two in pairwise(times))
     if len(keys) > 1 and not animation:
         warnings.append(f"holds {len(keys)} flames whose times do not grow, so no animation; the first is drawn")
-    warn(path, warnings)
+    print_warnings(path, warnings)
     first = keys[0]
     title = first.extra.get("name", Path(path).stem)
     try:
-        settings = settings_of(first, tuple(keys) if animation else ())
+        settings = settings_from_keyframe(first, tuple(keys) if animation else ())
     except ValueError as error:
         raise InputError(f"{path}: {error}") from error
     return Scene(Path(path), title, "flame", settings, Picture.tone, first.size)
@@ -108,28 +108,28 @@ class Picture:
         self._drawn = None  # what the sums hold samples of
         self._finished = None  # settings, size and tile of the last picture
         self._more: tuple = ()
-        self._game = Chaos(self.device)
-        self._development = Development(self.device)
+        self._game = ChaosGame(self.device)
+        self._postprocess = Postprocess(self.device)
 
     def hurry(self) -> None:
         """From now on no draw waits for a kernel of its own flame: one that draws all flames begins."""
-        self._game.compiled.hurry()
+        self._game.kernels.never_block()
 
     def ready(self) -> None:
         """Waits, after hurry(), until draws of flames that were never seen wait for nothing more."""
-        self._game.compiled.ready()
+        self._game.kernels.wait_ready()
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):
-        wanted = (settings, size, tile, time if settings.keys else 0.0)
+        wanted = (settings, size, tile, time if settings.keyframes else 0.0)
         if wanted != self._drawn:
             self._drawn = None
             self._restart(settings, size, tile or (0, 0, *size), time)
             self._drawn = wanted
-        if self._draws == self._schedule.draws and self._pass + 1 < len(self._passes):
+        if self._draws == self._schedule.batches and self._pass + 1 < len(self._passes):
             self._next_pass()
-        self._game.advance(self._schedule.steps(self._draws))
+        self._game.advance(self._schedule.batch_steps(self._draws))
         self._draws += 1
-        if self._draws == self._schedule.draws:
+        if self._draws == self._schedule.batches:
             self._make_up()
         self._finished = wanted[:3]
         return self._developed()
@@ -137,14 +137,16 @@ class Picture:
     def _developed(self):
         """The picture of all samples so far."""
         settings, exposed = self._settings, self._passes[self._pass]
-        scale = pixels_a_unit(exposed.view, self._size) / math.sqrt(settings.pixel_aspect)
-        look = Look(scale, exposed.weight, exposed.hit, settings.transparent, settings.early_clip, self._pass)
-        return self._development(self._game, exposed.flame, self._grid, self._tile[2:], look)
+        scale = pixels_per_unit(exposed.view, self._size) / math.sqrt(settings.pixel_aspect)
+        look = ExposureSettings(
+            scale, exposed.weight, exposed.hit, settings.transparent, settings.early_clip, self._pass
+        )
+        return self._postprocess(self._game, exposed.flame, self._grid, self._tile[2:], look)
 
     def _next_pass(self) -> None:
         """Keeps what the pass has come to, and plays other chains."""
         self._developed()
-        self._development.keep(self._pass)
+        self._postprocess.keep(self._pass)
         game = self._game
         self._past.append((game.samples, game.bad(), game.sums.read()))
         self._draws = 0
@@ -158,24 +160,24 @@ class Picture:
         """Steps instead of those that ended in bad points, so that a finished picture has its samples, as in flam3."""
         game = self._game
         for _ in range(MAKING_UP):
-            steps = self._schedule.missing(game.samples, game.bad())
+            steps = self._schedule.replacement_steps(game.samples, game.bad())
             if not steps:
                 break
             game.advance(steps)
 
     def deal(self, settings: Settings, size: tuple[int, int], samples: int, count: int) -> list[tuple]:
         """At most `count` parts (k, n) that the picture's chains are dealt into; their sums are whole numbers."""
-        moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
+        moments, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
         if samples != self.draws(settings, size):
             return []  # only all draws make up for bad points
-        count = min(count, schedule_of(moments, size).chains // BLOCK)
+        count = min(count, make_schedule(moments, size).chains // BLOCK)
         return [(k, count) for k in range(count)]
 
     def draw_part(self, settings: Settings, size, time: float, part: tuple[int, int], more: tuple) -> dict:
         """What part k of n leaves of the finished picture: of each pass sums (cells, 4) uint64, its bad points, and
         hits where they are counted. `more` are the steps, of each pass, that `missing` asked for.
         """
-        wanted = (settings, size, "part", part, time if settings.keys else 0.0)
+        wanted = (settings, size, "part", part, time if settings.keyframes else 0.0)
         kept = wanted == self._drawn and len(self._passes) == 1 and more[: len(self._more)] == self._more
         if not kept:
             self._drawn, self._more = None, ()
@@ -185,7 +187,7 @@ class Picture:
             if number:
                 self._play(number, part)
             steps = sum(steps[number] for steps in more[len(self._more) :])
-            self._game.advance(steps if kept else self._schedule.total + steps)
+            self._game.advance(steps if kept else self._schedule.steps_per_chain + steps)
             left.append(self._game.left())
         self._drawn, self._more = wanted, more
         return {"passes": left}
@@ -208,12 +210,14 @@ class Picture:
         if len(more) == MAKING_UP:
             return ()
         merged, schedule = self._merged, self._schedule
-        wanted = [schedule.missing(self._samples(number, more), one["bad"]) for number, one in enumerate(merged)]
+        wanted = [
+            schedule.replacement_steps(self._samples(number, more), one["bad"]) for number, one in enumerate(merged)
+        ]
         return tuple(wanted) if any(wanted) else ()
 
     def _samples(self, number: int, more: tuple) -> int:
         """Samples of a pass, bad ones among them, with the steps that were made once more."""
-        return (self._schedule.total + sum(steps[number] for steps in more)) * self._schedule.chains
+        return (self._schedule.steps_per_chain + sum(steps[number] for steps in more)) * self._schedule.chains
 
     def merged(self, more: tuple):
         """The finished picture of the parts that were merged."""
@@ -227,49 +231,49 @@ class Picture:
     def _restart(self, settings: Settings, size, tile, time: float, part=(0, 1)) -> None:
         self._settings, self._size = settings, size
         self._draws, self._past = 0, []
-        moments, weights = moments_of(settings, time)
-        self._passes, self._schedule = passes_of(moments, weights), schedule_of(moments, size)
+        moments, weights = make_temporal_samples(settings, time)
+        self._passes, self._schedule = make_passes(moments, weights), make_schedule(moments, size)
         widest = max(one.flame.estimator_radius for one in self._passes)
         self._flame = replace(self._passes[0].flame, estimator_radius=widest)
-        self._grid, self._tile = Grid.of(self._flame, size, tile), tile
+        self._grid, self._tile = BucketGrid.for_tile(self._flame, size, tile), tile
         self._play(0, part)
 
     def _play(self, number: int, part: tuple[int, int] = (0, 1)) -> None:
         """Begins the game of a pass, which has its own moments and chains."""
         settings, size, played = self._settings, self._size, self._passes[number]
-        over, margin, aspect = self._flame.oversample, self._grid.margin, settings.pixel_aspect
-        cameras = [camera_of(m.view, settings.up, size, over, margin, aspect) for m in played.moments]
+        over, margin, aspect = self._flame.supersample, self._grid.gutter, settings.pixel_aspect
+        cameras = [bucket_transform(m.view, settings.y_axis, size, over, margin, aspect) for m in played.moments]
         flames, seed = [m.flame for m in played.moments], settings.seed + (number << 64)
         self._pass = number
         self._game.restart(
             flames, cameras, played.times, self._grid.window, self._schedule.chains, seed, part,
-            played.shares if played.counts_hits else None,
+            played.shares if played.needs_hit_counts else None,
         )  # fmt: skip
 
     def draws(self, settings: Settings, size: tuple[int, int]) -> int:
-        moments, _ = moments_of(settings, settings.keys[0].time if settings.keys else 0.0)
-        return middle_of(moments).flame.passes * schedule_of(moments, size).draws
+        moments, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
+        return middle_sample(moments).flame.passes * make_schedule(moments, size).batches
 
     def share(self) -> float:
         """The part of the picture's samples that is drawn: its first draws are smaller than the later ones."""
-        steps = self._pass * self._schedule.total + max(self._game.steps - self._game.fuse, 0)
-        return min(steps / (self._flame.passes * self._schedule.total), 1.0)
+        steps = self._pass * self._schedule.steps_per_chain + max(self._game.steps - self._game.fuse, 0)
+        return min(steps / (self._flame.passes * self._schedule.steps_per_chain), 1.0)
 
     def animated(self, settings: Settings) -> bool:
         """Whether the picture depends on time."""
-        return len(settings.keys) > 1
+        return len(settings.keyframes) > 1
 
     def layers(self, settings: Settings, size: tuple[int, int], tile=None) -> dict[str, np.ndarray]:
         """What the histogram holds of each pixel, for EXR: `density` (height, width) hits, and `light` (height, width,
-        3) the sum of their colours, 0 to 1 each; linear in the samples, before exposure and filters. Of the last draw.
+        3) the sum of their colors, 0 to 1 each; linear in the samples, before exposure and filters. Of the last draw.
         """
         assert self._finished == (settings, size, tile), "the layers are those of the last draw"
-        grid, over = self._grid, self._flame.oversample
+        grid, over = self._grid, self._flame.supersample
         sums = sum((past for _, _, past in self._past), self._game.sums.read())
         sums = sums.reshape(grid.window.rows, grid.window.columns, 4)
         width, height = self._tile[2:]
-        top = grid.margin + self._tile[1] * over - grid.window.top
-        left = grid.margin + self._tile[0] * over - grid.window.left
+        top = grid.gutter + self._tile[1] * over - grid.window.top
+        left = grid.gutter + self._tile[0] * over - grid.window.left
         inside = sums[top : top + height * over, left : left + width * over].astype("f8")
         pixels = inside.reshape(height, over, width, over, 4).sum((1, 3)) / 255
         return {"density": pixels[..., 3].astype("f4"), "light": pixels[..., :3].astype("f4")}
@@ -279,7 +283,7 @@ class Picture:
         sums, bad, samples = game.sums.read(), game.bad(), game.samples
         for more_samples, more_bad, more_sums in self._past:
             sums, bad, samples = sums + more_sums, bad + more_bad, samples + more_samples
-        steps = self._schedule.steps(max(self._draws - 1, 0))
+        steps = self._schedule.batch_steps(max(self._draws - 1, 0))
         weight = float(np.mean([one.times for one in self._passes[: self._pass + 1]]))
         return {
             "samples": samples - bad,
@@ -292,36 +296,38 @@ class Picture:
         }
 
 
-def camera_of(view, up: str, size: tuple[int, int], oversample: int, margin: int, aspect=1.0) -> np.ndarray:
+def bucket_transform(view, y_axis: str, size: tuple[int, int], supersample: int, margin: int, aspect=1.0) -> np.ndarray:
     """What places points of the plane (6,) or of space (12,) in buckets of the whole grid."""
     if isinstance(view, Camera):
-        return space_camera(view, size, oversample, margin)
-    return plane_camera(view, up, size, oversample, margin, aspect)
+        return world_to_buckets(view, size, supersample, margin)
+    return plane_to_buckets(view, y_axis, size, supersample, margin, aspect)
 
 
-def pixels_a_unit(view, size: tuple[int, int]) -> float:
+def pixels_per_unit(view, size: tuple[int, int]) -> float:
     """Pixels that a unit of the flame is long; of space, at the camera's target."""
     if isinstance(view, Camera):
         return size[1] / (2 * math.tan(math.radians(view.fov_degrees) / 2) * math.dist(view.position, view.target))
     return size[1] / view.height
 
 
-def space_camera(view: Camera, size: tuple[int, int], oversample: int, margin: int) -> np.ndarray:
+def world_to_buckets(view: Camera, size: tuple[int, int], supersample: int, margin: int) -> np.ndarray:
     """(12,) float64: rows of four whose first two, over the third (the depth), are column and row of the bucket."""
     right, up, forward = view.frame()
-    focal = size[1] / 2 / math.tan(math.radians(view.fov_degrees) / 2) * oversample
-    middle = np.array(size) / 2 * oversample + margin
+    focal = size[1] / 2 / math.tan(math.radians(view.fov_degrees) / 2) * supersample
+    middle = np.array(size) / 2 * supersample + margin
     rows = np.array([focal * right + middle[0] * forward, -focal * up + middle[1] * forward, forward])
     return np.concatenate([rows, -rows @ np.array(view.position)[:, None]], 1).ravel()
 
 
-def plane_camera(view: Plane, up: str, size: tuple[int, int], oversample: int, margin: int, aspect=1.0) -> np.ndarray:
+def plane_to_buckets(
+    view: Plane, y_axis: str, size: tuple[int, int], supersample: int, margin: int, aspect=1.0
+) -> np.ndarray:
     """(6,) float64: the affine from the flame's plane to buckets of the whole grid."""
-    scale = size[1] / view.height * oversample
+    scale = size[1] / view.height * supersample
     c, s = math.cos(math.radians(view.rotation_degrees)), math.sin(math.radians(view.rotation_degrees))
     # With y upwards the panel is R(-rotation) of the plane; the rows of the picture grow downwards.
     rows = np.array([[c / aspect, s / aspect], [s, -c]]) * scale
-    offset = np.array(size) / 2 * oversample + margin - rows @ np.array(view.centre)
-    if up == "-y":
+    offset = np.array(size) / 2 * supersample + margin - rows @ np.array(view.centre)
+    if y_axis == "down":
         rows[:, 1] *= -1
     return np.array([rows[0, 0], rows[0, 1], offset[0], rows[1, 0], rows[1, 1], offset[1]])

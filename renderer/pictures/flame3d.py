@@ -1,8 +1,8 @@
-"""Iterated function systems of space, seen by a camera: flames whose maps have 12 numbers, drawn as flame.py draws."""
+"""3D iterated function systems, seen by a perspective camera: flames whose xforms have 12 coefficients."""
 
 from dataclasses import dataclass
 
-from renderer.flames.genome import SPACE_IDENTITY, Map
+from renderer.flames.genome import IDENTITY_3D, Xform
 from renderer.pictures import flame
 from renderer.pictures.flame import Picture
 from renderer.scene.cameras import Camera
@@ -14,10 +14,10 @@ __all__ = ["Picture", "Settings"]
 class Settings(flame.Settings):
     """Maps of space, (x, y, z) with y upwards. Variations act on x and y; z goes through linear ones."""
 
-    maps: tuple[Map, ...] = (Map(SPACE_IDENTITY),)
+    xforms: tuple[Xform, ...] = (Xform(IDENTITY_3D),)
     view: Camera = Camera((1.6, 1.2, 2.6), (0.0, 0.3, 0.0))
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.space:
-            raise ValueError(f"affine has {len(self.maps[0].affine)} numbers; a map of space has 12")
+        if not self.is_3d:
+            raise ValueError(f"affine has {len(self.xforms[0].affine)} numbers; a map of space has 12")

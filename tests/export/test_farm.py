@@ -211,7 +211,7 @@ size = [90, 60]
 quality = 40.0
 seed = 5
 estimator_radius = 3.0
-maps = [
+xforms = [
     { affine = [0.5, 0.0, 0.0, 0.0, 0.5, 0.0], color = 0.0, variations = { BLEND = 1.0 } },
     { affine = [0.5, 0.0, 0.5, 0.0, 0.5, 0.1], color = 0.5, variations = { linear = 1.0 } },
     { affine = [0.4, 0.1, 0.2, -0.2, 0.5, 0.5], color = 1.0, variations = { linear = 0.9, spherical = 0.1 } },
@@ -238,8 +238,8 @@ def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, bad, p
         alphas = [k / 255 for k in range(256)]
         text["settings"] |= {"passes": passes, "alphas": alphas, "temporal_filter_type": "gaussian"}
     if bad:
-        text["settings"]["maps"][0]["affine"] = [1e18, 0.0, 0.0, 0.0, 1e18, 0.0]  # which runs away to infinity
-        text["settings"]["maps"][0]["weight"] = 0.1
+        text["settings"]["xforms"][0]["affine"] = [1e18, 0.0, 0.0, 0.0, 1e18, 0.0]  # which runs away to infinity
+        text["settings"]["xforms"][0]["weight"] = 0.1
     scene = scene_of_table(text, Path("gasket.toml"))
     own = Gpu()
     own.devices = [device]

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from renderer.flames import chaos_game, interpolation, kernel_cache, palettes, sample_schedule
-from renderer.flames.genome import IDENTITY, Flame, Map
-from renderer.flames.variations import table
+from renderer.flames.genome import IDENTITY_2D, Flame, Xform
+from renderer.flames.variations import variation_table
 from renderer.flames.xml.read import parse_flames, read_flames
-from renderer.flames.xml.write import text_of_flames
+from renderer.flames.xml.write import to_xml
 from renderer.formats.images import psnr, read_bytes
 from renderer.images.tone_mapping import pixels
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 
 SHARED = ROOT.parent / "shared" / "data" / "flames"
-HAS_NUMBERED = palettes.numbered(0) is not None
+HAS_NUMBERED = palettes.flam3_palette(0) is not None
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the reference flames (../shared) are not here")
 needs_flam3 = pytest.mark.skipif(
     not all(map(shutil.which, ("flam3-genome", "flam3-render"))), reason="flam3 is not installed here"
@@ -66,8 +66,8 @@ def drawn(picture, scene, settings, size, time=0.0):
 @needs_shared
 def test_key_frames_are_interpolated_as_flam3_does():
     keys, _ = read_flames(SHARED / "11_keyframes.flame")
-    key = interpolation.at_time(tuple(keys), 5.0)
-    first, third = key.flame.maps[0], key.flame.maps[2]
+    key = interpolation.interpolate_at(tuple(keys), 5.0)
+    first, third = key.flame.xforms[0], key.flame.xforms[2]
     a, b, c, d, e, f = first.affine
     assert np.allclose([a, d, b, e, c, f], [0.469866, 0.266033, -0.266033, 0.469866, 0.1, -0.5], atol=2e-6)
     assert np.allclose(third.affine, [0.707107, 0, 0.2165, 0, 0.707107, 0.125], atol=2e-6)
@@ -90,16 +90,16 @@ def test_a_flame_between_key_frames_agrees_with_flam3_animate(gpu):
 def chance_map(rng, names, final=False):
     """A map of one to three of the variations, with some of their parameters, and sometimes without a column."""
     used = [str(name) for name in rng.choice(names, rng.integers(1, 4), replace=False)]
-    parameters = [p for name in used for p in table()[name].parameters if rng.uniform() < 0.6]
+    parameters = [p for name in used for p in variation_table()[name].parameters if rng.uniform() < 0.6]
     affine = rng.normal(size=6)
     affine[[0, 3]] *= rng.uniform() > 0.2
-    return Map(
+    return Xform(
         tuple(map(float, affine)),
         weight=0.0 if final else float(rng.uniform(0.1, 2)),
         color=float(rng.uniform()),
         color_speed=float(rng.uniform()),
         opacity=float(rng.uniform()),
-        post=IDENTITY if rng.uniform() < 0.6 else tuple(map(float, rng.normal(size=6))),
+        post=IDENTITY_2D if rng.uniform() < 0.6 else tuple(map(float, rng.normal(size=6))),
         variations={name: float(rng.uniform(0.1, 1)) for name in used},
         parameters={p: float(rng.uniform(0.2, 1)) for p in parameters},
         xaos=() if final or rng.uniform() < 0.5 else (float(rng.uniform(0, 2)),),
@@ -108,11 +108,13 @@ def chance_map(rng, names, final=False):
 
 
 def chance_key(rng, time, kind, names):
-    maps = tuple(chance_map(rng, names) for _ in range(rng.integers(1, 5)))
+    xforms = tuple(chance_map(rng, names) for _ in range(rng.integers(1, 5)))
     final = chance_map(rng, names, final=True) if rng.uniform() < 0.5 else None
-    colours = tuple(map(tuple, rng.integers(0, 256, (256, 3)).astype(float).tolist()))
+    colors = tuple(map(tuple, rng.integers(0, 256, (256, 3)).astype(float).tolist()))
     numbers = {name: float(rng.uniform(0.1, 2)) for name in ("brightness", "vibrancy", "gamma_threshold", "filter")}
-    flame = Flame(maps, final=final, colors=colours, quality=1.0, estimator_radius=float(rng.uniform(1, 9)), **numbers)
+    flame = Flame(
+        xforms, final_xform=final, colors=colors, quality=1.0, estimator_radius=float(rng.uniform(1, 9)), **numbers
+    )
     center = tuple(map(float, rng.normal(size=2)))
     ways = {"interpolation_type": kind, "palette_interpolation": str(rng.choice(["rgb", "hsv", "hsv_circular"]))}
     return interpolation.KeyFrame(flame, time, (10, 10), center, scale=float(rng.uniform(10, 90)), **ways)
@@ -121,7 +123,7 @@ def chance_key(rng, time, kind, names):
 @pytest.mark.skipif(not shutil.which("flam3-animate"), reason="flam3 is not installed here")
 @pytest.mark.parametrize("kind", ["log", "linear", "old"])
 def test_chance_key_frames_are_interpolated_as_flam3_does(tmp_path, rng, kind):
-    """All numbers of the flame between two others of as many maps or fewer, as flam3-animate writes it."""
+    """All numbers of the flame between two others of as many xforms or fewer, as flam3-animate writes it."""
     names = [
         "linear",
         "swirl",
@@ -136,27 +138,31 @@ def test_chance_key_frames_are_interpolated_as_flam3_does(tmp_path, rng, kind):
     ]
     for number in range(6):
         keys, time = [chance_key(rng, time, kind, names) for time in (0.0, 10.0)], int(rng.integers(1, 10))
-        text = text_of_flames(keys)
+        text = to_xml(keys)
         said = {"prefix": f"{tmp_path}/", "time": str(time), "write_genome": "1", "verbose": "0"}
         flam3("animate", said, text)
         (wanted,), _ = parse_flames((tmp_path / f"{time:05d}.png.flam3").read_text())
-        found = interpolation.at_time(tuple(parse_flames(text)[0]), float(time))
-        pairs = list(zip(found.flame.maps, wanted.flame.maps, strict=True))
-        assert (found.flame.final is None) == (wanted.flame.final is None)
-        pairs += [(found.flame.final, wanted.flame.final)] if found.flame.final else []
+        found = interpolation.interpolate_at(tuple(parse_flames(text)[0]), float(time))
+        pairs = list(zip(found.flame.xforms, wanted.flame.xforms, strict=True))
+        assert (found.flame.final_xform is None) == (wanted.flame.final_xform is None)
+        pairs += [(found.flame.final_xform, wanted.flame.final_xform)] if found.flame.final_xform else []
         for ours, theirs in pairs:
             told = {name for name, weight in ours.variations.items() if abs(weight) > 1e-5}
             assert told == set(theirs.variations)
             for name in ("affine", "post", "weight", "color", "color_speed", "opacity"):
-                if name == "weight" and ours is found.flame.final:
-                    continue  # final maps have none
+                if name == "weight" and ours is found.flame.final_xform:
+                    continue  # final xforms have none
                 assert np.allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-4, atol=2e-5), (name, text)
             for name in told:
                 assert np.isclose(ours.variations[name], theirs.variations[name], rtol=1e-4, atol=2e-5), (name, text)
-                for p in table()[name].parameters:
-                    assert np.isclose(ours.value(p), theirs.value(p), rtol=1e-4, atol=2e-5), (p, number, text)
-        for ours, theirs in zip(found.flame.maps, wanted.flame.maps, strict=True):
-            count = len(found.flame.maps)
+                for p in variation_table()[name].parameters:
+                    assert np.isclose(ours.parameter_value(p), theirs.parameter_value(p), rtol=1e-4, atol=2e-5), (
+                        p,
+                        number,
+                        text,
+                    )
+        for ours, theirs in zip(found.flame.xforms, wanted.flame.xforms, strict=True):
+            count = len(found.flame.xforms)
             rows = [(*m.xaos, *[1.0] * (count - len(m.xaos)))[:count] for m in (ours, theirs)]
             assert np.allclose(*rows, rtol=1e-4, atol=2e-5), text
         assert np.allclose(found.flame.palette_colors, wanted.flame.palette_colors, atol=0.51)
@@ -228,11 +234,11 @@ CHAINS_OF_FLAM3 = 160, 100.0  # pixels a side and samples a pixel: one block of 
 def chains_of_flam3(monkeypatch):
     """Chains as flam3's, of 10000 samples that are plotted after 15 steps: what comes so near to the start is seen in
     its pictures, where points are drawn together slowly."""
-    monkeypatch.setattr(chaos_game, "fuse_of", lambda flames: 15)
-    monkeypatch.setattr(sample_schedule, "chains_for", lambda samples, moments, fuse: kernel_cache.BLOCK * moments)
+    monkeypatch.setattr(chaos_game, "fuse_steps", lambda flames: 15)
+    monkeypatch.setattr(sample_schedule, "chain_count", lambda samples, moments, fuse: kernel_cache.BLOCK * moments)
 
 
-def chance_flame(seed: int, folder, estimation: bool):
+def find_random_flame(seed: int, folder, estimation: bool):
     """The file of a flame by flam3-genome, as our writer writes it."""
     (key,), _ = parse_flames(flam3("genome", {"seed": str(seed), "isaac_seed": str(seed)}))
     side, quality = CHAINS_OF_FLAM3
@@ -240,7 +246,7 @@ def chance_flame(seed: int, folder, estimation: bool):
     flame = flame if estimation else replace(flame, estimator_radius=0.0)
     key = replace(key, flame=flame, size=(side, side), scale=key.scale * side / key.size[0], palette_number=-1)
     path = folder / "chance.flame"
-    path.write_text(text_of_flames([key]))
+    path.write_text(to_xml([key]))
     return path
 
 
@@ -250,7 +256,7 @@ def chance_flame(seed: int, folder, estimation: bool):
 )
 def test_flames_of_flam3_genome_agree(gpu, tmp_path, chains_of_flam3, seed, estimation):
     """Two of fixed seeds, the first of slow symmetry: the difference of the means is that of their noise."""
-    path = chance_flame(seed, tmp_path, estimation)
+    path = find_random_flame(seed, tmp_path, estimation)
     difference, noise = difference_and_noise(*both(gpu, path, (160, 160)))
     assert difference < 1.2 * noise + 0.05, (difference, noise)
 
@@ -260,7 +266,7 @@ def test_flames_of_flam3_genome_agree(gpu, tmp_path, chains_of_flam3, seed, esti
 @pytest.mark.parametrize("estimation", [True, False])
 def test_fresh_flames_of_flam3_genome_agree(gpu, tmp_path, rng, chains_of_flam3, estimation):
     """As large a difference of the means of nine seeds comes by chance, whatever the noise is like."""
-    path = chance_flame(int(rng.integers(1 << 30)), tmp_path, estimation)
+    path = find_random_flame(int(rng.integers(1 << 30)), tmp_path, estimation)
     ours, theirs = both(gpu, path, (160, 160), 9)
     difference, noise = difference_and_noise(ours, theirs)
     chance = chance_of_difference(ours, theirs)
@@ -303,10 +309,10 @@ OLD = """<Flames>
 <!-- as flam3 2.x and Apophysis 2.09 wrote them -->
 <flame name="old" version="Apophysis 2.09" size="128 128" center="0.1 0" scale="40" oversample="2" filter="0.6"
    quality="30" brightness="6" gamma="3" batches="10" plugins="" new_linear="1" curves="0 0 1 0 0 1 1 1 1 1 1 1">
-   <!-- maps --><xform weight="1" color="0 0" symmetry="-0.2" bent="1" var="{var}" coefs="0.7 0.2 -0.3 0.6 0.2 -0.1"/>
+   <!-- xforms --><xform weight="1" color="0 0" symmetry="-0.2" bent="1" var="{var}" coefs="0.7 0.2 -0.3 0.6 0.2 -0.1"/>
    <xform weight="0.7" color="0.6 1" swirl="0.5" var1="2" coefs="0.5 0 0.1 0.5 -0.6 0.3" name="second" var_color="1"/>
    <symmetry kind="-3"/>
-   <colors count="256" data="{colours}"/>
+   <colors count="256" data="{colors}"/>
 </flame></Flames>"""
 APOPHYSIS = """<flame name="new" size="128 128" scale="40" quality="30" brightness="6" estimator_radius="5"
    soloxform="-1">
@@ -323,9 +329,9 @@ APOPHYSIS = """<flame name="new" size="128 128" scale="40" quality="30" brightne
 @pytest.mark.parametrize("name", [pytest.param("old", marks=pytest.mark.slow), "new"])
 def test_what_other_programs_write_agrees_with_flam3(gpu, tmp_path, name):
     path = tmp_path / f"{name}.flame"
-    colours = "".join(f"00{k:02x}{255 - k:02x}{k // 2:02x}\n" for k in range(256))
+    colors = "".join(f"00{k:02x}{255 - k:02x}{k // 2:02x}\n" for k in range(256))
     palette = " ".join(f"{k:02x}{96 - k:02x}{k // 2:02X}{140 + k:02x}" for k in range(64))
-    text = OLD.format(var="0.8 0.2 0.05" + " 0" * 96, colours=colours) if name == "old" else APOPHYSIS
+    text = OLD.format(var="0.8 0.2 0.05" + " 0" * 96, colors=colors) if name == "old" else APOPHYSIS
     path.write_text(text.replace("{palette}", palette))
     difference, noise = difference_and_noise(*both(gpu, path, (128, 128)))
     assert noise > 0.05 and difference < 1.35 * noise + 0.1, (difference, noise)

@@ -7,16 +7,16 @@ import pytest
 
 from renderer.errors import InputError
 from renderer.flames import chaos_game, interpolation, palettes
-from renderer.flames.variations import owners, table
+from renderer.flames.variations import parameter_owners, variation_table
 from renderer.flames.xml.read import parse_flames, read_flames
-from renderer.flames.xml.write import text_of_flames
+from renderer.flames.xml.write import to_xml
 from renderer.paths import ROOT
 from renderer.pictures import load
 
 SHARED = ROOT.parent / "shared" / "data" / "flames"
 FILES = sorted([*ROOT.glob("scenes/*.flame"), *SHARED.glob("*.flame")])
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="the reference flames (../shared) are not here")
-HAS_NUMBERED = palettes.numbered(0) is not None
+HAS_NUMBERED = palettes.flam3_palette(0) is not None
 
 
 def one(inside="", attributes="", xform='<xform weight="1" linear="1"/>'):
@@ -29,18 +29,18 @@ def one(inside="", attributes="", xform='<xform weight="1" linear="1"/>'):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_what_was_read_is_written_back_the_same(path):
     keys, _ = read_flames(path)
-    text = text_of_flames(keys)
+    text = to_xml(keys)
     again, _ = parse_flames(text)
     assert again == keys
-    assert text_of_flames(again) == text
+    assert to_xml(again) == text
 
 
 def test_random_flames_come_back_the_same(rng):
     for _ in range(20):
-        names = rng.choice(list(table()), 4, replace=False)
+        names = rng.choice(list(variation_table()), 4, replace=False)
         variations = {str(name): float(rng.normal()) for name in names}
-        parameters = {p: float(rng.uniform()) for p, name in owners().items() if name in variations}
-        m = interpolation.Map(
+        parameters = {p: float(rng.uniform()) for p, name in parameter_owners().items() if name in variations}
+        m = interpolation.Xform(
             tuple(map(float, rng.normal(size=6))), weight=float(rng.uniform()), color=float(rng.uniform()),
             opacity=float(rng.uniform()), post=tuple(map(float, rng.normal(size=6))), variations=variations,
             parameters=parameters, xaos=tuple(map(float, rng.uniform(0.1, 1, 2))),
@@ -51,21 +51,23 @@ def test_random_flames_come_back_the_same(rng):
             colors=tuple(map(tuple, rng.uniform(0, 255, (256, 3)).tolist())),
         )
         key = interpolation.KeyFrame(flame, time=float(rng.normal()), size=(37, 91), extra={"nick": 'a "b" <c> & d'})
-        (again,), _ = parse_flames(text_of_flames([key]))
+        (again,), _ = parse_flames(to_xml([key]))
         # The final map of a file has no weight of its own.
-        assert replace(again, flame=replace(again.flame, final=replace(again.flame.final, weight=0.0))) == key
+        assert (
+            replace(again, flame=replace(again.flame, final_xform=replace(again.flame.final_xform, weight=0.0))) == key
+        )
 
 
 def test_defaults_are_those_of_flam3():
     key, _ = one(xform="<xform/><xform weight='2'/><finalxform/>")
     flame = key.flame
     assert (flame.quality, flame.estimator_radius, flame.temporal_samples, flame.gamma) == (1.0, 9.0, 1000, 4.0)
-    assert [m.color for m in flame.maps] == [0.0, 1.0]
-    assert [m.weight for m in flame.maps] == [0.0, 2.0]
-    assert all(m.color_speed == 0.5 and not m.variations for m in flame.maps)
-    assert flame.final.color_speed == 0.5 and flame.final.color == 0.0
+    assert [m.color for m in flame.xforms] == [0.0, 1.0]
+    assert [m.weight for m in flame.xforms] == [0.0, 2.0]
+    assert all(m.color_speed == 0.5 and not m.variations for m in flame.xforms)
+    assert flame.final_xform.color_speed == 0.5 and flame.final_xform.color == 0.0
     key, _ = one(xform="<xform weight='1'/><finalxform/><xform/><xform/>")
-    assert [m.color for m in (*key.flame.maps, key.flame.final)] == [0.0, 0.0, 1.0, 1.0]
+    assert [m.color for m in (*key.flame.xforms, key.flame.final_xform)] == [0.0, 0.0, 1.0, 1.0]
 
 
 def test_every_attribute_of_a_map_is_read():
@@ -75,7 +77,7 @@ def test_every_attribute_of_a_map_is_read():
         'name="x"/>'
     )
     key, warnings = one(xform=xform)
-    (m,) = key.flame.maps
+    (m,) = key.flame.xforms
     assert (m.weight, m.color, m.color_speed, m.animate, m.opacity) == (0.25, 0.3, 0.25, 0.0, 0.75)
     assert m.affine == (1, 3, 5, 2, 4, 6) and m.post == (6, 4, 2, 5, 3, 1) and m.xaos == (0, 2)
     assert dict(m.variations) == {"julian": 0.5, "linear": 0.25, "swirl": 1.0}
@@ -85,23 +87,23 @@ def test_every_attribute_of_a_map_is_read():
 
 def test_old_forms_of_variations_and_opacity():
     key, _ = one(xform='<xform weight="1" bent="1" var="0 0.5 0 2"/><xform weight="1" plotmode="off" linear="1"/>')
-    assert dict(key.flame.maps[0].variations) == {"sinusoidal": 0.5, "swirl": 2.0}
-    assert key.flame.maps[1].opacity == 0
+    assert dict(key.flame.xforms[0].variations) == {"sinusoidal": 0.5, "swirl": 2.0}
+    assert key.flame.xforms[1].opacity == 0
     key, _ = one(xform='<xform weight="1" linear="0.5" var1="3" bent="0.25" super_shape_rnd="7"/>')
-    assert dict(key.flame.maps[0].variations) == {"swirl": 1.0, "bent": 0.25}
-    assert key.flame.maps[0].value("super_shape_rnd") == 1
+    assert dict(key.flame.xforms[0].variations) == {"swirl": 1.0, "bent": 0.25}
+    assert key.flame.xforms[0].parameter_value("super_shape_rnd") == 1
     key, _ = one(attributes='soloxform="1"', xform='<xform weight="1" linear="1"/>' * 3)
-    assert [m.opacity for m in key.flame.maps] == [0.0, 1.0, 0.0]
+    assert [m.opacity for m in key.flame.xforms] == [0.0, 1.0, 0.0]
 
 
 def test_symmetry_elements_append_rotations_and_a_mirror():
     key, _ = one('<symmetry kind="4"/>')
-    maps = key.flame.maps[1:]
-    assert [m.affine for m in maps] == [(0, -1, 0, 1, 0, 0), (-1, 0, 0, 0, -1, 0), (0, 1, 0, -1, 0, 0)]
-    assert [m.color for m in maps] == [0.0, 0.5, 1.0]
-    assert all(m.color_speed == 0 and m.weight == 1 and m.animate == 0 for m in maps)
+    xforms = key.flame.xforms[1:]
+    assert [m.affine for m in xforms] == [(0, -1, 0, 1, 0, 0), (-1, 0, 0, 0, -1, 0), (0, 1, 0, -1, 0, 0)]
+    assert [m.color for m in xforms] == [0.0, 0.5, 1.0]
+    assert all(m.color_speed == 0 and m.weight == 1 and m.animate == 0 for m in xforms)
     key, _ = one('<symmetry kind="-3"/>')
-    assert key.flame.maps[1].affine == (-1, 0, 0, 0, 1, 0) and len(key.flame.maps) == 4
+    assert key.flame.xforms[1].affine == (-1, 0, 0, 0, 1, 0) and len(key.flame.xforms) == 4
 
 
 def test_all_forms_of_palettes():
@@ -119,10 +121,12 @@ def test_all_forms_of_palettes():
     for alpha in ('rgba="1 2 3 127.5"', 'rgb="1 2 3" a="127.5"'):
         key, _ = one(f'<color index="0" {alpha}/>')
         assert key.flame.alphas[0] == 0.5 and key.flame.palette_colors[0].tolist() == [1, 2, 3]
-        assert parse_flames(text_of_flames([key]))[0] == [key]
-    # Hexadecimal colours with alpha are what one sample adds; halfway to opaque white lies the mean of light and alpha.
+        assert parse_flames(to_xml([key]))[0] == [key]
+    # Hexadecimal colors with alpha are what one sample adds; halfway to opaque white lies the mean of light and alpha.
     key, _ = one('<palette count="1" format="RGBA">10203340</palette><color index="128" rgb="255 255 255"/>')
-    assert np.allclose(chaos_game.light_of(key.flame)[[0, 64]], [[16, 32, 51, 64], [135.5, 143.5, 153, 159.5]])
+    assert np.allclose(
+        chaos_game.premultiplied_palette(key.flame)[[0, 64]], [[16, 32, 51, 64], [135.5, 143.5, 153, 159.5]]
+    )
     # Gaps close around the end: 250 to 10 of the next turn.
     key, _ = one('<color index="250" rgb="0 0 0"/><color index="10" rgb="160 0 0"/>')
     assert np.isclose(key.flame.palette_colors[0, 0], 60)
@@ -135,7 +139,7 @@ def test_two_numbered_palettes_are_blended_on_the_shorter_way():
     wanted = [[54.8, 49.4174, 24.8964], [58.246, 67.8, 24.5541], [63.7867, 73, 39.584]]
     assert np.allclose(key.flame.palette_colors[:3], wanted, atol=1e-4) and not warnings
     key, _ = one('<palette index0="3" index1="3"/>')
-    assert np.allclose(key.flame.palette_colors, palettes.numbered(3))
+    assert np.allclose(key.flame.palette_colors, palettes.flam3_palette(3))
     key, warnings = one(attributes='palette="9999"')
     assert (key.flame.palette_colors == 255).all() and "palette 9999 is none of flam3's" in warnings[0]
 
@@ -143,8 +147,8 @@ def test_two_numbered_palettes_are_blended_on_the_shorter_way():
 @pytest.mark.skipif(not HAS_NUMBERED, reason="flam3's numbered palettes are not installed here")
 def test_numbered_palettes_win_and_their_hue_turns():
     key, warnings = one('<color index="0" rgb="1 2 3"/>', 'palette="23" hue="0.5"')
-    plain = palettes.numbered(23)
-    hsv, turned = palettes.hsv_of(plain / 255), palettes.hsv_of(key.flame.palette_colors / 255)
+    plain = palettes.flam3_palette(23)
+    hsv, turned = palettes.rgb_to_hsv(plain / 255), palettes.rgb_to_hsv(key.flame.palette_colors / 255)
     grey = hsv[:, 1] * hsv[:, 2] < 0.05
     assert np.allclose(((turned - hsv)[:, 0] % 6)[~grey], 3, atol=1e-6) and not warnings
     assert np.allclose(turned[:, 1:], hsv[:, 1:])
@@ -170,8 +174,8 @@ def test_other_names_of_the_ways_between_key_frames():
 
 
 def test_hsv_goes_there_and_back(rng):
-    colours = rng.uniform(size=(500, 3))
-    assert np.allclose(palettes.rgb_of(palettes.hsv_of(colours)), colours)
+    colors = rng.uniform(size=(500, 3))
+    assert np.allclose(palettes.hsv_to_rgb(palettes.rgb_to_hsv(colors)), colors)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +235,7 @@ def test_passes_are_read_and_written():
     text = '<flame passes="3"><xform weight="1" linear="1"/><color index="0" rgb="9 9 9"/></flame>'
     (key,), warnings = parse_flames(text)
     assert key.flame.passes == 3 and not warnings
-    assert parse_flames(text_of_flames([key]))[0] == [key]
+    assert parse_flames(to_xml([key]))[0] == [key]
     for wrong in ("0", "100000"):
         with pytest.raises(InputError, match=f"passes is {wrong}"):
             parse_flames(text.replace('passes="3"', f'passes="{wrong}"'))

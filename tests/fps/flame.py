@@ -15,14 +15,14 @@ import numpy as np
 
 from renderer.bench.cases import Case
 from renderer.flames import evolve
-from renderer.flames.chaos_game import Chaos
+from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.interpolation import KeyFrame
-from renderer.flames.postprocess import Development, Grid, Look
-from renderer.flames.sample_schedule import Schedule
-from renderer.flames.xml.write import text_of_flames
+from renderer.flames.postprocess import BucketGrid, ExposureSettings, Postprocess
+from renderer.flames.sample_schedule import SampleSchedule
+from renderer.flames.xml.write import to_xml
 from renderer.paths import ROOT
 from renderer.pictures import load
-from renderer.pictures.flame import Picture, Settings, plane_camera
+from renderer.pictures.flame import Picture, Settings, plane_to_buckets
 
 SIZE, CPU_SIZE = (1920, 1080), (512, 512)
 FLAMES = {"affine 3 maps": "sierpinski.toml", "affine 4 maps": "fern.toml", "5 maps, 7 variations": "lantern.flame"}
@@ -38,16 +38,16 @@ def cases(gpu):
     return [*out, first_picture(gpu)]
 
 
-def started(device, settings, size, chains: int, seed=1) -> tuple[Chaos, Grid]:
+def started(device, settings, size, chains: int, seed=1) -> tuple[ChaosGame, BucketGrid]:
     """The game of a flame over a picture of `size`, not yet played."""
-    grid = Grid.of(settings, size, (0, 0, *size))
-    camera = plane_camera(settings.view, settings.up, size, settings.oversample, grid.margin)
-    game = Chaos(device)
+    grid = BucketGrid.for_tile(settings, size, (0, 0, *size))
+    camera = plane_to_buckets(settings.view, settings.y_axis, size, settings.supersample, grid.gutter)
+    game = ChaosGame(device)
     game.restart([settings], [camera], [1.0], grid.window, chains, seed)
     return game, grid
 
 
-def in_frame(game: Chaos) -> float:
+def in_frame(game: ChaosGame) -> float:
     return float(game.sums.read()[:, 3].sum()) / 255 / game.samples
 
 
@@ -89,18 +89,18 @@ def poster(gpu, name: str, settings) -> Case:
     device, size = gpu.device, (3840, 2160)
     quality = 1024.0 if device.vector_width == 1 else 1.0
     wanted = replace(settings, quality=quality)
-    schedule = Schedule(quality, size, 1)
-    opened = cache(lambda: (*started(device, wanted, size, schedule.chains), Development(device)))
+    schedule = SampleSchedule(quality, size, 1)
+    opened = cache(lambda: (*started(device, wanted, size, schedule.chains), Postprocess(device)))
     seeds = iter(range(1, 1 << 30))
 
     def run():
-        game, grid, development = opened()
-        camera = plane_camera(wanted.view, wanted.up, size, wanted.oversample, grid.margin)
+        game, grid, postprocess = opened()
+        camera = plane_to_buckets(wanted.view, wanted.y_axis, size, wanted.supersample, grid.gutter)
         game.restart([wanted], [camera], [1.0], grid.window, schedule.chains, next(seeds))
-        game.advance(min(schedule.total, 16))
+        game.advance(min(schedule.steps_per_chain, 16))
         for _ in range(4):
-            game.advance((schedule.total - 16) // 4)
-        return development(game, wanted, grid, size, Look(size[1] / wanted.view.height))
+            game.advance((schedule.steps_per_chain - 16) // 4)
+        return postprocess(game, wanted, grid, size, ExposureSettings(size[1] / wanted.view.height))
 
     def check() -> None:
         small = (480, 270)
@@ -115,14 +115,14 @@ def poster(gpu, name: str, settings) -> Case:
 
 
 def first_picture(gpu) -> Case:
-    """The first picture of flames whose structure was never seen, each run another: from settings to pixels."""
+    """The first picture of flames whose specialization was never seen, each run another: from settings to pixels."""
     device = gpu.device
     size = SIZE if device.vector_width == 1 else CPU_SIZE
     rng, opened = np.random.default_rng(4), cache(lambda: Picture(gpu))
 
     def unseen() -> Settings:
         flame = evolve.random_flame(rng)
-        return Settings(maps=flame.maps, final=flame.final, palette=flame.palette, quality=50.0)
+        return Settings(xforms=flame.xforms, final_xform=flame.final_xform, palette=flame.palette, quality=50.0)
 
     def check() -> None:
         picture = opened()
@@ -149,7 +149,7 @@ def flam3(settings, total: float) -> float:
 
     def seconds(quality: float) -> float:
         flame = replace(settings, quality=quality, temporal_samples=1)
-        text = text_of_flames([replace(key, flame=flame)])
+        text = to_xml([replace(key, flame=flame)])
         with tempfile.TemporaryDirectory() as folder:
             environment = dict(os.environ, out=f"{folder}/a.png", bits="64", nthreads=str(CPU_CORES), verbose="0")
             start = time.perf_counter()

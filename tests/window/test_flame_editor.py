@@ -1,4 +1,4 @@
-"""The editor of flames: triangles stand where maps put points, drags and keys do what the pure functions say."""
+"""The editor of flames: triangles stand where xforms put points, drags and keys do what the pure functions say."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from renderer.flames import edit, palettes
-from renderer.flames.genome import IDENTITY, Flame, Map
+from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.xml.read import read_flames
 from renderer.paths import SCENES
 from renderer.pictures import load, open_picture
-from renderer.pictures.flame import Picture, Settings, key_of, keys_to_write, settings_of
+from renderer.pictures.flame import Picture, Settings, keyframes_for_file, settings_from_keyframe, to_keyframe
 from renderer.scene.cameras import Plane
 from renderer.scene.scene import Scene
 from renderer.window.app.key_bindings import ACTIONS
@@ -29,11 +29,11 @@ def screen(gpu, gl, tmp_path, monkeypatch):
     """The interface with one flame in a texture; events are injected."""
     monkeypatch.chdir(tmp_path)
     fern = load(SCENES / "fern.toml")
-    maps = tuple(
-        replace(m, post=(0.9, 0.1, 0.2, 0.0, 0.8, -0.1)) if k == 1 else m for k, m in enumerate(fern.settings.maps)
+    xforms = tuple(
+        replace(m, post=(0.9, 0.1, 0.2, 0.0, 0.8, -0.1)) if k == 1 else m for k, m in enumerate(fern.settings.xforms)
     )
     view = Plane((0.3, 4.0), 13.0, 25.0)
-    scene = replace(fern, settings=replace(fern.settings, maps=maps, quality=2.0, view=view))
+    scene = replace(fern, settings=replace(fern.settings, xforms=xforms, quality=2.0, view=view))
     with window([scene], gpu, gl, (WIDTH, HEIGHT)) as screen:
         screen.studio.panel.pace.forced = 4
         frames(screen, 3)
@@ -70,29 +70,31 @@ def frame(screen) -> Frame:
 
 
 def spots(screen, number: int, post: bool = False) -> dict:
-    return triangles.handles([frame(screen).place(c) for c in edit.triangle(settings(screen).maps[number], post)])
+    return triangles.handles([frame(screen).place(c) for c in edit.triangle(settings(screen).xforms[number], post)])
 
 
 # ---- places
 
 
-@pytest.mark.parametrize("up", ["+y", "-y"])
+@pytest.mark.parametrize("up", ["up", "down"])
 def test_corners_stand_on_the_pixels_of_the_points_they_are(gpu, rng, up):
     """Maps onto points: what the picture lights is where their corner O stands, in a turned and zoomed view."""
     size = (90, 70)
     view = Plane(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
     where = Frame.of(view, up, 1.25, (0, 0, *size))
     places = np.stack([rng.uniform(8, size[0] - 8, 5), rng.uniform(8, size[1] - 8, 5)], 1)
-    maps = tuple(Map((0.0, 0.0, x, 0.0, 0.0, y)) for x, y in (where.point(place) for place in places))
-    flame = Settings(maps=maps, palette="white", filter=0.0, quality=20.0, view=view, up=up, pixel_aspect=1.25)
+    xforms = tuple(Xform((0.0, 0.0, x, 0.0, 0.0, y)) for x, y in (where.point(place) for place in places))
+    flame = Settings(
+        xforms=xforms, palette="white", filter_radius=0.0, quality=20.0, view=view, y_axis=up, pixel_aspect=1.25
+    )
     pixels = Picture(gpu).draw(flame, size, 0.0).read()
     lit = set(zip(*(axis.tolist() for axis in np.nonzero(pixels[..., 0])), strict=True))
-    corners = [where.place(edit.triangle(m)[0]) for m in maps]
+    corners = [where.place(edit.triangle(m)[0]) for m in xforms]
     assert np.allclose(corners, places) and lit == {(int(y), int(x)) for x, y in corners}
 
 
 def test_what_is_hit_is_what_lies_under_the_pointer():
-    flame = Flame((Map((1.0, 0.0, 0.0, 0.0, 1.0, 0.0)), Map((0.5, 0.0, 0.6, 0.0, 0.5, 0.0))))
+    flame = Flame((Xform((1.0, 0.0, 0.0, 0.0, 1.0, 0.0)), Xform((0.5, 0.0, 0.6, 0.0, 0.5, 0.0))))
     where = Frame(np.array([[100.0, 0.0, 10.0], [0.0, 100.0, 20.0]]))
 
     def found(place, selected=0):
@@ -107,13 +109,13 @@ def test_what_is_hit_is_what_lies_under_the_pointer():
 
 @pytest.mark.parametrize("handle", [*triangles.CORNERS, *triangles.EDGES, "inside"])
 def test_a_drag_moves_the_corners_that_the_handle_holds(rng, handle):
-    flame = Flame((Map(tuple(map(float, rng.normal(size=6)))),))
-    before = np.array(edit.triangle(flame.maps[0]))
+    flame = Flame((Xform(tuple(map(float, rng.normal(size=6)))),))
+    before = np.array(edit.triangle(flame.xforms[0]))
     start, end = rng.normal(size=(2, 2))
     if handle == "XY":
         start = before[1:].mean(0)
     grip = triangles.Grip(0, handle, False, tuple(map(tuple, before)), tuple(start))
-    after = np.array(edit.triangle(triangles.dragged(flame, grip, end).maps[0]))
+    after = np.array(edit.triangle(triangles.dragged(flame, grip, end).xforms[0]))
     held = {"O": "OXY", "inside": "OXY"}.get(handle, handle)
     if handle == "XY":  # a similarity about O that takes the middle of XY to the pointer
         sides = [np.linalg.norm(t[[1, 2, 2]] - t[[0, 0, 1]], axis=1) for t in (before, after)]
@@ -136,9 +138,9 @@ def test_dragging_a_corner_edits_the_map_undoes_and_compiles_nothing(screen):
     end = (start[0] + 31, start[1] - 17)
     drag(screen, start, end)
     after = settings(screen)
-    wanted = edit.with_corner(before, 0, 1, frame(screen).point(end))
-    assert np.allclose(after.maps[0].affine, wanted.maps[0].affine, atol=1e-6) and after.view == before.view
-    assert after.maps[1:] == before.maps[1:]
+    wanted = edit.move_corner(before, 0, 1, frame(screen).point(end))
+    assert np.allclose(after.xforms[0].affine, wanted.xforms[0].affine, atol=1e-6) and after.view == before.view
+    assert after.xforms[1:] == before.xforms[1:]
     finish(screen)
     assert not built, "parameters are arguments: no edit of numbers compiles"
     press(screen, "Ctrl+Z")
@@ -155,36 +157,38 @@ def test_post_affines_are_dragged_too_and_the_ground_moves_the_view(screen):
     start = spots(screen, 1, post=True)["Y"]
     drag(screen, start, (start[0] - 20, start[1] + 9))
     after = settings(screen)
-    assert after.maps[1].affine == before.maps[1].affine and after.maps[1].post != before.maps[1].post
-    place = frame(screen).place(edit.triangle(after.maps[1], True)[2])
+    assert after.xforms[1].affine == before.xforms[1].affine and after.xforms[1].post != before.xforms[1].post
+    place = frame(screen).place(edit.triangle(after.xforms[1], True)[2])
     assert np.allclose(place, (start[0] - 20, start[1] + 9), atol=1e-3)
     press(screen, "G")
     drag(screen, start, (start[0] + 40, start[1]))
-    assert settings(screen).maps == after.maps and settings(screen).view != after.view, "hidden triangles hold nothing"
+    assert settings(screen).xforms == after.xforms and settings(screen).view != after.view, (
+        "hidden triangles hold nothing"
+    )
 
 
 def test_keys_do_what_the_functions_of_edit_do(screen):
     before = settings(screen)
     press(screen, "M")
     press(screen, "]")
-    assert settings(screen).maps[1].weight == pytest.approx(1.25 * max(before.maps[1].weight, 0.01))
+    assert settings(screen).xforms[1].weight == pytest.approx(1.25 * max(before.xforms[1].weight, 0.01))
     press(screen, "Alt+Right")
-    moved = np.subtract(spots(screen, 1)["O"], frame(screen).place(edit.triangle(before.maps[1])[0]))
+    moved = np.subtract(spots(screen, 1)["O"], frame(screen).place(edit.triangle(before.xforms[1])[0]))
     assert moved == pytest.approx((0.02 * screen.studio.rectangles[0][3], 0.0), abs=1e-6), "to the right as it is seen"
     state = settings(screen)
     press(screen, "Alt+Shift+Left")
-    assert settings(screen) == edit.turned(state, 1, 5.0)
+    assert settings(screen) == edit.rotate_scale(state, 1, 5.0)
     press(screen, "Shift+A")
-    assert len(settings(screen).maps) == 5 and settings(screen).maps[4].affine == settings(screen).maps[1].affine
+    assert len(settings(screen).xforms) == 5 and settings(screen).xforms[4].affine == settings(screen).xforms[1].affine
     press(screen, "Delete")
     press(screen, "A")
-    assert len(settings(screen).maps) == 5 and editor(screen).number == 4
+    assert len(settings(screen).xforms) == 5 and editor(screen).number == 4
     press(screen, "F")
-    assert settings(screen).final is not None and editor(screen).number == edit.FINAL
+    assert settings(screen).final_xform is not None and editor(screen).number == edit.FINAL_XFORM
     press(screen, "F")
-    assert settings(screen).final is None
+    assert settings(screen).final_xform is None
     press(screen, "C")
-    names = palettes.names()
+    names = palettes.builtin_names()
     assert settings(screen).palette == names[(names.index(before.palette) + 1) % len(names)]
 
 
@@ -223,18 +227,18 @@ def test_sliders_and_the_search_for_variations_edit_the_selected_map(screen, pla
     frames(screen)
     left, top, right, bottom = places["##color"]
     drag(screen, (left + 10, (top + bottom) / 2), (right - 3, (top + bottom) / 2))
-    assert settings(screen).maps[0].color > 0.95
+    assert settings(screen).xforms[0].color > 0.95
     click(screen, middle(places["##search"]))
     imgui.get_io().add_input_characters_utf8("julias")
     frames(screen, 3)
     press(screen, "Enter")
-    assert dict(settings(screen).maps[0].variations) == {"linear": 1.0, "juliascope": 0.5}
+    assert dict(settings(screen).xforms[0].variations) == {"linear": 1.0, "juliascope": 0.5}
     frames(screen)
     before = places["##juliascope_power"]
     drag(screen, middle(before), (middle(before)[0] + 60, middle(before)[1]))
-    assert settings(screen).maps[0].parameters["juliascope_power"] > 1.2
+    assert settings(screen).xforms[0].parameters["juliascope_power"] > 1.2
     click(screen, middle(places["4##symmetry"]))
-    assert len(settings(screen).maps) == 7
+    assert len(settings(screen).xforms) == 7
 
 
 def test_palettes_are_taken_from_strips_and_turned(screen, places):
@@ -249,13 +253,13 @@ def test_palettes_are_taken_from_strips_and_turned(screen, places):
     shift = [
         k
         for k in range(-128, 129)
-        if np.array_equal(settings(screen).palette_colors, np.roll(palettes.named("sea"), k, 0))
+        if np.array_equal(settings(screen).palette_colors, np.roll(palettes.builtin("sea"), k, 0))
     ]
     assert shift and 55 <= shift[0] <= 75
     click(screen, middle(places["xaos"]))
     frames(screen)
     drag(screen, middle(places["##0 1"]), (middle(places["##0 1"])[0] + 40, middle(places["##0 1"])[1]))
-    assert settings(screen).maps[0].xaos[1] > 1.2 and settings(screen).maps[0].xaos[0] == 1.0
+    assert settings(screen).xforms[0].xaos[1] > 1.2 and settings(screen).xforms[0].xaos[0] == 1.0
 
 
 def test_variants_are_drawn_and_one_is_taken(screen):
@@ -270,7 +274,7 @@ def test_variants_are_drawn_and_one_is_taken(screen):
     assert sum(not np.array_equal(picture, pictures[4]) for picture in pictures) >= 6
     press(screen, "V")
     editor(screen).put(variants.flames[0])
-    assert settings(screen).maps == variants.flames[0].maps and settings(screen).quality == before.quality
+    assert settings(screen).xforms == variants.flames[0].xforms and settings(screen).quality == before.quality
 
 
 def test_a_chance_flame_can_be_undone(screen):
@@ -280,7 +284,7 @@ def test_a_chance_flame_can_be_undone(screen):
     press(screen, "B")
     finish(screen)
     after = settings(screen)
-    assert after.maps != before.maps and not screen.studio.panel.error and after.quality == before.quality
+    assert after.xforms != before.xforms and not screen.studio.panel.error and after.quality == before.quality
     assert (screen.studio.panel.shown.read()[..., :3].max(2) > 10).mean() > 0.03
     press(screen, "Ctrl+Z")
     assert settings(screen) == before
@@ -293,10 +297,10 @@ def test_key_frames_are_made_edited_and_played(screen):
     finish(screen)
     before = settings(screen)
     press(screen, "K")
-    assert [key.time for key in settings(screen).keys] == [0.0, 2.0] and editor(screen).key == 1
+    assert [key.time for key in settings(screen).keyframes] == [0.0, 2.0] and editor(screen).key == 1
     press(screen, "Alt+Right")
-    keys = settings(screen).keys
-    assert keys[0].flame.maps == before.maps != keys[1].flame.maps and screen.studio.panel.clock == 2.0
+    keys = settings(screen).keyframes
+    assert keys[0].flame.xforms == before.xforms != keys[1].flame.xforms and screen.studio.panel.clock == 2.0
     finish(screen)
     second = screen.studio.panel.shown.read()
     press(screen, "J")
@@ -309,9 +313,9 @@ def test_key_frames_are_made_edited_and_played(screen):
     press(screen, "Y")
     wait_still(screen)
     press(screen, "Shift+K")
-    assert not settings(screen).keys and settings(screen).maps == keys[1].flame.maps
+    assert not settings(screen).keyframes and settings(screen).xforms == keys[1].flame.xforms
     press(screen, "Ctrl+Z")
-    assert settings(screen).keys == keys
+    assert settings(screen).keyframes == keys
 
 
 def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
@@ -320,9 +324,9 @@ def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
     (key,), warnings = read_flames(tmp_path / "fern-001.flame")
     assert not warnings and key.extra["name"] == screen.studio.panel.scene.title
     size = (120, 90)
-    views = [settings_of(key), settings(screen)]
+    views = [settings_from_keyframe(key), settings(screen)]
     dense = [replace(s, quality=400.0, view=settings(screen).view) for s in views]
-    assert views[0].view.height == pytest.approx(views[1].view.height) and views[0].up == "-y"
+    assert views[0].view.height == pytest.approx(views[1].view.height) and views[0].y_axis == "down"
     assert views[0].view.centre == pytest.approx(views[1].view.centre)
     one, two = (Picture(gpu).draw(s, size, 0.0).read()[..., :3] for s in dense)
     boxed = [picture.reshape(18, 5, 24, 5, 3).mean((1, 3)) for picture in (one, two)]
@@ -333,33 +337,35 @@ def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
 
 def test_a_read_flame_is_written_as_it_was():
     scene = load(SCENES / "lantern.flame")
-    (key,) = keys_to_write(scene.settings, scene.size, scene.title)
-    again = settings_of(key)
+    (key,) = keyframes_for_file(scene.settings, scene.size, scene.title)
+    again = settings_from_keyframe(key)
     assert again == replace(scene.settings, view=again.view)
     assert again.view.centre == pytest.approx(scene.settings.view.centre)
     assert again.view.height == pytest.approx(scene.settings.view.height)
 
 
-def test_turned_palettes_keep_their_colours(rng):
-    colours = np.round(rng.uniform(0, 255, (256, 3)))
-    assert np.array_equal(edit.turned_palette(colours, 10)[10:], colours[:-10])
-    assert np.allclose(edit.turned_palette(edit.turned_palette(colours, 0, 0.3), 0, -0.3), colours, atol=1e-6)
-    assert np.allclose(edit.turned_palette(colours, 0, 0.3).max(1), colours.max(1)), "a turned hue keeps the value"
+def test_turned_palettes_keep_their_colors(rng):
+    colors = np.round(rng.uniform(0, 255, (256, 3)))
+    assert np.array_equal(edit.rotate_palette(colors, 10)[10:], colors[:-10])
+    assert np.allclose(edit.rotate_palette(edit.rotate_palette(colors, 0, 0.3), 0, -0.3), colors, atol=1e-6)
+    assert np.allclose(edit.rotate_palette(colors, 0, 0.3).max(1), colors.max(1)), "a turned hue keeps the value"
 
 
 def test_keys_stand_in_the_order_of_their_times(rng):
-    home = Settings(maps=(Map(), Map(IDENTITY, color=0.5)))
-    keys = [key_of(home, (64, 48), float(time)) for time in (3.0, 1.0, 2.0)]
-    made = edit.with_key(edit.with_key(edit.with_key(home, keys[0]), keys[1]), keys[2])
-    assert [key.time for key in made.keys] == [1.0, 2.0, 3.0]
-    assert edit.with_key(made, replace(keys[1], hue=0.5)).keys[0].hue == 0.5
-    assert not edit.without_key(edit.without_key(made, 0), 0).keys
+    home = Settings(xforms=(Xform(), Xform(IDENTITY_2D, color=0.5)))
+    keys = [to_keyframe(home, (64, 48), float(time)) for time in (3.0, 1.0, 2.0)]
+    made = edit.add_keyframe(edit.add_keyframe(edit.add_keyframe(home, keys[0]), keys[1]), keys[2])
+    assert [key.time for key in made.keyframes] == [1.0, 2.0, 3.0]
+    assert edit.add_keyframe(made, replace(keys[1], hue=0.5)).keyframes[0].hue == 0.5
+    assert not edit.delete_keyframe(edit.delete_keyframe(made, 0), 0).keyframes
 
 
 def test_an_animation_of_two_flames_is_drawn_in_between(gpu):
     """Half-way between a map at -1 and one at 1 lies one at 0."""
-    one, two = (Settings(maps=(Map((0.1, 0.0, x, 0.0, 0.1, 0.0)),), palette="white", quality=20.0) for x in (-0.9, 0.9))
-    made = replace(one, keys=(key_of(one, (64, 64), 0.0), key_of(two, (64, 64), 2.0)))
+    one, two = (
+        Settings(xforms=(Xform((0.1, 0.0, x, 0.0, 0.1, 0.0)),), palette="white", quality=20.0) for x in (-0.9, 0.9)
+    )
+    made = replace(one, keyframes=(to_keyframe(one, (64, 64), 0.0), to_keyframe(two, (64, 64), 2.0)))
     picture = open_picture(Scene(Path("x"), "x", "flame", made), gpu)
     columns = [np.nonzero(picture.draw(made, (64, 64), moment).read()[..., 0].max(0))[0].mean() for moment in (0, 1, 2)]
     assert columns == pytest.approx([31.5 - 16, 31.5, 31.5 + 16], abs=1.0)

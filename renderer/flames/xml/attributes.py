@@ -6,15 +6,15 @@ from renderer.errors import InputError
 from renderer.scene.scene import told
 
 
-class Reader:
+class AttributeParser:
     """Reads one file; gathers what is strange but no mistake."""
 
     def __init__(self, path):
         self.path, self.warnings = path, []
-        self.where = str(path)
+        self.location = str(path)
 
     def fail(self, sentence: str):
-        raise InputError(f"{self.where}: {sentence}")
+        raise InputError(f"{self.location}: {sentence}")
 
     def warn(self, sentence: str) -> None:
         if sentence not in self.warnings:
@@ -35,6 +35,6 @@ class Reader:
         return self.numbers(name, text, 1)[0]
 
 
-def quoted(text: str) -> str:
+def escape_attribute(text: str) -> str:
     """The text as it stands between the quotes of an attribute."""
     return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")

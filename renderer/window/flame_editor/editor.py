@@ -12,13 +12,13 @@ import numpy as np
 
 from renderer.errors import UserError
 from renderer.flames import edit, evolve, framing, palettes
-from renderer.flames.chaos_game import Chaos
-from renderer.flames.genome import Flame, Map
-from renderer.flames.temporal import moved
-from renderer.flames.xml.write import text_of_flames
+from renderer.flames.chaos_game import ChaosGame
+from renderer.flames.genome import Flame, Xform
+from renderer.flames.temporal import relative_view
+from renderer.flames.xml.write import to_xml
 from renderer.formats.images import replacing
 from renderer.gpu import KernelError
-from renderer.pictures.flame import Settings, key_of, keys_to_write
+from renderer.pictures.flame import Settings, keyframes_for_file, to_keyframe
 from renderer.scene.scene import Scene
 from renderer.window.app.save_files import free_name
 from renderer.window.app.shortcuts import Action
@@ -59,28 +59,28 @@ class Editor:
     def flame(self) -> Flame:
         """The flame at hand: the settings themselves, or that of the chosen key frame."""
         settings = self.settings
-        self.key = min(self.key, max(len(settings.keys) - 1, 0))
-        return settings.keys[self.key].flame if settings.keys else settings
+        self.key = min(self.key, max(len(settings.keyframes) - 1, 0))
+        return settings.keyframes[self.key].flame if settings.keyframes else settings
 
     @property
     def number(self) -> int:
         """The selected map, one that is there."""
         flame = self.flame
-        if self.selected == edit.FINAL and flame.final is None or self.selected >= len(flame.maps):
-            self.selected = len(flame.maps) - 1
+        if self.selected == edit.FINAL_XFORM and flame.final_xform is None or self.selected >= len(flame.xforms):
+            self.selected = len(flame.xforms) - 1
         return self.selected
 
     @property
-    def map(self) -> Map:
-        return edit.map_of(self.flame, self.number)
+    def map(self) -> Xform:
+        return edit.xform_at(self.flame, self.number)
 
     def put(self, flame: Flame, moved: bool = True) -> None:
         """Shows another flame in place of the one at hand."""
         settings = self.settings
-        if settings.keys:
-            keys = list(settings.keys)
+        if settings.keyframes:
+            keys = list(settings.keyframes)
             keys[self.key] = replace(keys[self.key], flame=flame)
-            flame = replace(settings, keys=tuple(keys))
+            flame = replace(settings, keyframes=tuple(keys))
         self.show(flame, moved)
 
     def show(self, settings: Settings, moved: bool = True) -> None:
@@ -94,24 +94,24 @@ class Editor:
             self.studio.tell(str(error))
 
     def change_map(self, **changes) -> None:
-        self.change(edit.with_map, self.number, **changes)
+        self.change(edit.with_xform, self.number, **changes)
 
     def view(self):
         """How the flame at hand is looked at: a key frame moves with the settings' view."""
         settings = self.settings
-        if not settings.keys:
+        if not settings.keyframes:
             return settings.view
-        return moved(settings.keys[self.key].view, settings.keys[0].view, settings.view)
+        return relative_view(settings.keyframes[self.key].view, settings.keyframes[0].view, settings.view)
 
     # Over the picture
 
     def frame(self, rectangle) -> triangles.Frame:
         settings = self.settings
-        return triangles.Frame.of(self.view(), settings.up, settings.pixel_aspect, rectangle)
+        return triangles.Frame.of(self.view(), settings.y_axis, settings.pixel_aspect, rectangle)
 
     def mouse(self, rectangle) -> bool:
         """Handles of triangles under the pointer; whether the pointer is busy with one. After the panel's button."""
-        if not self.triangles or self.flame.space:
+        if not self.triangles or self.flame.is_3d:
             return False
         frame, place = self.frame(rectangle), tuple(imgui.get_mouse_pos())
         if self.grip is not None:
@@ -134,7 +134,7 @@ class Editor:
 
     def draw(self, rectangle) -> None:
         """The triangles, over the picture."""
-        if self.triangles and not self.flame.space:
+        if self.triangles and not self.flame.is_3d:
             sections.draw_triangles(self, self.frame(rectangle))
 
     # Beside the picture
@@ -165,44 +165,44 @@ class Editor:
     def hold_clock(self) -> None:
         """The clock stands at the key frame that is edited."""
         settings, panel = self.settings, self.studio.panel
-        if settings.keys:
-            panel.clock, panel.paused = settings.keys[self.key].time, True
+        if settings.keyframes:
+            panel.clock, panel.paused = settings.keyframes[self.key].time, True
 
     # What buttons and keys do
 
     def select(self, step: int) -> None:
         numbers = triangles.numbers_of(self.flame)
         self.selected = numbers[(numbers.index(self.number) + step) % len(numbers)]
-        self.studio.tell("final map" if self.selected == edit.FINAL else f"map {self.selected + 1}")
+        self.studio.tell("final map" if self.selected == edit.FINAL_XFORM else f"map {self.selected + 1}")
 
     def add(self) -> None:
-        self.change(edit.with_new_map)
-        self.selected = len(self.flame.maps) - 1
+        self.change(edit.add_xform)
+        self.selected = len(self.flame.xforms) - 1
 
     def duplicate(self) -> None:
-        self.change(edit.with_new_map, self.map)
-        self.selected = len(self.flame.maps) - 1
+        self.change(edit.add_xform, self.map)
+        self.selected = len(self.flame.xforms) - 1
 
     def delete(self) -> None:
-        self.change(edit.without_map, self.number)
+        self.change(edit.delete_xform, self.number)
 
     def toggle_final(self) -> None:
-        if self.flame.final is None:
-            self.change(edit.with_final)
-            self.selected = edit.FINAL
+        if self.flame.final_xform is None:
+            self.change(edit.add_final_xform)
+            self.selected = edit.FINAL_XFORM
         else:
-            self.change(edit.without_map, edit.FINAL)
+            self.change(edit.delete_xform, edit.FINAL_XFORM)
 
     def nudge(self, right: float, up: float) -> None:
         """Moves the selected triangle by parts of the view's height, as it is seen."""
         (rx, ry), (dx, dy) = self.view().steps(1)
-        sign = 1.0 if self.settings.up == "+y" else -1.0
+        sign = 1.0 if self.settings.y_axis == "up" else -1.0
         o, *_ = edit.triangle(self.map, self.post)
         place = (o[0] + NUDGE * (right * rx - up * dx), o[1] + sign * NUDGE * (right * ry - up * dy))
-        self.change(edit.with_corner, self.number, 0, place, self.post)
+        self.change(edit.move_corner, self.number, 0, place, self.post)
 
     def turn(self, degrees: float, growth: float = 1.0) -> None:
-        self.change(edit.turned, self.number, degrees, growth, self.post)
+        self.change(edit.rotate_scale, self.number, degrees, growth, self.post)
 
     def weigh(self, factor: float) -> None:
         weight = min(max(self.map.weight, 0.01) * factor, 1e6)
@@ -210,7 +210,7 @@ class Editor:
         self.studio.tell(f"weight {weight:.3g}")
 
     def step_palette(self, step: int) -> None:
-        names, flame = palettes.names(), self.flame
+        names, flame = palettes.builtin_names(), self.flame
         here = names.index(flame.palette) if not flame.colors and flame.palette in names else -step
         name = names[(here + step) % len(names)]
         self.change(edit.with_palette, name)
@@ -221,12 +221,12 @@ class Editor:
         settings, flame = self.settings, self.flame
         width, height = self._size()
         try:
-            view = framing.fitted(self.device, flame, width / height, settings.up, self.game)
+            view = framing.fit_view(self.device, flame, width / height, settings.y_axis, self.game)
         except (UserError, KernelError) as error:
             self.studio.tell(str(error))
             return
-        home = settings.keys[self.key].view if settings.keys else view
-        self.studio.set_view(moved(settings.view, home, view) if settings.keys else view)
+        home = settings.keyframes[self.key].view if settings.keyframes else view
+        self.studio.set_view(relative_view(settings.view, home, view) if settings.keyframes else view)
 
     def _size(self) -> tuple[int, int]:
         """Of the active panel's picture in the window."""
@@ -237,22 +237,22 @@ class Editor:
         self.studio.tell("looking for a flame that is worth seeing")
 
     def symmetry(self, kind: int) -> None:
-        self.change(evolve.symmetrical, kind)
+        self.change(evolve.add_symmetry, kind)
 
     def mutate(self) -> None:
         """The flame with one change by chance."""
-        self.change(evolve.mutated, self.rng)
+        self.change(evolve.mutate, self.rng)
 
     def add_key(self, source: Scene | None = None) -> None:
         """The flame at hand, or that of another scene, as the next key frame."""
         settings, size = self.settings, self._size()
-        keys = settings.keys or (key_of(settings, size),)
-        settings = replace(settings, keys=keys)
-        if source is not None and (source.settings.space or source.settings.up != settings.up):
+        keys = settings.keyframes or (to_keyframe(settings, size),)
+        settings = replace(settings, keyframes=keys)
+        if source is not None and (source.settings.is_3d or source.settings.y_axis != settings.y_axis):
             self.studio.tell("only flames of the plane with y in the same direction can be key frames of one animation")
             return
-        new = key_of(source.settings, size) if source else keys[self.key]
-        self.show(edit.with_key(settings, replace(new, time=keys[-1].time + KEY_SECONDS)))
+        new = to_keyframe(source.settings, size) if source else keys[self.key]
+        self.show(edit.add_keyframe(settings, replace(new, time=keys[-1].time + KEY_SECONDS)))
         self.choose_key(len(keys))
 
     def choose_key(self, number: int) -> None:
@@ -261,19 +261,19 @@ class Editor:
 
     def drop_key(self) -> None:
         settings = self.settings
-        if not settings.keys:
+        if not settings.keyframes:
             self.studio.tell("there is no key frame to take away")
             return
-        kept = edit.without_key(settings, self.key)
-        if not kept.keys:
-            last = settings.keys[1 - self.key].flame
+        kept = edit.delete_keyframe(settings, self.key)
+        if not kept.keyframes:
+            last = settings.keyframes[1 - self.key].flame
             kept = replace(kept, **{name: getattr(last, name) for name in Flame.__dataclass_fields__})
         self.show(kept)
         self.choose_key(max(self.key - 1, 0))
 
     def play(self) -> None:
         """Goes on from key frame to key frame, or stops."""
-        panel, keys = self.studio.panel, self.settings.keys
+        panel, keys = self.studio.panel, self.settings.keyframes
         if not keys:
             self.studio.tell("an animation needs two key frames: K makes one of this flame")
             return
@@ -287,7 +287,7 @@ class Editor:
         path = free_name(Path.cwd(), panel.original.path.stem, ".flame")
         size = panel.shown.size if panel.shown is not None else (1280, 720)
         try:
-            text = text_of_flames(keys_to_write(self.settings, size, panel.scene.title))
+            text = to_xml(keyframes_for_file(self.settings, size, panel.scene.title))
             with replacing(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
             self.studio.tell(f"wrote {path.name}")
@@ -301,25 +301,25 @@ class Editor:
         return self.studio.gpu.device
 
     @property
-    def game(self) -> Chaos:
+    def game(self) -> ChaosGame:
         """One that plays short games of any flame without waiting for its kernel."""
         if self._game is None:
-            self._game = Chaos(self.device)
-            self._game.compiled.hurry()
+            self._game = ChaosGame(self.device)
+            self._game.kernels.never_block()
         return self._game
 
     def _look_for_chance(self) -> None:
         """One chance flame a frame, until one is worth seeing."""
         if self._tries == 0:
             return
-        flame, view, worth_seeing = framing.chance(self.device, self.rng, self.game)
+        flame, view, acceptable = framing.propose_flame(self.device, self.rng, self.game)
         self._tries -= 1
-        if worth_seeing or self._tries == 0:
+        if acceptable or self._tries == 0:
             self._tries = 0
             named = {name: getattr(flame, name) for name in Flame.__dataclass_fields__}
             named |= {name: getattr(self.settings, name) for name in ("quality", "estimator_radius")}
             self.selected = self.key = 0
-            self.show(replace(self.settings, view=view, up="+y", keys=(), **named), moved=False)
+            self.show(replace(self.settings, view=view, y_axis="up", keyframes=(), **named), moved=False)
 
     # Keys
 
@@ -330,7 +330,7 @@ class Editor:
             return Action(keys, name, GROUP, lambda _studio: run(), repeats)
 
         return [
-            action("G", "triangles of the maps", self.toggle_triangles),
+            action("G", "triangles of the xforms", self.toggle_triangles),
             action("O", "triangles of the post-affines", self.toggle_post),
             action("M", "next map", lambda: self.select(1)),
             action("Shift+M", "map before", lambda: self.select(-1)),
@@ -370,16 +370,16 @@ class Editor:
         self.studio.tell("triangles of the post-affines" if self.post else "triangles of the affines")
 
     def step_key(self, step: int) -> None:
-        if self.settings.keys:
-            self.choose_key((self.key + step) % len(self.settings.keys))
-            self.studio.tell(f"key frame {self.key + 1} of {len(self.settings.keys)}")
+        if self.settings.keyframes:
+            self.choose_key((self.key + step) % len(self.settings.keyframes))
+            self.studio.tell(f"key frame {self.key + 1} of {len(self.settings.keyframes)}")
 
-    def colour_of(self, number: int) -> tuple[float, float, float, float]:
-        """A map's colour in the palette, bright enough for a line."""
-        if number == edit.FINAL:
+    def color_of(self, number: int) -> tuple[float, float, float, float]:
+        """A map's color in the palette, bright enough for a line."""
+        if number == edit.FINAL_XFORM:
             return theme.TEXT
         flame = self.flame
-        at = int(min(max(edit.map_of(flame, number).color, 0.0), 1.0) * 255)
-        colour = flame.colors[at] if flame.colors else palettes.named(flame.palette)[at]
-        r, g, b = (float(value) / 255 * 0.55 + 0.45 for value in colour)
+        at = int(min(max(edit.xform_at(flame, number).color, 0.0), 1.0) * 255)
+        color = flame.colors[at] if flame.colors else palettes.builtin(flame.palette)[at]
+        r, g, b = (float(value) / 255 * 0.55 + 0.45 for value in color)
         return r, g, b, 1.0

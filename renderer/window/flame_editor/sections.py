@@ -3,8 +3,8 @@
 import numpy as np
 
 from renderer.flames import edit, palettes
-from renderer.flames.genome import IDENTITY
-from renderer.flames.variations import owners, table
+from renderer.flames.genome import IDENTITY_2D
+from renderer.flames.variations import parameter_owners, variation_table
 from renderer.window.app import open_files
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
@@ -21,41 +21,41 @@ def draw_triangles(editor, frame) -> None:
     draw.add_triangle(*unit, theme.packed((1, 1, 1, 0.18)), scale)
     for number in sorted(numbers_of(flame), key=lambda number: number == editor.number):
         chosen = number == editor.number
-        corners = edit.triangle(edit.map_of(flame, number), editor.post)
+        corners = edit.triangle(edit.xform_at(flame, number), editor.post)
         spots = handles([frame.place(corner) for corner in corners])
-        colour, points = editor.colour_of(number), [imgui.ImVec2(*spots[name]) for name in CORNERS]
+        color, points = editor.color_of(number), [imgui.ImVec2(*spots[name]) for name in CORNERS]
         draw.add_triangle(*points, theme.packed((0, 0, 0, 0.6)), (4.0 if chosen else 2.6) * scale)
         if chosen:
-            draw.add_triangle_filled(*points, theme.packed(colour, 0.13))
-        draw.add_triangle(*points, theme.packed(colour, 1.0 if chosen else 0.85), (2.0 if chosen else 1.2) * scale)
+            draw.add_triangle_filled(*points, theme.packed(color, 0.13))
+        draw.add_triangle(*points, theme.packed(color, 1.0 if chosen else 0.85), (2.0 if chosen else 1.2) * scale)
         held = editor.grip or editor.under
         for name in (*CORNERS, *EDGES) if chosen else CORNERS:
             lit = held is not None and held.number == number and held.handle == name
-            _handle(draw, spots[name], name, colour, chosen, lit, scale)
+            _handle(draw, spots[name], name, color, chosen, lit, scale)
         if chosen:
-            label = "final" if number == edit.FINAL else str(number + 1)
-            _label(draw, editor, spots["O"], label + (" post" if editor.post else ""), colour)
+            label = "final" if number == edit.FINAL_XFORM else str(number + 1)
+            _label(draw, editor, spots["O"], label + (" post" if editor.post else ""), color)
 
 
-def _handle(draw, spot, name: str, colour, chosen: bool, lit: bool, scale: float) -> None:
+def _handle(draw, spot, name: str, color, chosen: bool, lit: bool, scale: float) -> None:
     radius = (6.0 if lit else 4.5 if chosen and name in CORNERS else 3.0) * scale
     centre = imgui.ImVec2(*spot)
     draw.add_circle_filled(centre, radius + 1.2 * scale, theme.packed((0, 0, 0, 0.8)))
-    filled = theme.TEXT if lit else colour
+    filled = theme.TEXT if lit else color
     draw.add_circle_filled(centre, radius, theme.packed(filled))
     if name == "O" and chosen:
         draw.add_circle_filled(centre, radius * 0.45, theme.packed((0, 0, 0, 1)))
     if chosen and name in ("X", "Y"):
         place = imgui.ImVec2(spot[0] + 7 * scale, spot[1] - 16 * scale)
         draw.add_text(imgui.ImVec2(place.x + 1, place.y + 1), theme.packed((0, 0, 0, 1)), name)
-        draw.add_text(place, theme.packed(colour), name)
+        draw.add_text(place, theme.packed(color), name)
 
 
-def _label(draw, editor, spot, label: str, colour) -> None:
+def _label(draw, editor, spot, label: str, color) -> None:
     place = imgui.ImVec2(spot[0] - 6 * editor.scale, spot[1] + 8 * editor.scale)
     size = theme.FONT_SIZE * editor.scale
     draw.add_text(editor.fonts.bold, size, imgui.ImVec2(place.x + 1, place.y + 1), theme.packed((0, 0, 0, 1)), label)
-    draw.add_text(editor.fonts.bold, size, place, theme.packed(colour), label)
+    draw.add_text(editor.fonts.bold, size, place, theme.packed(color), label)
 
 
 class Sections:
@@ -68,7 +68,7 @@ class Sections:
 
     def draw(self) -> None:
         editor, flame = self.editor, self.editor.flame
-        if flame.space:
+        if flame.is_3d:
             imgui.text_wrapped("Maps of space have no triangles; their numbers are under Settings.")
         else:
             editor.triangles = imgui.checkbox("triangles", editor.triangles)[1]
@@ -119,7 +119,7 @@ class Sections:
 
     def _keys(self) -> None:
         """The key frames: their times, which is edited, and flames that may become the next."""
-        editor, keys = self.editor, self.editor.settings.keys
+        editor, keys = self.editor, self.editor.settings.keyframes
         if not imgui.tree_node(f"key frames ({len(keys)})###keys"):
             return
         self._buttons(("Add this", editor.add_key, "K"), ("Take away", editor.drop_key, "Shift+K"),
@@ -134,7 +134,7 @@ class Sections:
             high = keys[number + 1].time if number + 1 < len(keys) else 1e9
             if changed and low < time < high:
                 moved = (*keys[:number], edit.replace(key, time=time), *keys[number + 1 :])
-                editor.show(edit.replace(editor.settings, keys=moved))
+                editor.show(edit.replace(editor.settings, keyframes=moved))
                 editor.choose_key(number)
         others = [p.scene for p in editor.studio.panels if p is not editor.studio.panel] + open_files.presets(
             editor.studio
@@ -149,18 +149,18 @@ class Sections:
         imgui.tree_pop()
 
     def _maps(self, flame) -> None:
-        """One button a map, in its colour, and what makes and takes away maps."""
+        """One button a map, in its color, and what makes and takes away xforms."""
         editor, scale = self.editor, self.editor.scale
         right = imgui.get_cursor_screen_pos().x + imgui.get_content_region_avail().x
         for number in numbers_of(flame):
-            label = "final" if number == edit.FINAL else str(number + 1)
-            if number not in (0, edit.FINAL) or number == edit.FINAL:
+            label = "final" if number == edit.FINAL_XFORM else str(number + 1)
+            if number not in (0, edit.FINAL_XFORM) or number == edit.FINAL_XFORM:
                 width = imgui.calc_text_size(label).x + 4 * imgui.get_style().frame_padding.x
                 if imgui.get_item_rect_max().x + width < right:
                     imgui.same_line(0, 4 * scale)
-            colour = editor.colour_of(number)
+            color = editor.color_of(number)
             chosen = number == editor.number
-            imgui.push_style_color(imgui.Col_.text, imgui.ImVec4(*colour))
+            imgui.push_style_color(imgui.Col_.text, imgui.ImVec4(*color))
             held = theme.COLOURS["button_active" if chosen else "button"]
             imgui.push_style_color(imgui.Col_.button, imgui.ImVec4(*held))
             if imgui.button(f"{label}##map{number}"):
@@ -168,11 +168,11 @@ class Sections:
             imgui.pop_style_color(2)
         self._buttons(("Add", editor.add, "A"), ("Double", editor.duplicate, "Shift+A"),
                       ("Delete", editor.delete, "Delete"),
-                      ("No final" if flame.final else "Final", editor.toggle_final, "F"))  # fmt: skip
+                      ("No final" if flame.final_xform else "Final", editor.toggle_final, "F"))  # fmt: skip
 
     def _map(self) -> None:
         editor, m = self.editor, self.editor.map
-        final = editor.number == edit.FINAL
+        final = editor.number == edit.FINAL_XFORM
         if not final:
             self._slider("weight", m.weight, 0.001, 10.0, 1e9, True)
         self._slider("color", m.color, 0.0, 1.0)
@@ -210,14 +210,14 @@ class Sections:
         if len(values) != 6:
             return
         post = name == "post"
-        turned = edit.turned
+        turned = edit.rotate_scale
         self._buttons(
             ("-15°", lambda: editor.change(turned, editor.number, -15.0, 1.0, post), ""),
             ("+15°", lambda: editor.change(turned, editor.number, 15.0, 1.0, post), ""),
             ("x 1.1", lambda: editor.change(turned, editor.number, 0.0, 1.1, post), ""),
             ("x 0.9", lambda: editor.change(turned, editor.number, 0.0, 1 / 1.1, post), ""),
             ("Mirror", lambda: self._mirror(name), ""),
-            ("Reset", lambda: editor.change_map(**{name: IDENTITY}), ""),
+            ("Reset", lambda: editor.change_map(**{name: IDENTITY_2D}), ""),
         )
 
     def _mirror(self, name: str) -> None:
@@ -239,10 +239,10 @@ class Sections:
             if imgui.button("x", imgui.ImVec2(reset, 0)):
                 editor.change(edit.with_variation, editor.number, name, 0.0)
             imgui.set_item_tooltip("take it away")
-            for parameter in table()[name].parameters:
+            for parameter in variation_table()[name].parameters:
                 self._labelled("  " + parameter.removeprefix(f"{name}_"))
-                changed, new = imgui.drag_float(f"##{parameter}", m.value(parameter), 0.01, 0.0, 0.0, "%.4f")
-                if changed and np.isfinite(new) and owners()[parameter] == name:
+                changed, new = imgui.drag_float(f"##{parameter}", m.parameter_value(parameter), 0.01, 0.0, 0.0, "%.4f")
+                if changed and np.isfinite(new) and parameter_owners()[parameter] == name:
                     editor.change(edit.with_parameter, editor.number, parameter, float(new))
             imgui.pop_id()
         self._search()
@@ -255,7 +255,7 @@ class Sections:
         entered, self.filter = imgui.input_text_with_hint("##search", "add a variation", self.filter, flags)
         words = self.filter.lower().split()
         mine = editor.map.variations
-        free = [name for name in table() if name not in mine]
+        free = [name for name in variation_table() if name not in mine]
         found = [name for name in free if all(word in name for word in words)]
         chosen = found[0] if entered and words and found else None
         if imgui.begin_list_box("##found", imgui.ImVec2(-1, 110 * editor.scale)):
@@ -269,7 +269,7 @@ class Sections:
 
     def _xaos(self, flame) -> None:
         """How much more often (above 1) or less a map comes after another: a row for the map before."""
-        editor, count = self.editor, len(flame.maps)
+        editor, count = self.editor, len(flame.xforms)
         flags = imgui.TableFlags_.scroll_x | imgui.TableFlags_.sizing_fixed_fit
         height = (count + 1.6) * imgui.get_frame_height_with_spacing()
         if not imgui.begin_table("##xaos", count + 1, flags, imgui.ImVec2(0, min(height, 220 * editor.scale))):
@@ -277,7 +277,7 @@ class Sections:
         for k in range(-1, count):
             imgui.table_next_column()
             imgui.text_disabled("after" if k < 0 else str(k + 1))
-        for before, m in enumerate(flame.maps):
+        for before, m in enumerate(flame.xforms):
             imgui.table_next_row()
             imgui.table_next_column()
             imgui.align_text_to_frame_padding()
@@ -292,14 +292,14 @@ class Sections:
         imgui.end_table()
 
     def _palette(self, flame) -> None:
-        """The flame's colours, sliders that turn them, and every built-in palette as a strip."""
+        """The flame's colors, sliders that turn them, and every built-in palette as a strip."""
         editor, scale = self.editor, self.editor.scale
-        self._strip("the flame's colours", flame.palette_colors, f"own {hash(flame.colors)} {flame.palette}")
+        self._strip("the flame's colors", flame.palette_colors, f"own {hash(flame.colors)} {flame.palette}")
         self._turn("rotate", -128, 128)
         self._turn("hue", -180, 180)
         imgui.spacing()
-        for name in palettes.names():
-            if self._strip(name, palettes.named(name), name, not flame.colors and flame.palette == name):
+        for name in palettes.builtin_names():
+            if self._strip(name, palettes.builtin(name), name, not flame.colors and flame.palette == name):
                 editor.change(edit.with_palette, name)
         imgui.dummy(imgui.ImVec2(0, 2 * scale))
 
@@ -313,20 +313,20 @@ class Sections:
             base = self.editor.flame.palette_colors
         if changed and base is not None:
             entries, hue = (value, 0.0) if name == "rotate" else (0, value / 360)
-            self.editor.change(edit.with_colours, edit.turned_palette(base, entries, hue))
+            self.editor.change(edit.with_palette_colors, edit.rotate_palette(base, entries, hue))
         if imgui.is_item_active():
             self._base = (name, value), base
         elif held and held[0] == name:
             self._base = None
 
-    def _strip(self, name: str, colours, key: str, chosen: bool = False) -> bool:
+    def _strip(self, name: str, colors, key: str, chosen: bool = False) -> bool:
         """A palette from left to right; whether it was pressed."""
         scale = self.editor.scale
         size = imgui.ImVec2(imgui.get_content_region_avail().x, STRIP * scale)
         low = imgui.get_cursor_screen_pos()
         pressed = imgui.invisible_button(f"strip {name}", size)
         imgui.set_item_tooltip(name)
-        draw, packed = imgui.get_window_draw_list(), self._packed(colours, key)
+        draw, packed = imgui.get_window_draw_list(), self._packed(colors, key)
         step = size.x / SEGMENTS
         for k in range(SEGMENTS):
             left, right = imgui.ImVec2(low.x + k * step, low.y), imgui.ImVec2(low.x + (k + 1) * step, low.y + size.y)
@@ -337,10 +337,10 @@ class Sections:
             draw.add_rect(low, high, theme.packed(theme.ACCENT if chosen else theme.TEXT), 0, 1.5 * scale)
         return pressed
 
-    def _packed(self, colours, key: str) -> list[int]:
+    def _packed(self, colors, key: str) -> list[int]:
         if key not in self._strips:
             if len(self._strips) > 64:
                 self._strips.clear()
             at = np.linspace(0, 255, SEGMENTS + 1).astype(int)
-            self._strips[key] = [theme.packed((*(float(c) / 255 for c in colours[k]), 1.0)) for k in at]
+            self._strips[key] = [theme.packed((*(float(c) / 255 for c in colors[k]), 1.0)) for k in at]
         return self._strips[key]

@@ -1,4 +1,4 @@
-"""Triangles of a flame's maps over its picture: where they stand, which handle lies under a point, what drags do.
+"""Triangles of a flame's xforms over its picture: where they stand, which handle lies under a point, what drags do.
 
 A map's triangle is the image of (0, 0), (1, 0) and (0, 1). Its corner O moves it, X and Y bend it; the middles of OX
 and OY take their two corners along, the middle of XY turns and grows the triangle about O; its inside moves it.
@@ -11,7 +11,7 @@ import numpy as np
 
 from renderer.flames import edit
 from renderer.flames.genome import Flame
-from renderer.pictures.flame import plane_camera
+from renderer.pictures.flame import plane_to_buckets
 
 CORNERS, EDGES, INSIDE = ("O", "X", "Y"), ("OX", "OY", "XY"), "inside"
 REACH = 9.0  # units of the window around a handle, at scale 1
@@ -24,9 +24,9 @@ class Frame:
     forward: np.ndarray  # (2, 3)
 
     @staticmethod
-    def of(view, up: str, aspect: float, rectangle) -> "Frame":
+    def of(view, y_axis: str, aspect: float, rectangle) -> "Frame":
         left, top, width, height = rectangle
-        rows = plane_camera(view, up, (width, height), 1, 0, aspect).reshape(2, 3)
+        rows = plane_to_buckets(view, y_axis, (width, height), 1, 0, aspect).reshape(2, 3)
         rows[:, 2] += (left, top)
         return Frame(rows)
 
@@ -53,8 +53,8 @@ class Grip:
 
 
 def numbers_of(flame: Flame) -> list[int]:
-    """All maps by number, the final one last."""
-    return [*range(len(flame.maps)), *([edit.FINAL] if flame.final else [])]
+    """All xforms by number, the final one last."""
+    return [*range(len(flame.xforms)), *([edit.FINAL_XFORM] if flame.final_xform else [])]
 
 
 def handles(corners) -> dict[str, tuple[float, float]]:
@@ -79,7 +79,7 @@ def hit(flame: Flame, frame: Frame, place, selected: int, post: bool, reach: flo
     start = frame.point(place)
     order = sorted(numbers_of(flame), key=lambda number: number != selected)
     for number in order:
-        corners = edit.triangle(edit.map_of(flame, number), post)
+        corners = edit.triangle(edit.xform_at(flame, number), post)
         spots = handles([frame.place(corner) for corner in corners])
         names = (
             "X",
@@ -91,7 +91,7 @@ def hit(flame: Flame, frame: Frame, place, selected: int, post: bool, reach: flo
         if math.dist(spots[near], place) <= reach:
             return Grip(number, near, post, corners, start)
     for number in order:
-        corners = edit.triangle(edit.map_of(flame, number), post)
+        corners = edit.triangle(edit.xform_at(flame, number), post)
         if number == selected and contains([frame.place(corner) for corner in corners], place):
             return Grip(number, INSIDE, post, corners, start)
     return None

@@ -84,7 +84,7 @@ class Variants:
             return
         self._of, self.textures = of, []
         kind = None if self.kind == 0 else KINDS[self.kind]
-        self.flames = [evolve.mutated(editor.flame, editor.rng, kind, self.strength) for _ in range(SIDE * SIDE)]
+        self.flames = [evolve.mutate(editor.flame, editor.rng, kind, self.strength) for _ in range(SIDE * SIDE)]
         self.flames[SIDE * SIDE // 2] = editor.flame
 
     def _draw_next(self, editor, size) -> None:
@@ -94,10 +94,13 @@ class Variants:
             self._picture, self._bridge, self._tone = Picture(gpu), Bridge(gpu.gl), GlTone(gpu.gl)
             self._picture.hurry()
         flame = self.flames[number]
-        names = type(flame).__dataclass_fields__.keys() & editor.settings.__dataclass_fields__.keys() - {"keys", "view"}
+        names = type(flame).__dataclass_fields__.keys() & editor.settings.__dataclass_fields__.keys() - {
+            "keyframes",
+            "view",
+        }
         named = {name: getattr(flame, name) for name in names}
-        named |= {"quality": QUALITY, "temporal_samples": 1, "oversample": 1}
-        settings = replace(editor.settings, **named, keys=(), view=editor.view())
+        named |= {"quality": QUALITY, "temporal_samples": 1, "supersample": 1}
+        settings = replace(editor.settings, **named, keyframes=(), view=editor.view())
         shown = gpu.gl.texture(size, 4, "f1")
         frame = self._picture.draw(settings, size, 0.0)
         self._tone(self._bridge.texture(frame), self.studio.panel.scene.tone, shown)
