@@ -1,8 +1,8 @@
 """Source of the chaos game's kernels, and the arguments that describe a flame to them.
 
 A specialized kernel depends only on a flame's structure: the distinct signatures of its xforms (variations,
-post-affine) and whether it has a final xform, xaos or 3D xforms. Weights, coefficients, parameters, the number of xforms and the
-camera are arguments, so that editing them compiles nothing. The generic kernel runs every flame.
+post-affine) and whether it has a final xform, xaos or 3D xforms. Weights, coefficients, parameters, the number of
+xforms and the camera are arguments, so that editing them compiles nothing. The generic kernel runs every flame.
 """
 
 from dataclasses import dataclass
