@@ -111,7 +111,7 @@ def chance_key(rng, time, kind, names):
     xforms = tuple(chance_map(rng, names) for _ in range(rng.integers(1, 5)))
     final = chance_map(rng, names, final=True) if rng.uniform() < 0.5 else None
     colors = tuple(map(tuple, rng.integers(0, 256, (256, 3)).astype(float).tolist()))
-    numbers = {name: float(rng.uniform(0.1, 2)) for name in ("brightness", "vibrancy", "gamma_threshold", "filter")}
+    numbers = {name: float(rng.uniform(0.1, 2)) for name in ("brightness", "vibrancy", "gamma_threshold", "filter_radius")}
     flame = Flame(
         xforms, final_xform=final, colors=colors, quality=1.0, estimator_radius=float(rng.uniform(1, 9)), **numbers
     )
@@ -166,7 +166,7 @@ def test_chance_key_frames_are_interpolated_as_flam3_does(tmp_path, rng, kind):
             rows = [(*m.xaos, *[1.0] * (count - len(m.xaos)))[:count] for m in (ours, theirs)]
             assert np.allclose(*rows, rtol=1e-4, atol=2e-5), text
         assert np.allclose(found.flame.palette_colors, wanted.flame.palette_colors, atol=0.51)
-        for name in ("brightness", "vibrancy", "gamma_threshold", "filter", "estimator_radius"):
+        for name in ("brightness", "vibrancy", "gamma_threshold", "filter_radius", "estimator_radius"):
             assert np.isclose(getattr(found.flame, name), getattr(wanted.flame, name), rtol=1e-4), name
         assert np.allclose([found.scale, *found.center], [wanted.scale, *wanted.center], rtol=1e-4, atol=2e-5)
 

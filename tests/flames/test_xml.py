@@ -47,7 +47,7 @@ def test_random_flames_come_back_the_same(rng):
         )  # fmt: skip
         flame = interpolation.Flame(
             (m, m),
-            final=replace(m, xaos=(), weight=0.0),
+            final_xform=replace(m, xaos=(), weight=0.0),
             colors=tuple(map(tuple, rng.uniform(0, 255, (256, 3)).tolist())),
         )
         key = interpolation.KeyFrame(flame, time=float(rng.normal()), size=(37, 91), extra={"nick": 'a "b" <c> & d'})
