@@ -111,7 +111,9 @@ def chance_key(rng, time, kind, names):
     xforms = tuple(chance_map(rng, names) for _ in range(rng.integers(1, 5)))
     final = chance_map(rng, names, final=True) if rng.uniform() < 0.5 else None
     colors = tuple(map(tuple, rng.integers(0, 256, (256, 3)).astype(float).tolist()))
-    numbers = {name: float(rng.uniform(0.1, 2)) for name in ("brightness", "vibrancy", "gamma_threshold", "filter_radius")}
+    numbers = {
+        name: float(rng.uniform(0.1, 2)) for name in ("brightness", "vibrancy", "gamma_threshold", "filter_radius")
+    }
     flame = Flame(
         xforms, final_xform=final, colors=colors, quality=1.0, estimator_radius=float(rng.uniform(1, 9)), **numbers
     )
