@@ -10,7 +10,7 @@ import time as clock
 from dataclasses import dataclass
 from pathlib import Path
 
-from renderer.cdollar.ir.types import Functional, Scalar, components
+from renderer.cdollar.ir.types import FunctionType, Scalar, component_types
 from renderer.cdollar.runtime.evaluate import (
     PICTURE_PARAMETERS,
     build_picture,
@@ -46,37 +46,41 @@ def read_settings(table: dict, where: str, folder: Path):
     common = read(Settings, {k: v for k, v in table.items() if k == "program"}, where, folder)
     if not common.program:
         raise InputError(f"{where}: program is missing; it is the name of a .cb file")
-    unit = load_program(Path(common.program), lambda unit: NumpyTarget(unit.dag, unit.dag.places))
-    return read(settings_of(unit, common.program), table, where, folder)
+    compilation = load_program(
+        Path(common.program), lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)
+    )
+    return read(settings_of(compilation, common.program), table, where, folder)
 
 
-def settings_of(unit, program: str) -> type:
+def settings_of(compilation, program: str) -> type:
     """A frozen dataclass with a field for each parameter of main that the picture does not fill in."""
-    function = main_of(unit)
+    function = main_of(compilation)
     if not is_picture(function):
         raise InputError(f"{program}: main must take `int x, int y` and return float, float3 or float4 to be a picture")
     found = []
-    for parameter, name, type_ in zip(function.item.parameters, function.names, function.types, strict=True):
+    for parameter, name, type_ in zip(
+        function.declaration.parameters, function.parameter_names, function.parameter_types, strict=True
+    ):
         if name in ("x", "y", *PICTURE_PARAMETERS):
             continue
-        if isinstance(type_, Functional):
+        if isinstance(type_, FunctionType):
             found.append((name, str, setting("", help=f"{type_} from a .npy file", file=True)))
             continue
-        default = default_of(unit, parameter, type_)
+        default = default_of(compilation, parameter, type_)
         kind = (
             PYTHON_TYPES[type_.name]
             if isinstance(type_, Scalar)
-            else tuple[(PYTHON_TYPES[components(type_)[0]],) * len(default)]
+            else tuple[(PYTHON_TYPES[component_types(type_)[0]],) * len(default)]
         )
         found.append((name, kind, setting(default[0] if isinstance(type_, Scalar) else default, help=str(type_))))
     return dataclasses.make_dataclass("ProgramSettings", found, bases=(Settings,), frozen=True)
 
 
-def default_of(unit, parameter, type_) -> tuple:
+def default_of(compilation, parameter, type_) -> tuple:
     if parameter.default is None:
-        return tuple(PYTHON_TYPES[part](0) for part in components(type_))
-    value = default(unit, parameter.default, type_, parameter.name)
-    return tuple(PYTHON_TYPES[node.type](node.value.number) for node in value.nodes)
+        return tuple(PYTHON_TYPES[part](0) for part in component_types(type_))
+    value = default(compilation, parameter.default, type_, parameter.name)
+    return tuple(PYTHON_TYPES[node.type](node.attribute.number) for node in value.nodes)
 
 
 class Picture:
@@ -85,7 +89,7 @@ class Picture:
     def __init__(self, gpu: Gpu):
         self._device = gpu.device
         self._weave = self._device.kernel("cdollar/interleave.cu", "weave", group=128)
-        self._unit = None
+        self._compilation = None
         self._loaded_version: tuple = ()  # the file and its time of the program that is loaded, or that failed
         self._last_poll = 0.0
         self._error = ""
@@ -98,8 +102,8 @@ class Picture:
         for field in dataclasses.fields(settings):
             if field.name not in ("program", "mouse"):
                 given[field.name] = getattr(settings, field.name)
-        value = build_picture(self._unit, given, (left, top, width, height))
-        held = self._unit.target.run(value.node)
+        value = build_picture(self._compilation, given, (left, top, width, height))
+        held = self._compilation.target.run(value.node)
         if self._frame is None or self._frame.shape != (height, width, 4):
             self._frame = self._device.buffer((height, width, 4))
         arrays = [buffer for buffer, _ in held.buffers]
@@ -112,12 +116,12 @@ class Picture:
     def animated(self, settings) -> bool:
         """Whether main asks for the time."""
         self._reload(settings)
-        return "time" in main_of(self._unit).names
+        return "time" in main_of(self._compilation).parameter_names
 
     def report(self) -> dict:
         found = {"error": self._error} if self._error else {}
-        if self._unit is not None:
-            counters = self._unit.target.counters
+        if self._compilation is not None:
+            counters = self._compilation.target.counters
             found |= {"kernels_compiled": counters.built, "kernel_cache_hits": counters.found}
         return found
 
@@ -125,7 +129,7 @@ class Picture:
         """Compiles the program if its file is new; a mistake is told once and the last good program stays."""
         now = clock.monotonic()
         path = Path(settings.program)
-        if self._unit is not None and self._loaded_version[0] == path and now - self._last_poll < POLL_SECONDS:
+        if self._compilation is not None and self._loaded_version[0] == path and now - self._last_poll < POLL_SECONDS:
             return
         self._last_poll = now
         try:
@@ -141,12 +145,12 @@ class Picture:
         try:
             if reason is not None:
                 raise reason
-            unit = load_program(path, lambda unit: DeviceTarget(unit, self._device, "device"))
-            settings_of(unit, str(path))
+            compilation = load_program(path, lambda compilation: DeviceTarget(compilation, self._device, "device"))
+            settings_of(compilation, str(path))
         except UserError as error:
-            if self._unit is None or not same:
+            if self._compilation is None or not same:
                 raise
             self._error = str(error)
             print(error, file=sys.stderr)
             return
-        self._unit, self._error = unit, ""
+        self._compilation, self._error = compilation, ""

@@ -2,19 +2,21 @@
 
 import re
 
-from renderer.cdollar.frontend.diagnostics import ProgramError, Source
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.runtime.evaluate import build_main, evaluate_value, load_text, main_of
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 
 
-def numpy_target(unit):
-    return NumpyTarget(unit.dag, unit.dag.places)
+def numpy_target(compilation):
+    return NumpyTarget(compilation.dag, compilation.dag.spans)
 
 
 def result_of(text, make_target=numpy_target, numbers=None, folder=None, **arrays):
     """The Result of a program's main with parameters filled by arrays and by texts of numbers."""
-    unit = load_text(Source("test.cb", text), make_target, folder)
-    return evaluate_value(unit, build_main(unit, arrays, numbers or {}), main_of(unit).item.name_span)
+    compilation = load_text(SourceFile("test.cb", text), make_target, folder)
+    return evaluate_value(
+        compilation, build_main(compilation, arrays, numbers or {}), main_of(compilation).declaration.name_span
+    )
 
 
 def value_of(text, make_target=numpy_target, numbers=None, folder=None, **arrays):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from renderer.cdollar.checker import host_executor
-from renderer.cdollar.frontend.diagnostics import ProgramError, Source
-from renderer.cdollar.ir.types import DTYPES, Functional, components
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
+from renderer.cdollar.ir.types import DTYPES, FunctionType, component_types
 from renderer.cdollar.runtime.evaluate import load_text, main_of
 from renderer.cdollar.targets import numpy_simt
 from renderer.errors import UnavailableError, UserError
@@ -21,11 +21,11 @@ WRONG = sorted((ROOT / "tests" / "cdollar" / "diagnostics").glob("*.cb"))
 
 def run_with_any_input(text, name="test.cb"):
     """Evaluates a program whose parameters are filled with ones of small shapes."""
-    main = main_of(load_text(Source(name, text), numpy_target))
+    main = main_of(load_text(SourceFile(name, text), numpy_target))
     arrays, numbers = {}, {}
-    for parameter, type_ in zip(main.names, main.types, strict=True):
-        parts = components(type_.result if isinstance(type_, Functional) else type_)
-        if isinstance(type_, Functional):
+    for parameter, type_ in zip(main.parameter_names, main.parameter_types, strict=True):
+        parts = component_types(type_.result if isinstance(type_, FunctionType) else type_)
+        if isinstance(type_, FunctionType):
             shape = (5, 6, 7)[: len(type_.parameters)] + ((len(parts),) if len(parts) > 1 else ())
             arrays[parameter] = np.ones(shape, DTYPES[parts[0]])
         else:
@@ -63,7 +63,7 @@ def test_what_would_not_fit_is_refused_before_it_starts():
 
 
 def test_loops_without_end_end(monkeypatch):
-    monkeypatch.setattr(host_executor, "MOST_STEPS", 2000)
+    monkeypatch.setattr(host_executor, "MAX_HOST_STATEMENTS", 2000)
     monkeypatch.setattr(numpy_simt, "MAX_ITERATIONS", 2000)
     host = "float main() { var u(i : 0..3) = 1.0; while (true) u = u + 1; return sum(u); }"
     with pytest.raises(ProgramError, match="CS0601"):

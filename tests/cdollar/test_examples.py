@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from renderer.cdollar.frontend.diagnostics import Source
-from renderer.cdollar.ir.types import DTYPES, Functional, components
+from renderer.cdollar.frontend.diagnostics import SourceFile
+from renderer.cdollar.ir.types import DTYPES, FunctionType, component_types
 from renderer.cdollar.runtime.evaluate import load_text, main_of
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
@@ -43,12 +43,12 @@ def expectation(path):
 def run_program(path, make_target):
     given, expected = expectation(path)
     text = path.read_text()
-    main = main_of(load_text(Source(path.name, text), numpy_target))
-    types = dict(zip(main.names, main.types, strict=True))
+    main = main_of(load_text(SourceFile(path.name, text), numpy_target))
+    types = dict(zip(main.parameter_names, main.parameter_types, strict=True))
     arrays, numbers = {}, {}
     for name, value in given.items():
-        if isinstance(types.get(name), Functional):
-            arrays[name] = np.array(value, DTYPES[components(types[name].result)[0]])
+        if isinstance(types.get(name), FunctionType):
+            arrays[name] = np.array(value, DTYPES[component_types(types[name].result)[0]])
         else:
             numbers[name] = str(value)
     return value_of(text, make_target, numbers, path.parent, **arrays), expected
@@ -76,13 +76,13 @@ def test_program_gives_what_its_head_says(path):
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_program_gives_the_same_on_a_device(path, device):
-    assert_gives(*run_program(path, lambda unit: DeviceTarget(unit, device, "device")))
+    assert_gives(*run_program(path, lambda compilation: DeviceTarget(compilation, device, "device")))
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_program_gives_the_same_by_passes(path, gl):
     try:
-        found, expected = run_program(path, lambda unit: GlslTarget(unit, gl))
+        found, expected = run_program(path, lambda compilation: GlslTarget(compilation, gl))
     except UnavailableError as error:
         assert "double" in str(error) and "double" in path.read_text()
         return

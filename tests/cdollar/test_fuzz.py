@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from renderer.cdollar.frontend.diagnostics import ProgramError, Source
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
@@ -104,7 +104,9 @@ def assert_same_bits(found, wanted, text):
 @given(programs(), st.integers(0, 99))
 def test_passes_change_no_bit(text, seed):
     arrays, numbers = arguments(seed)
-    wanted = value_of(text, lambda unit: NumpyTarget(unit.dag, unit.dag.places, ()), numbers, **arrays)
+    wanted = value_of(
+        text, lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans, ()), numbers, **arrays
+    )
     assert_same_bits(value_of(text, numpy_target, numbers, **arrays), wanted, text)
 
 
@@ -113,7 +115,9 @@ def test_passes_change_no_bit(text, seed):
 def test_devices_agree_bit_for_bit_in_strict_mode(device, text, seed):
     arrays, numbers = arguments(seed)
     wanted = value_of(text, numpy_target, numbers, **arrays)
-    found = value_of(text, lambda unit: DeviceTarget(unit, device, "device", strict=True), numbers, **arrays)
+    found = value_of(
+        text, lambda compilation: DeviceTarget(compilation, device, "device", strict=True), numbers, **arrays
+    )
     assert_same_bits(found, wanted, text)
 
 
@@ -124,7 +128,9 @@ def test_passes_of_glsl_agree_bit_for_bit_in_strict_mode(gl, text, seed):
         pytest.skip("this driver has no `precise`")
     arrays, numbers = arguments(seed)
     wanted = value_of(text, numpy_target, numbers, **arrays)
-    assert_same_bits(value_of(text, lambda unit: GlslTarget(unit, gl, strict=True), numbers, **arrays), wanted, text)
+    assert_same_bits(
+        value_of(text, lambda compilation: GlslTarget(compilation, gl, strict=True), numbers, **arrays), wanted, text
+    )
 
 
 @pytest.mark.parametrize("zero", ["(1.5 - 1.5)", "0 * s", "(-0.0)"])
@@ -132,9 +138,9 @@ def test_division_by_zero_is_what_ieee_says_in_strict_mode(device, gl, zero):
     text = f"float[,] main(float[,] a, float s) {{ var f(i, j) = a(i, j) / {zero} + 1.5 / (2.5 - 2.5); return f; }}"
     a = np.array([[1, -2, 0, np.inf]], "f4")
     wanted = value_of(text, numpy_target, {"s": "3"}, a=a)
-    targets = [lambda unit: DeviceTarget(unit, device, "device", strict=True)]
+    targets = [lambda compilation: DeviceTarget(compilation, device, "device", strict=True)]
     if gl.version >= 400:
-        targets.append(lambda unit: GlslTarget(unit, gl, strict=True))
+        targets.append(lambda compilation: GlslTarget(compilation, gl, strict=True))
     for target in targets:
         assert_same_bits(value_of(text, target, {"s": "3"}, a=a), wanted, text)
 
@@ -149,7 +155,7 @@ PIECES = (
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join))
 def test_random_words_give_a_program_or_an_error(text):
     try:
-        parse(Source("fuzz.cb", text))
+        parse(SourceFile("fuzz.cb", text))
     except ProgramError as error:
         assert error.code.startswith("CS") and "fuzz.cb:" in str(error)
 
@@ -158,7 +164,7 @@ def test_random_words_give_a_program_or_an_error(text):
 @given(st.text(max_size=60))
 def test_random_text_gives_a_program_or_an_error(text):
     try:
-        parse(Source("fuzz.cb", text))
+        parse(SourceFile("fuzz.cb", text))
     except ProgramError as error:
         assert str(error)
 

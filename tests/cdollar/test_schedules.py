@@ -47,7 +47,7 @@ def scheduled(device, schedule):
         def planned(self, node):
             return plan_kernel(node, self.ranges_of, schedule, self.device.processor)
 
-    return lambda unit: Scheduled(unit, AsGpu(device), "device")
+    return lambda compilation: Scheduled(compilation, AsGpu(device), "device")
 
 
 @pytest.mark.parametrize("change", quick_first(MATMUL_CANDIDATES, 5), ids=str)
@@ -113,7 +113,7 @@ def test_associative_functions_keep_the_order_of_elements(device, rng):
     with np.errstate(all="ignore"):
         for i in range(1, a.size):
             scale, shift = a[i] * scale, a[i] * shift + np.int32(i)
-    for target in (scheduled(device, DEFAULT), lambda unit: DeviceTarget(unit, device, "device")):
+    for target in (scheduled(device, DEFAULT), lambda compilation: DeviceTarget(compilation, device, "device")):
         found = value_of(text, target, a=a)
         assert (found["scale"], found["shift"]) == (scale, shift)
 
@@ -122,14 +122,14 @@ def test_associative_functions_keep_the_order_of_elements(device, rng):
 def test_packed_and_pipelined_passes_multiply(gl, rng, schedule):
     sizes = rng.integers(4, 70, 3)
     a, b = rng.standard_normal(sizes[:2]).astype("f4"), rng.standard_normal(sizes[1:]).astype("f4")
-    found = value_of(PRODUCT, lambda unit: GlslTarget(unit, gl, {"products": schedule}), a=a, b=b)
+    found = value_of(PRODUCT, lambda compilation: GlslTarget(compilation, gl, {"products": schedule}), a=a, b=b)
     assert np.allclose(found, a.astype("f8") @ b, rtol=1e-4, atol=1e-4), sizes
 
 
 @pytest.mark.parametrize("count", [*range(1, 20), 63, 64, 65, 4095, 4096, 4097, 16411, 70001])
 def test_sums_by_passes_of_every_size(gl, rng, count):
     a = rng.integers(-100, 100, count).astype("i4")
-    assert value_of("int main(int[] a) => sum(a);", lambda unit: GlslTarget(unit, gl), a=a) == a.sum()
+    assert value_of("int main(int[] a) => sum(a);", lambda compilation: GlslTarget(compilation, gl), a=a) == a.sum()
     sheet = texture_layout((count,), gl.largest)
     assert sheet.width * sheet.height >= count and sheet.width <= gl.largest
 
@@ -155,15 +155,17 @@ def test_the_tuner_checks_and_chooses(device, rng):
     a, b = (rng.standard_normal((64, 64)).astype("f4") for _ in range(2))
     held = {}
 
-    def target(unit):
-        held["target"] = DeviceTarget(unit, AsGpu(device), "device")
+    def target(compilation):
+        held["target"] = DeviceTarget(compilation, AsGpu(device), "device")
         held["target"].explained = []
         return held["target"]
 
     value_of(PRODUCT, target, a=a, b=b)
     schedules, notes = tune_kernels(held["target"])
     assert len(schedules) == 1 and "tile" in next(iter(notes.values()))
-    again = value_of(PRODUCT, lambda unit: DeviceTarget(unit, AsGpu(device), "device", schedules), a=a, b=b)
+    again = value_of(
+        PRODUCT, lambda compilation: DeviceTarget(compilation, AsGpu(device), "device", schedules), a=a, b=b
+    )
     assert np.allclose(again, a @ b, rtol=1e-4, atol=1e-4)
 
 
@@ -181,7 +183,7 @@ def test_reductions_take_large_files_piece_by_piece(device, rng, tmp_path, monke
     monkeypatch.setattr(DeviceTarget, "upload", counted)
     total = "sum(f) + 1000 * max(f) + 7 * (+ (f(i, j), int i : 20..290, int j))"
     text = f'int main() {{ var f = file("big.npy"); return {total}; }}'
-    found = value_of(text, lambda unit: DeviceTarget(unit, device, "device"), folder=tmp_path)
+    found = value_of(text, lambda compilation: DeviceTarget(compilation, device, "device"), folder=tmp_path)
     assert found == big.sum() + 1000 * big.max() + 7 * big[20:290].sum()
     assert max(largest) <= 4096 + 40 * 4
 
@@ -191,8 +193,8 @@ def test_scalars_are_arguments_and_change_no_kernel(device, rng):
     text = "float[] main(float[] a, float s, int n) { var c(i) = s * a(i) + n; return c; }"
     targets = []
 
-    def target(unit):
-        found = DeviceTarget(unit, device, "device")
+    def target(compilation):
+        found = DeviceTarget(compilation, device, "device")
         if targets:
             found.kernels = targets[-1].kernels
         targets.append(found)

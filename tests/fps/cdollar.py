@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 
 from renderer.bench.cases import Case
-from renderer.cdollar.frontend.diagnostics import Source
-from renderer.cdollar.ir.types import Functional
+from renderer.cdollar.frontend.diagnostics import SourceFile
+from renderer.cdollar.ir.types import FunctionType
 from renderer.cdollar.runtime.evaluate import build_main, load_text
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
@@ -26,19 +26,19 @@ PROCESSOR_ROWS = 256  # of the product on a processor of one lane, where larger 
 
 def program(text: str, make_target, **arrays):
     """The program's representation and a function that evaluates it again."""
-    unit = load_text(Source("bench.cb", text), make_target)
-    value = build_main(unit, arrays, {})
+    compilation = load_text(SourceFile("bench.cb", text), make_target)
+    value = build_main(compilation, arrays, {})
     node = value.node
     if node.op not in ("function", "let"):
-        node = unit.dag.function((), value.nodes, Functional(value.type, ()))
-    return unit.target.replay(node)
+        node = compilation.dag.function((), value.nodes, FunctionType(value.type, ()))
+    return compilation.target.replay(node)
 
 
 def cases(gpu):
     device = gpu.device
 
-    def target(unit):
-        return DeviceTarget(unit, device, "device")
+    def target(compilation):
+        return DeviceTarget(compilation, device, "device")
 
     gpu_like = device.processor.lanes > 1
     found = [product_case(device, target, n) for n in ((1024, 2048, 4096) if gpu_like else (PROCESSOR_ROWS,))]
@@ -91,7 +91,7 @@ def table_case(gpu, size: int, packed: bool, pipelined: bool) -> Case:
 
     def made():
         a, b = numbers((size, size), (size, size))
-        return *program(PRODUCT, lambda unit: GlslTarget(unit, gpu.gl, schedules), a=a, b=b), a @ b
+        return *program(PRODUCT, lambda compilation: GlslTarget(compilation, gpu.gl, schedules), a=a, b=b), a @ b
 
     name = f"passes-{'float4' if packed else 'float'}-{'pipelined' if pipelined else 'simple'}-{size}"
     return case_of(name, "GFLOP/s", 2 * size**3 / 1e9, gpu.gl, made)

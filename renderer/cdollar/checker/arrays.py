@@ -10,8 +10,8 @@ import numpy as np
 
 from renderer.cdollar.checker.values import DataValue, FunctionValue
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, Span
-from renderer.cdollar.ir.dag import Dag, Range, Source, serial
-from renderer.cdollar.ir.types import DTYPES, Data, Functional, Record, Scalar, Type, Vector, components, is_data
+from renderer.cdollar.ir.dag import Dag, Range
+from renderer.cdollar.ir.types import DTYPES, Data, FunctionType, Record, Scalar, Type, Vector, component_types, is_data
 from renderer.errors import InputError
 
 # What an element of a file is in C$; the second entry says what is checked when a part is read.
@@ -104,7 +104,7 @@ def record_paths(dtype: np.dtype, type_: Data, shown: str, prefix: tuple = ()) -
     """How to reach each component of a record in a structured array: its fields have the class's names."""
     if not isinstance(type_, Record):
         if dtype.subdtype is not None:
-            return [(*prefix, k) for k in range(len(components(type_)))]
+            return [(*prefix, k) for k in range(len(component_types(type_)))]
         return [prefix] if isinstance(type_, Scalar) else [(*prefix, "xyzw"[k]) for k in range(type_.size)]
     if dtype.names is None or list(dtype.names) != [name for name, _ in type_.fields]:
         raise InputError(
@@ -113,11 +113,11 @@ def record_paths(dtype: np.dtype, type_: Data, shown: str, prefix: tuple = ()) -
     return [path for name, field in type_.fields for path in record_paths(dtype[name], field, shown, (*prefix, name))]
 
 
-def open_array(unit, path: Path, wanted: Type | None, shown: str, span: Span | None = None) -> FunctionValue:
+def open_array(compilation, path: Path, wanted: Type | None, shown: str, span: Span | None = None) -> FunctionValue:
     """The file as a function of its indices, of the wanted type if one is declared."""
     try:
         array = load_npy(path, shown)
-        return array_function(unit.dag, array, wanted, shown)
+        return array_function(compilation.dag, array, wanted, shown)
     except InputError as error:
         if span is None or isinstance(error, ProgramError):
             raise
@@ -128,12 +128,12 @@ def array_function(dag: Dag, array: np.ndarray, wanted: Type | None, shown: str)
     if array.dtype.names is None:
         element = element_type(array.dtype, shown)
         if wanted is None:
-            wanted = Functional(Scalar(element), (INT,) * array.ndim, True)
+            wanted = FunctionType(Scalar(element), (INT,) * array.ndim, True)
     if wanted is None:
         raise InputError(f"{shown}: is a structured array; give main a parameter of a class with its fields")
-    if not isinstance(wanted, Functional) or any(p != INT for p in wanted.parameters):
+    if not isinstance(wanted, FunctionType) or any(p != INT for p in wanted.parameters):
         raise ArgumentError(f"{shown}: is an array, but the parameter is {wanted}")
-    rank, parts = len(wanted.parameters), components(wanted.result)
+    rank, parts = len(wanted.parameters), component_types(wanted.result)
     structured = array.dtype.names is not None
     needs = rank + (isinstance(wanted.result, Vector) and not structured)
     if array.ndim != needs or isinstance(wanted.result, Record) != structured and not structured:
@@ -174,19 +174,17 @@ def check_element(element: str, part: str, dtype: np.dtype, shown: str, wanted: 
     raise InputError(f"{shown}: holds {dtype}, but {wanted} is needed; save it as {np.dtype(DTYPES[part])}")
 
 
-def input_function(dag: Dag, stored: InputArray, type_: Functional) -> FunctionValue:
+def input_function(dag: Dag, stored: InputArray, type_: FunctionType) -> FunctionValue:
     ranges = tuple(Range(low, low + size) for low, size in zip(stored.origin, stored.sizes, strict=True))
-    array = Functional(type_.result, type_.parameters, True)
-    source = Source(next(serial), stored.name, stored, ranges, len(stored.parts))
-    return FunctionValue(array, dag.make("function", array, (), source), ranges)
+    array = type_.as_array_type
+    return FunctionValue(array, dag.array(array, stored.name, stored, ranges), ranges)
 
 
-def evaluated_array(dag: Dag, parts: list[np.ndarray], ranges: tuple, type_: Functional, name: str) -> FunctionValue:
+def evaluated_array(dag: Dag, parts: list[np.ndarray], ranges: tuple, type_: FunctionType, name: str) -> FunctionValue:
     """An evaluated function: one array a component."""
     held = EvaluatedArray(name, parts, tuple(r.low for r in ranges))
-    array = Functional(type_.result, type_.parameters, True)
-    source = Source(next(serial), name, held, tuple(ranges), len(parts))
-    return FunctionValue(array, dag.make("function", array, (), source), tuple(ranges))
+    array = type_.as_array_type
+    return FunctionValue(array, dag.array(array, name, held, tuple(ranges)), tuple(ranges))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +205,7 @@ class EvaluatedArray:
 
 def parse_number(text: str, type_: Data, name: str) -> tuple:
     """The components of a parameter written as text: `5`, `1.5`, `true`, `1,2,3`."""
-    parts = components(type_)
+    parts = component_types(type_)
     pieces = [piece.strip() for piece in text.strip().strip("()").split(",")]
     if len(pieces) != len(parts):
         raise ArgumentError(f"--set {name}={text}: {type_} needs {len(parts)} numbers, found {len(pieces)}")
@@ -232,9 +230,9 @@ def one_number(piece: str, part: str, name: str, text: str):
 
 
 def argument_value(dag: Dag, numbers: tuple, type_: Data, name: str) -> DataValue:
-    nodes = tuple(dag.argument(n, part, name) for n, part in zip(numbers, components(type_), strict=True))
+    nodes = tuple(dag.runtime_scalar(n, part, name) for n, part in zip(numbers, component_types(type_), strict=True))
     return DataValue(type_, nodes)
 
 
 def is_array_type(type_: Type) -> bool:
-    return isinstance(type_, Functional) and all(p == INT for p in type_.parameters) and is_data(type_.result)
+    return isinstance(type_, FunctionType) and all(p == INT for p in type_.parameters) and is_data(type_.result)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, numbers_of
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, constant_values
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import INFINITE, UNKNOWN, Range
 from renderer.cdollar.ir.operations import OPERATIONS
-from renderer.cdollar.ir.types import BOOL, INT, Scalar, Vector, base_of
+from renderer.cdollar.ir.types import BOOL, INT, Scalar, Vector, scalar_type_of
 
 CONSTANTS = {"pi": math.pi, "tau": 2 * math.pi, "PI": math.pi}
 
@@ -32,7 +32,7 @@ FUNCTIONS |= {
 
 
 class Builtins:
-    """What Checker knows of built-in functions; uses its arithmetic and unit."""
+    """What Checker knows of built-in functions; uses its arithmetic and compilation."""
 
     def builtin_or_fail(self, name: str, values: list[DataValue], tree: ast.Call) -> DataValue:
         found = self.builtin(name, values, tree)
@@ -42,7 +42,7 @@ class Builtins:
         """A built-in function of data; None if it does not take these."""
         if name in OPERATIONS:
             return self.arithmetic.function(name, values)
-        bases = [base_of(v.type) for v in values]
+        bases = [scalar_type_of(v.type) for v in values]
         if any(base in (None, "bool") for base in bases):
             return None
         composed = getattr(self, "builtin_" + name, None)
@@ -67,7 +67,7 @@ class Builtins:
         return self.arithmetic.function(name, list(values)) if name.isalnum() else self.arithmetic.binary(name, *values)
 
     def real(self, value: DataValue) -> DataValue:
-        return self.arithmetic.coerce(value, "float") if base_of(value.type) in ("int", "uint") else value
+        return self.arithmetic.coerce(value, "float") if scalar_type_of(value.type) in ("int", "uint") else value
 
     def constant(self, number: float) -> DataValue:
         return self.arithmetic.number(number, "float", True)
@@ -76,7 +76,7 @@ class Builtins:
         if not all(isinstance(x.type, Vector) for x in v) or v[0].type.size != v[1].type.size:
             return None
         products = self.op("*", *v)
-        found = DataValue(Scalar(products.type.base), (products.nodes[0],)) if products else None
+        found = DataValue(Scalar(products.type.scalar_type), (products.nodes[0],)) if products else None
         for node in products.nodes[1:] if products else ():
             found = self.op("+", found, DataValue(found.type, (node,)))
         return found
@@ -158,7 +158,7 @@ class Builtins:
             return DomainValue(ranges)
         return DomainValue((ranges[self.dimension(tree.arguments[1], len(ranges))],))
 
-    def dimension(self, tree: ast.Tree, rank: int) -> int:
+    def dimension(self, tree: ast.AstNode, rank: int) -> int:
         number = self.host_int(tree)
         if number is None:
             return 0
@@ -170,7 +170,7 @@ class Builtins:
         function = self.one_function(tree, "size(f)")
         return self.size_of(function, tree.arguments[1] if len(tree.arguments) > 1 else None, tree.span)
 
-    def size_of(self, function: FunctionValue, dimension: ast.Tree | None, span: Span) -> DataValue:
+    def size_of(self, function: FunctionValue, dimension: ast.AstNode | None, span: Span) -> DataValue:
         ranges = self.flat_domain(function)
         if dimension is not None:
             ranges = (ranges[self.dimension(dimension, len(ranges))],)
@@ -189,7 +189,7 @@ class Builtins:
         return self.host_argument(total, "size")
 
     def host_argument(self, number: int | None, name: str) -> DataValue:
-        return DataValue(INT, (self.dag.argument(number, "int", name),))
+        return DataValue(INT, (self.dag.runtime_scalar(number, "int", name),))
 
     def end_of(self, tree: ast.Call, name: str) -> DataValue:
         domain = self.call_domain(tree)
@@ -210,7 +210,7 @@ class Builtins:
             return self.host_argument(None, name)
         return self.host_argument({"low": range_.low, "high": range_.high, "size": range_.size}[name], name)
 
-    def domain_member(self, domain: DomainValue, tree: ast.Member) -> DataValue:
+    def domain_member(self, domain: DomainValue, tree: ast.MemberAccess) -> DataValue:
         names = {"lo": "low", "low": "low", "hi": "high", "high": "high", "size": "size", "Length": "size"}
         if tree.name not in names or len(domain.ranges) != 1:
             raise ProgramError(
@@ -232,7 +232,7 @@ class Builtins:
         )
         if not ok:
             raise ProgramError("CS0501", tree.span, "file takes the name of a .npy file as text", 'file("big.npy")')
-        return self.unit.open_file(tree.arguments[0].value, tree.arguments[0].span)
+        return self.compilation.open_file(tree.arguments[0].value, tree.arguments[0].span)
 
     special = {
         "domain": call_domain,
@@ -246,7 +246,7 @@ class Builtins:
         """True, False, or None if it depends on what is not known on the host yet."""
         if value.type != BOOL:
             raise ProgramError("CS0405", span, f"a condition is bool, but this is {value.type}", "compare it: `x != 0`")
-        found = numbers_of(value)
+        found = constant_values(value)
         return None if found is None else bool(found[0])
 
 

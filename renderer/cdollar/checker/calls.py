@@ -4,24 +4,24 @@ promotion. And the conversion of what is given to what is wanted.
 
 from __future__ import annotations
 
-from renderer.cdollar.checker.domain_inference import Inference, Use, intersect
+from renderer.cdollar.checker.domain_inference import IndexConstraint, Inference, unify_ranges
 from renderer.cdollar.checker.values import (
     BlankValue,
     DataValue,
     DomainValue,
-    FamilyValue,
     FunctionValue,
-    NotScalar,
+    NotDeviceCode,
+    OverloadSet,
     Value,
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import INFINITE, UNSOLVED, Bound, Node, Range, substitute
-from renderer.cdollar.ir.types import BOOL, Functional, Scalar, Type, base_of, components, widening
+from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, BoundVariable, Node, Range, substitute
+from renderer.cdollar.ir.types import BOOL, FunctionType, Scalar, Type, component_types, scalar_type_of, widening
 
 
 class Calls:
-    """What Checker knows of calls; uses its scope, frames and arithmetic."""
+    """What Checker knows of calls; uses its scope, inference_stack and arithmetic."""
 
     # Calls
 
@@ -34,22 +34,22 @@ class Calls:
                 "`sum(a(i), i : 0..n)`, or a statement of its own: `i : 0..n;`",
             )
         if (
-            isinstance(tree.callee, ast.Member)
+            isinstance(tree.callee, ast.MemberAccess)
             and isinstance(tree.callee.subject, ast.Name)
             and tree.callee.subject.name == "Math"
         ):
             callee = self.eval(tree.callee)
             return (
                 self.call_family(callee.name, tree)
-                if isinstance(callee, FamilyValue)
+                if isinstance(callee, OverloadSet)
                 else self.not_a_function(tree, callee)
             )
-        if isinstance(tree.callee, ast.Member) and tree.callee.name == "GetLength":
+        if isinstance(tree.callee, ast.MemberAccess) and tree.callee.name == "GetLength":
             subject = self.eval_data(tree.callee.subject)
             if isinstance(subject, FunctionValue) and len(tree.arguments) == 1:
                 return self.size_of(subject, tree.arguments[0], tree.span)
         callee = self.eval(tree.callee)
-        if isinstance(callee, FamilyValue):
+        if isinstance(callee, OverloadSet):
             return self.call_family(callee.name, tree)
         if isinstance(callee, DomainValue):
             return self.domain_index(callee, tree)
@@ -61,7 +61,7 @@ class Calls:
     def not_a_function(self, tree: ast.Call, callee: Value):
         raise ProgramError("CS0408", tree.callee.span, f"{tree.callee.span.short} is {callee.type}, not a function")
 
-    def argument(self, tree: ast.Tree, expected: Type | None = None) -> Value | BlankValue:
+    def argument(self, tree: ast.AstNode, expected: Type | None = None) -> Value | BlankValue:
         if isinstance(tree, ast.Blank):
             return BlankValue()
         return self.eval(tree, expected)
@@ -69,7 +69,7 @@ class Calls:
     def apply(self, function: FunctionValue, arguments: list, tree: ast.Call) -> Value:
         """Ordinary application, or currying if arguments are missing or blank, or promotion if some are functions."""
         if self.scalar:
-            raise NotScalar
+            raise NotDeviceCode
         wanted = len(function.type.parameters)
         if len(arguments) > wanted:
             raise ProgramError(
@@ -89,7 +89,7 @@ class Calls:
         return self.promoted(arguments, lambda v: self.indexed(function, v, spans, tree), tree.span)
 
     def curried(self, function: FunctionValue, arguments: list, tree: ast.Call) -> FunctionValue:
-        free: list[Bound] = []
+        free: list[BoundVariable] = []
         domain = self.flat_domain(function)
         filled = []
         for position, argument in enumerate(arguments):
@@ -97,9 +97,9 @@ class Calls:
                 type_ = function.type.parameters[position]
                 if not isinstance(type_, Scalar):
                     raise ProgramError("CS0409", tree.span, f"a dimension of type {type_} cannot stay free")
-                variable = Bound(f"_{position}", type_.name, domain[position])
+                variable = BoundVariable(f"_{position}", type_.name, domain[position])
                 free.append(variable)
-                argument = DataValue(type_, (self.dag.bound(variable),))
+                argument = DataValue(type_, (self.dag.bound_variable(variable),))
             filled.append(argument)
         spans = [a.span for a in tree.arguments] + [tree.span] * len(filled)
         value = self.promoted(
@@ -124,7 +124,7 @@ class Calls:
             part = self.convert(value, type_, span)
             converted.append(part)
             for node in part.nodes:
-                is_free = node.op == "bound" and node.value in quiet
+                is_free = node.op == "variable" and node.attribute in quiet
                 self.note(function, position, node, tree.span, is_free)
                 position += 1
         return self.access(function, converted, tree.span)
@@ -134,23 +134,23 @@ class Calls:
             return
         range_ = function.domain[position]
         border = bool(function.borders and function.borders[position])
-        if range_ is UNSOLVED:
+        if range_ is NOT_INFERRED:
             return
-        use = Use(index, range_, span, self.guarded > 0, border)
-        if self.unit.frames:
-            self.unit.frames[-1].uses.append(use)
+        use = IndexConstraint(index, range_, span, self.guarded > 0, border)
+        if self.compilation.inference_stack:
+            self.compilation.inference_stack[-1].uses.append(use)
         else:
             Inference([], [use], {}).run()
 
     def access(self, function: FunctionValue, arguments: list[DataValue], span: Span | None = None) -> DataValue:
         indices = tuple(node for value in arguments for node in value.nodes)
         borders = function.borders or (None,) * len(indices)
-        if function.node.free:
+        if function.node.free_variables:
             return self.reduced_application(function, indices, borders, span)
         node = self.dag.access(function.node, indices, borders)
         if span is not None:
-            self.dag.places.setdefault(node, span)
-        count = len(components(function.type.result))
+            self.dag.spans.setdefault(node, span)
+        count = len(component_types(function.type.result))
         return DataValue(function.type.result, tuple(self.dag.component(node, k) for k in range(count)))
 
     def reduced_application(
@@ -164,23 +164,25 @@ class Calls:
                 if outside is not None:
                     zero = outside if zero is None else self.arithmetic.operate("||", "bool", zero, outside)
             inside.append(index)
-        body = substitute(self.dag, function.node.inputs, dict(zip(function.node.value, inside, strict=True)))
+        body = substitute(self.dag, function.node.inputs, dict(zip(function.node.attribute, inside, strict=True)))
         value = DataValue(function.type.result, body)
         if zero is not None:
-            value = self.arithmetic.select(DataValue(BOOL, (zero,)), self.unit.zero(value.type), value)
+            value = self.arithmetic.select(DataValue(BOOL, (zero,)), self.compilation.zero(value.type), value)
         return value
 
     def folded_index(self, index: Node, border: str, range_: Range) -> tuple[Node, Node | None]:
         """An index by a border mode, and where `zero` replaces the value."""
         operate, type_ = self.arithmetic.operate, index.type
-        low, high, size = (self.dag.argument(n, type_, "border") for n in (range_.low, range_.high - 1, range_.size))
+        low, high, size = (
+            self.dag.runtime_scalar(n, type_, "border") for n in (range_.low, range_.high - 1, range_.size)
+        )
         place = operate("-", type_, index, low)
         if border == "wrap":
             place = operate("%", type_, operate("+", type_, operate("%", type_, place, size), size), size)
             return operate("+", type_, place, low), None
         if border == "mirror":
-            twice = self.dag.argument(2 * range_.size, type_, "border")
-            last = self.dag.argument(2 * range_.size - 1, type_, "border")
+            twice = self.dag.runtime_scalar(2 * range_.size, type_, "border")
+            last = self.dag.runtime_scalar(2 * range_.size - 1, type_, "border")
             place = operate("%", type_, operate("+", type_, operate("%", type_, place, twice), twice), twice)
             place = operate("min", type_, place, operate("-", type_, last, place))
             return operate("+", type_, place, low), None
@@ -196,10 +198,10 @@ class Calls:
         if not functions:
             return work(values)
         if self.scalar:
-            raise NotScalar
-        slots: dict[tuple[str, int], Bound] = {}
-        ranges: dict[Bound, list] = {}
-        order: list[Bound] = []
+            raise NotDeviceCode
+        slots: dict[tuple[str, int], BoundVariable] = {}
+        ranges: dict[BoundVariable, list] = {}
+        order: list[BoundVariable] = []
         data = []
         for value in values:
             if not isinstance(value, FunctionValue):
@@ -207,11 +209,11 @@ class Calls:
                 continue
             data.append(self.open_into(value, slots, ranges, order, span))
         for variable, found in ranges.items():
-            variable.range = intersect(variable.name, found, span)
+            variable.range = unify_ranges(variable.name, found, span)
         return self.close(order, work(data))
 
     def open_into(
-        self, function: FunctionValue, slots: dict, ranges: dict, order: list[Bound], span: Span
+        self, function: FunctionValue, slots: dict, ranges: dict, order: list[BoundVariable], span: Span
     ) -> DataValue:
         """A function applied to the shared variables of a promotion: the k-th parameter of each type is one of them."""
         seen: dict[str, int] = {}
@@ -219,17 +221,19 @@ class Calls:
         arguments = []
         for type_ in function.type.parameters:
             parts = []
-            for base in components(type_):
+            for base in component_types(type_):
                 place = seen[base] = seen.get(base, -1) + 1
                 if (base, place) not in slots:
-                    slots[base, place] = Bound(("ijkmnp" if base in ("int", "uint") else "xyzuvw")[place % 6], base)
+                    slots[base, place] = BoundVariable(
+                        ("ijkmnp" if base in ("int", "uint") else "xyzuvw")[place % 6], base
+                    )
                     order.append(slots[base, place])
                 variable = slots[base, place]
                 range_ = next(domain)
-                if isinstance(range_, Range) and not range_.why:
-                    range_ = Range(range_.low, range_.high, range_.shrunk, f"{span.short} at {span.at}")
-                ranges.setdefault(variable, []).append(INFINITE if range_ is UNSOLVED else range_)
-                parts.append(self.dag.bound(variable))
+                if isinstance(range_, Range) and not range_.provenance:
+                    range_ = Range(range_.low, range_.high, range_.narrowed, f"{span.short} at {span.at}")
+                ranges.setdefault(variable, []).append(INFINITE if range_ is NOT_INFERRED else range_)
+                parts.append(self.dag.bound_variable(variable))
             arguments.append(DataValue(type_, tuple(parts)))
         return self.access(function, arguments, span)
 
@@ -237,7 +241,7 @@ class Calls:
 
     def convert(self, value: Value, target: Type, span: Span, explicit: bool = False) -> Value:
         """The value as the target type, by the conversions that lose nothing."""
-        if isinstance(target, Functional):
+        if isinstance(target, FunctionType):
             return self.convert_function(value, target, span)
         value = self.settled(value, span)
         if isinstance(value, FunctionValue):
@@ -250,8 +254,8 @@ class Calls:
         if value.type == target:
             return value
         if widening(value.type, target) is not None or self.literal_fits(value, target):
-            return self.arithmetic.coerce(value, base_of(target))
-        narrow = base_of(value.type) is not None and base_of(target) is not None
+            return self.arithmetic.coerce(value, scalar_type_of(target))
+        narrow = scalar_type_of(value.type) is not None and scalar_type_of(target) is not None
         hint = (
             f"a cast says that loss is meant: `({target}) ...`" if narrow and BOOL not in (value.type, target) else ""
         )
@@ -259,8 +263,8 @@ class Calls:
             hint = "make a bool a number: `b ? 1 : 0`"
         raise ProgramError("CS0401", span, f"{span.short} is {value.type}, but {target} is needed", hint)
 
-    def convert_function(self, value: Value, target: Functional, span: Span) -> FunctionValue:
-        if isinstance(value, FamilyValue):
+    def convert_function(self, value: Value, target: FunctionType, span: Span) -> FunctionValue:
+        if isinstance(value, OverloadSet):
             value = self.family_as_function(value, target, span)
         if not isinstance(value, FunctionValue):
             shown = value.type if isinstance(value, DataValue) else "a domain"
@@ -277,10 +281,10 @@ class Calls:
             )
             raise ProgramError("CS0401", span, f"{span.short} is {value.type}, but {target} is needed", hint)
         if value.type.result != target.result:
-            base = base_of(target.result)
+            base = scalar_type_of(target.result)
             value = self.promoted([value], lambda v: self.arithmetic.coerce(v[0], base), span)
-        if target.array and not value.type.array:
+        if target.is_array and not value.type.is_array:
             return self.evaluated(value, span)
-        if not target.array and value.type.array:
-            return FunctionValue(value.type.plain, value.node, value.own_domain, value.borders)
+        if not target.is_array and value.type.is_array:
+            return FunctionValue(value.type.as_function_type, value.node, value.own_domain, value.borders)
         return value

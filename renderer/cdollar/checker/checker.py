@@ -6,70 +6,70 @@ from difflib import get_close_matches
 
 from renderer.cdollar.checker.builtins import CONSTANTS, FUNCTIONS, Builtins
 from renderer.cdollar.checker.calls import Calls
-from renderer.cdollar.checker.domain_inference import Inference, affine
+from renderer.cdollar.checker.domain_inference import Inference
 from renderer.cdollar.checker.expressions import Expressions
 from renderer.cdollar.checker.overload_resolution import Overloads
 from renderer.cdollar.checker.reductions import Reductions
 from renderer.cdollar.checker.values import (
-    Arithmetic,
     DataValue,
     DomainValue,
-    FamilyValue,
-    Frame,
     FunctionValue,
-    NotScalar,
+    InferenceContext,
+    NodeBuilder,
+    NotDeviceCode,
+    OverloadSet,
     Scope,
     UserFunction,
     Value,
     Variable,
-    is_host,
+    is_closed,
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import children, walk
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import INFINITE, UNSOLVED, Argument, Bound, Literal, Node, Range
+from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, BoundVariable, Range
 from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES
-from renderer.cdollar.ir.types import FLOAT, INT, Functional, Scalar, Type, components, is_data
+from renderer.cdollar.ir.types import FLOAT, INT, FunctionType, Scalar, Type, component_types, is_data
 
 
 class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
-    """Checks and builds the expressions of one function's body; `unit` is the whole program."""
+    """Checks and builds the expressions of one function's body; `compilation` is the whole program."""
 
-    def __init__(self, unit, scope: Scope, scalar: bool = False):
-        self.unit, self.scope, self.scalar = unit, scope, scalar
-        self.dag, self.guarded = unit.dag, 0
-        self.arithmetic = Arithmetic(unit.dag)
+    def __init__(self, compilation, scope: Scope, scalar: bool = False):
+        self.compilation, self.scope, self.scalar = compilation, scope, scalar
+        self.dag, self.guarded = compilation.dag, 0
+        self.arithmetic = NodeBuilder(compilation.dag)
         self.defining = ""  # the function whose head is being checked
 
     # Whole expressions and their bound variables
 
-    def root(self, tree: ast.Tree, expected: Type | None = None) -> Value:
+    def root(self, tree: ast.AstNode, expected: Type | None = None) -> Value:
         """The value of an expression that stands alone: its bound variables are all reduced inside of it."""
         return self.with_frame(tree, [], lambda: self.eval(tree, expected))
 
-    def with_frame(self, tree: ast.Tree, head: list[str], work):
-        frame = Frame()
-        outer = self.unit.frames[-1] if self.unit.frames else None
-        self.unit.frames.append(frame)
+    def with_frame(self, tree: ast.AstNode, head: list[str], work):
+        frame = InferenceContext()
+        outer = self.compilation.inference_stack[-1] if self.compilation.inference_stack else None
+        self.compilation.inference_stack.append(frame)
         try:
             self.find_owners(tree, frame, head)
             found = work()
         finally:
-            self.unit.frames.pop()
+            self.compilation.inference_stack.pop()
         self.solve(frame, outer)
         return found
 
-    def solve(self, frame: Frame, outer: Frame | None) -> None:
+    def solve(self, frame: InferenceContext, outer: InferenceContext | None) -> None:
         inference = Inference(frame.variables, frame.uses, frame.explicit)
         inference.run()
-        self.unit.rounds += inference.rounds
+        self.compilation.inference_log += inference.rounds
         own = set(frame.variables)
         if outer is not None:
             outer.uses += [
                 use for use, form in inference.forms if form is None or any(v not in own for v, _ in form.terms)
             ]
         for variable in frame.variables:
-            if variable.range is not UNSOLVED:
+            if variable.range is not NOT_INFERRED:
                 continue
             if outer is not None and self.waits(variable, inference, own):
                 outer.variables.append(variable)
@@ -79,21 +79,21 @@ class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
             else:
                 variable.range = INFINITE
 
-    def waits(self, variable: Bound, inference: Inference, own: set[Bound]) -> bool:
+    def waits(self, variable: BoundVariable, inference: Inference, own: set[BoundVariable]) -> bool:
         """Whether an unsolved variable hangs on one that an outer expression will solve."""
         for _, form in inference.forms:
             names = [v for v, _ in form.terms] if form else []
-            if variable in names and any(v not in own and v.range is UNSOLVED for v in names):
+            if variable in names and any(v not in own and v.range is NOT_INFERRED for v in names):
                 return True
         return False
 
-    def no_range(self, variable: Bound, place: Span):
+    def no_range(self, variable: BoundVariable, place: Span):
         raise ProgramError(
             "CS0304", place, f"this reduces over `{variable.name}`, whose domain is infinite: nothing says its end",
             f"restrict it: `{variable.name} : 0..n`, or `{variable.name} : f` for the domain of a function f",
         )  # fmt: skip
 
-    def find_owners(self, tree: ast.Tree, frame: Frame, head: list[str]) -> None:
+    def find_owners(self, tree: ast.AstNode, frame: InferenceContext, head: list[str]) -> None:
         """Give each unknown name to the innermost reduction that holds all its occurrences."""
         places: dict[str, list[tuple[ast.Name, tuple, bool]]] = {}
         for name_tree, reducers, indexing in self.occurrences(tree, (), False, frozenset(head)):
@@ -123,8 +123,8 @@ class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
             )  # fmt: skip
         names = (
             self.scope.all_names()
-            | set(self.unit.globals.names)
-            | set(self.unit.families)
+            | set(self.compilation.globals.names)
+            | set(self.compilation.overloads)
             | set(FUNCTIONS)
             | set(CONSTANTS)
         )
@@ -133,13 +133,13 @@ class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
         raise ProgramError("CS0202", tree.span, f"the name `{tree.name}` is not known here", hint)
 
     def lookup_kind(self, name: str) -> str | None:
-        if self.scope.find(name) or self.unit.globals.find(name):
+        if self.scope.find(name) or self.compilation.globals.find(name):
             return "variable"
-        if name in self.unit.families or name in FUNCTIONS:
+        if name in self.compilation.overloads or name in FUNCTIONS:
             return "function"
         return "constant" if name in CONSTANTS else None
 
-    def occurrences(self, tree: ast.Tree, reducers: tuple, indexing: bool, hidden: frozenset):
+    def occurrences(self, tree: ast.AstNode, reducers: tuple, indexing: bool, hidden: frozenset):
         """Names used in a tree, the reductions around each, and whether it stands in an index."""
         if isinstance(tree, ast.Name):
             if tree.name not in hidden:
@@ -176,16 +176,16 @@ class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
             if not isinstance(child, (ast.Restriction, ast.NamedType, ast.FunctionalType)):
                 yield from self.occurrences(child, inside, indexing, hidden)
 
-    def indexes(self, callee: ast.Tree) -> bool:
+    def indexes(self, callee: ast.AstNode) -> bool:
         """Whether calling this is indexing a function, so that new names in it are bound variables."""
         if not isinstance(callee, ast.Name):
             return True
-        variable = self.scope.find(callee.name) or self.unit.globals.find(callee.name)
+        variable = self.scope.find(callee.name) or self.compilation.globals.find(callee.name)
         if variable is not None:
             return isinstance(variable.value, FunctionValue)
-        return callee.name in self.unit.families
+        return callee.name in self.compilation.overloads
 
-    def may_reduce(self, tree: ast.Tree) -> bool:
+    def may_reduce(self, tree: ast.AstNode) -> bool:
         if isinstance(tree, ast.Unary):
             return tree.operator in "+*"
         if not isinstance(tree, ast.Call) or not isinstance(tree.callee, ast.Name):
@@ -195,21 +195,21 @@ class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
             return False
         if name == "fold":
             return True
-        if name in self.unit.families:
-            return len(tree.arguments) == 1 and any(self.joins(f) for f in self.unit.families[name])
+        if name in self.compilation.overloads:
+            return len(tree.arguments) == 1 and any(self.joins(f) for f in self.compilation.overloads[name])
         return name in REDUCER_NAMES and len(tree.arguments) == 1
 
     def joins(self, function: UserFunction) -> bool:
         """Whether a user's function is T(T, T)."""
         return (
-            len(function.types) == 2
-            and function.types[0] == function.types[1] == function.result
-            and is_data(function.result)
+            len(function.parameter_types) == 2
+            and function.parameter_types[0] == function.parameter_types[1] == function.result_type
+            and is_data(function.result_type)
         )
 
     def new_variable(
-        self, name: str, span: Span, reduced: bool, written: Type | None, domain: ast.Tree | None
-    ) -> Bound:
+        self, name: str, span: Span, reduced: bool, written: Type | None, domain: ast.AstNode | None
+    ) -> BoundVariable:
         """A bound variable in the current scope and frame, restricted by its declaration or by a statement."""
         statement = self.scope.restriction(name)
         if statement is not None:
@@ -220,7 +220,7 @@ class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
             raise ProgramError(
                 "CS0305", span, f"a bound variable cannot be {written}", "allowed: int, uint, float, double"
             )
-        range_, explicit = UNSOLVED, None
+        range_, explicit = NOT_INFERRED, None
         if domain is not None:
             range_, explicit = self.range_of(domain), domain.span
         elif statement is not None and statement.range is not None:
@@ -229,36 +229,36 @@ class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
             if explicit is not None:
                 raise ProgramError("CS0305", explicit, f"`{name}` is {written}: only int and uint have a range")
             range_ = INFINITE
-        variable = Bound(name, written.name, range_, reduced)
-        frame = self.unit.frames[-1]
+        variable = BoundVariable(name, written.name, range_, reduced)
+        frame = self.compilation.inference_stack[-1]
         frame.variables.append(variable)
         frame.places[variable] = span
         if explicit is not None:
             frame.explicit[variable] = explicit
-        node = self.dag.bound(variable)
+        node = self.dag.bound_variable(variable)
         self.scope.names[name] = Variable(DataValue(written, (node,)), None, "a bound variable")
         return variable
 
     def head_function(
-        self, head: list[ast.HeadVariable], body: ast.Tree, expected: Type | None = None
+        self, head: list[ast.BoundParameter], body: ast.AstNode, expected: Type | None = None
     ) -> FunctionValue:
         """`var c(j, k) = body`: a function of the head's variables, its domain inferred."""
         if self.scalar:
-            raise NotScalar
+            raise NotDeviceCode
         outer, self.scope = self.scope, Scope(self.scope)
         found: dict = {}
 
         def work():
             variables = []
             for position, variable in enumerate(head):
-                written = self.unit.type_of(variable.type) if variable.type is not None else None
-                if written is None and isinstance(expected, Functional) and position < len(expected.parameters):
+                written = self.compilation.type_of(variable.type) if variable.type is not None else None
+                if written is None and isinstance(expected, FunctionType) and position < len(expected.parameters):
                     written = expected.parameters[position]
                 if written is None:
                     written = self.first_use(variable.name, body)
                 variables.append(self.new_variable(variable.name, variable.span, False, written, variable.domain))
             value = self.settled(self.eval(body), body.span)
-            rest: list[Bound] = []
+            rest: list[BoundVariable] = []
             if isinstance(value, FunctionValue):
                 rest, value = self.opened(value, body.span)
             found["variables"], found["value"], found["rest"] = variables, value, rest
@@ -269,7 +269,7 @@ class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
             self.scope = outer
         return self.close(found["variables"] + found["rest"], found["value"])
 
-    def first_use(self, name: str, tree: ast.Tree) -> Type | None:
+    def first_use(self, name: str, tree: ast.AstNode) -> Type | None:
         """The type of the parameter that a new variable first fills."""
         for call in walk(tree):
             if not isinstance(call, ast.Call) or not isinstance(call.callee, ast.Name):
@@ -282,34 +282,34 @@ class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
         return None
 
     def parameter_type(self, name: str, position: int) -> Type | None:
-        variable = self.scope.find(name) or self.unit.globals.find(name)
+        variable = self.scope.find(name) or self.compilation.globals.find(name)
         if variable is not None:
             types = variable.value.type.parameters if isinstance(variable.value, FunctionValue) else ()
-        elif name in self.unit.families:
-            types = self.unit.families[name][0].types
+        elif name in self.compilation.overloads:
+            types = self.compilation.overloads[name][0].parameter_types
         else:
             operation = OPERATIONS.get(name)
             types = (FLOAT,) * 2 if operation and operation.parameters[0] == "r" else ()
         return types[position] if position < len(types) else None
 
-    def close(self, variables: list[Bound], value: DataValue) -> FunctionValue:
+    def close(self, variables: list[BoundVariable], value: DataValue) -> FunctionValue:
         """The function of some bound variables that yields a value."""
-        type_ = Functional(value.type, tuple(Scalar(v.type) for v in variables))
+        type_ = FunctionType(value.type, tuple(Scalar(v.type) for v in variables))
         node = self.dag.function(tuple(variables), value.nodes, type_)
         return FunctionValue(type_, node)
 
-    def opened(self, function: FunctionValue, span: Span) -> tuple[list[Bound], DataValue]:
+    def opened(self, function: FunctionValue, span: Span) -> tuple[list[BoundVariable], DataValue]:
         """A function applied to new variables that run over its domain."""
         variables = []
         ranges = iter(self.flat_domain(function))
         arguments = []
         for type_ in function.type.parameters:
             parts = []
-            for base in components(type_):
+            for base in component_types(type_):
                 range_ = next(ranges)
-                variable = Bound("ijkmnp"[len(variables) % 6], base, range_)
+                variable = BoundVariable("ijkmnp"[len(variables) % 6], base, range_)
                 variables.append(variable)
-                parts.append(self.dag.bound(variable))
+                parts.append(self.dag.bound_variable(variable))
             arguments.append(DataValue(type_, tuple(parts)))
         return variables, self.access(function, arguments, span)
 
@@ -320,32 +320,32 @@ class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
 
     # Numbers the host must know
 
-    def host_int(self, tree: ast.Tree) -> int | None:
+    def host_int(self, tree: ast.AstNode) -> int | None:
         """An int that is known before anything is evaluated; None while a function is checked alone."""
         value = self.settled(self.eval(tree), tree.span)
         if not isinstance(value, DataValue) or value.type not in (INT, Scalar("uint")):
             shown = value.type
             raise ProgramError("CS0314", tree.span, f"an end of a range is int, but {tree.span.short} is {shown}")
-        if not is_host(value) or self.scalar:
+        if not is_closed(value) or self.scalar:
             if self.scalar:
-                raise NotScalar
-            names = ", ".join(sorted(v.name for v in value.node.free))
+                raise NotDeviceCode
+            names = ", ".join(sorted(v.name for v in value.node.free_variables))
             raise ProgramError(
                 "CS0315",
                 tree.span,
                 f"the end of a range cannot depend on `{names}`: domains are boxes",
                 "take the largest box and choose: `i <= j ? a(i) : 0`",
             )
-        number = self.unit.host_number(value)
+        number = self.compilation.host_number(value)
         return None if number is None else int(number)
 
-    def range_of(self, tree: ast.Tree):
+    def range_of(self, tree: ast.AstNode):
         return self.ranges_of(tree, 1)[0]
 
-    def ranges_of(self, tree: ast.Tree, rank: int) -> tuple:
+    def ranges_of(self, tree: ast.AstNode, rank: int) -> tuple:
         """The ranges that a restriction's right side gives: an interval, a domain or a function."""
         value = self.eval(tree)
-        if isinstance(value, FamilyValue):
+        if isinstance(value, OverloadSet):
             value = self.settled(value, tree.span)
         if isinstance(value, FunctionValue):
             value = DomainValue(value.domain)
@@ -370,13 +370,7 @@ class Checker(Expressions, Calls, Overloads, Reductions, Builtins):
                 raise ProgramError(
                     "CS0314", tree.span, f"{tree.span.short} has an infinite domain: it restricts nothing"
                 )
-            found.append(Range(range_.low, range_.high, range_.shrunk, where) if isinstance(range_, Range) else range_)
+            found.append(
+                Range(range_.low, range_.high, range_.narrowed, where) if isinstance(range_, Range) else range_
+            )
         return tuple(found)
-
-
-def is_affine(node: Node) -> bool:
-    return affine(node) is not None
-
-
-def constant(node: Node) -> bool:
-    return node.op == "scalar" and isinstance(node.value, (Literal, Argument))

@@ -10,13 +10,13 @@ import numpy as np
 
 from renderer.cdollar.checker.arrays import open_array
 from renderer.cdollar.checker.checker import Checker
-from renderer.cdollar.checker.device_function_lowering import ScalarCompiler, ScalarFunction
-from renderer.cdollar.checker.host_executor import HostBody, Returned, always_returns, missing_return
+from renderer.cdollar.checker.device_function_lowering import DeviceFunction, DeviceFunctionLowering
+from renderer.cdollar.checker.host_executor import HostExecutor, Returned, always_returns, missing_return
 from renderer.cdollar.checker.values import (
-    Arithmetic,
     DataValue,
     FunctionValue,
-    NotScalar,
+    NodeBuilder,
+    NotDeviceCode,
     Scope,
     UserFunction,
     Value,
@@ -27,12 +27,21 @@ from renderer.cdollar.checker.values import (
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import PRIMITIVES, VECTORS
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import UNKNOWN, Dag, Node, Source, TooLarge, UserCall, one_or_tuple, serial, topological
+from renderer.cdollar.ir.dag import (
+    UNKNOWN,
+    ArraySource,
+    Dag,
+    Node,
+    TooLarge,
+    UserCall,
+    topological_order,
+    tuple_type,
+)
 from renderer.cdollar.ir.operations import evaluate
-from renderer.cdollar.ir.types import DTYPES, Functional, Record, Scalar, Type, Vector, components, is_data
+from renderer.cdollar.ir.types import DTYPES, FunctionType, Record, Scalar, Type, Vector, component_types, is_data
 
-DEEPEST_CALL = 64
-WIDEST = 64
+MAX_CALL_DEPTH = 64
+MAX_RECORD_COMPONENTS = 64
 
 
 class Target(Protocol):
@@ -43,44 +52,44 @@ class Target(Protocol):
     def materialize(self, function: FunctionValue) -> FunctionValue: ...
 
 
-class Unit:
+class Compilation:
     """The checked program: families of overloads by name, and the state of building its DAG."""
 
     def __init__(self, source, target: Target, folder: Path | None = None):
         self.source, self.target, self.folder = source, target, folder
-        self.dag, self.frames, self.rounds = Dag(), [], []
-        self.families: dict[str, list[UserFunction]] = {}
+        self.dag, self.inference_stack, self.inference_log = Dag(), [], []
+        self.overloads: dict[str, list[UserFunction]] = {}
         self.types: dict[str, Type] = {name: Scalar(name) for name in PRIMITIVES}
         self.types |= {name: Vector(name[:-1], int(name[-1])) for name in VECTORS}
         self.globals = Scope()
-        self.replaceable: set[UserFunction] = set()  # functions of the prelude
+        self.prelude_functions: set[UserFunction] = set()  # functions of the prelude
         self.declared: set[str] = set()  # names of the program's classes and aliases
         self.calls: list[UserFunction] = []
-        self.steps, self.abstract = 0, 0
+        self.statement_count, self.abstract = 0, 0
         self.known: WeakKeyDictionary = WeakKeyDictionary()
-        self.reducing: WeakKeyDictionary = WeakKeyDictionary()
+        self.needs_evaluation_cache: WeakKeyDictionary = WeakKeyDictionary()
         self.files: dict[str, FunctionValue] = {}
 
     # Declarations
 
     def load(self, program: ast.Program, checked: bool = True) -> None:
         """Declares everything, then checks every function apart from its callers; what came before may be replaced."""
-        self.replaceable = {f for family in self.families.values() for f in family}
-        self.declared = {i.name for i in program.items if isinstance(i, (ast.ClassItem, ast.AliasItem))}
+        self.prelude_functions = {f for family in self.overloads.values() for f in family}
+        self.declared = {i.name for i in program.items if isinstance(i, (ast.ClassDeclaration, ast.TypeAlias))}
         try:
             for item in program.items:
-                if isinstance(item, ast.ClassItem):
+                if isinstance(item, ast.ClassDeclaration):
                     self.add_class(item)
-                elif isinstance(item, ast.AliasItem):
+                elif isinstance(item, ast.TypeAlias):
                     self.types[item.name] = self.type_of(item.type)
             for item in program.items:
-                if isinstance(item, ast.FunctionItem):
+                if isinstance(item, ast.FunctionDeclaration):
                     self.add_function(item)
             for item in program.items:
-                if isinstance(item, ast.GlobalItem):
-                    HostBody(self, None, self.globals).run([item.declare])
-            for function in [f for family in self.families.values() for f in family]:
-                if checked and function not in self.replaceable:
+                if isinstance(item, ast.GlobalDeclaration):
+                    HostExecutor(self, None, self.globals).run([item.declaration])
+            for function in [f for family in self.overloads.values() for f in family]:
+                if checked and function not in self.prelude_functions:
                     self.check(function)
         except TooLarge:
             self.too_large(Span(self.source, 0, 1))
@@ -93,7 +102,7 @@ class Unit:
             "evaluate parts of it: `let`, or a cast to an array type",
         )
 
-    def add_class(self, item: ast.ClassItem) -> None:
+    def add_class(self, item: ast.ClassDeclaration) -> None:
         found = []
         for name, written, span in item.fields:
             type_ = self.type_of(written)
@@ -105,14 +114,16 @@ class Unit:
         if not found:
             raise ProgramError("CS0210", item.name_span, f"the class {item.name} has no fields")
         record = Record(item.name, tuple(found))
-        if len(components(record)) > WIDEST:
+        if len(component_types(record)) > MAX_RECORD_COMPONENTS:
             raise ProgramError(
-                "CS0210", item.name_span, f"{item.name} has {len(components(record))} components, more than {WIDEST}"
+                "CS0210",
+                item.name_span,
+                f"{item.name} has {len(component_types(record))} components, more than {MAX_RECORD_COMPONENTS}",
             )
         built_in = self.types.get(item.name)
         if isinstance(built_in, Vector):
             names = tuple((n, t) for n, t in found)
-            if names != tuple(("xyzw"[k], Scalar(built_in.base)) for k in range(built_in.size)):
+            if names != tuple(("xyzw"[k], Scalar(built_in.scalar_type)) for k in range(built_in.size)):
                 raise ProgramError(
                     "CS0211", item.name_span, f"{item.name} is built in, with other fields", "use another name"
                 )
@@ -121,7 +132,7 @@ class Unit:
             raise ProgramError("CS0109", item.name_span, f"the type {item.name} is declared twice")
         self.types[item.name] = record
 
-    def type_of(self, tree: ast.Tree) -> Type:
+    def type_of(self, tree: ast.AstNode) -> Type:
         if isinstance(tree, ast.NamedType):
             found = self.types.get(tree.name)
             if found is None:
@@ -132,7 +143,7 @@ class Unit:
             return found
         result = self.type_of(tree.result)
         parameters = tuple(self.type_of(p) for p in tree.parameters)
-        if isinstance(result, Functional):
+        if isinstance(result, FunctionType):
             raise ProgramError(
                 "CS0212",
                 tree.span,
@@ -144,15 +155,15 @@ class Unit:
                 raise ProgramError("CS0212", part.span, f"a parameter of a functional type is data, not {parameter}")
         if not parameters:
             raise ProgramError("CS0212", tree.span, "a functional type needs a parameter")
-        return Functional(result, parameters, tree.array)
+        return FunctionType(result, parameters, tree.is_array)
 
-    def add_function(self, item: ast.FunctionItem) -> None:
+    def add_function(self, item: ast.FunctionDeclaration) -> None:
         types = tuple(self.type_of(p.type) for p in item.parameters)
         result = self.type_of(item.result)
         function = UserFunction(item, item.name, types, result, tuple(p.name for p in item.parameters))
-        family = self.families.setdefault(item.name, [])
-        family[:] = [f for f in family if f not in self.replaceable or f.types != types]
-        if any(other.types == types for other in family):
+        family = self.overloads.setdefault(item.name, [])
+        family[:] = [f for f in family if f not in self.prelude_functions or f.parameter_types != types]
+        if any(other.parameter_types == types for other in family):
             raise ProgramError("CS0109", item.name_span, f"{function.signature} is declared twice")
         if item.name.startswith("operator"):
             self.check_operator(function)
@@ -166,52 +177,59 @@ class Unit:
     def check_operator(self, function: UserFunction) -> None:
         name = function.name.removeprefix("operator")
         allowed = (1,) if name in "!~" else (1, 2) if name in "+-" else (2,)
-        if len(function.types) not in allowed:
+        if len(function.parameter_types) not in allowed:
             raise ProgramError(
                 "CS0214",
-                function.item.name_span,
+                function.declaration.name_span,
                 f"the operator `{name}` takes {' or '.join(map(str, allowed))} operands",
             )
-        if not any(isinstance(t, Record) for t in function.types):
+        if not any(isinstance(t, Record) for t in function.parameter_types):
             raise ProgramError(
                 "CS0214",
-                function.item.name_span,
-                f"an operator is defined for a class of the program, not {', '.join(map(str, function.types))}",
+                function.declaration.name_span,
+                "an operator is defined for a class of the program, not "
+                + ", ".join(map(str, function.parameter_types)),
             )
 
     # Checking a function apart from its callers
 
     def check(self, function: UserFunction) -> None:
-        if all(is_data(t) for t in function.types) and is_data(function.result) and self.scalar_or_none(function):
+        if (
+            all(is_data(t) for t in function.parameter_types)
+            and is_data(function.result_type)
+            and self.scalar_or_none(function)
+        ):
             return
         self.abstract += 1
         try:
-            values = [self.unknown_value(n, t) for n, t in zip(function.names, function.types, strict=True)]
+            values = [
+                self.unknown_value(n, t)
+                for n, t in zip(function.parameter_names, function.parameter_types, strict=True)
+            ]
             self.run_body(function, values, 0)
         finally:
             self.abstract -= 1
 
     def unknown_value(self, name: str, type_: Type) -> Value:
-        if isinstance(type_, Functional):
-            ranges = (UNKNOWN,) * sum(len(components(p)) for p in type_.parameters)
-            source = Source(next(serial), name, None, ranges, len(components(type_.result)))
-            return FunctionValue(type_, self.dag.make("function", type_, (), source), ranges)
-        return DataValue(type_, tuple(self.dag.argument(None, base, name) for base in components(type_)))
+        if isinstance(type_, FunctionType):
+            ranges = (UNKNOWN,) * sum(len(component_types(p)) for p in type_.parameters)
+            return FunctionValue(type_, self.dag.array(type_, name, None, ranges), ranges)
+        return DataValue(type_, tuple(self.dag.runtime_scalar(None, base, name) for base in component_types(type_)))
 
-    def scalar_or_none(self, function: UserFunction) -> ScalarFunction | None:
+    def scalar_or_none(self, function: UserFunction) -> DeviceFunction | None:
         """The function compiled for the device, None if its body builds functions."""
-        if function.scalar is None and not function.not_scalar:
+        if function.scalar is None and not function.is_host_only:
             if function in self.calls:
-                self.recursion(function, function.item.name_span)
+                self.recursion(function, function.declaration.name_span)
             self.calls.append(function)
-            frames, self.frames = self.frames, []
+            inference_stack, self.inference_stack = self.inference_stack, []
             try:
-                function.scalar = ScalarCompiler(self, function).compile()
-            except NotScalar:
-                function.not_scalar = True
+                function.scalar = DeviceFunctionLowering(self, function).compile()
+            except NotDeviceCode:
+                function.is_host_only = True
             finally:
                 self.calls.pop()
-                self.frames = frames
+                self.inference_stack = inference_stack
         return function.scalar
 
     def recursion(self, function: UserFunction, span: Span):
@@ -220,7 +238,7 @@ class Unit:
             "CS0604", span, f"{function.name} calls itself ({path}): devices have no recursion", "write a loop"
         )
 
-    def scalar_function(self, function: UserFunction, span: Span) -> ScalarFunction:
+    def scalar_function(self, function: UserFunction, span: Span) -> DeviceFunction:
         found = self.scalar_or_none(function)
         if found is None:
             raise ProgramError(
@@ -235,12 +253,12 @@ class Unit:
 
     def call(self, checker: Checker, function: UserFunction, values: list[Value], span: Span) -> Value:
         """The value of a user's function: inlined, or one node if its statements run on the device."""
-        data = all(isinstance(v, DataValue) for v in values) and is_data(function.result)
+        data = all(isinstance(v, DataValue) for v in values) and is_data(function.result_type)
         if data and not self.is_expression(function) and self.scalar_or_none(function) is not None:
             return self.call_node(function, values)
         if checker.scalar:
             if not data or self.scalar_or_none(function) is None:
-                raise NotScalar
+                raise NotDeviceCode
             return (
                 self.call_node(function, values)
                 if not self.is_expression(function)
@@ -252,62 +270,62 @@ class Unit:
 
     def is_expression(self, function: UserFunction) -> bool:
         """A body that is one `return` is put in place of its call."""
-        body = function.item.body
+        body = function.declaration.body
         return len(body) == 1 and isinstance(body[0], ast.Return)
 
     def inline_scalar(self, function: UserFunction, values: list[DataValue], span: Span) -> DataValue:
         if function in self.calls:
             self.recursion(function, span)
         scope = Scope()
-        for name, type_, value in zip(function.names, function.types, values, strict=True):
+        for name, type_, value in zip(function.parameter_names, function.parameter_types, values, strict=True):
             scope.names[name] = Variable(value, type_)
         inner = Checker(self, scope, scalar=True)
-        tree = function.item.body[0].value
+        tree = function.declaration.body[0].value
         if tree is None:
-            raise ProgramError("CS0208", function.item.body[0].span, "`return` needs a value")
+            raise ProgramError("CS0208", function.declaration.body[0].span, "`return` needs a value")
         self.calls.append(function)
         try:
-            return inner.convert(inner.root(tree), function.result, tree.span)
+            return inner.convert(inner.root(tree), function.result_type, tree.span)
         finally:
             self.calls.pop()
 
     def call_node(self, function: UserFunction, values: list[DataValue]) -> DataValue:
-        parts = components(function.result)
+        parts = component_types(function.result_type)
         inputs = tuple(node for value in values for node in value.nodes)
-        node = self.dag.apply(UserCall(function.scalar), one_or_tuple(parts), *inputs)
-        return DataValue(function.result, tuple(self.dag.component(node, k) for k in range(len(parts))))
+        node = self.dag.apply(UserCall(function.scalar), tuple_type(parts), *inputs)
+        return DataValue(function.result_type, tuple(self.dag.component(node, k) for k in range(len(parts))))
 
     def run_body(self, function: UserFunction, values: list[Value], guarded: int) -> Value:
-        if len(self.calls) >= DEEPEST_CALL:
-            raise ProgramError("CS0604", function.item.name_span, f"calls nest deeper than {DEEPEST_CALL}")
+        if len(self.calls) >= MAX_CALL_DEPTH:
+            raise ProgramError("CS0604", function.declaration.name_span, f"calls nest deeper than {MAX_CALL_DEPTH}")
         scope = Scope()
-        for name, type_, value in zip(function.names, function.types, values, strict=True):
-            plain = type_.plain if isinstance(type_, Functional) and not type_.array else type_
+        for name, type_, value in zip(function.parameter_names, function.parameter_types, values, strict=True):
+            plain = type_.as_function_type if isinstance(type_, FunctionType) and not type_.is_array else type_
             scope.names[name] = Variable(value, plain)
         self.calls.append(function)
         try:
-            done = HostBody(self, function, scope, guarded).run(function.item.body)
+            done = HostExecutor(self, function, scope, guarded).run(function.declaration.body)
         except TooLarge:
-            self.too_large(function.item.name_span)
+            self.too_large(function.declaration.name_span)
         finally:
             self.calls.pop()
         if not isinstance(done, Returned):
-            if self.abstract and function.item.body:
-                if always_returns(function.item.body):
-                    return self.unknown_value(function.name, function.result)
+            if self.abstract and function.declaration.body:
+                if always_returns(function.declaration.body):
+                    return self.unknown_value(function.name, function.result_type)
             missing_return(function)
         return done.value
 
     # What the host knows
 
     def zero(self, type_: Type) -> DataValue:
-        return zero_of(Arithmetic(self.dag), type_)
+        return zero_of(NodeBuilder(self.dag), type_)
 
-    def reduces(self, node: Node) -> bool:
+    def needs_evaluation(self, node: Node) -> bool:
         """Whether evaluating a node needs a reduction or an array."""
-        if node not in self.reducing:
-            self.reducing[node] = any(n.op in ("reduce", "function", "let") for n in topological([node]))
-        return self.reducing[node]
+        if node not in self.needs_evaluation_cache:
+            self.needs_evaluation_cache[node] = any(n.op in ("reduce", "function", "let") for n in topological_order([node]))
+        return self.needs_evaluation_cache[node]
 
     def host_number(self, value: DataValue):
         return self.host_node(value.node)
@@ -315,9 +333,13 @@ class Unit:
     def host_node(self, node: Node):
         """The number of a node without bound variables; None while its function is checked apart from its callers."""
         if node.op == "scalar":
-            return node.value.number
-        if node.op == "apply" and isinstance(node.value, str) and all(child.op == "scalar" for child in node.inputs):
-            numbers = [child.value.number for child in node.inputs]
+            return node.attribute.number
+        if (
+            node.op == "apply"
+            and isinstance(node.attribute, str)
+            and all(child.op == "scalar" for child in node.inputs)
+        ):
+            numbers = [child.attribute.number for child in node.inputs]
             return None if None in numbers else host_operation(node, numbers)
         if self.abstract and self.has_unknown(node):
             return None
@@ -326,12 +348,16 @@ class Unit:
         return self.known[node]
 
     def has_unknown(self, node: Node) -> bool:
-        for part in topological([node]):
-            if part.op == "scalar" and part.value.number is None:
+        for part in topological_order([node]):
+            if part.op == "scalar" and part.attribute.number is None:
                 return True
-            if part.op == "function" and isinstance(part.value, Source) and part.value.data is None:
+            if part.op == "function" and isinstance(part.attribute, ArraySource) and part.attribute.data is None:
                 return True
-            if part.op == "bound" or part.op == "reduce" and any(not hasattr(v.range, "low") for v in part.value[1]):
+            if (
+                part.op == "variable"
+                or part.op == "reduce"
+                and any(not hasattr(v.range, "low") for v in part.attribute[1])
+            ):
                 return True
         return False
 
@@ -344,7 +370,11 @@ class Unit:
             if (
                 isinstance(value, FunctionValue)
                 and value.node.op != "function"
-                or (isinstance(value, FunctionValue) and isinstance(value.node.value, tuple) and self.is_finite(value))
+                or (
+                    isinstance(value, FunctionValue)
+                    and isinstance(value.node.attribute, tuple)
+                    and self.is_finite(value)
+                )
             ):
                 variable.value = self.target.materialize(value)
 
@@ -371,4 +401,4 @@ def host_operation(node: Node, numbers: list):
     """One elementary operation on numbers that the host knows."""
     operands = [DTYPES[child.type](wrapped(n, child.type)) for child, n in zip(node.inputs, numbers, strict=True)]
     with np.errstate(all="ignore"):
-        return np.asarray(evaluate(node.value, node.type, operands)).item()
+        return np.asarray(evaluate(node.attribute, node.type, operands)).item()

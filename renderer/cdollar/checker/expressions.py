@@ -6,33 +6,44 @@ from renderer.cdollar.checker.builtins import CONSTANTS, FUNCTIONS
 from renderer.cdollar.checker.values import (
     DataValue,
     DomainValue,
-    FamilyValue,
     FunctionValue,
-    NotScalar,
+    NotDeviceCode,
+    OverloadSet,
     Scope,
     Value,
     Variable,
-    is_host,
+    is_closed,
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
-from renderer.cdollar.ir.dag import INFINITE, UNKNOWN, UNSOLVED, Node, Range
-from renderer.cdollar.ir.types import BOOL, INT, Functional, Record, Scalar, Type, Vector, base_of, components, fields
+from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, Node, Range
+from renderer.cdollar.ir.types import (
+    BOOL,
+    INT,
+    FunctionType,
+    Record,
+    Scalar,
+    Type,
+    Vector,
+    component_types,
+    fields,
+    scalar_type_of,
+)
 
 SWIZZLES = ("xyzw", "rgba")
 
 
 class Expressions:
-    """What Checker knows of expressions; uses its scope, frames and arithmetic."""
+    """What Checker knows of expressions; uses its scope, inference_stack and arithmetic."""
 
     # Dispatch
 
-    def eval(self, tree: ast.Tree, expected: Type | None = None) -> Value:
+    def eval(self, tree: ast.AstNode, expected: Type | None = None) -> Value:
         if isinstance(tree, ast.Lambda):
             return self.eval_lambda(tree, expected)
         return getattr(self, "eval_" + type(tree).__name__)(tree)
 
-    def eval_data(self, tree: ast.Tree) -> Value:
+    def eval_data(self, tree: ast.AstNode) -> Value:
         """Data or a function, families settled."""
         return self.settled(self.eval(tree), tree.span)
 
@@ -43,19 +54,19 @@ class Expressions:
             raise ProgramError(
                 "CS0114", tree.span, f"{tree.value} is too large for int", "write it as uint: 4000000000u"
             )
-        flexible = tree.kind == "real"
-        return self.arithmetic.number(tree.value, "float" if flexible else tree.kind, flexible)
+        untyped = tree.kind == "real"
+        return self.arithmetic.number(tree.value, "float" if untyped else tree.kind, untyped)
 
     def eval_Name(self, tree: ast.Name) -> Value:
-        variable = self.scope.find(tree.name) or self.unit.globals.find(tree.name)
+        variable = self.scope.find(tree.name) or self.compilation.globals.find(tree.name)
         if variable is not None:
             if variable.value is None:
                 raise ProgramError("CS0204", tree.span, f"`{tree.name}` is used before it has a value")
             if self.scalar and not isinstance(variable.value, DataValue):
-                raise NotScalar
+                raise NotDeviceCode
             return variable.value
-        if tree.name in self.unit.families or tree.name in FUNCTIONS:
-            return FamilyValue(tree.name)
+        if tree.name in self.compilation.overloads or tree.name in FUNCTIONS:
+            return OverloadSet(tree.name)
         if tree.name in CONSTANTS:
             return self.arithmetic.number(CONSTANTS[tree.name], "float", True)
         return self.unknown_name(tree)
@@ -63,7 +74,7 @@ class Expressions:
     def eval_Blank(self, tree: ast.Blank) -> Value:
         raise ProgramError("CS0205", tree.span, "an argument is missing here")
 
-    def eval_Interval(self, tree: ast.Interval) -> Value:
+    def eval_RangeExpression(self, tree: ast.RangeExpression) -> Value:
         low, high = self.host_int(tree.low), self.host_int(tree.high)
         if low is None or high is None:
             return DomainValue((UNKNOWN,))
@@ -78,11 +89,11 @@ class Expressions:
         finally:
             self.scope = self.scope.parent
 
-    def eval_Lambda(self, tree: ast.Tree) -> Value:
+    def eval_Lambda(self, tree: ast.AstNode) -> Value:
         return self.eval_lambda(tree, None)
 
     def eval_lambda(self, tree: ast.Lambda, expected: Type | None) -> Value:
-        if isinstance(expected, Functional) and len(expected.parameters) != len(tree.head):
+        if isinstance(expected, FunctionType) and len(expected.parameters) != len(tree.head):
             raise ProgramError(
                 "CS0402",
                 tree.span,
@@ -95,7 +106,9 @@ class Expressions:
         if isinstance(value, FunctionValue):
             return self.evaluated(value, span)
         if isinstance(value, DataValue) and not self.scalar:
-            nodes = tuple(self.dag.make("let", n.type, (n,)) if n.op in ("apply", "reduce") else n for n in value.nodes)
+            nodes = tuple(
+                self.dag.intern("let", n.type, (n,)) if n.op in ("apply", "reduce") else n for n in value.nodes
+            )
             return DataValue(value.type, nodes)
         return value
 
@@ -108,19 +121,19 @@ class Expressions:
                 "CS0306", span, f"{span.short} cannot become an array: its {ordinal(position)} dimension is infinite",
                 "restrict it: `var f(i : 0..n) = ...`",
             )  # fmt: skip
-        array = Functional(value.type.result, value.type.parameters, True)
-        if value.node.op == "function" and isinstance(value.node.value, tuple):
-            if any(r is UNSOLVED for r in domain):
+        array = FunctionType(value.type.result, value.type.parameters, True)
+        if value.node.op == "function" and isinstance(value.node.attribute, tuple):
+            if any(r is NOT_INFERRED for r in domain):
                 raise ProgramError(
                     "CS0307", span, f"the domain of {span.short} is not known yet here", "restrict its variables"
                 )
-            node = self.dag.make("let", array, (value.node,))
+            node = self.dag.intern("let", array, (value.node,))
             return FunctionValue(array, node, domain)
         return FunctionValue(array, value.node, value.own_domain, value.borders)
 
     def settled(self, value: Value, span: Span) -> Value:
         """Data or a function; a family of overloads becomes its only or its float member."""
-        if isinstance(value, FamilyValue):
+        if isinstance(value, OverloadSet):
             return self.family_as_function(value, None, span)
         if isinstance(value, DomainValue):
             raise ProgramError(
@@ -195,10 +208,10 @@ class Expressions:
         if (
             name in ("/", "%")
             and b.is_literal
-            and base_of(b.type) in ("int", "uint")
-            and base_of(a.type) in ("int", "uint")
+            and scalar_type_of(b.type) in ("int", "uint")
+            and scalar_type_of(a.type) in ("int", "uint")
         ):
-            if any(node.value.number == 0 for node in b.nodes):
+            if any(node.attribute.number == 0 for node in b.nodes):
                 raise ProgramError("CS0404", tree.span, "this divides an integer by zero")
         found = self.arithmetic.binary(name, a, b)
         if found is None and a.type == b.type and isinstance(a.type, Record) and name in ("==", "!="):
@@ -220,20 +233,20 @@ class Expressions:
         return f"`{name}` is not defined for {a} and {b}"
 
     def mixed_hint(self, a: Type, b: Type) -> str:
-        if {base_of(a), base_of(b)} == {"int", "uint"}:
+        if {scalar_type_of(a), scalar_type_of(b)} == {"int", "uint"}:
             return "cast one of them: `(int) x` or `(uint) x`"
         if BOOL in (a, b):
             return "make a bool a number: `b ? 1 : 0`"
         return self.operator_hint(a if isinstance(a, Record) else b)
 
     def user_operator(self, name: str, values: list[DataValue], span: Span) -> DataValue | None:
-        family = self.unit.families.get("operator" + name)
+        family = self.compilation.overloads.get("operator" + name)
         if not family:
             return None
         chosen = self.choose(family, values)
         return self.call_user(chosen, values, span) if chosen else None
 
-    def eval_Choice(self, tree: ast.Choice) -> Value:
+    def eval_Conditional(self, tree: ast.Conditional) -> Value:
         condition = self.eval_data(tree.condition)
         if isinstance(condition, DataValue) and condition.type != BOOL:
             raise ProgramError(
@@ -244,16 +257,16 @@ class Expressions:
             )
         self.guarded += 1
         try:
-            yes, no = self.eval_data(tree.yes), self.eval_data(tree.no)
+            yes, no = self.eval_data(tree.if_true), self.eval_data(tree.if_false)
         finally:
             self.guarded -= 1
         if isinstance(condition, DataValue) and (isinstance(yes, FunctionValue) and isinstance(no, FunctionValue)):
-            known = self.unit.host_number(condition) if is_host(condition) else None
-            if known is not None and yes.type.plain == no.type.plain:
+            known = self.compilation.host_number(condition) if is_closed(condition) else None
+            if known is not None and yes.type.as_function_type == no.type.as_function_type:
                 return yes if known else no
         return self.promoted([condition, yes, no], lambda v: self.choose_value(tree, *v), tree.span)
 
-    def choose_value(self, tree: ast.Choice, condition: DataValue, yes: DataValue, no: DataValue) -> DataValue:
+    def choose_value(self, tree: ast.Conditional, condition: DataValue, yes: DataValue, no: DataValue) -> DataValue:
         if condition.type != BOOL:
             raise ProgramError(
                 "CS0405",
@@ -272,9 +285,9 @@ class Expressions:
         return found
 
     def eval_Cast(self, tree: ast.Cast) -> Value:
-        target = self.unit.type_of(tree.type)
+        target = self.compilation.type_of(tree.type)
         value = self.eval(tree.operand, target)
-        if isinstance(target, Functional):
+        if isinstance(target, FunctionType):
             return self.convert(value, target, tree.operand.span, explicit=True)
         value = self.settled(value, tree.operand.span)
         return self.promoted([value], lambda v: self.cast(v[0], target, tree.span), tree.span)
@@ -283,11 +296,11 @@ class Expressions:
         """An explicit conversion between numbers or vectors of numbers."""
         if value.type == target:
             return value
-        source_base, target_base = base_of(value.type), base_of(target)
+        source_base, target_base = scalar_type_of(value.type), scalar_type_of(target)
         same_shape = isinstance(value.type, Scalar) == isinstance(target, Scalar)
         if isinstance(target, Vector):
             if isinstance(value.type, Scalar) and source_base != "bool":
-                one = self.cast(value, Scalar(target.base), span)
+                one = self.cast(value, Scalar(target.scalar_type), span)
                 return DataValue(target, one.nodes * target.size)
             same_shape = same_shape and value.type.size == target.size
         if (
@@ -304,16 +317,16 @@ class Expressions:
             raise ProgramError("CS0407", span, f"{value.type} cannot be cast to {target}", hint)
         return self.arithmetic.coerce(value, target_base)
 
-    def eval_TypeCall(self, tree: ast.TypeCall) -> Value:
-        target = self.unit.type_of(tree.type)
+    def eval_ConstructorCall(self, tree: ast.ConstructorCall) -> Value:
+        target = self.compilation.type_of(tree.type)
         values = [self.eval_data(argument) for argument in tree.arguments]
-        if isinstance(target, Functional):
+        if isinstance(target, FunctionType):
             raise ProgramError("CS0203", tree.span, f"{target} is made by a cast", f"`({target}) f`")
         if not values:
             raise ProgramError("CS0205", tree.span, f"{target}(...) needs arguments")
         return self.promoted(values, lambda v: self.construct(target, v, tree), tree.span)
 
-    def construct(self, target: Type, values: list[DataValue], tree: ast.TypeCall) -> DataValue:
+    def construct(self, target: Type, values: list[DataValue], tree: ast.ConstructorCall) -> DataValue:
         if isinstance(target, Record):
             if len(values) != len(target.fields):
                 wanted = ", ".join(f"{type_} {name}" for name, type_ in target.fields)
@@ -333,9 +346,9 @@ class Expressions:
             return self.cast(values[0], target, tree.span)
         nodes: list[Node] = []
         for value, argument in zip(values, tree.arguments, strict=True):
-            if base_of(value.type) in (None, "bool"):
+            if scalar_type_of(value.type) in (None, "bool"):
                 raise ProgramError("CS0407", argument.span, f"{value.type} cannot be part of {target}")
-            nodes += self.arithmetic.coerce(value, base_of(target)).nodes
+            nodes += self.arithmetic.coerce(value, scalar_type_of(target)).nodes
         size = target.size if isinstance(target, Vector) else 1
         if len(nodes) != size:
             raise ProgramError("CS0402", tree.span, f"{target} has {size} components, but {len(nodes)} are given")
@@ -343,7 +356,7 @@ class Expressions:
 
     # Members
 
-    def eval_Member(self, tree: ast.Member) -> Value:
+    def eval_MemberAccess(self, tree: ast.MemberAccess) -> Value:
         if isinstance(tree.subject, ast.Name) and tree.subject.name == "Math" and self.lookup_kind("Math") is None:
             return self.eval_Name(ast.Name(tree.name_span, {"PI": "pi", "E": "e"}.get(tree.name, tree.name.lower())))
         subject = self.eval(tree.subject)
@@ -351,7 +364,7 @@ class Expressions:
             return self.domain_member(subject, tree)
         subject = self.settled(subject, tree.subject.span)
         if isinstance(subject, FunctionValue):
-            if tree.name in ast.BORDERS:
+            if tree.name in ast.BORDER_MODES:
                 return self.bordered(subject, tree)
             if tree.name in ("Length", "length", "size") and not any(
                 f[0] == tree.name for f in fields(subject.type.result)
@@ -363,7 +376,7 @@ class Expressions:
                 )
         return self.promoted([subject], lambda v: self.member(v[0], tree), tree.span)
 
-    def bordered(self, subject: FunctionValue, tree: ast.Member) -> FunctionValue:
+    def bordered(self, subject: FunctionValue, tree: ast.MemberAccess) -> FunctionValue:
         if any(p != INT for p in subject.type.parameters):
             raise ProgramError("CS0309", tree.name_span, f"a border mode needs int indices, but this is {subject.type}")
         for position, range_ in enumerate(self.flat_domain(subject)):
@@ -378,20 +391,23 @@ class Expressions:
                 "CS0309", tree.name_span, f"{subject.type.result} has no zero", "use clamp, wrap or mirror"
             )
         return FunctionValue(
-            subject.type.plain, subject.node, subject.own_domain, (tree.name,) * len(subject.type.parameters)
+            subject.type.as_function_type, subject.node, subject.own_domain, (tree.name,) * len(subject.type.parameters)
         )
 
-    def member(self, value: DataValue, tree: ast.Member) -> DataValue:
+    def member(self, value: DataValue, tree: ast.MemberAccess) -> DataValue:
         for name, type_, first in fields(value.type):
             if name == tree.name:
-                return DataValue(type_, value.nodes[first : first + len(components(type_))])
+                return DataValue(type_, value.nodes[first : first + len(component_types(type_))])
         if isinstance(value.type, Vector):
             for letters in SWIZZLES:
                 places = [letters.find(c) for c in tree.name]
                 if 1 <= len(places) <= 4 and all(0 <= p < value.type.size for p in places):
                     nodes = tuple(value.nodes[p] for p in places)
                     return DataValue(
-                        Scalar(value.type.base) if len(nodes) == 1 else Vector(value.type.base, len(nodes)), nodes
+                        Scalar(value.type.scalar_type)
+                        if len(nodes) == 1
+                        else Vector(value.type.scalar_type, len(nodes)),
+                        nodes,
                     )
         known = ", ".join(name for name, _, _ in fields(value.type))
         hint = f"members: {known}" if known else "a number has no members"

@@ -12,16 +12,16 @@ from renderer.cdollar.checker.values import (
     UserFunction,
     Value,
     Variable,
-    is_host,
-    numbers_of,
+    constant_values,
+    is_closed,
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import walk
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.types import Functional, Type, is_data
+from renderer.cdollar.ir.types import FunctionType, Type, is_data
 
-MOST_STEPS = 100_000
-SETTLE_EVERY = 128
+MAX_HOST_STATEMENTS = 100_000
+MATERIALIZE_EVERY = 128
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class StatementRestriction:
     span: Span
 
 
-class HostBody:
+class HostExecutor:
     """Runs the statements of a body that builds functions; conditions on bound variables choose between values."""
 
-    def __init__(self, unit, function: UserFunction | None, scope: Scope, guarded: int = 0):
-        self.unit, self.function = unit, function
-        self.checker = Checker(unit, scope)
+    def __init__(self, compilation, function: UserFunction | None, scope: Scope, guarded: int = 0):
+        self.compilation, self.function = compilation, function
+        self.checker = Checker(compilation, scope)
         self.checker.guarded = guarded
         self.loops = 0
 
@@ -81,13 +81,13 @@ class HostBody:
                 getattr(self, "do_" + type(tree).__name__)(tree)
         return None
 
-    def count_step(self, tree: ast.Tree) -> None:
-        self.unit.steps += 1
-        if self.unit.steps > MOST_STEPS:
+    def count_step(self, tree: ast.AstNode) -> None:
+        self.compilation.statement_count += 1
+        if self.compilation.statement_count > MAX_HOST_STATEMENTS:
             raise ProgramError(
                 "CS0601",
                 tree.span,
-                f"the program runs more than {MOST_STEPS} statements on the host",
+                f"the program runs more than {MAX_HOST_STATEMENTS} statements on the host",
                 "put the loop into a function of numbers: it then runs on the device",
             )
 
@@ -99,8 +99,8 @@ class HostBody:
     def run_return(self, tree: ast.Return) -> Returned:
         if tree.value is None or self.function is None:
             raise ProgramError("CS0208", tree.span, "`return` needs a value")
-        value = self.checker.root(tree.value, self.function.result)
-        return Returned(self.checker.convert(value, self.function.result, tree.value.span))
+        value = self.checker.root(tree.value, self.function.result_type)
+        return Returned(self.checker.convert(value, self.function.result_type, tree.value.span))
 
     def run_if(self, tree: ast.If, rest: list) -> Returned | str | None:
         condition = self.value(tree.condition)
@@ -113,15 +113,15 @@ class HostBody:
             )
         known = self.known_truth(condition, tree.condition.span)
         if known is not None:
-            self.enter(tree.yes if known else tree.no, rest)
+            self.enter(tree.if_true if known else tree.if_false, rest)
             return None
         if not any(isinstance(t, (ast.Return, ast.Jump)) for t in walk(tree)):
             self.merge(tree, condition)
             return None
-        first = self.branch(tree.yes, rest)
-        second = self.branch(tree.no, rest)
+        first = self.branch(tree.if_true, rest)
+        second = self.branch(tree.if_false, rest)
         if not (isinstance(first, Returned) and isinstance(second, Returned)):
-            if self.unit.abstract and is_host(condition):
+            if self.compilation.abstract and is_closed(condition):
                 return first if isinstance(first, Returned) else second if isinstance(second, Returned) else None
             raise ProgramError(
                 "CS0602",
@@ -129,7 +129,7 @@ class HostBody:
                 f"{tree.condition.span.short} depends on a bound variable, so a loop cannot be left here",
                 "put the loop into a function of numbers: it then runs on the device",
             )
-        choice = ast.Choice(tree.span, tree.condition, tree.condition, tree.condition)
+        choice = ast.Conditional(tree.span, tree.condition, tree.condition, tree.condition)
         return Returned(
             self.checker.promoted(
                 [condition, first.value, second.value], lambda v: self.checker.choose_value(choice, *v), tree.span
@@ -154,7 +154,7 @@ class HostBody:
         """Both branches on copies; a variable that they leave different becomes a choice."""
         outer = self.checker.scope
         ends = []
-        for body in (tree.yes, tree.no):
+        for body in (tree.if_true, tree.if_false):
             copy = copied(outer, {})
             self.checker.scope = Scope(copy)
             self.checker.guarded += 1
@@ -164,7 +164,7 @@ class HostBody:
                 self.checker.guarded -= 1
             ends.append(copy)
         self.checker.scope = outer
-        choice = ast.Choice(tree.span, tree.condition, tree.condition, tree.condition)
+        choice = ast.Conditional(tree.span, tree.condition, tree.condition, tree.condition)
         for name, variable in outer.variables():
             yes, no = ends[0].find(name), ends[1].find(name)
             if outer.find(name) is variable and yes.value is not no.value and yes.value != no.value:
@@ -178,13 +178,13 @@ class HostBody:
             elif outer.find(name) is variable:
                 variable.value = yes.value
 
-    def value(self, tree: ast.Tree) -> Value:
+    def value(self, tree: ast.AstNode) -> Value:
         return self.checker.settled(self.checker.root(tree), tree.span)
 
     def known_truth(self, condition: DataValue, span: Span) -> bool | None:
         known = self.checker.truth(condition, span)
-        if known is None and is_host(condition):
-            number = self.unit.host_number(condition)
+        if known is None and is_closed(condition):
+            number = self.compilation.host_number(condition)
             known = None if number is None else bool(number)
         return known
 
@@ -220,14 +220,14 @@ class HostBody:
                 return None
             self.run(tree.step)
             rounds += 1
-            if self.unit.abstract:
+            if self.compilation.abstract:
                 return None
-            if rounds % SETTLE_EVERY == 0:
-                self.unit.settle(scope)
+            if rounds % MATERIALIZE_EVERY == 0:
+                self.compilation.settle(scope)
 
     def loop_condition(self, tree: ast.Loop, scope: Scope) -> bool | None:
         if tree.condition is None:
-            return None if self.unit.abstract else True
+            return None if self.compilation.abstract else True
         condition = self.value(tree.condition)
         if not isinstance(condition, DataValue):
             raise ProgramError(
@@ -236,22 +236,26 @@ class HostBody:
                 f"a condition is bool, but this is {condition.type}",
                 "reduce it: `any(f)`, `all(f)`",
             )
-        if not is_host(condition):
-            names = ", ".join(sorted(v.name for v in condition.node.free))
+        if not is_closed(condition):
+            names = ", ".join(sorted(v.name for v in condition.node.free_variables))
             raise ProgramError(
                 "CS0602",
                 tree.condition.span,
                 f"a loop's condition cannot depend on the bound variable `{names}` here",
                 "put the loop into a function of numbers: it then runs on the device",
             )
-        if condition.node.op != "scalar" and not self.unit.abstract and self.unit.reduces(condition.node):
-            self.unit.settle(scope)
+        if (
+            condition.node.op != "scalar"
+            and not self.compilation.abstract
+            and self.compilation.needs_evaluation(condition.node)
+        ):
+            self.compilation.settle(scope)
             condition = self.value(tree.condition)
         return self.known_truth(condition, tree.condition.span)
 
-    def do_Declare(self, tree: ast.Declare) -> None:
+    def do_VariableDeclaration(self, tree: ast.VariableDeclaration) -> None:
         declare_once(self.checker.scope, tree)
-        type_ = self.unit.type_of(tree.type) if tree.kind == "type" else None
+        type_ = self.compilation.type_of(tree.type) if tree.kind == "type" else None
         if tree.head is not None:
             value: Value = self.declared_function(tree, type_)
         elif tree.value is None:
@@ -266,15 +270,15 @@ class HostBody:
             value, variable_type(value) if type_ is None or tree.head is not None else type_
         )
 
-    def named(self, value: Value, tree: ast.Declare) -> Value:
+    def named(self, value: Value, tree: ast.VariableDeclaration) -> Value:
         from_domain = not isinstance(value, (DataValue, FunctionValue))
         if from_domain and not hasattr(value, "ranges"):
             value = self.checker.settled(value, tree.value.span)
         if tree.kind == "let":
             value = self.checker.shared(value, tree.value.span)
-        return firm(self.unit, value) if isinstance(value, DataValue) else value
+        return with_default_type(self.compilation, value) if isinstance(value, DataValue) else value
 
-    def declared_function(self, tree: ast.Declare, type_: Type | None) -> FunctionValue:
+    def declared_function(self, tree: ast.VariableDeclaration, type_: Type | None) -> FunctionValue:
         self.checker.defining = tree.name
         value = self.checker.head_function(tree.head, tree.value)
         self.checker.defining = ""
@@ -283,36 +287,38 @@ class HostBody:
                 raise ProgramError(
                     "CS0401", tree.span, f"{tree.name}(...) yields data, not {type_}", f"`var {tree.name}(...) = ...`"
                 )
-            target = Functional(type_, value.type.parameters)
+            target = FunctionType(type_, value.type.parameters)
             value = self.checker.convert(value, target, tree.value.span)
         return value
 
-    def do_Assign(self, tree: ast.Assign) -> None:
-        variable = assignable(self.unit, self.checker.scope, tree)
+    def do_Assignment(self, tree: ast.Assignment) -> None:
+        variable = assignable(self.compilation, self.checker.scope, tree)
         value = self.checker.root(combined(tree), variable.type)
         value = self.checker.convert(value, variable.type, tree.value.span)
         if isinstance(value, DataValue):
-            value = firm(self.unit, value)
+            value = with_default_type(self.compilation, value)
             numbers = self.numbers(value) if self.loops else None
             if numbers is not None:
                 nodes = zip(value.nodes, numbers, strict=True)
-                value = DataValue(value.type, tuple(self.unit.dag.argument(x, n.type, tree.name) for n, x in nodes))
+                value = DataValue(
+                    value.type, tuple(self.compilation.dag.runtime_scalar(x, n.type, tree.name) for n, x in nodes)
+                )
         variable.value = value
 
     def numbers(self, value: DataValue) -> list | None:
         """The numbers of a cheap host value, so that a loop's variable stays a leaf of the DAG."""
-        found = numbers_of(value)
+        found = constant_values(value)
         if (
             found is not None
-            or not is_host(value)
-            or self.unit.abstract
-            or any(self.unit.reduces(n) for n in value.nodes)
+            or not is_closed(value)
+            or self.compilation.abstract
+            or any(self.compilation.needs_evaluation(n) for n in value.nodes)
         ):
             return found
-        return [self.unit.host_node(node) for node in value.nodes]
+        return [self.compilation.host_node(node) for node in value.nodes]
 
     def do_Restriction(self, tree: ast.Restriction) -> None:
-        written = self.unit.type_of(tree.type) if tree.type is not None else None
+        written = self.compilation.type_of(tree.type) if tree.type is not None else None
         ranges = self.checker.with_frame(
             tree.domain, [], lambda: self.checker.ranges_of(tree.domain, len(tree.names))
         ) if tree.domain is not None else (None,) * len(tree.names)  # fmt: skip
@@ -333,25 +339,25 @@ def copied(scope: Scope, twin: dict) -> Scope:
 
 def variable_type(value: Value) -> Type | None:
     if isinstance(value, FunctionValue):
-        return value.type.plain
+        return value.type.as_function_type
     return value.type if isinstance(value, DataValue) else None
 
 
-def firm(unit, value: DataValue) -> DataValue:
+def with_default_type(compilation, value: DataValue) -> DataValue:
     """A variable's value: a number whose suffix left float or double open becomes float."""
-    if not value.is_flexible:
+    if not value.is_untyped:
         return value
-    return DataValue(value.type, tuple(unit.dag.literal(n.value.number, n.type) for n in value.nodes))
+    return DataValue(value.type, tuple(compilation.dag.constant(n.attribute.number, n.type) for n in value.nodes))
 
 
-def combined(tree: ast.Assign) -> ast.Tree:
+def combined(tree: ast.Assignment) -> ast.AstNode:
     """`x += e` as `x + e`."""
     if not tree.operator:
         return tree.value
     return ast.Binary(tree.span, tree.operator, ast.Name(tree.name_span, tree.name), tree.value)
 
 
-def declare_once(scope: Scope, tree: ast.Declare) -> None:
+def declare_once(scope: Scope, tree: ast.VariableDeclaration) -> None:
     if tree.name in scope.names:
         raise ProgramError(
             "CS0109",
@@ -361,10 +367,10 @@ def declare_once(scope: Scope, tree: ast.Declare) -> None:
         )
 
 
-def assignable(unit, scope: Scope, tree: ast.Assign) -> Variable:
+def assignable(compilation, scope: Scope, tree: ast.Assignment) -> Variable:
     variable = scope.find(tree.name)
     if variable is None:
-        if unit.globals.find(tree.name):
+        if compilation.globals.find(tree.name):
             raise ProgramError("CS0209", tree.name_span, f"`{tree.name}` is a constant of the program")
         raise ProgramError(
             "CS0202",
@@ -377,11 +383,11 @@ def assignable(unit, scope: Scope, tree: ast.Assign) -> Variable:
     return variable
 
 
-def always_returns(body: list[ast.Tree]) -> bool:
+def always_returns(body: list[ast.AstNode]) -> bool:
     for tree in body:
         if isinstance(tree, ast.Return):
             return True
-        if isinstance(tree, ast.If) and always_returns(tree.yes) and always_returns(tree.no):
+        if isinstance(tree, ast.If) and always_returns(tree.if_true) and always_returns(tree.if_false):
             return True
         if isinstance(tree, ast.Block) and always_returns(tree.body):
             return True
@@ -398,7 +404,7 @@ def endless(tree: ast.Loop) -> bool:
 def missing_return(function: UserFunction):
     raise ProgramError(
         "CS0208",
-        function.item.name_span,
+        function.declaration.name_span,
         f"{function.name} does not return a value on every path",
         "end it with `return ...;`",
     )

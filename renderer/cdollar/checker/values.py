@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from renderer.cdollar.frontend.ast import FunctionItem
+from renderer.cdollar.frontend.ast import FunctionDeclaration
 from renderer.cdollar.frontend.diagnostics import Span
-from renderer.cdollar.ir.dag import Argument, Bound, Dag, Literal, Node
+from renderer.cdollar.ir.dag import BoundVariable, Constant, Dag, Node, RuntimeScalar
 from renderer.cdollar.ir.operations import OPERATIONS, evaluate
 from renderer.cdollar.ir.types import (
     BOOL,
@@ -17,13 +17,13 @@ from renderer.cdollar.ir.types import (
     NUMBERS,
     Data,
     DomainType,
-    Functional,
+    FunctionType,
     Scalar,
     Type,
     Vector,
-    base_of,
-    components,
-    with_base,
+    component_types,
+    scalar_type_of,
+    with_scalar_type,
 )
 
 
@@ -40,18 +40,18 @@ class DataValue:
 
     @property
     def is_literal(self) -> bool:
-        return all(node.op == "scalar" and isinstance(node.value, Literal) for node in self.nodes)
+        return all(node.op == "scalar" and isinstance(node.attribute, Constant) for node in self.nodes)
 
     @property
-    def is_flexible(self) -> bool:
-        return self.is_literal and all(node.value.flexible for node in self.nodes)
+    def is_untyped(self) -> bool:
+        return self.is_literal and all(node.attribute.untyped for node in self.nodes)
 
 
 @dataclass(frozen=True)
 class FunctionValue:
     """A function: its node, a range (or INFINITE, UNKNOWN) for each parameter, border modes if it was given some."""
 
-    type: Functional
+    type: FunctionType
     node: Node
     own_domain: tuple | None = None
     borders: tuple[str | None, ...] | None = None
@@ -59,11 +59,11 @@ class FunctionValue:
     @property
     def domain(self) -> tuple:
         """One entry a parameter; those of an expression are its variables', once they are solved."""
-        return self.own_domain if self.own_domain is not None else tuple(v.range for v in self.node.value)
+        return self.own_domain if self.own_domain is not None else tuple(v.range for v in self.node.attribute)
 
 
 @dataclass(frozen=True)
-class FamilyValue:
+class OverloadSet:
     """A function's name before an overload is chosen."""
 
     name: str
@@ -83,7 +83,7 @@ class BlankValue:
     """An empty parameter: its dimension stays free."""
 
 
-Value = DataValue | FunctionValue | FamilyValue | DomainValue
+Value = DataValue | FunctionValue | OverloadSet | DomainValue
 
 
 @dataclass
@@ -97,17 +97,17 @@ class Variable:
 class UserFunction:
     """A function of the program; `types` are its parameters' types."""
 
-    item: FunctionItem
+    declaration: FunctionDeclaration
     name: str
-    types: tuple[Type, ...]
-    result: Type
-    names: tuple[str, ...]
-    scalar: object = None  # its ScalarFunction, once compiled
-    not_scalar: bool = False
+    parameter_types: tuple[Type, ...]
+    result_type: Type
+    parameter_names: tuple[str, ...]
+    scalar: object = None  # its DeviceFunction, once compiled
+    is_host_only: bool = False
 
     @property
     def signature(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.types))})"
+        return f"{self.name}({', '.join(map(str, self.parameter_types))})"
 
 
 class Scope:
@@ -143,64 +143,66 @@ class Scope:
 
 
 @dataclass
-class Frame:
+class InferenceContext:
     """The bound variables of one expression and what is known about them."""
 
-    variables: list[Bound] = field(default_factory=list)
+    variables: list[BoundVariable] = field(default_factory=list)
     uses: list = field(default_factory=list)
-    explicit: dict[Bound, Span] = field(default_factory=dict)
-    places: dict[Bound, Span] = field(default_factory=dict)
+    explicit: dict[BoundVariable, Span] = field(default_factory=dict)
+    places: dict[BoundVariable, Span] = field(default_factory=dict)
     owners: dict[int, list[str]] = field(default_factory=dict)
 
 
-class Arithmetic:
+class NodeBuilder:
     """Elementary operations on data values; None where no ordinary overload fits."""
 
     def __init__(self, dag: Dag):
         self.dag = dag
 
-    def number(self, number, type_: str, flexible: bool = False) -> DataValue:
-        return DataValue(Scalar(type_), (self.dag.literal(number, type_, flexible),))
+    def number(self, number, type_: str, untyped: bool = False) -> DataValue:
+        return DataValue(Scalar(type_), (self.dag.constant(number, type_, untyped),))
 
     def operate(self, name: str, type_: str, *operands: Node) -> Node:
         """An operation's node, folded if all operands are literals."""
         result = operation_type(name, type_)
-        if name == "select" and isinstance(operands[0].value, Literal) and operands[0].op == "scalar":
-            return operands[1] if operands[0].value.number else operands[2]
-        if all(node.op == "scalar" and isinstance(node.value, Literal) for node in operands):
+        if name == "select" and isinstance(operands[0].attribute, Constant) and operands[0].op == "scalar":
+            return operands[1] if operands[0].attribute.number else operands[2]
+        if all(node.op == "scalar" and isinstance(node.attribute, Constant) for node in operands):
             return self.fold(name, result, operands)
         return self.dag.apply(name, result, *operands)
 
     def fold(self, name: str, result: str, operands: tuple[Node, ...]) -> Node:
-        flexible = all(node.value.flexible or node.type in ("int", "bool") for node in operands) and result == "float"
-        dtypes = [DTYPES["double"] if flexible and node.type == "float" else DTYPES[node.type] for node in operands]
-        numbers = [dtype(wrapped(node.value.number, node.type)) for dtype, node in zip(dtypes, operands, strict=True)]
+        untyped = all(node.attribute.untyped or node.type in ("int", "bool") for node in operands) and result == "float"
+        dtypes = [DTYPES["double"] if untyped and node.type == "float" else DTYPES[node.type] for node in operands]
+        numbers = [
+            dtype(wrapped(node.attribute.number, node.type)) for dtype, node in zip(dtypes, operands, strict=True)
+        ]
         with np.errstate(all="ignore"):
-            found = evaluate(name, "double" if flexible and name == "convert" else result, numbers)
+            found = evaluate(name, "double" if untyped and name == "convert" else result, numbers)
         number = found.item() if hasattr(found, "item") else found
-        return self.dag.literal(float(number) if result in ("float", "double") else number, result, flexible)
+        return self.dag.constant(float(number) if result in ("float", "double") else number, result, untyped)
 
     def coerce(self, value: DataValue, base: str) -> DataValue:
         """The value with scalars of another type; literals are made anew, so that 0.1 as double is 0.1."""
         nodes = tuple(self.coerce_node(node, base) for node in value.nodes)
-        return DataValue(with_base(value.type, base), nodes)
+        return DataValue(with_scalar_type(value.type, base), nodes)
 
     def coerce_node(self, node: Node, base: str) -> Node:
         if node.type == base:
             return node
-        if node.op == "scalar" and isinstance(node.value, Literal):
-            number = node.value.number
+        if node.op == "scalar" and isinstance(node.attribute, Constant):
+            number = node.attribute.number
             if base in ("float", "double") and node.type != "bool":
-                if node.type == "float" and not node.value.flexible:
+                if node.type == "float" and not node.attribute.untyped:
                     number = float(DTYPES["float"](number))
-                return self.dag.literal(float(number), base, node.value.flexible and base == "float")
+                return self.dag.constant(float(number), base, node.attribute.untyped and base == "float")
             if base in INTEGERS and node.type in INTEGERS and 0 <= number < 2**31:
-                return self.dag.literal(number, base)
+                return self.dag.constant(number, base)
         return self.operate("convert", base, node)
 
     def common_base(self, a: DataValue, b: DataValue) -> str | None:
         """The scalar type both convert to by themselves."""
-        left, right = base_of(a.type), base_of(b.type)
+        left, right = scalar_type_of(a.type), scalar_type_of(b.type)
         if left is None or right is None:
             return None
         if left == right:
@@ -209,7 +211,7 @@ class Arithmetic:
             return None
         if {left, right} == {"int", "uint"}:
             signed = a if left == "int" else b
-            return "uint" if signed.is_literal and all(node.value.number >= 0 for node in signed.nodes) else None
+            return "uint" if signed.is_literal and all(node.attribute.number >= 0 for node in signed.nodes) else None
         order = ("int", "uint", "float", "double")
         return max(left, right, key=order.index)
 
@@ -217,7 +219,7 @@ class Arithmetic:
         base = self.common_base(a, b)
         if base is None or base not in allowed_bases(name):
             return None
-        if name in ("<<", ">>") and base_of(a.type) != base:
+        if name in ("<<", ">>") and scalar_type_of(a.type) != base:
             return None
         sizes = {value.type.size for value in (a, b) if isinstance(value.type, Vector)}
         if len(sizes) > 1:
@@ -242,7 +244,7 @@ class Arithmetic:
         return DataValue(BOOL, (found,))
 
     def unary(self, name: str, value: DataValue) -> DataValue | None:
-        base = base_of(value.type)
+        base = scalar_type_of(value.type)
         if base is None or base not in allowed_bases(name):
             return None
         if name == "+":
@@ -255,9 +257,9 @@ class Arithmetic:
     def function(self, name: str, values: list[DataValue]) -> DataValue | None:
         """An operation of OPERATIONS written as a call, component by component."""
         operation = OPERATIONS[name]
-        if len(values) != len(operation.parameters) or any(base_of(v.type) in (None, "bool") for v in values):
+        if len(values) != len(operation.parameters) or any(scalar_type_of(v.type) in (None, "bool") for v in values):
             return None
-        base = base_of(values[0].type)
+        base = scalar_type_of(values[0].type)
         for value in values[1:]:
             base = self.common_base(DataValue(Scalar(base), (values[0].node,)), value)
             if base is None:
@@ -316,28 +318,32 @@ def allowed_bases(name: str) -> tuple[str, ...]:
     return NUMBERS
 
 
-def is_host(value: DataValue) -> bool:
+def is_closed(value: DataValue) -> bool:
     """Whether a value depends on no bound variable and no unknown."""
-    return all(not node.free for node in value.nodes)
+    return all(not node.free_variables for node in value.nodes)
 
 
-def numbers_of(value: DataValue) -> list | None:
+def constant_values(value: DataValue) -> list | None:
     """The numbers of a value whose nodes are scalar leaves, None if one is not or is not known yet."""
     found = []
     for node in value.nodes:
-        if node.op != "scalar" or not isinstance(node.value, (Literal, Argument)) or node.value.number is None:
+        if (
+            node.op != "scalar"
+            or not isinstance(node.attribute, (Constant, RuntimeScalar))
+            or node.attribute.number is None
+        ):
             return None
-        found.append(node.value.number)
+        found.append(node.attribute.number)
     return found
 
 
-def zero_of(arithmetic: Arithmetic, type_: Data) -> DataValue:
+def zero_of(arithmetic: NodeBuilder, type_: Data) -> DataValue:
     nodes = []
-    for base in components(type_):
+    for base in component_types(type_):
         number = {"bool": False, "float": 0.0, "double": 0.0}.get(base, 0)
-        nodes.append(arithmetic.dag.literal(number, base))
+        nodes.append(arithmetic.dag.constant(number, base))
     return DataValue(type_, tuple(nodes))
 
 
-class NotScalar(Exception):
+class NotDeviceCode(Exception):
     """A body that was tried as a scalar function builds functions."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from renderer.cdollar.frontend.diagnostics import Source, Span
+from renderer.cdollar.frontend.diagnostics import SourceFile, Span
 
 PRIMITIVES = ("bool", "int", "uint", "float", "double")
 VECTORS = tuple(f"{base}{n}" for base in ("int", "uint", "float", "double") for n in (2, 3, 4))
-BORDERS = ("clamp", "wrap", "mirror", "zero")
+BORDER_MODES = ("clamp", "wrap", "mirror", "zero")
 
 
 @dataclass(eq=False)
-class Tree:
+class AstNode:
     span: Span
 
 
@@ -20,233 +20,233 @@ class Tree:
 
 
 @dataclass(eq=False)
-class NamedType(Tree):
+class NamedType(AstNode):
     name: str
 
 
 @dataclass(eq=False)
-class FunctionalType(Tree):
-    result: Tree
-    parameters: list[Tree]
-    array: bool
+class FunctionalType(AstNode):
+    result: AstNode
+    parameters: list[AstNode]
+    is_array: bool
 
 
 # Expressions
 
 
 @dataclass(eq=False)
-class Literal(Tree):
+class Literal(AstNode):
     value: object
     kind: str  # bool int uint float double real text
 
 
 @dataclass(eq=False)
-class Name(Tree):
+class Name(AstNode):
     name: str
 
 
 @dataclass(eq=False)
-class Blank(Tree):
+class Blank(AstNode):
     pass
 
 
 @dataclass(eq=False)
-class Unary(Tree):
+class Unary(AstNode):
     operator: str
-    operand: Tree
+    operand: AstNode
     restrictions: list[Restriction] = field(default_factory=list)
 
 
 @dataclass(eq=False)
-class Binary(Tree):
+class Binary(AstNode):
     operator: str
-    left: Tree
-    right: Tree
+    left: AstNode
+    right: AstNode
 
 
 @dataclass(eq=False)
-class Choice(Tree):
-    condition: Tree
-    yes: Tree
-    no: Tree
+class Conditional(AstNode):
+    condition: AstNode
+    if_true: AstNode
+    if_false: AstNode
 
 
 @dataclass(eq=False)
-class Call(Tree):
-    callee: Tree
-    arguments: list[Tree]
+class Call(AstNode):
+    callee: AstNode
+    arguments: list[AstNode]
     restrictions: list[Restriction] = field(default_factory=list)
 
 
 @dataclass(eq=False)
-class Member(Tree):
-    subject: Tree
+class MemberAccess(AstNode):
+    subject: AstNode
     name: str
     name_span: Span
 
 
 @dataclass(eq=False)
-class Cast(Tree):
-    type: Tree
-    operand: Tree
+class Cast(AstNode):
+    type: AstNode
+    operand: AstNode
 
 
 @dataclass(eq=False)
-class TypeCall(Tree):
+class ConstructorCall(AstNode):
     """float3(x, y, z), int(x), Point(1, 2): the type's name used as a function."""
 
-    type: Tree
-    arguments: list[Tree]
+    type: AstNode
+    arguments: list[AstNode]
 
 
 @dataclass(eq=False)
-class Interval(Tree):
-    low: Tree
-    high: Tree
+class RangeExpression(AstNode):
+    low: AstNode
+    high: AstNode
 
 
 @dataclass(eq=False)
-class LetIn(Tree):
+class LetIn(AstNode):
     name: str
-    value: Tree
-    body: Tree
+    value: AstNode
+    body: AstNode
 
 
 @dataclass(eq=False)
-class Lambda(Tree):
-    head: list[HeadVariable]
-    body: Tree
+class Lambda(AstNode):
+    head: list[BoundParameter]
+    body: AstNode
 
 
 # Statements
 
 
 @dataclass(eq=False)
-class HeadVariable(Tree):
+class BoundParameter(AstNode):
     """A bound variable declared in a head: `var c(j, int k : 0..n) = ...`."""
 
     name: str
-    type: Tree | None
-    domain: Tree | None
+    type: AstNode | None
+    domain: AstNode | None
 
 
 @dataclass(eq=False)
-class Restriction(Tree):
+class Restriction(AstNode):
     """`l : 0..n`, `int l`, `(i, j) : f`; type and domain may be missing."""
 
     names: list[tuple[str, Span]]
-    type: Tree | None
-    domain: Tree | None
+    type: AstNode | None
+    domain: AstNode | None
 
 
 @dataclass(eq=False)
-class Declare(Tree):
+class VariableDeclaration(AstNode):
     """`var x = e`, `let x(i) = e`, `float[] x = e`; kind is "var", "let" or "type"."""
 
     kind: str
-    type: Tree | None
+    type: AstNode | None
     name: str
     name_span: Span
-    head: list[HeadVariable] | None
-    value: Tree | None
+    head: list[BoundParameter] | None
+    value: AstNode | None
 
 
 @dataclass(eq=False)
-class Assign(Tree):
+class Assignment(AstNode):
     name: str
     name_span: Span
     operator: str
-    value: Tree
+    value: AstNode
 
 
 @dataclass(eq=False)
-class If(Tree):
-    condition: Tree
-    yes: list[Tree]
-    no: list[Tree]
+class If(AstNode):
+    condition: AstNode
+    if_true: list[AstNode]
+    if_false: list[AstNode]
 
 
 @dataclass(eq=False)
-class Loop(Tree):
+class Loop(AstNode):
     """for, while and do: start; while (condition) { body; step }; `do` runs the body once before the first test."""
 
-    start: list[Tree]
-    condition: Tree | None
-    step: list[Tree]
-    body: list[Tree]
+    start: list[AstNode]
+    condition: AstNode | None
+    step: list[AstNode]
+    body: list[AstNode]
     test_first: bool
 
 
 @dataclass(eq=False)
-class Jump(Tree):
+class Jump(AstNode):
     kind: str  # break continue
 
 
 @dataclass(eq=False)
-class Return(Tree):
-    value: Tree | None
+class Return(AstNode):
+    value: AstNode | None
 
 
 @dataclass(eq=False)
-class Block(Tree):
-    body: list[Tree]
+class Block(AstNode):
+    body: list[AstNode]
 
 
 # Items
 
 
 @dataclass(eq=False)
-class Parameter(Tree):
-    type: Tree
+class Parameter(AstNode):
+    type: AstNode
     name: str
-    default: Tree | None
+    default: AstNode | None
 
 
 @dataclass(eq=False)
-class FunctionItem(Tree):
+class FunctionDeclaration(AstNode):
     name: str
     name_span: Span
-    result: Tree | None
+    result: AstNode | None
     parameters: list[Parameter]
-    body: list[Tree]
+    body: list[AstNode]
     attributes: dict[str, Span]
 
 
 @dataclass(eq=False)
-class ClassItem(Tree):
+class ClassDeclaration(AstNode):
     name: str
     name_span: Span
-    fields: list[tuple[str, Tree, Span]]
+    fields: list[tuple[str, AstNode, Span]]
 
 
 @dataclass(eq=False)
-class AliasItem(Tree):
+class TypeAlias(AstNode):
     name: str
-    type: Tree
+    type: AstNode
 
 
 @dataclass(eq=False)
-class GlobalItem(Tree):
-    declare: Declare
+class GlobalDeclaration(AstNode):
+    declaration: VariableDeclaration
 
 
 @dataclass(eq=False)
 class Program:
-    source: Source
-    items: list[Tree]
+    source: SourceFile
+    items: list[AstNode]
 
 
-def children(tree: Tree):
+def children(tree: AstNode):
     """Direct subtrees in the order they are written."""
     for entry in fields(tree):
         value = getattr(tree, entry.name)
-        if isinstance(value, Tree):
+        if isinstance(value, AstNode):
             yield value
         elif isinstance(value, list):
-            yield from (item for item in value if isinstance(item, Tree))
+            yield from (item for item in value if isinstance(item, AstNode))
 
 
-def walk(tree: Tree):
+def walk(tree: AstNode):
     """The tree and all under it, in reading order, without recursion."""
     stack = [tree]
     while stack:

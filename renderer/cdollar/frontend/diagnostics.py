@@ -12,7 +12,7 @@ from renderer.errors import InputError, UserError
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A program's text and the name it is called by in messages."""
 
     name: str
@@ -41,7 +41,7 @@ class Source:
 class Span:
     """Characters start..end of a source."""
 
-    source: Source
+    source: SourceFile
     start: int
     end: int
 

@@ -6,31 +6,31 @@ import re
 
 from renderer.cdollar.frontend.ast import (
     PRIMITIVES,
+    AstNode,
     Binary,
     Blank,
+    BoundParameter,
     Call,
     Cast,
-    Choice,
+    Conditional,
+    ConstructorCall,
     FunctionalType,
-    HeadVariable,
-    Interval,
     Lambda,
     LetIn,
     Literal,
-    Member,
+    MemberAccess,
     Name,
     NamedType,
+    RangeExpression,
     Restriction,
-    Tree,
-    TypeCall,
     Unary,
 )
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.frontend.lexer import KEYWORDS, TALLEST, Token, TokenStream
+from renderer.cdollar.frontend.lexer import KEYWORDS, MAX_CHAIN, Token, TokenStream
 
 # Binding strengths of the binary operators; all are left-associative.
-STRENGTH = {"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7}
-STRENGTH |= {"<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10}
+PRECEDENCE = {"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7}
+PRECEDENCE |= {"<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10}
 
 
 class ExpressionParser(TokenStream):
@@ -41,10 +41,10 @@ class ExpressionParser(TokenStream):
     def starts_type(self) -> bool:
         return self.token.kind == "name" and (self.token.text in self.type_names or self.token.text not in KEYWORDS)
 
-    def type(self) -> Tree:
+    def type(self) -> AstNode:
         self.deeper()
         token = self.name("a type")
-        written: Tree = NamedType(token.span, token.text)
+        written: AstNode = NamedType(token.span, token.text)
         while self.at("(", "["):
             if self.take().text == "[":
                 rank = 1
@@ -67,7 +67,7 @@ class ExpressionParser(TokenStream):
         self.depth -= 1
         return written
 
-    def try_type(self) -> Tree | None:
+    def try_type(self) -> AstNode | None:
         """A type if one stands here and starts with a known type's name, else nothing is taken."""
         if self.token.kind != "name" or self.token.text not in self.type_names:
             return None
@@ -78,9 +78,9 @@ class ExpressionParser(TokenStream):
             self.position, self.depth = position, depth
             return None
 
-    def head(self) -> list[HeadVariable]:
+    def head(self) -> list[BoundParameter]:
         close = ")" if self.take().text == "(" else "]"
-        found: list[HeadVariable] = []
+        found: list[BoundParameter] = []
         while not self.at(close):
             start = self.token.span
             written = None
@@ -90,7 +90,7 @@ class ExpressionParser(TokenStream):
             domain = self.domain() if self.accept(":") else None
             if any(other.name == name.text for other in found):
                 raise ProgramError("CS0109", name.span, f"the bound variable `{name.text}` is declared twice")
-            found.append(HeadVariable(self.span_from(start), name.text, written, domain))
+            found.append(BoundParameter(self.span_from(start), name.text, written, domain))
             if not self.at(close):
                 self.expect(",", "between bound variables")
         if not found:
@@ -118,12 +118,12 @@ class ExpressionParser(TokenStream):
         domain = self.domain() if self.accept(":") else None
         return Restriction(self.span_from(start), [(name.text, name.span)], written, domain)
 
-    def domain(self) -> Tree:
+    def domain(self) -> AstNode:
         return self.expression()
 
     # Expressions
 
-    def expression(self) -> Tree:
+    def expression(self) -> AstNode:
         self.deeper()
         if self.at("let"):
             found = self.let_in()
@@ -134,7 +134,7 @@ class ExpressionParser(TokenStream):
         self.depth -= 1
         return found
 
-    def let_in(self) -> Tree:
+    def let_in(self) -> AstNode:
         start = self.take().span
         name = self.name("a name after `let`")
         self.expect("=", "after the name")
@@ -152,50 +152,50 @@ class ExpressionParser(TokenStream):
             ahead += 1
         return self.peek(ahead).text == ")" and self.peek(ahead + 1).text == "=>"
 
-    def lambda_(self) -> Tree:
+    def lambda_(self) -> AstNode:
         start = self.token.span
         if self.at("("):
             head = self.head()
         else:
             name = self.name("a parameter")
-            head = [HeadVariable(name.span, name.text, None, None)]
+            head = [BoundParameter(name.span, name.text, None, None)]
         self.expect("=>", "after the parameters")
         body = self.expression()
         return Lambda(self.span_from(start), head, body)
 
-    def choice(self) -> Tree:
+    def choice(self) -> AstNode:
         condition = self.interval()
         if not self.accept("?"):
             return condition
         yes = self.expression()
         self.expect(":", "in `condition ? yes : no`")
         no = self.expression()
-        return Choice(condition.span.to(no.span), condition, yes, no)
+        return Conditional(condition.span.to(no.span), condition, yes, no)
 
-    def interval(self) -> Tree:
+    def interval(self) -> AstNode:
         low = self.binary(1)
         if not self.accept(".."):
             return low
         high = self.binary(1)
-        return Interval(low.span.to(high.span), low, high)
+        return RangeExpression(low.span.to(high.span), low, high)
 
-    def binary(self, weakest: int) -> Tree:
+    def binary(self, weakest: int) -> AstNode:
         left, height = self.unary(), 0
-        while self.token.kind == "mark" and STRENGTH.get(self.token.text, 0) >= weakest:
+        while self.token.kind == "mark" and PRECEDENCE.get(self.token.text, 0) >= weakest:
             mark = self.take()
-            right = self.binary(STRENGTH[mark.text] + 1)
+            right = self.binary(PRECEDENCE[mark.text] + 1)
             left = Binary(left.span.to(right.span), mark.text, left, right)
             height += 1
-            if height > TALLEST:
+            if height > MAX_CHAIN:
                 raise ProgramError(
                     "CS0106",
                     mark.span,
-                    f"this expression joins more than {TALLEST} parts",
+                    f"this expression joins more than {MAX_CHAIN} parts",
                     "name parts of it with `var`",
                 )
         return left
 
-    def unary(self) -> Tree:
+    def unary(self) -> AstNode:
         start = self.token.span
         if self.token.kind == "mark" and self.token.text in ("+", "-", "*", "!", "~"):
             self.deeper()
@@ -213,7 +213,7 @@ class ExpressionParser(TokenStream):
                 return cast
         return self.postfix()
 
-    def reduction(self, mark: str, start: Span) -> Tree:
+    def reduction(self, mark: str, start: Span) -> AstNode:
         """`+ (body, l : 0..n)`: restrictions may follow the body; without them this is a plain operand."""
         cast = self.cast(self.token.span)
         if cast is not None:
@@ -235,7 +235,7 @@ class ExpressionParser(TokenStream):
             found.append(self.restriction())
         return found
 
-    def cast(self, start: Span) -> Tree | None:
+    def cast(self, start: Span) -> AstNode | None:
         position, depth = self.position, self.depth
         self.take()
         written = self.try_type()
@@ -262,15 +262,15 @@ class ExpressionParser(TokenStream):
         self.depth -= 1
         return Cast(start.to(operand.span), written, operand)
 
-    def postfix(self) -> Tree:
+    def postfix(self) -> AstNode:
         found, height = self.primary(), 0
         while self.at("(", "[", "."):
             height += 1
-            if height > TALLEST:
-                raise ProgramError("CS0106", self.token.span, f"this expression joins more than {TALLEST} parts")
+            if height > MAX_CHAIN:
+                raise ProgramError("CS0106", self.token.span, f"this expression joins more than {MAX_CHAIN} parts")
             if self.take().text == ".":
                 name = self.name("a member's name")
-                found = Member(found.span.to(name.span), found, name.text, name.span)
+                found = MemberAccess(found.span.to(name.span), found, name.text, name.span)
                 continue
             close = ")" if self.tokens[self.position - 1].text == "(" else "]"
             arguments, restrictions = self.arguments(close)
@@ -278,9 +278,9 @@ class ExpressionParser(TokenStream):
             found = Call(found.span.to(end), found, arguments, restrictions)
         return found
 
-    def arguments(self, close: str) -> tuple[list[Tree], list[Restriction]]:
+    def arguments(self, close: str) -> tuple[list[AstNode], list[Restriction]]:
         """Arguments, blanks among them, then restrictions."""
-        found: list[Tree] = []
+        found: list[AstNode] = []
         restrictions: list[Restriction] = []
         if self.accept(close):
             return found, restrictions
@@ -311,7 +311,7 @@ class ExpressionParser(TokenStream):
             return self.peek(ahead).text == ")" and self.peek(ahead + 1).text == ":"
         return False
 
-    def primary(self) -> Tree:
+    def primary(self) -> AstNode:
         token = self.token
         if token.kind in ("integer", "hex", "real"):
             return self.number(self.take())
@@ -341,7 +341,7 @@ class ExpressionParser(TokenStream):
             return Name(name.span, name.text)
         raise ProgramError("CS0105", self.token.span, f"expected an expression, found {self.found()}")
 
-    def type_call(self) -> Tree:
+    def type_call(self) -> AstNode:
         name = self.take()
         if not self.at("("):
             raise ProgramError(
@@ -354,7 +354,7 @@ class ExpressionParser(TokenStream):
         arguments, restrictions = self.arguments(")")
         if restrictions:
             raise ProgramError("CS0104", restrictions[0].span, "a restriction has no meaning here")
-        return TypeCall(self.span_from(name.span), NamedType(name.span, name.text), arguments)
+        return ConstructorCall(self.span_from(name.span), NamedType(name.span, name.text), arguments)
 
     def number(self, token: Token) -> Literal:
         text = token.text.replace("_", "").lower()

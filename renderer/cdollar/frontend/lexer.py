@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 
 from renderer.cdollar.frontend.ast import PRIMITIVES, VECTORS
-from renderer.cdollar.frontend.diagnostics import ProgramError, Source, Span
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 
-LONGEST_TEXT = 1 << 20
-DEEPEST = 120
-TALLEST = 400
+MAX_SOURCE_CHARS = 1 << 20
+MAX_NESTING = 120
+MAX_CHAIN = 400
 KEYWORDS = frozenset(
     "var let if else for while do break continue return true false class final type operator new const in".split()
 )
@@ -35,12 +35,12 @@ class Token:
     span: Span
 
 
-def tokens(source: Source) -> list[Token]:
+def tokens(source: SourceFile) -> list[Token]:
     """The text cut into tokens, ended by one of kind "end"."""
     text, position, found = source.text, 0, []
-    if len(text) > LONGEST_TEXT:
+    if len(text) > MAX_SOURCE_CHARS:
         raise ProgramError(
-            "CS0101", Span(source, 0, 1), f"the program has {len(text)} characters, more than {LONGEST_TEXT}"
+            "CS0101", Span(source, 0, 1), f"the program has {len(text)} characters, more than {MAX_SOURCE_CHARS}"
         )
     while position < len(text):
         match = TOKEN.match(text, position)
@@ -52,7 +52,7 @@ def tokens(source: Source) -> list[Token]:
     return found + [Token("end", "", Span(source, len(text), len(text)))]
 
 
-def bad_character(source: Source, position: int):
+def bad_character(source: SourceFile, position: int):
     rest = source.text[position : position + 2]
     here = Span(source, position, position + 1)
     if rest == "/*":
@@ -68,7 +68,7 @@ def bad_character(source: Source, position: int):
 class TokenStream:
     """One pass over the tokens of a text; `position` may step back to try a type."""
 
-    def __init__(self, source: Source):
+    def __init__(self, source: SourceFile):
         self.source, self.tokens, self.position, self.depth = source, tokens(source), 0, 0
         self.type_names = set(PRIMITIVES) | set(VECTORS)
         for before, name in zip(self.tokens, self.tokens[1:], strict=False):
@@ -125,7 +125,10 @@ class TokenStream:
 
     def deeper(self):
         self.depth += 1
-        if self.depth > DEEPEST:
+        if self.depth > MAX_NESTING:
             raise ProgramError(
-                "CS0106", self.token.span, f"this nests deeper than {DEEPEST} levels", "name the inner parts with `var`"
+                "CS0106",
+                self.token.span,
+                f"this nests deeper than {MAX_NESTING} levels",
+                "name the inner parts with `var`",
             )

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from renderer.cdollar.frontend.ast import (
-    AliasItem,
-    Assign,
+    Assignment,
+    AstNode,
     Block,
     Call,
-    ClassItem,
-    Declare,
-    FunctionItem,
-    GlobalItem,
+    ClassDeclaration,
+    FunctionDeclaration,
+    GlobalDeclaration,
     If,
     Jump,
     Literal,
     Loop,
-    Member,
+    MemberAccess,
     Name,
     Parameter,
     Program,
     Return,
-    Tree,
+    TypeAlias,
+    VariableDeclaration,
 )
-from renderer.cdollar.frontend.diagnostics import ProgramError, Source, Span
+from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.expression_parser import ExpressionParser
 from renderer.cdollar.frontend.lexer import KEYWORDS, Token
 
@@ -42,7 +42,7 @@ class Parser(ExpressionParser):
             items.append(self.item())
         return Program(self.source, items)
 
-    def item(self) -> Tree:
+    def item(self) -> AstNode:
         start = self.token.span
         attributes = self.attributes()
         while self.token.text in MODIFIERS:
@@ -53,7 +53,7 @@ class Parser(ExpressionParser):
             self.expect("=", "after the alias's name")
             written = self.type()
             self.expect(";", "after the alias")
-            return AliasItem(self.span_from(start), name.text, written)
+            return TypeAlias(self.span_from(start), name.text, written)
         if self.at("final", "class"):
             return self.class_item(start)
         if self.at("var", "const", "let"):
@@ -81,19 +81,19 @@ class Parser(ExpressionParser):
             self.expect("]", "after the attribute")
         return found
 
-    def variable_item(self, start: Span) -> Tree:
+    def variable_item(self, start: Span) -> AstNode:
         if self.at("const"):
             self.take()
-            return GlobalItem(self.span_from(start), self.declare_one("type", self.type(), start))
+            return GlobalDeclaration(self.span_from(start), self.declare_one("type", self.type(), start))
         kind = self.take().text
         declare = self.declare_one(kind, None, start)
         if declare.head is not None and self.at("{", "=>"):
             raise ProgramError(
                 "CS0107", start, "a function with a body names the type it returns", "`float f(float x) { ... }`"
             )
-        return GlobalItem(self.span_from(start), declare)
+        return GlobalDeclaration(self.span_from(start), declare)
 
-    def function_or_constant(self, start: Span, attributes: dict[str, Span]) -> Tree:
+    def function_or_constant(self, start: Span, attributes: dict[str, Span]) -> AstNode:
         result = self.type()
         if self.accept("operator"):
             mark = self.take()
@@ -107,17 +107,17 @@ class Parser(ExpressionParser):
         if not self.at("("):
             self.position -= 1
             declare = self.declare_one("type", result, start)
-            return GlobalItem(self.span_from(start), declare)
+            return GlobalDeclaration(self.span_from(start), declare)
         parameters = self.parameters()
         header = self.span_from(start)
         if self.at("=>", "="):
             self.take()
             value = self.expression()
             self.expect(";", "after the function")
-            body: list[Tree] = [Return(value.span, value)]
+            body: list[AstNode] = [Return(value.span, value)]
         else:
             body = self.block()
-        return FunctionItem(header, name.text, name.span, result, parameters, body, attributes)
+        return FunctionDeclaration(header, name.text, name.span, result, parameters, body, attributes)
 
     def parameters(self) -> list[Parameter]:
         self.expect("(", "before the parameters")
@@ -135,7 +135,7 @@ class Parser(ExpressionParser):
         self.take()
         return found
 
-    def class_item(self, start: Span) -> ClassItem:
+    def class_item(self, start: Span) -> ClassDeclaration:
         self.accept("final")
         self.expect("class", "after `final`")
         name = self.name("the class's name")
@@ -147,7 +147,7 @@ class Parser(ExpressionParser):
                 'a function bound to a file is file("big.npy")',
             )
         self.expect("{", "before the fields")
-        fields: list[tuple[str, Tree, Span]] = []
+        fields: list[tuple[str, AstNode, Span]] = []
         while not self.at("}"):
             while self.token.text in MODIFIERS:
                 self.take()
@@ -166,11 +166,11 @@ class Parser(ExpressionParser):
             self.expect(";", "after the field")
         self.take()
         self.accept(";")
-        return ClassItem(self.span_from(start), name.text, name.span, fields)
+        return ClassDeclaration(self.span_from(start), name.text, name.span, fields)
 
     # Statements
 
-    def block(self) -> list[Tree]:
+    def block(self) -> list[AstNode]:
         self.expect("{", "before the body")
         self.deeper()
         found = []
@@ -184,7 +184,7 @@ class Parser(ExpressionParser):
         self.depth -= 1
         return found
 
-    def body(self) -> list[Tree]:
+    def body(self) -> list[AstNode]:
         if self.at("{"):
             return self.block()
         self.deeper()
@@ -192,7 +192,7 @@ class Parser(ExpressionParser):
         self.depth -= 1
         return found
 
-    def statement(self) -> list[Tree]:
+    def statement(self) -> list[AstNode]:
         start = self.token.span
         simple = {
             "if": self.if_statement,
@@ -234,7 +234,7 @@ class Parser(ExpressionParser):
         self.expect(";", "after the loop's start")
         condition = None if self.at(";") else self.expression()
         self.expect(";", "after the loop's condition")
-        step: list[Tree] = []
+        step: list[AstNode] = []
         while not self.at(")"):
             step += self.simple_statement()
             if not self.accept(","):
@@ -259,7 +259,7 @@ class Parser(ExpressionParser):
         self.expect(";", "after the loop")
         return Loop(start, [], condition, [], body, False)
 
-    def simple_statement(self) -> list[Tree]:
+    def simple_statement(self) -> list[AstNode]:
         """A declaration, a restriction or an assignment, without its `;`."""
         start = self.token.span
         if self.at("const"):
@@ -299,13 +299,15 @@ class Parser(ExpressionParser):
         self.position, self.depth = position, depth
         return [self.assignment(start)]
 
-    def declarations(self, kind: str, written: Tree | None, start: Span) -> list[Tree]:
-        found: list[Tree] = [self.declare_one(kind, written, start, semicolon=False)]
+    def declarations(self, kind: str, written: AstNode | None, start: Span) -> list[AstNode]:
+        found: list[AstNode] = [self.declare_one(kind, written, start, semicolon=False)]
         while self.accept(","):
             found.append(self.declare_one(kind, written, self.token.span, semicolon=False))
         return found
 
-    def declare_one(self, kind: str, written: Tree | None, start: Span, semicolon: bool = True) -> Declare:
+    def declare_one(
+        self, kind: str, written: AstNode | None, start: Span, semicolon: bool = True
+    ) -> VariableDeclaration:
         name = self.name("the variable's name")
         head = self.head() if self.at("(", "[") else None
         value = None
@@ -322,31 +324,31 @@ class Parser(ExpressionParser):
             self.expect("=", f"after `{name.text}`")
         if semicolon:
             self.expect(";", "after the declaration")
-        return Declare(self.span_from(start), kind, written, name.text, name.span, head, value)
+        return VariableDeclaration(self.span_from(start), kind, written, name.text, name.span, head, value)
 
-    def assignment(self, start: Span) -> Tree:
+    def assignment(self, start: Span) -> AstNode:
         if self.at("++", "--"):
             mark = self.take()
             name = self.name("a variable")
             one = Literal(mark.span, 1, "int")
-            return Assign(self.span_from(start), name.text, name.span, mark.text[0], one)
+            return Assignment(self.span_from(start), name.text, name.span, mark.text[0], one)
         left = self.expression()
         if self.at("++", "--"):
             mark = self.take()
             if not isinstance(left, Name):
                 self.cannot_assign(left)
-            return Assign(self.span_from(start), left.name, left.span, mark.text[0], Literal(mark.span, 1, "int"))
+            return Assignment(self.span_from(start), left.name, left.span, mark.text[0], Literal(mark.span, 1, "int"))
         if self.token.text in ASSIGNMENTS:
             mark = self.take()
             if not isinstance(left, Name):
                 self.cannot_assign(left)
-            return Assign(self.span_from(start), left.name, left.span, mark.text[:-1], self.expression())
+            return Assignment(self.span_from(start), left.name, left.span, mark.text[:-1], self.expression())
         raise ProgramError(
             "CS0112", left.span, "this statement has no effect: functions are pure", "return it, or name it with `var`"
         )
 
-    def cannot_assign(self, left: Tree):
-        if isinstance(left, Member):
+    def cannot_assign(self, left: AstNode):
+        if isinstance(left, MemberAccess):
             hint = "make a new value: `v = float3(1, v.y, v.z);`"
         elif isinstance(left, Call):
             hint = f"define the whole function at once: `var {left.callee.span.short}2(i) = ...;`"
@@ -355,12 +357,12 @@ class Parser(ExpressionParser):
         raise ProgramError("CS0113", left.span, f"`{left.span.short}` cannot be assigned: values are immutable", hint)
 
 
-def parse(source: Source) -> Program:
+def parse(source: SourceFile) -> Program:
     """The tree of a program's text."""
     return Parser(source).program()
 
 
-def parse_line(source: Source, type_names: set[str]) -> tuple[list[Tree], Tree | None]:
+def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[AstNode], AstNode | None]:
     """A line of the REPL: items or statements, or one expression."""
     parser = Parser(source)
     parser.type_names |= type_names
@@ -377,8 +379,8 @@ def parse_line(source: Source, type_names: set[str]) -> tuple[list[Tree], Tree |
     return statements_of_line(parser, wrong), None
 
 
-def statements_of_line(parser: Parser, wrong: ProgramError | None) -> list[Tree]:
-    found: list[Tree] = []
+def statements_of_line(parser: Parser, wrong: ProgramError | None) -> list[AstNode]:
+    found: list[AstNode] = []
     while parser.token.kind != "end":
         position = parser.position
         try:

@@ -1,92 +1,97 @@
-"""The DAG of functional operations (paper 1): leaves scalar, function, bound; inner nodes apply, reduce, let.
+"""The DAG of functional operations (Adinetz, 2007): scalar, function and variable leaves; apply, reduce and let nodes.
 
-Equal nodes are one node.
+Nodes are interned (hash consing): structurally equal nodes are one object, so that sharing costs nothing later.
 """
 
 from __future__ import annotations
 
+import enum
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from renderer.cdollar.ir.types import Functional, components
+from renderer.cdollar.frontend.diagnostics import Span
+from renderer.cdollar.ir.types import FunctionType, component_types
 
-MOST_NODES = 200_000
+MAX_NODES = 200_000
+unique_ids = count()
 
 
 @dataclass(frozen=True)
 class Range:
-    """Indices low..high (half open); `shrunk` if inference made it smaller than what was declared."""
+    """Indices low..high (half open); `narrowed` if inference made it smaller than the declared domain."""
 
     low: int
     high: int
-    shrunk: bool = False
-    why: str = field(default="", compare=False)
+    narrowed: bool = False
+    provenance: str = field(default="", compare=False)  # where it was inferred from: "a(i) at 3:14"
 
     @property
     def size(self) -> int:
+        """The number of indices."""
         return max(0, self.high - self.low)
 
     def __str__(self) -> str:
         return f"{self.low}..{self.high}"
 
 
-class Mark:
-    """A named state of a range that is no range."""
+class RangeState(enum.Enum):
+    """A dimension without a finite range."""
 
-    def __init__(self, name: str):
-        self.name = name
+    INFINITE = "infinite"
+    UNKNOWN = "unknown"  # while a function is checked with abstract arguments
+    NOT_INFERRED = "not inferred yet"
+
+    def __str__(self) -> str:
+        return self.value
+
+    __repr__ = __str__
+
+
+INFINITE, UNKNOWN, NOT_INFERRED = RangeState
+Dimension = Range | RangeState
+
+
+class BoundVariable:
+    """A bound variable: a scalar type, no value, and a range once the domains are inferred."""
+
+    def __init__(self, name: str, type_: str, range_: Dimension = NOT_INFERRED, reduced: bool = False):
+        self.name, self.type, self.reduced = name, type_, reduced
+        self.range: Any = range_  # a Dimension; the passes and targets see finite ranges only
+        self.unique_id = next(unique_ids)
 
     def __repr__(self) -> str:
-        return self.name
-
-
-INFINITE = Mark("infinite")
-UNKNOWN = Mark("unknown")  # while a function is checked apart from its callers
-UNSOLVED = Mark("not inferred yet")
-
-serial = count()
-
-
-class Bound:
-    """A bound variable: a type, no value, and a range once the domains are inferred."""
-
-    def __init__(self, name: str, type_: str, range_=UNSOLVED, reduced: bool = False):
-        self.name, self.type, self.range, self.reduced = name, type_, range_, reduced
-        self.soft: Range | None = None
-        self.serial = next(serial)
-
-    def __repr__(self) -> str:
-        return f"{self.name}#{self.serial}"
+        return f"{self.name}#{self.unique_id}"
 
 
 @dataclass(frozen=True)
-class Literal:
-    """A number written in the program; `flexible` if its suffix leaves float or double open."""
+class Constant:
+    """A number of the program's text; `untyped` if its suffix leaves float or double open."""
 
     key: str
-    number: object = field(compare=False)
-    flexible: bool = False
+    number: Any = field(compare=False)
+    untyped: bool = False
 
 
 @dataclass(frozen=True)
-class Argument:
-    """A number known on the host when a kernel starts: never part of a kernel's text."""
+class RuntimeScalar:
+    """A number that the host passes as a kernel argument: it is never part of a kernel's text."""
 
-    serial: int
+    unique_id: int
     name: str = field(compare=False)
-    number: object = field(compare=False)  # None while a function is checked apart from its callers
+    number: Any = field(compare=False)  # None in abstract arguments
 
 
 @dataclass(frozen=True)
-class Source:
-    """A function that is an array: `data` is read part by part when it is reached (inputs.StoredArray)."""
+class ArraySource:
+    """A function that is an array. `data.read(box)` gives its components; None in abstract arguments."""
 
-    serial: int
+    unique_id: int
     name: str = field(compare=False)
-    data: object = field(compare=False)
+    data: Any = field(compare=False)
     ranges: tuple = field(compare=False)
     width: int = field(compare=False, default=1)  # components of an element
 
@@ -100,36 +105,47 @@ class Access:
 
 @dataclass(frozen=True)
 class Component:
+    """One component of a node that yields several."""
+
     index: int
 
 
 @dataclass(frozen=True)
 class UserCall:
-    """Application of a scalar function that has statements (statements.ScalarFunction)."""
+    """Application of a device function (ir.device_function.DeviceFunction)."""
 
-    function: object
+    function: Any
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """What reduces: a name of REDUCERS, or a user's function; `ordered` if the order may not change."""
+    """The combiner: a name of REDUCERS, or a DeviceFunction; `ordered` if elements may not be regrouped."""
 
     name: str
-    function: object = None
+    function: Any = None
     ordered: bool = False
 
 
 class Node:
-    """op: scalar function bound apply reduce let local; type: a scalar's name, a tuple of them, or Functional."""
+    """One operation: `op` is scalar, function, variable, apply, reduce, let or local.
 
-    __slots__ = ("op", "type", "inputs", "value", "free", "serial", "__weakref__")
+    `type` is the name of a scalar type, a tuple of them, or a FunctionType. `attribute` is what the operation holds
+    beside its inputs: Constant or RuntimeScalar (scalar), ArraySource or the parameters (function), BoundVariable
+    (variable), an operation's name, Access, Component or UserCall (apply), (Reduction, variables) (reduce),
+    device_function.Local (local).
+    """
 
-    def __init__(self, op, type_, inputs, value, free):
-        self.op, self.type, self.inputs, self.value, self.free = op, type_, inputs, value, free
-        self.serial = next(serial)
+    __slots__ = ("op", "type", "inputs", "attribute", "free_variables", "unique_id", "__weakref__")
+
+    def __init__(
+        self, op: str, type_: Any, inputs: tuple[Node, ...], attribute: Any, free_variables: frozenset[BoundVariable]
+    ):
+        self.op, self.type, self.inputs, self.attribute = op, type_, inputs, attribute
+        self.free_variables = free_variables
+        self.unique_id = next(unique_ids)
 
     def __repr__(self) -> str:
-        return f"<{self.op} {self.type} {self.value!r}>"
+        return f"<{self.op} {self.type} {self.attribute!r}>"
 
 
 class TooLarge(Exception):
@@ -137,71 +153,81 @@ class TooLarge(Exception):
 
 
 class Dag:
-    """Makes nodes; structurally equal nodes are the same object, so that sharing costs nothing later."""
+    """Makes nodes. `spans` holds the source span of some, for errors that are found at run time."""
 
-    def __init__(self):
-        self.table: WeakValueDictionary = WeakValueDictionary()
-        self.places: WeakKeyDictionary = WeakKeyDictionary()  # node -> Span, for errors that are found while it runs
+    def __init__(self) -> None:
+        self.intern_table: WeakValueDictionary[tuple, Node] = WeakValueDictionary()
+        self.spans: WeakKeyDictionary[Node, Span] = WeakKeyDictionary()
 
-    def make(self, op: str, type_, inputs: tuple[Node, ...] = (), value=None) -> Node:
-        key = (op, type_, tuple(map(id, inputs)), value)
-        found = self.table.get(key)
-        if found is None:
-            if len(self.table) >= MOST_NODES:
+    def intern(self, op: str, type_: Any, inputs: tuple[Node, ...] = (), attribute: Any = None) -> Node:
+        """The one node with these properties; raises TooLarge beyond MAX_NODES nodes."""
+        key = (op, type_, tuple(map(id, inputs)), attribute)
+        node = self.intern_table.get(key)
+        if node is None:
+            if len(self.intern_table) >= MAX_NODES:
                 raise TooLarge
-            found = self.table[key] = Node(op, type_, inputs, value, self.free(op, inputs, value))
-        return found
+            node = self.intern_table[key] = Node(op, type_, inputs, attribute, free_variables(op, inputs, attribute))
+        return node
 
-    def free(self, op: str, inputs: tuple[Node, ...], value) -> frozenset[Bound]:
-        """The bound variables a node depends on."""
-        if op == "bound":
-            return frozenset((value,))
-        if not inputs:
-            return frozenset()
-        found = inputs[0].free if len(inputs) == 1 else frozenset().union(*(node.free for node in inputs))
-        if op == "function":
-            return found - frozenset(value)
-        if op == "reduce":
-            return found - frozenset(value[1])
-        return found
-
-    def literal(self, number, type_: str, flexible: bool = False) -> Node:
+    def constant(self, number: Any, type_: str, untyped: bool = False) -> Node:
+        """A number of the program's text."""
         key = struct.pack("<d", number).hex() if isinstance(number, float) else repr(number)
-        return self.make("scalar", type_, (), Literal(key, number, flexible))
+        return self.intern("scalar", type_, (), Constant(key, number, untyped))
 
-    def argument(self, number, type_: str, name: str) -> Node:
-        return self.make("scalar", type_, (), Argument(next(serial), name, number))
+    def runtime_scalar(self, number: Any, type_: str, name: str) -> Node:
+        """A number that the host passes to kernels; None while it is unknown."""
+        return self.intern("scalar", type_, (), RuntimeScalar(next(unique_ids), name, number))
 
-    def bound(self, variable: Bound) -> Node:
-        return self.make("bound", variable.type, (), variable)
+    def bound_variable(self, variable: BoundVariable) -> Node:
+        """The value of a bound variable."""
+        return self.intern("variable", variable.type, (), variable)
 
-    def apply(self, operation, type_, *inputs: Node) -> Node:
-        return self.make("apply", type_, inputs, operation)
+    def apply(self, operation: str | Component | Access | UserCall, type_: Any, *inputs: Node) -> Node:
+        """An operation on its inputs."""
+        return self.intern("apply", type_, inputs, operation)
 
     def component(self, node: Node, index: int) -> Node:
-        """Component of a node that yields several; of a node that yields one, itself."""
-        if not isinstance(node.type, tuple):
-            return node
-        return self.make("apply", node.type[index], (node,), Component(index))
+        """A component of a node that yields several; the node itself if it yields one."""
+        return self.apply(Component(index), node.type[index], node) if isinstance(node.type, tuple) else node
 
     def access(self, function: Node, indices: tuple[Node, ...], borders: tuple[str | None, ...]) -> Node:
-        return self.make("apply", row_type(function), (function, *indices), Access(borders))
+        """A function at indices."""
+        return self.apply(Access(borders), applied_type(function), function, *indices)
 
-    def function(self, variables: tuple[Bound, ...], body: tuple[Node, ...], type_: Functional) -> Node:
-        return self.make("function", type_, body, variables)
+    def function(self, variables: tuple[BoundVariable, ...], body: tuple[Node, ...], type_: FunctionType) -> Node:
+        """The function of the variables with one body node a component."""
+        return self.intern("function", type_, body, variables)
 
-
-def row_type(function: Node):
-    """What applying a functional node yields: a scalar's name, or a tuple of several."""
-    return one_or_tuple(components(function.type.result))
-
-
-def one_or_tuple(parts: tuple[str, ...]):
-    return parts[0] if len(parts) == 1 else parts
+    def array(self, type_: FunctionType, name: str, data: Any, ranges: tuple) -> Node:
+        """The array `data` as a function over `ranges`."""
+        source = ArraySource(next(unique_ids), name, data, ranges, len(component_types(type_.result)))
+        return self.intern("function", type_, (), source)
 
 
-def topological(roots: Iterable[Node]) -> list[Node]:
-    """All nodes under the roots, inputs first; without recursion."""
+def free_variables(op: str, inputs: tuple[Node, ...], attribute: Any) -> frozenset[BoundVariable]:
+    """The bound variables that a node depends on."""
+    if op == "variable":
+        return frozenset((attribute,))
+    if not inputs:
+        return frozenset()
+    free = inputs[0].free_variables if len(inputs) == 1 else frozenset().union(*(n.free_variables for n in inputs))
+    if op == "function":
+        return free - frozenset(attribute)
+    return free - frozenset(attribute[1]) if op == "reduce" else free
+
+
+def applied_type(function: Node) -> str | tuple[str, ...]:
+    """The type of a function's value: the name of a scalar type, or a tuple of them."""
+    return tuple_type(component_types(function.type.result))
+
+
+def tuple_type(types: tuple[str, ...]) -> str | tuple[str, ...]:
+    """The type of a node with these components: one component stands for itself."""
+    return types[0] if len(types) == 1 else types
+
+
+def topological_order(roots: Iterable[Node]) -> list[Node]:
+    """All nodes reachable from the roots, inputs first; iterative, as DAGs are deep."""
     seen: set[int] = set()
     order: list[Node] = []
     stack = [(root, False) for root in reversed(list(roots))]
@@ -216,39 +242,38 @@ def topological(roots: Iterable[Node]) -> list[Node]:
     return order
 
 
-def rewrite(dag: Dag, roots: Iterable[Node], change) -> dict[Node, Node]:
-    """Old node -> new node, where `change(node, inputs)` gives the new node of one whose inputs are already new."""
+def rewrite(roots: tuple[Node, ...], change: Callable[[Node, tuple[Node, ...]], Node]) -> tuple[Node, ...]:
+    """The new roots, where `change(node, inputs)` gives the new node of one whose inputs are already new."""
     new: dict[Node, Node] = {}
-    for node in topological(roots):
-        inputs = tuple(new[child] for child in node.inputs)
-        new[node] = change(node, inputs)
-    return new
+    for node in topological_order(roots):
+        new[node] = change(node, tuple(new[child] for child in node.inputs))
+    return tuple(new[root] for root in roots)
 
 
-def rebuilt(dag: Dag, node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The same node over other inputs."""
+def with_inputs(dag: Dag, node: Node, inputs: tuple[Node, ...]) -> Node:
+    """The same operation on other inputs."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
-    return placed(dag, node, dag.make(node.op, node.type, inputs, node.value))
+    return with_span_of(dag, node, dag.intern(node.op, node.type, inputs, node.attribute))
 
 
-def placed(dag: Dag, node: Node, new: Node) -> Node:
-    """The new node, known to stand where the old one stood."""
-    if node in dag.places:
-        dag.places.setdefault(new, dag.places[node])
+def with_span_of(dag: Dag, node: Node, new: Node) -> Node:
+    """The new node, with the source span of the old one."""
+    if node in dag.spans:
+        dag.spans.setdefault(new, dag.spans[node])
     return new
 
 
-def substitute(dag: Dag, roots: tuple[Node, ...], replacement: dict[Bound, Node]) -> tuple[Node, ...]:
-    """The roots with bound variables replaced; parts that do not mention them stay the same nodes."""
+def substitute(dag: Dag, roots: tuple[Node, ...], replacement: dict[BoundVariable, Node]) -> tuple[Node, ...]:
+    """The roots with bound variables replaced; nodes that do not depend on them stay the same."""
     targets = frozenset(replacement)
     new: dict[int, Node] = {}
-    for node in topological(roots):
-        if not (node.free & targets):
+    for node in topological_order(roots):
+        if not (node.free_variables & targets):
             new[id(node)] = node
-        elif node.op == "bound":
-            new[id(node)] = replacement[node.value]
+        elif node.op == "variable":
+            new[id(node)] = replacement[node.attribute]
         else:
             inputs = tuple(new.get(id(child), child) for child in node.inputs)
-            new[id(node)] = rebuilt(dag, node, inputs)
+            new[id(node)] = with_inputs(dag, node, inputs)
     return tuple(new[id(root)] for root in roots)

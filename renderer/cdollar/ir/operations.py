@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer.cdollar.ir.types import DTYPES, INTEGERS, NUMBERS, REALS
+from renderer.cdollar.ir.types import DTYPES, FLOATS, INTEGERS, NUMBERS
 
 ARITHMETIC = ("+", "-", "*", "/", "%")
 COMPARISONS = ("<", ">", "<=", ">=", "==", "!=")
@@ -77,7 +77,7 @@ class Operation:
 
     name: str
     parameters: str
-    meaning: Callable
+    numpy: Callable
     c: str
     glsl: str
     result: str = "same"
@@ -85,17 +85,19 @@ class Operation:
 
     def types(self) -> tuple[str, ...]:
         """The scalar types it takes."""
-        return {"n": NUMBERS, "r": REALS, "i": INTEGERS, "b": ("bool",)}[self.parameters[0]]
+        return {"n": NUMBERS, "r": FLOATS, "i": INTEGERS, "b": ("bool",)}[self.parameters[0]]
 
 
-def real(name: str, meaning: Callable, operands: int = 1, glsl: str = "", c: str = "", cost: int = 8) -> Operation:
+def real(name: str, function: Callable, operands: int = 1, glsl: str = "", c: str = "", cost: int = 8) -> Operation:
     slots = ", ".join(f"{{{k}}}" for k in range(operands))
-    return Operation(name, "r" * operands, meaning, c or f"{name}{{r}}({slots})", glsl or f"{name}({slots})", cost=cost)
+    return Operation(
+        name, "r" * operands, function, c or f"{name}{{r}}({slots})", glsl or f"{name}({slots})", cost=cost
+    )
 
 
-def infix(name: str, parameters: str, meaning: Callable, result: str = "same") -> Operation:
+def infix(name: str, parameters: str, function: Callable, result: str = "same") -> Operation:
     text = "({0} " + name + " {1})"
-    return Operation(name, parameters, meaning, text, text, result)
+    return Operation(name, parameters, function, text, text, result)
 
 
 OPERATIONS = {
@@ -107,8 +109,8 @@ OPERATIONS = {
         Operation("/", "nn", divide, "({0} / {1})", "({0} / {1})", cost=4),
         Operation("%", "nn", remainder, "fmod{r}({0}, {1})", "({0} - {1} * trunc({0} / {1}))", cost=8),
         *(
-            infix(name, "nn", meaning, "bool")
-            for name, meaning in [
+            infix(name, "nn", function, "bool")
+            for name, function in [
                 ("<", np.less), (">", np.greater), ("<=", np.less_equal), (">=", np.greater_equal),
                 ("==", np.equal), ("!=", np.not_equal),
             ]
@@ -170,7 +172,7 @@ REDUCER_NAMES = {
 
 
 def evaluate(name: str, type_: str, operands: list) -> np.ndarray:
-    """The meaning of an operation of one scalar type on NumPy operands of that type."""
+    """The result of an operation of one scalar type on NumPy operands of that type."""
     if name == "select":
         return np.where(operands[0], operands[1], operands[2])
     if name == "convert":
@@ -178,4 +180,4 @@ def evaluate(name: str, type_: str, operands: list) -> np.ndarray:
     if name in ("&", "|", "^", "==", "!=") and np.asarray(operands[0]).dtype == np.bool_:
         table = {"&": np.logical_and, "|": np.logical_or, "^": np.logical_xor, "==": np.equal, "!=": np.not_equal}
         return table[name](*operands)
-    return OPERATIONS[name].meaning(*operands)
+    return OPERATIONS[name].numpy(*operands)

@@ -1,4 +1,4 @@
-"""Types of C$: scalars, vectors, records, functional types; every data type is a row of scalar components."""
+"""Types of C$: scalars, vectors, records and functions. A data type is a sequence of scalar components."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import numpy as np
 DTYPES = {"bool": np.bool_, "int": np.int32, "uint": np.uint32, "float": np.float32, "double": np.float64}
 NUMBERS = ("int", "uint", "float", "double")
 INTEGERS = ("int", "uint")
-REALS = ("float", "double")
-# What converts by itself, and how far that is: the order of overloads (less is better).
-WIDER = {("int", "float"): 1, ("int", "double"): 2, ("uint", "float"): 1, ("uint", "double"): 2, ("float", "double"): 1}
+FLOATS = ("float", "double")
+# The implicit (widening) conversions and their cost in overload resolution.
+WIDENING_COST = {
+    ("int", "float"): 1, ("int", "double"): 2, ("uint", "float"): 1, ("uint", "double"): 2, ("float", "double"): 1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Scalar:
+    """bool, int, uint, float or double."""
+
     name: str
 
     def __str__(self) -> str:
@@ -24,15 +28,19 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Vector:
-    base: str
+    """Two to four components of one scalar type."""
+
+    scalar_type: str
     size: int
 
     def __str__(self) -> str:
-        return f"{self.base}{self.size}"
+        return f"{self.scalar_type}{self.size}"
 
 
 @dataclass(frozen=True)
 class Record:
+    """A class of the program: named fields of data types."""
+
     name: str
     fields: tuple[tuple[str, Data], ...]
 
@@ -44,77 +52,87 @@ Data = Scalar | Vector | Record
 
 
 @dataclass(frozen=True)
-class Functional:
-    """A function of scalars; `array` if it is evaluated: float[,] is an evaluated float(int, int)."""
+class FunctionType:
+    """A function of data; `is_array` if it is evaluated: float[,] is an evaluated float(int, int)."""
 
     result: Data
     parameters: tuple[Data, ...]
-    array: bool = False
+    is_array: bool = False
 
     def __str__(self) -> str:
-        if self.array:
+        if self.is_array:
             return f"{self.result}[{',' * (len(self.parameters) - 1)}]"
         return f"{self.result}({', '.join(map(str, self.parameters))})"
 
     @property
-    def plain(self) -> Functional:
-        return Functional(self.result, self.parameters)
+    def as_function_type(self) -> FunctionType:
+        """The same type, not evaluated."""
+        return FunctionType(self.result, self.parameters)
+
+    @property
+    def as_array_type(self) -> FunctionType:
+        """The same type, evaluated."""
+        return FunctionType(self.result, self.parameters, True)
 
 
 @dataclass(frozen=True)
 class DomainType:
+    """The type of `domain(f)` with `rank` dimensions."""
+
     rank: int
 
     def __str__(self) -> str:
         return "domain" if self.rank == 1 else f"domain of {self.rank} dimensions"
 
 
-Type = Data | Functional | DomainType
+Type = Data | FunctionType | DomainType
 BOOL, INT, UINT, FLOAT, DOUBLE = (Scalar(name) for name in ("bool", "int", "uint", "float", "double"))
 
 
-def components(type_: Data) -> tuple[str, ...]:
-    """The scalar types of a value, in memory order."""
+def component_types(type_: Data) -> tuple[str, ...]:
+    """The scalar types of a value's components, in memory order."""
     if isinstance(type_, Scalar):
         return (type_.name,)
     if isinstance(type_, Vector):
-        return (type_.base,) * type_.size
-    return tuple(part for _, field in type_.fields for part in components(field))
+        return (type_.scalar_type,) * type_.size
+    return tuple(scalar for _, field in type_.fields for scalar in component_types(field))
 
 
-def fields(type_: Data) -> list[tuple[str, Data, int]]:
-    """Name, type and first component of each field of a vector or record."""
+def fields(type_: Type) -> list[tuple[str, Data, int]]:
+    """Name, type and first component of each field of a vector or record; [] for other types."""
     if isinstance(type_, Vector):
-        return [("xyzw"[k], Scalar(type_.base), k) for k in range(type_.size)]
-    found, position = [], 0
-    if isinstance(type_, Record):
-        for name, field in type_.fields:
-            found.append((name, field, position))
-            position += len(components(field))
-    return found
+        return [("xyzw"[k], Scalar(type_.scalar_type), k) for k in range(type_.size)]
+    result: list[tuple[str, Data, int]] = []
+    first = 0
+    for name, field in type_.fields if isinstance(type_, Record) else ():
+        result.append((name, field, first))
+        first += len(component_types(field))
+    return result
 
 
-def base_of(type_: Type) -> str | None:
-    """The scalar a number-like type (scalar or vector) is made of."""
+def scalar_type_of(type_: Type) -> str | None:
+    """The scalar type of a scalar or vector; None for other types."""
     if isinstance(type_, Scalar):
         return type_.name
-    return type_.base if isinstance(type_, Vector) else None
+    return type_.scalar_type if isinstance(type_, Vector) else None
 
 
-def with_base(type_: Data, base: str) -> Data:
-    return Vector(base, type_.size) if isinstance(type_, Vector) else Scalar(base)
+def with_scalar_type(type_: Data, scalar_type: str) -> Data:
+    """A scalar or vector type of the same size over another scalar type."""
+    return Vector(scalar_type, type_.size) if isinstance(type_, Vector) else Scalar(scalar_type)
 
 
-def is_data(type_: Type) -> bool:
+def is_data(type_: Type | None) -> bool:
+    """Whether values of the type are data: scalars, vectors or records."""
     return isinstance(type_, (Scalar, Vector, Record))
 
 
 def widening(source: Type, target: Type) -> int | None:
-    """Steps of the implicit conversion from one data type to another, 0 if equal, None if there is none."""
+    """The cost of the implicit conversion between two data types: 0 if they are equal, None if there is none."""
     if source == target:
         return 0
     if isinstance(source, Scalar) and isinstance(target, Scalar):
-        return WIDER.get((source.name, target.name))
+        return WIDENING_COST.get((source.name, target.name))
     if isinstance(source, Vector) and isinstance(target, Vector) and source.size == target.size:
-        return WIDER.get((source.base, target.base))
+        return WIDENING_COST.get((source.scalar_type, target.scalar_type))
     return None

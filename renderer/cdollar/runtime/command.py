@@ -55,23 +55,23 @@ def evaluate(args) -> int:
         return run_repl(make_target)
     started = time.perf_counter()
     files, numbers = parse_assignments(args.inputs, "--in"), parse_assignments(args.set, "--set")
-    unit = load_program(program, make_target)
-    span = main_of(unit).item.name_span
+    compilation = load_program(program, make_target)
+    span = main_of(compilation).declaration.name_span
     tune = getattr(args, "tune", False)
-    unit.target.explained = [] if args.explain or tune else None
-    value = build_main(unit, files, numbers)
-    result = evaluate_value(unit, value, span)
+    compilation.target.explained = [] if args.explain or tune else None
+    value = build_main(compilation, files, numbers)
+    result = evaluate_value(compilation, value, span)
     seconds = time.perf_counter() - started
     if tune:
-        write_schedule(unit.target, schedule_file(program))
+        write_schedule(compilation.target, schedule_file(program))
     if args.output:
         if result.array is None:
             raise ProgramError("CS0306", span, f"the result is a {result.type}, which no .npy file holds")
         save_npy(Path(args.output), result.array)
     if args.explain:
         node = value.nodes[0] if isinstance(value, DataValue) else value.node
-        print(explained(unit, node, unit.target), file=sys.stderr if args.json else sys.stdout)
-    print(as_json(args, result, unit, seconds) if args.json else as_text(args, result))
+        print(explained(compilation, node, compilation.target), file=sys.stderr if args.json else sys.stdout)
+    print(as_json(args, result, compilation, seconds) if args.json else as_text(args, result))
     return 0
 
 
@@ -88,7 +88,7 @@ def as_text(args, result: Result) -> str:
     return origin + np.array2string(result.array, threshold=1000, max_line_width=120)
 
 
-def as_json(args, result: Result, unit, seconds: float) -> str:
+def as_json(args, result: Result, compilation, seconds: float) -> str:
     array = result.array
     found = {
         "type": str(result.type),
@@ -98,8 +98,8 @@ def as_json(args, result: Result, unit, seconds: float) -> str:
         "value": plain(array)
         if array is not None and array.size <= MAX_JSON_VALUES and not args.output
         else result.text or None,
-        "target": unit.target.name,
-        "device": getattr(unit.target, "device_name", "NumPy"),
+        "target": compilation.target.name,
+        "device": getattr(compilation.target, "device_name", "NumPy"),
         "seconds": round(seconds, 6),
         "output": args.output,
     }

@@ -12,13 +12,21 @@ import numpy as np
 
 from renderer.cdollar.checker.arrays import argument_value, array_function, is_array_type, open_array, parse_number
 from renderer.cdollar.checker.checker import Checker
-from renderer.cdollar.checker.compilation import Unit
-from renderer.cdollar.checker.values import DataValue, DomainValue, Frame, FunctionValue, Scope, UserFunction, Value
-from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, Source, Span
-from renderer.cdollar.frontend.lexer import LONGEST_TEXT
+from renderer.cdollar.checker.compilation import Compilation
+from renderer.cdollar.checker.values import (
+    DataValue,
+    DomainValue,
+    FunctionValue,
+    InferenceContext,
+    Scope,
+    UserFunction,
+    Value,
+)
+from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile, Span
+from renderer.cdollar.frontend.lexer import MAX_SOURCE_CHARS
 from renderer.cdollar.frontend.parser import parse
-from renderer.cdollar.ir.dag import Bound, Range
-from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, Functional, Record, Type, Vector, components, is_data
+from renderer.cdollar.ir.dag import BoundVariable, Range
+from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, FunctionType, Record, Type, Vector, component_types, is_data
 from renderer.errors import InputError, UserError
 from renderer.paths import SHADERS
 
@@ -37,55 +45,58 @@ class Result:
     text: str = ""
 
 
-def read_source(path: Path) -> Source:
+def read_source(path: Path) -> SourceFile:
     """The text of a program's file."""
     try:
-        if path.stat().st_size > LONGEST_TEXT:
-            raise InputError(f"{path}: has {path.stat().st_size} bytes, more than {LONGEST_TEXT}")
-        return Source(str(path), path.read_text(encoding="utf-8"))
+        if path.stat().st_size > MAX_SOURCE_CHARS:
+            raise InputError(f"{path}: has {path.stat().st_size} bytes, more than {MAX_SOURCE_CHARS}")
+        return SourceFile(str(path), path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise InputError(f"{path}: is not UTF-8 text") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
 
 
-def load_program(path: Path, make_target) -> Unit:
-    """A program parsed and checked; `make_target(unit)` gives what evaluates it."""
+def load_program(path: Path, make_target) -> Compilation:
+    """A program parsed and checked; `make_target(compilation)` gives what evaluates it."""
     return load_text(read_source(path), make_target, path.parent)
 
 
-def load_text(source: Source, make_target, folder: Path | None = None) -> Unit:
+def load_text(source: SourceFile, make_target, folder: Path | None = None) -> Compilation:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
     program = parse(source)
-    unit = Unit(source, None, folder)
-    unit.target = make_target(unit)
-    unit.load(parse(prelude()), checked=False)
-    unit.load(program)
-    return unit
+    compilation = Compilation(source, None, folder)
+    compilation.target = make_target(compilation)
+    compilation.load(parse(prelude()), checked=False)
+    compilation.load(program)
+    return compilation
 
 
-def prelude() -> Source:
+def prelude() -> SourceFile:
     """The functions in C$ that every program knows."""
-    return Source(PRELUDE.name, PRELUDE.read_text(encoding="utf-8"))
+    return SourceFile(PRELUDE.name, PRELUDE.read_text(encoding="utf-8"))
 
 
-def main_of(unit: Unit) -> UserFunction:
-    family = unit.families.get("main", [])
+def main_of(compilation: Compilation) -> UserFunction:
+    family = compilation.overloads.get("main", [])
     if not family:
         raise ProgramError(
-            "CS0215", Span(unit.source, 0, 1), "the program has no `main`", "`float main(float[] a) { return sum(a); }`"
+            "CS0215",
+            Span(compilation.source, 0, 1),
+            "the program has no `main`",
+            "`float main(float[] a) { return sum(a); }`",
         )
     if len(family) > 1:
         raise ProgramError(
-            "CS0215", family[1].item.name_span, "`main` is declared twice, so it is not clear which to run"
+            "CS0215", family[1].declaration.name_span, "`main` is declared twice, so it is not clear which to run"
         )
     return family[0]
 
 
 def is_picture(function: UserFunction) -> bool:
     """Whether main is a function of (int x, int y) that yields a grey or coloured pixel."""
-    typed = dict(zip(function.names, function.types, strict=True))
-    return typed.get("x") == INT and typed.get("y") == INT and function.result in PICTURES
+    typed = dict(zip(function.parameter_names, function.parameter_types, strict=True))
+    return typed.get("x") == INT and typed.get("y") == INT and function.result_type in PICTURES
 
 
 def parse_assignments(texts: list[str], option: str) -> dict[str, str]:
@@ -101,7 +112,7 @@ def parse_assignments(texts: list[str], option: str) -> dict[str, str]:
 
 
 def bind_parameters(
-    unit: Unit,
+    compilation: Compilation,
     function: UserFunction,
     files: dict[str, object],
     numbers: dict[str, str],
@@ -110,27 +121,28 @@ def bind_parameters(
     """A value for each parameter of main; None for those that stay free (a picture's x and y)."""
     for option, given in (("--in", files), ("--set", numbers)):
         for name in given:
-            if name not in function.names:
-                raise ArgumentError(
-                    f"{option} {name}: main has no such parameter; it has {', '.join(function.names) or 'none'}"
-                )
+            if name not in function.parameter_names:
+                known = ", ".join(function.parameter_names) or "none"
+                raise ArgumentError(f"{option} {name}: main has no such parameter; it has {known}")
     for name in files.keys() & numbers.keys():
         raise ArgumentError(f"--set {name}: is given by --in already")
-    defaults = {p.name: p.default for p in function.item.parameters}
+    defaults = {p.name: p.default for p in function.declaration.parameters}
     found: list = []
-    for name, type_ in zip(function.names, function.types, strict=True):
+    for name, type_ in zip(function.parameter_names, function.parameter_types, strict=True):
         if name in free:
             found.append(None)
         elif name in files:
-            found.append(from_file(unit, files[name], type_, name))
+            found.append(from_file(compilation, files[name], type_, name))
         elif name in numbers:
             if not is_data(type_):
                 raise ArgumentError(f"--set {name}: is {type_}, an array; use --in {name}=FILE.npy")
-            found.append(argument_value(unit.dag, parse_number(numbers[name], type_, name), type_, name))
+            found.append(argument_value(compilation.dag, parse_number(numbers[name], type_, name), type_, name))
         elif defaults[name] is not None:
-            found.append(default(unit, defaults[name], type_, name))
+            found.append(default(compilation, defaults[name], type_, name))
         elif free and name in PICTURE_PARAMETERS:
-            found.append(argument_value(unit.dag, one_or_more(PICTURE_PARAMETERS[name], type_, name), type_, name))
+            found.append(
+                argument_value(compilation.dag, one_or_more(PICTURE_PARAMETERS[name], type_, name), type_, name)
+            )
         else:
             missing(name, type_)
     return found
@@ -138,12 +150,12 @@ def bind_parameters(
 
 def one_or_more(number, type_: Type, name: str) -> tuple:
     numbers = number if isinstance(number, tuple) else (number,)
-    if len(components(type_)) != len(numbers):
+    if len(component_types(type_)) != len(numbers):
         raise ArgumentError(
             f"--set {name}: a picture's `{name}` is {'float2' if len(numbers) == 2 else 'a number'}, not {type_}"
         )
     return tuple(
-        int(n) if part in ("int", "uint") else float(n) for n, part in zip(numbers, components(type_), strict=True)
+        int(n) if part in ("int", "uint") else float(n) for n, part in zip(numbers, component_types(type_), strict=True)
     )
 
 
@@ -157,116 +169,122 @@ def missing(name: str, type_: Type):
     raise ArgumentError(f"--in {name}: is missing; main needs `{name}`, {type_}, from --in {name}=FILE.npy")
 
 
-def from_file(unit: Unit, path, type_: Type, name: str) -> Value:
+def from_file(compilation: Compilation, path, type_: Type, name: str) -> Value:
     """A parameter from a file's path, or from an array that is there already."""
-    if isinstance(type_, Functional):
+    if isinstance(type_, FunctionType):
         if not is_array_type(type_):
             missing(name, type_)
         if isinstance(path, np.ndarray):
-            return array_function(unit.dag, path, type_, f"--in {name}")
-        return open_array(unit, Path(path), type_, f"--in {name}={path}")
-    value = open_array(unit, Path(path), None, f"--in {name}={path}")
-    array = np.asarray(value.node.value.data.array)
-    if array.shape != (() if len(components(type_)) == 1 else (len(components(type_)),)):
+            return array_function(compilation.dag, path, type_, f"--in {name}")
+        return open_array(compilation, Path(path), type_, f"--in {name}={path}")
+    value = open_array(compilation, Path(path), None, f"--in {name}={path}")
+    array = np.asarray(value.node.attribute.data.array)
+    if array.shape != (() if len(component_types(type_)) == 1 else (len(component_types(type_)),)):
         raise InputError(f"--in {name}={path}: has shape {array.shape}, but `{name}` is {type_}")
     text = ",".join(str(x) for x in array.reshape(-1).tolist())
-    return argument_value(unit.dag, parse_number(text, type_, name), type_, name)
+    return argument_value(compilation.dag, parse_number(text, type_, name), type_, name)
 
 
-def default(unit: Unit, tree, type_: Type, name: str) -> Value:
-    checker = Checker(unit, Scope())
+def default(compilation: Compilation, tree, type_: Type, name: str) -> Value:
+    checker = Checker(compilation, Scope())
     value = checker.convert(checker.root(tree), type_, tree.span)
     if not isinstance(value, DataValue):
         return value
-    return argument_value(unit.dag, tuple(unit.host_node(node) for node in value.nodes), type_, name)
+    return argument_value(compilation.dag, tuple(compilation.host_node(node) for node in value.nodes), type_, name)
 
 
-def picture_function(unit: Unit, function: UserFunction, values: list, sizes: dict[str, int]) -> FunctionValue:
+def picture_function(
+    compilation: Compilation, function: UserFunction, values: list, sizes: dict[str, int]
+) -> FunctionValue:
     """main(x, y) over rows and columns: a function of (y, x), as pictures lie in memory."""
-    numbers = dict(zip(function.names, values, strict=True))
-    size = {name: picture_size(unit, numbers, name, sizes) for name in ("width", "height")}
-    x, y = Bound("x", "int", Range(0, size["width"])), Bound("y", "int", Range(0, size["height"]))
-    data = {name: DataValue(INT, (unit.dag.bound(v),)) for name, v in (("x", x), ("y", y))}
-    arguments = [data.get(n) if v is None else v for n, v in zip(function.names, values, strict=True)]
-    checker = Checker(unit, Scope())
-    return checker.close([y, x], call_and_infer(unit, checker, function, arguments))
+    numbers = dict(zip(function.parameter_names, values, strict=True))
+    size = {name: picture_size(compilation, numbers, name, sizes) for name in ("width", "height")}
+    x, y = BoundVariable("x", "int", Range(0, size["width"])), BoundVariable("y", "int", Range(0, size["height"]))
+    data = {name: DataValue(INT, (compilation.dag.bound_variable(v),)) for name, v in (("x", x), ("y", y))}
+    arguments = [data.get(n) if v is None else v for n, v in zip(function.parameter_names, values, strict=True)]
+    checker = Checker(compilation, Scope())
+    return checker.close([y, x], call_and_infer(compilation, checker, function, arguments))
 
 
-def build_picture(unit: Unit, given: dict, window: tuple[int, int, int, int]) -> FunctionValue:
+def build_picture(compilation: Compilation, given: dict, window: tuple[int, int, int, int]) -> FunctionValue:
     """main over a window (left, top, width, height) of its pixels, its other parameters filled by plain values.
 
     `given` holds numbers, tuples of numbers, and paths of .npy files for arrays.
     """
-    function = main_of(unit)
+    function = main_of(compilation)
     left, top, width, height = window
-    x, y = Bound("x", "int", Range(left, left + width)), Bound("y", "int", Range(top, top + height))
-    unit.steps = 0
+    x, y = BoundVariable("x", "int", Range(left, left + width)), BoundVariable("y", "int", Range(top, top + height))
+    compilation.statement_count = 0
     values: list[Value] = []
-    for name, type_ in zip(function.names, function.types, strict=True):
+    for name, type_ in zip(function.parameter_names, function.parameter_types, strict=True):
         if name in ("x", "y"):
-            values.append(DataValue(INT, (unit.dag.bound(x if name == "x" else y),)))
-        elif isinstance(type_, Functional):
+            values.append(DataValue(INT, (compilation.dag.bound_variable(x if name == "x" else y),)))
+        elif isinstance(type_, FunctionType):
             if not given.get(name):
                 missing(name, type_)
-            values.append(cached_array(unit, name, given[name], type_))
+            values.append(cached_array(compilation, name, given[name], type_))
         else:
-            values.append(argument_value(unit.dag, one_or_more(given[name], type_, name), type_, name))
-    checker = Checker(unit, Scope())
-    return checker.close([y, x], call_and_infer(unit, checker, function, values))
+            values.append(argument_value(compilation.dag, one_or_more(given[name], type_, name), type_, name))
+    checker = Checker(compilation, Scope())
+    return checker.close([y, x], call_and_infer(compilation, checker, function, values))
 
 
-def cached_array(unit: Unit, name: str, path: str, type_: Type) -> FunctionValue:
+def cached_array(compilation: Compilation, name: str, path: str, type_: Type) -> FunctionValue:
     """An array parameter's file, opened once for each path."""
     key = f"parameter {name} {path}"
-    if key not in unit.files:
-        unit.files[key] = open_array(unit, Path(path), type_, path)
-    return unit.files[key]
+    if key not in compilation.files:
+        compilation.files[key] = open_array(compilation, Path(path), type_, path)
+    return compilation.files[key]
 
 
-def call_and_infer(unit: Unit, checker: Checker, function: UserFunction, values: list) -> Value:
+def call_and_infer(compilation: Compilation, checker: Checker, function: UserFunction, values: list) -> Value:
     """A call whose uses of indices are checked once it is built."""
-    frame = Frame()
-    unit.frames.append(frame)
+    frame = InferenceContext()
+    compilation.inference_stack.append(frame)
     try:
-        found = unit.call(checker, function, values, function.item.name_span)
+        found = compilation.call(checker, function, values, function.declaration.name_span)
     finally:
-        unit.frames.pop()
+        compilation.inference_stack.pop()
     checker.solve(frame, None)
     return found
 
 
-def picture_size(unit: Unit, numbers: dict, name: str, sizes: dict[str, int]) -> int:
+def picture_size(compilation: Compilation, numbers: dict, name: str, sizes: dict[str, int]) -> int:
     value = numbers.get(name)
-    number = sizes.get(name, PICTURE_PARAMETERS[name]) if value is None else int(unit.host_number(value))
+    number = sizes.get(name, PICTURE_PARAMETERS[name]) if value is None else int(compilation.host_number(value))
     if not 1 <= number <= 1 << 17:
         raise ArgumentError(f"--set {name}={number}: a picture has 1 to {1 << 17} pixels on a side")
     return number
 
 
-def build_main(unit: Unit, files: dict[str, object], numbers: dict[str, str]) -> Value:
+def build_main(compilation: Compilation, files: dict[str, object], numbers: dict[str, str]) -> Value:
     """main's value with its parameters filled by paths of files or arrays, and texts of numbers.
 
     A picture is a function of (y, x).
     """
-    function = main_of(unit)
+    function = main_of(compilation)
     if not is_picture(function) or {"x", "y"} & numbers.keys():
-        checker = Checker(unit, Scope())
-        return call_and_infer(unit, checker, function, bind_parameters(unit, function, files, numbers))
+        checker = Checker(compilation, Scope())
+        return call_and_infer(compilation, checker, function, bind_parameters(compilation, function, files, numbers))
     sizes = {
-        n: parse_number(numbers[n], INT, n)[0] for n in ("width", "height") if n in numbers and n not in function.names
+        n: parse_number(numbers[n], INT, n)[0]
+        for n in ("width", "height")
+        if n in numbers and n not in function.parameter_names
     }
     numbers = {name: text for name, text in numbers.items() if name not in sizes}
-    return picture_function(unit, function, bind_parameters(unit, function, files, numbers, ("x", "y")), sizes)
+    return picture_function(
+        compilation, function, bind_parameters(compilation, function, files, numbers, ("x", "y")), sizes
+    )
 
 
-def evaluate_value(unit: Unit, value: Value, span: Span) -> Result:
+def evaluate_value(compilation: Compilation, value: Value, span: Span) -> Result:
     """A value as NumPy data: the last step of every run."""
-    checker = Checker(unit, Scope())
+    checker = Checker(compilation, Scope())
     if isinstance(value, DomainValue):
         return Result(value.type, None, (), " x ".join(map(str, value.ranges)))
     value = checker.settled(value, span)
     if isinstance(value, DataValue):
-        numbers = unit.target.evaluate_scalars(list(value.nodes))
+        numbers = compilation.target.evaluate_scalars(list(value.nodes))
         return Result(value.type, pack_components([np.asarray(n) for n in numbers], value.type))
     if any(p not in (INT,) and str(p) != "uint" for p in value.type.parameters):
         raise ProgramError(
@@ -276,13 +294,13 @@ def evaluate_value(unit: Unit, value: Value, span: Span) -> Result:
             "apply it to points: `var g(i : 0..n) = f(i * step)`",
         )
     whole = checker.evaluated(value, span)
-    parts = unit.target.evaluate(whole.node)
+    parts = compilation.target.evaluate(whole.node)
     return Result(whole.type, pack_components(parts, whole.type.result), tuple(r.low for r in whole.domain))
 
 
 def pack_components(parts: list[np.ndarray], type_: Type) -> np.ndarray:
     """Components joined as .npy holds them: a last axis for vectors, a structured dtype for records."""
-    bases = components(type_)
+    bases = component_types(type_)
     arrays = [np.asarray(p).astype(DTYPES[b], copy=False) for p, b in zip(parts, bases, strict=True)]
     if isinstance(type_, Record):
         dtype = record_dtype(type_)
@@ -297,7 +315,7 @@ def record_dtype(type_: Type) -> np.dtype:
     if isinstance(type_, Record):
         return np.dtype([(name, record_dtype(field)) for name, field in type_.fields])
     if isinstance(type_, Vector):
-        return np.dtype((DTYPES[type_.base], (type_.size,)))
+        return np.dtype((DTYPES[type_.scalar_type], (type_.size,)))
     return np.dtype(DTYPES[type_.name])
 
 

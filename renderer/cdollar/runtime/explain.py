@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from renderer.cdollar.ir.dag import Access, Argument, Bound, Component, Literal, Node, Source, UserCall, topological
-from renderer.cdollar.ir.types import Functional
+from renderer.cdollar.ir.dag import (
+    Access,
+    ArraySource,
+    BoundVariable,
+    Component,
+    Constant,
+    Node,
+    RuntimeScalar,
+    UserCall,
+    topological_order,
+)
+from renderer.cdollar.ir.types import FunctionType
 from renderer.cdollar.targets.device_target import kernel_key
 
 
@@ -11,7 +21,7 @@ def graph(root: Node) -> list[str]:
     """One line a node, inputs before their users."""
     names: dict[int, str] = {}
     lines = []
-    for node in topological([root]):
+    for node in topological_order([root]):
         names[id(node)] = f"%{len(names)}"
         type_ = node.type if not isinstance(node.type, tuple) else f"({', '.join(node.type)})"
         inputs = " ".join(names[id(child)] for child in node.inputs)
@@ -20,14 +30,14 @@ def graph(root: Node) -> list[str]:
 
 
 def shown(node: Node) -> str:
-    value = node.value
-    if isinstance(value, Literal):
+    value = node.attribute
+    if isinstance(value, Constant):
         return str(value.number)
-    if isinstance(value, Argument):
+    if isinstance(value, RuntimeScalar):
         return f"{value.name} = {value.number} (argument)"
-    if isinstance(value, Bound):
+    if isinstance(value, BoundVariable):
         return f"{value.name} : {value.range}"
-    if isinstance(value, Source):
+    if isinstance(value, ArraySource):
         return f"{value.name} [{' x '.join(map(str, value.ranges))}]"
     if isinstance(value, Access):
         return "at" + (f" {value.borders}" if any(value.borders) else "")
@@ -37,14 +47,14 @@ def shown(node: Node) -> str:
         return f"call {value.function.name}"
     if node.op == "reduce":
         return f"`{value[0].name}` over " + ", ".join(f"{v.name} : {v.range}" for v in value[1])
-    if node.op == "function" and isinstance(node.type, Functional):
+    if node.op == "function" and isinstance(node.type, FunctionType):
         return "of " + ", ".join(f"{v.name} : {v.range}" for v in value)
     return "" if value is None else str(value)
 
 
-def explained(unit, root: Node, target) -> str:
+def explained(compilation, root: Node, target) -> str:
     """The whole explanation of a run that has been done with `target.explained` as a list."""
-    lines = ["domains", *(f"  {text}" for text in unit.rounds or ["  (nothing to infer)"])]
+    lines = ["domains", *(f"  {text}" for text in compilation.inference_log or ["  (nothing to infer)"])]
     entries = getattr(target, "explained", None)
     if not entries:
         return "\n".join([*lines, "graph", *(f"  {text}" for text in graph(root))])

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from renderer.cdollar.checker.checker import Checker
-from renderer.cdollar.checker.compilation import Unit
-from renderer.cdollar.checker.host_executor import HostBody
-from renderer.cdollar.checker.values import DomainValue, FamilyValue, FunctionValue
+from renderer.cdollar.checker.compilation import Compilation
+from renderer.cdollar.checker.host_executor import HostExecutor
+from renderer.cdollar.checker.values import DomainValue, FunctionValue, OverloadSet
 from renderer.cdollar.frontend import ast
-from renderer.cdollar.frontend.diagnostics import Source
-from renderer.cdollar.frontend.parser import parse, parse_line
+from renderer.cdollar.frontend.diagnostics import SourceFile
+from renderer.cdollar.frontend.parser import parse, parse_repl_input
 from renderer.cdollar.ir.dag import INFINITE, TooLarge
 from renderer.cdollar.runtime.evaluate import evaluate_value, prelude
 from renderer.errors import UserError
@@ -28,10 +28,10 @@ class Repl:
     """One session: a program that grows by a line at a time."""
 
     def __init__(self, make_target, show=print):
-        self.unit = Unit(Source("<prompt>", ""), None, Path())
-        self.unit.target = make_target(self.unit)
-        self.unit.load(parse(prelude()), checked=False)
-        self.unit.replaceable = {f for family in self.unit.families.values() for f in family}
+        self.compilation = Compilation(SourceFile("<prompt>", ""), None, Path())
+        self.compilation.target = make_target(self.compilation)
+        self.compilation.load(parse(prelude()), checked=False)
+        self.compilation.prelude_functions = {f for family in self.compilation.overloads.values() for f in family}
         self.show, self.number = show, 0
 
     def line(self, text: str) -> bool:
@@ -53,57 +53,61 @@ class Repl:
     def take(self, text: str) -> None:
         command, rest = (text[:2], text[2:].strip()) if text[:2] in (":t", ":d") else ("", text)
         self.number += 1
-        source = Source(f"<{self.number}>", rest)
-        self.unit.source, self.unit.steps = source, 0
-        self.unit.frames, self.unit.calls, self.unit.rounds = [], [], []
-        items, expression = parse_line(source, set(self.unit.types))
+        source = SourceFile(f"<{self.number}>", rest)
+        self.compilation.source, self.compilation.statement_count = source, 0
+        self.compilation.inference_stack, self.compilation.calls, self.compilation.inference_log = [], [], []
+        items, expression = parse_repl_input(source, set(self.compilation.types))
         if expression is not None:
             self.expression(expression, command)
             return
         for item in items:
             self.declare(item)
 
-    def declare(self, item: ast.Tree) -> None:
-        unit = self.unit
-        if isinstance(item, ast.FunctionItem):
-            types = tuple(unit.type_of(p.type) for p in item.parameters)
-            unit.families[item.name] = [f for f in unit.families.get(item.name, []) if f.types != types]
-            unit.add_function(item)
+    def declare(self, item: ast.AstNode) -> None:
+        compilation = self.compilation
+        if isinstance(item, ast.FunctionDeclaration):
+            types = tuple(compilation.type_of(p.type) for p in item.parameters)
+            compilation.overloads[item.name] = [
+                f for f in compilation.overloads.get(item.name, []) if f.parameter_types != types
+            ]
+            compilation.add_function(item)
             try:
-                unit.check(unit.families[item.name][-1])
+                compilation.check(compilation.overloads[item.name][-1])
             except UserError:
-                unit.families[item.name].pop()
-                if not unit.families[item.name]:
-                    del unit.families[item.name]
+                compilation.overloads[item.name].pop()
+                if not compilation.overloads[item.name]:
+                    del compilation.overloads[item.name]
                 raise
-            self.show(f"{unit.families[item.name][-1].result} {unit.families[item.name][-1].signature}")
-        elif isinstance(item, ast.ClassItem):
-            unit.add_class(item)
-        elif isinstance(item, ast.AliasItem):
-            unit.types[item.name] = unit.type_of(item.type)
+            self.show(
+                f"{compilation.overloads[item.name][-1].result_type} {compilation.overloads[item.name][-1].signature}"
+            )
+        elif isinstance(item, ast.ClassDeclaration):
+            compilation.add_class(item)
+        elif isinstance(item, ast.TypeAlias):
+            compilation.types[item.name] = compilation.type_of(item.type)
         else:
-            if isinstance(item, ast.GlobalItem):
-                item = item.declare
-            if isinstance(item, ast.Declare):
-                unit.globals.names.pop(item.name, None)
-            HostBody(unit, None, unit.globals).run([item])
+            if isinstance(item, ast.GlobalDeclaration):
+                item = item.declaration
+            if isinstance(item, ast.VariableDeclaration):
+                compilation.globals.names.pop(item.name, None)
+            HostExecutor(compilation, None, compilation.globals).run([item])
 
-    def expression(self, tree: ast.Tree, command: str) -> None:
-        checker = Checker(self.unit, self.unit.globals)
+    def expression(self, tree: ast.AstNode, command: str) -> None:
+        checker = Checker(self.compilation, self.compilation.globals)
         value = checker.root(tree)
         if isinstance(value, DomainValue):
             self.show("domain " + " x ".join(map(str, value.ranges)))
             return
-        if isinstance(value, FamilyValue) and len(self.unit.families.get(value.name, [])) > 1:
-            self.show("\n".join(f"{f.result} {f.signature}" for f in self.unit.families[value.name]))
+        if isinstance(value, OverloadSet) and len(self.compilation.overloads.get(value.name, [])) > 1:
+            self.show("\n".join(f"{f.result_type} {f.signature}" for f in self.compilation.overloads[value.name]))
             return
         value = checker.settled(value, tree.span)
         self.show(self.described(value))
         if command == ":d":
-            self.show("\n".join(self.unit.rounds) or "nothing was inferred")
+            self.show("\n".join(self.compilation.inference_log) or "nothing was inferred")
         if command or isinstance(value, FunctionValue) and not self.is_shown(value):
             return
-        result = evaluate_value(self.unit, value, tree.span)
+        result = evaluate_value(self.compilation, value, tree.span)
         self.show(
             np.array2string(result.array, threshold=200, max_line_width=100)
             if result.array.ndim
@@ -114,26 +118,27 @@ class Repl:
         if not isinstance(value, FunctionValue):
             return str(value.type)
         domain = " x ".join(
-            "infinite" if r is INFINITE else str(r) for r in Checker(self.unit, self.unit.globals).flat_domain(value)
+            "infinite" if r is INFINITE else str(r)
+            for r in Checker(self.compilation, self.compilation.globals).flat_domain(value)
         )
         return f"{value.type}  domain {domain}"
 
     def is_shown(self, value: FunctionValue) -> bool:
         size = 1
-        for range_ in Checker(self.unit, self.unit.globals).flat_domain(value):
+        for range_ in Checker(self.compilation, self.compilation.globals).flat_domain(value):
             if not hasattr(range_, "size"):
                 return False
             size *= range_.size
         return size <= MAX_SHOWN_ELEMENTS
 
     def names(self) -> None:
-        for name, variable in self.unit.globals.variables():
+        for name, variable in self.compilation.globals.variables():
             self.show(f"{name}: {self.described(variable.value)}")
-        for family in self.unit.families.values():
+        for family in self.compilation.overloads.values():
             for function in family:
-                if function in self.unit.replaceable:
+                if function in self.compilation.prelude_functions:
                     continue
-                self.show(f"{function.result} {function.signature}")
+                self.show(f"{function.result_type} {function.signature}")
 
 
 def run_repl(make_target) -> int:

@@ -68,7 +68,7 @@ def tune_kernel(target: DeviceTarget, node, plain: KernelPlan) -> tuple[Schedule
 
 def measure(target: DeviceTarget, node, part: KernelPlan) -> tuple[list[np.ndarray], float]:
     """The result of a part and its least device time of a few runs."""
-    ranges = () if node.op == "reduce" else tuple(v.range for v in node.value)
+    ranges = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
     count = max(1, int(np.prod([r.size for r in ranges], dtype=np.int64)))
     held = Representation(ranges, [(target.device.buffer(count, stored_dtype(p)), p) for p in output_parts(node)])
     target.launch(part, held, [])

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from renderer.cdollar.checker.device_function_lowering import Branch, Give, Leave, Repeat, ScalarFunction, Store
-from renderer.cdollar.ir.dag import Component, Node, UserCall, topological
-from renderer.cdollar.ir.types import components
+from renderer.cdollar.ir.dag import Component, Node, UserCall, topological_order
+from renderer.cdollar.ir.device_function import (
+    BranchOp,
+    DeviceFunction,
+    JumpOp,
+    LoopOp,
+    ReturnOp,
+    StoreOp,
+)
+from renderer.cdollar.ir.types import component_types
 from renderer.cdollar.targets.dialects import literal, operation_text
 
 MAX_DEVICE_ITERATIONS = 1 << 24  # rounds of one loop of a scalar function before it is taken for endless
@@ -19,7 +26,7 @@ def precise(writer, part: str) -> str:
 class DeviceFunctionEmitter:
     """A scalar function as a function of the dialect; `writer` prints the text that calls it."""
 
-    def __init__(self, writer, function: ScalarFunction):
+    def __init__(self, writer, function: DeviceFunction):
         self.writer, self.function, self.dialect = writer, function, writer.dialect
         self.lines: list[str] = []
         self.names = {
@@ -28,7 +35,7 @@ class DeviceFunctionEmitter:
         }
 
     def text(self) -> str:
-        parts = components(self.function.result)
+        parts = component_types(self.function.result_type)
         self.writer.doubles |= "double" in parts or any(s.type == "double" for s in self.names)
         parameters = [f"{self.dialect.types[s.type]} {self.names[s]}" for s in self.function.parameters]
         if has_loops(self.function):
@@ -54,28 +61,28 @@ class DeviceFunctionEmitter:
 
     def statements(self, body: tuple, indent: str) -> None:
         for statement in body:
-            if isinstance(statement, Store):
+            if isinstance(statement, StoreOp):
                 self.store(statement, indent)
-            elif isinstance(statement, Branch):
+            elif isinstance(statement, BranchOp):
                 self.branch(statement, indent)
-            elif isinstance(statement, Repeat):
+            elif isinstance(statement, LoopOp):
                 self.repeat(statement, indent)
-            elif isinstance(statement, Leave):
+            elif isinstance(statement, JumpOp):
                 self.lines.append(f"{indent}{statement.kind};")
-            elif isinstance(statement, Give):
+            elif isinstance(statement, ReturnOp):
                 self.lines.append(f"{indent}{{")
                 names = self.values(statement.nodes, indent + "    ")
-                self.lines.append(indent + "    " + self.give(names, components(self.function.result)))
+                self.lines.append(indent + "    " + self.give(names, component_types(self.function.result_type)))
                 self.lines.append(f"{indent}}}")
 
-    def store(self, statement: Store, indent: str) -> None:
+    def store(self, statement: StoreOp, indent: str) -> None:
         self.lines.append(f"{indent}{{")
         names = self.values(statement.nodes, indent + "    ")
-        for slot, name in zip(statement.slots, names, strict=True):
+        for slot, name in zip(statement.locals, names, strict=True):
             self.lines.append(f"{indent}    {self.names[slot]} = {name};")
         self.lines.append(f"{indent}}}")
 
-    def branch(self, statement: Branch, indent: str) -> None:
+    def branch(self, statement: BranchOp, indent: str) -> None:
         test = self.writer.fresh("t")
         self.lines.append(f"{indent}bool {test};")
         self.lines.append(f"{indent}{{")
@@ -83,13 +90,13 @@ class DeviceFunctionEmitter:
         self.lines.append(f"{indent}    {test} = {name};")
         self.lines.append(f"{indent}}}")
         self.lines.append(f"{indent}if ({test}) {{")
-        self.statements(statement.yes, indent + "    ")
-        if statement.no:
+        self.statements(statement.if_true, indent + "    ")
+        if statement.if_false:
             self.lines.append(f"{indent}}} else {{")
-            self.statements(statement.no, indent + "    ")
+            self.statements(statement.if_false, indent + "    ")
         self.lines.append(f"{indent}}}")
 
-    def repeat(self, statement: Repeat, indent: str) -> None:
+    def repeat(self, statement: LoopOp, indent: str) -> None:
         """`continue` goes to the top, where the step stands before the test: the same text in C and GLSL."""
         count, inner = self.writer.fresh("round"), indent + "    "
         self.lines.append(f"{indent}for (int {count} = 0; ; {count}++) {{")
@@ -111,7 +118,7 @@ class DeviceFunctionEmitter:
 
     def values(self, roots: tuple[Node, ...], indent: str) -> list[str]:
         found: dict[int, tuple[str, ...]] = {}
-        for node in topological(roots):
+        for node in topological_order(roots):
             found[id(node)] = self.node(node, [found[id(child)] for child in node.inputs], indent)
         # What is stored is copied first: another slot of the same statement may be read after it is written.
         names = []
@@ -126,22 +133,22 @@ class DeviceFunctionEmitter:
 
     def node(self, node: Node, operands: list[tuple[str, ...]], indent: str) -> tuple[str, ...]:
         if node.op == "local":
-            return (self.names[node.value],)
+            return (self.names[node.attribute],)
         if node.op == "scalar":
-            return (literal(node.value.number, node.type, self.dialect),)
-        if isinstance(node.value, Component):
-            return (operands[0][node.value.index],)
+            return (literal(node.attribute.number, node.type, self.dialect),)
+        if isinstance(node.attribute, Component):
+            return (operands[0][node.attribute.index],)
         names = [o[0] for o in operands]
-        if isinstance(node.value, UserCall):
+        if isinstance(node.attribute, UserCall):
             return self.inner_call(node, names, indent)
         variable = self.writer.fresh()
-        text = operation_text(self.dialect, node.value, node.inputs[-1].type, node.type, names)
+        text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names)
         self.lines.append(f"{indent}{self.dialect.declare(node.type, variable, text)}")
         return (variable,)
 
     def inner_call(self, node: Node, names: list[str], indent: str) -> tuple[str, ...]:
-        called = self.writer.function(node.value.function)
-        if has_loops(node.value.function):
+        called = self.writer.function(node.attribute.function)
+        if has_loops(node.attribute.function):
             names = [*names, "bad"]
         text = f"{called}({', '.join(names)})"
         if not isinstance(node.type, tuple):
@@ -153,20 +160,20 @@ class DeviceFunctionEmitter:
         return tuple(f"{whole}.c{k}" for k in range(len(node.type)))
 
 
-def has_loops(function: ScalarFunction) -> bool:
+def has_loops(function: DeviceFunction) -> bool:
     """Whether a function or one that it calls may run without end."""
     stack = list(function.body)
     while stack:
         statement = stack.pop()
-        if isinstance(statement, Repeat):
+        if isinstance(statement, LoopOp):
             return True
         nodes: tuple = ()
-        if isinstance(statement, Branch):
-            stack += [*statement.yes, *statement.no]
+        if isinstance(statement, BranchOp):
+            stack += [*statement.if_true, *statement.if_false]
             nodes = (statement.condition,)
-        elif isinstance(statement, (Store, Give)):
+        elif isinstance(statement, (StoreOp, ReturnOp)):
             nodes = statement.nodes
-        for node in topological(nodes):
-            if isinstance(node.value, UserCall) and has_loops(node.value.function):
+        for node in topological_order(nodes):
+            if isinstance(node.attribute, UserCall) and has_loops(node.attribute.function):
                 return True
     return False

@@ -13,24 +13,23 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from renderer.cdollar.checker.domain_inference import affine, interval
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.ir.affine import affine, value_bounds
 from renderer.cdollar.ir.dag import (
     Access,
-    Bound,
+    ArraySource,
+    BoundVariable,
     Node,
     Range,
-    Source,
     UserCall,
-    placed,
-    serial,
     substitute,
-    topological,
+    topological_order,
+    with_span_of,
 )
 from renderer.cdollar.ir.operations import REDUCERS
-from renderer.cdollar.ir.passes import PASSES, is_built, prepare
-from renderer.cdollar.ir.types import DTYPES, Functional, Record, Scalar, components
+from renderer.cdollar.ir.passes import PASSES, is_computed_function, run_passes
+from renderer.cdollar.ir.types import DTYPES, FunctionType, Record, Scalar, component_types
 from renderer.cdollar.targets.device_functions import LOOP_LIMIT_STATUS, MAX_DEVICE_ITERATIONS, has_loops
 from renderer.cdollar.targets.kernel_plan import KernelPlan, output_parts
 from renderer.cdollar.targets.map_kernels import plan_kernel
@@ -86,15 +85,17 @@ class DeviceArray:
 class DeviceTarget:
     """Evaluates nodes of one program on one compute device."""
 
-    def __init__(self, unit, device, name: str, schedules: dict[str, Schedule] | None = None, strict: bool = False):
-        self.unit, self.device, self.name, self.strict = unit, device, name, strict
+    def __init__(
+        self, compilation, device, name: str, schedules: dict[str, Schedule] | None = None, strict: bool = False
+    ):
+        self.compilation, self.device, self.name, self.strict = compilation, device, name, strict
         self.device_name = device.name
         self.schedules = schedules or {}
         self.held: WeakKeyDictionary = WeakKeyDictionary()
         self.boxes: WeakKeyDictionary = WeakKeyDictionary()
         self.kernels: dict = {}
         self.counters = Counters()
-        self.interpreter = NumpyTarget(unit.dag, unit.dag.places)
+        self.interpreter = NumpyTarget(compilation.dag, compilation.dag.spans)
         self.explained: list | None = None
         self.recorded: list | None = None  # launches, while replay() listens
         self.idle = device.buffer(1, "i4").fill(0)
@@ -102,20 +103,19 @@ class DeviceTarget:
     # What a program asks for
 
     def evaluate_scalars(self, nodes: list[Node]) -> list:
-        if not any(self.unit.reduces(node) for node in nodes):
+        if not any(self.compilation.needs_evaluation(node) for node in nodes):
             return self.interpreter.evaluate_scalars(nodes)
         record = Record("numbers", tuple((f"n{k}", Scalar(node.type)) for k, node in enumerate(nodes)))
-        function = self.unit.dag.function((), tuple(nodes), Functional(record, ()))
+        function = self.compilation.dag.function((), tuple(nodes), FunctionType(record, ()))
         return [array.item() for array in self.evaluate(function)]
 
     def materialize(self, function: FunctionValue) -> FunctionValue:
         node = function.node
-        if node.op == "function" and isinstance(node.value, Source):
+        if node.op == "function" and isinstance(node.attribute, ArraySource):
             return function
         held, domain = self.run(node), tuple(function.domain)
-        type_ = Functional(function.type.result, function.type.parameters, True)
-        source = Source(next(serial), "array", DeviceArray("array", self, held), domain, len(held.buffers))
-        found = self.unit.dag.make("function", type_, (), source)
+        type_ = function.type.as_array_type
+        found = self.compilation.dag.array(type_, "array", DeviceArray("array", self, held), domain)
         self.held[found] = held
         return FunctionValue(type_, found, domain)
 
@@ -136,46 +136,46 @@ class DeviceTarget:
         """A functional node evaluated over its domain, and all that it needs before it."""
         while node.op == "let":
             node = node.inputs[0]
-        (root,), notes = prepare(self.unit.dag, (node,), PASSES)
+        (root,), notes = run_passes(self.compilation.dag, (node,), PASSES)
         while root.op == "let":
             root = root.inputs[0]
         if self.explained is not None:
             self.explained.append(("passes", root, notes.lines))
         self.reach([root])
         checks = []
-        for part in topological([root]):
+        for part in topological_order([root]):
             if (
-                is_built(part)
+                is_computed_function(part)
                 and part is not root
-                and not part.free
+                and not part.free_variables
                 and self.is_needed(part)
                 or part is root
-                and is_built(root)
+                and is_computed_function(root)
             ):
                 if part not in self.held:
                     self.held[part] = self.run_kernel(part, checks)
-            elif part.op == "reduce" and not part.free and part not in self.held:
+            elif part.op == "reduce" and not part.free_variables and part not in self.held:
                 self.held[part] = self.run_reduction(part, checks)
         self.check(checks)
         return self.held[root] if root in self.held else self.upload_source(root)
 
     def is_needed(self, node: Node) -> bool:
-        return all(isinstance(v.range, Range) for v in node.value)
+        return all(isinstance(v.range, Range) for v in node.attribute)
 
     def reach(self, roots: list[Node]) -> None:
         """The box of each array that any access can reach, so that only that much is uploaded."""
         boxes: dict[Node, list] = {}
-        for node in topological(roots):
-            if node.op == "apply" and isinstance(node.value, Access):
+        for node in topological_order(roots):
+            if node.op == "apply" and isinstance(node.attribute, Access):
                 function = node.inputs[0]
                 while function.op == "let":
                     function = function.inputs[0]
-                if isinstance(function.value, Source) and not isinstance(function.value.data, DeviceArray):
-                    boxes.setdefault(function, []).append(reached(node, function.value.ranges))
+                if isinstance(function.attribute, ArraySource) and not isinstance(function.attribute.data, DeviceArray):
+                    boxes.setdefault(function, []).append(reached(node, function.attribute.ranges))
         for function, found in boxes.items():
             hull = tuple(
                 Range(min(box[d].low for box in found), max(box[d].high for box in found))
-                for d in range(len(function.value.ranges))
+                for d in range(len(function.attribute.ranges))
             )
             known = self.boxes.get(function)
             if known is not None and all(k.low <= h.low and k.high >= h.high for k, h in zip(known, hull, strict=True)):
@@ -185,21 +185,21 @@ class DeviceTarget:
 
     def ranges_of(self, function: Node) -> tuple:
         """The box of indices that a function's buffers hold."""
-        if isinstance(function.value, Source):
+        if isinstance(function.attribute, ArraySource):
             if function in self.held:
                 return self.held[function].ranges
-            return self.boxes.get(function, function.value.ranges)
-        return tuple(v.range for v in function.value)
+            return self.boxes.get(function, function.attribute.ranges)
+        return tuple(v.range for v in function.attribute)
 
     def upload_source(self, function: Node) -> Representation:
         """The buffers of an array, uploaded at the first use."""
         if function not in self.held:
             ranges = self.ranges_of(function)
-            lows = [r.low for r in function.value.ranges]
+            lows = [r.low for r in function.attribute.ranges]
             box = tuple(slice(r.low - low, r.high - low) for r, low in zip(ranges, lows, strict=True))
-            parts = components(function.type.result)
+            parts = component_types(function.type.result)
             check_memory(tuple(r.size for r in ranges), parts, "an array", self.device.processor.memory)
-            arrays = function.value.data.read(box)
+            arrays = function.attribute.data.read(box)
             self.held[function] = Representation(
                 ranges, [self.upload(a, p) for a, p in zip(arrays, parts, strict=True)]
             )
@@ -210,7 +210,7 @@ class DeviceTarget:
         return self.device.buffer(max(1, array.size), array.dtype).write(padded(array)), part
 
     def run_kernel(self, node: Node, checks: list) -> Representation:
-        ranges = () if node.op == "reduce" else tuple(v.range for v in node.value)
+        ranges = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
         check_memory(tuple(r.size for r in ranges), output_parts(node), "an array", self.device.processor.memory)
         self.reject_empty_reductions(node)
         count = int(np.prod([r.size for r in ranges], dtype=np.int64))
@@ -223,11 +223,11 @@ class DeviceTarget:
 
     def reject_empty_reductions(self, node: Node) -> None:
         """An empty reduction without a neutral element is an error before anything runs."""
-        for part in topological([node]):
-            if part.op == "reduce" and any(v.range.size == 0 for v in part.value[1]):
-                reducer = REDUCERS.get(part.value[0].name)
-                if part.value[0].name != "fold" and (reducer is None or reducer.neutral is None):
-                    self.interpreter.empty(part, part.value[0])
+        for part in topological_order([node]):
+            if part.op == "reduce" and any(v.range.size == 0 for v in part.attribute[1]):
+                reducer = REDUCERS.get(part.attribute[0].name)
+                if part.attribute[0].name != "fold" and (reducer is None or reducer.neutral is None):
+                    self.interpreter.empty(part, part.attribute[0])
 
     def planned(self, node: Node) -> KernelPlan:
         plain = plan_kernel(node, self.ranges_of, DEFAULT, self.device.processor)
@@ -326,7 +326,7 @@ class DeviceTarget:
                 message = f"an index is outside of the domain {ranges}"
                 raise ProgramError(
                     "CS0317",
-                    self.unit.dag.places[node],
+                    self.compilation.dag.spans[node],
                     message,
                     "a border mode makes it good: `f.clamp(...)`, wrap, mirror or zero",
                 )
@@ -347,14 +347,14 @@ class DeviceTarget:
 
     def chunk_ranges(self, node: Node) -> list[Range]:
         """The ranges of the first reduced variable between which files are read piece by piece."""
-        variable = node.value[1][0]
+        variable = node.attribute[1][0]
         needed = 0
         for function in host_arrays_under(node):
-            box = self.boxes.get(function, function.value.ranges)
+            box = self.boxes.get(function, function.attribute.ranges)
             size = int(np.prod([r.size for r in box], dtype=np.int64))
-            needed += size * sum(np.dtype(DTYPES[p]).itemsize for p in components(function.type.result))
+            needed += size * sum(np.dtype(DTYPES[p]).itemsize for p in component_types(function.type.result))
         count = -(-needed // self.chunk_bytes())
-        if count <= 1 or variable.range.size < 2 or node.value[0].name in ("argmin", "argmax"):
+        if count <= 1 or variable.range.size < 2 or node.attribute[0].name in ("argmin", "argmax"):
             return [variable.range]
         step = -(-variable.range.size // count)
         return [
@@ -366,15 +366,15 @@ class DeviceTarget:
         return min(CHUNK_BYTES, self.device.processor.memory // 8)
 
     def reduce_chunk(self, node: Node, piece: Range, state, checks: list) -> list:
-        reduction, variables = node.value
+        reduction, variables = node.attribute
         first = variables[0]
-        own = Bound(first.name, first.type, piece, True)
-        inputs = substitute(self.unit.dag, node.inputs, {first: self.unit.dag.bound(own)})
+        own = BoundVariable(first.name, first.type, piece, True)
+        inputs = substitute(self.compilation.dag, node.inputs, {first: self.compilation.dag.bound_variable(own)})
         if reduction.name == "fold" and state is not None:
-            starts = tuple(self.unit.dag.literal(n, p) for n, p in zip(state, output_parts(node), strict=True))
+            starts = tuple(self.compilation.dag.constant(n, p) for n, p in zip(state, output_parts(node), strict=True))
             inputs = starts + inputs[len(starts) :]
-        part = self.unit.dag.make("reduce", node.type, inputs, (reduction, (own, *variables[1:])))
-        placed(self.unit.dag, node, part)
+        part = self.compilation.dag.intern("reduce", node.type, inputs, (reduction, (own, *variables[1:])))
+        with_span_of(self.compilation.dag, node, part)
         for function in host_arrays_under(part):
             self.held.pop(function, None)
             self.boxes.pop(function, None)
@@ -387,7 +387,7 @@ class DeviceTarget:
         return numbers
 
     def joined(self, node: Node, state, numbers: list) -> list:
-        reduction = node.value[0]
+        reduction = node.attribute[0]
         if state is None or reduction.name == "fold":
             return [n.item() for n in numbers]
         if reduction.function is not None:
@@ -412,10 +412,10 @@ class DeviceTarget:
 
 def looping_function_under(node: Node):
     """A scalar function with loops that a node calls."""
-    for part in topological([node]):
-        function = part.value.function if isinstance(part.value, UserCall) else None
+    for part in topological_order([node]):
+        function = part.attribute.function if isinstance(part.attribute, UserCall) else None
         if part.op == "reduce":
-            function = part.value[0].function
+            function = part.attribute[0].function
         if function is not None and has_loops(function):
             return function
     raise AssertionError("no loop is under this node")
@@ -423,9 +423,9 @@ def looping_function_under(node: Node):
 
 def check_index_range(count: int, node: Node) -> None:
     """Refuses what the indices of kernels cannot count."""
-    for part in topological([node]):
+    for part in topological_order([node]):
         if part.op == "reduce":
-            count = max(count, int(np.prod([float(v.range.size) for v in part.value[1]])))
+            count = max(count, int(np.prod([float(v.range.size) for v in part.attribute[1]])))
     if count >= 2**31:
         raise UnavailableError(
             f"a part goes over {count} points; devices take less than {2**31}, --target numpy takes more"
@@ -441,8 +441,8 @@ def host_arrays_under(node: Node) -> list[Node]:
     """Arrays on the host that a node reads."""
     return [
         n
-        for n in topological([node])
-        if n.op == "function" and isinstance(n.value, Source) and not isinstance(n.value.data, DeviceArray)
+        for n in topological_order([node])
+        if n.op == "function" and isinstance(n.attribute, ArraySource) and not isinstance(n.attribute.data, DeviceArray)
     ]
 
 
@@ -457,9 +457,9 @@ def padded(array: np.ndarray) -> np.ndarray:
 def reached(node: Node, ranges: tuple) -> tuple:
     """The box of indices that an access can read: all of a dimension if its index is not affine."""
     found = []
-    for index, range_, border in zip(node.inputs[1:], ranges, node.value.borders, strict=True):
+    for index, range_, border in zip(node.inputs[1:], ranges, node.attribute.borders, strict=True):
         form = affine(index)
-        ends = interval(form) if form is not None and form.exact and border is None else None
+        ends = value_bounds(form) if form is not None and form.is_known and border is None else None
         if ends is None or ends[0] < range_.low or ends[1] >= range_.high:
             found.append(Range(range_.low, range_.high))
         else:

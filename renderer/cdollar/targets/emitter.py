@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from renderer.cdollar.checker.device_function_lowering import ScalarFunction
-from renderer.cdollar.checker.domain_inference import affine, interval
-from renderer.cdollar.ir.dag import Access, Argument, Bound, Component, Node, Range, Source, UserCall
-from renderer.cdollar.ir.types import components
+from renderer.cdollar.ir.affine import affine, value_bounds
+from renderer.cdollar.ir.dag import Access, ArraySource, BoundVariable, Component, Node, Range, RuntimeScalar, UserCall
+from renderer.cdollar.ir.device_function import DeviceFunction
+from renderer.cdollar.ir.types import component_types
 from renderer.cdollar.targets.device_functions import DeviceFunctionEmitter, has_loops, precise
 from renderer.cdollar.targets.dialects import C, literal, neutral_text, operation_text
 from renderer.cdollar.targets.numpy_target import level_order
@@ -67,7 +67,7 @@ class Emitter:
         self.function_text: list[str] = []
         self.counter = 0
         self.doubles = False
-        self.bound_names: dict[Bound, str] = {}
+        self.bound_names: dict[BoundVariable, str] = {}
 
     # Names
 
@@ -86,7 +86,7 @@ class Emitter:
             self.arguments.append((name, type_, number))
         return self.argument_names[key]
 
-    def define(self, variable: Bound, name: str) -> None:
+    def define(self, variable: BoundVariable, name: str) -> None:
         """Binds a variable to a name in the innermost block."""
         block = self.blocks[-1]
         block.variables = block.variables | {variable}
@@ -96,7 +96,7 @@ class Emitter:
 
     def home(self, node: Node) -> Block:
         """The outermost block that knows all variables of a node."""
-        missing = set(node.free)
+        missing = set(node.free_variables)
         for block in self.blocks:
             missing -= block.variables
             if not missing:
@@ -125,41 +125,41 @@ class Emitter:
         self.doubles |= "double" in (node.type if isinstance(node.type, tuple) else (node.type,))
         if node.op == "scalar":
             self.keep(node, Value((self.number(node),)))
-        elif node.op == "bound":
-            self.keep(node, Value((self.bound_names[node.value],)))
+        elif node.op == "variable":
+            self.keep(node, Value((self.bound_names[node.attribute],)))
         elif node.op == "let":
             self.keep(node, self.found(node.inputs[0]))
         elif node.op == "reduce":
             self.reduce(node)
-        elif isinstance(node.value, Component):
+        elif isinstance(node.attribute, Component):
             whole = self.found(node.inputs[0])
-            self.keep(node, Value((whole.names[node.value.index],), whole.bad))
-        elif isinstance(node.value, Access):
+            self.keep(node, Value((whole.names[node.attribute.index],), whole.bad))
+        elif isinstance(node.attribute, Access):
             self.access(node)
-        elif isinstance(node.value, UserCall):
+        elif isinstance(node.attribute, UserCall):
             self.call(node)
         else:
             self.operation(node)
 
     def number(self, node: Node) -> str:
-        if isinstance(node.value, Argument):
-            return self.argument(node.value, node.type, node.value.number, "x")
-        return literal(node.value.number, node.type, self.dialect)
+        if isinstance(node.attribute, RuntimeScalar):
+            return self.argument(node.attribute, node.type, node.attribute.number, "x")
+        return literal(node.attribute.number, node.type, self.dialect)
 
     def operation(self, node: Node) -> None:
         operands = [self.found(child) for child in node.inputs]
         names = [o.names[0] for o in operands]
-        text = operation_text(self.dialect, node.value, node.inputs[-1].type, node.type, names)
+        text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names)
         self.store(node, text, self.joined_bad(node, operands, names))
 
     def joined_bad(self, node: Node, operands: list[Value], names: list[str]) -> str | None:
         bads = [o.bad for o in operands]
         if not any(bads):
             return None
-        if node.value == "select":
+        if node.attribute == "select":
             text = f"({names[0]} ? {bads[1] or '0'} : {bads[2] or '0'})"
-        elif node.value in ("&&", "||") and bads[1]:
-            reached = names[0] if node.value == "&&" else f"!{names[0]}"
+        elif node.attribute in ("&&", "||") and bads[1]:
+            reached = names[0] if node.attribute == "&&" else f"!{names[0]}"
             text = f"({reached} ? {bads[1]} : 0)"
         else:
             rest = [b for b in bads if b]
@@ -178,7 +178,7 @@ class Emitter:
     def input_of(self, function: Node) -> Input:
         if function not in self.inputs:
             ranges = self.ranges_of(function)
-            parts = components(function.type.result)
+            parts = component_types(function.type.result)
             lows = tuple(r.low != 0 for r in ranges)
             self.inputs[function] = Input(function, f"f{len(self.inputs)}", parts, len(ranges), lows)
             self.doubles |= "double" in parts
@@ -199,7 +199,7 @@ class Emitter:
         source = self.input_of(function)
         block = self.home(node)
         places, bads, zero = [], [], []
-        for dimension, (index, border) in enumerate(zip(indices, node.value.borders, strict=True)):
+        for dimension, (index, border) in enumerate(zip(indices, node.attribute.borders, strict=True)):
             value = self.found(index)
             place = value.names[0]
             if index.type == "uint":
@@ -263,7 +263,7 @@ class Emitter:
     # Reductions inside of a kernel: loops
 
     def reduce(self, node: Node) -> None:
-        if not node.free:
+        if not node.free_variables:
             self.closed(node)
             return
         block = self.home(node)
@@ -271,7 +271,7 @@ class Emitter:
         held, self.blocks = self.blocks, self.blocks[: depth + 1]
         loop = LoopReduction(self, node)
         loop.start()
-        variables = node.value[1]
+        variables = node.attribute[1]
         for variable in variables:
             self.blocks.append(Block(frozenset()))
             name = self.fresh(variable.name if variable.name.isalnum() else "i")
@@ -302,22 +302,22 @@ class Emitter:
             names.append(variable)
         self.keep(node, Value(tuple(names)))
 
-    def bounds(self, variable: Bound) -> tuple[str, str]:
+    def bounds(self, variable: BoundVariable) -> tuple[str, str]:
         range_ = variable.range
         suffix = "u" if variable.type == "uint" else ""
         if range_.size <= SMALL:
             return f"{range_.low}{suffix}", f"{range_.high}{suffix}"
-        high = self.argument((variable.serial, "high"), variable.type, range_.high, "h")
+        high = self.argument((variable.unique_id, "high"), variable.type, range_.high, "h")
         if range_.low == 0:
             return f"0{suffix}", high
-        return self.argument((variable.serial, "low"), variable.type, range_.low, "l"), high
+        return self.argument((variable.unique_id, "low"), variable.type, range_.low, "l"), high
 
     # Scalar functions
 
     def call(self, node: Node) -> None:
         operands = [self.found(child) for child in node.inputs]
         parts = node.type if isinstance(node.type, tuple) else (node.type,)
-        function = node.value.function
+        function = node.attribute.function
         name = self.function(function)
         arguments = [o.names[0] for o in operands]
         block = self.home(node)
@@ -337,12 +337,12 @@ class Emitter:
         block.lines.append(f"R{name} {whole} = {text};")
         self.keep(node, Value(tuple(f"{whole}.c{k}" for k in range(len(parts))), self.one_bad(bads, block)))
 
-    def function(self, function: ScalarFunction) -> str:
-        if function.serial not in self.functions:
+    def function(self, function: DeviceFunction) -> str:
+        if function.unique_id not in self.functions:
             text = DeviceFunctionEmitter(self, function).text()
-            self.functions[function.serial] = f"u{len(self.functions)}_{function.name}".replace("__", "_")
-            self.function_text.append(text.replace("@NAME@", self.functions[function.serial]))
-        return self.functions[function.serial]
+            self.functions[function.unique_id] = f"u{len(self.functions)}_{function.name}".replace("__", "_")
+            self.function_text.append(text.replace("@NAME@", self.functions[function.unique_id]))
+        return self.functions[function.unique_id]
 
 
 class LoopReduction:
@@ -350,7 +350,7 @@ class LoopReduction:
 
     def __init__(self, writer: Emitter, node: Node):
         self.writer, self.node = writer, node
-        self.reduction, self.variables = node.value
+        self.reduction, self.variables = node.attribute
         self.parts = node.type if isinstance(node.type, tuple) else (node.type,)
         self.first = ""
         self.bad = ""
@@ -442,18 +442,18 @@ class LoopReduction:
         return Value(tuple(self.state), self.bad if used else None)
 
 
-def int_of(w: Emitter, name: str, variable: Bound) -> str:
+def int_of(w: Emitter, name: str, variable: BoundVariable) -> str:
     return w.dialect.cast("int", name) if variable.type == "uint" else name
 
 
 def proven(index: Node, range_: Range) -> bool:
     """Whether an index stays inside of a range for all values of its variables."""
     form = affine(index)
-    if form is None or not form.exact:
+    if form is None or not form.is_known:
         return False
-    ends = interval(form)
+    ends = value_bounds(form)
     return ends is not None and ends[0] >= range_.low and ends[1] < range_.high
 
 
 def is_source(node: Node) -> bool:
-    return isinstance(node.value, Source)
+    return isinstance(node.attribute, ArraySource)

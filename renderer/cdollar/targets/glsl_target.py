@@ -1,7 +1,7 @@
 """Programs as GLSL fragment passes: arrays are textures, computing is drawing, a reduction is a few passes.
 
 A texture's row is the last dimension of the array (or a fold of the whole array, where that is too long for a row).
-Several render targets take the components of a result; one more says whether a value is bad.
+TupleNode render targets take the components of a result; one more says whether a value is bad.
 """
 
 from __future__ import annotations
@@ -101,10 +101,10 @@ class GlslEmitter(Emitter):
 class GlslTarget(DeviceTarget):
     """Evaluates nodes of one program by fragment passes on one GL context."""
 
-    def __init__(self, unit, gl, schedules=None, strict: bool = False):
+    def __init__(self, compilation, gl, schedules=None, strict: bool = False):
         self.gl = gl
         memory = Processor(units=1, lanes=1, memory=1 << 62, largest_buffer=1 << 62, doubles=False, long_atomics=False)
-        super().__init__(unit, Drawing(gl, memory), "glsl", schedules, strict)
+        super().__init__(compilation, Drawing(gl, memory), "glsl", schedules, strict)
         if strict and gl.version < 400:
             raise UnavailableError(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
         self.constants = {"STRICT": 1, "FUSED": fma_rounds_once(gl)} if strict else {}
@@ -136,7 +136,7 @@ class GlslTarget(DeviceTarget):
     # Parts
 
     def run_kernel(self, node: Node, checks: list) -> Representation:
-        ranges = () if node.op == "reduce" else tuple(v.range for v in node.value)
+        ranges = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
         check_memory(tuple(r.size for r in ranges), output_parts(node), "an array")
         self.reject_empty_reductions(node)
         sheet = self.sheet(ranges)
@@ -169,19 +169,19 @@ class GlslTarget(DeviceTarget):
         for first in range(0, len(outputs), MAX_RENDER_TARGETS - 1):
             bodies = node.inputs[first : first + MAX_RENDER_TARGETS - 1]
             writer = self.writer()
-            decode(writer, node.value, "place")
+            decode(writer, node.attribute, "place")
             values = [writer.value(body) for body in bodies]
             bad = writer.one_bad([v.bad for v in values if v.bad], writer.blocks[0])
             stores = [
                 store(f"out{k}", v.names[0], body.type) for k, (v, body) in enumerate(zip(values, bodies, strict=True))
             ]
-            count = int(np.prod([v.range.size for v in node.value], dtype=np.int64))
+            count = int(np.prod([v.range.size for v in node.attribute], dtype=np.int64))
             targets = outputs[first : first + MAX_RENDER_TARGETS - 1]
             self.draw(node, writer, stores, bad, count, sheet, targets, checks)
 
     def draw_reduction(self, node: Node, outputs: list, checks: list) -> None:
         """A texel for each run of elements, then one for all of them."""
-        reduction, variables = node.value
+        reduction, variables = node.attribute
         volume = int(np.prod([v.range.size for v in variables], dtype=np.int64))
         length = volume if reduction.ordered else max(64, math.isqrt(volume - 1) + 1)
         pieces = -(-volume // length)
@@ -392,23 +392,23 @@ def product_lines(lanes: int, pipelined: bool) -> list[str]:
 def unpack(target: GlslTarget, product: MatrixProduct, packed, lanes: int, output) -> None:
     """Results from texels of (batch, row, column / lanes) to the sheet of the function's own order."""
     writer = target.writer()
-    sheet = target.sheet(tuple(v.range for v in product.node.value))
+    sheet = target.sheet(tuple(v.range for v in product.node.attribute))
     width = writer.argument("sheet", "int", sheet.width, "w")
     writer.line(f"int place = int(gl_FragCoord.y) * {width} + int(gl_FragCoord.x);")
-    decode(writer, product.node.value, "place")
+    decode(writer, product.node.attribute, "place")
     places = []
     for variables in (product.batch, product.rows, product.columns):
         linear = "0"
         for variable in variables:
-            size = writer.argument((variable.serial, "extent"), "int", variable.range.size, "n")
-            low = writer.argument((variable.serial, "lowest"), "int", variable.range.low, "l")
+            size = writer.argument((variable.unique_id, "extent"), "int", variable.range.size, "n")
+            low = writer.argument((variable.unique_id, "lowest"), "int", variable.range.low, "l")
             linear = f"({linear} * {size} + int({writer.bound_names[variable]}) - {low})"
         places.append(linear)
     batch, row, column = places
     rows = writer.argument("rows", "int", volume(product.rows), "n")
     at = f"ivec2({column} / {lanes}, {batch} * {rows} + {row})"
     lane = f"[{column} % 4]" if lanes == 4 else ".x"
-    writer.line(f"int all_ = {writer.argument('all', 'int', volume(product.node.value), 'n')};")
+    writer.line(f"int all_ = {writer.argument('all', 'int', volume(product.node.attribute), 'n')};")
     lines = [f"out0 = place < all_ ? texelFetch(texels, {at}, 0){lane} : 0.0;"]
     draw_lines(target, writer, lines, 1, output, {"texels": packed})
 

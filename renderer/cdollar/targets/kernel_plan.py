@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from renderer.cdollar.ir.dag import Access, Bound, Node
-from renderer.cdollar.ir.passes import in_frame
-from renderer.cdollar.ir.types import DTYPES, Functional
+from renderer.cdollar.ir.dag import Access, BoundVariable, Node
+from renderer.cdollar.ir.passes import order_within_scope
+from renderer.cdollar.ir.types import DTYPES, FunctionType
 from renderer.cdollar.targets.emitter import Emitter, Value
 
 
@@ -36,7 +36,7 @@ def storage(part: str) -> str:
 
 
 def output_parts(node: Node) -> tuple[str, ...]:
-    if isinstance(node.type, Functional):
+    if isinstance(node.type, FunctionType):
         return tuple(body.type for body in node.inputs)
     return node.type if isinstance(node.type, tuple) else (node.type,)
 
@@ -73,7 +73,7 @@ def assembled(writer: Emitter, head: str, body: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def strides(variables: tuple[Bound, ...]) -> list[int]:
+def strides(variables: tuple[BoundVariable, ...]) -> list[int]:
     found, total = [], 1
     for variable in reversed(variables):
         found.append(total)
@@ -81,25 +81,27 @@ def strides(variables: tuple[Bound, ...]) -> list[int]:
     return found[::-1]
 
 
-def is_elementwise(node: Node, variables: tuple[Bound, ...], bodies: tuple[Node, ...], ranges_of) -> bool:
+def is_elementwise(node: Node, variables: tuple[BoundVariable, ...], bodies: tuple[Node, ...], ranges_of) -> bool:
     """Whether all arrays are read at the very index that is written, so that indices need no decoding."""
     box = [(v.range.low, v.range.high) for v in variables]
     reads = 0
-    parts = [part for body in bodies for part in in_frame(body)]
+    parts = [part for body in bodies for part in order_within_scope(body)]
     for part in parts:
-        if part.op == "reduce" and part.free:
+        if part.op == "reduce" and part.free_variables:
             return False
-        if part.op != "apply" or not isinstance(part.value, Access):
+        if part.op != "apply" or not isinstance(part.attribute, Access):
             continue
         function = part.inputs[0]
         while function.op == "let":
             function = function.inputs[0]
-        found = [index.value if index.op == "bound" else None for index in part.inputs[1:]]
+        found = [index.attribute if index.op == "variable" else None for index in part.inputs[1:]]
         if found != list(variables) or [(r.low, r.high) for r in ranges_of(function)] != box:
             return False
         reads += 1
-    users = [(part, child) for part in parts for child in part.inputs if child.op == "bound"]
-    only_read = all(isinstance(part.value, Access) for part, _ in users) and not any(b.op == "bound" for b in bodies)
+    users = [(part, child) for part in parts for child in part.inputs if child.op == "variable"]
+    only_read = all(isinstance(part.attribute, Access) for part, _ in users) and not any(
+        b.op == "variable" for b in bodies
+    )
     return reads > 0 and only_read
 
 
@@ -121,19 +123,19 @@ class ElementwiseEmitter(Emitter):
         self.keep(node, Value(tuple(names)))
 
 
-def decode(writer: Emitter, variables: tuple[Bound, ...], place: str) -> None:
+def decode(writer: Emitter, variables: tuple[BoundVariable, ...], place: str) -> None:
     """Binds variables to the coordinates of a linear place of their box, the last one fastest."""
     rest = place
     for position in range(len(variables) - 1, -1, -1):
         variable = variables[position]
         name = writer.fresh("at")
         if position:
-            size = writer.argument((variable.serial, "size"), "int", variable.range.size, "n")
+            size = writer.argument((variable.unique_id, "size"), "int", variable.range.size, "n")
             value, rest = f"{rest} % {size}", f"({rest} / {size})"
         else:
             value = rest
         if variable.range.low:
-            value = f"{value} + {writer.argument((variable.serial, 'low'), 'int', variable.range.low, 'l')}"
+            value = f"{value} + {writer.argument((variable.unique_id, 'low'), 'int', variable.range.low, 'l')}"
         value = f"({value})" if variable.type == "int" else writer.dialect.cast("uint", f"({value})")
         writer.line(writer.dialect.declare(variable.type, name, value))
         writer.define(variable, name)
@@ -148,7 +150,7 @@ def closed_up(part: KernelPlan, writer: Emitter) -> KernelPlan:
     return part
 
 
-def volume(variables: tuple[Bound, ...]) -> int:
+def volume(variables: tuple[BoundVariable, ...]) -> int:
     return int(np.prod([v.range.size for v in variables], dtype=np.int64))
 
 

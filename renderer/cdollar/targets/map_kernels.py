@@ -36,7 +36,7 @@ MAX_REDUCTION_OUTPUTS = 4096  # outputs below which a long reduction gets a grou
 
 def plan_map(node: Node, ranges_of, schedule: Schedule, lanes: int) -> KernelPlan:
     """One thread for a few elements of the result."""
-    variables = node.value
+    variables = node.attribute
     count = int(np.prod([v.range.size for v in variables], dtype=np.int64))
     linear = is_elementwise(node, variables, node.inputs, ranges_of)
     writer = (ElementwiseEmitter if linear else Emitter)(C(), ranges_of)
@@ -110,12 +110,12 @@ def plan_kernel(node: Node, ranges_of, schedule: Schedule, processor) -> KernelP
         return plan_tiled_matmul(
             product, ranges_of, sized(schedule, product, processor.units) if schedule == DEFAULT else schedule
         )
-    outputs = volume(node.value)
+    outputs = volume(node.attribute)
     single = node.inputs[0].inputs[0] if node.inputs[0].op == "apply" and len(node.inputs) > 1 else node.inputs[0]
-    if single.op == "reduce" and single.free and is_whole(node, single) and processor.lanes > 1:
+    if single.op == "reduce" and single.free_variables and is_whole(node, single) and processor.lanes > 1:
         if (
             outputs <= MAX_REDUCTION_OUTPUTS
-            and volume(single.value[1]) >= MIN_REDUCTION_LENGTH
+            and volume(single.attribute[1]) >= MIN_REDUCTION_LENGTH
             and not order_matters(single)
         ):
             return plan_reduction(node, single, ranges_of, schedule, processor.units, processor.lanes)
@@ -132,7 +132,7 @@ def is_whole(node: Node, reduce_node: Node) -> bool:
             body.op == "apply"
             and body.inputs
             and body.inputs[0] is reduce_node
-            and getattr(body.value, "index", None) == k
+            and getattr(body.attribute, "index", None) == k
             for k, body in enumerate(node.inputs)
         )
         and len(node.inputs) == len(reduce_node.type)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from renderer.cdollar.ir.dag import Access, Bound, Node
-from renderer.cdollar.ir.passes import in_frame
+from renderer.cdollar.ir.dag import Access, BoundVariable, Node
+from renderer.cdollar.ir.passes import order_within_scope
 from renderer.cdollar.targets.dialects import C, operation_text
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.kernel_plan import (
@@ -31,10 +31,10 @@ class MatrixProduct:
     node: Node
     left: tuple[Node, ...]
     right: tuple[Node, ...]
-    batch: tuple[Bound, ...]
-    rows: tuple[Bound, ...]
-    columns: tuple[Bound, ...]
-    inner: tuple[Bound, ...]
+    batch: tuple[BoundVariable, ...]
+    rows: tuple[BoundVariable, ...]
+    columns: tuple[BoundVariable, ...]
+    inner: tuple[BoundVariable, ...]
 
 
 def match_matrix_product(node: Node) -> MatrixProduct | None:
@@ -45,20 +45,20 @@ def match_matrix_product(node: Node) -> MatrixProduct | None:
     factors = contraction(reduce_node)
     if factors is None or any(has_inner_reduction(f) for f in factors):
         return None
-    inner = frozenset(reduce_node.value[1])
+    inner = frozenset(reduce_node.attribute[1])
     left, right = [factors[0]], []
-    rows = factors[0].free - inner
+    rows = factors[0].free_variables - inner
     for factor in factors[1:]:
-        (left if factor.free - inner <= rows else right).append(factor)
+        (left if factor.free_variables - inner <= rows else right).append(factor)
     if not right:
         return None
-    columns = frozenset().union(*(f.free for f in right)) - inner
+    columns = frozenset().union(*(f.free_variables for f in right)) - inner
     batch = rows & columns
-    if not rows - batch or not columns - batch or (rows | columns) != frozenset(node.value):
+    if not rows - batch or not columns - batch or (rows | columns) != frozenset(node.attribute):
         return None
 
-    def in_order(some: frozenset) -> tuple[Bound, ...]:
-        return tuple(v for v in node.value if v in some)
+    def in_order(some: frozenset) -> tuple[BoundVariable, ...]:
+        return tuple(v for v in node.attribute if v in some)
 
     return MatrixProduct(
         node,
@@ -67,20 +67,20 @@ def match_matrix_product(node: Node) -> MatrixProduct | None:
         in_order(batch),
         in_order(rows - batch),
         in_order(columns - batch),
-        reduce_node.value[1],
+        reduce_node.attribute[1],
     )
 
 
 def has_inner_reduction(node: Node) -> bool:
-    return any(part.op == "reduce" and part.free for part in in_frame(node))
+    return any(part.op == "reduce" and part.free_variables for part in order_within_scope(node))
 
 
-def runs_along(factors: tuple[Node, ...], variables: tuple[Bound, ...]) -> bool:
+def runs_along(factors: tuple[Node, ...], variables: tuple[BoundVariable, ...]) -> bool:
     """Whether the last index of the first array in some factors runs with the last of these variables."""
     for factor in factors:
-        for part in in_frame(factor):
-            if part.op == "apply" and isinstance(part.value, Access):
-                return variables[-1] in part.inputs[-1].free
+        for part in order_within_scope(factor):
+            if part.op == "apply" and isinstance(part.attribute, Access):
+                return variables[-1] in part.inputs[-1].free_variables
     return False
 
 
@@ -91,7 +91,7 @@ class Operand:
         self,
         writer: Emitter,
         factors: tuple[Node, ...],
-        groups: list[tuple[tuple[Bound, ...], str]],
+        groups: list[tuple[tuple[BoundVariable, ...], str]],
         checked: bool = True,
     ):
         held, outer = writer.blocks, writer.blocks[0]
@@ -153,8 +153,8 @@ def plan_tiled_matmul(product: MatrixProduct, ranges_of, schedule: Schedule) -> 
 
 def store_lines(writer: Emitter, product: MatrixProduct) -> list[str]:
     """Where a result of (batch, row, column) goes: its place in the order of the function's variables."""
-    step = dict(zip(product.node.value, strides(product.node.value), strict=True))
-    plain = product.node.value == (*product.batch, *product.rows, *product.columns)
+    step = dict(zip(product.node.attribute, strides(product.node.attribute), strict=True))
+    plain = product.node.attribute == (*product.batch, *product.rows, *product.columns)
     lines = []
     if plain:
         place = "((batch * rows + row) * columns + column)"
@@ -163,8 +163,8 @@ def store_lines(writer: Emitter, product: MatrixProduct) -> list[str]:
         for variables, name in ((product.batch, "batch"), (product.rows, "row"), (product.columns, "column")):
             rest = name
             for variable in reversed(variables):
-                size = writer.argument((variable.serial, "size"), "int", variable.range.size, "n")
-                stride = writer.argument((variable.serial, "stride"), "int", step[variable], "n")
+                size = writer.argument((variable.unique_id, "size"), "int", variable.range.size, "n")
+                stride = writer.argument((variable.unique_id, "stride"), "int", step[variable], "n")
                 terms.append(f"({rest} % {size}) * {stride}")
                 rest = f"({rest} / {size})"
         place = " + ".join(terms)

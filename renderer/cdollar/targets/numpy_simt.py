@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from renderer.cdollar.checker.device_function_lowering import Branch, Give, Leave, Repeat, ScalarFunction, Store
 from renderer.cdollar.frontend.diagnostics import ProgramError
-from renderer.cdollar.ir.dag import Component, Node, UserCall, topological
+from renderer.cdollar.ir.dag import Component, Node, UserCall, topological_order
+from renderer.cdollar.ir.device_function import (
+    BranchOp,
+    DeviceFunction,
+    JumpOp,
+    LoopOp,
+    ReturnOp,
+    StoreOp,
+)
 from renderer.cdollar.ir.operations import evaluate
-from renderer.cdollar.ir.types import DTYPES, components
+from renderer.cdollar.ir.types import DTYPES, component_types
 
 MAX_ITERATIONS = 300_000
 
@@ -16,7 +23,7 @@ MAX_ITERATIONS = 300_000
 class LoopLimitExceeded(ProgramError):
     """A loop of a scalar function ran too often."""
 
-    def __init__(self, function: ScalarFunction, most: int):
+    def __init__(self, function: DeviceFunction, most: int):
         message = f"a loop of {function.name} ran more than {most} times at one point"
         hint = "it may never end" + (
             "; on a device it may run longer: `--target opencl`" if most == MAX_ITERATIONS else ""
@@ -27,7 +34,7 @@ class LoopLimitExceeded(ProgramError):
 class SimtInterpreter:
     """One call of a scalar function over all points; `lanes` are the points still under way."""
 
-    def __init__(self, function: ScalarFunction, interpreter):
+    def __init__(self, function: DeviceFunction, interpreter):
         self.function, self.interpreter = function, interpreter
         self.iterations = 0
         self.orders = {}
@@ -42,7 +49,7 @@ class SimtInterpreter:
             self.slots[slot] = np.array(np.broadcast_to(argument, shape), DTYPES[slot.type]).reshape(-1)
         for slot in self.function.locals:
             self.slots[slot] = None
-        self.results = [np.zeros(self.count, DTYPES[part]) for part in components(self.function.result)]
+        self.results = [np.zeros(self.count, DTYPES[part]) for part in component_types(self.function.result_type)]
         with np.errstate(all="ignore"):
             self.block(self.function.body, None, [], [])
         return [r.reshape(shape) for r in self.results]
@@ -60,16 +67,16 @@ class SimtInterpreter:
         return lanes
 
     def statement(self, statement, lanes, broken: list, continued: list):
-        if isinstance(statement, Store):
+        if isinstance(statement, StoreOp):
             self.store(statement, lanes)
             return lanes
-        if isinstance(statement, Branch):
+        if isinstance(statement, BranchOp):
             return self.branch(statement, lanes, broken, continued)
-        if isinstance(statement, Repeat):
+        if isinstance(statement, LoopOp):
             return self.repeat(statement, lanes)
-        if isinstance(statement, Leave):
+        if isinstance(statement, JumpOp):
             (broken if statement.kind == "break" else continued).append(self.numbers(lanes))
-        elif isinstance(statement, Give):
+        elif isinstance(statement, ReturnOp):
             for result, value in zip(self.results, self.values(statement.nodes, lanes), strict=True):
                 result[... if lanes is None else lanes] = value
         return np.empty(0, np.int64)
@@ -77,9 +84,9 @@ class SimtInterpreter:
     def numbers(self, lanes) -> np.ndarray:
         return np.arange(self.count) if lanes is None else lanes
 
-    def store(self, statement: Store, lanes) -> None:
+    def store(self, statement: StoreOp, lanes) -> None:
         values = self.values(statement.nodes, lanes)
-        for slot, value in zip(statement.slots, values, strict=True):
+        for slot, value in zip(statement.locals, values, strict=True):
             if lanes is None:
                 self.slots[slot] = np.array(np.broadcast_to(value, (self.count,)), DTYPES[slot.type])
                 continue
@@ -87,20 +94,20 @@ class SimtInterpreter:
                 self.slots[slot] = np.zeros(self.count, DTYPES[slot.type])
             self.slots[slot][lanes] = value
 
-    def branch(self, statement: Branch, lanes, broken: list, continued: list):
+    def branch(self, statement: BranchOp, lanes, broken: list, continued: list):
         condition = np.broadcast_to(self.values((statement.condition,), lanes)[0], (self.size(lanes),))
         if condition.all():
-            return self.block(statement.yes, lanes, broken, continued)
+            return self.block(statement.if_true, lanes, broken, continued)
         if not condition.any():
-            return self.block(statement.no, lanes, broken, continued)
+            return self.block(statement.if_false, lanes, broken, continued)
         numbers = self.numbers(lanes)
-        yes = self.block(statement.yes, numbers[condition], broken, continued)
-        no = self.block(statement.no, numbers[~condition], broken, continued)
+        yes = self.block(statement.if_true, numbers[condition], broken, continued)
+        no = self.block(statement.if_false, numbers[~condition], broken, continued)
         if self.size(yes) + self.size(no) == numbers.size:
             return lanes
         return np.sort(np.concatenate([self.numbers(yes), self.numbers(no)]))
 
-    def repeat(self, statement: Repeat, lanes):
+    def repeat(self, statement: LoopOp, lanes):
         left: list[np.ndarray] = []
         first, all_before = True, lanes
         total = self.size(lanes)
@@ -131,7 +138,7 @@ class SimtInterpreter:
         key = tuple(map(id, roots))
         order = self.orders.get(key)
         if order is None:
-            order = self.orders[key] = topological(roots)
+            order = self.orders[key] = topological_order(roots)
         found: dict[int, object] = {}
         for node in order:
             found[id(node)] = self.node(node, [found[id(child)] for child in node.inputs], lanes)
@@ -139,13 +146,13 @@ class SimtInterpreter:
 
     def node(self, node: Node, operands: list, lanes):
         if node.op == "scalar":
-            return np.asarray(node.value.number).astype(DTYPES[node.type])
+            return np.asarray(node.attribute.number).astype(DTYPES[node.type])
         if node.op == "local":
-            held = self.slots[node.value]
+            held = self.slots[node.attribute]
             return held if lanes is None else held[lanes]
-        if isinstance(node.value, Component):
-            return operands[0][node.value.index]
-        if isinstance(node.value, UserCall):
-            parts = SimtInterpreter(node.value.function, self.interpreter).call(operands)
+        if isinstance(node.attribute, Component):
+            return operands[0][node.attribute.index]
+        if isinstance(node.attribute, UserCall):
+            parts = SimtInterpreter(node.attribute.function, self.interpreter).call(operands)
             return parts if isinstance(node.type, tuple) else parts[0]
-        return evaluate(node.value, node.type, operands)
+        return evaluate(node.attribute, node.type, operands)

@@ -12,12 +12,22 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from renderer.cdollar.checker.arrays import evaluated_array
-from renderer.cdollar.checker.domain_inference import Affine, affine
 from renderer.cdollar.frontend.diagnostics import ProgramError
-from renderer.cdollar.ir.dag import Access, Bound, Component, Node, Range, Reduction, Source, UserCall, topological
+from renderer.cdollar.ir.affine import Affine, affine
+from renderer.cdollar.ir.dag import (
+    Access,
+    ArraySource,
+    BoundVariable,
+    Component,
+    Node,
+    Range,
+    Reduction,
+    UserCall,
+    topological_order,
+)
 from renderer.cdollar.ir.operations import REDUCERS, evaluate
-from renderer.cdollar.ir.passes import fuse, prepare, simplify
-from renderer.cdollar.ir.types import DTYPES, components
+from renderer.cdollar.ir.passes import fuse, run_passes, simplify
+from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.memory import check_memory
 from renderer.cdollar.targets.numpy_simt import SimtInterpreter
 
@@ -29,9 +39,9 @@ CONTRACTED = 1 << 26  # elements of the output of one product
 class Frame:
     """Bound variables with their axes (counted from the last) and ranges, and those bound to values."""
 
-    axes: dict[Bound, int]
-    ranges: dict[Bound, Range]
-    values: dict[Bound, object]
+    axes: dict[BoundVariable, int]
+    ranges: dict[BoundVariable, Range]
+    values: dict[BoundVariable, object]
     outer: Frame | None
     memo: dict
 
@@ -39,7 +49,7 @@ class Frame:
     def depth(self) -> int:
         return len(self.axes)
 
-    def inner(self, variables: tuple[Bound, ...], ranges: tuple[Range, ...]) -> Frame:
+    def inner(self, variables: tuple[BoundVariable, ...], ranges: tuple[Range, ...]) -> Frame:
         """A frame with more axes before these."""
         axes, all_ranges = dict(self.axes), dict(self.ranges)
         for variable, range_ in reversed(list(zip(variables, ranges, strict=True))):
@@ -47,7 +57,7 @@ class Frame:
             all_ranges[variable] = range_
         return Frame(axes, all_ranges, self.values, self, {})
 
-    def holds(self, variable: Bound) -> bool:
+    def holds(self, variable: BoundVariable) -> bool:
         return variable in self.axes or variable in self.values
 
 
@@ -85,7 +95,7 @@ class NumpyTarget:
         """The numbers of nodes without bound variables."""
         frame = Frame({}, {}, {}, None, {})
         found = []
-        for node in prepare(self.dag, tuple(nodes), self.passes)[0]:
+        for node in run_passes(self.dag, tuple(nodes), self.passes)[0]:
             value, bad = self.value(node, frame)
             self.must_be_good(bad)
             found.append(np.asarray(value).reshape(-1)[0].item())
@@ -104,24 +114,24 @@ class NumpyTarget:
         while node.op == "let":
             node = node.inputs[0]
         if node not in self.prepared:
-            self.prepared[node] = prepare(self.dag, (node,), self.passes)[0][0]
+            self.prepared[node] = run_passes(self.dag, (node,), self.passes)[0][0]
         return self.prepared[node]
 
     def components(self, node: Node) -> list[np.ndarray]:
         """The components of a functional node over its domain, kept for the next use."""
         if node.op == "let":
             return self.components(node.inputs[0])
-        if isinstance(node.value, Source):
-            return node.value.data.read((slice(None),) * len(node.value.ranges))
+        if isinstance(node.attribute, ArraySource):
+            return node.attribute.data.read((slice(None),) * len(node.attribute.ranges))
         if node not in self.arrays:
             self.arrays[node] = self.tabulate(node)
         return self.arrays[node]
 
     def tabulate(self, node: Node) -> list[np.ndarray]:
         """A function of bound variables at every point of its box, part by part."""
-        variables = node.value
+        variables = node.attribute
         sizes = tuple(v.range.size for v in variables)
-        check_memory(sizes, components(node.type.result), "an array")
+        check_memory(sizes, component_types(node.type.result), "an array")
         found = [np.empty(sizes, DTYPES[body.type]) for body in node.inputs]
         if 0 in sizes:
             return found
@@ -138,10 +148,10 @@ class NumpyTarget:
     def workspace(self, body: Node, outer: frozenset) -> int:
         """How many elements the reductions under a node add to each element of the box."""
         most = 1
-        for node in topological([body]):
-            if node.op == "reduce" and node.free & outer and contraction(node) is None:
+        for node in topological_order([body]):
+            if node.op == "reduce" and node.free_variables & outer and contraction(node) is None:
                 size = 1
-                for variable in node.value[1]:
+                for variable in node.attribute[1]:
                     size *= max(1, variable.range.size)
                 most = max(most, min(size, MAX_TEMPORARY_ELEMENTS))
         return most
@@ -169,7 +179,7 @@ class NumpyTarget:
 
     def home(self, node: Node, frame: Frame) -> Frame:
         """The outermost frame that holds all that a node depends on."""
-        while frame.outer is not None and all(frame.outer.holds(v) for v in node.free):
+        while frame.outer is not None and all(frame.outer.holds(v) for v in node.free_variables):
             frame = frame.outer
         return frame
 
@@ -178,29 +188,29 @@ class NumpyTarget:
 
     def compute(self, node: Node, frame: Frame):
         if node.op == "scalar":
-            number = node.value.number
+            number = node.attribute.number
             return np.asarray(number if number < 2**31 or node.type != "int" else number - 2**32).astype(
                 DTYPES[node.type]
             ), None
-        if node.op == "bound":
+        if node.op == "variable":
             return self.bound(node, frame), None
         if node.op == "let":
             return self.value(node.inputs[0], frame)
         if node.op == "reduce":
             return self.reduce(node, frame)
-        if isinstance(node.value, Component):
+        if isinstance(node.attribute, Component):
             parts, bad = self.value(node.inputs[0], frame)
-            return parts[node.value.index], bad
-        if isinstance(node.value, Access):
+            return parts[node.attribute.index], bad
+        if isinstance(node.attribute, Access):
             return self.access(node, frame)
         operands = [self.value(child, frame) for child in node.inputs]
-        if isinstance(node.value, UserCall):
+        if isinstance(node.attribute, UserCall):
             with np.errstate(all="ignore"):
-                parts = SimtInterpreter(node.value.function, self).call([v for v, _ in operands])
+                parts = SimtInterpreter(node.attribute.function, self).call([v for v, _ in operands])
             return (parts if isinstance(node.type, tuple) else parts[0]), joined([b for _, b in operands])
         with np.errstate(all="ignore"):
-            value = evaluate(node.value, node.type, [v for v, _ in operands])
-        return value, self.carried(node.value, operands)
+            value = evaluate(node.attribute, node.type, [v for v, _ in operands])
+        return value, self.carried(node.attribute, operands)
 
     def carried(self, name: str, operands: list) -> Bad | None:
         """What of an operation is bad: the branches that were not taken do not count."""
@@ -219,7 +229,7 @@ class NumpyTarget:
         return joined(bads)
 
     def bound(self, node: Node, frame: Frame) -> np.ndarray:
-        variable = node.value
+        variable = node.attribute
         if variable in frame.values:
             return frame.values[variable]
         range_ = frame.ranges[variable]
@@ -232,10 +242,10 @@ class NumpyTarget:
         function, indices = node.inputs[0], node.inputs[1:]
         while function.op == "let":
             function = function.inputs[0]
-        if isinstance(function.value, Source):
-            ranges, read = function.value.ranges, function.value.data.read
-        elif all(isinstance(v.range, Range) for v in function.value):
-            ranges = tuple(v.range for v in function.value)
+        if isinstance(function.attribute, ArraySource):
+            ranges, read = function.attribute.ranges, function.attribute.data.read
+        elif all(isinstance(v.range, Range) for v in function.attribute):
+            ranges = tuple(v.range for v in function.attribute)
             arrays = self.components(function)
             read = lambda box: [a[box] for a in arrays]  # noqa: E731
         else:
@@ -251,7 +261,7 @@ class NumpyTarget:
         """A function without a finite box: its body, its variables bound to the arguments' values."""
         operands = [self.value(child, frame) for child in node.inputs[1:]]
         values = dict(frame.values)
-        values.update(zip(function.value, (v for v, _ in operands), strict=True))
+        values.update(zip(function.attribute, (v for v, _ in operands), strict=True))
         inner = Frame(frame.axes, frame.ranges, values, None, {})
         results = [self.value(body, inner) for body in function.inputs]
         bad = joined([b for _, b in operands] + [b for _, b in results])
@@ -295,7 +305,7 @@ class NumpyTarget:
         operands = [self.value(index, frame) for index in indices]
         bads = [b for _, b in operands]
         places, zero = [], None
-        for (value, _), range_, border, index in zip(operands, ranges, node.value.borders, indices, strict=True):
+        for (value, _), range_, border, index in zip(operands, ranges, node.attribute.borders, indices, strict=True):
             place = np.asarray(value).astype(np.int64) - range_.low
             outside = (place < 0) | (place >= range_.size)
             if border is None and np.any(outside):
@@ -307,7 +317,7 @@ class NumpyTarget:
             del index
         if any(r.size == 0 for r in ranges):
             shape = np.broadcast_shapes(*(p.shape for p in places))
-            parts = [np.zeros(shape, DTYPES[t]) for t in components(node.inputs[0].type.result)]
+            parts = [np.zeros(shape, DTYPES[t]) for t in component_types(node.inputs[0].type.result)]
         else:
             parts = read(tuple(np.broadcast_arrays(*places)) if len(places) > 1 else tuple(places))
         if zero is not None:
@@ -317,7 +327,7 @@ class NumpyTarget:
     # Reductions
 
     def reduce(self, node: Node, frame: Frame):
-        reduction, variables = node.value
+        reduction, variables = node.attribute
         ranges = tuple(v.range for v in variables)
         if any(r.size == 0 for r in ranges):
             return self.empty(node, reduction), None
@@ -330,7 +340,7 @@ class NumpyTarget:
             1, *(self.workspace(child, frozenset(variables) | frozenset(frame.axes)) for child in node.inputs)
         )
         outer = 1
-        for variable in node.free:
+        for variable in node.free_variables:
             if variable in frame.axes:
                 outer *= frame.ranges[variable].size
             elif variable in frame.values:
@@ -447,7 +457,7 @@ class NumpyTarget:
         for factor in factors:
             value, bad = self.value(factor, inner)
             bads.append(bad)
-            axes = [v for v in sorted(inner.axes, key=lambda v: -inner.axes[v]) if v in factor.free]
+            axes = [v for v in sorted(inner.axes, key=lambda v: -inner.axes[v]) if v in factor.free_variables]
             places = [np.ndim(value) - 1 - inner.axes[v] for v in axes]
             shape = tuple(inner.ranges[v].size for v in axes)
             keep = np.broadcast_to(value, value.shape).reshape(tuple(value.shape[p] if p >= 0 else 1 for p in places))
@@ -482,20 +492,20 @@ def width(node: Node) -> int:
 
 def contraction(node: Node) -> list[Node] | None:
     """The factors of a floating-point sum of products of which none depends on everything, else None."""
-    reduction, variables = node.value
+    reduction, variables = node.attribute
     if reduction.name != "+" or node.type not in ("float", "double"):
         return None
     factors, stack = [], [node.inputs[0]]
     while stack:
         part = stack.pop()
-        if part.op == "apply" and part.value == "*":
+        if part.op == "apply" and part.attribute == "*":
             stack += part.inputs
         else:
             factors.append(part)
-    everything = node.inputs[0].free
-    if not 2 <= len(factors) <= 6 or any(f.free >= everything for f in factors):
+    everything = node.inputs[0].free_variables
+    if not 2 <= len(factors) <= 6 or any(f.free_variables >= everything for f in factors):
         return None
-    if any(not (f.free & frozenset(variables)) and f.op == "reduce" for f in factors):
+    if any(not (f.free_variables & frozenset(variables)) and f.op == "reduce" for f in factors):
         return None
     return factors
 
@@ -541,7 +551,7 @@ def level_order(root: Node, memo: dict) -> list[Node]:
         stack.append((node, True))
         if node.op == "reduce":
             continue
-        inputs = node.inputs[1:] if isinstance(node.value, Access) else node.inputs
+        inputs = node.inputs[1:] if isinstance(node.attribute, Access) else node.inputs
         stack.extend((child, False) for child in inputs)
     return order
 

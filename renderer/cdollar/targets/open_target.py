@@ -24,15 +24,15 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     """A function that gives a program its target. Without a name: the best GPU, or NumPy where there is none."""
     schedules = read_schedules(schedule_file(program)) if program is not None else {}
     if name == "numpy":
-        return lambda unit: NumpyTarget(unit.dag, unit.dag.places)
+        return lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)
     if name == "glsl":
         gl = Gl.headless()
-        return lambda unit: GlslTarget(unit, gl, schedules, strict)
+        return lambda compilation: GlslTarget(compilation, gl, schedules, strict)
     found, missing = find_devices()
     if name is None:
         found = [device for device in found if device.processor == "gpu"]
         if not found:
-            return lambda unit: NumpyTarget(unit.dag, unit.dag.places)
+            return lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)
     else:
         found = [device for device in found if device.kind == name]
         if not found:
@@ -44,8 +44,8 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
         except UnavailableError as error:
             reasons.append(str(error).splitlines()[0])
             continue
-        return lambda unit: DeviceTarget(unit, opened, device.kind, schedules, strict)
+        return lambda compilation: DeviceTarget(compilation, opened, device.kind, schedules, strict)
     if name is None:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
-        return lambda unit: NumpyTarget(unit.dag, unit.dag.places)
+        return lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)
     raise UnavailableError(f"--target {name}: {'; '.join(reasons)}")

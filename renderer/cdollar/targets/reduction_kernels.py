@@ -29,13 +29,13 @@ MIN_REDUCTION_LENGTH = 512  # elements of a reduction that is worth a group of t
 
 
 def order_matters(node: Node) -> bool:
-    return node.value[0].ordered
+    return node.attribute[0].ordered
 
 
 def plan_reduction(node: Node, reduce_node: Node, ranges_of, schedule: Schedule, units: int, lanes: int) -> KernelPlan:
     """A group of threads (or several) for each value of a reduction; `node` is a function around it, or itself."""
-    outer = node.value if node is not reduce_node else ()
-    reduction, variables = reduce_node.value
+    outer = node.attribute if node is not reduce_node else ()
+    reduction, variables = reduce_node.attribute
     outputs = int(np.prod([v.range.size for v in outer], dtype=np.int64))
     volume = int(np.prod([v.range.size for v in variables], dtype=np.int64))
     group = 1 if order_matters(reduce_node) or lanes == 1 else schedule.group
@@ -65,7 +65,7 @@ class ReductionEmitter:
 
     def __init__(self, writer: Emitter, node: Node, linear: bool, contiguous: bool, schedule: Schedule):
         self.writer, self.node, self.linear, self.contiguous, self.schedule = writer, node, linear, contiguous, schedule
-        self.reduction, self.variables = node.value
+        self.reduction, self.variables = node.attribute
         self.parts = output_parts(node)
         self.best = self.reduction.name in ("argmin", "argmax")
         # What travels between threads: the state, the compared value of argmin, and whether there is any.

@@ -1,0 +1,85 @@
+"""Affine forms of index nodes, and bounds of their values, for domain inference and for all targets.
+
+An index such as `2 * i - j + 3` is a constant plus integer multiples of bound variables (the affine access functions of
+the polyhedral model).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from renderer.cdollar.ir.dag import BoundVariable, Node, Range
+from renderer.cdollar.ir.types import INTEGERS
+
+
+@dataclass(frozen=True)
+class Affine:
+    """constant + sum of coefficient * variable; `is_known` is False while it contains an unknown runtime scalar."""
+
+    terms: tuple[tuple[BoundVariable, int], ...]
+    constant: int
+    is_known: bool = True
+
+    def scale(self, factor: int) -> Affine:
+        """This form times an integer."""
+        return Affine(tuple((v, c * factor) for v, c in self.terms), self.constant * factor, self.is_known)
+
+    def add(self, other: Affine) -> Affine:
+        """The sum of two forms; terms that cancel disappear."""
+        terms = dict(self.terms)
+        for variable, coefficient in other.terms:
+            terms[variable] = terms.get(variable, 0) + coefficient
+        kept = tuple((v, c) for v, c in terms.items() if c)
+        return Affine(kept, self.constant + other.constant, self.is_known and other.is_known)
+
+
+def affine(node: Node) -> Affine | None:
+    """The node as an affine form of int and uint variables, or None if it is not affine."""
+    if node.op == "let" or node.op == "apply" and node.attribute == "convert" and node.inputs[0].type in INTEGERS:
+        return affine(node.inputs[0])
+    if node.op == "variable" and node.type in INTEGERS:
+        return Affine(((node.attribute, 1),), 0)
+    if node.op == "scalar" and node.type in INTEGERS:
+        number = node.attribute.number
+        return Affine((), 0, False) if number is None else Affine((), int(number))
+    if node.op != "apply" or node.attribute not in ("neg", "+", "-", "*"):
+        return None
+    forms = [affine(child) for child in node.inputs]
+    left, right = forms[0], forms[-1]
+    if left is None or right is None:
+        return None
+    if node.attribute == "neg":
+        return left.scale(-1)
+    if node.attribute == "*":
+        if left.terms and right.terms:
+            return None
+        factor, other = (right, left) if left.terms else (left, right)
+        return other.scale(factor.constant) if factor.is_known else Affine(other.terms, 0, False)
+    return left.add(right if node.attribute == "+" else right.scale(-1))
+
+
+def value_bounds(form: Affine) -> tuple[int, int] | None:
+    """The least and the greatest value (inclusive) over the variables' ranges; None if a range is empty or infinite."""
+    low = high = form.constant
+    for variable, coefficient in form.terms:
+        if not isinstance(variable.range, Range) or variable.range.size == 0:
+            return None
+        ends = coefficient * variable.range.low, coefficient * (variable.range.high - 1)
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def solve_bounds(form: Affine, variable: BoundVariable, range_: Range) -> tuple[int, int] | None:
+    """The half-open bounds of `variable` for which the form stays in `range_` at all values of its other variables.
+
+    None if the range of another variable is empty or infinite.
+    """
+    coefficient = dict(form.terms)[variable]
+    ends = value_bounds(Affine(tuple(t for t in form.terms if t[0] is not variable), form.constant))
+    if ends is None:
+        return None
+    low, high = range_.low - ends[0], range_.high - 1 - ends[1]
+    if coefficient < 0:
+        low, high = -high, -low
+    size = abs(coefficient)
+    return -(-low // size), high // size + 1

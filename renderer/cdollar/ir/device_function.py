@@ -1,0 +1,79 @@
+"""Device functions: functions of data whose statements run on the target, at every point.
+
+Expressions are DAG nodes over locals (nodes of op "local"); statements are the classes below, structured as in
+MLIR's scf dialect. The lowering of the checker makes them; the emitters and NumPy's SIMT interpreter read them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from renderer.cdollar.frontend.diagnostics import Span
+from renderer.cdollar.ir.dag import Node, unique_ids
+from renderer.cdollar.ir.types import Data
+
+
+@dataclass(frozen=True)
+class Local:
+    """One scalar component of a local variable or parameter."""
+
+    name: str
+    type: str
+    unique_id: int = field(default_factory=lambda: next(unique_ids))
+
+
+@dataclass(frozen=True)
+class StoreOp:
+    """Assigns all `locals` at once: every node is computed before the first local changes."""
+
+    locals: tuple[Local, ...]
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class BranchOp:
+    """if (condition) if_true; else if_false."""
+
+    condition: Node
+    if_true: tuple[Statement, ...]
+    if_false: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class LoopOp:
+    """while (condition) { body; step; }. The first test comes after the body unless `test_first`."""
+
+    condition: Node | None
+    step: tuple[Statement, ...]
+    body: tuple[Statement, ...]
+    test_first: bool
+
+
+@dataclass(frozen=True)
+class JumpOp:
+    """`kind` is "break" or "continue"."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class ReturnOp:
+    """Leaves the function with the components of its result."""
+
+    nodes: tuple[Node, ...]
+
+
+Statement = StoreOp | BranchOp | LoopOp | JumpOp | ReturnOp
+
+
+@dataclass(eq=False)
+class DeviceFunction:
+    """A function of data with statements; `locals` are those that are no parameters."""
+
+    name: str
+    parameters: tuple[Local, ...]
+    result_type: Data
+    span: Span
+    body: tuple[Statement, ...]
+    locals: list[Local]
+    unique_id: int = field(default_factory=lambda: next(unique_ids))
