@@ -324,7 +324,9 @@ class Compilation:
     def needs_evaluation(self, node: Node) -> bool:
         """Whether evaluating a node needs a reduction or an array."""
         if node not in self.needs_evaluation_cache:
-            self.needs_evaluation_cache[node] = any(n.op in ("reduce", "function", "let") for n in topological_order([node]))
+            self.needs_evaluation_cache[node] = any(
+                n.op in ("reduce", "function", "let") for n in topological_order([node])
+            )
         return self.needs_evaluation_cache[node]
 
     def host_number(self, value: DataValue):
