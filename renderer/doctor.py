@@ -11,9 +11,9 @@ import sys
 import numpy as np
 
 from renderer.errors import UnavailableError
-from renderer.gpu import Gpu, KernelError, find_devices, probe
-from renderer.gpu.gl import display_is_there
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu import DeviceContext, KernelError, list_devices, self_test
+from renderer.gpu.gl import has_display
+from renderer.gpu.kernel_source import GeneratedSource
 
 OPTIONAL = {
     "pycuda": "CUDA devices",
@@ -59,15 +59,15 @@ def doctor(args) -> int:
 
 def examined_devices() -> tuple[list[dict], list[str]]:
     """Every device, probed, and for each kind with none what brings it."""
-    found, missing = find_devices()
+    found, missing = list_devices()
     rows = []
     for device in found:
         reason = ""
         try:
-            probe(device.open())
+            self_test(device.open())
         except (KernelError, UnavailableError) as error:
             reason = str(error)
-        rows.append(dict(name=device.name, device=device.spelling, kind=device.kind, processor=device.processor,
+        rows.append(dict(name=device.name, device=device.device_id, kind=device.backend, processor=device.device_type,
                          ok=not reason, reason=reason))  # fmt: skip
     return rows, [
         f"{kind}: {reason}" for kind, reason in missing.items() if kind != "cuda" or "no NVIDIA" not in reason
@@ -77,7 +77,7 @@ def examined_devices() -> tuple[list[dict], list[str]]:
 def examined_gl() -> dict:
     """The headless GL: renderer, limits, and whether arithmetic keeps what the passes rely on."""
     try:
-        gl = Gpu().gl
+        gl = DeviceContext().gl
     except UnavailableError as error:
         return {"ok": False, "reason": str(error)}
     values = np.random.default_rng(3).standard_normal((5, 7, 4)).astype("f4")
@@ -87,15 +87,15 @@ def examined_gl() -> dict:
         "renderer": gl.renderer,
         "version": gl.ctx.info["GL_VERSION"],
         "software": gl.software,
-        "largest_texture": gl.largest,
-        "display": display_is_there(),
+        "largest_texture": gl.max_texture_size,
+        "display": has_display(),
     }
     if not facts["ok"]:
         facts["reason"] = f"{gl.renderer}: float textures do not keep their bits"
     if gl.version >= 400:
         target = gl.texture((1, 1))
         pair = np.array([1.0, 2.0**-30, 0, 0], "f4").reshape(1, 1, 4)
-        gl.shader(Generated("two_sum.frag", TWO_SUM))(target, image=gl.texture((1, 1)).write(pair))
+        gl.render_pass(GeneratedSource("two_sum.frag", TWO_SUM))(target, image=gl.texture((1, 1)).write(pair))
         facts["precise_arithmetic"] = bool(target.read()[0, 0, 1] == np.float32(2.0**-30))
     return facts
 

@@ -20,13 +20,13 @@ if EMULATED:
     emulated.replace_cuda(devices=4, seed=EMULATED_SEED, races="RAYFOLD_EMULATED_RACES" in os.environ)
 
 from renderer.errors import UnavailableError  # noqa: E402
-from renderer.gpu import cuda, find_devices, open_device, opencl  # noqa: E402
+from renderer.gpu import cuda, list_devices, open_device, opencl  # noqa: E402
 
 np.seterr(all="raise", under="ignore")
 hypothesis.settings.register_profile("rayfold", derandomize=not FRESH, deadline=None)
 hypothesis.settings.load_profile("rayfold")
 
-FOUND = find_devices()[0]
+FOUND = list_devices()[0]
 if EMULATED:
     FOUND = FOUND[:1]  # the others are like it
 os.environ.pop("RAYFOLD_COMMIT", None)  # names this tree's commit; tests make repositories of their own
@@ -54,7 +54,7 @@ def compile_for_cuda_too():
         scalar = re.sub(
             r"#define LANES \d+", "#define LANES 1", text
         )  # points a work item carries on CPUs; one on GPUs
-        cuda.cubin(scalar, "sm_90", name, strict=options == opencl.STRICT_OPTIONS)
+        cuda.compile_cubin(scalar, "sm_90", name, strict=options == opencl.STRICT_OPTIONS)
         COMPILED.add(name)
         return program
 
@@ -65,8 +65,8 @@ def compile_for_cuda_too():
 
 def pytest_generate_tests(metafunc):
     if "device" in metafunc.fixturenames:
-        spellings = [found.spelling for found in FOUND] or ["none"]
-        metafunc.parametrize("device", spellings, indirect=True, scope="session")
+        device_ids = [found.device_id for found in FOUND] or ["none"]
+        metafunc.parametrize("device", device_ids, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
@@ -82,18 +82,18 @@ def device(request):
 
 @pytest.fixture(scope="session")
 def gpu():
-    """The Gpu that a command without --device would open."""
-    from renderer.gpu import open_gpu
+    """The DeviceContext that a command without --device would open."""
+    from renderer.gpu import open_context
 
-    return open_gpu()
+    return open_context()
 
 
 @pytest.fixture(scope="session")
 def shared_gl():
-    from renderer.gpu.gl import Gl
+    from renderer.gpu.gl import GlContext
 
     try:
-        return Gl.headless()
+        return GlContext.headless()
     except UnavailableError as error:
         pytest.skip(str(error))
 

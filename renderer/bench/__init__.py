@@ -173,10 +173,10 @@ def command(args) -> int:
 def list_cases(args) -> int:
     """Names on stdout, one a line; exit code 3 when a source of cases cannot be opened here."""
     from renderer.bench.cases import find
-    from renderer.gpu import open_gpu
+    from renderer.gpu import open_context
 
     trouble = Trouble()
-    cases = list(find(args.cases, open_gpu(args.device), args.tree, args.size, trouble))
+    cases = list(find(args.cases, open_context(args.device), args.tree, args.size, trouble))
     if args.json:
         print(json.dumps({"cases": [{"name": case.name, "unit": case.unit} for case in cases]}))
     else:
@@ -220,12 +220,12 @@ def run_cases(args) -> int:
     from renderer.bench.machine import commit, host, state
     from renderer.bench.measure import Effort, measure
     from renderer.errors import UnavailableError
-    from renderer.gpu import open_gpu
+    from renderer.gpu import open_context
 
     header = {"schema": "bench/1", "host": host(), **commit(args.tree)}
     file = Records(args.output, header) if args.output else None
     records, trouble = [], Trouble()
-    for case in find(args.cases, open_gpu(args.device), args.tree, args.size, trouble):
+    for case in find(args.cases, open_context(args.device), args.tree, args.size, trouble):
         try:
             answer = measure(case, Effort(args.seconds))
         except Exception as error:  # noqa: BLE001  (told by Trouble)
@@ -278,10 +278,10 @@ def sample(args) -> int:
     from renderer.bench.cases import find
     from renderer.bench.machine import state
     from renderer.bench.measure import QUICK, Effort, measure
-    from renderer.gpu import open_gpu
+    from renderer.gpu import open_context
 
     before = state(gpu=False)
-    case = next(case for case in find([args.case], open_gpu(args.device), args.tree, args.size))
+    case = next(case for case in find([args.case], open_context(args.device), args.tree, args.size))
     effort = Effort(args.seconds, QUICK.least, QUICK.warm)
     turns = _turns if args.turns else None
     answer = measure(case, effort, args.slowdown, args.spoil, args.picture, turns)

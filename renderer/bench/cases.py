@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError, UserError
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture, panels_of
@@ -51,8 +51,8 @@ class Case:
     and returns what must stay the same between two versions that do the same: bytes, compared exactly, or a linear
     picture (height, width, n), compared as an eye would; None where rounding may differ.
     The rate is `work` / seconds in `unit`: with work = rays / 1e6 the unit is "Mrays/s". `device` has name, counters,
-    trusted_clock, finish() and seconds(work); `peer()` does the same job by another library and returns its seconds,
-    in this very run; `prepare()` runs before each run, untimed.
+    has_reliable_timer, finish() and time_seconds(work); `peer()` does the same job by another library and returns its
+    seconds, in this very run; `prepare()` runs before each run, untimed.
     """
 
     name: str
@@ -81,7 +81,7 @@ def _raise(name: str, error: Exception) -> None:
     raise error
 
 
-def find(patterns: list[str], gpu: Gpu, tree: Path = ROOT, size=None, trouble=_raise) -> Iterator[Case]:
+def find(patterns: list[str], gpu: DeviceContext, tree: Path = ROOT, size=None, trouble=_raise) -> Iterator[Case]:
     """The cases whose name, or whose part of the name before a slash, is among the patterns; all for none.
 
     Sources are opened one after the other, and only what the patterns can mean. UserError names a pattern that means
@@ -94,7 +94,7 @@ def find(patterns: list[str], gpu: Gpu, tree: Path = ROOT, size=None, trouble=_r
     return _each(patterns, known, gpu, size, trouble)
 
 
-def _each(patterns: list[str], known: dict, gpu: Gpu, size, trouble) -> Iterator[Case]:
+def _each(patterns: list[str], known: dict, gpu: DeviceContext, size, trouble) -> Iterator[Case]:
     unseen = dict.fromkeys(patterns)
     for source, opened in known.items():
         wanted = [pattern for pattern in patterns if pattern.split("/")[0] == source]
@@ -150,7 +150,7 @@ def sources(tree: Path = ROOT) -> dict[str, Callable[..., list[Case]]]:
     return found
 
 
-def kernel_cases(path: Path, gpu: Gpu, size=None) -> list[Case]:
+def kernel_cases(path: Path, gpu: DeviceContext, size=None) -> list[Case]:
     """The cases of tests/fps/NAME.py; modules of its own repository can be imported by it."""
     tree = str(path.parents[2])
     if tree not in sys.path:
@@ -174,7 +174,7 @@ def tables(records: list[dict]) -> Iterator[str]:
             yield text
 
 
-def scene_cases(path: Path, gpu: Gpu, size: tuple[int, int] | None = None) -> list[Case]:
+def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = None) -> list[Case]:
     """The cases of a scene's [bench] table; a scene of several panels has one case for each, at its panel's size."""
     scene = load(path)
     members = panels_of(scene)
@@ -204,7 +204,7 @@ def scene_cases(path: Path, gpu: Gpu, size: tuple[int, int] | None = None) -> li
     return cases
 
 
-def _panel_cases(path: Path, scene: Scene, members: list[Scene], size, gpu: Gpu) -> list[Case]:
+def _panel_cases(path: Path, scene: Scene, members: list[Scene], size, gpu: DeviceContext) -> list[Case]:
     shape = size or _size(scene, f"{path}: bench")
     rectangles = grid(len(members), shape, scene.settings.columns, scene.settings.gap)
     cases = []
@@ -241,7 +241,7 @@ def _with(settings, key: str, value, where: str):
 class SceneRun:
     """Frames of one scene; a draw is a frame. The finished picture is begun anew, untimed, before it would idle."""
 
-    def __init__(self, scene: Scene, settings, size, picture, draws: int, gpu: Gpu):
+    def __init__(self, scene: Scene, settings, size, picture, draws: int, gpu: DeviceContext):
         self._scene, self._settings, self._size = scene, settings, size
         self._picture, self._draws, self._gpu = picture, draws, gpu
         self._since = 0  # draws since the picture was begun

@@ -76,7 +76,7 @@ def timed(case: Case, seconds: float, least: int) -> tuple[list[int], list[int]]
             case.prepare()
             case.finish()
         began = clock()
-        device_seconds = case.device.seconds(case.run)
+        device_seconds = case.device.time_seconds(case.run)
         case.finish()
         wall.append(clock() - began)
         device.append(round(device_seconds * 1e9))
@@ -114,7 +114,7 @@ def spoiled(result):
 
 def stretched(case: Case, slowdown: float):
     """The run of a case, completed, and then that share of the run's time spent by the processor, on every clock."""
-    share = slowdown * min(case.device.seconds(case.run) for _ in range(2))
+    share = slowdown * min(case.device.time_seconds(case.run) for _ in range(2))
 
     def run():
         case.run()
@@ -158,7 +158,7 @@ def record(case: Case, wall: list[int], device: list[int] | None, counters: dict
 
     `device` is None where several devices worked: no one clock tells the whole then.
     """
-    trusted = device is not None and bool(getattr(case.device, "trusted_clock", False)) and min(device) > 0
+    trusted = device is not None and bool(getattr(case.device, "has_reliable_timer", False)) and min(device) > 0
     times = np.array(device if trusted else wall)
     middle = float(np.median(times))
     answer = {

@@ -234,7 +234,7 @@ def tree_of(device, primitives: np.ndarray, builder: str = "auto", nodes: str = 
         return wide if wide.whole else tree
     if nodes == "binary":
         return tree
-    return Branches(device, tree) if device.processor.lanes == 1 else narrowed(tree)
+    return Branches(device, tree) if device.properties.scalar_threads else narrowed(tree)
 
 
 def _binary(device, primitives: np.ndarray, builder: str):
@@ -248,11 +248,11 @@ def _binary(device, primitives: np.ndarray, builder: str):
 
 def _picked(device, primitives: np.ndarray):
     """The tree over still primitives that is walked the fastest and built before anybody waits for it."""
-    few, many = (HOST_BUILDS, "sah") if device.processor.lanes == 1 else (FEW, "improved")
+    few, many = (HOST_BUILDS, "sah") if device.properties.scalar_threads else (FEW, "improved")
     whole = _binary(device, primitives, "host" if len(primitives) < few else many)
     if len(primitives) < 2 or not whole.cost:
         return whole
-    cuts = presplit.budget_of(primitives, whole.cost, presplit.most_parts(device.processor))
+    cuts = presplit.budget_of(primitives, whole.cost, presplit.most_parts(device.properties))
     parts = None if cuts is None else _cut(device, primitives, cuts)
     return parts if parts and parts.cost < presplit.WORTH * whole.cost else whole
 
@@ -274,7 +274,7 @@ class Flat:
         self.primitives = device.buffer((max(len(primitives), 1), 12))
         if len(primitives):
             self.primitives.write(primitives[tree.order].view("f4"))
-        centre = device.kernel("bvh/build_hploc.cu", "centre_nodes", group=SORT_GROUP, STRICT=1)
+        centre = device.kernel("bvh/build_hploc.cu", "centre_nodes", group_size=SORT_GROUP, STRICT=1)
         centre(len(tree.nodes), self.nodes, len(tree.nodes))
 
 
@@ -304,7 +304,9 @@ class Built:
             "climb",
             "centre_nodes",
         )
-        self._kernels = {name: device.kernel("bvh/build_hploc.cu", name, group=SORT_GROUP, STRICT=1) for name in names}
+        self._kernels = {
+            name: device.kernel("bvh/build_hploc.cu", name, group_size=SORT_GROUP, STRICT=1) for name in names
+        }
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -318,7 +320,7 @@ class Built:
 
     def _rebuild_corners(self) -> None:
         run, count, primitives, group = self._kernels, self.count, self.unsorted, SORT_GROUP
-        self._state.copy(self._start)
+        self._state.copy_from(self._start)
         run["find_bounds"](min(count, 1 << 18), primitives, count, self._state)
         run["morton_codes"](count, primitives, count, self._state, self._keys[0], self._rows[0])
         for digit in range(4):
@@ -348,8 +350,8 @@ class Wide:
         binary_of = device.buffer(room, "i4").fill(0)
         self.counts = device.buffer(2, "u4").write(np.array([1, 0], "u4"))
         levels = device.buffer(WIDE_LEVELS + 2, "u4").write(np.append([0, 1], np.zeros(WIDE_LEVELS)).astype("u4"))
-        collapse = device.kernel("bvh/collapse_cwbvh.cu", "collapse", group=64, STRICT=1)
-        next_level = device.kernel("bvh/collapse_cwbvh.cu", "next_level", group=64, STRICT=1)
+        collapse = device.kernel("bvh/collapse_cwbvh.cu", "collapse", group_size=64, STRICT=1)
+        next_level = device.kernel("bvh/collapse_cwbvh.cu", "next_level", group_size=64, STRICT=1)
         for level in range(WIDE_LEVELS):
             threads = min(room, 8**level, 1 << 18)
             collapse(
@@ -381,14 +383,14 @@ def _cut(device, primitives: np.ndarray, cuts: np.ndarray) -> Improved | None:
     corners = presplit.corners_of(primitives)
     parts = presplit.Parts(device, upload(device, primitives), cuts, *corners)
     nodes, ordered = device_sah.split(device, parts.primitives, parts.count, parts.boxes)
-    if device.processor.lanes == 1:  # which would move subtrees for a minute
+    if device.properties.scalar_threads:  # which would move subtrees for a minute
         return _shallow([Improved(device, nodes, ordered, parts.count, rounds=0)])
     return _shallow(_as_split_and_moved(device, nodes, ordered, parts.count))
 
 
 def _as_split_and_moved(device, nodes, ordered, count: int) -> list[Improved]:
     """Trees of what device_sah.split gives: as it is, and with subtrees moved."""
-    as_split = device.buffer(nodes.shape).copy(nodes)
+    as_split = device.buffer(nodes.shape).copy_from(nodes)
     return [Improved(device, as_split, ordered, count, rounds=0), Improved(device, nodes, ordered, count)]
 
 

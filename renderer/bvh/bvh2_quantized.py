@@ -12,7 +12,7 @@ def has_votes(device) -> bool:
     """Whether the warps of a device vote and pick bytes: it has the walks of bvh/traverse_warp.h, and narrow ones
     are quick."""
     answer = device.buffer(1, "u4")
-    device.kernel("bvh/quantize_bvh2.cu", "votes_here", group=GROUP, STRICT=1)(1, answer)
+    device.kernel("bvh/quantize_bvh2.cu", "votes_here", group_size=GROUP, STRICT=1)(1, answer)
     return bool(answer.read()[0])
 
 
@@ -30,7 +30,8 @@ class Narrow:
         self.device, self.count, self.cost, self.primitives = device, tree.count, tree.cost, tree.primitives
         self.nodes, coarse = device.buffer((count + 1, 8), "u4"), device.buffer(1, "u4")
         lay, narrow = (
-            device.kernel("bvh/quantize_bvh2.cu", name, group=GROUP, STRICT=1) for name in ("lay_grid", "narrow_nodes")
+            device.kernel("bvh/quantize_bvh2.cu", name, group_size=GROUP, STRICT=1)
+            for name in ("lay_grid", "narrow_nodes")
         )
         lay(1, tree.nodes, self.nodes, coarse)
         narrow(count, tree.nodes, count, self.nodes, coarse)

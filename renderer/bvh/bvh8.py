@@ -33,7 +33,7 @@ class Branches:
         counts = device.buffer(2, "u4").write(np.array([1, 10], "u4"))  # the root and its units, and an empty block
         levels = device.buffer(LEVELS + 2, "u4").write(np.append([0, 1], np.zeros(LEVELS)).astype("u4"))
         collapse, next_level = (
-            device.kernel("bvh/collapse_bvh8.cu", entry, group=GROUP, STRICT=1)
+            device.kernel("bvh/collapse_bvh8.cu", entry, group_size=GROUP, STRICT=1)
             for entry in ("collapse_branches", "next_level")
         )
         for level in range(LEVELS):

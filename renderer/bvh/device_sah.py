@@ -18,7 +18,7 @@ def split(device, primitives, count: int, boxes=None):
     assert count >= 2, "a tree of fewer than two primitives is built on the host"
     names = "start_ranges", "empty_bins", "bound_middles", "fill_bins", "choose_planes", "mark_lefts", "add_up"
     names += "part_ranges", "finish_smalls", "lay_leaves"
-    run = {name: device.kernel("bvh/build_sah.cu", name, group=GROUP, STRICT=1, SMALL=SMALL) for name in names}
+    run = {name: device.kernel("bvh/build_sah.cu", name, group_size=GROUP, STRICT=1, SMALL=SMALL) for name in names}
     most, tiles = count // (SMALL + 1) + 1, -(-count // TILE)
     nodes, sorted_ = device.buffer((count - 1, 16)), device.buffer((count, 12))
     boxed, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes

@@ -30,13 +30,15 @@ class Instances:
         self.ordered = np.concatenate([ordered for _, ordered in made])
         self.nodes = device.buffer(nodes.shape).write(nodes)
         self.primitives = device.buffer((row, 12)).write(self.ordered.view("f4").reshape(-1, 12))
-        device.kernel("bvh/build_hploc.cu", "centre_nodes", group=build.SORT_GROUP, STRICT=1)(node, self.nodes, node)
+        device.kernel("bvh/build_hploc.cu", "centre_nodes", group_size=build.SORT_GROUP, STRICT=1)(
+            node, self.nodes, node
+        )
         self._shapes = device.buffer(table.shape).write(table)
         table = np.stack([shape_of, material_of], 1).astype("i4")
         self._shape_of = device.buffer((self.count, 2), "i4").write(table)
         self.matrices, self.later = (device.buffer((self.count, 3, 4)) for _ in range(2))
         self.placed = device.buffer((self.count, 16))
-        self._place = device.kernel("bvh/update_instances.cu", "place_instances", group=64, STRICT=1, SPHERES=0)
+        self._place = device.kernel("bvh/update_instances.cu", "place_instances", group_size=64, STRICT=1, SPHERES=0)
         self._records = device.buffer((self.count, 12))
         self.upper = None
 
@@ -51,7 +53,7 @@ class Instances:
         if matrices is not None:
             self.matrices.write(self._filled(np.ascontiguousarray(matrices, "f4")))
         if later is None:
-            self.later.copy(self.matrices)
+            self.later.copy_from(self.matrices)
         else:
             self.later.write(self._filled(np.ascontiguousarray(later, "f4")))
         ends = self.matrices, self.later
@@ -70,7 +72,7 @@ class Instances:
     def closest(self, rays, hits, instances, count: int, spheres: bool) -> None:
         """Launches the walk: rays (n, 2, 4) to hits (n, 4) and instances (n,) int32; rows are those of self.ordered."""
         kernel = self.device.kernel(
-            "bvh/update_instances.cu", "closest_placed", group=64, STRICT=1, SPHERES=int(spheres)
+            "bvh/update_instances.cu", "closest_placed", group_size=64, STRICT=1, SPHERES=int(spheres)
         )
         kernel(count, rays, hits, instances, count, *self.rows)
 
@@ -79,7 +81,7 @@ def _tree_of(device, primitives: np.ndarray) -> tuple[build.Tree, np.ndarray]:
     """A shape's tree, made on the host, and its primitives in the order of leaves: in parts where these save much."""
     tree, cuts = build.build(*build.boxes_of(primitives)), None
     if len(primitives) > 1:
-        cuts = presplit.budget_of(primitives, tree.cost, min(build.HOST_BUILDS, presplit.most_parts(device.processor)))
+        cuts = presplit.budget_of(primitives, tree.cost, min(build.HOST_BUILDS, presplit.most_parts(device.properties)))
     if cuts is not None:
         parts = presplit.Parts(device, build.upload(device, primitives), cuts, *presplit.corners_of(primitives))
         boxes = parts.boxes.read()

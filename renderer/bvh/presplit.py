@@ -66,9 +66,9 @@ def corners_of(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.min([end.min(0) for end in ends], 0), np.max([end.max(0) for end in ends], 0)
 
 
-def most_parts(processor) -> int:
+def most_parts(properties) -> int:
     """How many parts of a scene a device has room and its user time for."""
-    return min(MOST_PARTS if processor.lanes > 1 else MOST_PARTS // 2, processor.memory // ROOM)
+    return min(MOST_PARTS if not properties.scalar_threads else MOST_PARTS // 2, properties.memory_bytes // ROOM)
 
 
 def budget_of(primitives: np.ndarray, cost: float, most: int = MOST_PARTS) -> np.ndarray | None:
@@ -101,7 +101,7 @@ class Parts:
         grid = np.zeros((2, 4), "f4")
         grid[0, :3], grid[0, 3] = low, max(float((high - low).max()), 1e-30)
         grid[1, 0] = REACH * float(np.linalg.norm((high - low).astype("f8")))
-        kernel = device.kernel("bvh/presplit.cu", "cut_primitives", group=GROUP, STRICT=1)
+        kernel = device.kernel("bvh/presplit.cu", "cut_primitives", group_size=GROUP, STRICT=1)
         given = primitives, len(cuts), device.buffer(len(cuts), "u4").write(cuts), device.buffer((2, 4)).write(grid)
         ends, nothing = device.buffer(len(cuts), "u4"), device.buffer((1, 4))
         kernel(len(cuts), *given, 0, ends, nothing, nothing)

@@ -25,7 +25,7 @@ class Improved:
         work.refit()
         self.primitives, self.depth, kept = work.lay_primitives(primitives)
         self.nodes, self.cost = work.lay_nodes(kept)
-        centre = device.kernel("bvh/build_hploc.cu", "centre_nodes", group=GROUP, STRICT=1)
+        centre = device.kernel("bvh/build_hploc.cu", "centre_nodes", group_size=GROUP, STRICT=1)
         centre(kept, self.nodes, kept)
 
 
@@ -36,7 +36,7 @@ class Reinsertion:
         self.device, self.nodes, self.count = device, nodes, count
         self.inner, self.slots = count - 1, 2 * (count - 1)
         names = "link_nodes", "find_moves", "make_moves", "apply_moves", "refit", "lay_primitives", "lay_nodes"
-        self.kernels = {name: device.kernel("bvh/reinsertion.cu", name, group=GROUP, STRICT=1) for name in names}
+        self.kernels = {name: device.kernel("bvh/reinsertion.cu", name, group_size=GROUP, STRICT=1) for name in names}
         self.up, self._arrivals, self._largest, self._lowest = (device.buffer(self.inner, "u4") for _ in range(4))
         self.moves, self._changes = (device.buffer((self.slots, 2), "u4") for _ in range(2))
         self.gains, self._weights = device.buffer(self.slots), device.buffer((self.inner, 4))

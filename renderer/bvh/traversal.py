@@ -73,7 +73,7 @@ def steps_of(tree) -> float:
     ways.view("i4")[:, 3] = rng.integers(0, tree.count, PROBES)
     total = tree.device.buffer(1, "u4").fill(0)
     constants = dict(STRICT=1, SPHERES=1, NARROW=int(tree.layout == "narrow"))
-    kernel = tree.device.kernel("bvh/ray_queries.cu", "count_steps", group=64, **constants)
+    kernel = tree.device.kernel("bvh/ray_queries.cu", "count_steps", group_size=64, **constants)
     kernel(PROBES, tree.device.buffer(ways.shape).write(ways), tree.nodes, tree.primitives, PROBES, total)
     return float(total.read()[0]) / PROBES
 
@@ -112,7 +112,7 @@ class Walk:
         self.entry = way.entry.replace("closest", "occluded") if shadow else way.entry
         self.next = tree.device.buffer(1, "u4")
         constants = dict(STRICT=1, SPHERES=int(spheres), NARROW=int(tree.layout == "narrow"), **way.constants)
-        self._kernel = tree.device.kernel("bvh/ray_queries.cu", self.entry, group=way.group, **constants)
+        self._kernel = tree.device.kernel("bvh/ray_queries.cu", self.entry, group_size=way.group, **constants)
 
     def __call__(self, rays, hits, count: int) -> None:
         """Launches it: rays (n, 2, 4) to hits (n, 4) float32, or to (n,) uint32 for shadows."""

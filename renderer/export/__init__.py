@@ -21,7 +21,7 @@ from renderer.export.frames import FILMS, MARKS, Manifest, frame_numbers, number
 from renderer.export.light_field import Views, array_of, check_folder, render_field
 from renderer.export.plan import Plan, recipe_of_frames
 from renderer.export.render import TILE, WHOLE_PIXELS, Job, Rendered, Stop, render, write
-from renderer.gpu import open_gpu
+from renderer.gpu import open_context
 from renderer.images import denoise
 from renderer.pictures import load, open_picture, recipe_of
 from renderer.progress import Progress
@@ -49,7 +49,7 @@ def export(args) -> int:
         samples, device, finished = render_on_farm(farm, plan, args)
         facts = {}
     else:
-        picture = open_picture(plan.scene, open_gpu(args.device))
+        picture = open_picture(plan.scene, open_context(args.device))
         samples = plan.samples or picture.draws(plan.scene.settings, plan.size)
         stop = Stop()
         device, samples, finished = export_here(plan, picture, samples, args, start, stop)
@@ -79,7 +79,7 @@ def export_field(args) -> int:
         job = Job(scene, size, args.samples or 1, moment)
         samples, device = render_field_on_farm(farm_of(args.farm, args.device), job, views, args)
     else:
-        picture = open_picture(scene, open_gpu(args.device))
+        picture = open_picture(scene, open_context(args.device))
         samples = args.samples or scene.samples or picture.draws(scene.settings, size)
         title = f"{scene.title}, {args.grid[0]} x {args.grid[1]} views"
         with Progress(samples * len(views.wanted(args.overwrite)), title) as progress:

@@ -24,7 +24,7 @@ from renderer.export.light_field import Array, Views
 from renderer.export.plan import recipe_of_frames
 from renderer.export.render import WHOLE_PIXELS, Job, Sheet, write
 from renderer.formats.images import replacing
-from renderer.gpu import Gpu, open_gpu
+from renderer.gpu import DeviceContext, open_context
 from renderer.pictures import open_picture, recipe_of
 from renderer.progress import Progress
 from renderer.scene.scene import Scene, files_of
@@ -132,20 +132,20 @@ def _by_tiles(client, farm: Farm, plan) -> tuple[int, str, bool]:
             sheet.put(tiles[index], answer["linear"], answer["layers"])
             devices.add(answer["device"])
             progress.advance()
-    like, device = _like(answer["texture"], open_gpu(farm.device)), ", ".join(sorted(devices))
+    like, device = _like(answer["texture"], open_context(farm.device)), ", ".join(sorted(devices))
     rendered = sheet.rendered(answer["samples"], device, like)
     write(plan.output, rendered, Job(plan.scene, plan.size, answer["samples"], plan.moment), plan.bits)
     return answer["samples"], device, True
 
 
-def _like(texture: bool, gpu: Gpu):
+def _like(texture: bool, gpu: DeviceContext):
     """A frame of the kind that the workers drew, for tone mapping here."""
     return gpu.gl.texture((1, 1)) if texture else gpu.device.buffer((1, 1, 4))
 
 
 def _by_samples(client, farm: Farm, plan) -> tuple[int, str, bool]:
     """One picture whose samples are dealt to the workers, to the same bits whatever the number of parts."""
-    picture = open_picture(plan.scene, open_gpu(farm.device))
+    picture = open_picture(plan.scene, open_context(farm.device))
     job = Job(plan.scene, plan.size, 1, plan.moment, layers=plan.layers)
     settings, size = job.settings(), plan.size
     samples = plan.samples or picture.draws(settings, size)

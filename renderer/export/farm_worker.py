@@ -16,7 +16,7 @@ from pathlib import Path
 
 from renderer.export.light_field import array_of, tone_of, view_scene
 from renderer.export.render import Job, device_of, draw, render, write
-from renderer.gpu import find_devices, open_gpu
+from renderer.gpu import list_devices, open_context
 from renderer.gpu.gl import Texture
 from renderer.pictures import open_picture, scene_of_table
 from renderer.progress import Progress
@@ -107,7 +107,7 @@ def _opened(tables: str, name: str, files: tuple[tuple[str, str], ...], device: 
     for sent, here in files:
         tables = tables.replace(json.dumps(sent), json.dumps(here))
     scene = scene_of_table(json.loads(tables), Path(name))
-    return scene, open_picture(scene, open_gpu(device))
+    return scene, open_picture(scene, open_context(device))
 
 
 def _kept(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
@@ -126,11 +126,11 @@ def _kept(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
 
 
 @functools.cache
-def device_here(spelling: str, number) -> str:
+def device_here(device_id: str, number) -> str:
     """The worker's own device: its number picks among the GPUs of this machine when --device is auto."""
-    gpus = [found.spelling for found in find_devices()[0] if found.processor == "gpu"]
+    gpus = [found.device_id for found in list_devices()[0] if found.device_type == "gpu"]
     kinds = {gpu.split(":")[0] for gpu in gpus}
     gpus = [gpu for gpu in gpus if gpu.startswith("cuda")] if "cuda" in kinds else gpus
-    if spelling != "auto" or len(gpus) < 2 or not isinstance(number, int):
-        return spelling
+    if device_id != "auto" or len(gpus) < 2 or not isinstance(number, int):
+        return device_id
     return gpus[number % len(gpus)]

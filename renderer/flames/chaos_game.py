@@ -62,8 +62,10 @@ class ChaosGame:
     def __init__(self, device: Device, compiled: KernelCache | None = None):
         self.device, self.kernels = device, compiled or KernelCache(device)
         self._allocated, self._counting = None, None
-        self._flushes = [device.kernel("flames/postprocess.cu", "flush", group=64, STRICT=1, SUMS=k) for k in (1, 2)]
-        self._inspect = device.kernel("flames/postprocess.cu", "inspect", group=256, STRICT=1, SUMS=2)
+        self._flushes = [
+            device.kernel("flames/postprocess.cu", "flush", group_size=64, STRICT=1, SUMS=k) for k in (1, 2)
+        ]
+        self._inspect = device.kernel("flames/postprocess.cu", "inspect", group_size=256, STRICT=1, SUMS=2)
 
     def restart(
         self, flames: list[Flame], cameras: list[np.ndarray], times, window: BucketRect, chains: int, seed: int,
@@ -136,9 +138,9 @@ class ChaosGame:
     def _allocate(self) -> None:
         device, cells = self.device, self.window.buckets
         copies, stride = 1, cells
-        if device.vector_width > 1:
+        if device.simd_width > 1:
             stride = cells + 1
-            copies = max(1, min(device.units, PRIVATE_BYTES // (16 * stride), self.chains // BLOCK))
+            copies = max(1, min(device.properties.compute_units, PRIVATE_BYTES // (16 * stride), self.chains // BLOCK))
         key = (cells, copies, self.chains, self.specialization.state_floats)
         if key != self._allocated:
             self.sums = self._histogram = self._points = self._inexact = None  # free before taking
@@ -159,7 +161,7 @@ class ChaosGame:
         if self.steps == 0:
             self._launch(iterate, self.fuse)
             self._swap(self.fuse)
-        if self.device.vector_adds and steps * self.chains >= MIN_FLOAT_SAMPLES:
+        if self.device.has_float4_atomics and steps * self.chains >= MIN_FLOAT_SAMPLES:
             in_floats = self.kernels.specialized_kernel(self.specialization, FLOAT_SUMS)
             steps -= self._advance_in_floats(steps, in_floats, iterate) if in_floats else 0
         most = max(1, MOST_SAMPLES // self.chains)
@@ -220,7 +222,7 @@ class ChaosGame:
 
     def _launch(self, kernel, steps: int, interval: int = 0, only_if_inexact: bool = False) -> None:
         window = self.window
-        threads = self._copies if self.device.vector_width > 1 else self.chains
+        threads = self._copies if self.device.simd_width > 1 else self.chains
         kernel(
             threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad,
             self._inexact, interval, int(only_if_inexact), self.xforms, self._stride, self.moments, self.first_chain,

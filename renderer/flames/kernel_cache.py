@@ -12,7 +12,7 @@ import numpy as np
 from renderer.flames.kernel_source import Specialization, generic_source, specialized_source
 from renderer.gpu import Device
 from renderer.gpu.cuda import cache_folder
-from renderer.gpu.kernel_source import assemble
+from renderer.gpu.kernel_source import preprocess
 
 BLOCK = 256  # chains that swap points; as in shaders/flames/flame.cu
 IDLE = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, np.uint32(0), 0, 0, 0, 0, 0, 0, np.uint32(0), np.uint32(0))  # no chains, no steps
@@ -91,19 +91,19 @@ class KernelCache:
                 del self._futures[key]
 
     def _compile(self, what, kind: int):
-        lanes = self.device.vector_width
+        lanes = self.device.simd_width
         text = specialized_source(what) if isinstance(what, Specialization) else generic_source(what)
         kernel = self.device.kernel(text, "iterate", 1 if lanes > 1 else BLOCK, STRICT=1, LANES=lanes, SUMS=kind)
         if self.non_blocking:
             spare = self.device.buffer(8 * BLOCK)
-            kernel.prepare(1, *[spare] * 8, *IDLE)
+            kernel.warm_up(1, *[spare] * 8, *IDLE)
             if not isinstance(what, Specialization):
                 self._keep_mark(what)
         return kernel
 
     def _mark(self, space: bool) -> Path:
         """A file that stands where the driver's cache should hold the interpreter, which takes seconds to compile."""
-        text = assemble(generic_source(space), LANES=self.device.vector_width)
+        text = preprocess(generic_source(space), LANES=self.device.simd_width)
         words = "\0".join([self.device.name, self.device.driver, text])
         return cache_folder() / "interpreter" / hashlib.sha256(words.encode()).hexdigest()
 

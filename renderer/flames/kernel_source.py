@@ -12,7 +12,7 @@ import numpy as np
 from renderer.errors import InputError
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.variations import header_source, variation_table
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu.kernel_source import GeneratedSource
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def specialization_of(flames: tuple[Flame, ...], fractions: bool) -> Specializat
     return Specialization(tuple(signatures), final, xaos, flames[0].is_3d, blended, fractions or blended)
 
 
-def specialized_source(specialization: Specialization) -> Generated:
+def specialized_source(specialization: Specialization) -> GeneratedSource:
     """The kernel file of a specialization: its signatures, then flames/flame.cu."""
     names = sorted(
         {name for signature in specialization.signatures for name in signature.variations},
@@ -125,10 +125,10 @@ def specialized_source(specialization: Specialization) -> Generated:
         _advance_text(specialization),
         '#include "flames/flame.cu"',
     ]
-    return Generated("flame.cu of this flame", "\n".join(parts))
+    return GeneratedSource("flame.cu of this flame", "\n".join(parts))
 
 
-def generic_source(space: bool) -> Generated:
+def generic_source(space: bool) -> GeneratedSource:
     """The kernel file that draws any flame of the plane, or of space: it reads from the records what to do."""
     offset = header_floats(space)
     cases = []
@@ -169,7 +169,7 @@ def generic_source(space: bool) -> Generated:
         *_end_text(space),
         '#include "flames/flame.cu"',
     ]
-    return Generated("flame.cu of any flame", "\n".join(parts))
+    return GeneratedSource("flame.cu of any flame", "\n".join(parts))
 
 
 def _shape_text(number: int, signature: XformSignature, space: bool) -> str:

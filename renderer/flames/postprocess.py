@@ -63,7 +63,9 @@ class Postprocess:
     def __init__(self, device: Device):
         self.device = device
         names = ("expose", "finish", "estimate", "bound", "spread", "join", "clip")
-        kernels = {name: device.kernel("flames/postprocess.cu", name, group=64, STRICT=1, SUMS=1) for name in names}
+        kernels = {
+            name: device.kernel("flames/postprocess.cu", name, group_size=64, STRICT=1, SUMS=1) for name in names
+        }
         self._expose, self._finish, self._estimate, self._bound, self._spread, self._join, self._clip = kernels.values()
         self._linear_of = device.buffer(256).write(linear_of_srgb(np.arange(256)))
         self._buffers: dict = {}
@@ -103,7 +105,7 @@ class Postprocess:
         latest = self._latest
         kept = self._buffer("kept", latest.shape)
         if passes_before == 0:
-            kept.copy(latest)
+            kept.copy_from(latest)
         else:
             self._join(latest.shape[0], latest, kept, kept, latest.shape[0], 1.0)
 

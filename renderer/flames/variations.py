@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from renderer.gpu.kernel_source import SHADERS
+from renderer.paths import SHADERS
 
 VARIATION_RE = re.compile(
     r"^VARIATION\((\w+)((?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL

@@ -4,9 +4,9 @@ import ctypes
 
 import numpy as np
 
-from renderer.gpu.kernel_source import KernelError
+from renderer.errors import KernelError
 
-NO, LEFT, LOWER, UNIT = 0, 0, 0, 1  # cublasOperation_t, SideMode, FillMode, DiagType
+OP_N, LEFT, LOWER, UNIT = 0, 0, 0, 1  # cublasOperation_t, SideMode, FillMode, DiagType
 
 
 def _library():
@@ -22,13 +22,13 @@ def _library():
         return None
 
 
-def open_product(device, dtype):
-    """The CublasProduct of a device for "f4" or "f8", or None."""
+def open_blas(device, dtype):
+    """The Cublas of a device for "f4" or "f8", or None."""
     library = _library()
-    return CublasProduct(device, library, np.dtype(dtype)) if library is not None else None
+    return Cublas(device, library, np.dtype(dtype)) if library is not None else None
 
 
-class CublasProduct:
+class Cublas:
     """Calls run on the device's queue. Float32 products are full float32: no TF32."""
 
     def __init__(self, device, library, dtype: np.dtype):
@@ -37,7 +37,7 @@ class CublasProduct:
         self._gemm = getattr(library, f"cublas{letter}gemm_v2_64")
         self._batched = getattr(library, f"cublas{letter}gemmStridedBatched_64")
         self._trsm = getattr(library, f"cublas{letter}trsm_v2_64")
-        self._one, self._minus = ctypes.byref(self._real(1)), ctypes.byref(self._real(-1))
+        self._one, self._minus_one = ctypes.byref(self._real(1)), ctypes.byref(self._real(-1))
         self._handle = ctypes.c_void_p()
         version = ctypes.c_int()
         with device:
@@ -49,28 +49,31 @@ class CublasProduct:
         if status:
             raise KernelError(f"{self.device.name}: {call} failed with status {status}")
 
-    def _place(self, matrix) -> tuple:
+    def _matrix_argument(self, matrix) -> tuple:
         buffer, first, leading = matrix
         assert buffer.dtype == self.dtype and buffer.device.index == self.device.index, (
             "a matrix of another kind or device"
         )
         return ctypes.c_void_p(buffer.pointer + first * self.dtype.itemsize), ctypes.c_int64(leading)
 
-    def subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)) -> None:
-        self.bound_subtract(m, n, k, a, b, c, batch)()
+    def gemm_subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)) -> None:
+        self.bind_gemm_subtract(m, n, k, a, b, c, batch)()
 
-    def bound_subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)):
+    def bind_gemm_subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)):
         if min(m, n, k, batch[0]) <= 0:
             return lambda: None
         sizes = ctypes.c_int64(m), ctypes.c_int64(n), ctypes.c_int64(k)
-        places = [self._place(matrix) for matrix in (a, b, c)]
-        count, *steps = (ctypes.c_int64(number) for number in batch)
+        matrix_arguments = [self._matrix_argument(matrix) for matrix in (a, b, c)]
+        count, *strides = (ctypes.c_int64(number) for number in batch)
         if batch[0] == 1:
-            (a, b, c), call = places, self._gemm
-            arguments = self._handle, NO, NO, *sizes, self._minus, *a, *b, self._one, *c
+            (a, b, c), call = matrix_arguments, self._gemm
+            arguments = self._handle, OP_N, OP_N, *sizes, self._minus_one, *a, *b, self._one, *c
         else:
-            (a, b, c), call = [(*place, step) for place, step in zip(places, steps, strict=True)], self._batched
-            arguments = self._handle, NO, NO, *sizes, self._minus, *a, *b, self._one, *c, count
+            (a, b, c), call = (
+                [(*argument, stride) for argument, stride in zip(matrix_arguments, strides, strict=True)],
+                self._batched,
+            )
+            arguments = self._handle, OP_N, OP_N, *sizes, self._minus_one, *a, *b, self._one, *c, count
 
         def multiply() -> None:
             with self.device:
@@ -79,12 +82,20 @@ class CublasProduct:
 
         return multiply
 
-    def solve_unit_lower(self, m: int, n: int, a, b) -> None:
+    def trsm_unit_lower(self, m: int, n: int, a, b) -> None:
         if min(m, n) <= 0:
             return
         sizes = ctypes.c_int64(m), ctypes.c_int64(n)
         with self.device:
             status = self._trsm(
-                self._handle, LEFT, LOWER, NO, UNIT, *sizes, self._one, *self._place(a), *self._place(b)
+                self._handle,
+                LEFT,
+                LOWER,
+                OP_N,
+                UNIT,
+                *sizes,
+                self._one,
+                *self._matrix_argument(a),
+                *self._matrix_argument(b),
             )
         self._check("trsm", status)

@@ -16,32 +16,32 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.errors import UnavailableError
-from renderer.gpu.kernel_source import Counters, KernelError, Processor, alignment, assemble
+from renderer.errors import KernelError, UnavailableError
+from renderer.gpu.kernel_source import Counters, DeviceProperties, alignment, preprocess
 
 try:
-    import pycuda.driver as driver
+    import pycuda.driver as pycuda_driver
 except ImportError as error:
-    driver, DRIVER_MISSING = None, str(error)
+    pycuda_driver, DRIVER_MISSING = None, str(error)
 try:
-    from cuda.bindings import driver as streams
+    from cuda.bindings import driver as cu
     from cuda.bindings import nvrtc
 except ImportError as error:
     nvrtc, NVRTC_MISSING = None, str(error)
 
-ENABLED = streams.CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED if nvrtc else None
-LOADED = Path("/dev/nvidiactl")  # is there where NVIDIA's driver is
+PEER_ACCESS_ALREADY_ENABLED = cu.CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED if nvrtc else None
+NVIDIA_CONTROL_FILE = Path("/dev/nvidiactl")  # is there where NVIDIA's driver is
 PORTABLE_CLUSTER = 8  # groups that every GPU with clusters takes
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: beside the default stream
 
 
-def found():
-    """This machine's CUDA devices as gpu.Found, and the reason when there is none."""
-    from renderer.gpu import Found  # the package defines it above this module
+def list_devices():
+    """This machine's CUDA devices as gpu.DeviceInfo, and the reason when there is none."""
+    from renderer.gpu.device import DeviceInfo  # it imports this module when it lists devices
 
-    if not LOADED.exists():
+    if not NVIDIA_CONTROL_FILE.exists():
         return [], "no NVIDIA driver is loaded"
-    if driver is None:
+    if pycuda_driver is None:
         return (
             [],
             f"PyCUDA is missing ({DRIVER_MISSING}): pip install pycuda cuda-bindings nvidia-cuda-nvrtc nvidia-cublas "
@@ -50,11 +50,11 @@ def found():
     if nvrtc is None:
         return [], f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc"
     try:
-        driver.init()
-    except driver.Error as error:
+        pycuda_driver.init()
+    except pycuda_driver.Error as error:
         return [], f"the CUDA driver does not start: {error}"
-    names = [driver.Device(index).name() for index in range(driver.Device.count())]
-    devices = [Found(f"cuda:{i}", name, "cuda", "gpu", partial(CudaDevice, i)) for i, name in enumerate(names)]
+    names = [pycuda_driver.Device(index).name() for index in range(pycuda_driver.Device.count())]
+    devices = [DeviceInfo(f"cuda:{i}", name, "cuda", "gpu", partial(CudaDevice, i)) for i, name in enumerate(names)]
     return devices, "" if devices else "the CUDA driver shows no device"
 
 
@@ -64,7 +64,7 @@ def cache_folder() -> Path:
     return Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "rayfold"
 
 
-def cubin(text: str, architecture: str, name: str = "kernel.cu", strict: bool = False) -> bytes:
+def compile_cubin(text: str, architecture: str, name: str = "kernel.cu", strict: bool = False) -> bytes:
     """The machine code of CUDA text for an architecture such as "sm_90".
 
     From the disk cache when it was compiled before.
@@ -81,11 +81,11 @@ def cubin(text: str, architecture: str, name: str = "kernel.cu", strict: bool = 
         return path.read_bytes()
     except OSError:
         code = _compile(text, options, name)
-    _keep(path, code)
+    _write_cache(path, code)
     return code
 
 
-def _keep(path: Path, code: bytes) -> None:
+def _write_cache(path: Path, code: bytes) -> None:
     """Writes the cache file whole or not at all; a cache that cannot be written is no error."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -117,120 +117,122 @@ class CudaDevice:
     """An NVIDIA GPU; `architecture` is such as "sm_90"."""
 
     def __init__(self, index: int):
-        driver.init()
-        handle = driver.Device(index)
+        pycuda_driver.init()
+        handle = pycuda_driver.Device(index)
         self.index = index
         self.name = f"{handle.name()} (cuda:{index})"
-        self.driver = f"CUDA {driver.get_driver_version() // 1000}.{driver.get_driver_version() % 1000 // 10}"
+        self.driver = (
+            f"CUDA {pycuda_driver.get_driver_version() // 1000}.{pycuda_driver.get_driver_version() % 1000 // 10}"
+        )
         self.architecture = "sm_{}{}".format(*handle.compute_capability())
-        self.vector_width, self.units = 1, handle.multiprocessor_count
-        self.vector_adds = handle.compute_capability() >= (9, 0)
+        self.simd_width = 1
+        self.has_float4_atomics = handle.compute_capability() >= (9, 0)
         self.context = handle.retain_primary_context()
         self._kernels: dict = {}
-        self.counters, self.trusted_clock = Counters(), True
-        self._products: dict = {}
-        self._ways: dict = {}
-        self._reached = {index: True}
+        self.counters, self.has_reliable_timer = Counters(), True
+        self._vendor_blas: dict = {}
+        self._peer_copies: dict = {}
+        self._peer_access = {index: True}
         self._stream = None  # where kernels go: the default stream, but while a graph is made
-        attribute = driver.device_attribute
+        attribute = pycuda_driver.device_attribute
         memory = handle.total_memory()
         units = handle.get_attribute(attribute.MULTIPROCESSOR_COUNT)
         cluster = PORTABLE_CLUSTER if handle.compute_capability() >= (9, 0) else 1
         copies = handle.compute_capability() >= (8, 0)
-        self.processor = Processor(units, 32, memory, memory, True, True, cluster, copies)
+        self.properties = DeviceProperties(units, 32, memory, memory, True, True, cluster, copies)
         with self:
-            self._events = driver.Event(), driver.Event()
-            self._copies = driver.Stream(NON_BLOCKING)  # beside the default stream, which kernels use
+            self._events = pycuda_driver.Event(), pycuda_driver.Event()
+            self._copy_stream = pycuda_driver.Stream(NON_BLOCKING)  # beside the default stream, which kernels use
 
     def __enter__(self):
         self.context.push()
         return self
 
     def __exit__(self, *error):
-        driver.Context.pop()
+        pycuda_driver.Context.pop()
 
     @property
     def stream_handle(self) -> int:
         """Of the stream that work goes to now; 0 is the default one."""
         return self._stream.handle if self._stream else 0
 
-    def way_to(self, other: "CudaDevice") -> "Way":
-        if other.index not in self._ways:
-            self._ways[other.index] = Way(self, other)
-        return self._ways[other.index]
+    def peer_copy_to(self, other: "CudaDevice") -> "PeerCopy":
+        if other.index not in self._peer_copies:
+            self._peer_copies[other.index] = PeerCopy(self, other)
+        return self._peer_copies[other.index]
 
-    def reaches(self, other) -> bool:
+    def can_access_peer(self, other) -> bool:
         if not isinstance(other, CudaDevice):
             return False
-        if other.index not in self._reached:
+        if other.index not in self._peer_access:
             with self:
-                status, *_ = streams.cuCtxEnablePeerAccess(streams.CUcontext(other.context.handle), 0)
-            self._reached[other.index] = status in (streams.CUresult.CUDA_SUCCESS, ENABLED)
-        return self._reached[other.index]
+                status, *_ = cu.cuCtxEnablePeerAccess(cu.CUcontext(other.context.handle), 0)
+            self._peer_access[other.index] = status in (cu.CUresult.CUDA_SUCCESS, PEER_ACCESS_ALREADY_ENABLED)
+        return self._peer_access[other.index]
 
     def buffer(self, shape, dtype="f4") -> "CudaBuffer":
         return CudaBuffer(self, shape, dtype)
 
-    def stage(self, count: int) -> "CudaStage":
-        return CudaStage(self, count)
+    def staging_buffer(self, count: int) -> "CudaStagingBuffer":
+        return CudaStagingBuffer(self, count)
 
-    def tray(self, count: int) -> "CudaTray":
-        return CudaTray(self, count)
+    def readback_buffer(self, count: int) -> "CudaReadback":
+        return CudaReadback(self, count)
 
-    def vendor_product(self, dtype):
+    def vendor_blas(self, dtype):
         from renderer.gpu import cublas  # loads a library of 500 MB: only for those who multiply
 
-        if np.dtype(dtype) not in self._products:
-            self._products[np.dtype(dtype)] = cublas.open_product(self, dtype)
-        return self._products[np.dtype(dtype)]
+        if np.dtype(dtype) not in self._vendor_blas:
+            self._vendor_blas[np.dtype(dtype)] = cublas.open_blas(self, dtype)
+        return self._vendor_blas[np.dtype(dtype)]
 
-    def repeat(self, work) -> "CudaRepeat":
-        return CudaRepeat(self, work)
+    def capture_graph(self, work) -> "CudaGraph":
+        return CudaGraph(self, work)
 
-    def mark(self) -> "CudaMark":
-        return CudaMark(self)
+    def timestamp(self) -> "CudaTimestamp":
+        return CudaTimestamp(self)
 
-    def queue(self) -> "CudaQueue":
-        return CudaQueue(self)
+    def priority_queue(self) -> "PriorityStream":
+        return PriorityStream(self)
 
-    def place(self, again: "Place | None" = None) -> "Place":
+    def record_event(self, reuse: "Event | None" = None) -> "Event":
         with self:
-            place = again or Place()
-            place.record(self._stream)
-        return place
+            event = reuse or Event()
+            event.record(self._stream)
+        return event
 
-    def wait(self, place: "Place") -> None:
+    def wait_event(self, event: "Event") -> None:
         with self:
-            place.hold(self._stream)
+            event.block_stream(self._stream)
 
-    def catch_up(self, stream=None) -> None:
+    def synchronize_stream(self, stream=None) -> None:
         """Waits until all that a stream, the default one without, was given is done."""
         with self:
-            place = Place()
-            place.record(stream)
-            place.synchronize()
+            event = Event()
+            event.record(stream)
+            event.synchronize()
 
-    def kernel(self, file, entry: str, group: int = 256, **constants) -> "CudaKernel":
+    def kernel(self, file, entry: str, group_size: int = 256, **constants) -> "CudaKernel":
         name = getattr(file, "name", file)
-        text = assemble(file, GROUP_SIZE=group, **constants)
+        text = preprocess(file, GROUP_SIZE=group_size, **constants)
         key = hashlib.sha256(text.encode()).digest()
         with self:
             if key not in self._kernels:
-                code = cubin(text, self.architecture, name, strict=bool(constants.get("STRICT")))
+                code = compile_cubin(text, self.architecture, name, strict=bool(constants.get("STRICT")))
                 self._kernels[key] = Module(code)
             try:
-                return CudaKernel(self, self._kernels[key], entry, f"{name}:{entry}", group)
-            except driver.LogicError as error:
+                return CudaKernel(self, self._kernels[key], entry, f"{name}:{entry}", group_size)
+            except pycuda_driver.LogicError as error:
                 raise KernelError(f"{name} has no kernel {entry}") from error
 
     def finish(self) -> None:
         with self:
             try:
-                driver.Context.synchronize()
-            except driver.Error as error:
+                pycuda_driver.Context.synchronize()
+            except pycuda_driver.Error as error:
                 raise KernelError(f"{self.name}: a kernel failed: {error}") from error
 
-    def seconds(self, work) -> float:
+    def time_seconds(self, work) -> float:
         start, end = self._events
         with self:
             start.record()
@@ -249,8 +251,8 @@ class CudaBuffer:
         device.counters.allocations += 1
         with device:
             try:
-                self._memory = driver.mem_alloc(max(self.nbytes, 4))
-            except driver.MemoryError as error:
+                self._memory = pycuda_driver.mem_alloc(max(self.nbytes, 4))
+            except pycuda_driver.MemoryError as error:
                 raise UnavailableError(f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB") from error
         self.pointer = int(self._memory)
 
@@ -270,10 +272,10 @@ class CudaBuffer:
         if self.nbytes:
             with self.device as device:
                 if device._stream:
-                    device.catch_up(device._stream)
-                driver.memcpy_htod(self.pointer, array)
+                    device.synchronize_stream(device._stream)
+                pycuda_driver.memcpy_htod(self.pointer, array)
                 if device._stream:  # the host's memory is free by now, but the copy may be under way
-                    device.catch_up()
+                    device.synchronize_stream()
         return self
 
     def read(self) -> np.ndarray:
@@ -282,20 +284,20 @@ class CudaBuffer:
         if self.nbytes:
             with self.device as device:
                 if device._stream:
-                    device.catch_up(device._stream)
+                    device.synchronize_stream(device._stream)
                 try:
-                    driver.memcpy_dtoh(array, self.pointer)
-                except driver.Error as error:
+                    pycuda_driver.memcpy_dtoh(array, self.pointer)
+                except pycuda_driver.Error as error:
                     raise KernelError(f"{self.device.name}: a kernel failed: {error}") from error
         return array
 
     def fill(self, byte: int) -> "CudaBuffer":
         if self.nbytes:
             with self.device:
-                checked(streams.cuMemsetD8Async(self.pointer, byte, self.nbytes, self.device.stream_handle))
+                checked(cu.cuMemsetD8Async(self.pointer, byte, self.nbytes, self.device.stream_handle))
         return self
 
-    def copy(self, source) -> "CudaBuffer":
+    def copy_from(self, source) -> "CudaBuffer":
         assert source.nbytes == self.nbytes, (source.shape, self.shape)
         if not isinstance(source, CudaBuffer):
             return self.write(source.read().view(self.dtype).reshape(self.shape))
@@ -303,44 +305,44 @@ class CudaBuffer:
             return self
         with self.device:
             if source.device is self.device:
-                self._pull(source, self.device.stream_handle)
+                self._copy_same_device(source, self.device.stream_handle)
             else:
-                self._push(source)
+                self._copy_from_peer(source)
         return self
 
-    def _pull(self, source: "CudaBuffer", stream: int) -> None:
+    def _copy_same_device(self, source: "CudaBuffer", stream: int) -> None:
         """From the same GPU."""
-        checked(streams.cuMemcpyDtoDAsync(self.pointer, source.pointer, self.nbytes, stream))
+        checked(cu.cuMemcpyDtoDAsync(self.pointer, source.pointer, self.nbytes, stream))
 
-    def _push(self, source: "CudaBuffer") -> None:
+    def _copy_from_peer(self, source: "CudaBuffer") -> None:
         """From another device: a stream between the two waits for both queues, and both queues wait for the copy."""
-        between = source.device.way_to(self.device)
+        between = source.device.peer_copy_to(self.device)
         with self.device:
-            between.free.record(self.device._stream)
+            between.target_ready.record(self.device._stream)
         with source.device:
-            between.ready.record(source.device._stream)
-            between.ready.hold(between.stream)
-            between.free.hold(between.stream)
+            between.source_ready.record(source.device._stream)
+            between.source_ready.block_stream(between.stream)
+            between.target_ready.block_stream(between.stream)
             if source.device.index == self.device.index:  # one GPU, opened twice
-                self._pull(source, between.stream.handle)
+                self._copy_same_device(source, between.stream.handle)
             else:
                 contexts = self.device.context, source.device.context
-                driver.memcpy_peer_async(self.pointer, source.pointer, self.nbytes, *contexts, between.stream)
-            between.arrived.record(between.stream)
-            between.arrived.hold(source.device._stream)
+                pycuda_driver.memcpy_peer_async(self.pointer, source.pointer, self.nbytes, *contexts, between.stream)
+            between.copied.record(between.stream)
+            between.copied.block_stream(source.device._stream)
         with self.device:
-            between.arrived.hold(self.device._stream)
+            between.copied.block_stream(self.device._stream)
 
 
-class Way:
+class PeerCopy:
     """From one GPU to another: a stream and the places of the copy that it is at; made with the source entered."""
 
     def __init__(self, source: CudaDevice, target: CudaDevice):
         with target:
-            self.free = Place()
+            self.target_ready = Event()
         with source:
-            self.stream, self.ready, self.arrived = driver.Stream(NON_BLOCKING), Place(), Place()
-        source.reaches(target), target.reaches(source)  # copies are faster then
+            self.stream, self.source_ready, self.copied = pycuda_driver.Stream(NON_BLOCKING), Event(), Event()
+        source.can_access_peer(target), target.can_access_peer(source)  # copies are faster then
 
 
 def _free(device: CudaDevice, memory) -> None:
@@ -350,91 +352,91 @@ def _free(device: CudaDevice, memory) -> None:
             memory.free()
 
 
-class Place:
+class Event:
     """A place in a stream that other streams can wait for: an event, from cuda.bindings, since PyCUDA's have no handle.
 
     Its device is entered when it is made and used; no stream means the default one, which kernels use.
     """
 
     def __init__(self):
-        self._event = checked(streams.cuEventCreate(streams.CUevent_flags.CU_EVENT_DISABLE_TIMING))
-        weakref.finalize(self, streams.cuEventDestroy, self._event).atexit = False
+        self._event = checked(cu.cuEventCreate(cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        weakref.finalize(self, cu.cuEventDestroy, self._event).atexit = False
 
     def record(self, stream=None) -> None:
-        checked(streams.cuEventRecord(self._event, stream.handle if stream else 0))
+        checked(cu.cuEventRecord(self._event, stream.handle if stream else 0))
 
-    def hold(self, stream=None) -> None:
+    def block_stream(self, stream=None) -> None:
         """Later work of the stream waits until this place is reached."""
-        checked(streams.cuStreamWaitEvent(stream.handle if stream else 0, self._event, 0))
+        checked(cu.cuStreamWaitEvent(stream.handle if stream else 0, self._event, 0))
 
     def synchronize(self) -> None:
-        checked(streams.cuEventSynchronize(self._event))
+        checked(cu.cuEventSynchronize(self._event))
 
 
 def checked(answer):
     """The value of a cuda.bindings answer; KernelError when its status is not success."""
     status, *values = answer
-    if status != streams.CUresult.CUDA_SUCCESS:
+    if status != cu.CUresult.CUDA_SUCCESS:
         raise KernelError(f"CUDA: a kernel or a copy failed: {status.name}")
     return values[0] if values else None
 
 
-class CudaQueue:
+class PriorityStream:
     """A stream that the scheduler prefers to the default one; entered, it takes the launches of the thread."""
 
     def __init__(self, device: CudaDevice):
-        self.device, self._outer = device, []
+        self.device, self._previous_streams = device, []
         with device:
-            _, _, urgent = streams.cuCtxGetStreamPriorityRange()
-            self.handle = int(checked(streams.cuStreamCreateWithPriority(NON_BLOCKING, urgent)))
+            _, _, urgent = cu.cuCtxGetStreamPriorityRange()
+            self.handle = int(checked(cu.cuStreamCreateWithPriority(NON_BLOCKING, urgent)))
         weakref.finalize(self, _destroy_stream, device, self.handle).atexit = False
 
-    def __enter__(self) -> "CudaQueue":
-        self._outer.append(self.device._stream)
+    def __enter__(self) -> "PriorityStream":
+        self._previous_streams.append(self.device._stream)
         self.device._stream = self
         return self
 
     def __exit__(self, *error) -> None:
-        self.device._stream = self._outer.pop()
+        self.device._stream = self._previous_streams.pop()
 
 
 def _destroy_stream(device: CudaDevice, handle: int) -> None:
     with device:
-        streams.cuStreamDestroy(handle)
+        cu.cuStreamDestroy(handle)
 
 
-class CudaMark:
+class CudaTimestamp:
     def __init__(self, device: CudaDevice):
         self.device = device
         with device:
-            self._event = checked(streams.cuEventCreate(0))
-            checked(streams.cuEventRecord(self._event, device.stream_handle))
-        weakref.finalize(self, streams.cuEventDestroy, self._event).atexit = False
+            self._event = checked(cu.cuEventCreate(0))
+            checked(cu.cuEventRecord(self._event, device.stream_handle))
+        weakref.finalize(self, cu.cuEventDestroy, self._event).atexit = False
 
-    def seconds_since(self, earlier: "CudaMark") -> float:
+    def seconds_since(self, earlier: "CudaTimestamp") -> float:
         with self.device:
-            checked(streams.cuEventSynchronize(self._event))
-            return checked(streams.cuEventElapsedTime(earlier._event, self._event)) * 1e-3
+            checked(cu.cuEventSynchronize(self._event))
+            return checked(cu.cuEventElapsedTime(earlier._event, self._event)) * 1e-3
 
 
-class CudaRepeat:
+class CudaGraph:
     """A CUDA graph of launches: one call starts them all, some ten times faster than Python starts them one by one."""
 
     def __init__(self, device: CudaDevice, work):
         self.device, self._kept_alive = device, work
         before = device.counters.launches
         with device:
-            stream = driver.Stream(NON_BLOCKING)  # the default stream cannot be captured
-            mode = streams.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-            checked(streams.cuStreamBeginCapture(stream.handle, mode))
+            stream = pycuda_driver.Stream(NON_BLOCKING)  # the default stream cannot be captured
+            mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+            checked(cu.cuStreamBeginCapture(stream.handle, mode))
             entered, device._stream = device._stream, stream
             try:
                 work()
             finally:
                 device._stream = entered
-                graph = checked(streams.cuStreamEndCapture(stream.handle))
-            self._graph = checked(streams.cuGraphInstantiate(graph, 0))
-            checked(streams.cuGraphDestroy(graph))
+                graph = checked(cu.cuStreamEndCapture(stream.handle))
+            self._graph = checked(cu.cuGraphInstantiate(graph, 0))
+            checked(cu.cuGraphDestroy(graph))
         weakref.finalize(self, _destroy_graph, device, self._graph).atexit = False  # the process's end frees it too
         self._launches = device.counters.launches - before
         device.counters.launches = before
@@ -442,134 +444,139 @@ class CudaRepeat:
     def __call__(self) -> None:
         self.device.counters.launches += self._launches
         with self.device:
-            checked(streams.cuGraphLaunch(self._graph, self.device.stream_handle))
+            checked(cu.cuGraphLaunch(self._graph, self.device.stream_handle))
 
 
 def _destroy_graph(device: CudaDevice, graph) -> None:
     with device:
-        streams.cuGraphExecDestroy(graph)
+        cu.cuGraphExecDestroy(graph)
 
 
-class CudaTray:
+class CudaReadback:
     """A buffer and page-locked memory; the copy runs on a second stream."""
 
     def __init__(self, device: CudaDevice, count: int):
         self.device, self.buffer = device, CudaBuffer(device, count, "u1")
         with device:
             try:
-                self._array = driver.pagelocked_empty(count, np.uint8)
-            except driver.Error as error:
+                self._array = pycuda_driver.pagelocked_empty(count, np.uint8)
+            except pycuda_driver.Error as error:
                 raise UnavailableError(
                     f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}"
                 ) from error
-            self._filled, self._arrived = Place(), Place()
-            self._back = driver.Stream(NON_BLOCKING)  # not behind uploads
+            self._written, self._arrived = Event(), Event()
+            self._readback_stream = pycuda_driver.Stream(NON_BLOCKING)  # not behind uploads
 
     def __del__(self):
         if hasattr(self, "_array"):
             _free(self.device, self._array.base)
 
-    def send(self) -> None:
+    def start_copy(self) -> None:
         with self.device:
-            self._filled.record(self.device._stream)
-            self._filled.hold(self._back)
-            driver.memcpy_dtoh_async(self._array, self.buffer.pointer, self._back)
-            self._arrived.record(self._back)
+            self._written.record(self.device._stream)
+            self._written.block_stream(self._readback_stream)
+            pycuda_driver.memcpy_dtoh_async(self._array, self.buffer.pointer, self._readback_stream)
+            self._arrived.record(self._readback_stream)
 
-    def read(self) -> np.ndarray:
+    def wait(self) -> np.ndarray:
         with self.device:
             self._arrived.synchronize()
         return self._array
 
 
-class CudaStage:
+class CudaStagingBuffer:
     """Page-locked memory and a buffer; copies run on a second stream, ordered with the kernels by two events."""
 
     def __init__(self, device: CudaDevice, count: int):
         self.device, self.buffer = device, CudaBuffer(device, count, "u1")
         with device:
             try:
-                self._array = driver.pagelocked_empty(count, np.uint8)
-            except driver.Error as error:
+                self._array = pycuda_driver.pagelocked_empty(count, np.uint8)
+            except pycuda_driver.Error as error:
                 raise UnavailableError(
                     f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}"
                 ) from error
-            self._arrived, self._used = Place(), Place()
+            self._arrived, self._consumed = Event(), Event()
 
     def __del__(self):
         if hasattr(self, "_array"):
             _free(self.device, self._array.base)
 
-    def open(self) -> np.ndarray:
+    def map(self) -> np.ndarray:
         with self.device:
             self._arrived.synchronize()
         return self._array
 
-    def send(self, count: int, work) -> None:
+    def upload_then(self, count: int, work) -> None:
         self.device.counters.uploads += 1
         self.device.counters.uploaded_bytes += count
         with self.device:
-            copies = self.device._copies
-            self._used.hold(copies)
-            driver.memcpy_htod_async(self.buffer.pointer, self._array[:count], copies)
+            copies = self.device._copy_stream
+            self._consumed.block_stream(copies)
+            pycuda_driver.memcpy_htod_async(self.buffer.pointer, self._array[:count], copies)
             self._arrived.record(copies)
-            self._arrived.hold(self.device._stream)
+            self._arrived.block_stream(self.device._stream)
         work(self.buffer)
         with self.device:
-            self._used.record(self.device._stream)
+            self._consumed.record(self.device._stream)
 
 
 class Module:
     """A cubin as PyCUDA loads it, and for streams that PyCUDA cannot make as cuda.bindings does."""
 
     def __init__(self, code: bytes):
-        self._code, self._loaded = code, driver.module_from_buffer(code)
+        self._code, self._loaded = code, pycuda_driver.module_from_buffer(code)
 
     def function(self, entry: str):
         return self._loaded.get_function(entry)
 
     @cached_property
-    def _bare(self):
-        return checked(streams.cuModuleLoadData(self._code))
+    def _driver_function(self):
+        return checked(cu.cuModuleLoadData(self._code))
 
-    def bare_function(self, entry: str):
-        return checked(streams.cuModuleGetFunction(self._bare, entry.encode()))
+    def driver_function(self, entry: str):
+        return checked(cu.cuModuleGetFunction(self._driver_function, entry.encode()))
 
 
 class CudaKernel:
     """Packs arguments as C aligns them and launches on the default stream, or on the queue that is entered."""
 
-    def __init__(self, device: CudaDevice, module: Module, entry: str, name: str, group: int):
-        self.device, self.name, self.group = device, name, group
-        self._module, self._entry, self._function, self._block = module, entry, module.function(entry), (group, 1, 1)
+    def __init__(self, device: CudaDevice, module: Module, entry: str, name: str, group_size: int):
+        self.device, self.name, self.group_size = device, name, group_size
+        self._module, self._entry, self._function, self._block = (
+            module,
+            entry,
+            module.function(entry),
+            (group_size, 1, 1),
+        )
         self.registers, self.local_bytes = self._function.num_regs, self._function.local_size_bytes
-        self._wide = False  # whether its clusters are larger than PyCUDA can launch
+        self._nonportable_cluster = False  # whether its clusters are larger than PyCUDA can launch
 
-    def takes_clusters(self, groups: int) -> bool:
+    def supports_cluster_size(self, groups: int) -> bool:
         if groups <= PORTABLE_CLUSTER:
             return True
         with self.device:
-            allowed = streams.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-            status, *_ = streams.cuFuncSetAttribute(self._bare, allowed, 1)
-            if status == streams.CUresult.CUDA_SUCCESS:
-                shape = streams.CUlaunchConfig()
+            allowed = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            status, *_ = cu.cuFuncSetAttribute(self._driver_function, allowed, 1)
+            if status == cu.CUresult.CUDA_SUCCESS:
+                shape = cu.CUlaunchConfig()
                 shape.gridDimX, shape.gridDimY, shape.gridDimZ = groups, 1, 1
                 shape.blockDimX, shape.blockDimY, shape.blockDimZ = self._block
-                status, count = streams.cuOccupancyMaxActiveClusters(self._bare, shape)
-                self._wide = status == streams.CUresult.CUDA_SUCCESS and count > 0
-        return self._wide
+                status, count = cu.cuOccupancyMaxActiveClusters(self._driver_function, shape)
+                self._nonportable_cluster = status == cu.CUresult.CUDA_SUCCESS and count > 0
+        return self._nonportable_cluster
 
     def __call__(self, threads: int, *arguments) -> None:
-        self.bound(threads, *arguments)()
+        self.bind_launch(threads, *arguments)()
 
-    def prepare(self, threads: int, *arguments) -> None:
-        grid = (-(-threads // self.group), 1, 1)
+    def warm_up(self, threads: int, *arguments) -> None:
+        grid = (-(-threads // self.group_size), 1, 1)
         with self.device:
-            copies = self.device._copies
+            copies = self.device._copy_stream
             try:
                 self._function._launch_kernel(grid, self._block, self._packed(arguments), 0, copies)
                 copies.synchronize()
-            except driver.Error as error:
+            except pycuda_driver.Error as error:
                 raise KernelError(f"{self.name}: {error}") from error
 
     def _packed(self, arguments) -> bytes:
@@ -579,34 +586,34 @@ class CudaKernel:
             packed = packed.ljust(-(-len(packed) // align) * align, b"\0") + data
         return packed
 
-    def bound(self, threads: int, *arguments):
+    def bind_launch(self, threads: int, *arguments):
         packed = self._packed(arguments)
-        grid, block, start = (-(-threads // self.group), 1, 1), self._block, self._function._launch_kernel
-        bare = BareArguments(packed)
+        grid, block, start = (-(-threads // self.group_size), 1, 1), self._block, self._function._launch_kernel
+        bare = DriverArguments(packed)
 
         def launch(_kept_alive=arguments) -> None:
             self.device.counters.launches += 1
             with self.device:
                 try:
-                    if self._wide or isinstance(self.device._stream, CudaQueue):
-                        self._launch_bare(grid, bare)
+                    if self._nonportable_cluster or isinstance(self.device._stream, PriorityStream):
+                        self._launch_with_driver(grid, bare)
                     else:
                         start(grid, block, packed, 0, self.device._stream)
-                except driver.Error as error:
+                except pycuda_driver.Error as error:
                     raise KernelError(f"{self.name}: {error}") from error
 
         return launch if threads > 0 else lambda: None
 
     @cached_property
-    def _bare(self):
-        return self._module.bare_function(self._entry)
+    def _driver_function(self):
+        return self._module.driver_function(self._entry)
 
-    def _launch_bare(self, grid: tuple, bare: "BareArguments") -> None:
+    def _launch_with_driver(self, grid: tuple, bare: "DriverArguments") -> None:
         stream = self.device.stream_handle
-        checked(streams.cuLaunchKernel(self._bare, *grid, *self._block, 0, stream, 0, bare.address))
+        checked(cu.cuLaunchKernel(self._driver_function, *grid, *self._block, 0, stream, 0, bare.address))
 
 
-class BareArguments:
+class DriverArguments:
     """An argument block as the driver's own launch takes it: CU_LAUNCH_PARAM_BUFFER_POINTER (1), _BUFFER_SIZE (2)."""
 
     def __init__(self, packed: bytes):
@@ -623,7 +630,7 @@ class BareArguments:
 def _pack(argument, kernel: CudaKernel) -> tuple[int, bytes]:
     """Alignment and bytes of one kernel argument."""
     if isinstance(argument, CudaBuffer):
-        assert kernel.device.reaches(argument.device), f"{kernel.name}: a buffer of another device"
+        assert kernel.device.can_access_peer(argument.device), f"{kernel.name}: a buffer of another device"
         return 8, struct.pack("P", argument.pointer)
     if type(argument) is int:
         return 4, struct.pack("i", argument)

@@ -12,34 +12,34 @@ from functools import cache
 import moderngl
 import numpy as np
 
-from renderer.errors import UnavailableError
-from renderer.gpu.kernel_source import Counters, KernelError, assemble_glsl
+from renderer.errors import KernelError, UnavailableError
+from renderer.gpu.kernel_source import Counters, preprocess_glsl
 
-TRIANGLE = (
+FULLSCREEN_TRIANGLE_VS = (
     "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"
 )
 LINE_OF_LOG = re.compile(r"(?m)^(?:ERROR: |WARNING: )?(\d+)[:(](\d+)\)?")
-NORMALISED = {"f1": "u1"}  # moderngl's name of 8-bit texels that passes read as 0..1, and how the host sees them
+NORMALIZED = {"f1": "u1"}  # moderngl's name of 8-bit texels that passes read as 0..1, and how the host sees them
 SOFTWARE = ("llvmpipe", "softpipe", "swrast")
 
 
-class Gl:
+class GlContext:
     """A GL 3.3 context, a window's or a headless one, and what is made in it. One thread only."""
 
     def __init__(self, ctx: moderngl.Context):
         self.ctx = ctx
         self.renderer = ctx.info["GL_RENDERER"]
         self.software = any(name in self.renderer.lower() for name in SOFTWARE)
-        self.largest = int(ctx.info["GL_MAX_TEXTURE_SIZE"])
+        self.max_texture_size = int(ctx.info["GL_MAX_TEXTURE_SIZE"])
         self.version = 400 if ctx.version_code >= 400 else 330
-        self.name, self.counters, self.trusted_clock = self.renderer, Counters(), not self.software
+        self.name, self.counters, self.has_reliable_timer = self.renderer, Counters(), not self.software
         self.driver = f"OpenGL {ctx.info['GL_VERSION']}"
         ctx.gc_mode = "context_gc"
         self._passes: dict = {}
 
     @classmethod
     @cache
-    def headless(cls) -> "Gl":
+    def headless(cls) -> "GlContext":
         """The context without a window, through EGL: one a process, since GL calls reach whichever was made last."""
         for version in (430, 400, 330):  # NVIDIA's EGL gives just what is asked for; `precise` needs 4.0
             try:
@@ -52,7 +52,7 @@ class Gl:
         )
 
     @classmethod
-    def of_window(cls) -> "Gl":
+    def from_window(cls) -> "GlContext":
         """The context that a window made current on this thread."""
         return cls(moderngl.create_context(require=330))
 
@@ -65,9 +65,9 @@ class Gl:
         """A texture of (width, height) texels that passes read and draw into; row 0 is the picture's top row."""
         return Texture(self, size, components, dtype)
 
-    def shader(self, file, **constants) -> "Pass":
-        """The pass of shaders/`file` (or of a source.Generated text), compiled once for the same text."""
-        text, names = assemble_glsl(file, self.version, **constants)
+    def render_pass(self, file, **constants) -> "Pass":
+        """The pass of shaders/`file` (or of a GeneratedSource), compiled once for the same text."""
+        text, names = preprocess_glsl(file, self.version, **constants)
         if text not in self._passes:
             self._passes[text] = Pass(self, text, names)
         return self._passes[text]
@@ -76,7 +76,7 @@ class Gl:
         self.ctx.finish()
         self.ctx.gc()
 
-    def seconds(self, work) -> float:
+    def time_seconds(self, work) -> float:
         """Seconds of what work() draws: by a timer query, or by the wall clock on software GL, whose queries lie."""
         self.ctx.finish()
         if self.software:
@@ -91,14 +91,14 @@ class Gl:
 
 
 class Texture:
-    def __init__(self, gl: Gl, size: tuple[int, int], components: int, dtype: str):
+    def __init__(self, gl: GlContext, size: tuple[int, int], components: int, dtype: str):
         width, height = (int(n) for n in size)
-        if not (0 < width <= gl.largest and 0 < height <= gl.largest):
+        if not (0 < width <= gl.max_texture_size and 0 < height <= gl.max_texture_size):
             raise UnavailableError(
-                f"{gl.renderer}: no texture of {width} x {height}; each side may be 1 to {gl.largest}"
+                f"{gl.renderer}: no texture of {width} x {height}; each side may be 1 to {gl.max_texture_size}"
             )
         self.gl, self.size, self.components = gl, (width, height), components
-        self.dtype = np.dtype(NORMALISED.get(dtype, dtype))
+        self.dtype = np.dtype(NORMALIZED.get(dtype, dtype))
         gl.counters.allocations += 1
         try:
             self.texture = gl.ctx.texture((width, height), components, dtype=dtype, alignment=1)
@@ -146,11 +146,11 @@ class Pass:
     All of them, and no others.
     """
 
-    def __init__(self, gl: Gl, text: str, names: list[str]):
+    def __init__(self, gl: GlContext, text: str, names: list[str]):
         self.gl = gl
         self.name = names[0]
         try:
-            self._program = gl.ctx.program(vertex_shader=TRIANGLE, fragment_shader=text)
+            self._program = gl.ctx.program(vertex_shader=FULLSCREEN_TRIANGLE_VS, fragment_shader=text)
         except moderngl.Error as error:
             log = LINE_OF_LOG.sub(lambda m: f"{_file(names, int(m[1]))}:{m[2]}", str(error))
             raise KernelError(f"{self.name}: {gl.renderer} refuses it\n{log.strip()}") from error
@@ -159,21 +159,21 @@ class Pass:
         self._declared = frozenset(declared)
         self._active = frozenset(name for name in self._program if isinstance(self._program[name], moderngl.Uniform))
 
-    def __call__(self, target, within=None, **inputs) -> None:
+    def __call__(self, target, scissor=None, **inputs) -> None:
         """Draws over `target`, a Texture or a tuple of Textures of one size (several render targets); over the
-        rectangle `within` (left, top, width, height) of it where there is one.
+        rectangle `scissor` (left, top, width, height) of it where there is one.
         """
         targets = target if isinstance(target, tuple) else (target,)
         self._bind(targets, inputs)
-        framebuffer = targets[0].framebuffer if len(targets) == 1 else self._several(targets)
+        framebuffer = targets[0].framebuffer if len(targets) == 1 else self._multi_target_framebuffer(targets)
         framebuffer.use()
         framebuffer.viewport = (0, 0, *targets[0].size)
-        framebuffer.scissor = within
+        framebuffer.scissor = scissor
         self.gl.ctx.disable(moderngl.BLEND | moderngl.DEPTH_TEST | moderngl.CULL_FACE)
         self._array.render(moderngl.TRIANGLES, vertices=3)
         self.gl.counters.launches += 1
 
-    def _several(self, targets):
+    def _multi_target_framebuffer(self, targets):
         return self.gl.ctx.framebuffer([t.texture for t in targets])
 
     def _bind(self, targets, inputs) -> None:
@@ -196,6 +196,6 @@ def _file(names: list[str], number: int) -> str:
     return names[number] if number < len(names) else names[0]
 
 
-def display_is_there() -> bool:
+def has_display() -> bool:
     """Whether a windowing system announces itself to this process."""
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.name == "nt")

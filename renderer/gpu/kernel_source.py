@@ -32,37 +32,44 @@ class Counters:
 
 
 @dataclass(frozen=True)
-class Processor:
-    """What a plan depends on: `units` run groups at the same time, `lanes` threads share one instruction stream.
+class DeviceProperties:
+    """Device properties that launch configurations depend on.
 
-    A processor of one lane (a CPU) wants a contiguous run of data for each work item and vector types in it.
+    `compute_units` execute work-groups concurrently; `warp_size` threads execute in lockstep. Where warp_size is 1
+    (CPUs), give each work-item a contiguous range of data and use vector types in the kernel. `max_cluster_size` is the
+    number of groups that can run together and write into one another's shared memory.
     """
 
-    units: int
-    lanes: int
-    memory: int  # bytes
-    largest_buffer: int  # bytes
-    doubles: bool
-    long_atomics: bool
-    cluster: int = 1  # groups that can run together and write into one another's local memory
-    async_copies: bool = False  # from global to local memory, beside the arithmetic
+    compute_units: int
+    warp_size: int
+    memory_bytes: int
+    max_buffer_bytes: int
+    has_fp64: bool
+    has_int64_atomics: bool
+    max_cluster_size: int = 1
+    has_async_copy: bool = False  # cp.async: from global to shared memory, beside the arithmetic
+
+    @property
+    def scalar_threads(self) -> bool:
+        """Whether threads do not execute in lockstep (warp_size is 1): CPUs."""
+        return self.warp_size == 1
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedSource:
     """Kernel text made at run time; `name` stands in error messages where a file name would."""
 
     name: str
     text: str
 
 
-_read: dict[str, tuple[str, ...]] = {}  # the lines of each file under shaders/ that was asked for
+_source_cache: dict[str, tuple[str, ...]] = {}  # the lines of each file under shaders/ that was asked for
 
 
 def _lines(name: str) -> tuple[str, ...]:
-    if name not in _read:
-        _read[name] = _lines_of_file(name)
-    return _read[name]
+    if name not in _source_cache:
+        _source_cache[name] = _lines_of_file(name)
+    return _source_cache[name]
 
 
 def _lines_of_file(name: str) -> tuple[str, ...]:
@@ -72,20 +79,20 @@ def _lines_of_file(name: str) -> tuple[str, ...]:
     return tuple(path.read_text(encoding="utf-8").splitlines())
 
 
-def forget() -> dict:
-    """Drops the texts that were read, so that edited files are read anew; returns them, for `remember`."""
-    texts = dict(_read)
-    _read.clear()
+def clear_source_cache() -> dict:
+    """Drops the texts that were read, so that edited files are read anew; returns them, for `restore_source_cache`."""
+    texts = dict(_source_cache)
+    _source_cache.clear()
     return texts
 
 
-def remember(texts: dict) -> None:
-    """Puts texts back that `forget` dropped: those that last made kernels, where edited ones do not."""
-    _read.clear()
-    _read.update(texts)
+def restore_source_cache(texts: dict) -> None:
+    """Puts texts back that clear_source_cache() dropped: those that last made kernels, where edited ones do not."""
+    _source_cache.clear()
+    _source_cache.update(texts)
 
 
-def files_of(file) -> list[Path]:
+def included_files(file) -> list[Path]:
     """The shader files that `file` is assembled from, itself first."""
     names: list[str] = []
     _expand(file, _text_of(file), names, lambda line, name: [])
@@ -93,15 +100,15 @@ def files_of(file) -> list[Path]:
 
 
 def _text_of(file) -> tuple[str, ...]:
-    return tuple(file.text.splitlines()) if isinstance(file, Generated) else _lines(file)
+    return tuple(file.text.splitlines()) if isinstance(file, GeneratedSource) else _lines(file)
 
 
-def _expand(file, lines, seen: list[str], mark) -> list[str]:
-    """The lines with each #include replaced once by its file; `mark(line, name)` gives the #line directive."""
-    name = file.name if isinstance(file, Generated) else file
-    if not isinstance(file, Generated):
+def _expand(file, lines, seen: list[str], line_directive) -> list[str]:
+    """The lines with each #include replaced once by its file; `line_directive(line, name)` makes a #line line."""
+    name = file.name if isinstance(file, GeneratedSource) else file
+    if not isinstance(file, GeneratedSource):
         seen.append(name)
-    out = mark(1, name)
+    out = line_directive(1, name)
     for number, line in enumerate(lines, 1):
         match = INCLUDE.match(line)
         if not match:
@@ -109,8 +116,8 @@ def _expand(file, lines, seen: list[str], mark) -> list[str]:
             continue
         included = match.group(1)
         if included not in seen:
-            out += _expand(included, _lines(included), seen, mark)
-        out += mark(number + 1, name)
+            out += _expand(included, _lines(included), seen, line_directive)
+        out += line_directive(number + 1, name)
     return out
 
 
@@ -144,7 +151,7 @@ def c_struct(name: str, dtype: np.dtype) -> str:
     return "typedef struct {\n" + "\n".join(lines) + f"\n}} {name};  // {end} bytes\n"
 
 
-def _constant(name: str, value) -> str:
+def _definition(name: str, value) -> str:
     if isinstance(value, np.dtype):
         return c_struct(name, value)
     if isinstance(value, (bool, np.bool_)):
@@ -161,31 +168,31 @@ def _constant(name: str, value) -> str:
     return f"#define {name} {value}\n"
 
 
-def assemble(file, prelude: str | None = "common/portable.h", **constants) -> str:
+def preprocess(file, prelude: str | None = "common/portable.h", **constants) -> str:
     """The whole text of a kernel file: numbers as #define, the prelude, dtypes as structs, then the file with its
     includes.
     """
 
-    def mark(line: int, name: str) -> list[str]:
+    def line_directive(line: int, name: str) -> list[str]:
         return [f'#line {line} "{name}"']
 
     seen: list[str] = []
-    numbers = "".join(_constant(k, v) for k, v in sorted(constants.items()) if not isinstance(v, np.dtype))
-    structs = "".join(_constant(k, v) for k, v in constants.items() if isinstance(v, np.dtype))
-    head = _expand(prelude, _lines(prelude), seen, mark) if prelude else []
-    body = _expand(file, _text_of(file), seen, mark)
+    numbers = "".join(_definition(k, v) for k, v in sorted(constants.items()) if not isinstance(v, np.dtype))
+    structs = "".join(_definition(k, v) for k, v in constants.items() if isinstance(v, np.dtype))
+    head = _expand(prelude, _lines(prelude), seen, line_directive) if prelude else []
+    body = _expand(file, _text_of(file), seen, line_directive)
     return numbers + "\n".join(head) + "\n" + structs + "\n".join(body) + "\n"
 
 
-def assemble_glsl(file, version: int, **constants) -> tuple[str, list[str]]:
+def preprocess_glsl(file, version: int, **constants) -> tuple[str, list[str]]:
     """A GLSL text and the names of its files: GLSL's #line takes a number, which indexes that list."""
     names: list[str] = []
 
-    def mark(line: int, name: str) -> list[str]:
+    def line_directive(line: int, name: str) -> list[str]:
         if name not in names:
             names.append(name)
         return [f"#line {line} {names.index(name)}"]
 
-    body = _expand(file, _text_of(file), [], mark)
-    defines = "".join(_constant(k, v) for k, v in sorted(constants.items()))
+    body = _expand(file, _text_of(file), [], line_directive)
+    defines = "".join(_definition(k, v) for k, v in sorted(constants.items()))
     return f"#version {version}\n#define GLSL 1\n{defines}" + "\n".join(body) + "\n", names

@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from renderer.errors import UnavailableError
-from renderer.gpu.kernel_source import Counters, KernelError, Processor, assemble
+from renderer.errors import KernelError, UnavailableError
+from renderer.gpu.kernel_source import Counters, DeviceProperties, preprocess
 
 try:
     import fcntl
@@ -19,23 +19,23 @@ except ImportError:  # not a POSIX system
 try:
     import pyopencl as cl
 except ImportError as error:
-    cl, MISSING = None, str(error)
+    cl, IMPORT_ERROR = None, str(error)
 
 STRICT_OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-fp32-correctly-rounded-divide-sqrt"]  # rounded as CUDA rounds by default
 OPTIONS = [*STRICT_OPTIONS, "-cl-mad-enable"]
-INSTALL = "Debian and Ubuntu: apt install pocl-opencl-icd"
+INSTALL_HINT = "Debian and Ubuntu: apt install pocl-opencl-icd"
 
 
-def found():
-    """This machine's OpenCL devices as gpu.Found, and the reason when there is none."""
-    from renderer.gpu import Found  # the package defines it above this module
+def list_devices():
+    """This machine's OpenCL devices as gpu.DeviceInfo, and the reason when there is none."""
+    from renderer.gpu.device import DeviceInfo  # it imports this module when it lists devices
 
     if cl is None:
-        return [], f"PyOpenCL is missing ({MISSING}): pip install pyopencl"
+        return [], f"PyOpenCL is missing ({IMPORT_ERROR}): pip install pyopencl"
     try:
         platforms = cl.get_platforms()
     except cl.Error:
-        return [], f"no OpenCL driver is installed. {INSTALL}"
+        return [], f"no OpenCL driver is installed. {INSTALL_HINT}"
     devices = []
     for p, platform in enumerate(platforms):
         try:
@@ -43,10 +43,10 @@ def found():
         except cl.Error:  # a platform without devices answers with an error
             continue
         for d, handle in enumerate(handles):
-            processor = {cl.device_type.GPU: "gpu", cl.device_type.CPU: "cpu"}.get(handle.type & 6, "other")
+            device_type = {cl.device_type.GPU: "gpu", cl.device_type.CPU: "cpu"}.get(handle.type & 6, "other")
             name = f"{handle.name.strip()}, {platform.name.strip()}"
-            devices.append(Found(f"opencl:{p}:{d}", name, "opencl", processor, partial(OpenclDevice, p, d)))
-    return devices, "" if devices else f"the OpenCL drivers show no device. {INSTALL}"
+            devices.append(DeviceInfo(f"opencl:{p}:{d}", name, "opencl", device_type, partial(OpenclDevice, p, d)))
+    return devices, "" if devices else f"the OpenCL drivers show no device. {INSTALL_HINT}"
 
 
 class OpenclDevice:
@@ -57,67 +57,67 @@ class OpenclDevice:
         self.name = f"{handle.name.strip()} (opencl:{platform}:{index})"
         self.driver = f"{handle.platform.version.strip()}, driver {handle.driver_version.strip()}"
         self._handle = handle
-        self.units, self.vector_adds = handle.max_compute_units, False
-        self.vector_width = 1
+        self.has_float4_atomics = False
+        self.simd_width = 1
         if handle.type & cl.device_type.CPU:
-            self.vector_width = max(width for width in (4, 8, 16) if width <= max(handle.native_vector_width_float, 4))
+            self.simd_width = max(width for width in (4, 8, 16) if width <= max(handle.native_vector_width_float, 4))
         self._context = cl.Context([handle])
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(self._context, properties=profiling)
-        self._copies = cl.CommandQueue(self._context)
+        self._copy_queue = cl.CommandQueue(self._context)
         self._programs: dict = {}
-        self.counters, self.trusted_clock = Counters(), True
+        self.counters, self.has_reliable_timer = Counters(), True
         self._unified = bool(handle.host_unified_memory)
         extensions = handle.extensions.split()
-        self.processor = Processor(
-            units=handle.max_compute_units,
-            lanes=1 if handle.type & cl.device_type.CPU else 32,
-            memory=handle.global_mem_size,
-            largest_buffer=handle.max_mem_alloc_size,
-            doubles="cl_khr_fp64" in extensions,
-            long_atomics="cl_khr_int64_base_atomics" in extensions,
+        self.properties = DeviceProperties(
+            compute_units=handle.max_compute_units,
+            warp_size=1 if handle.type & cl.device_type.CPU else 32,
+            memory_bytes=handle.global_mem_size,
+            max_buffer_bytes=handle.max_mem_alloc_size,
+            has_fp64="cl_khr_fp64" in extensions,
+            has_int64_atomics="cl_khr_int64_base_atomics" in extensions,
         )
 
     def buffer(self, shape, dtype="f4") -> "OpenclBuffer":
         return OpenclBuffer(self, shape, dtype)
 
-    def stage(self, count: int) -> "OpenclStage":
-        return OpenclStage(self, count)
+    def staging_buffer(self, count: int) -> "OpenclStagingBuffer":
+        return OpenclStagingBuffer(self, count)
 
-    def tray(self, count: int) -> "OpenclTray":
-        return OpenclTray(self, count)
+    def readback_buffer(self, count: int) -> "OpenclReadback":
+        return OpenclReadback(self, count)
 
-    def vendor_product(self, dtype) -> None:
+    def vendor_blas(self, dtype) -> None:
         return None
 
-    def repeat(self, work):
+    def capture_graph(self, work):
         return work
 
-    def mark(self) -> "OpenclMark":
-        return OpenclMark(self)
+    def timestamp(self) -> "OpenclTimestamp":
+        return OpenclTimestamp(self)
 
-    def reaches(self, other) -> bool:
+    def can_access_peer(self, other) -> bool:
         return other is self
 
-    def queue(self):
+    def priority_queue(self):
         return nullcontext()  # one queue does all
 
-    def place(self, again: None = None) -> None:
+    def record_event(self, reuse: None = None) -> None:
         return None
 
-    def wait(self, place: None) -> None:
+    def wait_event(self, event: None) -> None:
         """Work comes after all that was asked for before it."""
 
-    def kernel(self, file, entry: str, group: int = 256, **constants) -> "OpenclKernel":
+    def kernel(self, file, entry: str, group_size: int = 256, **constants) -> "OpenclKernel":
         name = getattr(file, "name", file)
-        text = assemble(file, GROUP_SIZE=group, **constants)
+        text = preprocess(file, GROUP_SIZE=group_size, **constants)
         options = STRICT_OPTIONS if constants.get("STRICT") else OPTIONS
         key = hashlib.sha256("\0".join([text, *options]).encode()).digest()
         if key not in self._programs:
-            with _alone(key):
+            with _build_lock(key):
                 self._programs[key] = self._build(text, options, name)
         try:
-            return OpenclKernel(self, self._programs[key], entry, f"{name}:{entry}", group)
+            return OpenclKernel(self, self._programs[key], entry, f"{name}:{entry}", group_size)
         except cl.Error as error:
             raise KernelError(f"{name} has no kernel {entry}: {error}") from error
 
@@ -135,7 +135,7 @@ class OpenclDevice:
         except cl.Error as error:
             raise KernelError(f"{self.name}: a kernel failed: {error}") from error
 
-    def seconds(self, work) -> float:
+    def time_seconds(self, work) -> float:
         self._queue.finish()
         start = cl.enqueue_marker(self._queue)
         work()
@@ -145,7 +145,7 @@ class OpenclDevice:
 
 
 @contextmanager
-def _alone(key: bytes):
+def _build_lock(key: bytes):
     """Held by one process at a time for each key.
 
     PoCL 3.1 reads a program from its cache that another process has half written, and fails without a word.
@@ -213,7 +213,7 @@ class OpenclBuffer:
             cl.enqueue_fill_buffer(self.device._queue, self._memory, np.uint8(byte), 0, self.nbytes)
         return self
 
-    def copy(self, source) -> "OpenclBuffer":
+    def copy_from(self, source) -> "OpenclBuffer":
         assert source.nbytes == self.nbytes, (source.shape, self.shape)
         same = isinstance(source, OpenclBuffer) and source.device is self.device
         if not same:
@@ -223,7 +223,7 @@ class OpenclBuffer:
         return self
 
 
-class OpenclStage:
+class OpenclStagingBuffer:
     """Memory that OpenCL allocates for the host: the kernels' own where both share memory, else copied from."""
 
     def __init__(self, device: OpenclDevice, count: int):
@@ -232,20 +232,20 @@ class OpenclStage:
         self._memory = cl.Buffer(device._context, flags, count)
         if device._unified:
             self.buffer._memory = self._memory
-        self._count, self._array, self._left = count, None, []
+        self._count, self._array, self._pending_events = count, None, []
 
-    def open(self) -> np.ndarray:
+    def map(self) -> np.ndarray:
         if self._array is None:
-            queue, flags = self.device._copies, cl.map_flags.WRITE
+            queue, flags = self.device._copy_queue, cl.map_flags.WRITE
             self._array, _ = cl.enqueue_map_buffer(
-                queue, self._memory, flags, 0, self._count, np.uint8, wait_for=self._left
+                queue, self._memory, flags, 0, self._count, np.uint8, wait_for=self._pending_events
             )
         else:
-            cl.wait_for_events(self._left)
+            cl.wait_for_events(self._pending_events)
         return self._array
 
-    def send(self, count: int, work) -> None:
-        queue, copies = self.device._queue, self.device._copies
+    def upload_then(self, count: int, work) -> None:
+        queue, copies = self.device._queue, self.device._copy_queue
         self.device.counters.uploads += 1
         self.device.counters.uploaded_bytes += count
         if self.device._unified:
@@ -253,38 +253,40 @@ class OpenclStage:
             self._array = None
         else:
             source = self._array[:count]
-            arrived = cl.enqueue_copy(copies, self.buffer._memory, source, is_blocking=False, wait_for=self._left)
+            arrived = cl.enqueue_copy(
+                copies, self.buffer._memory, source, is_blocking=False, wait_for=self._pending_events
+            )
         copies.flush()
         cl.enqueue_barrier(queue, wait_for=[arrived])
         work(self.buffer)
-        self._left = [cl.enqueue_marker(queue)]
+        self._pending_events = [cl.enqueue_marker(queue)]
         queue.flush()
 
 
-class OpenclMark:
+class OpenclTimestamp:
     def __init__(self, device: OpenclDevice):
         self._event = cl.enqueue_marker(device._queue)
 
-    def seconds_since(self, earlier: "OpenclMark") -> float:
+    def seconds_since(self, earlier: "OpenclTimestamp") -> float:
         cl.wait_for_events([earlier._event, self._event])
         return (self._event.profile.end - earlier._event.profile.end) * 1e-9
 
 
-class OpenclTray:
+class OpenclReadback:
     """A buffer and host memory; the copy runs on the second queue."""
 
     def __init__(self, device: OpenclDevice, count: int):
         self.device, self.buffer = device, OpenclBuffer(device, count, "u1")
         self._array, self._arrived = np.empty(count, np.uint8), None
 
-    def send(self) -> None:
-        queue, copies = self.device._queue, self.device._copies
+    def start_copy(self) -> None:
+        queue, copies = self.device._queue, self.device._copy_queue
         filled = cl.enqueue_marker(queue)
         queue.flush()
         self._arrived = cl.enqueue_copy(copies, self._array, self.buffer._memory, is_blocking=False, wait_for=[filled])
         copies.flush()
 
-    def read(self) -> np.ndarray:
+    def wait(self) -> np.ndarray:
         try:
             self._arrived.wait()
         except cl.Error as error:
@@ -293,14 +295,14 @@ class OpenclTray:
 
 
 class OpenclKernel:
-    def __init__(self, device: OpenclDevice, program, entry: str, name: str, group: int):
-        self.device, self.name, self.group = device, name, group
+    def __init__(self, device: OpenclDevice, program, entry: str, name: str, group_size: int):
+        self.device, self.name, self.group_size = device, name, group_size
         self._create = partial(cl.Kernel, program, entry)
         self._kernels = {
             None: self._create()
         }  # by the types of their arguments; made at once: the entry may be missing
 
-    def bound(self, threads: int, *arguments):
+    def bind_launch(self, threads: int, *arguments):
         """The launch with these arguments, set once: setting a dozen of them can take as long as a small product."""
         if threads <= 0:
             return lambda: None
@@ -311,23 +313,23 @@ class OpenclKernel:
             raise KernelError(f"{self.name}: {error}") from error
         return partial(self._launch, kernel, threads, arguments)
 
-    def prepare(self, threads: int, *arguments) -> None:
-        self._enqueue(self.device._copies, self._set(arguments), threads)
-        self.device._copies.finish()
+    def warm_up(self, threads: int, *arguments) -> None:
+        self._enqueue(self.device._copy_queue, self._kernel_with_args(arguments), threads)
+        self.device._copy_queue.finish()
 
-    def takes_clusters(self, groups: int) -> bool:
+    def supports_cluster_size(self, groups: int) -> bool:
         return groups == 1
 
     def __call__(self, threads: int, *arguments) -> None:
         if threads > 0:
-            self._launch(self._set(arguments), threads)
+            self._launch(self._kernel_with_args(arguments), threads)
 
     def _launch(self, kernel, threads: int, kept: tuple = ()) -> None:
         """Launches a kernel whose arguments are set; `kept` are those that must live as long as the launch."""
         self.device.counters.launches += 1
         self._enqueue(self.device._queue, kernel, threads)
 
-    def _set(self, arguments):
+    def _kernel_with_args(self, arguments):
         """The OpenCL kernel for arguments of these types, with the arguments set.
 
         PyOpenCL sets numbers whose types were told once many times as fast as those that it must look into.
@@ -350,8 +352,8 @@ class OpenclKernel:
 
     def _enqueue(self, queue, kernel, threads: int) -> None:
         try:
-            size = -(-threads // self.group) * self.group
-            cl.enqueue_nd_range_kernel(queue, kernel, (size,), (self.group,))
+            size = -(-threads // self.group_size) * self.group_size
+            cl.enqueue_nd_range_kernel(queue, kernel, (size,), (self.group_size,))
         except cl.Error as error:
             raise KernelError(f"{self.name}: {error}") from error
 

@@ -12,7 +12,7 @@ from typing import get_args, get_type_hints
 import numpy as np
 
 from renderer.gpu import Buffer
-from renderer.gpu.gl import Gl, Texture
+from renderer.gpu.gl import GlContext, Texture
 from renderer.numerics.texture_reduction import Reduction
 from renderer.scene.scene import Tone
 
@@ -61,7 +61,7 @@ def pixels(frame, tone: Tone, dtype="u1", meter: Meter | None = None) -> np.ndar
 def _by_kernel(frame: Buffer, exposure: float, tone: Tone, dtype) -> np.ndarray:
     levels = int(np.iinfo(dtype).max)
     word = {255: "uchar", 65535: "ushort"}[levels]
-    kernel = frame.device.kernel("images/tonemap.cu", "tonemap", group=64, LEVELS=levels, PIXEL=word)
+    kernel = frame.device.kernel("images/tonemap.cu", "tonemap", group_size=64, LEVELS=levels, PIXEL=word)
     shown = frame.device.buffer(frame.shape, dtype)
     kernel(frame.shape[0] * frame.shape[1], frame, shown, frame.shape[0] * frame.shape[1], exposure, CURVES[tone.curve])
     return shown.read()
@@ -71,7 +71,7 @@ def _by_pass(frame: Texture, exposure: float, tone: Tone, dtype) -> np.ndarray:
     levels = int(np.iinfo(dtype).max)
     target = frame.gl.texture(frame.size)
     neutral = frame.gl.texture((1, 1)).write(np.zeros((1, 1, 4), "f4"))
-    tonemap = frame.gl.shader("images/tonemap.frag", LEVELS=levels)
+    tonemap = frame.gl.render_pass("images/tonemap.frag", LEVELS=levels)
     tonemap(target, image=frame, exposure=neutral, automatic=0, ev=math.log2(exposure), curve=CURVES[tone.curve])
     return (target.read() * levels + 0.5).astype(dtype)
 
@@ -79,9 +79,9 @@ def _by_pass(frame: Texture, exposure: float, tone: Tone, dtype) -> np.ndarray:
 class GlTone:
     """Tone maps textures of one GL context into 8-bit ones."""
 
-    def __init__(self, gl: Gl):
+    def __init__(self, gl: GlContext):
         self._reduction = Reduction(gl)
-        self._pass = gl.shader("images/tonemap.frag", LEVELS=255)
+        self._pass = gl.render_pass("images/tonemap.frag", LEVELS=255)
         self._neutral = gl.texture((1, 1)).write(np.zeros((1, 1, 4), "f4"))
 
     def __call__(self, image: Texture, tone: Tone, target: Texture) -> None:

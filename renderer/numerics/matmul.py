@@ -59,7 +59,7 @@ class Rung:
 
     def fits(self, device: Device) -> bool:
         """Whether this rung is meant for the device: panels are for CPUs, the other rungs run everywhere."""
-        return self.entry != "panels" or device.processor.lanes == 1
+        return self.entry != "panels" or device.properties.scalar_threads
 
 
 def _tiles(name: str, idea: str, tile: int = 16, each: int = 1, unrolled: int = 0, prefetch: int = 0) -> Rung:
@@ -149,18 +149,18 @@ def best(device: Device, rows: int, columns: int, dtype) -> Rung:
 
     Larger blocks need fewer reads; but a device with more units than blocks idles, so small products take small ones.
     """
-    if device.processor.lanes == 1:
+    if device.properties.scalar_threads:
         return PANELS
     # The blocks that a unit must have on average for a block size to pay: measured on an H200, 128 to 8192.
     waves = {"128x64": 1.5, "64x64": 0.9, "32x32 by 4": 0.0}
     if np.dtype(dtype) != np.float64:
         waves = {"128x128 by 16 deep": 1.5, "64x64": 0.9, "32x64 by 4": 0.9, "32x32 by 4": 0.0}
-        if device.processor.async_copies:
+        if device.properties.has_async_copy:
             waves = {"64x128 staged": 0.9, "64x64 staged": 0.9, "32x64 by 4": 0.9, "32x32 by 4": 0.0}
     by_name = {rung.name: rung for rung in candidates(dtype)}
     for name, least in waves.items():
         height, width = by_name[name].block
-        if -(-rows // height) * -(-columns // width) >= least * device.processor.units:
+        if -(-rows // height) * -(-columns // width) >= least * device.properties.compute_units:
             return by_name[name]
     raise AssertionError("the last block size takes every product")
 
@@ -233,10 +233,10 @@ def _launch(device: Device, a: Matrix, b: Matrix, out: Matrix, rung: Rung, store
         threads = -(-rows // rung.block[0]) * -(-columns // rung.block[1]) * rung.group
     if rung.entry in ("blocks", "staged"):
         constants |= _block_constants(rung, a, b, out, run)
-    kernel = device.kernel("numerics/matmul.cu", rung.entry, group=rung.group, **constants)
+    kernel = device.kernel("numerics/matmul.cu", rung.entry, group_size=rung.group, **constants)
     sizes = [np.uint32(n) for n in (rows, columns, inner)]
     places = [np.uint64(n) for m in ("start", "stride") for n in (getattr(a, m), getattr(b, m), getattr(out, m))]
-    return kernel.bound(threads, a.buffer, b.buffer, out.buffer, *sizes, *places)
+    return kernel.bind_launch(threads, a.buffer, b.buffer, out.buffer, *sizes, *places)
 
 
 def _block_constants(rung: Rung, a: Matrix, b: Matrix, out: Matrix, run: int) -> dict:
@@ -254,7 +254,7 @@ def _block_constants(rung: Rung, a: Matrix, b: Matrix, out: Matrix, run: int) ->
 def _panel_items(device: Device, rows: int, columns: int, run: int) -> int:
     """Work items of the CPU kernel: about eight a core, each of at least 48 rows, all of nearly the same number."""
     across = -(-columns // (8 * run))
-    wanted = -(-8 * device.processor.units // across)
+    wanted = -(-8 * device.properties.compute_units // across)
     return across * max(1, min(wanted, rows // 48))
 
 
@@ -268,7 +268,7 @@ _tuned: dict = {}
 
 def autotuned(device: Device, a: Matrix, b: Matrix, out: Matrix) -> Rung:
     """The fastest of candidates() for these shapes on this device, measured once a process on memory of its own."""
-    if device.processor.lanes == 1:
+    if device.properties.scalar_threads:
         return PANELS
     key = (device.name, a.transposed, b.transposed, out.rows, out.columns, a.columns, out.buffer.dtype)
     if key not in _tuned:
@@ -277,6 +277,6 @@ def autotuned(device: Device, a: Matrix, b: Matrix, out: Matrix) -> Rung:
         for rung in candidates(out.buffer.dtype):
             launch = _launch(device, a, b, matrix_of(scratch), rung, "set")
             launch()
-            timed.append((min(device.seconds(partial(_repeat, launch, 20)) for _ in range(3)), rung))
+            timed.append((min(device.time_seconds(partial(_repeat, launch, 20)) for _ in range(3)), rung))
         _tuned[key] = min(timed, key=lambda pair: pair[0])[1]
     return _tuned[key]

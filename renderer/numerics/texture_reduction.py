@@ -5,7 +5,7 @@ one texel. Nothing is read back: the result is a texture for the next pass. The 
 size alone, so a sum repeats bit for bit.
 """
 
-from renderer.gpu.gl import Gl, Texture
+from renderer.gpu.gl import GlContext, Texture
 
 BLOCK = 8
 SUM, SMALLEST, LARGEST = range(3)  # numbered as in shaders/numerics/reduce.frag
@@ -14,7 +14,7 @@ SUM, SMALLEST, LARGEST = range(3)  # numbered as in shaders/numerics/reduce.frag
 class Reduction:
     """Reduces textures of one GL context. A result stays valid until the next call of the same method."""
 
-    def __init__(self, gl: Gl, block: int = BLOCK):
+    def __init__(self, gl: GlContext, block: int = BLOCK):
         assert block >= 2, block
         self.gl = gl
         self.block = block
@@ -55,7 +55,7 @@ class Reduction:
 
     def _shader(self, operation: int, log_luminance: bool, divide: bool):
         constants = dict(OPERATION=operation, LOG_LUMINANCE=log_luminance, DIVIDE=divide, BLOCK=self.block)
-        return self.gl.shader("numerics/reduce.frag", **constants)
+        return self.gl.render_pass("numerics/reduce.frag", **constants)
 
     def _fitting(self, name: str, size: tuple[int, int], components: int) -> list[Texture]:
         """The targets for an image of `size`; the last call's when they fit, so that a frame allocates nothing."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from renderer.errors import InputError, UnavailableError
 from renderer.formats.images import read_recipe
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.paths import find_input
 from renderer.scene.animation import read_animation, write_animation
 from renderer.scene.scene import Scene, Tone, read, read_toml, told, write
@@ -36,7 +36,7 @@ class Picture(Protocol):
 
     tone: Tone
 
-    def __init__(self, gpu: Gpu): ...
+    def __init__(self, gpu: DeviceContext): ...
 
     def draw(self, settings: Any, size: tuple[int, int], time: float, tile: Tile | None = None):
         """One more sample of the picture of (settings, size, time), restarted when these differ from the last call's.
@@ -169,7 +169,7 @@ def _of_recipe(recipe: dict, path: Path) -> Scene:
     return replace(scene, samples=samples, moment=float(moment))
 
 
-def open_picture(scene: Scene, gpu: Gpu) -> Picture:
+def open_picture(scene: Scene, gpu: DeviceContext) -> Picture:
     """The Picture of a scene, its kernels compiled."""
     return _module(scene.picture).Picture(gpu)
 

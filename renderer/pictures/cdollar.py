@@ -22,7 +22,7 @@ from renderer.cdollar.runtime.evaluate import (
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.errors import InputError, UserError
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.scene.scene import Scene, Tone, read, setting
 
 POLL_SECONDS = 0.25  # seconds between looks at the file
@@ -86,9 +86,9 @@ def default_of(compilation, parameter, type_) -> tuple:
 class Picture:
     tone = Tone("manual")
 
-    def __init__(self, gpu: Gpu):
+    def __init__(self, gpu: DeviceContext):
         self._device = gpu.device
-        self._weave = self._device.kernel("cdollar/interleave.cu", "weave", group=128)
+        self._weave = self._device.kernel("cdollar/interleave.cu", "weave", group_size=128)
         self._compilation = None
         self._loaded_version: tuple = ()  # the file and its time of the program that is loaded, or that failed
         self._last_poll = 0.0

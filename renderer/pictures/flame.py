@@ -20,7 +20,7 @@ from renderer.flames.interpolation import KeyFrame
 from renderer.flames.postprocess import BucketGrid, ExposureSettings, Postprocess
 from renderer.flames.temporal import make_passes, make_schedule, make_temporal_samples, middle_sample
 from renderer.flames.xml.read import print_warnings, read_flames
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.scene.cameras import Camera, Plane
 from renderer.scene.scene import Scene, Tone, setting
 
@@ -103,7 +103,7 @@ def open_file(path: Path) -> Scene:
 class Picture:
     tone = Tone("manual")
 
-    def __init__(self, gpu: Gpu):
+    def __init__(self, gpu: DeviceContext):
         self.device = gpu.device
         self._drawn = None  # what the sums hold samples of
         self._finished = None  # settings, size and tile of the last picture

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.numerics.band_lu import BandedBatch, BandedLU
 from renderer.pictures import load, raytrace
 from renderer.raytracing.geometry import Geometry
@@ -61,7 +61,7 @@ class Picture:
 
     tone = Tone("auto", curve="none")
 
-    def __init__(self, gpu: Gpu):
+    def __init__(self, gpu: DeviceContext):
         self.gpu, self.device = gpu, gpu.device
         self._pinhole, self._lens = raytrace.Picture(gpu), raytrace.Picture(gpu)
         self._fills = {
@@ -182,7 +182,7 @@ class _Whole:
 
     def __init__(self, picture: Picture, circles, size):
         band = gather_band(circles.read(), VARIANCE)
-        wide = picture.device.processor.lanes > 1  # a CPU's cores are used best by the host's own LAPACK
+        wide = not picture.device.properties.scalar_threads  # a CPU's cores are used best by the host's own LAPACK
         kl = (band.shape[0] - 1) // 2
         self.lu = BandedLU(band, kl, kl, [picture.device] if wide else [])
         self._fill, self._take, self._size = picture._fill_whole, picture._take_whole, size

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from renderer.errors import UnavailableError
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.scene.cameras import Plane
 from renderer.scene.scene import Tone, setting
@@ -39,7 +39,7 @@ class Settings:
 class Picture:
     tone = Tone("manual")
 
-    def __init__(self, gpu: Gpu):
+    def __init__(self, gpu: DeviceContext):
         self.gl = gpu.gl
         self._drawn = None  # what the targets hold samples of
         self._targets: tuple[Texture, ...] = ()
@@ -87,7 +87,7 @@ class Picture:
         constants = dict(
             JULIA=settings.kind == "julia", PALETTE=PALETTES[settings.palette], REAL=self._real, REAL2=real2
         )
-        return self.gl.shader("images/fractal.frag", **constants)
+        return self.gl.render_pass("images/fractal.frag", **constants)
 
     def _wants_double(self, settings: Settings, size: tuple[int, int]) -> bool:
         has_double = self.gl.version >= 400

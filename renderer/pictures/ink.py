@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.formats.images import read_image
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.numerics.band_lu import BandedLU
 from renderer.numerics.band_lu.host_factors import STEPS
 from renderer.scene.scene import Tone, setting
@@ -154,7 +154,7 @@ class Picture:
 
     tone = Tone("manual")
 
-    def __init__(self, gpu: Gpu):
+    def __init__(self, gpu: DeviceContext):
         self.device = gpu.device
         self._add = self.device.kernel(FILE, "add_source")
         self._show = self.device.kernel(FILE, "show_ink")
@@ -208,7 +208,7 @@ class Picture:
             self._lu.refactor(ab)
         else:
             self._lu = None  # its memory goes before the next is taken
-            wide = self.device.processor.lanes > 1  # a CPU's cores are used best by the host's own LAPACK
+            wide = not self.device.properties.scalar_threads  # a CPU's cores are used best by the host's own LAPACK
             block = min(32, 16 * -(-mesh.minor // 16)) if wide else None  # few sides: small triangles wait least
             self._lu = BandedLU(ab, mesh.minor, mesh.minor, [self.device] if wide else [], block)
         self._matrix_key = key

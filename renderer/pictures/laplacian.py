@@ -11,9 +11,9 @@ import numpy as np
 
 from renderer.errors import InputError, UserError
 from renderer.formats.images import read_image
-from renderer.gpu import Device, Gpu
+from renderer.gpu import Device, DeviceContext
 from renderer.gpu.gl import Texture
-from renderer.gpu.gl_interop import Bridge
+from renderer.gpu.gl_interop import GlInterop
 from renderer.pictures import load, open_picture, restart
 from renderer.scene.scene import Tone, setting
 
@@ -40,7 +40,7 @@ def filtering(device: Device, image, out, neighbours: int = 8, border: str = "cl
         return lambda: None
     size, length = image.dtype.itemsize, width * channels
     if way == "best":
-        way = "strips" if device.processor.lanes == 1 else "rows"
+        way = "strips" if device.properties.scalar_threads else "rows"
     constants = {"ELEMENT": "float" if size == 4 else "uchar", "BYTES": int(size == 1), "CHANNELS": channels}
     constants |= {"NEIGHBOURS": neighbours, "BORDER": BORDERS[border]}
     words = length * size % 16 == 0 and channels <= 4  # whether a row is whole 16-byte words
@@ -60,12 +60,12 @@ def filtering(device: Device, image, out, neighbours: int = 8, border: str = "cl
         threads = -(-length // TILE[0]) * -(-height // TILE[1]) * group
     elif way == "strips":
         group = 1
-        each = max(1, -(-height // (8 * device.processor.units)))
+        each = max(1, -(-height // (8 * device.properties.compute_units)))
         threads, extra = -(-height // each), [np.uint32(each), np.int32(channels)]
     else:
         way, threads = "plain", length * height
-    kernel = device.kernel("numerics/laplacian.cu", way, group=group, **constants)
-    return kernel.bound(threads, image, out, np.uint32(width), np.uint32(height), *extra)
+    kernel = device.kernel("numerics/laplacian.cu", way, group_size=group, **constants)
+    return kernel.bind_launch(threads, image, out, np.uint32(width), np.uint32(height), *extra)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Settings:
 class Picture:
     tone = Tone("manual")
 
-    def __init__(self, gpu: Gpu):
+    def __init__(self, gpu: DeviceContext):
         self._gpu = gpu
         self._opened: tuple = (None, None, None)  # path, and the Scene and Picture or the pixels of it
         self._bridge = None
@@ -173,9 +173,11 @@ class Picture:
             self._target = gl.texture(size)
         if isinstance(source, np.ndarray):
             source = gl.texture(size).write(source)
-        self._bridge = self._bridge or Bridge(gl)
+        self._bridge = self._bridge or GlInterop(gl)
         image = self._bridge.texture(source)
-        draw = gl.shader("numerics/laplacian.frag", NEIGHBOURS=settings.neighbours, BORDER=BORDERS[settings.border])
+        draw = gl.render_pass(
+            "numerics/laplacian.frag", NEIGHBOURS=settings.neighbours, BORDER=BORDERS[settings.border]
+        )
         draw(self._target, image=image, gain=settings.gain, is_signed=int(settings.is_signed))
         return self._target
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from renderer.errors import InputError
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
-from renderer.gpu.gl_interop import Bridge
+from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlTone
 from renderer.pictures import load, open_picture, refuse_tiles, restart
 from renderer.scene.cameras import grid
@@ -38,10 +38,10 @@ def panels(scene: Scene) -> list[Scene]:
 class Picture:
     tone = Tone("manual")  # the panels are tone mapped one by one
 
-    def __init__(self, gpu: Gpu):
+    def __init__(self, gpu: DeviceContext):
         self._gpu = gpu
         self._tone = GlTone(gpu.gl)
-        self._place = gpu.gl.shader("images/blit.frag")
+        self._place = gpu.gl.render_pass("images/blit.frag")
         self._opened: tuple = ((), [])
         self._drawn = None
         self._count = 0
@@ -74,10 +74,10 @@ class Picture:
         return {scene.title: picture.report() for scene, picture, _ in self._opened[1]}
 
     def _members(self, settings: Settings) -> list[tuple]:
-        """Scene, Picture and Bridge of each panel."""
+        """Scene, Picture and GlInterop of each panel."""
         if self._opened[0] != settings.panels:
             scene = Scene(Path("layout"), "", __name__.rpartition(".")[2], settings)
-            members = [(s, open_picture(s, self._gpu), Bridge(self._gpu.gl)) for s in panels(scene)]
+            members = [(s, open_picture(s, self._gpu), GlInterop(self._gpu.gl)) for s in panels(scene)]
             self._opened = (settings.panels, members)
         return self._opened[1]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from renderer.errors import InputError, UnavailableError
 from renderer.formats.images import linear_of_srgb
-from renderer.gpu import Device, Gpu
+from renderer.gpu import Device, DeviceContext
 from renderer.lightfields.aperture import SHAPES, TAP, Eye, place_of, taps, weights
 from renderer.lightfields.disparity import depth_range, disparity_at, measured_axes
 from renderer.lightfields.light_field import LightField, read_field, residual, view_size
@@ -75,7 +75,7 @@ def open_file(path: Path) -> Scene:
 class Picture:
     tone = Tone("manual")
 
-    def __init__(self, gpu: Gpu):
+    def __init__(self, gpu: DeviceContext):
         self._gpu = gpu
         self._source = self._focused = self._drawn = None
 
@@ -258,7 +258,7 @@ class Kernels:
         return self._compiled[name]
 
     def _plain(self, entry: str):
-        return self._device.kernel("lightfields/lightfield.cu", entry, group=GROUP, **self._sizes)
+        return self._device.kernel("lightfields/lightfield.cu", entry, group_size=GROUP, **self._sizes)
 
     def _flattening(self, name: str):
         width = self._width
@@ -271,13 +271,15 @@ class Kernels:
 
 def _fast_mean(device: Device, width: int, sizes: dict):
     """refocus for 3 channels, in the shape that suits the processor."""
-    if device.processor.lanes == 1:
-        runs = device.kernel("lightfields/lightfield.cu", "refocus_runs", group=1, RUN=RUN, RUN_ROWS=RUN_ROWS, **sizes)
+    if device.properties.scalar_threads:
+        runs = device.kernel(
+            "lightfields/lightfield.cu", "refocus_runs", group_size=1, RUN=RUN, RUN_ROWS=RUN_ROWS, **sizes
+        )
         across = -(-width // RUN)
         return lambda *a: runs(across * -(-(a[-1] - a[-2]) // RUN_ROWS), *a)
-    group = tile_group(width, sizes["HEIGHT"], device.processor.units)
+    group = tile_group(width, sizes["HEIGHT"], device.properties.compute_units)
     shape = dict(ROWS=TILE_ROWS, RESIDENT_GROUPS=max(TILE_GROUPS) // group)
-    tiles = device.kernel("lightfields/lightfield.cu", "refocus_tiles", group=group, **sizes, **shape)
+    tiles = device.kernel("lightfields/lightfield.cu", "refocus_tiles", group_size=group, **sizes, **shape)
     return lambda *a: tiles(tile_count(width, a[-1] - a[-2], group) * group, *a)
 
 
@@ -304,8 +306,8 @@ class Held:
         count, height = field.pixels.shape[:2]
         self._device, self._field, self._pitch = device, field, pitch(field)
         self._bytes = 2 * GUARD + count * height * self._pitch
-        processor = device.processor
-        self._room = room or min(int(SHARE * processor.memory), processor.largest_buffer)
+        properties = device.properties
+        self._room = room or min(int(SHARE * properties.memory_bytes), properties.max_buffer_bytes)
         self.resident = self._bytes <= self._room
         self._stages: list = []
         self._records = None
@@ -331,8 +333,8 @@ class Held:
             first = min(max(begin - above, 0), height - 1)
             last = max(min(end + below, height), first + 1)
             stage = self._stages[number % 2]
-            need = self._fill(stage.open(), chosen, first, last)
-            stage.send(need, lambda views, f=first, n=last - first, b=begin, e=end: work(views, f, n, b, e))
+            need = self._fill(stage.map(), chosen, first, last)
+            stage.upload_then(need, lambda views, f=first, n=last - first, b=begin, e=end: work(views, f, n, b, e))
 
     def _write(self, records: np.ndarray, numbered: np.ndarray, target) -> None:
         """The numbered records at the head of the buffer, unless those made of the same records stand there."""
@@ -347,14 +349,14 @@ class Held:
         row = max(views, 1) * self._pitch
         least = 2 * GUARD + (margin + 1) * row
         wanted = max(min(STAGED, self._room // 2), least)
-        if wanted > self._device.processor.largest_buffer:
+        if wanted > self._device.properties.max_buffer_bytes:
             raise UnavailableError(
                 f"{self._device.name}: one row of the refocused picture needs {least >> 20} MiB of the views; "
                 "a smaller aperture or disparity needs less"
             )
         if not self._stages or self._capacity < wanted:
             self._stages, self._capacity = [], wanted
-            self._stages = [self._device.stage(wanted), self._device.stage(wanted)]
+            self._stages = [self._device.staging_buffer(wanted), self._device.staging_buffer(wanted)]
         return max(1, (self._capacity - 2 * GUARD) // row - margin)
 
     def _fill(self, staged: np.ndarray, chosen, first: int, last: int) -> int:
@@ -373,13 +375,13 @@ class Held:
         size = height * self._pitch
         views = self._device.buffer(self._bytes, "u1")
         at_once = max(1, STAGED // size)
-        stages = [self._device.stage(min(at_once, count) * size + 2 * GUARD) for _ in range(2)]
+        stages = [self._device.staging_buffer(min(at_once, count) * size + 2 * GUARD) for _ in range(2)]
         sizes = dict(WIDTH=1, HEIGHT=1, CHANNELS=3, PITCH=16, GUARD=GUARD, TAP=TAP)
-        keep = self._device.kernel("lightfields/lightfield.cu", "keep_views", group=GROUP, **sizes)
+        keep = self._device.kernel("lightfields/lightfield.cu", "keep_views", group_size=GROUP, **sizes)
         for number, start in enumerate(range(0, count, at_once)):
             stage, chosen = stages[number % 2], range(start, min(start + at_once, count))
-            need = self._fill(stage.open(), chosen, 0, height)
+            need = self._fill(stage.map(), chosen, 0, height)
             words = (need - 2 * GUARD) // 16
-            stage.send(need, lambda b, s=start, w=words: keep(w, b, views, np.uint64(GUARD + s * size), w))
+            stage.upload_then(need, lambda b, s=start, w=words: keep(w, b, views, np.uint64(GUARD + s * size), w))
         self._device.finish()
         self._views = views

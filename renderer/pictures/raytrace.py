@@ -8,7 +8,7 @@ import numpy as np
 
 from renderer.bvh import traversal
 from renderer.errors import UnavailableError
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.raytracing.film import RANGE, Film, ranges_of, samples_of
 from renderer.raytracing.from_model import TONE, open_file
 from renderer.raytracing.geometry import Geometry
@@ -42,10 +42,10 @@ class Picture:
 
     tone = TONE
 
-    def __init__(self, gpu: Gpu):
+    def __init__(self, gpu: DeviceContext):
         self.device = gpu.device
         self.has_ballot = traversal.has_votes(self.device)
-        self._alone = self.device.processor.lanes == 1  # threads without warps
+        self._alone = self.device.properties.scalar_threads  # threads without warps
         self._stages: dict[tuple, dict] = {}
         self._drawn = self._shape_key = self._lights_key = self._rays_key = self._asked = self._answer = None
         self._sample, self._done = 0, False
@@ -64,7 +64,7 @@ class Picture:
         group = {"regenerate": REGENERATE_GROUP, "megakernel": FUSED_GROUP}.get(entry, GROUP)
         if constants["ALONE"] and entry == "megakernel":
             group = ALONE_GROUP
-        return self.device.kernel(kernel_text(), entry, group=group, **constants)
+        return self.device.kernel(kernel_text(), entry, group_size=group, **constants)
 
     def draws(self, settings: Settings, size) -> int:
         return settings.samples
@@ -196,7 +196,7 @@ class Picture:
     def _layers_kernel(self, entry: str, settings: Settings):
         tree, spheres = self._geometry.tree, self._geometry.has_spheres
         constants = constants_of(self._scheduled(settings), spheres, tree.layout) | self._geometry.constants
-        return self.device.kernel(layers_text(), entry, group=GROUP, **constants)
+        return self.device.kernel(layers_text(), entry, group_size=GROUP, **constants)
 
     def _draw_wavefront(self, settings: Settings, view, rays, scene) -> None:
         stage, path, tree, lights = self._stage, rays.path, scene.rows, self._lights

@@ -6,9 +6,9 @@ from typing import Literal
 
 from renderer.errors import InputError
 from renderer.formats.images import read_image
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
-from renderer.gpu.gl_interop import Bridge
+from renderer.gpu.gl_interop import GlInterop
 from renderer.numerics.texture_reduction import Reduction
 from renderer.pictures import is_animated, load, open_picture, refuse_tiles, restart
 from renderer.scene.scene import Tone, setting
@@ -26,11 +26,11 @@ class Settings:
 class Picture:
     tone = Tone("manual")
 
-    def __init__(self, gpu: Gpu):
+    def __init__(self, gpu: DeviceContext):
         self._gpu = gpu
         self._reduction = Reduction(gpu.gl)
-        self._pyramid = gpu.gl.shader("images/blit_level.frag")
-        self._bridge = Bridge(gpu.gl)
+        self._pyramid = gpu.gl.render_pass("images/blit_level.frag")
+        self._bridge = GlInterop(gpu.gl)
         self._opened = ("", None, None)  # path, scene and picture, or path, None and the image
         self._target: Texture | None = None
         self._last: Texture | None = None

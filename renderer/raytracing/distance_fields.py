@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from renderer.gpu.kernel_source import SHADERS
+from renderer.paths import SHADERS
 from renderer.raytracing.instances import Point, turn_of
 from renderer.scene.scene import setting
 

@@ -42,7 +42,7 @@ class Film:
         if not self._total:
             self._total = tuple(self._device.buffer(buffer.shape) for buffer in self.part)
         for total, part in zip(self._total, self.part, strict=True):
-            total.copy(part)
+            total.copy_from(part)
 
     def merge(self, before: int, more: int) -> None:
         """Shows the range at hand, of `more` samples so far, with the `before` samples of those that were closed."""
@@ -53,7 +53,7 @@ class Film:
         if self._merge is None:
             spread = len(self.part) - 1
             self._merge = self._device.kernel(
-                "raytracing/merge_films.cu", "merge_films", group=128, STRICT=1, SPREAD=spread
+                "raytracing/merge_films.cu", "merge_films", group_size=128, STRICT=1, SPREAD=spread
             )
         pixels = self.part[0].shape[0] * self.part[0].shape[1]
         buffers = [b for three in zip(self._total, self.part, self._spare, strict=True) for b in three]

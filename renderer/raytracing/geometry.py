@@ -138,7 +138,7 @@ class Geometry:
         self.primitive_count = len(standing)
         placed = bool(settings.has_instances or shapes.placed)
         # the trees of placed shapes are binary, and one kernel walks all of a scene's trees
-        nodes = "binary" if placed and settings.bvh == "auto" and device.processor.lanes > 1 else settings.bvh
+        nodes = "binary" if placed and settings.bvh == "auto" and not device.properties.scalar_threads else settings.bvh
         self.tree = build.tree_of(device, standing, settings.builder, nodes)
         self.primitives = self.tree.primitives.read()[: self.tree.count].view(PRIMITIVE).ravel()
         self.instances, self._names, self._standing = None, list(parts), None

@@ -3,7 +3,7 @@
 import numpy as np
 
 from renderer.formats import gltf
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu.kernel_source import GeneratedSource
 from renderer.raytracing import microfacet
 from renderer.raytracing.distance_fields import KINDS
 from renderer.raytracing.environment import is_lit
@@ -37,7 +37,7 @@ MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", 
 Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
 
 
-def kernel_text() -> Generated:
+def kernel_text() -> GeneratedSource:
     """raytrace.cu behind the switches over the files of shaders/materials."""
     includes = "".join(f'#include "raytracing/materials/{name}.h"\n' for name in MATERIALS)
     scatters = "".join(
@@ -57,16 +57,16 @@ def kernel_text() -> Generated:
         f"    switch (m.kind) {{\n{evaluates}    }}\n    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);\n}}\n"
         '#include "raytracing/raytrace.cu"\n'
     )
-    return Generated("materials", text)
+    return GeneratedSource("materials", text)
 
 
-def layers_text() -> Generated:
+def layers_text() -> GeneratedSource:
     """The ray tracer's text with the kernel of its layers behind it."""
     colour = (
         "DEVICE float3 material_colour(const Material m, const Surface s) {\n"
         f"    return m.kind == {MATERIALS.index('checker')} ? checker_colour(m, s.point) : colour_of(m);\n}}\n"
     )
-    return Generated("layers", f'{kernel_text().text}{colour}#include "raytracing/aovs.cu"\n')
+    return GeneratedSource("layers", f'{kernel_text().text}{colour}#include "raytracing/aovs.cu"\n')
 
 
 def constants_of(settings: Settings, spheres: bool, layout: str = "binary", alone: bool = False) -> dict:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from renderer.gpu.kernel_source import SHADERS
+from renderer.paths import SHADERS
 from renderer.raytracing import instances, procedural
 from renderer.raytracing.distance_fields import MOST_FIELDS, DistanceField
 from renderer.raytracing.gltf_shapes import ModelShape

@@ -1,6 +1,6 @@
 // A kernel of known answer, run on every device before it is used: arithmetic, a scalar argument, local memory, a barrier,
 // atomics, and the gathering of one flag a thread into one word for 32 threads.
-KERNEL probe(GLOBAL const float *values, GLOBAL float *result, GLOBAL uint *flags, int count, float offset) {
+KERNEL self_test(GLOBAL const float *values, GLOBAL float *result, GLOBAL uint *flags, int count, float offset) {
     LOCAL_ARRAY(uint, words, GROUP_SIZE / 32);
     uint i = thread_index();
     bool inside = i < (uint)count;

@@ -31,7 +31,7 @@ from renderer.bench.verdict import (
     walsh_averages,
 )
 from renderer.errors import InputError, UserError
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.gpu.kernel_source import Counters
 from renderer.paths import ROOT
 
@@ -197,7 +197,7 @@ def test_alarm_rate_of_noise_is_low_and_of_a_rigged_rule_is_not(rng):
 class Stopwatch:
     """A device whose clock is not trusted, as software GL's."""
 
-    name, driver, trusted_clock = "stopwatch", "1", False
+    name, driver, has_reliable_timer = "stopwatch", "1", False
 
     def __init__(self):
         self.counters = Counters()
@@ -205,7 +205,7 @@ class Stopwatch:
     def finish(self):
         pass
 
-    def seconds(self, work):
+    def time_seconds(self, work):
         work()
         return 0.0
 
@@ -240,7 +240,7 @@ def test_a_record_holds_rate_counters_raw_times_and_facts():
 def test_a_device_clock_is_believed_only_where_it_tells_the_whole():
     """A run that another device works in too is timed by the wall."""
     case, other = case_of(), Stopwatch()
-    case.device.trusted_clock, case.device.seconds = True, lambda work: (work(), 0.005)[1]
+    case.device.has_reliable_timer, case.device.time_seconds = True, lambda work: (work(), 0.005)[1]
     assert measure(case, SOME)["clock"] == "device" and measure(case, SOME)["median_ms"] == 5
     plain = case.run
     case.run, case.others = (
@@ -356,9 +356,9 @@ def test_two_cases_of_one_name_are_refused():
 
 def test_a_case_that_is_not_there_is_told():
     with pytest.raises(UserError, match="no case warp; there are"):
-        find(["warp"], Gpu())
+        find(["warp"], DeviceContext())
     with pytest.raises(UserError, match="no case mirrors/depth=99"):
-        list(find(["mirrors/depth=99"], Gpu()))
+        list(find(["mirrors/depth=99"], DeviceContext()))
 
 
 def test_every_scene_with_a_bench_table_is_a_source(tmp_path):
@@ -380,7 +380,7 @@ def test_mistakes_in_a_bench_table(tmp_path, table, words):
     (tmp_path / "scenes").mkdir()
     (tmp_path / "scenes/m.toml").write_text(f"{scene}\n[bench]\n{table}\n")
     with pytest.raises(InputError) as caught:
-        list(find([], Gpu(), tmp_path))
+        list(find([], DeviceContext(), tmp_path))
     assert words in str(caught.value) and "m.toml" in str(caught.value)
 
 

@@ -12,7 +12,7 @@ SHADOWS = {"lone": "occluded_lone", "beam": "occluded_beam"}
 
 @pytest.fixture
 def processor(device):
-    if device.processor.lanes > 1:
+    if not device.properties.scalar_threads:
         pytest.skip(f"{device.name} has warps")
     return device
 

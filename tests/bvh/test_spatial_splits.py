@@ -198,4 +198,4 @@ def test_no_more_parts_are_made_than_a_device_has_room_for(device, share):
     cuts = presplit.budget_of(primitives, 60.0, most)
     assert (0 if cuts is None else cuts.sum()) <= share * len(primitives)
     assert cuts is None or share >= 1 / 4
-    assert 1000 < presplit.most_parts(device.processor) <= device.processor.memory / 4096
+    assert 1000 < presplit.most_parts(device.properties) <= device.properties.memory_bytes / 4096

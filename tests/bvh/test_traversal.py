@@ -13,7 +13,7 @@ from renderer.raytracing import procedural
 from tests.bvh.brute_force import closest_hits
 
 KINDS = "flat", "wide", "narrow", "built", "wide built", "narrow built", "improved", "improved built", "sah"
-KERNELS = dict(group=64, STRICT=1)
+KERNELS = dict(group_size=64, STRICT=1)
 
 
 def soup(rng, count=300, size=0.1):

@@ -34,7 +34,7 @@ class AsGpu:
 
     def __init__(self, device):
         self.inner, self.name = device, device.name
-        self.processor = replace(device.processor, lanes=32, units=8)
+        self.properties = replace(device.properties, warp_size=32, compute_units=8)
 
     def __getattr__(self, name):
         return getattr(self.inner, name)
@@ -45,7 +45,7 @@ def scheduled(device, schedule):
 
     class Scheduled(DeviceTarget):
         def planned(self, node):
-            return plan_kernel(node, self.ranges_of, schedule, self.device.processor)
+            return plan_kernel(node, self.ranges_of, schedule, self.device.properties)
 
     return lambda compilation: Scheduled(compilation, AsGpu(device), "device")
 
@@ -78,7 +78,7 @@ def test_fused_and_transposed_products_run_as_tiles(device, rng, body, einsum):
 def test_batches_of_products_in_double(device, rng):
     text = "double[,,] main(double[,,] a, double[,,] b) { var c(n, j, k) = + (a(n, j, l) * b(n, l, k)); return c; }"
     a, b = rng.standard_normal((3, 9, 20)), rng.standard_normal((3, 20, 11))
-    if device.processor.doubles:
+    if device.properties.has_fp64:
         assert np.allclose(value_of(text, scheduled(device, DEFAULT), a=a, b=b), a @ b, rtol=1e-12, atol=1e-12)
 
 
@@ -130,8 +130,8 @@ def test_packed_and_pipelined_passes_multiply(gl, rng, schedule):
 def test_sums_by_passes_of_every_size(gl, rng, count):
     a = rng.integers(-100, 100, count).astype("i4")
     assert value_of("int main(int[] a) => sum(a);", lambda compilation: GlslTarget(compilation, gl), a=a) == a.sum()
-    sheet = texture_layout((count,), gl.largest)
-    assert sheet.width * sheet.height >= count and sheet.width <= gl.largest
+    sheet = texture_layout((count,), gl.max_texture_size)
+    assert sheet.width * sheet.height >= count and sheet.width <= gl.max_texture_size
 
 
 def test_schedule_files_come_back_and_mistakes_are_told(tmp_path):

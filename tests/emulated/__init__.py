@@ -34,13 +34,13 @@ def cuda_machine(devices: int = 4, seed: int = 0, races: bool = False, name: str
     specification.loader.exec_module(module)
     folder = module.cache_folder() / "emulated"
     module.emulation = Emulation(devices, seed, races, folder)
-    module.driver, module.streams = pycuda_driver(module.emulation), bindings_driver(module.emulation)
-    module.nvrtc, module.LOADED = compiler.nvrtc(folder, races), CUDA
+    module.pycuda_driver, module.cu = pycuda_driver(module.emulation), bindings_driver(module.emulation)
+    module.nvrtc, module.NVIDIA_CONTROL_FILE = compiler.nvrtc(folder, races), CUDA
     library = Library(module.emulation)
 
     class Device(module.CudaDevice):
-        def vendor_product(self, dtype):
-            return cublas.CublasProduct(self, library, np.dtype(dtype))
+        def vendor_blas(self, dtype):
+            return cublas.Cublas(self, library, np.dtype(dtype))
 
     module.CudaDevice = Device
     return module

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from renderer.gpu import KernelError, probe
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu import KernelError, self_test
+from renderer.gpu.kernel_source import GeneratedSource
 from renderer.numerics.band_lu import BandedLU
 from tests import emulated
 from tests.emulated import compiler
@@ -94,8 +94,8 @@ def seed(rng):
     return int(rng.integers(1 << 31))
 
 
-def kernel(device, entry, group=64, text=TEXT, **constants):
-    return device.kernel(Generated("mistakes.cu", text), entry, group, **{"FORGETS_BARRIER": 0, **constants})
+def kernel(device, entry, group_size=64, text=TEXT, **constants):
+    return device.kernel(GeneratedSource("mistakes.cu", text), entry, group_size, **{"FORGETS_BARRIER": 0, **constants})
 
 
 def reversed_by(device, forgets):
@@ -200,16 +200,16 @@ def sums_come_first(machine, waits):
     add, one = kernel(device, "add"), device.buffer(64, "i4").write(np.ones(64, "i4"))
     told = []
     for _ in range(4):
-        total, copied, queue = device.buffer(64, "i4").fill(0), device.buffer(64, "i4"), device.queue()
+        total, copied, queue = device.buffer(64, "i4").fill(0), device.buffer(64, "i4"), device.priority_queue()
         device.finish()
         add(64, total, one)
-        place = device.place()
+        place = device.record_event()
         with queue:
             if waits:
-                device.wait(place)
-            copied.copy(total)
-            back = device.place()
-        device.wait(back)
+                device.wait_event(place)
+            copied.copy_from(total)
+            back = device.record_event()
+        device.wait_event(back)
         told.append(bool((copied.read() == 1).all()))
     return all(told)
 
@@ -223,7 +223,7 @@ def test_queues_are_ordered_by_places_alone(seed):
 def test_band_lu_is_the_same_in_any_order_on_four_devices(rng, seed):
     machine = emulated.cuda_machine(4, seed)
     devices = [machine.CudaDevice(k) for k in range(4)]
-    probe(devices[-1])
+    self_test(devices[-1])
     n, kl, ku = 150, 20, 9
     ab = rng.standard_normal((kl + ku + 1, n)).astype("f4")
     ab[ku] += 9

@@ -19,7 +19,7 @@ import pytest
 from renderer import cli
 from renderer.export import farm
 from renderer.formats.images import read_bytes, read_recipe
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture, scene_of_table
 from tests.export.export_helpers import SCENE, export
@@ -241,7 +241,7 @@ def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, bad, p
         text["settings"]["xforms"][0]["affine"] = [1e18, 0.0, 0.0, 0.0, 1e18, 0.0]  # which runs away to infinity
         text["settings"]["xforms"][0]["weight"] = 0.1
     scene = scene_of_table(text, Path("gasket.toml"))
-    own = Gpu()
+    own = DeviceContext()
     own.devices = [device]
     size, whole = (90, 60), open_picture(scene, own)
     for _ in range(whole.draws(scene.settings, size)):

@@ -31,10 +31,10 @@ CAMERA = np.array([40.0, 0, 48, 0, -40.0, 32])
 
 def with_lanes(device, lanes: int):
     """The device as one on which work items carry `lanes` points."""
-    if lanes > 1 and device.vector_width == 1:
+    if lanes > 1 and device.simd_width == 1:
         pytest.skip("GPUs carry one point a work item; their compilers have no vectors for more")
     twin = copy.copy(device)
-    twin.vector_width = lanes
+    twin.simd_width = lanes
     return twin
 
 
@@ -192,7 +192,7 @@ def test_the_interpreter_knows_every_variation(device, rng):
         weights = {name: float(rng.uniform(0.005, 0.02)) for name in chosen}
         xforms.append(Xform(evolve.random_affine(rng), variations=weights, parameters=parameters, color=number / 3))
     flame = Flame(tuple(xforms), palette="spectrum")
-    first, _ = interpreted(device, flame, device.vector_width)
+    first, _ = interpreted(device, flame, device.simd_width)
     assert np.array_equal(first, played(device, flame, 20).sums.read()) and first[:, 3].sum() > 255 * 1000
 
 
@@ -254,7 +254,7 @@ def test_a_window_of_the_grid_is_that_part_of_the_whole(device, rng):
 def in_floats(device):
     """The device as one that adds four floats at once."""
     twin = with_lanes(device, 1)
-    twin.vector_adds = True
+    twin.has_float4_atomics = True
     return twin
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from renderer.flames.variations import header_source, variation_table
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu.kernel_source import GeneratedSource
 from tests.flames.reference_variations import FORMULAS
 
 AFFINE = np.array([0.9, -0.3, 0.4, 0.2, 0.8, -0.35], "f4")
@@ -66,7 +66,7 @@ def applied(device, name, x, y, weight, said, lanes=1):
     values = [said.get(p.removeprefix(f"{name}_"), default) for p, default in variation.parameters.items()]
     arguments = "".join(f", p[{k}]" for k in range(len(values)))
     text = header_source() + variation.text + HARNESS.replace("NAME", name).replace("ARGUMENTS", arguments)
-    kernel = device.kernel(Generated(name, text), "apply", group=64, STRICT=1, LANES=lanes)
+    kernel = device.kernel(GeneratedSource(name, text), "apply", group_size=64, STRICT=1, LANES=lanes)
     count = len(x)
     assert count % (64 * lanes) == 0
     buffers = [device.buffer(count).write(np.asarray(a, "f4")) for a in (x, y)]
@@ -173,7 +173,7 @@ def test_random_variations_have_their_distribution(device, name):
 
 
 def test_lanes_give_the_bits_of_single_points(device, rng):
-    if device.vector_width == 1:
+    if device.simd_width == 1:
         pytest.skip("GPUs carry one point a work item; their compilers have no vectors for more")
     x, y = rng.normal(scale=2, size=(2, 64 * 16)).astype("f4")
     for name in (
@@ -217,8 +217,8 @@ KERNEL tabulate(GLOBAL const float *xs, GLOBAL const float *ys, GLOBAL float *ou
 
 
 def tabulator(device):
-    text = Generated("elementary", '#include "common/reproducible_math.h"\n' + ELEMENTARY)
-    return device.kernel(text, "tabulate", group=64, STRICT=1, LANES=1)
+    text = GeneratedSource("elementary", '#include "common/reproducible_math.h"\n' + ELEMENTARY)
+    return device.kernel(text, "tabulate", group_size=64, STRICT=1, LANES=1)
 
 
 def test_elementary_functions_equal_numpys(device, rng):

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from renderer.bench.cases import Case
-from renderer.gpu import Counters, find_devices
+from renderer.gpu import Counters, list_devices
 from renderer.numerics.band_lu import BandedLU
 from renderer.numerics.band_lu.block_cyclic import Timeline
 from renderer.numerics.band_lu.device_columns import Feed
@@ -27,7 +27,7 @@ class Host:
     """The clock of work that the host's cores do."""
 
     name = "host"
-    trusted_clock = True
+    has_reliable_timer = True
 
     def __init__(self):
         self.counters = Counters()
@@ -35,7 +35,7 @@ class Host:
     def finish(self) -> None:
         pass
 
-    def seconds(self, work) -> float:
+    def time_seconds(self, work) -> float:
         began = time.perf_counter()
         work()
         return time.perf_counter() - began
@@ -43,7 +43,7 @@ class Host:
 
 def cases(gpu):
     device = gpu.device
-    wide = device.processor.lanes > 1
+    wide = not device.properties.scalar_threads
     sizes = ((65536, 1024), (16384, 4096), (65536, 256)) if wide else ((16384, 256),)
     made = []
     for n, k in sizes:
@@ -54,7 +54,7 @@ def cases(gpu):
 
 def second(device):
     """What opens another GPU beside an NVIDIA one, once, or None."""
-    found = [other for other in find_devices()[0] if other.kind == "cuda" and other.spelling not in device.name]
+    found = [other for other in list_devices()[0] if other.backend == "cuda" and other.device_id not in device.name]
     return cache(found[0].open) if found and "(cuda:" in device.name else None
 
 
@@ -124,9 +124,9 @@ class Problem:
         order = round((2 * self.n * self.k**2) ** (1 / 3))
         a, b, c = (self.device.buffer((order, order), "f8").fill(0) for _ in range(3))
         places = [(matrix, 0, order) for matrix in (a, b, c)]
-        subtract = self.device.vendor_product("f8").subtract
+        subtract = self.device.vendor_blas("f8").subtract
         subtract(order, order, order, *places)
-        return self.device.seconds(lambda: subtract(order, order, order, *places))
+        return self.device.time_seconds(lambda: subtract(order, order, order, *places))
 
 
 def _cases(n: int, k: int, device) -> list[Case]:
@@ -157,13 +157,13 @@ def _cases_of_two(n: int, k: int, device, beside) -> list[Case]:
     alone = Problem(n, k, device, twin=problem)
 
     def factor_alone() -> float:
-        return min(device.seconds(alone.factor) for _ in range(3))
+        return min(device.time_seconds(alone.factor) for _ in range(3))
 
     def factor_resident_alone() -> float:
         seconds = []
         for _ in range(3):
             alone.load()
-            seconds.append(device.seconds(alone.factor_resident))
+            seconds.append(device.time_seconds(alone.factor_resident))
         return min(seconds)
 
     common = dict(

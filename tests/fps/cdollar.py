@@ -40,7 +40,7 @@ def cases(gpu):
     def target(compilation):
         return DeviceTarget(compilation, device, "device")
 
-    gpu_like = device.processor.lanes > 1
+    gpu_like = not device.properties.scalar_threads
     found = [product_case(device, target, n) for n in ((1024, 2048, 4096) if gpu_like else (PROCESSOR_ROWS,))]
     count = (1 << 28) if gpu_like else (1 << 22)
     found += [fused_case(device, target, count), sum_case(device, target, count)]

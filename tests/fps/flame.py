@@ -54,8 +54,8 @@ def in_frame(game: ChaosGame) -> float:
 def samples(gpu, name: str, settings) -> Case:
     """Samples in frame, added up exactly, a second; how many are in frame is found by the check."""
     device = gpu.device
-    chains, total = (1 << 20, 1 << 30) if device.vector_width == 1 else (1 << 15, 1 << 25)
-    size = SIZE if device.vector_width == 1 else CPU_SIZE
+    chains, total = (1 << 20, 1 << 30) if device.simd_width == 1 else (1 << 15, 1 << 25)
+    size = SIZE if device.simd_width == 1 else CPU_SIZE
     opened = cache(lambda: started(device, settings, size, chains)[0])
 
     def check() -> bytes:
@@ -77,7 +77,7 @@ def samples(gpu, name: str, settings) -> Case:
         f"samples {name}", "Gsamples/s", total / 1e9, lambda: opened().advance(total // chains), check, device,
         facts=dict(size=size, chains=chains),
     )  # fmt: skip
-    if device.vector_width > 1 and shutil.which("flam3-render"):
+    if device.simd_width > 1 and shutil.which("flam3-render"):
         case.peer, case.peer_name = (lambda: flam3(settings, case.work * 1e9)), f"flam3-render, {CPU_CORES} threads"
     return case
 
@@ -87,7 +87,7 @@ def poster(gpu, name: str, settings) -> Case:
     CPUs).
     """
     device, size = gpu.device, (3840, 2160)
-    quality = 1024.0 if device.vector_width == 1 else 1.0
+    quality = 1024.0 if device.simd_width == 1 else 1.0
     wanted = replace(settings, quality=quality)
     schedule = SampleSchedule(quality, size, 1)
     opened = cache(lambda: (*started(device, wanted, size, schedule.chains), Postprocess(device)))
@@ -117,7 +117,7 @@ def poster(gpu, name: str, settings) -> Case:
 def first_picture(gpu) -> Case:
     """The first picture of flames whose specialization was never seen, each run another: from settings to pixels."""
     device = gpu.device
-    size = SIZE if device.vector_width == 1 else CPU_SIZE
+    size = SIZE if device.simd_width == 1 else CPU_SIZE
     rng, opened = np.random.default_rng(4), cache(lambda: Picture(gpu))
 
     def unseen() -> Settings:

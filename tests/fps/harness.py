@@ -3,7 +3,7 @@
 import numpy as np
 
 from renderer.bench.cases import Case, Lazy
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu.kernel_source import GeneratedSource
 
 SPIN = """KERNEL spin(GLOBAL float *values) {
     float x = (float)thread_index();
@@ -47,7 +47,7 @@ def kernel_case(gpu) -> Case:
 
     def check() -> bytes:
         device = gpu.device
-        opened.extend([device.kernel(Generated("spin.cu", SPIN), "spin"), device.buffer(THREADS)])
+        opened.extend([device.kernel(GeneratedSource("spin.cu", SPIN), "spin"), device.buffer(THREADS)])
         run()
         answer = opened[1].read()
         wanted = 500 + (np.arange(THREADS) - 500) * 0.999**2000

@@ -12,7 +12,7 @@ WAYS = {1: ("strips",), 32: ("plain", "tiles", "rows")}
 
 
 def cases(gpu):
-    lanes = gpu.device.processor.lanes
+    lanes = gpu.device.properties.warp_size
     side = SIDES[lanes]
     shapes = {
         "float32": (side, side),
@@ -50,18 +50,18 @@ def edges(gpu, name: str, shape, dtype: str, neighbours: int, way: str) -> Case:
         return found[: 1 << 10].tobytes() if dtype == "u1" else b""
 
     def against() -> float:
-        if gpu.device.processor.lanes == 1:
+        if gpu.device.properties.scalar_threads:
             return _opencv_seconds(opened[3], neighbours)
-        times = [gpu.device.seconds(lambda: opened[2].copy(opened[1])) for _ in range(12)]
+        times = [gpu.device.time_seconds(lambda: opened[2].copy_from(opened[1])) for _ in range(12)]
         return float(np.median(times[2:]))
 
-    peer = (against, "copy" if gpu.device.processor.lanes > 1 else "OpenCV") if _has_peer(gpu) else (None, "")
+    peer = (against, "copy" if not gpu.device.properties.scalar_threads else "OpenCV") if _has_peer(gpu) else (None, "")
     facts = {"shape": list(shape)}
     return Case(name, "GB/s", size / 1e9, lambda: opened[0](), check, Lazy(lambda: gpu.device), *peer, facts)
 
 
 def _has_peer(gpu) -> bool:
-    if gpu.device.processor.lanes > 1:
+    if not gpu.device.properties.scalar_threads:
         return True
     try:
         import cv2  # noqa: F401

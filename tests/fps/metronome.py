@@ -15,7 +15,7 @@ def cases(gpu):
 class Metronome:
     """A device whose clock is this thread's processor time, so that other work on the machine does not touch it."""
 
-    name, driver, trusted_clock = "metronome", "", True
+    name, driver, has_reliable_timer = "metronome", "", True
 
     def __init__(self):
         self.counters = Counters()
@@ -23,7 +23,7 @@ class Metronome:
     def finish(self) -> None:
         pass
 
-    def seconds(self, work) -> float:
+    def time_seconds(self, work) -> float:
         began = time.thread_time()
         work()
         return time.thread_time() - began

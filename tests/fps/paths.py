@@ -19,7 +19,7 @@ SAMPLES, DEPTH = 64, 8
 
 
 def cases(gpu) -> list[Case]:
-    side = 256 if gpu.device.processor.lanes == 1 else 1024
+    side = 256 if gpu.device.properties.scalar_threads else 1024
     picture = cache(lambda: Picture(gpu))
     base = cache(lambda: replace(load(SCENES / "cornell.toml").settings, max_depth=DEPTH, samples=SAMPLES))
 
@@ -48,7 +48,7 @@ def has_mitsuba(gpu) -> bool:
         import mitsuba
     except ImportError:
         return False
-    return gpu.device.processor.lanes > 1 and "cuda_ad_rgb" in mitsuba.variants()
+    return not gpu.device.properties.scalar_threads and "cuda_ad_rgb" in mitsuba.variants()
 
 
 def mitsuba_seconds(side: int):

@@ -23,7 +23,7 @@ SIZES = {1: (128, 256, 512, 1024, 2048), 32: (128, 256, 512, 1024, 2048, 4096, 8
 
 
 def cases(gpu):
-    lanes = gpu.device.processor.lanes
+    lanes = gpu.device.properties.warp_size
     out = []
     for column, tile in enumerate(TILES):
         rungs = ladder(tile)
@@ -75,12 +75,12 @@ def multiplication(gpu, name: str, size: int, rung, facts=None, dtype="f4", peer
         opened[0]()
 
     def against() -> float:
-        vendor = gpu.device.vendor_product(dtype)
+        vendor = gpu.device.vendor_blas(dtype)
         if vendor is None:
             return _median(lambda: np.matmul(opened[2], opened[3]))
         (a, b, out), whole = opened[1], (0, size)
         work = (size, size, size, (b, *whole), (a, *whole), (out, *whole))  # by columns: out' -= b' a'
-        times = [gpu.device.seconds(lambda: vendor.subtract(*work)) for _ in range(12)]
+        times = [gpu.device.time_seconds(lambda: vendor.subtract(*work)) for _ in range(12)]
         return float(np.median(times[2:]))
 
     operations = 2 * size**3 / 1e9

@@ -24,7 +24,7 @@ PLAIN |= {f"{rays} shadow": "occluded_plain" for rays in PLAIN}
 
 def cases(gpu) -> list[Case]:
     """Each shape's four sets of rays; smaller ones where no warps are."""
-    small = gpu.device.processor.lanes == 1  # a CPU
+    small = gpu.device.properties.scalar_threads  # a CPU
     shapes = {
         "menger": lambda: procedural.menger(3 if small else 4),
         "sphereflake": lambda: procedural.tessellated(procedural.sphereflake(2 if small else 3), 2),
@@ -158,7 +158,7 @@ class Shape:
         shadow = rays_class.endswith("shadow")
         self.hits = device.buffer(self.count if shadow else (self.count, 4), "u4" if shadow else "f4")
         self.walk = traversal.Walk(self.tree, rays_class)
-        self.plain = device.kernel("bvh/ray_queries.cu", PLAIN[rays_class], group=64, SPHERES=0)
+        self.plain = device.kernel("bvh/ray_queries.cu", PLAIN[rays_class], group_size=64, SPHERES=0)
         self.shadow, self.device = shadow, device
 
     def run(self) -> None:
@@ -179,7 +179,7 @@ class Shape:
         picked = np.random.default_rng(5).integers(0, self.count, 200)
         hits = self.device.buffer((200, 4))
         rays = self.device.buffer((200, 2, 4)).write(self.host_rays[picked])
-        brute = self.device.kernel("bvh/ray_queries.cu", "brute", group=64, STRICT=1, SPHERES=0)
+        brute = self.device.kernel("bvh/ray_queries.cu", "brute", group_size=64, STRICT=1, SPHERES=0)
         brute(200, rays, hits, self.tree.primitives, self.tree.count, 200)
         wanted = hits.read()
         assert np.array_equal(found[0][picked], wanted[:, 3].copy().view("i4") >= 0)
@@ -202,7 +202,7 @@ def ray_case(device, name: str, trees, rays_class: str, size: int) -> Case:
         case.facts |= {"triangles": len(shape().trees.primitives), "rays": shape().count, "walk": shape().walk.entry}
 
     def peer() -> float:
-        return min(device.seconds(shape().run_plain) for _ in range(5))
+        return min(device.time_seconds(shape().run_plain) for _ in range(5))
 
     label = f"{name}/{rays_class.replace(' ', '-')}"
     case = Case(label, "Mrays/s", 1.0, lambda: shape().run(), check, device, peer, "plain BVH2 walk")

@@ -25,7 +25,7 @@ BY_DEPTH = "wavefront", "megakernel"  # the ways that are also timed by depth in
 
 
 def cases(gpu) -> list[Case]:
-    size = (480, 270) if gpu.device.processor.lanes == 1 else (1920, 1080)
+    size = (480, 270) if gpu.device.properties.scalar_threads else (1920, 1080)
     picture = cache(lambda: Picture(gpu))
     found = []
     for way, settings in WAYS.items():

@@ -17,7 +17,7 @@ LINEAR = linear_of_srgb(np.arange(256, dtype="u1"))
 def cases(gpu) -> list[Case]:
     """9 x 9 views of 512 x 512 for processors of one lane; 17 x 17 of 1024 x 1024, 867 MiB, for the others too."""
     small = refocus_case(gpu, 9, 512)
-    return [small] if gpu.device.processor.lanes == 1 else [small, refocus_case(gpu, 17, 1024)]
+    return [small] if gpu.device.properties.scalar_threads else [small, refocus_case(gpu, 17, 1024)]
 
 
 def refocus_case(gpu, cameras: int, side: int) -> Case:

@@ -20,7 +20,7 @@ DATA = {
 
 
 def cases(gpu):
-    most = LARGEST[gpu.device.processor.lanes]
+    most = LARGEST[gpu.device.properties.warp_size]
     out = [reduction(gpu, mode, dtype, most) for mode in MODES for dtype in ("float32", "float64")]
     curves = [(mode, size) for mode in ("fast", "exact") for size in SIZES if size < most]
     out += [reduction(gpu, mode, "float32", size, f"/size={size}") for mode, size in curves]
@@ -65,7 +65,7 @@ def reduction(gpu, mode: str, dtype: str, count: int, name: str = "", data: str 
 
 def _peer(gpu, mode: str, dtype: str, count: int, data: str):
     """cupy.sum where there is CuPy and a GPU of it; on a CPU xsum for exact sums if it is there, else NumPy."""
-    if gpu.device.processor.lanes > 1:
+    if not gpu.device.properties.scalar_threads:
         try:
             import cupy
         except ImportError:

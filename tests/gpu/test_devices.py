@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from renderer.errors import UnavailableError, UserError
-from renderer.gpu import KernelError, find_devices, open_device, probe
-from renderer.gpu.kernel_source import SHADERS, Generated, assemble, c_struct
+from renderer.gpu import KernelError, list_devices, open_device, self_test
+from renderer.gpu.kernel_source import GeneratedSource, c_struct, preprocess
+from renderer.paths import SHADERS
 
 ADD = """KERNEL add(GLOBAL float *a, GLOBAL const float *b, int n, float scale) {
     uint i = thread_index();
@@ -14,14 +15,14 @@ ADD = """KERNEL add(GLOBAL float *a, GLOBAL const float *b, int n, float scale) 
 
 
 def test_probe_passes(device):
-    probe(device)
+    self_test(device)
 
 
 def test_write_read_copy_fill_round_trip(device, rng):
     values = rng.standard_normal((7, 13)).astype("f4")
     buffer = device.buffer((7, 13)).write(values)
     assert np.array_equal(buffer.read(), values)
-    assert np.array_equal(device.buffer((13, 7)).copy(buffer).read().ravel(), values.ravel())
+    assert np.array_equal(device.buffer((13, 7)).copy_from(buffer).read().ravel(), values.ravel())
     assert (device.buffer(5, "u4").fill(0xAB).read() == 0xABABABAB).all()
     assert device.buffer((0, 4)).read().shape == (0, 4)
 
@@ -29,35 +30,39 @@ def test_write_read_copy_fill_round_trip(device, rng):
 def test_stages_deliver_every_block_while_others_are_in_flight(device, rng):
     """Two stages in turn, each block added into one total: nothing is overwritten before it was used."""
     size, blocks = 1 << 16, 7
-    add = device.kernel(Generated("add.cu", ADD), "add")
+    add = device.kernel(GeneratedSource("add.cu", ADD), "add")
     total = device.buffer(size).fill(0)
-    stages = [device.stage(4 * size), device.stage(4 * size)]
+    stages = [device.staging_buffer(4 * size), device.staging_buffer(4 * size)]
     values = rng.integers(-1000, 1000, (blocks, size)).astype("f4")
     lengths = rng.integers(1, size, blocks)
     for i, (block, length) in enumerate(zip(values, lengths, strict=True)):
         stage = stages[i % 2]
-        stage.open()[: 4 * length] = block[:length].view("u1")
-        stage.send(4 * int(length), lambda buffer, n=int(length): add(n, total, buffer, n, 1.0))
+        stage.map()[: 4 * length] = block[:length].view("u1")
+        stage.upload_then(4 * int(length), lambda buffer, n=int(length): add(n, total, buffer, n, 1.0))
     wanted = sum(np.where(np.arange(size) < n, block, 0) for block, n in zip(values, lengths, strict=True))
     assert np.array_equal(total.read(), wanted)
 
 
 def test_bound_launch_repeats_with_the_same_arguments(device):
-    add = device.kernel(Generated("add.cu", ADD), "add", group=64)
+    add = device.kernel(GeneratedSource("add.cu", ADD), "add", group_size=64)
     a, b = device.buffer(100).fill(0), device.buffer(100).write(np.arange(100, dtype="f4"))
-    launch = add.bound(100, a, b, 100, 2.0)
+    launch = add.bind_launch(100, a, b, 100, 2.0)
     launch()
     launch()
     assert np.array_equal(a.read(), 4 * np.arange(100, dtype="f4"))
 
 
-def test_processor_tells_plausible_figures(device):
-    processor = device.processor
-    assert processor.units >= 1 and processor.lanes in (1, 32) and 0 < processor.largest_buffer <= processor.memory
+def test_device_properties_are_plausible(device):
+    properties = device.properties
+    assert (
+        properties.compute_units >= 1
+        and properties.warp_size in (1, 32)
+        and 0 < properties.max_buffer_bytes <= properties.memory_bytes
+    )
 
 
 def test_kernel_covers_any_number_of_threads(device, rng):
-    add = device.kernel(Generated("add.cu", ADD), "add", group=64)
+    add = device.kernel(GeneratedSource("add.cu", ADD), "add", group_size=64)
     for n in (0, 1, 63, 64, 65, 1000, int(rng.integers(1, 5000))):
         a, b = rng.standard_normal((2, n)).astype("f4")
         buffer = device.buffer(n).write(a)
@@ -76,30 +81,30 @@ def test_record_is_passed_by_value_and_read_from_memory(device):
     records["scale"][1] = 1, 2, 3, 4
     records["shift"][2] = 5, 6
     records["bytes"][2] = range(8)
-    fetch = device.kernel(Generated("fetch.cu", text), "fetch", group=32, Record=record)
+    fetch = device.kernel(GeneratedSource("fetch.cu", text), "fetch", group_size=32, Record=record)
     out = device.buffer(3)
     fetch(1, device.buffer(3, record).write(records), records[2], 1, out)
     assert out.read().tolist() == [3, 6, 5]
 
 
-def test_tray_brings_results_home_beside_later_work(device, rng):
-    add = device.kernel(Generated("add.cu", ADD), "add", group=64)
+def test_readback_buffer_copies_results_beside_later_work(device, rng):
+    add = device.kernel(GeneratedSource("add.cu", ADD), "add", group_size=64)
     values = rng.standard_normal(1000).astype("f4")
-    tray, one = device.tray(4000), device.buffer(1000).write(values)
+    readback, one = device.readback_buffer(4000), device.buffer(1000).write(values)
     for turn in range(3):
-        tray.buffer.copy(one)
-        tray.send()
+        readback.buffer.copy_from(one)
+        readback.start_copy()
         add(1000, one, device.buffer(1000).write(values), 1000, 1.0)
-        assert np.array_equal(tray.read().view("f4"), values * np.float32(turn + 1))
+        assert np.array_equal(readback.wait().view("f4"), values * np.float32(turn + 1))
         values_now = one.read()
         assert np.allclose(values_now, values * (turn + 2), rtol=1e-6)
         one.write(values * np.float32(turn + 2))
 
 
 def test_repeat_launches_again(device, rng):
-    add = device.kernel(Generated("add.cu", ADD), "add", group=64)
+    add = device.kernel(GeneratedSource("add.cu", ADD), "add", group_size=64)
     a, b = device.buffer(100).fill(0), device.buffer(100).write(np.ones(100, "f4"))
-    again = device.repeat(lambda: [add(100, a, b, 100, scale) for scale in (1.0, 10.0)])
+    again = device.capture_graph(lambda: [add(100, a, b, 100, scale) for scale in (1.0, 10.0)])
     assert (a.read() == 0).all() or not hasattr(again, "_graph")
     a.fill(0)
     for turn in range(1, 4):
@@ -108,15 +113,15 @@ def test_repeat_launches_again(device, rng):
 
 
 def test_marks_measure_the_work_between_them(device):
-    first = device.mark()
+    first = device.timestamp()
     device.buffer(1 << 20).fill(1)
-    last = device.mark()
+    last = device.timestamp()
     assert 0 <= last.seconds_since(first) < 60
 
 
 def test_vendor_product_subtracts_parts_of_matrices(device, rng):
     for dtype in ("f4", "f8"):
-        product = device.vendor_product(dtype)
+        product = device.vendor_blas(dtype)
         if product is None:
             pytest.skip(f"{device.name} has no vendor product here")
         a, b, c = rng.standard_normal((3, 20, 16)).astype(dtype)  # columns of 16 rows
@@ -125,7 +130,7 @@ def test_vendor_product_subtracts_parts_of_matrices(device, rng):
         want = c.T.copy()
         want[1:6, 2:9] -= a.T[2:7, 1:7] @ b.T[3:9, 0:7]
         assert np.allclose(places[2].read().T, want, atol=1e-5 if dtype == "f4" else 1e-13)
-        product.solve_unit_lower(4, 3, (places[0], 0, 16), (places[1], 0, 16))
+        product.trsm_unit_lower(4, 3, (places[0], 0, 16), (places[1], 0, 16))
         lower = np.tril(a.T[:4, :4], -1) + np.eye(4)
         assert np.allclose(lower @ places[1].read().T[:4, :3], b.T[:4, :3], atol=1e-4 if dtype == "f4" else 1e-12)
 
@@ -134,22 +139,22 @@ def test_strict_forbids_contraction(device, rng):
     text = "KERNEL f(GLOBAL float *a, GLOBAL const float *b) { uint i = thread_index(); a[i] = a[i] * b[i] + 1.0f; }"
     a, b = rng.standard_normal((2, 4096)).astype("f4")
     buffer = device.buffer(4096).write(a)
-    device.kernel(Generated("f.cu", text), "f", STRICT=1)(4096, buffer, device.buffer(4096).write(b))
+    device.kernel(GeneratedSource("f.cu", text), "f", STRICT=1)(4096, buffer, device.buffer(4096).write(b))
     assert np.array_equal(buffer.read(), a * b + np.float32(1))
 
 
 def test_seconds_grows_with_the_work(device):
     text = """KERNEL spin(GLOBAL float *a, int n) { float x = a[thread_index()];
         for (int i = 0; i < n; i++) x = x * 0.999f + 0.5f; a[thread_index()] = x; }"""
-    spin, buffer = device.kernel(Generated("spin.cu", text), "spin"), device.buffer(4096).fill(0)
-    few, many = (min(device.seconds(lambda n=n: spin(4096, buffer, n)) for _ in range(3)) for n in (100, 100_000))
+    spin, buffer = device.kernel(GeneratedSource("spin.cu", text), "spin"), device.buffer(4096).fill(0)
+    few, many = (min(device.time_seconds(lambda n=n: spin(4096, buffer, n)) for _ in range(3)) for n in (100, 100_000))
     assert 0 <= few < many
 
 
 def test_compile_error_names_the_true_file_and_line(device):
     text = '#include "common/portable.h"\n\nKERNEL broken(GLOBAL float *a) {\n    a[0] = undeclared_name;\n}\n'
     with pytest.raises(KernelError, match=r"broken\.cu(:4|\(4\)).*|undeclared_name") as error:
-        device.kernel(Generated("broken.cu", text), "broken")
+        device.kernel(GeneratedSource("broken.cu", text), "broken")
     assert "broken.cu" in str(error.value) and "undeclared_name" in str(error.value)
 
 
@@ -159,7 +164,7 @@ def test_missing_entry_is_named(device):
 
 
 def test_wrong_argument_types_are_refused(device):
-    add = device.kernel(Generated("add.cu", ADD), "add")
+    add = device.kernel(GeneratedSource("add.cu", ADD), "add")
     with pytest.raises((TypeError, KernelError)):
         add(1, device.buffer(1), [1.0], 1, 0.5)
 
@@ -180,10 +185,10 @@ def test_struct_layout_is_checked():
 
 
 def test_assemble_keeps_line_numbers_and_includes_once():
-    text = assemble(
-        Generated("x.cu", '#include "common/self_test.cu"\n#include "common/self_test.cu"\nlast'), prelude=None
+    text = preprocess(
+        GeneratedSource("x.cu", '#include "common/self_test.cu"\n#include "common/self_test.cu"\nlast'), prelude=None
     )
-    assert text.count("KERNEL probe") == 1
+    assert text.count("KERNEL self_test") == 1
     assert text.rstrip().endswith('#line 3 "x.cu"\nlast')
 
 
@@ -194,13 +199,13 @@ def test_unknown_device_spellings_are_told():
         open_device("cuda:99")
 
 
-@pytest.mark.skipif(not [f for f in find_devices()[0] if f.processor == "cpu"], reason="no CPU OpenCL driver here")
-def test_cpu_means_the_processor():
+@pytest.mark.skipif(not [f for f in list_devices()[0] if f.device_type == "cpu"], reason="no CPU OpenCL driver here")
+def test_device_cpu_opens_a_cpu():
     assert "opencl" in open_device("cpu").name
 
 
 def test_portable_header_holds_the_only_back_end_questions():
     for path in SHADERS.rglob("*"):
-        if path.is_file() and path.name != "common/portable.h":
+        if path.is_file() and path.name != "portable.h":
             for word in ("__CUDACC", "__OPENCL", "__NV_CL", "cl_khr"):
                 assert word not in path.read_text(encoding="utf-8"), f"{path.name} asks for {word}"

@@ -6,8 +6,8 @@ import pytest
 from renderer.errors import UnavailableError
 from renderer.gpu import KernelError
 from renderer.gpu.gl import Texture
-from renderer.gpu.gl_interop import Bridge
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu.gl_interop import GlInterop
+from renderer.gpu.kernel_source import GeneratedSource
 
 COPY = """uniform sampler2D image;
 uniform float scale;
@@ -26,13 +26,13 @@ def test_write_read_keeps_every_bit(gl, rng):
 def test_pass_draws_over_every_texel_with_row_zero_on_top(gl, rng):
     image = rng.random((9, 14, 4), dtype="f4")
     target = gl.texture((14, 9)).write(np.full((9, 14, 4), np.nan, "f4"))
-    gl.shader(Generated("copy.frag", COPY))(target, image=gl.texture((14, 9)).write(image), scale=2.0)
+    gl.render_pass(GeneratedSource("copy.frag", COPY))(target, image=gl.texture((14, 9)).write(image), scale=2.0)
     assert np.array_equal(target.read(), image * 2)
 
 
 def test_unknown_and_missing_inputs_are_refused(gl):
     target, image = gl.texture((2, 2)), gl.texture((2, 2))
-    copy = gl.shader(Generated("copy.frag", COPY))
+    copy = gl.render_pass(GeneratedSource("copy.frag", COPY))
     with pytest.raises(TypeError, match="no uniform gain"):
         copy(target, image=image, scale=1.0, gain=2.0)
     with pytest.raises(TypeError, match="scale is not given"):
@@ -43,7 +43,7 @@ def test_unknown_and_missing_inputs_are_refused(gl):
 
 def test_glsl_error_names_file_and_line(gl):
     with pytest.raises(KernelError, match=r"bad\.frag:3"):
-        gl.shader(Generated("bad.frag", "out vec4 colour;\n\nvoid main() { colour = nonsense; }\n"))
+        gl.render_pass(GeneratedSource("bad.frag", "out vec4 colour;\n\nvoid main() { colour = nonsense; }\n"))
 
 
 def test_too_large_a_texture_is_a_sentence(gl):
@@ -54,11 +54,13 @@ def test_too_large_a_texture_is_a_sentence(gl):
 
 
 def test_bridge_carries_a_buffer_bit_for_bit_and_says_how(gl, device, rng):
-    bridge = Bridge(gl)
+    bridge = GlInterop(gl)
     for size in ((5, 7), (16, 8), (16, 8)):
         image = rng.standard_normal((size[1], size[0], 4)).astype("f4")
         frame = device.buffer(image.shape).write(image)
         assert np.array_equal(bridge.texture(frame).read(), image)
-    assert bridge.way in ("registered image", "host copy") or bridge.way.startswith("host copy (")
-    assert bridge.texture(texture := gl.texture((3, 3))) is texture and bridge.way == "GL"
+    assert bridge.transfer in ("CUDA-GL interop", "through host memory") or bridge.transfer.startswith(
+        "through host memory ("
+    )
+    assert bridge.texture(texture := gl.texture((3, 3))) is texture and bridge.transfer == "GL texture"
     bridge.release()

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from renderer.gpu import Processor
+from renderer.gpu import DeviceProperties
 
 MOST_QUEUES = 96
 
@@ -110,7 +110,7 @@ class Buffer:
         self.device.work("fill", writes=[(self.memory, ALL)])
         return self
 
-    def copy(self, source: "Buffer") -> "Buffer":
+    def copy_from(self, source: "Buffer") -> "Buffer":
         """Between devices both entered queues wait for the copy; on one device it is work of the entered queue."""
         order, here, there = self.device.order, self.device.entered, source.device.entered
         order.wait(here, order.come_to(there))
@@ -119,7 +119,7 @@ class Buffer:
         return self
 
 
-class Stage:
+class StagingBuffer:
     """Host memory, a copy in the queue of copies, and the device memory that work() reads."""
 
     def __init__(self, device, count: int):
@@ -127,12 +127,12 @@ class Stage:
         self.array, self.outside = np.zeros(count, np.uint8), Memory("a stage's host memory", 1)
         self.arrived = self.used = device.order.come_to(0)
 
-    def open(self) -> np.ndarray:
+    def map(self) -> np.ndarray:
         self.device.order.wait(0, self.arrived)
         self.device.order.work(0, "filling", writes=[(self.outside, ALL)])
         return self.array
 
-    def send(self, count: int, work) -> None:
+    def upload_then(self, count: int, work) -> None:
         order, copies = self.device.order, self.device.copies
         order.wait(copies, self.used)
         order.work(copies, "sending", [(self.outside, ALL)], [(self.buffer.memory, slice(0, count // 4))])
@@ -142,19 +142,19 @@ class Stage:
         self.used = order.come_to(self.device.entered)
 
 
-class Tray:
+class ReadbackBuffer:
     def __init__(self, device, count: int):
         self.device, self.buffer = device, Buffer(device, count, "u1", "a tray")
         self.array, self.outside = np.zeros(count, np.uint8), Memory("a tray's host memory", 1)
         self.back, self.arrived = device.order.queue(f"{device.name}'s way back"), device.order.come_to(0)
 
-    def send(self) -> None:
+    def start_copy(self) -> None:
         order = self.device.order
         order.wait(self.back, order.come_to(self.device.entered))
         order.work(self.back, "bringing back", [(self.buffer.memory, ALL)], [(self.outside, ALL)])
         self.arrived = order.come_to(self.back)
 
-    def read(self) -> np.ndarray:
+    def wait(self) -> np.ndarray:
         self.device.order.wait(0, self.arrived)
         self.device.order.work(0, "reading", [(self.outside, ALL)])
         return self.array
@@ -177,47 +177,47 @@ class Device:
 
     def __init__(self, order: Order, index: int, accesses: dict, cluster: int = 8, peers: bool = True):
         self.order, self.name, self.accesses, self.peers = order, f"device {index}", accesses, peers
-        self.processor = Processor(132, 32, 1 << 37, 1 << 37, True, True, cluster)
+        self.properties = DeviceProperties(132, 32, 1 << 37, 1 << 37, True, True, cluster)
         self.entered, self.copies = order.queue(self.name), order.queue(f"{self.name}'s copies")
         self.queues = [self.entered, self.copies]
 
     def work(self, name: str, reads=(), writes=()) -> None:
         self.order.work(self.entered, name, reads, writes)
 
-    def reaches(self, other) -> bool:
+    def can_access_peer(self, other) -> bool:
         return self.peers or other is self
 
     def buffer(self, shape, dtype="f4") -> Buffer:
         return Buffer(self, shape, dtype)
 
-    def stage(self, count: int) -> Stage:
-        return Stage(self, count)
+    def staging_buffer(self, count: int) -> StagingBuffer:
+        return StagingBuffer(self, count)
 
-    def tray(self, count: int) -> Tray:
-        return Tray(self, count)
+    def readback_buffer(self, count: int) -> ReadbackBuffer:
+        return ReadbackBuffer(self, count)
 
-    def queue(self) -> Queue:
+    def priority_queue(self) -> Queue:
         queue = Queue(self)
         self.queues.append(queue.number)
         return queue
 
-    def place(self, again=None) -> np.ndarray:
+    def record_event(self, reuse=None) -> np.ndarray:
         return self.order.come_to(self.entered)
 
-    def wait(self, place) -> None:
-        self.order.wait(self.entered, place)
+    def wait_event(self, event) -> None:
+        self.order.wait(self.entered, event)
 
-    def mark(self):
+    def timestamp(self):
         return SimpleNamespace(seconds_since=lambda earlier: 0.0)
 
-    def repeat(self, work):
+    def capture_graph(self, work):
         return work
 
     def finish(self) -> None:
         for queue in self.queues:
             self.order.wait(0, self.order.come_to(queue))
 
-    def kernel(self, file, entry: str, group: int = 256, **constants):
+    def kernel(self, file, entry: str, group_size: int = 256, **constants):
         def bound(threads: int, *arguments):
             def launch() -> None:
                 reads, writes = self.accesses[entry](constants, *arguments)
@@ -228,11 +228,15 @@ class Device:
         def call(threads: int, *arguments) -> None:
             bound(threads, *arguments)()
 
-        call.group, call.bound, call.takes_clusters = group, bound, lambda groups: groups <= self.processor.cluster
+        call.group_size, call.bind_launch, call.supports_cluster_size = (
+            group_size,
+            bound,
+            lambda groups: groups <= self.properties.max_cluster_size,
+        )
         return call
 
-    def vendor_product(self, dtype):
-        def bound_subtract(m, n, k, a, b, c, batch=(1, 0, 0, 0)):
+    def vendor_blas(self, dtype):
+        def bind_gemm_subtract(m, n, k, a, b, c, batch=(1, 0, 0, 0)):
             shapes = ((m, k), (k, n), (m, n))
 
             def launch() -> None:
@@ -245,7 +249,7 @@ class Device:
 
             return launch
 
-        return SimpleNamespace(name="a product", bound_subtract=bound_subtract)
+        return SimpleNamespace(name="a product", bind_gemm_subtract=bind_gemm_subtract)
 
 
 def rectangle(first: int, leading: int, rows: int, columns: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from scipy.sparse import coo_array
 from renderer.cli import main
 from renderer.errors import UserError
 from renderer.formats.matrices import read_band
-from renderer.gpu import find_devices
+from renderer.gpu import list_devices
 from renderer.numerics.band_lu import BandedLU, memory
 from tests.numerics.band_matrices import dense, random_band
 
@@ -27,7 +27,7 @@ def files(tmp_path, ab, kl, ku, b):
 
 @pytest.mark.parametrize("options", [[], ["--device", "cpu"], ["--device", "cpu", "--device", "cpu", "--block", "16"]])
 def test_solve_command(tmp_path, capsys, rng, options):
-    if options and not any(found.processor == "cpu" for found in find_devices()[0]):
+    if options and not any(found.device_type == "cpu" for found in list_devices()[0]):
         pytest.skip("no CPU OpenCL driver here")
     ab, b = random_band(rng, 300, 33, 20), rng.standard_normal((300, 2))
     assert main(["solve", *files(tmp_path, ab, 33, 20, b), "--json", *options]) == 0

@@ -26,7 +26,7 @@ def devices_of(machine, count):
 @pytest.mark.parametrize("clusters", [True, False], ids=["cluster", "leaves"])
 def test_factors_are_the_same_in_any_order_of_streams(machine, rng, monkeypatch, clusters):
     """Panels by one launch, and by a graph that is recorded while the urgent queue is entered."""
-    monkeypatch.setattr(device_columns, "takes_clusters", lambda device: clusters)
+    monkeypatch.setattr(device_columns, "supports_cluster_size", lambda device: clusters)
     ab, first = random_band(rng, SIZE, *BAND), None
     for count in (1, 3):
         for residence in ("whole", "streamed"):
@@ -57,7 +57,7 @@ def test_a_cluster_factors_panels_as_leaves_do(machine, rng, monkeypatch, dtype,
 
     monkeypatch.setattr(device_columns, "panel_shape", shape_of)
     for clusters, count in ((8, 1), (16, 2), (0, 1)):
-        monkeypatch.setattr(device_columns, "takes_clusters", lambda device, clusters=clusters: clusters > 0)
+        monkeypatch.setattr(device_columns, "supports_cluster_size", lambda device, clusters=clusters: clusters > 0)
         monkeypatch.setattr(device_columns, "WIDE_ROWS", 0 if clusters == 16 else n)
         lu = BandedLU(ab, *band, devices_of(machine, count), 64, panels="device", products="own")
         assert bool(lu._factors.shares[0]._factor_panel) == (clusters > 0)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError, UnavailableError
-from renderer.gpu import Processor, cuda, open_device
-from renderer.gpu.kernel_source import assemble
+from renderer.gpu import DeviceProperties, cuda, open_device
+from renderer.gpu.kernel_source import preprocess
 from renderer.numerics.band_lu import BandedLU, device_columns, memory
 from renderer.numerics.band_lu.block_columns import Layout
 from renderer.numerics.band_lu.block_cyclic import DealtFactors
@@ -23,20 +23,20 @@ def four(device):
 class Compiler:
     """In the place of a GPU with clusters: compiles for it what it is asked for, and runs nothing."""
 
-    processor = Processor(132, 32, 1 << 37, 1 << 37, True, True, 8)
+    properties = DeviceProperties(132, 32, 1 << 37, 1 << 37, True, True, 8)
 
     def __init__(self):
         self.entries = []
 
-    def kernel(self, file, entry, group=256, **constants):
-        cuda.cubin(assemble(file, GROUP_SIZE=group, **constants), "sm_90", file)
+    def kernel(self, file, entry, group_size=256, **constants):
+        cuda.compile_cubin(preprocess(file, GROUP_SIZE=group_size, **constants), "sm_90", file)
         self.entries.append(entry)
-        return SimpleNamespace(group=group, takes_clusters=lambda groups: True)
+        return SimpleNamespace(group_size=group_size, supports_cluster_size=lambda groups: True)
 
     def buffer(self, shape, dtype="f4"):
         return SimpleNamespace(nbytes=int(np.prod(shape)) * np.dtype(dtype).itemsize)
 
-    stage = tray = queue = vendor_product = lambda self, *ignored: None
+    staging_buffer = readback_buffer = priority_queue = vendor_blas = lambda self, *ignored: None
 
 
 QUICK_BLOCKS = (128, 256)
@@ -122,7 +122,7 @@ def test_memory_is_told_before_it_starts(monkeypatch):
     layout = Layout(10**8, 4000, 4000, 512)
     with pytest.raises(UnavailableError, match="block columns of 512 take"):
         memory.residence(
-            layout, "f8", [SimpleNamespace(processor=Processor(1, 1, 1 << 26, 1 << 26, True, True))], "auto", 0
+            layout, "f8", [SimpleNamespace(properties=DeviceProperties(1, 1, 1 << 26, 1 << 26, True, True))], "auto", 0
         )
 
 

@@ -42,7 +42,7 @@ def test_every_rung_equals_numpy(device, rng, name):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
 def test_best_takes_any_shape_and_transposed_operands(device, rng, dtype, transposed):
-    if dtype == "f8" and not device.processor.doubles:
+    if dtype == "f8" and not device.properties.has_fp64:
         pytest.skip("no float64 on this device")
     for shape in (*SHAPES, (200, 37, 300)):
         a, b, wanted = operands(device, rng, shape, dtype, *transposed)
@@ -115,7 +115,7 @@ def test_empty_products(device):
 
 def test_the_same_product_has_the_same_bits(device, rng):
     a, b, wanted = operands(device, rng, (96, 64, 128), "f4")
-    rung = best(device, 96, 64, "f4") if device.processor.lanes == 1 else candidates("f4")[-1]
+    rung = best(device, 96, 64, "f4") if device.properties.scalar_threads else candidates("f4")[-1]
     out = device.buffer(wanted.shape)
     launch = product(device, a, b, out, rung)
     launch()

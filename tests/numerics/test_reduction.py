@@ -5,7 +5,7 @@ import pytest
 
 from renderer.errors import InputError
 from renderer.formats.images import linear_of_srgb, write_png
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.numerics.texture_reduction import Reduction
 from renderer.pictures import load, open_picture
 from renderer.pictures import reduction as reduction_picture
@@ -114,7 +114,7 @@ def test_a_sum_repeats_bit_for_bit_and_allocates_once(gl, rng):
 
 def pyramid(gl, source, operation="mean", size=(360, 240)):
     """The drawn pyramid, its picture, and the rectangles of its levels."""
-    picture = reduction_picture.Picture(Gpu(gl=gl))
+    picture = reduction_picture.Picture(DeviceContext(gl=gl))
     settings = read(reduction_picture.Settings, {"source": str(source), "operation": operation}, "x.toml: settings")
     assert picture.draws(settings, size) >= 1
     return picture.draw(settings, size, 0.0).read(), picture
@@ -139,7 +139,7 @@ def test_pyramid_of_a_scene_draws_the_scene(gl, tmp_path):
     scene = load(tmp_path / "f.toml")
     assert picture.draws(reduction_picture.Settings(str(tmp_path / "f.toml")), (9, 9)) == 3
     gap, wide = 5, (360 - 15) * 2 // 3
-    alone = open_picture(scene, Gpu(gl=gl)).draw(scene.settings, (wide, 240 - 2 * gap), 0.0).read()
+    alone = open_picture(scene, DeviceContext(gl=gl)).draw(scene.settings, (wide, 240 - 2 * gap), 0.0).read()
     assert np.array_equal(drawn[gap : 240 - gap, gap : gap + wide], alone)
     again = picture.draw(reduction_picture.Settings(str(tmp_path / "f.toml")), (360, 240), 0.0).read()
     picture.restart()

@@ -10,7 +10,7 @@ from scipy.sparse import diags
 from scipy.sparse.linalg import spsolve
 
 from renderer.errors import InputError
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.paths import SCENES
 from renderer.pictures import load, raytrace
 from renderer.pictures.focus import VARIANCE, Lens, Picture, Settings, gather_band
@@ -40,7 +40,7 @@ SIZE = (64, 48)
 
 @pytest.fixture(scope="session")
 def gpu_of(device):
-    class One(Gpu):
+    class One(DeviceContext):
         devices = [device]
 
     return One()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError, UnavailableError
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.pictures.fractal import Picture, Settings
 from renderer.scene.cameras import Plane
 from renderer.scene.scene import read
@@ -16,7 +16,7 @@ ESCAPE = 65536.0
 
 @pytest.fixture
 def picture(gl):
-    return Picture(Gpu(gl=gl))
+    return Picture(DeviceContext(gl=gl))
 
 
 def plane(view: Plane, width: int, height: int) -> np.ndarray:

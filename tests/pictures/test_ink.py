@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import diags, lil_matrix
 from scipy.sparse.linalg import spsolve
 
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.paths import SCENES
 from renderer.pictures import load, restart
 from renderer.pictures.ink import Pen, Picture, Settings, band_of, beginning, mesh_of, wind_of
@@ -19,7 +19,7 @@ SMALL = Settings(grid=24, step=0.05, diffusion=1e-3, width=0.1)
 
 @pytest.fixture(scope="session")
 def picture(device):
-    class One(Gpu):
+    class One(DeviceContext):
         devices = [device]
 
     return Picture(One())

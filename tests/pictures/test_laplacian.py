@@ -8,7 +8,7 @@ import pytest
 
 from renderer.errors import InputError, UserError
 from renderer.formats.images import write_png
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.paths import SCENES
 from renderer.pictures import load, open_picture
 from renderer.pictures.laplacian import BORDERS, Picture, Settings, filtering, fitted, laplacian
@@ -128,7 +128,7 @@ def file(tmp_path, rng):
 
 @pytest.mark.parametrize("border", BORDERS)
 def test_pass_and_kernels_show_the_same_edges(shared_gl, file, border):
-    gpu = Gpu(gl=shared_gl)
+    gpu = DeviceContext(gl=shared_gl)
     picture = Picture(gpu)
     settings = Settings(of=file, neighbours=8, border=border, gain=0.5)
     size = (40, 24)
@@ -143,7 +143,7 @@ def test_pass_and_kernels_show_the_same_edges(shared_gl, file, border):
 def test_scenes_show_edges_of_other_pictures(shared_gl):
     for name in ("laplacian.toml", "laplacian_rays.toml"):
         scene = load(SCENES / name)
-        gpu = Gpu(gl=shared_gl)
+        gpu = DeviceContext(gl=shared_gl)
         picture = open_picture(scene, gpu)
         frame = picture.draw(scene.settings, (64, 48), 0.0).read()
         other = load(Path(scene.settings.of))
@@ -164,7 +164,7 @@ def test_images_are_fitted_without_distortion():
 
 
 def test_sources_that_cannot_be_filtered_are_told(shared_gl, file, tmp_path):
-    picture = Picture(Gpu(gl=shared_gl))
+    picture = Picture(DeviceContext(gl=shared_gl))
     with pytest.raises(InputError, match="of"):
         picture.draw(Settings(), (8, 8), 0.0)
     with pytest.raises(InputError, match="another kind"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.images.tone_mapping import pixels
 from renderer.pictures import load, open_picture, panels_of
 from renderer.scene.cameras import grid
@@ -42,7 +42,7 @@ def test_grid_of_a_tiny_window_still_has_pixels():
 
 
 def test_each_rectangle_shows_its_scene(gl, layout):
-    scene, gpu = load(layout), Gpu(gl=gl)
+    scene, gpu = load(layout), DeviceContext(gl=gl)
     picture = open_picture(scene, gpu)
     size = (100, 40)
     assert picture.draws(scene.settings, size) == 3

@@ -169,7 +169,7 @@ def test_the_kernels_for_one_lane_and_for_many_agree_with_the_plain_one(device, 
         ("refocus_runs", 1, -(-width // 64) * -(-height // 4), dict(RUN=64, RUN_ROWS=4)),
     ]:
         image = device.buffer((height, width, 4)).fill(255)
-        kernel = device.kernel("lightfields/lightfield.cu", entry, group=group, **sizes, **more)
+        kernel = device.kernel("lightfields/lightfield.cu", entry, group_size=group, **sizes, **more)
         kernel(threads, buffers[0], buffers[1], views, linear, image, 0, height, 0, height)
         results.append(image.read())
     for result in results[1:]:

@@ -14,7 +14,7 @@ from tests.raytracing.test_render import mixed_scene, render, room
 
 @pytest.fixture(scope="module")
 def picture(device):
-    if device.processor.lanes > 1:
+    if not device.properties.scalar_threads:
         pytest.skip(f"{device.name} has warps")
     return Picture(SimpleNamespace(device=device))
 

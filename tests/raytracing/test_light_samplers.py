@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu.kernel_source import GeneratedSource
 from renderer.raytracing.kernels import constants_of, kernel_text, view_of
 from renderer.raytracing.lights import Lights
 from renderer.raytracing.settings import Environment, Quad, Sky, Sphere, Sun
@@ -129,8 +129,8 @@ def environment_densities(device, settings, directions):
     nothing = triangles(np.zeros((0, 3)), np.zeros((0, 3), int))
     lights = Lights(device, settings, nothing, material_rows(settings))
     constants = constants_of(replace(settings, schedule="wavefront"), False)
-    text = Generated("materials", kernel_text().text + DENSITY)
-    kernel = device.kernel(text, "environment_densities", group=64, **constants)
+    text = GeneratedSource("materials", kernel_text().text + DENSITY)
+    kernel = device.kernel(text, "environment_densities", group_size=64, **constants)
     count = len(directions)
     given, out = device.buffer((count, 4)).write(directions), device.buffer(count)
     kernel(count, view_of(settings, (8, 8), (0, 0, 8, 8), lights.fields)[()], lights.buffer, given, out)

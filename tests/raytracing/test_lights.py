@@ -10,7 +10,7 @@ from scipy import stats
 from renderer.errors import InputError
 from renderer.formats.images import write_exr
 from renderer.formats.mesh import triangles
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu.kernel_source import GeneratedSource
 from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
@@ -312,7 +312,7 @@ def aimed(device, settings, point, count, seed):
     geometry, materials = picture._geometry, material_rows(settings)
     lights = Lights(device, settings, geometry.primitives, materials)
     constants = constants_of(settings, geometry.has_spheres, geometry.tree.layout)
-    kernel = device.kernel(Generated("materials", kernel_text().text + PROBE), "aim", group=64, **constants)
+    kernel = device.kernel(GeneratedSource("materials", kernel_text().text + PROBE), "aim", group_size=64, **constants)
     found, told = device.buffer((count, 4)), device.buffer((count, 4))
     rows = device.buffer(len(materials), materials.dtype).write(materials)
     view = view_of(settings, (8, 8), (0, 0, 8, 8), lights.fields)

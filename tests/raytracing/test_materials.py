@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu.kernel_source import GeneratedSource
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing import microfacet
 from renderer.raytracing.kernels import constants_of, kernel_text, material_rows
@@ -60,12 +60,12 @@ class Probe:
     """Samples and values of one material for one incoming direction, from the kernels themselves."""
 
     def __init__(self, device, material: Material):
-        text = Generated("materials", kernel_text().text + PROBES)
+        text = GeneratedSource("materials", kernel_text().text + PROBES)
         constants = constants_of(Settings(schedule="wavefront"), spheres=False)
         self.device = device
         self.row = material_rows(Settings(materials=(material,)))[0]
-        self.sampler = device.kernel(text, "sample_directions", group=64, **constants)
-        self.evaluator = device.kernel(text, "evaluate_directions", group=64, **constants)
+        self.sampler = device.kernel(text, "sample_directions", group_size=64, **constants)
+        self.evaluator = device.kernel(text, "evaluate_directions", group_size=64, **constants)
 
     def sample(self, incoming, count, seed):
         directions, weights = self.device.buffer((count, 4)), self.device.buffer((count, 4))

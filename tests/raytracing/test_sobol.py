@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from scipy.stats import qmc
 
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu.kernel_source import GeneratedSource
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.settings import Material, Quad, Settings, Sphere
 from renderer.scene.cameras import Camera
@@ -23,7 +23,7 @@ KERNEL draw_numbers(uint seed, uint pixel, uint first, uint dimension, uint coun
 
 
 def draw(device, seed, pixel, dimension, count, first=0, sampler=1):
-    kernel = device.kernel(Generated("sampler", PROBE), "draw_numbers", group=64, SAMPLER=sampler)
+    kernel = device.kernel(GeneratedSource("sampler", PROBE), "draw_numbers", group_size=64, SAMPLER=sampler)
     bits = device.buffer(count, "u4")
     kernel(count, *(np.uint32(x) for x in (seed, pixel, first, dimension, count)), bits)
     return bits.read()

@@ -7,7 +7,7 @@ draw counts as having taken no time.
 import time
 from contextlib import contextmanager
 
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.scene.cameras import Plane
 from renderer.window.app.backends import Offscreen
 from renderer.window.app.shortcuts import chord
@@ -47,9 +47,9 @@ def window(scenes, gpu, gl, size, scale=1.0, **more):
         screen.close()
 
 
-def beside(gl, gpu) -> Gpu:
-    """A Gpu with this GL and the compute devices of another one; of none for None."""
-    own = Gpu(gl=gl)
+def beside(gl, gpu) -> DeviceContext:
+    """A DeviceContext with this GL and the compute devices of another one; of none for None."""
+    own = DeviceContext(gl=gl)
     if gpu is not None:
         own.devices = [gpu.device]
     return own

@@ -19,7 +19,7 @@ from renderer.paths import ROOT
 
 sys.path.insert(0, str(ROOT))
 
-from renderer.gpu import open_gpu  # noqa: E402
+from renderer.gpu import open_context  # noqa: E402
 from renderer.gpu.gl import Texture  # noqa: E402
 from renderer.pictures import load  # noqa: E402
 from renderer.window.app import open_files
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("frames", type=int, nargs="?", default=100_000)
     parser.add_argument("--device", default="auto")
     args = parser.parse_args()
-    gpu = open_gpu(args.device)
+    gpu = open_context(args.device)
     os.chdir(tempfile.mkdtemp())
     scenes = [load(ROOT / "scenes" / f"{name}.toml") for name in SCENES]
     screen = Offscreen(Studio(scenes, gpu), gpu.gl, SIZES[0])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from renderer.formats.images import psnr, read_bytes
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
@@ -140,7 +140,7 @@ def test_a_compute_picture_leaves_the_window_alive(gl, gpu, monkeypatch):
     with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (640, 400)) as screen:
         panel = screen.studio.panel
         sampled(screen, 3)
-        assert not panel.error and panel.way and panel.report["active rays"]
+        assert not panel.error and panel.transfer and panel.report["active rays"]
         assert panel.device == gpu.device.name
         works, finish_device = threading.Event(), type(gpu.device).finish
 
@@ -273,7 +273,7 @@ def test_a_frame_of_an_animation_is_finished_before_the_next_begins(screen, scen
         assert not panel.error
         if panel.bands is not None and panel.bands.count > 1 and panel.samples == 1 and panel.bands.done == 0:
             settings, moment, size = panel._drawn
-            whole = open_picture(panel.scene, Gpu(gl=screen.gl)).draw(settings, size, moment)
+            whole = open_picture(panel.scene, DeviceContext(gl=screen.gl)).draw(settings, size, moment)
             assert np.array_equal(panel.frame.read(), whole.read())
             seen += 1
         return seen == 3

@@ -89,14 +89,14 @@ def taken(display: str, folder: Path, process) -> Path:
 SCRIPT = """
 import ctypes, sys, time
 from pathlib import Path
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.pictures import load
 from renderer.window.screen import Contents, Window
 from renderer.window.studio import Studio
 from renderer.window.toolkit import glfw
 
 window = Window((500, 300), "Rayfold")
-studio = Studio([load(Path(sys.argv[1]))], Gpu(gl=window.gl))
+studio = Studio([load(Path(sys.argv[1]))], DeviceContext(gl=window.gl))
 contents = Contents(studio, window.gl, window.scale)
 
 

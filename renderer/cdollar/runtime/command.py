@@ -25,8 +25,7 @@ from renderer.cdollar.runtime.explain import explained
 from renderer.cdollar.runtime.repl import run_repl
 from renderer.cdollar.targets.autotuner import write_schedule
 from renderer.cdollar.targets.open_target import schedule_file, target_factory
-from renderer.errors import InputError, UnavailableError
-from renderer.gpu.kernel_source import KernelError
+from renderer.errors import InputError, KernelError, UnavailableError
 
 MAX_JSON_VALUES = 4096  # elements of an array that --json prints
 

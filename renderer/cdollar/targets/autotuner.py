@@ -21,8 +21,7 @@ from renderer.cdollar.targets.schedule import (
     read_schedules,
     schedule_text,
 )
-from renderer.errors import UnavailableError, UserError
-from renderer.gpu.kernel_source import KernelError
+from renderer.errors import KernelError, UnavailableError, UserError
 
 REPEATS = 5
 
@@ -34,7 +33,7 @@ def tune_kernels(target: DeviceTarget) -> tuple[dict[str, Schedule], dict[str, s
     for kind, node, _ in list(target.explained):
         if kind != "part":
             continue
-        plain = plan_kernel(node, target.ranges_of, DEFAULT, target.device.processor)
+        plain = plan_kernel(node, target.ranges_of, DEFAULT, target.device.properties)
         key = kernel_key(plain)
         if key in found or plain.kind not in ("tile", "map", "group"):
             continue
@@ -51,7 +50,7 @@ def tune_kernel(target: DeviceTarget, node, plain: KernelPlan) -> tuple[Schedule
     for change in MATMUL_CANDIDATES if plain.kind == "tile" else MAP_CANDIDATES:
         schedule = replace(DEFAULT, **change)
         try:
-            part = plan_kernel(node, target.ranges_of, schedule, target.device.processor)
+            part = plan_kernel(node, target.ranges_of, schedule, target.device.properties)
             answer, seconds = measure(target, node, part)
         except (KernelError, UnavailableError):
             continue  # this device has no room for such a tile
@@ -73,7 +72,7 @@ def measure(target: DeviceTarget, node, part: KernelPlan) -> tuple[list[np.ndarr
     held = Representation(ranges, [(target.device.buffer(count, stored_dtype(p)), p) for p in output_parts(node)])
     target.launch(part, held, [])
     answer = target.read_back(held)
-    seconds = min(target.device.seconds(lambda: target.launch(part, held, [])) for _ in range(REPEATS))
+    seconds = min(target.device.time_seconds(lambda: target.launch(part, held, [])) for _ in range(REPEATS))
     return answer, seconds
 
 

@@ -39,7 +39,7 @@ from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.cdollar.targets.reduction_kernels import COMBINE_GROUP_SIZE, combine_text
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
 from renderer.errors import UnavailableError
-from renderer.gpu.kernel_source import Generated
+from renderer.gpu.kernel_source import GeneratedSource
 
 MOST_POINTS = 2**31 - 2**26  # so that an index and a stride fit into 31 bits
 CHUNK_BYTES = 256 << 20  # bytes of files that a reduction takes at once
@@ -198,7 +198,7 @@ class DeviceTarget:
             lows = [r.low for r in function.attribute.ranges]
             box = tuple(slice(r.low - low, r.high - low) for r, low in zip(ranges, lows, strict=True))
             parts = component_types(function.type.result)
-            check_memory(tuple(r.size for r in ranges), parts, "an array", self.device.processor.memory)
+            check_memory(tuple(r.size for r in ranges), parts, "an array", self.device.properties.memory_bytes)
             arrays = function.attribute.data.read(box)
             self.held[function] = Representation(
                 ranges, [self.upload(a, p) for a, p in zip(arrays, parts, strict=True)]
@@ -211,7 +211,7 @@ class DeviceTarget:
 
     def run_kernel(self, node: Node, checks: list) -> Representation:
         ranges = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
-        check_memory(tuple(r.size for r in ranges), output_parts(node), "an array", self.device.processor.memory)
+        check_memory(tuple(r.size for r in ranges), output_parts(node), "an array", self.device.properties.memory_bytes)
         self.reject_empty_reductions(node)
         count = int(np.prod([r.size for r in ranges], dtype=np.int64))
         check_index_range(count, node)
@@ -230,9 +230,9 @@ class DeviceTarget:
                     self.interpreter.empty(part, part.attribute[0])
 
     def planned(self, node: Node) -> KernelPlan:
-        plain = plan_kernel(node, self.ranges_of, DEFAULT, self.device.processor)
+        plain = plan_kernel(node, self.ranges_of, DEFAULT, self.device.properties)
         schedule = self.schedules.get(kernel_key(plain))
-        part = plain if schedule is None else plan_kernel(node, self.ranges_of, schedule, self.device.processor)
+        part = plain if schedule is None else plan_kernel(node, self.ranges_of, schedule, self.device.properties)
         if self.explained is not None:
             self.explained.append(("part", node, part))
         return part
@@ -262,7 +262,7 @@ class DeviceTarget:
         kernel(threads, *arguments)
         self.counters.launches += 1
         if self.recorded is not None:
-            self.recorded.append(kernel.bound(threads, *arguments))
+            self.recorded.append(kernel.bind_launch(threads, *arguments))
 
     def replay(self, node: Node):
         """Evaluates a functional node; gives its representation and a function that launches the same work again."""
@@ -306,7 +306,7 @@ class DeviceTarget:
         if part.doubles:
             constants["DOUBLES"] = 1
         name = f"cdollar_{hashlib.sha256(text.encode()).hexdigest()[:12]}.cu"
-        self.kernels[key] = self.device.kernel(Generated(name, text), entry, part.group, **constants)
+        self.kernels[key] = self.device.kernel(GeneratedSource(name, text), entry, part.group, **constants)
         self.counters.built += 1
         self.counters.seconds += time.perf_counter() - started
         return self.kernels[key]
@@ -363,7 +363,7 @@ class DeviceTarget:
         ]
 
     def chunk_bytes(self) -> int:
-        return min(CHUNK_BYTES, self.device.processor.memory // 8)
+        return min(CHUNK_BYTES, self.device.properties.memory_bytes // 8)
 
     def reduce_chunk(self, node: Node, piece: Range, state, checks: list) -> list:
         reduction, variables = node.attribute

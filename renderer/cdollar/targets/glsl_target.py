@@ -24,7 +24,7 @@ from renderer.cdollar.targets.memory import check_memory
 from renderer.cdollar.targets.reduction_kernels import ReductionEmitter
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
 from renderer.errors import UnavailableError
-from renderer.gpu.kernel_source import Generated, Processor
+from renderer.gpu.kernel_source import DeviceProperties, GeneratedSource
 
 SAMPLERS = {"float": "sampler2D", "int": "isampler2D", "uint": "usampler2D", "bool": "usampler2D"}
 OUTPUTS = {"float": "float", "int": "int", "uint": "uint", "bool": "uint"}
@@ -57,7 +57,7 @@ void main() {
 def fma_rounds_once(gl) -> bool:
     """Whether this driver's fma() rounds once: then it gives the rest of a rounded product, which is not 0 here."""
     rest = gl.texture((1, 1), 1)
-    gl.shader(Generated("fused.frag", FUSED_PROBE))(rest, a=1.0 + 2.0**-12, b=1.0 + 2.0**-13)
+    gl.render_pass(GeneratedSource("fused.frag", FUSED_PROBE))(rest, a=1.0 + 2.0**-12, b=1.0 + 2.0**-13)
     return bool(rest.read()[0, 0, 0] != 0)
 
 
@@ -103,7 +103,14 @@ class GlslTarget(DeviceTarget):
 
     def __init__(self, compilation, gl, schedules=None, strict: bool = False):
         self.gl = gl
-        memory = Processor(units=1, lanes=1, memory=1 << 62, largest_buffer=1 << 62, doubles=False, long_atomics=False)
+        memory = DeviceProperties(
+            compute_units=1,
+            warp_size=1,
+            memory_bytes=1 << 62,
+            max_buffer_bytes=1 << 62,
+            has_fp64=False,
+            has_int64_atomics=False,
+        )
         super().__init__(compilation, Drawing(gl, memory), "glsl", schedules, strict)
         if strict and gl.version < 400:
             raise UnavailableError(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")
@@ -112,7 +119,7 @@ class GlslTarget(DeviceTarget):
     # Textures
 
     def sheet(self, ranges: tuple) -> TextureLayout:
-        return texture_layout(tuple(r.size for r in ranges), self.gl.largest)
+        return texture_layout(tuple(r.size for r in ranges), self.gl.max_texture_size)
 
     def texture(self, sheet: TextureLayout, part: str):
         if part == "double":
@@ -122,7 +129,7 @@ class GlslTarget(DeviceTarget):
         return self.gl.texture((sheet.width, sheet.height), 1, TEXELS[part])
 
     def upload(self, array: np.ndarray, part: str) -> tuple:
-        sheet = texture_layout(array.shape, self.gl.largest)
+        sheet = texture_layout(array.shape, self.gl.max_texture_size)
         flat = np.zeros(sheet.width * sheet.height, TEXELS.get(part, "f4"))
         texture = self.texture(sheet, part)
         flat[: array.size] = np.asarray(array).reshape(-1)
@@ -205,7 +212,7 @@ class GlslTarget(DeviceTarget):
         flag = [f"({loop.first} ? 0 : 1)"] if work.flagged else []
         state = [*loop.state, *([loop.best] if work.best else []), *flag]
         stores = [store(f"out{k}", s, p) for k, (s, p) in enumerate(zip(state, work.carried, strict=True))]
-        sheet = texture_layout((pieces,), self.gl.largest)
+        sheet = texture_layout((pieces,), self.gl.max_texture_size)
         partials = [(self.texture(sheet, p), p) for p in work.carried]
         self.draw(node, writer, stores, loop.finish().bad, pieces, sheet, partials, checks)
         self.finish_reduction(node, work, partials, sheet, pieces, outputs)
@@ -317,7 +324,7 @@ class GlslTarget(DeviceTarget):
             self.counters.found += 1
             return self.kernels[text]
         self.kernels[text] = self.device.timed(
-            self.counters, lambda: self.gl.shader(Generated("cdollar.frag", text), **self.constants)
+            self.counters, lambda: self.gl.render_pass(GeneratedSource("cdollar.frag", text), **self.constants)
         )
         return self.kernels[text]
 
@@ -333,7 +340,7 @@ def draw_product(target: GlslTarget, product: MatrixProduct, schedule: Schedule,
     batch = volume(product.batch)
     deep, wide = -(-depth // lanes), -(-columns // lanes)
     for width, height in ((deep, rows * batch), (wide, depth * batch), (wide, rows * batch)):
-        if max(width, height) > target.gl.largest:
+        if max(width, height) > target.gl.max_texture_size:
             raise UnavailableError(f"--target glsl: a matrix of {width} x {height} texels does not fit into a texture")
     sides = ((product.left, product.rows, rows, "row", deep), (product.right, product.columns, depth, "deep", wide))
     textures = []
@@ -427,8 +434,8 @@ def draw_lines(target: GlslTarget, writer: Emitter, lines: list[str], lanes: int
 class Drawing:
     """What DeviceTarget asks of a device, for GL."""
 
-    def __init__(self, gl, processor: Processor):
-        self.name, self.gl, self.processor = gl.renderer, gl, processor
+    def __init__(self, gl, properties: DeviceProperties):
+        self.name, self.gl, self.properties = gl.renderer, gl, properties
 
     def buffer(self, shape, dtype):
         return self

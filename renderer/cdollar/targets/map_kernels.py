@@ -99,27 +99,27 @@ def quad_lines(writer: Emitter, outputs: tuple[str, ...], body: list[str], quads
     ]
 
 
-def plan_kernel(node: Node, ranges_of, schedule: Schedule, processor) -> KernelPlan:
+def plan_kernel(node: Node, ranges_of, schedule: Schedule, properties) -> KernelPlan:
     """How a function or a closed reduction is computed on a processor."""
     if node.op == "reduce":
-        return plan_reduction(node, node, ranges_of, schedule, processor.units, processor.lanes)
+        return plan_reduction(node, node, ranges_of, schedule, properties.compute_units, properties.warp_size)
     product = match_matrix_product(node) if not schedule.plain else None
     if product is not None and volume(product.inner) >= 4:
-        if processor.lanes == 1:
+        if properties.scalar_threads:
             return plan_cpu_matmul(product, ranges_of, schedule)
         return plan_tiled_matmul(
-            product, ranges_of, sized(schedule, product, processor.units) if schedule == DEFAULT else schedule
+            product, ranges_of, sized(schedule, product, properties.compute_units) if schedule == DEFAULT else schedule
         )
     outputs = volume(node.attribute)
     single = node.inputs[0].inputs[0] if node.inputs[0].op == "apply" and len(node.inputs) > 1 else node.inputs[0]
-    if single.op == "reduce" and single.free_variables and is_whole(node, single) and processor.lanes > 1:
+    if single.op == "reduce" and single.free_variables and is_whole(node, single) and not properties.scalar_threads:
         if (
             outputs <= MAX_REDUCTION_OUTPUTS
             and volume(single.attribute[1]) >= MIN_REDUCTION_LENGTH
             and not order_matters(single)
         ):
-            return plan_reduction(node, single, ranges_of, schedule, processor.units, processor.lanes)
-    return plan_map(node, ranges_of, schedule, processor.lanes)
+            return plan_reduction(node, single, ranges_of, schedule, properties.compute_units, properties.warp_size)
+    return plan_map(node, ranges_of, schedule, properties.warp_size)
 
 
 def is_whole(node: Node, reduce_node: Node) -> bool:

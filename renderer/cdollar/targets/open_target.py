@@ -11,8 +11,8 @@ from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.cdollar.targets.schedule import read_schedules
 from renderer.errors import UnavailableError
-from renderer.gpu import find_devices, open_device
-from renderer.gpu.gl import Gl
+from renderer.gpu import list_devices, open_device
+from renderer.gpu.gl import GlContext
 
 
 def schedule_file(program: Path) -> Path:
@@ -26,21 +26,21 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     if name == "numpy":
         return lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)
     if name == "glsl":
-        gl = Gl.headless()
+        gl = GlContext.headless()
         return lambda compilation: GlslTarget(compilation, gl, schedules, strict)
-    found, missing = find_devices()
+    found, missing = list_devices()
     if name is None:
-        found = [device for device in found if device.processor == "gpu"]
+        found = [device for device in found if device.device_type == "gpu"]
         if not found:
             return lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)
     else:
-        found = [device for device in found if device.kind == name]
+        found = [device for device in found if device.backend == name]
         if not found:
             raise UnavailableError(f"--target {name}: {missing.get(name) or 'no such device'} (numpy runs everywhere)")
     reasons = []
     for device in found:
         try:
-            opened = open_device(device.spelling)
+            opened = open_device(device.device_id)
         except UnavailableError as error:
             reasons.append(str(error).splitlines()[0])
             continue

@@ -28,10 +28,10 @@ class BandedBatch:
         self.pivots = device.buffer((n, count), "i4")
         self.infos = device.buffer(count, "i4")
         word = {"f4": "float", "f8": "double"}[self.dtype.str[1:]]
-        group = 64 if device.processor.lanes > 1 else 16
+        group = 64 if not device.properties.scalar_threads else 16
         constants = dict(REAL=word, KL=self.kl, KU=self.ku)
-        self._factor = device.kernel(FILE, "factor_systems", group=group, **constants)
-        self._solve = device.kernel(FILE, "solve_systems", group=group, **constants)
+        self._factor = device.kernel(FILE, "factor_systems", group_size=group, **constants)
+        self._solve = device.kernel(FILE, "solve_systems", group_size=group, **constants)
 
     def write(self, ab: np.ndarray) -> "BandedBatch":
         """Takes the matrices ab (count, kl + ku + 1, n), each in LAPACK's layout, and factors them."""

@@ -37,7 +37,7 @@ class Timeline:
 
     def mark(self, part: str, share: Share, queue: str = "") -> None:
         if self._now is not None:
-            self._now.append(((share.index, queue), part, share.device.mark()))
+            self._now.append(((share.index, queue), part, share.device.timestamp()))
 
     def host(self, i: int, part: str, seconds: float) -> None:
         """Seconds that the host spent on a part of step i."""

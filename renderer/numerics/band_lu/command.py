@@ -9,7 +9,7 @@ import numpy as np
 
 from renderer.errors import InputError
 from renderer.formats.matrices import read_band, read_sides, write_array
-from renderer.gpu import Device, find_devices, open_device
+from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
 from renderer.numerics.band_lu.solver import BandedLU, checked_band, checked_block
 
@@ -73,8 +73,8 @@ def tell_singular(args, lu: BandedLU, seconds: float) -> int:
     return 1
 
 
-def chosen_devices(spellings: list[str] | None) -> tuple[Device, ...]:
+def chosen_devices(device_ids: list[str] | None) -> tuple[Device, ...]:
     """The devices of --device; without one a GPU where there is one, else none: the host's cores by LAPACK."""
-    if spellings is None:
-        spellings = ["auto"] if any(found.processor == "gpu" for found in find_devices()[0]) else []
-    return tuple(open_device(spelling) for spelling in spellings)
+    if device_ids is None:
+        device_ids = ["auto"] if any(found.device_type == "gpu" for found in list_devices()[0]) else []
+    return tuple(open_device(spelling) for spelling in device_ids)

@@ -41,9 +41,9 @@ def leaf_shape(rows: int, s: int, itemsize: int, wide: bool) -> tuple[int, int, 
     return threads, width, held
 
 
-def takes_clusters(device: Device) -> bool:
+def supports_cluster_size(device: Device) -> bool:
     """Whether groups of the device can work on a panel together; its warps multiply small float64 matrices then."""
-    return device.processor.cluster > 1
+    return device.properties.max_cluster_size > 1
 
 
 def panel_shape(rows: int, s: int, cluster: int, itemsize: int) -> dict[str, int] | None:
@@ -77,19 +77,21 @@ class Share:
         self.pivots_in_panel = min(layout.l + 1, layout.p) * layout.s**2 * step // 4  # a panel, then its pivots
         size = self.pivots_in_panel * 4 // step + layout.s
         self.panels = [device.buffer(size, dtype) for _ in range(2)]
-        self.queue = device.queue()  # of panels, so that they overtake the updates
+        self.queue = device.priority_queue()  # of panels, so that they overtake the updates
         self._updated = self._made = self._free = None  # the places that each queue was at last
         self._told: dict[int, object] = {}  # and at which it had published for another device
         self.loads = loads(layout, dtype, devices)
-        self._columns = [device.stage((layout.kl + layout.ku + 1) * layout.s * step) for _ in range(self.loads)]
-        self._panels = [device.stage(layout.s * 4 + self.panels[0].nbytes) for _ in range(2)]
-        self._trays = [device.tray(layout.stride * step) for _ in range(TRAYS)]
-        self.product = device.vendor_product(dtype) if vendor else None
+        self._columns = [
+            device.staging_buffer((layout.kl + layout.ku + 1) * layout.s * step) for _ in range(self.loads)
+        ]
+        self._panels = [device.staging_buffer(layout.s * 4 + self.panels[0].nbytes) for _ in range(2)]
+        self._trays = [device.readback_buffer(layout.stride * step) for _ in range(TRAYS)]
+        self.product = device.vendor_blas(dtype) if vendor else None
         self._compile()
 
     def _compile(self) -> None:
         s, layout = self.layout.s, self.layout
-        wide = self.device.processor.lanes > 1
+        wide = not self.device.properties.scalar_threads
         word = {"f4": "float", "f8": "double"}[self.dtype.str[1:]]
         rows = min(layout.l + 1, layout.p) * s
         leaf, self.width, held = leaf_shape(rows, s, self.dtype.itemsize, wide)
@@ -106,7 +108,7 @@ class Share:
         self._copy, self._copy_panel, self._copy_pivots, self._publish, self._place, self._extremes, self._facts = (
             self.kernel(STORAGE, entry, middle) for entry in (*storage, "upper_facts")
         )
-        self._factor_panel = self._cluster_kernel(rows) if takes_clusters(self.device) else None
+        self._factor_panel = self._cluster_kernel(rows) if supports_cluster_size(self.device) else None
         if not self._factor_panel:
             held_by = dict(WIDTH=self.width, ROWS=held, APPLY_ROWS=held if leaf == middle else -(-rows // middle))
             self._next_panel = self.kernel(LEAVES, "next_panel", leaf, **held_by)
@@ -116,7 +118,7 @@ class Share:
         update, group = ("update_tiles", 4 * self.tile) if wide else ("update_runs", 16)
         self._update = self.kernel(UPDATE, update, group)
         self._solve_ahead = self._update_ahead = None
-        if takes_clusters(self.device) and word == "double" and s in SIZES_AHEAD:
+        if supports_cluster_size(self.device) and word == "double" and s in SIZES_AHEAD:
             self._solve_ahead, self._update_ahead = (
                 self.kernel(AHEAD, entry, 256) for entry in ("solve_ahead", "update_ahead")
             )
@@ -125,17 +127,17 @@ class Share:
 
     def _cluster_kernel(self, rows: int):
         """The kernel that factors panels of so many rows by one cluster, of as many groups as are worth it, or None."""
-        usual = self.device.processor.cluster
+        usual = self.device.properties.max_cluster_size
         for self._cluster in (WIDE_CLUSTER, usual) if rows > WIDE_ROWS else (usual,):
             shape = panel_shape(rows, self.layout.s, self._cluster, self.dtype.itemsize)
             if shape:
                 kernel = self.kernel(CLUSTER, "factor_panel", shape.pop("GROUP"), **shape)
-                if kernel.takes_clusters(self._cluster):
+                if kernel.supports_cluster_size(self._cluster):
                     return kernel
         return None
 
     def kernel(self, file: str, entry: str, group: int, **constants):
-        return self.device.kernel(file, entry, group=group, **{**self._constants, **constants})
+        return self.device.kernel(file, entry, group_size=group, **{**self._constants, **constants})
 
     def slot_at(self, t: int) -> int:
         """The first element of block column t in the matrix."""
@@ -150,7 +152,7 @@ class Share:
         layout = self.layout
         shape = layout.kl + layout.ku + 1, max(min(layout.s, layout.n - t * layout.s), 0)
         count = shape[0] * shape[1] * self.dtype.itemsize
-        return self._columns[t // self.devices % self.loads].open()[:count].view(self.dtype).reshape(shape)
+        return self._columns[t // self.devices % self.loads].map()[:count].view(self.dtype).reshape(shape)
 
     def load(self, t: int) -> None:
         """Starts to bring the block column t that was opened and filled to the device."""
@@ -161,27 +163,27 @@ class Share:
 
         def work(buffer) -> None:
             where = self.matrix, at, t, width, *sizes, layout.u, layout.height
-            self._bound(("place", t), self._place.bound, layout.stride, buffer, *where)()
-            threads = EXTREMES * self._extremes.group
-            self._bound(("extremes", t), self._extremes.bound, threads, buffer, self.largest, t, width, *sizes)()
+            self._bound(("place", t), self._place.bind_launch, layout.stride, buffer, *where)()
+            threads = EXTREMES * self._extremes.group_size
+            self._bound(("extremes", t), self._extremes.bind_launch, threads, buffer, self.largest, t, width, *sizes)()
 
-        self._columns[t // self.devices % self.loads].send(count, work)
+        self._columns[t // self.devices % self.loads].upload_then(count, work)
 
     def fetch(self, t: int) -> None:
         """Starts to bring block column t home."""
         stride, tray = self.layout.stride, self._trays[t // self.devices % TRAYS]
         self._copy(stride, self.matrix, tray.buffer, np.uint64(self.slot_at(t)), np.uint64(0), np.uint64(stride))
-        tray.send()
+        tray.start_copy()
 
     def fetched(self, t: int) -> np.ndarray:
         """The elements (stride,) of block column t; waits for its fetch."""
-        return self._trays[t // self.devices % TRAYS].read().view(self.dtype)
+        return self._trays[t // self.devices % TRAYS].wait().view(self.dtype)
 
     def receive(self, i: int, panel: np.ndarray, pivots: np.ndarray) -> None:
         """Brings a panel (S, rows: its columns) that the host factored, and its pivots; the owner puts it in place."""
         s, rows = self.layout.s, panel.shape[1]
         stage = self._panels[i % 2]
-        array = stage.open()
+        array = stage.map()
         array[: s * 4].view("i4")[:] = pivots
         count = s * 4 + panel.nbytes
         array[s * 4 : count].view(self.dtype).reshape(panel.shape)[:] = panel
@@ -194,7 +196,7 @@ class Share:
                 place = np.uint64(self.diagonal_at(i))
                 self._copy_panel(rows * s, buffer, self.matrix, start, rows, place, self.layout.height, rows)
 
-        stage.send(count, work)
+        stage.upload_then(count, work)
 
     def rewind(self) -> None:
         """Makes the first of this device's panels the next one, and forgets zero pivots."""
@@ -207,11 +209,11 @@ class Share:
         where = (layout.p, layout.l, layout.u, layout.height, self.devices, self.slots)
         if self._factor_panel:
             kernel = self._factor_panel
-            threads = self._cluster * kernel.group
-            self._bound(("panel", i), kernel.bound, threads, self.matrix, i, self.pivots, self.info, *where)()
+            threads = self._cluster * kernel.group_size
+            self._bound(("panel", i), kernel.bind_launch, threads, self.matrix, i, self.pivots, self.info, *where)()
             return
         if self._panel_launches is None:
-            self._panel_launches = self.device.repeat(lambda: self._launch_leaves(where))
+            self._panel_launches = self.device.capture_graph(lambda: self._launch_leaves(where))
         self._panel_launches()
 
     def _bound(self, key: tuple, make: Callable, *arguments) -> Callable[[], None]:
@@ -224,15 +226,15 @@ class Share:
 
     def panels_follow(self) -> None:
         """What the queue of panels gets now comes after what the device's own was given."""
-        self._updated = self.device.place(self._updated)
+        self._updated = self.device.record_event(self._updated)
         with self.queue:
-            self.device.wait(self._updated)
+            self.device.wait_event(self._updated)
 
     def follow_panels(self) -> None:
         """The reverse."""
         with self.queue:
-            self._made = self.device.place(self._made)
-        self.device.wait(self._made)
+            self._made = self.device.record_event(self._made)
+        self.device.wait_event(self._made)
 
     def _launch_leaves(self, where: tuple) -> None:
         s, width, leaf, apply = self.layout.s, self.width, self._factor_leaf, self._apply_leaf
@@ -240,33 +242,33 @@ class Share:
         for first in range(0, s, width):
             leaf(1, self.matrix, self._step, first, self.pivots, self.info, *where)
             if s > width:
-                apply((s - width) * apply.group, self.matrix, self._step, first, self.pivots, *where)
+                apply((s - width) * apply.group_size, self.matrix, self._step, first, self.pivots, *where)
 
     def publish(self, i: int, others: list["Share"], keep: bool) -> None:
         """Puts the panel that this device factored, and its pivots, in the panel buffers of the others.
 
         `keep` puts it in this device's own as well, for when its place is filled anew.
         """
-        reached = [other for other in others if self.device.reaches(other.device)]
+        reached = [other for other in others if self.device.can_access_peer(other.device)]
         for other in reached:
             with other.queue:
-                other._free = other.device.place(other._free)
-            self.device.wait(other._free)
+                other._free = other.device.record_event(other._free)
+            self.device.wait_event(other._free)
             self._publish_into(other, i)
-            self._told[other.index] = self.device.place(self._told.get(other.index))
+            self._told[other.index] = self.device.record_event(self._told.get(other.index))
             with other.queue:
-                other.device.wait(self._told[other.index])
+                other.device.wait_event(self._told[other.index])
         if keep or len(reached) < len(others):
             self._publish_into(self, i)
         for other in others:
             if other not in reached:
                 with other.queue:
-                    other.panels[i % 2].copy(self.panels[i % 2])
+                    other.panels[i % 2].copy_from(self.panels[i % 2])
 
     def _publish_into(self, other: "Share", i: int) -> None:
         s, rows, at = self.layout.s, self.layout.rows(i), np.uint64(self.diagonal_at(i))
         where = self.matrix, self.pivots, other.panels[i % 2], at, self.layout.height, rows, i * s, self.pivots_in_panel
-        self._bound(("publish", i, other.index), self._publish.bound, (rows + 1) * s, *where)()
+        self._bound(("publish", i, other.index), self._publish.bind_launch, (rows + 1) * s, *where)()
 
     def own(self, first: int, last: int) -> tuple[int, int]:
         """The first of this device's block columns from `first` to `last`, and how many there are."""
@@ -294,34 +296,36 @@ class Share:
         panel, rows = (buffer, np.uint64(at), ld), layout.rows(i)
         if ahead and self._solve_ahead:
             return self._launches_ahead(panel, pivots, rows, (i, first, *where[3:]))
-        swap = self._swap.bound(groups * self._swap.group, self.matrix, *pivots, *where)
-        solve = self._solve.bound(groups * self._solve.group, self.matrix, *panel, *where)
+        swap = self._swap.bind_launch(groups * self._swap.group_size, self.matrix, *pivots, *where)
+        solve = self._solve.bind_launch(groups * self._solve.group_size, self.matrix, *panel, *where)
         if rows == s:
             update = []
         elif self.product and not ahead:
             update = list(self._updates_by_vendor(i, first, count, place[0]))
-        elif self.device.processor.lanes > 1:
+        elif not self.device.properties.scalar_threads:
             tiles = -(-(rows - s) // 64) * (s // self.tile) * count
-            update = [self._update.bound(tiles * self._update.group, self.matrix, *panel, rows, *where)]
+            update = [self._update.bind_launch(tiles * self._update.group_size, self.matrix, *panel, rows, *where)]
         else:
             items = (rows - s) // 16 * (s // 4) * count
-            update = [self._update.bound(items, self.matrix, *panel, rows, *where)]
+            update = [self._update.bind_launch(items, self.matrix, *panel, rows, *where)]
         return [("swap", swap), ("solve", solve), *(("update", launch) for launch in update)]
 
     def _launches_ahead(self, panel: tuple, pivots: tuple, rows: int, where: tuple) -> list[tuple[str, Callable]]:
         """The same for one block column, by kernels that take little time for it."""
         s, solve, update = self.layout.s, self._solve_ahead, self._update_ahead
-        launches = [("solve", solve.bound(s * 32, self.matrix, *pivots, *panel, *where))]
+        launches = [("solve", solve.bind_launch(s * 32, self.matrix, *pivots, *panel, *where))]
         if rows > s:
             tiles = (rows - s) // 64 * (s // 64)
-            launches.append(("update", update.bound(tiles * update.group, self.matrix, *panel, rows, *where)))
+            launches.append(
+                ("update", update.bind_launch(tiles * update.group_size, self.matrix, *panel, rows, *where))
+            )
         return launches
 
     def _updates_by_vendor(self, i: int, first: int, count: int, place: tuple) -> Iterator[Callable[[], None]]:
         """One product for each run of neighbouring slots: there block columns of one device are parts of one matrix."""
         layout, s, height, devices = self.layout, self.layout.s, self.layout.height, self.devices
         buffer, at, ld = place
-        below, subtract = layout.rows(i) - s, self.product.bound_subtract
+        below, subtract = layout.rows(i) - s, self.product.bind_gemm_subtract
         while count:
             slot = first // devices % self.slots
             run = min(count, self.slots - slot)

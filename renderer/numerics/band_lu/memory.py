@@ -47,8 +47,8 @@ def residence(layout: Layout, dtype, devices, wanted: str, given: int) -> bool:
     columns = loads(layout, dtype, count) + TRAYS
     extra = 6 * (layout.l + 1) * layout.s * layout.s * step + columns * column  # panels, stages and trays
     whole, ring = (-(-number // count) * column for number in (layout.p, layout.u + 1))
-    room = min(int(min(USABLE * d.processor.memory, d.processor.largest_buffer + extra)) for d in devices)
-    limit = min(d.processor.largest_buffer for d in devices)
+    room = min(int(min(USABLE * d.properties.memory_bytes, d.properties.max_buffer_bytes + extra)) for d in devices)
+    limit = min(d.properties.max_buffer_bytes for d in devices)
 
     def fits(amount: int) -> bool:
         return amount + extra <= room and amount <= limit

@@ -56,11 +56,13 @@ class BandedLU:
         self.dtype, self.precision = ab.dtype, np.dtype(precision or ab.dtype)
         devices = list(devices)
         thin = self.kl + self.ku + 1 < THIN and block is None
-        block = checked_block(block) or usual_block(n, self.kl, self.ku, devices[0].processor.lanes if devices else 1)
+        block = checked_block(block) or usual_block(
+            n, self.kl, self.ku, devices[0].properties.warp_size if devices else 1
+        )
         self.layout = Layout(n, self.kl, self.ku, block)
         if devices:
             whole = memory.residence(self.layout, self.precision, devices, residence, ab.nbytes)
-            host = panels == "host" or (panels == "auto" and devices[0].processor.lanes == 1)
+            host = panels == "host" or (panels == "auto" and devices[0].properties.scalar_threads)
             self._factors = DealtFactors(self.layout, self.precision, devices, whole, host, products == "vendor")
         else:
             memory.check_host(memory.host_bytes(self.layout, self.precision, thin), ab.nbytes)

@@ -43,17 +43,17 @@ class Substitution:
             sides, y = (self.device.buffer(known.shape, known.dtype) for _ in range(2))
             windows = [self.device.buffer((count, self._window), known.dtype) for _ in range(2)]
             work = partial(self._launch_steps, sides, y, windows)
-            self._recorded = {count: (sides, self.device.repeat(work) if layout.p <= LARGEST_GRAPH else work)}
+            self._recorded = {count: (sides, self.device.capture_graph(work) if layout.p <= LARGEST_GRAPH else work)}
         sides, launches = self._recorded[count]
-        sides.copy(known)
+        sides.copy_from(known)
         launches()
-        known.copy(sides)
+        known.copy_from(sides)
 
     @property
     def narrow(self) -> bool:
         """Whether a group has a thread for every row that a step changes."""
         rows = max(self._window, (self.layout.u + 1) * self.layout.s)
-        wide = self.device.processor.lanes > 1
+        wide = not self.device.properties.scalar_threads
         return wide and self.layout.s == NARROW_BLOCK and rows <= LARGEST_GROUP[self.share.dtype.str[1:]]
 
     def _by_two_launches(self, known: Buffer) -> None:
@@ -64,15 +64,15 @@ class Substitution:
         forward = share.kernel(NARROW, "forward_all", -(-self._window // 32) * 32, **sizes)
         backward = share.kernel(NARROW, "backward_all", -(-(above + layout.s) // 32) * 32, **sizes)
         groups, rest = -(-count // right), (layout.p, order, count, layout.u, layout.height)
-        forward(groups * forward.group, share.matrix, known, self._sources, *rest)
-        backward(groups * backward.group, share.matrix, known, *rest)
+        forward(groups * forward.group_size, share.matrix, known, self._sources, *rest)
+        backward(groups * backward.group_size, share.matrix, known, *rest)
 
     def _launch_steps(self, sides: Buffer, y: Buffer, windows: list[Buffer]) -> None:
         layout, s, share = self.layout, self.layout.s, self.share
         count, order = sides.shape
         most = min(count, share.sides[-1], max(1, 1024 // s))
         right = next(r for r in share.sides if r >= most)
-        group = 128 if share.device.processor.lanes > 1 else 16
+        group = 128 if not share.device.properties.scalar_threads else 16
         forward = share.kernel(STEPS, "forward_step", group, RIGHT=right)
         backward = share.kernel(STEPS, "backward_step", group, RIGHT=right)
         chunks, sizes, matrix = -(-count // right), (order, count, layout.u, layout.height), share.matrix

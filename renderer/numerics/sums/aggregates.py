@@ -56,20 +56,20 @@ def extremes(devices: list[Device], numbers) -> tuple:
         raise InputError(f"{x.path}: the array is empty; it has no smallest number")
     device, dtype = devices[0], x.dtype
     value = np.dtype("f4") if dtype == np.float16 else np.dtype("u1") if dtype == np.bool_ else dtype
-    group = 1 if device.processor.lanes == 1 else 256
-    groups = device.processor.units * 8
+    group = 1 if device.properties.scalar_threads else 256
+    groups = device.properties.compute_units * 8
     constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "LOWEST": 8 * dtype.itemsize}
-    kernel = device.kernel("numerics/minmax.cu", "extremes", group=group, **constants)
+    kernel = device.kernel("numerics/minmax.cu", "extremes", group_size=group, **constants)
     block = block_length(device, dtype)
-    stage, out = device.stage(min(block, x.count) * dtype.itemsize), device.buffer(2 * groups, value)
+    stage, out = device.staging_buffer(min(block, x.count) * dtype.itemsize), device.buffer(2 * groups, value)
     nans, found = device.buffer(1, "u4").fill(0), []
     for start in range(0, x.count, block):
         count = min(block, x.count - start)
         each = -(-count // (8 * group * groups))
         used = -(-count // (8 * group * each))
-        x.read_into(stage.open()[: count * dtype.itemsize], start)
+        x.read_into(stage.map()[: count * dtype.itemsize], start)
         sizes = np.uint64(count), np.uint64(each)
-        stage.send(count * dtype.itemsize, lambda b, s=sizes, used=used: kernel(used * group, b, *s, out, nans))
+        stage.upload_then(count * dtype.itemsize, lambda b, s=sizes, used=used: kernel(used * group, b, *s, out, nans))
         found.append(out.read()[: 2 * used])
     if nans.read()[0]:
         return math.nan, math.nan
@@ -152,7 +152,7 @@ class _Table:
 
     def _limbs(self, device: Device, places, numbers, keys: int) -> np.ndarray:
         size = keys * (2 * self.limbs + 2)
-        if 4 * size > device.processor.largest_buffer:
+        if 4 * size > device.properties.max_buffer_bytes:
             raise UnavailableError(
                 f"{device.name}: {keys} keys take {4 * size >> 20} MiB, more than one buffer may have"
             )
@@ -215,7 +215,7 @@ def halving(device: Device, numbers) -> Halving:
     block = 1 << (block_length(device, x.dtype).bit_length() - 1)
     constants = {"ELEMENT": C_TYPES[x.dtype.str[1:]], "SINGLE": int(x.dtype == np.float32), "CONTIGUOUS": 1, "DOT": 0}
     constants |= {"ABSOLUTE": 0, "STRICT": 1}
-    halve = device.kernel("numerics/sum_fast.cu", "halve", group=64, **constants)
+    halve = device.kernel("numerics/sum_fast.cu", "halve", group_size=64, **constants)
     parts = [_halved(device, halve, x, start, min(block, x.count - start)) for start in range(0, x.count, block)]
     depth = (min(block, x.count) - 1).bit_length() + (len(parts) - 1).bit_length()
     sums = np.array(parts, x.dtype)

@@ -10,7 +10,7 @@ import numpy as np
 
 from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.npy import open_npy
-from renderer.gpu import open_gpu
+from renderer.gpu import open_context
 from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.aggregates import halving
 from renderer.numerics.sums.device_sums import nothing, total
@@ -22,7 +22,7 @@ def command(args) -> int:
     files = [open_npy(path) for path in args.files]
     _check(args, files)
     in_passes = args.device == ["gl"]
-    gpu = open_gpu(*(() if in_passes else args.device or ()))
+    gpu = open_context(*(() if in_passes else args.device or ()))
     if in_passes:
         gpu.gl  # noqa: B018  (opened before the clock starts)
     elif not args.farm:
@@ -212,7 +212,7 @@ def farmed(client, files, mode: str, spellings=None):
 
 @lru_cache(maxsize=4)
 def _devices_of_worker(spellings: tuple[str, ...]):
-    return open_gpu(*spellings).devices
+    return open_context(*spellings).devices
 
 
 def _task(npy, first: int, last: int, mode: str, spellings: tuple[str, ...]):

@@ -79,9 +79,9 @@ class Reducer:
         self.device, self.dtype, self.mode = device, dtype, mode
         self.scale = (-48 if dot else -24) if dtype == np.float16 else 0
         self.floating = dtype in (np.float32, np.float64)
-        lanes = device.processor.lanes
+        lanes = device.properties.warp_size
         self.group = 1 if lanes == 1 else 256
-        self.groups, self.longest = device.processor.units * 8, 1 << 62
+        self.groups, self.longest = device.properties.compute_units * 8, 1 << 62
         constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "DOT": int(dot), "ABSOLUTE": int(absolute)}
         if self.floating:
             constants |= self._floating_constants(dtype, lanes)
@@ -94,7 +94,7 @@ class Reducer:
             constants |= {"WHOLE": wide, "LIMBS": self.limbs, "SIGNED": int(dtype.kind in "if")}
             constants |= {"NARROW": int(dtype.itemsize <= 4 and dtype.kind != "f")}
             self.entry, file = "whole", "numerics/sum_integers.cu"
-        self.kernel = device.kernel(file, self.entry, group=self.group, **constants)
+        self.kernel = device.kernel(file, self.entry, group_size=self.group, **constants)
         if self.entry == "fast":
             self.out = device.buffer(self.groups, "f8").fill(0)
         else:
@@ -102,7 +102,7 @@ class Reducer:
         self.count = 0
 
     def _floating_constants(self, dtype, lanes: int) -> dict:
-        if not self.device.processor.doubles:
+        if not self.device.properties.has_fp64:
             raise UnavailableError(f"{self.device.name}: computes no float64, which sums are kept in")
         single = dtype == np.float32
         self.folds = 2 if single else 3
@@ -120,7 +120,7 @@ class Reducer:
 
     def bound(self, count: int, x, y=None, y_start: int = 0):
         """The launch that add makes, to be called again and again; it leaves the count of numbers to its caller."""
-        return self.kernel.bound(*self._launch(count, x, y, y_start))
+        return self.kernel.bind_launch(*self._launch(count, x, y, y_start))
 
     def _launch(self, count: int, x, y, y_start: int) -> tuple:
         """Threads and arguments of the kernel."""
@@ -157,8 +157,8 @@ def nothing(mode: str, dtype):
 
 def block_length(device: Device, dtype) -> int:
     """Numbers in one staged block: 64 MiB hide a copy's start; a CPU's block is still in its caches when summed."""
-    size = 4 << 20 if device.processor.lanes == 1 else 64 << 20
-    return min(size, device.processor.largest_buffer // 4) // np.dtype(dtype).itemsize
+    size = 4 << 20 if device.properties.scalar_threads else 64 << 20
+    return min(size, device.properties.max_buffer_bytes // 4) // np.dtype(dtype).itemsize
 
 
 def total(devices: list[Device], numbers, mode="exact", other=None, absolute=False, block=None, window=None, told=None):
@@ -201,7 +201,7 @@ def _share(device, x, y, mode, absolute, blocks, lock, block, last, told) -> lis
     """The sums of the blocks that this device takes, read into two stages in turn."""
     reducer = Reducer(device, x.dtype, mode, y is not None, absolute)
     size = -(-min(block, max(1, last)) * x.dtype.itemsize // 64) * 64
-    stages = [device.stage(size * (1 if y is None else 2)) for _ in range(2)]
+    stages = [device.staging_buffer(size * (1 if y is None else 2)) for _ in range(2)]
     states, turn = [], 0
     while True:
         with lock:
@@ -218,12 +218,12 @@ def _share(device, x, y, mode, absolute, blocks, lock, block, last, told) -> lis
 
 def _send(stage, reducer: Reducer, x, y, start: int, count: int) -> None:
     """Reads a block into a stage and sends it to the device, both operands one after the other."""
-    memory, length = stage.open(), count * x.dtype.itemsize
+    memory, length = stage.map(), count * x.dtype.itemsize
     x.read_into(memory[:length], start)
     if y is None:
-        stage.send(length, lambda buffer: reducer.add(count, buffer))
+        stage.upload_then(length, lambda buffer: reducer.add(count, buffer))
         return
     place = -(-length // 64) * 64
     y.read_into(memory[place : place + length], start)
     y_start = place // x.dtype.itemsize
-    stage.send(place + length, lambda buffer: reducer.add(count, buffer, buffer, y_start))
+    stage.upload_then(place + length, lambda buffer: reducer.add(count, buffer, buffer, y_start))

@@ -96,7 +96,7 @@ def _pass(gl, images: list, texels: int, limits: tuple[float, float]):
     words = dict(numbers=images[0], texels=texels, width=width, least=limits[0], most=limits[1])
     if len(images) == 2:
         words["factors"] = images[1]
-    draw = gl.shader("numerics/sum_exact.frag", TEXELS=TEXELS, DOT=int(len(images) == 2))
+    draw = gl.render_pass("numerics/sum_exact.frag", TEXELS=TEXELS, DOT=int(len(images) == 2))
     draw((expansions, flags), **words)
     places = np.flatnonzero(flags.read()[..., 0].ravel()[:count])
     left = Total()

@@ -10,7 +10,7 @@ import numpy as np
 
 from renderer.errors import UnavailableError
 from renderer.formats.images import write_png
-from renderer.gpu.gl import Gl, Texture, display_is_there
+from renderer.gpu.gl import GlContext, Texture, has_display
 from renderer.window.app import open_files, save_files
 from renderer.window.app.main_window import Interface
 from renderer.window.app.state import Studio
@@ -43,7 +43,7 @@ KEYS |= {getattr(glfw, f"KEY_{digit}"): getattr(imgui.Key, f"_{digit}") for digi
 class Contents:
     """The interface of one Studio in its own Dear ImGui context."""
 
-    def __init__(self, studio: Studio, gl: Gl, scale: float):
+    def __init__(self, studio: Studio, gl: GlContext, scale: float):
         self.studio, self.gl, self.scale = studio, gl, scale
         self._last = studio.clock()
         io = imgui.get_io()
@@ -83,7 +83,7 @@ class Contents:
 class Surface:
     """An 8-bit texture that a frame is drawn into."""
 
-    def __init__(self, gl: Gl, size: tuple[int, int]):
+    def __init__(self, gl: GlContext, size: tuple[int, int]):
         self.texture = Texture(gl, size, 4, "f1")
         self.framebuffer = self.texture.framebuffer
 
@@ -95,7 +95,7 @@ class Surface:
 class Offscreen:
     """The interface in a texture of a headless context; events are injected through `imgui.get_io()`."""
 
-    def __init__(self, studio: Studio, gl: Gl, size: tuple[int, int], scale: float = 1.0):
+    def __init__(self, studio: Studio, gl: GlContext, size: tuple[int, int], scale: float = 1.0):
         self.gl, self.studio = gl, studio
         imgui.create_context()
         implot.create_context()
@@ -135,7 +135,7 @@ class Window:
         self.handle = _created(size, title)
         glfw.make_context_current(self.handle)
         glfw.swap_interval(0)
-        self.gl = Gl.of_window()
+        self.gl = GlContext.from_window()
         self.scale = max(glfw.get_window_content_scale(self.handle)[0], 0.5)
         self._dropped: list[Path] = []
         self._fullscreen: tuple[int, int, int, int] | None = None
@@ -231,7 +231,7 @@ def _init() -> None:
     """Starts GLFW, or says what to do where there is no display."""
     glfw.ERROR_REPORTING = "exception"
     advice = "`rayfold export` draws without one; `ssh -X` brings one; `xvfb-run -a rayfold view` makes one"
-    if not display_is_there():
+    if not has_display():
         raise UnavailableError(f"no display: neither DISPLAY nor WAYLAND_DISPLAY is set. {advice}")
     try:
         started = glfw.init()

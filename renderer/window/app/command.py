@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 
 from renderer.errors import UserError
-from renderer.gpu import open_gpu
+from renderer.gpu import open_context
 from renderer.paths import SCENES
 from renderer.pictures import load, panels_of
 from renderer.scene.scene import Scene
@@ -22,7 +22,7 @@ def view(args) -> int:
     scenes = list(session.scenes)
     window = Window(args.size, f"{scenes[0].title} - Rayfold" if len(scenes) == 1 else "Rayfold")
     try:
-        studio = Studio(scenes, open_gpu(args.device, gl=window.gl), kept=default_path())
+        studio = Studio(scenes, open_context(args.device, gl=window.gl), kept=default_path())
         studio.stand_as(session)
         if told:
             studio.tell(told)
@@ -35,7 +35,7 @@ def view(args) -> int:
 def serve(args) -> int:
     """`rayfold serve`: the same window in a browser, drawn without a display; returns the exit code."""
     session = wanted(args)
-    gpu = open_gpu(args.device)
+    gpu = open_context(args.device)
     remote = Remote(args.host, args.port)
     try:
         studio = Studio(list(session.scenes), gpu)

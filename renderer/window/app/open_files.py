@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from renderer.errors import UserError
-from renderer.gpu.kernel_source import SHADERS, forget
+from renderer.gpu.kernel_source import clear_source_cache
+from renderer.paths import SHADERS
 from renderer.pictures import load, panels_of
 from renderer.scene.scene import Scene, files_of, read_toml
 from renderer.window.app.state import Studio
@@ -73,7 +74,7 @@ def reload(studio: Studio, files: set[Path] | None = None, shaders: bool = True)
 
     What was good before goes on where an edited file is not, and its panel says why.
     """
-    texts = forget()
+    texts = clear_source_cache()
     for panel in studio.panels:
         path = panel.original.path
         saved = path.suffix in SCENES and path.is_file() and (files is None or path in files)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 from renderer.errors import UnavailableError, UserError
-from renderer.gpu import Gpu
+from renderer.gpu import DeviceContext
 from renderer.images.denoise import require as require_denoiser
 from renderer.scene.animation import edited
 from renderer.scene.scene import Scene, Tone
@@ -33,7 +33,7 @@ class Studio:
     def __init__(
         self,
         scenes: list[Scene],
-        gpu: Gpu,
+        gpu: DeviceContext,
         columns: int = 0,
         gap: int = 4,
         kept: Path | None = None,

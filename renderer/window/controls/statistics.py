@@ -9,7 +9,7 @@ from renderer.window.panels.frame_rate import RING
 
 def draw(panel, fonts: theme.Fonts, scale: float) -> None:
     """The figures and plots of a panel, in the window that is begun."""
-    for name, value in {"device": panel.device, "way to the window": panel.way, **panel.report}.items():
+    for name, value in {"device": panel.device, "transfer": panel.transfer, **panel.report}.items():
         if not value and value != 0:
             continue
         words = str(name).replace("_", " ")

@@ -1,6 +1,6 @@
 """A panel beside a reference, which is a picture kept earlier or another panel: wipe, flip, difference."""
 
-from renderer.gpu.gl import Gl, Texture
+from renderer.gpu.gl import GlContext, Texture
 
 MODES = ("off", "wipe", "flip", "difference")
 FLIP = 0.6  # seconds that each of the two stands
@@ -10,9 +10,9 @@ GAIN = 8.0  # of the difference
 class Comparison:
     """What one panel is compared with, and how. `wipe` is the part of the width where the reference begins."""
 
-    def __init__(self, gl: Gl):
+    def __init__(self, gl: GlContext):
         self._gl = gl
-        self._difference = gl.shader("images/difference.frag")
+        self._difference = gl.render_pass("images/difference.frag")
         self._target: Texture | None = None
         self.mode = "off"
         self.wipe = 0.5

@@ -12,9 +12,9 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from renderer.errors import UnavailableError, UserError
-from renderer.gpu import Gpu, KernelError
+from renderer.gpu import DeviceContext, KernelError
 from renderer.gpu.gl import Texture
-from renderer.gpu.kernel_source import remember
+from renderer.gpu.kernel_source import restore_source_cache
 from renderer.images.denoise import denoised
 from renderer.images.tone_mapping import GlTone
 from renderer.pictures import is_animated, open_picture
@@ -31,7 +31,9 @@ SHOW_EVERY = 0.1  # seconds between two looks at a sample whose bands are being 
 
 
 class Panel:
-    def __init__(self, scene: Scene, gpu: Gpu, waiter: ThreadPoolExecutor, wake=lambda: None, now=time.perf_counter):
+    def __init__(
+        self, scene: Scene, gpu: DeviceContext, waiter: ThreadPoolExecutor, wake=lambda: None, now=time.perf_counter
+    ):
         """`wake` is called on the thread of `waiter` when a compute device has finished; `now` tells seconds."""
         self._now = now
         self.scene, self._wake = scene, wake
@@ -47,7 +49,7 @@ class Panel:
         self.samples = self.wanted_samples = 0
         self.frame: Texture | None = None  # linear
         self.shown: Texture | None = None  # 8 bits, as it stands in the window
-        self.way = self.device = ""
+        self.transfer = self.device = ""
         self.report: dict = {}
         self.counter = Counter()
         self.comparison = Comparison(gpu.gl)
@@ -94,7 +96,7 @@ class Panel:
         self.scene, self.picture, self.bands, texts = self._last_good
         self._last_good = self._drawn = None
         self.mistake = str(error)
-        remember(texts)
+        restore_source_cache(texts)
 
     def fail(self, error: Exception) -> None:
         """Shows the error over the panel; mistakes of ours go to stderr in full as well."""
@@ -279,7 +281,7 @@ class Panel:
         """Seconds that a band may take."""
         if isinstance(self._last_frame, Texture):
             return frame_budget.SOFT_BAND if self._gpu.gl.software else frame_budget.BAND
-        on_processor = self._last_frame is not None and self._last_frame.device.processor.lanes == 1
+        on_processor = self._last_frame is not None and self._last_frame.device.properties.scalar_threads
         return frame_budget.CPU_BAND if on_processor else frame_budget.BAND
 
     def expected(self, size, now: float) -> float:
@@ -363,7 +365,7 @@ class Panel:
     def _complete(self, moment: float) -> None:
         self._spent += max(moment - self.started, 1e-6)
         self.frame = self.bands.put(self._last_frame)
-        self.way = self.bands.way
+        self.transfer = self.bands.transfer
         on = self._last_frame
         self.device = on.gl.renderer if isinstance(on, Texture) else on.device.name
         if self.bands.done == 0:

@@ -145,4 +145,6 @@ def _facts(panel) -> list[str]:
     """How the frame came to the window, then what the picture reports, series first."""
     report = [(name, value) for name, value in panel.report.items() if name != "samples"]
     report.sort(key=lambda item: not is_series(item[1]))
-    return [panel.way] * bool(panel.way) + [f"{str(name).replace('_', ' ')} {figure(value)}" for name, value in report]
+    return [panel.transfer] * bool(panel.transfer) + [
+        f"{str(name).replace('_', ' ')} {figure(value)}" for name, value in report
+    ]

@@ -1,8 +1,8 @@
 """One sample of a costly picture in bands of rows, so that no draw keeps the window, or the device, for long."""
 
 from renderer.errors import UserError
-from renderer.gpu.gl import Gl, Texture
-from renderer.gpu.gl_interop import Bridge
+from renderer.gpu.gl import GlContext, Texture
+from renderer.gpu.gl_interop import GlInterop
 from renderer.pictures import restart
 
 LEAST_ROWS = 8  # of a band
@@ -15,18 +15,18 @@ class Bands:
     Of a picture that is made of another one it is the other one that is drawn in bands.
     """
 
-    def __init__(self, gl: Gl, picture):
+    def __init__(self, gl: GlContext, picture):
         self._gl, self.picture = gl, picture
-        self._copy = gl.shader("images/copy_strip.frag")
+        self._copy = gl.render_pass("images/copy_strip.frag")
         self._twins: list = []
-        self._bridges: dict[tuple, Bridge] = {}
+        self._bridges: dict[tuple, GlInterop] = {}
         self._composed: Texture | None = None
         self._made: Texture | None = None  # the last whole picture, where it is made of another one
         self._settings, self._size = None, (1, 1)
         self._drawn = picture, None, (1, 1)  # what is drawn in bands: a picture, its settings and its size
         self.count = 1
         self.done = 0  # bands of the sample that is being drawn
-        self.way = ""
+        self.transfer = ""
 
     def can_split(self, settings) -> bool:
         try:
@@ -91,7 +91,7 @@ class Bands:
             texture = self._bridged(frame)
         else:
             tile, texture = self.tile(), self._composed
-            self._copy(texture, within=tile, image=self._bridged(frame), corner=tile[:2], step_=(1.0, 1.0))
+            self._copy(texture, scissor=tile, image=self._bridged(frame), corner=tile[:2], step_=(1.0, 1.0))
         self.done = (self.done + 1) % self.count
         if self.count == 1 or self._drawn[0] is self.picture:
             return texture
@@ -104,10 +104,10 @@ class Bands:
         if (width, height) not in self._bridges:
             if len(self._bridges) > 2:  # sizes that a window had before
                 self.release()
-            self._bridges[width, height] = Bridge(self._gl)
+            self._bridges[width, height] = GlInterop(self._gl)
         bridge = self._bridges[width, height]
         texture = bridge.texture(frame)
-        self.way = bridge.way
+        self.transfer = bridge.transfer
         return texture
 
     def report(self) -> dict:
