@@ -1,123 +1,142 @@
-"""What the pictures of a light field tell about its depths, on the host and for a few points only.
+"""Disparity estimation on the host, at single points of a light field.
 
-Disparity here is how many pixels a point moves between neighbouring cameras: camera (u, v) sees at x - disparity * u,
-y - disparity * v what the camera at the middle sees at (x, y). Nearer is larger. Where the views agree best around a
-point, there its surface lies (photo-consistency: least variance over the cameras).
+The disparity of a point is its shift in pixels between neighboring cameras: camera (u, v) sees at
+(x - disparity * u, y - disparity * v) what the camera in the middle sees at (x, y). Nearer points have larger
+disparities. The matching cost of a disparity is the variance over the cameras around the point (photo-consistency); the
+disparity of least cost wins (Scharstein and Szeliski 2002).
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from renderer.lightfields.light_field import LightField
 
-WINDOW = 4  # pixels to each side of a point that are compared
-COARSE_WINDOW = 2  # the same where many points are asked
-CAMERAS = 25  # at most, spread over the array, that are asked
+WINDOW_RADIUS = 4  # pixels to each side of a point that are compared
+COARSE_WINDOW_RADIUS = 2  # the same where many points are estimated
+MAX_VIEWS = 25  # views that are compared, spread over the array
+COARSE_VIEWS = 9  # the same where many points are estimated: those nearest to the middle
+COARSE_DISPARITIES = np.arange(-16, 16.5, 0.5)
 
 
-def disparity_at(field: LightField, x: float, y: float, eye=(0.0, 0.0), candidates=None) -> float:
-    """The disparity of what a camera at `eye` (u, v) sees at pixel (x, y), of `candidates` (rising), refined."""
+def disparity_at(
+    field: LightField,
+    x: float,
+    y: float,
+    position: Sequence[float] | np.ndarray = (0.0, 0.0),
+    candidates: np.ndarray | None = None,
+) -> float:
+    """Disparity of what a camera at `position` (u, v) sees at pixel (x, y): the best of `candidates` (increasing).
+
+    The result is refined between the candidates by a parabola.
+    """
     candidates = np.linspace(-8, 8, 129) if candidates is None else np.asarray(candidates, "f8")
-    chosen = _spread(field, eye, CAMERAS)
-    cost = _cost(field, np.array([[x, y]]), candidates, chosen, np.asarray(eye))[0]
-    return _refined(candidates, cost)
+    views = _select_views(field, position, MAX_VIEWS)
+    cost = _matching_cost(field, np.array([[x, y]]), candidates, views, np.asarray(position), WINDOW_RADIUS)[0]
+    return _subpixel_minimum(candidates, cost)
 
 
-def depth_range(field: LightField, limit: float = 16.0) -> tuple[float, float]:
-    """The least and the greatest disparity in the field, with a margin: measured at textured points of its middle."""
+def disparity_range(field: LightField) -> tuple[float, float]:
+    """The least and the greatest disparity of the light field with a margin, measured at textured points."""
     if len(field.pixels) < 2:
         return -1.0, 1.0
-    points, chosen = _textured(field), _spread(field, (0.0, 0.0), 9, nearest=True)
-    candidates = np.arange(-limit, limit + 0.5, 0.5)
-    cost = _cost(field, points, candidates, chosen, np.zeros(2), COARSE_WINDOW)
+    cost = _coarse_cost(field, _textured_points(field))
     usual = np.median(np.where(np.isfinite(cost), cost, np.nanmax(np.where(np.isfinite(cost), cost, np.nan))), 1)
-    clear = cost.min(1) < 0.3 * usual  # a point on a plain surface agrees with itself everywhere
-    if clear.sum() < 4:
+    confident = cost.min(1) < 0.3 * usual  # a point without texture matches at every disparity
+    if confident.sum() < 4:
         return -2.0, 2.0
-    found = candidates[cost[clear].argmin(1)]
-    low, high = np.percentile(found, (4, 96))
+    low, high = np.percentile(COARSE_DISPARITIES[cost[confident].argmin(1)], (4, 96))
     margin = max(0.1 * (high - low), 0.25)
     return float(low - margin), float(high + margin)
 
 
-def measured_axes(field: LightField) -> LightField:
-    """The field, its v axis turned round where the views agree clearly better that way.
+def resolve_v_direction(field: LightField) -> LightField:
+    """The light field, its v axis reversed if the views match clearly better that way.
 
-    Published names count v up or down; a v axis of the wrong sign leaves nothing sharp, and only the pictures tell.
+    Published names count v up or down. With the wrong sign nothing is in focus, and only the views show it.
     """
     if field.rows < 2 or field.columns < 2 or len(field.pixels) < 4:
         return field
-    points, candidates = _textured(field), np.arange(-16, 16.5, 0.5)
-    least = []
-    for tried in (field, field.turned()):
-        cost = _cost(tried, points, candidates, _spread(tried, (0.0, 0.0), 9, nearest=True), np.zeros(2), COARSE_WINDOW)
-        least.append(float(np.minimum(cost.min(1), 1e12).sum()))
-    return field.turned() if least[1] < 0.7 * least[0] else field
+    points, flipped = _textured_points(field), field.flip_v()
+    cost, flipped_cost = (
+        float(np.minimum(_coarse_cost(tried, points).min(1), 1e12).sum()) for tried in (field, flipped)
+    )
+    return flipped if flipped_cost < 0.7 * cost else field
 
 
-def _spread(field: LightField, eye, count: int, nearest: bool = False) -> np.ndarray:
-    """Indices of at most `count` views: the nearest to `eye`, or spread over the whole array around it."""
-    distance = np.linalg.norm(field.cameras - np.asarray(eye), axis=1)
+def _coarse_cost(field: LightField, points: np.ndarray) -> np.ndarray:
+    """Matching cost (points, COARSE_DISPARITIES) seen from the middle of the array."""
+    views = _select_views(field, (0.0, 0.0), COARSE_VIEWS, nearest=True)
+    return _matching_cost(field, points, COARSE_DISPARITIES, views, np.zeros(2), COARSE_WINDOW_RADIUS)
+
+
+def _select_views(
+    field: LightField, position: Sequence[float] | np.ndarray, count: int, nearest: bool = False
+) -> np.ndarray:
+    """Indices of at most `count` views: the nearest to `position`, or spread over the whole array around it."""
+    distance = np.linalg.norm(field.camera_positions - np.asarray(position), axis=1)
     order = np.argsort(distance, kind="stable")
     if nearest or len(order) <= count:
         return order[:count]
     return order[np.round(np.linspace(0, len(order) - 1, count)).astype(int)]
 
 
-def _textured(field: LightField, across: int = 6) -> np.ndarray:
-    """Points (n, 2) x, y: the strongest edge of each of across x across parts of the view nearest to the middle."""
-    view = field.pixels[_spread(field, (0.0, 0.0), 1, nearest=True)[0]].astype("f4")[..., :3].sum(2)
+def _textured_points(field: LightField, across: int = 6) -> np.ndarray:
+    """Points (n, 2) x, y: the strongest edge of each of across x across blocks of the middle view."""
+    view = field.pixels[_select_views(field, (0.0, 0.0), 1, nearest=True)[0]].astype("f4")[..., :3].sum(2)
     strength = np.zeros_like(view)
     strength[:, 1:-1] += np.abs(view[:, 2:] - view[:, :-2])
     strength[1:-1] += np.abs(view[2:] - view[:-2])
     height, width = view.shape
-    edge = min(COARSE_WINDOW, height // 4, width // 4)
+    edge = min(COARSE_WINDOW_RADIUS, height // 4, width // 4)
     points = []
-    for top, bottom in _parts(edge, height - edge, across):
-        for left, right in _parts(edge, width - edge, across):
-            part = strength[top:bottom, left:right]
-            y, x = np.unravel_index(part.argmax(), part.shape)
+    for top, bottom in _split_range(edge, height - edge, across):
+        for left, right in _split_range(edge, width - edge, across):
+            block = strength[top:bottom, left:right]
+            y, x = np.unravel_index(block.argmax(), block.shape)
             points.append((left + x, top + y))
     return np.array(points, "f8")
 
 
-def _parts(start: int, end: int, count: int) -> list[tuple[int, int]]:
+def _split_range(start: int, end: int, count: int) -> list[tuple[int, int]]:
     bounds = np.linspace(start, end, min(count, max(end - start, 1)) + 1).astype(int)
     return [(a, max(b, a + 1)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
-def _cost(field: LightField, points, candidates, chosen, eye, window: int = WINDOW) -> np.ndarray:
-    """Variance over the cameras (points, candidates), mean over the windows; infinite where too few cameras see."""
+def _matching_cost(
+    field: LightField, points: np.ndarray, candidates: np.ndarray, views: np.ndarray, position: np.ndarray, radius: int
+) -> np.ndarray:
+    """Variance over the views, averaged over the windows (points, candidates); infinite where too few views see it."""
     height, width = field.pixels.shape[1:3]
-    reach = np.arange(-window, window + 1)
-    enough = max(2, 0.4 * len(chosen))
-    dy, dx = np.meshgrid(reach, reach, indexing="ij")
-    shift = -candidates[:, None, None] * (field.cameras[chosen] - eye)  # (candidates, cameras, 2)
-    out = np.empty((len(points), len(candidates)))
+    offsets = np.arange(-radius, radius + 1)
+    min_views = max(2, 0.4 * len(views))
+    dy, dx = np.meshgrid(offsets, offsets, indexing="ij")
+    shift = -candidates[:, None, None] * (field.camera_positions[views] - position)  # (candidates, views, 2)
+    camera, pixels = views[None, :, None, None], field.pixels
+    cost = np.empty((len(points), len(candidates)))
     for index, (x, y) in enumerate(points):
-        wx = x + shift[..., 0, None, None] + dx  # (candidates, cameras, window, window)
+        wx = x + shift[..., 0, None, None] + dx  # (candidates, views, window, window)
         wy = y + shift[..., 1, None, None] + dy
         inside = (wx >= 0) & (wx <= width - 1) & (wy >= 0) & (wy <= height - 1)
         ix = np.clip(wx.astype("i4"), 0, max(width - 2, 0))
         iy = np.clip(wy.astype("i4"), 0, max(height - 2, 0))
         fx = np.clip(wx - ix, 0, 1)[..., None].astype("f4")
         fy = np.clip(wy - iy, 0, 1)[..., None].astype("f4")
-        camera = chosen[None, :, None, None]
         right, below = np.minimum(ix + 1, width - 1), np.minimum(iy + 1, height - 1)
-        pixels = field.pixels
         values = (pixels[camera, iy, ix, :3] * (1 - fx) + pixels[camera, iy, right, :3] * fx) * (1 - fy) + (
             pixels[camera, below, ix, :3] * (1 - fx) + pixels[camera, below, right, :3] * fx
         ) * fy
         weight = inside[..., None]
         count = inside.sum(1)
         mean = (values * weight).sum(1) / np.maximum(count, 1)[..., None]
-        spread = (((values - mean[:, None]) ** 2) * weight).sum((1, 2, 3, 4))
-        seen = count.mean((1, 2)) >= enough
-        out[index] = np.where(seen, spread / np.maximum(count.sum((1, 2)), 1), np.inf)
-    return out
+        squares = (((values - mean[:, None]) ** 2) * weight).sum((1, 2, 3, 4))
+        seen = count.mean((1, 2)) >= min_views
+        cost[index] = np.where(seen, squares / np.maximum(count.sum((1, 2)), 1), np.inf)
+    return cost
 
 
-def _refined(candidates, cost) -> float:
-    """The place of the least cost, by a parabola through it and its neighbours."""
+def _subpixel_minimum(candidates: np.ndarray, cost: np.ndarray) -> float:
+    """The candidate of least cost, refined by a parabola through it and its neighbors."""
     least = int(np.argmin(cost))
     if 0 < least < len(cost) - 1 and np.isfinite(cost[least - 1 : least + 2]).all():
         before, here, after = cost[least - 1 : least + 2]

@@ -1,11 +1,12 @@
-"""Light fields from files: the pictures of a camera array, where its cameras stand, and what is missing.
+"""Light fields from files: the views of a camera array, the positions of its cameras, and what is missing.
 
-A field is a folder or zip of views (conventions.py), one picture that holds all views (mosaic or contact sheet), or an
-array in a .npy or .npz. Everything stays 8-bit as it was recorded; a .npy of bytes is memory-mapped, never read whole.
+A light field is a folder or zip of views (conventions.py), one image that holds all views (a lenslet image or tiled
+views), or an array in a .npy or .npz. Views stay 8-bit as recorded; a .npy of bytes is memory-mapped, not read whole.
 """
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,30 +16,31 @@ from renderer.errors import InputError, UnavailableError
 from renderer.formats.archive import Folder, Zip
 from renderer.formats.images import read_bytes
 from renderer.formats.npy_views import read_array
-from renderer.lightfields.conventions import LARGEST_GRID, Plan, plan_of
+from renderer.host import available_memory
+from renderer.lightfields.conventions import IMAGE_SUFFIXES, MAX_GRID, ViewFile, ViewList, find_views
 
-__all__ = ["LightField", "placed", "read_field"]
-
-LARGEST_VIEW = 1 << 26  # pixels
-MOSAIC_LENSLETS = (14, 14)  # views of an ESLF file: pixels under each lens of a Lytro Illum
-IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm")
-FAR_OFF = 0.5  # spacings that a camera may stand off the fitted grid without being told
+MAX_VIEW_PIXELS = 1 << 26
+MAX_PENDING_VIEWS = 32  # views that are being decoded at a time, which bounds their memory
+ESLF_GRID = (14, 14)  # rows and columns of views in an ESLF file: pixels under each lens of a Lytro Illum
+MAX_GRID_ERROR = 0.5  # distance of a camera from the fitted grid, in spacings, above which a warning is given
 
 
 @dataclass(frozen=True, eq=False)
 class LightField:
-    """Pixels (n, height, width, 3 or 4) uint8 sRGB (the fourth channel is a weight), cells (n, 2) row, column, and
-    cameras (n, 2) float64: u right, v down, in units of the spacing of columns, counted from the middle of the array.
+    """The views of a camera array of `rows` x `columns`, of which some may be missing.
 
-    `axes` (2, 2) maps steps of (row, column) to steps of (u, v) on the fitted, regular grid.
+    `pixels` (n, height, width, 3 or 4) uint8 sRGB, the fourth channel a weight; `view_indices` (n, 2) row and column of
+    each view; `camera_positions` (n, 2) float64 (u, v), u to the right and v down, in units of the spacing of columns,
+    the origin in the middle of the array. `grid_basis` (2, 2) maps steps of (row, column) to steps of (u, v) on the
+    regular grid that fits the positions best.
     """
 
     source: str
     convention: str
     pixels: np.ndarray
-    cells: np.ndarray
-    cameras: np.ndarray
-    axes: np.ndarray
+    view_indices: np.ndarray
+    camera_positions: np.ndarray
+    grid_basis: np.ndarray
     rows: int
     columns: int
     warnings: tuple[str, ...] = ()
@@ -48,115 +50,162 @@ class LightField:
         """Width and height of a view."""
         return self.pixels.shape[2], self.pixels.shape[1]
 
-    def turned(self) -> "LightField":
-        """The field with its v axis turned round, for names that count v upwards."""
+    @property
+    def half_extent(self) -> np.ndarray:
+        """Half of the array's extent (2,) in rows and columns; also the grid coordinates of its middle."""
+        return np.array([self.rows - 1, self.columns - 1]) / 2
+
+    def flip_v(self) -> "LightField":
+        """The light field with its v axis reversed, for files that count v upwards."""
         flip = np.array([1.0, -1.0])
-        told = "v was counted upwards where u is counted to the right (measured in the pictures): turned round"
-        return replace(self, cameras=self.cameras * flip, axes=self.axes * flip, warnings=(*self.warnings, told))
+        message = "v counts upwards where u counts to the right, as the views show; v is reversed"
+        return replace(
+            self,
+            camera_positions=self.camera_positions * flip,
+            grid_basis=self.grid_basis * flip,
+            warnings=(*self.warnings, message),
+        )
+
+    def grid_rms_error(self) -> float:
+        """Root mean square distance of the cameras from their regular grid, in spacings."""
+        offset = self.camera_positions - (self.view_indices - self.half_extent) @ self.grid_basis
+        return float(np.sqrt(((offset - offset.mean(0)) ** 2).sum(1).mean()))
 
 
-def read_field(path, pattern: str = "", layout: str = "auto", grid: tuple[int, int] = (0, 0)) -> LightField:
-    """The light field of a folder, .zip, .npy, .npz or one picture; InputError tells what is wrong with it.
+def read_light_field(
+    path: str | Path, pattern: str = "", layout: str = "auto", grid: tuple[int, int] = (0, 0)
+) -> LightField:
+    """Read a folder, .zip, .npy, .npz or one image of all views; raises InputError.
 
-    `layout` ("mosaic", "sheet") and `grid` (rows, columns) tell how one picture holds all views.
+    `pattern` matches the file names of views. `layout` ("lenslet", "tiled") and `grid` (rows, columns) describe how one
+    image holds all views.
     """
     path = Path(path)
     if not path.exists():
         raise InputError(f"{path}: No such file or directory")
-    if max(grid) > LARGEST_GRID or min(grid) < 0:
-        raise InputError(f"{path}: grid is {list(grid)}; rows and columns must be at most {LARGEST_GRID}")
+    if max(grid) > MAX_GRID or min(grid) < 0:
+        raise InputError(f"{path}: grid is {list(grid)}; rows and columns must be at most {MAX_GRID}")
     suffix = path.suffix.lower()
-    if path.is_dir():
-        return _of_archive(Folder(path), pattern, grid)
-    if suffix == ".zip":
-        return _of_archive(Zip(path), pattern, grid)
+    if path.is_dir() or suffix == ".zip":
+        return _from_archive(_open_archive(path), pattern, grid)
     if suffix in (".npy", ".npz"):
-        return _of_array(path)
-    if suffix in IMAGES:
-        return _of_picture(path, layout, grid)
-    raise InputError(f"{path}: no light field; accepted are a folder, .zip, .npy, .npz, or one picture of all views")
+        return _from_array(path)
+    if suffix.removeprefix(".") in IMAGE_SUFFIXES:
+        return _from_image(path, layout, grid)
+    raise InputError(f"{path}: no light field; accepted are a folder, .zip, .npy, .npz, or one image of all views")
 
 
-def placed(source, convention, pixels, cells, places, rows, columns, warnings=()) -> LightField:
-    """The field of views in cells (n, 2), at places (n, 2) v, u in any unit; NaN places stand for a regular grid.
+def view_resolution(path: str | Path) -> tuple[int, int]:
+    """Width and height of the views, from the first view that can be read."""
+    path = Path(path)
+    if not (path.is_dir() or path.suffix.lower() == ".zip"):
+        return read_light_field(path).size
+    archive = _open_archive(path)
+    errors = []
+    for file in find_views(archive, "", (0, 0)).files:
+        try:
+            view = _decode_view(archive, file)
+            return view.shape[1], view.shape[0]
+        except InputError as error:
+            errors.append(str(error))
+    raise InputError(f"{path}: no view can be read; the first error: {errors[0]}")
 
-    The regular grid that fits the places best (least squares) gives the unit and shows cameras that stand far off it.
+
+def from_positions(
+    source: object,
+    convention: str,
+    pixels: np.ndarray,
+    view_indices: Sequence | np.ndarray,
+    positions: Sequence | np.ndarray,
+    shape: tuple[int, int],
+    warnings: Sequence[str] = (),
+) -> LightField:
+    """The light field of an array of `shape` (rows, columns) from the indices and camera positions of its views.
+
+    `view_indices` (n, 2) are rows and columns, `positions` (n, 2) are (v, u) in any unit; NaN selects a regular grid.
+    The regular grid that fits the positions best (least squares) sets the unit and shows cameras far from it.
     """
-    cells, places = np.asarray(cells, "i4"), np.asarray(places, "f8")
+    rows, columns = shape
+    indices, uv = np.asarray(view_indices, "i4"), np.asarray(positions, "f8")[:, ::-1]
     middle = np.array([rows - 1, columns - 1]) / 2
-    steps = cells - middle
-    told = list(warnings)
-    regular = np.array([[0.0, 1.0], [1.0, 0.0]])  # a row downwards is v, a column to the right is u
-    axes, cameras = regular, steps @ regular
-    if np.isfinite(places).all():
-        fitted = _fit(steps, places[:, ::-1], middle, told)
+    steps = indices - middle
+    messages = list(warnings)
+    basis = np.array([[0.0, 1.0], [1.0, 0.0]])  # a row down is a step of v, a column to the right a step of u
+    cameras = steps @ basis
+    if np.isfinite(uv).all():
+        fitted = _fit_grid(steps, uv, middle, messages)
         if fitted is not None:
-            axes, cameras = fitted
-    centre = np.flatnonzero((steps == 0).all(1))
-    if len(centre):
-        cameras = cameras - cameras[centre[0]]
-    missing = sorted({(r, c) for r in range(rows) for c in range(columns)} - {tuple(cell) for cell in cells.tolist()})
+            basis, cameras = fitted
+    center = np.flatnonzero((steps == 0).all(1))
+    if len(center):
+        cameras = cameras - cameras[center[0]]
+    missing = sorted({(r, c) for r in range(rows) for c in range(columns)} - {tuple(cell) for cell in indices.tolist()})
     if missing:
         names = ", ".join(f"row {r} column {c}" for r, c in missing[:8]) + (" and more" if len(missing) > 8 else "")
-        told.append(f"{len(missing)} of {rows * columns} views are missing: {names}")
-    return LightField(str(source), convention, pixels, cells, cameras, axes, rows, columns, tuple(told))
+        messages.append(f"{len(missing)} of {rows * columns} views are missing: {names}")
+    return LightField(str(source), convention, pixels, indices, cameras, basis, rows, columns, tuple(messages))
 
 
-def _fit(steps, places, middle, told: list[str]):
-    """Axes and cameras in units of the spacing, of places (n, 2) u, v; None where they tell no array."""
+def _fit_grid(
+    steps: np.ndarray, uv: np.ndarray, middle: np.ndarray, messages: list[str]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Grid basis and camera positions in units of the spacing; None (and a message) if the positions form no grid."""
     matrix = np.column_stack([steps, np.ones(len(steps))])
-    solution = np.linalg.lstsq(matrix, places, rcond=None)[0]
+    solution = np.linalg.lstsq(matrix, uv, rcond=None)[0]
     used = [axis for axis in (1, 0) if np.ptp(steps[:, axis]) > 0]
     lengths = np.linalg.norm(solution[:2], axis=1)
-    if not used or min(lengths[used]) <= 1e-9 * max(1.0, np.abs(places).max()):
-        told.append("the coordinates in the names do not follow the array; a regular one is taken")
+    if not used or min(lengths[used]) <= 1e-9 * max(1.0, np.abs(uv).max()):
+        messages.append("the coordinates in the names do not follow the array; using a regular grid instead")
         return None
-    axes, cameras = solution[:2] / lengths[used[0]], (places - solution[2]) / lengths[used[0]]
-    for axis in {0, 1} - set(used):  # one row or one column: the other axis stands upright on it
-        other = axes[1 - axis]
-        axes[axis] = np.array([-other[1], other[0]]) if axis == 0 else np.array([other[1], -other[0]])
-    if abs(np.linalg.det(axes)) < 1e-3:
-        told.append("the coordinates in the names lie on one line; a regular array is taken")
+    basis, cameras = solution[:2] / lengths[used[0]], (uv - solution[2]) / lengths[used[0]]
+    for axis in {0, 1} - set(used):  # one row or one column: the other basis vector is perpendicular to its own
+        other = basis[1 - axis]
+        basis[axis] = np.array([-other[1], other[0]]) if axis == 0 else np.array([other[1], -other[0]])
+    if abs(np.linalg.det(basis)) < 1e-3:
+        messages.append("the coordinates in the names lie on one line; using a regular grid instead")
         return None
-    off = np.linalg.norm(cameras - steps @ axes, axis=1)
-    far = np.flatnonzero(off > FAR_OFF)
+    error = np.linalg.norm(cameras - steps @ basis, axis=1)
+    far = np.flatnonzero(error > MAX_GRID_ERROR)
     if len(far):
-        worst = steps[np.argmax(off)] + middle
-        told.append(
-            f"{len(far)} cameras stand more than {FAR_OFF} spacings off the fitted array "
-            f"(the worst near row {worst[0]:g}, column {worst[1]:g}: {off.max():.2f})"
+        worst = steps[np.argmax(error)] + middle
+        messages.append(
+            f"{len(far)} cameras are more than {MAX_GRID_ERROR} spacings from the fitted grid "
+            f"(the worst near row {worst[0]:g}, column {worst[1]:g}: {error.max():.2f})"
         )
-    return axes, cameras
+    return basis, cameras
 
 
-def residual(field: LightField) -> float:
-    """Root mean square distance of the cameras from their regular grid, in spacings."""
-    middle = np.array([field.rows - 1, field.columns - 1]) / 2
-    off = field.cameras - (field.cells - middle) @ field.axes
-    return float(np.sqrt(((off - off.mean(0)) ** 2).sum(1).mean()))
+def _open_archive(path: Path) -> Folder | Zip:
+    return Folder(path) if path.is_dir() else Zip(path)
 
 
-def _of_archive(archive, pattern: str, grid) -> LightField:
-    plan = plan_of(archive, pattern, grid)
-    pixels, kept, warnings = _decoded(archive, plan)
-    cells = [(shot.row, shot.column) for shot in kept]
-    places = [(shot.v, shot.u) for shot in kept]
-    return placed(archive.path, plan.convention, pixels, cells, places, plan.rows, plan.columns, warnings)
+def _from_archive(archive: Folder | Zip, pattern: str, grid: tuple[int, int]) -> LightField:
+    views = find_views(archive, pattern, grid)
+    pixels, files, warnings = _decode_views(archive, views)
+    indices = [(file.row, file.column) for file in files]
+    positions = [(file.v, file.u) for file in files]
+    return from_positions(
+        archive.path, views.convention, pixels, indices, positions, (views.rows, views.columns), warnings
+    )
 
 
-def _decoded(archive, plan: Plan):
-    """Pixels of the views that can be read, their shots, and a warning for each that cannot."""
+def _decode_view(archive: Folder | Zip, file: ViewFile) -> np.ndarray:
+    return read_bytes(archive.told(file.name), MAX_VIEW_PIXELS, archive.read(file.name))
 
-    def decode(shot):
-        return read_bytes(archive.told(shot.name), LARGEST_VIEW, archive.read(shot.name))
 
-    warnings, kept, pixels, first = [], [], None, None
+def _decode_views(archive: Folder | Zip, views: ViewList) -> tuple[np.ndarray, list[ViewFile], list[str]]:
+    """Pixels of the views that can be read, their files, and a warning for each view that cannot be read."""
+    warnings: list[str] = []
+    decoded: list[ViewFile] = []
+    pixels: np.ndarray | None = None
+    pending: list[tuple[ViewFile, Future]] = []
+    files = list(views.files)
     with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 16)) as pool:
-        pending, shots = [], list(plan.shots)
-        while shots or pending:
-            while shots and len(pending) < 32:  # decoded views that wait are bounded
-                pending.append((shots[0], pool.submit(decode, shots.pop(0))))
-            shot, future = pending.pop(0)
+        while files or pending:
+            while files and len(pending) < MAX_PENDING_VIEWS:
+                file = files.pop(0)
+                pending.append((file, pool.submit(_decode_view, archive, file)))
+            file, future = pending.pop(0)
             try:
                 view = future.result()
             except InputError as error:
@@ -165,91 +214,76 @@ def _decoded(archive, plan: Plan):
                 warnings.append(f"{error}; the other views are shown")
                 continue
             if pixels is None:
-                first, shape = shot.name, view.shape[:2]
-                pixels = _room(archive.path, (len(plan.shots), *shape, 3))
-            if view.shape[:2] != shape:
+                pixels = _allocate_views(archive.path, (len(views.files), *view.shape[:2], 3))
+            height, width = pixels.shape[1:3]
+            if view.shape[:2] != (height, width):
                 raise InputError(
-                    f"{archive.path}: views of different sizes: {first} is {shape[1]} x {shape[0]}, "
-                    f"{shot.name} is {view.shape[1]} x {view.shape[0]}"
+                    f"{archive.path}: views of different sizes: {decoded[0].name} is {width} x {height}, "
+                    f"{file.name} is {view.shape[1]} x {view.shape[0]}"
                 )
-            pixels[len(kept)] = view[..., :3]
-            kept.append(shot)
-    if not kept:
-        raise InputError(f"{archive.path}: no view can be read; the first fault: {warnings[0]}")
-    return pixels[: len(kept)], kept, warnings
+            pixels[len(decoded)] = view[..., :3]
+            decoded.append(file)
+    if pixels is None:
+        raise InputError(f"{archive.path}: no view can be read; the first error: {warnings[0]}")
+    return pixels[: len(decoded)], decoded, warnings
 
 
-def _room(source, shape) -> np.ndarray:
-    """Host memory for the views, refused before it is touched where the machine has not that much free."""
-    wanted = int(np.prod(shape, dtype=np.int64))
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):  # not told on this system
-        free = wanted
-    if wanted > free:
+def _allocate_views(source: Path, shape: tuple[int, int, int, int]) -> np.ndarray:
+    """Host memory for the views; raises UnavailableError if that much is not free."""
+    needed, free = int(np.prod(shape, dtype=np.int64)), available_memory()
+    if needed > free:
         raise UnavailableError(
-            f"{source}: {shape[0]} views of {shape[2]} x {shape[1]} take {wanted / 2**30:.1f} GiB of memory and "
-            f"{free / 2**30:.1f} are free; a .npy of the field is memory-mapped instead"
+            f"{source}: {shape[0]} views of {shape[2]} x {shape[1]} need {needed / 2**30:.1f} GiB of memory and "
+            f"{free / 2**30:.1f} are free; a .npy of the light field is memory-mapped instead"
         )
     return np.empty(shape, "u1")
 
 
-def _of_array(path: Path) -> LightField:
-    array, places = read_array(path)
+def _from_array(path: Path) -> LightField:
+    array, positions = read_array(path)
     rows, columns, height, width, channels = array.shape
-    if max(rows, columns) > LARGEST_GRID or rows * columns < 1 or height * width > LARGEST_VIEW:
+    if max(rows, columns) > MAX_GRID or rows * columns < 1 or height * width > MAX_VIEW_PIXELS:
         raise InputError(
-            f"{path}: {rows} x {columns} views of {width} x {height}; allowed are {LARGEST_GRID} x {LARGEST_GRID} "
-            f"views of {LARGEST_VIEW} pixels"
+            f"{path}: {rows} x {columns} views of {width} x {height}; allowed are {MAX_GRID} x {MAX_GRID} "
+            f"views of {MAX_VIEW_PIXELS} pixels"
         )
-    cells = np.stack(np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij"), -1).reshape(-1, 2)
     pixels = array.reshape(rows * columns, height, width, channels)
-    return placed(path, f"array in {path.suffix}", pixels, cells, places, rows, columns)
+    return from_positions(
+        path, f"array in {path.suffix}", pixels, _all_indices(rows, columns), positions, (rows, columns)
+    )
 
 
-def _of_picture(path: Path, layout: str, grid) -> LightField:
-    """The field inside one picture: view (row, column) is every n-th pixel of a mosaic, or one tile of a sheet."""
+def _all_indices(rows: int, columns: int) -> np.ndarray:
+    """Row and column (n, 2) of every view of a complete array, row by row."""
+    return np.stack(np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij"), -1).reshape(-1, 2)
+
+
+def _from_image(path: Path, layout: str, grid: tuple[int, int]) -> LightField:
+    """A lenslet image (view (r, c) is pixel (r, c) under each lens) or an image of tiled views."""
     if layout == "auto":
         if "eslf" not in path.stem.lower():
             raise InputError(
-                f'{path}: one picture: say layout = "mosaic" (each lens one small square of pixels, ESLF) or '
-                '"sheet" (the views side by side), and grid = [rows, columns]'
+                f'{path}: one image: set layout = "lenslet" (each lens a small block of pixels, ESLF) or '
+                '"tiled" (the views side by side), and grid = [rows, columns]'
             )
-        layout = "mosaic"
-    rows, columns = grid if all(grid) else MOSAIC_LENSLETS if layout == "mosaic" else (0, 0)
+        layout = "lenslet"
+    rows, columns = grid if all(grid) else ESLF_GRID if layout == "lenslet" else (0, 0)
     if not rows:
-        raise InputError(f"{path}: a contact sheet needs grid = [rows, columns]; it is {list(grid)}")
-    whole = read_bytes(path)
-    height, width = whole.shape[0] // rows, whole.shape[1] // columns
-    if (whole.shape[0] % rows or whole.shape[1] % columns) and layout == "sheet" or not (height and width):
+        raise InputError(f"{path}: tiled views need grid = [rows, columns]; it is {list(grid)}")
+    image = read_bytes(path)
+    height, width = image.shape[0] // rows, image.shape[1] // columns
+    if (image.shape[0] % rows or image.shape[1] % columns) and layout == "tiled" or not (height and width):
         raise InputError(
-            f"{path}: {whole.shape[1]} x {whole.shape[0]} pixels are no {rows} rows of {columns} views of one size"
+            f"{path}: {image.shape[1]} x {image.shape[0]} pixels are not {rows} rows of {columns} views of one size"
         )
-    channels = 3 if (whole[..., 3] == 255).all() else 4
-    whole = whole[: rows * height, : columns * width, :channels]
-    if layout == "mosaic":
-        split = whole.reshape(height, rows, width, columns, channels).transpose(1, 3, 0, 2, 4)
+    channels = 3 if (image[..., 3] == 255).all() else 4
+    image = image[: rows * height, : columns * width, :channels]
+    if layout == "lenslet":
+        views = image.reshape(height, rows, width, columns, channels).transpose(1, 3, 0, 2, 4)
     else:
-        split = whole.reshape(rows, height, columns, width, channels).transpose(0, 2, 1, 3, 4)
-    cells = np.stack(np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij"), -1).reshape(-1, 2)
-    pixels = np.ascontiguousarray(split).reshape(rows * columns, height, width, channels)
-    dark = pixels[..., 3].any((1, 2)) if channels == 4 else np.ones(len(pixels), bool)
-    told = [f"{int((~dark).sum())} views have no weight anywhere"] if not dark.all() else []
-    nowhere = np.full((len(cells), 2), np.nan)
-    return placed(path, layout, pixels, cells, nowhere, rows, columns, told)
-
-
-def view_size(path) -> tuple[int, int]:
-    """Width and height of the views of a field that needs no telling, from its first view that can be read."""
-    path = Path(path)
-    if not (path.is_dir() or path.suffix.lower() == ".zip"):
-        return read_field(path).size
-    archive = Folder(path) if path.is_dir() else Zip(path)
-    faults = []
-    for shot in plan_of(archive, "", (0, 0)).shots:
-        try:
-            view = read_bytes(archive.told(shot.name), LARGEST_VIEW, archive.read(shot.name))
-            return view.shape[1], view.shape[0]
-        except InputError as error:
-            faults.append(str(error))
-    raise InputError(f"{path}: no view can be read; the first fault: {faults[0]}")
+        views = image.reshape(rows, height, columns, width, channels).transpose(0, 2, 1, 3, 4)
+    pixels = np.ascontiguousarray(views).reshape(rows * columns, height, width, channels)
+    weighted = pixels[..., 3].any((1, 2)) if channels == 4 else np.ones(len(pixels), bool)
+    warnings = [f"{int((~weighted).sum())} views have weight 0 everywhere"] if not weighted.all() else []
+    unknown = np.full((rows * columns, 2), np.nan)
+    return from_positions(path, layout, pixels, _all_indices(rows, columns), unknown, (rows, columns), warnings)

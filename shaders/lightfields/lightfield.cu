@@ -1,40 +1,40 @@
-// Light fields: refocused pictures by shift and add over the views of a camera array, their median, extremes and
-// variance (paper 5, chapter 4; Levoy and Hanrahan 1996; Isaksen et al. 2000; Ng 2005).
+// Light fields: refocused pictures by shift-and-add over the views of a camera array (Levoy and Hanrahan 1996; Isaksen
+// et al. 2000; Ng 2005), and their median, minimum, maximum and variance. Launched by renderer/lightfields/kernels.py.
 //
-// Views are uint8 sRGB: rows of PITCH bytes (a multiple of 16) with CHANNELS bytes a pixel, `stored` rows a view, the
-// first of them row `first` of the picture, and GUARD bytes before and after all of it. A TAP is a view that takes
-// part: output pixel (x, y) reads its pixel (x + column + fx, y + row + fy), by exact bilinear interpolation in linear
-// light; where that lies outside of the view, its weight does not count (the weight image). WIDTH and HEIGHT are of
-// a view. `linear` (256) is the sRGB curve.
+// Views are uint8 sRGB with CHANNELS bytes per pixel, in rows of PITCH bytes (a multiple of 16). `stored_rows` rows of
+// each view are stored, from row `first_stored_row` on; GUARD_BYTES bytes before and after all views may be read.
+// Output pixel (x, y) samples the view of a VIEW_SHIFT at (x + column + fx, y + row + fy), by bilinear interpolation in
+// linear light. A sample outside of the view has weight 0. Rows begin_row to end_row of the output are computed. WIDTH and
+// HEIGHT are those of a view. `linear` (256) decodes sRGB bytes.
 
 #define COLUMNS_PER_THREAD 4
-#define SAMPLES (3 * COLUMNS_PER_THREAD)
-#define LANES 32
+#define SAMPLES            (3 * COLUMNS_PER_THREAD)
+#define WARP_SIZE          32
 
-// Whether a lerp at `place` + fraction along an axis of `size` stays in the view.
-DEVICE bool lerp_stays(int place, float fraction, int size) {
-    return place >= 0 && place + (fraction > 0.0f ? 1 : 0) < size;
+// Whether both pixels that interpolation at index + fraction reads lie in 0..size.
+DEVICE bool lerp_inside(int index, float fraction, int size) {
+    return index >= 0 && index + (fraction > 0.0f ? 1 : 0) < size;
 }
 
-// The weights of its two taps; zero where it does not.
-DEVICE float2 lerp_weights(int place, float fraction, int size) {
-    return lerp_stays(place, fraction, size) ? make_float2(1.0f - fraction, fraction) : make_float2(0.0f, 0.0f);
+// Weights of these two pixels; zero if one is outside.
+DEVICE float2 lerp_weights(int index, float fraction, int size) {
+    return lerp_inside(index, fraction, size) ? make_float2(1.0f - fraction, fraction) : make_float2(0.0f, 0.0f);
 }
 
-// Linear red, green, blue and the weight of one view at output pixel (x, y); weight 0 outside of the view.
-DEVICE float4 view_at(GLOBAL const uchar *views, TAP tap, GLOBAL const float *linear, int x, int y, int first,
-                      int stored) {
-    int left = x + tap.column, top = y + tap.row;
-    float2 across = lerp_weights(left, tap.fx, WIDTH), down = lerp_weights(top, tap.fy, HEIGHT);
+// Linear red, green, blue and the weight of a view at output pixel (x, y).
+DEVICE float4 sample_view(GLOBAL const uchar* views, VIEW_SHIFT shift, GLOBAL const float* linear, int x, int y,
+                          int first_stored_row, int stored_rows) {
+    int left = x + shift.column, top = y + shift.row;
+    float2 across = lerp_weights(left, shift.fx, WIDTH), down = lerp_weights(top, shift.fy, HEIGHT);
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     if (across.x + across.y == 0.0f || down.x + down.y == 0.0f) return sum;
     for (int j = 0; j < 2; j++) {
         for (int i = 0; i < 2; i++) {
-            float share = (i ? across.y : across.x) * (j ? down.y : down.x);
-            if (share > 0.0f) {
-                ulong row = (ulong)tap.view * (ulong)stored + (ulong)(top + j - first);
-                GLOBAL const uchar *pixel = views + GUARD + row * PITCH + (ulong)((left + i) * CHANNELS);
-                float part = CHANNELS == 4 ? share * (float)pixel[CHANNELS - 1] * (1.0f / 255.0f) : share;
+            float weight = (i ? across.y : across.x) * (j ? down.y : down.x);
+            if (weight > 0.0f) {
+                ulong row = (ulong)shift.view * (ulong)stored_rows + (ulong)(top + j - first_stored_row);
+                GLOBAL const uchar* pixel = views + GUARD_BYTES + row * PITCH + (ulong)((left + i) * CHANNELS);
+                float part = CHANNELS == 4 ? weight * (float)pixel[CHANNELS - 1] * (1.0f / 255.0f) : weight;
                 sum.x += part * linear[pixel[0]];
                 sum.y += part * linear[pixel[1]];
                 sum.z += part * linear[pixel[2]];
@@ -47,7 +47,7 @@ DEVICE float4 view_at(GLOBAL const uchar *views, TAP tap, GLOBAL const float *li
         sum.y /= sum.w;
         sum.z /= sum.w;
     }
-    sum.w = CHANNELS == 4 ? sum.w * tap.weight : tap.weight;
+    sum.w = CHANNELS == 4 ? sum.w * shift.weight : shift.weight;
     return sum;
 }
 
@@ -56,126 +56,131 @@ DEVICE float4 weighted_mean(float red, float green, float blue, float weight) {
     return make_float4(red * scale, green * scale, blue * scale, 1.0f);
 }
 
-// The weighted mean of all taps, one thread a pixel: any CHANNELS; the plain statement of the two kernels after it.
-KERNEL refocus(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLOBAL const float *linear,
-               GLOBAL float4 *image, int first, int stored, int begin, int end) {
-    int x = (int)(thread_index() % WIDTH), y = begin + (int)(thread_index() / WIDTH);
-    if (y < end) {
+// Weighted mean of all views, one thread per pixel, for any CHANNELS: the reference for refocus_gpu and refocus_cpu.
+KERNEL refocus_reference(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int count,
+                         GLOBAL const float* linear, GLOBAL float4* image, int first_stored_row, int stored_rows,
+                         int begin_row, int end_row) {
+    int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
+    if (y < end_row) {
         float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         for (int t = 0; t < count; t++) {
-            float4 value = view_at(views, taps[t], linear, x, y, first, stored);
+            float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
             sum += make_float4(value.x * value.w, value.y * value.w, value.z * value.w, value.w);
         }
         image[y * WIDTH + x] = weighted_mean(sum.x, sum.y, sum.z, sum.w);
     }
 }
 
-#ifdef ROWS
-// Byte k of a word in light: the offset is byte * LANES * 4 + lane * 4, made by one shift and one three-input operation.
-DEVICE float light_of(const LOCAL uchar *tables, uint word, int k, uint lane_bytes) {
+#ifdef ROWS_PER_THREAD
+// Decodes byte k of a word. The table is stored once per lane in local memory, so that lanes have no bank conflicts.
+// The byte offset is byte * WARP_SIZE * 4 + lane * 4, computed by one shift and one three-input operation.
+DEVICE float srgb_to_linear(const LOCAL uchar* tables, uint word, int k, uint lane_offset) {
     uint offset = k == 0 ? word << 7 : word >> (8 * k - 7);
-    return *(const LOCAL float *)(tables + ((offset & 0x7f80u) | lane_bytes));
+    return *(const LOCAL float*)(tables + ((offset & 0x7f80u) | lane_offset));
 }
 
-// The same for 3 channels on processors of many lanes. A warp takes 128 columns, a thread 4 columns of ROWS rows: it
-// reads whole words, shifts them to the view's byte offset, which all threads share, and looks each byte up once for
-// all the sums that it goes into. The table stands once for every lane in local memory, so lanes never collide.
-#define TILE_WIDTH (LANES * COLUMNS_PER_THREAD)
-#define TILE_HEIGHT (GROUP_SIZE / LANES * ROWS)
+// refocus_gpu: the mean of views with 3 channels. A warp computes 128 columns, a thread 4 columns of ROWS_PER_THREAD
+// rows. A thread reads whole words, shifts them to the view's byte offset, which is the same for all threads, and
+// decodes each byte once for all sums that need it.
+#define TILE_WIDTH  (WARP_SIZE * COLUMNS_PER_THREAD)
+#define TILE_HEIGHT (GROUP_SIZE / WARP_SIZE * ROWS_PER_THREAD)
 
-#define WORDS ((SAMPLES + 9) / 4)  // of a row: its bytes, 3 of the next pixel, and up to 3 before the first
+#define WORDS ((SAMPLES + 9) / 4) // words of a row: its bytes, 3 of the next pixel, up to 3 before the first
 
 typedef struct {
     uint word[WORDS];
 } RowWords;
 
-DEVICE RowWords row_words(GLOBAL const uint *source) {
+DEVICE RowWords load_words(GLOBAL const uint* source) {
     RowWords row;
     UNROLL
     for (int k = 0; k < WORDS; k++) row.word[k] = source[k];
     return row;
 }
 
-// The light of a thread's pixels of a row, and of the one after them, whose bytes begin `shift` bits into its words.
-DEVICE void row_light(RowWords row, uint shift, const LOCAL uchar *tables, uint lane_bytes, float *light) {
+// Decodes a thread's pixels of a row and the pixel after them; their bytes begin `bit_shift` bits into the words.
+DEVICE void decode_row(RowWords row, uint bit_shift, const LOCAL uchar* tables, uint lane_offset, float* light) {
     UNROLL
     for (int k = 0; k < SAMPLES + 3; k++) {
-        uint shifted = funnel_shift(row.word[k / 4], row.word[k / 4 + 1], shift);
-        light[k] = light_of(tables, shifted, k % 4, lane_bytes);
+        uint shifted = funnel_shift(row.word[k / 4], row.word[k / 4 + 1], bit_shift);
+        light[k] = srgb_to_linear(tables, shifted, k % 4, lane_offset);
     }
 }
 
-// Where a view's rows begin for a thread: rows and columns outside of what is stored read anything nearby.
+// A thread's position in the rows of a view. Rows and columns that are not stored are clamped; their weight is 0.
 typedef struct {
-    GLOBAL const uint *base;
+    GLOBAL const uint* base;
     int row, words;
-    uint shift;
-} Place;
+    uint bit_shift;
+} RowCursor;
 
-DEVICE Place place_in(GLOBAL const uint *words, TAP tap, int x, int y, int first, int stored) {
-    Place place;
-    int byte = clamp(3 * (x + tap.column), -SAMPLES, 3 * WIDTH);
-    place.base = words + (ulong)tap.view * (ulong)stored * (PITCH / 4) + GUARD / 4;
-    place.row = y + tap.row - first;
-    place.words = byte >> 2;
-    place.shift = 8u * ((uint)byte & 3u);
-    return place;
+DEVICE RowCursor row_cursor(GLOBAL const uint* words, VIEW_SHIFT shift, int x, int y, int first_stored_row,
+                            int stored_rows) {
+    RowCursor cursor;
+    int byte = clamp(3 * (x + shift.column), -SAMPLES, 3 * WIDTH);
+    cursor.base = words + (ulong)shift.view * (ulong)stored_rows * (PITCH / 4) + GUARD_BYTES / 4;
+    cursor.row = y + shift.row - first_stored_row;
+    cursor.words = byte >> 2;
+    cursor.bit_shift = 8u * ((uint)byte & 3u);
+    return cursor;
 }
 
-DEVICE RowWords words_at(Place place, int r, int stored) {
-    return row_words(place.base + (clamp(place.row + r, 0, stored - 1) * (PITCH / 4) + place.words));
+DEVICE RowWords load_row(RowCursor cursor, int r, int stored_rows) {
+    return load_words(cursor.base + (clamp(cursor.row + r, 0, stored_rows - 1) * (PITCH / 4) + cursor.words));
 }
 
-// Whether a view reaches all pixels of the tile, and the row below it is stored too.
-DEVICE bool reaches_tile(TAP tap, int tile_x, int tile_y, int first, int stored) {
-    int last_x = min(tile_x + TILE_WIDTH, WIDTH) - 1, below = tile_y + TILE_HEIGHT + tap.row;
-    return tile_x + tap.column >= 0 && last_x + tap.column + (tap.fx > 0.0f ? 1 : 0) < WIDTH &&
-           tile_y + tap.row >= first && below < first + stored && below < HEIGHT;
+// Whether a view covers all pixels of the tile, and the row below the tile is stored too.
+DEVICE bool covers_tile(VIEW_SHIFT shift, int tile_x, int tile_y, int first_stored_row, int stored_rows) {
+    int last_x = min(tile_x + TILE_WIDTH, WIDTH) - 1, below = tile_y + TILE_HEIGHT + shift.row;
+    return tile_x + shift.column >= 0 && last_x + shift.column + (shift.fx > 0.0f ? 1 : 0) < WIDTH &&
+           tile_y + shift.row >= first_stored_row && below < first_stored_row + stored_rows && below < HEIGHT;
 }
 
-KERNEL refocus_tiles(GLOBAL const uint *words, GLOBAL const TAP *taps, int count, GLOBAL const float *linear,
-                     GLOBAL float4 *image, int first, int stored, int begin, int end) {
-    LOCAL_ARRAY(float, tables, 256 * LANES);
-    for (uint i = local_index(); i < 256 * LANES; i += GROUP_SIZE) tables[i] = linear[i / LANES];
+KERNEL refocus_gpu(GLOBAL const uint* words, GLOBAL const VIEW_SHIFT* shifts, int count, GLOBAL const float* linear,
+                   GLOBAL float4* image, int first_stored_row, int stored_rows, int begin_row, int end_row) {
+    LOCAL_ARRAY(float, tables, 256 * WARP_SIZE);
+    for (uint i = local_index(); i < 256 * WARP_SIZE; i += GROUP_SIZE) tables[i] = linear[i / WARP_SIZE];
     BARRIER();
-    const LOCAL uchar *table = (const LOCAL uchar *)tables;
-    uint lane_bytes = 4u * lane_index();
+    const LOCAL uchar* table = (const LOCAL uchar*)tables;
+    uint lane_offset = 4u * lane_index();
     int tiles_across = (WIDTH + TILE_WIDTH - 1) / TILE_WIDTH;
     int tile_x = (int)group_index() % tiles_across * TILE_WIDTH;
-    int tile_y = begin + (int)group_index() / tiles_across * TILE_HEIGHT;
-    int x = tile_x + (int)lane_index() * COLUMNS_PER_THREAD, y = tile_y + (int)(local_index() / LANES) * ROWS;
-    float sums[ROWS * SAMPLES], common = 0.0f;
-    bool ragged = false;
-    for (int k = 0; k < ROWS * SAMPLES; k++) sums[k] = 0.0f;
-    // Words travel two rows ahead of the arithmetic, from one view into the next.
-    TAP next = taps[0];
-    Place next_place = place_in(words, next, x, y, first, stored);
-    RowWords near = words_at(next_place, 0, stored), after = words_at(next_place, 1, stored);
+    int tile_y = begin_row + (int)group_index() / tiles_across * TILE_HEIGHT;
+    int x = tile_x + (int)lane_index() * COLUMNS_PER_THREAD,
+        y = tile_y + (int)(local_index() / WARP_SIZE) * ROWS_PER_THREAD;
+    float sums[ROWS_PER_THREAD * SAMPLES], full_weight = 0.0f;
+    bool has_partial_views = false;
+    for (int k = 0; k < ROWS_PER_THREAD * SAMPLES; k++) sums[k] = 0.0f;
+    // Words are loaded two rows ahead of the arithmetic, across the end of a view.
+    VIEW_SHIFT next = shifts[0];
+    RowCursor next_cursor = row_cursor(words, next, x, y, first_stored_row, stored_rows);
+    RowWords following = load_row(next_cursor, 0, stored_rows), after = load_row(next_cursor, 1, stored_rows);
     for (int t = 0; t < count; t++) {
-        TAP tap = next;
-        Place place = next_place;
-        next = taps[min(t + 1, count - 1)];
-        next_place = place_in(words, next, x, y, first, stored);
-        bool whole = reaches_tile(tap, tile_x, tile_y, first, stored);
-        float left = tap.weight * (1.0f - tap.fx), above[SAMPLES];
+        VIEW_SHIFT shift = next;
+        RowCursor cursor = next_cursor;
+        next = shifts[min(t + 1, count - 1)];
+        next_cursor = row_cursor(words, next, x, y, first_stored_row, stored_rows);
+        bool covers = covers_tile(shift, tile_x, tile_y, first_stored_row, stored_rows);
+        float left = shift.weight * (1.0f - shift.fx), above[SAMPLES];
         float seen_left[COLUMNS_PER_THREAD], seen_right[COLUMNS_PER_THREAD];
-        if (whole) common += tap.weight;
-        if (!whole) ragged = true;
+        if (covers) full_weight += shift.weight;
+        if (!covers) has_partial_views = true;
         UNROLL
-        for (int p = 0; p < COLUMNS_PER_THREAD; p++) {  // a pixel that the view does not reach counts nothing
-            bool seen = whole || lerp_stays(x + p + tap.column, tap.fx, WIDTH);
+        for (int p = 0; p < COLUMNS_PER_THREAD; p++) { // weight 0 where the view does not cover the pixel
+            bool seen = covers || lerp_inside(x + p + shift.column, shift.fx, WIDTH);
             seen_left[p] = seen ? left : 0.0f;
-            seen_right[p] = seen ? tap.weight * tap.fx : 0.0f;
+            seen_right[p] = seen ? shift.weight * shift.fx : 0.0f;
         }
         UNROLL
-        for (int r = 0; r <= ROWS; r++) {
-            RowWords here_words = near;
-            near = after;
-            after = r + 2 <= ROWS ? words_at(place, r + 2, stored) : words_at(next_place, r + 1 - ROWS, stored);
+        for (int r = 0; r <= ROWS_PER_THREAD; r++) {
+            RowWords here_words = following;
+            following = after;
+            after = r + 2 <= ROWS_PER_THREAD ? load_row(cursor, r + 2, stored_rows)
+                                             : load_row(next_cursor, r + 1 - ROWS_PER_THREAD, stored_rows);
             float light[SAMPLES + 3];
-            row_light(here_words, place.shift, table, lane_bytes, light);
-            bool down = whole || lerp_stays(y + r - 1 + tap.row, tap.fy, HEIGHT);
-            float upper = down ? 1.0f - tap.fy : 0.0f, lower = down ? tap.fy : 0.0f;
+            decode_row(here_words, cursor.bit_shift, table, lane_offset, light);
+            bool down = covers || lerp_inside(y + r - 1 + shift.row, shift.fy, HEIGHT);
+            float upper = down ? 1.0f - shift.fy : 0.0f, lower = down ? shift.fy : 0.0f;
             UNROLL
             for (int k = 0; k < SAMPLES; k++) {
                 float here = seen_left[k / 3] * light[k] + seen_right[k / 3] * light[k + 3];
@@ -184,86 +189,93 @@ KERNEL refocus_tiles(GLOBAL const uint *words, GLOBAL const TAP *taps, int count
             }
         }
     }
-    float weights[ROWS * COLUMNS_PER_THREAD];
+    float weights[ROWS_PER_THREAD * COLUMNS_PER_THREAD];
     UNROLL
-    for (int k = 0; k < ROWS * COLUMNS_PER_THREAD; k++) weights[k] = common;
-    for (int t = 0; ragged && t < count; t++) {
-        TAP tap = taps[t];
-        if (!reaches_tile(tap, tile_x, tile_y, first, stored)) {
-            bool down[ROWS];
+    for (int k = 0; k < ROWS_PER_THREAD * COLUMNS_PER_THREAD; k++) weights[k] = full_weight;
+    for (int t = 0; has_partial_views && t < count; t++) {
+        VIEW_SHIFT shift = shifts[t];
+        if (!covers_tile(shift, tile_x, tile_y, first_stored_row, stored_rows)) {
+            bool down[ROWS_PER_THREAD];
             UNROLL
-            for (int r = 0; r < ROWS; r++) down[r] = lerp_stays(y + r + tap.row, tap.fy, HEIGHT);
+            for (int r = 0; r < ROWS_PER_THREAD; r++) down[r] = lerp_inside(y + r + shift.row, shift.fy, HEIGHT);
             UNROLL
             for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
-                float weight = lerp_stays(x + p + tap.column, tap.fx, WIDTH) ? tap.weight : 0.0f;
+                float weight = lerp_inside(x + p + shift.column, shift.fx, WIDTH) ? shift.weight : 0.0f;
                 UNROLL
-                for (int r = 0; r < ROWS; r++) weights[r * COLUMNS_PER_THREAD + p] += down[r] ? weight : 0.0f;
+                for (int r = 0; r < ROWS_PER_THREAD; r++)
+                    weights[r * COLUMNS_PER_THREAD + p] += down[r] ? weight : 0.0f;
             }
         }
     }
     UNROLL
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < ROWS_PER_THREAD; r++) {
         UNROLL
         for (int p = 0; p < COLUMNS_PER_THREAD; p++) {
-            const float *s = sums + r * SAMPLES + 3 * p;
-            if (x + p < WIDTH && y + r < end)
+            const float* s = sums + r * SAMPLES + 3 * p;
+            if (x + p < WIDTH && y + r < end_row)
                 image[(y + r) * WIDTH + x + p] = weighted_mean(s[0], s[1], s[2], weights[r * COLUMNS_PER_THREAD + p]);
         }
     }
 }
 #endif
 
-// The same for 3 channels on processors of one lane: a thread takes RUN columns of RUN_ROWS rows, and its loops over
-// bytes in a row are what the compiler turns into vector instructions. A byte is looked up once a row of threads.
-#ifdef RUN
-KERNEL refocus_runs(GLOBAL const uchar *RESTRICT views, GLOBAL const TAP *RESTRICT taps, int count,
-                    GLOBAL const float *RESTRICT linear, GLOBAL float4 *RESTRICT image, int first, int stored,
-                    int begin, int end) {
-    int runs_across = (WIDTH + RUN - 1) / RUN;
-    int x = (int)thread_index() % runs_across * RUN, y = begin + (int)thread_index() / runs_across * RUN_ROWS;
-    int rows = min(RUN_ROWS, end - y);
-    float sums[RUN_ROWS * RUN * 3], weights[RUN_ROWS * RUN], value[RUN * 3 + 3], above[RUN * 3], here[RUN * 3];
+// refocus_cpu: the mean of views with 3 channels on CPUs. A work-item computes CPU_TILE_WIDTH x CPU_TILE_HEIGHT
+// pixels; the compiler vectorizes its loops over the bytes of a row. Each byte is decoded once per tile.
+#ifdef CPU_TILE_WIDTH
+KERNEL refocus_cpu(GLOBAL const uchar* RESTRICT views, GLOBAL const VIEW_SHIFT* RESTRICT shifts, int count,
+                   GLOBAL const float* RESTRICT linear, GLOBAL float4* RESTRICT image, int first_stored_row,
+                   int stored_rows, int begin_row, int end_row) {
+    int tiles_across = (WIDTH + CPU_TILE_WIDTH - 1) / CPU_TILE_WIDTH;
+    int x = (int)thread_index() % tiles_across * CPU_TILE_WIDTH,
+        y = begin_row + (int)thread_index() / tiles_across * CPU_TILE_HEIGHT;
+    int rows = min(CPU_TILE_HEIGHT, end_row - y);
+    float sums[CPU_TILE_HEIGHT * CPU_TILE_WIDTH * 3], weights[CPU_TILE_HEIGHT * CPU_TILE_WIDTH],
+        value[CPU_TILE_WIDTH * 3 + 3], above[CPU_TILE_WIDTH * 3], here[CPU_TILE_WIDTH * 3];
     if (rows > 0) {
-        for (int k = 0; k < RUN_ROWS * RUN * 3; k++) sums[k] = 0.0f;
-        for (int k = 0; k < RUN_ROWS * RUN; k++) weights[k] = 0.0f;
+        for (int k = 0; k < CPU_TILE_HEIGHT * CPU_TILE_WIDTH * 3; k++) sums[k] = 0.0f;
+        for (int k = 0; k < CPU_TILE_HEIGHT * CPU_TILE_WIDTH; k++) weights[k] = 0.0f;
         for (int t = 0; t < count; t++) {
-            TAP tap = taps[t];
-            int start = max(x, -tap.column), stop = min(min(x + RUN, WIDTH), WIDTH - tap.column - (tap.fx > 0.0f ? 1 : 0));
+            VIEW_SHIFT shift = shifts[t];
+            int start = max(x, -shift.column),
+                stop = min(min(x + CPU_TILE_WIDTH, WIDTH), WIDTH - shift.column - (shift.fx > 0.0f ? 1 : 0));
             int samples = 3 * (stop - start), offset = 3 * (start - x);
-            float left = tap.weight * (1.0f - tap.fx), right = tap.weight * tap.fx;
+            float left = shift.weight * (1.0f - shift.fx), right = shift.weight * shift.fx;
             for (int r = 0; r <= rows && samples > 0; r++) {
-                int row = clamp(y + r + tap.row - first, 0, stored - 1);
-                GLOBAL const uchar *source = views + GUARD + ((ulong)tap.view * (ulong)stored + (ulong)row) * PITCH +
-                                             (ulong)(3 * (start + tap.column));
+                int row = clamp(y + r + shift.row - first_stored_row, 0, stored_rows - 1);
+                GLOBAL const uchar* source = views + GUARD_BYTES +
+                                             ((ulong)shift.view * (ulong)stored_rows + (ulong)row) * PITCH +
+                                             (ulong)(3 * (start + shift.column));
                 for (int k = 0; k < samples + 3; k++) value[k] = linear[source[k]];
                 for (int k = 0; k < samples; k++) here[k] = left * value[k] + right * value[k + 3];
-                float2 down = lerp_weights(y + r - 1 + tap.row, tap.fy, HEIGHT);
+                float2 down = lerp_weights(y + r - 1 + shift.row, shift.fy, HEIGHT);
                 if (r > 0 && down.x + down.y > 0.0f) {
-                    float *sum = sums + (r - 1) * RUN * 3 + offset, *weight = weights + (r - 1) * RUN + (start - x);
+                    float *sum = sums + (r - 1) * CPU_TILE_WIDTH * 3 + offset,
+                          *weight = weights + (r - 1) * CPU_TILE_WIDTH + (start - x);
                     for (int k = 0; k < samples; k++) sum[k] += down.x * above[k] + down.y * here[k];
-                    for (int k = 0; k < stop - start; k++) weight[k] += tap.weight;
+                    for (int k = 0; k < stop - start; k++) weight[k] += shift.weight;
                 }
                 for (int k = 0; k < samples; k++) above[k] = here[k];
             }
         }
         for (int r = 0; r < rows; r++) {
-            for (int p = 0; p < RUN && x + p < WIDTH; p++) {
-                const float *s = sums + (r * RUN + p) * 3;
-                image[(y + r) * WIDTH + x + p] = weighted_mean(s[0], s[1], s[2], weights[r * RUN + p]);
+            for (int p = 0; p < CPU_TILE_WIDTH && x + p < WIDTH; p++) {
+                const float* s = sums + (r * CPU_TILE_WIDTH + p) * 3;
+                image[(y + r) * WIDTH + x + p] = weighted_mean(s[0], s[1], s[2], weights[r * CPU_TILE_WIDTH + p]);
             }
         }
     }
 }
 #endif
 
-// The largest (direction 1) or smallest (direction -1) value of each channel over the views that see the pixel.
-KERNEL extreme(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLOBAL const float *linear,
-               GLOBAL float4 *image, int first, int stored, int begin, int end, float direction) {
-    int x = (int)(thread_index() % WIDTH), y = begin + (int)(thread_index() / WIDTH);
-    if (y < end) {
+// Maximum (direction 1) or minimum (direction -1) of each channel over the views that cover the pixel.
+KERNEL min_max(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int count, GLOBAL const float* linear,
+               GLOBAL float4* image, int first_stored_row, int stored_rows, int begin_row, int end_row,
+               float direction) {
+    int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
+    if (y < end_row) {
         float red = -INFINITE, green = -INFINITE, blue = -INFINITE;
         for (int t = 0; t < count; t++) {
-            float4 value = view_at(views, taps[t], linear, x, y, first, stored);
+            float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
             if (value.w > 0.0f) {
                 red = fmax(red, direction * value.x);
                 green = fmax(green, direction * value.y);
@@ -276,13 +288,13 @@ KERNEL extreme(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLO
     }
 }
 
-// The weighted lower median of each channel: the least value that views of at least half of the weight do not exceed.
-// Four rounds narrow it by 16 bins each, so it is exact to LEVELS = 65535 steps of linear light.
+// Weighted lower median of each channel: the least value that views of at least half of the total weight do not exceed.
+// Each of four rounds splits the interval into 16 bins, so it is exact to 1 / LEVELS of linear light.
 #define LEVELS 65535.0f
-KERNEL median(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLOBAL const float *linear,
-              GLOBAL float4 *image, int first, int stored, int begin, int end) {
-    int x = (int)(thread_index() % WIDTH), y = begin + (int)(thread_index() / WIDTH);
-    if (y < end) {
+KERNEL median(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int count, GLOBAL const float* linear,
+              GLOBAL float4* image, int first_stored_row, int stored_rows, int begin_row, int end_row) {
+    int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
+    if (y < end_row) {
         uint found[3] = {0u, 0u, 0u};
         float below[3] = {0.0f, 0.0f, 0.0f}, total = 0.0f;
         for (int round = 0; round < 4; round++) {
@@ -290,10 +302,11 @@ KERNEL median(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLOB
             float bins[48];
             for (int k = 0; k < 48; k++) bins[k] = 0.0f;
             for (int t = 0; t < count; t++) {
-                float4 value = view_at(views, taps[t], linear, x, y, first, stored);
+                float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
                 float channel[3] = {value.x, value.y, value.z};
                 for (int c = 0; c < 3; c++) {
-                    uint level = (uint)(clamp(channel[c], 0.0f, 1.0f) * LEVELS + 0.5f), bin = (level - found[c]) >> unit;
+                    uint level = (uint)(clamp(channel[c], 0.0f, 1.0f) * LEVELS + 0.5f),
+                         bin = (level - found[c]) >> unit;
                     if (level >= found[c] && bin < 16u) bins[16 * c + (int)bin] += value.w;
                 }
                 if (round == 0) total += value.w;
@@ -312,41 +325,41 @@ KERNEL median(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLOB
     }
 }
 
-// How much the views disagree: the variance over them, summed over the channels; INFINITE where fewer than two see.
-KERNEL variance(GLOBAL const uchar *views, GLOBAL const TAP *taps, int count, GLOBAL const float *linear,
-                GLOBAL float *spread, int first, int stored, int begin, int end) {
-    int x = (int)(thread_index() % WIDTH), y = begin + (int)(thread_index() / WIDTH);
-    if (y < end) {
+// Matching cost: variance over the views, summed over the channels; INFINITE if fewer than two views cover the pixel.
+KERNEL variance(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int count, GLOBAL const float* linear,
+                GLOBAL float* variances, int first_stored_row, int stored_rows, int begin_row, int end_row) {
+    int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
+    if (y < end_row) {
         float4 mean = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         float squares = 0.0f;
         int seen = 0;
         for (int t = 0; t < count; t++) {
-            float4 value = view_at(views, taps[t], linear, x, y, first, stored);
-            if (value.w > 0.0f) {  // West 1979: weighted, in one pass, without cancellation
+            float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
+            if (value.w > 0.0f) { // West 1979: weighted, in one pass, without cancellation
                 mean.w += value.w;
-                float share = value.w / mean.w, dx = value.x - mean.x, dy = value.y - mean.y, dz = value.z - mean.z;
-                mean.x += share * dx;
-                mean.y += share * dy;
-                mean.z += share * dz;
+                float weight = value.w / mean.w, dx = value.x - mean.x, dy = value.y - mean.y, dz = value.z - mean.z;
+                mean.x += weight * dx;
+                mean.y += weight * dy;
+                mean.z += weight * dz;
                 squares += value.w * (dx * (value.x - mean.x) + dy * (value.y - mean.y) + dz * (value.z - mean.z));
                 seen++;
             }
         }
-        spread[y * WIDTH + x] = seen > 1 ? squares / mean.w : INFINITE;
+        variances[y * WIDTH + x] = seen > 1 ? squares / mean.w : INFINITE;
     }
 }
 
-// Keeps the disparity of the least variance, averaged over a window; `best` holds (least, its disparity, before, after).
-// The costs of the steps before and after the least one refine it by a parabola.
-KERNEL keep_steadiest(GLOBAL const float *spread, GLOBAL float4 *best, GLOBAL float *previous, int window,
-                      float disparity, int begins) {
+// Winner-take-all: keeps the disparity of least matching cost, averaged over a window of `radius`. `best` holds (least
+// cost, its disparity, cost of the plane before, cost of the plane after); shade_disparity fits a parabola to these.
+KERNEL keep_min_cost(GLOBAL const float* variances, GLOBAL float4* best, GLOBAL float* previous, int radius,
+                     float disparity, int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
     if (y < HEIGHT) {
         float sum = 0.0f;
         int seen = 0;
-        for (int j = max(y - window, 0); j <= min(y + window, HEIGHT - 1); j++) {
-            for (int i = max(x - window, 0); i <= min(x + window, WIDTH - 1); i++) {
-                float value = spread[j * WIDTH + i];
+        for (int j = max(y - radius, 0); j <= min(y + radius, HEIGHT - 1); j++) {
+            for (int i = max(x - radius, 0); i <= min(x + radius, WIDTH - 1); i++) {
+                float value = variances[j * WIDTH + i];
                 if (value < INFINITE) {
                     sum += value;
                     seen++;
@@ -355,41 +368,43 @@ KERNEL keep_steadiest(GLOBAL const float *spread, GLOBAL float4 *best, GLOBAL fl
         }
         int index = y * WIDTH + x;
         float cost = seen ? sum / (float)seen : INFINITE;
-        float4 kept = best[index];
-        if (begins || cost < kept.x) {
-            best[index] = make_float4(cost, disparity, begins ? INFINITE : previous[index], INFINITE);
-        } else if (kept.w == INFINITE && previous[index] == kept.x) {
-            best[index] = make_float4(kept.x, kept.y, kept.z, cost);
+        float4 best_so_far = best[index];
+        if (is_first_plane || cost < best_so_far.x) {
+            best[index] = make_float4(cost, disparity, is_first_plane ? INFINITE : previous[index], INFINITE);
+        } else if (best_so_far.w == INFINITE && previous[index] == best_so_far.x) {
+            best[index] = make_float4(best_so_far.x, best_so_far.y, best_so_far.z, cost);
         }
         previous[index] = cost;
     }
 }
 
-// Grey of the disparities that keep_steadiest kept: `far` black to `near` white on the display, hence linear of sRGB.
-KERNEL paint_depth(GLOBAL const float4 *best, GLOBAL float4 *image, float far, float near, float step) {
+// Disparities of keep_min_cost as gray values that are linear in sRGB: disparity_min is black, disparity_max white.
+KERNEL shade_disparity(GLOBAL const float4* best, GLOBAL float4* image, float disparity_min, float disparity_max,
+                       float step) {
     int index = (int)thread_index();
     if (index < WIDTH * HEIGHT) {
-        float4 kept = best[index];
-        float disparity = kept.y, curve = kept.z - 2.0f * kept.x + kept.w;
-        if (kept.z < INFINITE && kept.w < INFINITE && curve > 0.0f)
-            disparity += step * clamp(0.5f * (kept.z - kept.w) / curve, -0.5f, 0.5f);
-        float shade = clamp((disparity - far) / (near - far), 0.0f, 1.0f);
+        float4 best_so_far = best[index];
+        float disparity = best_so_far.y, curve = best_so_far.z - 2.0f * best_so_far.x + best_so_far.w;
+        if (best_so_far.z < INFINITE && best_so_far.w < INFINITE && curve > 0.0f)
+            disparity += step * clamp(0.5f * (best_so_far.z - best_so_far.w) / curve, -0.5f, 0.5f);
+        float shade = clamp((disparity - disparity_min) / (disparity_max - disparity_min), 0.0f, 1.0f);
         shade = shade <= 0.04045f ? shade / 12.92f : pow((shade + 0.055f) / 1.055f, 2.4f);
         image[index] = make_float4(shade, shade, shade, 1.0f);
     }
 }
 
-DEVICE float brightness(float4 c) { return 0.2126f * c.x + 0.7152f * c.y + 0.0722f * c.z; }
+DEVICE float luminance(float4 c) { return 0.2126f * c.x + 0.7152f * c.y + 0.0722f * c.z; }
 
-// Keeps the colours of the slice with the greatest local variance of brightness; `best` holds colour and variance.
-KERNEL keep_sharpest(GLOBAL const float4 *slice, GLOBAL float4 *best, GLOBAL float *sharpest, int window, int begins) {
+// Keeps each pixel's color of the plane where its local contrast (variance of luminance in a window) is greatest.
+KERNEL keep_sharpest(GLOBAL const float4* slice, GLOBAL float4* best, GLOBAL float* sharpest, int radius,
+                     int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
     if (y < HEIGHT) {
-        float sum = 0.0f, squares = 0.0f, centre = brightness(slice[y * WIDTH + x]);
+        float sum = 0.0f, squares = 0.0f, center = luminance(slice[y * WIDTH + x]);
         int seen = 0;
-        for (int j = max(y - window, 0); j <= min(y + window, HEIGHT - 1); j++) {
-            for (int i = max(x - window, 0); i <= min(x + window, WIDTH - 1); i++) {
-                float value = brightness(slice[j * WIDTH + i]) - centre;
+        for (int j = max(y - radius, 0); j <= min(y + radius, HEIGHT - 1); j++) {
+            for (int i = max(x - radius, 0); i <= min(x + radius, WIDTH - 1); i++) {
+                float value = luminance(slice[j * WIDTH + i]) - center;
                 sum += value;
                 squares += value * value;
                 seen++;
@@ -397,21 +412,21 @@ KERNEL keep_sharpest(GLOBAL const float4 *slice, GLOBAL float4 *best, GLOBAL flo
         }
         float sharpness = squares - sum * sum / (float)seen;
         int index = y * WIDTH + x;
-        if (begins || sharpness > sharpest[index]) {
+        if (is_first_plane || sharpness > sharpest[index]) {
             sharpest[index] = sharpness;
             best[index] = slice[index];
         }
     }
 }
 
-// Draws a view-sized picture into a rectangle of a frame: pixel (x, y) of the rectangle covers the picture from
-// from + x * step to from + (x + 1) * step, averaged over `samples` x `samples` places. The part of the rectangle that
-// lies in the frame begins at its pixel `skip` and at (left, top) of the frame, which is `frame_width` wide. Pixels
-// outside of the picture stay as they are.
-KERNEL place_picture(GLOBAL const float4 *picture, GLOBAL float4 *frame, int frame_width, int left, int top,
-                     int skip_x, int skip_y, int wide, int high, float from_x, float from_y, float step, int samples) {
-    int x = (int)thread_index() % wide, y = (int)thread_index() / wide;
-    if (y < high) {
+// Draws a picture of the views' size into a rectangle of a frame: pixel (x, y) of the rectangle shows the picture from
+// from + x * step to from + (x + 1) * step, averaged over samples x samples points. The rectangle is clipped to the
+// frame: its first visible pixel is `skip`, drawn at (left, top) of the frame, which is `frame_width` wide, and
+// width x height pixels are visible. Pixels outside of the picture are left as they are.
+KERNEL blit(GLOBAL const float4* picture, GLOBAL float4* frame, int frame_width, int left, int top, int skip_x,
+            int skip_y, int width, int height, float from_x, float from_y, float step, int samples) {
+    int x = (int)thread_index() % width, y = (int)thread_index() / width;
+    if (y < height) {
         float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         int seen = 0;
         for (int j = 0; j < samples; j++) {
@@ -434,13 +449,13 @@ KERNEL place_picture(GLOBAL const float4 *picture, GLOBAL float4 *frame, int fra
     }
 }
 
-KERNEL blacken(GLOBAL float4 *frame, int count) {
+KERNEL clear_black(GLOBAL float4* frame, int count) {
     int index = (int)thread_index();
     if (index < count) frame[index] = make_float4(0.0f, 0.0f, 0.0f, 1.0f);
 }
 
-// Copies `count` 16-byte words of staged views, which begin after a GUARD, to byte `offset` of the whole field.
-KERNEL keep_views(GLOBAL const uint4 *staged, GLOBAL uint4 *views, ulong offset, int count) {
+// Copies `count` 16-byte words of staged views, which follow GUARD_BYTES bytes, to byte `offset` of all views.
+KERNEL copy_views(GLOBAL const uint4* staged, GLOBAL uint4* views, ulong offset, int count) {
     int index = (int)thread_index();
-    if (index < count) views[offset / 16 + (ulong)index] = staged[GUARD / 16 + index];
+    if (index < count) views[offset / 16 + (ulong)index] = staged[GUARD_BYTES / 16 + index];
 }

@@ -23,7 +23,7 @@ def cases(gpu) -> list[Case]:
 def refocus_case(gpu, cameras: int, side: int) -> Case:
     folder = tempfile.TemporaryDirectory()  # lives as long as the case
     path = Path(folder.name) / "field.npy"
-    picture, settings = Picture(gpu), Settings(str(path), shape="all", disparity=DISPARITY)
+    picture, settings = Picture(gpu), Settings(str(path), aperture_shape="all", disparity=DISPARITY)
     shape = (cameras, cameras, side, side, 3)
 
     def run(_kept=folder):

@@ -1,18 +1,20 @@
-"""Light fields of planes, made by their formulas: camera (u, v) sees at x + disparity * u, y + disparity * v."""
+"""Light fields of planes, by formula: camera (u, v) sees at x + disparity * u, y + disparity * v."""
 
 import numpy as np
 
 
 def texture(rng):
-    """A colour function of the plane, smooth enough for bilinear interpolation of its samples (far over 40 dB)."""
-    turns = rng.uniform(0, 7, 12)
-    pitches = rng.uniform(0.25, 0.45, 12)[:, None] * np.column_stack([np.cos(turns), np.sin(turns)])  # radians a pixel
-    waves = [(pitch, rng.uniform(0, 7), rng.uniform(0.3, 1, 3)) for pitch in pitches]
+    """A color function of the plane, smooth enough for bilinear interpolation of its samples (far over 40 dB)."""
+    angles = rng.uniform(0, 7, 12)
+    frequencies = rng.uniform(0.25, 0.45, 12)[:, None] * np.column_stack(
+        [np.cos(angles), np.sin(angles)]
+    )  # radians per pixel
+    waves = [(frequency, rng.uniform(0, 7), rng.uniform(0.3, 1, 3)) for frequency in frequencies]
 
-    def colour(x, y):
+    def color(x, y):
         return 127.5 + 18 * sum(np.cos(f[0] * x + f[1] * y + p)[..., None] * c for f, p, c in waves)
 
-    return colour
+    return color
 
 
 def cameras(rows, columns, size, flip=1):
@@ -24,7 +26,7 @@ def cameras(rows, columns, size, flip=1):
 
 
 def smooth_views(rng, rows, columns, size, disparity, flip=1):
-    """(rows, columns, size, size, 3) uint8 views of one plane, and its colour function of the middle view's pixels.
+    """(rows, columns, size, size, 3) uint8 views of one plane, and its color function of the middle view's pixels.
 
     `flip` -1 renders cameras whose row number grows upwards.
     """
@@ -35,7 +37,7 @@ def smooth_views(rng, rows, columns, size, disparity, flip=1):
 
 
 def hides(x, bars, period):
-    """Whether the front plane, upright bars over the share `bars` of each period, is solid at x."""
+    """Whether the front plane, upright bars over the fraction `bars` of each period, is solid at x."""
     return x % period < bars * period
 
 
@@ -44,8 +46,8 @@ def layered_views(rng, rows, columns, size, back, front, bars, period=24):
     near, far, views = texture(rng), texture(rng), np.empty((rows, columns, size, size, 3), "u1")
     for r, c, u, v, x, y in cameras(rows, columns, size):
         solid = hides(x + front * u, bars, period)[..., None]
-        colours = np.where(solid, 255 - near(x + front * u, y + front * v), far(x + back * u, y + back * v))
-        views[r, c] = np.clip(np.round(colours), 0, 255)
+        colors = np.where(solid, 255 - near(x + front * u, y + front * v), far(x + back * u, y + back * v))
+        views[r, c] = np.clip(np.round(colors), 0, 255)
     y, x = np.mgrid[0:size, 0:size].astype("f8")
     return views, np.clip(np.round(far(x, y)), 0, 255).astype("u1")
 

@@ -1,4 +1,4 @@
-"""Light-field pictures against formulas, a NumPy twin and planes of known depth."""
+"""Light-field pictures against formulas, a NumPy reference and planes of known depth."""
 
 import contextlib
 import io
@@ -11,7 +11,15 @@ import pytest
 
 from renderer import cli
 from renderer.formats.images import linear_of_srgb, psnr, srgb_of_linear
-from renderer.lightfields.aperture import SHAPES, TAP, Eye, place_of, taps, weights
+from renderer.lightfields import kernels
+from renderer.lightfields.aperture import (
+    APERTURE_SHAPES,
+    VIEW_SHIFT,
+    VirtualCamera,
+    camera_position,
+    view_shifts,
+    view_weights,
+)
 from renderer.paths import ROOT
 from renderer.pictures import lightfield, load, open_picture
 from renderer.pictures.lightfield import Picture, Settings
@@ -40,7 +48,7 @@ def picture(device):
 
 def drawn(picture, settings, size=None, tile=None):
     """(height, width, 3) linear float64 of the finished picture."""
-    size = size or lightfield.read_field(settings.field).size
+    size = size or lightfield.read_light_field(settings.light_field).size
     for _ in range(picture.draws(settings, size)):
         frame = picture.draw(settings, size, 0.0, tile)
     pixels = frame.read()
@@ -66,24 +74,24 @@ def by_formula(field, records):
     return stack, records["weight"].astype("f8")
 
 
-def mean_by_formula(stack, shares):
+def mean_by_formula(stack, weights):
     seen = np.isfinite(stack)
-    weight = (seen * shares[:, None, None, None]).sum(0)
-    total = (np.nan_to_num(stack) * shares[:, None, None, None]).sum(0)
+    weight = (seen * weights[:, None, None, None]).sum(0)
+    total = (np.nan_to_num(stack) * weights[:, None, None, None]).sum(0)
     return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
 
 
 def records_of(field, settings):
     eye = settings.view
-    shares = weights(field, eye, settings.shape)
-    return taps(field, shares, place_of(field, eye.u, eye.v), settings.disparity)
+    weights = view_weights(field, eye, settings.aperture_shape)
+    return view_shifts(field, weights, camera_position(field, eye.u, eye.v), settings.disparity)
 
 
 @pytest.mark.parametrize("disparity", [1.0, 2.5, None])
-def test_a_plane_is_sharp_only_at_its_own_disparity(picture, field_file, rng, disparity):
+def test_plane_is_sharp_only_at_its_own_disparity(picture, field_file, rng, disparity):
     disparity = rng.uniform(-3, 3) if disparity is None else disparity
     views, _ = smooth_views(rng, 5, 5, 96, disparity)
-    settings = Settings(field_file(views), shape="all")
+    settings = Settings(field_file(views), aperture_shape="all")
     inner = (slice(8, -8), slice(8, -8))
 
     def sharpness(at):
@@ -97,17 +105,17 @@ def test_a_plane_is_sharp_only_at_its_own_disparity(picture, field_file, rng, di
 
 def test_disparity_zero_is_the_mean(picture, field_file, rng):
     views = rng.integers(0, 256, (3, 4, 33, 47, 3)).astype("u1")
-    mean = drawn(picture, Settings(field_file(views), shape="all"))
+    mean = drawn(picture, Settings(field_file(views), aperture_shape="all"))
     np.testing.assert_allclose(mean, LINEAR[views].mean((0, 1)), atol=1e-6)
 
 
 @pytest.mark.parametrize("channels", [3, 4])
-def test_a_pinhole_in_the_middle_is_the_middle_view_bit_for_bit(picture, field_file, rng, channels):
+def test_pinhole_at_a_camera_is_its_view_bit_for_bit(picture, field_file, rng, channels):
     views = rng.integers(0, 256, (5, 3, 21, 34, channels)).astype("u1")
     views[..., 3:] = 255
-    settings = Settings(field_file(views), Eye(aperture=0.0), disparity=3.7)
+    settings = Settings(field_file(views), VirtualCamera(aperture=0.0), disparity=3.7)
     assert np.array_equal(srgb_of_linear(drawn(picture, settings)), views[2, 1, ..., :3])
-    corner = replace(settings, view=Eye(-1.0, 1.0, 0.0))
+    corner = replace(settings, view=VirtualCamera(-1.0, 1.0, 0.0))
     assert np.array_equal(srgb_of_linear(drawn(picture, corner)), views[4, 0, ..., :3])
 
 
@@ -119,58 +127,57 @@ def test_refocusing_is_linear_in_light(picture, field_file, rng):
     np.testing.assert_allclose(a + b, sum_of_both, atol=2e-6)
 
 
-def test_an_impulse_moves_by_disparity_times_camera(picture, field_file, rng):
+def test_impulse_moves_by_disparity_times_camera_position(picture, field_file, rng):
     row, column, disparity = rng.integers(0, 5), rng.integers(0, 7), int(rng.integers(-4, 5))
     views = np.zeros((5, 7, 50, 60, 3), "u1")
     views[row, column, 25, 30] = 255
-    shown = drawn(picture, Settings(field_file(views), shape="all", disparity=float(disparity)))
+    shown = drawn(picture, Settings(field_file(views), aperture_shape="all", disparity=float(disparity)))
     y, x = np.unravel_index(shown[..., 1].argmax(), shown.shape[:2])
     assert (x, y) == (30 + disparity * (column - 3), 25 + disparity * (row - 2))
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", APERTURE_SHAPES)
 def test_every_aperture_equals_the_formula(picture, field_file, rng, shape):
-    """Odd sizes, shifts past the borders, and an eye anywhere: the weight image counts what each view reaches."""
+    """Odd sizes, shifts past the borders and any camera position: weights count only the views that cover a pixel."""
     rows, columns, height, width = rng.integers(1, 6), rng.integers(1, 6), rng.integers(1, 50), rng.integers(1, 200)
     views = rng.integers(0, 256, (rows, columns, height, width, 3)).astype("u1")
-    eye = Eye(*rng.uniform(-1, 1, 2), rng.uniform(0, 1.5))
-    settings = Settings(field_file(views), eye, shape=shape, disparity=rng.uniform(-9, 9))
-    field = lightfield.read_field(settings.field)
+    eye = VirtualCamera(*rng.uniform(-1, 1, 2), rng.uniform(0, 1.5))
+    settings = Settings(field_file(views), eye, aperture_shape=shape, disparity=rng.uniform(-9, 9))
+    field = lightfield.read_light_field(settings.light_field)
     expected = mean_by_formula(*by_formula(field, records_of(field, settings)))
     np.testing.assert_allclose(drawn(picture, settings), expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (129, 33), (300, 70)])
-def test_the_kernels_for_one_lane_and_for_many_agree_with_the_plain_one(device, rng, size):
-    """Both shapes of refocus run on every device here, wherever the picture would choose them."""
+def test_refocus_kernels_for_cpu_and_gpu_agree_with_the_reference(device, rng, size):
+    """All refocusing kernels run on every device, whichever the picture would choose."""
     (width, height), views = size, 6
     pitch = -(-3 * width // 16) * 16
-    sizes = dict(WIDTH=width, HEIGHT=height, CHANNELS=3, PITCH=pitch, GUARD=64, TAP=TAP)
+    sizes = dict(WIDTH=width, HEIGHT=height, CHANNELS=3, PITCH=pitch, GUARD_BYTES=64, VIEW_SHIFT=VIEW_SHIFT)
     data = rng.integers(0, 256, 128 + views * height * pitch).astype("u1")
-    records = np.zeros(views, TAP)
+    records = np.zeros(views, VIEW_SHIFT)
     records["view"], records["weight"] = np.arange(views), rng.uniform(0.1, 1, views)
     records["column"], records["row"] = rng.integers(-20, 21, views), rng.integers(-9, 10, views)
     records["fx"], records["fy"] = rng.random(views), rng.random(views)
     records[0] = (0, 0, 0, 0.0, 0.0, 0.5)
-    buffers = device.buffer(data.size, "u1").write(data), device.buffer(views, TAP).write(records)
+    buffers = device.buffer(data.size, "u1").write(data), device.buffer(views, VIEW_SHIFT).write(records)
     linear, results = device.buffer(256).write(LINEAR.astype("f4")), []
-    tile_rows = lightfield.TILE_ROWS
     for entry, group, threads, more in [
-        ("refocus", 64, width * height, {}),
+        ("refocus_reference", 64, width * height, {}),
         *[
             (
-                "refocus_tiles",
+                "refocus_gpu",
                 g,
-                lightfield.tile_count(width, height, g) * g,
-                dict(ROWS=tile_rows, RESIDENT_GROUPS=1),
+                kernels.gpu_tile_count(width, height, g) * g,
+                dict(ROWS_PER_THREAD=kernels.ROWS_PER_THREAD, RESIDENT_GROUPS=1),
             )
-            for g in lightfield.TILE_GROUPS
+            for g in kernels.GPU_GROUP_SIZES
         ],
-        ("refocus_runs", 1, -(-width // 64) * -(-height // 4), dict(RUN=64, RUN_ROWS=4)),
+        ("refocus_cpu", 1, -(-width // 64) * -(-height // 4), dict(CPU_TILE_WIDTH=64, CPU_TILE_HEIGHT=4)),
     ]:
         image = device.buffer((height, width, 4)).fill(255)
-        kernel = device.kernel("lightfields/lightfield.cu", entry, group_size=group, **sizes, **more)
-        kernel(threads, buffers[0], buffers[1], views, linear, image, 0, height, 0, height)
+        launch = device.kernel("lightfields/lightfield.cu", entry, group_size=group, **sizes, **more)
+        launch(threads, buffers[0], buffers[1], views, linear, image, 0, height, 0, height)
         results.append(image.read())
     for result in results[1:]:
         np.testing.assert_allclose(result, results[0], atol=1e-6)
@@ -179,8 +186,8 @@ def test_the_kernels_for_one_lane_and_for_many_agree_with_the_plain_one(device, 
 @pytest.mark.parametrize("flatten", ["median", "max", "min"])
 def test_order_statistics_equal_numpy(picture, field_file, rng, flatten):
     views = rng.integers(0, 256, (3, 4, 25, 31, 3)).astype("u1")
-    settings = Settings(field_file(views), flatten=flatten, disparity=rng.uniform(-4, 4), shape="all")
-    field = lightfield.read_field(settings.field)
+    settings = Settings(field_file(views), flatten=flatten, disparity=rng.uniform(-4, 4), aperture_shape="all")
+    field = lightfield.read_light_field(settings.light_field)
     stack, _ = by_formula(field, records_of(field, settings))
     ordered = np.sort(stack, axis=0)  # NaN last
     count = np.isfinite(stack).sum(0)
@@ -189,10 +196,10 @@ def test_order_statistics_equal_numpy(picture, field_file, rng, flatten):
     np.testing.assert_allclose(drawn(picture, settings), expected, atol=1.01 / 65535)
 
 
-def test_the_median_sees_through_what_hides_a_place_from_few_views(picture, field_file, rng):
-    """Bars in front cover a third of the far plane in every view, another part in each; the median brings it back."""
+def test_median_removes_occluders(picture, field_file, rng):
+    """Bars in front hide a third of the far plane in each view, in each another third; the median restores it."""
     views, far = layered_views(rng, 7, 7, 96, back=0.0, front=4.0, bars=0.3)
-    settings = Settings(field_file(views), shape="all")
+    settings = Settings(field_file(views), aperture_shape="all")
     inner = (slice(20, -20), slice(20, -20))
     shown = {
         flatten: psnr(srgb_of_linear(drawn(picture, replace(settings, flatten=flatten)))[inner], far[inner])
@@ -202,74 +209,82 @@ def test_the_median_sees_through_what_hides_a_place_from_few_views(picture, fiel
     assert psnr(views[3, 3][inner], far[inner]) < 23
 
 
-def test_a_view_between_cameras_is_the_view_there(picture, field_file, rng):
-    """Dynamically reparameterised by the right plane, the mix of four cameras is the picture of a fifth."""
+def test_view_between_cameras_is_interpolated(picture, field_file, rng):
+    """With the right focal plane (Isaksen et al. 2000) the mean of four cameras is the view of a fifth."""
     disparity = rng.uniform(5, 7)
     views, plane = smooth_views(rng, 5, 5, 96, disparity)
     u, v = rng.uniform(0.15, 0.35, 2) * rng.choice([-1, 1], 2)  # about the middle between cameras at 0 and 0.5
     y, x = np.mgrid[0:96, 0:96].astype("f8")
     truth = np.round(plane(x + disparity * 2 * u, y + disparity * 2 * v))
     inner = (slice(14, -14), slice(14, -14))
-    settings = Settings(field_file(views), Eye(u, v, 0.0), disparity=disparity)
+    settings = Settings(field_file(views), VirtualCamera(u, v, 0.0), disparity=disparity)
     assert psnr(srgb_of_linear(drawn(picture, settings))[inner], truth[inner]) > 40
     assert psnr(srgb_of_linear(drawn(picture, replace(settings, disparity=0.0)))[inner], truth[inner]) < 35
 
 
-def test_depth_and_the_sharp_picture_of_two_planes(picture, field_file, rng):
-    """Depth from the least variance; colours from the greatest sharpness; both against the scene's own layers."""
+def test_disparity_map_and_all_in_focus_of_two_planes(picture, field_file, rng):
+    """Disparity of least matching cost and colors of greatest sharpness, against the known layers."""
     views, _ = layered_views(rng, 5, 5, 96, back=-1.0, front=2.0, bars=0.5, period=48)
     truth = disparity_of(96, back=-1.0, front=2.0, bars=0.5, period=48)
-    settings = Settings(field_file(views), far=-2.0, near=3.0, steps=21, show="depth")
+    settings = Settings(field_file(views), disparity_min=-2.0, disparity_max=3.0, plane_count=21, output="disparity")
     shade = srgb_of_linear(drawn(picture, settings))[..., 0] / 255.0
     edge = np.abs((np.arange(96) + 12) % 24 - 12)  # columns from an edge; nearer ones are hidden from some cameras
     error = np.abs(-2 + 5 * shade - truth)[10:-10, edge >= 8]
     assert np.median(error) < 0.05 and (error < 0.3).mean() > 0.95
-    sharp = srgb_of_linear(drawn(picture, replace(settings, show="all in focus", shape="all", window=3)))
+    sharp = srgb_of_linear(
+        drawn(picture, replace(settings, output="all_in_focus", aperture_shape="all", window_radius=3))
+    )
     for plane in (-1.0, 2.0):
-        one = srgb_of_linear(drawn(picture, replace(settings, show="refocused", shape="all", disparity=plane)))
+        one = srgb_of_linear(
+            drawn(picture, replace(settings, output="refocused", aperture_shape="all", disparity=plane))
+        )
         inner = (slice(10, -10), slice(10, -10))
         assert psnr(sharp[inner], views[2, 2][inner]) > psnr(one[inner], views[2, 2][inner]) + 3
 
 
-def test_a_focal_stack_shows_its_planes_in_order(picture, field_file, rng):
+def test_focal_stack_shows_its_planes_in_order(picture, field_file, rng):
     views = rng.integers(0, 256, (3, 3, 40, 40, 3)).astype("u1")
-    settings = Settings(field_file(views), far=-1.0, near=2.0, steps=4, show="focal stack")
-    sheet = drawn(picture, settings, (82, 82))  # two by two pictures of 40 with a gap of 2
+    settings = Settings(field_file(views), disparity_min=-1.0, disparity_max=2.0, plane_count=4, output="focal_stack")
+    stack = drawn(picture, settings, (82, 82))  # two by two pictures of 40 with a gap of 2
     for index, disparity in enumerate((-1.0, 0.0, 1.0, 2.0)):
-        one = drawn(picture, replace(settings, show="refocused", disparity=disparity))
+        one = drawn(picture, replace(settings, output="refocused", disparity=disparity))
         top, left = 42 * (index // 2), 42 * (index % 2)
-        np.testing.assert_allclose(sheet[top : top + 40, left : left + 40], one, atol=1e-6)
-    assert not sheet[40:42].any()
+        np.testing.assert_allclose(stack[top : top + 40, left : left + 40], one, atol=1e-6)
+    assert not stack[40:42].any()
 
 
-def test_a_click_focuses_on_what_lies_there(picture, field_file, rng):
+def test_click_focuses_on_the_point(picture, field_file, rng):
     views, _ = layered_views(rng, 5, 5, 96, back=-1.0, front=2.0, bars=0.5, period=48)
     truth = disparity_of(96, back=-1.0, front=2.0, bars=0.5, period=48)
-    settings = Settings(field_file(views), far=-3.0, near=4.0)
+    settings = Settings(field_file(views), disparity_min=-3.0, disparity_max=4.0)
     for x, y in ((36, 48), (60, 48)):
-        eye = Eye().click((x + 0.5) / 96 - 0.5, (y + 0.5) / 96 - 0.5)
+        eye = VirtualCamera().click((x + 0.5) / 96 - 0.5, (y + 0.5) / 96 - 0.5)
         drawn(picture, replace(settings, view=eye), (192, 192))
-        assert picture.report()["disparity in focus"] == pytest.approx(truth[y, x], abs=0.1)
+        assert picture.report()["focus_disparity"] == pytest.approx(truth[y, x], abs=0.1)
         drawn(picture, replace(settings, view=eye.drag(0.3, 0.1), disparity=0.5), (192, 192))
-        assert picture.report()["disparity in focus"] == pytest.approx(truth[y, x] + 0.5, abs=0.1)
+        assert picture.report()["focus_disparity"] == pytest.approx(truth[y, x] + 0.5, abs=0.1)
 
 
-@pytest.mark.parametrize("changes", [{}, {"flatten": "median"}, {"show": "depth"}, {"view": Eye(0.2, 0.1, 0.0)}])
-def test_a_field_larger_than_the_memory_streams_to_the_same_picture(device, field_file, rng, monkeypatch, changes):
+@pytest.mark.parametrize(
+    "changes", [{}, {"flatten": "median"}, {"output": "disparity"}, {"view": VirtualCamera(0.2, 0.1, 0.0)}]
+)
+def test_light_field_larger_than_memory_streams_to_the_same_picture(device, field_file, rng, monkeypatch, changes):
     views = rng.integers(0, 256, (6, 6, 120, 200, 3)).astype("u1")
-    settings = Settings(field_file(views), disparity=2.3, far=-1.0, near=1.0, steps=3, **changes)
+    settings = Settings(
+        field_file(views), disparity=2.3, disparity_min=-1.0, disparity_max=1.0, plane_count=3, **changes
+    )
     gpu = types.SimpleNamespace(device=device)
     whole, streamed = Picture(gpu), Picture(gpu)
     expected = drawn(whole, settings)
-    assert "on the device" in whole.report()["held"]
+    assert "on the device" in whole.report()["storage"]
     got = drawn(streamed, replace(settings, memory_mib=1))
-    assert streamed.report()["held"] == "streamed in bands of rows"
-    np.testing.assert_allclose(got, expected, atol=2e-6)  # bands may be cut into other tiles
+    assert streamed.report()["storage"] == "streamed in bands of rows"
+    np.testing.assert_allclose(got, expected, atol=2e-6)  # bands may be split into other tiles
 
 
-def test_a_tile_is_the_same_part_of_the_whole(picture, field_file, rng):
+def test_tile_equals_its_part_of_the_whole(picture, field_file, rng):
     views = rng.integers(0, 256, (3, 3, 30, 44, 3)).astype("u1")
-    for changes in ({}, {"show": "focal stack", "steps": 3, "far": -1.0, "near": 1.0}):
+    for changes in ({}, {"output": "focal_stack", "plane_count": 3, "disparity_min": -1.0, "disparity_max": 1.0}):
         settings = Settings(field_file(views), disparity=0.7, **changes)
         size = (101, 67)
         whole = drawn(picture, settings, size)
@@ -278,18 +293,18 @@ def test_a_tile_is_the_same_part_of_the_whole(picture, field_file, rng):
         assert np.array_equal(part, whole[top : top + height, left : left + width])
 
 
-def test_a_view_without_weight_does_not_count(picture, field_file, rng):
+def test_view_of_weight_zero_does_not_count(picture, field_file, rng):
     views = rng.integers(0, 256, (2, 2, 20, 20, 4)).astype("u1")
     views[0, 0, ..., 3] = 0
     views[0, 1, ..., 3] = 51
     views[1, ..., 3] = 255
-    shown = drawn(picture, Settings(field_file(views), shape="all"))
+    shown = drawn(picture, Settings(field_file(views), aperture_shape="all"))
     linear = LINEAR[views[..., :3]]
     expected = (0.2 * linear[0, 1] + linear[1, 0] + linear[1, 1]) / 2.2
     np.testing.assert_allclose(shown, expected, atol=2e-6)
 
 
-def test_larger_and_smaller_frames_show_the_whole_picture_in_the_middle(picture, field_file):
+def test_larger_and_smaller_frames_letterbox_the_picture(picture, field_file):
     views = np.full((1, 1, 40, 40, 3), 200, "u1")
     for size in ((160, 80), (30, 90), (40, 41)):
         shown = drawn(picture, Settings(field_file(views)), size)
@@ -299,9 +314,9 @@ def test_larger_and_smaller_frames_show_the_whole_picture_in_the_middle(picture,
         assert lit[size[1] // 2, size[0] // 2] and np.allclose(shown[lit], LINEAR[200])
 
 
-def test_settings_in_the_wrong_order_are_told():
-    with pytest.raises(ValueError, match="far is 2.0 and near 1.0"):
-        Settings(far=2.0, near=1.0)
+def test_reversed_disparity_range_raises():
+    with pytest.raises(ValueError, match="disparity_min is 2.0 and disparity_max 1.0"):
+        Settings(disparity_min=2.0, disparity_max=1.0)
 
 
 @pytest.fixture(scope="session")
@@ -328,25 +343,25 @@ def exposed(linear, like):
     return linear * (like * linear).sum() / (linear * linear).sum()
 
 
-def test_a_field_rendered_here_tells_its_cameras(rendered_field):
+def test_exported_light_field_has_camera_positions(rendered_field):
     folder, facts = rendered_field
     assert facts["frames"] == 81 and facts["size"] == [96, 96] and facts["grid"] == [9, 9]
-    field = lightfield.read_field(folder)
+    field = lightfield.read_light_field(folder)
     assert field.convention == "Stanford names" and not field.warnings and len(field.pixels) == 81
-    np.testing.assert_allclose(field.cameras, (field.cells - 4)[:, ::-1], atol=1e-3)
-    assert lightfield.measured_axes(field) is field  # its v grows downwards, as the pictures say too
+    np.testing.assert_allclose(field.camera_positions, (field.view_indices - 4)[:, ::-1], atol=1e-3)
+    assert lightfield.resolve_v_direction(field) is field  # its v grows downwards, as the pictures say too
     focal = 96 / (2 * np.tan(np.radians(34) / 2))
     assert facts["disparity_of_target"] == pytest.approx(focal * 0.03 / np.hypot(5.0, 0.6), rel=1e-6)
 
 
 @pytest.mark.parametrize("distance", [3.6, 5.0, 8.0])
-def test_refocusing_a_rendered_field_is_the_ray_tracers_thin_lens(gpu, rendered_field, distance):
+def test_refocused_exported_light_field_equals_the_thin_lens(gpu, rendered_field, distance):
     """Same radius, same plane in focus: a mean of 12-sample pinholes against 200 samples through a lens."""
     folder, _ = rendered_field
     lens = ray_traced(gpu, 200, (96, 96), lens_radius=3.5 * 0.03, focus_distance=distance)
     pinhole = ray_traced(gpu, 200, (96, 96), lens_radius=0.0)
     disparity = 96 / (2 * np.tan(np.radians(34) / 2)) * 0.03 / distance
-    settings = Settings(str(folder), Eye(aperture=3.5 / 4), disparity=disparity)
+    settings = Settings(str(folder), VirtualCamera(aperture=3.5 / 4), disparity=disparity)
     shown = drawn(Picture(gpu), settings)
     inner = (slice(8, -8), slice(8, -8))
     ours, theirs = srgb_of_linear(shown)[inner], srgb_of_linear(exposed(lens, shown))[inner]
@@ -354,7 +369,7 @@ def test_refocusing_a_rendered_field_is_the_ray_tracers_thin_lens(gpu, rendered_
     assert psnr(ours, srgb_of_linear(exposed(pinhole, shown))[inner]) < psnr(ours, theirs) - 6
 
 
-def test_a_view_between_rendered_ones_is_the_one_rendered_there(gpu, rendered_field):
+def test_view_between_exported_ones_equals_the_one_rendered_there(gpu, rendered_field):
     folder, _ = rendered_field
     scene = load(ROOT / "scenes/bokeh.toml")
     u, v = 0.4, -0.65  # 1.6 columns to the right and 2.6 rows up from the middle: between cameras
@@ -366,22 +381,20 @@ def test_a_view_between_rendered_ones_is_the_one_rendered_there(gpu, rendered_fi
         target=tuple(float(x) for x in scene.settings.view.target + shift),
     )
     there = ray_traced(gpu, 200, (96, 96), lens_radius=0.0, view=camera)
-    shown = drawn(Picture(gpu), Settings(str(folder), Eye(u, v, 0.0), disparity=0.95))
+    shown = drawn(Picture(gpu), Settings(str(folder), VirtualCamera(u, v, 0.0), disparity=0.95))
     inner = (slice(8, -8), slice(8, -8))
     assert psnr(srgb_of_linear(shown)[inner], srgb_of_linear(exposed(there, shown))[inner]) > 31
     middle = ray_traced(gpu, 200, (96, 96), lens_radius=0.0)
     assert psnr(srgb_of_linear(shown)[inner], srgb_of_linear(exposed(middle, shown))[inner]) < 28
 
 
-def test_opening_the_folder_focuses_on_its_centre(gpu, rendered_field):
+def test_opening_a_folder_focuses_on_its_center(gpu, rendered_field):
     scene = load(rendered_field[0])
     assert scene.size == (96, 96) and scene.picture == "lightfield"
     opened = Picture(gpu)
     drawn(opened, scene.settings)
     focal = 96 / (2 * np.tan(np.radians(34) / 2))
-    assert opened.report()["disparity in focus"] == pytest.approx(
-        focal * 0.03 / 4.6, rel=0.12
-    )  # the ball in the middle
+    assert opened.report()["focus_disparity"] == pytest.approx(focal * 0.03 / 4.6, rel=0.12)  # the ball in the middle
 
 
 @pytest.mark.parametrize(
@@ -394,7 +407,7 @@ def test_opening_the_folder_focuses_on_its_centre(gpu, rendered_field):
         (["--grid", "3x3", "--bits", "16"], "--bits 16"),
     ],
 )
-def test_what_cannot_be_a_field_is_told(tmp_path, capsys, arguments, told):
+def test_invalid_light_field_exports_are_refused(tmp_path, capsys, arguments, told):
     command = ["export", str(ROOT / "scenes/bokeh.toml"), "-o", str(tmp_path / "field"), *arguments]
     try:
         code = cli.main(command)
@@ -404,7 +417,7 @@ def test_what_cannot_be_a_field_is_told(tmp_path, capsys, arguments, told):
     assert not (tmp_path / "field").exists()
 
 
-def test_a_picture_without_a_camera_and_a_folder_with_other_pictures_are_told(tmp_path, capsys):
+def test_export_without_camera_and_into_a_folder_of_other_pictures_is_refused(tmp_path, capsys):
     command = ["export", "-o", str(tmp_path), "--grid", "2x2"]
     assert cli.main([*command, str(ROOT / "scenes/mandelbrot.toml")]) == 2
     assert "a fractal picture has no camera in space" in capsys.readouterr().err
@@ -413,6 +426,6 @@ def test_a_picture_without_a_camera_and_a_folder_with_other_pictures_are_told(tm
     assert "holds other pictures (holiday.png)" in capsys.readouterr().err
 
 
-def test_tiles_are_large_where_small_ones_are_not_needed_to_fill_the_device():
-    assert [lightfield.tile_group(side, side, 132) for side in (1024, 512, 40)] == [512, 128, 128]
-    assert lightfield.tile_count(1024, 1024, 512) == 128 and lightfield.tile_count(130, 17, 128) == 4
+def test_gpu_tiles_are_large_unless_small_ones_are_needed_to_fill_the_device():
+    assert [kernels.gpu_group_size(side, side, 132) for side in (1024, 512, 40)] == [512, 128, 128]
+    assert kernels.gpu_tile_count(1024, 1024, 512) == 128 and kernels.gpu_tile_count(130, 17, 128) == 4

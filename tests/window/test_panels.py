@@ -292,14 +292,14 @@ def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rn
             side = min(width, height)
             across = x + width / 2 + ((column + 0.5) / 64 - 0.5) * side
             drag(screen, (across, y + height / 2), 0, 0)
-            assert view(screen).focus_at == pytest.approx(((across - x - width / 2) / height, 0, 0, 0), abs=0.01)
+            assert view(screen).focus_point == pytest.approx(((across - x - width / 2) / height, 0, 0, 0), abs=0.01)
             frames(screen, 4)
             sampled(screen, 1)
-            assert studio.panel.picture.report()["disparity in focus"] == pytest.approx(disparity, abs=0.15)
+            assert studio.panel.picture.report()["focus_disparity"] == pytest.approx(disparity, abs=0.15)
         focused = view(screen)
         drag(screen, centre(screen, 0), height * 0.2, height * -0.1)
         moved = view(screen)
-        assert moved.focus_at == focused.focus_at
+        assert moved.focus_point == focused.focus_point
         assert (moved.u, moved.v) == pytest.approx((-0.4, 0.2), abs=0.02)
         imgui.get_io().add_mouse_wheel_event(0, -3)
         frames(screen, 3)

@@ -1,0 +1,78 @@
+"""Kernels of shaders/lightfields/lightfield.cu for one light field, and the launch shapes of the refocusing kernels."""
+
+from collections.abc import Callable
+
+from renderer.gpu import Device
+from renderer.lightfields.aperture import VIEW_SHIFT
+from renderer.lightfields.device_views import GROUP_SIZE, GUARD_BYTES, row_pitch
+from renderer.lightfields.light_field import LightField
+
+SOURCE = "lightfields/lightfield.cu"
+ROWS_PER_THREAD = 4  # of refocus_gpu
+GPU_GROUP_SIZES = (128, 512)  # large groups share rows in their cache, small ones fill a device with a small view
+CPU_TILE_WIDTH, CPU_TILE_HEIGHT = 128, 8  # pixels of one thread of refocus_cpu
+# The kernel that computes each FlattenMethod, and its last arguments.
+FLATTEN_KERNELS: dict[str, tuple] = {
+    "mean": ("refocus_reference",),
+    "median": ("median",),
+    "max": ("min_max", 1.0),
+    "min": ("min_max", -1.0),
+    "variance": ("variance",),
+}
+
+
+class LightFieldKernels:
+    """Kernels for views of one size, compiled at first use.
+
+    Flattening kernels ("mean", "median", "max", "min", "variance") are called with (views, shifts, count, linear,
+    target, first_stored_row, stored_rows, begin_row, end_row); other kernels with threads and their own arguments.
+    """
+
+    def __init__(self, device: Device, field: LightField):
+        self._device = device
+        self._width, self._height = field.size
+        self._channels = field.pixels.shape[3]
+        self._constants = dict(
+            WIDTH=self._width, HEIGHT=self._height, CHANNELS=self._channels, PITCH=row_pitch(field),
+            GUARD_BYTES=GUARD_BYTES, VIEW_SHIFT=VIEW_SHIFT,
+        )  # fmt: skip
+        self._compiled: dict[str, Callable] = {}
+
+    def __getitem__(self, name: str) -> Callable:
+        if name not in self._compiled:
+            self._compiled[name] = self._flatten_kernel(name) if name in FLATTEN_KERNELS else self._kernel(name)
+        return self._compiled[name]
+
+    def _kernel(self, entry: str) -> Callable:
+        return self._device.kernel(SOURCE, entry, group_size=GROUP_SIZE, **self._constants)
+
+    def _flatten_kernel(self, name: str) -> Callable:
+        if name == "mean" and self._channels == 3:
+            return self._refocus_kernel()
+        entry, *extra = FLATTEN_KERNELS[name]
+        kernel = self._kernel(entry)
+        return lambda *arguments: kernel((arguments[-1] - arguments[-2]) * self._width, *arguments, *extra)
+
+    def _refocus_kernel(self) -> Callable:
+        """The mean of views of 3 channels, by the kernel made for the kind of processor."""
+        device, width = self._device, self._width
+        if device.properties.scalar_threads:
+            tile = dict(CPU_TILE_WIDTH=CPU_TILE_WIDTH, CPU_TILE_HEIGHT=CPU_TILE_HEIGHT)
+            kernel = device.kernel(SOURCE, "refocus_cpu", group_size=1, **tile, **self._constants)
+            across = -(-width // CPU_TILE_WIDTH)
+            return lambda *a: kernel(across * -(-(a[-1] - a[-2]) // CPU_TILE_HEIGHT), *a)
+        group = gpu_group_size(width, self._height, device.properties.compute_units)
+        shape = dict(ROWS_PER_THREAD=ROWS_PER_THREAD, RESIDENT_GROUPS=max(GPU_GROUP_SIZES) // group)
+        kernel = device.kernel(SOURCE, "refocus_gpu", group_size=group, **self._constants, **shape)
+        return lambda *a: kernel(gpu_tile_count(width, a[-1] - a[-2], group) * group, *a)
+
+
+def gpu_tile_count(width: int, rows: int, group: int) -> int:
+    """Groups of refocus_gpu that cover so many columns and rows: a warp takes 128 columns of ROWS_PER_THREAD rows."""
+    return -(-width // 128) * -(-rows // (group // 32 * ROWS_PER_THREAD))
+
+
+def gpu_group_size(width: int, height: int, units: int) -> int:
+    """Threads of a group: the largest size whose tiles still keep nearly all units of the device busy."""
+    enough = [group for group in GPU_GROUP_SIZES if gpu_tile_count(width, height, group) >= 0.9 * units]
+    return max(enough, default=min(GPU_GROUP_SIZES))
