@@ -15,7 +15,7 @@ LINEAR = linear_of_srgb(np.arange(256, dtype="u1"))
 
 
 def cases(gpu) -> list[Case]:
-    """9 x 9 views of 512 x 512 for processors of one lane; 17 x 17 of 1024 x 1024, 867 MiB, for the others too."""
+    """9 x 9 views of 512 x 512 on CPUs; also 17 x 17 of 1024 x 1024, 867 MiB, on GPUs."""
     small = refocus_case(gpu, 9, 512)
     return [small] if gpu.device.properties.scalar_threads else [small, refocus_case(gpu, 17, 1024)]
 
