@@ -614,20 +614,17 @@ def test_a_case_that_fails_does_not_cost_the_others(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_hook_of_the_readme_refuses_a_slower_push(tmp_path):
-    (hook,) = [
-        text.split("```")[0] for text in (ROOT / "README.md").read_text().split("```sh\n") if "merge-base" in text
-    ]
+def test_the_hook_of_the_guide_refuses_a_slower_push(tmp_path):
+    guide = (ROOT / "assets/guides/bench.md").read_text()
+    (hook,) = [text.split("```")[0] for text in guide.split("```sh\n") if "merge-base" in text]
     tree = repository(tmp_path / "own", tests__fps__mine_py=METRONOME)
     git("init", "-q", "--bare", str(tmp_path / "server"), tree=tmp_path)
     git("remote", "add", "origin", str(tmp_path / "server"), tree=tree)
     git("branch", "-M", "main", tree=tree)
     git("push", "-q", "origin", "main", tree=tree)
     rayfold = tmp_path / "rayfold"
-    (rayfold / ".venv/bin").mkdir(parents=True)
-    python = rayfold / ".venv/bin/python"
-    python.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} {ROOT / "main.py"} "$@"\n')
-    python.chmod(0o755)
+    rayfold.write_text(f'#!/bin/sh\nexec {sys.executable} {ROOT / "main.py"} "$@"\n')
+    rayfold.chmod(0o755)
     (tree / ".git/hooks/pre-push").write_text(hook)
     (tree / ".git/hooks/pre-push").chmod(0o755)
     environment = {**os.environ, "RAYFOLD": str(rayfold), "CASES": "mine/beat"}

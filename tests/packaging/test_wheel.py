@@ -1,0 +1,85 @@
+"""The wheel holds all that it needs: used from an empty folder, with nothing else of the checkout in sight."""
+
+import os
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from renderer import __version__
+from renderer.paths import ROOT
+
+CODE = """
+import renderer
+image = renderer.render("cornell", size=(32, 24), samples=1)
+print(image.shape, image.dtype, renderer.__file__)
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder that the wheel, built from this checkout, was unpacked into."""
+    build = pytest.importorskip("build", reason="building a wheel needs the package build")
+    pytest.importorskip("hatchling", reason="the build back end is hatchling")
+    from build import ProjectBuilder
+
+    assert build
+    folder = tmp_path_factory.mktemp("wheel")
+    wheel = ProjectBuilder(ROOT).build("wheel", folder)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def in_empty_folder(installed, folder, *words, **environment):
+    """A process that sees the wheel and its dependencies, not this checkout."""
+    folder.mkdir(exist_ok=True)
+    given = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    command = [sys.executable, "-P", *words]
+    variables = {**given, "PYTHONPATH": str(installed), **environment}
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300)
+
+
+def test_the_command_and_the_metadata_are_there(installed):
+    (entry,) = installed.glob("*.dist-info/entry_points.txt")
+    assert "rayfold = renderer.cli:main" in entry.read_text()
+    (metadata,) = installed.glob("*.dist-info/METADATA")
+    text = metadata.read_text(encoding="utf-8")
+    assert "License-Expression: MIT" in text and f"Version: {__version__}" in text
+    assert list(installed.glob("*.dist-info/licenses/LICENSE"))
+
+
+def test_it_holds_every_shader_scene_and_asset(installed):
+    for place in ("shaders", "scenes", "assets"):
+        ours = {path.relative_to(ROOT / place) for path in (ROOT / place).rglob("*") if path.is_file()}
+        theirs = {
+            path.relative_to(installed / "renderer" / place) for path in (installed / "renderer" / place).rglob("*")
+        }
+        assert ours <= theirs, sorted(map(str, ours - theirs))[:5]
+
+
+def test_commands_work_from_an_empty_folder(installed, tmp_path):
+    version = in_empty_folder(installed, tmp_path / "a", "-m", "renderer", "--version")
+    assert version.returncode == 0 and version.stdout.strip() == f"rayfold {__version__}"
+    doctor = in_empty_folder(installed, tmp_path / "a", "-m", "renderer", "doctor")
+    assert doctor.returncode == 0, doctor.stderr
+    words = ["-m", "renderer", "export", "cornell", "-o", "box.png", "--size", "32x24", "--samples", "1"]
+    export = in_empty_folder(installed, tmp_path / "a", *words)
+    assert export.returncode == 0 and (tmp_path / "a" / "box.png").exists(), export.stderr
+    listed = in_empty_folder(installed, tmp_path / "a", "-m", "renderer", "bench", "list")
+    assert listed.returncode == 0 and "mirrors" in listed.stdout, listed.stderr
+
+
+def test_the_api_works_from_an_empty_folder(installed, tmp_path):
+    answer = in_empty_folder(installed, tmp_path / "b", "-c", CODE)
+    assert answer.returncode == 0, answer.stderr
+    assert "(24, 32, 4) float32" in answer.stdout and str(installed) in answer.stdout
+
+
+def test_a_home_that_cannot_be_written_is_said_and_does_no_harm(installed, tmp_path):
+    words = ["-m", "renderer", "export", "mandelbrot", "-o", "m.png", "--size", "32x24", "--samples", "1"]
+    variables = {"HOME": "/dev/null/none", "TMPDIR": str(tmp_path)}
+    answer = in_empty_folder(installed, tmp_path / "c", *words, XDG_CACHE_HOME="", **variables)
+    assert answer.returncode == 0, answer.stderr
+    assert "the cache folder cannot be written; compiled kernels go to" in answer.stderr
