@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from renderer.api import Image, load, open_picture, render
+    from renderer.api import Image, load, open_picture, refine, render
     from renderer.errors import DiskFullError, InputError, KernelError, UnavailableError, UserError
     from renderer.scene.scene import Scene
 
@@ -27,9 +27,13 @@ __all__ = [
     "UserError",
     "load",
     "open_picture",
+    "refine",
     "render",
 ]
-_HOMES = {"Scene": "renderer.scene.scene", **dict.fromkeys(("Image", "load", "open_picture", "render"), "renderer.api")}
+_HOMES = {
+    "Scene": "renderer.scene.scene",
+    **dict.fromkeys(("Image", "load", "open_picture", "refine", "render"), "renderer.api"),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -102,6 +102,13 @@ def _chunk(file, kind: bytes, data: bytes) -> None:
         file.write(struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part)))
 
 
+def png_bytes(pixels: np.ndarray) -> bytes:
+    """A PNG file of (height, width, 3 or 4) uint8 sRGB pixels, for pictures that are shown once."""
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG", compress_level=1)
+    return file.getvalue()
+
+
 def jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
     """A JPEG file of (height, width, 3) uint8 sRGB pixels, for sending pictures that are shown once."""
     assert pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.shape[2] == 3, (pixels.dtype, pixels.shape)

@@ -1,0 +1,184 @@
+"""The public API: scenes to NumPy arrays. `import renderer` offers these names; `assets/guides/api.md` shows them."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from renderer.errors import UserError
+from renderer.export.render import WHOLE_PIXELS, Job, Rendered, Sheet, device_of, displayed, write
+from renderer.export.render import render as render_job
+from renderer.formats.images import png_bytes
+from renderer.gpu import open_context
+from renderer.paths import ensure_cache
+from renderer.pictures import Picture, load, restart
+from renderer.pictures import open_picture as open_picture_on
+from renderer.progress import Progress
+from renderer.scene.scene import Scene, assigned
+
+__all__ = ["Image", "load", "open_picture", "refine", "render"]
+DEFAULT_SIZE = (1280, 720)
+
+
+class Image(np.ndarray):
+    """A rendered picture: (height, width, 4) float32, linear Rec. 709 with alpha last, row 0 on top.
+
+    An ndarray that knows how it was made: `samples` per pixel, `device`, `scene`. It shows itself in notebooks.
+    """
+
+    _rendered: Rendered
+    _job: Job
+    _shown: bool
+
+    @classmethod
+    def _of(cls, rendered: Rendered, job: Job) -> "Image":
+        image = np.asarray(rendered.linear[:]).view(cls)
+        image._rendered, image._job, image._shown = rendered, job, False
+        return image
+
+    @property
+    def scene(self) -> Scene:
+        """The scene that was drawn."""
+        return self._job.scene
+
+    @property
+    def samples(self) -> int:
+        """Samples of every pixel."""
+        return self._rendered.samples
+
+    @property
+    def device(self) -> str:
+        """The name of the device that drew it."""
+        return self._rendered.device
+
+    def displayed(self, dtype: str = "u1") -> np.ndarray:
+        """(height, width, 4) sRGB pixels by the scene's tone mapping, uint8 or (dtype="u2") uint16."""
+        return np.concatenate(list(displayed(self._rendered, self._job.scene, np.dtype(dtype))))
+
+    def save(self, path: str | Path, bits: int = 8) -> None:
+        """Writes .png (tone mapped, `bits` a channel, with its recipe) or .exr (linear).
+
+        Raises:
+            UserError: the path ends in another suffix.
+        """
+        path = Path(path)
+        if path.suffix.lower() not in (".png", ".exr"):
+            raise UserError(f"save {path}: unknown suffix {path.suffix or '(none)'}; allowed are .png, .exr")
+        write(path, self._rendered, self._job, bits)
+
+    def _repr_png_(self) -> bytes:
+        return png_bytes(self.displayed())
+
+    def _ipython_display_(self) -> None:
+        """Shows the picture once: `render` showed it already while it was refined."""
+        if self._shown:
+            self._shown = False
+            return
+        from IPython.display import display
+
+        display({"image/png": self._repr_png_()}, raw=True)
+
+
+def render(
+    source: str | Path | Scene,
+    *,
+    size: tuple[int, int] | None = None,
+    samples: int | None = None,
+    time: float | None = None,
+    device: str = "auto",
+    **settings: Any,
+) -> Image:
+    """Draws a scene: a bundled scene's name, a file that `rayfold export` takes, or a Scene.
+
+    `size` is (width, height) in pixels, `samples` the draws that are averaged, `time` seconds into an animated scene;
+    each defaults to what the scene says. `device` is "auto", "cpu", "cuda:0", "opencl:0:0". Other keywords replace the
+    scene's settings (`max_depth=4`). The same seed gives the same picture. In a notebook the picture shows itself and
+    refines while it is drawn.
+
+    Raises:
+        UserError: a setting or size that is not allowed; InputError: a bad file; UnavailableError: a missing device.
+    """
+    job, picture = _prepare(source, size, samples, time, device, settings)
+    if _in_notebook() and job.size[0] * job.size[1] <= WHOLE_PIXELS:
+        return _show_while_drawn(job, picture)
+    title = f"{job.scene.title}, {job.size[0]} x {job.size[1]}"
+    with Progress(job.samples * len(job.tiles()), title) as progress:
+        return Image._of(render_job(picture, job, progress), job)
+
+
+def refine(
+    source: str | Path | Scene,
+    *,
+    size: tuple[int, int] | None = None,
+    samples: int | None = None,
+    time: float | None = None,
+    device: str = "auto",
+    **settings: Any,
+) -> Iterator[Image]:
+    """Yields the picture of `render` as it gets better: after 1, 2, 4, ... samples, and at last after all of them."""
+    job, picture = _prepare(source, size, samples, time, device, settings)
+    yield from _refined(job, picture)
+
+
+def open_picture(scene: Scene, device: str = "auto") -> Picture:
+    """The Picture of a scene on a device, for draws of one's own: `picture.draw(settings, size, time)`."""
+    ensure_cache()
+    return open_picture_on(scene, open_context(device))
+
+
+def _prepare(
+    source: str | Path | Scene,
+    size: tuple[int, int] | None,
+    samples: int | None,
+    time: float | None,
+    device: str,
+    settings: dict[str, Any],
+) -> tuple[Job, Picture]:
+    scene = source if isinstance(source, Scene) else load(Path(source))
+    for key, value in settings.items():
+        scene = replace(scene, settings=assigned(scene.settings, [key], value, "render"))
+    size = size or scene.size or DEFAULT_SIZE
+    if not (len(size) == 2 and all(isinstance(n, int) and 1 <= n <= 1 << 17 for n in size)):
+        raise UserError(f"size is {size}; it must be (width, height), each 1 to {1 << 17}")
+    if samples is not None and not (isinstance(samples, int) and samples >= 1):
+        raise UserError(f"samples is {samples!r}; it must be a whole number of at least 1")
+    picture = open_picture(scene, device)
+    samples = samples or scene.samples or picture.draws(scene.settings, size)
+    return Job(scene, size, samples, scene.moment if time is None else time), picture
+
+
+def _refined(job: Job, picture: Picture) -> Iterator[Image]:
+    """The job's image at each power of two of its samples, and at last after all of them."""
+    count = 0
+    restart(picture)
+    while count < job.samples:
+        goal = min(2 * count or 1, job.samples)
+        while count < goal:
+            frame = picture.draw(job.settings(), job.size, job.moment)
+            count += 1
+        sheet = Sheet(job.size)
+        sheet.put((0, 0, *job.size), frame.read(), {})
+        yield Image._of(sheet.rendered(count, device_of(frame), frame), job)
+
+
+def _show_while_drawn(job: Job, picture: Picture) -> Image:
+    from IPython.display import display
+
+    handle = None
+    for image in _refined(job, picture):
+        picture_now = {"image/png": image._repr_png_()}
+        if handle is None:
+            handle = display(picture_now, raw=True, display_id=True)
+        else:
+            handle.update(picture_now, raw=True)
+    image._shown = True
+    return image
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and hasattr(shell, "kernel")
