@@ -1,154 +1,155 @@
-"""What the live editor does to a flame: pure functions from a genome to a new one. Xforms are addressed by
-index; FINAL_XFORM is the final one.
+"""Edits of a flame, for the flame editor and for mutations: pure functions from a genome to a new one.
 
-They take a Flame or what derives from it, and return the same kind.
+They take a Flame or a subclass (a picture's settings) and return the same class. Xforms are addressed by index;
+FINAL_XFORM is the index of the final one.
 """
 
 import math
-import types
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from renderer.errors import UserError
 from renderer.flames import palettes
-from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Flame, Xform
+from renderer.flames.genome import IDENTITY_2D, IDENTITY_3D, Flame, Xform, read_only
 
 FINAL_XFORM = -1
 Point = tuple[float, float]
+Triangle = tuple[Point, Point, Point]
+AnyFlame = TypeVar("AnyFlame", bound=Flame)
 
 
-def xform_at(flame: Flame, number: int) -> Xform:
-    """The map of that number; UserError where there is none."""
-    if number == FINAL_XFORM and flame.final_xform is not None:
+def xform_at(flame: Flame, index: int) -> Xform:
+    """The xform of that index; UserError if there is none."""
+    if index == FINAL_XFORM and flame.final_xform is not None:
         return flame.final_xform
-    if not 0 <= number < len(flame.xforms):
-        raise UserError(f"flame: no map {number}; there are {len(flame.xforms)}, numbered from 0")
-    return flame.xforms[number]
+    if not 0 <= index < len(flame.xforms):
+        raise UserError(f"flame: no xform {index}; there are {len(flame.xforms)}, counted from 0")
+    return flame.xforms[index]
 
 
-def with_xform(flame: Flame, number: int, **changes) -> Flame:
-    """The flame with fields of one map set: weight, color, color_speed, opacity, affine, post, ..."""
-    changed = replace(xform_at(flame, number), **changes)
-    if number == FINAL_XFORM:
+def with_xform(flame: AnyFlame, index: int, **changes: Any) -> AnyFlame:
+    """The flame with fields of one xform replaced: weight, color, color_speed, opacity, affine, post, ..."""
+    changed = replace(xform_at(flame, index), **changes)
+    if index == FINAL_XFORM:
         return replace(flame, final_xform=changed)
-    return replace(flame, xforms=(*flame.xforms[:number], changed, *flame.xforms[number + 1 :]))
+    return replace(flame, xforms=(*flame.xforms[:index], changed, *flame.xforms[index + 1 :]))
 
 
-def with_variation(flame: Flame, number: int, name: str, weight: float) -> Flame:
-    """The flame with the weight of one variation of a map set; 0 takes it away."""
-    variations = {**xform_at(flame, number).variations, name: weight}
-    kept = types.MappingProxyType({k: v for k, v in variations.items() if v != 0})
-    return with_xform(flame, number, variations=kept)
+def with_variation(flame: AnyFlame, index: int, name: str, weight: float) -> AnyFlame:
+    """The flame with the weight of one variation of an xform set; weight 0 removes the variation."""
+    variations = {**xform_at(flame, index).variations, name: weight}
+    return with_xform(flame, index, variations=read_only({k: v for k, v in variations.items() if v != 0}))
 
 
-def with_parameter(flame: Flame, number: int, name: str, value: float) -> Flame:
-    """The flame with a parameter of a variation of a map set."""
-    parameters = types.MappingProxyType({**xform_at(flame, number).parameters, name: value})
-    return with_xform(flame, number, parameters=parameters)
+def with_parameter(flame: AnyFlame, index: int, name: str, value: float) -> AnyFlame:
+    """The flame with a variation's parameter of an xform set."""
+    parameters = {**xform_at(flame, index).parameters, name: value}
+    return with_xform(flame, index, parameters=read_only(parameters))
 
 
-def with_xaos(flame: Flame, number: int, after: int, factor: float) -> Flame:
-    """The flame with the factor of map `after` coming next after map `number` set."""
-    factors = list(xform_at(flame, number).xaos)
+def with_xaos(flame: AnyFlame, index: int, to_xform: int, factor: float) -> AnyFlame:
+    """The flame with the factor on the probability that `to_xform` follows xform `index` set."""
+    factors = list(xform_at(flame, index).xaos)
     factors += [1.0] * (len(flame.xforms) - len(factors))
-    factors[after] = factor
-    return with_xform(flame, number, xaos=tuple(factors))
+    factors[to_xform] = factor
+    return with_xform(flame, index, xaos=tuple(factors))
 
 
 # ---- triangles: the images of (0, 0), (1, 0) and (0, 1)
 
 
-def triangle(m: Xform, post: bool = False) -> tuple[Point, Point, Point]:
-    """The corners O, X, Y of a map of the plane, by its affine or its post-affine."""
-    a, b, c, d, e, f = m.post if post else m.affine
+def triangle(xform: Xform, post: bool = False) -> Triangle:
+    """The corners O, X, Y of a 2D xform's affine or post-affine."""
+    a, b, c, d, e, f = xform.post if post else xform.affine
     return (c, f), (a + c, d + f), (b + c, e + f)
 
 
-def with_triangle(flame: Flame, number: int, corners: tuple[Point, Point, Point], post: bool = False) -> Flame:
-    """The flame with the triangle of one map set."""
+def with_triangle(flame: AnyFlame, index: int, corners: Triangle, post: bool = False) -> AnyFlame:
+    """The flame with the triangle of one xform set."""
     (ox, oy), (xx, xy), (yx, yy) = corners
     affine = (xx - ox, yx - ox, ox, xy - oy, yy - oy, oy)
-    return with_xform(flame, number, **{"post" if post else "affine": affine})
+    return with_xform(flame, index, **{"post" if post else "affine": affine})
 
 
-def move_corner(flame: Flame, number: int, corner: int, place: Point, post: bool = False) -> Flame:
-    """The flame with a corner of a map's triangle dragged to a place: O (0) moves the whole triangle, X (1) and Y (2)
-    bend it.
-    """
-    corners = list(triangle(xform_at(flame, number), post))
+def move_corner(flame: AnyFlame, index: int, corner: int, position: Point, post: bool = False) -> AnyFlame:
+    """The flame with a corner of an xform's triangle moved: O (0) moves all three, X (1) and Y (2) themselves."""
+    o, x, y = triangle(xform_at(flame, index), post)
     if corner == 0:
-        shift = (place[0] - corners[0][0], place[1] - corners[0][1])
-        moved = tuple((x + shift[0], y + shift[1]) for x, y in corners)
-        return with_triangle(flame, number, moved, post)
-    corners[corner] = place
-    return with_triangle(flame, number, tuple(corners), post)
+        dx, dy = position[0] - o[0], position[1] - o[1]
+        return with_triangle(
+            flame, index, ((o[0] + dx, o[1] + dy), (x[0] + dx, x[1] + dy), (y[0] + dx, y[1] + dy)), post
+        )
+    return with_triangle(flame, index, (o, position, y) if corner == 1 else (o, x, position), post)
 
 
-def rotate_scale(flame: Flame, number: int, degrees: float, growth: float = 1.0, post: bool = False) -> Flame:
-    """The flame with a map's triangle turned about its corner O and grown."""
-    (ox, oy), *others = triangle(xform_at(flame, number), post)
-    c, s = growth * math.cos(math.radians(degrees)), growth * math.sin(math.radians(degrees))
-    moved = tuple((ox + c * (x - ox) - s * (y - oy), oy + s * (x - ox) + c * (y - oy)) for x, y in others)
-    return with_triangle(flame, number, ((ox, oy), *moved), post)
+def rotate_scale(flame: AnyFlame, index: int, degrees: float, scale: float = 1.0, post: bool = False) -> AnyFlame:
+    """The flame with an xform's triangle rotated about its corner O and scaled."""
+    (ox, oy), x, y = triangle(xform_at(flame, index), post)
+    c, s = scale * math.cos(math.radians(degrees)), scale * math.sin(math.radians(degrees))
+
+    def rotated(px: float, py: float) -> Point:
+        return ox + c * (px - ox) - s * (py - oy), oy + s * (px - ox) + c * (py - oy)
+
+    return with_triangle(flame, index, ((ox, oy), rotated(*x), rotated(*y)), post)
 
 
-# ---- xforms as a list
+# ---- the list of xforms
 
 
-def add_xform(flame: Flame, like: Xform | None = None) -> Flame:
-    """The flame with one more map, the last: a copy of `like`, or one that halves."""
-    if like is None:
-        half = IDENTITY_3D if flame.is_3d else IDENTITY_2D
-        like = Xform(tuple(0.5 * number for number in half), color=0.5)
-    return replace(flame, xforms=(*flame.xforms, replace(like, xaos=())))
+def add_xform(flame: AnyFlame, source: Xform | None = None) -> AnyFlame:
+    """The flame with one more xform at the end: a copy of `source`, or one that scales by a half."""
+    if source is None:
+        identity = IDENTITY_3D if flame.is_3d else IDENTITY_2D
+        source = Xform(tuple(0.5 * coefficient for coefficient in identity), color=0.5)
+    return replace(flame, xforms=(*flame.xforms, replace(source, xaos=())))
 
 
-def delete_xform(flame: Flame, number: int) -> Flame:
-    """The flame without a map, the xaos of the others without its column; the last map stays."""
-    if number == FINAL_XFORM:
+def add_final_xform(flame: AnyFlame) -> AnyFlame:
+    """The flame with a final xform that is the identity."""
+    return replace(flame, final_xform=Xform(IDENTITY_3D if flame.is_3d else IDENTITY_2D, color_speed=0.0))
+
+
+def delete_xform(flame: AnyFlame, index: int) -> AnyFlame:
+    """The flame without an xform and without its column of the others' xaos; UserError for the only one."""
+    if index == FINAL_XFORM:
         return replace(flame, final_xform=None)
-    xform_at(flame, number)
+    xform_at(flame, index)
     if len(flame.xforms) == 1:
-        raise UserError("flame: the last map cannot be taken away")
-    kept = (m for k, m in enumerate(flame.xforms) if k != number)
-    return replace(flame, xforms=tuple(replace(m, xaos=(*m.xaos[:number], *m.xaos[number + 1 :])) for m in kept))
+        raise UserError("flame: the last xform cannot be deleted")
+    kept = (xform for k, xform in enumerate(flame.xforms) if k != index)
+    return replace(flame, xforms=tuple(replace(x, xaos=(*x.xaos[:index], *x.xaos[index + 1 :])) for x in kept))
 
 
-def with_palette(flame: Flame, name: str) -> Flame:
-    """The flame in the colors of a built-in palette."""
+# ---- palette
+
+
+def with_palette(flame: AnyFlame, name: str) -> AnyFlame:
+    """The flame with a built-in palette."""
     return replace(flame, palette=name, colors=(), alphas=())
 
 
-def with_palette_colors(flame: Flame, colors: np.ndarray) -> Flame:
+def with_palette_colors(flame: AnyFlame, colors: np.ndarray) -> AnyFlame:
     """The flame with a palette (256, 3) of its own, 0 to 255."""
     return replace(flame, colors=tuple(map(tuple, np.clip(colors, 0, 255).tolist())))
 
 
 def rotate_palette(colors: np.ndarray, entries: int = 0, hue: float = 0.0) -> np.ndarray:
-    """A palette (256, 3) moved on by so many entries, around its end, and its hues turned by `hue` of a turn."""
-    if hue:
-        hsv = palettes.rgb_to_hsv(colors / 255)
-        hsv[:, 0] = (hsv[:, 0] + 6 * hue) % 6
-        colors = palettes.hsv_to_rgb(hsv) * 255
-    return np.roll(colors, entries, 0)
+    """A palette (256, 3) rotated by a number of entries, and its hues by `hue` revolutions."""
+    return np.roll(palettes.rotate_hue(colors, hue) if hue else colors, entries, 0)
 
 
-# ---- key frames; of settings that have `keys`
+# ---- key frames, of a picture's settings
 
 
-def add_keyframe(settings, key):
-    """The settings with one more key frame, in its place by time; one of the same time gives way."""
-    others = (each for each in settings.keyframes if each.time != key.time)
-    return replace(settings, keyframes=tuple(sorted((*others, key), key=lambda each: each.time)))
+def add_keyframe(settings: Any, keyframe: Any) -> Any:
+    """The settings with one more key frame, sorted by time; it replaces one of the same time."""
+    others = (each for each in settings.keyframes if each.time != keyframe.time)
+    return replace(settings, keyframes=tuple(sorted((*others, keyframe), key=lambda each: each.time)))
 
 
-def delete_keyframe(settings, number: int):
-    """The settings without a key frame; of two the last one stays, as a still."""
-    kept = tuple(key for k, key in enumerate(settings.keyframes) if k != number)
+def delete_keyframe(settings: Any, index: int) -> Any:
+    """The settings without a key frame; if only one would remain, a still without key frames."""
+    kept = tuple(keyframe for k, keyframe in enumerate(settings.keyframes) if k != index)
     return replace(settings, keyframes=kept if len(kept) > 1 else ())
-
-
-def add_final_xform(flame: Flame) -> Flame:
-    """The flame with a final map that changes nothing yet."""
-    return replace(flame, final_xform=Xform(IDENTITY_3D if flame.is_3d else IDENTITY_2D, color_speed=0.0))

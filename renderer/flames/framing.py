@@ -1,6 +1,4 @@
-"""Where a flame lies: a view that holds nearly all of it, found by a short game; and chance flames that are worth
-seeing.
-"""
+"""The view that encloses a flame, from a short chaos game; random flames worth rendering, by rejection sampling."""
 
 import numpy as np
 
@@ -10,17 +8,23 @@ from renderer.flames.genome import Flame
 from renderer.gpu import Device
 from renderer.scene.cameras import Plane
 
-RESOLUTION = 256  # buckets of the look
+RESOLUTION = 256  # buckets along each side
 CHAINS, STEPS = 4096, 64
-COVERAGE = 0.97  # of the points in view
+COVERAGE = 0.97  # fraction of the points that the view encloses along each axis
 
 
-def bucket_counts(device: Device, flame: Flame, centre, reach: float, game: ChaosGame | None = None) -> np.ndarray:
-    """(RESOLUTION, RESOLUTION) points of a short game in the square of that reach about a center."""
-    scale = RESOLUTION / (2 * reach)
-    camera = np.array([scale, 0, RESOLUTION / 2 - scale * centre[0], 0, scale, RESOLUTION / 2 - scale * centre[1]])
+def bucket_counts(
+    device: Device, flame: Flame, center, half_size: float, game: ChaosGame | None = None
+) -> np.ndarray:  # fmt: skip
+    """(RESOLUTION, RESOLUTION) float64: color sums' alpha of a short game over the square around `center`.
+
+    `game` is reused if given, with its compiled kernels.
+    """
+    scale = RESOLUTION / (2 * half_size)
+    middle = RESOLUTION / 2
+    to_buckets = np.array([scale, 0, middle - scale * center[0], 0, scale, middle - scale * center[1]])
     game = game or ChaosGame(device)
-    game.restart([flame], [camera], [1.0], BucketRect(0, 0, RESOLUTION, RESOLUTION), CHAINS, 0)
+    game.restart([flame], [to_buckets], [1.0], BucketRect(0, 0, RESOLUTION, RESOLUTION), CHAINS, 0)
     game.advance(STEPS)
     return game.sums.read()[:, 3].reshape(RESOLUTION, RESOLUTION).astype("f8")
 
@@ -28,28 +32,29 @@ def bucket_counts(device: Device, flame: Flame, centre, reach: float, game: Chao
 def fit_view(
     device: Device, flame: Flame, aspect: float = 1.0, y_axis: str = "up", game: ChaosGame | None = None
 ) -> Plane:
-    """A view that holds nearly all points, width over height `aspect`; the usual one where the flame lies nowhere."""
-    centre, reach = np.zeros(2), 16.0
-    for _ in range(3):  # each look is nearer
-        counts = bucket_counts(device, flame, centre, reach, game)
+    """A view of width over height `aspect` that encloses nearly all points; the default view if none are found."""
+    center, half_size, height = np.zeros(2), 16.0, 4.0
+    for _ in range(3):  # each round zooms in
+        counts = bucket_counts(device, flame, center, half_size, game)
         if not counts.sum() > 0:
+            height = 4.0
             break
         bounds = []
         for axis in (0, 1):
-            share = np.cumsum(counts.sum(axis)) / counts.sum()
-            low, high = np.searchsorted(share, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
+            cumulative = np.cumsum(counts.sum(axis)) / counts.sum()
+            low, high = np.searchsorted(cumulative, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
             bounds.append((low, high + 1))
         (left, right), (top, bottom) = bounds
-        centre = centre + (np.array([left + right, top + bottom]) / 2 - RESOLUTION / 2) * 2 * reach / RESOLUTION
-        size = np.array([right - left, bottom - top]) * 2 * reach / RESOLUTION
-        reach = float(max(size.max() * 0.6, 1e-6))
-    height = 1.15 * max(float(size[1]), float(size[0]) / aspect, 1e-6) if counts.sum() > 0 else 4.0
-    x, y = map(float, centre)
+        center = center + (np.array([left + right, top + bottom]) / 2 - RESOLUTION / 2) * 2 * half_size / RESOLUTION
+        size = np.array([right - left, bottom - top]) * 2 * half_size / RESOLUTION
+        half_size = float(max(size.max() * 0.6, 1e-6))
+        height = 1.15 * max(float(size[1]), float(size[0]) / aspect, 1e-6)
+    x, y = map(float, center)
     return Plane((x, y if y_axis == "up" else -y), height)
 
 
 def find_random_flame(device: Device, rng: np.random.Generator, tries: int = 30) -> tuple[Flame, Plane]:
-    """A random flame that neither fills its view evenly nor gathers in a few spots, and its view."""
+    """The first acceptable random flame and its view; the last one tried if none is acceptable."""
     for _ in range(tries):
         flame, view, acceptable = propose_flame(device, rng)
         if acceptable:
@@ -57,12 +62,14 @@ def find_random_flame(device: Device, rng: np.random.Generator, tries: int = 30)
     return flame, view
 
 
-def propose_flame(device: Device, rng: np.random.Generator, game: ChaosGame | None = None) -> tuple[Flame, Plane, bool]:
-    """A random flame, its view, and whether it neither fills that evenly nor gathers in a few spots."""
+def propose_flame(
+    device: Device, rng: np.random.Generator, game: ChaosGame | None = None
+) -> tuple[Flame, Plane, bool]:  # fmt: skip
+    """A random flame, its view, and whether it neither fills the view evenly nor gathers in a few buckets."""
     flame = random_flame(rng)
     view = fit_view(device, flame, game=game)
     if not 1e-3 < view.height < 30:
         return flame, view, False
     counts = bucket_counts(device, flame, view.centre, view.height / 2, game)
     lit = (counts > 0).mean()
-    return flame, view, 0.08 < lit < 0.9 and np.sort(counts.ravel())[-20:].sum() < 0.25 * counts.sum()
+    return flame, view, bool(0.08 < lit < 0.9 and np.sort(counts.ravel())[-20:].sum() < 0.25 * counts.sum())

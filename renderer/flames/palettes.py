@@ -1,34 +1,38 @@
-"""Palettes: 256 colors of red, green, blue, 0 to 255. Ours are gradients of a few stops in assets/palettes.json."""
+"""Palettes: 256 colors of red, green, blue, 0 to 255. The built-in ones are gradients in assets/palettes.json."""
 
 import json
 import os
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from defusedxml import ElementTree
 
 from renderer.paths import ASSETS
 
-FILE = ASSETS / "palettes.json"
+FLAM3_PALETTE_PATHS = ("/usr/share/flam3/flam3-palettes.xml", "/usr/local/share/flam3/flam3-palettes.xml")
 
 
 @lru_cache(maxsize=1)
 def gradient_stops() -> dict[str, list]:
-    """Name -> [[place 0 to 1, "rrggbb"], ...]."""
-    return json.loads(FILE.read_text(encoding="utf-8"))
+    """Name -> [[position 0 to 1, "rrggbb"], ...]."""
+    return json.loads((ASSETS / "palettes.json").read_text(encoding="utf-8"))
 
 
 def builtin_names() -> list[str]:
+    """The names of the built-in palettes, in the file's order."""
     return list(gradient_stops())
 
 
 @lru_cache(maxsize=64)
 def builtin(name: str) -> np.ndarray:
-    """(256, 3) float64 of a built-in palette: its stops joined by lines."""
-    places = [place for place, _ in gradient_stops()[name]]
-    colors = np.array([list(bytes.fromhex(color)) for _, color in gradient_stops()[name]], "f8")
-    at = np.arange(256) / 255
-    return np.round(np.stack([np.interp(at, places, colors[:, k]) for k in range(3)], axis=1))
+    """(256, 3) float64 of a built-in palette, linear between its stops."""
+    stops = gradient_stops()[name]
+    positions = [position for position, _ in stops]
+    colors = np.array([list(bytes.fromhex(color)) for _, color in stops], "f8")
+    entries = np.arange(256) / 255
+    return np.round(np.stack([np.interp(entries, positions, colors[:, k]) for k in range(3)], axis=1))
 
 
 def rgb_to_hsv(rgb: np.ndarray) -> np.ndarray:
@@ -51,28 +55,31 @@ def hsv_to_rgb(hsv: np.ndarray) -> np.ndarray:
     return np.stack(out, 1)
 
 
-def interpolate_hsv(palettes: list[np.ndarray], weights, circular: bool = True) -> np.ndarray:
-    """(256, 3) between palettes (256, 3), 0 to 255, in hue, saturation and value; of two, `circular` hues take the
-    shorter way around.
+def rotate_hue(colors: np.ndarray, hue: float) -> np.ndarray:
+    """Colors (n, 3), 0 to 255, with their hues rotated by `hue` revolutions."""
+    hsv = rgb_to_hsv(colors / 255)
+    hsv[:, 0] = (hsv[:, 0] + 6 * hue) % 6
+    return hsv_to_rgb(hsv) * 255
+
+
+def interpolate_hsv(palettes: Sequence[np.ndarray], weights: Sequence[float], circular: bool = True) -> np.ndarray:
+    """Weighted mean (256, 3) of palettes (256, 3), 0 to 255, in hue, saturation and value.
+
+    With `circular`, the hues of two palettes take the shorter way around.
     """
     hsv = np.array([rgb_to_hsv(palette / 255) for palette in palettes])
     if circular and len(palettes) == 2:
-        turn = hsv[1, :, 0] - hsv[0, :, 0]
-        hsv[0, :, 0] += np.where(turn > 3, 6, 0)
-        hsv[1, :, 0] += np.where(turn < -3, 6, 0)
-    mixed = np.tensordot(weights, hsv, 1)
-    mixed[:, 0] %= 6
-    return np.clip(hsv_to_rgb(mixed) * 255, 0, 255)
-
-
-FLAM3_PALETTE_PATHS = ("/usr/share/flam3/flam3-palettes.xml", "/usr/local/share/flam3/flam3-palettes.xml")
+        difference = hsv[1, :, 0] - hsv[0, :, 0]
+        hsv[0, :, 0] += np.where(difference > 3, 6, 0)
+        hsv[1, :, 0] += np.where(difference < -3, 6, 0)
+    mean = np.tensordot(weights, hsv, 1)
+    mean[:, 0] %= 6
+    return np.clip(hsv_to_rgb(mean) * 255, 0, 255)
 
 
 @lru_cache(maxsize=1)
-def _numbered() -> dict[int, np.ndarray]:
-    """flam3's numbered palettes where flam3 is installed (they are under another licence, so none comes with us)."""
-    from defusedxml import ElementTree
-
+def _flam3_palettes() -> dict[int, np.ndarray]:
+    """flam3's numbered palettes where flam3 is installed; their license differs, so they are not included here."""
     for path in (os.environ.get("flam3_palettes"), *FLAM3_PALETTE_PATHS):
         if path and Path(path).is_file():
             found = {}
@@ -85,17 +92,11 @@ def _numbered() -> dict[int, np.ndarray]:
 
 
 def flam3_installed() -> bool:
-    """Whether flam3's numbered palettes are here."""
-    return bool(_numbered())
+    """Whether flam3's numbered palettes are installed."""
+    return bool(_flam3_palettes())
 
 
 def flam3_palette(number: int, hue: float = 0.0) -> np.ndarray | None:
-    """(256, 3) float64 of a numbered palette of flam3, its hues turned by `hue` of a turn; None where there is none
-    of that number.
-    """
-    colors = _numbered().get(number)
-    if colors is None or hue == 0:
-        return colors
-    hsv = rgb_to_hsv(colors / 255)
-    hsv[:, 0] = (hsv[:, 0] + 6 * hue) % 6
-    return hsv_to_rgb(hsv) * 255
+    """(256, 3) float64 of a numbered palette of flam3, hues rotated by `hue` revolutions; None if there is none."""
+    colors = _flam3_palettes().get(number)
+    return colors if colors is None or hue == 0 else rotate_hue(colors, hue)

@@ -1,63 +1,70 @@
-"""How many chains a flame's picture has, how long they run before they are plotted, and how their steps are dealt."""
+"""How many chains a flame's picture has, how many iterations they discard, and the steps of each batch.
+
+A batch is the work of one draw call. The schedule depends only on the number of samples and of temporal samples.
+"""
 
 import math
 
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.kernel_cache import BLOCK
 
-FUSE = 64  # steps of a chain before it is plotted, through xforms that may draw points together
-MAX_FUSE = 4096  # steps, those through turns and mirrors among them
-MOST_CHAINS = 1 << 20
-FIRST_DRAW = 1 << 20  # samples
-LARGEST_DRAW = 1 << 24
-MOST_DRAWS = 64  # beyond the first few, unless a draw would be larger than the longest
-LONGEST_DRAW = 1 << 27
+FUSE = 64  # iterations with contracting xforms that a chain discards before it is plotted
+MAX_FUSE = 4096  # iterations discarded, those with isometries included
+MAX_CHAINS = 1 << 20
+FIRST_BATCH = 1 << 20  # samples
+TARGET_MAX_BATCH = 1 << 24  # samples; larger ones only where there would be more than TARGET_BATCHES
+TARGET_BATCHES = 64
+MAX_BATCH = 1 << 27
 
 
-def chain_count(samples: int, moments: int, fuse: int = FUSE) -> int:
-    """How many chains a picture of so many samples has: whole blocks, as many for each moment, about 2048 steps each,
-    or 16 times the fuse where that is more.
+def chain_count(samples: int, temporal_samples: int, fuse: int = FUSE) -> int:
+    """Chains for a number of samples: whole blocks, equally many for each temporal sample.
+
+    Each chain makes about 2048 steps, or 16 times the fuse if that is more.
     """
-    least = max(1, 16 * FUSE // fuse)
-    wanted = min(max(samples // max(2048, 16 * fuse), least * BLOCK), MOST_CHAINS)
-    blocks = 1 << max(wanted // BLOCK - 1, 0).bit_length()
-    return BLOCK * moments * max(1, round(min(blocks, MOST_CHAINS // BLOCK) / moments))
+    min_blocks = max(1, 16 * FUSE // fuse)
+    chains = min(max(samples // max(2048, 16 * fuse), min_blocks * BLOCK), MAX_CHAINS)
+    blocks = 1 << max(chains // BLOCK - 1, 0).bit_length()
+    return BLOCK * temporal_samples * max(1, round(min(blocks, MAX_CHAINS // BLOCK) / temporal_samples))
 
 
 def fuse_steps(flames: list[Flame]) -> int:
-    """Steps of a chain before it is plotted: FUSE of them, in the mean, through other xforms than those of symmetry,
-    which draw no two points nearer to each other.
+    """Iterations of a chain that are discarded before plotting.
+
+    On average FUSE of them apply non-isometric xforms; symmetry xforms are isometries and do not contract, so they do
+    not count.
     """
-    share = min(map(_share_of_others, flames))
-    return math.ceil(FUSE / max(share, FUSE / MAX_FUSE))
+    fraction = min(map(_non_isometric_weight, flames))
+    return math.ceil(FUSE / max(fraction, FUSE / MAX_FUSE))
 
 
-def _share_of_others(flame: Flame) -> float:
-    others = sum(m.weight for m in flame.xforms if not is_isometry(m))
-    return others / max(sum(m.weight for m in flame.xforms), 1e-300)
+def _non_isometric_weight(flame: Flame) -> float:
+    contracting = sum(xform.weight for xform in flame.xforms if not is_isometry(xform))
+    return contracting / max(sum(xform.weight for xform in flame.xforms), 1e-300)
 
 
-def is_isometry(m: Xform) -> bool:
-    """Whether the map of the plane only turns, mirrors and moves."""
-    if len(m.affine) != 6 or {name for name, weight in m.variations.items() if weight != 0} != {"linear"}:
+def is_isometry(xform: Xform) -> bool:
+    """Whether a 2D xform only rotates, mirrors and translates."""
+    names = {name for name, weight in xform.variations.items() if weight != 0}
+    if len(xform.affine) != 6 or names != {"linear"}:
         return False
-    (a, b, _, c, d, _), (p, q, _, r, s, _), w = m.affine, m.post, m.variations["linear"]
+    (a, b, _, c, d, _), (p, q, _, r, s, _), w = xform.affine, xform.post, xform.variations["linear"]
     columns = [(w * (p * x + q * y), w * (r * x + s * y)) for x, y in ((a, c), (b, d))]
     lengths = [x * x + y * y for x, y in columns]
-    angle = columns[0][0] * columns[1][0] + columns[0][1] * columns[1][1]
-    return max(abs(lengths[0] - 1), abs(lengths[1] - 1), abs(angle)) < 1e-3
+    dot = columns[0][0] * columns[1][0] + columns[0][1] * columns[1][1]
+    return max(abs(lengths[0] - 1), abs(lengths[1] - 1), abs(dot)) < 1e-3
 
 
 class SampleSchedule:
-    """How the steps of a picture are dealt to draws: a function of its number of samples and moments alone."""
+    """The batches of one pass of a picture: growing ones first, then equal ones."""
 
-    def __init__(self, quality: float, size: tuple[int, int], moments: int, fuse: int = FUSE):
+    def __init__(self, quality: float, size: tuple[int, int], temporal_samples: int, fuse: int = FUSE):
         self.samples = max(1, math.ceil(quality * size[0] * size[1]))
-        self.chains = chain_count(self.samples, moments, fuse)
+        self.chains = chain_count(self.samples, temporal_samples, fuse)
         self.steps_per_chain = -(-self.samples // self.chains)
-        largest = min(max(LARGEST_DRAW, self.samples // MOST_DRAWS), LONGEST_DRAW)
-        first, self._largest = max(1, FIRST_DRAW // self.chains), max(1, largest // self.chains)
-        self._ends = [0]  # of the draws that grow
+        largest = min(max(TARGET_MAX_BATCH, self.samples // TARGET_BATCHES), MAX_BATCH)
+        first, self._largest = max(1, FIRST_BATCH // self.chains), max(1, largest // self.chains)
+        self._ends = [0]  # steps after each of the growing batches
         while self._ends[-1] < self.steps_per_chain:
             step = max(first, int(self._ends[-1] * 0.41))
             if step >= self._largest:
@@ -65,16 +72,16 @@ class SampleSchedule:
             self._ends.append(min(self.steps_per_chain, self._ends[-1] + step))
         self.batches = len(self._ends) - 1 + -(-(self.steps_per_chain - self._ends[-1]) // self._largest)
 
-    def replacement_steps(self, samples: int, bad: int) -> int:
-        """Steps of every chain that make up for bad points among so many samples; 0 where hardly any are missing."""
-        missing = self.samples - (samples - bad)
+    def replacement_steps(self, samples: int, bad_values: int) -> int:
+        """Further steps of every chain that replace bad values; 0 if less than a thousandth of the samples is bad."""
+        missing = self.samples - (samples - bad_values)
         if missing < 1e-3 * self.samples:
             return 0
-        return math.ceil(missing / max((samples - bad) / samples, 0.05) / self.chains)
+        return math.ceil(missing / max((samples - bad_values) / samples, 0.05) / self.chains)
 
-    def batch_steps(self, draw: int) -> int:
-        """Steps of draw number `draw`; draws after the last go on like the largest."""
-        if draw + 1 < len(self._ends):
-            return self._ends[draw + 1] - self._ends[draw]
-        done = self._ends[-1] + (draw + 1 - len(self._ends)) * self._largest
+    def batch_steps(self, batch: int) -> int:
+        """Steps of batch number `batch`; batches past the last one are as large as the largest."""
+        if batch + 1 < len(self._ends):
+            return self._ends[batch + 1] - self._ends[batch]
+        done = self._ends[-1] + (batch + 1 - len(self._ends)) * self._largest
         return min(self._largest, self.steps_per_chain - done) if done < self.steps_per_chain else self._largest

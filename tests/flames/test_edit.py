@@ -61,9 +61,9 @@ def test_maps_come_and_go_with_their_xaos():
     with_final = edit.add_final_xform(less)
     assert edit.with_xform(with_final, edit.FINAL_XFORM, color=0.5).final_xform.color == 0.5
     assert edit.delete_xform(with_final, edit.FINAL_XFORM).final_xform is None
-    with pytest.raises(UserError, match="no map 5"):
+    with pytest.raises(UserError, match="no xform 5"):
         edit.with_xform(less, 5, weight=1.0)
-    with pytest.raises(UserError, match="last map"):
+    with pytest.raises(UserError, match="last xform"):
         edit.delete_xform(Flame(), 0)
 
 
