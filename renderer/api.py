@@ -50,7 +50,7 @@ class Image(np.ndarray):
         return self._rendered.samples
 
     @property
-    def device(self) -> str:
+    def drawn_on(self) -> str:
         """The name of the device that drew it."""
         return self._rendered.device
 
