@@ -93,4 +93,4 @@ wheel: $(VENV)/ready-dev
 	$(PY) -m build --outdir out/dist
 
 reference: $(VENV)/ready-dev
-	$(PY) -m tests.reference_pages
+	$(PY) -m tests.docs.reference_pages
