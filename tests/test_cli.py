@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from renderer.formats.images import read_bytes
+from renderer.formats.images import read_pixels
 from renderer.paths import ROOT
 
 
@@ -92,7 +92,7 @@ def test_export_writes_the_picture_and_its_recipe_renders_the_same_again(tmp_pat
     assert {"seconds", "frames_per_second", "device"} <= facts.keys()
     again = rayfold("export", tmp_path / "a.png", "-o", tmp_path / "b.png")
     assert again.returncode == 0 and again.stdout.strip() == str(tmp_path / "b.png"), again.stderr
-    assert (read_bytes(tmp_path / "a.png") == read_bytes(tmp_path / "b.png")).all()
+    assert (read_pixels(tmp_path / "a.png") == read_pixels(tmp_path / "b.png")).all()
 
 
 def test_the_old_file_survives_a_failing_export(tmp_path):
@@ -123,4 +123,4 @@ def test_interrupt_ends_with_130_and_leaves_nothing_torn(tmp_path):
     assert process.wait(timeout=30) == 130  # a compiler that is at work is waited for, and little of what is queued
     assert "Traceback" not in process.stderr.read()
     left = list(tmp_path.iterdir())  # nothing, or a whole picture of the samples that were drawn until then
-    assert not left or left == [tmp_path / "a.png"] and read_bytes(left[0]).shape[:2] == (256, 256)
+    assert not left or left == [tmp_path / "a.png"] and read_pixels(left[0]).shape[:2] == (256, 256)

@@ -20,7 +20,8 @@ from renderer.bench.experiment import ARMS, Experiment, opened, read_experiment,
 from renderer.bench.machine import commit, git, host
 from renderer.bench.verdict import Plan, Verdict, alarm_rate, decide, detectable
 from renderer.errors import InputError, UnavailableError, UserError
-from renderer.formats.images import psnr, srgb_of_linear
+from renderer.formats.images import linear_to_srgb
+from renderer.images.metrics import psnr
 from renderer.paths import PACKAGE
 from renderer.progress import Progress
 
@@ -344,7 +345,7 @@ def alike(base: np.ndarray, head: np.ndarray) -> dict:
     if base.shape != head.shape:
         return {"alike": False, "told": f"the pictures differ: {base.shape} and {head.shape}"}
     white = max(1.0, float(np.percentile(base, 99)))
-    shown = [srgb_of_linear(np.clip(picture / white, 0, 1)).astype("i2") for picture in (base, head)]
+    shown = [linear_to_srgb(np.clip(picture / white, 0, 1)).astype("i2") for picture in (base, head)]
     off = np.abs(shown[0] - shown[1]).reshape(*base.shape[:-1], -1).max(axis=-1)
     quality = float(psnr(*shown))
     words = f"{int((off > EYE).sum())} pixels by more than {EYE} of 255, the most by {int(off.max())}, {quality:.1f} dB"

@@ -29,8 +29,9 @@ from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture, panels_of
-from renderer.scene.cameras import grid
-from renderer.scene.scene import Scene, assigned
+from renderer.scene.panel_grid import grid
+from renderer.scene.scene import Scene
+from renderer.scene.schema import replace_path
 
 DEFAULT_SIZE = (640, 360)
 BENCH_KEYS = ("size", "draws", "set", "vary")
@@ -233,7 +234,7 @@ def _size(scene: Scene, where: str) -> tuple[int, int]:
 
 def _with(settings, key: str, value, where: str):
     try:
-        return assigned(settings, key.replace("[", ".").replace("]", "").split("."), value, where)
+        return replace_path(settings, key.replace("[", ".").replace("]", "").split("."), value, where)
     except UserError as error:
         raise InputError(str(error)) from error
 

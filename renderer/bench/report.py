@@ -13,7 +13,7 @@ import numpy as np
 from renderer.bench.experiment import Experiment, read_lines
 from renderer.bench.verdict import shift_and_interval
 from renderer.errors import InputError
-from renderer.formats.images import replacing
+from renderer.formats.images import atomic_write
 
 MOST_BOXES = 40
 STYLE = """
@@ -115,7 +115,7 @@ def report(args) -> int:
         *verdict_plots(experiments),
     ]
     page = html_page(records, pictures)
-    with replacing(Path(args.output)) as temporary:
+    with atomic_write(Path(args.output)) as temporary:
         temporary.write_text(page, encoding="utf-8")
     print(args.output)
     return 0

@@ -25,7 +25,8 @@ from renderer.gpu import open_context
 from renderer.images import denoise
 from renderer.pictures import load, open_picture, recipe_of
 from renderer.progress import Progress
-from renderer.scene.scene import Scene, assign
+from renderer.scene.scene import Scene
+from renderer.scene.schema import set_from_text
 
 DEFAULT_SIZE = (1280, 720)
 
@@ -106,7 +107,7 @@ def plan_of(args) -> Plan:
         raise UserError(f"--bits 16: only .png files have it, not {output.suffix}")
     scene = overridden(load(Path(args.input)), args.set, args.seed)
     if numbers is None and output.suffix.lower() in FILMS:
-        seconds = scene.animation.seconds if scene.animation else 0
+        seconds = scene.animation.duration if scene.animation else 0
         if not seconds:
             raise UserError(f"-o {output}: a film needs --frames A-B, or a scene with an [animation] of some seconds")
         numbers = list(range(1, max(1, round(seconds * args.rate)) + 1))
@@ -126,12 +127,12 @@ def check_denoise(args, scene: Scene, size: tuple[int, int]) -> None:
         raise UserError(f"--denoise: a {scene.picture} picture has no albedo and normal; allowed is raytrace")
     if size[0] * size[1] > WHOLE_PIXELS:
         raise UserError(f"--denoise: {size[0]} x {size[1]} pixels are more than the {WHOLE_PIXELS} that fit in memory")
-    denoise.require()
+    denoise.check_installed()
 
 
 def moment_of(args, scene: Scene) -> float:
     """The moment that --time asks for; without it that of the picture that is the input, or 0."""
-    return scene.moment if args.time is None else args.time
+    return scene.time if args.time is None else args.time
 
 
 def numbers_of(args, output: Path) -> list[int] | None:
@@ -155,7 +156,7 @@ def check_output(output: Path, numbers) -> None:
         allowed = ".png, .exr, .mp4, .webm, .mkv, .gif, and frames as out_####.png"
         raise UserError(f"-o {output}: unknown kind {suffix or '(none)'}; allowed are {allowed}")
     if suffix in FILMS:
-        video.require()
+        video.check_installed()
     if not output.parent.is_dir():
         raise UserError(f"-o {output}: there is no folder {output.parent}")
     if output.is_dir():
@@ -175,14 +176,14 @@ def overridden(scene: Scene, assignments: list[str], seed: int | None) -> Scene:
         if not equals:
             raise UserError(f"--set {assignment}: must be KEY=VALUE")
         if key.startswith("tone."):
-            tone = assign(tone, key[5:], text)
+            tone = set_from_text(tone, key[5:], text)
         else:
-            settings = assign(settings, key, text)
+            settings = set_from_text(settings, key, text)
     if seed is not None:
         names = [f.name for f in fields(settings)]
         if "seed" not in names:
             raise UserError(f"--seed {seed}: a {scene.picture} picture has no random numbers")
-        settings = assign(settings, "seed", str(seed), "--seed")
+        settings = set_from_text(settings, "seed", str(seed), "--seed")
     return replace(scene, settings=settings, tone=tone)
 
 

@@ -23,12 +23,13 @@ from renderer.export.frames import Manifest, numbered
 from renderer.export.light_field import Array, Views
 from renderer.export.plan import recipe_of_frames
 from renderer.export.render import WHOLE_PIXELS, Job, Sheet, write
-from renderer.formats.images import replacing
+from renderer.formats.images import atomic_write
 from renderer.gpu import DeviceContext, open_context
 from renderer.pictures import open_picture, recipe_of
 from renderer.progress import Progress
-from renderer.scene.scene import Scene, files_of
-from renderer.scene.scene import write as table_of
+from renderer.scene.scene import Scene
+from renderer.scene.schema import referenced_files
+from renderer.scene.schema import to_table as table_of
 
 FARM_TILE = 512
 DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # what a worker of this machine begins with
@@ -234,7 +235,7 @@ def _table_of_array(array: Array) -> dict:
 
 
 def _keep(path: Path, data: bytes) -> None:
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(data)
 
 
@@ -309,7 +310,7 @@ def _idle(client) -> list[str]:
 def _base(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) -> dict:
     """What all parts have in common: the scene as a table, the contents of its files, size, samples, device."""
     files: dict[str, bytes] = {}
-    for path in sorted(set(files_of(scene.settings))) if farm.address else ():
+    for path in sorted(set(referenced_files(scene.settings))) if farm.address else ():
         if Path(path).is_dir() or path.lower().endswith(".gltf"):
             whole = "a .glb" if path.lower().endswith(".gltf") else "a .zip"
             raise UnavailableError(f"--farm {farm.address}: {path} is more than one file; {whole} can travel")

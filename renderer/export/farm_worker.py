@@ -20,7 +20,7 @@ from renderer.gpu import list_devices, open_context
 from renderer.gpu.gl import Texture
 from renderer.pictures import open_picture, scene_of_table
 from renderer.progress import Progress
-from renderer.scene.scene import Tone
+from renderer.scene.scene import ToneMapping
 
 
 def work(base: dict, files: dict, task: dict) -> dict:
@@ -68,7 +68,7 @@ def _view(base: dict, task: dict) -> dict:
     job = Job(scene, size, samples, task["moment"])
     with Progress(samples, "") as progress:
         rendered = render(picture, job, progress)
-    tone = tone_of(rendered, scene.tone) if task["ev"] is None else Tone("manual", task["ev"], "none")
+    tone = tone_of(rendered, scene.tone) if task["ev"] is None else ToneMapping("manual", task["ev"], "none")
     file = _file_of(task["name"], rendered, replace(job, scene=replace(scene, tone=tone)), 8)
     return {"file": file, "ev": tone.ev, "samples": samples, "device": rendered.device}
 

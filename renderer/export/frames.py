@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from renderer.errors import UserError
-from renderer.formats.images import replacing
+from renderer.formats.images import atomic_write
 
 FILMS = (".mp4", ".webm", ".mkv", ".gif")
 MARKS = re.compile(r"#+")
@@ -79,7 +79,7 @@ class Manifest:
         row = {"frame": number, "file": path.name, "sha256": file_hash(path), "recipe": self._recipe}
         self._rows[number] = row | {"seconds": round(seconds, 4), "device": device}
         text = "".join(json.dumps(self._rows[n]) + "\n" for n in sorted(self._rows))
-        with replacing(self.path) as temporary:
+        with atomic_write(self.path) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
 

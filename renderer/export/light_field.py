@@ -18,7 +18,7 @@ from renderer.export.render import Job, Rendered, render, write
 from renderer.formats.images import read_recipe
 from renderer.progress import Progress
 from renderer.scene.cameras import Camera
-from renderer.scene.scene import Scene, Tone
+from renderer.scene.scene import Scene, ToneMapping
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Array:
 
     def camera_at(self, row: int, column: int) -> Camera:
         v, u = self.place(row, column)
-        right, up, _ = self.camera.frame()
+        right, up, _ = self.camera.axes()
         shift = u * right - v * up
         moved = (tuple(float(x) for x in np.add(point, shift)) for point in (self.camera.position, self.camera.target))
         return replace(self.camera, **dict(zip(("position", "target"), moved, strict=True)))
@@ -55,7 +55,7 @@ class Array:
 
 def array_of(scene: Scene, size: tuple[int, int], grid: tuple[int, int], baseline: float | None) -> Array:
     """The array that --grid and --baseline ask for; without a baseline the target moves by 2 pixels."""
-    camera = getattr(scene.settings, "view", None)
+    camera = scene.settings.view
     if not isinstance(camera, Camera):
         raise UserError(f"--grid {grid[0]}x{grid[1]}: a {scene.picture} picture has no camera in space")
     focal = size[1] / (2 * math.tan(math.radians(camera.fov_degrees) / 2))
@@ -81,7 +81,7 @@ def check_folder(folder: Path, array: Array) -> None:
 
 def pinhole(settings):
     """The settings without the lens that they may have: a view is sharp everywhere, the field makes the lens."""
-    return replace(settings, lens_radius=0.0) if hasattr(settings, "lens_radius") else settings
+    return replace(settings, lens_radius=0.0) if settings.lens_radius is not None else settings
 
 
 def view_scene(scene: Scene, array: Array, row: int, column: int) -> Scene:
@@ -89,9 +89,9 @@ def view_scene(scene: Scene, array: Array, row: int, column: int) -> Scene:
     return replace(scene, settings=replace(pinhole(scene.settings), view=array.camera_at(row, column)))
 
 
-def tone_of(rendered: Rendered, tone: Tone) -> Tone:
+def tone_of(rendered: Rendered, tone: ToneMapping) -> ToneMapping:
     """The tone of all views where this is the middle one: its exposure, and plain sRGB."""
-    return Tone("manual", math.log2(rendered.meter.exposure(tone)), "none")
+    return ToneMapping("manual", math.log2(rendered.meter.exposure(tone)), "none")
 
 
 class Views:
@@ -131,7 +131,7 @@ def render_field(picture, job: Job, views: Views, overwrite: bool, progress: Pro
     for cell in cells:
         began = time.monotonic()
         if tone is None and cell != views.array.views()[0]:
-            tone = Tone("manual", views.exposure(), "none")
+            tone = ToneMapping("manual", views.exposure(), "none")
         scene = view_scene(job.scene, views.array, *cell)
         rendered = render(picture, replace(job, scene=scene), progress)
         tone = tone or tone_of(rendered, scene.tone)

@@ -6,15 +6,15 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from renderer.formats.images import write_exr, write_png_bands
+from renderer.formats.images import write_exr, write_png_rows
 from renderer.gpu.gl import Texture
-from renderer.images.denoise import denoised
-from renderer.images.tone_mapping import Meter, pixels
+from renderer.images.denoise import denoise
+from renderer.images.tone_mapping import ExposureMeter, tonemap
 from renderer.pictures import Tile, recipe_of, restart
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
@@ -67,7 +67,7 @@ class Job:
     def settings(self):
         """The scene's settings at the moment; with the variance of pixels where that is one of the layers."""
         settings = settings_at(self.scene, self.moment)
-        return replace(settings, variance=True) if self.layers and hasattr(settings, "variance") else settings
+        return settings.with_variance() if self.layers else settings
 
     def tiles(self) -> list[Tile | None]:
         """The parts that are drawn one after another; [None] for the whole picture at once."""
@@ -87,7 +87,7 @@ class Rendered:
     """A finished picture: (height, width, 4) float32 linear values, in memory or in a file that vanishes with it."""
 
     linear: "np.ndarray | Spool"
-    meter: Meter
+    meter: ExposureMeter
     opaque: bool
     samples: int
     device: str
@@ -163,8 +163,8 @@ def render(picture, job: Job, progress) -> Rendered:
         fewest = min(fewest, drawn)
     rendered = sheet.rendered(fewest, device_of(frame), frame)
     if job.denoise:
-        clean = denoised(rendered.linear, rendered.layers["albedo"], rendered.layers["normal"])
-        rendered.linear, rendered.meter = clean, Meter().add(clean)
+        clean = denoise(rendered.linear, rendered.layers["albedo"], rendered.layers["normal"])
+        rendered.linear, rendered.meter = clean, ExposureMeter().add(clean)
         rendered.layers = rendered.layers if job.layers else {}
     return rendered
 
@@ -175,7 +175,7 @@ class Sheet:
     def __init__(self, size: tuple[int, int]):
         self._shape = size[1], size[0]
         self._linear, self._layers = room((*self._shape, 4)), {}
-        self._meter, self._opaque = Meter(), True
+        self._meter, self._opaque = ExposureMeter(), True
 
     def put(self, tile: Tile, part: np.ndarray, layers: dict[str, np.ndarray]) -> None:
         left, top, wide, high = tile
@@ -229,7 +229,7 @@ def displayed(rendered: Rendered, scene: Scene, dtype="u1"):
     rows = max(1, BAND_PIXELS // rendered.linear.shape[1])
     for top in range(0, len(rendered.linear), rows):
         band = np.ascontiguousarray(rendered.linear[top : top + rows])
-        yield pixels(_frame_like(rendered.like, band), scene.tone, dtype, rendered.meter)
+        yield tonemap(_frame_like(rendered.like, band), scene.tone, dtype, rendered.meter)
         finish(rendered.like)  # which frees what the band took
 
 
@@ -257,7 +257,7 @@ def write(path: Path, rendered: Rendered, job: Job, bits: int = 8) -> None:
     bands = displayed(rendered, job.scene, dtype)
     if rendered.opaque:
         bands = (band[..., :3] for band in bands)
-    write_png_bands(path, (height, width, 3 if rendered.opaque else 4), dtype, bands, recipe)
+    write_png_rows(path, (height, width, 3 if rendered.opaque else 4), dtype, bands, recipe)
 
 
 def finish(frame) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import UnavailableError
-from renderer.formats.images import read_bytes, replacing
+from renderer.formats.images import atomic_write, read_pixels
 
 CODECS = {
     ".mp4": ("libx264", "yuv420p", {"crf": "16", "preset": "medium"}),
@@ -19,7 +19,7 @@ CODECS = {
 BT709 = 1  # of primaries, curve and matrix alike (ITU-T H.273); as a range, 1 is limited
 
 
-def require() -> None:
+def check_installed() -> None:
     """UnavailableError where PyAV is not installed; asked before the first frame is drawn."""
     _av()
 
@@ -34,7 +34,7 @@ def _av():
 
 def encode(frames: list[Path], output: Path, rate: int, recipe: dict) -> None:
     """Writes the film of PNG frames, all of one size, at `rate` frames a second, with the recipe as its comment."""
-    with replacing(output) as temporary:
+    with atomic_write(output) as temporary:
         if output.suffix.lower() == ".gif":
             _encode_gif(frames, temporary, rate)
         else:
@@ -49,11 +49,11 @@ def _encode_video(frames, path: Path, rate: int, suffix: str, recipe: dict) -> N
         film.metadata["comment"] = json.dumps(recipe)
         stream = film.add_stream(codec, rate=rate, options=options)
         stream.pix_fmt = pixel_format
-        stream.height, stream.width = _even(read_bytes(frames[0])).shape[:2]
+        stream.height, stream.width = _even(read_pixels(frames[0])).shape[:2]
         context = stream.codec_context
         context.color_primaries = context.color_trc = context.colorspace = context.color_range = BT709
         for path_of_frame in frames:
-            pixels = _even(read_bytes(path_of_frame)[..., :3])
+            pixels = _even(read_pixels(path_of_frame)[..., :3])
             frame = av.VideoFrame.from_ndarray(pixels, "rgb24").reformat(
                 format=pixel_format, dst_colorspace="ITU709", src_color_range="JPEG", dst_color_range="MPEG"
             )
@@ -63,7 +63,7 @@ def _encode_video(frames, path: Path, rate: int, suffix: str, recipe: dict) -> N
 
 def _encode_gif(frames, path: Path, rate: int) -> None:
     av = _av()
-    first = read_bytes(frames[0])[..., :3]
+    first = read_pixels(frames[0])[..., :3]
     height, width = first.shape[:2]
     graph = av.filter.Graph()
     source = graph.add_buffer(width=width, height=height, format="rgb24", time_base=f"1/{rate}")
@@ -76,7 +76,7 @@ def _encode_gif(frames, path: Path, rate: int) -> None:
     use.link_to(sink)
     graph.configure()
     for number, path_of_frame in enumerate(frames):
-        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(read_bytes(path_of_frame)[..., :3]), "rgb24")
+        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(read_pixels(path_of_frame)[..., :3]), "rgb24")
         frame.pts, frame.time_base = number, Fraction(1, rate)
         graph.push(frame)
     graph.push(None)

@@ -6,7 +6,7 @@ from renderer.flames.chaos_game import BucketRect, ChaosGame
 from renderer.flames.evolve import random_flame
 from renderer.flames.genome import Flame
 from renderer.gpu import Device
-from renderer.scene.cameras import Plane
+from renderer.scene.cameras import View2D
 
 RESOLUTION = 256  # buckets along each side
 CHAINS, STEPS = 4096, 64
@@ -31,7 +31,7 @@ def bucket_counts(
 
 def fit_view(
     device: Device, flame: Flame, aspect: float = 1.0, y_axis: str = "up", game: ChaosGame | None = None
-) -> Plane:
+) -> View2D:
     """A view of width over height `aspect` that encloses nearly all points; the default view if none are found."""
     center, half_size, height = np.zeros(2), 16.0, 4.0
     for _ in range(3):  # each round zooms in
@@ -50,10 +50,10 @@ def fit_view(
         half_size = float(max(size.max() * 0.6, 1e-6))
         height = 1.15 * max(float(size[1]), float(size[0]) / aspect, 1e-6)
     x, y = map(float, center)
-    return Plane((x, y if y_axis == "up" else -y), height)
+    return View2D((x, y if y_axis == "up" else -y), height)
 
 
-def find_random_flame(device: Device, rng: np.random.Generator, tries: int = 30) -> tuple[Flame, Plane]:
+def find_random_flame(device: Device, rng: np.random.Generator, tries: int = 30) -> tuple[Flame, View2D]:
     """The first acceptable random flame and its view; the last one tried if none is acceptable."""
     for _ in range(tries):
         flame, view, acceptable = propose_flame(device, rng)
@@ -64,12 +64,12 @@ def find_random_flame(device: Device, rng: np.random.Generator, tries: int = 30)
 
 def propose_flame(
     device: Device, rng: np.random.Generator, game: ChaosGame | None = None
-) -> tuple[Flame, Plane, bool]:  # fmt: skip
+) -> tuple[Flame, View2D, bool]:  # fmt: skip
     """A random flame, its view, and whether it neither fills the view evenly nor gathers in a few buckets."""
     flame = random_flame(rng)
     view = fit_view(device, flame, game=game)
     if not 1e-3 < view.height < 30:
         return flame, view, False
-    counts = bucket_counts(device, flame, view.centre, view.height / 2, game)
+    counts = bucket_counts(device, flame, view.center, view.height / 2, game)
     lit = (counts > 0).mean()
     return flame, view, bool(0.08 < lit < 0.9 and np.sort(counts.ravel())[-20:].sum() < 0.25 * counts.sum())

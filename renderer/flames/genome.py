@@ -12,7 +12,7 @@ import numpy as np
 
 from renderer.flames import palettes
 from renderer.flames.variations import parameter_owners, variation_table
-from renderer.scene.scene import setting
+from renderer.scene.schema import setting
 
 IDENTITY_2D = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 IDENTITY_3D = (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)

@@ -9,7 +9,7 @@ import numpy as np
 from renderer.flames.genome import EMPTY, IDENTITY_2D, IDENTITY_3D, Flame, Xform
 from renderer.flames.palettes import interpolate_hsv
 from renderer.flames.variations import parameter_owners, variation_table
-from renderer.scene.cameras import Plane
+from renderer.scene.cameras import View2D
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class KeyFrame:
     extra: dict[str, str] = field(default_factory=lambda: EMPTY)
 
     @property
-    def view(self) -> Plane:
+    def view(self) -> View2D:
         """The camera, with y growing upwards."""
         height = self.size[1] / (self.scale * 2.0**self.zoom)
-        return Plane((self.center[0], -self.center[1]), height, self.rotate)
+        return View2D((self.center[0], -self.center[1]), height, self.rotate)
 
     @property
     def quality(self) -> float:

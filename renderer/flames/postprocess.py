@@ -7,7 +7,7 @@ import numpy as np
 from renderer.flames.chaos_game import BucketRect, ChaosGame
 from renderer.flames.filters import density_filter, density_filter_radius, gutter, spatial_filter
 from renderer.flames.genome import Flame
-from renderer.formats.images import linear_of_srgb
+from renderer.formats.images import srgb_to_linear
 from renderer.gpu import Device
 
 TILE = 8  # as in shaders/flames/postprocess.cu
@@ -67,7 +67,7 @@ class Postprocess:
             name: device.kernel("flames/postprocess.cu", name, group_size=64, STRICT=1, SUMS=1) for name in names
         }
         self._expose, self._finish, self._estimate, self._bound, self._spread, self._join, self._clip = kernels.values()
-        self._linear_of = device.buffer(256).write(linear_of_srgb(np.arange(256)))
+        self._linear_of = device.buffer(256).write(srgb_to_linear(np.arange(256)))
         self._buffers: dict = {}
         self._tables: tuple = (None,)
 

@@ -8,7 +8,7 @@ from renderer.flames.filters import temporal_filter
 from renderer.flames.genome import Flame
 from renderer.flames.interpolation import interpolate_at
 from renderer.flames.sample_schedule import SampleSchedule, fuse_steps
-from renderer.scene.cameras import Plane
+from renderer.scene.cameras import View2D
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class TemporalSample:
     """A flame at one moment, the view of it, and its samples a pixel."""
 
     flame: Flame
-    view: Plane
+    view: View2D
     quality: float
 
 
@@ -31,7 +31,7 @@ class Pass:
     times: np.ndarray
     shares: np.ndarray
     flame: Flame
-    view: Plane
+    view: View2D
     weight: float
     samples: float = 1.0
 
@@ -108,8 +108,8 @@ def average_flame(flames: list[Flame]) -> Flame:
     return replace(middle, background=background, gamma_threshold=last.gamma_threshold, **means)
 
 
-def relative_view(view: Plane, home: Plane, wanted: Plane) -> Plane:
+def relative_view(view: View2D, home: View2D, wanted: View2D) -> View2D:
     """The view, moved as `wanted` is moved from `home`."""
-    centre = tuple(v + w - h for v, w, h in zip(view.centre, wanted.centre, home.centre, strict=True))
+    centre = tuple(v + w - h for v, w, h in zip(view.center, wanted.center, home.center, strict=True))
     turned = view.rotation_degrees + wanted.rotation_degrees - home.rotation_degrees
-    return Plane(centre, view.height * wanted.height / home.height, turned)
+    return View2D(centre, view.height * wanted.height / home.height, turned)

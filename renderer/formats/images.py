@@ -19,11 +19,11 @@ from PIL import Image, ImageFile, UnidentifiedImageError
 from renderer.errors import DiskFullError, InputError, UnavailableError, UserError
 
 RECIPE = "rayfold:recipe"
-LARGEST_PIXELS = 1 << 28  # of a picture that a stranger hands us
+MAX_PIXELS = 1 << 28  # of a picture that a stranger hands us
 
 
 @contextlib.contextmanager
-def replacing(path: Path):
+def atomic_write(path: Path):
     """A temporary path beside `path` that becomes it when the block ends well; UserError when it cannot be written."""
     path = Path(path)
     if path.is_dir():
@@ -55,37 +55,41 @@ def _umask() -> int:
 
 def write_png(path: Path, pixels: np.ndarray, recipe: dict | None = None) -> None:
     """Writes (height, width, 3 or 4) uint8 or uint16 sRGB pixels, row 0 on top, with the recipe as text inside."""
-    write_png_bands(path, pixels.shape, pixels.dtype, [pixels], recipe)
+    write_png_rows(path, pixels.shape, pixels.dtype, [pixels], recipe)
 
 
-def write_png_bands(path: Path, shape, dtype, bands, recipe: dict | None = None) -> None:
-    """Writes a PNG of `shape` (height, width, 3 or 4) from bands of rows, one at a time, so that any size fits.
+def write_png_rows(path: Path, shape, dtype, row_blocks, recipe: dict | None = None) -> None:
+    """Writes a PNG of `shape` (height, width, 3 or 4) from row_blocks of rows, one at a time, so that any size fits.
 
-    Pillow writes neither 16 bits a channel in colour nor a picture that is not whole in memory. PNG specification, W3C.
+    Pillow writes neither 16 bits a channel in color nor a picture that is not whole in memory. PNG specification, W3C.
     """
     height, width, channels = shape
     dtype = np.dtype(dtype)
     assert dtype in (np.uint8, np.uint16) and channels in (3, 4) and height > 0 and width > 0, (dtype, shape)
-    with replacing(path) as temporary, open(temporary, "wb") as file:
+    with atomic_write(path) as temporary, open(temporary, "wb") as file:
         file.write(b"\x89PNG\r\n\x1a\n")
-        colour = {3: 2, 4: 6}[channels]
-        _chunk(file, b"IHDR", struct.pack(">IIBBBBB", width, height, 8 * dtype.itemsize, colour, 0, 0, 0))
+        color = {3: 2, 4: 6}[channels]
+        _chunk(file, b"IHDR", struct.pack(">IIBBBBB", width, height, 8 * dtype.itemsize, color, 0, 0, 0))
         _chunk(file, b"sRGB", b"\0")
         if recipe is not None:
             _chunk(file, b"tEXt", b"Software\0Rayfold")
             text = zlib.compress(json.dumps(recipe).encode())
             _chunk(file, b"iTXt", RECIPE.encode() + b"\0\1\0\0\0" + text)
-        _write_rows(file, bands, (width, channels), dtype)
+        _write_rows(file, row_blocks, (width, channels), dtype)
         _chunk(file, b"IEND", b"")
 
 
-def _write_rows(file, bands, row_shape, dtype) -> None:
+def _write_rows(file, row_blocks, row_shape, dtype) -> None:
     """The compressed pixel rows, each under the Up filter: its bytes less those of the row above."""
     packer = zlib.compressobj(4)
     above = np.zeros((1, row_shape[0] * row_shape[1] * dtype.itemsize), "u1")
-    for band in bands:
-        assert band.shape[1:] == row_shape and band.dtype == dtype, (band.shape, row_shape, band.dtype)
-        rows = np.ascontiguousarray(band, dtype.newbyteorder(">")).reshape(len(band), -1).view("u1")
+    for rows_block in row_blocks:
+        assert rows_block.shape[1:] == row_shape and rows_block.dtype == dtype, (
+            rows_block.shape,
+            row_shape,
+            rows_block.dtype,
+        )
+        rows = np.ascontiguousarray(rows_block, dtype.newbyteorder(">")).reshape(len(rows_block), -1).view("u1")
         filtered = np.empty((len(rows), rows.shape[1] + 1), "u1")
         filtered[:, 0] = 2
         np.subtract(rows, np.concatenate([above, rows[:-1]]), out=filtered[:, 1:])
@@ -109,7 +113,7 @@ def png_bytes(pixels: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
+def encode_jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
     """A JPEG file of (height, width, 3) uint8 sRGB pixels, for sending pictures that are shown once."""
     assert pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.shape[2] == 3, (pixels.dtype, pixels.shape)
     file = io.BytesIO()
@@ -119,7 +123,7 @@ def jpeg(pixels: np.ndarray, quality: int = 85) -> bytes:
 
 def read_recipe(path: Path) -> dict:
     """The recipe inside a PNG that write_png made; InputError when there is none."""
-    with _opened(path) as picture:
+    with _open_image(path) as picture:
         text = getattr(picture, "text", {}).get(RECIPE)
     if text is None:
         raise InputError(f"{path}: holds no recipe; only pictures that Rayfold wrote can be opened as a scene")
@@ -132,19 +136,19 @@ def read_recipe(path: Path) -> dict:
     return recipe
 
 
-def read_image(path: Path, largest: int = LARGEST_PIXELS) -> np.ndarray:
+def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     """Linear float32 (height, width, 4) of an image file: 8-bit ones through the sRGB curve, EXR as it is."""
     if Path(path).suffix.lower() == ".exr":
         return read_exr(path)
-    return linear_of_srgb(read_bytes(path, largest), alpha=True)
+    return srgb_to_linear(read_pixels(path, max_pixels), alpha=True)
 
 
-def read_bytes(path: Path, largest: int = LARGEST_PIXELS, data: bytes | None = None) -> np.ndarray:
+def read_pixels(path: Path, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> np.ndarray:
     """(height, width, 4) uint8 pixels of an image file as they stand in it; InputError names what is wrong.
 
     `data` is the file's content where it does not lie at `path`, which then only names it.
     """
-    with _opened(path, largest, data) as picture:
+    with _open_image(path, max_pixels, data) as picture:
         try:
             return np.asarray(picture.convert("RGBA"))
         except (OSError, ValueError, SyntaxError) as error:
@@ -152,7 +156,7 @@ def read_bytes(path: Path, largest: int = LARGEST_PIXELS, data: bytes | None = N
 
 
 @contextlib.contextmanager
-def _opened(path: Path, largest: int = LARGEST_PIXELS, data: bytes | None = None):
+def _open_image(path: Path, max_pixels: int = MAX_PIXELS, data: bytes | None = None):
     Image.MAX_IMAGE_PIXELS = None  # the size is checked here, before a pixel is decoded
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
@@ -163,19 +167,19 @@ def _opened(path: Path, largest: int = LARGEST_PIXELS, data: bytes | None = None
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     with picture:
         width, height = picture.size
-        if width * height > largest:
-            raise InputError(f"{path}: {width} x {height} pixels are more than the {largest} allowed")
+        if width * height > max_pixels:
+            raise InputError(f"{path}: {width} x {height} pixels are more than the {max_pixels} allowed")
         yield picture
 
 
-def srgb_of_linear(linear: np.ndarray, dtype="u1") -> np.ndarray:
+def linear_to_srgb(linear: np.ndarray, dtype="u1") -> np.ndarray:
     """uint8 or uint16 of linear values: clipped to 0..1, through the sRGB curve, rounded. NaN reads 0."""
     x = np.clip(np.nan_to_num(np.asarray(linear, "f4"), nan=0.0, posinf=1.0, neginf=0.0), 0, 1)
     curve = np.where(x <= 0.0031308, 12.92 * x, 1.055 * x ** (1 / 2.4) - 0.055)
     return (curve * np.iinfo(dtype).max + 0.5).astype(dtype)
 
 
-def linear_of_srgb(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:
+def srgb_to_linear(pixels: np.ndarray, alpha: bool = False) -> np.ndarray:
     """float32 of uint8 sRGB values; with `alpha` the fourth channel is only scaled."""
     x = np.arange(256, dtype="f8") / 255
     table = np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4).astype("f4")
@@ -194,11 +198,11 @@ def write_exr(path: Path, layers: dict[str, np.ndarray], recipe: dict | None = N
     channels = {
         name: np.ascontiguousarray(layer, "u4" if layer.dtype == np.uint32 else "f4") for name, layer in layers.items()
     }
-    with replacing(path) as temporary, OpenEXR.File(header, channels) as file:
+    with atomic_write(path) as temporary, OpenEXR.File(header, channels) as file:
         file.write(str(temporary))
 
 
-def read_exr(path: Path, largest: int = LARGEST_PIXELS) -> np.ndarray:
+def read_exr(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     """Linear float32 (height, width, 4) of an EXR file's RGB or RGBA; alpha is 1 where it has none."""
     OpenEXR = _openexr()
     if not Path(path).is_file():
@@ -206,9 +210,9 @@ def read_exr(path: Path, largest: int = LARGEST_PIXELS) -> np.ndarray:
     try:
         with OpenEXR.File(str(path), header_only=True) as file:
             low, high = np.asarray(file.header()["dataWindow"], "i8")
-        if (high - low + 1).prod() > largest:  # before a pixel is decoded
+        if (high - low + 1).prod() > max_pixels:  # before a pixel is decoded
             told = " x ".join(str(n) for n in high - low + 1)
-            raise InputError(f"{path}: {told} pixels are more than the {largest} allowed")
+            raise InputError(f"{path}: {told} pixels are more than the {max_pixels} allowed")
         with OpenEXR.File(str(path)) as file:
             channels = {name: np.asarray(channel.pixels) for name, channel in file.channels().items()}
     except (RuntimeError, ValueError, TypeError, OSError) as error:
@@ -227,14 +231,3 @@ def _openexr():
     except ImportError as error:
         raise UnavailableError(f"EXR files need the package openexr: pip install openexr ({error})") from error
     return OpenEXR
-
-
-def psnr(a: np.ndarray, b: np.ndarray, peak: float = 255.0) -> float:
-    """Peak signal-to-noise ratio in dB; infinite for equal pictures."""
-    error = float(np.mean((np.asarray(a, "f8") - np.asarray(b, "f8")) ** 2))
-    return float("inf") if error == 0 else 10 * np.log10(peak * peak / error)
-
-
-def difference(a: np.ndarray, b: np.ndarray, gain: float = 8.0) -> np.ndarray:
-    """uint8 picture of |a - b| times gain, for people to look at."""
-    return np.clip(np.abs(a.astype("i4") - b.astype("i4")) * gain, 0, 255).astype("u1")

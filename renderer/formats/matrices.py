@@ -154,9 +154,9 @@ def _array_sides(path: Path, n: int) -> np.ndarray:
 
 def write_array(path: Path, array: np.ndarray) -> None:
     """Writes a .npy file whole or not at all."""
-    from renderer.formats.images import replacing  # the one place that knows how files are replaced
+    from renderer.formats.images import atomic_write  # the one place that knows how files are replaced
 
     if path.suffix.lower() != ".npy":
         raise UserError(f"--output {path}: must end in .npy")
-    with replacing(path) as temporary, open(temporary, "wb") as file:
+    with atomic_write(path) as temporary, open(temporary, "wb") as file:
         np.save(file, array, allow_pickle=False)

@@ -8,12 +8,12 @@ import numpy as np
 from renderer.errors import UnavailableError
 
 
-def require() -> None:
+def check_installed() -> None:
     """UnavailableError where the filter is not installed."""
     _package()
 
 
-def denoised(linear: np.ndarray, albedo: np.ndarray, normal: np.ndarray) -> np.ndarray:
+def denoise(linear: np.ndarray, albedo: np.ndarray, normal: np.ndarray) -> np.ndarray:
     """(height, width, 4) float32 linear values without noise; albedo and normal (height, width, 3) are its guides."""
     package = _package()
     assert linear.shape[:2] == albedo.shape[:2] == normal.shape[:2], (linear.shape, albedo.shape, normal.shape)

@@ -14,51 +14,55 @@ import numpy as np
 from renderer.gpu import Buffer
 from renderer.gpu.gl import GlContext, Texture
 from renderer.numerics.texture_reduction import Reduction
-from renderer.scene.scene import Tone
+from renderer.scene.scene import ToneMapping
 
 CURVES = {
-    name: number for number, name in enumerate(get_args(get_type_hints(Tone)["curve"]))
+    name: number for number, name in enumerate(get_args(get_type_hints(ToneMapping)["curve"]))
 }  # numbered as in images/tone_mapping.h
-DARKEST = 2.0**-20  # luminance below which a pixel does not count, as in images/tone_mapping.h
-WEIGHTS = np.array([0.2126, 0.7152, 0.0722], "f4")
+MIN_METERED_LUMINANCE = 2.0**-20  # luminance below which a pixel does not count, as in images/tone_mapping.h
+LUMINANCE_WEIGHTS = np.array([0.2126, 0.7152, 0.0722], "f4")
 
 
-class Meter:
+class ExposureMeter:
     """Mean log2 luminance of a picture that comes in parts, the same whatever the parts: a sum of integers of 2^-20."""
 
     def __init__(self):
         self._sum = self._count = 0
 
-    def add(self, linear: np.ndarray) -> "Meter":
+    def add(self, linear: np.ndarray) -> "ExposureMeter":
         """Counts the pixels of (..., 3 or 4) linear values; returns the meter."""
-        luminance = linear[..., 0] * WEIGHTS[0] + linear[..., 1] * WEIGHTS[1] + linear[..., 2] * WEIGHTS[2]
-        lit = luminance[(luminance >= DARKEST) & (luminance < 1e30)]
+        luminance = (
+            linear[..., 0] * LUMINANCE_WEIGHTS[0]
+            + linear[..., 1] * LUMINANCE_WEIGHTS[1]
+            + linear[..., 2] * LUMINANCE_WEIGHTS[2]
+        )
+        lit = luminance[(luminance >= MIN_METERED_LUMINANCE) & (luminance < 1e30)]
         self._sum += int(np.rint(np.log2(lit, dtype="f8") * (1 << 20)).astype("i8").sum())
         self._count += lit.size
         return self
 
-    def exposure(self, tone: Tone) -> float:
-        """The factor for radiance that `tone` asks for: middle grey 0.18 at the mean (Reinhard et al. 2002)."""
+    def exposure(self, tone: ToneMapping) -> float:
+        """The factor for radiance that `tone` asks for: middle gray 0.18 at the mean (Reinhard et al. 2002)."""
         if tone.exposure == "manual" or not self._count:
             return 2.0**tone.ev
         mean = self._sum / self._count / (1 << 20)
         return 0.18 * 2.0 ** (tone.ev - min(max(mean, -20.0), 20.0))
 
 
-def pixels(frame, tone: Tone, dtype="u1", meter: Meter | None = None) -> np.ndarray:
+def tonemap(frame, tone: ToneMapping, dtype="u1", meter: ExposureMeter | None = None) -> np.ndarray:
     """(height, width, 4) sRGB pixels of a frame, alpha last; `meter` is that of the whole picture where this is a part.
 
     Waits for the work before it.
     """
     if meter is None:
-        meter = Meter() if tone.exposure == "manual" else Meter().add(frame.read())
+        meter = ExposureMeter() if tone.exposure == "manual" else ExposureMeter().add(frame.read())
     exposure = meter.exposure(tone)
     if isinstance(frame, Texture):
-        return _by_pass(frame, exposure, tone, dtype)
-    return _by_kernel(frame, exposure, tone, dtype)
+        return _tonemap_pass(frame, exposure, tone, dtype)
+    return _tonemap_kernel(frame, exposure, tone, dtype)
 
 
-def _by_kernel(frame: Buffer, exposure: float, tone: Tone, dtype) -> np.ndarray:
+def _tonemap_kernel(frame: Buffer, exposure: float, tone: ToneMapping, dtype) -> np.ndarray:
     levels = int(np.iinfo(dtype).max)
     word = {255: "uchar", 65535: "ushort"}[levels]
     kernel = frame.device.kernel("images/tonemap.cu", "tonemap", group_size=64, LEVELS=levels, PIXEL=word)
@@ -67,7 +71,7 @@ def _by_kernel(frame: Buffer, exposure: float, tone: Tone, dtype) -> np.ndarray:
     return shown.read()
 
 
-def _by_pass(frame: Texture, exposure: float, tone: Tone, dtype) -> np.ndarray:
+def _tonemap_pass(frame: Texture, exposure: float, tone: ToneMapping, dtype) -> np.ndarray:
     levels = int(np.iinfo(dtype).max)
     target = frame.gl.texture(frame.size)
     neutral = frame.gl.texture((1, 1)).write(np.zeros((1, 1, 4), "f4"))
@@ -76,7 +80,7 @@ def _by_pass(frame: Texture, exposure: float, tone: Tone, dtype) -> np.ndarray:
     return (target.read() * levels + 0.5).astype(dtype)
 
 
-class GlTone:
+class GlToneMapper:
     """Tone maps textures of one GL context into 8-bit ones."""
 
     def __init__(self, gl: GlContext):
@@ -84,7 +88,7 @@ class GlTone:
         self._pass = gl.render_pass("images/tonemap.frag", LEVELS=255)
         self._neutral = gl.texture((1, 1)).write(np.zeros((1, 1, 4), "f4"))
 
-    def __call__(self, image: Texture, tone: Tone, target: Texture) -> None:
+    def __call__(self, image: Texture, tone: ToneMapping, target: Texture) -> None:
         """Draws the displayed picture of `image` into `target`, an 8-bit texture of the same size."""
         automatic = tone.exposure == "auto"
         exposure = self._reduction.mean_log_luminance(image) if automatic else self._neutral

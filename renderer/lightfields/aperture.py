@@ -11,7 +11,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from renderer.lightfields.light_field import LightField
-from renderer.scene.scene import setting
+from renderer.scene.cameras import View
+from renderer.scene.schema import setting
 
 VIEW_SHIFT = np.dtype([("view", "i4"), ("column", "i4"), ("row", "i4"), ("fx", "f4"), ("fy", "f4"), ("weight", "f4")])
 SHIFT_STEPS_PER_PIXEL = 65536  # shifts are rounded to this fraction of a pixel, so that integer shifts stay integer
@@ -23,7 +24,7 @@ APERTURE_SHAPES: tuple[str, ...] = get_args(ApertureShape)
 
 
 @dataclass(frozen=True)
-class VirtualCamera:
+class VirtualCamera(View):
     """A view of a light field.
 
     `focus_point` is (x, y, u, v): a point of the picture (panel heights from its center, y down) and the camera's
@@ -35,11 +36,11 @@ class VirtualCamera:
     aperture: float = setting(1.0, 0.0, 4.0, "radius of the aperture in half widths of the array; 0 is a pinhole")
     focus_point: tuple[float, float, float, float] | None = None
 
+    can_click = True
+
     def drag(self, dx: float, dy: float) -> "VirtualCamera":
         """Move the camera so that near objects follow the pointer; half the panel's height is half the array."""
         return replace(self, u=_clamp(self.u - 2 * dx), v=_clamp(self.v - 2 * dy))
-
-    pan = drag
 
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> "VirtualCamera":
         """Open or close the aperture by a factor of 1.25 per step; the smallest one closes to a pinhole."""

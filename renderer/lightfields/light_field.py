@@ -14,7 +14,7 @@ import numpy as np
 
 from renderer.errors import InputError, UnavailableError
 from renderer.formats.archive import Folder, Zip
-from renderer.formats.images import read_bytes
+from renderer.formats.images import read_pixels
 from renderer.formats.npy_views import read_array
 from renderer.host import available_memory
 from renderer.lightfields.conventions import IMAGE_SUFFIXES, MAX_GRID, ViewFile, ViewList, find_views
@@ -190,7 +190,7 @@ def _from_archive(archive: Folder | Zip, pattern: str, grid: tuple[int, int]) ->
 
 
 def _decode_view(archive: Folder | Zip, file: ViewFile) -> np.ndarray:
-    return read_bytes(archive.told(file.name), MAX_VIEW_PIXELS, archive.read(file.name))
+    return read_pixels(archive.told(file.name), MAX_VIEW_PIXELS, archive.read(file.name))
 
 
 def _decode_views(archive: Folder | Zip, views: ViewList) -> tuple[np.ndarray, list[ViewFile], list[str]]:
@@ -270,7 +270,7 @@ def _from_image(path: Path, layout: str, grid: tuple[int, int]) -> LightField:
     rows, columns = grid if all(grid) else ESLF_GRID if layout == "lenslet" else (0, 0)
     if not rows:
         raise InputError(f"{path}: tiled views need grid = [rows, columns]; it is {list(grid)}")
-    image = read_bytes(path)
+    image = read_pixels(path)
     height, width = image.shape[0] // rows, image.shape[1] // columns
     if (image.shape[0] % rows or image.shape[1] % columns) and layout == "tiled" or not (height and width):
         raise InputError(

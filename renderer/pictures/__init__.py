@@ -18,7 +18,8 @@ from renderer.formats.images import read_recipe
 from renderer.gpu import DeviceContext
 from renderer.paths import find_input
 from renderer.scene.animation import read_animation, write_animation
-from renderer.scene.scene import Scene, Tone, read, read_toml, told, write
+from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.schema import format_value, from_table, read_toml, to_table
 
 OPENS = {
     ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".glb": "raytrace", ".gltf": "raytrace",
@@ -32,9 +33,9 @@ Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
 
 
 class Picture(Protocol):
-    """What draws one kind of scene. `tone` is the Tone of scenes that do not say one."""
+    """What draws one kind of scene. `tone` is the ToneMapping of scenes that do not say one."""
 
-    tone: Tone
+    tone: ToneMapping
 
     def __init__(self, gpu: DeviceContext): ...
 
@@ -109,14 +110,14 @@ def scene_of_table(table: dict, path: Path) -> Scene:
             raise InputError(f"{path}: unknown key {key!r}; allowed are {', '.join(TABLES)}")
     kind = table.get("picture")
     if kind not in names():
-        raise InputError(f"{path}: picture is {told(kind)}; allowed are {', '.join(names())}")
+        raise InputError(f"{path}: picture is {format_value(kind)}; allowed are {', '.join(names())}")
     module = _module(kind)
-    reader = getattr(module, "read_settings", None) or partial(read, module.Settings)
+    reader = getattr(module, "read_settings", None) or partial(from_table, module.Settings)
     settings = reader(table.get("settings", {}), f"{path}: settings", path.parent)
-    tone = read(Tone, {**write(module.Picture.tone), **_table(table, "tone", path)}, f"{path}: tone")
+    tone = from_table(ToneMapping, {**to_table(module.Picture.tone), **_table(table, "tone", path)}, f"{path}: tone")
     title = table.get("title", path.stem)
     if not isinstance(title, str):
-        raise InputError(f"{path}: title is {told(title)}; it must be a text")
+        raise InputError(f"{path}: title is {format_value(title)}; it must be a text")
     bench, test = _table(table, "bench", path), _table(table, "test", path)
     animation = read_animation(table["animation"], settings, f"{path}: animation") if "animation" in table else None
     return Scene(path, title, kind, settings, tone, _size(table, path), None, 0.0, animation, bench, test)
@@ -125,7 +126,7 @@ def scene_of_table(table: dict, path: Path) -> Scene:
 def _table(table: dict, key: str, path: Path) -> dict:
     value = table.get(key, {})
     if not isinstance(value, dict):
-        raise InputError(f"{path}: {key} is {told(value)}; it must be a table")
+        raise InputError(f"{path}: {key} is {format_value(value)}; it must be a table")
     return value
 
 
@@ -134,7 +135,7 @@ def _size(table: dict, path: Path) -> tuple[int, int] | None:
     if size is None:
         return None
     if not (isinstance(size, list) and len(size) == 2 and all(type(n) is int and 1 <= n <= 1 << 17 for n in size)):
-        raise InputError(f"{path}: size is {told(size)}; it must be [width, height], each 1 to {1 << 17}")
+        raise InputError(f"{path}: size is {format_value(size)}; it must be [width, height], each 1 to {1 << 17}")
     return tuple(size)
 
 
@@ -143,8 +144,8 @@ def recipe_of(scene: Scene, folder: Path, **facts) -> dict:
     tables = {
         "title": scene.title,
         "picture": scene.picture,
-        "settings": write(scene.settings, folder),
-        "tone": write(scene.tone),
+        "settings": to_table(scene.settings, folder),
+        "tone": to_table(scene.tone),
     }
     if scene.animation is not None:
         tables["animation"] = write_animation(scene.animation)
@@ -156,15 +157,15 @@ def _of_recipe(recipe: dict, path: Path) -> Scene:
     scene = recipe.get("scene")
     if recipe.get("rayfold") != 1 or not isinstance(scene, dict):
         raise InputError(
-            f"{path}: its recipe is of another version: {told(recipe.get('rayfold'))}; this program reads 1"
+            f"{path}: its recipe is of another version: {format_value(recipe.get('rayfold'))}; this program reads 1"
         )
     size = recipe.get("size")
     samples = recipe.get("samples")
     if samples is not None and (type(samples) is not int or not 1 <= samples <= 1 << 30):
-        raise InputError(f"{path}: its recipe is damaged: samples is {told(samples)}")
+        raise InputError(f"{path}: its recipe is damaged: samples is {format_value(samples)}")
     moment = recipe.get("time", 0.0)
     if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not math.isfinite(moment):
-        raise InputError(f"{path}: its recipe is damaged: time is {told(moment)}")
+        raise InputError(f"{path}: its recipe is damaged: time is {format_value(moment)}")
     scene = scene_of_table({**scene, **({"size": size} if size else {})}, path)
     return replace(scene, samples=samples, moment=float(moment))
 

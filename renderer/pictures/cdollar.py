@@ -23,14 +23,15 @@ from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.errors import InputError, UserError
 from renderer.gpu import DeviceContext
-from renderer.scene.scene import Scene, Tone, read, setting
+from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.schema import PictureSettings, from_table, setting
 
 POLL_SECONDS = 0.25  # seconds between looks at the file
 PYTHON_TYPES = {"bool": bool, "int": int, "uint": int, "float": float, "double": float}
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PictureSettings):
     program: str = setting("", help="the .cb file", file=True)
     mouse: tuple[float, float] = setting((0.0, 0.0), help="where the mouse is, in pixels")
 
@@ -43,13 +44,13 @@ def open_file(path: Path) -> Scene:
 
 def read_settings(table: dict, where: str, folder: Path):
     """The Settings of the program that a table names: the program's own parameters stand beside the common ones."""
-    common = read(Settings, {k: v for k, v in table.items() if k == "program"}, where, folder)
+    common = from_table(Settings, {k: v for k, v in table.items() if k == "program"}, where, folder)
     if not common.program:
         raise InputError(f"{where}: program is missing; it is the name of a .cb file")
     compilation = load_program(
         Path(common.program), lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)
     )
-    return read(settings_of(compilation, common.program), table, where, folder)
+    return from_table(settings_of(compilation, common.program), table, where, folder)
 
 
 def settings_of(compilation, program: str) -> type:
@@ -84,7 +85,7 @@ def default_of(compilation, parameter, type_) -> tuple:
 
 
 class Picture:
-    tone = Tone("manual")
+    tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
         self._device = gpu.device

@@ -21,20 +21,21 @@ from renderer.flames.postprocess import BucketGrid, ExposureSettings, Postproces
 from renderer.flames.temporal import make_passes, make_schedule, make_temporal_samples, middle_sample
 from renderer.flames.xml.read import print_warnings, read_flames
 from renderer.gpu import DeviceContext
-from renderer.scene.cameras import Camera, Plane
-from renderer.scene.scene import Scene, Tone, setting
+from renderer.scene.cameras import Camera, View2D
+from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.schema import PictureSettings, setting
 
 MAKING_UP = 3  # rounds of steps for those that ended in bad points
 
 
 @dataclass(frozen=True)
-class Settings(Flame):
+class Settings(Flame, PictureSettings):
     """A flame and how it is looked at. y grows upwards in xforms of ours, downwards in .flame files.
 
     Where there are key frames they say the flame of each time; the view is then relative to the first one's camera.
     """
 
-    view: Plane = Plane()
+    view: View2D = View2D()
     y_axis: Literal["up", "down"] = "up"
     seed: int = 0
     transparent: bool = setting(False, help="alpha instead of the background")
@@ -63,7 +64,7 @@ def to_keyframe(settings: Settings, size: tuple[int, int], time: float = 0.0, na
     flame = Flame(**{f.name: getattr(settings, f.name) for f in fields(Flame)})
     view, extra = settings.view, types.MappingProxyType({"name": name} if name else {})
     return KeyFrame(
-        flame, time, size, (view.centre[0], -view.centre[1]), size[1] / view.height, 0.0, view.rotation_degrees,
+        flame, time, size, (view.center[0], -view.center[1]), size[1] / view.height, 0.0, view.rotation_degrees,
         settings.pixel_aspect, extra=extra,
     )  # fmt: skip
 
@@ -101,7 +102,7 @@ def open_file(path: Path) -> Scene:
 
 
 class Picture:
-    tone = Tone("manual")
+    tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
         self.device = gpu.device
@@ -312,7 +313,7 @@ def pixels_per_unit(view, size: tuple[int, int]) -> float:
 
 def world_to_buckets(view: Camera, size: tuple[int, int], supersample: int, margin: int) -> np.ndarray:
     """(12,) float64: rows of four whose first two, over the third (the depth), are column and row of the bucket."""
-    right, up, forward = view.frame()
+    right, up, forward = view.axes()
     focal = size[1] / 2 / math.tan(math.radians(view.fov_degrees) / 2) * supersample
     middle = np.array(size) / 2 * supersample + margin
     rows = np.array([focal * right + middle[0] * forward, -focal * up + middle[1] * forward, forward])
@@ -320,14 +321,14 @@ def world_to_buckets(view: Camera, size: tuple[int, int], supersample: int, marg
 
 
 def plane_to_buckets(
-    view: Plane, y_axis: str, size: tuple[int, int], supersample: int, margin: int, aspect=1.0
+    view: View2D, y_axis: str, size: tuple[int, int], supersample: int, margin: int, aspect=1.0
 ) -> np.ndarray:
     """(6,) float64: the affine from the flame's plane to buckets of the whole grid."""
     scale = size[1] / view.height * supersample
     c, s = math.cos(math.radians(view.rotation_degrees)), math.sin(math.radians(view.rotation_degrees))
     # With y upwards the panel is R(-rotation) of the plane; the rows of the picture grow downwards.
     rows = np.array([[c / aspect, s / aspect], [s, -c]]) * scale
-    offset = np.array(size) / 2 * supersample + margin - rows @ np.array(view.centre)
+    offset = np.array(size) / 2 * supersample + margin - rows @ np.array(view.center)
     if y_axis == "down":
         rows[:, 1] *= -1
     return np.array([rows[0, 0], rows[0, 1], offset[0], rows[1, 0], rows[1, 1], offset[1]])

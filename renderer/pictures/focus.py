@@ -19,7 +19,8 @@ from renderer.numerics.band_lu import BandedBatch, BandedLU
 from renderer.pictures import load, raytrace
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import VIEW, view_of
-from renderer.scene.scene import Tone, setting
+from renderer.scene.scene import ToneMapping
+from renderer.scene.schema import PictureSettings, setting
 
 FILE = "images/diffusion_dof.cu"
 LARGEST_WHOLE = 1 << 30  # bytes of the band matrix of `whole`
@@ -46,7 +47,7 @@ class Lens:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PictureSettings):
     scene: str = setting("", file=True, help="a scene of the ray tracer")
     view: Lens = Lens()
     show: Literal["beside", "split", "whole", "lens", "sharp", "circles"] = setting(
@@ -59,7 +60,7 @@ class Settings:
 class Picture:
     """Draws Settings; one more sample of the ray tracer a call, blurred anew."""
 
-    tone = Tone("auto", curve="none")
+    tone = ToneMapping("auto", curve="none")
 
     def __init__(self, gpu: DeviceContext):
         self.gpu, self.device = gpu, gpu.device

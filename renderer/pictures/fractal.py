@@ -12,15 +12,16 @@ from typing import Literal
 from renderer.errors import UnavailableError
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
-from renderer.scene.cameras import Plane
-from renderer.scene.scene import Tone, setting
+from renderer.scene.cameras import View2D
+from renderer.scene.scene import ToneMapping
+from renderer.scene.schema import PictureSettings, setting
 
 PALETTES = {"numbers": 0, "sea": 1, "ice": 2, "ember": 3, "grey": 4}  # numbered as in shaders/images/fractal.frag
 GOLDEN = (0.7548776662466927, 0.5698402909980532)  # R2 sequence of M. Roberts, 2018: evenly spread for any count
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PictureSettings):
     kind: Literal["mandelbrot", "julia"] = setting("mandelbrot", help="which set is drawn")
     constant: tuple[float, float] = setting((-0.8, 0.156), help="c of the Julia set")
     orbit: float = setting(0.0, 0.0, 1.0, "radius of the circle that c follows in time, a turn in 20 seconds")
@@ -33,11 +34,11 @@ class Settings:
     phase: float = setting(0.0, 0.0, 1.0, "where the palette begins")
     relief: float = setting(0.5, 0.0, 1.0, "light from the side")
     samples: int = setting(8, 1, 4096, "samples of each pixel")
-    view: Plane = Plane(centre=(-0.6, 0.0), height=2.6)
+    view: View2D = View2D(center=(-0.6, 0.0), height=2.6)
 
 
 class Picture:
-    tone = Tone("manual")
+    tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
         self.gl = gpu.gl
@@ -94,17 +95,17 @@ class Picture:
         if settings.precision == "double" and not has_double:
             raise UnavailableError(f"{self.gl.renderer}: its GLSL has no double; precision must be single or auto")
         view = settings.view
-        blocks = view.height / size[1] < 2.0**-20 * max(1.0, *map(abs, view.centre))  # 8 float32 steps a pixel
+        blocks = view.height / size[1] < 2.0**-20 * max(1.0, *map(abs, view.center))  # 8 float32 steps a pixel
         return settings.precision == "double" or settings.precision == "auto" and blocks and has_double
 
     def _inputs(self, settings: Settings, size: tuple[int, int], time: float) -> dict:
-        right, down = settings.view.steps(size[1])
+        right, down = settings.view.pixel_vectors(size[1])
         turn = 2 * math.pi * time / 20
         x, y = settings.constant
         constant = (x + settings.orbit * math.cos(turn), y + settings.orbit * math.sin(turn))
         jitter = tuple((self._samples * step + 0.5) % 1 - 0.5 for step in GOLDEN)
         inputs = dict(
-            centre=settings.view.centre, right=right, down=down, pixels=size, jitter=jitter,
+            centre=settings.view.center, right=right, down=down, pixels=size, jitter=jitter,
             sample_number=float(self._samples), iterations=settings.iterations, density=settings.density,
             phase=settings.phase, relief=settings.relief,
         )  # fmt: skip

@@ -16,7 +16,8 @@ from renderer.formats.images import read_image
 from renderer.gpu import DeviceContext
 from renderer.numerics.band_lu import BandedLU
 from renderer.numerics.band_lu.host_factors import STEPS
-from renderer.scene.scene import Tone, setting
+from renderer.scene.scene import ToneMapping
+from renderer.scene.schema import PictureSettings, setting
 
 FILE = "images/ink.cu"
 BARS = 8  # numbers for each bar of the overlay: share of exchanged rows, then the parts of a step, then spare
@@ -44,7 +45,7 @@ class Pen:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PictureSettings):
     view: Pen = Pen()
     image: str = setting("", file=True, help="the ink of the beginning; without one, coloured bands")
     grid: int = setting(256, 16, 1024, "unknowns along the short side: the half bandwidth")
@@ -152,7 +153,7 @@ def beginning(mesh: Mesh, settings: Settings) -> np.ndarray:
 class Picture:
     """Draws Settings; one time step a call."""
 
-    tone = Tone("manual")
+    tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
         self.device = gpu.device

@@ -15,7 +15,8 @@ from renderer.gpu import Device, DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.pictures import load, open_picture, restart
-from renderer.scene.scene import Tone, setting
+from renderer.scene.scene import ToneMapping
+from renderer.scene.schema import PictureSettings, setting
 
 BORDERS = {"clamp": 0, "mirror": 1, "wrap": 2, "zero": 3}
 WAYS = ("best", "plain", "tiles", "rows", "strips")
@@ -107,7 +108,7 @@ def _check(image, out, neighbours: int, border: str, way: str) -> None:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PictureSettings):
     of: str = setting("", help="the image file or the scene whose edges are shown", file=True)
     way: Literal["best", "plain", "tiles", "rows", "pass"] = setting("best", help="kernels, or a GLSL pass")
     neighbours: Literal[4, 8] = setting(8, help="that each pixel is compared with")
@@ -117,7 +118,7 @@ class Settings:
 
 
 class Picture:
-    tone = Tone("manual")
+    tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
         self._gpu = gpu

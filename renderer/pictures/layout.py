@@ -7,16 +7,17 @@ from renderer.errors import InputError
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
-from renderer.images.tone_mapping import GlTone
+from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures import load, open_picture, refuse_tiles, restart
-from renderer.scene.cameras import grid
-from renderer.scene.scene import Scene, Tone, setting
+from renderer.scene.panel_grid import grid
+from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.schema import PictureSettings, setting
 
 LARGEST_COUNT = 16
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PictureSettings):
     panels: tuple[str, ...] = setting((), help="scene files, shown from left to right and downwards", file=True)
     columns: int = setting(0, 0, LARGEST_COUNT, "panels in a row; 0 takes the squarest grid")
     gap: int = setting(6, 0, 200, "pixels between the panels")
@@ -36,11 +37,11 @@ def panels(scene: Scene) -> list[Scene]:
 
 
 class Picture:
-    tone = Tone("manual")  # the panels are tone mapped one by one
+    tone = ToneMapping("manual")  # the panels are tone mapped one by one
 
     def __init__(self, gpu: DeviceContext):
         self._gpu = gpu
-        self._tone = GlTone(gpu.gl)
+        self._tone = GlToneMapper(gpu.gl)
         self._place = gpu.gl.render_pass("images/blit.frag")
         self._opened: tuple = ((), [])
         self._drawn = None

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.formats.images import linear_of_srgb
+from renderer.formats.images import srgb_to_linear
 from renderer.gpu import DeviceContext
 from renderer.lightfields.aperture import (
     MIN_WEIGHT,
@@ -28,14 +28,15 @@ from renderer.lightfields.device_views import DeviceViews
 from renderer.lightfields.disparity import disparity_at, disparity_range, resolve_v_direction
 from renderer.lightfields.kernels import LightFieldKernels
 from renderer.lightfields.light_field import LightField, read_light_field, view_resolution
-from renderer.scene.cameras import grid
-from renderer.scene.scene import Scene, Tone, setting
+from renderer.scene.panel_grid import grid
+from renderer.scene.scene import Scene, ToneMapping
+from renderer.scene.schema import PictureSettings, setting
 
 STACK_GAP = 2  # pixels between the pictures of a focal stack
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PictureSettings):
     """Settings of a light field picture; the help texts describe each."""
 
     light_field: str = setting("", file=True, help="folder or .zip of views, .npy, .npz, or one image of all views")
@@ -85,7 +86,7 @@ def open_file(path: Path) -> Scene:
 class Picture:
     """Draws a light field: the whole picture in every draw, or one of `plane_count` planes in a draw."""
 
-    tone = Tone("manual")
+    tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
         self._gpu = gpu
@@ -153,7 +154,7 @@ class Picture:
         self._kernels = LightFieldKernels(device, field)
         self._picture, self._best = device.buffer((height, width, 4)), device.buffer((height, width, 4))
         self._score, self._previous_cost = device.buffer((height, width)), device.buffer((height, width))
-        self._linear = device.buffer(256).write(linear_of_srgb(np.arange(256, dtype="u1")))
+        self._linear = device.buffer(256).write(srgb_to_linear(np.arange(256, dtype="u1")))
         self._shift_buffer = device.buffer(len(field.pixels), VIEW_SHIFT)
         self._source = source
 

@@ -11,20 +11,21 @@ from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.numerics.texture_reduction import Reduction
 from renderer.pictures import is_animated, load, open_picture, refuse_tiles, restart
-from renderer.scene.scene import Tone, setting
+from renderer.scene.scene import ToneMapping
+from renderer.scene.schema import PictureSettings, setting
 
 IMAGES = (".png", ".jpg", ".jpeg", ".exr")
 SOURCE = dict(low=None, high=None, help="a scene or an image file", key=None, file=True, logarithmic=False)
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PictureSettings):
     source: str = field(metadata=SOURCE)
     operation: Literal["mean", "min", "max"] = setting("mean", help="what each texel holds of its 8 x 8 square")
 
 
 class Picture:
-    tone = Tone("manual")
+    tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
         self._gpu = gpu

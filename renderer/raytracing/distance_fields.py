@@ -7,7 +7,7 @@ import numpy as np
 
 from renderer.paths import SHADERS
 from renderer.raytracing.instances import Point, turn_of
-from renderer.scene.scene import setting
+from renderer.scene.schema import setting
 
 KINDS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "distance_fields").glob("*.h")))
 FIELD = np.dtype([("inverse", "f4", (3, 4)), ("parameters", "f4", (4,)), ("kind", "i4"), ("material", "i4"),

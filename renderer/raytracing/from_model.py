@@ -10,9 +10,9 @@ from renderer.formats.mesh import load_mesh
 from renderer.raytracing.gltf_shapes import ModelShape, bounds_of
 from renderer.raytracing.settings import Material, MeshShape, Point, PointLight, Quad, Settings, Sun
 from renderer.scene.cameras import Camera
-from renderer.scene.scene import Scene, Tone
+from renderer.scene.scene import Scene, ToneMapping
 
-TONE = Tone(curve="none")
+TONE = ToneMapping(curve="none")
 SKY = {"horizon": (0.55, 0.6, 0.68), "zenith": (0.25, 0.35, 0.55)}
 FLOOR = Material("floor", color=(0.5, 0.5, 0.5))
 LAMP = Material("lamp", "emitter", emission=(14.0, 13.0, 11.5))

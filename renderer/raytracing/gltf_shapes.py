@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from renderer.formats import gltf, mesh
-from renderer.formats.images import linear_of_srgb
+from renderer.formats.images import srgb_to_linear
 from renderer.raytracing.instances import Point, turn_of
-from renderer.scene.scene import setting
+from renderer.scene.schema import setting
 
 # What the corners of a primitive carry: see raytracing/texture.h. The last two rows are there where a part asks for
 # them.
@@ -142,7 +142,7 @@ class Pictures:
     """
 
     def __init__(self, plain: int, models: list[gltf.Model]):
-        looks, pictures, texels = [_look(PLAIN, 0)] * plain, [], [linear_of_srgb(np.arange(256, dtype="u1")).view("u4")]
+        looks, pictures, texels = [_look(PLAIN, 0)] * plain, [], [srgb_to_linear(np.arange(256, dtype="u1")).view("u4")]
         start = 256
         for model in models:
             looks += [_look(material, len(pictures)) for material in materials_of(model)]

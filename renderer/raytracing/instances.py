@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from renderer.scene.scene import setting
+from renderer.scene.schema import setting
 
 MOST_INSTANCES = 1 << 20
 Point = tuple[float, float, float]

@@ -135,7 +135,7 @@ def view_of(settings: Settings, size: tuple[int, int], tile: Tile, lights: dict 
     """
     width, height = size
     camera = settings.view
-    right, up, forward = camera.frame()
+    right, up, forward = camera.axes()
     reach = np.tan(np.radians(camera.fov_degrees) / 2)
     view = np.zeros((), VIEW)
     view["eye"][:3], view["forward"][:3] = camera.position, forward

@@ -11,7 +11,7 @@ from renderer.raytracing.distance_fields import MOST_FIELDS, DistanceField
 from renderer.raytracing.gltf_shapes import ModelShape
 from renderer.raytracing.instances import Instance, Scattered
 from renderer.scene.cameras import Camera
-from renderer.scene.scene import setting
+from renderer.scene.schema import PictureSettings, setting
 
 MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "materials").glob("*.h")))
 SHAPES = ("spheres", "quads", "meshes", "procedural", "attractors")
@@ -162,7 +162,7 @@ class Sky:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PictureSettings):
     view: Camera = Camera()
     projection: Literal["perspective", "equirectangular"] = setting(
         "perspective", help="as a camera sees, or all around: 360 degrees wide and 180 high"
@@ -255,6 +255,10 @@ class Settings:
     def has_instances(self) -> bool:
         """Whether shapes stand where instances place them."""
         return bool(self.instances or self.scattered)
+
+    def with_variance(self) -> "Settings":
+        """These settings with the variance of pixels among the layers."""
+        return replace(self, variance=True)
 
     def with_shutter_close(self, settings_after) -> "Settings":
         """These settings with the instances where they are when the shutter closes, by settings_after(seconds)."""

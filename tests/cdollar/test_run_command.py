@@ -16,7 +16,7 @@ from renderer.errors import InputError
 from renderer.formats.images import read_image
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
-from renderer.scene.scene import assign
+from renderer.scene.schema import set_from_text
 from tests.cdollar.evaluate import numpy_target
 
 PRODUCT = str(ROOT / "scenes" / "product.cb")
@@ -221,7 +221,7 @@ def test_a_program_is_a_picture(gpu, tmp_path):
     scene = load(Path(program))
     assert scene.settings.gain == 2.0
     picture = open_picture(scene, gpu)
-    settings = assign(scene.settings, "gain", "0.5")
+    settings = set_from_text(scene.settings, "gain", "0.5")
     frame = picture.draw(settings, (6, 4), 0.25).read()
     x, y = np.meshgrid(np.arange(6), np.arange(4))
     wanted = np.stack([0.5 * x / 6, y / 4, np.full_like(x, 0.25, float), np.ones_like(x, float)], -1)

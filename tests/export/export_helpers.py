@@ -13,11 +13,11 @@ kind = "julia"
 samples = 2
 iterations = 60
 [animation]
-seconds = 0.25
-[[animation.keys]]
+duration = 0.25
+[[animation.keyframes]]
 time = 0.0
 set = { "phase" = 0.0 }
-[[animation.keys]]
+[[animation.keyframes]]
 time = 1.0
 set = { "phase" = 1.0 }
 """

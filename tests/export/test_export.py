@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from renderer.formats.images import read_bytes, read_exr, read_recipe, srgb_of_linear
+from renderer.formats.images import linear_to_srgb, read_exr, read_pixels, read_recipe
 from renderer.paths import ROOT
 from tests.export.export_helpers import SCENE, export
 
@@ -32,15 +32,15 @@ def test_tiles_of_any_size_give_identical_bits(scene, tmp_path):
     for tile in (7, 32, 64):
         export(scene, "-o", tmp_path / "tiles.png", "--tile", tile)
         export(scene, "-o", tmp_path / "tiles.exr", "--tile", tile)
-        assert np.array_equal(read_bytes(tmp_path / "tiles.png"), read_bytes(tmp_path / "whole.png")), tile
+        assert np.array_equal(read_pixels(tmp_path / "tiles.png"), read_pixels(tmp_path / "whole.png")), tile
         assert np.array_equal(read_exr(tmp_path / "tiles.exr"), read_exr(tmp_path / "whole.exr")), tile
 
 
 def test_png_of_the_exr_is_the_png(scene, tmp_path):
     export(scene, "-o", tmp_path / "a.png")
     export(scene, "-o", tmp_path / "a.exr")
-    linear, shown = read_exr(tmp_path / "a.exr"), read_bytes(tmp_path / "a.png")
-    assert np.abs(srgb_of_linear(linear[..., :3]).astype(int) - shown[..., :3]).max() <= 1
+    linear, shown = read_exr(tmp_path / "a.exr"), read_pixels(tmp_path / "a.png")
+    assert np.abs(linear_to_srgb(linear[..., :3]).astype(int) - shown[..., :3]).max() <= 1
 
 
 def test_frames_follow_the_animation_and_resume(scene, tmp_path):
@@ -48,14 +48,14 @@ def test_frames_follow_the_animation_and_resume(scene, tmp_path):
     answer = export(*words, "--json")
     facts = json.loads(answer.stdout)
     assert [Path(path).name for path in facts["output"]] == ["f_003.png", "f_004.png", "f_005.png"]
-    frames = [read_bytes(tmp_path / f"f_00{n}.png") for n in (3, 4, 5)]
+    frames = [read_pixels(tmp_path / f"f_00{n}.png") for n in (3, 4, 5)]
     assert not np.array_equal(frames[0], frames[1]) and not np.array_equal(frames[1], frames[2])
     export(scene, "-o", tmp_path / "still.png", "--time", "0.1")
-    assert np.array_equal(read_bytes(tmp_path / "still.png"), frames[1])
+    assert np.array_equal(read_pixels(tmp_path / "still.png"), frames[1])
     (tmp_path / "f_004.png").write_bytes(b"torn")
     kept = (tmp_path / "f_003.png").stat().st_mtime_ns
     export(*words)
-    assert np.array_equal(read_bytes(tmp_path / "f_004.png"), frames[1])
+    assert np.array_equal(read_pixels(tmp_path / "f_004.png"), frames[1])
     assert (tmp_path / "f_003.png").stat().st_mtime_ns == kept, "a frame that is done is not drawn again"
     export(*words, "--overwrite")
     assert (tmp_path / "f_003.png").stat().st_mtime_ns != kept
@@ -77,7 +77,7 @@ def test_films_hold_every_frame(scene, tmp_path, suffix):
         frames = [frame.to_ndarray(format="rgb24").astype(int) for frame in film.decode(video=0)]
     assert len(frames) == 6 and not list(tmp_path.glob("*.frames"))
     for number, frame in enumerate(frames, 1):
-        error = squares(frame) - squares(read_bytes(tmp_path / f"f_{number}.png")[..., :3])
+        error = squares(frame) - squares(read_pixels(tmp_path / f"f_{number}.png")[..., :3])
         assert np.abs(error).mean() < 4 and np.abs(error.mean((0, 1))).max() < 3, number
 
 
@@ -99,7 +99,7 @@ def test_sixteen_bits_and_recipe(scene, tmp_path):
 def test_time_limit_leaves_a_whole_picture_and_says_so(scene, tmp_path):
     words = [scene, "-o", tmp_path / "a.png", "--samples", 10**6, "--time-limit", "1", "--json"]
     facts = json.loads(export(*words, code=3).stdout)
-    assert facts["seconds"] < 20 and read_bytes(tmp_path / "a.png").shape == (46, 70, 4)
+    assert facts["seconds"] < 20 and read_pixels(tmp_path / "a.png").shape == (46, 70, 4)
 
 
 @pytest.mark.parametrize("name", ["f_#####.png", "film.mp4"])
@@ -170,10 +170,10 @@ def test_frames_of_a_still_scene_are_equal_and_by_any_workers(tmp_path, gpu):
     """A picture that does not move must not go on refining from frame to frame."""
     words = [ROOT / "scenes/cornell.toml", "--size", "40x30", "--samples", 2, "--frames", "1-3"]
     export(*words, "-o", tmp_path / "f_#.png")
-    frames = [read_bytes(tmp_path / f"f_{n}.png") for n in (1, 2, 3)]
+    frames = [read_pixels(tmp_path / f"f_{n}.png") for n in (1, 2, 3)]
     assert np.array_equal(frames[0], frames[1]) and np.array_equal(frames[0], frames[2])
     export(*words[:-2], "-o", tmp_path / "still.png")
-    assert np.array_equal(read_bytes(tmp_path / "still.png"), frames[0])
+    assert np.array_equal(read_pixels(tmp_path / "still.png"), frames[0])
 
 
 def test_a_full_disk_in_the_middle_of_a_film_tears_nothing(scene, tmp_path, monkeypatch, capsys):
@@ -200,4 +200,4 @@ def test_a_full_disk_in_the_middle_of_a_film_tears_nothing(scene, tmp_path, monk
     kept = {name: (tmp_path / name).stat().st_mtime_ns for name in frames[:2]}
     assert cli.main(words) == 0 and len(list(tmp_path.glob("f_*.png"))) == 4
     assert {name: (tmp_path / name).stat().st_mtime_ns for name in kept} == kept
-    assert all(read_bytes(path).shape == (46, 70, 4) for path in tmp_path.glob("f_*.png"))
+    assert all(read_pixels(path).shape == (46, 70, 4) for path in tmp_path.glob("f_*.png"))

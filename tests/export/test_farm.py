@@ -18,7 +18,7 @@ import pytest
 
 from renderer import cli
 from renderer.export import farm
-from renderer.formats.images import read_bytes, read_recipe
+from renderer.formats.images import read_pixels, read_recipe
 from renderer.gpu import DeviceContext
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture, scene_of_table
@@ -226,7 +226,7 @@ def test_farm_of_a_flame_s_samples_equals_the_whole(tmp_path, gpu):
     facts = json.loads(
         export(path, "-o", tmp_path / "farm.png", "--farm", "local:2", "--split", "samples", "--json").stdout
     )
-    assert np.array_equal(read_bytes(tmp_path / "here.png"), read_bytes(tmp_path / "farm.png"))
+    assert np.array_equal(read_pixels(tmp_path / "here.png"), read_pixels(tmp_path / "farm.png"))
     assert facts["samples"] == read_recipe(tmp_path / "here.png")["samples"]
 
 
@@ -319,4 +319,4 @@ def test_farm_by_tls(scene, tmp_path):
             process.kill()
             process.wait()
     export(scene, "-o", tmp_path / "here.png")
-    assert np.array_equal(read_bytes(tmp_path / "here.png"), read_bytes(tmp_path / "farm.png"))
+    assert np.array_equal(read_pixels(tmp_path / "here.png"), read_pixels(tmp_path / "farm.png"))

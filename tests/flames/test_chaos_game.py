@@ -18,11 +18,11 @@ from renderer.export.render import spoken
 from renderer.flames import chaos_game, evolve, filters, kernel_cache, kernel_source, sample_schedule, variations
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.xml import read
-from renderer.formats.images import read_bytes, read_recipe
+from renderer.formats.images import read_pixels, read_recipe
 from renderer.paths import SCENES
 from renderer.pictures import flame as picture_module
 from renderer.pictures import flame3d, load, open_picture
-from renderer.scene.cameras import Camera, Plane
+from renderer.scene.cameras import Camera, View2D
 
 IFS = ["fern", "sierpinski", "dragon", "maple", "koch"]
 WINDOW = chaos_game.BucketRect(0, 0, 96, 64)
@@ -387,11 +387,11 @@ def test_the_view_pans_and_zooms_and_turns(gpu):
         rows, columns = np.nonzero(pixels[..., 0])
         return columns.tolist(), rows.tolist()
 
-    assert seen(Plane((0.0, 0.0), 4.0)) == ([125], [37])
-    assert seen(Plane((0.0, 0.0), 4.0), "down") == ([125], [62])
-    assert seen(Plane((0.99, 0.49), 4.0)) == ([100], [49])
-    assert seen(Plane((0.0, 0.0), 2.0)) == ([150], [25])
-    assert seen(Plane((0.003, 0.003), 4.0, 90.0)) == ([112], [74])
+    assert seen(View2D((0.0, 0.0), 4.0)) == ([125], [37])
+    assert seen(View2D((0.0, 0.0), 4.0), "down") == ([125], [62])
+    assert seen(View2D((0.99, 0.49), 4.0)) == ([100], [49])
+    assert seen(View2D((0.0, 0.0), 2.0)) == ([150], [25])
+    assert seen(View2D((0.003, 0.003), 4.0, 90.0)) == ([112], [74])
 
 
 def test_more_draws_are_more_samples_of_the_same_picture(gpu):
@@ -540,7 +540,7 @@ def test_an_endless_picture_tells_its_time_and_keeps_what_it_has(tmp_path):
     assert re.search(r"will take about [\d,]+ (minutes|hours|days|years); Ctrl-C keeps what is drawn", told), told
     facts = json.loads(answer)
     assert facts["report"]["samples"] > 1 << 20 and facts["samples"] == read_recipe(out)["samples"]
-    pixels = read_bytes(out)
+    pixels = read_pixels(out)
     assert pixels.shape[:2] == (48, 64) and 0.05 < (pixels[..., :3].max(2) > 30).mean() < 0.9
 
 
@@ -568,7 +568,7 @@ def test_the_camera_places_points_of_space(gpu, rng):
     settings = flame3d.Settings(xforms=xforms, palette="white", filter_radius=0.0, quality=20.0, view=camera)
     size = (200, 160)
     pixels = flame3d.Picture(gpu).draw(settings, size, 0.0).read()
-    right, up, forward = camera.frame()
+    right, up, forward = camera.axes()
     found = set(zip(*(axis.tolist() for axis in np.nonzero(pixels[..., 0])), strict=True))
     wanted = set()
     for point in points:

@@ -108,7 +108,7 @@ def test_a_fitted_view_holds_the_flame(gpu, rng):
     )
     view = framing.fit_view(gpu.device, Flame(xforms))
     # The attractor spans x = 6 to 8 and y = -4 to 0.
-    assert abs(view.centre[0] - 7) < 0.4 and abs(view.centre[1] + 2) < 0.7 and 3 < view.height < 5.5
+    assert abs(view.center[0] - 7) < 0.4 and abs(view.center[1] + 2) < 0.7 and 3 < view.height < 5.5
     picture = Picture(gpu)
     picture.draw(Settings(xforms=xforms, view=view), (64, 64), 0.0)
     assert picture.report()["in_frame"] > 0.95

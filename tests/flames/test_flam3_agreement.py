@@ -14,8 +14,9 @@ from renderer.flames.genome import IDENTITY_2D, Flame, Xform
 from renderer.flames.variations import variation_table
 from renderer.flames.xml.read import parse_flames, read_flames
 from renderer.flames.xml.write import to_xml
-from renderer.formats.images import psnr, read_bytes
-from renderer.images.tone_mapping import pixels
+from renderer.formats.images import read_pixels
+from renderer.images.metrics import psnr
+from renderer.images.tone_mapping import tonemap
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 
@@ -60,7 +61,7 @@ def drawn(picture, scene, settings, size, time=0.0):
     """(height, width, 3) float64 of the finished picture's 8-bit values."""
     for _ in range(picture.draws(settings, size)):
         frame = picture.draw(settings, size, time)
-    return pixels(frame, scene.tone)[..., :3].astype(float)
+    return tonemap(frame, scene.tone)[..., :3].astype(float)
 
 
 @needs_shared
@@ -80,7 +81,7 @@ def test_a_flame_between_key_frames_agrees_with_flam3_animate(gpu):
     scene = load(SHARED / "11_keyframes.flame")
     picture = open_picture(scene, gpu)
     assert picture.animated(scene.settings)
-    wanted = read_bytes(SHARED / "11_keyframes_t00005.png")[..., :3].astype(float)
+    wanted = read_pixels(SHARED / "11_keyframes_t00005.png")[..., :3].astype(float)
     found = drawn(picture, scene, scene.settings, scene.size, 5.0)
     halves = [image.reshape(128, 4, 128, 4, 3).mean((1, 3)) for image in (found, wanted)]
     assert psnr(*halves) > 43, psnr(*halves)  # two of flam3's own: 45.4
@@ -186,7 +187,7 @@ def both(gpu, path, size, count=4, environment=None, time=None, **changes):
     for seed in range(count):
         said = {"isaac_seed": f"s{seed}", "nthreads": "1", "bits": "64", "verbose": "0"} | place
         flam3("render" if time is None else "animate", said | (environment or {}), path.read_text())
-        theirs.append(read_bytes(image)[..., :3].astype(float))
+        theirs.append(read_pixels(image)[..., :3].astype(float))
         ours.append(drawn(picture, scene, replace(home, seed=seed), size, float(time or 0)))
     tiles = (count, size[1] // 4, 4, size[0] // 4, 4, 3)
     return [np.array(each).reshape(tiles).mean((2, 4)) for each in (ours, theirs)]

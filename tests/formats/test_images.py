@@ -10,19 +10,18 @@ from PIL import Image
 
 from renderer.errors import InputError, UserError
 from renderer.formats.images import (
-    difference,
-    linear_of_srgb,
-    psnr,
-    read_bytes,
+    atomic_write,
+    linear_to_srgb,
     read_exr,
     read_image,
+    read_pixels,
     read_recipe,
-    replacing,
-    srgb_of_linear,
+    srgb_to_linear,
     write_exr,
     write_png,
-    write_png_bands,
+    write_png_rows,
 )
+from renderer.images.metrics import difference, psnr
 
 
 def test_png_keeps_pixels_and_recipe(tmp_path, rng):
@@ -30,7 +29,7 @@ def test_png_keeps_pixels_and_recipe(tmp_path, rng):
     for channels in (3, 4):
         pixels = rng.integers(0, 256, (5, 7, channels), "u1")
         write_png(tmp_path / "a.png", pixels, recipe)
-        assert np.array_equal(read_bytes(tmp_path / "a.png")[..., :channels], pixels)
+        assert np.array_equal(read_pixels(tmp_path / "a.png")[..., :channels], pixels)
         assert read_recipe(tmp_path / "a.png") == recipe
 
 
@@ -40,8 +39,10 @@ def test_sixteen_bits_and_bands_are_what_another_reader_sees(tmp_path, rng):
     with Image.open(tmp_path / "deep.png") as picture:  # Pillow reads 16-bit colour as its high bytes
         assert picture.size == (11, 37) and np.array_equal(np.asarray(picture.convert("RGB")), pixels >> 8)
     small = rng.integers(0, 256, (37, 11, 4), "u1")
-    write_png_bands(tmp_path / "bands.png", small.shape, "u1", [small[:1], small[1:20], small[20:]], {"a": 1})
-    assert np.array_equal(read_bytes(tmp_path / "bands.png"), small) and read_recipe(tmp_path / "bands.png") == {"a": 1}
+    write_png_rows(tmp_path / "bands.png", small.shape, "u1", [small[:1], small[1:20], small[20:]], {"a": 1})
+    assert np.array_equal(read_pixels(tmp_path / "bands.png"), small) and read_recipe(tmp_path / "bands.png") == {
+        "a": 1
+    }
 
 
 def test_exr_keeps_every_bit(tmp_path, rng):
@@ -54,20 +55,20 @@ def test_exr_keeps_every_bit(tmp_path, rng):
 
 def test_srgb_round_trip_is_exact_for_every_byte():
     every = np.arange(256, dtype="u1")
-    assert np.array_equal(srgb_of_linear(linear_of_srgb(every)), every)
+    assert np.array_equal(linear_to_srgb(srgb_to_linear(every)), every)
 
 
 def test_files_that_are_no_images(tmp_path, rng):
     path = tmp_path / "a.png"
     with pytest.raises(InputError, match="No such file"):
-        read_bytes(path)
+        read_pixels(path)
     path.write_bytes(b"hello")
     with pytest.raises(InputError, match="not an image"):
-        read_bytes(path)
+        read_pixels(path)
     write_png(path, rng.integers(0, 256, (64, 64, 3), "u1"))
     path.write_bytes(path.read_bytes()[:-2000])
     with pytest.raises(InputError, match="damaged"):
-        read_bytes(path)
+        read_pixels(path)
     with pytest.raises(InputError, match="not an EXR"):
         read_exr(path)
 
@@ -79,7 +80,7 @@ def test_a_bomb_is_refused_before_it_is_decoded(tmp_path):
     data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
     (tmp_path / "bomb.png").write_bytes(data)
     with pytest.raises(InputError, match="more than"):
-        read_bytes(tmp_path / "bomb.png")
+        read_pixels(tmp_path / "bomb.png")
 
 
 def test_recipes_that_are_missing_or_damaged(tmp_path):
@@ -91,19 +92,19 @@ def test_recipes_that_are_missing_or_damaged(tmp_path):
 def test_what_was_there_survives_a_failure(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(RuntimeError), replacing(path) as temporary:
+    with pytest.raises(RuntimeError), atomic_write(path) as temporary:
         temporary.write_text("half")
         raise RuntimeError
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["a.txt"]
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text("new")
     assert path.read_text() == "new" and os.listdir(tmp_path) == ["a.txt"]
 
 
 def test_unwritable_outputs_are_told(tmp_path):
-    with pytest.raises(UserError, match="is a folder"), replacing(tmp_path):
+    with pytest.raises(UserError, match="is a folder"), atomic_write(tmp_path):
         pass
-    with pytest.raises(UserError, match="cannot be written"), replacing(tmp_path / "none" / "a.png"):
+    with pytest.raises(UserError, match="cannot be written"), atomic_write(tmp_path / "none" / "a.png"):
         pass
 
 

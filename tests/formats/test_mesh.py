@@ -127,7 +127,7 @@ def test_bad_files_are_told(tmp_path, name):
 def test_missing_and_oversized_files_are_told(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="nowhere.obj"):
         load_mesh(tmp_path / "nowhere.obj")
-    monkeypatch.setattr("renderer.mesh.LARGEST_FILE", 10)
+    monkeypatch.setattr("renderer.formats.mesh.LARGEST_FILE", 10)
     with pytest.raises(InputError, match="larger"):
         load_mesh(put(tmp_path, "big.obj", CUBE))
 

@@ -144,7 +144,7 @@ def flam3(settings, total: float) -> float:
     its start and its tone mapping do not count.
     """
     size = CPU_SIZE
-    key = KeyFrame(settings, size=size, center=(settings.view.centre[0], -settings.view.centre[1]))
+    key = KeyFrame(settings, size=size, center=(settings.view.center[0], -settings.view.center[1]))
     key = replace(key, scale=size[1] / settings.view.height, rotate=settings.view.rotation_degrees)
 
     def seconds(quality: float) -> float:

@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 
 from renderer.bench.cases import Case
-from renderer.images.tone_mapping import GlTone
+from renderer.images.tone_mapping import GlToneMapper
 from renderer.numerics.texture_reduction import Reduction
-from renderer.scene.cameras import Plane
-from renderer.scene.scene import Tone
+from renderer.scene.cameras import View2D
+from renderer.scene.scene import ToneMapping
 
 SIDE = 2048
 
@@ -37,11 +37,11 @@ def reduction(gpu, texture, image, block: int) -> Case:
 
 def exposure(gpu, texture) -> Case:
     """What each frame of a panel costs after its drawing: metering and tone mapping, with nothing read back."""
-    opened = cache(lambda: (GlTone(gpu.gl), gpu.gl.texture((SIDE, SIDE), 4, "f1")))
+    opened = cache(lambda: (GlToneMapper(gpu.gl), gpu.gl.texture((SIDE, SIDE), 4, "f1")))
 
     def run():
         tone, shown = opened()
-        tone(texture(), Tone("auto"), shown)
+        tone(texture(), ToneMapping("auto"), shown)
         return shown
 
     def check() -> bytes:
@@ -56,7 +56,7 @@ def fractal(gpu, precision: str) -> Case:
     """Iterations of the Mandelbrot set a second in a square where no pixel escapes."""
     from renderer.pictures.fractal import Picture, Settings
 
-    inside = Plane((-0.125, 0.744), 0.02)  # in a bulb of period 3: no shortcut applies
+    inside = View2D((-0.125, 0.744), 0.02)  # in a bulb of period 3: no shortcut applies
     settings = Settings(iterations=1000, view=inside, precision=precision, palette="numbers")
     picture = cache(lambda: Picture(gpu))
 

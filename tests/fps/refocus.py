@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from renderer.bench.cases import Case
-from renderer.formats.images import linear_of_srgb
+from renderer.formats.images import srgb_to_linear
 from renderer.pictures.lightfield import Picture, Settings
 
 DISPARITY = 0.73  # every view but the middle ones lies between pixels
-LINEAR = linear_of_srgb(np.arange(256, dtype="u1"))
+LINEAR = srgb_to_linear(np.arange(256, dtype="u1"))
 
 
 def cases(gpu) -> list[Case]:

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
-from renderer.formats.images import linear_of_srgb, write_png
+from renderer.formats.images import srgb_to_linear, write_png
 from renderer.gpu import DeviceContext
 from renderer.numerics.texture_reduction import Reduction
 from renderer.pictures import load, open_picture
 from renderer.pictures import reduction as reduction_picture
-from renderer.scene.scene import read
+from renderer.scene.schema import from_table
 
 PRIMES = [2, 3, 5, 7, 11, 13, 31, 61, 67, 127, 251, 509, 521]
 EDGES = [7, 8, 9, 63, 64, 65, 512, 513]
@@ -115,7 +115,9 @@ def test_a_sum_repeats_bit_for_bit_and_allocates_once(gl, rng):
 def pyramid(gl, source, operation="mean", size=(360, 240)):
     """The drawn pyramid, its picture, and the rectangles of its levels."""
     picture = reduction_picture.Picture(DeviceContext(gl=gl))
-    settings = read(reduction_picture.Settings, {"source": str(source), "operation": operation}, "x.toml: settings")
+    settings = from_table(
+        reduction_picture.Settings, {"source": str(source), "operation": operation}, "x.toml: settings"
+    )
     assert picture.draws(settings, size) >= 1
     return picture.draw(settings, size, 0.0).read(), picture
 
@@ -125,7 +127,7 @@ def test_pyramid_ends_in_the_whole_image(gl, rng, tmp_path, operation):
     pixels = rng.integers(0, 256, (90, 120, 3), dtype="u1")
     write_png(tmp_path / "noise.png", pixels)
     drawn, picture = pyramid(gl, tmp_path / "noise.png", operation)
-    linear = linear_of_srgb(pixels)
+    linear = srgb_to_linear(pixels)
     wanted = getattr(np, operation)(linear.astype("f8"), (0, 1))
     last_texel = drawn[-60:, -60:][30, 30]  # the last level's square lies at the bottom of the right column
     assert np.allclose(last_texel[:3], wanted, rtol=1e-4)

@@ -5,10 +5,10 @@ import pytest
 
 from renderer.errors import InputError
 from renderer.gpu import DeviceContext
-from renderer.images.tone_mapping import pixels
+from renderer.images.tone_mapping import tonemap
 from renderer.pictures import load, open_picture, panels_of
-from renderer.scene.cameras import grid
-from renderer.scene.scene import Tone
+from renderer.scene.panel_grid import grid
+from renderer.scene.scene import ToneMapping
 
 SCENE = """picture = "fractal"
 settings = {{ iterations = 30, samples = {samples}, palette = "{palette}" }}
@@ -48,14 +48,14 @@ def test_each_rectangle_shows_its_scene(gl, layout):
     assert picture.draws(scene.settings, size) == 3
     for _ in range(3):
         frame = picture.draw(scene.settings, size, 0.0)
-    shown = pixels(frame, Tone("manual"))
+    shown = tonemap(frame, ToneMapping("manual"))
     members = panels_of(scene)
     assert [member.path.name for member in members] == ["a.toml", "b.toml"]
     for member, (x, y, width, height) in zip(members, grid(2, size, 2, 4), strict=True):
         alone = open_picture(member, gpu)
         for _ in range(member.settings.samples):
             frame = alone.draw(member.settings, (width, height), 0.0)
-        assert np.array_equal(shown[y : y + height, x : x + width], pixels(frame, member.tone)), member.path.name
+        assert np.array_equal(shown[y : y + height, x : x + width], tonemap(frame, member.tone)), member.path.name
 
 
 def test_a_scene_of_another_kind_is_its_own_panel(layout):

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from renderer import cli
-from renderer.formats.images import linear_of_srgb, psnr, srgb_of_linear
+from renderer.formats.images import linear_to_srgb, srgb_to_linear
+from renderer.images.metrics import psnr
 from renderer.lightfields import kernels
 from renderer.lightfields.aperture import (
     APERTURE_SHAPES,
@@ -25,7 +26,7 @@ from renderer.pictures import lightfield, load, open_picture
 from renderer.pictures.lightfield import Picture, Settings
 from tests.lightfields.synthetic_planes import disparity_of, layered_views, smooth_views
 
-LINEAR = linear_of_srgb(np.arange(256, dtype="u1")).astype("f8")
+LINEAR = srgb_to_linear(np.arange(256, dtype="u1")).astype("f8")
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_plane_is_sharp_only_at_its_own_disparity(picture, field_file, rng, disp
     inner = (slice(8, -8), slice(8, -8))
 
     def sharpness(at):
-        shown = srgb_of_linear(drawn(picture, replace(settings, disparity=at)))
+        shown = linear_to_srgb(drawn(picture, replace(settings, disparity=at)))
         return psnr(shown[inner], views[2, 2][inner])
 
     assert sharpness(disparity) > 40
@@ -114,9 +115,9 @@ def test_pinhole_at_a_camera_is_its_view_bit_for_bit(picture, field_file, rng, c
     views = rng.integers(0, 256, (5, 3, 21, 34, channels)).astype("u1")
     views[..., 3:] = 255
     settings = Settings(field_file(views), VirtualCamera(aperture=0.0), disparity=3.7)
-    assert np.array_equal(srgb_of_linear(drawn(picture, settings)), views[2, 1, ..., :3])
+    assert np.array_equal(linear_to_srgb(drawn(picture, settings)), views[2, 1, ..., :3])
     corner = replace(settings, view=VirtualCamera(-1.0, 1.0, 0.0))
-    assert np.array_equal(srgb_of_linear(drawn(picture, corner)), views[4, 0, ..., :3])
+    assert np.array_equal(linear_to_srgb(drawn(picture, corner)), views[4, 0, ..., :3])
 
 
 def test_refocusing_is_linear_in_light(picture, field_file, rng):
@@ -202,7 +203,7 @@ def test_median_removes_occluders(picture, field_file, rng):
     settings = Settings(field_file(views), aperture_shape="all")
     inner = (slice(20, -20), slice(20, -20))
     shown = {
-        flatten: psnr(srgb_of_linear(drawn(picture, replace(settings, flatten=flatten)))[inner], far[inner])
+        flatten: psnr(linear_to_srgb(drawn(picture, replace(settings, flatten=flatten)))[inner], far[inner])
         for flatten in ("mean", "median")
     }
     assert shown["median"] > 40 > 30 > shown["mean"]
@@ -218,8 +219,8 @@ def test_view_between_cameras_is_interpolated(picture, field_file, rng):
     truth = np.round(plane(x + disparity * 2 * u, y + disparity * 2 * v))
     inner = (slice(14, -14), slice(14, -14))
     settings = Settings(field_file(views), VirtualCamera(u, v, 0.0), disparity=disparity)
-    assert psnr(srgb_of_linear(drawn(picture, settings))[inner], truth[inner]) > 40
-    assert psnr(srgb_of_linear(drawn(picture, replace(settings, disparity=0.0)))[inner], truth[inner]) < 35
+    assert psnr(linear_to_srgb(drawn(picture, settings))[inner], truth[inner]) > 40
+    assert psnr(linear_to_srgb(drawn(picture, replace(settings, disparity=0.0)))[inner], truth[inner]) < 35
 
 
 def test_disparity_map_and_all_in_focus_of_two_planes(picture, field_file, rng):
@@ -227,15 +228,15 @@ def test_disparity_map_and_all_in_focus_of_two_planes(picture, field_file, rng):
     views, _ = layered_views(rng, 5, 5, 96, back=-1.0, front=2.0, bars=0.5, period=48)
     truth = disparity_of(96, back=-1.0, front=2.0, bars=0.5, period=48)
     settings = Settings(field_file(views), disparity_min=-2.0, disparity_max=3.0, plane_count=21, output="disparity")
-    shade = srgb_of_linear(drawn(picture, settings))[..., 0] / 255.0
+    shade = linear_to_srgb(drawn(picture, settings))[..., 0] / 255.0
     edge = np.abs((np.arange(96) + 12) % 24 - 12)  # columns from an edge; nearer ones are hidden from some cameras
     error = np.abs(-2 + 5 * shade - truth)[10:-10, edge >= 8]
     assert np.median(error) < 0.05 and (error < 0.3).mean() > 0.95
-    sharp = srgb_of_linear(
+    sharp = linear_to_srgb(
         drawn(picture, replace(settings, output="all_in_focus", aperture_shape="all", window_radius=3))
     )
     for plane in (-1.0, 2.0):
-        one = srgb_of_linear(
+        one = linear_to_srgb(
             drawn(picture, replace(settings, output="refocused", aperture_shape="all", disparity=plane))
         )
         inner = (slice(10, -10), slice(10, -10))
@@ -364,16 +365,16 @@ def test_refocused_exported_light_field_equals_the_thin_lens(gpu, rendered_field
     settings = Settings(str(folder), VirtualCamera(aperture=3.5 / 4), disparity=disparity)
     shown = drawn(Picture(gpu), settings)
     inner = (slice(8, -8), slice(8, -8))
-    ours, theirs = srgb_of_linear(shown)[inner], srgb_of_linear(exposed(lens, shown))[inner]
+    ours, theirs = linear_to_srgb(shown)[inner], linear_to_srgb(exposed(lens, shown))[inner]
     assert psnr(ours, theirs) > 36
-    assert psnr(ours, srgb_of_linear(exposed(pinhole, shown))[inner]) < psnr(ours, theirs) - 6
+    assert psnr(ours, linear_to_srgb(exposed(pinhole, shown))[inner]) < psnr(ours, theirs) - 6
 
 
 def test_view_between_exported_ones_equals_the_one_rendered_there(gpu, rendered_field):
     folder, _ = rendered_field
     scene = load(ROOT / "scenes/bokeh.toml")
     u, v = 0.4, -0.65  # 1.6 columns to the right and 2.6 rows up from the middle: between cameras
-    right, up, _ = scene.settings.view.frame()
+    right, up, _ = scene.settings.view.axes()
     shift = 0.03 * 4 * (u * right - v * up)
     camera = replace(
         scene.settings.view,
@@ -383,9 +384,9 @@ def test_view_between_exported_ones_equals_the_one_rendered_there(gpu, rendered_
     there = ray_traced(gpu, 200, (96, 96), lens_radius=0.0, view=camera)
     shown = drawn(Picture(gpu), Settings(str(folder), VirtualCamera(u, v, 0.0), disparity=0.95))
     inner = (slice(8, -8), slice(8, -8))
-    assert psnr(srgb_of_linear(shown)[inner], srgb_of_linear(exposed(there, shown))[inner]) > 31
+    assert psnr(linear_to_srgb(shown)[inner], linear_to_srgb(exposed(there, shown))[inner]) > 31
     middle = ray_traced(gpu, 200, (96, 96), lens_radius=0.0)
-    assert psnr(srgb_of_linear(shown)[inner], srgb_of_linear(exposed(middle, shown))[inner]) < 28
+    assert psnr(linear_to_srgb(shown)[inner], linear_to_srgb(exposed(middle, shown))[inner]) < 28
 
 
 def test_opening_a_folder_focuses_on_its_center(gpu, rendered_field):

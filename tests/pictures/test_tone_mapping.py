@@ -6,9 +6,9 @@ The curves behave as curves should.
 import numpy as np
 import pytest
 
-from renderer.formats.images import linear_of_srgb, srgb_of_linear
-from renderer.images.tone_mapping import CURVES, GlTone, Meter, pixels
-from renderer.scene.scene import Tone
+from renderer.formats.images import linear_to_srgb, srgb_to_linear
+from renderer.images.tone_mapping import CURVES, ExposureMeter, GlToneMapper, tonemap
+from renderer.scene.scene import ToneMapping
 
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
@@ -29,31 +29,31 @@ def twin(image, tone):
     colour = image[..., :3] * factor
     if tone.curve == "reinhard":
         colour = colour / (1 + colour @ LUMINANCE)[..., None]
-    return srgb_of_linear(colour)
+    return linear_to_srgb(colour)
 
 
 @pytest.mark.parametrize("exposure", ["auto", "manual"])
 @pytest.mark.parametrize("curve", ["none", "reinhard"])
 def test_kernel_equals_numpy(device, rng, exposure, curve):
-    image, tone = picture(rng), Tone(exposure, float(rng.uniform(-1, 1)), curve)
-    shown = pixels(device.buffer(image.shape).write(image), tone)
+    image, tone = picture(rng), ToneMapping(exposure, float(rng.uniform(-1, 1)), curve)
+    shown = tonemap(device.buffer(image.shape).write(image), tone)
     assert np.abs(shown[..., :3].astype(int) - twin(image, tone)).max() <= 1
     assert (shown[..., 3] == 255).all()
 
 
 @pytest.mark.parametrize("curve", CURVES)
 def test_pass_equals_kernel(gl, device, rng, curve):
-    image, tone = picture(rng), Tone("auto", 0.5, curve)
-    by_kernel = pixels(device.buffer(image.shape).write(image), tone)
-    by_pass = pixels(gl.texture(image.shape[1::-1]).write(image), tone)
+    image, tone = picture(rng), ToneMapping("auto", 0.5, curve)
+    by_kernel = tonemap(device.buffer(image.shape).write(image), tone)
+    by_pass = tonemap(gl.texture(image.shape[1::-1]).write(image), tone)
     assert np.abs(by_kernel.astype(int) - by_pass).max() <= 1
 
 
 def test_every_8_bit_value_survives_without_a_curve(device):
     values = np.arange(256, dtype="u1").reshape(16, 16)
     image = np.ones((16, 16, 4), "f4")
-    image[..., :3] = linear_of_srgb(values)[..., None]
-    shown = pixels(device.buffer(image.shape).write(image), Tone("manual"))
+    image[..., :3] = srgb_to_linear(values)[..., None]
+    shown = tonemap(device.buffer(image.shape).write(image), ToneMapping("manual"))
     assert np.array_equal(shown[..., 0], values)
 
 
@@ -61,7 +61,7 @@ def test_every_8_bit_value_survives_without_a_curve(device):
 def test_curves_rise_from_black_to_white(device, curve):
     image = np.ones((1, 512, 4), "f4")
     image[0, :, :3] = np.geomspace(1e-6, 1e4, 512)[:, None]
-    grey = pixels(device.buffer(image.shape).write(image), Tone("manual", 0.0, curve))[0, :, :3].astype(int)
+    grey = tonemap(device.buffer(image.shape).write(image), ToneMapping("manual", 0.0, curve))[0, :, :3].astype(int)
     assert (np.diff(grey, axis=0) >= 0).all() and grey[0].max() <= 2 and grey[-1].min() >= 250
     assert np.ptp(grey, axis=1).max() <= 1, "grey stays grey"
 
@@ -69,33 +69,33 @@ def test_curves_rise_from_black_to_white(device, curve):
 def test_not_a_number_and_infinity_show_as_magenta(device):
     image = np.ones((1, 3, 4), "f4")
     image[0, 0, 0], image[0, 1, 2] = np.nan, np.inf
-    shown = pixels(device.buffer(image.shape).write(image), Tone("auto"))
+    shown = tonemap(device.buffer(image.shape).write(image), ToneMapping("auto"))
     assert shown[0, 0].tolist() == shown[0, 1].tolist() == [255, 0, 255, 255]
 
 
 def test_a_black_picture_stays_black(device):
     image = np.zeros((4, 4, 4), "f4")
-    assert not pixels(device.buffer(image.shape).write(image), Tone("auto")).any()
+    assert not tonemap(device.buffer(image.shape).write(image), ToneMapping("auto")).any()
 
 
 def test_window_and_export_agree(gl, rng):
-    image, tone = picture(rng), Tone("auto", -0.5, "aces")
+    image, tone = picture(rng), ToneMapping("auto", -0.5, "aces")
     texture, target = gl.texture(image.shape[1::-1]).write(image), gl.texture(image.shape[1::-1], 4, "f1")
-    GlTone(gl)(texture, tone, target)
+    GlToneMapper(gl)(texture, tone, target)
     window = target.read()
-    assert np.abs(window.astype(int) - pixels(texture, tone)).max() <= 1
+    assert np.abs(window.astype(int) - tonemap(texture, tone)).max() <= 1
 
 
 def test_sixteen_bits_refine_eight(device, gl, rng):
-    image, tone = picture(rng), Tone("auto", 0.0, "aces")
+    image, tone = picture(rng), ToneMapping("auto", 0.0, "aces")
     for frame in (device.buffer(image.shape).write(image), gl.texture(image.shape[1::-1]).write(image)):
-        fine, coarse = pixels(frame, tone, "u2"), pixels(frame, tone)
+        fine, coarse = tonemap(frame, tone, "u2"), tonemap(frame, tone)
         assert fine.dtype == np.uint16 and np.abs(fine / 257 - coarse).max() <= 0.51
 
 
 def test_metering_does_not_depend_on_the_parts(rng):
-    image, tone = picture(rng), Tone("auto")
-    parts = Meter()
+    image, tone = picture(rng), ToneMapping("auto")
+    parts = ExposureMeter()
     for row in rng.permutation(len(image)):
         parts.add(image[row : row + 1])
-    assert parts.exposure(tone) == Meter().add(image).exposure(tone)
+    assert parts.exposure(tone) == ExposureMeter().add(image).exposure(tone)

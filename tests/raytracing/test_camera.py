@@ -23,7 +23,7 @@ def ball(centre=(0.0, 0.0, 0.0), radius=1.0, **changes):
 
 def direction_at(camera, size, x, y):
     """The panorama's direction at pixels (x, y), written down from its definition."""
-    right, up, forward = camera.frame()
+    right, up, forward = camera.axes()
     longitude, latitude = 2 * np.pi * (x / size[0] - 0.5), np.pi * (0.5 - y / size[1])
     level = np.cos(longitude) * forward + np.sin(longitude) * right
     return np.cos(latitude) * level + np.sin(latitude) * up
@@ -32,7 +32,7 @@ def direction_at(camera, size, x, y):
 def test_pick_is_the_distance_along_the_view(picture, rng):
     size, camera = (200, 120), Camera((1.0, 2.0, 6.0), (0.3, -0.2, 0.1), fov_degrees=50.0)
     settings = ball(view=camera)
-    right, up, forward = camera.frame()
+    right, up, forward = camera.axes()
     met = 0
     for x, y in [(100.0, 60.0), *(rng.uniform(0.2, 0.8, (40, 2)) * size)]:
         reach = np.tan(np.radians(25))

@@ -18,7 +18,7 @@ KNOWN = 6e-3  # Mitsuba shadows the two directions apart, we together: up to 0.5
 def compensation(settings) -> np.ndarray:
     """(2, 3, 3): what light that is scattered more than once adds to each tile."""
     camera = settings.view
-    right, up, forward = camera.frame()
+    right, up, forward = camera.axes()
     reach = np.tan(np.radians(camera.fov_degrees) / 2)
     x, y = np.meshgrid((np.arange(SIZE[0]) + 0.5) / SIZE[0] * 2 - 1, 1 - (np.arange(SIZE[1]) + 0.5) / SIZE[1] * 2)
     ways = forward + (x * reach * SIZE[0] / SIZE[1])[..., None] * right + (y * reach)[..., None] * up

@@ -55,14 +55,14 @@ def test_high_dynamic_range_and_alpha_are_kept(rng):
     linear = np.full((32, 48, 4), 100.0, "f4")
     linear[..., 3] = rng.random((32, 48))
     guide = np.full((32, 48, 3), 0.5, "f4")
-    clean = denoise.denoised(linear, guide, guide)
+    clean = denoise.denoise(linear, guide, guide)
     assert np.array_equal(clean[..., 3], linear[..., 3]) and abs(clean[..., :3].mean() - 100) < 2
 
 
 def test_without_the_package_the_way_to_it_is_told(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pyoidn", None)
     with pytest.raises(UnavailableError, match="pip install pyoidn"):
-        denoise.require()
+        denoise.check_installed()
     assert export(tmp_path, "--denoise") == 4 and "pip install pyoidn" in capsys.readouterr().err
 
 

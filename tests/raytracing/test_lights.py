@@ -20,7 +20,7 @@ from renderer.raytracing.kernels import constants_of, kernel_text, material_rows
 from renderer.raytracing.lights import Lights
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sky, Sphere, Sun
 from renderer.scene.cameras import Camera
-from renderer.scene.scene import read
+from renderer.scene.schema import from_table
 
 WHITE = (1.0, 1.0, 1.0)
 FLOOR = Quad("floor", ((-9.0, 0.0, 9.0), (9.0, 0.0, 9.0), (9.0, 0.0, -9.0), (-9.0, 0.0, -9.0)))
@@ -498,4 +498,4 @@ def test_hostile_exr_files_are_told(tmp_path, rng):
 )  # fmt: skip
 def test_impossible_lights_and_materials_are_told(table, words):
     with pytest.raises(InputError, match=f"scene.toml: settings.*{words}"):
-        read(Settings, table, "scene.toml: settings")
+        from_table(Settings, table, "scene.toml: settings")

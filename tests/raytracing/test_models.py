@@ -8,7 +8,7 @@ import pytest
 
 from renderer import cli
 from renderer.formats.gltf import load as load_gltf
-from renderer.formats.images import linear_of_srgb
+from renderer.formats.images import srgb_to_linear
 from renderer.paths import ASSETS
 from renderer.pictures.raytrace import Picture, open_file
 from renderer.raytracing import gltf_shapes
@@ -79,7 +79,7 @@ def test_pictures_are_read_as_the_specification_says(picture, tmp_path, rng, wra
     maker = Maker()
     textured(maker, pixels, 1.6, -0.3, wrapS=wrap, wrapT=wrap, magFilter=9729 if smooth else 9728)
     albedo = picture.layers(facing(put(tmp_path, maker), samples=16), SIZE)["albedo"]
-    linear, total = linear_of_srgb(pixels), np.zeros((60, 60, 3))
+    linear, total = srgb_to_linear(pixels), np.zeros((60, 60, 3))
     for dx, dy in rng.random((256, 2)):  # where in the pixel
         u = (np.arange(60) + dx) / 60 * 1.6 - 0.3
         v = (np.arange(60) + dy) / 60 * 1.6 - 0.3
@@ -138,7 +138,7 @@ def test_corners_colours_tint_what_lies_between_them(picture, tmp_path, rng):
     a, b, c, d = (np.round(colors[k, :3] * 65535) / 65535 for k in range(4))
     lower = a + x[..., None] * (b - a) + y[..., None] * (c - b)
     upper = a + y[..., None] * (d - a) + x[..., None] * (c - d)
-    wanted = np.where((y < x)[..., None], lower, upper) * linear_of_srgb(pixels)[0, 0]
+    wanted = np.where((y < x)[..., None], lower, upper) * srgb_to_linear(pixels)[0, 0]
     shifted = replace(settings.view, position=(5.0, 0.0, 10.0), target=(5.0, 0.0, 0.0))
     placed = replace(settings, models=(replace(settings.models[0], name="s"),), view=shifted,
                      instances=(Instance("s", position=(5.0, 0.0, 0.0)),))  # fmt: skip

@@ -14,7 +14,7 @@ from renderer.pictures.raytrace import Picture
 from renderer.raytracing import procedural
 from renderer.raytracing.settings import MATERIALS, Attractor, Material, MeshShape, Procedural, Quad, Settings, Sphere
 from renderer.scene.cameras import Camera
-from renderer.scene.scene import assign, read, write
+from renderer.scene.schema import from_table, set_from_text, to_table
 
 WHITE = (1.0, 1.0, 1.0)
 
@@ -304,7 +304,7 @@ def test_more_samples_come_closer_to_the_mean(picture):
 @pytest.mark.parametrize("name", ["cornell", "mirrors", "sphereflake", "menger"])
 def test_scene_files_draw(picture, name):
     scene = load(SCENES / f"{name}.toml")
-    assert read(Settings, write(scene.settings), "again") == scene.settings
+    assert from_table(Settings, to_table(scene.settings), "again") == scene.settings
     frame = render(picture, scene.settings, (48, 36), 2)
     assert np.isfinite(frame).all()
     assert 0.02 < frame[..., :3].mean() < 2 and frame[..., :3].std() > 0.05
@@ -324,7 +324,7 @@ def test_a_mesh_is_opened_under_a_studio_light(picture, tmp_path):
     path.write_text("v 0 0 0\nv 1 0 0\nv 0.5 1 0\nv 0.5 0 1\nf 1 2 3\nf 1 3 4\nf 2 4 3\n")
     scene = load(path)
     assert scene.picture == "raytrace" and scene.title == "tent"
-    assert read(Settings, write(scene.settings, tmp_path), "recipe", tmp_path) == scene.settings
+    assert from_table(Settings, to_table(scene.settings, tmp_path), "recipe", tmp_path) == scene.settings
     frame = render(open_picture(scene, SimpleNamespace(device=picture.device)), scene.settings, (48, 36), 8)
     without = render(picture, replace(scene.settings, meshes=()), (48, 36), 8)
     different = np.abs(frame - without)[..., :3].max(-1) > 0.1
@@ -347,7 +347,7 @@ def test_huge_and_tiny_meshes_are_shown_as_others_are(picture, tmp_path, size):
 def test_every_material_has_a_file_and_is_selectable():
     assert {"diffuse", "mirror", "glass", "emitter"} <= set(MATERIALS)
     with pytest.raises(InputError, match="allowed are .*mirror"):
-        read(Settings, {"materials": [{"name": "a", "kind": "chrome"}]}, "scene.toml: settings")
+        from_table(Settings, {"materials": [{"name": "a", "kind": "chrome"}]}, "scene.toml: settings")
 
 
 WRONG = {
@@ -367,7 +367,7 @@ WRONG = {
 def test_wrong_settings_are_told(case):
     table, words = WRONG[case]
     with pytest.raises(InputError, match=words):
-        read(Settings, table, "scene.toml: settings")
+        from_table(Settings, table, "scene.toml: settings")
 
 
 def test_a_bad_mesh_in_a_scene_is_told_when_drawn(picture, tmp_path):
@@ -387,9 +387,9 @@ def test_a_gather_that_the_device_lacks_is_told(picture):
 
 def test_set_reaches_into_the_scene():
     settings = load(SCENES / "cornell.toml").settings
-    assert assign(settings, "materials[0].color", "0.1,0.2,0.3").materials[0].color == (0.1, 0.2, 0.3)
+    assert set_from_text(settings, "materials[0].color", "0.1,0.2,0.3").materials[0].color == (0.1, 0.2, 0.3)
     with pytest.raises(UserError, match="depth is 99"):
-        assign(settings, "depth", "99")
+        set_from_text(settings, "depth", "99")
 
 
 def test_layers_are_what_the_camera_sees_first(picture):

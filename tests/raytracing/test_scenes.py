@@ -15,7 +15,8 @@ from renderer.raytracing.instances import Instance, Scattered, matrix_of, scatte
 from renderer.raytracing.settings import Material, MeshShape, Procedural, Quad, Settings, Sphere
 from renderer.scene.animation import read_animation, settings_at
 from renderer.scene.cameras import Camera
-from renderer.scene.scene import Scene, read
+from renderer.scene.scene import Scene
+from renderer.scene.schema import from_table
 
 MATTE = Material("matte", color=(0.7, 0.5, 0.3))
 LAMP = Material("lamp", "emitter", emission=(9.0, 8.0, 6.0))
@@ -130,7 +131,7 @@ def test_a_stretched_sphere_is_an_ellipsoid(picture, rng):
     settings = studio(quads=(), spheres=(Sphere("matte", name="ball"),), instances=(ball,), samples=1)
     found = picture.layers(settings, (64, 48))
     camera = settings.view
-    right, up, forward = camera.frame()
+    right, up, forward = camera.axes()
     x, y = np.meshgrid((np.arange(64) + 0.5) / 64 * 2 - 1, 1 - (np.arange(48) + 0.5) / 48 * 2)
     reach = np.tan(np.radians(camera.fov_degrees) / 2)
     way = forward + x[..., None] * reach * 64 / 48 * right + y[..., None] * reach * up
@@ -179,11 +180,17 @@ def test_motion_blur_is_the_mean_of_stills(picture, rng):
 def test_key_frames_of_instances_blur_while_the_shutter_is_open():
     ball = Sphere("matte", name="ball")
     scene = studio(spheres=(ball,), instances=(Instance("ball"), Instance("ball", position=(0.0, 1.0, 0.0))))
-    keys = [{"time": t, "ease": "linear", "set": {"instances.0.position": [4.0 * t, 0.0, 0.0]}} for t in (0.0, 1.0)]
+    keys = [
+        {"time": t, "interpolation": "linear", "set": {"instances.0.position": [4.0 * t, 0.0, 0.0]}} for t in (0.0, 1.0)
+    ]
     for shutter in (0.0, 0.25):
         settings = replace(scene, exposure_seconds=shutter)
         film = Scene(
-            Path("film.toml"), "film", "raytrace", settings, animation=read_animation({"keys": keys}, settings, "f")
+            Path("film.toml"),
+            "film",
+            "raytrace",
+            settings,
+            animation=read_animation({"keyframes": keys}, settings, "f"),
         )
         shown = settings_at(film, 0.5)
         assert shown.instances[0].position == (2.0, 0.0, 0.0)
@@ -267,7 +274,7 @@ def test_the_bulb_has_no_room_between_camera_and_hit(picture, power, iterations)
     depth = picture.layers(Settings(view=view, materials=(MATTE,), distance_fields=(field,), samples=1), (40, 40))[
         "depth"
     ]
-    right, up, forward = view.frame()
+    right, up, forward = view.axes()
     grid = (np.arange(40) + 0.5) / 20 - 1
     reach = np.tan(np.radians(25))
     way = forward + grid[None, :, None] * reach * right - grid[:, None, None] * reach * up
@@ -305,5 +312,5 @@ def test_the_bulb_has_no_room_between_camera_and_hit(picture, power, iterations)
 )  # fmt: skip
 def test_bad_scenes_are_told_in_one_sentence(table, told):
     with pytest.raises(InputError) as error:
-        read(Settings, table, "scene.toml: settings")
+        from_table(Settings, table, "scene.toml: settings")
     assert told in str(error.value) and "scene.toml: settings" in str(error.value)

@@ -8,30 +8,31 @@ import pytest
 
 from renderer.errors import InputError
 from renderer.scene.animation import (
+    apply_edit,
     changed_paths,
-    edited,
-    key_times,
-    keyed,
+    delete_keyframe,
+    insert_keyframe,
+    keyframe_times,
     read_animation,
     settings_at,
-    unkeyed,
     write_animation,
 )
-from renderer.scene.cameras import Camera, Plane
-from renderer.scene.scene import Scene, setting
+from renderer.scene.cameras import Camera, View2D
+from renderer.scene.scene import Scene
+from renderer.scene.schema import PictureSettings, setting
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PictureSettings):
     view: Camera = Camera()
-    plane: Plane = Plane()
+    plane: View2D = View2D()
     depth: int = setting(1, 1, 16)
     name: str = "a"
     points: tuple[float, ...] = (1.0, 2.0)
 
 
 def scene(keys, **more):
-    animation = read_animation({"keys": keys, **more}, Settings(), "x.toml: animation")
+    animation = read_animation({"keyframes": keys, **more}, Settings(), "x.toml: animation")
     return Scene(Path("x.toml"), "x", "x", Settings(), animation=animation)
 
 
@@ -45,10 +46,13 @@ def test_keys_are_met_and_ends_hold(rng):
     assert settings_at(moving, 99).view.target == pytest.approx(tuple(values[-1]))
 
 
-def test_eases():
-    keys = [{"time": 0, "ease": "EASE", "set": {"view.fov_degrees": 10}}, {"time": 2, "set": {"view.fov_degrees": 30}}]
-    for ease, wanted in (("linear", 15.0), ("hold", 10.0), ("smooth", 10 + 20 * (3 / 16 - 2 / 64))):
-        keys[0]["ease"] = ease
+def test_interpolations():
+    keys = [
+        {"time": 0, "interpolation": "smooth", "set": {"view.fov_degrees": 10}},
+        {"time": 2, "set": {"view.fov_degrees": 30}},
+    ]
+    for interpolation, wanted in (("linear", 15.0), ("hold", 10.0), ("smooth", 10 + 20 * (3 / 16 - 2 / 64))):
+        keys[0]["interpolation"] = interpolation
         assert settings_at(scene(keys), 0.5).view.fov_degrees == pytest.approx(wanted)
 
 
@@ -59,7 +63,7 @@ def test_a_straight_line_stays_straight_under_smooth():
 
 def test_whole_numbers_round_texts_hold_and_zoom_is_logarithmic():
     keys = [
-        {"time": 0, "ease": "linear", "set": {"depth": 1, "name": "a", "plane.height": 1.0}},
+        {"time": 0, "interpolation": "linear", "set": {"depth": 1, "name": "a", "plane.height": 1.0}},
         {"time": 1, "set": {"depth": 4, "name": "b", "plane.height": 1e-6}},
     ]
     half = settings_at(scene(keys), 0.5)
@@ -68,8 +72,8 @@ def test_whole_numbers_round_texts_hold_and_zoom_is_logarithmic():
 
 
 def test_a_loop_leads_back():
-    keys = [{"time": t, "ease": "linear", "set": {"view.fov_degrees": v}} for t, v in ((0, 10), (1, 20))]
-    loop = scene(keys, seconds=4.0, loop=True)
+    keys = [{"time": t, "interpolation": "linear", "set": {"view.fov_degrees": v}} for t, v in ((0, 10), (1, 20))]
+    loop = scene(keys, duration=4.0, loop=True)
     assert settings_at(loop, 2.5).view.fov_degrees == pytest.approx(15)
     assert settings_at(loop, 4.5).view.fov_degrees == settings_at(loop, 0.5).view.fov_degrees
 
@@ -77,11 +81,14 @@ def test_a_loop_leads_back():
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({"keys": [{"time": 0, "set": {"depht": 1}}]}, r"animation: keys\[0\]: depht: unknown key 'depht'"),
-        ({"keys": [{"time": 0, "set": {"depth": 99}}]}, "depth is 99; it must be 1 to 16"),
-        ({"keys": [{"time": -1, "set": {}}]}, "time is -1"),
-        ({"keys": [{"time": 0, "ease": "bouncy", "set": {}}]}, 'ease is "bouncy"; allowed are smooth'),
-        ({"keys": 3}, "keys must be a list"),
+        ({"keyframes": [{"time": 0, "set": {"depht": 1}}]}, r"animation: keyframes\[0\]: depht: unknown key 'depht'"),
+        ({"keyframes": [{"time": 0, "set": {"depth": 99}}]}, "depth is 99; it must be 1 to 16"),
+        ({"keyframes": [{"time": -1, "set": {}}]}, "time is -1"),
+        (
+            {"keyframes": [{"time": 0, "interpolation": "bouncy", "set": {}}]},
+            'interpolation is "bouncy"; allowed are smooth',
+        ),
+        ({"keyframes": 3}, "keyframes must be a list"),
         ({"tempo": 3}, "unknown key 'tempo'"),
         ({"loop": True}, "a loop needs more than 0"),
         (7, "must be a table"),
@@ -103,35 +110,39 @@ def random_keys(rng) -> list[dict]:
     keys = []
     for _ in range(rng.integers(1, 12)):
         chosen = rng.choice(list(paths), rng.integers(1, 4), replace=False)
-        time, ease = float(rng.integers(0, 4)), str(rng.choice(["smooth", "linear", "hold"]))
-        keys.append({"time": time, "ease": ease, "set": {str(path): paths[path]() for path in chosen}})
+        time, interpolation = float(rng.integers(0, 4)), str(rng.choice(["smooth", "linear", "hold"]))
+        keys.append(
+            {"time": time, "interpolation": interpolation, "set": {str(path): paths[path]() for path in chosen}}
+        )
     return keys
 
 
 @pytest.mark.parametrize("round_", range(10))
 def test_a_written_animation_is_read_back(rng, round_):
-    moving = scene(random_keys(rng), seconds=5.0, loop=bool(rng.integers(2)))  # some keys share a time: jumps
+    moving = scene(random_keys(rng), duration=5.0, loop=bool(rng.integers(2)))  # some keys share a time: jumps
     again = read_animation(write_animation(moving.animation), Settings(), "again")
     assert {track.path: track for track in again.tracks} == {track.path: track for track in moving.animation.tracks}
-    assert (again.seconds, again.loop) == (5.0, moving.animation.loop)
+    assert (again.duration, again.loop) == (5.0, moving.animation.loop)
 
 
 def test_keys_are_added_moved_and_removed(rng):
     still = Scene(Path("x.toml"), "x", "x", Settings())
-    first = keyed(still, 0.0, ["view.position"])
-    assert first.animation.seconds == 4.0 and settings_at(first, 3.0) == still.settings
+    first = insert_keyframe(still, 0.0, ["view.position"])
+    assert first.animation.duration == 4.0 and settings_at(first, 3.0) == still.settings
     there = replace(still.settings, view=replace(still.settings.view, position=(1.0, 2.0, 3.0)), depth=5)
-    second = edited(first, 2.0, there)
+    second = apply_edit(first, 2.0, there)
     assert settings_at(second, 2.0) == there and second.settings.depth == 5, "what has no keys changes for all times"
     assert settings_at(second, 0.0) == replace(there, view=still.settings.view)
-    assert key_times(second.animation) == [0.0, 2.0]
-    moved = edited(second, 2.00001, replace(there, view=replace(there.view, position=(7.0, 2.0, 3.0))))
-    assert len(key_times(moved.animation)) == 2 and settings_at(moved, 3).view.position == (7.0, 2.0, 3.0)
-    later = keyed(moved, 6.0, ["depth", "view.position"])
-    assert later.animation.seconds == 6.0 and key_times(unkeyed(later, 6.0).animation) == key_times(moved.animation)
-    bare = unkeyed(unkeyed(moved, 0.0), key_times(moved.animation)[1])
+    assert keyframe_times(second.animation) == [0.0, 2.0]
+    moved = apply_edit(second, 2.00001, replace(there, view=replace(there.view, position=(7.0, 2.0, 3.0))))
+    assert len(keyframe_times(moved.animation)) == 2 and settings_at(moved, 3).view.position == (7.0, 2.0, 3.0)
+    later = insert_keyframe(moved, 6.0, ["depth", "view.position"])
+    assert later.animation.duration == 6.0 and keyframe_times(delete_keyframe(later, 6.0).animation) == keyframe_times(
+        moved.animation
+    )
+    bare = delete_keyframe(delete_keyframe(moved, 0.0), keyframe_times(moved.animation)[1])
     assert bare.animation is None and bare.settings.view.position == (7.0, 2.0, 3.0)
-    assert unkeyed(still, 1.0) == still
+    assert delete_keyframe(still, 1.0) == still
 
 
 def test_changed_paths_are_what_set_takes(rng):
@@ -139,5 +150,5 @@ def test_changed_paths_are_what_set_takes(rng):
     after = replace(before, view=replace(before.view, fov_degrees=20.0), points=(1.0, 3.0))
     assert changed_paths(before, after) == ["view.fov_degrees", "points"]
     assert changed_paths(before, before) == []
-    moving = keyed(Scene(Path("x.toml"), "x", "x", after), 1.0, changed_paths(before, after))
+    moving = insert_keyframe(Scene(Path("x.toml"), "x", "x", after), 1.0, changed_paths(before, after))
     assert settings_at(moving, 0.0) == after

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from renderer.errors import InputError, UserError
-from renderer.scene.cameras import Camera, Plane
-from renderer.scene.scene import assign, read, read_toml, setting, write
+from renderer.scene.cameras import Camera, View2D
+from renderer.scene.schema import PictureSettings, from_table, read_toml, set_from_text, setting, to_table
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Ball:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(PictureSettings):
     view: Camera = Camera()
     depth: int = setting(4, 1, 16)
     shine: float = 0.5
@@ -42,12 +42,12 @@ settings = st.builds(
 
 @given(settings)
 def test_write_then_read_is_the_same(value):
-    assert read(Settings, write(value), "x.toml") == value
+    assert from_table(Settings, to_table(value), "x.toml") == value
 
 
 def test_defaults_are_not_written():
-    assert write(Settings()) == {}
-    assert write(Settings(depth=5)) == {"depth": 5}
+    assert to_table(Settings()) == {}
+    assert to_table(Settings(depth=5)) == {"depth": 5}
 
 
 @pytest.mark.parametrize(
@@ -73,24 +73,24 @@ def test_defaults_are_not_written():
 )
 def test_mistakes_are_told(table, told):
     with pytest.raises(InputError, match=told):
-        read(Settings, table, "x.toml")
+        from_table(Settings, table, "x.toml")
 
 
 def test_paths_are_relative_to_the_scene_file(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b.obj").touch()
-    value = read(Settings, {"mesh": "../b.obj"}, "x.toml", tmp_path / "a")
+    value = from_table(Settings, {"mesh": "../b.obj"}, "x.toml", tmp_path / "a")
     assert value.mesh == str((tmp_path / "b.obj").resolve())
-    assert write(value, tmp_path / "a") == {"mesh": "../b.obj"}
+    assert to_table(value, tmp_path / "a") == {"mesh": "../b.obj"}
 
 
 def test_assign_reaches_inwards():
     value = Settings(balls=(Ball((1.0, 2.0, 3.0)),))
-    assert assign(value, "depth", "7").depth == 7
-    assert assign(value, "mode", "off").mode == "off"
-    assert assign(value, "view.fov_degrees", "30").view.fov_degrees == 30
-    assert assign(value, "view.position", "1,2,3").view.position == (1.0, 2.0, 3.0)
-    assert assign(value, "balls[0].radius", "2.5").balls[0].radius == 2.5
+    assert set_from_text(value, "depth", "7").depth == 7
+    assert set_from_text(value, "mode", "off").mode == "off"
+    assert set_from_text(value, "view.fov_degrees", "30").view.fov_degrees == 30
+    assert set_from_text(value, "view.position", "1,2,3").view.position == (1.0, 2.0, 3.0)
+    assert set_from_text(value, "balls[0].radius", "2.5").balls[0].radius == 2.5
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_assign_reaches_inwards():
 )
 def test_assign_mistakes_are_usage_errors(key, text, told):
     with pytest.raises(UserError, match=told) as error:
-        assign(Settings(balls=(Ball((1.0, 2.0, 3.0)),)), key, text)
+        set_from_text(Settings(balls=(Ball((1.0, 2.0, 3.0)),)), key, text)
     assert error.value.exit_code == 2
 
 
@@ -127,7 +127,7 @@ def test_camera_axes_are_orthonormal_and_orbit_keeps_the_distance(rng):
     camera = Camera(tuple(rng.normal(size=3) + 3), tuple(rng.normal(size=3)))
     for _ in range(20):
         camera = camera.drag(*rng.normal(size=2))
-        frame = camera.frame()
+        frame = camera.axes()
         assert np.allclose(frame @ frame.T, np.eye(3)) and np.isclose(np.linalg.det(frame), -1)
     assert np.isclose(
         math.dist(camera.position, camera.target), math.dist(camera.scroll(3).scroll(-3).position, camera.target)
@@ -136,12 +136,12 @@ def test_camera_axes_are_orthonormal_and_orbit_keeps_the_distance(rng):
 
 
 def test_plane_zoom_keeps_the_point_under_the_pointer(rng):
-    plane = Plane((1.0, 2.0), 3.0, 30.0)
+    plane = View2D((1.0, 2.0), 3.0, 30.0)
     x, y = rng.uniform(-0.5, 0.5, 2)
 
     def under(p):
         c, s = math.cos(math.radians(p.rotation_degrees)), math.sin(math.radians(p.rotation_degrees))
-        return np.add(p.centre, p.height * np.array([c * x + s * y, s * x - c * y]))
+        return np.add(p.center, p.height * np.array([c * x + s * y, s * x - c * y]))
 
     assert np.allclose(under(plane.scroll(5, x, y)), under(plane))
-    assert plane.drag(0.1, 0.2).drag(-0.1, -0.2).centre == pytest.approx(plane.centre)
+    assert plane.drag(0.1, 0.2).drag(-0.1, -0.2).center == pytest.approx(plane.center)

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 
 from renderer.gpu import DeviceContext
-from renderer.scene.cameras import Plane
+from renderer.scene.cameras import View2D
 from renderer.window.app.backends import Offscreen
 from renderer.window.app.shortcuts import chord
 from renderer.window.app.state import Studio
@@ -140,5 +140,5 @@ def drag(screen, start, dx: float, dy: float, button: int = 0) -> None:
     hold(screen, button, False)
 
 
-def view(screen, index: int = 0) -> Plane:
+def view(screen, index: int = 0) -> View2D:
     return screen.studio.panels[index].scene.settings.view

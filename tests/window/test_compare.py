@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from renderer.formats.images import psnr
 from renderer.images import denoise
+from renderer.images.metrics import psnr
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.window.controls.toolkit import imgui
@@ -134,7 +134,7 @@ def test_a_finished_picture_is_denoised_where_that_is_asked(gl, gpu):
         for _ in range(2):
             drawn = picture.draw(scene.settings, panel.shown.size, 0.0)
         layers = picture.layers(scene.settings, panel.shown.size)
-        wanted = denoise.denoised(drawn.read(), layers["albedo"], layers["normal"])
+        wanted = denoise.denoise(drawn.read(), layers["albedo"], layers["normal"])
         assert np.allclose(panel.frame.read(), wanted, atol=1e-3) and not np.allclose(wanted, noisy, atol=1e-2)
         press(screen, "D")  # another picture: noisy while it is drawn, clean when it is finished
         settled(screen)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from renderer.pictures import load
-from renderer.scene.animation import key_times
+from renderer.scene.animation import keyframe_times
 from renderer.window.controls import settings
 from renderer.window.controls.toolkit import imgui
 from renderer.window.timeline import actions
@@ -166,13 +166,13 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
     press(screen, "Ctrl+K")
     assert actions.shows_timeline(studio) and panel.paused and studio.rectangles[0][3] < below[3]
     assert [track.path for track in panel.scene.animation.tracks] == ["iterations"]
-    assert panel.scene.animation.seconds == 4.0
+    assert panel.scene.animation.duration == 4.0
     press(screen, "Ctrl+Shift+K")
     assert panel.scene.animation is None and panel.scene.settings.iterations == 50
     press(screen, "Ctrl+Backspace")
     press(screen, "Ctrl+K")
     paths = {track.path for track in panel.scene.animation.tracks}
-    assert paths == {"view.centre", "view.height", "view.rotation_degrees"}, "without a change the view is kept"
+    assert paths == {"view.center", "view.height", "view.rotation_degrees"}, "without a change the view is kept"
     wait_still(screen)  # so that what follows is a step of its own
     for _ in range(24):
         press(screen, ".")
@@ -180,7 +180,7 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
     start = panel.settings().view
     drag(screen, centre(screen, 0), 60, 0)
     moved = panel.settings().view
-    assert moved.centre[0] < start.centre[0] and key_times(panel.scene.animation) == [0.0, 1.0]
+    assert moved.center[0] < start.center[0] and keyframe_times(panel.scene.animation) == [0.0, 1.0]
     wait_still(screen)
     press(screen, "D")
     wait_still(screen)
@@ -191,7 +191,7 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
     assert panel.clock == 1.0 and panel.settings().view == moved
     press(screen, "Ctrl+Z")
     press(screen, "Ctrl+Z")
-    assert key_times(panel.scene.animation) == [0.0]
+    assert keyframe_times(panel.scene.animation) == [0.0]
     press(screen, "Ctrl+Y")
     press(screen, "Space")
     wait_still(screen)
@@ -212,7 +212,7 @@ def test_the_line_of_time_scrubs(screen):
     drag(screen, (400, bottom), 0, 0)
     assert 0 < panel.clock < first
     drag(screen, centre(screen, 0), 40, 0)
-    assert len(key_times(panel.scene.animation)) == 2
+    assert len(keyframe_times(panel.scene.animation)) == 2
     imgui.get_io().add_mouse_pos_event(5, 5)
     frames(screen)
     assert not np.array_equal(screen.pixels()[-40:], np.zeros_like(screen.pixels()[-40:]))

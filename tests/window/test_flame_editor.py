@@ -12,7 +12,7 @@ from renderer.flames.xml.read import read_flames
 from renderer.paths import SCENES
 from renderer.pictures import load, open_picture
 from renderer.pictures.flame import Picture, Settings, keyframes_for_file, settings_from_keyframe, to_keyframe
-from renderer.scene.cameras import Plane
+from renderer.scene.cameras import View2D
 from renderer.scene.scene import Scene
 from renderer.window.app.key_bindings import ACTIONS
 from renderer.window.app.shortcuts import chord
@@ -32,7 +32,7 @@ def screen(gpu, gl, tmp_path, monkeypatch):
     xforms = tuple(
         replace(m, post=(0.9, 0.1, 0.2, 0.0, 0.8, -0.1)) if k == 1 else m for k, m in enumerate(fern.settings.xforms)
     )
-    view = Plane((0.3, 4.0), 13.0, 25.0)
+    view = View2D((0.3, 4.0), 13.0, 25.0)
     scene = replace(fern, settings=replace(fern.settings, xforms=xforms, quality=2.0, view=view))
     with window([scene], gpu, gl, (WIDTH, HEIGHT)) as screen:
         screen.studio.panel.pace.forced = 4
@@ -80,7 +80,7 @@ def spots(screen, number: int, post: bool = False) -> dict:
 def test_corners_stand_on_the_pixels_of_the_points_they_are(gpu, rng, up):
     """Maps onto points: what the picture lights is where their corner O stands, in a turned and zoomed view."""
     size = (90, 70)
-    view = Plane(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
+    view = View2D(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
     where = Frame.of(view, up, 1.25, (0, 0, *size))
     places = np.stack([rng.uniform(8, size[0] - 8, 5), rng.uniform(8, size[1] - 8, 5)], 1)
     xforms = tuple(Xform((0.0, 0.0, x, 0.0, 0.0, y)) for x, y in (where.point(place) for place in places))
@@ -327,7 +327,7 @@ def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
     views = [settings_from_keyframe(key), settings(screen)]
     dense = [replace(s, quality=400.0, view=settings(screen).view) for s in views]
     assert views[0].view.height == pytest.approx(views[1].view.height) and views[0].y_axis == "down"
-    assert views[0].view.centre == pytest.approx(views[1].view.centre)
+    assert views[0].view.center == pytest.approx(views[1].view.center)
     one, two = (Picture(gpu).draw(s, size, 0.0).read()[..., :3] for s in dense)
     boxed = [picture.reshape(18, 5, 24, 5, 3).mean((1, 3)) for picture in (one, two)]
     assert np.corrcoef(boxed[0].ravel(), boxed[1].ravel())[0, 1] > 0.98
@@ -340,7 +340,7 @@ def test_a_read_flame_is_written_as_it_was():
     (key,) = keyframes_for_file(scene.settings, scene.size, scene.title)
     again = settings_from_keyframe(key)
     assert again == replace(scene.settings, view=again.view)
-    assert again.view.centre == pytest.approx(scene.settings.view.centre)
+    assert again.view.center == pytest.approx(scene.settings.view.center)
     assert again.view.height == pytest.approx(scene.settings.view.height)
 
 

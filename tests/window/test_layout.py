@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
-from renderer.scene.cameras import grid
+from renderer.scene.panel_grid import grid
 from renderer.window.app.session import restore, save
 from renderer.window.panels import layout
 from renderer.window.panels.layout import SIDES, Split

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from renderer.formats.images import psnr, read_bytes
+from renderer.formats.images import read_pixels
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
+from renderer.images.metrics import psnr
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.window.app import open_files
@@ -54,7 +55,7 @@ def test_the_window_shows_what_export_writes(screen, scene_files, tmp_path):
     out = tmp_path / "exported.png"
     command = [sys.executable, "main.py", "export", str(scene_files[0]), "-o", str(out), "--size", f"{width}x{height}"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
-    exported = read_bytes(out)[..., :3]
+    exported = read_pixels(out)[..., :3]
     assert np.array_equal(exported, panel.shown.read()[..., :3])
     x, y, width, height = screen.studio.rectangles[0]
     assert psnr(screen.pixels()[y + 8 : y + height - 8, x + 8 : x + width - 8], exported[8:-8, 8:-8]) > 45
@@ -64,7 +65,7 @@ def test_a_drag_pans_by_what_the_pointer_moved(screen):
     before, height = view(screen), screen.studio.rectangles[0][3]
     drag(screen, centre(screen, 0), 60, -30)
     moved = before.drag(60 / height, -30 / height)
-    assert view(screen).centre == pytest.approx(moved.centre, abs=1e-6)
+    assert view(screen).center == pytest.approx(moved.center, abs=1e-6)
     assert view(screen, 1) == before, "the other panel stays"
 
 
@@ -180,13 +181,13 @@ def test_the_right_button_flies(gl, gpu):
             io.add_key_event(getattr(imgui.Key, key), False)
             io.add_mouse_button_event(1, False)
             frames(screen)
-            way = np.subtract(panel.settings().view.position, start.position) @ start.frame().T
+            way = np.subtract(panel.settings().view.position, start.position) @ start.axes().T
             assert sign * way[axis] > 0.1 and np.abs(np.delete(way, axis)).max() < 1e-6
-            assert np.allclose(np.subtract(panel.settings().view.target, start.target) @ start.frame().T, way)
+            assert np.allclose(np.subtract(panel.settings().view.target, start.target) @ start.axes().T, way)
         start = panel.settings().view
         drag(screen, centre(screen, 0), 40, 0, button=1)
         turned = panel.settings().view
-        assert turned.position == start.position and turned.frame()[2] @ start.frame()[0] > 0.01, "to the right"
+        assert turned.position == start.position and turned.axes()[2] @ start.axes()[0] > 0.01, "to the right"
         assert (
             panel.scene.tone == panel.original.tone
             and panel.scene.settings.max_depth == panel.original.settings.max_depth

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import UnavailableError
-from renderer.formats.images import read_bytes
+from renderer.formats.images import read_pixels
 from renderer.pictures import load
 from renderer.window.remote.server import Remote
 from tests.window.helpers import wait_for
@@ -34,7 +34,7 @@ def request(address: str, path: str, body=None, headers=None):
 
 def decoded(body: bytes, folder: Path) -> np.ndarray:
     (folder / "frame.jpg").write_bytes(body)
-    return read_bytes(folder / "frame.jpg")[..., :3].astype(int)
+    return read_pixels(folder / "frame.jpg")[..., :3].astype(int)
 
 
 def key_events(code: str, **modifiers):
@@ -57,7 +57,7 @@ def test_a_browser_sees_the_window_and_works_it(served, tmp_path):
     request(address, "events", drag)
     request(address, "events", key_events("F12"))
     wait_for(lambda: (tmp_path / "first-001.png").exists(), process)
-    assert load(tmp_path / "first-001.png").settings.view.centre[0] < -0.6
+    assert load(tmp_path / "first-001.png").settings.view.center[0] < -0.6
     request(address, "events", [{"kind": "resize", "width": 320, "height": 10**5}])
     wait_for(lambda: decoded(request(address, "frame?after=0")[2], tmp_path).shape == (4096, 320, 3), process)
     request(address, "events", key_events("KeyQ", ctrl=True))
@@ -172,4 +172,4 @@ def test_a_real_browser_shows_the_window_and_works_it(served, browser, tmp_path)
             await command("Runtime.evaluate", expression="0")
 
     commanded(browser, script)
-    assert load(tmp_path / "first-001.png").settings.view.centre[0] < -0.6
+    assert load(tmp_path / "first-001.png").settings.view.center[0] < -0.6

@@ -8,7 +8,7 @@ import pytest
 import trimesh
 
 from renderer.errors import InputError
-from renderer.formats.images import read_bytes, read_recipe, write_png
+from renderer.formats.images import read_pixels, read_recipe, write_png
 from renderer.paths import ROOT
 from renderer.pictures import load
 from renderer.window.app import open_files, state
@@ -31,14 +31,14 @@ def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
     finish(screen)
     press(screen, "F12")
     written = tmp_path / "first-001.png"
-    assert np.array_equal(read_bytes(written)[..., :3], screen.studio.panel.shown.read()[..., :3])
+    assert np.array_equal(read_pixels(written)[..., :3], screen.studio.panel.shown.read()[..., :3])
     scene = load(written)
     assert scene.settings == screen.studio.panel.scene.settings and scene.size == screen.studio.panel.shown.size
     assert read_recipe(written)["samples"] == 3
     open_files.drop(screen.studio, [written])
     assert screen.studio.panel.scene.settings.iterations == 50
     press(screen, "Shift+F12")
-    assert read_bytes(tmp_path / "window-001.png").shape == (HEIGHT, WIDTH, 4)
+    assert read_pixels(tmp_path / "window-001.png").shape == (HEIGHT, WIDTH, 4)
 
 
 def test_every_input_of_export_can_be_dropped(screen, tmp_path, rng):
@@ -97,10 +97,10 @@ def test_key_frames_stay_in_sessions_scenes_and_recipes(screen, scene_files, tmp
     saved, shot = load(tmp_path / "moving-001.toml"), load(tmp_path / "moving-001.png")
     kept = restore(tmp_path / "session.json").scenes[0]
     assert saved.animation == shot.animation == kept.animation == load(path).animation
-    assert saved.settings == load(path).settings and (shot.moment, kept.moment) == (0.4, 0.4)
+    assert saved.settings == load(path).settings and (shot.time, kept.time) == (0.4, 0.4)
     command = [sys.executable, str(ROOT / "main.py"), "export", tmp_path / "moving-001.png", "-o", tmp_path / "x.png"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
-    assert np.array_equal(read_bytes(tmp_path / "x.png")[..., :3], panel.shown.read()[..., :3])
+    assert np.array_equal(read_pixels(tmp_path / "x.png")[..., :3], panel.shown.read()[..., :3])
     screen.studio.take(restore(tmp_path / "session.json"))
     assert screen.studio.panel.settings() == wanted
 

@@ -44,7 +44,7 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
         except UnavailableError as error:
             reasons.append(str(error).splitlines()[0])
             continue
-        return lambda compilation: DeviceTarget(compilation, opened, device.kind, schedules, strict)
+        return lambda compilation: DeviceTarget(compilation, opened, device.backend, schedules, strict)
     if name is None:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
         return lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)

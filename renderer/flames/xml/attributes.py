@@ -3,7 +3,7 @@
 import math
 
 from renderer.errors import InputError
-from renderer.scene.scene import told
+from renderer.scene.schema import format_value
 
 
 class AttributeParser:
@@ -24,11 +24,11 @@ class AttributeParser:
         try:
             values = [float(word) for word in text.split()]
         except ValueError:
-            self.fail(f"{name} is {told(text)}; it must be {'a number' if count == 1 else 'numbers'}")
+            self.fail(f"{name} is {format_value(text)}; it must be {'a number' if count == 1 else 'numbers'}")
         if count is not None and len(values) != count:
-            self.fail(f"{name} is {told(text)}; it must be {count} number{'s' * (count > 1)}")
+            self.fail(f"{name} is {format_value(text)}; it must be {count} number{'s' * (count > 1)}")
         if not all(math.isfinite(value) for value in values):
-            self.fail(f"{name} is {told(text)}; it must be finite")
+            self.fail(f"{name} is {format_value(text)}; it must be finite")
         return values
 
     def number(self, name: str, text: str) -> float:

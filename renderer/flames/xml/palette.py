@@ -4,7 +4,7 @@ import numpy as np
 
 from renderer.flames.palettes import builtin, flam3_installed, flam3_palette, interpolate_hsv
 from renderer.flames.xml.attributes import AttributeParser
-from renderer.scene.scene import told
+from renderer.scene.schema import format_value
 
 WHITE = np.full((256, 3), 255.0)
 NOT_INSTALLED = "is one of flam3's, which are not installed here; another one is taken"
@@ -57,7 +57,7 @@ def _parse_hex(
     try:
         data = np.frombuffer(bytes.fromhex(digits), "u1")
     except ValueError:
-        parser.fail(f"{what}: not hexadecimal digits in pairs: {told(digits)}")
+        parser.fail(f"{what}: not hexadecimal digits in pairs: {format_value(digits)}")
     if len(data) % channels or len(data) > 256 * channels:
         count = len(data) / channels
         parser.fail(f"{what}: {count:g} colors; at most 256 whole ones of {2 * channels} digits are allowed")

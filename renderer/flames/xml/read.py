@@ -16,7 +16,7 @@ from renderer.flames.interpolation import KeyFrame
 from renderer.flames.variations import ALIASES, parameter_owners, variation_table
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute
 from renderer.flames.xml.palette import parse_palette
-from renderer.scene.scene import read_file, told
+from renderer.scene.schema import format_value, read_file
 
 MAX_XFORMS = 4096
 LARGEST_SIZE = 1 << 17
@@ -112,7 +112,7 @@ def _parse_flame(parser: AttributeParser, element) -> KeyFrame:
             is_key, allowed = ENUM_ATTRIBUTES[name]
             word = VALUE_ALIASES.get(text.lower(), text.lower())
             if word not in allowed:
-                parser.warn(f"{name} is {told(text)}, which is unknown; {allowed[0]} is taken")
+                parser.warn(f"{name} is {format_value(text)}, which is unknown; {allowed[0]} is taken")
                 word = allowed[0]
             (camera if is_key else flame)[name] = word
         elif name == "background":
@@ -126,7 +126,9 @@ def _parse_flame(parser: AttributeParser, element) -> KeyFrame:
         elif name != "soloxform":
             extra[name] = text
             if name in CAMERA_3D_ATTRIBUTES and text.strip("0. "):
-                parser.warn(f"{name} is {told(text)}, of a camera in space; the flame is drawn flat, as flam3 does")
+                parser.warn(
+                    f"{name} is {format_value(text)}, of a camera in space; the flame is drawn flat, as flam3 does"
+                )
     _check_ranges(parser, flame, camera)
     xforms, final = _parse_xforms(parser, element)
     colors, alphas = parse_palette(parser, element, camera.get("palette_number", -1), camera.get("hue", 0.0))
@@ -231,7 +233,7 @@ def _parse_xform(parser: AttributeParser, element, index: int, place: int, final
         elif name == "chaos":
             values["xaos"] = tuple(parser.numbers(label, text))
             if any(factor < 0 for factor in values["xaos"]):
-                parser.fail(f"{label} is {told(text)}; factors must be at least 0")
+                parser.fail(f"{label} is {format_value(text)}; factors must be at least 0")
         elif name == "plotmode":
             if text.lower() == "off":
                 values["opacity"] = 0.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.scene.scene import told
+from renderer.scene.schema import format_value
 
 LARGEST_FILE = 1 << 30  # bytes
 LARGEST_TREE = 64 << 20  # bytes of JSON
@@ -62,13 +62,15 @@ class Container:
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path}: not a glTF file: {error}") from error
         if not isinstance(self.tree, dict):
-            self.fail("its JSON", f"is {told(self.tree)}; it must be an object")
+            self.fail("its JSON", f"is {format_value(self.tree)}; it must be an object")
         version = self.part(self.tree, "asset", "the file").get("version")
         if not isinstance(version, str) or not version.startswith("2."):
-            self.fail("asset", f"says version {told(version)}; 2.0 can be read")
+            self.fail("asset", f"says version {format_value(version)}; 2.0 can be read")
         for name in self.list_of("extensionsRequired"):
             if not isinstance(name, str) or name not in UNDERSTOOD:
-                self.fail("extensionsRequired", f"names {told(name)}; understood are {', '.join(sorted(UNDERSTOOD))}")
+                self.fail(
+                    "extensionsRequired", f"names {format_value(name)}; understood are {', '.join(sorted(UNDERSTOOD))}"
+                )
         self.buffers: dict[int, memoryview] = {}
         self.read: dict[int, np.ndarray] = {}
         self.floats: dict[int, np.ndarray] = {}
@@ -87,49 +89,49 @@ class Container:
     def part(self, table: dict, key: str, item: str) -> dict:
         value = table.get(key, {})
         if not isinstance(value, dict):
-            self.fail(item, f"has a {key} that is {told(value)}; it must be an object")
+            self.fail(item, f"has a {key} that is {format_value(value)}; it must be an object")
         return value
 
     def list_of(self, key: str, table: dict | None = None, item: str = "the file") -> list:
         value = (self.tree if table is None else table).get(key, [])
         if not isinstance(value, list):
-            self.fail(item, f"has {key} that are {told(value)}; they must be a list")
+            self.fail(item, f"has {key} that are {format_value(value)}; they must be a list")
         return value
 
     def item(self, group: str, index, item: str) -> dict:
         """An entry of one of the file's lists, by its number."""
         values = self.list_of(group)
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(values):
-            self.fail(item, f"names {group}[{told(index)}]; there are {len(values)}, from 0")
+            self.fail(item, f"names {group}[{format_value(index)}]; there are {len(values)}, from 0")
         if not isinstance(values[index], dict):
-            self.fail(f"{group}[{index}]", f"is {told(values[index])}; it must be an object")
+            self.fail(f"{group}[{index}]", f"is {format_value(values[index])}; it must be an object")
         return values[index]
 
     def number(self, table: dict, key: str, default, low, high, item: str):
         value = table.get(key, default)
         if not _is_number(value) or not low <= value <= high:
-            self.fail(item, f"has a {key} of {told(value)}; it must be {low:g} to {high:g}")
+            self.fail(item, f"has a {key} of {format_value(value)}; it must be {low:g} to {high:g}")
         return value
 
     def count(self, table: dict, key: str, default: int | None, item: str, most: int = LARGEST_FILE) -> int:
         value = table.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-            self.fail(item, f"has a {key} of {told(value)}; it must be a whole number from 0 to {most}")
+            self.fail(item, f"has a {key} of {format_value(value)}; it must be a whole number from 0 to {most}")
         return value
 
     def one_of(self, table: dict, key: str, allowed: dict, item: str, default=None):
         """What stands for a number in `allowed`."""
         value = table.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
-            self.fail(item, f"has the {key} {told(value)}; allowed are {list(allowed)}")
+            self.fail(item, f"has the {key} {format_value(value)}; allowed are {list(allowed)}")
         return allowed[value]
 
     def numbers(self, table: dict, key: str, default: tuple, item: str, low=-1e18, high=1e18) -> tuple[float, ...]:
         value = table.get(key, default)
         if not isinstance(value, (list, tuple)) or len(value) != len(default):
-            self.fail(item, f"has a {key} that is {told(value)}; it must be {len(default)} numbers")
+            self.fail(item, f"has a {key} that is {format_value(value)}; it must be {len(default)} numbers")
         if not all(_is_number(v) and low <= v <= high for v in value):
-            self.fail(item, f"has a {key} of {told(value)}; each must be {low:g} to {high:g}")
+            self.fail(item, f"has a {key} of {format_value(value)}; each must be {low:g} to {high:g}")
         return tuple(float(v) for v in value)
 
     # ---- bytes ------------------------------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ class Container:
     def content(self, uri, item: str) -> bytes:
         """The bytes behind a data: URI or a file in this file's folder."""
         if not isinstance(uri, str):
-            self.fail(item, f"has a uri that is {told(uri)}; it must be a text")
+            self.fail(item, f"has a uri that is {format_value(uri)}; it must be a text")
         if uri[:5].lower() == "data:":
             head, comma, body = uri.partition(",")
             try:
@@ -168,18 +170,22 @@ class Container:
                 raise InputError(f"{self.path}: {item} has a data: URI that is not base64") from error
         name = urllib.parse.unquote(uri)
         if urllib.parse.urlparse(uri).scheme or "\0" in name or "\\" in name:
-            self.fail(item, f"has the uri {told(uri)}; a file in the same folder or data: is allowed")
+            self.fail(item, f"has the uri {format_value(uri)}; a file in the same folder or data: is allowed")
         folder = self.path.parent.resolve()
         try:
             target = (folder / name).resolve()
             if not target.is_relative_to(folder) or not target.is_file():
-                self.fail(item, f"has the uri {told(uri)}; there is no such file in the folder of this one")
+                self.fail(item, f"has the uri {format_value(uri)}; there is no such file in the folder of this one")
             if target.stat().st_size > LARGEST_FILE:
-                self.fail(item, f"has the uri {told(uri)}, which is larger than the {LARGEST_FILE >> 20} MiB allowed")
+                self.fail(
+                    item, f"has the uri {format_value(uri)}, which is larger than the {LARGEST_FILE >> 20} MiB allowed"
+                )
             self.linked[target] = stamp_of(target)
             return target.read_bytes()
         except (OSError, ValueError) as error:
-            raise InputError(f"{self.path}: {item} has the uri {told(uri)}, which cannot be read: {error}") from error
+            raise InputError(
+                f"{self.path}: {item} has the uri {format_value(uri)}, which cannot be read: {error}"
+            ) from error
 
     def buffer(self, index, item: str) -> memoryview:
         entry = self.item("buffers", index, item)
@@ -226,7 +232,7 @@ class Container:
         normalised; checked to be finite."""
         entry, name = self.item("accessors", index, item), f"accessors[{index}]"
         if entry.get("type") not in kinds:
-            self.fail(item, f"needs {' or '.join(kinds)}; {name} is {told(entry.get('type'))}")
+            self.fail(item, f"needs {' or '.join(kinds)}; {name} is {format_value(entry.get('type'))}")
         if index in self.read:
             return self.read[index]
         width, kind = WIDTHS[entry["type"]], self.one_of(entry, "componentType", COMPONENTS, name)

@@ -6,8 +6,8 @@ import numpy as np
 
 from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.model import Material, Picture
-from renderer.formats.images import read_bytes
-from renderer.scene.scene import told
+from renderer.formats.images import read_pixels
+from renderer.scene.schema import format_value
 
 LARGEST_PICTURE = 1 << 26  # pixels
 LARGEST_PICTURES = 1 << 27  # pixels of all
@@ -28,7 +28,7 @@ def material(file: Container, index: int) -> Material:
     transmission = file.part(extra, "KHR_materials_transmission", name)
     alpha = entry.get("alphaMode", "OPAQUE")
     if alpha not in ("OPAQUE", "MASK", "BLEND"):
-        file.fail(name, f"has the alphaMode {told(alpha)}; allowed are OPAQUE, MASK, BLEND")
+        file.fail(name, f"has the alphaMode {format_value(alpha)}; allowed are OPAQUE, MASK, BLEND")
     sets: set[int] = set()
     normal = file.part(entry, "normalTexture", name)
     out = Material(
@@ -95,6 +95,6 @@ def pixels(file: Container, image: dict, name: str) -> np.ndarray:
         data = file.content(image.get("uri"), name)
     if not data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF")):
         file.fail(name, "is neither PNG nor JPEG nor WebP")
-    pixels = read_bytes(Path(f"{file.path}: {name}"), LARGEST_PICTURE, data)
+    pixels = read_pixels(Path(f"{file.path}: {name}"), LARGEST_PICTURE, data)
     pixels.flags.writeable = False
     return pixels

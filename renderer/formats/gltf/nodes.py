@@ -8,7 +8,7 @@ from renderer.formats.gltf import materials
 from renderer.formats.gltf.container import Container
 from renderer.formats.gltf.model import Camera, Light, Material, Model, Part
 from renderer.formats.gltf.skins import Pose, pose_of, posed
-from renderer.scene.scene import told
+from renderer.scene.schema import format_value
 
 LARGEST_TRIANGLES = 1 << 25  # that all nodes draw, and that all meshes hold
 LARGEST_VERTICES = 1 << 27  # that all parts of meshes name, many of them the same
@@ -110,11 +110,11 @@ def _light(file: Container, index, matrix: np.ndarray, node: str) -> Light:
     extension = file.part(file.part(file.tree, "extensions", "the file"), "KHR_lights_punctual", "the file")
     lights = file.list_of("lights", extension)
     if not isinstance(index, int) or not 0 <= index < len(lights) or not isinstance(lights[index], dict):
-        file.fail(node, f"names light {told(index)}; there are {len(lights)}, from 0")
+        file.fail(node, f"names light {format_value(index)}; there are {len(lights)}, from 0")
     entry, name = lights[index], f"lights[{index}]"
     kind = entry.get("type")
     if kind not in ("directional", "point", "spot"):
-        file.fail(name, f"has the type {told(kind)}; allowed are directional, point, spot")
+        file.fail(name, f"has the type {format_value(kind)}; allowed are directional, point, spot")
     strength = file.number(entry, "intensity", 1.0, 0.0, 1e12, name)
     power = tuple(strength * c for c in file.numbers(entry, "color", (1.0, 1.0, 1.0), name, 0.0, 1e6))
     cone = file.part(entry, "spot", name)
@@ -130,7 +130,7 @@ def _mesh(file: Container, index: int, materials: list[Material], pose: Pose | N
     for number, primitive in enumerate(file.list_of("primitives", file.item("meshes", index, "a node"))):
         name = f"meshes[{index}].primitives[{number}]"
         if not isinstance(primitive, dict):
-            file.fail(name, f"is {told(primitive)}; it must be an object")
+            file.fail(name, f"is {format_value(primitive)}; it must be an object")
         if "KHR_draco_mesh_compression" in file.part(primitive, "extensions", name):
             file.fail(name, "is compressed by KHR_draco_mesh_compression, which cannot be read")
         mode = file.count(primitive, "mode", 4, name, 6)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from renderer.errors import UserError
-from renderer.formats.images import replacing, write_png
+from renderer.formats.images import atomic_write, write_png
 from renderer.pictures import recipe_of
 from renderer.window.app.session import toml_of
 from renderer.window.app.state import Studio
@@ -43,7 +43,7 @@ def save_scene(studio: Studio) -> None:
     """Writes the active panel's scene, settings and key frames as they are, as a scene file into this folder."""
     path = free_name(Path.cwd(), studio.panel.original.path.stem, ".toml")
     try:
-        with replacing(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text(toml_of(recipe_of(studio.panel.scene, path.parent)["scene"]), encoding="utf-8")
         studio.tell(f"wrote {path.name}")
     except UserError as error:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from renderer.errors import InputError, UserError
-from renderer.formats.images import replacing
+from renderer.formats.images import atomic_write
 from renderer.pictures import recipe_of, scene_of_table
-from renderer.scene.scene import Scene, read_text, told
+from renderer.scene.scene import Scene
+from renderer.scene.schema import format_value, read_text
 from renderer.window.panels.layout import Place, place_of, table_of
 
 VERSION = 1
@@ -45,13 +46,13 @@ def save(session: Session, path: Path) -> None:
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
     panels = [
-        {"path": str(s.path.resolve()), "time": s.moment, **recipe_of(s, path.parent)["scene"]} for s in session.scenes
+        {"path": str(s.path.resolve()), "time": s.time, **recipe_of(s, path.parent)["scene"]} for s in session.scenes
     ]
     table = {"rayfold_session": VERSION, "panels": panels}
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean")}
     if session.layout is not None:
         table["layout"] = table_of(session.layout)
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(table, indent=1), encoding="utf-8")
 
 
@@ -63,16 +64,16 @@ def restore(path: Path) -> Session:
         raise InputError(f"{path}: not a session: {error}") from error
     version = table.get("rayfold_session") if isinstance(table, dict) else None
     if version != VERSION:
-        raise InputError(f"{path}: rayfold_session is {told(version)}; this program reads {VERSION}")
+        raise InputError(f"{path}: rayfold_session is {format_value(version)}; this program reads {VERSION}")
     panels = table.get("panels")
     if not (isinstance(panels, list) and 1 <= len(panels) <= 16 and all(isinstance(p, dict) for p in panels)):
         raise InputError(f"{path}: panels must be a list of 1 to 16 tables")
     scenes = tuple(_scene(dict(panel), path) for panel in panels)
     active, columns = (table.get(name, 0) for name in ("active", "columns"))
     if type(active) is not int or not 0 <= active < len(scenes):
-        raise InputError(f"{path}: active is {told(active)}; it must be 0 to {len(scenes) - 1}")
+        raise InputError(f"{path}: active is {format_value(active)}; it must be 0 to {len(scenes) - 1}")
     if type(columns) is not int or not 0 <= columns <= 16:
-        raise InputError(f"{path}: columns is {told(columns)}; it must be 0 to 16")
+        raise InputError(f"{path}: columns is {format_value(columns)}; it must be 0 to 16")
     try:
         layout = place_of(table["layout"], len(scenes)) if "layout" in table else None
     except ValueError as error:
@@ -84,8 +85,8 @@ def _scene(table: dict, path: Path) -> Scene:
     """The scene of a panel's tables; its paths are relative to the session's folder."""
     origin, moment = table.pop("path", None), table.pop("time", 0.0)
     if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not 0 <= moment < 1e9:
-        raise InputError(f"{path}: time is {told(moment)}; it must be a number of at least 0")
-    scene = replace(scene_of_table(table, path), moment=float(moment))
+        raise InputError(f"{path}: time is {format_value(moment)}; it must be a number of at least 0")
+    scene = replace(scene_of_table(table, path), time=float(moment))
     return replace(scene, path=Path(origin)) if isinstance(origin, str) and origin else scene
 
 

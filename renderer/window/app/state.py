@@ -12,9 +12,9 @@ from typing import get_args, get_type_hints
 
 from renderer.errors import UnavailableError, UserError
 from renderer.gpu import DeviceContext
-from renderer.images.denoise import require as require_denoiser
-from renderer.scene.animation import edited
-from renderer.scene.scene import Scene, Tone
+from renderer.images.denoise import check_installed as check_denoiser
+from renderer.scene.animation import apply_edit
+from renderer.scene.scene import Scene, ToneMapping
 from renderer.window.app.file_watcher import Watch
 from renderer.window.app.session import Session, default_path, last, restore, save
 from renderer.window.app.undo import History
@@ -159,7 +159,7 @@ class Studio:
     # Files
 
     def session(self, clean: bool = False) -> Session:
-        scenes = tuple(replace(p.scene, moment=p.clock) if p.paused else p.scene for p in self.panels)
+        scenes = tuple(replace(p.scene, time=p.clock) if p.paused else p.scene for p in self.panels)
         return Session(scenes, self.active, self.columns, self.solo, clean, self.layout)
 
     def save(self, clean: bool = False) -> None:
@@ -232,7 +232,7 @@ class Studio:
         """Takes the settings as the user left them: what has key frames gets one at this moment."""
         panel = self.panel
         try:
-            scene = edited(panel.scene, panel.clock, settings)
+            scene = apply_edit(panel.scene, panel.clock, settings)
         except UserError as error:
             self.tell(str(error))
             return
@@ -247,7 +247,7 @@ class Studio:
             self.tell(str(error))
 
     def view(self):
-        return getattr(self.panel.settings(), "view", None)
+        return self.panel.settings().view
 
     def toggle_denoise(self) -> None:
         panel = self.panel
@@ -255,7 +255,7 @@ class Studio:
             self.tell(f"a {panel.scene.picture} picture has no albedo and normal to denoise it by")
             return
         try:
-            require_denoiser()
+            check_denoiser()
         except UnavailableError as error:
             self.tell(str(error))
             return
@@ -272,13 +272,13 @@ class Studio:
         ev = round(min(max(tone.ev + stops, -30.0), 30.0), 2)
         self.set_tone(replace(tone, ev=ev), f"exposure {ev:+.1f} EV")
 
-    def set_tone(self, tone: Tone, told: str) -> None:
+    def set_tone(self, tone: ToneMapping, told: str) -> None:
         self.change(replace(self.panel.scene, tone=tone))
         self.tell(told)
 
     def cycle_tone(self, name: str) -> None:
         tone = self.panel.scene.tone
-        choices = get_args(get_type_hints(Tone)[name])
+        choices = get_args(get_type_hints(ToneMapping)[name])
         new = choices[(choices.index(getattr(tone, name)) + 1) % len(choices)]
         self.set_tone(replace(tone, **{name: new}), f"{name} {new}")
 

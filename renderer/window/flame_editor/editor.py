@@ -16,7 +16,7 @@ from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.temporal import relative_view
 from renderer.flames.xml.write import to_xml
-from renderer.formats.images import replacing
+from renderer.formats.images import atomic_write
 from renderer.gpu import KernelError
 from renderer.pictures.flame import Settings, keyframes_for_file, to_keyframe
 from renderer.scene.scene import Scene
@@ -195,7 +195,7 @@ class Editor:
 
     def nudge(self, right: float, up: float) -> None:
         """Moves the selected triangle by parts of the view's height, as it is seen."""
-        (rx, ry), (dx, dy) = self.view().steps(1)
+        (rx, ry), (dx, dy) = self.view().pixel_vectors(1)
         sign = 1.0 if self.settings.y_axis == "up" else -1.0
         o, *_ = edit.triangle(self.map, self.post)
         place = (o[0] + NUDGE * (right * rx - up * dx), o[1] + sign * NUDGE * (right * ry - up * dy))
@@ -288,7 +288,7 @@ class Editor:
         size = panel.shown.size if panel.shown is not None else (1280, 720)
         try:
             text = to_xml(keyframes_for_file(self.settings, size, panel.scene.title))
-            with replacing(path) as temporary:
+            with atomic_write(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
             self.studio.tell(f"wrote {path.name}")
         except UserError as error:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from renderer.flames import evolve
 from renderer.gpu.gl_interop import GlInterop
-from renderer.images.tone_mapping import GlTone
+from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures.flame import Picture
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
@@ -91,7 +91,7 @@ class Variants:
         """One more thumbnail, from the device to a texture of its own."""
         gpu, number = self.studio.gpu, len(self.textures)
         if self._picture is None:
-            self._picture, self._bridge, self._tone = Picture(gpu), GlInterop(gpu.gl), GlTone(gpu.gl)
+            self._picture, self._bridge, self._tone = Picture(gpu), GlInterop(gpu.gl), GlToneMapper(gpu.gl)
             self._picture.hurry()
         flame = self.flames[number]
         names = type(flame).__dataclass_fields__.keys() & editor.settings.__dataclass_fields__.keys() - {

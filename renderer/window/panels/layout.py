@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 
-from renderer.scene.cameras import grid
+from renderer.scene.panel_grid import grid
 
 SIDES = ("left", "right", "above", "below")
 LEAST = 0.05  # of a length, that a part keeps

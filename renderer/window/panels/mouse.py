@@ -37,7 +37,7 @@ def work(studio: Studio, index: int, rectangle, editor_of, fonts: theme.Fonts, s
     if imgui.is_item_deactivated() and _stayed() and (io.key_ctrl or studio.picking):
         view_actions.focus(studio, (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height)
         return
-    view = getattr(studio.panels[index].settings(), "view", None)
+    view = studio.panels[index].settings().view
     moved = view if view is None else _moved(view, rectangle)
     if moved != view:
         studio.active = index
@@ -59,7 +59,7 @@ def _moved(view, rectangle):
     if imgui.is_item_active() and imgui.is_mouse_down(1):
         moved = _flown(moved, dx, dy, io.delta_time)
     px, py = (io.mouse_pos.x - x - width / 2) / height, (io.mouse_pos.y - y - height / 2) / height
-    if hasattr(view, "click") and imgui.is_item_deactivated() and _stayed():
+    if view.can_click and imgui.is_item_deactivated() and _stayed():
         moved = moved.click(px, py)
     if imgui.is_item_hovered() and io.mouse_wheel:
         moved = moved.scroll(io.mouse_wheel, px, py)
@@ -74,9 +74,9 @@ def _stayed() -> bool:
 
 def _flown(view, dx: float, dy: float, seconds: float):
     """The view after this frame's flight: W A S D Q E move, the mouse turns; a view that cannot fly is dragged."""
-    if not hasattr(view, "fly"):
+    if not view.can_fly:
         return view.drag(dx, dy) if dx or dy else view
     step = [sum(axis[k] for key, axis in FLYING.items() if imgui.is_key_down(key)) for k in range(3)]
     if any(step):
         view = view.fly(*(1.2 * seconds * part for part in step))
-    return (view.turn(dx, dy) if hasattr(view, "turn") else view.drag(dx, dy)) if dx or dy else view
+    return view.look_around(dx, dy) if dx or dy else view

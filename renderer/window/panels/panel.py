@@ -15,8 +15,8 @@ from renderer.errors import UnavailableError, UserError
 from renderer.gpu import DeviceContext, KernelError
 from renderer.gpu.gl import Texture
 from renderer.gpu.kernel_source import restore_source_cache
-from renderer.images.denoise import denoised
-from renderer.images.tone_mapping import GlTone
+from renderer.images import denoise
+from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures import is_animated, open_picture
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
@@ -42,10 +42,10 @@ class Panel:
         self.error = ""  # why nothing can be drawn
         self.mistake = ""  # what is wrong with a file that was saved; what it was before goes on
         self._last_good = None  # scene, picture, bands and shader texts to go back to, until a new picture draws
-        self.paused = scene.moment > 0  # a picture of a moment shows it until told to go on
+        self.paused = scene.time > 0  # a picture of a moment shows it until told to go on
         self.free_run = False
         self.pace = Pace()
-        self.clock = scene.moment  # seconds of the scene's own time
+        self.clock = scene.time  # seconds of the scene's own time
         self.samples = self.wanted_samples = 0
         self.frame: Texture | None = None  # linear
         self.shown: Texture | None = None  # 8 bits, as it stands in the window
@@ -83,7 +83,7 @@ class Panel:
             if hasattr(self.picture, "hurry"):  # its draws need not wait for compilers
                 self.picture.hurry()
             self.bands = Bands(self._gpu.gl, self.picture)
-            self.tone = GlTone(self._gpu.gl)
+            self.tone = GlToneMapper(self._gpu.gl)
             self.error = ""
         except Exception as error:  # whatever one picture does, the window lives
             self._fall_back(error)
@@ -202,7 +202,7 @@ class Panel:
     def tick(self, seconds: float) -> None:
         if not self.paused and self.alive():
             self.clock += seconds
-            period = self.scene.animation.seconds if self.scene.animation and self.scene.animation.tracks else 0.0
+            period = self.scene.animation.duration if self.scene.animation and self.scene.animation.tracks else 0.0
             self.clock = self.clock % period if period else self.clock  # begins anew at the end of its film
 
     def pick(self, across: float, down: float) -> float | None:
@@ -404,7 +404,7 @@ class Panel:
         settings, _, size = self._drawn
         guide = self.picture.twin() if self.bands.count > 1 else self.picture
         layers = guide.layers(settings, size)
-        future = self._waiter.submit(denoised, self.frame.read(), layers["albedo"], layers["normal"])
+        future = self._waiter.submit(denoise.denoise, self.frame.read(), layers["albedo"], layers["normal"])
         future.add_done_callback(lambda _: self._wake())
         self._filtering = future, self._drawn
 

@@ -22,10 +22,10 @@ def focus(studio: Studio, across: float, down: float) -> None:
     settings = studio.panel.settings()
     if distance is None:
         studio.tell("nothing is there")
-    elif not hasattr(settings, "focus_distance"):
+    elif settings.focus_distance is None:
         studio.tell(f"{distance:.4g} away")
     else:
-        sharp = "" if getattr(settings, "lens_radius", 1.0) else "; all is sharp while lens radius is 0"
+        sharp = "" if settings.lens_radius != 0 else "; all is sharp while lens radius is 0"
         studio.edit(replace(settings, focus_distance=distance))
         studio.tell(f"in focus: {distance:.4g} away{sharp}")
 
@@ -55,6 +55,6 @@ def zoom(studio: Studio, steps: float) -> None:
 
 
 def home(studio: Studio) -> None:
-    original = getattr(studio.panel.original.settings, "view", None)
+    original = studio.panel.original.settings.view
     if original is not None and type(original) is type(studio.view()):
         studio.set_view(original)

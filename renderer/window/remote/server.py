@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 from renderer.errors import UnavailableError
-from renderer.formats.images import jpeg
+from renderer.formats.images import encode_jpeg
 from renderer.window.app.backends import Offscreen
 from renderer.window.controls.toolkit import imgui
 
@@ -221,7 +221,7 @@ def _handler(mailbox: Mailbox, token: str):
             elif answer[1] is None:
                 self._answer(204, b"", "text/plain")
             else:
-                self._answer(200, jpeg(answer[1]), "image/jpeg", {"X-Frame": str(answer[0])})
+                self._answer(200, encode_jpeg(answer[1]), "image/jpeg", {"X-Frame": str(answer[0])})
 
         def _answer(self, status: int, body: bytes, kind: str, extra: dict | None = None) -> None:
             self.send_response(status)

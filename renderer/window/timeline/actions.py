@@ -2,25 +2,25 @@
 
 from dataclasses import fields
 
-from renderer.scene.animation import SAME, changed_paths, key_times, keyed, unkeyed
+from renderer.scene.animation import KEYFRAME_TOLERANCE, changed_paths, delete_keyframe, insert_keyframe, keyframe_times
 from renderer.window.app.state import Studio
 
 FRAMES = 24  # a second, by which the keys step
 
 
 def shows_timeline(studio: Studio) -> bool:
-    return studio.timeline or bool(key_times(studio.panel.scene.animation))
+    return studio.timeline or bool(keyframe_times(studio.panel.scene.animation))
 
 
 def toggle_timeline(studio: Studio) -> None:
-    if key_times(studio.panel.scene.animation):
+    if keyframe_times(studio.panel.scene.animation):
         studio.tell("the line of time stays while there are key frames")
     studio.timeline = not studio.timeline
 
 
 def is_at(studio: Studio, moment: float) -> bool:
     """Whether the active panel stands at this moment."""
-    return abs(studio.panel.clock - moment) <= SAME
+    return abs(studio.panel.clock - moment) <= KEYFRAME_TOLERANCE
 
 
 def scrub(studio: Studio, moment: float) -> None:
@@ -35,8 +35,8 @@ def step_frame(studio: Studio, direction: int) -> None:
 
 def step_key(studio: Studio, direction: int) -> None:
     """Goes to the key frame before or after this moment."""
-    times = key_times(studio.panel.scene.animation)
-    there = [t for t in times[::direction] if (t - studio.panel.clock) * direction > SAME]
+    times = keyframe_times(studio.panel.scene.animation)
+    there = [t for t in times[::direction] if (t - studio.panel.clock) * direction > KEYFRAME_TOLERANCE]
     if there:
         scrub(studio, there[0])
     else:
@@ -55,13 +55,13 @@ def add_key(studio: Studio) -> None:
         studio.tell("nothing to keep: change a setting first")
         return
     studio.timeline = panel.paused = True
-    studio.change(keyed(scene, panel.clock, paths))
+    studio.change(insert_keyframe(scene, panel.clock, paths))
     studio.tell(f"key frame at {panel.clock:.2f} s: {', '.join(sorted({path.split('.')[0] for path in paths}))}")
 
 
 def delete_key(studio: Studio) -> None:
     panel = studio.panel
-    if not any(is_at(studio, time) for time in key_times(panel.scene.animation)):
+    if not any(is_at(studio, time) for time in keyframe_times(panel.scene.animation)):
         studio.tell("no key frame at this moment; Page Up and Page Down go to them")
         return
-    studio.change(unkeyed(panel.scene, panel.clock))
+    studio.change(delete_keyframe(panel.scene, panel.clock))

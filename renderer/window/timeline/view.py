@@ -2,7 +2,14 @@
 
 from dataclasses import replace
 
-from renderer.scene.animation import DEFAULT_SECONDS, EASES, Animation, ease_at, key_times, with_ease
+from renderer.scene.animation import (
+    DEFAULT_DURATION,
+    INTERPOLATIONS,
+    Animation,
+    interpolation_at,
+    keyframe_times,
+    with_interpolation,
+)
 from renderer.window.app.state import Studio
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
@@ -15,7 +22,7 @@ MARK = 5.0  # half the width of a key's mark, at scale 1
 def draw(studio: Studio, fonts: theme.Fonts, scale: float) -> None:
     """The contents of the window that is begun: buttons, the line with its keys, length and loop."""
     panel = studio.panel
-    animation = panel.scene.animation or Animation(DEFAULT_SECONDS)
+    animation = panel.scene.animation or Animation(DEFAULT_DURATION)
     imgui.align_text_to_frame_padding()
     _button("Go on" if panel.paused else "Pause", "Space", lambda: studio.toggle_pause())
     _button(
@@ -23,26 +30,26 @@ def draw(studio: Studio, fonts: theme.Fonts, scale: float) -> None:
         "Ctrl+K: a key frame of what has keys, or of what was changed, or of the view",
         lambda: actions.add_key(studio),
     )
-    times = key_times(panel.scene.animation)
+    times = keyframe_times(panel.scene.animation)
     here = next((time for time in times if actions.is_at(studio, time)), None)
     imgui.begin_disabled(here is None)
     _button("Delete", "Ctrl+Shift+K: the key frame at this moment", lambda: actions.delete_key(studio))
     wide = imgui.get_content_region_avail().x > 560 * scale
     if wide:
-        _ease(studio, animation, here, scale)
+        _interpolation(studio, animation, here, scale)
     imgui.end_disabled()
-    _line(studio, fonts, scale, animation.seconds, times, imgui.get_content_region_avail().x - wide * 210 * scale)
+    _line(studio, fonts, scale, animation.duration, times, imgui.get_content_region_avail().x - wide * 210 * scale)
     if wide:
         _length(studio, animation, times, scale)
 
 
-def _ease(studio: Studio, animation: Animation, here: float | None, scale: float) -> None:
+def _interpolation(studio: Studio, animation: Animation, here: float | None, scale: float) -> None:
     imgui.set_next_item_width(90 * scale)
-    ease = ease_at(animation, here) if here is not None else EASES[0]
-    changed, index = imgui.combo("##ease", EASES.index(ease), list(EASES))
+    interpolation = interpolation_at(animation, here) if here is not None else INTERPOLATIONS[0]
+    changed, index = imgui.combo("##interpolation", INTERPOLATIONS.index(interpolation), list(INTERPOLATIONS))
     imgui.set_item_tooltip("how values move from this key to the next")
     if changed and here is not None:
-        studio.change(replace(studio.panel.scene, animation=with_ease(animation, here, EASES[index])))
+        studio.change(replace(studio.panel.scene, animation=with_interpolation(animation, here, INTERPOLATIONS[index])))
     imgui.same_line()
 
 
@@ -50,13 +57,13 @@ def _length(studio: Studio, animation: Animation, times: list[float], scale: flo
     panel = studio.panel
     imgui.same_line()
     imgui.set_next_item_width(80 * scale)
-    changed, seconds = imgui.input_double("s", animation.seconds, 0.0, 0.0, "%.2f")
+    changed, seconds = imgui.input_double("s", animation.duration, 0.0, 0.0, "%.2f")
     imgui.set_item_tooltip("the film's length")
     if changed and seconds == seconds and max([1e-2, *times]) <= seconds < 1e6:
-        studio.change(replace(panel.scene, animation=replace(animation, seconds=seconds)))
+        studio.change(replace(panel.scene, animation=replace(animation, duration=seconds)))
     imgui.same_line()
     changed, loop = imgui.checkbox("loop", animation.loop)
-    if changed and animation.seconds > 0:
+    if changed and animation.duration > 0:
         studio.change(replace(panel.scene, animation=replace(animation, loop=loop)))
 
 
