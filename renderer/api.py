@@ -17,7 +17,8 @@ from renderer.paths import ensure_cache
 from renderer.pictures import Picture, load, restart
 from renderer.pictures import open_picture as open_picture_on
 from renderer.progress import Progress
-from renderer.scene.scene import Scene, assigned
+from renderer.scene.scene import Scene
+from renderer.scene.schema import replace_path
 
 __all__ = ["Image", "load", "open_picture", "refine", "render"]
 DEFAULT_SIZE = (1280, 720)
@@ -139,7 +140,7 @@ def _prepare(
 ) -> tuple[Job, Picture]:
     scene = source if isinstance(source, Scene) else load(Path(source))
     for key, value in settings.items():
-        scene = replace(scene, settings=assigned(scene.settings, [key], value, "render"))
+        scene = replace(scene, settings=replace_path(scene.settings, [key], value, "render"))
     size = size or scene.size or DEFAULT_SIZE
     if not (len(size) == 2 and all(isinstance(n, int) and 1 <= n <= 1 << 17 for n in size)):
         raise UserError(f"size is {size}; it must be (width, height), each 1 to {1 << 17}")
@@ -147,7 +148,7 @@ def _prepare(
         raise UserError(f"samples is {samples!r}; it must be a whole number of at least 1")
     picture = open_picture(scene, device)
     samples = samples or scene.samples or picture.draws(scene.settings, size)
-    return Job(scene, size, samples, scene.moment if time is None else time), picture
+    return Job(scene, size, samples, scene.time if time is None else time), picture
 
 
 def _refined(job: Job, picture: Picture) -> Iterator[Image]:

@@ -8,7 +8,7 @@ import pytest
 
 import renderer
 from renderer import cli
-from renderer.formats.images import read_bytes
+from renderer.formats.images import read_pixels
 
 
 def test_render_gives_the_pixels_that_export_writes(tmp_path):
@@ -17,8 +17,8 @@ def test_render_gives_the_pixels_that_export_writes(tmp_path):
     words = ["--size", "24x18", "--samples", "2", "--device", "cpu"]
     assert cli.main(["export", "cornell", "-o", str(tmp_path / "a.png"), *words]) == 0
     image.save(tmp_path / "b.png")
-    assert np.array_equal(read_bytes(tmp_path / "a.png"), read_bytes(tmp_path / "b.png"))
-    assert np.array_equal(image.displayed()[..., :3], read_bytes(tmp_path / "b.png")[..., :3])
+    assert np.array_equal(read_pixels(tmp_path / "a.png"), read_pixels(tmp_path / "b.png"))
+    assert np.array_equal(image.displayed()[..., :3], read_pixels(tmp_path / "b.png")[..., :3])
     assert np.array_equal(renderer.render(tmp_path / "b.png", device="cpu"), image)
 
 
