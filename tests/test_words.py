@@ -11,13 +11,14 @@ import pytest
 from renderer.paths import ROOT
 
 SPELLING = {
-    "colour": "color", "colours": "colors", "coloured": "colored", "centre": "center", "centres": "centers", "centred": "centered",
-    "grey": "gray", "neighbour": "neighbor", "neighbours": "neighbors", "neighbouring": "neighboring", "normalise": "normalize",
-    "normalised": "normalized", "initialise": "initialize", "initialised": "initialized", "quantise": "quantize",
-    "quantised": "quantized", "optimise": "optimize", "optimised": "optimized", "factorise": "factorize",
-    "factorised": "factorized", "factorisation": "factorization", "recognise": "recognize", "recognised": "recognized",
-    "behaviour": "behavior", "unpolarised": "unpolarized", "equalise": "equalize", "specialised": "specialized",
-    "parallelise": "parallelize", "vectorise": "vectorize", "analyse": "analyze", "catalogue": "catalog", "metre": "meter",
+    "colour": "color", "colours": "colors", "coloured": "colored", "centre": "center", "centres": "centers",
+    "centred": "centered", "grey": "gray", "neighbour": "neighbor", "neighbours": "neighbors",
+    "neighbouring": "neighboring", "normalise": "normalize", "normalised": "normalized", "initialise": "initialize",
+    "initialised": "initialized", "quantise": "quantize", "quantised": "quantized", "optimise": "optimize",
+    "optimised": "optimized", "factorise": "factorize", "factorised": "factorized",
+    "factorisation": "factorization", "recognise": "recognize", "recognised": "recognized", "behaviour": "behavior",
+    "unpolarised": "unpolarized", "equalise": "equalize", "specialised": "specialized",
+    "parallelise": "parallelize", "vectorise": "vectorize", "analyse": "analyze", "catalogue": "catalog",
 }  # fmt: skip
 NAMES: dict[str, str] = {}
 HERE = "tests/test_words.py"
