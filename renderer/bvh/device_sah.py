@@ -1,47 +1,86 @@
-"""Binary trees by binned SAH, as good as the host's, built on the device from the root down (bvh/build_sah.cu)."""
+"""Binned SAH on a device (I. Wald 2007): the cost of the host's BVHs, built from the root down (bvh/build_sah.cu).
+
+compact_bvh2.cu then refits the boxes, joins small subtrees into leaves and writes nodes and primitives depth first.
+"""
 
 import numpy as np
 
+from renderer.bvh.layouts import Bvh2, center_nodes
+from renderer.gpu import Buffer, Device
+
 GROUP = 128
-TILE = GROUP * 16  # primitives whose sums a group makes together
-SMALL = 16  # primitives of a range that one thread finishes
-HALVES_FROM = 30  # the level from which ranges are halved, so that only freaks are too deep to be walked
-RANGE = np.dtype([(name, "u4") for name in ("start", "size", "slot", "cut", "axis", "plane", "left", "right")])
-RANGE_WORDS = 3 * 16 * 7  # of the bins of a range
-HERE, NEXT, SMALLS, ROOT = range(4)  # of counts
+TILE = GROUP * 16  # primitives that a group scans together
+SMALL_RANGE = 16  # primitives of a range that one thread splits to the end
+MEDIAN_FROM_LEVEL = 30  # ranges are halved from here on, so that few BVHs exceed MAX_DEPTH
+MAX_DEPTH = 62  # levels that the traversal stack holds, less two
+RANGE = np.dtype([(name, "u4") for name in ("start", "size", "slot", "left_count", "axis", "plane", "left", "right")])
+RANGE_WORDS = 3 * 16 * 7  # bins of a range
+THIS_LEVEL = 0  # index of `counts`
 
 
-def split(device, primitives, count: int, boxes=None):
-    """Nodes (count - 1, 16) with one primitive a leaf, lowest and highest corners and only leaves' boxes filled in; the
-    primitives (count, 12) in the order of the leaves. `boxes` (count, 8) are taken in the place of the primitives' own.
+def build_device_sah(device: Device, primitives: Buffer, count: int, boxes: Buffer | None = None) -> Bvh2 | None:
+    """Builds a BVH over primitives (count, 12), count >= 2; None where it is deeper than MAX_DEPTH.
+
+    `boxes` (count, 8) replace the primitives' own, for presplit references.
     """
-    assert count >= 2, "a tree of fewer than two primitives is built on the host"
-    names = "start_ranges", "empty_bins", "bound_middles", "fill_bins", "choose_planes", "mark_lefts", "add_up"
-    names += "part_ranges", "finish_smalls", "lay_leaves"
-    run = {name: device.kernel("bvh/build_sah.cu", name, group_size=GROUP, STRICT=1, SMALL=SMALL) for name in names}
-    most, tiles = count // (SMALL + 1) + 1, -(-count // TILE)
+    return compact(device, *split_to_leaves(device, primitives, count, boxes), count)
+
+
+def split_to_leaves(device: Device, primitives: Buffer, count: int, boxes: Buffer | None = None):
+    """Splits down to leaves of one primitive: nodes (count - 1, 16) and primitives (count, 12) in leaf order.
+
+    The nodes are host_sah.NODE; only the boxes of leaves are filled in.
+    """
+    assert count >= 2, "a BVH of fewer than two primitives is built on the host"
+    names = "start_ranges", "empty_bins", "bound_centroids", "fill_bins", "choose_planes", "count_lefts", "scan_tiles"
+    names += "partition_ranges", "split_small_ranges", "write_leaves"
+    constants = dict(group_size=GROUP, STRICT=1, SMALL_RANGE=SMALL_RANGE)
+    run = {name: device.kernel("bvh/build_sah.cu", name, **constants) for name in names}
+    max_ranges, tiles = count // (SMALL_RANGE + 1) + 1, -(-count // TILE)
     nodes, sorted_ = device.buffer((count - 1, 16)), device.buffer((count, 12))
-    boxed, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes
+    has_boxes, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes
     order, owner = ([device.buffer(count, "u4") for _ in range(2)] for _ in range(2))
-    ranges = [device.buffer((most, len(RANGE)), "u4") for _ in range(2)]
-    smalls = device.buffer((count // 2, len(RANGE)), "u4")
+    ranges = [device.buffer((max_ranges, len(RANGE)), "u4") for _ in range(2)]
+    small_ranges = device.buffer((count // 2, len(RANGE)), "u4")
     lefts, sums = device.buffer(count, "u4"), device.buffer(tiles, "u4")
-    bounds, bins = device.buffer((most, 6), "u4"), device.buffer((most, RANGE_WORDS), "u4")
-    here = int(count > SMALL)
-    counts = device.buffer(4, "u4").write(np.array([here, 0, 1 - here, 0], "u4"))
-    run["start_ranges"](count, primitives, count, boxed, boxes, order[0], owner[0], ranges[0], smalls)
+    bounds, bins = device.buffer((max_ranges, 6), "u4"), device.buffer((max_ranges, RANGE_WORDS), "u4")
+    this_level = int(count > SMALL_RANGE)
+    counts = device.buffer(4, "u4").write(np.array([this_level, 0, 1 - this_level, 0], "u4"))
+    run["start_ranges"](count, primitives, count, has_boxes, boxes, order[0], owner[0], ranges[0], small_ranges)
     level = 0
-    while here:
-        run["empty_bins"](min(here * RANGE_WORDS, 1 << 18), bounds, bins, counts)
-        sorted_now = boxes, order[0], owner[0], count, bounds
-        run["bound_middles"](tiles * GROUP, *sorted_now)
-        run["fill_bins"](tiles * GROUP, *sorted_now, bins)
-        run["choose_planes"](here, bins, int(level >= HALVES_FROM), *ranges, smalls, counts, nodes)
-        run["mark_lefts"](tiles * GROUP, *sorted_now, ranges[0], lefts, sums)
-        run["add_up"](GROUP, sums, tiles, counts)
-        run["part_ranges"](count, *sorted_now, ranges[0], lefts, sums, order[1], owner[1])
+    while this_level:
+        run["empty_bins"](min(this_level * RANGE_WORDS, 1 << 18), bounds, bins, counts)
+        state = boxes, order[0], owner[0], count, bounds
+        run["bound_centroids"](tiles * GROUP, *state)
+        run["fill_bins"](tiles * GROUP, *state, bins)
+        force_median = int(level >= MEDIAN_FROM_LEVEL)
+        run["choose_planes"](this_level, bins, force_median, *ranges, small_ranges, counts, nodes)
+        run["count_lefts"](tiles * GROUP, *state, ranges[0], lefts, sums)
+        run["scan_tiles"](GROUP, sums, tiles, counts)
+        run["partition_ranges"](count, *state, ranges[0], lefts, sums, order[1], owner[1])
         order, owner, ranges, level = order[::-1], owner[::-1], ranges[::-1], level + 1
-        here = int(counts.read()[HERE])
-    run["finish_smalls"](min(count // 2, 1 << 18), boxes, order[0], smalls, counts, nodes)
-    run["lay_leaves"](count, primitives, boxes, order[0], count, sorted_, nodes)
+        this_level = int(counts.read()[THIS_LEVEL])
+    run["split_small_ranges"](min(count // 2, 1 << 18), boxes, order[0], small_ranges, counts, nodes)
+    run["write_leaves"](count, primitives, boxes, order[0], count, sorted_, nodes)
     return nodes, sorted_
+
+
+def compact(device: Device, nodes: Buffer, primitives: Buffer, count: int) -> Bvh2 | None:
+    """Makes a Bvh2 of what split_to_leaves returns, whose `nodes` it overwrites; None if deeper than MAX_DEPTH."""
+    names = "link_nodes", "refit", "compact_primitives", "compact_nodes"
+    run = {name: device.kernel("bvh/compact_bvh2.cu", name, group_size=GROUP, STRICT=1) for name in names}
+    inner, slots = count - 1, 2 * (count - 1)
+    parent_slot, visits = (device.buffer(inner, "u4") for _ in range(2))
+    stats = device.buffer((inner, 4))
+    run["link_nodes"](inner, nodes, inner, parent_slot)
+    run["refit"](slots, nodes, inner, parent_slot, visits.fill(0), stats)
+    compacted, depth_and_count = device.buffer((count, 12)), device.buffer(2, "u4").fill(0)
+    run["compact_primitives"](slots, nodes, inner, stats, parent_slot, primitives, compacted, depth_and_count)
+    depth, kept = (int(n) for n in depth_and_count.read())
+    if depth > MAX_DEPTH:
+        return None
+    out, areas = device.buffer((kept, 16)), device.buffer(2).fill(0)
+    run["compact_nodes"](min(inner, 1 << 16), nodes, inner, stats, parent_slot, out, areas)
+    total, root = (float(area) for area in areas.read())
+    center_nodes(device, out)
+    return Bvh2(device, out, compacted, count, total / max(root, 1e-30) + 1)

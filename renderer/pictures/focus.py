@@ -105,7 +105,7 @@ class Picture:
         if scene.picture != "raytrace":
             raise InputError(f"{scene.path}: picture is {scene.picture!r}; focus needs a scene of the ray tracer")
         self._shapes = scene.settings
-        self._geometry = Geometry(self.device, replace(scene.settings, bvh="binary"))  # find_depth walks it
+        self._geometry = Geometry(self.device, replace(scene.settings, bvh="bvh2"))  # find_depth traverses it
         self._find = self.device.kernel(
             "images/circle_of_confusion.cu", "find_depth", SPHERES=int(self._geometry.has_spheres), STRICT=1, View=VIEW
         )

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from renderer.bvh import traversal
+from renderer.bvh.bvh2_quantized import has_ballot
+from renderer.bvh.traversal import traversal_of
 from renderer.errors import UnavailableError
 from renderer.gpu import DeviceContext
 from renderer.raytracing.film import RANGE, Film, ranges_of, samples_of
@@ -44,7 +45,7 @@ class Picture:
 
     def __init__(self, gpu: DeviceContext):
         self.device = gpu.device
-        self.has_ballot = traversal.has_votes(self.device)
+        self.has_ballot = has_ballot(self.device)
         self._alone = self.device.properties.scalar_threads  # threads without warps
         self._stages: dict[tuple, dict] = {}
         self._drawn = self._shape_key = self._lights_key = self._rays_key = self._asked = self._answer = None
@@ -194,24 +195,22 @@ class Picture:
         return distance if np.isfinite(distance) else None
 
     def _layers_kernel(self, entry: str, settings: Settings):
-        tree, spheres = self._geometry.tree, self._geometry.has_spheres
-        constants = constants_of(self._scheduled(settings), spheres, tree.layout) | self._geometry.constants
+        constants = constants_of(self._scheduled(settings), self._geometry.has_spheres) | self._geometry.constants
+        constants |= traversal_of(self._geometry.bvh).constants
         return self.device.kernel(layers_text(), entry, group_size=GROUP, **constants)
 
     def _draw_wavefront(self, settings: Settings, view, rays, scene) -> None:
         stage, path, tree, lights = self._stage, rays.path, scene.rows, self._lights
         stage["generate"](rays.padded, view, *rays.film, rays.living[0], *path)
         for depth in range(settings.max_depth):
-            stage["trace"](
-                rays.threads, view, depth, rays.living[depth], rays.hitting, *path, rays.hits, *tree, lights.buffer
-            )
+            stage["trace"](rays.threads, view, rays.living[depth], rays.hitting, *path, rays.hits, *tree, lights.buffer)
             stage["shade"](
                 rays.threads, view, depth, rays.hitting, rays.living[depth + 1], rays.lit, *path, rays.hits,
                 rays.light_directions, rays.light_brings, *tree, self._materials, lights.buffer,
             )  # fmt: skip
             if settings.direct_lighting != "bsdf" and lights.count:
                 to_light = rays.light_directions, rays.light_brings
-                stage["connect"](rays.threads, depth, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
+                stage["connect"](rays.threads, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
         stage["accumulate"](rays.padded, view, rays.radiances, *rays.film)
 
     def _draw_compact(self, settings: Settings, view, rays, scene) -> None:
@@ -272,9 +271,8 @@ class Picture:
         if lights_key != self._lights_key:
             self._lights = Lights(self.device, settings, self._geometry.primitives, materials, placed)
             self._lights_key = lights_key
-        tree, spheres = self._geometry.tree, self._geometry.has_spheres
-        constants = constants_of(settings, spheres, tree.layout, self._alone) | self._geometry.constants
-        constants |= self._lights.constants | traversal.constants_of(tree)
+        constants = constants_of(settings, self._geometry.has_spheres, self._alone) | self._geometry.constants
+        constants |= self._lights.constants | traversal_of(self._geometry.bvh).constants
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}

@@ -137,10 +137,10 @@ class Geometry:
         standing = parts.pop("")
         self.primitive_count = len(standing)
         placed = bool(settings.has_instances or shapes.placed)
-        # the trees of placed shapes are binary, and one kernel walks all of a scene's trees
-        nodes = "binary" if placed and settings.bvh == "auto" and not device.properties.scalar_threads else settings.bvh
-        self.tree = build.tree_of(device, standing, settings.builder, nodes)
-        self.primitives = self.tree.primitives.read()[: self.tree.count].view(PRIMITIVE).ravel()
+        # BLASes are BVH2, and on GPUs one kernel traverses all BVHs of a scene with the same nodes
+        layout = "bvh2" if placed and not device.properties.scalar_threads else settings.bvh
+        self.bvh = build.build_bvh(device, standing, settings.builder, layout)
+        self.primitives = self.bvh.primitives.read()[: self.bvh.count].view(PRIMITIVE).ravel()
         self.instances, self._names, self._standing = None, list(parts), None
         self._repeated, self._shapes = shapes.placed, list(parts.values())
         if placed:
@@ -157,8 +157,8 @@ class Geometry:
     @property
     def rows(self) -> tuple:
         """The arguments SCENE_TAKEN of shaders/raytracing/scene.h."""
-        rows = self.tree.nodes, self.tree.primitives
-        rows += self.instances.rows if self.instances else ()
+        rows = self.bvh.nodes, self.bvh.primitives
+        rows += self.instances.kernel_args if self.instances else ()
         rows += (self._fields,) if self.field_count else ()
         return rows + self._pictures
 
@@ -228,7 +228,7 @@ class Geometry:
         rows = _material_rows(settings)
         if self.instances:
             *_, opening, closing = self._placements(settings)
-            self.instances.place(opening, closing if settings.shutter_close else None)
+            self.instances.update(opening, closing if settings.shutter_close else None)
         if self.field_count:
             self._fields.write(field_rows(settings.distance_fields, rows))
         self._standing = standing

@@ -69,7 +69,7 @@ def layers_text() -> GeneratedSource:
     return GeneratedSource("layers", f'{kernel_text().text}{colour}#include "raytracing/aovs.cu"\n')
 
 
-def constants_of(settings: Settings, spheres: bool, layout: str = "binary", alone: bool = False) -> dict:
+def constants_of(settings: Settings, spheres: bool, alone: bool = False) -> dict:
     return {
         "STRICT": 1,
         "LANES": 1,
@@ -85,12 +85,7 @@ def constants_of(settings: Settings, spheres: bool, layout: str = "binary", alon
         "SCHEDULE": list(STAGES).index(settings.schedule),
         "REFILL": REFILL,
         "WORDS": 1 if settings.schedule == "megakernel" else WORDS,
-        "TOGETHER": 0,
-        "WALK_STEPS": 0,
         "ALONE": int(alone),
-        "WIDE": int(layout == "wide"),
-        "NARROW": int(layout == "narrow"),
-        "BRANCHES": int(layout == "branches"),
         "GATHER": GATHERS[settings.gather],
         "PANORAMA": int(settings.projection == "equirectangular"),
         "WHITTED": int(settings.integrator == "whitted"),

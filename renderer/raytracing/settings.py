@@ -183,12 +183,11 @@ class Settings(PictureSettings):
         help="a launch a stage over all rays or lists of living ones, threads that start new paths, or one launch",
         key="c",
     )
-    bvh: Literal["auto", "binary", "wide"] = setting(
-        "auto", help="nodes of two boxes, or of eight in bytes; auto packs those of two where that is faster"
+    bvh: Literal["auto", "bvh2"] = setting(
+        "auto", help="node layout: bvh2; or auto: quantized bvh2 on GPUs where that is faster, bvh8 on CPUs"
     )
-    builder: Literal["auto", "host", "sah", "device", "improved", "split"] = setting(
-        "auto",
-        help="SAH on the host or device, H-PLOC there, the best with subtrees moved, or that of triangles in parts",
+    builder: Literal["auto", "host_sah", "sah", "hploc", "presplit"] = setting(
+        "auto", help="binned SAH on the host or the device, H-PLOC there, or SAH with long triangles split first"
     )
     integrator: Literal["path", "whitted"] = setting("path", help="whitted ends paths at the first diffuse surface")
     noise_threshold: float = setting(

@@ -2,27 +2,27 @@
 // 2 n + side is a child of node n, with its box and its code.
 #include "bvh/geometry.h"
 
-#define NOTHING 0xffffffffu
-#define ULP 2.384185791015625e-7f  // 2^-22
+#define INVALID_INDEX 0xffffffffu
+#define BOX_PAD 2.384185791015625e-7f  // 2^-22
 
 // Unsigned integers in the order of floats, for atomic minima and maxima.
-DEVICE uint ordered(float x) { return as_uint(x) ^ ((as_uint(x) >> 31) ? 0xffffffffu : 0x80000000u); }
-DEVICE float unordered(uint x) { return as_float(x ^ ((x >> 31) ? 0x80000000u : 0xffffffffu)); }
+DEVICE uint ordered_from_float(float x) { return as_uint(x) ^ ((as_uint(x) >> 31) ? 0xffffffffu : 0x80000000u); }
+DEVICE float float_from_ordered(uint x) { return as_float(x ^ ((x >> 31) ? 0x80000000u : 0xffffffffu)); }
 
 typedef struct {
     float3 low, high;
 } Box;
 
 // How many ulps the distance of a triangle's hit is wrong by, which is more than one where its edges are nearly parallel.
-DEVICE float flatness_of(float3 edge1, float3 edge2) {
+DEVICE float sliver_error(float3 edge1, float3 edge2) {
     float longest1 = larger(larger(fabs(edge1.x), fabs(edge1.y)), fabs(edge1.z));
     float longest2 = larger(larger(fabs(edge2.x), fabs(edge2.y)), fabs(edge2.z));
     if (longest1 == 0.0f || longest2 == 0.0f) return 1.0f;
     float3 a = make_float3(edge1.x / longest1, edge1.y / longest1, edge1.z / longest1);  // of any scale
     float3 b = make_float3(edge2.x / longest2, edge2.y / longest2, edge2.z / longest2);
-    float3 normal = cross_exact(a, b);
-    float size = sqrt(dot_exact(a, a) * dot_exact(b, b)), area = sqrt(dot_exact(normal, normal));
-    float flatness = area > size * ULP ? size / area : 1.0f;
+    float3 normal = cross_fma(a, b);
+    float size = sqrt(dot_fma(a, a) * dot_fma(b, b)), area = sqrt(dot_fma(normal, normal));
+    float flatness = area > size * BOX_PAD ? size / area : 1.0f;
     return larger(1.0f, flatness * fma(flatness, 4.0e-7f, 1.001f));  // by no less than the host's, however it is rounded
 }
 
@@ -37,27 +37,27 @@ DEVICE Box box_of(const Primitive p) {
                            larger(larger(a.z, b.z), c.z) + radius);
     float3 reach = make_float3(larger(fabs(box.low.x), fabs(box.high.x)), larger(fabs(box.low.y), fabs(box.high.y)),
                                larger(fabs(box.low.z), fabs(box.high.z)));
-    float more = fma((flatness_of(xyz(p.edge1), xyz(p.edge2)) - 1.0f) * larger(larger(reach.x, reach.y), reach.z), ULP, 1e-30f);
-    float3 pad = make_float3(fma(reach.x, ULP, more), fma(reach.y, ULP, more), fma(reach.z, ULP, more));
+    float more = fma((sliver_error(xyz(p.edge1), xyz(p.edge2)) - 1.0f) * larger(larger(reach.x, reach.y), reach.z), BOX_PAD, 1e-30f);
+    float3 pad = make_float3(fma(reach.x, BOX_PAD, more), fma(reach.y, BOX_PAD, more), fma(reach.z, BOX_PAD, more));
     box.low = box.low - pad;
     box.high = box.high + pad;
     return box;
 }
 
-DEVICE float3 middle_of(const Box box) {
+DEVICE float3 centroid(const Box box) {
     return make_float3(0.5f * box.low.x + 0.5f * box.high.x, 0.5f * box.low.y + 0.5f * box.high.y, 0.5f * box.low.z + 0.5f * box.high.z);
 }
 
-DEVICE float axis_of(float3 p, uint axis) { return axis == 0 ? p.x : axis == 1 ? p.y : p.z; }
+DEVICE float component(float3 p, uint axis) { return axis == 0 ? p.x : axis == 1 ? p.y : p.z; }
 
-DEVICE Box union_of(const Box a, const Box b) {
+DEVICE Box box_union(const Box a, const Box b) {
     Box c;
     c.low = make_float3(smaller(a.low.x, b.low.x), smaller(a.low.y, b.low.y), smaller(a.low.z, b.low.z));
     c.high = make_float3(larger(a.high.x, b.high.x), larger(a.high.y, b.high.y), larger(a.high.z, b.high.z));
     return c;
 }
 
-DEVICE float area_of(const Box box) {
+DEVICE float half_area(const Box box) {
     float x = box.high.x - box.low.x, y = box.high.y - box.low.y, z = box.high.z - box.low.z;
     return fma(x, y, fma(y, z, z * x));
 }
@@ -71,11 +71,11 @@ DEVICE Box box_of_slot(GLOBAL const float4 *nodes, uint slot) {
     return box;
 }
 
-DEVICE int code_of_slot(GLOBAL const float4 *nodes, uint slot) {
+DEVICE int ref_of_slot(GLOBAL const float4 *nodes, uint slot) {
     return as_int(((GLOBAL const float *)nodes)[16 * (slot >> 1) + 12 + (slot & 1u)]);
 }
 
-DEVICE void put_slot(GLOBAL float4 *nodes, uint slot, const Box box, int code) {
+DEVICE void write_slot(GLOBAL float4 *nodes, uint slot, const Box box, int code) {
     GLOBAL float *node = (GLOBAL float *)(nodes + 4 * (slot >> 1));
     uint side = slot & 1u;
     node[4 * side] = box.low.x;

@@ -1,24 +1,24 @@
 // Binary trees built on the device: Morton codes, a radix sort, and H-PLOC (C. Benthin et al. 2024), which merges nearest
 // neighbours along the curve while it climbs the implicit tree of the codes (C. Apetrei 2014). Nodes hold
-// lowest and highest corners, as bvh.NODE says, until centre_nodes turns them into those of bvh/traverse_bvh2.h.
+// lowest and highest corners, as bvh.NODE says, until center_nodes turns them into those of bvh/traverse_bvh2.h.
 // Where there are no warps one thread does a warp's merging; the tree is the same.
 #include "bvh/aabb.h"
 #include "common/scan.h"
 
-#define CLUSTERS 16u   // that a range may hold when it is handed to the next merge
-#define RADIUS 8u      // neighbours looked at to each side
+#define MERGE_THRESHOLD 16u   // that a range may hold when it is handed to the next merge
+#define SEARCH_RADIUS 8u      // neighbours looked at to each side
 #define DIGITS 256u
-#define TILE (GROUP_SIZE * 16u)  // keys of one group in the sort
+#define SORT_TILE (GROUP_SIZE * 16u)  // keys of one group in the sort
 
-// bounds: lowest and highest coordinates of the boxes' middles as ordered integers; lows start at all ones, highs at 0.
+// bounds: lowest and highest coordinates of the boxes' middles as ordered_from_float integers; lows start at all ones, highs at 0.
 KERNEL find_bounds(GLOBAL const float4 *primitives, int count, GLOBAL uint *bounds) {
     LOCAL_ARRAY(uint, shared, 6);
-    if (local_index() < 6) shared[local_index()] = local_index() < 3 ? NOTHING : 0u;
+    if (local_index() < 6) shared[local_index()] = local_index() < 3 ? INVALID_INDEX : 0u;
     BARRIER();
-    uint low[3] = {NOTHING, NOTHING, NOTHING}, high[3] = {0, 0, 0};
+    uint low[3] = {INVALID_INDEX, INVALID_INDEX, INVALID_INDEX}, high[3] = {0, 0, 0};
     for (uint i = thread_index(); i < (uint)count; i += group_count() * GROUP_SIZE) {
-        float3 p = middle_of(box_of(primitive_at(primitives, i)));
-        uint x = ordered(p.x), y = ordered(p.y), z = ordered(p.z);
+        float3 p = centroid(box_of(primitive_at(primitives, i)));
+        uint x = ordered_from_float(p.x), y = ordered_from_float(p.y), z = ordered_from_float(p.z);
         low[0] = min(low[0], x);
         low[1] = min(low[1], y);
         low[2] = min(low[2], z);
@@ -50,28 +50,28 @@ DEVICE uint grid_cell(float x, float low, float extent) {
 KERNEL morton_codes(GLOBAL const float4 *primitives, int count, GLOBAL const uint *bounds, GLOBAL uint *keys, GLOBAL uint *rows) {
     uint i = thread_index();
     if (i >= (uint)count) return;
-    float3 low = make_float3(unordered(bounds[0]), unordered(bounds[1]), unordered(bounds[2]));
-    float3 extent = make_float3(unordered(bounds[3]), unordered(bounds[4]), unordered(bounds[5])) - low;
-    float3 p = middle_of(box_of(primitive_at(primitives, i)));
+    float3 low = make_float3(float_from_ordered(bounds[0]), float_from_ordered(bounds[1]), float_from_ordered(bounds[2]));
+    float3 extent = make_float3(float_from_ordered(bounds[3]), float_from_ordered(bounds[4]), float_from_ordered(bounds[5])) - low;
+    float3 p = centroid(box_of(primitive_at(primitives, i)));
     keys[i] = spread_bits(grid_cell(p.x, low.x, extent.x)) << 2 | spread_bits(grid_cell(p.y, low.y, extent.y)) << 1 |
               spread_bits(grid_cell(p.z, low.z, extent.z));
     rows[i] = i;
 }
 
-// ---- a stable sort by 8 bits at a time: count digits of each tile, add up, scatter. counts is [digit][tile].
+// ---- a stable sort by 8 bits at a time: count digits of each tile, add parent_slot, scatter. counts is [digit][tile].
 KERNEL count_digits(GLOBAL const uint *keys, int count, int shift, GLOBAL uint *counts) {
     LOCAL_ARRAY(uint, seen, DIGITS);
-    uint begin = group_index() * TILE;
+    uint begin = group_index() * SORT_TILE;
     for (uint digit = local_index(); digit < DIGITS; digit += GROUP_SIZE) seen[digit] = 0;
     BARRIER();
-    for (uint i = begin + local_index(); i < min(begin + TILE, (uint)count); i += GROUP_SIZE)
+    for (uint i = begin + local_index(); i < min(begin + SORT_TILE, (uint)count); i += GROUP_SIZE)
         atomic_add(&seen[(keys[i] >> shift) & (DIGITS - 1)], 1u);
     BARRIER();
     for (uint digit = local_index(); digit < DIGITS; digit += GROUP_SIZE) counts[digit * group_count() + group_index()] = seen[digit];
 }
 
 // Each group: the row of one digit becomes the sums before each tile, and totals[digit] the sum of all.
-KERNEL add_up_tiles(GLOBAL uint *counts, int tiles, GLOBAL uint *totals) {
+KERNEL scan_tiles(GLOBAL uint *counts, int tiles, GLOBAL uint *totals) {
     LOCAL_ARRAY(uint, sums, GROUP_SIZE);
     uint all = add_up_row(counts + group_index() * (uint)tiles, (uint)tiles, sums);
     if (local_index() == 0) totals[group_index()] = all;
@@ -79,7 +79,7 @@ KERNEL add_up_tiles(GLOBAL uint *counts, int tiles, GLOBAL uint *totals) {
 
 #if HAS_BALLOT
 // The lanes that hold the same digit as this one; `valid` lanes only.
-DEVICE uint lanes_alike(uint digit, bool valid) {
+DEVICE uint match_digit(uint digit, bool valid) {
     uint alike = ballot(valid);
     UNROLL for (int bit = 0; bit < 8; bit++) {
         uint set = ballot((digit >> bit) & 1u);
@@ -93,7 +93,7 @@ KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int coun
                       GLOBAL const uint *totals, GLOBAL uint *keys_out, GLOBAL uint *rows_out) {
     LOCAL_ARRAY(uint, place, DIGITS);                          // where this tile's first key of a digit goes
     LOCAL_ARRAY(uint, by_warp, DIGITS * (GROUP_SIZE / 32));    // keys of a digit that earlier warps of the tile hold
-    uint begin = group_index() * TILE;
+    uint begin = group_index() * SORT_TILE;
     if (local_index() < DIGITS) place[local_index()] = totals[local_index()];
     BARRIER();
     for (uint step = 1; step < DIGITS; step *= 2) {
@@ -112,7 +112,7 @@ KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int coun
         uint i = first + 32u * (uint)round;
         bool valid = i < (uint)count;
         uint digit = valid ? (keys[i] >> shift) & (DIGITS - 1) : 0u;
-        uint alike = lanes_alike(digit, valid), lower = popcount(alike & ((1u << lane_index()) - 1u));
+        uint alike = match_digit(digit, valid), lower = popcount(alike & ((1u << lane_index()) - 1u));
         uint before = valid ? by_warp[warp * DIGITS + digit] : 0u;
         ranks[round] = before + lower;
         WARP_BARRIER();
@@ -140,7 +140,7 @@ KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int coun
 #else
     BARRIER();
     if (local_index() == 0) {
-        for (uint i = begin; i < min(begin + TILE, (uint)count); i++) {
+        for (uint i = begin; i < min(begin + SORT_TILE, (uint)count); i++) {
             uint into = place[(keys[i] >> shift) & (DIGITS - 1)]++;
             keys_out[into] = keys[i];
             rows_out[into] = rows[i];
@@ -149,9 +149,9 @@ KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int coun
 #endif
 }
 
-// The primitives in sorted order, their boxes (low and leaf, high), and what the climb starts with.
+// The primitives in sorted order, their boxes (low and leaf, high), and what the hploc_merge starts with.
 KERNEL start_clusters(GLOBAL const float4 *primitives, int count, GLOBAL const uint *rows, GLOBAL float4 *sorted, GLOBAL float4 *boxes,
-                      GLOBAL uint *clusters, GLOBAL uint *arrivals) {
+                      GLOBAL uint *clusters, GLOBAL uint *visits) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     Primitive p = primitive_at(primitives, rows[i]);
@@ -162,7 +162,7 @@ KERNEL start_clusters(GLOBAL const float4 *primitives, int count, GLOBAL const u
     boxes[2 * i] = with_w(box.low, 0.0f);
     boxes[2 * i + 1] = with_w(box.high, 0.0f);
     clusters[i] = i;
-    arrivals[i] = NOTHING;
+    visits[i] = INVALID_INDEX;
 }
 
 // A cluster is a sorted primitive's number, or `count` plus the number of its inner node.
@@ -192,9 +192,9 @@ DEVICE uint pair_key(float cost, uint lower, uint upper) { return (as_uint(cost)
 DEVICE uint lower_of(uint key) { return key & 31u; }
 DEVICE uint upper_of(uint key) { return (key & 31u) ^ (key >> 5 & 31u); }
 
-// Levels below a cluster. Where one has TALL, pairs are merged by height and not by area: no tree is deeper than TALL and what
+// Levels below a cluster. Where one has HEIGHT_LIMIT, pairs are merged by height and not by area: no tree is deeper than HEIGHT_LIMIT and what
 // the logarithm of the primitives adds, whatever their boxes, and the stacks of all walks suffice.
-#define TALL 40u
+#define HEIGHT_LIMIT 40u
 DEVICE uint height_of(GLOBAL const float4 *nodes, uint count, uint cluster) {
     return cluster < count ? 0u : as_uint(nodes[4 * (cluster - count) + 3].z);
 }
@@ -237,23 +237,23 @@ DEVICE uint set_bit(uint word, uint n) {
 // The whole warp merges the clusters of first..split and split + 1..last until `wanted` are left.
 DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *made, uint count,
                         uint first, uint split, uint last, uint wanted) {
-    uint lane = lane_index(), cluster = NOTHING;
-    if (lane < CLUSTERS && first + lane <= split) cluster = clusters[first + lane];
-    uint lefts = popcount(ballot(cluster != NOTHING));
+    uint lane = lane_index(), cluster = INVALID_INDEX;
+    if (lane < MERGE_THRESHOLD && first + lane <= split) cluster = clusters[first + lane];
+    uint lefts = popcount(ballot(cluster != INVALID_INDEX));
     uint from_right = lane - lefts;
-    if (lane >= lefts && from_right < CLUSTERS && split + 1 + from_right <= last) cluster = clusters[split + 1 + from_right];
-    else if (lane >= lefts) cluster = NOTHING;
-    uint total = popcount(ballot(cluster != NOTHING)), height = cluster != NOTHING ? height_of(nodes, count, cluster) : 0u;
+    if (lane >= lefts && from_right < MERGE_THRESHOLD && split + 1 + from_right <= last) cluster = clusters[split + 1 + from_right];
+    else if (lane >= lefts) cluster = INVALID_INDEX;
+    uint total = popcount(ballot(cluster != INVALID_INDEX)), height = cluster != INVALID_INDEX ? height_of(nodes, count, cluster) : 0u;
     Box box = {{INFINITE, INFINITE, INFINITE}, {-INFINITE, -INFINITE, -INFINITE}};
-    if (cluster != NOTHING) box = cluster_box(boxes, nodes, count, cluster);
+    if (cluster != INVALID_INDEX) box = cluster_box(boxes, nodes, count, cluster);
     while (total > wanted) {
-        uint best = NOTHING;
-        bool tall = ballot(height >= TALL) != 0;
-        UNROLL for (uint step = 1; step <= RADIUS; step++) {
+        uint best = INVALID_INDEX;
+        bool tall = ballot(height >= HEIGHT_LIMIT) != 0;
+        UNROLL for (uint step = 1; step <= SEARCH_RADIUS; step++) {
             Box other = box_from_lane(box, (lane + step) & 31u);
             float cost = union_area(box, other);
             if (tall) cost = (float)max(height, from_lane(height, (lane + step) & 31u));
-            uint key = lane + step < total ? pair_key(cost, lane, lane + step) : NOTHING;
+            uint key = lane + step < total ? pair_key(cost, lane, lane + step) : INVALID_INDEX;
             uint key_below = from_lane(key, (lane - step) & 31u);
             best = min(best, key);
             if (lane >= step) best = min(best, key_below);
@@ -272,7 +272,7 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
             height = 1u + max(height, other_height);
             write_node(nodes, count, number, cluster, box, other_cluster, other, height);
             cluster = count + number;
-            box = union_of(box, other);
+            box = box_union(box, other);
         }
         uint kept = ballot(lane < total && (merges || !mutual));
         uint source = set_bit(kept, lane) & 31u;
@@ -281,20 +281,20 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
         height = from_lane(height, source);
         box = box_from_lane(box, source);
         if (lane >= total) {
-            cluster = NOTHING;
+            cluster = INVALID_INDEX;
             height = 0u;
         }
     }
-    if (lane < CLUSTERS && first + lane <= last) clusters[first + lane] = cluster;
+    if (lane < MERGE_THRESHOLD && first + lane <= last) clusters[first + lane] = cluster;
     GLOBAL_FENCE();
 }
 #else
 DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *made, uint count,
                         uint first, uint split, uint last, uint wanted) {
-    uint held[2 * CLUSTERS], height[2 * CLUSTERS], best[2 * CLUSTERS], total = 0;
-    Box box[2 * CLUSTERS];
-    for (uint i = first; i <= split && i < first + CLUSTERS && clusters[i] != NOTHING; i++) held[total++] = clusters[i];
-    for (uint i = split + 1; i <= last && i < split + 1 + CLUSTERS && clusters[i] != NOTHING; i++) held[total++] = clusters[i];
+    uint held[2 * MERGE_THRESHOLD], height[2 * MERGE_THRESHOLD], best[2 * MERGE_THRESHOLD], total = 0;
+    Box box[2 * MERGE_THRESHOLD];
+    for (uint i = first; i <= split && i < first + MERGE_THRESHOLD && clusters[i] != INVALID_INDEX; i++) held[total++] = clusters[i];
+    for (uint i = split + 1; i <= last && i < split + 1 + MERGE_THRESHOLD && clusters[i] != INVALID_INDEX; i++) held[total++] = clusters[i];
     for (uint i = 0; i < total; i++) {
         box[i] = cluster_box(boxes, nodes, count, held[i]);
         height[i] = height_of(nodes, count, held[i]);
@@ -302,11 +302,11 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
     while (total > wanted) {
         bool tall = false;
         for (uint i = 0; i < total; i++) {
-            best[i] = NOTHING;
-            tall = tall || height[i] >= TALL;
+            best[i] = INVALID_INDEX;
+            tall = tall || height[i] >= HEIGHT_LIMIT;
         }
         for (uint i = 0; i < total; i++) {
-            for (uint j = i + 1; j <= i + RADIUS && j < total; j++) {
+            for (uint j = i + 1; j <= i + SEARCH_RADIUS && j < total; j++) {
                 uint key = pair_key(tall ? (float)max(height[i], height[j]) : union_area(box[i], box[j]), i, j);
                 best[i] = min(best[i], key);
                 best[j] = min(best[j], key);
@@ -328,7 +328,7 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
                 tallness = 1u + max(height[i], height[upper]);
                 write_node(nodes, count, number, held[i], box[i], held[upper], box[upper], tallness);
                 cluster = count + number;
-                whole = union_of(box[i], box[upper]);
+                whole = box_union(box[i], box[upper]);
             }
             held[kept] = cluster;
             height[kept] = tallness;
@@ -337,19 +337,19 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
         }
         total = kept;
     }
-    for (uint i = 0; i < CLUSTERS && first + i <= last; i++) clusters[first + i] = i < total ? held[i] : NOTHING;
+    for (uint i = 0; i < MERGE_THRESHOLD && first + i <= last; i++) clusters[first + i] = i < total ? held[i] : INVALID_INDEX;
     GLOBAL_FENCE();
 }
 #endif
 
-// How far apart codes i and i + 1 are: what differs between them, and between their places where the codes are equal.
-DEVICE ulong apart(GLOBAL const uint *keys, uint i) {
+// How far morton_delta codes i and i + 1 are: what differs between them, and between their places where the codes are equal.
+DEVICE ulong morton_delta(GLOBAL const uint *keys, uint i) {
     uint difference = keys[i] ^ keys[i + 1];
     return (ulong)difference << 32 | (i ^ (i + 1));
 }
 
 // One thread a primitive climbs; the first of two children to arrive at a parent stops, the second goes on with both.
-KERNEL climb(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *arrivals, GLOBAL volatile uint *clusters,
+KERNEL hploc_merge(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *visits, GLOBAL volatile uint *clusters,
              GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *state) {
     GLOBAL uint *made = state + 6;  // after the bounds
     uint count = (uint)primitive_count, first = thread_index(), last = thread_index(), split = 0;
@@ -357,15 +357,15 @@ KERNEL climb(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *arrivals
     while (true) {
         bool merges = false;
         if (active) {
-            bool to_right = first == 0 || (last != count - 1 && apart(keys, last) < apart(keys, first - 1));
-            uint other = atomic_xchg(&arrivals[to_right ? last : first - 1], to_right ? first : last);
-            if (other == NOTHING) active = false;
+            bool to_right = first == 0 || (last != count - 1 && morton_delta(keys, last) < morton_delta(keys, first - 1));
+            uint other = atomic_xchg(&visits[to_right ? last : first - 1], to_right ? first : last);
+            if (other == INVALID_INDEX) active = false;
             else {
                 GLOBAL_FENCE();
                 split = to_right ? last : first - 1;
                 if (to_right) last = other;
                 else first = other;
-                merges = last - first + 1 > CLUSTERS || last - first + 1 == count;
+                merges = last - first + 1 > MERGE_THRESHOLD || last - first + 1 == count;
             }
         }
         bool whole = last - first + 1 == count;
@@ -376,12 +376,12 @@ KERNEL climb(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *arrivals
             serving &= ~(1u << lane);
             uint whole_there = from_lane(whole ? 1u : 0u, lane);
             merge_range(clusters, boxes, nodes, made, count, from_lane(first, lane), from_lane(split, lane), from_lane(last, lane),
-                        whole_there ? 1u : CLUSTERS);
+                        whole_there ? 1u : MERGE_THRESHOLD);
         }
         if (active && whole) active = false;
         if (ballot(active) == 0) break;
 #else
-        if (merges) merge_range(clusters, boxes, nodes, made, count, first, split, last, whole ? 1u : CLUSTERS);
+        if (merges) merge_range(clusters, boxes, nodes, made, count, first, split, last, whole ? 1u : MERGE_THRESHOLD);
         if (whole) active = false;
         if (!active) break;
 #endif
@@ -389,7 +389,7 @@ KERNEL climb(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *arrivals
 }
 
 // The nodes of lowest and highest corners become, in place, those of centres and half sizes that bvh/traverse_bvh2.h walks.
-KERNEL centre_nodes(GLOBAL float4 *nodes, int count) {
+KERNEL center_nodes(GLOBAL float4 *nodes, int count) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     float4 a = nodes[4 * i], b = nodes[4 * i + 1], z = nodes[4 * i + 2], codes = nodes[4 * i + 3];

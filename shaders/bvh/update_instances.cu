@@ -1,55 +1,58 @@
-// Placing instances, whose upper tree bvh/build_hploc.cu then builds, and walking them by one thread a ray.
+// Instances when they have moved: their records and their boxes, over which bvh/build_hploc.cu then builds the TLAS. And rays against
+// instances, for tests.
 #include "bvh/traverse_instances.h"
 
-DEVICE float3 reach_of(const Matrix m, float3 half_size) {
-    return make_float3(fabs(m.x.x) * half_size.x + fabs(m.x.y) * half_size.y + fabs(m.x.z) * half_size.z,
-                       fabs(m.y.x) * half_size.x + fabs(m.y.y) * half_size.y + fabs(m.y.z) * half_size.z,
-                       fabs(m.z.x) * half_size.x + fabs(m.z.y) * half_size.y + fabs(m.z.z) * half_size.z);
+DEVICE float3 transformed_half_extent(const Matrix m, float3 half_extent) {
+    return make_float3(fabs(m.x.x) * half_extent.x + fabs(m.x.y) * half_extent.y + fabs(m.x.z) * half_extent.z,
+                       fabs(m.y.x) * half_extent.x + fabs(m.y.y) * half_extent.y + fabs(m.y.z) * half_extent.z,
+                       fabs(m.z.x) * half_extent.x + fabs(m.z.y) * half_extent.y + fabs(m.z.z) * half_extent.z);
 }
 
-// The box of a placed box, grown for the rounding of the way down.
-DEVICE void place_box(const Matrix m, float3 centre, float3 half_size, float3 *low, float3 *high) {
-    float3 middle = times(m, centre, 1.0f), reach = reach_of(m, half_size);
-    float room = 1e-5f * (larger(larger(fabs(middle.x), fabs(middle.y)), fabs(middle.z)) + larger(larger(reach.x, reach.y), reach.z));
-    float3 grown = make_float3(reach.x + room, reach.y + room, reach.z + room);
-    *low = middle - grown;
-    *high = middle + grown;
+// The AABB of a transformed box, padded for the rounding of transformed rays.
+DEVICE void transform_box(const Matrix m, float3 center, float3 half_extent, float3 *low, float3 *high) {
+    float3 moved = transform(m, center, 1.0f), extent = transformed_half_extent(m, half_extent);
+    float padding = 1e-5f * (larger(larger(fabs(moved.x), fabs(moved.y)), fabs(moved.z)) + larger(larger(extent.x, extent.y), extent.z));
+    float3 padded = make_float3(extent.x + padding, extent.y + padding, extent.z + padding);
+    *low = moved - padded;
+    *high = moved + padded;
 }
 
-// From matrices (shape to world, three rows each) at both ends of the shutter and shapes (node, primitive, then low and high
-// corner): the records that the upper tree is built over, whose box is corner .. corner + edge1, and the way back at the start.
-// While the components of a matrix move evenly, so does every point, and the box of both ends holds it.
-KERNEL place_instances(GLOBAL const float4 *matrices, GLOBAL const float4 *later, GLOBAL const int2 *shape_of, GLOBAL const float4 *shapes,
-                       int count, GLOBAL float4 *records, GLOBAL Placed *placed) {
+// From the matrices at both ends of the shutter (shape to world, three rows each), shape_of (shape, material) and shapes (min corner
+// and first node, max corner and first primitive): the rows that the TLAS is built over, whose box is corner to corner + edge1, and the
+// instance records with the inverse matrix at shutter open. Matrices are lerped, so every point moves along a line, and the union of
+// the boxes at both ends contains it.
+KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 *matrices_close, GLOBAL const int2 *shape_of,
+                        GLOBAL const float4 *shapes, int count, GLOBAL float4 *tlas_primitives, GLOBAL InstanceRecord *instance_records) {
     uint i = thread_index();
     if (i >= (uint)count) return;
-    Matrix m = {matrices[3 * i], matrices[3 * i + 1], matrices[3 * i + 2]}, n = {later[3 * i], later[3 * i + 1], later[3 * i + 2]};
+    Matrix open = {matrices_open[3 * i], matrices_open[3 * i + 1], matrices_open[3 * i + 2]};
+    Matrix close = {matrices_close[3 * i], matrices_close[3 * i + 1], matrices_close[3 * i + 2]};
     int2 shape = shape_of[i];
     float4 low = shapes[2 * shape.x], high = shapes[2 * shape.x + 1];
-    float3 centre = xyz(low + high) * 0.5f, half_size = xyz(high - low) * 0.5f, corner, far_corner, other, far_other;
-    place_box(m, centre, half_size, &corner, &far_corner);
-    place_box(n, centre, half_size, &other, &far_other);
+    float3 center = xyz(low + high) * 0.5f, half_extent = xyz(high - low) * 0.5f, corner, far_corner, other, far_other;
+    transform_box(open, center, half_extent, &corner, &far_corner);
+    transform_box(close, center, half_extent, &other, &far_other);
     corner = make_float3(smaller(corner.x, other.x), smaller(corner.y, other.y), smaller(corner.z, other.z));
     far_corner = make_float3(larger(far_corner.x, far_other.x), larger(far_corner.y, far_other.y), larger(far_corner.z, far_other.z));
-    records[3 * i] = with_w(corner, as_float((int)i));
-    records[3 * i + 1] = with_w(far_corner - corner, 0.0f);
-    records[3 * i + 2] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    Matrix back = inverse_of(m);
-    placed[i].x = back.x;
-    placed[i].y = back.y;
-    placed[i].z = back.z;
-    placed[i].node = as_int(low.w);
-    placed[i].primitive = as_int(high.w);
-    placed[i].material = shape.y;
+    tlas_primitives[3 * i] = with_w(corner, as_float((int)i));
+    tlas_primitives[3 * i + 1] = with_w(far_corner - corner, 0.0f);
+    tlas_primitives[3 * i + 2] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    Matrix to_shape = inverse(open);
+    instance_records[i].x = to_shape.x;
+    instance_records[i].y = to_shape.y;
+    instance_records[i].z = to_shape.z;
+    instance_records[i].node = as_int(low.w);
+    instance_records[i].primitive = as_int(high.w);
+    instance_records[i].material = shape.y;
 }
 
-// hits: t, u, v, row of the joined primitives or -1; instances: which one was hit.
-KERNEL closest_placed(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL int *instances, int count, PLACED_TAKEN) {
+// One ray a thread. hits: t, u, v, index in the BLAS primitives or -1; instances: which one was hit, or -1.
+KERNEL closest_instanced(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL int *instances, int count, INSTANCE_PARAMS) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     Hit best = {rays[2 * i].w, 0.0f, 0.0f, -1};
     int instance = -1;
-    closest_placed_hit(PLACED_GIVEN, with_w(xyz(rays[2 * i]), 0.0f), xyz(rays[2 * i + 1]), &best, &instance);
+    closest_instanced_hit(INSTANCE_ARGS, with_w(xyz(rays[2 * i]), 0.0f), xyz(rays[2 * i + 1]), &best, &instance);
     hits[i] = make_float4(best.t, best.u, best.v, as_float(best.primitive));
     instances[i] = instance;
 }

@@ -233,7 +233,6 @@ DEVICE double8 join_double2(double2 a, double2 b, double2 c, double2 d) {
 // Warps of 32: ballot() is the mask of lanes that say true, all_lanes() the vote, from_lane() another lane's value; all take
 // whole warps.
 #define HAS_BALLOT 1
-#define HAS_BYTE_VECTORS 0
 #define HAS_WIDE_REGISTERS 0
 DEVICE uint ballot(bool flag) { return __ballot_sync(0xffffffffu, flag); }
 DEVICE bool all_lanes(bool flag) { return __all_sync(0xffffffffu, flag); }
@@ -298,8 +297,6 @@ DEVICE void matrix_add(double *c, double a, double b) {
 #endif
 
 // 1 + byte i of the word * 2^-15: a byte as a float without a conversion, which has a quarter of the rate.
-DEVICE float byte_float_on(uint base, uint word, int i) { return __uint_as_float(__byte_perm(word, base, 0x7604u | (i << 4))); }
-DEVICE float byte_float(uint word, int i) { return __uint_as_float(__byte_perm(word, 0x3f800000u, 0x7604u | (i << 4))); }
 // max of three and 0, and min of three, of floats of which the answer matters only where it is not negative: their bits
 // are in the order of integers then.
 DEVICE float largest_or_zero(float a, float b, float c) {
@@ -481,11 +478,9 @@ DEVICE uint from_lane(uint x, uint lane) {
     __asm__ volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(y) : "r"(x), "r"(lane));
     return y;
 }
-#define HAS_BYTE_VECTORS 0
 #define HAS_WIDE_REGISTERS 0
 #else
 #define HAS_BALLOT 0
-#define HAS_BYTE_VECTORS 1    // convert_float8 of uchar8 and its kin
 #define HAS_WIDE_REGISTERS 1  // bits_of8 and bits_of16: a bit for each number of a vector whose sign bit is set
 #ifdef __AVX__
 DEVICE uint bits_of8(int8 signs) { return (uint)__builtin_ia32_movmskps256(as_float8(signs)); }
@@ -508,8 +503,6 @@ DEVICE uint cut_pairs(uint halves) {
 }
 #define HAS_WARP_REDUCTION 0
 #define IN_ORDER()
-#define byte_float_on(base, word, i) byte_float(word, i)  // base: 0x3f800000
-DEVICE float byte_float(uint word, int i) { return as_float(((word >> (8 * i) & 255u) << 8) | 0x3f800000u); }
 DEVICE float largest_or_zero(float a, float b, float c) { return larger(larger(a, b), larger(c, 0.0f)); }
 DEVICE float smallest_of(float a, float b, float c) { return smaller(smaller(a, b), c); }
 #endif  // -------------------------------------------------------------------------------------------------------- both

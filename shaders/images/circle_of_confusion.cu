@@ -9,7 +9,7 @@ KERNEL find_depth(const View view, const float distance, const float scale, GLOB
     if (p >= view.width * view.height) return;
     float sx = 2.0f * ((float)(p % view.width) + 0.5f) / (float)view.width - 1.0f;
     float sy = 1.0f - 2.0f * ((float)(p / view.width) + 0.5f) / (float)view.height;
-    float3 direction = unit(along(along(xyz(view.forward), xyz(view.right), sx), xyz(view.up), sy));
+    float3 direction = normalize_fma(madd(xyz(view.up), sy, madd(xyz(view.right), sx, xyz(view.forward))));
     Hit hit = closest_hit(nodes, primitives, xyz(view.eye), direction, INFINITE);
     float depth = hit.t * dot(direction, xyz(view.forward));
     circles[p] = hit.primitive < 0 ? scale : scale * fabs(depth - distance) / larger(depth, 1e-20f);

@@ -22,7 +22,7 @@ KERNEL draw_layers(const View view, int samples, GLOBAL float4 *albedos, GLOBAL 
         albedo = albedo + material_colour(material_at(SCENE_GIVEN, materials, s), s);
         normal = normal + s.normal;
     }
-    float3 middle = unit(direction_through(view, (float)x + 0.5f, (float)y + 0.5f));
+    float3 middle = normalize_fma(direction_through(view, (float)x + 0.5f, (float)y + 0.5f));
     Hit hit = find_closest(SCENE_GIVEN, view.eye, middle);
     albedos[pixel] = with_w(albedo * (1.0f / (float)samples), 1.0f);
     normals[pixel] = with_w(normal * (1.0f / (float)samples), 0.0f);
@@ -33,8 +33,8 @@ KERNEL draw_layers(const View view, int samples, GLOBAL float4 *albedos, GLOBAL 
 // How far along the view (in a panorama, along the ray) lies what is seen at a point of the picture; infinite for nothing.
 KERNEL pick(const View view, float x, float y, GLOBAL float *distance, SCENE_TAKEN) {
     if (thread_index() > 0) return;
-    float3 direction = direction_through(view, x, y), towards = unit(direction);
+    float3 direction = direction_through(view, x, y), towards = normalize_fma(direction);
     Hit hit = find_closest(SCENE_GIVEN, view.eye, towards);
-    float share = PANORAMA ? 1.0f : dot_exact(towards, xyz(view.forward));
+    float share = PANORAMA ? 1.0f : dot_fma(towards, xyz(view.forward));
     distance[0] = hit.primitive < 0 ? as_float(0x7f800000u) : hit.t * share;
 }

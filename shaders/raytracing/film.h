@@ -26,7 +26,7 @@ DEVICE void add_sample(const View view, int x, int y, float4 radiance, FRAME_TAK
     float3 mean = xyz(radiance), before = make_float3(0.0f, 0.0f, 0.0f);
     if (taken > 0) {
         before = xyz(frame[pixel]);
-        mean = along(before, mean - before, 1.0f / (float)(taken + 1));
+        mean = madd(mean - before, 1.0f / (float)(taken + 1), before);
     }
     frame[pixel] = with_w(mean, 1.0f);
 #if FILM

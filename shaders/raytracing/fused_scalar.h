@@ -45,7 +45,7 @@ DEVICE_CALLED uint shade_tile(const View view, int depth, Tile *tile, uint livin
 #endif
     for (; left; left &= left - 1u) {
         uint j = lowest_bit(left);
-        Hit hit = packet_hit_of(&tile->rays, j);
+        Hit hit = packet_hit_at(&tile->rays, j);
         Path path = path_of(tile, j);
         bool goes_on = false;
         if (hit.primitive < 0) {
@@ -79,8 +79,8 @@ KERNEL megakernel(const View view, GLOBAL uint *living_words, FRAME_TAKEN, SCENE
         find_packet(SCENE_GIVEN, &tile.shadows, lit, true);
         for (; lit; lit &= lit - 1u) {
             uint j = lowest_bit(lit);
-            if (tile.shadows.row.at[j] >= 0) continue;
-            for (int k = 0; k < 3; k++) tile.radiance[k].at[j] += tile.brings[k].at[j];
+            if (tile.shadows.prim_index.s[j] >= 0) continue;
+            for (int k = 0; k < 3; k++) tile.radiance[k].s[j] += tile.brings[k].s[j];
         }
     }
     for (; all; all &= all - 1u) {

@@ -24,7 +24,7 @@ DEVICE float luminance_of(float4 colour) { return fma(0.0722f, colour.z, fma(0.7
 // 1 - the cosine of the cone under which a ball is seen, 0 from inside and from too near.
 DEVICE float cone_of(float3 centre, float radius, float3 from) {
     float3 way = centre - from;
-    float sine2 = radius * radius / dot_exact(way, way);
+    float sine2 = radius * radius / dot_fma(way, way);
     return sine2 < 0.999f ? sine2 / (1.0f + sqrt(1.0f - sine2)) : 0.0f;
 }
 
@@ -94,7 +94,7 @@ DEVICE float3 sample_environment(const View view, GLOBAL const float4 *lights, f
     GLOBAL const uint *cells = rows + view.cells_down + 1 + row * (view.cells_across + 1);
     int column = find_share(cells, view.cells_across, (uint)(second * 4294967296.0f), &x);
     float across = ((float)column + x) / (float)view.cells_across - 0.5f - view.environment_turn;
-    float2 around = turn(across - floor(across)), down = turn(0.5f * ((float)row + y) / (float)view.cells_down);
+    float2 around = cos_sin_2pi(across - floor(across)), down = cos_sin_2pi(0.5f * ((float)row + y) / (float)view.cells_down);
     *density = cell_density(view, lights, column, row, down.y);
     return make_float3(down.y * around.y, down.x, -down.y * around.x);
 }
@@ -103,7 +103,7 @@ DEVICE float3 sample_environment(const View view, GLOBAL const float4 *lights, f
 // The sky that no shadow ray aims at.
 DEVICE float3 gradient(const View view, float3 direction) {
     float3 horizon = xyz(view.horizon);
-    return along(horizon, xyz(view.zenith) - horizon, larger(direction.y, 0.0f));
+    return madd(xyz(view.zenith) - horizon, larger(direction.y, 0.0f), horizon);
 }
 
 // The radiance from where no shape is, of a path that came there with density `came`.
@@ -113,13 +113,13 @@ DEVICE float3 sky(const View view, GLOBAL const float4 *lights, float3 direction
     for (int sun = 0; sun < view.sun_count; sun++) {
         float4 place = lights[view.lamps + 3 * sun], shine = lights[view.lamps + 3 * sun + 1];
         float3 apart = direction - xyz(place);
-        if (place.w > 0.0f && dot_exact(apart, apart) <= 2.0f * place.w)
-            light = along(light, xyz(shine), share_of_hit(came, shine.w / (2.0f * PI * place.w)));
+        if (place.w > 0.0f && dot_fma(apart, apart) <= 2.0f * place.w)
+            light = madd(xyz(shine), share_of_hit(came, shine.w / (2.0f * PI * place.w)), light);
     }
 #endif
 #if ENVIRONMENT
     float by_light = LIGHTS != LIGHTS_HIT && came > 0.0f ? environment_density(view, lights, direction) : 0.0f;
-    light = along(light, environment_at(view, lights, direction), share_of_hit(came, by_light));
+    light = madd(environment_at(view, lights, direction), share_of_hit(came, by_light), light);
 #endif
     return light;
 }
@@ -144,32 +144,32 @@ DEVICE bool sample_primitive(const View view, const Primitive p, const Material 
     light->found_by_chance = true;
     if (SPHERES && cone > 0.0f) {  // by the angle under which the ball is seen
         float3 way = centre - from;
-        float short_of = first * cone, sine2 = short_of * (2.0f - short_of), distance2 = dot_exact(way, way);
-        float2 around = turn(second);
+        float short_of = first * cone, sine2 = short_of * (2.0f - short_of), distance2 = dot_fma(way, way);
+        float2 around = cos_sin_2pi(second);
         float sine = sqrt(sine2), distance = sqrt(distance2);
-        light->direction = unit(from_frame(way * (1.0f / distance), sine * around.x, sine * around.y, 1.0f - short_of));
+        light->direction = normalize_fma(local_to_world(way * (1.0f / distance), sine * around.x, sine * around.y, 1.0f - short_of));
         light->distance = distance * (1.0f - short_of) - sqrt(larger(fma(radius, radius, -distance2 * sine2), 0.0f));
         light->density = luminance_of(m.emission) * view.inverse_light_power * 2.0f * radius * radius / cone;
         return true;
     }
     if (SPHERES && radius > 0.0f) {
         float height = fma(-2.0f, first, 1.0f), level = sqrt(larger(fma(-height, height, 1.0f), 0.0f));
-        float2 around = turn(second);
+        float2 around = cos_sin_2pi(second);
         normal = make_float3(level * around.x, level * around.y, height);
-        point = along(centre, normal, radius);
+        point = madd(normal, radius, centre);
     } else {
         float root = sqrt(first);
         normal = normal_of(p, centre);
-        point = along(along(centre, xyz(p.edge1), root * (1.0f - second)), xyz(p.edge2), root * second);
+        point = madd(xyz(p.edge2), root * second, madd(xyz(p.edge1), root * (1.0f - second), centre));
 #if TEXTURED
         light->u = root * (1.0f - second);
         light->v = root * second;
 #endif
     }
     float3 way = point - from;
-    light->distance = sqrt(dot_exact(way, way));
+    light->distance = sqrt(dot_fma(way, way));
     light->direction = way * (1.0f / light->distance);
-    float cosine = -dot_exact(normal, light->direction);
+    float cosine = -dot_fma(normal, light->direction);
     light->density = density_of_hit(view, p, m, from, light->distance, cosine);
     return cosine > 0.0f && light->distance > 0.0f;
 }
@@ -193,19 +193,19 @@ DEVICE bool sample_lamp(const View view, GLOBAL const float4 *lights, int lamp, 
 #endif
     if (place.w == LAMP_POINT) {
         float3 way = xyz(place) - from;
-        float distance2 = dot_exact(way, way);
+        float distance2 = dot_fma(way, way);
         light->distance = sqrt(distance2);
         light->direction = way * (1.0f / light->distance);
         light->density = shine.w * distance2;
         float4 cone = lights[view.lamps + 3 * lamp + 2];
-        float part = clamp(cone.w - dot_exact(xyz(cone), light->direction), 0.0f, 1.0f);
+        float part = clamp(cone.w - dot_fma(xyz(cone), light->direction), 0.0f, 1.0f);
         light->radiance = light->radiance * (part * part);
         return distance2 > 0.0f;
     }
     if (place.w > 0.0f) {
         float short_of = first * place.w, sine = sqrt(short_of * (2.0f - short_of));
-        float2 around = turn(second);
-        light->direction = unit(from_frame(xyz(place), sine * around.x, sine * around.y, 1.0f - short_of));
+        float2 around = cos_sin_2pi(second);
+        light->direction = normalize_fma(local_to_world(xyz(place), sine * around.x, sine * around.y, 1.0f - short_of));
         light->density = shine.w / (2.0f * PI * place.w);
         light->found_by_chance = true;
     }
@@ -262,7 +262,7 @@ DEVICE bool aim_at_light(const View view, const Material m, const Surface s, flo
     LightSample light;
     if (!sample_light(view, origin, lights, primitives, materials, key, dimension, &light)) return false;
     float4 reflects = evaluate(m, s, light.direction);
-    if (!(reflects.w > 0.0f) || !leaves_rightly(s, light.direction, dot_exact(light.direction, s.normal) < 0.0f)) return false;
+    if (!(reflects.w > 0.0f) || !leaves_rightly(s, light.direction, dot_fma(light.direction, s.normal) < 0.0f)) return false;
 #if TEXTURED
     if (light.primitive >= 0) {
         Primitive p = shining_primitive(view, lights, primitives, light.primitive);
@@ -273,7 +273,7 @@ DEVICE bool aim_at_light(const View view, const Material m, const Surface s, flo
 #endif
     bool shared = weighted && LIGHTS == LIGHTS_SAMPLED && light.found_by_chance;
     float share = 1.0f / (light.density + (shared ? reflects.w : 0.0f));
-    float off = dot_exact(origin - s.point, s.normal), cosine = dot_exact(light.direction, s.normal);
+    float off = dot_fma(origin - s.point, s.normal), cosine = dot_fma(light.direction, s.normal);
     float skip = off * cosine < 0.0f ? -2.5f * off / cosine : 0.0f;
     ray->direction = with_w(light.direction, light.distance < INFINITE ? light.distance * 0.9999f : INFINITE);
     ray->brings = with_w(xyz(reflects) * light.radiance * share, skip);

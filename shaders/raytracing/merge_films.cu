@@ -13,9 +13,9 @@ KERNEL merge_films(int pixels, int before, int more, GLOBAL const float4 *total,
     if (i >= (uint)pixels) return;
     float share = (float)more / (float)(before + more);
     float3 mean = xyz(total[i]), step = xyz(part[i]) - mean;
-    merged[i] = with_w(along(mean, step, share), 1.0f);
+    merged[i] = with_w(madd(step, share, mean), 1.0f);
 #if SPREAD
     float3 far = xyz(spread_total[i]) + xyz(spread_part[i]);
-    spread_merged[i] = with_w(along(far, step * step, (float)before * share), 0.0f);
+    spread_merged[i] = with_w(madd(step * step, (float)before * share, far), 0.0f);
 #endif
 }

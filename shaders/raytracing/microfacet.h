@@ -8,29 +8,29 @@ typedef struct {
 DEVICE Frame frame_about(float3 normal) {
     Frame f;
     f.normal = normal;
-    f.first = from_frame(normal, 1.0f, 0.0f, 0.0f);
-    f.second = from_frame(normal, 0.0f, 1.0f, 0.0f);
+    f.first = local_to_world(normal, 1.0f, 0.0f, 0.0f);
+    f.second = local_to_world(normal, 0.0f, 1.0f, 0.0f);
     return f;
 }
 
 DEVICE float3 into_frame(const Frame f, float3 v) {
-    return make_float3(dot_exact(v, f.first), dot_exact(v, f.second), dot_exact(v, f.normal));
+    return make_float3(dot_fma(v, f.first), dot_fma(v, f.second), dot_fma(v, f.normal));
 }
 
 DEVICE float3 out_of_frame(const Frame f, float3 v) {
-    return along(along(f.first * v.x, f.second, v.y), f.normal, v.z);
+    return madd(f.normal, v.z, madd(f.second, v.y, f.first * v.x));
 }
 
 DEVICE float alpha_of(float roughness) { return larger(roughness * roughness, LEAST_ALPHA); }
 
 // A micro-normal that the viewer at v sees, by its density (J. Dupuy and A. Benyoub 2023).
 DEVICE float3 visible_normal(float3 v, float alpha, float first, float second) {
-    float3 stretched = unit(make_float3(alpha * v.x, alpha * v.y, v.z));
+    float3 stretched = normalize_fma(make_float3(alpha * v.x, alpha * v.y, v.z));
     float height = fma(1.0f - second, 1.0f + stretched.z, -stretched.z);
     float radius = sqrt(larger(fma(-height, height, 1.0f), 0.0f));
-    float2 around = turn(first);
+    float2 around = cos_sin_2pi(first);
     float3 h = make_float3(fma(radius, around.x, stretched.x), fma(radius, around.y, stretched.y), height + stretched.z);
-    return unit(make_float3(alpha * h.x, alpha * h.y, larger(h.z, 1e-6f)));
+    return normalize_fma(make_float3(alpha * h.x, alpha * h.y, larger(h.z, 1e-6f)));
 }
 
 // Smith's auxiliary function of GGX.
@@ -101,11 +101,11 @@ DEVICE Reflection reflection_of(float roughness, float3 v, float3 l) {
     Reflection r = {0.0f, 0.0f, 0.0f, 0.0f};
     if (!(v.z > 0.0f) || !(l.z > 0.0f)) return r;
     float alpha = alpha_of(roughness), own = smith_lambda(v.z, alpha);
-    float3 h = unit(v + l);
+    float3 h = normalize_fma(v + l);
     float shape = ggx_density(h, alpha) / (4.0f * v.z);
     r.value = shape / (1.0f + own + smith_lambda(l.z, alpha));
     r.density = shape / (1.0f + own);
-    r.weight = schlick_weight(dot_exact(v, h));
+    r.weight = schlick_weight(dot_fma(v, h));
     r.more = multiple_over_single(v.z, roughness);
     return r;
 }

@@ -15,26 +15,26 @@ DEVICE Key dealt_key(const Tile *tile, uint j) {
 
 DEVICE Path path_of(const Tile *tile, uint j) {
     Path path;
-    path.origin = with_w(packet_origin(&tile->rays, j), tile->rays.moment[j]);
-    path.direction = with_w(packet_direction(&tile->rays, j), tile->came.at[j]);
-    path.throughput = make_float4(tile->throughput[0].at[j], tile->throughput[1].at[j], tile->throughput[2].at[j], 0.0f);
-    path.radiance = make_float4(tile->radiance[0].at[j], tile->radiance[1].at[j], tile->radiance[2].at[j], 0.0f);
+    path.origin = with_w(packet_origin(&tile->rays, j), tile->rays.time[j]);
+    path.direction = with_w(packet_direction(&tile->rays, j), tile->came.s[j]);
+    path.throughput = make_float4(tile->throughput[0].s[j], tile->throughput[1].s[j], tile->throughput[2].s[j], 0.0f);
+    path.radiance = make_float4(tile->radiance[0].s[j], tile->radiance[1].s[j], tile->radiance[2].s[j], 0.0f);
     return path;
 }
 
 DEVICE void put_colour(Floats32 *rows, uint j, float4 colour) {
-    rows[0].at[j] = colour.x;
-    rows[1].at[j] = colour.y;
-    rows[2].at[j] = colour.z;
+    rows[0].s[j] = colour.x;
+    rows[1].s[j] = colour.y;
+    rows[2].s[j] = colour.z;
 }
 
 DEVICE void put_path(Tile *tile, uint j, const Path path) {
-    put_ray(&tile->rays, j, path.origin, xyz(path.direction), INFINITE);
-    tile->came.at[j] = path.direction.w;
+    packet_set_ray(&tile->rays, j, path.origin, xyz(path.direction), INFINITE);
+    tile->came.s[j] = path.direction.w;
     put_colour(tile->throughput, j, path.throughput);
 }
 
 DEVICE void put_shadow(Tile *tile, uint j, float4 origin, const LightRay light) {
-    put_ray(&tile->shadows, j, light_origin(origin, light.direction, light.brings.w), xyz(light.direction), light.direction.w);
+    packet_set_ray(&tile->shadows, j, light_origin(origin, light.direction, light.brings.w), xyz(light.direction), light.direction.w);
     put_colour(tile->brings, j, light.brings);
 }

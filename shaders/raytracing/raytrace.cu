@@ -38,11 +38,11 @@ typedef struct {
 // a panorama, which is 360 degrees wide and 180 high.
 DEVICE float3 view_direction(const View view, float sx, float sy) {
 #if PANORAMA
-    float2 around = turn(fma(sx, 0.5f, sx < 0.0f ? 1.0f : 0.0f)), up = turn(fma(sy, 0.25f, sy < 0.0f ? 1.0f : 0.0f));
-    float3 level = along(xyz(view.forward) * around.x, unit(xyz(view.right)), around.y);
-    return unit(along(level * up.x, unit(xyz(view.up)), up.y));
+    float2 around = cos_sin_2pi(fma(sx, 0.5f, sx < 0.0f ? 1.0f : 0.0f)), up = cos_sin_2pi(fma(sy, 0.25f, sy < 0.0f ? 1.0f : 0.0f));
+    float3 level = madd(normalize_fma(xyz(view.right)), around.y, xyz(view.forward) * around.x);
+    return normalize_fma(madd(normalize_fma(xyz(view.up)), up.y, level * up.x));
 #else
-    return along(along(xyz(view.forward), xyz(view.right), sx), xyz(view.up), sy);
+    return madd(xyz(view.up), sy, madd(xyz(view.right), sx, xyz(view.forward)));
 #endif
 }
 
@@ -52,15 +52,15 @@ DEVICE Path start_path(const View view, int x, int y, Key key) {
     float3 origin = xyz(view.eye), direction = view_direction(view, sx, sy);
     if (view.lens_radius > 0.0f) {  // a thin lens: from any of its points, through the same point of the plane in focus
         float radius = sqrt(sample_at(key, 2)) * view.lens_radius;
-        float2 around = turn(sample_at(key, 3));
-        float3 still = make_float3(0.0f, 0.0f, 0.0f), across = unit(xyz(view.right)), upwards = unit(xyz(view.up));
-        float3 offset = along(along(still, across, radius * around.x), upwards, radius * around.y);
-        origin = along(origin, offset, 1.0f);
-        direction = along(along(still, direction, view.focus_distance), offset, -1.0f);
+        float2 around = cos_sin_2pi(sample_at(key, 3));
+        float3 still = make_float3(0.0f, 0.0f, 0.0f), across = normalize_fma(xyz(view.right)), upwards = normalize_fma(xyz(view.up));
+        float3 offset = madd(upwards, radius * around.y, madd(across, radius * around.x, still));
+        origin = madd(offset, 1.0f, origin);
+        direction = madd(offset, -1.0f, madd(direction, view.focus_distance, still));
     }
     Path path;
     path.origin = with_w(origin, MOTION ? sample_at(key, 4) : 0.0f);  // the moment within the shutter
-    path.direction = with_w(unit(direction), MIRRORED);
+    path.direction = with_w(normalize_fma(direction), MIRRORED);
     path.throughput = make_float4(1.0f, 1.0f, 1.0f, 0.0f);
     path.radiance = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     return path;
@@ -73,7 +73,7 @@ DEVICE float4 with_sky(const View view, GLOBAL const float4 *lights, const Path 
 
 // Where a shadow ray begins.
 DEVICE float4 light_origin(float4 origin, float4 direction, float skip) {
-    return CROSSING ? with_w(along(xyz(origin), xyz(direction), skip), origin.w) : origin;
+    return CROSSING ? with_w(madd(xyz(direction), skip, xyz(origin)), origin.w) : origin;
 }
 
 // Shades the hit of a path and picks where it goes on; false when it ends here.
@@ -87,7 +87,7 @@ DEVICE bool shade_path(const View view, int depth, Key key, const Hit hit, Path 
         float by_light = 0.0f;
         if (s.aimed) {
             Primitive p = primitive_of(SCENE_GIVEN, hit);
-            by_light = density_of_hit(view, p, materials[s.material], xyz(path->origin), hit.t, -dot_exact(flat_normal(s), s.incoming));
+            by_light = density_of_hit(view, p, materials[s.material], xyz(path->origin), hit.t, -dot_fma(flat_normal(s), s.incoming));
         }
         path->radiance = path->radiance + throughput * m.emission * share_of_hit(came.w, by_light);
     }
@@ -138,18 +138,14 @@ KERNEL generate(const View view, FRAME_TAKEN, GLOBAL uint *living, GLOBAL float4
 #define FOR_EACH_WORD(i) for (uint i = group_index() * (GROUP_SIZE * WORDS) + local_index(), end_ = i + GROUP_SIZE * WORDS; i < end_; i += GROUP_SIZE)
 
 #if SCHEDULE == 0
-KERNEL trace(const View view, int depth, GLOBAL const uint *living, GLOBAL uint *hitting, GLOBAL const float4 *origins,
+KERNEL trace(const View view, GLOBAL const uint *living, GLOBAL uint *hitting, GLOBAL const float4 *origins,
              GLOBAL const float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances, GLOBAL float4 *hits,
              SCENE_TAKEN, GLOBAL const float4 *lights) {
     STENCIL_SCRATCH(scratch);
     FOR_EACH_WORD(i) {
         bool active = is_active(living, i);
-        Hit hit;
-#if PACKETS
-        if (depth == 0) hit = packet_hit(nodes, primitives, xyz(origins[i]), xyz(directions[i]), active ? INFINITE : -1.0f, false);
-#endif
         if (active) {
-            if (!PACKETS || depth > 0) hit = find_closest(SCENE_GIVEN, origins[i], xyz(directions[i]));
+            Hit hit = find_closest(SCENE_GIVEN, origins[i], xyz(directions[i]));
             store_hit(hits, i, hit);
             if (hit.primitive < 0) {
                 Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
@@ -190,18 +186,13 @@ KERNEL shade(const View view, int depth, GLOBAL const uint *hitting, GLOBAL uint
     }
 }
 
-KERNEL connect(int depth, GLOBAL const uint *lit, GLOBAL const float4 *origins, GLOBAL const float4 *light_directions,
+KERNEL connect(GLOBAL const uint *lit, GLOBAL const float4 *origins, GLOBAL const float4 *light_directions,
                GLOBAL const float4 *light_brings, GLOBAL float4 *radiances, SCENE_TAKEN) {
     FOR_EACH_WORD(i) {
-        bool active = is_active(lit, i), blocked = true;
+        bool active = is_active(lit, i);
         float4 to_light = active ? light_directions[i] : make_float4(0.0f, 0.0f, 0.0f, -1.0f);
         float4 origin = light_origin(origins[i], to_light, CROSSING && active ? light_brings[i].w : 0.0f);
-#if PACKETS
-        if (depth == 0 && ballot(active))
-            blocked = packet_hit(nodes, primitives, xyz(origin), xyz(to_light), to_light.w, true).primitive >= 0;
-#endif
-        if (active && (!PACKETS || depth > 0)) blocked = find_any(SCENE_GIVEN, origin, xyz(to_light), to_light.w);
-        if (active && !blocked) radiances[i] = radiances[i] + light_brings[i];
+        if (active && !find_any(SCENE_GIVEN, origin, xyz(to_light), to_light.w)) radiances[i] = radiances[i] + light_brings[i];
     }
 }
 
@@ -375,25 +366,15 @@ KERNEL megakernel(const View view, GLOBAL uint *living, FRAME_TAKEN, SCENE_TAKEN
 #endif
             LightRay light;
             light.wanted = false;
-            Hit hit;
-#if PACKETS
-            if (depth == 0) hit = packet_hit(nodes, primitives, xyz(path.origin), xyz(path.direction), active ? INFINITE : -1.0f, false);
-#endif
             if (active) {
-                if (!PACKETS || depth > 0) hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
+                Hit hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
                 active = hit.primitive >= 0;
                 if (active) active = shade_path(view, depth, key, hit, &path, &light, SCENE_GIVEN, materials, lights);
                 else path.radiance = with_sky(view, lights, path);
             }
-            bool blocked = true;
             float4 origin = light_origin(path.origin, light.direction, light.wanted ? light.brings.w : 0.0f);
-#if PACKETS
-            if (depth == 0 && ballot(light.wanted))
-                blocked = packet_hit(nodes, primitives, xyz(origin), xyz(light.direction), light.wanted ? light.direction.w : -1.0f,
-                                     true).primitive >= 0;
-#endif
-            if (light.wanted && (!PACKETS || depth > 0)) blocked = find_any(SCENE_GIVEN, origin, xyz(light.direction), light.direction.w);
-            if (light.wanted && !blocked) path.radiance = path.radiance + light.brings;
+            if (light.wanted && !find_any(SCENE_GIVEN, origin, xyz(light.direction), light.direction.w))
+                path.radiance = path.radiance + light.brings;
             word = gather_flags(active, scratch);
         }
 #if GATHER == GATHER_BALLOT

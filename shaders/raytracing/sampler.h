@@ -59,8 +59,8 @@ DEVICE_CALLED void deal_samples(const uint *seeds, uint sample, uint dimension, 
         for (uint j = 0; j < DEALT; j++) {
             Key key = {seeds[j], sample, 0};
             uint word = sample_bits(key, even);
-            dealt[DEALT * k + j] = unit_interval(word);
-            dealt[DEALT * k + DEALT + j] = unit_interval(sample_bits(key, even + 1u));
+            dealt[DEALT * k + j] = uniform_float(word);
+            dealt[DEALT * k + DEALT + j] = uniform_float(sample_bits(key, even + 1u));
             if (k == DEALT_WORD) dealt[DEALT * DEALT_NUMBERS + j] = as_float(word);
         }
     }
@@ -68,7 +68,7 @@ DEVICE_CALLED void deal_samples(const uint *seeds, uint sample, uint dimension, 
 
 DEVICE float sample_at(Key key, uint dimension) {
     uint k = dimension & 7u;
-    return key.dealt && k < DEALT_NUMBERS ? key.dealt[DEALT * k] : unit_interval(sample_bits(key, dimension));
+    return key.dealt && k < DEALT_NUMBERS ? key.dealt[DEALT * k] : uniform_float(sample_bits(key, dimension));
 }
 
 // The same bits as sample_bits.
@@ -76,6 +76,6 @@ DEVICE uint sample_word(Key key, uint dimension) {
     return key.dealt && (dimension & 7u) == DEALT_WORD ? as_uint(key.dealt[DEALT * DEALT_NUMBERS]) : sample_bits(key, dimension);
 }
 #else
-DEVICE float sample_at(Key key, uint dimension) { return unit_interval(sample_bits(key, dimension)); }
+DEVICE float sample_at(Key key, uint dimension) { return uniform_float(sample_bits(key, dimension)); }
 #define sample_word sample_bits
 #endif

@@ -1,15 +1,13 @@
 // What a ray may meet: the shapes of the tree, instances of shapes, distance fields, and pictures on them. SCENE_TAKEN stands
 // among the parameters of kernels and functions, SCENE_GIVEN among the arguments; what a scene has not got is neither.
 #include "bvh/traverse_bvh8.h"
-#include "bvh/traverse_warp.h"
-#include "bvh/traverse_cwbvh.h"
 #if TEXTURED
 #include "raytracing/texture.h"
 #endif
 #if INSTANCES
 #include "bvh/traverse_instances.h"
-#define INSTANCES_TAKEN , PLACED_TAKEN
-#define INSTANCES_GIVEN , PLACED_GIVEN
+#define INSTANCES_TAKEN , INSTANCE_PARAMS
+#define INSTANCES_GIVEN , INSTANCE_ARGS
 #define ROWS_OF_A_HIT 2
 #else
 #define INSTANCES_TAKEN
@@ -33,35 +31,27 @@
 #define SCENE_TAKEN GLOBAL const float4 *nodes, GLOBAL const float4 *primitives INSTANCES_TAKEN FIELDS_TAKEN PICTURES_TAKEN
 #define SCENE_GIVEN nodes, primitives INSTANCES_GIVEN FIELDS_GIVEN PICTURES_GIVEN
 
-#define LONE_RAYS (BRANCHES && HAS_WIDE_REGISTERS)
+#define USE_BVH8 (BVH8 && HAS_WIDE_REGISTERS)
 // The walks of one ray through the tree that the scene has: WALK_BY(closest_hit) and WALK_BY(any_hit) take NODES.
-#if WIDE
-#define WALK_BY(search) search##_wide
-#define NODES (GLOBAL const uint4 *)nodes
-#elif LONE_RAYS
-#define WALK_BY(search) search##_lone
+#if USE_BVH8
+#define WALK_BY(search) search##_bvh8
 #define NODES (GLOBAL const float *)nodes
 #else
 #define WALK_BY(search) search
 #define NODES nodes
 #endif
-#if WIDE || LONE_RAYS || INSTANCES || FIELDS || CUT_OUT
-#define PACKETS 0
-#else
-#define PACKETS (HAS_BALLOT && TOGETHER)  // the camera's rays of one tile walk together, and their first shadow rays
-#endif
 
 // The primitive that was hit, as it stands in the arrays of its tree; not of distance fields.
 DEVICE Primitive primitive_of(SCENE_TAKEN, const Hit hit) {
 #if INSTANCES
-    if (hit.instance >= 0) return primitive_at(shape_primitives, hit.primitive);
+    if (hit.instance >= 0) return primitive_at(blas_primitives, hit.primitive);
 #endif
     return primitive_at(primitives, hit.primitive);
 }
 
 DEVICE int material_of(SCENE_TAKEN, const Hit hit) {
 #if INSTANCES
-    if (hit.instance >= 0 && placed[hit.instance].material >= 0) return placed[hit.instance].material;
+    if (hit.instance >= 0 && instance_records[hit.instance].material >= 0) return instance_records[hit.instance].material;
 #endif
 #if FIELDS
     if (hit.primitive >= FIELD_BASE) return fields[hit.primitive - FIELD_BASE].material;
@@ -83,7 +73,7 @@ DEVICE Hit nearest_hit(SCENE_TAKEN, float4 origin, float3 direction) {
 #endif
 #if INSTANCES
     hit.instance = -1;
-    closest_placed_hit(PLACED_GIVEN, origin, direction, &hit, &hit.instance);
+    closest_instanced_hit(INSTANCE_ARGS, origin, direction, &hit, &hit.instance);
 #endif
     return hit;
 }
@@ -110,7 +100,7 @@ DEVICE Hit find_closest(SCENE_TAKEN, float4 origin, float3 direction) {
         hit.t += passed;
         if (solid) return hit;
         passed = hit.t;
-        from = with_w(off_surface(along(xyz(from), direction, t), direction), origin.w);
+        from = with_w(offset_ray(madd(direction, t, xyz(from)), direction), origin.w);
     }
     Hit none = {INFINITE, 0.0f, 0.0f, -1};
     return none;
@@ -127,7 +117,7 @@ DEVICE bool find_any(SCENE_TAKEN, float4 origin, float3 direction, float longest
 DEVICE bool find_any(SCENE_TAKEN, float4 origin, float3 direction, float longest) {
     bool found = WALK_BY(any_hit)(NODES, primitives, xyz(origin), direction, longest);
 #if INSTANCES
-    found = found || any_placed_hit(PLACED_GIVEN, origin, direction, longest);
+    found = found || any_instanced_hit(INSTANCE_ARGS, origin, direction, longest);
 #endif
 #if FIELDS
     for (int k = 0; k < FIELDS && !found; k++) found = meet_field(fields[k], xyz(origin), direction, longest) < INFINITE;
@@ -139,15 +129,15 @@ DEVICE bool find_any(SCENE_TAKEN, float4 origin, float3 direction, float longest
 #if HAS_WIDE_REGISTERS
 // find_closest of the `active` rays of a packet, or find_any, told by the hit's row being there; their hits are the packet's.
 DEVICE void find_packet(SCENE_TAKEN, Packet *packet, uint active, bool any_will_do) {
-#if LONE_RAYS && !INSTANCES && !FIELDS && !CUT_OUT
-    walk_packet((GLOBAL const float *)nodes, primitives, packet, active, any_will_do);
+#if USE_BVH8 && !INSTANCES && !FIELDS && !CUT_OUT
+    traverse_packet((GLOBAL const float *)nodes, primitives, packet, active, any_will_do);
 #else
     for (; active; active &= active - 1u) {
         uint j = lowest_bit(active);
-        float4 origin = with_w(packet_origin(packet, j), packet->moment[j]);
+        float4 origin = with_w(packet_origin(packet, j), packet->time[j]);
         float3 direction = packet_direction(packet, j);
-        if (!any_will_do) put_hit(packet, j, find_closest(SCENE_GIVEN, origin, direction));
-        else packet->row.at[j] = find_any(SCENE_GIVEN, origin, direction, packet->t.at[j]) ? 0 : -1;
+        if (!any_will_do) packet_set_hit(packet, j, find_closest(SCENE_GIVEN, origin, direction));
+        else packet->prim_index.s[j] = find_any(SCENE_GIVEN, origin, direction, packet->t.s[j]) ? 0 : -1;
     }
 #endif
 }
@@ -170,19 +160,19 @@ DEVICE Hit stored_hit(GLOBAL const float4 *hits, uint i) {
 }
 
 DEVICE float3 normal_of(const Primitive p, float3 point) {
-    if (SPHERES && p.edge2.w > 0.0f) return unit(point - xyz(p.corner));
-    return unit(cross_exact(xyz(p.edge1), xyz(p.edge2)));
+    if (SPHERES && p.edge2.w > 0.0f) return normalize_fma(point - xyz(p.corner));
+    return normalize_fma(cross_fma(xyz(p.edge1), xyz(p.edge2)));
 }
 
 // Point and normal of a primitive where a ray of its own space meets it.
 DEVICE void primitive_surface(const Primitive p, const Hit hit, float3 origin, float3 direction, Surface *s) {
     float3 corner = xyz(p.corner);
     if (SPHERES && p.edge2.w > 0.0f) {
-        s->normal = normal_of(p, along(origin, direction, hit.t));
-        s->point = along(corner, s->normal, p.edge2.w);
+        s->normal = normal_of(p, madd(direction, hit.t, origin));
+        s->point = madd(s->normal, p.edge2.w, corner);
     } else {
         s->normal = normal_of(p, corner);
-        s->point = along(along(corner, xyz(p.edge1), hit.u), xyz(p.edge2), hit.v);
+        s->point = madd(xyz(p.edge2), hit.v, madd(xyz(p.edge1), hit.u, corner));
     }
 }
 
@@ -203,7 +193,7 @@ DEVICE Surface surface_at(SCENE_TAKEN, const Hit hit, float4 origin, float3 dire
 #if FIELDS
     if (hit.primitive >= FIELD_BASE) {
         Field f = fields[hit.primitive - FIELD_BASE];
-        s.point = along(xyz(origin), direction, hit.t);
+        s.point = madd(direction, hit.t, xyz(origin));
         s.normal = field_normal(f, s.point);
         s.lift = 2.0f * f.detail * f.scale;
         s.aimed = false;
@@ -222,22 +212,22 @@ DEVICE Surface surface_at(SCENE_TAKEN, const Hit hit, float4 origin, float3 dire
 #endif
 #if INSTANCES
         if (hit.instance >= 0) {
-            Matrix m = matrix_at(matrices, later, hit.instance, origin.w), in = inverse_of(m);
-            primitive_surface(p, hit, times(in, xyz(origin), 1.0f), times(in, direction, 0.0f), &s);
-            s.point = times(m, s.point, 1.0f);
-            s.normal = unit(times_normal(m, s.normal));
+            Matrix m = matrix_at_time(matrices_open, matrices_close, hit.instance, origin.w), in = inverse(m);
+            primitive_surface(p, hit, transform(in, xyz(origin), 1.0f), transform(in, direction, 0.0f), &s);
+            s.point = transform(m, s.point, 1.0f);
+            s.normal = normalize_fma(transform_normal(m, s.normal));
             s.aimed = PLACED_LIGHTS && !(p.edge2.w > 0.0f);
 #if TEXTURED
-            smooth = times_normal(m, smooth);
-            tangent = times(m, tangent, 0.0f);
-            edge1 = times(m, edge1, 0.0f);
-            edge2 = times(m, edge2, 0.0f);
+            smooth = transform_normal(m, smooth);
+            tangent = transform(m, tangent, 0.0f);
+            edge1 = transform(m, edge1, 0.0f);
+            edge2 = transform(m, edge2, 0.0f);
 #endif
         } else
 #endif
             primitive_surface(p, hit, xyz(origin), direction, &s);
     }
-    s.front = dot_exact(s.normal, direction) < 0.0f;
+    s.front = dot_fma(s.normal, direction) < 0.0f;
     s.incoming = direction;
 #if TEXTURED
     s.flat = s.front ? s.normal : -s.normal;
@@ -285,7 +275,7 @@ DEVICE float3 picture_of_light(SCENE_TAKEN, const Primitive p, float u, float v)
 // Whether a direction that leaves a surface as it shades leaves it as it lies, so that no light leaks through.
 DEVICE bool leaves_rightly(const Surface s, float3 direction, bool through) {
 #if TEXTURED
-    return (dot_exact(direction, s.flat) > 0.0f) != through;
+    return (dot_fma(direction, s.flat) > 0.0f) != through;
 #else
     return true;
 #endif
@@ -295,9 +285,9 @@ DEVICE bool leaves_rightly(const Surface s, float3 direction, bool through) {
 DEVICE float4 leave_surface(const Surface s, bool through, float moment) {
     float3 side = through ? -flat_normal(s) : flat_normal(s);
 #if FIELDS
-    return with_w(off_surface(along(s.point, side, s.lift), side), moment);
+    return with_w(offset_ray(madd(side, s.lift, s.point), side), moment);
 #else
-    return with_w(off_surface(s.point, side), moment);
+    return with_w(offset_ray(s.point, side), moment);
 #endif
 }
 

@@ -3,7 +3,7 @@
 // aimed at one path after the other.
 #include "raytracing/path_packet.h"
 
-#define QUARTER(rows, k) rows[k].quarter[begin >> 3]
+#define QUARTER(rows, k) rows[k].v8[begin >> 3]
 
 typedef struct {
     float8 x, y, z;
@@ -131,7 +131,7 @@ DEVICE uint aim_diffuse(const View view, Tile *tile, uint begin, uint members, c
     QUARTER(tile->shadows.direction, 0) = direction.x;
     QUARTER(tile->shadows.direction, 1) = direction.y;
     QUARTER(tile->shadows.direction, 2) = direction.z;
-    tile->shadows.t.quarter[begin >> 3] = distance < INFINITE ? distance * 0.9999f : (float8)(INFINITE);
+    tile->shadows.t.v8[begin >> 3] = distance < INFINITE ? distance * 0.9999f : (float8)(INFINITE);
     QUARTER(tile->shadows.origin, 0) = s->origin.x;
     QUARTER(tile->shadows.origin, 1) = s->origin.y;
     QUARTER(tile->shadows.origin, 2) = s->origin.z;
@@ -171,7 +171,7 @@ DEVICE uint shade_diffuse(const View view, int depth, Tile *tile, uint begin, ui
                           GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     Packet *rays = &tile->rays;
     const float *numbers = tile->numbers + begin;
-    int8 row = rays->row.quarter[begin >> 3];
+    int8 row = rays->prim_index.v8[begin >> 3];
     *members &= bits_of8(row >= 0);
     if (!*members) return 0;
     row = lanes_of(*members) ? row : 0;  // paths that have ended hold anything: the first primitive stands in
@@ -183,7 +183,7 @@ DEVICE uint shade_diffuse(const View view, int depth, Tile *tile, uint begin, ui
     if (!*members) return 0;
     Points8 came = points8(QUARTER(rays->direction, 0), QUARTER(rays->direction, 1), QUARTER(rays->direction, 2));
     s.normal = unit8(cross8(p.edge1, p.edge2));
-    s.point = along8(along8(p.corner, p.edge1, rays->u.quarter[begin >> 3]), p.edge2, rays->v.quarter[begin >> 3]);
+    s.point = along8(along8(p.corner, p.edge1, rays->u.v8[begin >> 3]), p.edge2, rays->v.v8[begin >> 3]);
     s.front = dot8(s.normal, came) < 0.0f;
     s.normal.x = s.front ? s.normal.x : -s.normal.x;
     s.normal.y = s.front ? s.normal.y : -s.normal.y;
@@ -212,7 +212,7 @@ DEVICE uint shade_diffuse(const View view, int depth, Tile *tile, uint begin, ui
         t = times8(t, 1.0f / lives);
     }
     int8 mask = lanes_of(goes_on);
-#define PUT(rows, value) rows.quarter[begin >> 3] = mask ? value : rows.quarter[begin >> 3]
+#define PUT(rows, value) rows.v8[begin >> 3] = mask ? value : rows.v8[begin >> 3]
     PUT(rays->origin[0], s.origin.x);
     PUT(rays->origin[1], s.origin.y);
     PUT(rays->origin[2], s.origin.z);

@@ -35,9 +35,9 @@ DEVICE float3 colour_of(const Material m) { return make_float3(m.color.x, m.colo
 // A direction about the normal with density cosine / pi.
 DEVICE float3 cosine_direction(float3 normal, float first, float second, float *density) {
     float height = sqrt(1.0f - first), radius = sqrt(first);
-    float2 around = turn(second);
+    float2 around = cos_sin_2pi(second);
     *density = height * (1.0f / PI);
-    return unit(from_frame(normal, radius * around.x, radius * around.y, height));
+    return normalize_fma(local_to_world(normal, radius * around.x, radius * around.y, height));
 }
 
-DEVICE float3 reflected(float3 incoming, float3 normal) { return along(incoming, normal, -2.0f * dot_exact(incoming, normal)); }
+DEVICE float3 reflected(float3 incoming, float3 normal) { return madd(normal, -2.0f * dot_fma(incoming, normal), incoming); }

@@ -65,7 +65,7 @@ DEVICE float2 coordinates_at(GLOBAL const float4 *attributes, uint number, float
 // The corners' normals between them, not unit; (0, 0, 0) where there are none.
 DEVICE float3 smooth_normal(GLOBAL const float4 *attributes, uint number, float u, float v) {
     GLOBAL const float4 *a = attributes + ATTRIBUTE_ROWS * (size_t)number;
-    return along(along(xyz(a[0]) * (1.0f - u - v), xyz(a[1]), u), xyz(a[2]), v);
+    return madd(xyz(a[2]), v, madd(xyz(a[1]), u, xyz(a[0]) * (1.0f - u - v)));
 }
 
 // The direction in which u grows along a triangle with these edges, and whether v grows against the cross product of normal and
@@ -89,7 +89,7 @@ DEVICE float3 tangent_of(uint word) {
     float x = fma((float)(word & 0x7fffu), 2.0f / 32767.0f, -1.0f), y = fma((float)(word >> 15 & 0x7fffu), 2.0f / 32767.0f, -1.0f);
     float z = 1.0f - fabs(x) - fabs(y), over = larger(-z, 0.0f);
     if (word == 0) return make_float3(0.0f, 0.0f, 0.0f);
-    return unit(make_float3(x + (x < 0.0f ? over : -over), y + (y < 0.0f ? over : -over), z));
+    return normalize_fma(make_float3(x + (x < 0.0f ? over : -over), y + (y < 0.0f ? over : -over), z));
 }
 
 // The corners' tangents between them, and whether the third direction runs against the cross product.
@@ -97,7 +97,7 @@ DEVICE float3 corners_tangent(GLOBAL const float4 *attributes, uint number, floa
     uint first = word_of(attributes, number, 15u);
     float3 second = tangent_of(word_of(attributes, number, 22u)), third = tangent_of(word_of(attributes, number, 23u));
     *against = (first >> 30 & 1u) != 0;
-    return along(along(tangent_of(first) * (1.0f - u - v), second, u), third, v);
+    return madd(third, v, madd(second, u, tangent_of(first) * (1.0f - u - v)));
 }
 
 // The corners' colours between them.
@@ -122,31 +122,31 @@ DEVICE float4 corners_tint(GLOBAL const float4 *attributes, uint number, float u
 
 // A shading normal bent so far that the viewer is in front of it.
 DEVICE float3 facing(float3 normal, float3 incoming) {
-    float front = -dot_exact(normal, incoming);
-    return front < 0.02f ? unit(along(normal, incoming, front - 0.02f)) : normal;
+    float front = -dot_fma(normal, incoming);
+    return front < 0.02f ? normalize_fma(madd(incoming, front - 0.02f, normal)) : normal;
 }
 
 // The normal that shades: the corners' one, then the normal picture's, on the side that `flat` is on; turned to the viewer.
 // `tangent` is the corners' one, (0, 0, 0) for none.
 DEVICE float3 shading_normal(TEXTURES_TAKEN, const Look look, uint number, float u, float v, float3 normal, float3 flat, bool front,
                              float3 edge1, float3 edge2, float3 tangent, bool against, float3 incoming) {
-    normal = dot_exact(normal, normal) > 0.0f ? unit(normal) : flat;
-    if (dot_exact(normal, flat) < 0.0f) normal = -normal;
+    normal = dot_fma(normal, normal) > 0.0f ? normalize_fma(normal) : flat;
+    if (dot_fma(normal, flat) < 0.0f) normal = -normal;
     if (look.normal >= 0) {
         bool mirrored;
         float3 first = tangent_along_u(attributes, number, edge1, edge2, &mirrored);
-        if (dot_exact(tangent, tangent) > 0.0f) {
+        if (dot_fma(tangent, tangent) > 0.0f) {
             first = tangent;
             mirrored = against;
         }
-        first = along(first, normal, -dot_exact(first, normal));
-        if (dot_exact(first, first) > 0.0f) {
-            first = unit(first);
-            float3 second = cross_exact(normal, first);
-            if (mirrored != (dot_exact(flat, cross_exact(edge1, edge2)) < 0.0f)) second = -second;
+        first = madd(normal, -dot_fma(first, normal), first);
+        if (dot_fma(first, first) > 0.0f) {
+            first = normalize_fma(first);
+            float3 second = cross_fma(normal, first);
+            if (mirrored != (dot_fma(flat, cross_fma(edge1, edge2)) < 0.0f)) second = -second;
             float4 c = picture_at(pictures, texels, look.normal, coordinates_at(attributes, number, u, v), false);
             float3 bend = make_float3(fma(c.x, 2.0f, -1.0f) * look.normal_scale, fma(c.y, 2.0f, -1.0f) * look.normal_scale, fma(c.z, 2.0f, -1.0f));
-            normal = unit(along(along(normal * larger(bend.z, 1e-3f), first, bend.x), second, bend.y));
+            normal = normalize_fma(madd(second, bend.y, madd(first, bend.x, normal * larger(bend.z, 1e-3f))));
         }
     }
     return facing(front ? normal : -normal, incoming);
@@ -177,5 +177,5 @@ DEVICE bool is_solid(TEXTURES_TAKEN, const Look look, float2 uv, float tint, flo
     if (look.color >= 0) alpha *= picture_at(pictures, texels, look.color, uv, true).w;
     if (look.mode == 1) return alpha >= look.cutoff;
     uint chance = random_key(as_uint(direction.x) ^ as_uint(origin.x), as_uint(direction.y) ^ as_uint(origin.y), as_uint(direction.z) ^ as_uint(origin.z));
-    return unit_interval(random_bits(chance, 0u)) < alpha;
+    return uniform_float(random_bits(chance, 0u)) < alpha;
 }

@@ -1,18 +1,20 @@
-"""Every tree and walk against brute force, on hard cases too."""
+"""Every builder, layout and traversal against brute force, on hard cases too."""
 
 import itertools
 
 import numpy as np
 import pytest
 
-from renderer.bvh import build, instances, traversal
-from renderer.bvh.bvh2_quantized import Narrow, narrowed
-from renderer.bvh.bvh4 import MOST_KEPT, Quads
+from renderer.bvh import host_sah, instances, traversal
+from renderer.bvh.build import build_bvh
+from renderer.bvh.bvh2_quantized import QuantizedBvh2, has_ballot, quantized_if_faster
+from renderer.bvh.host_sah import build_host_sah, primitive_boxes
+from renderer.bvh.traversal import RayQuery
 from renderer.formats.mesh import PRIMITIVE, numbered, spheres, triangles
 from renderer.raytracing import procedural
 from tests.bvh.brute_force import closest_hits
 
-KINDS = "flat", "wide", "narrow", "built", "wide built", "narrow built", "improved", "improved built", "sah"
+KINDS = "host_sah", "host_sah quantized", "hploc", "hploc quantized", "sah"
 KERNELS = dict(group_size=64, STRICT=1)
 
 
@@ -50,7 +52,7 @@ def duplicates(rng):
 
 
 def exponential(rng, octaves=16):
-    """Sizes and distances that halve again and again: SAH would make a tree as deep as there are primitives."""
+    """Sizes and distances that halve again and again: SAH would make a BVH as deep as there are primitives."""
     scale = 2.0 ** -np.linspace(0, octaves, 100)[:, None, None]
     corners = scale * (1 + 0.1 * rng.uniform(size=(100, 3, 3)))
     return triangles(corners.reshape(-1, 3), np.arange(300).reshape(-1, 3))
@@ -94,188 +96,162 @@ def rays_at(rng, primitives, count=1500):
     return rays
 
 
-def improved_of(device, primitives, rounds=3):
-    """The host's tree, improved."""
-    tree = build.build(*build.boxes_of(primitives), 1)
-    nodes = device.buffer((len(tree.nodes), 16)).write(tree.nodes.view("f4").reshape(-1, 16))
-    ordered = device.buffer((len(primitives), 12)).write(primitives[tree.order].view("f4").reshape(-1, 12))
-    return build.Improved(device, nodes, ordered, len(primitives), rounds)
+class Queries:
+    """One BVH on a device, and the answers of its traversal and of brute force."""
 
+    def __init__(self, device, primitives, kind="host_sah"):
+        self.device = device
+        builder, _, quantized = kind.partition(" ")
+        self.set_bvh(build_bvh(device, primitives, builder, "bvh2"))
+        if quantized:
+            self.set_bvh(QuantizedBvh2(self.bvh))
+        self.constants = {**KERNELS, "SPHERES": int((primitives["edge2"][:, 3] > 0).any())}
 
-class Walks:
-    """One tree on a device, and the answers of its walks."""
-
-    def __init__(self, device, primitives, kind="flat"):
-        self.device, self.original = device, primitives
-        if kind.endswith("built"):
-            on_device = device.buffer((len(primitives), 12)).write(primitives.view("f4"))
-            self.tree = build.Built(device, on_device, len(primitives))
-            if kind.startswith("improved"):
-                self.tree = self.tree.improved()
-        elif kind == "sah":
-            self.tree = build.tree_of(device, primitives, "sah", "binary")
-        elif kind == "improved":
-            self.tree = improved_of(device, primitives)
-        else:
-            self.tree = build.Flat(device, primitives, build.build(*build.boxes_of(primitives)))
-        if kind.startswith("wide"):
-            self.tree = build.Wide(device, self.tree)
-        if kind.startswith("narrow"):
-            self.tree = Narrow(self.tree)
-        self.in_order = self.tree.primitives.read()[: len(primitives)].view(PRIMITIVE).ravel()
-        spheres = int((primitives["edge2"][:, 3] > 0).any())
-        self.constants = {**KERNELS, "SPHERES": spheres, "NARROW": int(self.tree.layout == "narrow")}
+    def set_bvh(self, bvh):
+        self.bvh = bvh
+        self.in_order = bvh.primitives.read()[: bvh.count].view(PRIMITIVE).ravel()
 
     def closest(self, rays):
-        """Distances (n,) and numbers (n,) of the primitives before sorting."""
-        return self._hits(self.tree.entries[0], rays, self.tree.nodes, self.tree.primitives)
+        """Distances (n,) and ids (n,) of the primitives before sorting."""
+        return self._hits("closest_bvh2", rays, self.bvh.nodes, self.bvh.primitives)
 
     def brute(self, rays):
-        return self._hits("brute", rays, self.tree.primitives, len(self.in_order))
+        return self._hits("brute_force", rays, self.bvh.primitives, len(self.in_order))
+
+    def _kernel(self, entry):
+        constants = {**self.constants, "QUANTIZED": int(self.bvh.layout == "bvh2_quantized")}
+        return self.device.kernel("bvh/ray_queries.cu", entry, **constants)
 
     def _hits(self, entry, rays, *arguments):
         count = len(rays)
         hits = self.device.buffer((count, 4))
         on_device = self.device.buffer(rays.shape).write(rays)
-        self.device.kernel("bvh/ray_queries.cu", entry, **self.constants)(count, on_device, hits, *arguments, count)
+        self._kernel(entry)(count, on_device, hits, *arguments, count)
         hits = hits.read()
         row = hits[:, 3].copy().view("i4")
-        numbers = self.in_order["corner"].view("i4")[:, 3]
-        return np.where(row >= 0, hits[:, 0], np.inf), np.where(row >= 0, numbers[row], -1)
+        ids = self.in_order["corner"].view("i4")[:, 3]
+        return np.where(row >= 0, hits[:, 0], np.inf), np.where(row >= 0, ids[row], -1)
 
     def any(self, rays):
         hits = self.device.buffer(len(rays), "u4")
         on_device = self.device.buffer(rays.shape).write(rays)
-        kernel = self.device.kernel("bvh/ray_queries.cu", self.tree.entries[1], **self.constants)
-        kernel(len(rays), on_device, hits, self.tree.nodes, self.tree.primitives, len(rays))
+        self._kernel("occluded_bvh2")(len(rays), on_device, hits, self.bvh.nodes, self.bvh.primitives, len(rays))
         return hits.read().astype(bool)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", CASES)
-def test_walks_equal_brute_force(device, rng, case, kind, **constants):
+def test_hits_equal_brute_force(device, rng, case, kind, **constants):
     primitives = numbered(CASES[case](rng))
-    if kind not in ("flat", "wide", "narrow") and len(primitives) < 2:
-        pytest.skip("a tree of one primitive is built on the host")
-    walks = Walks(device, primitives, kind)
-    walks.constants |= constants
-    assert np.array_equal(np.sort(walks.in_order["corner"].view("i4")[:, 3]), np.arange(len(primitives)))
+    queries = Queries(device, primitives, kind)
+    queries.constants |= constants
+    assert np.array_equal(np.sort(queries.in_order["corner"].view("i4")[:, 3]), np.arange(len(primitives)))
     rays = rays_at(rng, primitives)
-    t, number = walks.closest(rays)
-    brute_t, brute_number = walks.brute(rays)
-    assert np.array_equal(t, brute_t) and np.array_equal(number, brute_number)
-    assert np.array_equal(walks.any(rays), number >= 0)
+    t, prim_id = queries.closest(rays)
+    brute_t, brute_id = queries.brute(rays)
+    assert np.array_equal(t, brute_t) and np.array_equal(prim_id, brute_id)
+    assert np.array_equal(queries.any(rays), prim_id >= 0)
 
 
 @pytest.mark.parametrize("case", ["slivers", "coplanar quads", "exponential", "mixed"])
-def test_walks_without_vectors_equal_brute_force(device, rng, case):
-    """The box tests of GPUs, on processors too, and threads that take turns at leaves."""
-    for kind in ("wide", "flat", "narrow"):
-        test_walks_equal_brute_force(device, rng, case, kind, SCALAR_BOXES=1, WALK_STEPS=3)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_walks_of_four_wide_nodes_equal_brute_force(device, rng, case):
-    primitives = numbered(CASES[case](rng))
-    walks = Walks(device, primitives)
-    rays = rays_at(rng, primitives)
-    found = walks._hits("closest_quad", rays, Quads(walks.tree).nodes, walks.tree.primitives)
-    assert all(np.array_equal(a, b) for a, b in zip(found, walks.brute(rays), strict=True))
+def test_if_if_traversal_equals_brute_force(device, rng, case):
+    for kind in ("host_sah", "host_sah quantized"):
+        test_hits_equal_brute_force(device, rng, case, kind, MAX_INNER_STEPS=3)
 
 
 @pytest.mark.parametrize("case", ["soup", "mixed", "coplanar quads", "three spheres"])
-def test_hits_equal_the_float64_twin(device, rng, case):
+def test_hits_equal_the_float64_reference(device, rng, case):
     primitives = numbered(CASES[case](rng))
-    walks = Walks(device, primitives)
+    queries = Queries(device, primitives)
     rays = rays_at(rng, primitives)
-    t, number = walks.closest(rays)
-    true_t, true_number = closest_hits(rays, primitives)
+    t, prim_id = queries.closest(rays)
+    true_t, true_id = closest_hits(rays, primitives)
     agree = np.isclose(t, true_t, rtol=1e-4, atol=1e-5)
     assert agree.mean() > 0.995  # float32 may fall to the other side of an edge
-    assert (number[agree] == true_number[agree]).mean() > 0.99
-    assert (number >= 0).mean() > 0.5
+    assert (prim_id[agree] == true_id[agree]).mean() > 0.99
+    assert (prim_id >= 0).mean() > 0.5
 
 
-def test_greatest_t_is_respected(device, rng):
+def test_t_max_is_respected(device, rng):
     primitives = numbered(soup(rng, 100, 0.5))
-    walks = Walks(device, primitives)
+    queries = Queries(device, primitives)
     rays = rays_at(rng, primitives)
-    t, number = walks.closest(rays)
+    t, prim_id = queries.closest(rays)
     rays[:, 0, 3] = np.where(np.isfinite(t), t, 1e30) * np.where(
         rng.random(len(t)) < 0.5, np.float32(0.999), np.float32(1)
     )
-    shorter, _ = walks.closest(rays)
+    shorter, _ = queries.closest(rays)
     assert (shorter[np.isfinite(shorter)] <= rays[:, 0, 3][np.isfinite(shorter)]).all()
-    assert np.array_equal(walks.any(rays), np.isfinite(shorter))
+    assert np.array_equal(queries.any(rays), np.isfinite(shorter))
     whole = rays[:, 0, 3] == t
     assert np.array_equal(shorter[whole], t[whole])
 
 
 @pytest.mark.parametrize("case", [*CASES, "bottomless"])
-def test_tree_holds_every_primitive_in_boxes_that_enclose_it(rng, case):
+def test_a_bvh_holds_every_primitive_in_boxes_that_enclose_it(rng, case):
     primitives = numbered(exponential(rng, 99) if case == "bottomless" else CASES[case](rng))
-    low, high = build.boxes_of(primitives)
-    tree = build.build(low, high)
-    assert np.array_equal(np.sort(tree.order), np.arange(len(primitives)))
-    assert tree.depth < 64
+    low, high = primitive_boxes(primitives)
+    bvh = build_host_sah(low, high)
+    assert np.array_equal(np.sort(bvh.order), np.arange(len(primitives)))
+    assert bvh.depth < 64
     seen = np.zeros(len(primitives), int)
     stack = [(0, 1)]
     while stack:
         node, depth = stack.pop()
-        assert depth <= tree.depth
-        row = tree.nodes[node]
+        assert depth <= bvh.depth
+        row = bvh.nodes[node]
         for side, field in enumerate(("first_xy", "second_xy")):
             box_low = np.array([row[field][0], row[field][2], row["z"][2 * side]])
             box_high = np.array([row[field][1], row[field][3], row["z"][2 * side + 1]])
-            code = int(row["child"][side])
-            if code >= 0:
-                stack.append((code, depth + 1))
+            ref = int(row["child"][side])
+            if ref >= 0:
+                stack.append((ref, depth + 1))
                 continue
             if not (box_low <= box_high).all():
-                continue  # the empty half of a tree with one primitive
-            rows = tree.order[~code >> 3 : (~code >> 3) + (~code & 7) + 1]
+                continue  # the empty half of a BVH with one primitive
+            rows = bvh.order[~ref >> 3 : (~ref >> 3) + (~ref & 7) + 1]
             seen[rows] += 1
             assert (low[rows] >= box_low).all() and (high[rows] <= box_high).all()
     assert (seen == 1).all()
 
 
 @pytest.mark.parametrize("count", [2, 3, 15, 16, 17, 31, 33, 100, 1000, 5000])
-def test_trees_built_on_the_device_are_whole(device, rng, count):
+def test_bvhs_built_on_the_device_are_complete(device, rng, count):
     """Every primitive in one leaf, every box around what is below it, any number of primitives."""
     primitives = numbered(soup(rng, count, 0.05))
-    built = Walks(device, primitives, "built")
-    words = built.tree.nodes.read()
-    low, high = build.boxes_of(built.in_order)
+    built = Queries(device, primitives, "hploc")
+    words = built.bvh.nodes.read()
+    low, high = primitive_boxes(built.in_order)
     seen, boxes, stack = np.zeros(count, int), {}, [(0, False)]
     while stack:
         node, done = stack.pop()
-        codes = [int(code) for code in words[node].view("i4")[[3, 7]]]
+        refs = [int(ref) for ref in words[node].view("i4")[[3, 7]]]
         if not done:
-            stack += [(node, True), *((code, False) for code in codes if code >= 0)]
+            stack += [(node, True), *((ref, False) for ref in refs if ref >= 0)]
             continue
         own = []
-        for side, code in enumerate(codes):
-            centre, half = words[node, 8 * side : 8 * side + 3], words[node, 8 * side + 4 : 8 * side + 7]
-            own.append((centre.astype("f8") - half, centre.astype("f8") + half))
-            first = ~code >> 3
-            seen[first] += code < 0
-            below = (low[first], high[first]) if code < 0 else boxes[code]
+        for side, ref in enumerate(refs):
+            center, half = words[node, 8 * side : 8 * side + 3], words[node, 8 * side + 4 : 8 * side + 7]
+            own.append((center.astype("f8") - half, center.astype("f8") + half))
+            first = ~ref >> 3
+            seen[first] += ref < 0
+            below = (low[first], high[first]) if ref < 0 else boxes[ref]
             assert (own[-1][0] <= below[0]).all() and (own[-1][1] >= below[1]).all()
             assert np.allclose(own[-1][0], below[0], atol=1e-5) and np.allclose(own[-1][1], below[1], atol=1e-5)
-        # what the builder had joined, before the rounding of centres
+        # what the builder had joined, before the rounding of centers
         boxes[node] = np.minimum(own[0][0], own[1][0]) + 1e-6, np.maximum(own[0][1], own[1][1]) - 1e-6
     assert (seen == 1).all()
 
 
-def test_a_tree_is_rebuilt_when_its_primitives_have_moved(device, rng):
+def test_a_bvh_is_rebuilt_when_its_primitives_have_moved(device, rng):
     primitives = numbered(soup(rng, 500))
-    walks = Walks(device, primitives, "built")
+    queries = Queries(device, primitives, "hploc")
     moved = numbered(soup(rng, 500))
-    walks.tree.unsorted.write(moved.view("f4").reshape(-1, 12))
-    walks.tree.rebuild()
-    walks.in_order = walks.tree.primitives.read().view(PRIMITIVE).ravel()
+    queries.bvh.unsorted.write(moved.view("f4").reshape(-1, 12))
+    queries.bvh.rebuild()
+    queries.in_order = queries.bvh.primitives.read().view(PRIMITIVE).ravel()
     rays = rays_at(rng, moved)
-    assert all(np.array_equal(a, b) for a, b in zip(walks.closest(rays), walks.brute(rays), strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(queries.closest(rays), queries.brute(rays), strict=True))
 
 
 def deep_balls(kind):
@@ -288,20 +264,15 @@ def deep_balls(kind):
 
 
 @pytest.mark.parametrize("kind", ["one place", "shells", "spiral"])
-def test_no_tree_is_deeper_than_the_stacks_of_walks(device, kind, monkeypatch):
-    monkeypatch.setattr(traversal, "SMALL", 0)
+def test_no_bvh_is_deeper_than_the_traversal_stack(device, kind):
     primitives = numbered(deep_balls(kind))
-    for builder in "device", "sah", "improved":
-        tree = build.tree_of(device, primitives, builder, "binary")
-        codes, level, depth = tree.nodes.read().view("i4")[:, [3, 7]], np.array([0]), 0
+    for builder in "hploc", "sah":
+        bvh = build_bvh(device, primitives, builder, "bvh2")
+        refs, level, depth = bvh.nodes.read().view("i4")[:, [3, 7]], np.array([0]), 0
         while len(level):
-            below = codes[level]
+            below = refs[level]
             level, depth = below[below >= 0], depth + 1
         assert depth < 64, builder
-        assert build.Wide(device, tree).whole
-        tree.cost = 0
-        walk = traversal.Walk(tree, "scattered", spheres=True)
-        assert not walk.entry.endswith("quads") or walk.tree.kept <= MOST_KEPT
 
 
 def test_a_thousand_instances_inside_one_another_are_hit(device, rng):
@@ -311,77 +282,67 @@ def test_a_thousand_instances_inside_one_another_are_hit(device, rng):
     matrices = np.zeros((count, 3, 4), "f4")
     matrices[:, :, :3] = np.eye(3, dtype="f4") * sizes[:, None, None]
     placed = instances.Instances(device, [numbered(spheres(np.zeros((1, 3)), np.ones(1)))], np.zeros(count, int))
-    placed.place(matrices)
+    placed.update(matrices)
     rays = np.zeros((64, 2, 4), "f4")
     rays[:, 1, :3] = rng.normal(size=(64, 3))
     rays[:, 1, :3] /= np.linalg.norm(rays[:, 1, :3], axis=1, keepdims=True)
     rays[:32, 0, :3], rays[:, 0, 3] = -3 * rays[:32, 1, :3], 1e30
     hits, which = device.buffer((64, 4)), device.buffer(64, "i4")
-    placed.closest(device.buffer(rays.shape).write(rays), hits, which, 64, spheres=True)
+    placed.closest_hits(device.buffer(rays.shape).write(rays), hits, which, 64, spheres=True)
     assert (which.read()[:32] == 0).all() and (which.read()[32:] == count - 1).all()
     assert np.allclose(hits.read()[:, 0], np.repeat([2, sizes[-1]], 32), rtol=1e-4)
 
 
-def test_trees_are_narrow_where_their_boxes_fit_a_grid(device, rng):
-    """One grid has room for a sponge's boxes, none for a small thing in a large place or far from the origin."""
-    sponge = Walks(device, numbered(procedural.menger(2))).tree
-    narrow = Narrow(sponge)
-    assert narrow.coarse < 0.01
-    if not traversal.has_votes(device):
-        assert narrowed(sponge) is sponge
+def test_bvhs_are_quantized_where_their_boxes_fit_a_grid(device, rng):
+    """One grid resolves a sponge's boxes, but not a small thing in a large place or far from the origin."""
+    sponge = Queries(device, numbered(procedural.menger(2))).bvh
+    assert QuantizedBvh2(sponge).coarse < 0.01
+    if not has_ballot(device):
+        assert quantized_if_faster(sponge) is sponge
     for primitives in (exponential(rng, 40), far_away(rng)):
-        assert Narrow(Walks(device, numbered(primitives)).tree).coarse > 0.2
-    steps = [traversal.steps_of(tree) for tree in (sponge, narrow)]
-    assert steps[0] <= steps[1] < 1.1 * steps[0]
+        assert QuantizedBvh2(Queries(device, numbered(primitives)).bvh).coarse > 0.2
 
 
-@pytest.mark.parametrize("nodes", ["binary", "wide"])
-def test_an_empty_scene_is_hit_by_nothing(device, rng, nodes):
-    tree = build.tree_of(device, np.zeros(0, PRIMITIVE), nodes=nodes)
+@pytest.mark.parametrize("layout", ["bvh2", "auto"])
+def test_an_empty_scene_is_hit_by_nothing(device, rng, layout):
+    bvh = build_bvh(device, np.zeros(0, PRIMITIVE), layout=layout)
     rays = np.zeros((64, 2, 4), "f4")
     rays[:, 0, 3], rays[:, 1, :3] = 1e30, rng.normal(size=(64, 3))
     hits = device.buffer((64, 4))
-    traversal.Walk(tree, "primary")(device.buffer(rays.shape).write(rays), hits, 64)
+    RayQuery(bvh)(device.buffer(rays.shape).write(rays), hits, 64)
     assert (hits.read()[:, 3].copy().view("i4") == -1).all()
 
 
-def test_sah_beats_halving(rng):
-    """The cost that the builder reports is what a walk over its nodes adds up to, and far below that of halving."""
+def test_sah_beats_median_splits(rng, monkeypatch):
+    """The SAH cost that the builder reports is far below that of median splits."""
     primitives = numbered(np.concatenate([soup(rng, 1500, 0.02), soup(rng, 20, 1.0)]))
-    low, high = build.boxes_of(primitives)
-    builder = build._Builder(low, high, 4)
-    good = builder.tree()
-    before, build.HALVES_FROM = build.HALVES_FROM, 0
-    try:
-        halved = build.build(low, high)
-    finally:
-        build.HALVES_FROM = before
-    assert good.cost < 0.7 * halved.cost
+    low, high = primitive_boxes(primitives)
+    good = build_host_sah(low, high, 4)
+    monkeypatch.setattr(host_sah, "FORCE_MEDIAN", 0)
+    assert good.cost < 0.7 * build_host_sah(low, high).cost
 
 
-@pytest.mark.parametrize("rays_class", ["primary", "scattered", "primary shadow", "scattered shadow"])
+@pytest.mark.parametrize("any_hit", [False, True])
 @pytest.mark.parametrize("case", ["soup", "mixed", "exponential", "one triangle"])
-def test_every_selected_walk_equals_brute_force(device, rng, case, rays_class, monkeypatch):
-    """Any number of rays; the walks by warps where a device has them, and the other choices of the table too."""
+def test_the_traversal_of_pictures_equals_brute_force(device, rng, case, any_hit, monkeypatch):
+    """Any number of rays, in every layout that a device may get."""
     primitives = numbered(CASES[case](rng))
-    walks = Walks(device, primitives)
-    trees = walks.tree, Narrow(walks.tree)
-    for tree, cost, small, steps in itertools.product(trees, (0, 1000), (0, 1e9), (10, 1000)):
-        if (cost == 0 or small) and steps == 1000 or (small and tree.layout == "narrow"):
-            continue  # nothing else than with 10
-        tree.cost, tree.steps = cost, steps
-        monkeypatch.setattr(traversal, "SMALL", small)
+    queries = Queries(device, primitives)
+    for bvh, min_nodes in itertools.product(
+        (queries.bvh, QuantizedBvh2(queries.bvh), build_bvh(device, primitives)), (0, 1e9)
+    ):
+        monkeypatch.setattr(traversal, "MIN_NODES", min_nodes)
         rays = rays_at(rng, primitives, int(rng.integers(1, 3000)))
-        walk = traversal.Walk(tree, rays_class, spheres=bool(walks.constants["SPHERES"]))
-        brute_t, _ = walks.brute(rays)
+        brute_t, _ = queries.brute(rays)
+        query = RayQuery(bvh, any_hit, spheres=bool(queries.constants["SPHERES"]))
         on_device = device.buffer(rays.shape).write(rays)
-        if rays_class.endswith("shadow"):
+        if any_hit:
             hits = device.buffer(len(rays), "u4").fill(255)
-            walk(on_device, hits, len(rays))
+            query(on_device, hits, len(rays))
             assert np.array_equal(hits.read(), np.isfinite(brute_t))
         else:
             hits = device.buffer((len(rays), 4)).fill(255)
-            walk(on_device, hits, len(rays))
+            query(on_device, hits, len(rays))
             hits = hits.read()
             assert np.array_equal(np.where(hits[:, 3].copy().view("i4") >= 0, hits[:, 0], np.inf), brute_t)
 
@@ -409,7 +370,7 @@ def placed_flat(shapes, shape_of, matrices):
 
 @pytest.mark.parametrize("count", [2, 5, 64])
 def test_instances_are_hit_as_their_copies_would_be(device, rng, count):
-    """Also when they are moved and the upper tree rebuilt, and when 64 of them lie inside one another."""
+    """Also when they are moved and the TLAS rebuilt, and when 64 of them lie inside one another."""
     shapes = [numbered(soup(rng, 60, 0.3)), numbered(soup(rng, 200)), numbered(soup(rng, 1, 1.0))]
     shape_of = rng.integers(0, 3, count)
     placed = instances.Instances(device, shapes, shape_of)
@@ -417,11 +378,11 @@ def test_instances_are_hit_as_their_copies_would_be(device, rng, count):
         matrices = placements(rng, count)
         if moment == 2:
             matrices[:, :, 3] = 0
-        placed.place(matrices)
+        placed.update(matrices)
         world = placed_flat(shapes, shape_of, matrices)
         rays = rays_at(rng, world, 600)
         hits, which = device.buffer((600, 4)), device.buffer(600, "i4")
-        placed.closest(device.buffer(rays.shape).write(rays), hits, which, 600, spheres=False)
+        placed.closest_hits(device.buffer(rays.shape).write(rays), hits, which, 600, spheres=False)
         hits, which = hits.read(), which.read()
         true_t, true_row = closest_hits(rays, world)
         assert np.array_equal(which >= 0, hits[:, 3].copy().view("i4") >= 0)

@@ -311,12 +311,12 @@ def aimed(device, settings, point, count, seed):
     picture._arrange(settings)
     geometry, materials = picture._geometry, material_rows(settings)
     lights = Lights(device, settings, geometry.primitives, materials)
-    constants = constants_of(settings, geometry.has_spheres, geometry.tree.layout)
+    constants = constants_of(settings, geometry.has_spheres)
     kernel = device.kernel(GeneratedSource("materials", kernel_text().text + PROBE), "aim", group_size=64, **constants)
     found, told = device.buffer((count, 4)), device.buffer((count, 4))
     rows = device.buffer(len(materials), materials.dtype).write(materials)
     view = view_of(settings, (8, 8), (0, 0, 8, 8), lights.fields)
-    kernel(count, view[()], *map(np.float32, point), np.uint32(seed), lights.buffer, geometry.tree.primitives, rows,
+    kernel(count, view[()], *map(np.float32, point), np.uint32(seed), lights.buffer, geometry.bvh.primitives, rows,
            found, told)  # fmt: skip
     return found.read(), told.read()
 

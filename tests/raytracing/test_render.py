@@ -104,24 +104,21 @@ SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("wavef
 
 
 @pytest.mark.parametrize("schedule", ["regenerate", "megakernel", *SLOW_SCHEDULES])
-def test_no_tree_changes_a_bit_of_the_picture(picture, schedule, monkeypatch):
-    monkeypatch.setattr(bvh2_quantized, "SMALL", 2)  # "auto" is narrow where there are warps
+def test_no_bvh_changes_a_bit_of_the_picture(picture, schedule, monkeypatch):
+    monkeypatch.setattr(bvh2_quantized, "MIN_NODES", 2)  # "auto" is quantized on GPUs
     scene = mixed_scene(max_depth=4, schedule=schedule)
-    wanted = render(picture, replace(scene, builder="host", bvh="binary"), (50, 40))
-    for builder, tree in (
-        ("host", "wide"),
-        ("device", "binary"),
-        ("device", "wide"),
-        ("host", "auto"),
-        ("device", "auto"),
+    wanted = render(picture, replace(scene, builder="host_sah", bvh="bvh2"), (50, 40))
+    for builder, bvh in (
+        ("hploc", "bvh2"),
+        ("host_sah", "auto"),
+        ("hploc", "auto"),
         ("sah", "auto"),
-        ("improved", "auto"),
-        ("split", "binary"),
-        ("split", "auto"),
+        ("presplit", "bvh2"),
+        ("presplit", "auto"),
     ):
-        assert np.array_equal(wanted, render(picture, replace(scene, builder=builder, tree=tree), (50, 40))), (
+        assert np.array_equal(wanted, render(picture, replace(scene, builder=builder, bvh=bvh), (50, 40))), (
             builder,
-            tree,
+            bvh,
         )
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from renderer.bvh import build, traversal
+from renderer.bvh.build import build_bvh
+from renderer.bvh.traversal import RayQuery
 from renderer.formats.mesh import PRIMITIVE, numbered, spheres, triangles
 from renderer.raytracing import procedural
 
@@ -124,16 +125,16 @@ class Counter:
     def __init__(self, device, name: str):
         self.device, self.view = device, DATABASES[name]
         primitives, self.ior = database(name)
-        self.tree = build.tree_of(device, numbered(primitives), nodes="binary")
-        self.rows = self.tree.primitives.read().view(PRIMITIVE).ravel()
-        self.walk = traversal.Walk(self.tree, "scattered", spheres=True)
+        self.bvh = build_bvh(device, numbered(primitives), layout="bvh2")
+        self.rows = self.bvh.primitives.read().view(PRIMITIVE).ravel()
+        self.query = RayQuery(self.bvh, spheres=True)
 
     def meet(self, origin, direction):
         """For the rays that hit: which, points, outward normals and kinds."""
         rays = np.zeros((len(origin), 2, 4), "f4")
         rays[:, 0, :3], rays[:, 0, 3], rays[:, 1, :3] = origin, 3e38, direction
         hits = self.device.buffer((len(rays), 4))
-        self.walk(self.device.buffer(rays.shape).write(rays), hits, len(rays))
+        self.query(self.device.buffer(rays.shape).write(rays), hits, len(rays))
         hits = hits.read()
         row = hits[:, 3].copy().view("i4")
         found = np.flatnonzero(row >= 0)

@@ -11,7 +11,7 @@ DEVICE float2 raised(float2 a, int power) {
 
 DEVICE float mandelbulb_distance(const Field f, float3 p) {
     float3 z = p;
-    float radius = sqrt(dot_exact(p, p)), slope = 1.0f;
+    float radius = sqrt(dot_fma(p, p)), slope = 1.0f;
     for (int i = 0; i < f.iterations && radius < 8.0f && radius > 0.0f; i++) {
         float level = sqrt(fma(z.x, z.x, z.y * z.y)), inverse = 1.0f / radius, size = 1.0f;
         float2 around = level > 0.0f ? make_float2(z.x / level, z.y / level) : make_float2(1.0f, 0.0f);
@@ -21,7 +21,7 @@ DEVICE float mandelbulb_distance(const Field f, float3 p) {
         slope = fma((float)f.power * size, slope, 1.0f);
         size *= radius;
         z = make_float3(fma(size * down.y, around.x, p.x), fma(size * down.y, around.y, p.y), fma(size, down.x, p.z));
-        radius = sqrt(dot_exact(z, z));
+        radius = sqrt(dot_fma(z, z));
     }
     return radius > 1.0f ? 0.5f * logarithm_of(radius) * radius / slope : 0.0f;
 }

@@ -11,13 +11,13 @@ DEVICE bool conductor_scatter(const Material m, const Surface s, Key key, uint d
     Frame f = frame_about(s.normal);
     float3 v = into_frame(f, -s.incoming);
     float3 h = visible_normal(v, alpha_of(m.roughness), sample_at(key, dimension), sample_at(key, dimension + 1));
-    float3 l = along(-v, h, 2.0f * dot_exact(v, h));
+    float3 l = madd(h, 2.0f * dot_fma(v, h), -v);
     out->through = false;
     out->density = 0.0f;
     if (!(l.z > 0.0f)) return false;
     float4 value = conductor_value(m, v, l);
     if (!(value.w > 0.0f)) return false;
-    out->direction = unit(out_of_frame(f, l));
+    out->direction = normalize_fma(out_of_frame(f, l));
     out->density = value.w;
     out->weight = xyz(value) * (1.0f / value.w);
     return true;

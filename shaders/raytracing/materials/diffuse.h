@@ -7,6 +7,6 @@ DEVICE bool diffuse_scatter(const Material m, const Surface s, Key key, uint dim
 }
 
 DEVICE float4 diffuse_evaluate(const Material m, const Surface s, float3 direction) {
-    float density = larger(dot_exact(s.normal, direction), 0.0f) * (1.0f / PI);
+    float density = larger(dot_fma(s.normal, direction), 0.0f) * (1.0f / PI);
     return with_w(colour_of(m) * density, density);
 }

@@ -21,10 +21,10 @@ DEVICE float4 glass_value(const Material m, float3 v, float3 l, float ratio) {
     float4 nothing = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     bool reflects = l.z > 0.0f;
     float3 h = reflects ? v + l : -(v * ratio + l);
-    float size2 = dot_exact(h, h);
+    float size2 = dot_fma(h, h);
     if (!(v.z > 0.0f) || l.z == 0.0f || !(size2 > 1e-12f)) return nothing;
     h = h * ((h.z < 0.0f ? -1.0f : 1.0f) / sqrt(size2));
-    float towards = dot_exact(v, h), leaving = dot_exact(l, h), alpha = alpha_of(m.roughness);
+    float towards = dot_fma(v, h), leaving = dot_fma(l, h), alpha = alpha_of(m.roughness);
     if (!(towards > 0.0f) || (reflects ? !(leaving > 0.0f) : !(leaving < 0.0f))) return nothing;
     float sine2 = ratio * ratio * fma(-towards, towards, 1.0f);
     float fresnel = sine2 >= 1.0f ? 1.0f : fresnel_share(towards, sqrt(1.0f - sine2), ratio);
@@ -46,12 +46,12 @@ DEVICE bool glass_scatter(const Material m, const Surface s, Key key, uint dimen
         float first = sample_at(key, dimension), second = sample_at(key, dimension + 1);
         normal = out_of_frame(f, visible_normal(into_frame(f, view), alpha_of(m.roughness), first, second));
     }
-    float cosine_in = smaller(dot_exact(view, normal), 1.0f);
+    float cosine_in = smaller(dot_fma(view, normal), 1.0f);
     float sine2 = ratio * ratio * fma(-cosine_in, cosine_in, 1.0f);
     float cosine_out = sqrt(larger(1.0f - sine2, 0.0f));
     bool reflects = sine2 >= 1.0f || sample_at(key, dimension + 2) < fresnel_share(cosine_in, cosine_out, ratio);
-    float3 bent = along(s.incoming * ratio, normal, fma(ratio, cosine_in, -cosine_out));
-    out->direction = unit(reflects ? reflected(s.incoming, normal) : bent);
+    float3 bent = madd(normal, fma(ratio, cosine_in, -cosine_out), s.incoming * ratio);
+    out->direction = normalize_fma(reflects ? reflected(s.incoming, normal) : bent);
     out->weight = colour_of(m);
     out->density = MIRRORED;
     out->through = !reflects;

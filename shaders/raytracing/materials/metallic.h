@@ -33,7 +33,7 @@ DEVICE bool metallic_scatter(const Material m, const Surface s, Key key, uint di
     float first = sample_at(key, dimension), second = sample_at(key, dimension + 1);
     if (sample_at(key, dimension + 2) < metallic_share(m, v.z)) {
         float3 h = visible_normal(v, alpha_of(m.roughness), first, second);
-        l = along(-v, h, 2.0f * dot_exact(v, h));
+        l = madd(h, 2.0f * dot_fma(v, h), -v);
     } else {
         float density;
         l = into_frame(f, cosine_direction(s.normal, first, second, &density));
@@ -43,7 +43,7 @@ DEVICE bool metallic_scatter(const Material m, const Surface s, Key key, uint di
     if (!(l.z > 0.0f)) return false;
     float4 value = metallic_value(m, v, l);
     if (!(value.w > 0.0f)) return false;
-    out->direction = unit(out_of_frame(f, l));
+    out->direction = normalize_fma(out_of_frame(f, l));
     out->density = value.w;
     out->weight = xyz(value) * (1.0f / value.w);
     return true;

@@ -1,6 +1,6 @@
 // A perfect mirror: `color` is what it reflects.
 DEVICE bool mirror_scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {
-    out->direction = unit(reflected(s.incoming, s.normal));
+    out->direction = normalize_fma(reflected(s.incoming, s.normal));
     out->weight = colour_of(m);
     out->density = MIRRORED;
     out->through = false;

@@ -1,0 +1,212 @@
+"""Binned SAH on the host (I. Wald 2007): splits all ranges of a level at once, with NumPy arrays.
+
+Primitives are rows of mesh.PRIMITIVE; they become leaves in the order that the builder returns.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# One inner node as builders write it, 64 bytes: x and y of the first and the second child's box, the minimum and the
+# maximum of each axis in turn; z of both boxes; the child references. center_nodes of bvh/build_hploc.cu turns it into
+# the node that is traversed (bvh/traverse_bvh2.h), which has the same references.
+NODE = np.dtype([("first_xy", "f4", (4,)), ("second_xy", "f4", (4,)), ("z", "f4", (4,)),
+                 ("child", "i4", (2,)), ("spare", "i4", (2,))])  # fmt: skip
+BINS = 16
+MAX_LEAF = 3  # primitives
+FORCE_MEDIAN = 40  # level from which ranges are halved, so that the depth is at most 40 + log2(primitives) < 64
+
+
+@dataclass(frozen=True)
+class HostBvh:
+    """Nodes (n,) NODE in depth-first order; order (m,) of the primitives in the leaves; depth in levels; SAH cost."""
+
+    nodes: np.ndarray
+    order: np.ndarray
+    depth: int
+    cost: float
+
+
+def primitive_boxes(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """AABBs of primitives (m,) PRIMITIVE: their min and max corners (m, 3) float32, padded for the rounding of hits.
+
+    The padding is 2^-22 of the coordinates. It is multiplied for slivers, whose nearly parallel edges multiply the
+    rounding error of t (shaders/bvh/aabb.h has the same on the device).
+    """
+    corner, radius = primitives["corner"][:, :3], primitives["edge2"][:, 3:]
+    edge1, edge2 = primitives["edge1"][:, :3], primitives["edge2"][:, :3]
+    low = np.minimum(np.minimum(corner, corner + edge1), corner + edge2) - radius
+    high = np.maximum(np.maximum(corner, corner + edge1), corner + edge2) + radius
+    extent = np.maximum(np.abs(low), np.abs(high))
+    pad = extent * np.float32(2**-22) + np.float32(1e-30)
+    a, b = edge1.astype("f8"), edge2.astype("f8")
+    size2 = np.einsum("ij,ij->i", a, a) * np.einsum("ij,ij->i", b, b)
+    area2 = size2 - np.einsum("ij,ij->i", a, b) ** 2
+    sliver_error = np.sqrt(np.divide(size2, area2, out=np.ones(len(a)), where=area2 > size2 * 2**-40))
+    pad += ((sliver_error - 1) * 2**-22 * extent.max(1)).astype("f4")[:, None]
+    return low - pad, high + pad
+
+
+def build_host_sah(low: np.ndarray, high: np.ndarray, max_leaf: int = MAX_LEAF) -> HostBvh:
+    """Builds a BVH over boxes with min and max corners low, high (m, 3)."""
+    return _Builder(np.asarray(low, "f4"), np.asarray(high, "f4"), max_leaf).build()
+
+
+class _Builder:
+    """One build: the ranges of `order` that are still to split, level by level."""
+
+    def __init__(self, low: np.ndarray, high: np.ndarray, max_leaf: int):
+        self.low, self.high, self.max_leaf = low, high, max_leaf
+        self.centroid = (low + high) * np.float32(0.5)
+        self.order = np.arange(len(low))
+        self.child_refs: list[np.ndarray] = []  # by level: (k, 2); an inner child by its index in the next level
+        self.child_boxes: list[np.ndarray] = []  # by level: (k, 2, 6)
+        self.cost = 0.0
+
+    def build(self) -> HostBvh:
+        count = len(self.low)
+        if count <= 1:
+            return self._tiny(count)
+        start, size = np.array([0]), np.array([count])
+        boxes = np.concatenate([self.low.min(0), self.high.max(0)])[None]
+        root_area, level = _half_area(boxes)[0], 0
+        while len(start):
+            left_count = self._split(start, size, level)
+            start = np.stack([start, start + left_count], 1).ravel()
+            size = np.stack([left_count, size - left_count], 1).ravel()
+            boxes = self._boxes(start, size)
+            leaf = self._leaves(start, size, boxes)
+            inner = np.cumsum(~leaf) - 1
+            self.child_refs.append(np.where(leaf, ~(start * 8 + size - 1), inner).reshape(-1, 2))
+            self.child_boxes.append(boxes.reshape(-1, 2, 6))
+            area = _half_area(boxes) / max(root_area, 1e-30)
+            self.cost += float(np.sum(np.where(leaf, area * size, area)))
+            start, size = start[~leaf], size[~leaf]
+            level += 1
+        return HostBvh(self._depth_first(), self.order, level, self.cost + 1)
+
+    def _tiny(self, count: int) -> HostBvh:
+        nodes = np.zeros(1, NODE)
+        boxes = np.full((2, 6), -np.inf, "f4")
+        boxes[:, :3] = np.inf
+        if count:
+            boxes[0] = np.concatenate([self.low[0], self.high[0]])
+        _write_boxes(nodes, boxes[None])
+        nodes["child"] = ~0
+        return HostBvh(nodes, self.order, 1, 1.0 + count)
+
+    def _boxes(self, start: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Boxes (k, 6) of the ranges, which may leave gaps between them."""
+        positions, offsets = _positions(start, size)
+        rows = self.order[positions]
+        return np.concatenate(
+            [np.minimum.reduceat(self.low[rows], offsets), np.maximum.reduceat(self.high[rows], offsets)], 1
+        )
+
+    def _leaves(self, start: np.ndarray, size: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        """Which ranges become leaves: up to two primitives, or max_leaf in a box where a split costs more."""
+        small = size <= self.max_leaf
+        return small & ((size <= 2) | (self._split_cost(start, size, boxes) >= size))
+
+    def _split_cost(self, start: np.ndarray, size: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        """A lower bound of the cost of ranges when split: 1 for the node, and the areas of the primitives' boxes."""
+        positions, offsets = _positions(start, size)
+        rows = self.order[positions]
+        areas = _half_area(np.concatenate([self.low[rows], self.high[rows]], 1))
+        return 1 + np.add.reduceat(areas, offsets) / np.maximum(_half_area(boxes), 1e-30)
+
+    def _split(self, start: np.ndarray, size: np.ndarray, level: int) -> np.ndarray:
+        """Partitions every range at its best plane; returns the sizes of the left sides, 1 to size - 1."""
+        positions, offsets = _positions(start, size)
+        rows = self.order[positions]
+        owner = np.repeat(np.arange(len(start)), size)
+        centroid = self.centroid[rows]
+        low, high = np.minimum.reduceat(centroid, offsets), np.maximum.reduceat(centroid, offsets)
+        if level >= FORCE_MEDIAN:
+            return size // 2
+        scale = np.where(high > low, np.float32(BINS * (1 - 1e-6)) / np.maximum(high - low, 1e-30), np.float32(0))
+        bins = np.clip(((centroid - low[owner]) * scale[owner]).astype("i4"), 0, BINS - 1)
+        axis, plane = self._best_planes(rows, owner, bins, len(start))
+        left = bins[np.arange(len(rows)), axis[owner]] <= plane[owner]
+        left_count = np.add.reduceat(left.astype("i8"), offsets)
+        halved = (left_count == 0) | (left_count == size)
+        left_count = np.where(halved, size // 2, left_count)
+        rank = np.arange(len(rows)) - offsets[owner]  # within its range
+        left = np.where(halved[owner], rank < left_count[owner], left)
+        lefts_before = np.cumsum(left) - left
+        lefts_before -= lefts_before[offsets][owner]
+        index = offsets[owner] + np.where(left, lefts_before, left_count[owner] + rank - lefts_before)
+        self.order[positions[index]] = rows
+        return left_count
+
+    def _best_planes(self, rows: np.ndarray, owner: np.ndarray, bins: np.ndarray, count: int):
+        """For every range the axis (k,) and the last bin left of the plane (k,) of least SAH cost."""
+        best = np.full(count, np.inf)
+        axis, plane = np.zeros(count, "i4"), np.zeros(count, "i4")
+        for a in range(3):
+            key = owner * BINS + bins[:, a]
+            in_bin = np.bincount(key, minlength=count * BINS).reshape(count, BINS)
+            low = np.full((3, count * BINS), np.inf, "f4")
+            high = np.full((3, count * BINS), -np.inf, "f4")
+            for k in range(3):
+                np.minimum.at(low[k], key, self.low[rows, k])
+                np.maximum.at(high[k], key, self.high[rows, k])
+            low, high = low.reshape(3, count, BINS), high.reshape(3, count, BINS)
+            area_left = _swept_area(low, high)[:, :-1]
+            area_right = _swept_area(low[..., ::-1], high[..., ::-1])[:, ::-1][:, 1:]
+            left = np.cumsum(in_bin, 1)[:, :-1]
+            right = in_bin.sum(1, keepdims=True) - left
+            cost = np.where((left > 0) & (right > 0), area_left * left + area_right * right, np.inf)
+            here = np.argmin(cost, 1)
+            least = cost[np.arange(count), here]
+            better = least < best
+            best, axis, plane = np.where(better, least, best), np.where(better, a, axis), np.where(better, here, plane)
+        return axis, plane
+
+    def _depth_first(self) -> np.ndarray:
+        """The levels as one array of nodes in which a node's left subtree follows it."""
+        sizes: list[np.ndarray] = [np.zeros(0, "i8")]  # of the subtrees, by level
+        for refs in reversed(self.child_refs):
+            below = np.append(sizes[-1], 0)
+            sizes.append(1 + np.where(refs >= 0, below[np.where(refs >= 0, refs, -1)], 0).sum(1))
+        sizes.reverse()
+        nodes = np.zeros(int(sizes[0][0]), NODE)
+        index = np.array([0])
+        for level, (refs, boxes) in enumerate(zip(self.child_refs, self.child_boxes, strict=True)):
+            below = np.append(sizes[level + 1], 0)
+            is_inner = refs >= 0
+            left_size = np.where(is_inner[:, 0], below[np.where(is_inner[:, 0], refs[:, 0], -1)], 0)
+            children = np.stack([index + 1, index + 1 + left_size], 1)
+            rows = np.zeros(len(index), NODE)
+            rows["child"] = np.where(is_inner, children, refs)
+            _write_boxes(rows, boxes)
+            nodes[index] = rows
+            index = children[is_inner]
+        return nodes
+
+
+def _positions(start: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The positions of all ranges one after another (sum of size,), and where each range begins in them (k,)."""
+    offsets = np.cumsum(size) - size
+    return np.repeat(start - offsets, size) + np.arange(int(size.sum())), offsets
+
+
+def _half_area(boxes: np.ndarray) -> np.ndarray:
+    """Half the surface (k,) of boxes (k, 6)."""
+    x, y, z = np.maximum(boxes[:, 3:] - boxes[:, :3], 0).astype("f8").T
+    return x * y + y * z + z * x
+
+
+def _swept_area(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Half the surface (k, bins) of the union of bins 0..i, from bin boxes (3, k, bins); 0 where all are empty."""
+    low, high = np.minimum.accumulate(low, 2), np.maximum.accumulate(high, 2)
+    with np.errstate(invalid="ignore"):
+        x, y, z = np.where(high >= low, high - low, 0).astype("f8")
+    return x * y + y * z + z * x
+
+
+def _write_boxes(nodes: np.ndarray, boxes: np.ndarray) -> None:
+    """Writes child boxes (n, 2, 6) into the nodes' fields."""
+    for child, field in enumerate(("first_xy", "second_xy")):
+        nodes[field] = boxes[:, child][:, [0, 3, 1, 4]]
+    nodes["z"] = boxes[:, [0, 0, 1, 1], [2, 5, 2, 5]]

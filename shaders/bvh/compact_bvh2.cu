@@ -1,0 +1,104 @@
+// Improves a finished binary tree by moving subtrees to where they cost less (parallel reinsertion: D. Meister and J. Bittner 2018),
+// then turns small subtrees into leaves and writes nodes and primitives depth first.
+// Nodes hold lowest and highest corners, as bvh.NODE says. Slot 2 n + side is a child of node n, with its box and its code; parent_slot[n] is
+// the slot that node n stands in, INVALID_INDEX for the root. A move takes a slot's content, together with the node n it is in, out of the
+// tree and puts that node between another slot and its content: three slots change and no node changes its number.
+#include "bvh/aabb.h"
+
+// Who stands where, for nodes whose children know only themselves.
+KERNEL link_nodes(GLOBAL const float4 *nodes, int count, GLOBAL uint *parent_slot) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    if (i == 0) parent_slot[0] = INVALID_INDEX;
+    for (uint side = 0; side < 2; side++) {
+        int code = ref_of_slot(nodes, 2 * i + side);
+        if (code >= 0) parent_slot[code] = 2 * i + side;
+    }
+}
+
+// What a subtree weighs: primitives, nodes that stay, and the areas of its primitives' boxes if there are at most three.
+typedef struct {
+    uint primitives, kept;
+    float areas, pad;
+} SubtreeStats;
+
+DEVICE SubtreeStats stats_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats *stats, uint slot) {
+    int code = ref_of_slot(nodes, slot);
+    if (code >= 0) return stats[code];
+    SubtreeStats one = {1u, 0u, half_area(box_of_slot(nodes, slot)), 0.0f};
+    return one;
+}
+
+// From the leaves parent_slot every node's box and weight. A node becomes a leaf when it holds two primitives, or three in so small a box
+// that splitting them costs more. visits starts at 0.
+KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GLOBAL uint *visits, GLOBAL SubtreeStats *stats) {
+    uint slot = thread_index();
+    if (slot >= 2u * (uint)count || ref_of_slot(nodes, slot) >= 0) return;
+    for (uint node = slot >> 1;; node = slot >> 1) {
+        GLOBAL_FENCE();
+        if (atomic_add(&visits[node], 1u) == 0) return;  // the second to come finds both children finished
+        GLOBAL_FENCE();
+        SubtreeStats a = stats_of_slot(nodes, stats, 2 * node), b = stats_of_slot(nodes, stats, 2 * node + 1), both;
+        Box box = box_union(box_of_slot(nodes, 2 * node), box_of_slot(nodes, 2 * node + 1));
+        both.primitives = a.primitives + b.primitives;
+        both.areas = a.areas + b.areas;
+        both.pad = 0.0f;
+        bool leaf = node != 0 && (both.primitives <= 2 || (both.primitives == 3 && both.areas >= 2.0f * half_area(box)));
+        both.kept = leaf ? 0u : 1u + a.kept + b.kept;
+        stats[node] = both;
+        slot = parent_slot[node];
+        if (slot == INVALID_INDEX) return;
+        write_slot(nodes, slot, box, (int)node);
+    }
+}
+
+// Where a slot's subtree begins: its first primitive, its first node, and its depth.
+DEVICE uint3 begin_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot, uint slot) {
+    uint primitive = 0, kept = 0, depth = 0;
+    while (slot != INVALID_INDEX) {
+        if (slot & 1u) {
+            SubtreeStats before = stats_of_slot(nodes, stats, slot ^ 1u);
+            primitive += before.primitives;
+            kept += before.kept;
+        }
+        kept++;
+        depth++;
+        slot = parent_slot[slot >> 1];
+    }
+    return make_uint3(primitive, kept, depth);
+}
+
+// Every primitive goes to its place depth first. depth_and_count: the greatest depth, and how many nodes stay.
+KERNEL compact_primitives(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot,
+                      GLOBAL const float4 *primitives, GLOBAL float4 *compacted, GLOBAL uint *depth_and_count) {
+    uint slot = thread_index();
+    if (slot >= 2u * (uint)count) return;
+    int code = ref_of_slot(nodes, slot);
+    if (code >= 0) return;
+    uint3 begin = begin_of_slot(nodes, stats, parent_slot, slot);
+    if (begin.x == 0) depth_and_count[1] = stats[0].kept;
+    for (int k = 0; k < 3; k++) compacted[3 * begin.x + k] = primitives[3 * (~code >> 3) + k];
+    if (begin.z > depth_and_count[0]) atomic_max(&depth_and_count[0], begin.z);
+}
+
+// Every node that stays goes to its place depth first. cost[0] gets the areas of all below the root, those of
+// leaves times their primitives, and cost[1] the root's.
+KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot, GLOBAL float4 *compacted,
+                 GLOBAL float *cost) {
+    float sum = 0.0f;
+    for (uint node = thread_index(); node < (uint)count; node += group_count() * GROUP_SIZE) {
+        if (node == 0) cost[1] = half_area(box_union(box_of_slot(nodes, 0), box_of_slot(nodes, 1)));
+        if (stats[node].kept == 0) continue;
+        uint3 begin = begin_of_slot(nodes, stats, parent_slot, parent_slot[node]);
+        uint child = begin.y + 1;
+        for (uint side = 0; side < 2; side++) {
+            SubtreeStats own = stats_of_slot(nodes, stats, 2 * node + side);
+            Box box = box_of_slot(nodes, 2 * node + side);
+            write_slot(compacted, 2 * begin.y + side, box, own.kept ? (int)child : ~(int)(begin.x * 8 + own.primitives - 1));
+            sum += half_area(box) * (own.kept ? 1.0f : (float)own.primitives);
+            begin.x += own.primitives;
+            child += own.kept;
+        }
+    }
+    add_float(&cost[0], sum);
+}
