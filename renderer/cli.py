@@ -60,18 +60,15 @@ def _demo(command) -> None:
 
 
 def _view(command) -> None:
-    command.add_argument("inputs", nargs="*", metavar="INPUT", help="what export takes; without one, scenes/demo.toml")
-    command.add_argument("--restore", action="store_true", help="bring back the panels of the last session")
-    command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
-    command.add_argument("--size", type=arguments.size, default=(1600, 900), metavar="WxH", help="of the window")
+    from renderer.window.app.command import add_view_arguments  # imports no library
+
+    add_view_arguments(command)
 
 
 def _serve(command) -> None:
-    _view(command)
-    command.add_argument("--host", default="127.0.0.1", help="another than this machine's own needs the printed token")
-    command.add_argument(
-        "--port", type=arguments.port, default=8377, metavar="N", help="0 takes a free one (default 8377)"
-    )
+    from renderer.window.app.command import add_serve_arguments
+
+    add_serve_arguments(command)
 
 
 def _export(command) -> None:

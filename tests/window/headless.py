@@ -8,11 +8,11 @@ import time
 from contextlib import contextmanager
 
 from renderer.gpu import DeviceContext
-from renderer.scene.cameras import View2D
-from renderer.window.app.backends import Offscreen
-from renderer.window.app.shortcuts import chord
-from renderer.window.app.state import Studio
+from renderer.scene.cameras import Plane
+from renderer.window.app.backends import OffscreenWindow
+from renderer.window.controls.shortcuts import chord
 from renderer.window.controls.toolkit import imgui
+from renderer.window.state.app_state import AppState
 
 FRAME = 1 / 60  # seconds of the window's clock
 
@@ -27,20 +27,20 @@ class Clock:
         return self.seconds
 
 
-class Stepped(Offscreen):
+class Stepped(OffscreenWindow):
     """A headless window on a Clock of its own."""
 
     def frame(self) -> None:
-        self.studio.clock.seconds += FRAME
+        self.app.now.seconds += FRAME
         super().frame()
-        for panel in self.studio.panels:
-            panel.settle()
+        for panel in self.app.panels:
+            panel.wait_idle()
 
 
 @contextmanager
 def window(scenes, gpu, gl, size, scale=1.0, **more):
     """A Stepped window of the scenes, drawn by the devices of `gpu` and by `gl`; `scale` is 1 for 96 dots an inch."""
-    screen = Stepped(Studio(scenes, beside(gl, gpu), clock=Clock(), **more), gl, size, scale)
+    screen = Stepped(AppState(scenes, beside(gl, gpu), clock=Clock(), **more), gl, size, scale)
     try:
         yield screen
     finally:
@@ -67,14 +67,14 @@ def seconds(screen, count: float) -> None:
 
 def wait_still(screen) -> None:
     """Frames until what is done next is another step of undo."""
-    until(screen, lambda: not any(panel.moving(screen.studio.clock()) for panel in screen.studio.panels))
+    until(screen, lambda: not any(panel.is_interacting(screen.app.now()) for panel in screen.app.panels))
     frames(screen)
 
 
 def finish(screen) -> None:
     """Frames until nothing moves and every visible panel is finished at its full size."""
     wait_still(screen)
-    until(screen, lambda: screen.studio.activity(screen.studio.clock()) != "drawing" and not screen.studio.panel.busy)
+    until(screen, lambda: screen.app.activity(screen.app.now()) != "drawing" and not screen.app.panel.busy)
     screen.frame()  # shows what the last one drew
 
 
@@ -88,21 +88,21 @@ def until(screen, condition, limit: float = 150.0) -> None:
 
 def settled(screen) -> None:
     """Frames until the active panel shows a whole sample of what it is to show, at its full size."""
-    panel, studio = screen.studio.panel, screen.studio
+    panel, app = screen.app.panel, screen.app
     frames(screen)
 
     def is_there() -> bool:
         assert not panel.error, panel.error
-        size = studio.rectangles[studio.visible().index(studio.active)][2:]
-        full = panel.pace.divisor == 1 and panel.shows(size, studio.clock())
-        return full and panel.whole and not panel.busy
+        size = app.image_rects[app.visible().index(app.active)][2:]
+        full = panel.budget.divisor == 1 and panel.is_current(size, app.now())
+        return full and panel.shows_full_sample and not panel.busy
 
     until(screen, is_there)
 
 
 def sampled(screen, samples: int) -> None:
     """Frames until the active panel has so many samples, or says why not."""
-    until(screen, lambda: screen.studio.panel.samples >= samples or screen.studio.panel.error)
+    until(screen, lambda: screen.app.panel.samples >= samples or screen.app.panel.error)
 
 
 def press(screen, keys: str) -> None:
@@ -128,7 +128,7 @@ def hold(screen, button: int, down: bool) -> None:
 
 
 def centre(screen, index: int) -> tuple[float, float]:
-    x, y, width, height = screen.studio.rectangles[index]
+    x, y, width, height = screen.app.image_rects[index]
     return x + width / 2, y + height / 2
 
 
@@ -140,5 +140,5 @@ def drag(screen, start, dx: float, dy: float, button: int = 0) -> None:
     hold(screen, button, False)
 
 
-def view(screen, index: int = 0) -> View2D:
-    return screen.studio.panels[index].scene.settings.view
+def view(screen, index: int = 0) -> Plane:
+    return screen.app.panels[index].scene.settings.view

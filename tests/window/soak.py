@@ -22,11 +22,13 @@ sys.path.insert(0, str(ROOT))
 from renderer.gpu import open_context  # noqa: E402
 from renderer.gpu.gl import Texture  # noqa: E402
 from renderer.pictures import load  # noqa: E402
-from renderer.window.app import open_files
-from renderer.window.app.backends import Offscreen  # noqa: E402
-from renderer.window.app.state import Studio  # noqa: E402
+from renderer.window.app.backends import OffscreenWindow  # noqa: E402
 from renderer.window.controls.toolkit import imgui  # noqa: E402
-from renderer.window.panels import view_actions  # noqa: E402
+from renderer.window.state import (
+    open_files,
+    view_actions,  # noqa: E402
+)
+from renderer.window.state.app_state import AppState  # noqa: E402
 from renderer.window.timeline import actions
 
 SCENES = ("julia", "mirrors", "fern")
@@ -42,14 +44,14 @@ def main() -> int:
     gpu = open_context(args.device)
     os.chdir(tempfile.mkdtemp())
     scenes = [load(ROOT / "scenes" / f"{name}.toml") for name in SCENES]
-    screen = Offscreen(Studio(scenes, gpu), gpu.gl, SIZES[0])
+    screen = OffscreenWindow(AppState(scenes, gpu), gpu.gl, SIZES[0])
     rows, began = [], time.perf_counter()
     for count in range(args.frames):
         disturb(screen, count)
         screen.frame()
         if (count + 1) % max(args.frames // 10, 1) == 0:
             row = {"frames": count + 1, "seconds": round(time.perf_counter() - began, 1), **held(screen)}
-            row["errors"] = [panel.error for panel in screen.studio.panels if panel.error]
+            row["errors"] = [panel.error for panel in screen.app.panels if panel.error]
             rows.append(row)
             print(json.dumps(row), flush=True)
     screen.close()
@@ -58,30 +60,30 @@ def main() -> int:
     return int(any(grown[name] > most for name, most in ALLOWED.items()) or any(row["errors"] for row in rows))
 
 
-def disturb(screen: Offscreen, count: int) -> None:
+def disturb(screen: OffscreenWindow, count: int) -> None:
     """What a user does, on a fixed plan: drags, steps of settings, other panels, other sizes, restarts, key frames."""
-    studio, io = screen.studio, imgui.get_io()
+    app, io = screen.app, imgui.get_io()
     if count % 7 == 0:
-        view_actions.drag(studio, 0.05 if count % 14 else -0.05, 0.0)
+        view_actions.drag(app, 0.05 if count % 14 else -0.05, 0.0)
     if count % 40 == 0:
-        studio.next_panel(1)
-    if count % 50 == 0 and hasattr(studio.panel.scene.settings, "phase"):
-        studio.step_setting("phase", 1)
+        app.next_panel(1)
+    if count % 50 == 0 and hasattr(app.panel.scene.settings, "phase"):
+        app.step_setting("phase", 1)
     if count % 60 == 0:
         io.add_mouse_pos_event(count % 300, count % 150)
     if count % 400 == 0:
         screen.resize(SIZES[count // 400 % 2])
     if count % 997 == 0:
-        studio.restart()
+        app.restart()
     if count % 1500 == 0:
-        actions.add_key(studio)
-        actions.delete_key(studio)
-        studio.reset()
+        actions.add_key(app)
+        actions.delete_key(app)
+        app.reset_scene()
     if count % 5000 == 0:
-        open_files.reload(studio)
+        open_files.reload(app)
 
 
-def held(screen: Offscreen) -> dict:
+def held(screen: OffscreenWindow) -> dict:
     """MiB resident, textures alive or waiting to be freed, device buffers, Python's objects."""
     gc.collect()
     things = gc.get_objects()

@@ -16,31 +16,31 @@ from tests.window.headless import centre, drag, finish, frames, press, settled, 
 
 def test_comparing_with_a_kept_picture(screen):
     finish(screen)
-    panel = screen.studio.panel
+    panel = screen.app.panel
     press(screen, "S")
-    kept = panel.shown.read()
+    kept = panel.display_texture.read()
     press(screen, "E")
     finish(screen)
     assert panel.scene.tone.ev == 0.5
-    assert not np.array_equal(panel.shown.read(), kept)
+    assert not np.array_equal(panel.display_texture.read(), kept)
     press(screen, "W")
     assert panel.comparison.mode == "wipe"
-    x, y, width, height = screen.studio.rectangles[0]
+    x, y, width, height = screen.app.image_rects[0]
     imgui.get_io().add_mouse_pos_event(x + width // 2, y + height // 2)
     frames(screen, 3)
-    assert screen.studio.told(screen.studio.clock()) == "compare: wipe"
+    assert screen.app.current_message(screen.app.now()) == "compare: wipe"
     assert panel.comparison.wipe == pytest.approx(0.5, abs=0.01)
     window, middle = screen.pixels()[y : y + height, x : x + width], slice(20, height - 120)
-    assert psnr(window[middle, 4 : width // 2 - 4], panel.shown.read()[middle, 4 : width // 2 - 4, :3]) > 45
+    assert psnr(window[middle, 4 : width // 2 - 4], panel.display_texture.read()[middle, 4 : width // 2 - 4, :3]) > 45
     assert psnr(window[middle, width // 2 + 4 : -4], kept[middle, width // 2 + 4 : -4, :3]) > 45
     press(screen, "W")
-    assert {panel.comparison.shown(panel.shown, t)[0] for t in (0.0, 0.7)} == {
-        panel.shown,
+    assert {panel.comparison.textures(panel.display_texture, t)[0] for t in (0.0, 0.7)} == {
+        panel.display_texture,
         panel.comparison.reference(),
     }
     press(screen, "W")
-    difference = panel.comparison.shown(panel.shown, 0.0)[0].read()[..., :3]
-    wanted = np.abs(panel.shown.read()[..., :3].astype(int) - kept[..., :3]) * 8
+    difference = panel.comparison.textures(panel.display_texture, 0.0)[0].read()[..., :3]
+    wanted = np.abs(panel.display_texture.read()[..., :3].astype(int) - kept[..., :3]) * 8
     assert np.abs(difference - np.minimum(wanted, 255)).max() <= 1
     press(screen, "W")
     assert panel.comparison.mode == "off"
@@ -49,25 +49,28 @@ def test_comparing_with_a_kept_picture(screen):
 def test_comparing_with_another_panel_follows_it(screen):
     finish(screen)
     press(screen, "W")
-    first, second = screen.studio.panels
-    assert first.comparison.mode == "wipe" and first.comparison.reference() is second.shown
+    first, second = screen.app.panels
+    assert first.comparison.mode == "wipe" and first.comparison.reference() is second.display_texture
     press(screen, "2")
     press(screen, "Ctrl+W")
     frames(screen, 3)
-    assert not screen.studio.panel.error
+    assert not screen.app.panel.error
 
 
 def test_the_inspector_reads_the_pixel_under_the_pointer(screen):
     finish(screen)
-    panel, (x, y, width, height) = screen.studio.panel, screen.studio.rectangles[0]
-    linear, shown = panel.frame.read(), panel.shown.read()
+    panel, (x, y, width, height) = screen.app.panel, screen.app.image_rects[0]
+    linear, shown = panel.frame.read(), panel.display_texture.read()
     assert np.array_equal(panel.frame.read_region(5, 7, 3, 2), linear[7:9, 5:8])
-    assert np.array_equal(panel.shown.read_region(width - 2, 0, 2, 1), shown[:1, -2:])
-    assert pixel_inspector.region(panel.shown, 0, 0).shape == (5, 5, 4)
-    lines = pixel_inspector.figures(linear[3, 4], shown[3, 4])
+    assert np.array_equal(panel.display_texture.read_region(width - 2, 0, 2, 1), shown[:1, -2:])
+    assert pixel_inspector.region(panel.display_texture, 0, 0).shape == (5, 5, 4)
+    lines = pixel_inspector.pixel_lines(linear[3, 4], shown[3, 4])
     assert float(lines[0].split()[1]) == pytest.approx(linear[3, 4, 0], rel=1e-5)
     assert int(lines[2].split()[2]) == shown[3, 4, 2]
-    assert pixel_inspector.figures(np.array([np.nan, np.inf, 0, 1]), shown[0, 0])[-2:] == ["not a number", "infinite"]
+    assert pixel_inspector.pixel_lines(np.array([np.nan, np.inf, 0, 1]), shown[0, 0])[-2:] == [
+        "not a number",
+        "infinite",
+    ]
     before = screen.pixels()
     press(screen, "I")
     imgui.get_io().add_mouse_pos_event(x + width // 2, y + height // 2)
@@ -81,12 +84,12 @@ def test_the_inspector_reads_the_pixel_under_the_pointer(screen):
 def test_a_click_with_ctrl_puts_what_is_there_into_focus(gl, gpu):
     scene = load(ROOT / "scenes" / "mirrors.toml")
     with window([scene], gpu, gl, (640, 400)) as screen:
-        studio = screen.studio
+        app = screen.app
         settled(screen)
-        x, y, width, height = studio.rectangles[0]
+        x, y, width, height = app.image_rects[0]
         eye, target = (np.array(point) for point in (scene.settings.view.position, scene.settings.view.target))
         forward = (target - eye) / np.linalg.norm(target - eye)
-        start = studio.panel.settings().view
+        start = app.panel.settings().view
         imgui.get_io().add_key_event(imgui.Key.mod_ctrl, True)
         drag(screen, centre(screen, 0), 0, 0)
         imgui.get_io().add_key_event(imgui.Key.mod_ctrl, False)
@@ -95,27 +98,27 @@ def test_a_click_with_ctrl_puts_what_is_there_into_focus(gl, gpu):
         along = (ball - eye) @ forward
         aside = np.linalg.norm(ball - eye - along * forward)
         wanted = along - np.sqrt(radius**2 - aside**2)
-        settings = studio.panel.settings()
+        settings = app.panel.settings()
         assert settings.focus_distance == pytest.approx(wanted, rel=0.01) and settings.view == start
-        assert "in focus" in studio.message and "lens radius" in studio.message
+        assert "in focus" in app.message and "lens radius" in app.message
         press(screen, "Ctrl+F")
-        assert studio.picking
+        assert app.picking
         drag(screen, (x + width * 0.5, y + 3), 0, 0)  # the sky
-        assert not studio.picking and "nothing is there" in studio.message
-        assert studio.panel.settings().focus_distance == settings.focus_distance
+        assert not app.picking and "nothing is there" in app.message
+        assert app.panel.settings().focus_distance == settings.focus_distance
         press(screen, "Ctrl+Z")
-        assert studio.panel.settings().focus_distance == 0
+        assert app.panel.settings().focus_distance == 0
         press(screen, "Ctrl+F")
         press(screen, "Ctrl+F")  # without a mouse: what is in the middle
-        assert studio.panel.settings().focus_distance == pytest.approx(wanted, rel=0.01)
+        assert app.panel.settings().focus_distance == pytest.approx(wanted, rel=0.01)
 
 
 def test_pictures_without_depth_say_so(screen):
     finish(screen)
-    before = screen.studio.panel.scene
+    before = screen.app.panel.scene
     press(screen, "Ctrl+F")
     drag(screen, centre(screen, 0), 0, 0)
-    assert "nothing to focus on" in screen.studio.message and screen.studio.panel.scene == before
+    assert "nothing to focus on" in screen.app.message and screen.app.panel.scene == before
 
 
 @pytest.mark.slow
@@ -124,17 +127,17 @@ def test_a_finished_picture_is_denoised_where_that_is_asked(gl, gpu):
     scene = load(ROOT / "scenes" / "cornell.toml")
     scene = replace(scene, settings=replace(scene.settings, samples=2, max_depth=2))
     with window([scene], gpu, gl, (420, 300)) as screen:
-        panel = screen.studio.panel
+        panel = screen.app.panel
         settled(screen)
-        until(screen, panel.finished)
+        until(screen, panel.is_finished)
         noisy = panel.frame.read()
         press(screen, "Ctrl+N")
         until(screen, lambda: panel.denoised)
-        picture = open_picture(scene, screen.studio.gpu)
+        picture = open_picture(scene, screen.app.gpu)
         for _ in range(2):
-            drawn = picture.draw(scene.settings, panel.shown.size, 0.0)
-        layers = picture.layers(scene.settings, panel.shown.size)
-        wanted = denoise.denoise(drawn.read(), layers["albedo"], layers["normal"])
+            drawn = picture.draw(scene.settings, panel.display_texture.size, 0.0)
+        layers = picture.layers(scene.settings, panel.display_texture.size)
+        wanted = denoise.denoised(drawn.read(), layers["albedo"], layers["normal"])
         assert np.allclose(panel.frame.read(), wanted, atol=1e-3) and not np.allclose(wanted, noisy, atol=1e-2)
         press(screen, "D")  # another picture: noisy while it is drawn, clean when it is finished
         settled(screen)
@@ -142,5 +145,5 @@ def test_a_finished_picture_is_denoised_where_that_is_asked(gl, gpu):
         press(screen, "Shift+D")
         press(screen, "Ctrl+N")
         settled(screen)
-        until(screen, panel.finished)
+        until(screen, panel.is_finished)
         assert not panel.denoised and np.array_equal(panel.frame.read(), noisy)

@@ -15,29 +15,29 @@ from tests.window.helpers import HEIGHT, WIDTH
 
 
 def test_keys_do_what_the_table_says(screen):
-    studio = screen.studio
+    app = screen.app
     press(screen, "D")
-    assert studio.panel.scene.settings.iterations == 50
+    assert app.panel.scene.settings.iterations == 50
     press(screen, "Shift+D")
-    assert studio.panel.scene.settings.iterations == 40
+    assert app.panel.scene.settings.iterations == 40
     press(screen, "Space")
-    assert studio.panel.paused
+    assert app.panel.paused
     press(screen, "Tab")
-    assert studio.active == 1 and not studio.panel.paused
+    assert app.active == 1 and not app.panel.paused
     press(screen, "1")
-    assert studio.active == 0
+    assert app.active == 0
     press(screen, "E")
-    assert studio.panel.scene.tone.ev == 0.5
+    assert app.panel.scene.tone.ev == 0.5
     press(screen, "X")
-    assert studio.panel.scene.tone.exposure == "auto"
+    assert app.panel.scene.tone.exposure == "auto"
     press(screen, "Left")
     assert view(screen) != view(screen, 1)
     press(screen, "Home")
     assert view(screen) == view(screen, 1)
     press(screen, "H")
-    assert not studio.sidebar and studio.rectangles[-1][0] + studio.rectangles[-1][2] > WIDTH - 20
+    assert not app.sidebar and app.image_rects[-1][0] + app.image_rects[-1][2] > WIDTH - 20
     press(screen, "Ctrl+Q")
-    assert studio.leaving
+    assert app.quit_requested
 
 
 def test_undo_and_redo_take_one_step_a_drag(screen):
@@ -48,45 +48,45 @@ def test_undo_and_redo_take_one_step_a_drag(screen):
     press(screen, "E")
     wait_still(screen)
     press(screen, "Ctrl+Z")
-    assert view(screen) == dragged and screen.studio.panel.scene.tone.ev == 0
+    assert view(screen) == dragged and screen.app.panel.scene.tone.ev == 0
     press(screen, "Ctrl+Z")
     assert view(screen) == start
     press(screen, "Ctrl+Z")
-    assert view(screen) == start and "nothing" in screen.studio.message
+    assert view(screen) == start and "nothing" in screen.app.message
     press(screen, "Ctrl+Y")
     press(screen, "Ctrl+Y")
-    assert view(screen) == dragged and screen.studio.panel.scene.tone.ev == 0.5
+    assert view(screen) == dragged and screen.app.panel.scene.tone.ev == 0.5
     press(screen, "Ctrl+Backspace")
-    assert screen.studio.panel.scene == screen.studio.panel.original
+    assert screen.app.panel.scene == screen.app.panel.original
 
 
 def test_help_and_palette_come_from_the_table(screen):
     plain = screen.pixels()
     press(screen, "F1")
-    assert screen.studio.help and not np.array_equal(screen.pixels(), plain)
+    assert screen.app.help and not np.array_equal(screen.pixels(), plain)
     press(screen, "Escape")
     press(screen, "Ctrl+P")
     frames(screen, 3)
     imgui.get_io().add_input_characters_utf8("hide or show")
     frames(screen, 3)
     press(screen, "Enter")
-    assert not screen.studio.palette and not screen.studio.sidebar
+    assert not screen.app.palette and not screen.app.sidebar
     press(screen, "Ctrl+P")
     frames(screen, 3)
     imgui.get_io().add_input_characters_utf8("next ")
     frames(screen, 3)
     for keys in ("Down", "Down", "Down", "Up", "Enter"):  # next iterations, next scene, next panel
         press(screen, keys)
-    assert not screen.studio.palette and screen.studio.active == 1
+    assert not screen.app.palette and screen.app.active == 1
 
 
 def test_typed_letters_are_no_commands(screen):
     press(screen, "Ctrl+P")
     frames(screen, 3)
     press(screen, "E")
-    assert screen.studio.panel.scene.tone.ev == 0
+    assert screen.app.panel.scene.tone.ev == 0
     press(screen, "Escape")
-    assert not screen.studio.palette
+    assert not screen.app.palette
 
 
 @pytest.fixture
@@ -107,15 +107,15 @@ def places(monkeypatch):
 @pytest.mark.parametrize("name, low, high", [("density", 0.01, 4.0), ("phase", 0.0, 1.0), ("relief", 0.0, 1.0)])
 def test_a_slider_follows_the_pointer(screen, places, name, low, high):
     frames(screen)
-    before = screen.studio.panel.scene.settings
+    before = screen.app.panel.scene.settings
     left, top, right, bottom = places[name]
     drag(screen, (left + 20, (top + bottom) / 2), 0.75 * (right - left) - 20, 0)
-    after = screen.studio.panel.scene.settings
+    after = screen.app.panel.scene.settings
     assert getattr(after, name) == pytest.approx(low + 0.75 * (high - low), abs=0.04 * (high - low))
     assert replace(after, **{name: getattr(before, name)}) == before, "no other setting changed"
     left, top, right, bottom = places[name]  # beside it stands the button that goes back now
     drag(screen, (right + 16, (top + bottom) / 2), 0, 0)
-    assert screen.studio.panel.scene.settings == before
+    assert screen.app.panel.scene.settings == before
 
 
 def test_a_screen_of_twice_the_density_has_strips_and_controls_of_twice_the_size(gl, scene_files, places):
@@ -123,8 +123,8 @@ def test_a_screen_of_twice_the_density_has_strips_and_controls_of_twice_the_size
     for scale in (1.0, 2.0):
         with window([load(scene_files[0])], None, gl, (int(900 * scale), int(520 * scale)), scale) as screen:
             finish(screen)
-            panel, (_, y, width, height) = screen.studio.panel, screen.studio.rectangles[0]
-            assert y - screen.studio.cells[0][1] == 26 * scale and panel.shown.size == (width, height)
+            panel, (_, y, width, height) = screen.app.panel, screen.app.image_rects[0]
+            assert y - screen.app.panel_rects[0][1] == 26 * scale and panel.display_texture.size == (width, height)
             left, top, right, bottom = places["phase"]
             assert bottom - top == pytest.approx(23 * scale, abs=2 * scale) and right > 880 * scale - 60 * scale
             drag(screen, (left + 20 * scale, (top + bottom) / 2), 0.75 * (right - left) - 20 * scale, 0)
@@ -142,29 +142,29 @@ def test_a_value_can_be_typed_and_stays_in_its_range(screen, places):
         io.add_input_characters_utf8(typed)
         frames(screen, 3)
         press(screen, "Enter")
-        assert screen.studio.panel.scene.settings.iterations == wanted
+        assert screen.app.panel.scene.settings.iterations == wanted
 
 
 def test_the_keyboard_alone_works_the_controls(screen, places):
     press(screen, "F6")
-    assert screen.studio.typing
-    before = screen.studio.panel.scene
+    assert screen.app.keyboard_navigation
+    before = screen.app.panel.scene
     for _ in range(6):
         press(screen, "Down")
     press(screen, "Space")
     press(screen, "Right")
     press(screen, "F6")
-    assert not screen.studio.typing and screen.studio.panel.scene.settings.view == before.settings.view
+    assert not screen.app.keyboard_navigation and screen.app.panel.scene.settings.view == before.settings.view
     press(screen, "Right")
-    assert screen.studio.panel.scene.settings.view != before.settings.view
+    assert screen.app.panel.scene.settings.view != before.settings.view
 
 
 def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
-    studio, panel = screen.studio, screen.studio.panel
-    below = studio.rectangles[0]
+    app, panel = screen.app, screen.app.panel
+    below = app.image_rects[0]
     press(screen, "D")
     press(screen, "Ctrl+K")
-    assert actions.shows_timeline(studio) and panel.paused and studio.rectangles[0][3] < below[3]
+    assert actions.shows_timeline(app) and panel.paused and app.image_rects[0][3] < below[3]
     assert [track.path for track in panel.scene.animation.tracks] == ["iterations"]
     assert panel.scene.animation.duration == 4.0
     press(screen, "Ctrl+Shift+K")
@@ -176,7 +176,7 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
     wait_still(screen)  # so that what follows is a step of its own
     for _ in range(24):
         press(screen, ".")
-    assert panel.clock == 1.0
+    assert panel.scene_time == 1.0
     start = panel.settings().view
     drag(screen, centre(screen, 0), 60, 0)
     moved = panel.settings().view
@@ -186,31 +186,31 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
     wait_still(screen)
     assert panel.settings().iterations == 50 and "iterations" not in {t.path for t in panel.scene.animation.tracks}
     press(screen, "PageUp")
-    assert panel.clock == 0.0 and panel.settings().view == start and panel.settings().iterations == 50
+    assert panel.scene_time == 0.0 and panel.settings().view == start and panel.settings().iterations == 50
     press(screen, "PageDown")
-    assert panel.clock == 1.0 and panel.settings().view == moved
+    assert panel.scene_time == 1.0 and panel.settings().view == moved
     press(screen, "Ctrl+Z")
     press(screen, "Ctrl+Z")
     assert keyframe_times(panel.scene.animation) == [0.0]
     press(screen, "Ctrl+Y")
     press(screen, "Space")
     wait_still(screen)
-    assert not panel.paused and panel.clock > 1.0
+    assert not panel.paused and panel.scene_time > 1.0
     press(screen, "Ctrl+S")
     saved = load(tmp_path / "first-001.toml")
     assert saved.animation == panel.scene.animation and saved.settings == panel.scene.settings
 
 
 def test_the_line_of_time_scrubs(screen):
-    panel = screen.studio.panel
+    panel = screen.app.panel
     press(screen, "Ctrl+K")
     press(screen, "H")
     bottom = HEIGHT - 22
     drag(screen, (400, bottom), 60, 0)
-    first = panel.clock
+    first = panel.scene_time
     assert panel.paused and 0 < first < 4.0
     drag(screen, (400, bottom), 0, 0)
-    assert 0 < panel.clock < first
+    assert 0 < panel.scene_time < first
     drag(screen, centre(screen, 0), 40, 0)
     assert len(keyframe_times(panel.scene.animation)) == 2
     imgui.get_io().add_mouse_pos_event(5, 5)

@@ -13,15 +13,15 @@ from renderer.errors import UnavailableError
 from renderer.gpu import kernel_source
 from renderer.paths import ROOT
 from renderer.pictures import load
-from renderer.window.app import open_files
-from renderer.window.app.session import restore
+from renderer.window.state import open_files
+from renderer.window.state.session import restore
 from tests.window.headless import finish, press, sampled, seconds, settled, until, window
 from tests.window.helpers import FRACTAL
 
 
 def test_an_error_of_one_picture_stays_in_its_panel(screen, monkeypatch):
     finish(screen)
-    first, second = screen.studio.panels
+    first, second = screen.app.panels
 
     def broken(*arguments):
         raise UnavailableError("the device went away")
@@ -29,26 +29,26 @@ def test_an_error_of_one_picture_stays_in_its_panel(screen, monkeypatch):
     monkeypatch.setattr(first.picture, "draw", broken)
     press(screen, "D")
     finish(screen)
-    assert first.error == "the device went away" and not second.error and second.finished()
+    assert first.error == "the device went away" and not second.error and second.is_finished()
     before = screen.pixels()
     press(screen, "R")
     finish(screen)
-    assert not first.error and first.finished()
+    assert not first.error and first.is_finished()
     assert not np.array_equal(screen.pixels(), before)
 
 
 def test_a_lost_device_keeps_the_session_and_ends_with_a_sentence(gl, gpu, tmp_path, monkeypatch, capsys):
     kept = tmp_path / "session.json"
-    with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (200, 160), kept=kept) as screen:
+    with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (200, 160), session_path=kept) as screen:
         sampled(screen, 1)
 
         def gone(*arguments):
             raise RuntimeError("the driver does not answer")
 
-        monkeypatch.setattr(screen.studio.panel.picture, "draw", gone)
+        monkeypatch.setattr(screen.app.panel.picture, "draw", gone)
         monkeypatch.setattr(type(gpu.device), "finish", gone)
         with pytest.raises(UnavailableError, match="is lost: .*the driver does not answer.*--restore"):
-            screen.studio.step_setting("max_depth", 1)
+            screen.app.step_setting("max_depth", 1)
             for _ in range(200):
                 screen.frame()
         assert restore(kept).scenes[0].settings.max_depth == 7
@@ -80,7 +80,7 @@ def test_a_scene_that_takes_the_device_s_last_byte(gl, gpu, room):
     """Its panel says so and gives back what it took; the others go on, and it comes once there is room."""
     scene = load(ROOT / "scenes" / "mirrors.toml")
     with window([scene, replace(scene, title="large")], gpu, gl, (500, 300)) as screen:
-        studio = screen.studio
+        app = screen.app
         finish(screen)
         gc.collect()
         both = room.held
@@ -88,42 +88,44 @@ def test_a_scene_that_takes_the_device_s_last_byte(gl, gpu, room):
         press(screen, "2")
         press(screen, "R")
         finish(screen)
-        first, second = studio.panels
+        first, second = app.panels
         assert "no room for" in second.error and gpu.device.name in second.error
-        x, y, width, _ = studio.rectangles[1]
+        x, y, width, _ = app.image_rects[1]
         assert screen.pixels()[y + 40, x + width // 2].astype(int) @ (1, -1, 0) > 5, "the panel is tinted red"
         gc.collect()
-        assert room.held < 0.6 * both and second.picture is None and not first.error and first.finished()
+        assert room.held < 0.6 * both and second.picture is None and not first.error and first.is_finished()
         room.limit = 1 << 40
         press(screen, "1")
         press(screen, "Shift+D")
         finish(screen)
-        assert not first.error and first.finished()
+        assert not first.error and first.is_finished()
         press(screen, "2")
         press(screen, "Shift+D")  # a change tries again
         finish(screen)
         assert (
-            not second.error and second.finished() and second.scene.settings.max_depth == first.scene.settings.max_depth
+            not second.error
+            and second.is_finished()
+            and second.scene.settings.max_depth == first.scene.settings.max_depth
         )
 
 
 def test_a_saved_scene_is_read_anew_and_a_bad_one_is_told(screen, scene_files):
     finish(screen)
-    first, second = screen.studio.panels
+    first, second = screen.app.panels
     scene_files[0].write_text(FRACTAL.format(title="first").replace("40", "77"))
     until(screen, lambda: first.scene.settings.iterations == 77)
     finish(screen)
-    good = first.shown.read()
+    good = first.display_texture.read()
     scene_files[0].write_text("picture = nonsense")
-    until(screen, lambda: first.mistake)
-    assert "not a TOML file" in first.mistake and not first.error and not second.mistake
+    until(screen, lambda: first.update_error)
+    assert "not a TOML file" in first.update_error and not first.error and not second.update_error
     press(screen, "D")  # what was good goes on, and can be worked on
     finish(screen)
-    assert first.finished() and not np.array_equal(first.shown.read(), good) and first.mistake
+    assert first.is_finished() and not np.array_equal(first.display_texture.read(), good) and first.update_error
     scene_files[0].write_text(FRACTAL.format(title="first"))
-    until(screen, lambda: not first.mistake)
+    until(screen, lambda: not first.update_error)
     finish(screen)
-    assert not first.error and first.finished() and first.scene.settings.iterations == 40
+    assert not first.error and first.is_finished() and first.scene.settings.iterations == 40
 
 
 def test_a_shader_with_a_mistake_leaves_the_last_good_one(screen, tmp_path, monkeypatch):
@@ -132,30 +134,30 @@ def test_a_shader_with_a_mistake_leaves_the_last_good_one(screen, tmp_path, monk
     shutil.copytree(kernel_source.SHADERS, shaders)
     for module in (kernel_source, open_files):
         monkeypatch.setattr(module, "SHADERS", shaders)
-    open_files.reload(screen.studio)
+    open_files.reload(screen.app)
     finish(screen)
-    good, text = screen.studio.panel.shown.read(), (shaders / "images/fractal.frag").read_text()
+    good, text = screen.app.panel.display_texture.read(), (shaders / "images/fractal.frag").read_text()
     seconds(screen, 0.6)  # it looks at the files a few times a second
     (shaders / "images/fractal.frag").write_text(text.replace("void main() {", "void main() {\n    nonsense = 1;"))
-    until(screen, lambda: any(p.mistake for p in screen.studio.panels))  # the others go on with the good one too
-    panel = next(p for p in screen.studio.panels if p.mistake)
+    until(screen, lambda: any(p.update_error for p in screen.app.panels))  # the others go on with the good one too
+    panel = next(p for p in screen.app.panels if p.update_error)
     line = text[: text.index("void main() {")].count("\n") + 2
-    assert f"images/fractal.frag:{line}" in panel.mistake and not panel.error
+    assert f"images/fractal.frag:{line}" in panel.update_error and not panel.error
     press(screen, "D")
     press(screen, "Shift+D")
     finish(screen)
-    assert np.array_equal(panel.shown.read(), good) and panel.mistake
+    assert np.array_equal(panel.display_texture.read(), good) and panel.update_error
     before = screen.pixels()
     (shaders / "images/fractal.frag").write_text(
         text.replace("void main() {", "void main() {\n    pixel = vec4(1); return;")
     )
-    until(screen, lambda: not any(p.mistake for p in screen.studio.panels))
+    until(screen, lambda: not any(p.update_error for p in screen.app.panels))
     finish(screen)
-    assert (panel.shown.read() == 255).all() and not np.array_equal(screen.pixels(), before)
+    assert (panel.display_texture.read() == 255).all() and not np.array_equal(screen.pixels(), before)
     (shaders / "images/fractal.frag").write_text(text)
-    until(screen, lambda: not panel.opened)
+    until(screen, lambda: not panel.is_open)
     finish(screen)
-    assert np.array_equal(panel.shown.read(), good)
+    assert np.array_equal(panel.display_texture.read(), good)
 
 
 def test_a_mesh_that_is_saved_is_read_anew(gl, gpu, tmp_path):
@@ -166,14 +168,14 @@ def test_a_mesh_that_is_saved_is_read_anew(gl, gpu, tmp_path):
         'meshes = [{ material = "plain", file = "shape.obj" }]\n'
     )
     with window([load(tmp_path / "one.toml")], gpu, gl, (320, 240)) as screen:
-        panel = screen.studio.panel
+        panel = screen.app.panel
         settled(screen)
-        triangle = panel.shown.read()
+        triangle = panel.display_texture.read()
         assert panel.report["primitives"] == 1
         mesh.write_text("v nonsense\nf 1 2 3\n")
-        until(screen, lambda: panel.mistake)
-        assert "shape.obj" in panel.mistake and not panel.error
+        until(screen, lambda: panel.update_error)
+        assert "shape.obj" in panel.update_error and not panel.error
         mesh.write_text("v -1 0 0\nv 1 0 0\nv 0 1 0\nv 0 -1 0\nf 1 2 3\nf 1 2 4\n")
-        until(screen, lambda: not panel.mistake)
+        until(screen, lambda: not panel.update_error)
         settled(screen)
-        assert panel.report["primitives"] == 2 and not np.array_equal(panel.shown.read(), triangle)
+        assert panel.report["primitives"] == 2 and not np.array_equal(panel.display_texture.read(), triangle)

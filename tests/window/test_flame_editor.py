@@ -15,10 +15,10 @@ from renderer.pictures.flame import Picture, Settings, keyframes_for_file, setti
 from renderer.scene.cameras import View2D
 from renderer.scene.scene import Scene
 from renderer.window.app.key_bindings import ACTIONS
-from renderer.window.app.shortcuts import chord
+from renderer.window.controls.shortcuts import chord
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import sections, triangles
-from renderer.window.flame_editor.triangles import Frame
+from renderer.window.flame_editor.triangles import WindowTransform
 from tests.window.headless import finish, frames, press, wait_still, window
 
 WIDTH, HEIGHT = 900, 460
@@ -35,7 +35,7 @@ def screen(gpu, gl, tmp_path, monkeypatch):
     view = View2D((0.3, 4.0), 13.0, 25.0)
     scene = replace(fern, settings=replace(fern.settings, xforms=xforms, quality=2.0, view=view))
     with window([scene], gpu, gl, (WIDTH, HEIGHT)) as screen:
-        screen.studio.panel.pace.forced = 4
+        screen.app.panel.budget.fixed_divisor = 4
         frames(screen, 3)
         yield screen
 
@@ -58,15 +58,15 @@ def click(screen, place) -> None:
 
 
 def settings(screen) -> Settings:
-    return screen.studio.panel.scene.settings
+    return screen.app.panel.scene.settings
 
 
 def editor(screen):
-    return screen.contents.interface._editor()
+    return screen.ui.main_window.active_editor()
 
 
-def frame(screen) -> Frame:
-    return editor(screen).frame(screen.studio.rectangles[0])
+def frame(screen) -> WindowTransform:
+    return editor(screen).frame(screen.app.image_rects[0])
 
 
 def spots(screen, number: int, post: bool = False) -> dict:
@@ -80,8 +80,8 @@ def spots(screen, number: int, post: bool = False) -> dict:
 def test_corners_stand_on_the_pixels_of_the_points_they_are(gpu, rng, up):
     """Maps onto points: what the picture lights is where their corner O stands, in a turned and zoomed view."""
     size = (90, 70)
-    view = View2D(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
-    where = Frame.of(view, up, 1.25, (0, 0, *size))
+    view = Plane(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
+    where = WindowTransform.of(view, up, 1.25, (0, 0, *size))
     places = np.stack([rng.uniform(8, size[0] - 8, 5), rng.uniform(8, size[1] - 8, 5)], 1)
     xforms = tuple(Xform((0.0, 0.0, x, 0.0, 0.0, y)) for x, y in (where.point(place) for place in places))
     flame = Settings(
@@ -95,10 +95,10 @@ def test_corners_stand_on_the_pixels_of_the_points_they_are(gpu, rng, up):
 
 def test_what_is_hit_is_what_lies_under_the_pointer():
     flame = Flame((Xform((1.0, 0.0, 0.0, 0.0, 1.0, 0.0)), Xform((0.5, 0.0, 0.6, 0.0, 0.5, 0.0))))
-    where = Frame(np.array([[100.0, 0.0, 10.0], [0.0, 100.0, 20.0]]))
+    where = WindowTransform(np.array([[100.0, 0.0, 10.0], [0.0, 100.0, 20.0]]))
 
     def found(place, selected=0):
-        grip = triangles.hit(flame, where, place, selected, False, 6.0)
+        grip = triangles.hit_test(flame, where, place, selected, False, 6.0)
         return grip and (grip.number, grip.handle)
 
     assert found((12, 18)) == (0, "O") and found((110, 21)) == (0, "X") and found((60, 20)) == (0, "OX")
@@ -114,7 +114,7 @@ def test_a_drag_moves_the_corners_that_the_handle_holds(rng, handle):
     start, end = rng.normal(size=(2, 2))
     if handle == "XY":
         start = before[1:].mean(0)
-    grip = triangles.Grip(0, handle, False, tuple(map(tuple, before)), tuple(start))
+    grip = triangles.Drag(0, handle, False, tuple(map(tuple, before)), tuple(start))
     after = np.array(edit.triangle(triangles.dragged(flame, grip, end).xforms[0]))
     held = {"O": "OXY", "inside": "OXY"}.get(handle, handle)
     if handle == "XY":  # a similarity about O that takes the middle of XY to the pointer
@@ -131,9 +131,9 @@ def test_a_drag_moves_the_corners_that_the_handle_holds(rng, handle):
 
 def test_dragging_a_corner_edits_the_map_undoes_and_compiles_nothing(screen):
     finish(screen)
-    before, ask = settings(screen), screen.studio.gpu.device.kernel
+    before, ask = settings(screen), screen.app.gpu.device.kernel
     built = []
-    screen.studio.gpu.device.kernel = lambda *arguments, **named: built.append(arguments) or ask(*arguments, **named)
+    screen.app.gpu.device.kernel = lambda *arguments, **named: built.append(arguments) or ask(*arguments, **named)
     start = spots(screen, 0)["X"]
     end = (start[0] + 31, start[1] - 17)
     drag(screen, start, end)
@@ -174,7 +174,7 @@ def test_keys_do_what_the_functions_of_edit_do(screen):
     assert settings(screen).xforms[1].weight == pytest.approx(1.25 * max(before.xforms[1].weight, 0.01))
     press(screen, "Alt+Right")
     moved = np.subtract(spots(screen, 1)["O"], frame(screen).place(edit.triangle(before.xforms[1])[0]))
-    assert moved == pytest.approx((0.02 * screen.studio.rectangles[0][3], 0.0), abs=1e-6), "to the right as it is seen"
+    assert moved == pytest.approx((0.02 * screen.app.image_rects[0][3], 0.0), abs=1e-6), "to the right as it is seen"
     state = settings(screen)
     press(screen, "Alt+Shift+Left")
     assert settings(screen) == edit.rotate_scale(state, 1, 5.0)
@@ -284,8 +284,8 @@ def test_a_chance_flame_can_be_undone(screen):
     press(screen, "B")
     finish(screen)
     after = settings(screen)
-    assert after.xforms != before.xforms and not screen.studio.panel.error and after.quality == before.quality
-    assert (screen.studio.panel.shown.read()[..., :3].max(2) > 10).mean() > 0.03
+    assert after.xforms != before.xforms and not screen.app.panel.error and after.quality == before.quality
+    assert (screen.app.panel.display_texture.read()[..., :3].max(2) > 10).mean() > 0.03
     press(screen, "Ctrl+Z")
     assert settings(screen) == before
 
@@ -300,16 +300,16 @@ def test_key_frames_are_made_edited_and_played(screen):
     assert [key.time for key in settings(screen).keyframes] == [0.0, 2.0] and editor(screen).key == 1
     press(screen, "Alt+Right")
     keys = settings(screen).keyframes
-    assert keys[0].flame.xforms == before.xforms != keys[1].flame.xforms and screen.studio.panel.clock == 2.0
+    assert keys[0].flame.xforms == before.xforms != keys[1].flame.xforms and screen.app.panel.scene_time == 2.0
     finish(screen)
-    second = screen.studio.panel.shown.read()
+    second = screen.app.panel.display_texture.read()
     press(screen, "J")
-    assert editor(screen).key == 0 and screen.studio.panel.clock == 0.0
+    assert editor(screen).key == 0 and screen.app.panel.scene_time == 0.0
     finish(screen)
-    assert not np.array_equal(screen.studio.panel.shown.read(), second)
+    assert not np.array_equal(screen.app.panel.display_texture.read(), second)
     press(screen, "Y")
     frames(screen, 3)
-    assert not screen.studio.panel.paused and screen.studio.panel.clock > 0
+    assert not screen.app.panel.paused and screen.app.panel.scene_time > 0
     press(screen, "Y")
     wait_still(screen)
     press(screen, "Shift+K")
@@ -322,7 +322,7 @@ def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
     finish(screen)
     press(screen, "Ctrl+E")
     (key,), warnings = read_flames(tmp_path / "fern-001.flame")
-    assert not warnings and key.extra["name"] == screen.studio.panel.scene.title
+    assert not warnings and key.extra["name"] == screen.app.panel.scene.title
     size = (120, 90)
     views = [settings_from_keyframe(key), settings(screen)]
     dense = [replace(s, quality=400.0, view=settings(screen).view) for s in views]

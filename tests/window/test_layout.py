@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
-from renderer.scene.panel_grid import grid
-from renderer.window.app.session import restore, save
-from renderer.window.panels import layout
-from renderer.window.panels.layout import SIDES, Split
+from renderer.scene.cameras import grid
+from renderer.window.state import layout
+from renderer.window.state.layout import SIDES, Split
+from renderer.window.state.session import restore, save
 from tests.window.headless import drag, frames, hold, point, press, seconds
 
 
@@ -18,7 +18,7 @@ def chance(rng, count: int):
     """A tree of so many panels, made by putting them beside each other."""
     place = 0
     for index in range(1, count):
-        place = layout.put(place, index, int(rng.integers(index)), str(rng.choice(SIDES)))
+        place = layout.insert(place, index, int(rng.integers(index)), str(rng.choice(SIDES)))
     return place
 
 
@@ -30,163 +30,163 @@ def test_trees_keep_every_panel_and_cover_the_window(rng):
         for _ in range(4):
             one, other = (int(n) for n in rng.choice(count, 2, replace=False))
             side = str(rng.choice(SIDES))
-            place = [layout.put(place, one, other, side), layout.swapped(place, one, other),
-                     layout.docked(place, one, side)][int(rng.integers(3))]  # fmt: skip
-            for sash in layout.sashes(place, area, gap):
-                place = layout.moved_sash(place, sash, float(rng.normal(0, 0.2)))
+            place = [layout.insert(place, one, other, side), layout.swap(place, one, other),
+                     layout.dock(place, one, side)][int(rng.integers(3))]  # fmt: skip
+            for splitter in layout.splitters(place, area, gap):
+                place = layout.move_splitter(place, splitter, float(rng.normal(0, 0.2)))
         cells = layout.rectangles(place, area, gap)
-        assert sorted(cells) == list(range(count)) == sorted(layout.panels(place))
+        assert sorted(cells) == list(range(count)) == sorted(layout.panel_indices(place))
         boxes = [(x, y, x + width + gap, y + height + gap) for x, y, width, height in cells.values()]
         assert sum((right - left) * (bottom - top) for left, top, right, bottom in boxes) == 16_000_004 * 12_000_004
         assert not any(a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3] for a, b in combinations(boxes, 2))
-        again = layout.place_of(json.loads(json.dumps(layout.table_of(place))), count)
+        again = layout.layout_from_table(json.loads(json.dumps(layout.layout_to_table(place))), count)
         found = layout.rectangles(again, area, gap)
         assert all(np.abs(np.subtract(found[k], cells[k])).max() <= 2 for k in cells)
-        left = layout.closed(place, int(rng.integers(count)))
-        assert sorted(layout.panels(left)) == list(range(count - 1))
+        left = layout.remove(place, int(rng.integers(count)))
+        assert sorted(layout.panel_indices(left)) == list(range(count - 1))
 
 
 def test_a_grid_of_panels_is_the_grid_of_pictures(rng):
     for _ in range(40):
         count, columns = int(rng.integers(1, 17)), int(rng.integers(0, 6))
         size = tuple(int(n) for n in rng.integers(40, 2000, 2))
-        cells = layout.rectangles(layout.in_grid(count, size, columns), (0, 0, *size), 4)
+        cells = layout.rectangles(layout.grid_layout(count, size, columns), (0, 0, *size), 4)
         assert [cells[k] for k in range(count)] == grid(count, size, columns, 4)
 
 
 def test_a_panel_goes_where_it_is_put():
     two = Split(True, (0, 1), (0.5, 0.5))
-    assert layout.put(two, 0, 1, "right") == Split(True, (1, 0), (0.5, 0.5))
-    assert layout.put(two, 0, 1, "above") == Split(False, (0, 1), (0.5, 0.5))
-    three = layout.put(two, 2, 1, "below")
+    assert layout.insert(two, 0, 1, "right") == Split(True, (1, 0), (0.5, 0.5))
+    assert layout.insert(two, 0, 1, "above") == Split(False, (0, 1), (0.5, 0.5))
+    three = layout.insert(two, 2, 1, "below")
     assert three == Split(True, (0, Split(False, (1, 2), (0.5, 0.5))), (0.5, 0.5))
-    assert layout.put(three, 0, 0, "left") == three
-    assert layout.docked(three, 2, "above").parts[0] == 2 and not layout.docked(three, 2, "above").across
+    assert layout.insert(three, 0, 0, "left") == three
+    assert layout.dock(three, 2, "above").children[0] == 2 and not layout.dock(three, 2, "above").horizontal
     cells = layout.rectangles(three, (0, 0, 400, 300), 0)
     assert layout.nearest(cells, 0, "right") in (1, 2) and layout.nearest(cells, 0, "left") is None
     assert layout.nearest(cells, 2, "above") == 1
-    assert layout.side_of((0, 0, 100, 50), 5, 25) == "left" and layout.side_of((0, 0, 100, 50), 50, 49) == "below"
-    assert layout.side_of((0, 0, 100, 50), 50, 25) == "middle"
+    assert layout.drop_side((0, 0, 100, 50), 5, 25) == "left" and layout.drop_side((0, 0, 100, 50), 50, 49) == "below"
+    assert layout.drop_side((0, 0, 100, 50), 50, 25) == "middle"
 
 
 @pytest.mark.parametrize(
     "table, words",
     [
-        ({"across": True, "parts": [0, 0], "shares": [0.5, 0.5]}, "each once"),
-        ({"across": True, "parts": [0], "shares": [1.0]}, "at least 2"),
-        ({"across": 1, "parts": [0, 1], "shares": [0.5, 0.5]}, "a panel's number, or a table"),
-        ({"across": True, "parts": [0, 1], "shares": [0.5, float("nan")]}, "shares must be"),
-        ("left", "a panel's number, or a table"),
+        ({"horizontal": True, "children": [0, 0], "ratios": [0.5, 0.5]}, "each once"),
+        ({"horizontal": True, "children": [0], "ratios": [1.0]}, "at least 2"),
+        ({"horizontal": 1, "children": [0, 1], "ratios": [0.5, 0.5]}, "a panel's index, or a table"),
+        ({"horizontal": True, "children": [0, 1], "ratios": [0.5, float("nan")]}, "ratios must be"),
+        ("left", "a panel's index, or a table"),
     ],
 )
 def test_layouts_that_cannot_be(screen, tmp_path, table, words):
-    save(screen.studio.session(), tmp_path / "session.json")
+    save(screen.app.session(), tmp_path / "session.json")
     kept = json.loads((tmp_path / "session.json").read_text())
     (tmp_path / "session.json").write_text(json.dumps(kept | {"layout": table}))
     with pytest.raises(InputError, match=f"layout: .*{words}"):
         restore(tmp_path / "session.json")
     nested = 0
     for _ in range(100):
-        nested = {"across": True, "parts": [nested, 1], "shares": [0.5, 0.5]}
-    with pytest.raises(ValueError, match="a panel's number"):
-        layout.place_of(nested, 2)
+        nested = {"horizontal": True, "children": [nested, 1], "ratios": [0.5, 0.5]}
+    with pytest.raises(ValueError, match="a panel's index"):
+        layout.layout_from_table(nested, 2)
 
 
 def title(screen, index: int) -> tuple[float, float]:
-    x, y, width, _ = screen.studio.cells[index]
+    x, y, width, _ = screen.app.panel_rects[index]
     return x + width / 2, y + 8
 
 
 def test_a_title_is_dragged_to_another_place(screen, tmp_path):
-    studio = screen.studio
-    first, second = studio.cells
+    app = screen.app
+    first, second = app.panel_rects
     assert first[1] == second[1], "they stand beside each other"
     x, y, width, height = second
     point(screen, *title(screen, 0))
     hold(screen, 0, True)
     point(screen, x + width / 2, y + height - 20)
-    assert studio.carrying
+    assert app.dragging_panel
     shown = screen.pixels()[y + height // 2 + 30 : y + height - 40, x + 30 : x + width - 30].astype(int).mean((0, 1))
     hold(screen, 0, False)
-    assert not studio.carrying and studio.active == 0
+    assert not app.dragging_panel and app.active == 0
     plain = screen.pixels()[y + height // 2 + 30 : y + height - 40, x + 30 : x + width - 30].astype(int).mean((0, 1))
     assert shown[2] > plain[2] + 10, "where it would go is tinted"
-    first, second = studio.cells
+    first, second = app.panel_rects
     assert first[0] == second[0] and first[1] > second[1] and first[2] > width, "below the other one"
-    save(studio.session(), tmp_path / "session.json")
+    save(app.session(), tmp_path / "session.json")
     drag(screen, title(screen, 0), 0, -(first[1] - second[1]) + first[3] / 2)  # into the middle: they swap
-    assert studio.cells[0][1] < studio.cells[1][1]
+    assert app.panel_rects[0][1] < app.panel_rects[1][1]
     press(screen, "Ctrl+G")
-    assert studio.layout is None and studio.cells[0][1] == studio.cells[1][1]
-    studio.take(restore(tmp_path / "session.json"))
+    assert app.layout is None and app.panel_rects[0][1] == app.panel_rects[1][1]
+    app.replace_panels(restore(tmp_path / "session.json"))
     frames(screen)
-    assert studio.cells == [first, second]
-    assert len(studio.panels) == 2 and not any(panel.error for panel in studio.panels)
+    assert app.panel_rects == [first, second]
+    assert len(app.panels) == 2 and not any(panel.error for panel in app.panels)
 
 
 def test_a_dragged_title_can_be_let_stay(screen):
-    studio = screen.studio
+    app = screen.app
     point(screen, *title(screen, 0))
     hold(screen, 0, True)
     point(screen, *title(screen, 1))
-    assert studio.carrying
+    assert app.dragging_panel
     press(screen, "Escape")
     point(screen, *(n + 30 for n in title(screen, 1)))
-    assert not studio.carrying
+    assert not app.dragging_panel
     hold(screen, 0, False)
-    assert studio.layout is None
+    assert app.layout is None
     drag(screen, title(screen, 1), 300, 0)  # onto the controls
-    assert studio.layout is None and studio.active == 1
+    assert app.layout is None and app.active == 1
     point(screen, *title(screen, 1))
     seconds(screen, 0.5)  # what follows is no double click with what was before
     for _ in range(2):
         hold(screen, 0, True)
         hold(screen, 0, False)
-    assert studio.solo
+    assert app.solo
     drag(screen, title(screen, 0), -100, 100)
-    assert studio.layout is None, "one alone has no other place"
+    assert app.layout is None, "one alone has no other place"
 
 
 def test_the_gap_between_panels_is_dragged(screen):
-    studio = screen.studio
-    (x, y, width, height), second = studio.cells
+    app = screen.app
+    (x, y, width, height), second = app.panel_rects
     drag(screen, (x + width + 1, y + height / 2), 80, 0)
-    assert studio.cells[0][2] == pytest.approx(width + 80, abs=1) and studio.cells[1][2] == pytest.approx(
+    assert app.panel_rects[0][2] == pytest.approx(width + 80, abs=1) and app.panel_rects[1][2] == pytest.approx(
         second[2] - 80, abs=1
     )
-    drag(screen, (x + studio.cells[0][2] + 1, y + height / 2), 5000, 0)
-    assert 10 < studio.cells[1][2] < 60, "every panel keeps some room"
-    assert studio.panels[0].scene.settings.view == studio.panels[1].scene.settings.view, "no view was dragged"
+    drag(screen, (x + app.panel_rects[0][2] + 1, y + height / 2), 5000, 0)
+    assert 10 < app.panel_rects[1][2] < 60, "every panel keeps some room"
+    assert app.panels[0].scene.settings.view == app.panels[1].scene.settings.view, "no view was dragged"
 
 
 def test_panels_are_arranged_without_a_mouse(screen):
-    studio = screen.studio
+    app = screen.app
     press(screen, "Ctrl+Right")
-    assert studio.cells[0][0] > studio.cells[1][0] and studio.active == 0
+    assert app.panel_rects[0][0] > app.panel_rects[1][0] and app.active == 0
     press(screen, "Ctrl+Right")
-    assert "no panel is there" in studio.message
+    assert "no panel on that side" in app.message
     press(screen, "Ctrl+Shift+Down")
-    assert studio.cells[0][1] > studio.cells[1][1] and studio.cells[0][2] == studio.cells[1][2]
+    assert app.panel_rects[0][1] > app.panel_rects[1][1] and app.panel_rects[0][2] == app.panel_rects[1][2]
     press(screen, "Ctrl+D")
-    assert len(studio.cells) == 3 and studio.cells[2][1] == studio.cells[0][1] > studio.cells[1][1], (
+    assert len(app.panel_rects) == 3 and app.panel_rects[2][1] == app.panel_rects[0][1] > app.panel_rects[1][1], (
         "beside the active one"
     )
     press(screen, "1")
     press(screen, "Ctrl+W")
-    assert len(studio.cells) == 2 and not studio.panel.error
+    assert len(app.panel_rects) == 2 and not app.panel.error
     press(screen, "Ctrl+G")
-    assert studio.layout is None
+    assert app.layout is None
     press(screen, "Ctrl+W")
     for keys in ("Ctrl+Up", "Ctrl+Shift+Left"):
         press(screen, keys)
-    assert studio.layout is None and len(studio.panels) == 1
+    assert app.layout is None and len(app.panels) == 1
 
 
 def test_a_window_too_small_for_its_panels_still_arranges_them(screen):
-    while len(screen.studio.panels) < 6:
+    while len(screen.app.panels) < 6:
         press(screen, "Ctrl+D")
         press(screen, "Ctrl+Shift+Right")
     for size in ((1, 1), (40, 30), (900, 520)):
         screen.resize(size)
         frames(screen)
-        assert all(width >= 1 and height >= 1 for _, _, width, height in screen.studio.cells)
+        assert all(width >= 1 and height >= 1 for _, _, width, height in screen.app.panel_rects)

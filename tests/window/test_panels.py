@@ -16,11 +16,10 @@ from renderer.gpu.gl import Texture
 from renderer.images.metrics import psnr
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
-from renderer.window.app import open_files
-from renderer.window.app.backends import Offscreen
+from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels import frame_budget
-from renderer.window.panels import row_tiles as bands_module
+from renderer.window.panels import frame_budget, row_tiles
+from renderer.window.state import open_files
 from tests.lightfields.synthetic_planes import layered_views
 from tests.window.headless import centre, drag, finish, frames, press, sampled, seconds, settled, until, view, window
 from tests.window.helpers import FRACTAL, HEIGHT, MOVING, WIDTH
@@ -28,41 +27,45 @@ from tests.window.helpers import FRACTAL, HEIGHT, MOVING, WIDTH
 
 def test_panels_draw_to_their_end_and_then_rest(screen):
     finish(screen)
-    for panel in screen.studio.panels:
-        assert panel.finished() and panel.samples == 3 and panel.pace.divisor == 1 and not panel.error
-        assert panel.shown.size == tuple(screen.studio.rectangles[screen.studio.panels.index(panel)][2:])
-    begun = [panel.started for panel in screen.studio.panels]
+    for panel in screen.app.panels:
+        assert panel.is_finished() and panel.samples == 3 and panel.budget.divisor == 1 and not panel.error
+        assert panel.display_texture.size == tuple(screen.app.image_rects[screen.app.panels.index(panel)][2:])
+    begun = [panel.started for panel in screen.app.panels]
     frames(screen, 5)
-    assert [panel.started for panel in screen.studio.panels] == begun, "a finished panel draws nothing"
+    assert [panel.started for panel in screen.app.panels] == begun, "a finished panel draws nothing"
 
 
 def test_a_picture_of_one_sample_is_drawn_at_its_full_size(screen, scene_files, tmp_path):
     path = tmp_path / "one.toml"
     path.write_text(FRACTAL.format(title="one").replace("samples = 3", "samples = 1"))
     screen.resize((1400, 800))  # large enough for a coarse picture to come first
-    open_files.drop(screen.studio, [path])
-    screen.studio.solo = True
-    screen.studio.restart()
+    open_files.drop(screen.app, [path])
+    screen.app.solo = True
+    screen.app.restart()
     finish(screen)
-    panel = screen.studio.panel
-    assert panel.pace.divisor == 1 and panel.samples == 1 and panel.shown.size == tuple(screen.studio.rectangles[0][2:])
+    panel = screen.app.panel
+    assert (
+        panel.budget.divisor == 1
+        and panel.samples == 1
+        and panel.display_texture.size == tuple(screen.app.image_rects[0][2:])
+    )
 
 
 def test_the_window_shows_what_export_writes(screen, scene_files, tmp_path):
     finish(screen)
-    panel = screen.studio.panels[0]
-    width, height = panel.shown.size
+    panel = screen.app.panels[0]
+    width, height = panel.display_texture.size
     out = tmp_path / "exported.png"
     command = [sys.executable, "main.py", "export", str(scene_files[0]), "-o", str(out), "--size", f"{width}x{height}"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
-    exported = read_pixels(out)[..., :3]
-    assert np.array_equal(exported, panel.shown.read()[..., :3])
-    x, y, width, height = screen.studio.rectangles[0]
+    exported = read_bytes(out)[..., :3]
+    assert np.array_equal(exported, panel.display_texture.read()[..., :3])
+    x, y, width, height = screen.app.image_rects[0]
     assert psnr(screen.pixels()[y + 8 : y + height - 8, x + 8 : x + width - 8], exported[8:-8, 8:-8]) > 45
 
 
 def test_a_drag_pans_by_what_the_pointer_moved(screen):
-    before, height = view(screen), screen.studio.rectangles[0][3]
+    before, height = view(screen), screen.app.image_rects[0][3]
     drag(screen, centre(screen, 0), 60, -30)
     moved = before.drag(60 / height, -30 / height)
     assert view(screen).center == pytest.approx(moved.center, abs=1e-6)
@@ -70,14 +73,14 @@ def test_a_drag_pans_by_what_the_pointer_moved(screen):
 
 
 def test_the_wheel_zooms_about_the_pointer(screen):
-    before, (x, y, width, height) = view(screen, 1), screen.studio.rectangles[1]
+    before, (x, y, width, height) = view(screen, 1), screen.app.image_rects[1]
     io, px, py = imgui.get_io(), x + width * 3 // 4, y + height // 4
     io.add_mouse_pos_event(px, py)
     frames(screen)
     io.add_mouse_wheel_event(0, 2)
     frames(screen)
     assert view(screen, 1) == before.scroll(2, (px - x - width / 2) / height, (py - y - height / 2) / height)
-    assert screen.studio.active == 1
+    assert screen.app.active == 1
 
 
 def test_a_double_click_shows_one_panel_alone(screen):
@@ -89,27 +92,27 @@ def test_a_double_click_shows_one_panel_alone(screen):
         screen.frame()
         io.add_mouse_button_event(0, False)
         screen.frame()
-    assert screen.studio.solo and screen.studio.active == 1 and len(screen.studio.rectangles) == 1
+    assert screen.app.solo and screen.app.active == 1 and len(screen.app.image_rects) == 1
     press(screen, "Escape")
-    assert not screen.studio.solo and len(screen.studio.rectangles) == 2
+    assert not screen.app.solo and len(screen.app.image_rects) == 2
 
 
 def test_windows_of_every_size_draw(screen):
     for size in ((1, 1), (37, 900), (1600, 40), (300, 200)):
         screen.resize(size)
         frames(screen, 3)
-        assert all(w >= 1 and h >= 1 for _, _, w, h in screen.studio.rectangles)
-        assert not any(panel.error for panel in screen.studio.panels)
+        assert all(w >= 1 and h >= 1 for _, _, w, h in screen.app.image_rects)
+        assert not any(panel.error for panel in screen.app.panels)
 
 
 def test_many_panels_and_closing_them(screen):
-    while len(screen.studio.panels) < 16:
+    while len(screen.app.panels) < 16:
         press(screen, "Ctrl+D")
     press(screen, "Ctrl+D")
-    assert len(screen.studio.panels) == 16 and "16" in screen.studio.message
+    assert len(screen.app.panels) == 16 and "16" in screen.app.message
     for _ in range(20):
         press(screen, "Ctrl+W")
-    assert len(screen.studio.panels) == 1 and not screen.studio.panel.error
+    assert len(screen.app.panels) == 1 and not screen.app.panel.error
 
 
 @pytest.mark.slow
@@ -125,9 +128,9 @@ def test_thousands_of_frames_keep_nothing(screen):
 
     for count in range(5_000):
         if count % 50 == 0:
-            screen.studio.step_setting("phase", 1)
+            screen.app.step_setting("phase", 1)
         if count % 400 == 0:
-            screen.studio.restart()
+            screen.app.restart()
             screen.resize((WIDTH, HEIGHT) if count % 800 else (300, 200))
         if count == 1500:
             before = held()
@@ -139,7 +142,7 @@ def test_thousands_of_frames_keep_nothing(screen):
 def test_a_compute_picture_leaves_the_window_alive(gl, gpu, monkeypatch):
     """Frames come and keys are heard while a device does not come to its end."""
     with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (640, 400)) as screen:
-        panel = screen.studio.panel
+        panel = screen.app.panel
         sampled(screen, 3)
         assert not panel.error and panel.transfer and panel.report["active rays"]
         assert panel.device == gpu.device.name
@@ -151,17 +154,17 @@ def test_a_compute_picture_leaves_the_window_alive(gl, gpu, monkeypatch):
 
         with monkeypatch.context() as slowed:
             slowed.setattr(type(gpu.device), "finish", slow)
-            screen.studio.step_setting("max_depth", -1)
+            screen.app.step_setting("max_depth", -1)
             for _ in range(5):  # frames that do not wait for the device
-                screen.studio.clock.seconds += 0.1
-                Offscreen.frame(screen)
+                screen.app.now.seconds += 0.1
+                OffscreenWindow.frame(screen)
             assert panel.busy
             imgui.get_io().add_key_event(imgui.Key.f1, True)
             for _ in range(2):
-                Offscreen.frame(screen)
-            assert screen.studio.help and panel.busy
+                OffscreenWindow.frame(screen)
+            assert screen.app.help and panel.busy
             works.set()
-            panel.settle()
+            panel.wait_idle()
         sampled(screen, 1)
         assert not panel.error
 
@@ -170,7 +173,7 @@ def test_the_right_button_flies(gl, gpu):
     """W A S D Q E move the camera along its axes, the mouse turns it where it stands, and letters are no commands."""
     with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (300, 220)) as screen:
         frames(screen)
-        panel, io = screen.studio.panel, imgui.get_io()
+        panel, io = screen.app.panel, imgui.get_io()
         for key, axis, sign in (("w", 2, 1), ("a", 0, -1), ("e", 1, 1)):
             start = panel.settings().view
             io.add_mouse_pos_event(*centre(screen, 0))
@@ -195,84 +198,84 @@ def test_the_right_button_flies(gl, gpu):
 
 
 @pytest.fixture
-def in_bands(monkeypatch):
+def in_tiles(monkeypatch):
     """Lets a band take less time than any draw counts as, so that every picture is cut that can be."""
-    for name in ("BAND", "SOFT_BAND", "CPU_BAND"):
+    for name in ("GPU_TILE_SECONDS", "SOFTWARE_GL_TILE_SECONDS", "CPU_TILE_SECONDS"):
         monkeypatch.setattr(frame_budget, name, 1e-8)
-    monkeypatch.setattr(bands_module, "MOST", 9)
+    monkeypatch.setattr(row_tiles, "MAX_TILES", 9)
 
 
 @pytest.mark.parametrize("name", ["mirrors", "mandelbrot", "cornell"])
-def test_bands_give_the_bits_of_the_whole(gl, gpu, in_bands, name):
+def test_bands_give_the_bits_of_the_whole(gl, gpu, in_tiles, name):
     scene = load(ROOT / "scenes" / f"{name}.toml")
     scene = replace(scene, settings=replace(scene.settings, samples=3))
     with window([scene], gpu, gl, (330, 260)) as screen:
-        studio = screen.studio
-        until(screen, lambda: studio.panel.error or studio.panel.pace.divisor == 1 and studio.panel.finished())
-        assert not studio.panel.error
-        assert studio.panel.bands.count > 3
-        size, whole = studio.panel.shown.size, open_picture(scene, studio.gpu)
+        app = screen.app
+        until(screen, lambda: app.panel.error or app.panel.budget.divisor == 1 and app.panel.is_finished())
+        assert not app.panel.error
+        assert app.panel.tiles.count > 3
+        size, whole = app.panel.display_texture.size, open_picture(scene, app.gpu)
         for _ in range(3):
             frame = whole.draw(scene.settings, size, 0.0)
-        assert np.array_equal(studio.panel.frame.read(), frame.read())
+        assert np.array_equal(app.panel.frame.read(), frame.read())
         if name != "mandelbrot":
-            assert studio.panel.report["active rays"] == whole.report()["active rays"]
+            assert app.panel.report["active rays"] == whole.report()["active rays"]
 
 
 MADE = {"laplacian": {"gain": 5.0}, "reduction": {"operation": "max"}}
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_a_picture_made_of_another_is_drawn_in_bands_of_that_one(gl, gpu, in_bands, name):
+def test_a_picture_made_of_another_is_drawn_in_bands_of_that_one(gl, gpu, in_tiles, name):
     """The frame is that of the whole, each of its draws a band, and it shows no half of it."""
     scene = load(ROOT / "scenes" / f"{name}.toml")
     with window([scene], gpu, gl, (330, 260)) as screen:
-        panel = screen.studio.panel
-        until(screen, lambda: panel.error or panel.samples >= 1 and panel.bands.count > 1)
+        panel = screen.app.panel
+        until(screen, lambda: panel.error or panel.samples >= 1 and panel.tiles.count > 1)
         assert not panel.error
         panel.paused = True
-        until(screen, lambda: panel.bands.done == 0)
-        (settings, moment, size), whole = panel._drawn, open_picture(scene, screen.studio.gpu)
+        until(screen, lambda: panel.tiles.done == 0)
+        (settings, moment, size), whole = panel._drawn, open_picture(scene, screen.app.gpu)
         for _ in range(panel.samples):
             frame = whole.draw(settings, size, moment)
         assert np.array_equal(panel.frame.read(), frame.read())
-        shown = panel.shown.read()
-        screen.studio.change(replace(panel.scene, settings=replace(settings, **MADE[name])))
+        shown = panel.display_texture.read()
+        screen.app.change_scene(replace(panel.scene, settings=replace(settings, **MADE[name])))
         frames(screen, 2)
-        assert 0 < panel.bands.done < panel.bands.count and np.array_equal(panel.shown.read(), shown)
+        assert 0 < panel.tiles.done < panel.tiles.count and np.array_equal(panel.display_texture.read(), shown)
 
 
-def test_a_change_ends_a_picture_between_two_bands(screen, in_bands):
+def test_a_change_ends_a_picture_between_two_bands(screen, in_tiles):
     press(screen, "Ctrl+W")
-    panel = screen.studio.panel
+    panel = screen.app.panel
     finish(screen)
-    screen.studio.change(replace(panel.scene, settings=replace(panel.scene.settings, phase=0.3)))
+    screen.app.change_scene(replace(panel.scene, settings=replace(panel.scene.settings, phase=0.3)))
     for _ in range(100):
         screen.frame()
-        if panel.bands.done > 1:
+        if panel.tiles.done > 1:
             break
-    assert panel.bands.count > 3 and panel.bands.done > 1
+    assert panel.tiles.count > 3 and panel.tiles.done > 1
     old = panel.frame.read()
-    screen.studio.change(replace(panel.scene, settings=replace(panel.scene.settings, phase=0.7)))
+    screen.app.change_scene(replace(panel.scene, settings=replace(panel.scene.settings, phase=0.7)))
     screen.frame()
-    assert panel._drawn[0].phase == 0.7 and panel.bands.done == 1 and panel.samples == 0
+    assert panel._drawn[0].phase == 0.7 and panel.tiles.done == 1 and panel.samples == 0
     assert np.array_equal(panel.frame.read()[-20:], old[-20:]), "until its band comes, what was there stays"
     finish(screen)
     assert panel.samples == 3 and not np.array_equal(panel.frame.read()[-20:], old[-20:])
 
 
-def test_a_frame_of_an_animation_is_finished_before_the_next_begins(screen, scene_files, in_bands, tmp_path):
+def test_a_frame_of_an_animation_is_finished_before_the_next_begins(screen, scene_files, in_tiles, tmp_path):
     """Each of its bands shows the moment at which it was begun."""
     path = tmp_path / "moving.toml"
     path.write_text(FRACTAL.format(title="moving").replace("samples = 3", "samples = 1") + MOVING)
     press(screen, "Ctrl+W")
-    open_files.drop(screen.studio, [path])
-    panel, seen = screen.studio.panel, 0
+    open_files.drop(screen.app, [path])
+    panel, seen = screen.app.panel, 0
 
     def looked() -> bool:
         nonlocal seen
         assert not panel.error
-        if panel.bands is not None and panel.bands.count > 1 and panel.samples == 1 and panel.bands.done == 0:
+        if panel.tiles is not None and panel.tiles.count > 1 and panel.samples == 1 and panel.tiles.done == 0:
             settings, moment, size = panel._drawn
             whole = open_picture(panel.scene, DeviceContext(gl=screen.gl)).draw(settings, size, moment)
             assert np.array_equal(panel.frame.read(), whole.read())
@@ -286,9 +289,9 @@ def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rn
     views, _ = layered_views(rng, 5, 5, 64, back=-1.0, front=1.0, bars=0.5, period=40)
     np.save(tmp_path / "bars.npy", views)
     with window([load(tmp_path / "bars.npy")], gpu, gl, (640, 400)) as screen:
-        studio = screen.studio
+        app = screen.app
         sampled(screen, 1)
-        x, y, width, height = studio.rectangles[0]
+        x, y, width, height = app.image_rects[0]
         for column, disparity in ((10, 1.0), (30, -1.0)):  # on a bar, and between bars
             side = min(width, height)
             across = x + width / 2 + ((column + 0.5) / 64 - 0.5) * side
@@ -296,7 +299,7 @@ def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rn
             assert view(screen).focus_point == pytest.approx(((across - x - width / 2) / height, 0, 0, 0), abs=0.01)
             frames(screen, 4)
             sampled(screen, 1)
-            assert studio.panel.picture.report()["focus_disparity"] == pytest.approx(disparity, abs=0.15)
+            assert app.panel.picture.report()["focus_disparity"] == pytest.approx(disparity, abs=0.15)
         focused = view(screen)
         drag(screen, centre(screen, 0), height * 0.2, height * -0.1)
         moved = view(screen)
@@ -314,5 +317,5 @@ def test_live_rays_by_depth_stand_in_the_window(gl, gpu, schedule):
     scene = replace(scene, settings=replace(scene.settings, schedule=schedule, samples=1, max_depth=4))
     with window([scene], gpu, gl, (640, 400)) as screen:
         settled(screen)
-        live, (_, _, width, height) = screen.studio.panel.report["active rays"], screen.studio.rectangles[0]
+        live, (_, _, width, height) = screen.app.panel.report["active rays"], screen.app.image_rects[0]
         assert len(live) == 4 and live[0] == width * height and live == sorted(live, reverse=True) and live[3] > 0

@@ -16,7 +16,7 @@ import pytest
 from renderer.errors import UnavailableError
 from renderer.formats.images import read_pixels
 from renderer.pictures import load
-from renderer.window.remote.server import Remote
+from renderer.window.remote.server import RemoteServer
 from tests.window.helpers import wait_for
 
 
@@ -85,7 +85,7 @@ def test_a_server_takes_no_nonsense(served):
 
 
 def test_other_hosts_need_the_token(screen):
-    remote = Remote("127.0.0.2", 0)  # not one of the names that are taken for this machine
+    remote = RemoteServer("127.0.0.2", 0)  # not one of the names that are taken for this machine
     try:
         address, token = remote.address.split("?token=")
         assert len(token) >= 16
@@ -101,8 +101,8 @@ def test_a_taken_port_is_a_sentence(scene_files):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(UnavailableError, match="cannot be listened on"):
-            Remote("127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(UnavailableError, match="cannot listen on"):
+            RemoteServer("127.0.0.1", taken.getsockname()[1])
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from renderer.errors import InputError
 from renderer.formats.images import read_pixels, read_recipe, write_png
 from renderer.paths import ROOT
 from renderer.pictures import load
-from renderer.window.app import open_files, state
-from renderer.window.app.command import set_aside
-from renderer.window.app.session import restore, save
+from renderer.window.app.command import rotate_session
+from renderer.window.state import app_state, open_files
+from renderer.window.state.session import restore, save
 from tests.lightfields.synthetic_planes import layered_views
 from tests.window.headless import centre, drag, finish, frames, press, seconds, window
 from tests.window.helpers import FRACTAL, HEIGHT, MOVING, WIDTH
@@ -21,9 +21,9 @@ from tests.window.helpers import FRACTAL, HEIGHT, MOVING, WIDTH
 
 def test_next_and_previous_scene(screen):
     press(screen, "N")
-    assert screen.studio.panel.scene.title == "second"
+    assert screen.app.panel.scene.title == "second"
     press(screen, "P")
-    assert screen.studio.panel.scene.title == "first"
+    assert screen.app.panel.scene.title == "first"
 
 
 def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
@@ -31,12 +31,12 @@ def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
     finish(screen)
     press(screen, "F12")
     written = tmp_path / "first-001.png"
-    assert np.array_equal(read_pixels(written)[..., :3], screen.studio.panel.shown.read()[..., :3])
+    assert np.array_equal(read_bytes(written)[..., :3], screen.app.panel.display_texture.read()[..., :3])
     scene = load(written)
-    assert scene.settings == screen.studio.panel.scene.settings and scene.size == screen.studio.panel.shown.size
+    assert scene.settings == screen.app.panel.scene.settings and scene.size == screen.app.panel.display_texture.size
     assert read_recipe(written)["samples"] == 3
-    open_files.drop(screen.studio, [written])
-    assert screen.studio.panel.scene.settings.iterations == 50
+    open_files.drop(screen.app, [written])
+    assert screen.app.panel.scene.settings.iterations == 50
     press(screen, "Shift+F12")
     assert read_pixels(tmp_path / "window-001.png").shape == (HEIGHT, WIDTH, 4)
 
@@ -56,22 +56,22 @@ def test_every_input_of_export_can_be_dropped(screen, tmp_path, rng):
     kinds = {"box.obj": "raytrace", "box.ply": "raytrace", "box.stl": "raytrace", "box.glb": "raytrace"}
     kinds |= {"views.npy": "lightfield", "field": "lightfield", "first-001.png": "fractal", "second.toml": "fractal"}
     paths = [tmp_path / name for name in kinds] + [ROOT / "scenes" / "anemone.flame", ROOT / "scenes" / "mandelbrot.cb"]
-    studio = screen.studio
+    app = screen.app
     for path, kind in zip(paths, [*kinds.values(), "flame", "cdollar"], strict=True):
-        open_files.drop(studio, [path])
-        assert studio.panel.scene.picture == kind and len(studio.panels) == 2, path
-    open_files.drop(studio, [paths[1], paths[6], tmp_path / "none.obj"])
-    assert [panel.scene.picture for panel in studio.panels] == ["cdollar", "fractal", "raytrace", "fractal"]
-    assert "none.obj" in studio.message
-    open_files.drop(studio, [ROOT / "scenes" / "demo.toml"] * 5)
-    assert len(studio.panels) == 16 and "16 panels" in studio.message
+        open_files.drop(app, [path])
+        assert app.panel.scene.picture == kind and len(app.panels) == 2, path
+    open_files.drop(app, [paths[1], paths[6], tmp_path / "none.obj"])
+    assert [panel.scene.picture for panel in app.panels] == ["cdollar", "fractal", "raytrace", "fractal"]
+    assert "none.obj" in app.message
+    open_files.drop(app, [ROOT / "scenes" / "demo.toml"] * 5)
+    assert len(app.panels) == 16 and "16 panels" in app.message
 
 
 def test_presets_are_the_scenes_of_one_kind(screen, tmp_path):
     (tmp_path / "broken.toml").write_text("picture = ")
     (tmp_path / "other.toml").write_text('picture = "layout"\nsettings = { panels = ["first.toml"] }\n')
-    open_files.reload(screen.studio)
-    assert [scene.path.stem for scene in open_files.presets(screen.studio)] == ["first", "second"]
+    open_files.reload(screen.app)
+    assert [scene.path.stem for scene in open_files.presets(screen.app)] == ["first", "second"]
 
 
 def test_a_scene_can_be_saved_and_opened(screen, tmp_path):
@@ -79,44 +79,44 @@ def test_a_scene_can_be_saved_and_opened(screen, tmp_path):
     press(screen, "E")
     press(screen, "Ctrl+S")
     scene = load(tmp_path / "first-001.toml")
-    assert scene.settings == screen.studio.panel.scene.settings and scene.tone == screen.studio.panel.scene.tone
+    assert scene.settings == screen.app.panel.scene.settings and scene.tone == screen.app.panel.scene.tone
 
 
 def test_key_frames_stay_in_sessions_scenes_and_recipes(screen, scene_files, tmp_path):
     path = tmp_path / "moving.toml"
     path.write_text(FRACTAL.format(title="moving") + MOVING)
-    open_files.drop(screen.studio, [path])
-    panel = screen.studio.panel
-    panel.paused, panel.clock = True, 0.4
+    open_files.drop(screen.app, [path])
+    panel = screen.app.panel
+    panel.paused, panel.scene_time = True, 0.4
     finish(screen)
     wanted = panel.settings()
     assert wanted.phase not in (0.0, 0.5)
     press(screen, "Ctrl+S")
     press(screen, "F12")
-    save(screen.studio.session(), tmp_path / "session.json")
+    save(screen.app.session(), tmp_path / "session.json")
     saved, shot = load(tmp_path / "moving-001.toml"), load(tmp_path / "moving-001.png")
     kept = restore(tmp_path / "session.json").scenes[0]
     assert saved.animation == shot.animation == kept.animation == load(path).animation
     assert saved.settings == load(path).settings and (shot.time, kept.time) == (0.4, 0.4)
     command = [sys.executable, str(ROOT / "main.py"), "export", tmp_path / "moving-001.png", "-o", tmp_path / "x.png"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
-    assert np.array_equal(read_pixels(tmp_path / "x.png")[..., :3], panel.shown.read()[..., :3])
-    screen.studio.take(restore(tmp_path / "session.json"))
-    assert screen.studio.panel.settings() == wanted
+    assert np.array_equal(read_bytes(tmp_path / "x.png")[..., :3], panel.display_texture.read()[..., :3])
+    screen.app.replace_panels(restore(tmp_path / "session.json"))
+    assert screen.app.panel.settings() == wanted
 
 
 def test_sessions_come_back(screen, tmp_path):
     press(screen, "D")
     press(screen, "2")
     drag(screen, centre(screen, 1), 30, 30)
-    session = screen.studio.session(clean=True)
+    session = screen.app.session(clean=True)
     save(session, tmp_path / "state" / "session.json")
     again = restore(tmp_path / "state" / "session.json")
     assert [s.settings for s in again.scenes] == [s.settings for s in session.scenes]
     assert (again.active, again.clean) == (1, True)
-    screen.studio.take(again)
+    screen.app.replace_panels(again)
     finish(screen)
-    assert [panel.scene for panel in screen.studio.panels] == list(again.scenes)
+    assert [panel.scene for panel in screen.app.panels] == list(again.scenes)
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ def test_sessions_that_cannot_be(tmp_path, text, words):
 
 def test_a_session_is_kept_while_the_window_runs(gl, scene_files, tmp_path):
     kept = tmp_path / "state" / "session.json"
-    with window([load(scene_files[0])], None, gl, (300, 300), kept=kept) as screen:
+    with window([load(scene_files[0])], None, gl, (300, 300), session_path=kept) as screen:
         frames(screen, 3)
         press(screen, "D")
-        seconds(screen, state.SAVING + 0.1)
+        seconds(screen, app_state.SAVE_INTERVAL + 0.1)
         assert restore(kept).scenes[0].settings.iterations == 50 and not restore(kept).clean
-        assert set_aside(kept).startswith("the last session broke off") and not kept.exists()
-        screen.studio.restore()
-        assert screen.studio.panel.scene.settings.iterations == 50
+        assert rotate_session(kept).startswith("the last session ended unexpectedly") and not kept.exists()
+        screen.app.restore()
+        assert screen.app.panel.scene.settings.iterations == 50
     assert restore(kept).clean

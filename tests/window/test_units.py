@@ -11,19 +11,19 @@ from renderer.errors import InputError, UnavailableError, UserError
 from renderer.pictures import names
 from renderer.scene.schema import setting
 from renderer.window.app.backends import Window
-from renderer.window.app.command import opened
-from renderer.window.app.file_watcher import Watch
+from renderer.window.app.command import load_panels
 from renderer.window.app.key_bindings import ACTIONS
-from renderer.window.app.session import toml_of
-from renderer.window.app.shortcuts import ACTIONS_OF_A_PICTURE, chord, table
-from renderer.window.controls.step import stepped
+from renderer.window.controls.shortcuts import PICTURE_GROUP, active_actions, chord
+from renderer.window.controls.step import step_setting
 from renderer.window.controls.toolkit import glfw
-from renderer.window.panels.frame_rate import Counter
+from renderer.window.panels.frame_rate import FrameRateCounter
+from renderer.window.state.file_watcher import FileWatcher
+from renderer.window.state.session import to_toml
 from tests.window.helpers import FRACTAL
 
 
 def test_counter_tells_the_median_of_the_last_second(rng):
-    counter = Counter()
+    counter = FrameRateCounter()
     moment, intervals = 100.0, rng.uniform(0.005, 0.05, 400)
     for interval in intervals:
         moment += interval
@@ -35,14 +35,14 @@ def test_counter_tells_the_median_of_the_last_second(rng):
 
 
 def test_one_slow_frame_does_not_move_the_rate():
-    counter = Counter()
+    counter = FrameRateCounter()
     for moment in [*np.arange(0, 0.5, 0.01), *np.arange(0.8, 1.0, 0.01)]:
         counter.add(float(moment))
     assert counter.rate(1.0) == pytest.approx(100, rel=1e-3)
 
 
 def test_slow_pictures_have_a_rate_too():
-    counter = Counter()
+    counter = FrameRateCounter()
     counter.add(0.0)
     assert counter.rate(0.1) == 0
     counter.add(4.0)
@@ -59,7 +59,7 @@ class Numbers:
 
 
 def step(settings, name, direction):
-    return getattr(stepped(settings, name, direction), name)
+    return getattr(step_setting(settings, name, direction), name)
 
 
 def test_keys_step_settings_within_their_range_and_wrap():
@@ -99,8 +99,8 @@ def test_no_picture_takes_a_key_of_the_window(kind):
 
 
 def test_the_picture_s_keys_stand_in_the_table():
-    live = table(ACTIONS, Numbers())
-    assert [a.keys for a in live if a.group == ACTIONS_OF_A_PICTURE] == ["D", "Shift+D", "K", "Shift+K"]
+    live = active_actions(ACTIONS, Numbers())
+    assert [a.keys for a in live if a.group == PICTURE_GROUP] == ["D", "Shift+D", "K", "Shift+K"]
     assert len(live) == len(ACTIONS) + 4
 
 
@@ -110,14 +110,14 @@ def test_inputs_become_panels(tmp_path):
     (tmp_path / "both.toml").write_text(
         'picture = "layout"\nsettings = { panels = ["a.toml", "b.toml"], columns = 1 }\n'
     )
-    scenes, columns = opened([tmp_path / "both.toml"])
+    scenes, columns = load_panels([tmp_path / "both.toml"])
     assert [scene.title for scene in scenes] == ["a", "b"] and columns == 1
-    scenes, columns = opened([tmp_path / "b.toml", tmp_path / "both.toml"])
+    scenes, columns = load_panels([tmp_path / "b.toml", tmp_path / "both.toml"])
     assert [scene.title for scene in scenes] == ["b", "a", "b"] and columns == 0
     with pytest.raises(UserError, match="at most 16"):
-        opened([tmp_path / "a.toml"] * 17)
+        load_panels([tmp_path / "a.toml"] * 17)
     with pytest.raises(InputError, match="No such file"):
-        opened([tmp_path / "absent.toml"])
+        load_panels([tmp_path / "absent.toml"])
 
 
 def test_no_display_is_a_sentence(monkeypatch):
@@ -131,21 +131,21 @@ def test_watch_tells_only_what_was_saved(tmp_path):
     a, b = tmp_path / "a", tmp_path / "b"
     a.write_text("1")
     b.write_text("1")
-    watch = Watch()
-    assert watch.changed({a, b}, 1.0) == set()
+    watch = FileWatcher()
+    assert watch.poll({a, b}, 1.0) == set()
     a.write_text("22")
-    assert watch.changed({a, b}, 1.1) == set(), "it looks a few times a second"
-    assert watch.changed({a, b}, 2.0) == {a}
+    assert watch.poll({a, b}, 1.1) == set(), "it looks a few times a second"
+    assert watch.poll({a, b}, 2.0) == {a}
     b.unlink()
-    assert watch.changed({a, b}, 3.0) == set()
+    assert watch.poll({a, b}, 3.0) == set()
     b.write_text("3")
-    assert watch.changed({a, b}, 4.0) == {b}
+    assert watch.poll({a, b}, 4.0) == {b}
 
 
 def test_toml_of_is_read_back(rng):
     table = {"title": 'a "quoted" \\ line\nand é 🌿', "list": [1, 2.5, -1e-30, True], "size": [3, 4]}
-    table["settings"] = {"view": {"center": [float(rng.standard_normal()), 0.0]}, "maps": [{"a b": 1}, {"c": "x"}]}
-    assert tomllib.loads(toml_of(table)) == table
+    table["settings"] = {"view": {"centre": [float(rng.standard_normal()), 0.0]}, "maps": [{"a b": 1}, {"c": "x"}]}
+    assert tomllib.loads(to_toml(table)) == table
 
 
 def test_glfw_is_the_one_that_was_imported_first():

@@ -91,23 +91,23 @@ import ctypes, sys, time
 from pathlib import Path
 from renderer.gpu import DeviceContext
 from renderer.pictures import load
-from renderer.window.screen import Contents, Window
-from renderer.window.studio import Studio
-from renderer.window.toolkit import glfw
+from renderer.window.app.backends import UiContext, Window
+from renderer.window.state.app_state import AppState
+from renderer.window.controls.toolkit import glfw
 
 window = Window((500, 300), "Rayfold")
-studio = Studio([load(Path(sys.argv[1]))], DeviceContext(gl=window.gl))
-contents = Contents(studio, window.gl, window.scale)
+app = AppState([load(Path(sys.argv[1]))], DeviceContext(gl=window.gl))
+ui = UiContext(app, window.gl, window.scale)
 
 
 def frames_until(condition):
     end = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < end, "it did not happen"
-        window._frame(studio, contents)
+        window._frame(app, ui)
 
 
-frames_until(lambda: studio.panel.finished())
+frames_until(lambda: app.panel.is_finished())
 on_drop = glfw.set_drop_callback(window.handle, None)  # gives what GLFW calls for a drop, as GLFW would
 glfw.set_drop_callback(window.handle, on_drop)
 
@@ -117,23 +117,23 @@ def drop(*paths):
 
 
 drop(sys.argv[2])
-frames_until(lambda: studio.panel.scene.title == "second")
+frames_until(lambda: app.panel.scene.title == "second")
 drop(sys.argv[1], sys.argv[2], "no/such/file.toml")
-frames_until(lambda: len(studio.panels) == 3)
-assert "No such file" in studio.message
+frames_until(lambda: len(app.panels) == 3)
+assert "No such file" in app.message
 before = glfw.get_window_size(window.handle), glfw.get_window_pos(window.handle)
-studio.toggle("fullscreen")
+app.toggle("fullscreen")
 frames_until(lambda: glfw.get_framebuffer_size(window.handle) == (1280, 800))
 assert glfw.get_window_monitor(window.handle)
-frames_until(lambda: sum(w for _, _, w, _ in studio.rectangles[:2]) > 800)
-studio.toggle("fullscreen")
+frames_until(lambda: sum(w for _, _, w, _ in app.image_rects[:2]) > 800)
+app.toggle("fullscreen")
 frames_until(lambda: glfw.get_window_size(window.handle) == before[0])
 assert not glfw.get_window_monitor(window.handle)
 for size in ((1, 1), (37, 600), (640, 400)):
     glfw.set_window_size(window.handle, *size)
     for _ in range(10):
-        window._frame(studio, contents)
-studio.close()
+        window._frame(app, ui)
+app.close()
 window.close()
 print("all of it happened")
 """

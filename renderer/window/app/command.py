@@ -1,82 +1,118 @@
-"""`rayfold view` and `serve`: the inputs as live panels in one window, here or in a browser; see renderer/window."""
+"""The commands `rayfold view` and `rayfold serve`: their options, and the inputs as live panels of one window.
 
+Modules that load libraries are imported when a command runs, so that `--help` answers at once.
+"""
+
+import argparse
 import contextlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from renderer import arguments
 from renderer.errors import UserError
-from renderer.gpu import open_context
 from renderer.paths import SCENES
-from renderer.pictures import load, panels_of
-from renderer.scene.scene import Scene
-from renderer.window.app.backends import Offscreen, Window
-from renderer.window.app.session import Session, default_path, last, restore
-from renderer.window.app.state import LARGEST_COUNT, Studio
-from renderer.window.remote.server import Remote
+
+if TYPE_CHECKING:
+    from renderer.scene.scene import Scene
+    from renderer.window.state.session import Session
 
 DEMO = SCENES / "demo.toml"
 
 
-def view(args) -> int:
-    """Runs the window until it is closed; returns the exit code."""
-    session, told = wanted(args), set_aside(default_path())
+def add_view_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `rayfold view`."""
+    parser.add_argument("inputs", nargs="*", metavar="INPUT", help="what export takes; without one, scenes/demo.toml")
+    parser.add_argument("--restore", action="store_true", help="restore the panels of the last session")
+    parser.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    parser.add_argument("--size", type=arguments.size, default=(1600, 900), metavar="WxH", help="of the window")
+
+
+def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `rayfold serve`."""
+    add_view_arguments(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on; a remote one requires a token")
+    parser.add_argument("--port", type=arguments.port, default=8377, metavar="N", help="0 picks one (default 8377)")
+
+
+def view(args: argparse.Namespace) -> int:
+    """Runs the window until the user closes it; returns the exit code."""
+    from renderer.gpu import open_context
+    from renderer.window.app.backends import Window
+    from renderer.window.state.app_state import AppState
+    from renderer.window.state.session import default_path
+
+    session = requested_session(args.inputs, args.restore)
+    message = rotate_session(default_path())
     scenes = list(session.scenes)
     window = Window(args.size, f"{scenes[0].title} - Rayfold" if len(scenes) == 1 else "Rayfold")
     try:
-        studio = Studio(scenes, open_context(args.device, gl=window.gl), kept=default_path())
-        studio.stand_as(session)
-        if told:
-            studio.tell(told)
-        window.show(studio)
+        app = AppState(scenes, open_context(args.device, gl=window.gl), session_path=default_path())
+        app.apply_layout(session)
+        if message:
+            app.show_message(message)
+        window.run(app)
     finally:
         window.close()
     return 0
 
 
-def serve(args) -> int:
-    """`rayfold serve`: the same window in a browser, drawn without a display; returns the exit code."""
-    session = wanted(args)
+def serve(args: argparse.Namespace) -> int:
+    """Draws the window without a display and serves it to a browser; returns the exit code."""
+    from renderer.gpu import open_context
+    from renderer.window.app.backends import OffscreenWindow
+    from renderer.window.remote.server import RemoteServer
+    from renderer.window.state.app_state import AppState
+
+    session = requested_session(args.inputs, args.restore)
     gpu = open_context(args.device)
-    remote = Remote(args.host, args.port)
+    server = RemoteServer(args.host, args.port)
     try:
-        studio = Studio(list(session.scenes), gpu)
-        studio.stand_as(session)
-        screen = Offscreen(studio, gpu.gl, args.size)
-        print(remote.address, flush=True)
+        app = AppState(list(session.scenes), gpu)
+        app.apply_layout(session)
+        window = OffscreenWindow(app, gpu.gl, args.size)
+        print(server.address, flush=True)
         try:
-            remote.run(screen)
+            server.run(window)
         finally:
-            screen.close()
+            window.close()
     finally:
-        remote.close()
+        server.close()
     return 0
 
 
-def wanted(args) -> Session:
-    """What the command asks for: the last session, or the inputs, or the demo."""
-    if args.restore:
-        if args.inputs:
-            raise UserError("view --restore: brings back the panels of the last session, so it takes no inputs")
-        kept = [path for path in (default_path(), last(default_path())) if path.exists()]
-        return restore(kept[0] if kept else default_path())
-    scenes, columns = opened([Path(name) for name in args.inputs] or [DEMO])
+def requested_session(inputs: list[str], restore_last: bool) -> "Session":
+    """The session that the command line asks for: the last one, or panels of the inputs, or the demo."""
+    from renderer.window.state.session import Session, default_path, previous_path, restore
+
+    if restore_last:
+        if inputs:
+            raise UserError("view --restore: it restores the panels of the last session, so it takes no inputs")
+        paths = [path for path in (default_path(), previous_path(default_path())) if path.exists()]
+        return restore(paths[0] if paths else default_path())
+    scenes, columns = load_panels([Path(name) for name in inputs] or [DEMO])
     return Session(tuple(scenes), 0, columns)
 
 
-def set_aside(path: Path) -> str:
-    """Keeps the last session beside the new one; what to tell the user where it did not end well."""
+def rotate_session(path: Path) -> str:
+    """Renames the last session file to make way for a new one; returns a message if that session crashed."""
+    from renderer.window.state.session import previous_path, restore
+
     try:
         crashed = path.exists() and not restore(path).clean
     except UserError:
-        crashed = False  # a damaged file is told when someone asks for it
+        crashed = False  # a damaged file is reported when the user asks for it
     with contextlib.suppress(OSError):
-        path.replace(last(path))
-    return "the last session broke off; Ctrl+O brings it back" if crashed else ""
+        path.replace(previous_path(path))
+    return "the last session ended unexpectedly; Ctrl+O restores it" if crashed else ""
 
 
-def opened(inputs: list[Path]) -> tuple[list[Scene], int]:
-    """The scenes of all inputs, layouts taken apart, and the columns that a single layout asks for (0: any)."""
+def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int]:
+    """The scenes of all inputs, layouts expanded, and the columns of a single layout (0: automatic)."""
+    from renderer.pictures import load, panels_of
+    from renderer.window.state.app_state import MAX_PANELS
+
     loaded = [load(path) for path in inputs]
     scenes = [panel for scene in loaded for panel in panels_of(scene)]
-    if len(scenes) > LARGEST_COUNT:
-        raise UserError(f"view: {len(scenes)} panels are too many; a window holds at most {LARGEST_COUNT}")
+    if len(scenes) > MAX_PANELS:
+        raise UserError(f"view: {len(scenes)} panels are too many; a window holds at most {MAX_PANELS}")
     return scenes, getattr(loaded[0].settings, "columns", 0) if len(loaded) == 1 and scenes != loaded else 0

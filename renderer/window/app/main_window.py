@@ -1,227 +1,235 @@
-"""Everything that is drawn around the panels: their frames and figures, the bar, the controls.
+"""The main window: toolbar, panels, timeline and sidebar of one frame; keys are dispatched to actions.
 
-Each function draws one part of one frame from the Studio's state; what the user does goes back through its methods.
+Each method draws one region from the AppState; what the user does goes back through the AppState's methods.
 """
 
-import importlib.util
+from collections.abc import Callable
 from dataclasses import replace
 
-from renderer.window.app import open_files, save_files
-from renderer.window.app.key_bindings import ACTIONS, TO_CONTROLS
+from renderer.scene.scene import Scene
+from renderer.window.app import mouse
+from renderer.window.app.docking import Docking
+from renderer.window.app.key_bindings import ACTIONS, FOCUS_CONTROLS
 from renderer.window.app.overlays import Overlays
-from renderer.window.app.shortcuts import chord, pressed, table
-from renderer.window.app.state import Studio
-from renderer.window.controls import statistics, theme
+from renderer.window.controls import theme
+from renderer.window.controls.settings import edit_settings
+from renderer.window.controls.shortcuts import Action, Modifiers, active_actions, chord, pressed
 from renderer.window.controls.toolkit import imgui
-from renderer.window.panels import mouse
-from renderer.window.panels.docking import Handles
-from renderer.window.panels.panel_view import STRIP, PanelView
+from renderer.window.flame_editor.editor import Editor
+from renderer.window.panels import statistics
+from renderer.window.panels.panel import Panel
+from renderer.window.panels.panel_view import BAR_HEIGHT, PanelView
+from renderer.window.state import open_files, save_files
+from renderer.window.state.app_state import AppState
 from renderer.window.timeline import actions, view
 
-BAR, SIDEBAR = 38, 340  # height of the top bar, width of the controls; at scale 1
-FIXED = (
+TOOLBAR_HEIGHT, SIDEBAR_WIDTH = 38, 340  # at scale 1
+EDITORS = {"flame": Editor}  # by kind of picture; a new editor has the methods of the flame editor
+FIXED_WINDOW = (
     imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_resize | imgui.WindowFlags_.no_move
     | imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_bring_to_front_on_focus
 )  # fmt: skip
-STILL = FIXED | imgui.WindowFlags_.no_scrollbar | imgui.WindowFlags_.no_scroll_with_mouse | imgui.WindowFlags_.no_nav
+NO_SCROLL = (
+    FIXED_WINDOW | imgui.WindowFlags_.no_scrollbar | imgui.WindowFlags_.no_scroll_with_mouse | imgui.WindowFlags_.no_nav
+)
 
 
-class Interface:
-    """One frame of the window's contents, in a Dear ImGui context that has a frame begun."""
+class MainWindow:
+    """Draws frames into a Dear ImGui context in which new_frame() was called."""
 
-    def __init__(self, studio: Studio, fonts: theme.Fonts, scale: float):
-        self.studio, self.fonts, self.scale = studio, fonts, scale
-        self.view = PanelView(studio, fonts, scale)
-        self.handles = Handles(studio, scale)
-        self.overlays = Overlays(studio, fonts, scale)
-        self.editors: dict = {}  # by kind of picture; None where there is none
-        self.held: dict = {}  # key -> (ctrl, shift, alt) at its last press, where the window tells
+    def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
+        self.app, self.fonts, self.scale = app, fonts, scale
+        self.panel_view = PanelView(fonts, scale)
+        self.docking = Docking(app, scale)
+        self.overlays = Overlays(app, fonts, scale)
+        self.editors: dict[str, Editor] = {}  # those opened so far, by kind of picture
+        self.modifiers_at_press: dict[imgui.Key, Modifiers] = {}  # filled by backends that know; see pressed()
 
-    def draw(self, width: float, height: float, pixels: float = 1.0) -> None:
-        """The whole window of width x height units; `pixels` is framebuffer pixels a unit."""
-        studio, now = self.studio, self.studio.clock()
-        editor = self._editor()
-        live = table([*(editor.actions() if editor else []), *ACTIONS], studio.panel.scene.settings)
-        self._keys(live)
-        bar, side = self.scale * BAR, self.scale * SIDEBAR if studio.sidebar else 0.0
-        if width < 2.2 * side or height < 4 * bar:  # a tiny window shows its panels alone
-            bar = side = 0.0
-        gap = studio.gap
-        line = self.scale * view.HEIGHT if bar and actions.shows_timeline(studio) else 0.0
-        down = int(height - bar - line) - gap
-        studio.arrange(gap, int(bar), int(width - side) - 2 * gap, down, int(STRIP * self.scale))
-        if bar:
-            self._bar(width, bar, now)
-        self._panels(width - side, height - bar - line, bar, now)
-        if line:
-            self._timeline(width - side, height - line, line)
-        if side:
-            self._sidebar(width - side, bar, side, height - bar)
+    def draw(self, width: float, height: float) -> None:
+        """Draws the whole window, of width x height units."""
+        app, now = self.app, self.app.now()
+        editor = self.active_editor()
+        available = active_actions([*(editor.actions() if editor else []), *ACTIONS], app.panel.scene.settings)
+        self._dispatch_keys(available)
+        toolbar, sidebar = self.scale * TOOLBAR_HEIGHT, self.scale * SIDEBAR_WIDTH if app.sidebar else 0.0
+        if width < 2.2 * sidebar or height < 4 * toolbar:  # a tiny window has room for its panels only
+            toolbar = sidebar = 0.0
+        gap = app.gap
+        timeline = self.scale * view.HEIGHT if toolbar and actions.shows_timeline(app) else 0.0
+        below = int(height - toolbar - timeline) - gap
+        app.place_panels(gap, int(toolbar), int(width - sidebar) - 2 * gap, below, int(BAR_HEIGHT * self.scale))
+        if toolbar:
+            self._toolbar(width, toolbar, now)
+        self._panels(width - sidebar, height - toolbar - timeline, toolbar, now)
+        if timeline:
+            self._timeline(width - sidebar, height - timeline, timeline)
+        if sidebar:
+            self._sidebar(width - sidebar, toolbar, sidebar, height - toolbar)
         if editor:
             editor.overlay()
-        studio.pending = editor is not None and editor.pending
-        self.overlays.draw(live, width, height, width - side, now)
-        studio.quiet = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
-        studio.counter.add(now)
+        app.needs_frame = editor is not None and editor.pending
+        self.overlays.draw(available, width, height, width - sidebar, now)
+        app.is_idle_input = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
+        app.frame_rate.add(now)
 
-    def _editor(self):
-        """The editor of the active panel's kind of picture: the module KIND_editor of this package, where it is there.
+    def active_editor(self) -> Editor | None:
+        """The editor of the active panel's kind of picture."""
+        kind = self.app.panel.scene.picture
+        if kind in EDITORS and kind not in self.editors:
+            self.editors[kind] = EDITORS[kind](self.app, self.fonts, self.scale)
+        return self.editors.get(kind)
 
-        It has actions(), mouse(rectangle) and draw(rectangle) over the picture, controls() beside it, overlay().
-        """
-        kind = self.studio.panel.scene.picture
-        if kind not in self.editors:
-            name = f"renderer.window.{kind}_editor"
-            module = importlib.import_module(name) if importlib.util.find_spec(name) else None
-            self.editors[kind] = module and module.Editor(self.studio, self.fonts, self.scale)
-        return self.editors[kind]
-
-    def _keys(self, live) -> None:
-        """Runs the actions whose keys went down, unless text is being typed."""
-        studio, io = self.studio, imgui.get_io()
-        typing = io.want_text_input or studio.typing or imgui.is_popup_open("", imgui.PopupFlags_.any_popup)
-        if typing and not studio.palette:
-            if imgui.is_key_pressed(imgui.Key.escape) and not io.want_text_input or pressed(TO_CONTROLS, self.held):
-                studio.typing = False
+    def _dispatch_keys(self, available: list[Action]) -> None:
+        """Runs the action whose keys were pressed, unless the keyboard types text or works the controls."""
+        app, io = self.app, imgui.get_io()
+        escape = imgui.is_key_pressed(imgui.Key.escape)
+        if app.palette:
+            if escape:
+                app.escape()
             return
-        if studio.palette:
-            if imgui.is_key_pressed(imgui.Key.escape):
-                studio.escape()
+        if io.want_text_input or app.keyboard_navigation or imgui.is_popup_open("", imgui.PopupFlags_.any_popup):
+            if escape and not io.want_text_input or pressed(FOCUS_CONTROLS, self.modifiers_at_press):
+                app.keyboard_navigation = False
             return
         flying = imgui.is_mouse_down(1)
-        for action in live:
-            if pressed(action, self.held) and not (flying and chord(action.keys).key in mouse.FLYING):
-                action.run(self.studio)
+        for action in available:
+            is_flight = flying and chord(action.keys).key in mouse.FLY_KEYS
+            if pressed(action, self.modifiers_at_press) and not is_flight:
+                action.run(app)
                 break
 
-    # The bar
+    # Toolbar and timeline
 
-    def _bar(self, width: float, height: float, now: float) -> None:
-        _place(0, 0, width, height)
-        imgui.push_style_var(imgui.StyleVar_.window_padding, imgui.ImVec2(12 * self.scale, 6 * self.scale))
-        imgui.begin("bar", None, STILL)
+    def _toolbar(self, width: float, height: float, now: float) -> None:
+        self._begin("bar", (0, 0, width, height), (12, 6))
         imgui.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15)
         imgui.align_text_to_frame_padding()
         imgui.text("Rayfold")
         imgui.pop_font()
-        studio = self.studio
+        app = self.app
         imgui.same_line(0, 20 * self.scale)
-        self._button("Go on" if studio.panel.paused else "Pause", "Space", Studio.toggle_pause)
-        self._button("Restart", "R", Studio.restart)
-        self._button("All panels" if studio.solo else "Solo", "Enter", lambda s: s.toggle("solo"))
+        self._button("Resume" if app.panel.paused else "Pause", "Space", AppState.toggle_pause)
+        self._button("Restart", "R", AppState.restart)
+        self._button("All panels" if app.solo else "Maximize", "Enter", lambda s: s.toggle("solo"))
         self._button("Previous", "P", lambda s: open_files.next_scene(s, -1))
         self._button("Next", "N", lambda s: open_files.next_scene(s, 1))
         self._button("Screenshot", "F12", save_files.screenshot)
         self._button("Controls", "H", lambda s: s.toggle("sidebar"))
         self._button("Keys", "F1", lambda s: s.toggle("help"))
-        told = f"{len(studio.panels)} panels   window {studio.counter.rate(now):5.1f} fps"
+        summary = f"{len(app.panels)} panels   window {app.frame_rate.rate(now):5.1f} fps"
         imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
-        left = width - imgui.calc_text_size(told).x - 14 * self.scale
+        left = width - imgui.calc_text_size(summary).x - 14 * self.scale
         if left > imgui.get_item_rect_max().x + 10:
             imgui.same_line(left)
-            imgui.text_disabled(told)
+            imgui.text_disabled(summary)
         imgui.pop_font()
-        imgui.end()
-        imgui.pop_style_var()
+        _end()
 
-    def _button(self, label: str, keys: str, run) -> None:
+    def _button(self, label: str, keys: str, run: Callable[[AppState], None]) -> None:
         if imgui.button(label):
-            run(self.studio)
+            run(self.app)
         imgui.set_item_tooltip(keys)
         imgui.same_line(0, 6 * self.scale)
 
     def _timeline(self, width: float, top: float, height: float) -> None:
-        _place(0, top, width, height)
-        imgui.push_style_var(imgui.StyleVar_.window_padding, imgui.ImVec2(10 * self.scale, 8 * self.scale))
-        imgui.begin("time", None, STILL)
-        view.draw(self.studio, self.fonts, self.scale)
-        imgui.end()
-        imgui.pop_style_var()
+        self._begin("time", (0, top, width, height), (10, 8))
+        view.draw(self.app, self.fonts, self.scale)
+        _end()
 
-    # The panels
+    # Panels
 
     def _panels(self, width: float, height: float, top: float, now: float) -> None:
-        _place(0, top, width, height)
-        imgui.push_style_var(imgui.StyleVar_.window_padding, imgui.ImVec2(0, 0))
-        imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.INK, 1))
-        imgui.begin("panels", None, STILL)
-        studio = self.studio
-        self.handles.sashes()
-        for index, cell, rectangle in zip(studio.visible(), studio.cells, studio.rectangles, strict=True):
-            self.handles.title(index, cell, rectangle)
-            mouse.work(studio, index, rectangle, self._editor, self.fonts, self.scale)
-            self.view.draw(index, cell, rectangle, now, self._editor() if index == studio.active else None)
-        self.handles.carry()
-        imgui.end()
+        imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.BACKGROUND, 1))
+        self._begin("panels", (0, top, width, height), (0, 0))
+        app = self.app
+        self.docking.drag_splitters()
+        for index, rect, image_rect in zip(app.visible(), app.panel_rects, app.image_rects, strict=True):
+            self.docking.title_bar(index, rect, image_rect)
+            mouse.handle_mouse(app, index, image_rect, self.active_editor, self.fonts, self.scale)
+            active = index == app.active
+            editor = self.active_editor() if active else None
+            self.panel_view.draw(app.panels[index], rect, image_rect, now, active, editor)
+            if active and len(app.panels) > 1 and not app.solo:
+                low, high = theme.corners(rect)
+                imgui.get_window_draw_list().add_rect(low, high, theme.color_u32(theme.ACCENT), 0, 1.5 * self.scale)
+        self.docking.drag_panel()
+        _end()
         imgui.pop_style_color()
-        imgui.pop_style_var()
 
-    # The controls
+    # Sidebar
 
     def _sidebar(self, left: float, top: float, width: float, height: float) -> None:
-        studio, panel = self.studio, self.studio.panel
+        app, panel = self.app, self.app.panel
         io, keyboard = imgui.get_io(), imgui.ConfigFlags_.nav_enable_keyboard
-        io.config_flags = io.config_flags | keyboard if studio.typing else io.config_flags & ~keyboard
-        _place(left, top, width, height)
-        if studio.typing:
+        io.config_flags = io.config_flags | keyboard if app.keyboard_navigation else io.config_flags & ~keyboard
+        if app.keyboard_navigation:
             imgui.set_next_window_focus()
-        imgui.begin("controls", None, FIXED)
-        imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not studio.typing)  # Tab goes to the next panel
+        self._begin("controls", (left, top, width, height), None, FIXED_WINDOW)
+        imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not app.keyboard_navigation)  # Tab selects the next panel
         imgui.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1)
         imgui.text_wrapped(panel.scene.title)
         imgui.pop_font()
         imgui.text_disabled(f"{panel.scene.picture}   {panel.original.path.name}")
         imgui.spacing()
-        scene, settings = panel.scene, panel.settings()
-        imgui.push_id(f"{studio.active} {panel.original.path}")
-        if self._editor():
-            self._editor().controls()
-            scene = panel.scene
+        imgui.push_id(f"{app.active} {panel.original.path}")
+        settings = panel.settings()
+        if editor := self.active_editor():
+            editor.controls()
+        scene = panel.scene
         if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open):
             scene = self._presets(scene)
             if scene == panel.scene:
-                left = settings.edit(settings, _original(panel).settings)
-                if left != settings:
-                    studio.edit(left)
+                edited = edit_settings(settings, _reset_scene(panel).settings)
+                if edited != settings:
+                    app.edit_settings(edited)
                     scene = panel.scene
         if imgui.collapsing_header("Exposure and tone", imgui.TreeNodeFlags_.default_open):
-            scene = _with(scene, tone=settings.edit(scene.tone, _original(panel).tone))
+            tone = edit_settings(scene.tone, _reset_scene(panel).tone)
+            scene = replace(scene, tone=tone) if tone != scene.tone else scene
         imgui.pop_id()
-        if imgui.collapsing_header("Measured", imgui.TreeNodeFlags_.default_open):
+        if imgui.collapsing_header("Statistics", imgui.TreeNodeFlags_.default_open):
             statistics.draw(panel, self.fonts, self.scale)
         if scene != panel.scene:
-            studio.change(scene, moved=imgui.is_any_item_active())
+            app.change_scene(scene, moved=imgui.is_any_item_active())
         imgui.pop_item_flag()
         imgui.end()
 
-    def _presets(self, scene):
-        """The scene, or the one that is chosen among those of its kind in its folder."""
-        presets = open_files.presets(self.studio)
+    def _presets(self, scene: Scene) -> Scene:
+        """A list of the scenes of this kind in the scene's folder; returns the chosen one, else `scene`."""
+        presets = open_files.presets(self.app)
         if len(presets) < 2:
             return scene
         imgui.align_text_to_frame_padding()
         imgui.text_disabled("preset")
         imgui.same_line(imgui.get_cursor_start_pos().x + imgui.get_content_region_avail().x * 0.40)
         imgui.set_next_item_width(-imgui.get_frame_height() - imgui.get_style().item_inner_spacing.x - 1)
-        here = self.studio.panel.original.path.stem
-        if imgui.begin_combo("##preset", here if scene == self.studio.panel.original else f"{here} (changed)"):
+        original = self.app.panel.original
+        name = original.path.stem
+        if imgui.begin_combo("##preset", name if scene == original else f"{name} (changed)"):
             for preset in presets:
-                if imgui.selectable(preset.path.stem, preset.path == self.studio.panel.original.path)[0]:
-                    open_files.open_here(self.studio, preset)
+                if imgui.selectable(preset.path.stem, preset.path == original.path)[0]:
+                    open_files.open_in_active_panel(self.app, preset)
                     scene = preset
             imgui.end_combo()
         return scene
 
+    def _begin(self, name: str, rect: tuple, padding: tuple[int, int] | None, flags: int = NO_SCROLL) -> None:
+        """Begins a fixed region of the window; `padding` is at scale 1."""
+        x, y, width, height = rect
+        imgui.set_next_window_pos(imgui.ImVec2(x, y))
+        imgui.set_next_window_size(imgui.ImVec2(max(width, 1), max(height, 1)))
+        if padding is not None:
+            scaled = imgui.ImVec2(padding[0] * self.scale, padding[1] * self.scale)
+            imgui.push_style_var(imgui.StyleVar_.window_padding, scaled)
+        imgui.begin(name, None, flags)
 
-def _place(x: float, y: float, width: float, height: float) -> None:
-    imgui.set_next_window_pos(imgui.ImVec2(x, y))
-    imgui.set_next_window_size(imgui.ImVec2(max(width, 1), max(height, 1)))
+
+def _end() -> None:
+    """Ends a region that _begin() began with a padding of its own."""
+    imgui.end()
+    imgui.pop_style_var()
 
 
-def _with(scene, **changes):
-    return replace(scene, **changes) if any(getattr(scene, k) != v for k, v in changes.items()) else scene
-
-
-def _original(panel):
-    """The scene that resets go back to; the shown one where another kind of picture was opened by undo."""
+def _reset_scene(panel: Panel) -> Scene:
+    """The scene that reset buttons restore; the current one if undo brought back another kind of picture."""
     return panel.original if type(panel.original.settings) is type(panel.scene.settings) else panel.scene

@@ -1,27 +1,27 @@
 """What lies over the window: the help that the table of actions prints, the command palette, messages."""
 
-from renderer.window.app.state import Studio
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
+from renderer.window.state.app_state import AppState
 
 ROWS = 12  # commands that the palette shows at once
 
 
 class Overlays:
-    def __init__(self, studio: Studio, fonts: theme.Fonts, scale: float):
-        self.studio, self.fonts, self.scale = studio, fonts, scale
+    def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
+        self.app, self.fonts, self.scale = app, fonts, scale
         self._filter, self._row = "", 0  # of the palette: what is typed, and which of what matches is at hand
 
     def draw(self, live, width: float, height: float, panels_width: float, now: float) -> None:
         """What is open, over a window of width x height; messages stand in the middle of the panels."""
-        if self.studio.help:
+        if self.app.help:
             self._help(live, width, height)
-        if self.studio.palette:
+        if self.app.palette:
             self._palette(live, width, height)
         self._message(panels_width, height, now)
 
     def _help(self, live, width: float, height: float) -> None:
-        self._centred("Keys", min(width * 0.94, 1120 * self.scale), height)
+        self._begin_centered_window("Keys", min(width * 0.94, 1120 * self.scale), height)
         groups: dict[str, list] = {}
         for action in live:
             groups.setdefault(action.group, []).append(action)
@@ -53,20 +53,20 @@ class Overlays:
             imgui.text_disabled(words)
         imgui.spacing()
 
-    def _centred(self, title: str, width: float, height: float) -> None:
+    def _begin_centered_window(self, title: str, width: float, height: float) -> None:
         size = imgui.get_io().display_size
         imgui.set_next_window_pos(imgui.ImVec2(size.x / 2, size.y / 2), imgui.Cond_.always, imgui.ImVec2(0.5, 0.5))
         imgui.set_next_window_size_constraints(imgui.ImVec2(width, 0), imgui.ImVec2(width, height * 0.94))
         imgui.set_next_window_bg_alpha(0.97)
         flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
-        imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.COLOURS["popup_bg"]))
+        imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.COLORS["popup_bg"]))
         _, opened = imgui.begin(title, True, flags | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse)
         imgui.pop_style_color()
         if not opened:
-            self.studio.escape()
+            self.app.escape()
 
     def _palette(self, live, width: float, height: float) -> None:
-        self._centred("Commands", min(width * 0.9, 520 * self.scale), height)
+        self._begin_centered_window("Commands", min(width * 0.9, 520 * self.scale), height)
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
             self._filter, self._row = "", 0
@@ -86,11 +86,11 @@ class Overlays:
             imgui.text_disabled(action.keys)
         imgui.end()
         if chosen:
-            self.studio.palette = False
-            chosen.run(self.studio)
+            self.app.palette = False
+            chosen.run(self.app)
 
     def _message(self, width: float, height: float, now: float) -> None:
-        text = self.studio.told(now)
+        text = self.app.current_message(now)
         if not text:
             return
         draw, pad = imgui.get_foreground_draw_list(), 12 * self.scale
@@ -98,10 +98,10 @@ class Overlays:
         size = imgui.calc_text_size(text, False, wrap)
         left, top = (width - size.x) / 2, height - size.y - 60 * self.scale
         low, high = imgui.ImVec2(left - pad, top - pad / 2), imgui.ImVec2(left + size.x + pad, top + size.y + pad / 2)
-        draw.add_rect_filled(low, high, theme.packed((0.10, 0.12, 0.15, 0.94)), 6 * self.scale)
-        draw.add_rect(low, high, theme.packed((0.30, 0.36, 0.45, 1)), 6 * self.scale)
+        draw.add_rect_filled(low, high, theme.color_u32((0.10, 0.12, 0.15, 0.94)), 6 * self.scale)
+        draw.add_rect(low, high, theme.color_u32((0.30, 0.36, 0.45, 1)), 6 * self.scale)
         place = imgui.ImVec2(left, top)
-        draw.add_text(self.fonts.text, theme.FONT_SIZE * self.scale, place, theme.packed(theme.TEXT), text, wrap)
+        draw.add_text(self.fonts.text, theme.FONT_SIZE * self.scale, place, theme.color_u32(theme.TEXT), text, wrap)
 
 
 def _named(actions) -> dict[str, str]:

@@ -10,16 +10,16 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 from renderer.window.controls.toolkit import imgui
 
-LARGEST_INT = 1 << 30
-ITEMS_SHOWN = 24  # of a long list
+MAX_INT = 1 << 30
+MAX_ITEMS = 24  # of a long list
 
 
-def edit(settings, original, label: str = ""):
+def edit_settings(settings, original, label: str = ""):
     """The settings as the user leaves them in this frame; `original` is what each reset button goes back to."""
     for f, kind in _declared(type(settings)):
         old = getattr(settings, f.name)
         imgui.push_id(f.name)
-        new = _row(f, kind, old, getattr(original, f.name, old))
+        new = _labeled_control(f, kind, old, getattr(original, f.name, old))
         imgui.pop_id()
         if new != old:
             try:
@@ -36,7 +36,7 @@ def _declared(kind: type) -> list[tuple]:
     return [(f, hints[f.name]) for f in fields(kind)]
 
 
-def _row(f, kind, value, original):
+def _labeled_control(f, kind, value, original):
     """A name and its control, as wide as the window."""
     words = f.name.replace("_", " ")
     if is_dataclass(value) or isinstance(value, (MappingProxyType, dict)) or _is_list_of_tables(value):
@@ -78,7 +78,7 @@ def _control(f, kind, value):
     if optional:
         kind = next(k for k in get_args(kind) if k is not type(None))
     if value is None:
-        return _missing(kind)
+        return _optional(kind)
     if get_origin(kind) is Literal:
         choices = [str(choice) for choice in get_args(kind)]
         changed, index = imgui.combo("##", choices.index(str(value)), choices)
@@ -86,13 +86,13 @@ def _control(f, kind, value):
     if isinstance(value, bool):
         return imgui.checkbox("##", value)[1]
     if isinstance(value, tuple):
-        return _numbers(value) if value and all(isinstance(v, (int, float)) for v in value) else _told(value)
+        return _numbers(value) if value and all(isinstance(v, (int, float)) for v in value) else _item_count(value)
     if isinstance(value, str):
         return _text(f, value)
     return _number(f, value)
 
 
-def _missing(kind):
+def _optional(kind):
     if imgui.button("set") and kind in (int, float, str):
         return kind()
     return None
@@ -110,10 +110,10 @@ def _number(f, value):
     low, high = f.metadata.get("low"), f.metadata.get("high")
     flags = imgui.SliderFlags_.always_clamp | (imgui.SliderFlags_.logarithmic if f.metadata.get("logarithmic") else 0)
     if isinstance(value, int):
-        if low is not None and high is not None and high <= LARGEST_INT:
-            changed, new = imgui.slider_int("##", value, max(low, -LARGEST_INT), high, "%d", flags)
+        if low is not None and high is not None and high <= MAX_INT:
+            changed, new = imgui.slider_int("##", value, max(low, -MAX_INT), high, "%d", flags)
         else:
-            changed, new = imgui.input_int("##", max(-LARGEST_INT, min(value, LARGEST_INT)))
+            changed, new = imgui.input_int("##", max(-MAX_INT, min(value, MAX_INT)))
         return _within(new, low, high) if changed else value
     if low is not None and high is not None and high - low < 1e6:
         changed, new = imgui.slider_float("##", value, low, high, "%.4g", flags)
@@ -130,7 +130,7 @@ def _within(value, low, high):
 def _numbers(value: tuple) -> tuple:
     """Typed numbers, one a line for a long list and beside each other for a short one."""
     out = list(value)
-    shown = min(len(value), ITEMS_SHOWN)
+    shown = min(len(value), MAX_ITEMS)
     width = (imgui.calc_item_width() - (shown - 1) * imgui.get_style().item_inner_spacing.x) / max(1, min(shown, 4))
     for i in range(shown):
         imgui.push_id(i)
@@ -147,7 +147,7 @@ def _numbers(value: tuple) -> tuple:
     return tuple(out)
 
 
-def _told(value):
+def _item_count(value):
     imgui.text_disabled(f"{len(value)} items" if value else "none")
     return value
 
@@ -161,15 +161,15 @@ def _tree(words: str, value, original):
     if not imgui.tree_node(words):
         return value
     if is_dataclass(value):
-        value = edit(value, original if type(original) is type(value) else value)
+        value = edit_settings(value, original if type(original) is type(value) else value)
     elif isinstance(value, tuple):
         items = list(value)
-        for i in range(min(len(items), ITEMS_SHOWN)):
+        for i in range(min(len(items), MAX_ITEMS)):
             same = isinstance(original, tuple) and len(original) == len(value)
             items[i] = _tree(f"{i}##{i}", items[i], original[i] if same else items[i])
         value = tuple(items)
-        if len(value) > ITEMS_SHOWN:
-            imgui.text_disabled(f"and {len(value) - ITEMS_SHOWN} more")
+        if len(value) > MAX_ITEMS:
+            imgui.text_disabled(f"and {len(value) - MAX_ITEMS} more")
     else:
         value = _dictionary(value)
     imgui.tree_pop()
@@ -178,7 +178,7 @@ def _tree(words: str, value, original):
 
 def _dictionary(value):
     out = dict(value)
-    for key in list(out)[:ITEMS_SHOWN]:
+    for key in list(out)[:MAX_ITEMS]:
         imgui.push_id(str(key))
         if isinstance(out[key], (int, float)) and not isinstance(out[key], bool):
             changed, new = imgui.input_double(str(key), float(out[key]), 0.0, 0.0, "%.6g")

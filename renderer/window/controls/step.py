@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 from typing import get_args, get_type_hints
 
 
-def stepped(settings, name: str, direction: int):
+def step_setting(settings, name: str, direction: int):
     """The settings with one of them a step further: the next of a choice, on or off, or a number."""
     f = next(f for f in fields(settings) if f.name == name)
     kind, value = get_type_hints(type(settings))[name], getattr(settings, name)

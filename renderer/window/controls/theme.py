@@ -1,12 +1,12 @@
-"""How the window looks: one dark theme, two fonts, everything scaled for the screen's density."""
+"""The look of the window: one dark theme, three fonts, scaled to the pixel density of the display; drawing helpers."""
 
 from pathlib import Path
 
 from renderer.window.controls.toolkit import FONTS, imgui
 
 FONT_SIZE = 15.0  # pixels at scale 1
-INK = (0.012, 0.014, 0.018)
-COLOURS = {  # sRGB
+BACKGROUND = (0.012, 0.014, 0.018)
+COLORS = {  # sRGB
     "text": (0.90, 0.92, 0.95, 1), "text_disabled": (0.53, 0.57, 0.63, 1),
     "window_bg": (0.075, 0.085, 0.105, 1), "child_bg": (0, 0, 0, 0), "popup_bg": (0.095, 0.108, 0.132, 0.98),
     "border": (0.17, 0.19, 0.23, 1), "border_shadow": (0, 0, 0, 0),
@@ -28,27 +28,31 @@ DIM = (0.62, 0.66, 0.72, 1.0)
 TEXT = (0.92, 0.94, 0.97, 1.0)
 
 
+Rect = tuple[int, int, int, int]  # left, top, width, height in window units
+Color = tuple[float, ...]  # red, green, blue, alpha; sRGB, 0 to 1
+
+
 class Fonts:
-    """The two faces: `text` for words, `numbers` with digits of one width."""
+    """The fonts of the window: `text`, `bold`, and `numbers`, whose digits all have one width."""
 
     def __init__(self):
         fonts = imgui.get_io().fonts
-        self.text = _face(fonts, FONTS / "Roboto" / "Roboto-Regular.ttf")
-        self.bold = _face(fonts, FONTS / "Roboto" / "Roboto-Bold.ttf")
-        self.numbers = _face(fonts, FONTS / "Inconsolata-Medium.ttf")
+        self.text = _load_font(fonts, FONTS / "Roboto" / "Roboto-Regular.ttf")
+        self.bold = _load_font(fonts, FONTS / "Roboto" / "Roboto-Bold.ttf")
+        self.numbers = _load_font(fonts, FONTS / "Inconsolata-Medium.ttf")
 
 
-def _face(fonts, path: Path):
-    """The font of a file of imgui-bundle's, or the built-in one where the wheel comes without."""
+def _load_font(fonts, path: Path):
+    """A font of imgui-bundle's assets, or Dear ImGui's own where the wheel has none."""
     return fonts.add_font_from_file_ttf(str(path), FONT_SIZE) if path.is_file() else fonts.add_font_default()
 
 
 def apply(scale: float) -> Fonts:
-    """Sets the theme for a screen of `scale` (1 for 96 dots an inch); returns the fonts."""
+    """Sets the theme for a display of `scale` (1 at 96 dots per inch); returns the fonts."""
     style = imgui.get_style()
     imgui.style_colors_dark()
-    for name, colour in COLOURS.items():
-        style.set_color_(getattr(imgui.Col_, name), imgui.ImVec4(*colour))
+    for name, color in COLORS.items():
+        style.set_color_(getattr(imgui.Col_, name), imgui.ImVec4(*color))
     style.window_rounding = style.child_rounding = 0
     style.frame_rounding = style.grab_rounding = style.popup_rounding = 4
     style.scrollbar_rounding, style.scrollbar_size = 6, 10
@@ -62,6 +66,18 @@ def apply(scale: float) -> Fonts:
     return Fonts()
 
 
-def packed(colour, alpha: float = 1.0) -> int:
-    """The colour as draw lists take it."""
-    return imgui.get_color_u32(imgui.ImVec4(colour[0], colour[1], colour[2], colour[3] * alpha))
+def color_u32(color: Color, alpha: float = 1.0) -> int:
+    """The color as draw lists take it, its alpha multiplied by `alpha`."""
+    return imgui.get_color_u32(imgui.ImVec4(color[0], color[1], color[2], color[3] * alpha))
+
+
+def corners(rect: Rect) -> tuple[imgui.ImVec2, imgui.ImVec2]:
+    """The top left and the bottom right corner of a rectangle, as draw lists take them."""
+    x, y, width, height = rect
+    return imgui.ImVec2(x, y), imgui.ImVec2(x + width, y + height)
+
+
+def shadow_text(draw, font, size: float, x: float, y: float, color: Color, text: str) -> None:
+    """Draws text over a picture, with a black shadow for contrast."""
+    draw.add_text(font, size, imgui.ImVec2(x + 1, y + 1), color_u32((0, 0, 0, 1)), text)
+    draw.add_text(font, size, imgui.ImVec2(x, y), color_u32(color), text)

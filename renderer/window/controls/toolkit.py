@@ -1,7 +1,7 @@
-"""GLFW and Dear ImGui, imported here and nowhere else.
+"""The only place that imports GLFW and Dear ImGui.
 
-GLFW comes first: the one that is loaded first serves both, and imgui-bundle's own is older or lacks Wayland on some
-systems.
+GLFW is imported first: the library loaded first serves both, and imgui-bundle's own build is older or lacks Wayland on
+some systems.
 """
 
 # ruff: noqa: I001  (the order of these imports matters)
@@ -18,6 +18,6 @@ except ImportError as error:
         f"the window needs glfw and imgui-bundle: pip install glfw imgui-bundle ({error})"
     ) from error
 
-FONTS = Path(imgui_bundle.__file__).parent / "assets" / "fonts"  # come with the wheel
+FONTS = Path(imgui_bundle.__file__).parent / "assets" / "fonts"  # part of the wheel
 
 __all__ = ["FONTS", "glfw", "imgui", "implot"]

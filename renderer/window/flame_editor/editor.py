@@ -20,31 +20,31 @@ from renderer.formats.images import atomic_write
 from renderer.gpu import KernelError
 from renderer.pictures.flame import Settings, keyframes_for_file, to_keyframe
 from renderer.scene.scene import Scene
-from renderer.window.app.save_files import free_name
-from renderer.window.app.shortcuts import Action
-from renderer.window.app.state import Studio
 from renderer.window.controls import theme
+from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import sections, triangles
 from renderer.window.flame_editor.variants import Variants
+from renderer.window.state.app_state import AppState
+from renderer.window.state.save_files import unused_path
 
 GROUP = "Flame"
 NUDGE, TURN, GROWTH = 0.02, 5.0, 1.05  # of the view's height, degrees, a factor: what one key press does to a triangle
-TRIES = 40  # chance flames until one is worth seeing
+MAX_TRIES = 40  # chance flames until one is worth seeing
 KEY_SECONDS = 2.0  # from one key frame to the next
 
 
 class Editor:
     """What the user edits: the map that is selected, whether triangles are shown, and of which affine."""
 
-    def __init__(self, studio: Studio, fonts, scale: float):
-        self.studio, self.fonts, self.scale = studio, fonts, scale
+    def __init__(self, app: AppState, fonts, scale: float):
+        self.app, self.fonts, self.scale = app, fonts, scale
         self.triangles, self.post = True, False
         self.selected, self.key = 0, 0
-        self.grip: triangles.Grip | None = None
-        self.under: triangles.Grip | None = None
+        self.grip: triangles.Drag | None = None
+        self.under: triangles.Drag | None = None
         self.rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
-        self.variants = Variants(studio, scale)
+        self.variants = Variants(app, scale)
         self.sections = sections.Sections(self)
         self._tries = 0  # chance flames that are still to be looked at
         self._game = None
@@ -53,7 +53,7 @@ class Editor:
 
     @property
     def settings(self) -> Settings:
-        return self.studio.panel.scene.settings
+        return self.app.panel.scene.settings
 
     @property
     def flame(self) -> Flame:
@@ -84,14 +84,14 @@ class Editor:
         self.show(flame, moved)
 
     def show(self, settings: Settings, moved: bool = True) -> None:
-        self.studio.change(replace(self.studio.panel.scene, settings=settings), moved=moved)
+        self.app.change_scene(replace(self.app.panel.scene, settings=settings), moved=moved)
 
     def change(self, work, *arguments, **named) -> None:
         """Puts work(flame, ...) in place of the flame; a mistake is told."""
         try:
             self.put(work(self.flame, *arguments, **named))
         except (UserError, ValueError) as error:
-            self.studio.tell(str(error))
+            self.app.show_message(str(error))
 
     def change_map(self, **changes) -> None:
         self.change(edit.with_xform, self.number, **changes)
@@ -105,9 +105,9 @@ class Editor:
 
     # Over the picture
 
-    def frame(self, rectangle) -> triangles.Frame:
+    def frame(self, rectangle) -> triangles.WindowTransform:
         settings = self.settings
-        return triangles.Frame.of(self.view(), settings.y_axis, settings.pixel_aspect, rectangle)
+        return triangles.WindowTransform.of(self.view(), settings.y_axis, settings.pixel_aspect, rectangle)
 
     def mouse(self, rectangle) -> bool:
         """Handles of triangles under the pointer; whether the pointer is busy with one. After the panel's button."""
@@ -123,12 +123,12 @@ class Editor:
             return True
         hovered = imgui.is_item_hovered()
         reach = triangles.REACH * self.scale
-        self.under = triangles.hit(self.flame, frame, place, self.number, self.post, reach) if hovered else None
+        self.under = triangles.hit_test(self.flame, frame, place, self.number, self.post, reach) if hovered else None
         if self.under is None or imgui.get_io().key_shift:
             return False
         if imgui.is_item_activated() and imgui.is_mouse_down(0):
             self.grip, self.selected = self.under, self.under.number
-            self.hold_clock()
+            self.pin_time()
             return True
         return self.under.handle != triangles.INSIDE and imgui.is_mouse_double_clicked(0)
 
@@ -153,7 +153,7 @@ class Editor:
             chosen = self.variants.draw(self)
         except (UserError, KernelError) as error:
             self._tries, self.variants.opened, chosen = 0, False, None
-            self.studio.tell(str(error))
+            self.app.show_message(str(error))
         if chosen is not None:
             self.put(chosen, moved=False)
 
@@ -162,18 +162,18 @@ class Editor:
         """Whether the window should go on although no panel draws."""
         return self._tries > 0 or self.variants.pending
 
-    def hold_clock(self) -> None:
+    def pin_time(self) -> None:
         """The clock stands at the key frame that is edited."""
-        settings, panel = self.settings, self.studio.panel
+        settings, panel = self.settings, self.app.panel
         if settings.keyframes:
-            panel.clock, panel.paused = settings.keyframes[self.key].time, True
+            panel.scene_time, panel.paused = settings.keyframes[self.key].time, True
 
     # What buttons and keys do
 
     def select(self, step: int) -> None:
         numbers = triangles.numbers_of(self.flame)
         self.selected = numbers[(numbers.index(self.number) + step) % len(numbers)]
-        self.studio.tell("final map" if self.selected == edit.FINAL_XFORM else f"map {self.selected + 1}")
+        self.app.show_message("final map" if self.selected == edit.FINAL_XFORM else f"map {self.selected + 1}")
 
     def add(self) -> None:
         self.change(edit.add_xform)
@@ -204,17 +204,17 @@ class Editor:
     def turn(self, degrees: float, growth: float = 1.0) -> None:
         self.change(edit.rotate_scale, self.number, degrees, growth, self.post)
 
-    def weigh(self, factor: float) -> None:
+    def scale_weight(self, factor: float) -> None:
         weight = min(max(self.map.weight, 0.01) * factor, 1e6)
         self.change_map(weight=weight)
-        self.studio.tell(f"weight {weight:.3g}")
+        self.app.show_message(f"weight {weight:.3g}")
 
     def step_palette(self, step: int) -> None:
         names, flame = palettes.builtin_names(), self.flame
         here = names.index(flame.palette) if not flame.colors and flame.palette in names else -step
         name = names[(here + step) % len(names)]
         self.change(edit.with_palette, name)
-        self.studio.tell(f"palette {name}")
+        self.app.show_message(f"palette {name}")
 
     def fit(self) -> None:
         """Looks at the whole flame."""
@@ -223,18 +223,18 @@ class Editor:
         try:
             view = framing.fit_view(self.device, flame, width / height, settings.y_axis, self.game)
         except (UserError, KernelError) as error:
-            self.studio.tell(str(error))
+            self.app.show_message(str(error))
             return
         home = settings.keyframes[self.key].view if settings.keyframes else view
-        self.studio.set_view(relative_view(settings.view, home, view) if settings.keyframes else view)
+        self.app.set_view(relative_view(settings.view, home, view) if settings.keyframes else view)
 
     def _size(self) -> tuple[int, int]:
         """Of the active panel's picture in the window."""
-        return self.studio.rectangles[self.studio.visible().index(self.studio.active)][2:]
+        return self.app.image_rects[self.app.visible().index(self.app.active)][2:]
 
     def random(self) -> None:
-        self._tries = TRIES
-        self.studio.tell("looking for a flame that is worth seeing")
+        self._tries = MAX_TRIES
+        self.app.show_message("looking for a flame that is worth seeing")
 
     def symmetry(self, kind: int) -> None:
         self.change(evolve.add_symmetry, kind)
@@ -249,7 +249,9 @@ class Editor:
         keys = settings.keyframes or (to_keyframe(settings, size),)
         settings = replace(settings, keyframes=keys)
         if source is not None and (source.settings.is_3d or source.settings.y_axis != settings.y_axis):
-            self.studio.tell("only flames of the plane with y in the same direction can be key frames of one animation")
+            self.app.show_message(
+                "only flames of the plane with y in the same direction can be key frames of one animation"
+            )
             return
         new = to_keyframe(source.settings, size) if source else keys[self.key]
         self.show(edit.add_keyframe(settings, replace(new, time=keys[-1].time + KEY_SECONDS)))
@@ -257,12 +259,12 @@ class Editor:
 
     def choose_key(self, number: int) -> None:
         self.key = number
-        self.hold_clock()
+        self.pin_time()
 
-    def drop_key(self) -> None:
+    def delete_keyframe(self) -> None:
         settings = self.settings
         if not settings.keyframes:
-            self.studio.tell("there is no key frame to take away")
+            self.app.show_message("there is no key frame to take away")
             return
         kept = edit.delete_keyframe(settings, self.key)
         if not kept.keyframes:
@@ -273,32 +275,32 @@ class Editor:
 
     def play(self) -> None:
         """Goes on from key frame to key frame, or stops."""
-        panel, keys = self.studio.panel, self.settings.keyframes
+        panel, keys = self.app.panel, self.settings.keyframes
         if not keys:
-            self.studio.tell("an animation needs two key frames: K makes one of this flame")
+            self.app.show_message("an animation needs two key frames: K makes one of this flame")
             return
         panel.paused = not panel.paused
-        if not panel.paused and panel.clock >= keys[-1].time:
-            panel.clock = keys[0].time
+        if not panel.paused and panel.scene_time >= keys[-1].time:
+            panel.scene_time = keys[0].time
 
     def save(self) -> None:
         """Writes the flame, or its key frames, as a .flame file into the current folder."""
-        panel = self.studio.panel
-        path = free_name(Path.cwd(), panel.original.path.stem, ".flame")
-        size = panel.shown.size if panel.shown is not None else (1280, 720)
+        panel = self.app.panel
+        path = unused_path(Path.cwd(), panel.original.path.stem, ".flame")
+        size = panel.display_texture.size if panel.display_texture is not None else (1280, 720)
         try:
             text = to_xml(keyframes_for_file(self.settings, size, panel.scene.title))
             with atomic_write(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
-            self.studio.tell(f"wrote {path.name}")
+            self.app.show_message(f"wrote {path.name}")
         except UserError as error:
-            self.studio.tell(str(error))
+            self.app.show_message(str(error))
 
     # Chance
 
     @property
     def device(self):
-        return self.studio.gpu.device
+        return self.app.gpu.device
 
     @property
     def game(self) -> ChaosGame:
@@ -327,7 +329,7 @@ class Editor:
         """The keys of this editor; each works on the active panel."""
 
         def action(keys: str, name: str, run, repeats: bool = False) -> Action:
-            return Action(keys, name, GROUP, lambda _studio: run(), repeats)
+            return Action(keys, name, GROUP, lambda _app: run(), repeats)
 
         return [
             action("G", "triangles of the xforms", self.toggle_triangles),
@@ -346,8 +348,8 @@ class Editor:
             action("Alt+Shift+Right", "turn and grow it", lambda: self.turn(-TURN), True),
             action("Alt+Shift+Up", "turn and grow it", lambda: self.turn(0.0, GROWTH), True),
             action("Alt+Shift+Down", "turn and grow it", lambda: self.turn(0.0, 1 / GROWTH), True),
-            action("]", "heavier", lambda: self.weigh(1.25), True),
-            action("[", "lighter", lambda: self.weigh(0.8), True),
+            action("]", "heavier", lambda: self.scale_weight(1.25), True),
+            action("[", "lighter", lambda: self.scale_weight(0.8), True),
             action("C", "next palette", lambda: self.step_palette(1), True),
             action("Shift+C", "palette before", lambda: self.step_palette(-1), True),
             action("B", "a random flame", self.random),
@@ -355,7 +357,7 @@ class Editor:
             action("Shift+V", "one change by chance", self.mutate),
             action("U", "look at the whole flame", self.fit),
             action("K", "key frame of this flame", self.add_key),
-            action("Shift+K", "take the key frame away", self.drop_key),
+            action("Shift+K", "take the key frame away", self.delete_keyframe),
             action("J", "next key frame", lambda: self.step_key(1)),
             action("Shift+J", "key frame before", lambda: self.step_key(-1)),
             action("Y", "play the key frames", self.play),
@@ -367,12 +369,12 @@ class Editor:
 
     def toggle_post(self) -> None:
         self.post, self.triangles = not self.post, True
-        self.studio.tell("triangles of the post-affines" if self.post else "triangles of the affines")
+        self.app.show_message("triangles of the post-affines" if self.post else "triangles of the affines")
 
     def step_key(self, step: int) -> None:
         if self.settings.keyframes:
             self.choose_key((self.key + step) % len(self.settings.keyframes))
-            self.studio.tell(f"key frame {self.key + 1} of {len(self.settings.keyframes)}")
+            self.app.show_message(f"key frame {self.key + 1} of {len(self.settings.keyframes)}")
 
     def color_of(self, number: int) -> tuple[float, float, float, float]:
         """A map's color in the palette, bright enough for a line."""

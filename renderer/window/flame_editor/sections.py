@@ -5,12 +5,12 @@ import numpy as np
 from renderer.flames import edit, palettes
 from renderer.flames.genome import IDENTITY_2D
 from renderer.flames.variations import parameter_owners, variation_table
-from renderer.window.app import open_files
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor.triangles import CORNERS, EDGES, handles, numbers_of
+from renderer.window.state import open_files
 
-STRIP, SEGMENTS = 18, 64  # height of a palette's strip at scale 1, and its steps
+GRADIENT_HEIGHT, SEGMENTS = 18, 64  # height of a palette's strip at scale 1, and its steps
 SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)
 
 
@@ -18,16 +18,16 @@ def draw_triangles(editor, frame) -> None:
     """Every map's triangle; that of the selected one with its handles."""
     draw, scale, flame = imgui.get_window_draw_list(), editor.scale, editor.flame
     unit = [imgui.ImVec2(*frame.place(corner)) for corner in ((0, 0), (1, 0), (0, 1))]
-    draw.add_triangle(*unit, theme.packed((1, 1, 1, 0.18)), scale)
+    draw.add_triangle(*unit, theme.color_u32((1, 1, 1, 0.18)), scale)
     for number in sorted(numbers_of(flame), key=lambda number: number == editor.number):
         chosen = number == editor.number
         corners = edit.triangle(edit.xform_at(flame, number), editor.post)
         spots = handles([frame.place(corner) for corner in corners])
         color, points = editor.color_of(number), [imgui.ImVec2(*spots[name]) for name in CORNERS]
-        draw.add_triangle(*points, theme.packed((0, 0, 0, 0.6)), (4.0 if chosen else 2.6) * scale)
+        draw.add_triangle(*points, theme.color_u32((0, 0, 0, 0.6)), (4.0 if chosen else 2.6) * scale)
         if chosen:
-            draw.add_triangle_filled(*points, theme.packed(color, 0.13))
-        draw.add_triangle(*points, theme.packed(color, 1.0 if chosen else 0.85), (2.0 if chosen else 1.2) * scale)
+            draw.add_triangle_filled(*points, theme.color_u32(color, 0.13))
+        draw.add_triangle(*points, theme.color_u32(color, 1.0 if chosen else 0.85), (2.0 if chosen else 1.2) * scale)
         held = editor.grip or editor.under
         for name in (*CORNERS, *EDGES) if chosen else CORNERS:
             lit = held is not None and held.number == number and held.handle == name
@@ -40,22 +40,22 @@ def draw_triangles(editor, frame) -> None:
 def _handle(draw, spot, name: str, color, chosen: bool, lit: bool, scale: float) -> None:
     radius = (6.0 if lit else 4.5 if chosen and name in CORNERS else 3.0) * scale
     centre = imgui.ImVec2(*spot)
-    draw.add_circle_filled(centre, radius + 1.2 * scale, theme.packed((0, 0, 0, 0.8)))
+    draw.add_circle_filled(centre, radius + 1.2 * scale, theme.color_u32((0, 0, 0, 0.8)))
     filled = theme.TEXT if lit else color
-    draw.add_circle_filled(centre, radius, theme.packed(filled))
+    draw.add_circle_filled(centre, radius, theme.color_u32(filled))
     if name == "O" and chosen:
-        draw.add_circle_filled(centre, radius * 0.45, theme.packed((0, 0, 0, 1)))
+        draw.add_circle_filled(centre, radius * 0.45, theme.color_u32((0, 0, 0, 1)))
     if chosen and name in ("X", "Y"):
         place = imgui.ImVec2(spot[0] + 7 * scale, spot[1] - 16 * scale)
-        draw.add_text(imgui.ImVec2(place.x + 1, place.y + 1), theme.packed((0, 0, 0, 1)), name)
-        draw.add_text(place, theme.packed(color), name)
+        draw.add_text(imgui.ImVec2(place.x + 1, place.y + 1), theme.color_u32((0, 0, 0, 1)), name)
+        draw.add_text(place, theme.color_u32(color), name)
 
 
 def _label(draw, editor, spot, label: str, color) -> None:
     place = imgui.ImVec2(spot[0] - 6 * editor.scale, spot[1] + 8 * editor.scale)
     size = theme.FONT_SIZE * editor.scale
-    draw.add_text(editor.fonts.bold, size, imgui.ImVec2(place.x + 1, place.y + 1), theme.packed((0, 0, 0, 1)), label)
-    draw.add_text(editor.fonts.bold, size, place, theme.packed(color), label)
+    draw.add_text(editor.fonts.bold, size, imgui.ImVec2(place.x + 1, place.y + 1), theme.color_u32((0, 0, 0, 1)), label)
+    draw.add_text(editor.fonts.bold, size, place, theme.color_u32(color), label)
 
 
 class Sections:
@@ -64,7 +64,7 @@ class Sections:
     def __init__(self, editor):
         self.editor, self.filter = editor, ""
         self._base = None  # the palette before the slider that is held
-        self._strips: dict[str, list[int]] = {}
+        self._gradient_cache: dict[str, list[int]] = {}
 
     def draw(self) -> None:
         editor, flame = self.editor, self.editor.flame
@@ -122,8 +122,8 @@ class Sections:
         editor, keys = self.editor, self.editor.settings.keyframes
         if not imgui.tree_node(f"key frames ({len(keys)})###keys"):
             return
-        self._buttons(("Add this", editor.add_key, "K"), ("Take away", editor.drop_key, "Shift+K"),
-                      ("Stop" if keys and not editor.studio.panel.paused else "Play", editor.play, "Y"))  # fmt: skip
+        self._buttons(("Add this", editor.add_key, "K"), ("Take away", editor.delete_keyframe, "Shift+K"),
+                      ("Stop" if keys and not editor.app.panel.paused else "Play", editor.play, "Y"))  # fmt: skip
         for number, key in enumerate(keys):
             if imgui.radio_button(f"{number + 1}##key", number == editor.key):
                 editor.choose_key(number)
@@ -136,10 +136,8 @@ class Sections:
                 moved = (*keys[:number], edit.replace(key, time=time), *keys[number + 1 :])
                 editor.show(edit.replace(editor.settings, keyframes=moved))
                 editor.choose_key(number)
-        others = [p.scene for p in editor.studio.panels if p is not editor.studio.panel] + open_files.presets(
-            editor.studio
-        )
-        others = [scene for scene in others if scene.picture == editor.studio.panel.scene.picture]
+        others = [p.scene for p in editor.app.panels if p is not editor.app.panel] + open_files.presets(editor.app)
+        others = [scene for scene in others if scene.picture == editor.app.panel.scene.picture]
         imgui.set_next_item_width(-1)
         if others and imgui.begin_combo("##other", "add another flame"):
             for number, scene in enumerate(others):
@@ -161,7 +159,7 @@ class Sections:
             color = editor.color_of(number)
             chosen = number == editor.number
             imgui.push_style_color(imgui.Col_.text, imgui.ImVec4(*color))
-            held = theme.COLOURS["button_active" if chosen else "button"]
+            held = theme.COLORS["button_active" if chosen else "button"]
             imgui.push_style_color(imgui.Col_.button, imgui.ImVec4(*held))
             if imgui.button(f"{label}##map{number}"):
                 editor.selected = number
@@ -181,12 +179,12 @@ class Sections:
 
     def _slider(self, name: str, value: float, low: float, high: float, most=None, logarithmic=False) -> None:
         flags = imgui.SliderFlags_.logarithmic if logarithmic else 0
-        self._labelled(name)
+        self._label_column(name)
         changed, new = imgui.slider_float(f"##{name}", value, low, high, "%.4g", flags)
         if changed and np.isfinite(new):
             self.editor.change_map(**{name: float(min(max(new, 0.0 if most else -1e9), most or 1e9))})
 
-    def _labelled(self, name: str) -> None:
+    def _label_column(self, name: str) -> None:
         imgui.align_text_to_frame_padding()
         imgui.text_disabled(name.replace("_", " "))
         imgui.same_line(imgui.get_cursor_start_pos().x + 110 * self.editor.scale)
@@ -230,7 +228,7 @@ class Sections:
         reset = imgui.get_frame_height()
         for name, weight in m.variations.items():
             imgui.push_id(name)
-            self._labelled(name)
+            self._label_column(name)
             imgui.set_next_item_width(-reset - 6 * editor.scale)
             changed, new = imgui.drag_float("##amount", weight, 0.005, 0.0, 0.0, "%.4f")
             if changed and np.isfinite(new):  # 0 would take it away under the pointer
@@ -240,7 +238,7 @@ class Sections:
                 editor.change(edit.with_variation, editor.number, name, 0.0)
             imgui.set_item_tooltip("take it away")
             for parameter in variation_table()[name].parameters:
-                self._labelled("  " + parameter.removeprefix(f"{name}_"))
+                self._label_column("  " + parameter.removeprefix(f"{name}_"))
                 changed, new = imgui.drag_float(f"##{parameter}", m.parameter_value(parameter), 0.01, 0.0, 0.0, "%.4f")
                 if changed and np.isfinite(new) and parameter_owners()[parameter] == name:
                     editor.change(edit.with_parameter, editor.number, parameter, float(new))
@@ -294,20 +292,20 @@ class Sections:
     def _palette(self, flame) -> None:
         """The flame's colors, sliders that turn them, and every built-in palette as a strip."""
         editor, scale = self.editor, self.editor.scale
-        self._strip("the flame's colors", flame.palette_colors, f"own {hash(flame.colors)} {flame.palette}")
-        self._turn("rotate", -128, 128)
-        self._turn("hue", -180, 180)
+        self._gradient("the flame's colors", flame.palette_colors, f"own {hash(flame.colors)} {flame.palette}")
+        self._palette_slider("rotate", -128, 128)
+        self._palette_slider("hue", -180, 180)
         imgui.spacing()
         for name in palettes.builtin_names():
-            if self._strip(name, palettes.builtin(name), name, not flame.colors and flame.palette == name):
+            if self._gradient(name, palettes.builtin(name), name, not flame.colors and flame.palette == name):
                 editor.change(edit.with_palette, name)
         imgui.dummy(imgui.ImVec2(0, 2 * scale))
 
-    def _turn(self, name: str, low: int, high: int) -> None:
+    def _palette_slider(self, name: str, low: int, high: int) -> None:
         """A slider from the middle that turns the palette as long as it is held."""
         held, base = self._base or (None, None)
         value = held[1] if held and held[0] == name else 0
-        self._labelled(name)
+        self._label_column(name)
         changed, value = imgui.slider_int(f"##{name}", value, low, high)
         if imgui.is_item_activated():
             base = self.editor.flame.palette_colors
@@ -319,14 +317,14 @@ class Sections:
         elif held and held[0] == name:
             self._base = None
 
-    def _strip(self, name: str, colors, key: str, chosen: bool = False) -> bool:
+    def _gradient(self, name: str, colors, key: str, chosen: bool = False) -> bool:
         """A palette from left to right; whether it was pressed."""
         scale = self.editor.scale
-        size = imgui.ImVec2(imgui.get_content_region_avail().x, STRIP * scale)
+        size = imgui.ImVec2(imgui.get_content_region_avail().x, GRADIENT_HEIGHT * scale)
         low = imgui.get_cursor_screen_pos()
         pressed = imgui.invisible_button(f"strip {name}", size)
         imgui.set_item_tooltip(name)
-        draw, packed = imgui.get_window_draw_list(), self._packed(colors, key)
+        draw, packed = imgui.get_window_draw_list(), self._packed_gradient(colors, key)
         step = size.x / SEGMENTS
         for k in range(SEGMENTS):
             left, right = imgui.ImVec2(low.x + k * step, low.y), imgui.ImVec2(low.x + (k + 1) * step, low.y + size.y)
@@ -334,13 +332,13 @@ class Sections:
             draw.add_rect_filled_multi_color(left, right, one, two, two, one)
         if chosen or imgui.is_item_hovered() or imgui.is_item_focused():
             high = imgui.ImVec2(low.x + size.x, low.y + size.y)
-            draw.add_rect(low, high, theme.packed(theme.ACCENT if chosen else theme.TEXT), 0, 1.5 * scale)
+            draw.add_rect(low, high, theme.color_u32(theme.ACCENT if chosen else theme.TEXT), 0, 1.5 * scale)
         return pressed
 
-    def _packed(self, colors, key: str) -> list[int]:
-        if key not in self._strips:
-            if len(self._strips) > 64:
-                self._strips.clear()
+    def _packed_gradient(self, colors, key: str) -> list[int]:
+        if key not in self._gradient_cache:
+            if len(self._gradient_cache) > 64:
+                self._gradient_cache.clear()
             at = np.linspace(0, 255, SEGMENTS + 1).astype(int)
-            self._strips[key] = [theme.packed((*(float(c) / 255 for c in colors[k]), 1.0)) for k in at]
-        return self._strips[key]
+            self._gradient_cache[key] = [theme.color_u32((*(float(c) / 255 for c in colors[k]), 1.0)) for k in at]
+        return self._gradient_cache[key]

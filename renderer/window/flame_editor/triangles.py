@@ -18,17 +18,17 @@ REACH = 9.0  # units of the window around a handle, at scale 1
 
 
 @dataclass(frozen=True)
-class Frame:
+class WindowTransform:
     """How a panel's picture lies in the window: points of the flame's plane to window units and back."""
 
     forward: np.ndarray  # (2, 3)
 
     @staticmethod
-    def of(view, y_axis: str, aspect: float, rectangle) -> "Frame":
+    def of(view, y_axis: str, aspect: float, rectangle) -> "WindowTransform":
         left, top, width, height = rectangle
         rows = plane_to_buckets(view, y_axis, (width, height), 1, 0, aspect).reshape(2, 3)
         rows[:, 2] += (left, top)
-        return Frame(rows)
+        return WindowTransform(rows)
 
     def place(self, point) -> tuple[float, float]:
         """Where a point of the plane stands in the window."""
@@ -42,7 +42,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Grip:
+class Drag:
     """A handle that is held: of which map, by what, and how triangle and pointer stood at first, in the plane."""
 
     number: int
@@ -74,7 +74,7 @@ def contains(corners, place) -> bool:
     return u >= 0 and v >= 0 and u + v <= 1
 
 
-def hit(flame: Flame, frame: Frame, place, selected: int, post: bool, reach: float) -> Grip | None:
+def hit_test(flame: Flame, frame: WindowTransform, place, selected: int, post: bool, reach: float) -> Drag | None:
     """What lies under a place: handles of the selected map first, then corners of others, then the insides."""
     start = frame.point(place)
     order = sorted(numbers_of(flame), key=lambda number: number != selected)
@@ -89,15 +89,15 @@ def hit(flame: Flame, frame: Frame, place, selected: int, post: bool, reach: flo
         )  # X and Y can be taken out of a flat triangle's O
         near = min(names, key=lambda name: math.dist(spots[name], place))
         if math.dist(spots[near], place) <= reach:
-            return Grip(number, near, post, corners, start)
+            return Drag(number, near, post, corners, start)
     for number in order:
         corners = edit.triangle(edit.xform_at(flame, number), post)
         if number == selected and contains([frame.place(corner) for corner in corners], place):
-            return Grip(number, INSIDE, post, corners, start)
+            return Drag(number, INSIDE, post, corners, start)
     return None
 
 
-def dragged(flame: Flame, grip: Grip, point) -> Flame:
+def dragged(flame: Flame, grip: Drag, point) -> Flame:
     """The flame with the held handle taken to a point of the plane."""
     o, x, y = (np.asarray(corner, "f8") for corner in grip.corners)
     shift = np.asarray(point, "f8") - grip.start

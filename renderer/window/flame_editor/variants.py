@@ -17,18 +17,18 @@ QUALITY = 12.0  # samples a pixel of a thumbnail
 class Variants:
     """Opened by toggle(); draw() shows it and tells what was chosen."""
 
-    def __init__(self, studio, scale: float):
-        self.studio, self.scale = studio, scale
+    def __init__(self, app, scale: float):
+        self.app, self.scale = app, scale
         self.opened, self.kind, self.strength = False, 0, 0.4
         self.flames: list = []
         self.textures: list = []
-        self._of = None  # the flame, kind and strength that the mutants are of
+        self._parent = None  # the flame, kind and strength that the mutants are of
         self._round = 0
         self._picture = None
 
     def toggle(self) -> None:
         self.opened = not self.opened
-        self._of = None
+        self._parent = None
 
     @property
     def pending(self) -> bool:
@@ -45,7 +45,7 @@ class Variants:
         )
         flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
         _, self.opened = imgui.begin("Variants", True, flags | imgui.WindowFlags_.no_collapse)
-        self._wishes()
+        self._options()
         self._breed(editor)
         if self.pending:
             self._draw_next(editor, (width, height))
@@ -60,14 +60,14 @@ class Variants:
             self.opened = False
         imgui.end()
         if chosen is not None and chosen is self.flames[SIDE * SIDE // 2]:
-            self._of, chosen = None, None
+            self._parent, chosen = None, None
         return chosen
 
     def _thumbnail(self, size) -> tuple[int, int]:
         width = int(min(200 * self.scale, size.x * 0.6 / SIDE))
         return max(width, 16), max(int(width * 0.66), 12)
 
-    def _wishes(self) -> None:
+    def _options(self) -> None:
         imgui.set_next_item_width(130 * self.scale)
         self.kind = imgui.combo("##kind", self.kind, list(KINDS))[1]
         imgui.same_line()
@@ -75,21 +75,21 @@ class Variants:
         self.strength = imgui.slider_float("##strength", self.strength, 0.02, 2.0, "strength %.2f")[1]
         imgui.same_line()
         if imgui.button("Others"):
-            self._of = None
+            self._parent = None
 
     def _breed(self, editor) -> None:
         """New mutants where the flame at hand, or what is wished, is another."""
         of = (editor.flame, self.kind, round(self.strength, 2))
-        if of == self._of:
+        if of == self._parent:
             return
-        self._of, self.textures = of, []
+        self._parent, self.textures = of, []
         kind = None if self.kind == 0 else KINDS[self.kind]
         self.flames = [evolve.mutate(editor.flame, editor.rng, kind, self.strength) for _ in range(SIDE * SIDE)]
         self.flames[SIDE * SIDE // 2] = editor.flame
 
     def _draw_next(self, editor, size) -> None:
         """One more thumbnail, from the device to a texture of its own."""
-        gpu, number = self.studio.gpu, len(self.textures)
+        gpu, number = self.app.gpu, len(self.textures)
         if self._picture is None:
             self._picture, self._bridge, self._tone = Picture(gpu), GlInterop(gpu.gl), GlToneMapper(gpu.gl)
             self._picture.hurry()
@@ -103,7 +103,7 @@ class Variants:
         settings = replace(editor.settings, **named, keyframes=(), view=editor.view())
         shown = gpu.gl.texture(size, 4, "f1")
         frame = self._picture.draw(settings, size, 0.0)
-        self._tone(self._bridge.texture(frame), self.studio.panel.scene.tone, shown)
+        self._tone(self._bridge.texture(frame), self.app.panel.scene.tone, shown)
         self.textures.append(shown)
         if not self.pending:
             self._bridge.release()  # before the window's GL can go
@@ -114,10 +114,10 @@ class Variants:
         taken = imgui.invisible_button(f"variant {number}", imgui.ImVec2(*size))
         draw, high = imgui.get_window_draw_list(), imgui.ImVec2(low.x + size[0], low.y + size[1])
         if number >= len(self.textures):
-            draw.add_rect_filled(low, high, theme.packed((0.055, 0.063, 0.078, 1)))
+            draw.add_rect_filled(low, high, theme.color_u32((0.055, 0.063, 0.078, 1)))
             return False
         draw.add_image(imgui.ImTextureRef(self.textures[number].texture.glo), low, high)
         middle = number == SIDE * SIDE // 2
         if middle or imgui.is_item_hovered() or imgui.is_item_focused():
-            draw.add_rect(low, high, theme.packed(theme.ACCENT if middle else theme.TEXT), 0, 1.5 * self.scale)
+            draw.add_rect(low, high, theme.color_u32(theme.ACCENT if middle else theme.TEXT), 0, 1.5 * self.scale)
         return taken

@@ -1,14 +1,16 @@
-"""A panel beside a reference, which is a picture kept earlier or another panel: wipe, flip, difference."""
+"""Comparison of a panel with a reference, a kept picture or another panel: wipe, flip, difference. After tev."""
+
+from typing import Any
 
 from renderer.gpu.gl import GlContext, Texture
 
 MODES = ("off", "wipe", "flip", "difference")
-FLIP = 0.6  # seconds that each of the two stands
+FLIP_SECONDS = 0.6  # each of the two pictures is displayed
 GAIN = 8.0  # of the difference
 
 
 class Comparison:
-    """What one panel is compared with, and how. `wipe` is the part of the width where the reference begins."""
+    """The reference of one panel and how it is compared. `wipe` is where the reference begins, 0 (left) to 1."""
 
     def __init__(self, gl: GlContext):
         self._gl = gl
@@ -17,36 +19,38 @@ class Comparison:
         self.mode = "off"
         self.wipe = 0.5
         self.label = ""
-        self._reference = None  # a Texture, or a panel
+        self._kept: Texture | None = None
+        self._panel: Any = None  # the reference panel
 
-    def keep(self, shown: Texture) -> None:
-        """Takes a copy of what is shown now as the reference."""
-        self._reference = self._gl.texture(shown.size, 4, "f1").write(shown.read())
-        self.label = "kept picture"
+    def set_reference(self, displayed: Texture) -> None:
+        """Takes a copy of the displayed picture as the reference."""
+        self._kept = self._gl.texture(displayed.size, 4, "f1").write(displayed.read())
+        self._panel, self.label = None, "kept picture"
 
-    def follow(self, panel) -> None:
-        """Takes what another panel shows, as it changes."""
-        self._reference, self.label = panel, panel.scene.title
+    def set_reference_panel(self, panel: Any) -> None:
+        """Takes what another panel displays as the reference, as it changes."""
+        self._kept, self._panel, self.label = None, panel, panel.scene.title
 
     def cycle(self) -> str:
-        """The next way to compare; "off" where there is nothing to compare with."""
+        """Switches to the next mode and returns it; "off" if there is no reference."""
         modes = MODES if self.reference() is not None else ("off",)
         self.mode = modes[(modes.index(self.mode) + 1) % len(modes)] if self.mode in modes else "off"
         return self.mode
 
     def reference(self) -> Texture | None:
-        return self._reference if isinstance(self._reference, Texture) else getattr(self._reference, "shown", None)
+        """The reference, 8 bits per channel, or None."""
+        return self._panel.display_texture if self._panel else self._kept
 
-    def shown(self, picture: Texture, now: float) -> tuple[Texture, Texture | None, float]:
-        """The left texture, the right one, and the part of the width where the right one begins."""
-        other = self.reference()
-        if self.mode == "off" or other is None:
+    def textures(self, picture: Texture, now: float) -> tuple[Texture, Texture | None, float]:
+        """The left texture, the right one or None, and where the right one begins, 0 to 1."""
+        reference = self.reference()
+        if self.mode == "off" or reference is None:
             return picture, None, 1.0
         if self.mode == "wipe":
-            return picture, other, self.wipe
+            return picture, reference, self.wipe
         if self.mode == "flip":
-            return (picture if int(now / FLIP) % 2 else other), None, 1.0
+            return (picture if int(now / FLIP_SECONDS) % 2 else reference), None, 1.0
         if self._target is None or self._target.size != picture.size:
             self._target = self._gl.texture(picture.size, 4, "f1")
-        self._difference(self._target, image=picture, reference=other, gain=GAIN)
+        self._difference(self._target, image=picture, reference=reference, gain=GAIN)
         return self._target, None, 1.0

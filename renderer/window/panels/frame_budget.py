@@ -1,60 +1,72 @@
-"""How coarse a panel is drawn, and in how many bands, so that the window answers: from what its draws have cost."""
+"""Frame budgets: the resolution at which a panel is drawn, so that the window stays responsive, from measured costs."""
 
-MOVING = 0.03  # seconds a draw may take while the user moves something
-BAND = 0.03  # seconds that one draw may hold a GPU
-SOFT_BAND = 0.06  # the same of GL that runs on the processor
-CPU_BAND = 0.12  # the same of a compute device that is the processor, which the system shares out
-ANIMATED = 0.25  # seconds that a frame may take of a picture that changes by itself, in as many bands as it needs
-RESTING = 0.25  # seconds of a draw that cannot be cut, in the window's own GL; grows with every second of rest
-LONGEST = 0.75  # up to this
+from typing import Any
+
+from renderer.gpu.gl import Texture
+
+INTERACTIVE_SECONDS = 0.03  # budget of a draw while the user changes something
+GPU_TILE_SECONDS = 0.03  # budget of one tile on a GPU, which the window shares
+SOFTWARE_GL_TILE_SECONDS = 0.06  # the same for OpenGL rendered on the CPU
+CPU_TILE_SECONDS = 0.12  # the same for a CPU as compute device, whose time the system's scheduler shares
+ANIMATION_SECONDS = 0.25  # budget of a frame of a picture that changes by itself, in as many tiles as needed
+IDLE_SECONDS = 0.25  # budget of a draw that cannot be tiled, in the window's GL; it grows with each second of rest
+MAX_IDLE_SECONDS = 0.75  # up to this
 DIVISORS = (1, 2, 4, 8)
-COARSE = 4  # the divisor of a first draw, which tells what a pixel costs, of more pixels than
-FEW = 1 << 16
-SLACK = 1.5  # times its limit: a draw just over its time is no reason to start again
+FIRST_DIVISOR = 4  # for the first draw, which measures the cost of a pixel, if the panel has more pixels than
+FIRST_DIVISOR_PIXELS = 1 << 16
+HYSTERESIS = 1.5  # a draw may take this factor of its budget before the resolution drops
 
 
-class Pace:
-    """The divisor of one picture, and what a pixel of it costs at each divisor."""
+class FrameBudget:
+    """The resolution divisor of one picture, and the measured cost of a pixel at each divisor."""
 
     def __init__(self):
         self.divisor = 1
-        self.forced = 0  # the divisor that the user asks for; 0 is automatic
-        self.forget()
+        self.fixed_divisor = 0  # chosen by the user; 0 is automatic
+        self.reset()
 
-    def forget(self) -> None:
-        """Another picture comes: its first draw compiles and tells nothing."""
-        self._costs: dict[int, float] = {}  # seconds a pixel, by divisor
+    def reset(self) -> None:
+        """Forgets all costs, for another picture. The first draw compiles, so it is not recorded."""
+        self._costs: dict[int, float] = {}  # seconds per pixel, by divisor
         self._latest, self._warm = 0.0, False
 
-    def guess(self) -> None:
-        """Other settings have other costs; the last one is kept as a guess."""
+    def keep_as_estimate(self) -> None:
+        """Keeps only the last cost, as an estimate for changed settings."""
         if self._costs:
             self._costs = {self.divisor: self._latest}
 
     @property
-    def known(self) -> bool:
-        """Whether a draw has told its cost."""
+    def is_measured(self) -> bool:
+        """Whether a draw has been recorded."""
         return bool(self._costs)
 
-    def note(self, seconds: float, pixels: int) -> None:
-        """What a whole sample of so many pixels took."""
+    def record(self, seconds: float, pixels: int) -> None:
+        """Records the duration of a sample of so many pixels."""
         self._latest = seconds / pixels
         if self._warm:
             self._costs[self.divisor] = self._latest
         self._warm = True
 
     def seconds(self, pixels: float, divisor: int = 0) -> float:
-        """What so many pixels take at a divisor, or at the one at hand: as it was measured there, or else last."""
+        """The expected duration for so many pixels at a divisor (0: the current one), or at the last one measured."""
         return (self._costs.get(divisor or self.divisor) or self._latest) * pixels
 
-    def fitting(self, pixels: int, limit: float) -> int:
-        """The smallest divisor at which a draw of a panel of so many pixels fits into `limit` seconds."""
-        if self.forced:
-            return self.forced
+    def divisor_for(self, pixels: int, budget: float) -> int:
+        """The smallest divisor at which a panel of so many pixels is drawn within `budget` seconds."""
+        if self.fixed_divisor:
+            return self.fixed_divisor
         if not self._costs:
-            return COARSE if pixels > FEW else 1
+            return FIRST_DIVISOR if pixels > FIRST_DIVISOR_PIXELS else 1
         for divisor in DIVISORS:
-            slack = SLACK if divisor == self.divisor else 1.0
-            if self.seconds(pixels / divisor**2, divisor) <= limit * slack:
+            tolerance = HYSTERESIS if divisor == self.divisor else 1.0
+            if self.seconds(pixels / divisor**2, divisor) <= budget * tolerance:
                 return divisor
         return DIVISORS[-1]
+
+
+def tile_budget(last_frame: Any) -> float:
+    """Seconds that one tile may take on the device of the last frame, a Buffer, a Texture or None."""
+    if isinstance(last_frame, Texture):
+        return SOFTWARE_GL_TILE_SECONDS if last_frame.gl.software else GPU_TILE_SECONDS
+    on_cpu = last_frame is not None and last_frame.device.properties.scalar_threads
+    return CPU_TILE_SECONDS if on_cpu else GPU_TILE_SECONDS

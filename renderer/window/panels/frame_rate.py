@@ -1,41 +1,42 @@
-"""Frame rates for people: the median of the last second, never one frame's time."""
+"""Frame rates as a person reads them: the median over the last second, not the time of one frame."""
 
 from bisect import bisect_left
 from collections import deque
 from operator import sub
 
-SPAN = 1.0  # seconds
-RING = 240  # intervals kept for the plot
+WINDOW_SECONDS = 1.0  # over which the median is taken
+HISTORY_LENGTH = 240  # intervals kept for the plot
 
 
-class Counter:
-    """Counts frames by the moments, in seconds, at which they were complete."""
+class FrameRateCounter:
+    """Counts frames by the timestamps, in seconds, at which they were complete."""
 
     def __init__(self):
-        self._moments: deque[float] = deque()
-        self.intervals: deque[float] = deque(maxlen=RING)
+        self._timestamps: deque[float] = deque()
+        self.intervals: deque[float] = deque(maxlen=HISTORY_LENGTH)
 
-    def add(self, moment: float) -> None:
-        if self._moments:
-            self.intervals.append(moment - self._moments[-1])
-        self._moments.append(moment)
-        while len(self._moments) > 2 and self._moments[0] < moment - SPAN:
-            self._moments.popleft()
+    def add(self, timestamp: float) -> None:
+        """Counts a frame that was complete at `timestamp`."""
+        if self._timestamps:
+            self.intervals.append(timestamp - self._timestamps[-1])
+        self._timestamps.append(timestamp)
+        while len(self._timestamps) > 2 and self._timestamps[0] < timestamp - WINDOW_SECONDS:
+            self._timestamps.popleft()
 
     def pause(self) -> None:
-        """The next frame begins anew: the time since the last one is no frame time."""
-        self._moments.clear()
+        """Excludes the time until the next frame: it is not a frame time."""
+        self._timestamps.clear()
 
     def rate(self, now: float) -> float:
-        """Frames a second: one over the median interval of the last second's frames, or of the last two frames.
+        """Frames per second: the inverse of the median interval of the last second's frames, or of the last two.
 
-        0 when the last frame is longer ago than two such intervals and a second.
+        It is 0 once no frame was counted for two such intervals and a second.
         """
-        moments = list(self._moments)
-        if len(moments) < 2:
+        timestamps = list(self._timestamps)
+        if len(timestamps) < 2:
             return 0.0
-        recent = moments[bisect_left(moments, now - SPAN) :]
-        recent = recent if len(recent) > 2 else moments[-2:]
+        recent = timestamps[bisect_left(timestamps, now - WINDOW_SECONDS) :]
+        recent = recent if len(recent) > 2 else timestamps[-2:]
         intervals = sorted(map(sub, recent[1:], recent))
         interval = (intervals[len(intervals) // 2] + intervals[(len(intervals) - 1) // 2]) / 2
-        return 1 / max(interval, 1e-9) if now - moments[-1] < max(SPAN, 2 * interval) else 0.0
+        return 1 / max(interval, 1e-9) if now - timestamps[-1] < max(WINDOW_SECONDS, 2 * interval) else 0.0

@@ -1,441 +1,494 @@
-"""A panel: one scene, its picture, what was drawn last, and how much time the next draw may take.
+"""A panel: one scene, its picture, what is displayed of it, and the budget of the next draw.
 
-Compute devices work while the window goes on: a thread waits for the queue, and the frame is shown when it is done. GL
-passes run in the window's own context. While the user moves, a slow picture is drawn coarser; at rest it is drawn in
-bands of rows, each short enough for the window to answer and for a change to end it. Panels take turns.
+Compute devices work while the window stays responsive: a thread waits for the queue, and the frame is displayed when it
+is complete. GL passes run in the window's own context. While the user interacts, a slow picture is drawn at a lower
+resolution; at rest it is drawn in tiles of rows, each short enough for the window to respond and for a change to
+interrupt the sample. Panels draw in turn.
 """
 
 import sys
 import time
 import traceback
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 from renderer.errors import UnavailableError, UserError
 from renderer.gpu import DeviceContext, KernelError
 from renderer.gpu.gl import Texture
 from renderer.gpu.kernel_source import restore_source_cache
-from renderer.images import denoise
-from renderer.images.tone_mapping import GlToneMapper
+from renderer.images.tone_mapping import GlTone
 from renderer.pictures import is_animated, open_picture
 from renderer.scene.animation import settings_at
-from renderer.scene.scene import Scene
-from renderer.window.panels import frame_budget
+from renderer.scene.scene import Scene, Tone
 from renderer.window.panels.comparison import Comparison
-from renderer.window.panels.frame_budget import ANIMATED, LONGEST, MOVING, RESTING, Pace
-from renderer.window.panels.frame_rate import RING, Counter
-from renderer.window.panels.row_tiles import Bands
+from renderer.window.panels.denoising import Denoiser
+from renderer.window.panels.frame_budget import (
+    ANIMATION_SECONDS,
+    IDLE_SECONDS,
+    INTERACTIVE_SECONDS,
+    MAX_IDLE_SECONDS,
+    FrameBudget,
+    tile_budget,
+)
+from renderer.window.panels.frame_rate import HISTORY_LENGTH, FrameRateCounter
+from renderer.window.panels.row_tiles import RowTiles
 
-REPORT_EVERY = 0.5  # seconds; a report may read from the device
-SHOW_EVERY = 0.1  # seconds between two looks at a sample whose bands are being drawn
+INTERACTION_SECONDS = 0.35  # after the last change, during which the user counts as interacting
+REPORT_INTERVAL = 0.5  # seconds between two reports of a picture; a report may read from the device
+PREVIEW_INTERVAL = 0.1  # seconds between two displays of a sample whose tiles are being drawn
+UNLIMITED = 1e9  # seconds
+
+
+class DrawKey(NamedTuple):
+    """What samples belong to: if it changes, they are discarded."""
+
+    settings: Any
+    time: float  # seconds of scene time; 0 for a picture that does not depend on it
+    size: tuple[int, int]  # in pixels
+
+
+class Fallback(NamedTuple):
+    """The last good picture, until the picture of an edited file has drawn."""
+
+    scene: Scene
+    picture: Any
+    tiles: RowTiles
+    texts: dict  # the shader sources that it was compiled from
 
 
 class Panel:
+    """One scene, drawn live; draw() draws the next tile or sample.
+
+    `wake` is called on the thread of `completion_thread` when a compute device has finished. `now` is the clock, in
+    seconds.
+    """
+
     def __init__(
-        self, scene: Scene, gpu: DeviceContext, waiter: ThreadPoolExecutor, wake=lambda: None, now=time.perf_counter
+        self,
+        scene: Scene,
+        gpu: DeviceContext,
+        completion_thread: ThreadPoolExecutor,
+        wake: Callable[[], None] = lambda: None,
+        now: Callable[[], float] = time.perf_counter,
     ):
-        """`wake` is called on the thread of `waiter` when a compute device has finished; `now` tells seconds."""
-        self._now = now
-        self.scene, self._wake = scene, wake
-        self.original = scene  # what "reset" goes back to
-        self._gpu, self._waiter = gpu, waiter
+        self._now, self._wake = now, wake
+        self._gpu, self._completion_thread = gpu, completion_thread
+        self.scene = scene
+        self.original = scene  # restored by "reset"
         self.error = ""  # why nothing can be drawn
-        self.mistake = ""  # what is wrong with a file that was saved; what it was before goes on
-        self._last_good = None  # scene, picture, bands and shader texts to go back to, until a new picture draws
-        self.paused = scene.time > 0  # a picture of a moment shows it until told to go on
+        self.update_error = ""  # why an edited file is not used; the picture before it stays
+        self.device_lost = False  # whether the device no longer responds
+        self.paused = scene.moment > 0  # a scene with a time starts paused there
         self.free_run = False
-        self.pace = Pace()
-        self.clock = scene.time  # seconds of the scene's own time
-        self.samples = self.wanted_samples = 0
+        self.scene_time = scene.moment  # seconds
+        # the picture
+        self.picture: Any = None  # opened by the first draw, so that the window appears at once
+        self.tiles: RowTiles | None = None
+        self.is_open = False
+        self._fallback: Fallback | None = None
+        # what is displayed
         self.frame: Texture | None = None  # linear
-        self.shown: Texture | None = None  # 8 bits, as it stands in the window
-        self.transfer = self.device = ""
-        self.report: dict = {}
-        self.counter = Counter()
+        self.display_texture: Texture | None = None  # 8 bits per channel, tone mapped
+        self.tone_mapping: GlTone | None = None
+        self._applied_tone: Tone | None = None
         self.comparison = Comparison(gpu.gl)
-        self.cost = 0.0  # seconds of the last draw
-        self.costs: deque[float] = deque(maxlen=RING)
-        self.lost = False  # whether the device no longer answers
-        self._moved = now() - 0.5
-        self._drawn = self._toned = None
-        self._pending: Future | None = None
-        self._reported = self._shown_at = 0.0
-        self._last_frame = None
-        self._moment = self.clock  # of the picture that is being drawn
-        self.denoise = False  # whether a finished picture is denoised
-        self.denoised = False  # whether what is shown is
-        self._filtering: tuple | None = None  # the future of a denoised picture, and what it was made of
-        self._begun = self._seen = None  # what is being drawn, and what the last whole sample showed
-        self._spent = 0.0  # seconds on the bands of the sample so far
-        self._planned_again = False
-        self.bands: Bands | None = None
-        self.picture = None  # opened by the first draw, so that the window is there at once
-        self.opened = False
-        self.started = 0.0  # when the last draw began
+        # the current sample
+        self._drawn: DrawKey | None = None  # what the tiles being drawn belong to
+        self._size = (1, 1)
+        self._draw_time = self.scene_time  # scene time of the picture that is being drawn
+        self._drawing_state: tuple | None = None  # what is being drawn
+        self._displayed_state: tuple | None = None  # what the last whole sample displayed
+        self._last_frame: Any = None  # of the device, a Buffer or a Texture
+        self._pending: Future[float] | None = None  # a draw on a compute device
+        self.started = 0.0  # when the last draw started
+        self._interacted_at = now() - 0.5
+        self._reported_at = self._previewed_at = 0.0
+        self._spent_seconds = 0.0  # on the tiles of the current sample
+        self._replanned = False
+        # measurements
+        self.budget = FrameBudget()
+        self.samples = self.target_samples = 0
+        self.transfer = self.device = ""
+        self.report: dict[str, Any] = {}
+        self.frame_rate = FrameRateCounter()
+        self.sample_seconds = 0.0  # duration of the last sample
+        self.sample_history: deque[float] = deque(maxlen=HISTORY_LENGTH)
+        # denoising
+        self.denoise = False  # whether finished pictures are denoised
+        self.denoised = False  # whether the displayed one is
+        self._denoiser = Denoiser(completion_thread, self._wake)
+
+    # The scene and its picture
+
+    def show(self, scene: Scene, moved: bool = False) -> None:
+        """Shows other settings of the scene, or another scene; `moved` means that the user is interacting."""
+        if scene == self.scene:
+            return
+        other_picture = scene.picture != self.scene.picture
+        self.scene = scene
+        self._interacted_at = self._now() if moved else self._interacted_at
+        if other_picture:
+            self.reopen()
+        elif self.error:
+            self.error, self._drawn = "", None
+            self.is_open = self.picture is not None
 
     def _open(self) -> None:
-        self.opened = True
-        self.frame = self._drawn = self._toned = self._pending = None
-        self._last_frame = None
-        self.pace.forget()
+        self.is_open = True
+        self.frame = self._drawn = self._applied_tone = self._pending = self._last_frame = None
+        self.budget.reset()
         try:
             self.picture = open_picture(self.scene, self._gpu)
-            if hasattr(self.picture, "hurry"):  # its draws need not wait for compilers
+            if hasattr(self.picture, "hurry"):  # its draws do not wait for compilers
                 self.picture.hurry()
-            self.bands = Bands(self._gpu.gl, self.picture)
-            self.tone = GlToneMapper(self._gpu.gl)
+            self.tiles = RowTiles(self._gpu.gl, self.picture)
+            self.tone_mapping = GlTone(self._gpu.gl)
             self.error = ""
-        except Exception as error:  # whatever one picture does, the window lives
+        except Exception as error:  # a failing picture must not end the window
             self._fall_back(error)
 
     def _fall_back(self, error: Exception) -> None:
-        """Goes on with the last good picture where an edited file makes none; else shows the error."""
-        if self._last_good is None or not isinstance(error, (UserError, KernelError)):
+        """Continues with the last good picture if an edited file makes none; otherwise shows the error."""
+        if self._fallback is None or not isinstance(error, (UserError, KernelError)):
             self.fail(error)
             return
-        self.scene, self.picture, self.bands, texts = self._last_good
-        self._last_good = self._drawn = None
-        self.mistake = str(error)
+        self.scene, self.picture, self.tiles, texts = self._fallback
+        self._fallback = self._drawn = None
+        self.update_error = str(error)
         restore_source_cache(texts)
 
     def fail(self, error: Exception) -> None:
-        """Shows the error over the panel; mistakes of ours go to stderr in full as well."""
+        """Shows the error over the panel; an unexpected exception is printed to stderr too."""
         self.error = str(error)
         if not isinstance(error, (UserError, KernelError)):
             self.error = f"{type(error).__name__}: {error}"
             traceback.print_exception(error, file=sys.stderr)
-        self.lost = self.computes and not _answers(self._last_frame.device)
-        if isinstance(error, UnavailableError) and not self.lost:
-            self._give_back()  # what it holds of a device that has no room may be what others need
-
-    def show(self, scene: Scene, moved: bool = False) -> None:
-        """Shows another state of the scene, or another scene; `moved` says that the user is at it and waits."""
-        if scene == self.scene:
-            return
-        other = scene.picture != self.scene.picture
-        self.scene = scene
-        self._moved = self._now() if moved else self._moved
-        if other:
-            self.reopen()
-        elif self.error:
-            self.error, self._drawn = "", None
-            self.opened = self.picture is not None
+        self.device_lost = self.uses_compute_device and not _responds(self._last_frame.device)
+        if isinstance(error, UnavailableError) and not self.device_lost:
+            self._release()  # free our device memory: another panel may need it
 
     def reopen(self) -> None:
-        """Compiles the picture anew at the next draw and starts from the first sample."""
+        """Compiles the picture again at the next draw and starts with the first sample."""
         self.close()
-        self.error, self.opened = "", False
+        self.error, self.is_open = "", False
 
-    def reread(self, scene: Scene, texts: dict) -> None:
-        """Compiles the picture anew, of files that were edited; where they make none, it goes on as it is.
+    def reload(self, scene: Scene, texts: dict) -> None:
+        """Reloads the picture from edited files at the next draw.
 
-        `texts` are those of the shaders that it was made of.
+        If they do not load or compile, the current picture stays. `texts` are the shader sources that it was compiled
+        from.
         """
-        if self.picture is None or self.error:
+        if self.picture is None or self.tiles is None or self.error:
             self.close()
-        elif self._last_good is None:
-            self.settle()
-            self._last_good = self.scene, self.picture, self.bands, texts
-        self.scene, self.error, self.opened = scene, "", False
+        elif self._fallback is None:
+            self.wait_idle()
+            self._fallback = Fallback(self.scene, self.picture, self.tiles, texts)
+        self.scene, self.error, self.is_open = scene, "", False
 
     def restart(self) -> None:
-        self.clock = 0.0
-        self.mistake = ""
+        """Starts again at scene time 0 with the first sample."""
+        self.scene_time = 0.0
+        self.update_error = ""
         self.reopen()
 
     def close(self) -> None:
-        """Gives the shared image back; the panel draws no more."""
-        self.settle()
-        self._give_back()
-        if self._last_good is not None and not self.lost:
-            self._last_good[2].release()
-        self._last_good = None
+        """Releases the picture and its shared images; the panel draws no more."""
+        self.wait_idle()
+        self._release()
+        if self._fallback is not None and not self.device_lost:
+            self._fallback.tiles.release()
+        self._fallback = None
 
-    def _give_back(self) -> None:
-        """Lets go of the picture, and of all that it holds of its device; what is shown stays."""
-        if self.bands is not None and not self.lost:
-            self.bands.release()
-        self.picture = self.bands = self._last_frame = None
+    def _release(self) -> None:
+        """Drops the picture and its device memory; what is displayed stays."""
+        if self.tiles is not None and not self.device_lost:
+            self.tiles.release()
+        self.picture = self.tiles = self._last_frame = None
 
-    def settle(self) -> None:
-        """Waits for what a compute device does for this panel, and takes it over."""
-        if self._pending is not None:
-            self._pending.exception()
-            self.collect()
+    def _drop_fallback(self) -> None:
+        """Drops the picture before the edit: the new one draws."""
+        if self._fallback is not None:
+            if self._fallback.tiles is not self.tiles:
+                self._fallback.tiles.release()
+            self._fallback, self.update_error = None, ""
+
+    # State that the window asks for
 
     @property
     def busy(self) -> bool:
-        """Whether a compute device is at work for this panel."""
+        """Whether a compute device is drawing for this panel."""
         return self._pending is not None
 
     @property
-    def computes(self) -> bool:
-        """Whether its draws run on a compute device, beside the window's own GL."""
+    def uses_compute_device(self) -> bool:
+        """Whether the last draw ran on a compute device, not in the window's GL context."""
         return self._last_frame is not None and not isinstance(self._last_frame, Texture)
 
-    def moving(self, now: float) -> bool:
-        return now - self._moved < 0.35
+    def is_interacting(self, now: float) -> bool:
+        """Whether the user has just changed something."""
+        return now - self._interacted_at < INTERACTION_SECONDS
 
-    def settings(self):
-        """The settings that the controls show: those of the scene, or of the animation's moment."""
-        return settings_at(self.scene, self.clock)
+    def settings(self) -> Any:
+        """The settings that the controls show: the scene's, or the animation's at the scene time."""
+        return settings_at(self.scene, self.scene_time)
 
-    def _at(self) -> float:
-        """The moment to draw: the clock's, but for a picture of which some bands are there already."""
-        return self._moment if self.bands is not None and self.bands.done and self.alive() else self.clock
+    def is_animated(self) -> bool:
+        """Whether the picture changes by itself: by key frames, or because it depends on time."""
+        return self._period is not None or self._depends_on_time(self.scene.settings)
 
-    def _time(self, settings, moment: float) -> float:
-        """What the picture gets as time: 0 for one that stands still, so that it goes on refining."""
-        return moment if self._animated(settings) else 0.0
+    @property
+    def _period(self) -> float | None:
+        """The duration of the scene's animation; None without key frames."""
+        animation = self.scene.animation
+        return animation.seconds if animation and animation.tracks else None
 
-    def _animated(self, settings) -> bool:
+    def _depends_on_time(self, settings: Any) -> bool:
         try:
             return self.picture is not None and is_animated(self.picture, settings)
-        except (UserError, KernelError):  # of a file that the settings name; the draw will tell
+        except (UserError, KernelError):  # in a file that the settings name; the draw reports it
             return False
 
-    def alive(self) -> bool:
-        """Whether the picture changes by itself."""
-        moves = self.scene.animation is not None and self.scene.animation.tracks
-        return bool(moves) or self._animated(self.scene.settings)
-
     def tick(self, seconds: float) -> None:
-        if not self.paused and self.alive():
-            self.clock += seconds
-            period = self.scene.animation.duration if self.scene.animation and self.scene.animation.tracks else 0.0
-            self.clock = self.clock % period if period else self.clock  # begins anew at the end of its film
+        """Advances the scene time, unless paused; an animation repeats."""
+        if not self.paused and self.is_animated():
+            self.scene_time += seconds
+            if self._period:
+                self.scene_time %= self._period
 
-    def pick(self, across: float, down: float) -> float | None:
-        """How far along the view what is shown at these parts of the width and the height lies; None for nothing."""
-        self.settle()
+    def pick(self, u: float, v: float) -> float | None:
+        """The distance along the view at these fractions of width and height; None if nothing is there."""
+        self.wait_idle()
         width, height = self._size
-        return self.picture.pick(self.settings(), self._size, across * width, down * height)
+        return self.picture.pick(self.settings(), self._size, u * width, v * height)
 
     @property
     def can_denoise(self) -> bool:
+        """Whether the picture has albedo and normal layers."""
         return self.picture is not None and hasattr(self.picture, "twin") and hasattr(self.picture, "layers")
 
     @property
     def can_pick(self) -> bool:
-        return self.picture is not None and self.shown is not None and hasattr(self.picture, "pick")
+        """Whether the picture has depth to focus on."""
+        return self.picture is not None and self.display_texture is not None and hasattr(self.picture, "pick")
 
-    def wants(self, size: tuple[int, int], now: float) -> bool:
+    def needs_draw(self, size: tuple[int, int], now: float) -> bool:
         """Whether there is something to draw for a panel of `size` pixels."""
-        if not self.opened:
+        if not self.is_open:
             return True
-        if self.picture is None or self.error or self.busy:
+        if self.picture is None or self.tiles is None or self.error or self.busy:
             return False
-        if self._key(size, now) != self._drawn or self.samples == 0 or self.bands.done:
+        if self._draw_key(size, now) != self._drawn or self.samples == 0 or self.tiles.done:
             return True  # a paused panel too draws a whole sample of what changed
-        if not self.pace.known and self.pace.divisor > 1 and not self.pace.forced:
-            return True  # the first draw, a coarse one, told nothing: once more, to know what full size costs
-        return not self.paused and (self.free_run or self.samples < self.wanted_samples)
+        if not self.budget.is_measured and self.budget.divisor > 1 and not self.budget.fixed_divisor:
+            return True  # the first draw was coarse and unmeasured: draw again, to learn what full size costs
+        return not self.paused and (self.free_run or self.samples < self.target_samples)
 
     @property
-    def whole(self) -> bool:
-        """Whether whole samples of what the scene says now are shown, and not of before, nor some bands of the next."""
-        complete = self.shown is not None and self.bands is not None and self.samples > 0 and self.bands.done == 0
-        return complete and self._seen == self._asked()
+    def shows_full_sample(self) -> bool:
+        """True if whole samples of the current settings are displayed: none outdated, none partly drawn."""
+        complete = self.display_texture is not None and self.tiles is not None and self.tiles.done == 0
+        return complete and self.samples > 0 and self._displayed_state == self._requested_state()
 
     @property
-    def moment(self) -> float:
-        """Seconds of the scene's own time that what is shown was drawn at."""
-        return self._moment
+    def drawn_time(self) -> float:
+        """The scene time, in seconds, of what is displayed."""
+        return self._draw_time
 
-    def finished(self) -> bool:
-        return not self.busy and 0 < self.wanted_samples <= self.samples
+    def is_finished(self) -> bool:
+        """Whether all samples are drawn."""
+        return not self.busy and 0 < self.target_samples <= self.samples
 
-    def shows(self, size, now: float) -> bool:
-        """Whether what was drawn last is what a panel of `size` pixels is to show."""
-        return self._key(size, now) == self._drawn
+    def is_current(self, size: tuple[int, int], now: float) -> bool:
+        """Whether the last draw is what a panel of `size` pixels shows."""
+        return self._draw_key(size, now) == self._drawn
 
-    def _key(self, size, now: float):
-        """What the samples belong to: they are thrown away when it changes."""
-        moment = self._at()
-        settings = settings_at(self.scene, moment)
-        return (settings, self._time(settings, moment), self._divided(size, now))
+    # What to draw, within which time
 
-    def _divided(self, size, now: float) -> tuple[int, int]:
-        divisor = self._fitting_divisor(size, now)
-        return tuple(max(1, n // divisor) for n in size)
+    def _draw_key(self, size: tuple[int, int], now: float) -> DrawKey:
+        continues = self.tiles is not None and self.tiles.done and self.is_animated()
+        scene_time = self._draw_time if continues else self.scene_time  # the same for all tiles of a sample
+        settings = settings_at(self.scene, scene_time)
+        divisor = self._divisor(size, now)
+        time_of_picture = scene_time if self._depends_on_time(settings) else 0.0
+        return DrawKey(settings, time_of_picture, (max(1, size[0] // divisor), max(1, size[1] // divisor)))
 
-    def _fitting_divisor(self, size, now: float) -> int:
-        """How much coarser than the panel is drawn so that a draw fits its time."""
-        return self.pace.fitting(size[0] * size[1], self._limit(now) if self.pace.known else 0.0)
+    def _divisor(self, size: tuple[int, int], now: float) -> int:
+        """The resolution divisor at which a draw fits its budget."""
+        return self.budget.divisor_for(size[0] * size[1], self._sample_budget(now) if self.budget.is_measured else 0.0)
 
-    def _limit(self, now: float) -> float:
-        """Seconds that a whole sample may take; more of them are drawn coarser."""
-        if self.moving(now) or self._seen != self._asked() and not self.alive():
-            return MOVING  # a coarse picture of what changed comes first
-        if self.bands.can_split(self.scene.settings):
-            return ANIMATED if self.alive() else 1e9
+    def _sample_budget(self, now: float) -> float:
+        """Seconds that a whole sample may take; slower ones are drawn at a lower resolution."""
+        if self.is_interacting(now) or self._displayed_state != self._requested_state() and not self.is_animated():
+            return INTERACTIVE_SECONDS  # a coarse picture of a change comes first
+        assert self.tiles is not None
+        if self.tiles.can_split(self.scene.settings):
+            return ANIMATION_SECONDS if self.is_animated() else UNLIMITED
         if not isinstance(self._last_frame, Texture):
-            return 1e9
-        return RESTING if self.alive() else min(RESTING * (1 + max(0.0, now - self._moved)), LONGEST)
+            return UNLIMITED
+        if self.is_animated():
+            return IDLE_SECONDS
+        return min(IDLE_SECONDS * (1 + max(0.0, now - self._interacted_at)), MAX_IDLE_SECONDS)
 
-    def _asked(self) -> tuple:
-        """What is to be drawn, whatever its tone."""
+    def _requested_state(self) -> tuple:
+        """What is to be drawn; tone mapping is no part of it."""
         return self.scene.picture, self.scene.settings
 
-    def _band_limit(self) -> float:
-        """Seconds that a band may take."""
-        if isinstance(self._last_frame, Texture):
-            return frame_budget.SOFT_BAND if self._gpu.gl.software else frame_budget.BAND
-        on_processor = self._last_frame is not None and self._last_frame.device.properties.scalar_threads
-        return frame_budget.CPU_BAND if on_processor else frame_budget.BAND
-
-    def expected(self, size, now: float) -> float:
-        """Seconds that the next draw will keep the window from going on."""
-        if self.bands is None or not self.pace.known or not isinstance(self._last_frame, Texture):
+    def expected_seconds(self, size: tuple[int, int], now: float) -> float:
+        """Seconds for which the next draw will block the UI thread."""
+        if self.tiles is None or not self.budget.is_measured or not isinstance(self._last_frame, Texture):
             return 0.0
-        divisor = self._fitting_divisor(size, now)
-        return self.pace.seconds(size[0] * size[1] / divisor**2, divisor) / self.bands.count
+        divisor = self._divisor(size, now)
+        return self.budget.seconds(size[0] * size[1] / divisor**2, divisor) / self.tiles.count
+
+    # Drawing
 
     def draw(self, size: tuple[int, int], now: float) -> None:
-        """One more band of a sample at the panel's size in pixels; a compute device is left working."""
-        if not self.opened:
+        """Draws one more tile of a sample for a panel of `size` pixels; a compute device is left working."""
+        if not self.is_open:
             self._open()
-        if self.picture is None:
+        if self.picture is None or self.tiles is None:
             return
-        key = self._key(size, now)
-        if self.finished():
-            self.counter.pause()
+        key = self._draw_key(size, now)
+        if self.is_finished():
+            self.frame_rate.pause()
         if key != self._drawn:
-            if self._drawn and key[0] != self._drawn[0]:
-                self.pace.guess()
-            self.pace.divisor = self._fitting_divisor(size, now)
-            self._moment, self._planned_again = self._at(), False
-            self._begin(key)
-        self.pace.divisor = self._fitting_divisor(size, now)
+            if self._drawn and key.settings != self._drawn.settings:
+                self.budget.keep_as_estimate()
+            if not (self.tiles.done and self.is_animated()):
+                self._draw_time = self.scene_time
+            self.budget.divisor, self._replanned = self._divisor(size, now), False
+            self._start_picture(key)
+        self.budget.divisor = self._divisor(size, now)
         self.started = self._now()
         try:
-            settings, moment, self._size = key
-            self._last_frame = self.bands.draw(moment)
-            self._trust()
-            self.wanted_samples = self.picture.draws(settings, self._size)
+            self._size = key.size
+            self._last_frame = self.tiles.draw(key.time)
+            self._drop_fallback()
+            self.target_samples = self.picture.draws(key.settings, key.size)
             if isinstance(self._last_frame, Texture):
                 self._gpu.gl.finish()
                 self._complete(self._now())
             else:
-                self._pending = self._waiter.submit(self._finished, self._last_frame.device)
+                self._pending = self._completion_thread.submit(self._wait_for_device, self._last_frame.device)
                 self._pending.add_done_callback(lambda _: self._wake())
-        except Exception as error:  # whatever one picture does, the window lives
+        except Exception as error:  # a failing picture must not end the window
             self._fall_back(error)
 
-    def _finished(self, device) -> float:
-        """Waits for the device; the moment at which it was done."""
+    def _wait_for_device(self, device: Any) -> float:
+        """Blocks until the device has finished; returns the timestamp."""
         device.finish()
         return self._now()
 
-    def _trust(self) -> None:
-        """The new picture draws: the one before is not needed any more."""
-        if self._last_good is not None:
-            if self._last_good[2] is not self.bands:
-                self._last_good[2].release()
-            self._last_good, self.mistake = None, ""
+    def _start_picture(self, key: DrawKey) -> None:
+        """Starts the first sample of `key`, in as many tiles as its expected duration requires."""
+        assert self.tiles is not None
+        self._drawing_state = self._requested_state()
+        seconds = self.budget.seconds(key.size[0] * key.size[1]) if self.budget.is_measured else 0.0
+        count = self.tiles.tile_count(key.settings, seconds, tile_budget(self._last_frame), key.size[1])
+        self.tiles.start(key.settings, key.size, count, self.frame)
+        self._drawn, self.samples, self._spent_seconds = key, 0, 0.0
 
-    def _begin(self, key) -> None:
-        """Starts the picture of `key` with its first sample, in as many bands as its cost asks for."""
-        settings, _, size = key
-        self._begun = self._asked()
-        seconds = self.pace.seconds(size[0] * size[1]) if self.pace.known else 0.0
-        self.bands.begin(settings, size, self.bands.wanted(settings, seconds, self._band_limit(), size[1]), self.frame)
-        self._drawn, self.samples, self._spent = key, 0, 0.0
+    def _replan_tiles(self) -> None:
+        """Changes the number of tiles if the first sample took much more or less than expected."""
+        assert self.tiles is not None and self._drawn is not None
+        count = self.tiles.tile_count(
+            self._drawn.settings, self.sample_seconds, tile_budget(self._last_frame), self._size[1]
+        )
+        if not self._replanned and not 0.5 <= count / self.tiles.count <= 2:
+            self._replanned = True
+            if count > self.tiles.count or self.target_samples > 2:
+                self._start_picture(self._drawn)
 
-    def _plan_again(self) -> None:
-        """Cuts the picture anew where its first sample took much more or less than was expected."""
-        wanted = self.bands.wanted(self._drawn[0], self.cost, self._band_limit(), self._size[1])
-        if not self._planned_again and not 0.5 <= wanted / self.bands.count <= 2:
-            self._planned_again = True
-            if wanted > self.bands.count or self.wanted_samples > 2:
-                self._begin(self._drawn)
+    def wait_idle(self) -> None:
+        """Blocks until the compute device has finished the draw of this panel, and takes it over."""
+        if self._pending is not None:
+            self._pending.exception()
+            self.poll()
 
-    def collect(self) -> bool:
-        """Takes over a frame that a compute device has finished; whether there was one."""
-        self._collect_denoised()
+    def poll(self) -> None:
+        """Takes over a frame that a compute device has finished, if there is one."""
+        self._poll_denoising()
         if self._pending is None or not self._pending.done():
-            return False
+            return
         pending, self._pending = self._pending, None
         try:
             self._complete(pending.result())
-        except Exception as error:  # whatever one picture does, the window lives
+        except Exception as error:  # a failing picture must not end the window
             self.fail(error)
-        return True
 
-    def _complete(self, moment: float) -> None:
-        self._spent += max(moment - self.started, 1e-6)
-        self.frame = self.bands.put(self._last_frame)
-        self.transfer = self.bands.transfer
-        on = self._last_frame
-        self.device = on.gl.renderer if isinstance(on, Texture) else on.device.name
-        if self.bands.done == 0:
-            self._sampled(moment)
-        if self.bands.done == 0 or moment - self._shown_at > SHOW_EVERY:
-            self._toned = None
-            self.retone()
-            self._shown_at = moment
+    def _complete(self, timestamp: float) -> None:
+        """Takes over the tile that was complete at `timestamp`."""
+        assert self.tiles is not None
+        self._spent_seconds += max(timestamp - self.started, 1e-6)
+        frame = self._last_frame
+        self.frame, self.transfer = self.tiles.store_tile(frame), self.tiles.transfer
+        self.device = frame.gl.renderer if isinstance(frame, Texture) else frame.device.name
+        if self.tiles.done == 0:
+            self._complete_sample(timestamp)
+        if self.tiles.done == 0 or timestamp - self._previewed_at > PREVIEW_INTERVAL:
+            self._applied_tone = None
+            self.update_tone_mapping()
+            self._previewed_at = timestamp
 
-    def _sampled(self, moment: float) -> None:
-        """Notes that a sample is complete."""
-        self.cost, self._spent = self._spent, 0.0
-        self.costs.append(self.cost)
-        self.pace.note(self.cost, self._size[0] * self._size[1])
+    def _complete_sample(self, timestamp: float) -> None:
+        """Records a whole sample."""
+        assert self.tiles is not None
+        self.sample_seconds, self._spent_seconds = self._spent_seconds, 0.0
+        self.sample_history.append(self.sample_seconds)
+        self.budget.record(self.sample_seconds, self._size[0] * self._size[1])
         self.samples += 1
-        self._seen = self._begun
-        self.counter.add(moment)
-        if moment - self._reported > REPORT_EVERY or self.samples >= self.wanted_samples:
-            self.report, self._reported = self.bands.report(), moment
+        self._displayed_state = self._drawing_state
+        self.frame_rate.add(timestamp)
+        if timestamp - self._reported_at > REPORT_INTERVAL or self.samples >= self.target_samples:
+            self.report, self._reported_at = self.tiles.report(), timestamp
         self.denoised = False
-        if self.samples == 1 and self.pace.known:
-            self._plan_again()
-        if self.denoise and self.samples == self.wanted_samples and self.pace.divisor == 1 and self.can_denoise:
-            self._filter()
+        if self.samples == 1 and self.budget.is_measured:
+            self._replan_tiles()
+        if self.denoise and self.samples == self.target_samples and self.budget.divisor == 1 and self.can_denoise:
+            self._start_denoising()
+
+    def update_tone_mapping(self) -> None:
+        """Renders the displayed picture again if the frame or the tone settings changed."""
+        if self.frame is None or self.tone_mapping is None or self._applied_tone == self.scene.tone:
+            return
+        if self.display_texture is None or self.display_texture.size != self.frame.size:
+            self.display_texture = self._gpu.gl.texture(self.frame.size, 4, "f1")
+        self.tone_mapping(self.frame, self.scene.tone, self.display_texture)
+        self._applied_tone = self.scene.tone
+
+    # Denoising
 
     def toggle_denoise(self) -> None:
-        """Denoises finished pictures from now on, or shows them as they were drawn again."""
+        """Turns the denoising of finished pictures on or off."""
         self.denoise = not self.denoise
         if not self.denoise and self.denoised:
             self._drawn = None
-        elif self.finished() and self.whole:
-            self._filter()
+        elif self.is_finished() and self.shows_full_sample:
+            self._start_denoising()
 
-    def _filter(self) -> None:
-        """Has the finished picture denoised beside the window, guided by its albedo and normal."""
-        settings, _, size = self._drawn
-        guide = self.picture.twin() if self.bands.count > 1 else self.picture
-        layers = guide.layers(settings, size)
-        future = self._waiter.submit(denoise.denoise, self.frame.read(), layers["albedo"], layers["normal"])
-        future.add_done_callback(lambda _: self._wake())
-        self._filtering = future, self._drawn
+    def _start_denoising(self) -> None:
+        assert self.tiles is not None and self.frame is not None
+        picture = self.picture.twin() if self.tiles.count > 1 else self.picture
+        self._denoiser.start(self.frame, picture, self._drawn)
 
-    def _collect_denoised(self) -> None:
-        if self._filtering is None or not self._filtering[0].done():
-            return
-        (future, made_of), self._filtering = self._filtering, None
+    def _poll_denoising(self) -> None:
         try:
-            clean = future.result()
-        except Exception as error:  # whatever the filter does, the window lives
-            self.mistake, self.denoise = str(error), False
+            result = self._denoiser.poll()
+        except Exception as error:  # a failing denoiser must not end the window
+            self.update_error, self.denoise = str(error), False
             return
-        if made_of == self._drawn and self.denoise and self.finished():
-            self.frame = self._gpu.gl.texture(made_of[2]).write(clean)
-            self.denoised, self._toned = True, None
-            self.retone()
-
-    def retone(self) -> None:
-        """Draws the displayed picture where the frame or the tone changed."""
-        if self.frame is None or self._toned == self.scene.tone:
-            return
-        if self.shown is None or self.shown.size != self.frame.size:
-            self.shown = self._gpu.gl.texture(self.frame.size, 4, "f1")
-        self.tone(self.frame, self.scene.tone, self.shown)
-        self._toned = self.scene.tone
+        if result and result[1] == self._drawn and self.denoise and self.is_finished():
+            self.frame = self._gpu.gl.texture(self._size).write(result[0])
+            self.denoised, self._applied_tone = True, None
+            self.update_tone_mapping()
 
 
-def _answers(device) -> bool:
-    """Whether a device still works after something on it went wrong."""
+def _responds(device: Any) -> bool:
+    """Whether a device still works after an error."""
     try:
         device.finish()
-    except Exception:  # each driver has errors of its own for a device that is gone
+    except Exception:  # each driver raises exceptions of its own for a lost device
         return False
     return True

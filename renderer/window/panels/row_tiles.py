@@ -1,130 +1,132 @@
-"""One sample of a costly picture in bands of rows, so that no draw keeps the window, or the device, for long."""
+"""Row tiles: one sample of a costly picture in several short draws, so that neither window nor device is blocked."""
+
+from typing import Any
 
 from renderer.errors import UserError
 from renderer.gpu.gl import GlContext, Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.pictures import restart
 
-LEAST_ROWS = 8  # of a band
-MOST = 64  # bands of a picture
+MIN_TILE_ROWS = 8
+MAX_TILES = 64
 
 
-class Bands:
-    """A picture and its twins, each with a band of rows of one composed texture. One band is the whole picture.
+class RowTiles:
+    """Draws each sample of a picture in `count` tiles of whole rows and composes them in one texture.
 
-    Of a picture that is made of another one it is the other one that is drawn in bands.
+    Every tile has its own clone of the picture, which accumulates the samples of its rows; with count = 1 the picture
+    is drawn whole. If the picture post-processes another picture, that other picture is drawn in tiles.
     """
 
-    def __init__(self, gl: GlContext, picture):
+    def __init__(self, gl: GlContext, picture: Any):
         self._gl, self.picture = gl, picture
         self._copy = gl.render_pass("images/copy_strip.frag")
-        self._twins: list = []
-        self._bridges: dict[tuple, GlInterop] = {}
+        self._clones: list = []
+        self._interops: dict[tuple[int, int], GlInterop] = {}  # by size of a frame
         self._composed: Texture | None = None
-        self._made: Texture | None = None  # the last whole picture, where it is made of another one
-        self._settings, self._size = None, (1, 1)
-        self._drawn = picture, None, (1, 1)  # what is drawn in bands: a picture, its settings and its size
+        self._postprocessed: Texture | None = None  # the last complete one
+        self._settings: Any = None
+        self._size = (1, 1)
+        self._drawn: tuple[Any, Any, tuple[int, int]] = (picture, None, (1, 1))  # in tiles: picture, settings, size
         self.count = 1
-        self.done = 0  # bands of the sample that is being drawn
-        self.transfer = ""
+        self.done = 0  # tiles of the current sample
+        self.transfer = ""  # how frames reach the window's GL
 
-    def can_split(self, settings) -> bool:
+    def can_split(self, settings: Any) -> bool:
+        """Whether the picture of these settings can be drawn in tiles."""
         try:
-            return hasattr(self._banded(settings, self._size)[0], "twin")
-        except UserError:  # of the other picture's file; its draw will tell
+            return hasattr(self._tiled_picture(settings, self._size)[0], "twin")
+        except UserError:  # in the file of the other picture; its draw reports it
             return False
 
-    def _banded(self, settings, size: tuple[int, int]):
-        """The picture that is drawn in bands, its settings and its size."""
+    def _tiled_picture(self, settings: Any, size: tuple[int, int]) -> tuple[Any, Any, tuple[int, int]]:
+        """The picture that is drawn in tiles, its settings and its size."""
         source = self.picture.source(settings, size) if hasattr(self.picture, "source") else None
         return source or (self.picture, settings, size)
 
-    def wanted(self, settings, seconds: float, limit: float, rows: int) -> int:
-        """How many bands make each of a picture that takes `seconds` fit into `limit`."""
-        if seconds <= limit or not self.can_split(settings):
+    def tile_count(self, settings: Any, seconds: float, budget: float, rows: int) -> int:
+        """The number of tiles that keeps each below `budget` seconds, for a sample of `seconds` and `rows`."""
+        if seconds <= budget or not self.can_split(settings):
             return 1
-        return max(1, min(int(seconds / limit) + 1, MOST, rows // LEAST_ROWS))
+        return max(1, min(int(seconds / budget) + 1, MAX_TILES, rows // MIN_TILE_ROWS))
 
-    def begin(self, settings, size: tuple[int, int], count: int, shown: Texture | None) -> None:
-        """Starts a picture in `count` bands, over what is `shown` until they are there."""
+    def start(self, settings: Any, size: tuple[int, int], count: int, previous: Texture | None) -> None:
+        """Starts a picture in `count` tiles; `previous` is displayed where they are not drawn yet."""
         if settings != self._settings or count != self.count:
-            self._twins = []  # what they share may be made anew by the first band's picture
+            self._clones = []  # the first tile's picture may rebuild what they share
         self._settings, self._size, self.count, self.done = settings, size, count, 0
-        self._drawn, before = self._banded(settings, size), self._drawn
-        self._twins = self._twins if self._drawn[0] is before[0] else []
-        for picture in (self.picture, *self._twins):  # the same settings again would go on with more samples
+        before, self._drawn = self._drawn, self._tiled_picture(settings, size)
+        self._clones = self._clones if self._drawn[0] is before[0] else []
+        for picture in (self.picture, *self._clones):  # with equal settings it would add samples to the old ones
             restart(picture)
         if count == 1:
             self._composed = None
             return
-        is_made, size = self._drawn[0] is not self.picture, self._drawn[2]
-        self._made = shown if is_made else None
+        is_postprocessed, size = self._drawn[0] is not self.picture, self._drawn[2]
+        self._postprocessed = previous if is_postprocessed else None
         if self._composed is None or self._composed.size != size:
-            self._composed, old = self._gl.texture(size), shown
-            if old is not None and not is_made:
-                self._copy(
-                    self._composed,
-                    image=old,
-                    corner=(0, 0),
-                    step_=tuple(o / n for o, n in zip(old.size, size, strict=True)),
-                )
+            self._composed = self._gl.texture(size)
+            if previous is not None and not is_postprocessed:
+                step = tuple(old / new for old, new in zip(previous.size, size, strict=True))
+                self._copy(self._composed, image=previous, corner=(0, 0), step_=step)
 
     def tile(self) -> tuple[int, int, int, int]:
-        """The band that is drawn next."""
+        """The next tile: left, top, width, height in pixels."""
         width, height = self._drawn[2]
         top, bottom = (height * k // self.count for k in (self.done, self.done + 1))
         return (0, top, width, bottom - top)
 
-    def draw(self, moment: float):
-        """The frame of the next band."""
+    def draw(self, time: float) -> Any:
+        """Draws the next tile at a scene time in seconds; returns its frame, on the picture's device."""
         if self.count == 1:
-            return self.picture.draw(self._settings, self._size, moment)
+            return self.picture.draw(self._settings, self._size, time)
         first, settings, size = self._drawn
-        while len(self._twins) < self.done:
-            self._twins.append(first.twin())
-        picture = self._twins[self.done - 1] if self.done else first
-        return picture.draw(settings, size, moment, self.tile())
+        while len(self._clones) < self.done:
+            self._clones.append(first.twin())
+        picture = self._clones[self.done - 1] if self.done else first
+        return picture.draw(settings, size, time, self.tile())
 
-    def put(self, frame) -> Texture:
-        """Takes over the band that was drawn; the picture as far as it is there."""
-        if self.count == 1:
-            texture = self._bridged(frame)
-        else:
-            tile, texture = self.tile(), self._composed
-            self._copy(texture, scissor=tile, image=self._bridged(frame), corner=tile[:2], step_=(1.0, 1.0))
+    def store_tile(self, frame: Any) -> Texture:
+        """Composes the frame of the tile that was drawn; returns the linear picture so far."""
+        texture = self._to_texture(frame)
+        if self.count > 1:
+            assert self._composed is not None
+            tile = self.tile()
+            self._copy(self._composed, scissor=tile, image=texture, corner=tile[:2], step_=(1.0, 1.0))
+            texture = self._composed
         self.done = (self.done + 1) % self.count
         if self.count == 1 or self._drawn[0] is self.picture:
             return texture
-        if self.done == 0 or self._made is None:
-            self._made = self._bridged(self.picture.made(self._settings, self._size, texture))
-        return self._made
+        if self.done == 0 or self._postprocessed is None:
+            self._postprocessed = self._to_texture(self.picture.made(self._settings, self._size, texture))
+        return self._postprocessed
 
-    def _bridged(self, frame) -> Texture:
+    def _to_texture(self, frame: Any) -> Texture:
         height, width = frame.shape[:2]
-        if (width, height) not in self._bridges:
-            if len(self._bridges) > 2:  # sizes that a window had before
+        if (width, height) not in self._interops:
+            if len(self._interops) > 2:  # of sizes that the panel had before
                 self.release()
-            self._bridges[width, height] = GlInterop(self._gl)
-        bridge = self._bridges[width, height]
-        texture = bridge.texture(frame)
-        self.transfer = bridge.transfer
+            self._interops[width, height] = GlInterop(self._gl)
+        interop = self._interops[width, height]
+        texture = interop.texture(frame)
+        self.transfer = interop.transfer
         return texture
 
-    def report(self) -> dict:
-        """What the picture reports; counts by depth and the like are those of all bands."""
-        told = self.picture.report()
-        for twin in self._twins[: self.count - 1]:
-            for name, value in twin.report().items():
-                if _is_counts(value) and _is_counts(told.get(name)) and len(value) == len(told[name]):
-                    told[name] = [a + b for a, b in zip(told[name], value, strict=True)]
-        return told
+    def report(self) -> dict[str, Any]:
+        """What the picture reports; lists of counts, such as rays by depth, are summed over the tiles."""
+        report = self.picture.report()
+        for clone in self._clones[: self.count - 1]:
+            for name, value in clone.report().items():
+                if _is_counts(value) and _is_counts(report.get(name)) and len(value) == len(report[name]):
+                    report[name] = [a + b for a, b in zip(report[name], value, strict=True)]
+        return report
 
     def release(self) -> None:
-        """Gives shared images back; call before the GL context goes."""
-        for bridge in self._bridges.values():
-            bridge.release()
-        self._bridges = {}
+        """Releases the interop objects, which must not outlive the GL context."""
+        for interop in self._interops.values():
+            interop.release()
+        self._interops = {}
 
 
-def _is_counts(value) -> bool:
+def _is_counts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(n, int) for n in value)

@@ -1,1 +1,1 @@
-"""The window in a browser."""
+"""The window in a browser: an HTTP server, its page and the exchange of frames and events."""

@@ -2,66 +2,68 @@
 
 from dataclasses import fields
 
-from renderer.scene.animation import KEYFRAME_TOLERANCE, changed_paths, delete_keyframe, insert_keyframe, keyframe_times
-from renderer.window.app.state import Studio
+from renderer.scene.animation import SAME, changed_paths, key_times, keyed, unkeyed
+from renderer.window.state.app_state import AppState
 
-FRAMES = 24  # a second, by which the keys step
-
-
-def shows_timeline(studio: Studio) -> bool:
-    return studio.timeline or bool(keyframe_times(studio.panel.scene.animation))
+FRAMES_PER_SECOND = 24  # a second, by which the keys step
 
 
-def toggle_timeline(studio: Studio) -> None:
-    if keyframe_times(studio.panel.scene.animation):
-        studio.tell("the line of time stays while there are key frames")
-    studio.timeline = not studio.timeline
+def shows_timeline(app: AppState) -> bool:
+    return app.timeline or bool(key_times(app.panel.scene.animation))
 
 
-def is_at(studio: Studio, moment: float) -> bool:
+def toggle_timeline(app: AppState) -> None:
+    if key_times(app.panel.scene.animation):
+        app.show_message("the line of time stays while there are key frames")
+    app.timeline = not app.timeline
+
+
+def is_at_time(app: AppState, moment: float) -> bool:
     """Whether the active panel stands at this moment."""
-    return abs(studio.panel.clock - moment) <= KEYFRAME_TOLERANCE
+    return abs(app.panel.scene_time - moment) <= SAME
 
 
-def scrub(studio: Studio, moment: float) -> None:
+def scrub(app: AppState, moment: float) -> None:
     """Stops the active panel at a moment."""
-    studio.panel.paused, studio.panel.clock = True, max(moment, 0.0)
+    app.panel.paused, app.panel.scene_time = True, max(moment, 0.0)
 
 
-def step_frame(studio: Studio, direction: int) -> None:
-    scrub(studio, round(studio.panel.clock * FRAMES + direction) / FRAMES)
-    studio.timeline = True
+def step_frame(app: AppState, direction: int) -> None:
+    scrub(app, round(app.panel.scene_time * FRAMES_PER_SECOND + direction) / FRAMES_PER_SECOND)
+    app.timeline = True
 
 
-def step_key(studio: Studio, direction: int) -> None:
+def step_key(app: AppState, direction: int) -> None:
     """Goes to the key frame before or after this moment."""
-    times = keyframe_times(studio.panel.scene.animation)
-    there = [t for t in times[::direction] if (t - studio.panel.clock) * direction > KEYFRAME_TOLERANCE]
+    times = key_times(app.panel.scene.animation)
+    there = [t for t in times[::direction] if (t - app.panel.scene_time) * direction > SAME]
     if there:
-        scrub(studio, there[0])
+        scrub(app, there[0])
     else:
-        studio.tell("no key frame there")
+        app.show_message("no key frame there")
 
 
-def add_key(studio: Studio) -> None:
+def add_key(app: AppState) -> None:
     """A key frame here: of what has some already, or else of what was changed, or else of the view."""
-    panel, scene = studio.panel, studio.panel.scene
+    panel, scene = app.panel, app.panel.scene
     paths = [track.path for track in scene.animation.tracks] if scene.animation else []
     if not paths and type(panel.original.settings) is type(scene.settings):
         paths = changed_paths(panel.original.settings, scene.settings)
-    if not paths and studio.view() is not None:
-        paths = [f"view.{f.name}" for f in fields(studio.view())]
+    if not paths and app.view() is not None:
+        paths = [f"view.{f.name}" for f in fields(app.view())]
     if not paths:
-        studio.tell("nothing to keep: change a setting first")
+        app.show_message("nothing to keep: change a setting first")
         return
-    studio.timeline = panel.paused = True
-    studio.change(insert_keyframe(scene, panel.clock, paths))
-    studio.tell(f"key frame at {panel.clock:.2f} s: {', '.join(sorted({path.split('.')[0] for path in paths}))}")
+    app.timeline = panel.paused = True
+    app.change_scene(keyed(scene, panel.scene_time, paths))
+    app.show_message(
+        f"key frame at {panel.scene_time:.2f} s: {', '.join(sorted({path.split('.')[0] for path in paths}))}"
+    )
 
 
-def delete_key(studio: Studio) -> None:
-    panel = studio.panel
-    if not any(is_at(studio, time) for time in keyframe_times(panel.scene.animation)):
-        studio.tell("no key frame at this moment; Page Up and Page Down go to them")
+def delete_key(app: AppState) -> None:
+    panel = app.panel
+    if not any(is_at_time(app, time) for time in key_times(panel.scene.animation)):
+        app.show_message("no key frame at this moment; Page Up and Page Down go to them")
         return
-    studio.change(delete_keyframe(panel.scene, panel.clock))
+    app.change_scene(unkeyed(panel.scene, panel.scene_time))

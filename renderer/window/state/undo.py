@@ -1,9 +1,9 @@
-"""Undo and redo: the states that were noted, and those that were taken back."""
+"""Undo and redo: the states that were noted, and those that were taken undo."""
 
-LARGEST = 500  # states
+MAX_STATES = 500  # states
 
 
-class History:
+class UndoStack:
     """States of which the newest is the one at hand; what a state is, the caller knows."""
 
     def __init__(self, state):
@@ -13,11 +13,11 @@ class History:
         """Whether the state is not noted yet."""
         return state != self._past[-1]
 
-    def note(self, state) -> None:
-        self._past = (self._past + [state])[-LARGEST:]
+    def push(self, state) -> None:
+        self._past = (self._past + [state])[-MAX_STATES:]
         self._future = []
 
-    def back(self, state):
+    def undo(self, state):
         """The state before `state`, which is at hand and may not be noted yet; None where there is none."""
         if self.differs(state):
             self._past.append(state)
@@ -26,8 +26,8 @@ class History:
         self._future.append(self._past.pop())
         return self._past[-1]
 
-    def forward(self):
-        """The state that was taken back last; None where there is none."""
+    def redo(self):
+        """The state that was taken undo last; None where there is none."""
         if not self._future:
             return None
         self._past.append(self._future.pop())

@@ -8,12 +8,11 @@ from pathlib import Path
 from renderer.errors import InputError, UserError
 from renderer.formats.images import atomic_write
 from renderer.pictures import recipe_of, scene_of_table
-from renderer.scene.scene import Scene
-from renderer.scene.schema import format_value, read_text
-from renderer.window.panels.layout import Place, place_of, table_of
+from renderer.scene.scene import Scene, read_text, told
+from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 
 VERSION = 1
-LARGEST = 16 << 20  # bytes of a session file
+MAX_BYTES = 16 << 20  # bytes of a session file
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Session:
     columns: int = 0
     solo: bool = False
     clean: bool = True
-    layout: Place | None = None  # None is a grid of `columns`
+    layout: LayoutNode | None = None  # None is a grid of `columns`
 
 
 def default_path() -> Path:
@@ -34,9 +33,9 @@ def default_path() -> Path:
     return Path(base) / "rayfold" / "session.json"
 
 
-def last(path: Path) -> Path:
+def previous_path(path: Path) -> Path:
     """Where the one before the one of `path` is kept."""
-    return path.with_suffix(".last.json")
+    return path.with_suffix(".previous.json")
 
 
 def save(session: Session, path: Path) -> None:
@@ -51,15 +50,15 @@ def save(session: Session, path: Path) -> None:
     table = {"rayfold_session": VERSION, "panels": panels}
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean")}
     if session.layout is not None:
-        table["layout"] = table_of(session.layout)
-    with atomic_write(path) as temporary:
+        table["layout"] = layout_to_table(session.layout)
+    with replacing(path) as temporary:
         temporary.write_text(json.dumps(table, indent=1), encoding="utf-8")
 
 
 def restore(path: Path) -> Session:
     """The session of a file; InputError says what is wrong with it."""
     try:
-        table = json.loads(read_text(path, LARGEST))
+        table = json.loads(read_text(path, MAX_BYTES))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a session: {error}") from error
     version = table.get("rayfold_session") if isinstance(table, dict) else None
@@ -75,7 +74,7 @@ def restore(path: Path) -> Session:
     if type(columns) is not int or not 0 <= columns <= 16:
         raise InputError(f"{path}: columns is {format_value(columns)}; it must be 0 to 16")
     try:
-        layout = place_of(table["layout"], len(scenes)) if "layout" in table else None
+        layout = layout_from_table(table["layout"], len(scenes)) if "layout" in table else None
     except ValueError as error:
         raise InputError(f"{path}: layout: {error}") from error
     return Session(scenes, active, columns, table.get("solo") is True, table.get("clean") is not False, layout)
@@ -90,7 +89,7 @@ def _scene(table: dict, path: Path) -> Scene:
     return replace(scene, path=Path(origin)) if isinstance(origin, str) and origin else scene
 
 
-def toml_of(table: dict) -> str:
+def to_toml(table: dict) -> str:
     """The text of a scene file for plain tables of numbers, texts, lists and tables."""
     plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
     lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]

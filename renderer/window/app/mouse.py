@@ -1,0 +1,88 @@
+"""The mouse over a panel: it moves the view, picks the focus, and works the panel's editor."""
+
+from collections.abc import Callable
+from typing import Any
+
+from renderer.window.controls import theme
+from renderer.window.controls.theme import Rect
+from renderer.window.controls.toolkit import imgui
+from renderer.window.panels import pixel_inspector
+from renderer.window.state import view_actions
+from renderer.window.state.app_state import AppState
+
+FLY_KEYS = {  # the step along the camera's right, up and forward axes
+    imgui.Key.w: (0, 0, 1), imgui.Key.s: (0, 0, -1), imgui.Key.a: (-1, 0, 0), imgui.Key.d: (1, 0, 0),
+    imgui.Key.q: (0, -1, 0), imgui.Key.e: (0, 1, 0),
+}  # fmt: skip
+FLY_SPEED = 1.2  # view distances per second
+
+
+def handle_mouse(
+    app: AppState, index: int, rect: Rect, active_editor: Callable[[], Any], fonts: theme.Fonts, scale: float
+) -> None:
+    """Left drag orbits, Shift or the middle button pans, the wheel zooms, the right button with W A S D Q E flies.
+
+    `active_editor()` is the editor of the active panel, or None; a press may change which panel that is.
+    """
+    x, y, width, height = rect
+    io = imgui.get_io()
+    imgui.set_cursor_screen_pos(imgui.ImVec2(x, y))
+    buttons = imgui.ButtonFlags_
+    flags = buttons.mouse_button_left | buttons.mouse_button_right | buttons.mouse_button_middle
+    imgui.invisible_button(f"panel {index}", imgui.ImVec2(width, height), flags)
+    if imgui.is_item_activated():
+        app.active = index
+    u, v = (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height
+    if imgui.is_item_hovered():
+        app.panels[index].comparison.wipe = min(max(u, 0.0), 1.0)
+        if app.inspector:
+            pixel_inspector.draw(app.panels[index], rect, fonts, scale)
+    editor = active_editor() if index == app.active else None
+    if editor and editor.mouse(rect):
+        return
+    if imgui.is_item_hovered() and imgui.is_mouse_double_clicked(0):
+        app.active = index
+        app.toggle("solo")
+    if imgui.is_item_deactivated() and _was_click() and (io.key_ctrl or app.picking):
+        view_actions.focus(app, u, v)
+        return
+    view = getattr(app.panels[index].settings(), "view", None)
+    moved = view if view is None else _moved_view(view, rect)
+    if moved != view:
+        app.active = index
+        app.set_view(moved)
+
+
+def _moved_view(view, rect: Rect):
+    """The view after this frame's mouse input to the last button. Drags and clicks are in panel heights."""
+    x, y, width, height = rect
+    io = imgui.get_io()
+    dx, dy = io.mouse_delta.x / height, io.mouse_delta.y / height
+    held = imgui.is_item_active() or imgui.is_item_deactivated()  # a slow frame may get the last move and the release
+    if held and (dx or dy):
+        left, middle = (imgui.is_mouse_down(b) or imgui.is_mouse_released(b) for b in (0, 2))
+        view = view.pan(dx, dy) if middle or io.key_shift else view.drag(dx, dy) if left else view
+    if imgui.is_item_active() and imgui.is_mouse_down(1):
+        view = _fly(view, dx, dy, io.delta_time)
+    px, py = (io.mouse_pos.x - x - width / 2) / height, (io.mouse_pos.y - y - height / 2) / height
+    if hasattr(view, "click") and imgui.is_item_deactivated() and _was_click():
+        view = view.click(px, py)
+    if imgui.is_item_hovered() and io.mouse_wheel:
+        view = view.scroll(io.mouse_wheel, px, py)
+    return view
+
+
+def _was_click() -> bool:
+    """Whether the left button is released in this frame where it was pressed."""
+    delta = imgui.get_mouse_drag_delta(0)
+    return imgui.is_mouse_released(0) and delta.x == delta.y == 0
+
+
+def _fly(view, dx: float, dy: float, seconds: float):
+    """The view after this frame's flight: keys move it, the mouse turns it; a view that cannot fly is dragged."""
+    if not hasattr(view, "fly"):
+        return view.drag(dx, dy) if dx or dy else view
+    step = [sum(axis[k] for key, axis in FLY_KEYS.items() if imgui.is_key_down(key)) for k in range(3)]
+    if any(step):
+        view = view.fly(*(FLY_SPEED * seconds * n for n in step))
+    return (view.turn(dx, dy) if hasattr(view, "turn") else view.drag(dx, dy)) if dx or dy else view

@@ -1,0 +1,100 @@
+"""Keyboard shortcuts: actions with their keys, and the keys that a picture's settings declare.
+
+One list of actions dispatches keys, prints the help and fills the command palette. Settings declared by
+`scene.setting(key=...)` are stepped by that key.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
+
+from renderer.window.controls.toolkit import imgui
+
+PICTURE_GROUP = "This picture"  # the help's group for a picture's own keys
+Modifiers = tuple[bool, bool, bool]  # Ctrl, Shift, Alt
+KEY_NAMES = {
+    "Space": imgui.Key.space, "Enter": imgui.Key.enter, "Escape": imgui.Key.escape, "Tab": imgui.Key.tab,
+    "Backspace": imgui.Key.backspace, "Delete": imgui.Key.delete, "Home": imgui.Key.home,
+    "Left": imgui.Key.left_arrow, "Right": imgui.Key.right_arrow, "Up": imgui.Key.up_arrow,
+    "Down": imgui.Key.down_arrow, "PageUp": imgui.Key.page_up, "PageDown": imgui.Key.page_down,
+    "+": imgui.Key.equal, "-": imgui.Key.minus, ".": imgui.Key.period, ",": imgui.Key.comma,
+    "/": imgui.Key.slash, "[": imgui.Key.left_bracket, "]": imgui.Key.right_bracket,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something a key does: `keys` as people write them, such as "Ctrl+Shift+Z"; `run` takes the AppState."""
+
+    keys: str
+    name: str
+    group: str
+    run: Callable[[Any], None]
+    repeats: bool = False
+
+
+@dataclass(frozen=True)
+class Chord:
+    """A key with its modifiers."""
+
+    key: imgui.Key
+    ctrl: bool
+    shift: bool
+    alt: bool
+
+
+@cache
+def chord(keys: str) -> Chord:
+    """Parses keys such as "Ctrl+Shift+Z"; raises ValueError for an unknown key or modifier."""
+    *modifiers, name = keys.split("+") if not keys.endswith("+") else [*keys[:-1].rstrip("+").split("+"), "+"]
+    modifiers = [m for m in modifiers if m]
+    if name in KEY_NAMES:
+        key = KEY_NAMES[name]
+    elif name.isdigit() and len(name) == 1:
+        key = getattr(imgui.Key, f"_{name}")
+    elif hasattr(imgui.Key, name.lower()) and (len(name) == 1 or name[0] == "F"):
+        key = getattr(imgui.Key, name.lower())
+    else:
+        raise ValueError(f"{keys!r} is not a key")
+    unknown = set(modifiers) - {"Ctrl", "Shift", "Alt"}
+    if unknown:
+        raise ValueError(f"{keys!r}: unknown modifier {', '.join(unknown)}")
+    return Chord(key, "Ctrl" in modifiers, "Shift" in modifiers, "Alt" in modifiers)
+
+
+def pressed(action: Action, modifiers_at_press: dict[imgui.Key, Modifiers]) -> bool:
+    """Whether the action's key went down in this frame, with exactly its modifiers.
+
+    `modifiers_at_press` holds the modifiers of each key's last press, where the backend knows them: input methods
+    deliver a key after the release of its modifiers when someone types fast.
+    """
+    wanted = chord(action.keys)
+    if not imgui.is_key_pressed(wanted.key, action.repeats):
+        return False
+    io = imgui.get_io()
+    now = (io.key_ctrl or io.key_super, io.key_shift, io.key_alt)
+    return modifiers_at_press.get(wanted.key, now) == (wanted.ctrl, wanted.shift, wanted.alt)
+
+
+@cache
+def setting_actions(settings_class: Any) -> list[Action]:
+    """The actions of a Settings class: a setting's key steps it forwards, with Shift backwards."""
+    actions = []
+    for f in fields(settings_class):
+        if key := f.metadata.get("key"):
+            label = f.name.replace("_", " ")
+            actions.append(_step_action(key.upper(), f"next {label}", f.name, 1))
+            actions.append(_step_action(f"Shift+{key.upper()}", f"previous {label}", f.name, -1))
+    return actions
+
+
+def _step_action(keys: str, name: str, field: str, direction: int) -> Action:
+    return Action(keys, name, PICTURE_GROUP, lambda app: app.step_setting(field, direction), repeats=True)
+
+
+def active_actions(window_actions: list[Action], settings: Any) -> list[Action]:
+    """The actions available for a panel with these settings; a picture's keys take precedence."""
+    own = setting_actions(type(settings)) if settings is not None else []
+    taken = {action.keys for action in own}
+    return own + [action for action in window_actions if action.keys not in taken]

@@ -1,0 +1,231 @@
+"""Panel layouts: a tree of rows and columns whose leaves are panel indices. Immutable: each change returns a new tree.
+
+The panels of a tree are 0 to n - 1, each once. Sizes are ratios of the parent's length, so a tree knows no pixels.
+
+Dear ImGui has docking of its own; this module and app/docking.py stay, for what users would lose: there, a drag undocks
+the panel at once and Escape or a drop beside a target leaves it floating over others; a drop in the middle stacks tabs
+instead of swapping; resizing the window resizes the central node only, not all by their ratios; swapping panels,
+docking along a side and the grid need the unstable `imgui.internal`, and its ini text cannot be validated.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
+from typing import Any
+
+from renderer.scene.cameras import grid
+from renderer.window.controls.theme import Rect
+
+SIDES = ("left", "right", "above", "below")
+MIN_RATIO = 0.05  # of a split's length, which each child keeps when a splitter is dragged
+MAX_DEPTH = 32  # levels of a tree in a session file
+DROP_MARGIN = 0.3  # of a panel's width or height: a drop nearer to a side docks there
+
+
+@dataclass(frozen=True)
+class Split:
+    """Children beside each other (`horizontal`) or below each other, and their ratios of the length, of sum 1."""
+
+    horizontal: bool
+    children: tuple["Split | int", ...]
+    ratios: tuple[float, ...]
+
+    def pairs(self) -> list[tuple["LayoutNode", float]]:
+        """The children with their ratios."""
+        return list(zip(self.children, self.ratios, strict=True))
+
+
+LayoutNode = Split | int
+
+
+def grid_layout(count: int, size: tuple[int, int], columns: int) -> LayoutNode:
+    """Rows of panels, as renderer.scene.cameras.grid arranges pictures of that size; 0 columns are automatic."""
+    cells = enumerate(grid(count, size, columns))
+    rows = [[index for index, _ in row] for _, row in groupby(cells, key=lambda cell: cell[1][1])]
+    return _join(False, [(_join(True, [(index, 1.0) for index in row]), 1.0) for row in rows])
+
+
+def panel_indices(node: LayoutNode) -> list[int]:
+    """The panels of a tree, depth first."""
+    return [node] if isinstance(node, int) else [index for child in node.children for index in panel_indices(child)]
+
+
+def rectangles(node: LayoutNode, rect: Rect, gap: int) -> dict[int, Rect]:
+    """The rectangle of each panel, at least 1 x 1, with `gap` units between neighbors."""
+    if isinstance(node, int):
+        return {node: rect}
+    found: dict[int, Rect] = {}
+    for child, inner in zip(node.children, _split_rectangle(node, rect, gap), strict=True):
+        found |= rectangles(child, inner, gap)
+    return found
+
+
+@dataclass(frozen=True)
+class Splitter:
+    """The gap after child `number` of the split at `path` (child numbers from the root); `length` is the split's."""
+
+    path: tuple[int, ...]
+    number: int
+    horizontal: bool
+    rectangle: Rect
+    length: int
+
+
+def splitters(node: LayoutNode, rect: Rect, gap: int, path: tuple[int, ...] = ()) -> list[Splitter]:
+    """The gaps of a tree, which the user can drag."""
+    if isinstance(node, int):
+        return []
+    x, y, width, height = rect
+    found = []
+    for number, (left, top, w, h) in enumerate(inner := _split_rectangle(node, rect, gap)):
+        found += splitters(node.children[number], (left, top, w, h), gap, (*path, number))
+        if number + 1 < len(inner):
+            here = (left + w, y, gap, height) if node.horizontal else (x, top + h, width, gap)
+            found.append(Splitter(path, number, node.horizontal, here, width if node.horizontal else height))
+    return found
+
+
+def move_splitter(node: LayoutNode, splitter: Splitter, by: float) -> LayoutNode:
+    """Moves a splitter by a fraction of its split's length; each neighbor keeps at least MIN_RATIO."""
+    assert isinstance(node, Split)
+    if splitter.path:
+        first, *rest = splitter.path
+        children = list(node.children)
+        children[first] = move_splitter(children[first], replace(splitter, path=tuple(rest)), by)
+        return replace(node, children=tuple(children))
+    ratios, k = list(node.ratios), splitter.number
+    by = min(max(by, MIN_RATIO - ratios[k]), ratios[k + 1] - MIN_RATIO)
+    if ratios[k] + ratios[k + 1] > 2 * MIN_RATIO:
+        ratios[k], ratios[k + 1] = ratios[k] + by, ratios[k + 1] - by
+    return replace(node, ratios=tuple(ratios))
+
+
+def swap(node: LayoutNode, one: int, other: int) -> LayoutNode:
+    """Exchanges two panels."""
+    return _renumber(node, {one: other, other: one})
+
+
+def insert(node: LayoutNode, index: int, target: int, side: str) -> LayoutNode:
+    """Puts panel `index`, moved or new, at a side of panel `target`; each gets half of the target's rectangle."""
+    if index == target:
+        return node
+    rest = _remove(node, index)
+    assert rest is not None  # the target is in it
+    return _insert(rest, index, target, side)
+
+
+def dock(node: LayoutNode, index: int, side: str) -> LayoutNode:
+    """Puts a panel along a whole side of the window."""
+    rest = _remove(node, index)
+    return node if rest is None else _pair(rest, index, side, 1 / (1 + len(panel_indices(rest)) ** 0.5))
+
+
+def remove(node: LayoutNode, index: int) -> LayoutNode | None:
+    """Removes a panel and renumbers those after it; None if it was the last."""
+    rest = _remove(node, index)
+    return None if rest is None else _renumber(rest, {k: k - 1 for k in panel_indices(rest) if k > index})
+
+
+def nearest(rects: dict[int, Rect], index: int, side: str) -> int | None:
+    """The panel whose center is nearest on a side of the center of panel `index`; None if there is none."""
+    axis, sign = {"left": (0, -1), "right": (0, 1), "above": (1, -1), "below": (1, 1)}[side]
+    centers = {k: (x + w / 2, y + h / 2) for k, (x, y, w, h) in rects.items()}
+    here = centers[index]
+    there = [k for k, center in centers.items() if sign * (center[axis] - here[axis]) > 1]
+    return min(there, key=lambda k: math.dist(centers[k], here), default=None)
+
+
+def drop_side(rect: Rect, x: float, y: float) -> str:
+    """Where a panel dropped at (x, y) of the rectangle goes: a side, or "middle"."""
+    left, top, width, height = rect
+    u, v = (x - left) / width, (y - top) / height
+    distances = dict(zip(SIDES, (u, 1 - u, v, 1 - v), strict=True))
+    side = min(SIDES, key=distances.__getitem__)
+    return side if distances[side] < DROP_MARGIN else "middle"
+
+
+def drop_preview(rect: Rect, side: str) -> Rect:
+    """What a panel dropped at a side of the rectangle gets: one half, or all of it for the middle."""
+    x, y, width, height = rect
+    w, h = (width // 2, height) if side in ("left", "right") else (width, height // 2)
+    if side == "middle":
+        return rect
+    return (x + (width - w if side == "right" else 0), y + (height - h if side == "below" else 0), w, h)
+
+
+def layout_to_table(node: LayoutNode) -> int | dict[str, Any]:
+    """The tree as plain data for a session file."""
+    if isinstance(node, int):
+        return node
+    children = [layout_to_table(child) for child in node.children]
+    return {"horizontal": node.horizontal, "children": children, "ratios": list(node.ratios)}
+
+
+def layout_from_table(table: Any, count: int) -> LayoutNode:
+    """The tree of such data for `count` panels; raises ValueError if it is malformed."""
+    node = _from_table(table, MAX_DEPTH)
+    if sorted(panel_indices(node)) != list(range(count)):
+        raise ValueError(f"its panels are {sorted(panel_indices(node))[:20]}; they must be 0 to {count - 1}, each once")
+    return node
+
+
+def _from_table(table: Any, levels: int) -> LayoutNode:
+    if type(table) is int:
+        return table
+    if not (isinstance(table, dict) and levels and type(table.get("horizontal")) is bool):
+        raise ValueError("a node must be a panel's index, or a table with horizontal, children and ratios")
+    children, ratios = table.get("children"), table.get("ratios")
+    if not (isinstance(children, list) and isinstance(ratios, list) and 2 <= len(children) == len(ratios) <= 64):
+        raise ValueError("children and ratios must be lists of equal length, of at least 2")
+    if not all(type(ratio) in (int, float) and 1e-6 <= ratio <= 1 for ratio in ratios):
+        raise ValueError("ratios must be numbers above 0 and up to 1")
+    nodes = [_from_table(child, levels - 1) for child in children]
+    return _join(table["horizontal"], list(zip(nodes, ratios, strict=True)))
+
+
+def _join(horizontal: bool, pairs: list[tuple[LayoutNode, float]]) -> LayoutNode:
+    """A split of nodes with their ratios; a single node is itself, and splits of the same direction merge."""
+    if len(pairs) == 1:
+        return pairs[0][0]
+    flat: list[tuple[LayoutNode, float]] = []
+    for child, ratio in pairs:
+        if isinstance(child, Split) and child.horizontal == horizontal:
+            flat += [(inner, r * ratio) for inner, r in child.pairs()]
+        else:
+            flat.append((child, ratio))
+    total = sum(ratio for _, ratio in flat)
+    return Split(horizontal, tuple(child for child, _ in flat), tuple(ratio / total for _, ratio in flat))
+
+
+def _split_rectangle(split: Split, rect: Rect, gap: int) -> list[Rect]:
+    """The rectangles of the children; rounding never accumulates."""
+    x, y, width, height = rect
+    length = (width if split.horizontal else height) + gap
+    ends = [math.floor(length * end + 1e-6) for end in accumulate(split.ratios, initial=0.0)]
+    spans = [(start, max(1, end - gap - start)) for start, end in zip(ends, ends[1:], strict=False)]
+    return [(x + a, y, n, height) if split.horizontal else (x, y + a, width, n) for a, n in spans]
+
+
+def _renumber(node: LayoutNode, indices: dict[int, int]) -> LayoutNode:
+    if isinstance(node, int):
+        return indices.get(node, node)
+    return replace(node, children=tuple(_renumber(child, indices) for child in node.children))
+
+
+def _remove(node: LayoutNode, index: int) -> LayoutNode | None:
+    if isinstance(node, int):
+        return None if node == index else node
+    kept = [(left, ratio) for child, ratio in node.pairs() if (left := _remove(child, index)) is not None]
+    return _join(node.horizontal, kept) if kept else None
+
+
+def _insert(node: LayoutNode, index: int, target: int, side: str) -> LayoutNode:
+    if isinstance(node, int):
+        return _pair(node, index, side, 0.5) if node == target else node
+    return _join(node.horizontal, [(_insert(child, index, target, side), ratio) for child, ratio in node.pairs()])
+
+
+def _pair(node: LayoutNode, index: int, side: str, ratio: float) -> LayoutNode:
+    """The node with a panel at a side of it, which takes `ratio` of both."""
+    pairs = [(node, 1 - ratio), (index, ratio)]
+    return _join(side in ("left", "right"), pairs if side in ("right", "below") else pairs[::-1])
