@@ -167,7 +167,7 @@ def _of_recipe(recipe: dict, path: Path) -> Scene:
     if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not math.isfinite(moment):
         raise InputError(f"{path}: its recipe is damaged: time is {format_value(moment)}")
     scene = scene_of_table({**scene, **({"size": size} if size else {})}, path)
-    return replace(scene, samples=samples, moment=float(moment))
+    return replace(scene, samples=samples, time=float(moment))
 
 
 def open_picture(scene: Scene, gpu: DeviceContext) -> Picture:

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 
 from renderer.gpu import DeviceContext
-from renderer.scene.cameras import Plane
+from renderer.scene.cameras import View2D
 from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.shortcuts import chord
 from renderer.window.controls.toolkit import imgui
@@ -127,7 +127,7 @@ def hold(screen, button: int, down: bool) -> None:
     frames(screen)
 
 
-def centre(screen, index: int) -> tuple[float, float]:
+def center(screen, index: int) -> tuple[float, float]:
     x, y, width, height = screen.app.image_rects[index]
     return x + width / 2, y + height / 2
 
@@ -140,5 +140,5 @@ def drag(screen, start, dx: float, dy: float, button: int = 0) -> None:
     hold(screen, button, False)
 
 
-def view(screen, index: int = 0) -> Plane:
+def view(screen, index: int = 0) -> View2D:
     return screen.app.panels[index].scene.settings.view

@@ -11,7 +11,7 @@ from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels import pixel_inspector
-from tests.window.headless import centre, drag, finish, frames, press, settled, until, window
+from tests.window.headless import center, drag, finish, frames, press, settled, until, window
 
 
 def test_comparing_with_a_kept_picture(screen):
@@ -91,7 +91,7 @@ def test_a_click_with_ctrl_puts_what_is_there_into_focus(gl, gpu):
         forward = (target - eye) / np.linalg.norm(target - eye)
         start = app.panel.settings().view
         imgui.get_io().add_key_event(imgui.Key.mod_ctrl, True)
-        drag(screen, centre(screen, 0), 0, 0)
+        drag(screen, center(screen, 0), 0, 0)
         imgui.get_io().add_key_event(imgui.Key.mod_ctrl, False)
         frames(screen)
         ball, radius = np.array([0.0, 1.0, -0.4]), 1.0  # the silver one in the middle
@@ -117,7 +117,7 @@ def test_pictures_without_depth_say_so(screen):
     finish(screen)
     before = screen.app.panel.scene
     press(screen, "Ctrl+F")
-    drag(screen, centre(screen, 0), 0, 0)
+    drag(screen, center(screen, 0), 0, 0)
     assert "nothing to focus on" in screen.app.message and screen.app.panel.scene == before
 
 
@@ -137,7 +137,7 @@ def test_a_finished_picture_is_denoised_where_that_is_asked(gl, gpu):
         for _ in range(2):
             drawn = picture.draw(scene.settings, panel.display_texture.size, 0.0)
         layers = picture.layers(scene.settings, panel.display_texture.size)
-        wanted = denoise.denoised(drawn.read(), layers["albedo"], layers["normal"])
+        wanted = denoise.denoise(drawn.read(), layers["albedo"], layers["normal"])
         assert np.allclose(panel.frame.read(), wanted, atol=1e-3) and not np.allclose(wanted, noisy, atol=1e-2)
         press(screen, "D")  # another picture: noisy while it is drawn, clean when it is finished
         settled(screen)

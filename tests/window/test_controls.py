@@ -10,7 +10,7 @@ from renderer.scene.animation import keyframe_times
 from renderer.window.controls import settings
 from renderer.window.controls.toolkit import imgui
 from renderer.window.timeline import actions
-from tests.window.headless import centre, drag, finish, frames, press, view, wait_still, window
+from tests.window.headless import center, drag, finish, frames, press, view, wait_still, window
 from tests.window.helpers import HEIGHT, WIDTH
 
 
@@ -42,7 +42,7 @@ def test_keys_do_what_the_table_says(screen):
 
 def test_undo_and_redo_take_one_step_a_drag(screen):
     start = view(screen)
-    drag(screen, centre(screen, 0), 40, 0)
+    drag(screen, center(screen, 0), 40, 0)
     wait_still(screen)
     dragged = view(screen)
     press(screen, "E")
@@ -178,7 +178,7 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
         press(screen, ".")
     assert panel.scene_time == 1.0
     start = panel.settings().view
-    drag(screen, centre(screen, 0), 60, 0)
+    drag(screen, center(screen, 0), 60, 0)
     moved = panel.settings().view
     assert moved.center[0] < start.center[0] and keyframe_times(panel.scene.animation) == [0.0, 1.0]
     wait_still(screen)
@@ -211,7 +211,7 @@ def test_the_line_of_time_scrubs(screen):
     assert panel.paused and 0 < first < 4.0
     drag(screen, (400, bottom), 0, 0)
     assert 0 < panel.scene_time < first
-    drag(screen, centre(screen, 0), 40, 0)
+    drag(screen, center(screen, 0), 40, 0)
     assert len(keyframe_times(panel.scene.animation)) == 2
     imgui.get_io().add_mouse_pos_event(5, 5)
     frames(screen)

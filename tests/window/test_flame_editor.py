@@ -80,7 +80,7 @@ def spots(screen, number: int, post: bool = False) -> dict:
 def test_corners_stand_on_the_pixels_of_the_points_they_are(gpu, rng, up):
     """Maps onto points: what the picture lights is where their corner O stands, in a turned and zoomed view."""
     size = (90, 70)
-    view = Plane(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
+    view = View2D(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
     where = WindowTransform.of(view, up, 1.25, (0, 0, *size))
     places = np.stack([rng.uniform(8, size[0] - 8, 5), rng.uniform(8, size[1] - 8, 5)], 1)
     xforms = tuple(Xform((0.0, 0.0, x, 0.0, 0.0, y)) for x, y in (where.point(place) for place in places))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError
-from renderer.scene.cameras import grid
+from renderer.scene.panel_grid import grid
 from renderer.window.state import layout
 from renderer.window.state.layout import SIDES, Split
 from renderer.window.state.session import restore, save

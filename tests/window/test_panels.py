@@ -21,7 +21,7 @@ from renderer.window.controls.toolkit import imgui
 from renderer.window.panels import frame_budget, row_tiles
 from renderer.window.state import open_files
 from tests.lightfields.synthetic_planes import layered_views
-from tests.window.headless import centre, drag, finish, frames, press, sampled, seconds, settled, until, view, window
+from tests.window.headless import center, drag, finish, frames, press, sampled, seconds, settled, until, view, window
 from tests.window.helpers import FRACTAL, HEIGHT, MOVING, WIDTH
 
 
@@ -58,7 +58,7 @@ def test_the_window_shows_what_export_writes(screen, scene_files, tmp_path):
     out = tmp_path / "exported.png"
     command = [sys.executable, "main.py", "export", str(scene_files[0]), "-o", str(out), "--size", f"{width}x{height}"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
-    exported = read_bytes(out)[..., :3]
+    exported = read_pixels(out)[..., :3]
     assert np.array_equal(exported, panel.display_texture.read()[..., :3])
     x, y, width, height = screen.app.image_rects[0]
     assert psnr(screen.pixels()[y + 8 : y + height - 8, x + 8 : x + width - 8], exported[8:-8, 8:-8]) > 45
@@ -66,7 +66,7 @@ def test_the_window_shows_what_export_writes(screen, scene_files, tmp_path):
 
 def test_a_drag_pans_by_what_the_pointer_moved(screen):
     before, height = view(screen), screen.app.image_rects[0][3]
-    drag(screen, centre(screen, 0), 60, -30)
+    drag(screen, center(screen, 0), 60, -30)
     moved = before.drag(60 / height, -30 / height)
     assert view(screen).center == pytest.approx(moved.center, abs=1e-6)
     assert view(screen, 1) == before, "the other panel stays"
@@ -85,7 +85,7 @@ def test_the_wheel_zooms_about_the_pointer(screen):
 
 def test_a_double_click_shows_one_panel_alone(screen):
     io = imgui.get_io()
-    io.add_mouse_pos_event(*centre(screen, 1))
+    io.add_mouse_pos_event(*center(screen, 1))
     frames(screen)
     for _ in range(2):
         io.add_mouse_button_event(0, True)
@@ -176,7 +176,7 @@ def test_the_right_button_flies(gl, gpu):
         panel, io = screen.app.panel, imgui.get_io()
         for key, axis, sign in (("w", 2, 1), ("a", 0, -1), ("e", 1, 1)):
             start = panel.settings().view
-            io.add_mouse_pos_event(*centre(screen, 0))
+            io.add_mouse_pos_event(*center(screen, 0))
             frames(screen)
             io.add_mouse_button_event(1, True)
             io.add_key_event(getattr(imgui.Key, key), True)
@@ -188,7 +188,7 @@ def test_the_right_button_flies(gl, gpu):
             assert sign * way[axis] > 0.1 and np.abs(np.delete(way, axis)).max() < 1e-6
             assert np.allclose(np.subtract(panel.settings().view.target, start.target) @ start.axes().T, way)
         start = panel.settings().view
-        drag(screen, centre(screen, 0), 40, 0, button=1)
+        drag(screen, center(screen, 0), 40, 0, button=1)
         turned = panel.settings().view
         assert turned.position == start.position and turned.axes()[2] @ start.axes()[0] > 0.01, "to the right"
         assert (
@@ -301,7 +301,7 @@ def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rn
             sampled(screen, 1)
             assert app.panel.picture.report()["focus_disparity"] == pytest.approx(disparity, abs=0.15)
         focused = view(screen)
-        drag(screen, centre(screen, 0), height * 0.2, height * -0.1)
+        drag(screen, center(screen, 0), height * 0.2, height * -0.1)
         moved = view(screen)
         assert moved.focus_point == focused.focus_point
         assert (moved.u, moved.v) == pytest.approx((-0.4, 0.2), abs=0.02)

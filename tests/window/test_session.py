@@ -15,7 +15,7 @@ from renderer.window.app.command import rotate_session
 from renderer.window.state import app_state, open_files
 from renderer.window.state.session import restore, save
 from tests.lightfields.synthetic_planes import layered_views
-from tests.window.headless import centre, drag, finish, frames, press, seconds, window
+from tests.window.headless import center, drag, finish, frames, press, seconds, window
 from tests.window.helpers import FRACTAL, HEIGHT, MOVING, WIDTH
 
 
@@ -31,7 +31,7 @@ def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
     finish(screen)
     press(screen, "F12")
     written = tmp_path / "first-001.png"
-    assert np.array_equal(read_bytes(written)[..., :3], screen.app.panel.display_texture.read()[..., :3])
+    assert np.array_equal(read_pixels(written)[..., :3], screen.app.panel.display_texture.read()[..., :3])
     scene = load(written)
     assert scene.settings == screen.app.panel.scene.settings and scene.size == screen.app.panel.display_texture.size
     assert read_recipe(written)["samples"] == 3
@@ -100,7 +100,7 @@ def test_key_frames_stay_in_sessions_scenes_and_recipes(screen, scene_files, tmp
     assert saved.settings == load(path).settings and (shot.time, kept.time) == (0.4, 0.4)
     command = [sys.executable, str(ROOT / "main.py"), "export", tmp_path / "moving-001.png", "-o", tmp_path / "x.png"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
-    assert np.array_equal(read_bytes(tmp_path / "x.png")[..., :3], panel.display_texture.read()[..., :3])
+    assert np.array_equal(read_pixels(tmp_path / "x.png")[..., :3], panel.display_texture.read()[..., :3])
     screen.app.replace_panels(restore(tmp_path / "session.json"))
     assert screen.app.panel.settings() == wanted
 
@@ -108,7 +108,7 @@ def test_key_frames_stay_in_sessions_scenes_and_recipes(screen, scene_files, tmp
 def test_sessions_come_back(screen, tmp_path):
     press(screen, "D")
     press(screen, "2")
-    drag(screen, centre(screen, 1), 30, 30)
+    drag(screen, center(screen, 1), 30, 30)
     session = screen.app.session(clean=True)
     save(session, tmp_path / "state" / "session.json")
     again = restore(tmp_path / "state" / "session.json")

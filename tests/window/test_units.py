@@ -144,7 +144,7 @@ def test_watch_tells_only_what_was_saved(tmp_path):
 
 def test_toml_of_is_read_back(rng):
     table = {"title": 'a "quoted" \\ line\nand é 🌿', "list": [1, 2.5, -1e-30, True], "size": [3, 4]}
-    table["settings"] = {"view": {"centre": [float(rng.standard_normal()), 0.0]}, "maps": [{"a b": 1}, {"c": "x"}]}
+    table["settings"] = {"view": {"center": [float(rng.standard_normal()), 0.0]}, "maps": [{"a b": 1}, {"c": "x"}]}
     assert tomllib.loads(to_toml(table)) == table
 
 

@@ -46,7 +46,7 @@ def handle_mouse(
     if imgui.is_item_deactivated() and _was_click() and (io.key_ctrl or app.picking):
         view_actions.focus(app, u, v)
         return
-    view = getattr(app.panels[index].settings(), "view", None)
+    view = app.panels[index].settings().view
     moved = view if view is None else _moved_view(view, rect)
     if moved != view:
         app.active = index
@@ -65,7 +65,7 @@ def _moved_view(view, rect: Rect):
     if imgui.is_item_active() and imgui.is_mouse_down(1):
         view = _fly(view, dx, dy, io.delta_time)
     px, py = (io.mouse_pos.x - x - width / 2) / height, (io.mouse_pos.y - y - height / 2) / height
-    if hasattr(view, "click") and imgui.is_item_deactivated() and _was_click():
+    if view.can_click and imgui.is_item_deactivated() and _was_click():
         view = view.click(px, py)
     if imgui.is_item_hovered() and io.mouse_wheel:
         view = view.scroll(io.mouse_wheel, px, py)
@@ -80,9 +80,9 @@ def _was_click() -> bool:
 
 def _fly(view, dx: float, dy: float, seconds: float):
     """The view after this frame's flight: keys move it, the mouse turns it; a view that cannot fly is dragged."""
-    if not hasattr(view, "fly"):
+    if not view.can_fly:
         return view.drag(dx, dy) if dx or dy else view
     step = [sum(axis[k] for key, axis in FLY_KEYS.items() if imgui.is_key_down(key)) for k in range(3)]
     if any(step):
         view = view.fly(*(FLY_SPEED * seconds * n for n in step))
-    return (view.turn(dx, dy) if hasattr(view, "turn") else view.drag(dx, dy)) if dx or dy else view
+    return view.look_around(dx, dy) if dx or dy else view

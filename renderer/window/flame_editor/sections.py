@@ -39,12 +39,12 @@ def draw_triangles(editor, frame) -> None:
 
 def _handle(draw, spot, name: str, color, chosen: bool, lit: bool, scale: float) -> None:
     radius = (6.0 if lit else 4.5 if chosen and name in CORNERS else 3.0) * scale
-    centre = imgui.ImVec2(*spot)
-    draw.add_circle_filled(centre, radius + 1.2 * scale, theme.color_u32((0, 0, 0, 0.8)))
+    center = imgui.ImVec2(*spot)
+    draw.add_circle_filled(center, radius + 1.2 * scale, theme.color_u32((0, 0, 0, 0.8)))
     filled = theme.TEXT if lit else color
-    draw.add_circle_filled(centre, radius, theme.color_u32(filled))
+    draw.add_circle_filled(center, radius, theme.color_u32(filled))
     if name == "O" and chosen:
-        draw.add_circle_filled(centre, radius * 0.45, theme.color_u32((0, 0, 0, 1)))
+        draw.add_circle_filled(center, radius * 0.45, theme.color_u32((0, 0, 0, 1)))
     if chosen and name in ("X", "Y"):
         place = imgui.ImVec2(spot[0] + 7 * scale, spot[1] - 16 * scale)
         draw.add_text(imgui.ImVec2(place.x + 1, place.y + 1), theme.color_u32((0, 0, 0, 1)), name)

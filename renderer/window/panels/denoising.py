@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from renderer.gpu.gl import Texture
-from renderer.images.denoise import denoised
+from renderer.images.denoise import denoise
 
 
 class Denoiser:
@@ -20,7 +20,7 @@ class Denoiser:
     def start(self, frame: Texture, picture: Any, key: Any) -> None:
         """Starts with the linear `frame` of `picture`, whose albedo and normal are the auxiliary images of OIDN."""
         layers = picture.layers(key.settings, key.size)
-        future = self._executor.submit(denoised, frame.read(), layers["albedo"], layers["normal"])
+        future = self._executor.submit(denoise, frame.read(), layers["albedo"], layers["normal"])
         future.add_done_callback(lambda _: self._wake())
         self._running = future, key
 

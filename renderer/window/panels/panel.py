@@ -18,10 +18,10 @@ from renderer.errors import UnavailableError, UserError
 from renderer.gpu import DeviceContext, KernelError
 from renderer.gpu.gl import Texture
 from renderer.gpu.kernel_source import restore_source_cache
-from renderer.images.tone_mapping import GlTone
+from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures import is_animated, open_picture
 from renderer.scene.animation import settings_at
-from renderer.scene.scene import Scene, Tone
+from renderer.scene.scene import Scene, ToneMapping
 from renderer.window.panels.comparison import Comparison
 from renderer.window.panels.denoising import Denoiser
 from renderer.window.panels.frame_budget import (
@@ -80,9 +80,9 @@ class Panel:
         self.error = ""  # why nothing can be drawn
         self.update_error = ""  # why an edited file is not used; the picture before it stays
         self.device_lost = False  # whether the device no longer responds
-        self.paused = scene.moment > 0  # a scene with a time starts paused there
+        self.paused = scene.time > 0  # a scene with a time starts paused there
         self.free_run = False
-        self.scene_time = scene.moment  # seconds
+        self.scene_time = scene.time  # seconds
         # the picture
         self.picture: Any = None  # opened by the first draw, so that the window appears at once
         self.tiles: RowTiles | None = None
@@ -91,8 +91,8 @@ class Panel:
         # what is displayed
         self.frame: Texture | None = None  # linear
         self.display_texture: Texture | None = None  # 8 bits per channel, tone mapped
-        self.tone_mapping: GlTone | None = None
-        self._applied_tone: Tone | None = None
+        self.tone_mapping: GlToneMapper | None = None
+        self._applied_tone: ToneMapping | None = None
         self.comparison = Comparison(gpu.gl)
         # the current sample
         self._drawn: DrawKey | None = None  # what the tiles being drawn belong to
@@ -144,7 +144,7 @@ class Panel:
             if hasattr(self.picture, "hurry"):  # its draws do not wait for compilers
                 self.picture.hurry()
             self.tiles = RowTiles(self._gpu.gl, self.picture)
-            self.tone_mapping = GlTone(self._gpu.gl)
+            self.tone_mapping = GlToneMapper(self._gpu.gl)
             self.error = ""
         except Exception as error:  # a failing picture must not end the window
             self._fall_back(error)
@@ -242,7 +242,7 @@ class Panel:
     def _period(self) -> float | None:
         """The duration of the scene's animation; None without key frames."""
         animation = self.scene.animation
-        return animation.seconds if animation and animation.tracks else None
+        return animation.duration if animation and animation.tracks else None
 
     def _depends_on_time(self, settings: Any) -> bool:
         try:

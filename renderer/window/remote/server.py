@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 import numpy as np
 
 from renderer.errors import UnavailableError
-from renderer.formats.images import jpeg
+from renderer.formats.images import encode_jpeg
 from renderer.window.controls.toolkit import imgui
 from renderer.window.remote.exchange import FrameExchange
 from renderer.window.state.app_state import AppState
@@ -180,7 +180,7 @@ def _handler_class(exchange: FrameExchange, token: str) -> type[BaseHTTPRequestH
             elif result[1] is None:
                 self._answer(204)
             else:
-                self._answer(200, jpeg(result[1]), "image/jpeg", {"X-Frame": str(result[0])})
+                self._answer(200, encode_jpeg(result[1]), "image/jpeg", {"X-Frame": str(result[0])})
 
         def _answer(
             self, status: int, body: bytes = b"", content_type: str = "text/plain", extra: dict | None = None

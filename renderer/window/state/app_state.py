@@ -12,9 +12,9 @@ from typing import get_args, get_type_hints
 
 from renderer.errors import UnavailableError, UserError
 from renderer.gpu import DeviceContext
-from renderer.images.denoise import require as require_denoiser
-from renderer.scene.animation import edited
-from renderer.scene.scene import Scene, Tone
+from renderer.images.denoise import check_installed as check_denoiser
+from renderer.scene.animation import apply_edit
+from renderer.scene.scene import Scene, ToneMapping
 from renderer.window.controls.step import step_setting
 from renderer.window.panels.frame_rate import FrameRateCounter
 from renderer.window.panels.panel import Panel
@@ -164,7 +164,7 @@ class AppState:
     # Files
 
     def session(self, clean: bool = False) -> Session:
-        scenes = tuple(replace(p.scene, moment=p.scene_time) if p.paused else p.scene for p in self.panels)
+        scenes = tuple(replace(p.scene, time=p.scene_time) if p.paused else p.scene for p in self.panels)
         return Session(scenes, self.active, self.columns, self.solo, clean, self.layout)
 
     def save(self, clean: bool = False) -> None:
@@ -241,7 +241,7 @@ class AppState:
         """Takes the settings as the user left them: what has key frames gets one at this moment."""
         panel = self.panel
         try:
-            scene = edited(panel.scene, panel.scene_time, settings)
+            scene = apply_edit(panel.scene, panel.scene_time, settings)
         except UserError as error:
             self.show_message(str(error))
             return
@@ -281,7 +281,7 @@ class AppState:
         ev = round(min(max(tone.ev + stops, -30.0), 30.0), 2)
         self.set_tone(replace(tone, ev=ev), f"exposure {ev:+.1f} EV")
 
-    def set_tone(self, tone: Tone, told: str) -> None:
+    def set_tone(self, tone: ToneMapping, told: str) -> None:
         self.change_scene(replace(self.panel.scene, tone=tone))
         self.show_message(told)
 

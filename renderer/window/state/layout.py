@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from typing import Any
 
-from renderer.scene.cameras import grid
+from renderer.scene.panel_grid import grid
 from renderer.window.controls.theme import Rect
 
 SIDES = ("left", "right", "above", "below")

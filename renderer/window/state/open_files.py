@@ -6,7 +6,8 @@ from renderer.errors import UserError
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS
 from renderer.pictures import load, panels_of
-from renderer.scene.scene import Scene, files_of, read_toml
+from renderer.scene.scene import Scene
+from renderer.scene.schema import read_toml, referenced_files
 from renderer.window.state.app_state import AppState
 
 SCENE_SUFFIXES = (".toml", ".flame", ".flam3")  # files that are read as a whole when they are saved
@@ -16,7 +17,7 @@ def reload_changed_files(app: AppState, now: float) -> None:
     """Reads shaders, scenes and what they name anew when they are saved."""
     paths = {panel.original.path for panel in app.panels if panel.original.path.suffix in SCENE_SUFFIXES}
     for panel in app.panels:  # a program looks at its own file
-        paths |= {Path(file) for file in files_of(panel.scene.settings) if not file.endswith(".cb")}
+        paths |= {Path(file) for file in referenced_files(panel.scene.settings) if not file.endswith(".cb")}
     changed = app.file_watcher.poll(paths | set(SHADERS.rglob("*.*")), now)
     if changed:
         reload(app, {path for path in changed if path in paths}, shaders=bool(changed - paths))
@@ -51,7 +52,7 @@ def next_scene(app: AppState, direction: int) -> None:
 def open_in_active_panel(app: AppState, scene: Scene) -> None:
     app.panel.original = scene
     app.panel.show(scene)
-    app.panel.scene_time, app.panel.paused = scene.moment, scene.moment > 0
+    app.panel.scene_time, app.panel.paused = scene.time, scene.time > 0
     app.show_message(scene.title)
 
 
@@ -78,7 +79,7 @@ def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) 
     for panel in app.panels:
         path = panel.original.path
         saved = path.suffix in SCENE_SUFFIXES and path.is_file() and (files is None or path in files)
-        read = {Path(file) for file in files_of(panel.scene.settings)}
+        read = {Path(file) for file in referenced_files(panel.scene.settings)}
         try:
             if saved:
                 panel.original = load(path)

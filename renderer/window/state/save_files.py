@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from renderer.errors import UserError
-from renderer.formats.images import replacing, write_png
+from renderer.formats.images import atomic_write, write_png
 from renderer.pictures import recipe_of
 from renderer.window.state.app_state import AppState
 from renderer.window.state.session import to_toml
@@ -43,7 +43,7 @@ def save_scene(app: AppState) -> None:
     """Writes the active panel's scene, settings and key frames as they are, as a scene file into this folder."""
     path = unused_path(Path.cwd(), app.panel.original.path.stem, ".toml")
     try:
-        with replacing(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text(to_toml(recipe_of(app.panel.scene, path.parent)["scene"]), encoding="utf-8")
         app.show_message(f"wrote {path.name}")
     except UserError as error:

@@ -8,7 +8,8 @@ from pathlib import Path
 from renderer.errors import InputError, UserError
 from renderer.formats.images import atomic_write
 from renderer.pictures import recipe_of, scene_of_table
-from renderer.scene.scene import Scene, read_text, told
+from renderer.scene.scene import Scene
+from renderer.scene.schema import format_value, read_text
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 
 VERSION = 1
@@ -51,7 +52,7 @@ def save(session: Session, path: Path) -> None:
     table |= {name: getattr(session, name) for name in ("active", "columns", "solo", "clean")}
     if session.layout is not None:
         table["layout"] = layout_to_table(session.layout)
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(table, indent=1), encoding="utf-8")
 
 

@@ -22,10 +22,10 @@ def focus(app: AppState, across: float, down: float) -> None:
     settings = app.panel.settings()
     if distance is None:
         app.show_message("nothing is there")
-    elif not hasattr(settings, "focus_distance"):
+    elif settings.focus_distance is None:
         app.show_message(f"{distance:.4g} away")
     else:
-        sharp = "" if getattr(settings, "lens_radius", 1.0) else "; all is sharp while lens radius is 0"
+        sharp = "" if settings.lens_radius != 0 else "; all is sharp while lens radius is 0"
         app.edit_settings(replace(settings, focus_distance=distance))
         app.show_message(f"in focus: {distance:.4g} away{sharp}")
 
@@ -55,6 +55,6 @@ def zoom(app: AppState, steps: float) -> None:
 
 
 def home(app: AppState) -> None:
-    original = getattr(app.panel.original.settings, "view", None)
+    original = app.panel.original.settings.view
     if original is not None and type(original) is type(app.view()):
         app.set_view(original)

@@ -2,25 +2,25 @@
 
 from dataclasses import fields
 
-from renderer.scene.animation import SAME, changed_paths, key_times, keyed, unkeyed
+from renderer.scene.animation import KEYFRAME_TOLERANCE, changed_paths, delete_keyframe, insert_keyframe, keyframe_times
 from renderer.window.state.app_state import AppState
 
 FRAMES_PER_SECOND = 24  # a second, by which the keys step
 
 
 def shows_timeline(app: AppState) -> bool:
-    return app.timeline or bool(key_times(app.panel.scene.animation))
+    return app.timeline or bool(keyframe_times(app.panel.scene.animation))
 
 
 def toggle_timeline(app: AppState) -> None:
-    if key_times(app.panel.scene.animation):
+    if keyframe_times(app.panel.scene.animation):
         app.show_message("the line of time stays while there are key frames")
     app.timeline = not app.timeline
 
 
 def is_at_time(app: AppState, moment: float) -> bool:
     """Whether the active panel stands at this moment."""
-    return abs(app.panel.scene_time - moment) <= SAME
+    return abs(app.panel.scene_time - moment) <= KEYFRAME_TOLERANCE
 
 
 def scrub(app: AppState, moment: float) -> None:
@@ -35,8 +35,8 @@ def step_frame(app: AppState, direction: int) -> None:
 
 def step_key(app: AppState, direction: int) -> None:
     """Goes to the key frame before or after this moment."""
-    times = key_times(app.panel.scene.animation)
-    there = [t for t in times[::direction] if (t - app.panel.scene_time) * direction > SAME]
+    times = keyframe_times(app.panel.scene.animation)
+    there = [t for t in times[::direction] if (t - app.panel.scene_time) * direction > KEYFRAME_TOLERANCE]
     if there:
         scrub(app, there[0])
     else:
@@ -55,7 +55,7 @@ def add_key(app: AppState) -> None:
         app.show_message("nothing to keep: change a setting first")
         return
     app.timeline = panel.paused = True
-    app.change_scene(keyed(scene, panel.scene_time, paths))
+    app.change_scene(insert_keyframe(scene, panel.scene_time, paths))
     app.show_message(
         f"key frame at {panel.scene_time:.2f} s: {', '.join(sorted({path.split('.')[0] for path in paths}))}"
     )
@@ -63,7 +63,7 @@ def add_key(app: AppState) -> None:
 
 def delete_key(app: AppState) -> None:
     panel = app.panel
-    if not any(is_at_time(app, time) for time in key_times(panel.scene.animation)):
+    if not any(is_at_time(app, time) for time in keyframe_times(panel.scene.animation)):
         app.show_message("no key frame at this moment; Page Up and Page Down go to them")
         return
-    app.change_scene(unkeyed(panel.scene, panel.scene_time))
+    app.change_scene(delete_keyframe(panel.scene, panel.scene_time))

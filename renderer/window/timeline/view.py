@@ -2,7 +2,14 @@
 
 from dataclasses import replace
 
-from renderer.scene.animation import DEFAULT_SECONDS, EASES, Animation, ease_at, key_times, with_ease
+from renderer.scene.animation import (
+    DEFAULT_DURATION,
+    INTERPOLATIONS,
+    Animation,
+    interpolation_at,
+    keyframe_times,
+    with_interpolation,
+)
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
 from renderer.window.state.app_state import AppState
@@ -15,7 +22,7 @@ KEYFRAME_SIZE = 5.0  # half the width of a key's mark, at scale 1
 def draw(app: AppState, fonts: theme.Fonts, scale: float) -> None:
     """The contents of the window that is begun: buttons, the line with its keys, length and loop."""
     panel = app.panel
-    animation = panel.scene.animation or Animation(DEFAULT_SECONDS)
+    animation = panel.scene.animation or Animation(DEFAULT_DURATION)
     imgui.align_text_to_frame_padding()
     _button("Go on" if panel.paused else "Pause", "Space", lambda: app.toggle_pause())
     _button(
@@ -23,7 +30,7 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float) -> None:
         "Ctrl+K: a key frame of what has keys, or of what was changed, or of the view",
         lambda: actions.add_key(app),
     )
-    times = key_times(panel.scene.animation)
+    times = keyframe_times(panel.scene.animation)
     here = next((time for time in times if actions.is_at_time(app, time)), None)
     imgui.begin_disabled(here is None)
     _button("Delete", "Ctrl+Shift+K: the key frame at this moment", lambda: actions.delete_key(app))
@@ -31,7 +38,7 @@ def draw(app: AppState, fonts: theme.Fonts, scale: float) -> None:
     if wide:
         _ease(app, animation, here, scale)
     imgui.end_disabled()
-    _track(app, fonts, scale, animation.seconds, times, imgui.get_content_region_avail().x - wide * 210 * scale)
+    _track(app, fonts, scale, animation.duration, times, imgui.get_content_region_avail().x - wide * 210 * scale)
     if wide:
         _length(app, animation, times, scale)
 
@@ -42,7 +49,7 @@ def _ease(app: AppState, animation: Animation, here: float | None, scale: float)
     changed, index = imgui.combo("##interpolation", INTERPOLATIONS.index(interpolation), list(INTERPOLATIONS))
     imgui.set_item_tooltip("how values move from this key to the next")
     if changed and here is not None:
-        app.change_scene(replace(app.panel.scene, animation=with_ease(animation, here, EASES[index])))
+        app.change_scene(replace(app.panel.scene, animation=with_interpolation(animation, here, INTERPOLATIONS[index])))
     imgui.same_line()
 
 
@@ -53,10 +60,10 @@ def _length(app: AppState, animation: Animation, times: list[float], scale: floa
     changed, seconds = imgui.input_double("s", animation.duration, 0.0, 0.0, "%.2f")
     imgui.set_item_tooltip("the film's length")
     if changed and seconds == seconds and max([1e-2, *times]) <= seconds < 1e6:
-        app.change_scene(replace(panel.scene, animation=replace(animation, seconds=seconds)))
+        app.change_scene(replace(panel.scene, animation=replace(animation, duration=seconds)))
     imgui.same_line()
     changed, loop = imgui.checkbox("loop", animation.loop)
-    if changed and animation.seconds > 0:
+    if changed and animation.duration > 0:
         app.change_scene(replace(panel.scene, animation=replace(animation, loop=loop)))
 
 
