@@ -18,7 +18,7 @@ from renderer.gpu import DeviceContext
 from renderer.numerics.band_lu import BandedBatch, BandedLU
 from renderer.pictures import load, raytrace
 from renderer.raytracing.geometry import Geometry
-from renderer.raytracing.kernels import VIEW, view_of
+from renderer.raytracing.kernels import LAUNCH_PARAMS, launch_params
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
@@ -107,7 +107,11 @@ class Picture:
         self._shapes = scene.settings
         self._geometry = Geometry(self.device, replace(scene.settings, bvh="bvh2"))  # find_depth traverses it
         self._find = self.device.kernel(
-            "images/circle_of_confusion.cu", "find_depth", SPHERES=int(self._geometry.has_spheres), STRICT=1, View=VIEW
+            "images/circle_of_confusion.cu",
+            "find_depth",
+            SPHERES=int(self._geometry.has_spheres),
+            STRICT=1,
+            LaunchParams=LAUNCH_PARAMS,
         )
         self._scene_key, self._blur_key = settings.scene, None
 
@@ -131,7 +135,7 @@ class Picture:
     def _circles(self, settings: Settings, size):
         """The diameters (height, width) of the circles of confusion in pixels, on the device."""
         shapes, (width, height) = self._shapes, size
-        view = view_of(shapes, size, (0, 0, *size))
+        view = launch_params(shapes, size, (0, 0, *size))
         pixels = height / (2 * np.tan(np.radians(shapes.view.fov_degrees) / 2) * settings.view.distance)
         circles = self.device.buffer((height, width))
         numbers = [np.float32(v) for v in (settings.view.distance, 2 * settings.view.radius * pixels)]

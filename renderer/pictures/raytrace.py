@@ -8,32 +8,29 @@ import numpy as np
 
 from renderer.bvh.bvh2_quantized import has_ballot
 from renderer.bvh.traversal import traversal_of
-from renderer.errors import UnavailableError
 from renderer.gpu import DeviceContext
 from renderer.raytracing.film import RANGE, Film, ranges_of, samples_of
 from renderer.raytracing.from_model import TONE, open_file
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import (
-    GATHERS,
     MATERIAL,
     STAGES,
     Tile,
-    constants_of,
-    kernel_text,
-    layers_text,
+    aov_source,
+    compile_constants,
+    kernel_source,
+    launch_params,
     material_rows,
-    view_of,
 )
-from renderer.raytracing.lights import Lights
+from renderer.raytracing.lights import LightSampler
 from renderer.raytracing.ray_buffers import GROUP, MOST_DEPTHS, Rays
-from renderer.raytracing.settings import LAMPS, SHAPES, Settings
+from renderer.raytracing.settings import LIGHT_SETTINGS, SHAPES, Settings
 
 __all__ = ["Picture", "Settings", "open_file"]
 LAYER_SAMPLES = 16  # that albedo and normal are the means of
 REGENERATE_GROUP = 64
 FUSED_GROUP = 256  # half of what the rays are padded to a multiple of
 ALONE_GROUP = 4  # threads that keep a word each
-LISTED_THREADS = 1 << 18  # that walk the lists of living rays
 LEAST_SAMPLES = 32  # as in shaders/raytracing/film.h
 PERSISTENT_THREADS = 1 << 18  # of the schedule "regenerate"; more than are resident at once do no harm
 
@@ -63,9 +60,9 @@ class Picture:
 
     def _kernel(self, entry: str, constants: dict):
         group = {"regenerate": REGENERATE_GROUP, "megakernel": FUSED_GROUP}.get(entry, GROUP)
-        if constants["ALONE"] and entry == "megakernel":
+        if constants["SCALAR_THREADS"] and entry == "megakernel":
             group = ALONE_GROUP
-        return self.device.kernel(kernel_text(), entry, group_size=group, **constants)
+        return self.device.kernel(kernel_source(), entry, group_size=group, **constants)
 
     def draws(self, settings: Settings, size) -> int:
         return settings.samples
@@ -87,7 +84,7 @@ class Picture:
     def _draw_sample(self, settings: Settings, sample: int, first: int) -> None:
         """Adds a sample to the range of the film that begins with sample `first`."""
         self._geometry.place(settings)  # a twin may have moved what both of them share
-        self._view["sample"], self._view["first"] = sample, first
+        self._view["sample_index"], self._view["first_sample"] = sample, first
         getattr(self, f"_draw_{settings.schedule}")(settings, self._view[()], self._rays, self._geometry)
 
     # Parts of a picture's samples, for a farm
@@ -149,13 +146,13 @@ class Picture:
 
     def _scheduled(self, settings: Settings) -> Settings:
         """The settings with "auto" replaced by the fastest of the schedules, which all give the same bits
-        (tests/fps/results/h200_rays.jsonl); a stencil or gather that is asked for needs the grid.
+        (tests/fps/results/h200_rays.jsonl); a stencil of flags or none needs the wavefront.
         """
         if settings.schedule != "auto":
             return settings
         if settings is not self._asked:
             fastest = "regenerate" if self.has_ballot else "megakernel"
-            plain = settings.stencil == "bits" and settings.gather == "auto"
+            plain = settings.stencil == "bits"
             self._asked = settings
             self._answer = replace(settings, schedule=fastest if plain else "wavefront")
         return self._answer
@@ -167,7 +164,7 @@ class Picture:
         tile, settings = tile or (0, 0, *size), self._scheduled(settings)
         if (settings, size, tile) != self._drawn:
             self._prepare(settings, size, tile)
-        kernel = self._layers_kernel("draw_layers", settings)
+        kernel = self._layers_kernel("draw_aovs", settings)
         _, _, width, height = tile
         albedo, normal = (self.device.buffer((height, width, 4)) for _ in range(2))
         depth, number = self.device.buffer((height, width)), self.device.buffer((height, width), "u4")
@@ -188,16 +185,16 @@ class Picture:
         left corner; None for nothing. The picture drawn so far stays as it is."""
         self._arrange(settings)
         found = self.device.buffer(1)
-        view = view_of(settings, size, (0, 0, *size))[()]
+        view = launch_params(settings, size, (0, 0, *size))[()]
         pick = self._layers_kernel("pick", settings)
         pick(1, view, np.float32(x), np.float32(y), found, *self._geometry.rows)
         distance = float(found.read()[0])
         return distance if np.isfinite(distance) else None
 
     def _layers_kernel(self, entry: str, settings: Settings):
-        constants = constants_of(self._scheduled(settings), self._geometry.has_spheres) | self._geometry.constants
+        constants = compile_constants(self._scheduled(settings), self._geometry.has_spheres) | self._geometry.constants
         constants |= traversal_of(self._geometry.bvh).constants
-        return self.device.kernel(layers_text(), entry, group_size=GROUP, **constants)
+        return self.device.kernel(aov_source(), entry, group_size=GROUP, **constants)
 
     def _draw_wavefront(self, settings: Settings, view, rays, scene) -> None:
         stage, path, tree, lights = self._stage, rays.path, scene.rows, self._lights
@@ -212,31 +209,6 @@ class Picture:
                 to_light = rays.light_directions, rays.light_brings
                 stage["connect"](rays.threads, rays.lit, rays.origins, *to_light, rays.radiances, *tree)
         stage["accumulate"](rays.padded, view, rays.radiances, *rays.film)
-
-    def _draw_compact(self, settings: Settings, view, rays, scene) -> None:
-        stage, path, tree, lights = self._stage, rays.path, scene.rows, self._lights
-        to_light = rays.light_directions, rays.light_brings
-        threads = min(rays.padded, LISTED_THREADS)
-        stage["generate"](rays.padded, view, *rays.film, rays.living[0], *path)
-        for depth in range(settings.max_depth):
-            self._list(rays.living[depth], rays)
-            rays.living[depth + 1].fill(0)
-            rays.lit.fill(0)
-            stage["bounce_listed"](
-                threads, view, depth, rays.list, rays.list_count, rays.living[depth + 1], rays.lit, *path, *to_light,
-                *tree, self._materials, lights.buffer,
-            )  # fmt: skip
-            if settings.direct_lighting != "bsdf" and lights.count:
-                self._list(rays.lit, rays)
-                stage["connect_listed"](
-                    threads, rays.list, rays.list_count, rays.origins, *to_light, rays.radiances, *tree
-                )
-        stage["accumulate"](rays.padded, view, rays.radiances, *rays.film)
-
-    def _list(self, row, rays) -> None:
-        """The rays of a stencil row into rays.list, their number into rays.list_count."""
-        self._stage["count_words"](rays.words, row, rays.words, rays.sums)
-        self._stage["list_rays"](rays.words, row, rays.words, rays.sums, rays.list, rays.list_count)
 
     def _draw_regenerate(self, settings: Settings, view, rays, scene) -> None:
         rays.counts.fill(0)
@@ -253,11 +225,6 @@ class Picture:
 
     def _prepare(self, settings: Settings, size, tile: Tile) -> None:
         """Uploads and compiles what changed since the last draw, and starts from the first sample."""
-        if settings.gather == "ballot" and not self.has_ballot:
-            told = ", ".join(name for name in GATHERS if name != "ballot")
-            raise UnavailableError(
-                f"gather is ballot, and {self.device.name} has no vote that returns a mask; allowed are {told}"
-            )
         self._arrange(settings)
         if self._rays_key != (tile[2:], _layout(settings)):
             self._rays = Rays(self.device, tile[2:], *_layout(settings))
@@ -266,18 +233,18 @@ class Picture:
         materials = material_rows(settings, self._geometry.models)
         self._materials = self.device.buffer(len(materials), MATERIAL).write(materials)
         placed = self._geometry.shining(settings, materials)
-        lamps = (getattr(settings, name) for name in LAMPS)
+        lamps = (getattr(settings, name) for name in LIGHT_SETTINGS)
         lights_key = self._shape_key, materials.tobytes(), placed.tobytes(), *lamps
         if lights_key != self._lights_key:
-            self._lights = Lights(self.device, settings, self._geometry.primitives, materials, placed)
+            self._lights = LightSampler(self.device, settings, self._geometry.primitives, materials, placed)
             self._lights_key = lights_key
-        constants = constants_of(settings, self._geometry.has_spheres, self._alone) | self._geometry.constants
+        constants = compile_constants(settings, self._geometry.has_spheres, self._alone) | self._geometry.constants
         constants |= self._lights.constants | traversal_of(self._geometry.bvh).constants
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         if key not in self._stages:
             self._stages[key] = {name: self._kernel(name, constants) for name in STAGES[settings.schedule]}
         self._stage = self._stages[key]
-        self._view = view_of(settings, size, tile, self._lights.fields)
+        self._view = launch_params(settings, size, tile, self._lights.fields)
         self._film.begin()
         self._drawn, self._sample, self._done = (settings, size, tile), 0, False
 
@@ -302,7 +269,7 @@ class Picture:
         elif settings.schedule == "megakernel":
             counts = [self._counted(self._rays.living[0], depth, MOST_DEPTHS) for depth in range(settings.max_depth)]
             told |= {"active rays": [live for live, _ in counts], "empty stencil words": [empty for _, empty in counts]}
-        elif settings.stencil == "bits" or settings.schedule == "compact":
+        elif settings.stencil == "bits":
             counts = [self._counted(row, 0, 1) for row in self._rays.living[: settings.max_depth]]
             told |= {"active rays": [live for live, _ in counts], "empty stencil words": [empty for _, empty in counts]}
         return told

@@ -28,13 +28,13 @@ XYZ_TO_RGB = np.array(
 )
 
 
-def environment_picture(settings: Settings) -> np.ndarray | None:
+def environment_map(settings: Settings) -> np.ndarray | None:
     """The radiance from all directions, or None where the settings name neither a file nor a sky."""
     if settings.environment.file:
         state = os.stat(settings.environment.file)
         picture = _read(settings.environment.file, state.st_mtime_ns, state.st_size)
         return picture * np.float32(settings.environment.strength)
-    return sky_picture(settings.sky) if settings.sky.strength else None
+    return sky_map(settings.sky) if settings.sky.strength else None
 
 
 def is_lit(environment: Environment, sky: Sky) -> bool:
@@ -131,7 +131,7 @@ def sun_radiance(sky: Sky) -> np.ndarray:
 
 
 @lru_cache(maxsize=4)
-def sky_picture(sky: Sky) -> np.ndarray:
+def sky_map(sky: Sky) -> np.ndarray:
     """(SKY_SIZE) the daylight of a clear sky without the sun's disc, over a ground that reflects it evenly."""
     width, height = SKY_SIZE
     theta = (np.arange(height) + 0.5) / height * np.pi
@@ -175,7 +175,7 @@ def _daylight(theta: np.ndarray, apart: np.ndarray, sky: Sky) -> np.ndarray:
     return np.stack([luminance * x / y, luminance, luminance * (1 - x - y) / y], -1)
 
 
-def cells_of(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+def environment_cdf(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """How directions are picked by light: summed shares (down + 1,) of rows of cells and (down, across + 1) of each
     row's cells, uint32 of 2^32, and the luminance of all directions together.
 
@@ -193,10 +193,10 @@ def cells_of(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     columns, rows = min(CELLS[0], width), min(CELLS[1], height)
     edges = [np.arange(n + 1) * size // n for n, size in ((rows, height), (columns, width))]
     cells = np.add.reduceat(np.add.reduceat(spread, edges[0][:-1], 0), edges[1][:-1], 1)
-    return summed_shares(cells.sum(1)), summed_shares(cells), total
+    return cdf_u32(cells.sum(1)), cdf_u32(cells), total
 
 
-def summed_shares(weights: np.ndarray) -> np.ndarray:
+def cdf_u32(weights: np.ndarray) -> np.ndarray:
     """(..., n + 1) uint32: the sums of weights (..., n) up to each, of 2^32 - 1 for all; even where all are 0."""
     sums = np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, -1, dtype="f8")], -1)
     even = np.arange(weights.shape[-1] + 1) / weights.shape[-1]

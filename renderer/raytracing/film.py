@@ -53,7 +53,7 @@ class Film:
         if self._merge is None:
             spread = len(self.part) - 1
             self._merge = self._device.kernel(
-                "raytracing/merge_films.cu", "merge_films", group_size=128, STRICT=1, SPREAD=spread
+                "raytracing/merge_films.cu", "merge_films", group_size=128, STRICT=1, M2=spread
             )
         pixels = self.part[0].shape[0] * self.part[0].shape[1]
         buffers = [b for three in zip(self._total, self.part, self._spare, strict=True) for b in three]

@@ -167,10 +167,10 @@ class Geometry:
         """What of the scene the kernels are compiled for."""
         return {
             "INSTANCES": int(self.instances is not None),
-            "FIELDS": self.field_count,
+            "DISTANCE_FIELDS": self.field_count,
             "TEXTURED": int(bool(self._pictures)),
-            "CUT_OUT": int(self.cut_out),
-            "ATTRIBUTE_ROWS": self.attribute_rows,
+            "ALPHA_TEST": int(self.cut_out),
+            "FLOAT4S_PER_PRIMITIVE": self.attribute_rows,
         }
 
     def _decorate(self, device, attributes: np.ndarray, plain: int) -> None:

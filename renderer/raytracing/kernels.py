@@ -1,4 +1,6 @@
-"""The ray tracer's kernels: their text with the switch over materials, their constants, and the rows they read."""
+"""The ray tracer's kernels: generated source, compile-time constants, launch parameters and material records."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,142 +10,152 @@ from renderer.raytracing import microfacet
 from renderer.raytracing.distance_fields import KINDS
 from renderer.raytracing.environment import is_lit
 from renderer.raytracing.gltf_shapes import materials_of
-from renderer.raytracing.lights import has_lamps
-from renderer.raytracing.ray_buffers import WORDS
+from renderer.raytracing.lights import has_non_area_lights
+from renderer.raytracing.ray_buffers import WORDS_PER_WARP
 from renderer.raytracing.settings import MATERIALS, Settings
 
-REFILL = 0  # paths of a warp that may live on while new ones are started
-STAGES = {
+REGENERATE_BELOW = 0  # a warp starts new paths when at most so many of its paths are active
+STAGES = {  # kernels of a schedule; shaders/raytracing/raytrace.cu numbers the schedules in this order
     "wavefront": ("generate", "trace", "shade", "connect", "accumulate", "count_rays"),
-    "compact": ("generate", "count_words", "list_rays", "bounce_listed", "connect_listed", "accumulate", "count_rays"),
     "regenerate": ("regenerate",),
     "megakernel": ("megakernel", "count_rays"),
 }
 STENCILS = {"off": 0, "flags": 1, "bits": 2}
 SAMPLERS = {"random": 0, "sobol": 1}
-LIGHTS = {"bsdf": 0, "mis": 1, "nee": 2}
-GATHERS = {"auto": 0, "ballot": 1, "votes": 2, "tree": 3}
-VIEW = np.dtype([("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
-                 ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"), ("left", "i4"),
-                 ("top", "i4"), ("across", "i4"), ("down", "i4"), ("tiles", "i4"), ("seed", "i4"), ("sample", "i4"),
-                 ("depth", "i4"), ("light_count", "i4"), ("inverse_light_power", "f4"),
-                 ("rays", "i4"), ("lens_radius", "f4"), ("focus_distance", "f4"), ("roulette", "i4"), ("noise", "f4"),
-                 ("lamps", "i4"), ("sun_count", "i4"), ("environment", "i4"), ("environment_width", "i4"),
-                 ("environment_height", "i4"), ("environment_turn", "f4"), ("environment_share", "f4"), ("cells", "i4"),
-                 ("cells_across", "i4"), ("cells_down", "i4"), ("first", "i4")])  # fmt: skip
-MATERIAL = np.dtype([("color", "f4", (4,)), ("emission", "f4", (4,)), ("other", "f4", (4,)),
-                     ("kind", "i4"), ("refraction", "f4"), ("size", "f4"), ("roughness", "f4"),
-                     ("metallic", "f4"), ("spare", "i4", (7,))])  # fmt: skip
-Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
+DIRECT_LIGHTING = {"bsdf": 0, "mis": 1, "nee": 2}
+LAUNCH_PARAMS = np.dtype([
+    ("eye", "f4", (4,)), ("right", "f4", (4,)), ("up", "f4", (4,)), ("forward", "f4", (4,)),
+    ("horizon", "f4", (4,)), ("zenith", "f4", (4,)), ("width", "i4"), ("height", "i4"),
+    ("tile_x", "i4"), ("tile_y", "i4"), ("tile_width", "i4"), ("tile_height", "i4"), ("blocks_x", "i4"),
+    ("seed", "i4"), ("sample_index", "i4"), ("max_depth", "i4"), ("light_count", "i4"), ("inverse_light_power", "f4"),
+    ("ray_count", "i4"), ("lens_radius", "f4"), ("focus_distance", "f4"), ("rr_depth", "i4"),
+    ("noise_threshold", "f4"), ("non_area_lights", "i4"), ("sun_count", "i4"), ("environment", "i4"),
+    ("environment_width", "i4"), ("environment_height", "i4"), ("environment_rotation", "f4"),
+    ("environment_probability", "f4"), ("env_cdf", "i4"), ("env_cdf_width", "i4"), ("env_cdf_height", "i4"),
+    ("first_sample", "i4"),
+])  # fmt: skip
+MATERIAL = np.dtype([
+    ("color", "f4", (4,)), ("emission", "f4", (4,)), ("color2", "f4", (4,)), ("kind", "i4"), ("ior", "f4"),
+    ("checker_size", "f4"), ("roughness", "f4"), ("metallic", "f4"), ("spare", "i4", (7,)),
+])  # fmt: skip
+Tile = tuple[int, int, int, int]  # x, y of the upper left corner, width, height in pixels
 
 
-def kernel_text() -> GeneratedSource:
-    """raytrace.cu behind the switches over the files of shaders/materials."""
-    includes = "".join(f'#include "raytracing/materials/{name}.h"\n' for name in MATERIALS)
-    scatters = "".join(
-        f"    case {i}: return {name}_scatter(m, s, key, dimension, out);\n" for i, name in enumerate(MATERIALS)
+def kernel_source() -> GeneratedSource:
+    """raytrace.cu behind the dispatch over shaders/raytracing/materials and distance_fields."""
+    samples = "".join(
+        f"    case {i}: return {name}_sample(m, s, sampler, dimension, out);\n" for i, name in enumerate(MATERIALS)
     )
-    evaluates = "".join(f"    case {i}: return {name}_evaluate(m, s, direction);\n" for i, name in enumerate(MATERIALS))
-    fields = "".join(f'#include "raytracing/distance_fields/{name}.h"\n' for name in KINDS)
+    values = "".join(f"    case {i}: return {name}_eval_pdf(m, s, direction);\n" for i, name in enumerate(MATERIALS))
     distances = "".join(f"    case {i}: return {name}_distance(f, p);\n" for i, name in enumerate(KINDS))
+    field_includes = "".join(f'#include "raytracing/distance_fields/{name}.h"\n' for name in KINDS)
+    material_includes = "".join(f'#include "raytracing/materials/{name}.h"\n' for name in MATERIALS)
     text = (
-        f'#include "raytracing/surface.h"\n#if FIELDS\n#include "raytracing/sphere_trace.h"\n{fields}'
-        "DEVICE float field_distance(const Field f, float3 p) {\n"
+        f'#include "raytracing/surface.h"\n#if DISTANCE_FIELDS\n#include "raytracing/sphere_trace.h"\n{field_includes}'
+        "DEVICE float field_distance(const DistanceField f, float3 p) {\n"
         f"    switch (f.kind) {{\n{distances}    }}\n    return INFINITE;\n}}\n#endif\n"
-        f"{microfacet.header()}{includes}"
-        "DEVICE bool scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {\n"
-        f"    switch (m.kind) {{\n{scatters}    }}\n    return false;\n}}\n"
-        "DEVICE float4 evaluate(const Material m, const Surface s, float3 direction) {\n"
-        f"    switch (m.kind) {{\n{evaluates}    }}\n    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);\n}}\n"
+        f"{microfacet.table_source()}{material_includes}"
+        "DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint dimension,\n"
+        "                        BsdfSample *out) {\n"
+        f"    switch (m.kind) {{\n{samples}    }}\n    return false;\n}}\n"
+        "DEVICE float4 eval_bsdf_pdf(const Material m, const Surface s, float3 direction) {\n"
+        f"    switch (m.kind) {{\n{values}    }}\n    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);\n}}\n"
         '#include "raytracing/raytrace.cu"\n'
     )
     return GeneratedSource("materials", text)
 
 
-def layers_text() -> GeneratedSource:
-    """The ray tracer's text with the kernel of its layers behind it."""
-    colour = (
-        "DEVICE float3 material_colour(const Material m, const Surface s) {\n"
-        f"    return m.kind == {MATERIALS.index('checker')} ? checker_colour(m, s.point) : colour_of(m);\n}}\n"
+def aov_source() -> GeneratedSource:
+    """kernel_source with the kernels of aovs.cu behind it."""
+    color = (
+        "DEVICE float3 material_color(const Material m, const Surface s) {\n"
+        f"    return m.kind == {MATERIALS.index('checker')} ? checker_color(m, s.point) : base_color(m);\n}}\n"
     )
-    return GeneratedSource("layers", f'{kernel_text().text}{colour}#include "raytracing/aovs.cu"\n')
+    return GeneratedSource("layers", f'{kernel_source().text}{color}#include "raytracing/aovs.cu"\n')
 
 
-def constants_of(settings: Settings, spheres: bool, alone: bool = False) -> dict:
+def compile_constants(settings: Settings, spheres: bool, scalar_threads: bool = False) -> dict[str, object]:
+    """Compile-time constants and record types of the kernels, for a scene of static triangles.
+
+    `spheres` says whether the BVH holds spheres. `scalar_threads` is for devices without
+    warps: one thread traces the 32 paths of a stencil word. Geometry, lights and BVH replace the constants they own.
+    """
     return {
         "STRICT": 1,
         "LANES": 1,
         "INSTANCES": 0,
         "MOTION": int(bool(settings.shutter_close)),
-        "FIELDS": 0,
+        "DISTANCE_FIELDS": 0,
         "TEXTURED": 0,
-        "CUT_OUT": 0,
-        "ATTRIBUTE_ROWS": 4,
-        "PLACED_LIGHTS": 0,
+        "ALPHA_TEST": 0,
+        "FLOAT4S_PER_PRIMITIVE": 4,
+        "INSTANCED_LIGHTS": 0,
         "SPHERES": int(spheres),
         "STENCIL": STENCILS[settings.stencil if settings.schedule == "wavefront" else "bits"],
         "SCHEDULE": list(STAGES).index(settings.schedule),
-        "REFILL": REFILL,
-        "WORDS": 1 if settings.schedule == "megakernel" else WORDS,
-        "ALONE": int(alone),
-        "GATHER": GATHERS[settings.gather],
-        "PANORAMA": int(settings.projection == "equirectangular"),
+        "REGENERATE_BELOW": REGENERATE_BELOW,
+        "WORDS_PER_WARP": 1 if settings.schedule == "megakernel" else WORDS_PER_WARP,
+        "SCALAR_THREADS": int(scalar_threads),
+        "EQUIRECTANGULAR": int(settings.projection == "equirectangular"),
         "WHITTED": int(settings.integrator == "whitted"),
         "SAMPLER": SAMPLERS[settings.sampler],
-        "LIGHTS": LIGHTS[settings.direct_lighting],
-        "LIGHTS_HIT": LIGHTS["bsdf"],
-        "LIGHTS_SAMPLED": LIGHTS["mis"],
-        "LIGHTS_AIMED": LIGHTS["nee"],
+        "DIRECT_LIGHTING": DIRECT_LIGHTING[settings.direct_lighting],
+        **{f"DIRECT_{name.upper()}": value for name, value in DIRECT_LIGHTING.items()},
         "FILM": int(settings.keeps_variance),
-        "LAMPS": int(has_lamps(settings)),
+        "NON_AREA_LIGHTS": int(has_non_area_lights(settings)),
         "ENVIRONMENT": int(is_lit(settings.environment, settings.sky)),
-        "CROSSING": int(any(m.kind == "glass" and m.roughness > 0 for m in settings.materials)),
-        "View": VIEW,
+        "SHADOW_RAYS_CROSS": int(any(m.kind == "glass" and m.roughness > 0 for m in settings.materials)),
+        "LaunchParams": LAUNCH_PARAMS,
         "Material": MATERIAL,
     }
 
 
-def material_rows(settings: Settings, models: list[gltf.Model] | tuple = ()) -> np.ndarray:
-    """The materials (n,) MATERIAL, behind the scene's own those of the models; emission.w is 1 where one shines,
-    and color.w where one only reflects evenly (shaders/raytracing/shade_diffuse_simd8.h)."""
+def material_rows(settings: Settings, models: Sequence[gltf.Model] = ()) -> np.ndarray:
+    """The materials (n,) MATERIAL of the scene, and behind them those of the models.
+
+    emission.w is 1 for emitters; color.w is 1 for Lambertian materials that emit nothing
+    (shaders/raytracing/shade_diffuse_simd8.h).
+    """
     others = [material for model in models for material in materials_of(model)]
     rows = np.zeros(max(len(settings.materials) + len(others), 1), MATERIAL)
     for row, material in zip(rows, settings.materials, strict=False):
-        row["color"][:3], row["other"][:3], row["emission"][:3] = material.color, material.color2, material.emission
+        row["color"][:3], row["color2"][:3], row["emission"][:3] = material.color, material.color2, material.emission
         row["emission"][3] = any(material.emission)
         row["color"][3] = material.kind == "diffuse" and not any(material.emission)
         row["kind"] = MATERIALS.index(material.kind)
-        row["refraction"], row["size"] = material.ior, material.checker_size
+        row["ior"], row["checker_size"] = material.ior, material.checker_size
         row["roughness"], row["metallic"] = material.roughness, material.metallic
     for row, other in zip(rows[len(settings.materials) :], others, strict=False):
         row["color"][:3], row["emission"][:3], row["emission"][3] = other.color[:3], other.emission, any(other.emission)
         row["kind"] = MATERIALS.index("glass" if other.transmission > 0.5 else "metallic")
-        row["refraction"], row["size"] = max(other.refraction, 1.0), 1.0
+        row["ior"], row["checker_size"] = max(other.refraction, 1.0), 1.0
         row["roughness"], row["metallic"] = other.roughness, other.metallic
     return rows
 
 
-def view_of(settings: Settings, size: tuple[int, int], tile: Tile, lights: dict | None = None) -> np.ndarray:
-    """The VIEW () of a camera: right and up scaled so that the whole picture spans -1 to 1 in both.
+def launch_params(
+    settings: Settings, size: tuple[int, int], tile: Tile, lights: dict[str, float] | None = None
+) -> np.ndarray:
+    """The LAUNCH_PARAMS () of a tile of a picture of `size`; `lights` are the fields of a LightSampler.
 
-    `lights` are the fields of a Lights.
+    right and up are scaled so that the whole picture spans -1 to 1 in both.
     """
     width, height = size
     camera = settings.view
     right, up, forward = camera.axes()
-    reach = np.tan(np.radians(camera.fov_degrees) / 2)
-    view = np.zeros((), VIEW)
-    view["eye"][:3], view["forward"][:3] = camera.position, forward
-    view["right"][:3], view["up"][:3] = right * reach * width / height, up * reach
-    view["lens_radius"] = settings.lens_radius
-    view["focus_distance"] = settings.focus_distance or np.linalg.norm(np.subtract(camera.target, camera.position))
-    view["horizon"][:3], view["zenith"][:3] = settings.horizon, settings.zenith
-    view["width"], view["height"] = size
-    view["left"], view["top"], view["across"], view["down"] = tile
-    view["tiles"] = -(-tile[2] // 8)
-    view["rays"] = view["tiles"] * -(-tile[3] // 4) * 32
-    view["seed"], view["depth"] = settings.seed, settings.max_depth
-    view["roulette"], view["noise"] = settings.rr_depth, settings.noise_threshold
+    half_height = np.tan(np.radians(camera.fov_degrees) / 2)
+    params = np.zeros((), LAUNCH_PARAMS)
+    params["eye"][:3], params["forward"][:3] = camera.position, forward
+    params["right"][:3], params["up"][:3] = right * half_height * width / height, up * half_height
+    params["lens_radius"] = settings.lens_radius
+    params["focus_distance"] = settings.focus_distance or np.linalg.norm(np.subtract(camera.target, camera.position))
+    params["horizon"][:3], params["zenith"][:3] = settings.horizon, settings.zenith
+    params["width"], params["height"] = size
+    params["tile_x"], params["tile_y"], params["tile_width"], params["tile_height"] = tile
+    params["blocks_x"] = -(-tile[2] // 8)
+    params["ray_count"] = params["blocks_x"] * -(-tile[3] // 4) * 32
+    params["seed"], params["max_depth"] = settings.seed, settings.max_depth
+    params["rr_depth"], params["noise_threshold"] = settings.rr_depth, settings.noise_threshold
     for field, value in (lights or {}).items():
-        view[field] = value
-    return view
+        params[field] = value
+    return params

@@ -5,27 +5,27 @@ import numpy as np
 from renderer.formats.mesh import PRIMITIVE, areas
 from renderer.raytracing.environment import (
     SUN_RADIUS,
-    cells_of,
-    environment_picture,
+    cdf_u32,
+    environment_cdf,
+    environment_map,
     is_lit,
-    summed_shares,
     sun_direction,
     sun_radiance,
 )
 from renderer.raytracing.settings import Settings
 
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
-LAMP_POINT, LAMP_ENVIRONMENT = -1.0, -2.0
-PLACED_LIGHT = 1 << 30
+LIGHT_POINT, LIGHT_ENVIRONMENT = -1.0, -2.0
+INSTANCED_LIGHT = 1 << 30
 NOTHING = np.zeros(0, PRIMITIVE)
 
 
-def has_lamps(settings: Settings) -> bool:
+def has_non_area_lights(settings: Settings) -> bool:
     """Whether anything shines that is no primitive."""
     return bool(settings.suns or settings.point_lights) or is_lit(settings.environment, settings.sky)
 
 
-class Lights:
+class LightSampler:
     """What shines of one Settings on a device: `buffer` (rows, 4), and `fields` of the View that tell where things lie.
 
     `primitives` (n,) are in the tree's order and `materials` (m,) MATERIAL; `placed` (k,) are triangles of instances
@@ -37,16 +37,16 @@ class Lights:
         placed_rows, placed_power = _shining(placed, materials)
         lamps, shine = _lamps(settings)
         radius2 = _radius2(primitives)
-        picture = environment_picture(settings) if is_lit(settings.environment, settings.sky) else None
+        picture = environment_map(settings) if is_lit(settings.environment, settings.sky) else None
         parts, fields = [], {"sun_count": sum(place[3] >= 0 for place in lamps)}
         lamp_power = [_lamp_power(place, light, radius2) for place, light in zip(lamps, shine, strict=True)]
         if picture is not None:
-            shares, cells, total = cells_of(picture)
-            lamps.append((0.0, 0.0, 0.0, LAMP_ENVIRONMENT))
+            shares, cells, total = environment_cdf(picture)
+            lamps.append((0.0, 0.0, 0.0, LIGHT_ENVIRONMENT))
             shine.append((0.0, 0.0, 0.0))
             lamp_power.append(radius2 * total)
         power = np.concatenate([power, placed_power, np.array(lamp_power, "f8")])
-        what = np.concatenate([rows, PLACED_LIGHT + placed_rows, ~np.arange(len(lamps))]).astype("i4")
+        what = np.concatenate([rows, INSTANCED_LIGHT + placed_rows, ~np.arange(len(lamps))]).astype("i4")
         kept = power > 0
         total_power = float(power.sum())
         shares_of = power / (total_power or 1)
@@ -54,11 +54,11 @@ class Lights:
         fields["inverse_light_power"] = 1 / total_power if total_power else 0.0
         table = np.zeros((self.count, 4), "f4")
         if self.count:
-            table[:, 0] = summed_shares(power[kept])[1:].view("f4")
+            table[:, 0] = cdf_u32(power[kept])[1:].view("f4")
             table[:, 1] = what[kept].view("f4")
         standing = placed.view("f4").reshape(-1, 4)
-        fields["lamps"] = len(table) + len(standing)
-        self.constants = {"PLACED_LIGHTS": int(len(placed) > 0)}
+        fields["non_area_lights"] = len(table) + len(standing)
+        self.constants = {"INSTANCED_LIGHTS": int(len(placed) > 0)}
         listed = np.zeros((len(lamps), 3, 4), "f4")
         listed[:, 2] = _cones(settings, lamps)
         lamp_shares = shares_of[len(shares_of) - len(lamps) :]
@@ -84,8 +84,8 @@ class Lights:
         turn = settings.environment.rotation_degrees / 360 if settings.environment.file else 0.0
         return {
             "environment": first, "environment_width": width, "environment_height": height,
-            "environment_turn": turn % 1.0, "environment_share": share, "cells": first + height * width,
-            "cells_across": cells.shape[1] - 1, "cells_down": len(shares) - 1,
+            "environment_rotation": turn % 1.0, "environment_probability": share, "env_cdf": first + height * width,
+            "env_cdf_width": cells.shape[1] - 1, "env_cdf_height": len(shares) - 1,
         }  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def _cones(settings: Settings, lamps: list) -> np.ndarray:
     """(n, 4): what a lamp sends in a direction is the square of its product with three of these plus the last."""
     out = np.zeros((len(lamps), 4))
     out[:, 3] = 1
-    places = [index for index, place in enumerate(lamps) if place[3] == LAMP_POINT]
+    places = [index for index, place in enumerate(lamps) if place[3] == LIGHT_POINT]
     for index, point in zip(places, settings.point_lights, strict=True):
         if point.outer_degrees < 180:
             inner, outer = np.cos(np.radians((point.inner_degrees, point.outer_degrees)))
@@ -137,7 +137,7 @@ def _lamps(settings: Settings) -> tuple[list, list]:
         places.append((*np.array(direction) / np.linalg.norm(direction), cone))
         light.append(irradiance / (np.pi * np.sin(radius) ** 2) if cone else irradiance)
     for point in settings.point_lights:
-        places.append((*point.position, LAMP_POINT))
+        places.append((*point.position, LIGHT_POINT))
         light.append(np.array(point.intensity))
     return places, light
 
@@ -145,6 +145,6 @@ def _lamps(settings: Settings) -> tuple[list, list]:
 def _lamp_power(place, light, radius2: float) -> float:
     """A lamp's power over pi."""
     bright = float(np.asarray(light) @ LUMINANCE)
-    if place[3] == LAMP_POINT:
+    if place[3] == LIGHT_POINT:
         return 4 * bright
     return radius2 * bright * (2 * np.pi * place[3] if place[3] > 0 else 1.0)

@@ -1,7 +1,7 @@
-"""How much light single scattering on a GGX surface keeps: the tables that multi-scatter compensation divides by.
+"""Tables of the albedo of single scattering on GGX surfaces, by which multiple-scattering compensation divides.
 
-`python -m renderer.microfacet` writes assets/microfacet.npz; tests compare it with fresh samples. GGX by B. Walter
-et al. 2007, visible normals by E. Heitz 2018 and J. Dupuy and A. Benyoub 2023, compensation by E. Turquin 2019.
+`python -m renderer.raytracing.microfacet` writes assets/microfacet.npz; tests compare it with fresh samples. GGX:
+B. Walter et al. 2007. Visible normals: E. Heitz 2018, J. Dupuy and A. Benyoub 2023. Compensation: E. Turquin 2019.
 """
 
 from functools import cache
@@ -11,26 +11,26 @@ import numpy as np
 from renderer.paths import ASSETS
 
 ASSET = ASSETS / "microfacet.npz"
-COSINES = ROUGHNESSES = 24  # entries of the reflector's table along each axis
-INDICES, STEPS, COARSE = 16, 32, 16  # of the dielectric's: relative indices, cosines, roughnesses
-LARGEST_INDEX = 2.5  # of the dielectric's table, and its inverse the smallest
-LEAST_ALPHA = 1e-3
+GGX_COSINES = GGX_ROUGHNESSES = 24  # entries of the reflection table along each axis
+GLASS_IORS, GLASS_COSINES, GLASS_ROUGHNESSES = 16, 32, 16  # entries of the glass table along each axis
+GLASS_MAX_IOR = 2.5  # largest relative index of the glass table; its reciprocal is the smallest
+MIN_ALPHA = 1e-3
 
 
-def axis(count: int) -> np.ndarray:
-    """The places of a table's entries in 0..1, the ends included."""
+def grid(count: int) -> np.ndarray:
+    """The coordinates (count,) of a table's entries in 0..1, both ends included."""
     return np.linspace(0, 1, count)
 
 
-def alpha_of(roughness):
-    """GGX's width of a perceptual roughness."""
-    return np.maximum(np.square(roughness), LEAST_ALPHA)
+def alpha_of(roughness: np.ndarray) -> np.ndarray:
+    """GGX alpha of a perceptual roughness: its square, at least MIN_ALPHA."""
+    return np.maximum(np.square(roughness), MIN_ALPHA)
 
 
-def visible_normals(cosine, alpha, samples: int) -> np.ndarray:
-    """(..., samples^2, 3) micro-normals that a viewer at `cosine` from the normal sees, on an even grid."""
+def visible_normals(cosine: np.ndarray, alpha: np.ndarray, samples: int) -> np.ndarray:
+    """(..., samples^2, 3) micro-normals visible at `cosine` to the normal, sampled on a regular grid of (u1, u2)."""
     u = (np.arange(samples) + 0.5) / samples
-    first, second = (grid.ravel() for grid in np.meshgrid(u, u, indexing="ij"))
+    first, second = (axis.ravel() for axis in np.meshgrid(u, u, indexing="ij"))
     cosine, alpha = np.asarray(cosine)[..., None], np.asarray(alpha)[..., None]
     x, z = np.sqrt(np.maximum(0, 1 - cosine**2)) * alpha, cosine
     size = np.hypot(x, z)
@@ -42,78 +42,89 @@ def visible_normals(cosine, alpha, samples: int) -> np.ndarray:
     return h / np.linalg.norm(h, axis=-1, keepdims=True)
 
 
-def _lambda(cosine, alpha):
-    """Smith's auxiliary function of GGX."""
+def _lambda(cosine: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Smith's Lambda function of GGX."""
     tangent2 = (1 - cosine**2) / np.maximum(cosine**2, 1e-12)
     return (np.sqrt(1 + alpha**2 * np.maximum(tangent2, 0)) - 1) / 2
 
 
-def _shadowing(cosine, out, alpha):
-    """G2 / G1: the share of what the viewer sees that leaves unshadowed in direction `out` (its cosine)."""
-    seen = _lambda(cosine, alpha)
-    return (1 + seen) / (1 + seen + _lambda(np.abs(out), alpha))
+def _smith_g2_over_g1(cosine_v: np.ndarray, cosine_l: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """G2 / G1 of a view and a light direction by their cosines: the weight of a sample of visible normals."""
+    lambda_v = _lambda(cosine_v, alpha)
+    return (1 + lambda_v) / (1 + lambda_v + _lambda(np.abs(cosine_l), alpha))
 
 
-def reflector(cosine, roughness, samples: int = 128) -> tuple[np.ndarray, np.ndarray]:
-    """(scale, bias): a reflector of Schlick's F0 keeps F0 * scale + bias after single scattering."""
+def ggx_split_sum(cosine: np.ndarray, roughness: np.ndarray, samples: int = 128) -> tuple[np.ndarray, np.ndarray]:
+    """(scale, bias) of B. Karis's split sum: a reflector of Schlick's F0 has the albedo F0 * scale + bias."""
     cosine, alpha = np.maximum(cosine, 1e-3), alpha_of(roughness)
     h = visible_normals(cosine, alpha, samples)
     view = np.stack([np.sqrt(1 - cosine**2), np.zeros_like(cosine), cosine], -1)[..., None, :]
-    towards = (view * h).sum(-1)
-    out = 2 * towards * h[..., 2] - cosine[..., None]
-    kept = np.where(out > 0, _shadowing(cosine[..., None], np.maximum(out, 1e-9), alpha[..., None]), 0)
-    schlick = np.clip(1 - towards, 0, 1) ** 5
-    return (kept * (1 - schlick)).mean(-1), (kept * schlick).mean(-1)
+    v_dot_h = (view * h).sum(-1)
+    cosine_l = 2 * v_dot_h * h[..., 2] - cosine[..., None]
+    weight = np.where(
+        cosine_l > 0, _smith_g2_over_g1(cosine[..., None], np.maximum(cosine_l, 1e-9), alpha[..., None]), 0
+    )
+    schlick = np.clip(1 - v_dot_h, 0, 1) ** 5
+    return (weight * (1 - schlick)).mean(-1), (weight * schlick).mean(-1)
 
 
-def dielectric(cosine, roughness, ratio, samples: int = 96) -> np.ndarray:
-    """What a rough dielectric of relative index `ratio` (behind over before) reflects and lets through together."""
+def dielectric_albedo(cosine: np.ndarray, roughness: np.ndarray, eta: np.ndarray, samples: int = 96) -> np.ndarray:
+    """Albedo of reflection and transmission together of a rough dielectric; `eta` is the index behind over before."""
     cosine, alpha = np.maximum(cosine, 1e-3), alpha_of(roughness)
     h = visible_normals(cosine, alpha, samples)
     view = np.stack([np.sqrt(1 - cosine**2), np.zeros_like(cosine), cosine], -1)[..., None, :]
-    towards = np.clip((view * h).sum(-1), 0, 1)
-    ratio = np.asarray(ratio)[..., None]
-    inside2 = 1 - (1 - towards**2) / ratio**2
-    inside = np.sqrt(np.maximum(inside2, 0))
-    across = (towards - ratio * inside) / (towards + ratio * inside)
-    with_plane = (ratio * towards - inside) / (ratio * towards + inside)
-    fresnel = np.where(inside2 <= 0, 1.0, (across**2 + with_plane**2) / 2)
-    reflected = 2 * towards * h[..., 2] - cosine[..., None]
-    refracted = -cosine[..., None] / ratio + (towards / ratio - inside) * h[..., 2]
-    both = np.where(reflected > 0, fresnel * _shadowing(cosine[..., None], reflected, alpha[..., None]), 0)
-    both += np.where(refracted < 0, (1 - fresnel) * _shadowing(cosine[..., None], refracted, alpha[..., None]), 0)
+    v_dot_h = np.clip((view * h).sum(-1), 0, 1)
+    eta = np.asarray(eta)[..., None]
+    cosine2_t = 1 - (1 - v_dot_h**2) / eta**2
+    cosine_t = np.sqrt(np.maximum(cosine2_t, 0))
+    r_perp = (v_dot_h - eta * cosine_t) / (v_dot_h + eta * cosine_t)
+    r_parl = (eta * v_dot_h - cosine_t) / (eta * v_dot_h + cosine_t)
+    fresnel = np.where(cosine2_t <= 0, 1.0, (r_perp**2 + r_parl**2) / 2)
+    reflected = 2 * v_dot_h * h[..., 2] - cosine[..., None]
+    refracted = -cosine[..., None] / eta + (v_dot_h / eta - cosine_t) * h[..., 2]
+    both = np.where(reflected > 0, fresnel * _smith_g2_over_g1(cosine[..., None], reflected, alpha[..., None]), 0)
+    both += np.where(
+        refracted < 0, (1 - fresnel) * _smith_g2_over_g1(cosine[..., None], refracted, alpha[..., None]), 0
+    )
     return both.mean(-1)
 
 
-def indices() -> np.ndarray:
-    """The relative indices of the dielectric's table, logarithmically even."""
-    return LARGEST_INDEX ** np.linspace(-1, 1, INDICES)
+def glass_iors() -> np.ndarray:
+    """The relative indices (GLASS_IORS,) of the glass table, evenly spaced in their logarithm."""
+    return GLASS_MAX_IOR ** np.linspace(-1, 1, GLASS_IORS)
 
 
 def tables() -> dict[str, np.ndarray]:
-    """reflector (COSINES, ROUGHNESSES, 2) scale and bias; dielectric (INDICES, STEPS, COARSE); float32."""
-    fine = [grid.ravel() for grid in np.meshgrid(axis(COSINES), axis(ROUGHNESSES), indexing="ij")]
-    coarse = [grid.ravel() for grid in np.meshgrid(axis(STEPS), axis(COARSE), indexing="ij")]
-    both = np.stack([dielectric(*coarse, np.full(STEPS * COARSE, ratio)) for ratio in indices()])
+    """The tables in float32.
+
+    `reflector` (GGX_COSINES, GGX_ROUGHNESSES, 2) holds scale and bias of ggx_split_sum, `dielectric` (GLASS_IORS,
+    GLASS_COSINES, GLASS_ROUGHNESSES) the albedo of dielectric_albedo.
+    """
+    ggx = [axis.ravel() for axis in np.meshgrid(grid(GGX_COSINES), grid(GGX_ROUGHNESSES), indexing="ij")]
+    glass = [axis.ravel() for axis in np.meshgrid(grid(GLASS_COSINES), grid(GLASS_ROUGHNESSES), indexing="ij")]
+    count = GLASS_COSINES * GLASS_ROUGHNESSES
+    albedos = np.stack([dielectric_albedo(*glass, np.full(count, eta)) for eta in glass_iors()])
     return {
-        "reflector": np.stack(reflector(*fine), -1).reshape(COSINES, ROUGHNESSES, 2).astype("f4"),
-        "dielectric": both.reshape(INDICES, STEPS, COARSE).astype("f4"),
+        "reflector": np.stack(ggx_split_sum(*ggx), -1).reshape(GGX_COSINES, GGX_ROUGHNESSES, 2).astype("f4"),
+        "dielectric": albedos.reshape(GLASS_IORS, GLASS_COSINES, GLASS_ROUGHNESSES).astype("f4"),
     }
 
 
 @cache
-def header() -> str:
-    """The tables as text for kernels: REFLECTOR_TABLE and DIELECTRIC_TABLE, with their sizes."""
+def table_source() -> str:
+    """The tables as kernel source: ggx_table and glass_table, and macros of their sizes."""
     with np.load(ASSET, allow_pickle=False) as stored:
-        parts = {name: stored[name].ravel() for name in ("reflector", "dielectric")}
-    sizes = dict(COSINES=COSINES, ROUGHNESSES=ROUGHNESSES, INDICES=INDICES, STEPS=STEPS, COARSE=COARSE)
-    floats = dict(LARGEST_INDEX=f"{LARGEST_INDEX}f", LEAST_ALPHA=f"{LEAST_ALPHA}f")
+        values = {"ggx_table": stored["reflector"].ravel(), "glass_table": stored["dielectric"].ravel()}
+    sizes = {
+        "GGX_COSINES": GGX_COSINES, "GGX_ROUGHNESSES": GGX_ROUGHNESSES, "GLASS_IORS": GLASS_IORS,
+        "GLASS_COSINES": GLASS_COSINES, "GLASS_ROUGHNESSES": GLASS_ROUGHNESSES,
+    }  # fmt: skip
+    floats = dict(GLASS_MAX_IOR=f"{GLASS_MAX_IOR}f", MIN_ALPHA=f"{MIN_ALPHA}f")
     defines = "".join(f"#define {name} {value}\n" for name, value in (sizes | floats).items())
-    text = [f"TABLE float {name}_table[{len(v)}] = {{{_numbers(v)}}};\n" for name, v in parts.items()]
-    return defines + "".join(text)
+    return defines + "".join(f"TABLE float {name}[{len(v)}] = {{{_literals(v)}}};\n" for name, v in values.items())
 
 
-def _numbers(values: np.ndarray) -> str:
+def _literals(values: np.ndarray) -> str:
     return ",\n".join(", ".join(f"{x:.6f}f" for x in row) for row in values.reshape(-1, 16))
 
 

@@ -2,7 +2,7 @@
 
 GROUP = 128  # threads: four words of the stencil
 MOST_DEPTHS = 16  # of a path
-WORDS = 4  # that a warp of a stage looks at one after the other
+WORDS_PER_WARP = 4  # that a warp of a stage looks at one after the other
 
 
 class Rays:
@@ -20,8 +20,8 @@ class Rays:
     ):
         width, height = size
         self.count = -(-width // 8) * -(-height // 4) * 32
-        self.padded = -(-self.count // (GROUP * WORDS)) * GROUP * WORDS
-        self.threads = self.padded // WORDS
+        self.padded = -(-self.count // (GROUP * WORDS_PER_WARP)) * GROUP * WORDS_PER_WARP
+        self.threads = self.padded // WORDS_PER_WARP
         self.frame = device.buffer((height, width, 4))
         self.spread = device.buffer((height, width, 4)) if variance else None
         self.film = (self.frame, self.spread) if variance else (self.frame,)  # FRAME_TAKEN of shaders/raytracing/film.h
@@ -37,9 +37,6 @@ class Rays:
         self.path = self.origins, self.directions, self.throughputs, self.radiances = _float4s(device, self.padded, 4)
         self.light_directions, self.light_brings = _float4s(device, self.padded, 2)
         self.hits = device.buffer((self.padded * rows_of_a_hit, 4)).fill(0)
-        if schedule == "compact":
-            self.list, self.list_count = device.buffer(self.padded, "u4"), device.buffer(1, "u4")
-            self.sums = device.buffer(-(-self.words // GROUP), "u4")
 
 
 def _float4s(device, count: int, number: int) -> list:

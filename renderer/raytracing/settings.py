@@ -15,7 +15,7 @@ from renderer.scene.schema import PictureSettings, setting
 
 MATERIALS = tuple(sorted(path.stem for path in (SHADERS / "raytracing" / "materials").glob("*.h")))
 SHAPES = ("spheres", "quads", "meshes", "procedural", "attractors")
-LAMPS = ("suns", "point_lights", "environment", "sky")
+LIGHT_SETTINGS = ("suns", "point_lights", "environment", "sky")
 MOST_BALLS = 1 << 21
 NAMED = "a named shape stands only where instances place it"
 Colour = tuple[float, float, float]
@@ -175,12 +175,10 @@ class Settings(PictureSettings):
     stencil: Literal["bits", "flags", "off"] = setting(
         "bits", help="how dead rays are told: a bit each, an int each, not", key="b"
     )
-    gather: Literal["auto", "ballot", "votes", "tree"] = setting(
-        "auto", help="how 32 rays' bits become a word", key="g"
-    )
-    schedule: Literal["auto", "wavefront", "compact", "regenerate", "megakernel"] = setting(
+    schedule: Literal["auto", "wavefront", "regenerate", "megakernel"] = setting(
         "auto",
-        help="a launch a stage over all rays or lists of living ones, threads that start new paths, or one launch",
+        help="wavefront: one launch per stage; regenerate: threads that end a path start the next; "
+        "megakernel: one launch for all depths",
         key="c",
     )
     bvh: Literal["auto", "bvh2"] = setting(

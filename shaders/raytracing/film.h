@@ -1,44 +1,48 @@
-// A range of a picture's samples so far: the mean of each pixel's samples from number view.first on, and where FILM asks for it the sum of their squared distances from it
-// (B. Welford 1962) with, in .w, the number of samples after which the pixel had little enough noise; 0 while it takes more.
+// Film of a sample range that starts at params.first_sample: film_mean, each pixel's running mean, and with FILM film_m2: xyz
+// the sum of squared deviations (B. Welford 1962), w the sample count at which the pixel reached the noise threshold, 0 while
+// it is still sampled.
 #if FILM
-#define FRAME_TAKEN GLOBAL float4 *frame, GLOBAL float4 *spread
-#define FRAME_GIVEN frame, spread
+#define FILM_PARAMS GLOBAL float4 *film_mean, GLOBAL float4 *film_m2
+#define FILM_ARGS film_mean, film_m2
 #else
-#define FRAME_TAKEN GLOBAL float4 *frame
-#define FRAME_GIVEN frame
+#define FILM_PARAMS GLOBAL float4 *film_mean
+#define FILM_ARGS film_mean
 #endif
-#define LEAST_SAMPLES 32  // of a pixel before its noise is believed; it is looked at when their number is a power of two
-#define DARKEST 0.01f     // luminance below which noise is not relative
+#define MIN_SAMPLES 32  // before a pixel's error is estimated, and then at powers of two; the same in film.py
+#define MIN_LUMINANCE 0.01f  // the error of darker pixels is relative to this
 
-DEVICE int frame_index(const View view, int x, int y) { return (y - view.top) * view.across + x - view.left; }
+DEVICE int pixel_index(const LaunchParams params, int x, int y) {
+    return (y - params.tile_y) * params.tile_width + x - params.tile_x;
+}
 
-// Whether the pixel takes another sample. It depends on the pixel's own samples alone, so no tile changes it.
-DEVICE bool is_noisy(const View view, int x, int y, FRAME_TAKEN) {
+// Whether the pixel takes another sample. It depends on the pixel's own samples alone, so tiling changes no bit.
+DEVICE bool needs_sample(const LaunchParams params, int x, int y, FILM_PARAMS) {
 #if FILM
-    return view.sample == view.first || spread[frame_index(view, x, y)].w == 0.0f;
+    return params.sample_index == params.first_sample || film_m2[pixel_index(params, x, y)].w == 0.0f;
 #else
     return true;
 #endif
 }
 
-DEVICE void add_sample(const View view, int x, int y, float4 radiance, FRAME_TAKEN) {
-    int pixel = frame_index(view, x, y), taken = view.sample - view.first;
-    float3 mean = xyz(radiance), before = make_float3(0.0f, 0.0f, 0.0f);
-    if (taken > 0) {
-        before = xyz(frame[pixel]);
-        mean = madd(mean - before, 1.0f / (float)(taken + 1), before);
+DEVICE void add_sample(const LaunchParams params, int x, int y, float4 radiance, FILM_PARAMS) {
+    int pixel = pixel_index(params, x, y), previous = params.sample_index - params.first_sample;
+    float3 mean = xyz(radiance), previous_mean = make_float3(0.0f, 0.0f, 0.0f);
+    if (previous > 0) {
+        previous_mean = xyz(film_mean[pixel]);
+        mean = madd(mean - previous_mean, 1.0f / (float)(previous + 1), previous_mean);
     }
-    frame[pixel] = with_w(mean, 1.0f);
+    film_mean[pixel] = with_w(mean, 1.0f);
 #if FILM
-    float3 far = before;
-    if (taken > 0) far = xyz(spread[pixel]) + (xyz(radiance) - before) * (xyz(radiance) - mean);
-    int samples = taken + 1;
+    float3 m2 = make_float3(0.0f, 0.0f, 0.0f);
+    if (previous > 0) m2 = xyz(film_m2[pixel]) + (xyz(radiance) - previous_mean) * (xyz(radiance) - mean);
+    int samples = previous + 1;
     bool done = false;
-    if (view.noise > 0.0f && samples >= LEAST_SAMPLES && (samples & taken) == 0) {
-        float scale = 1.0f / ((float)samples * (float)taken);  // the error as if the channels' errors went together
-        float error = fma(0.0722f, sqrt(far.z * scale), fma(0.7152f, sqrt(far.y * scale), 0.2126f * sqrt(far.x * scale)));
-        done = error <= view.noise * larger(luminance_of(with_w(mean, 0.0f)), DARKEST);
+    if (params.noise_threshold > 0.0f && samples >= MIN_SAMPLES && (samples & previous) == 0) {
+        float scale = 1.0f / ((float)samples * (float)previous);
+        // the standard error of the luminance if the errors of the channels were fully correlated
+        float error = fma(0.0722f, sqrt(m2.z * scale), fma(0.7152f, sqrt(m2.y * scale), 0.2126f * sqrt(m2.x * scale)));
+        done = error <= params.noise_threshold * larger(luminance_of(with_w(mean, 0.0f)), MIN_LUMINANCE);
     }
-    spread[pixel] = with_w(far, done ? (float)samples : 0.0f);
+    film_m2[pixel] = with_w(m2, done ? (float)samples : 0.0f);
 #endif
 }

@@ -1,92 +1,94 @@
-// Schedule "fused" where threads have no warp: one keeps the 32 paths of a word of the stencil from the camera to their ends, so
-// that their state never leaves its cache. Rays of a tile that go the same way walk together, and eight neighbours that have hit
-// diffuse triangles are shaded at once. Included by raytracing/raytrace.cu.
+// The megakernel on devices without warps: one thread traces the 32 paths of a stencil word from the camera to their ends, so
+// that their state stays in its cache. Coherent rays of the packet are traversed together (bvh/traverse_bvh8.h), and eight
+// neighbors that hit Lambertian triangles are shaded at once (shade_diffuse_simd8.h). Included by raytracing/raytrace.cu.
 #include "raytracing/path_packet.h"
 
-#define EVEN_TILES (!WHITTED && !INSTANCES && !FIELDS && !TEXTURED)
-#if EVEN_TILES
+#define DIFFUSE_SIMD8 (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !TEXTURED)
+#if DIFFUSE_SIMD8
 #include "raytracing/shade_diffuse_simd8.h"
 #endif
 
-DEVICE_CALLED uint start_tile(const View view, uint first, Tile *tile, FRAME_TAKEN) {
-    uint living = 0;
+// Starts the paths of rays first .. first + 31; returns the mask of those that need a sample.
+DEVICE_CALLED uint start_packet(const LaunchParams params, uint first, PathPacket *packet, FILM_PARAMS) {
+    uint active = 0;
     for (uint j = 0; j < 32u; j++) {
-        Key key = key_of(view, first + j);
-        tile->seeds[j] = key.seed;
-        tile->sample = key.sample;
+        Sampler sampler = sampler_of_ray(params, first + j);
+        packet->seeds[j] = sampler.seed;
+        packet->sample = sampler.sample;
     }
-    deal_samples(tile->seeds, tile->sample, 0, tile->numbers);
+    cache_samples(packet->seeds, packet->sample, 0, packet->sample_cache);
     for (uint j = 0; j < 32u; j++) {
         int x, y;
-        if (!pixel_of(view, first + j, &x, &y) || !is_noisy(view, x, y, FRAME_GIVEN)) continue;
-        Path path = start_path(view, x, y, dealt_key(tile, j));
-        put_path(tile, j, path);
-        put_colour(tile->radiance, j, path.radiance);
-        living |= 1u << j;
+        if (!pixel_of_ray(params, first + j, &x, &y) || !needs_sample(params, x, y, FILM_ARGS)) continue;
+        Path path = start_path(params, x, y, packet_sampler(packet, j));
+        packet_set_path(packet, j, path);
+        packet_set_color(packet->radiance, j, path.radiance);
+        active |= 1u << j;
     }
-    return living;
+    return active;
 }
 
-// Shades what the living paths have hit; those that go on come back, and in `lit` those that ask for light.
-DEVICE_CALLED uint shade_tile(const View view, int depth, Tile *tile, uint living, uint *lit, SCENE_TAKEN, GLOBAL const Material *materials,
-                       GLOBAL const float4 *lights) {
-    uint left = living;
-    *lit = 0;
-    deal_samples(tile->seeds, tile->sample, (uint)(depth + 1) * DIMENSIONS, tile->numbers);
-#if EVEN_TILES
+// Shades the hits of the active paths. Returns the mask of the paths that continue, and in *shadow_mask those with a shadow ray.
+DEVICE_CALLED uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint active, uint *shadow_mask,
+                                SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+    uint remaining = active;
+    *shadow_mask = 0;
+    cache_samples(packet->seeds, packet->sample, (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE, packet->sample_cache);
+#if DIFFUSE_SIMD8
     for (uint begin = 0; begin < 32u; begin += 8u) {
-        uint members = living >> begin & 255u, aims = 0;
-        if (!members) continue;
-        uint goes_on = shade_diffuse(view, depth, tile, begin, &members, &aims, SCENE_GIVEN, materials, lights);
-        left &= ~(members << begin);
-        living &= ~(members << begin) | goes_on << begin;
-        *lit |= aims << begin;
+        uint lanes = active >> begin & 255u, shadows = 0;
+        if (!lanes) continue;
+        uint continues = shade_diffuse8(params, depth, packet, begin, &lanes, &shadows, SCENE_ARGS, materials, lights);
+        remaining &= ~(lanes << begin);
+        active &= ~(lanes << begin) | continues << begin;
+        *shadow_mask |= shadows << begin;
     }
 #endif
-    for (; left; left &= left - 1u) {
-        uint j = lowest_bit(left);
-        Hit hit = packet_hit_at(&tile->rays, j);
-        Path path = path_of(tile, j);
-        bool goes_on = false;
+    for (; remaining; remaining &= remaining - 1u) {
+        uint j = lowest_bit(remaining);
+        Hit hit = packet_hit_at(&packet->rays, j);
+        Path path = packet_path(packet, j);
+        bool continues = false;
         if (hit.primitive < 0) {
-            path.radiance = with_sky(view, lights, path);
+            path.radiance = add_escaped_radiance(params, lights, path);
         } else {
-            LightRay light;
-            goes_on = shade_path(view, depth, dealt_key(tile, j), hit, &path, &light, SCENE_GIVEN, materials, lights);
-            if (goes_on) put_path(tile, j, path);
-            if (light.wanted) put_shadow(tile, j, path.origin, light);
-            if (light.wanted) *lit |= 1u << j;
+            ShadowRay shadow;
+            Sampler sampler = packet_sampler(packet, j);
+            continues = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
+            if (continues) packet_set_path(packet, j, path);
+            if (shadow.valid) packet_set_shadow_ray(packet, j, path.origin, shadow);
+            if (shadow.valid) *shadow_mask |= 1u << j;
         }
-        put_colour(tile->radiance, j, path.radiance);
-        if (!goes_on) living &= ~(1u << j);
+        packet_set_color(packet->radiance, j, path.radiance);
+        if (!continues) active &= ~(1u << j);
     }
-    return living;
+    return active;
 }
 
-// living[16 * word + depth], as with warps.
-KERNEL megakernel(const View view, GLOBAL uint *living_words, FRAME_TAKEN, SCENE_TAKEN, GLOBAL const Material *materials,
-             GLOBAL const float4 *lights) {
+// active_masks as in the megakernel of raytrace.cu.
+KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS,
+                  GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     uint word = thread_index();
-    Tile tile;
-    uint living = start_tile(view, 32u * word, &tile, FRAME_GIVEN), all = living;
-    for (int depth = 0; depth < view.depth; depth++) {
-        living_words[16 * word + (uint)depth] = living;
-        if (!living) continue;
-        uint lit;
-        find_packet(SCENE_GIVEN, &tile.rays, living, false);
-        living = shade_tile(view, depth, &tile, living, &lit, SCENE_GIVEN, materials, lights);
-        if (!lit) continue;
-        find_packet(SCENE_GIVEN, &tile.shadows, lit, true);
-        for (; lit; lit &= lit - 1u) {
-            uint j = lowest_bit(lit);
-            if (tile.shadows.prim_index.s[j] >= 0) continue;
-            for (int k = 0; k < 3; k++) tile.radiance[k].s[j] += tile.brings[k].s[j];
+    PathPacket packet;
+    uint active = start_packet(params, 32u * word, &packet, FILM_ARGS), all = active;
+    for (int depth = 0; depth < params.max_depth; depth++) {
+        active_masks[MAX_DEPTHS * word + (uint)depth] = active;
+        if (!active) continue;
+        uint shadow_mask;
+        scene_packet_hits(SCENE_ARGS, &packet.rays, active, false);
+        active = shade_packet(params, depth, &packet, active, &shadow_mask, SCENE_ARGS, materials, lights);
+        if (!shadow_mask) continue;
+        scene_packet_hits(SCENE_ARGS, &packet.shadows, shadow_mask, true);
+        for (; shadow_mask; shadow_mask &= shadow_mask - 1u) {
+            uint j = lowest_bit(shadow_mask);
+            if (packet.shadows.prim_index.s[j] >= 0) continue;
+            for (int k = 0; k < 3; k++) packet.radiance[k].s[j] += packet.contribution[k].s[j];
         }
     }
     for (; all; all &= all - 1u) {
         uint j = lowest_bit(all);
         int x, y;
-        pixel_of(view, 32u * word + j, &x, &y);
-        add_sample(view, x, y, path_of(&tile, j).radiance, FRAME_GIVEN);
+        pixel_of_ray(params, 32u * word + j, &x, &y);
+        add_sample(params, x, y, packet_path(&packet, j).radiance, FILM_ARGS);
     }
 }

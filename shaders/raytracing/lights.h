@@ -1,281 +1,298 @@
-// What shines: primitives with an emission, lamps (suns, points) and the environment, in one table by power.
-//     lights (rows of float4): view.light_count rows of the table: the summed shares of all up to here as bits of 2^32, and
-//     what shines: a row of the primitives, or ~ the number of a lamp | from row view.lamps three rows a lamp: its place or direction,
-//     and LAMP_POINT, LAMP_ENVIRONMENT or for a sun 1 - the cosine of its radius (0: all its light comes from one direction);
-//     its radiance, intensity or irradiance, and its share; its cone (lights.py) | from row view.environment the environment's radiance, a latitude a
-//     row, the zenith first, -z in the middle | from row view.cells words: summed shares of the rows of cells, then of each
-//     row's cells, of 2^32.
-//     Between the table and the lamps are triangles of instances in world space, which the table tells by PLACED_LIGHT + their
-//     number; their radius is below 0 where the instance mirrors, so that their edges are exchanged.
-#define LAMP_POINT -1.0f
-#define LAMP_ENVIRONMENT -2.0f
-#define PLACED_LIGHT (1 << 30)
-#define OF_WORD 2.3283064365386963e-10f  // 2^-32
+// Sampling of lights by power. Layout of `lights`, in rows of float4:
+//  1. light_count entries. x: CDF of the selection probability up to and including this light, uint32 (2^32 - 1 is 1). y: light
+//     id: an index of `primitives`, INSTANCED_LIGHT + index of an emissive instanced triangle, or ~index of a non-area light.
+//  2. Emissive triangles of instances in world space, 3 rows each. Radius -1: the transform has a negative determinant, so the
+//     edges are swapped.
+//  3. From params.non_area_lights, 3 rows each: position or direction, w = LIGHT_POINT, LIGHT_ENVIRONMENT or, for a sun,
+//     1 - cos(angular radius), 0 for a delta direction | radiance, intensity (point) or irradiance (delta sun), w = selection
+//     probability | spot falloff (renderer/raytracing/lights.py).
+//  4. From params.environment, one row a pixel: radiance, top row = zenith, -z in the middle.
+//  5. From params.env_cdf, words: the marginal CDF over rows, then each row's conditional CDF.
+#define LIGHT_POINT -1.0f
+#define LIGHT_ENVIRONMENT -2.0f
+#define INSTANCED_LIGHT (1 << 30)
+#define INV_2_32 2.3283064365386963e-10f
 
-// The share of what a path brings that runs into a light by itself, where shadow rays find it with `by_light` per solid angle
-// (balance heuristic, E. Veach 1995). `came` is the density of the path's direction, or MIRRORED.
-DEVICE float share_of_hit(float came, float by_light) {
-    if (LIGHTS == LIGHTS_HIT || !(came > 0.0f) || !(by_light > 0.0f)) return 1.0f;
-    return LIGHTS == LIGHTS_AIMED ? 0.0f : came / (came + by_light);
+// MIS weight (balance heuristic, E. Veach 1995) of an emitter hit by BSDF sampling, where next-event estimation would sample it
+// with `light_pdf` per solid angle. `bsdf_pdf` is the pdf of the ray's direction; 1 for DELTA_PDF (camera and specular rays) and
+// with direct_lighting = bsdf; else 0 with nee.
+DEVICE float mis_weight_bsdf(float bsdf_pdf, float light_pdf) {
+    if (DIRECT_LIGHTING == DIRECT_BSDF || !(bsdf_pdf > 0.0f) || !(light_pdf > 0.0f)) return 1.0f;
+    return DIRECT_LIGHTING == DIRECT_NEE ? 0.0f : bsdf_pdf / (bsdf_pdf + light_pdf);
 }
 
-DEVICE float luminance_of(float4 colour) { return fma(0.0722f, colour.z, fma(0.7152f, colour.y, 0.2126f * colour.x)); }
+DEVICE float luminance_of(float4 c) { return fma(0.0722f, c.z, fma(0.7152f, c.y, 0.2126f * c.x)); }
 
-// 1 - the cosine of the cone under which a ball is seen, 0 from inside and from too near.
-DEVICE float cone_of(float3 centre, float radius, float3 from) {
-    float3 way = centre - from;
-    float sine2 = radius * radius / dot_fma(way, way);
+// 1 - cos(theta_max) of the cone that a sphere fills seen from a point; 0 from inside and from close by.
+DEVICE float one_minus_cos_max(float3 center, float radius, float3 from) {
+    float3 to_center = center - from;
+    float sine2 = radius * radius / dot_fma(to_center, to_center);
     return sine2 < 0.999f ? sine2 / (1.0f + sqrt(1.0f - sine2)) : 0.0f;
 }
 
-// Density per solid angle with which shadow rays from `from` find a point at distance t on a primitive that shines.
-DEVICE float density_of_hit(const View view, const Primitive p, const Material m, float3 from, float t, float cosine) {
-    float by_area = luminance_of(m.emission) * view.inverse_light_power;
+// The pdf per solid angle with which next-event estimation from `from` samples a point at distance t on an emissive primitive.
+DEVICE float area_light_pdf(const LaunchParams params, const Primitive p, const Material m, float3 from, float t, float cosine) {
+    float area_pdf = luminance_of(m.emission) * params.inverse_light_power;
     float radius = p.edge2.w;
     if (SPHERES && radius > 0.0f) {
-        float cone = cone_of(xyz(p.corner), radius, from);
-        if (cone > 0.0f) return by_area * 2.0f * radius * radius / cone;  // the ball's share, over the cone's angle
+        float cone = one_minus_cos_max(xyz(p.corner), radius, from);
+        if (cone > 0.0f) return area_pdf * 2.0f * radius * radius / cone;  // selection probability over the cone's solid angle
     }
-    return by_area * t * t / cosine;
+    return area_pdf * t * t / cosine;
 }
 
 #if ENVIRONMENT
-// Where the environment's picture shows a direction, each coordinate 0 to 1.
-DEVICE float2 environment_place(const View view, float3 direction) {
-    float across = fma(atan2(direction.x, -direction.z), 0.5f / PI, 0.5f + view.environment_turn);
-    return make_float2(across - floor(across), acos(clamp(direction.y, -1.0f, 1.0f)) * (1.0f / PI));
+// Texture coordinates (0 to 1) of a direction in the equirectangular environment map.
+DEVICE float2 environment_uv(const LaunchParams params, float3 direction) {
+    float u = fma(atan2(direction.x, -direction.z), 0.5f / PI, 0.5f + params.environment_rotation);
+    return make_float2(u - floor(u), acos(clamp(direction.y, -1.0f, 1.0f)) * (1.0f / PI));
 }
 
-DEVICE float3 environment_at(const View view, GLOBAL const float4 *lights, float3 direction) {
-    float2 place = environment_place(view, direction);
-    float x = fma(place.x, (float)view.environment_width, -0.5f), y = fma(place.y, (float)view.environment_height, -0.5f);
-    float column = floor(x), row = clamp(floor(y), 0.0f, (float)(view.environment_height - 1));
+// Bilinear lookup.
+DEVICE float3 environment_radiance(const LaunchParams params, GLOBAL const float4 *lights, float3 direction) {
+    float2 uv = environment_uv(params, direction);
+    float x = fma(uv.x, (float)params.environment_width, -0.5f), y = fma(uv.y, (float)params.environment_height, -0.5f);
+    float column = floor(x), row = clamp(floor(y), 0.0f, (float)(params.environment_height - 1));
     float u = x - column, v = clamp(y - row, 0.0f, 1.0f);
-    int last = view.environment_width - 1, left = column < 0.0f ? last : clamp((int)column, 0, last), right = left < last ? left + 1 : 0;
-    int line = clamp((int)row, 0, view.environment_height - 1), upper = view.environment + line * view.environment_width;
-    int lower = line + 1 < view.environment_height ? upper + view.environment_width : upper;
+    int last = params.environment_width - 1, left = column < 0.0f ? last : clamp((int)column, 0, last);
+    int right = left < last ? left + 1 : 0, line = clamp((int)row, 0, params.environment_height - 1);
+    int upper = params.environment + line * params.environment_width;
+    int lower = line + 1 < params.environment_height ? upper + params.environment_width : upper;
     float4 above = lights[upper + left] * (1.0f - u) + lights[upper + right] * u;
     float4 below = lights[lower + left] * (1.0f - u) + lights[lower + right] * u;
     return xyz(above * (1.0f - v) + below * v);
 }
 
-// Density per solid angle of a cell's directions, where `sine` is that of the angle from the zenith.
-DEVICE float cell_density(const View view, GLOBAL const float4 *lights, int column, int row, float sine) {
-    GLOBAL const uint *rows = (GLOBAL const uint *)(lights + view.cells);
-    GLOBAL const uint *cells = rows + view.cells_down + 1 + row * (view.cells_across + 1);
-    float share = (float)(rows[row + 1] - rows[row]) * OF_WORD * ((float)(cells[column + 1] - cells[column]) * OF_WORD);
-    return share * (float)view.cells_across * (float)view.cells_down / (2.0f * PI * PI * larger(sine, 1e-7f)) * view.environment_share;
+// The pdf per solid angle of directions in a cell of the environment's CDF; `sine` of the angle to the zenith.
+DEVICE float env_cell_pdf(const LaunchParams params, GLOBAL const float4 *lights, int column, int row, float sine) {
+    GLOBAL const uint *marginal = (GLOBAL const uint *)(lights + params.env_cdf);
+    GLOBAL const uint *conditional = marginal + params.env_cdf_height + 1 + row * (params.env_cdf_width + 1);
+    float probability = (float)(marginal[row + 1] - marginal[row]) * INV_2_32
+                        * ((float)(conditional[column + 1] - conditional[column]) * INV_2_32);
+    return probability * (float)params.env_cdf_width * (float)params.env_cdf_height / (2.0f * PI * PI * larger(sine, 1e-7f))
+           * params.environment_probability;
 }
 
-DEVICE float environment_density(const View view, GLOBAL const float4 *lights, float3 direction) {
-    float2 place = environment_place(view, direction);
-    int column = clamp((int)(place.x * (float)view.cells_across), 0, view.cells_across - 1);
-    int row = clamp((int)(place.y * (float)view.cells_down), 0, view.cells_down - 1);
-    return cell_density(view, lights, column, row, sqrt(fma(direction.x, direction.x, direction.z * direction.z)));
+DEVICE float environment_pdf(const LaunchParams params, GLOBAL const float4 *lights, float3 direction) {
+    float2 uv = environment_uv(params, direction);
+    int column = clamp((int)(uv.x * (float)params.env_cdf_width), 0, params.env_cdf_width - 1);
+    int row = clamp((int)(uv.y * (float)params.env_cdf_height), 0, params.env_cdf_height - 1);
+    float sine = sqrt(fma(direction.x, direction.x, direction.z * direction.z));
+    return env_cell_pdf(params, lights, column, row, sine);
 }
 
-// The last of count entries whose summed share is not above `pick`; *within is where the pick lies in it, 0 to 1.
-DEVICE int find_share(GLOBAL const uint *summed, int count, uint pick, float *within) {
+// The entry that a CDF of count entries assigns to `u`; *remapped_u is where u lies within it, 0 to 1.
+DEVICE int sample_cdf(GLOBAL const uint *cdf, int count, uint u, float *remapped_u) {
     int low = 0, high = count - 1;
     while (low < high) {
         int middle = (low + high + 1) / 2;
-        if (summed[middle] <= pick) low = middle;
+        if (cdf[middle] <= u) low = middle;
         else high = middle - 1;
     }
-    uint begin = summed[low], width = summed[low + 1] - begin;
-    *within = smaller((float)(pick - begin) / larger((float)width, 1.0f), 0.9999999f);
+    uint begin = cdf[low], width = cdf[low + 1] - begin;
+    *remapped_u = smaller((float)(u - begin) / larger((float)width, 1.0f), 0.9999999f);
     return low;
 }
 
-DEVICE float3 sample_environment(const View view, GLOBAL const float4 *lights, float first, float second, float *density) {
-    GLOBAL const uint *rows = (GLOBAL const uint *)(lights + view.cells);
+DEVICE float3 sample_environment(const LaunchParams params, GLOBAL const float4 *lights, float u1, float u2, float *pdf) {
+    GLOBAL const uint *marginal = (GLOBAL const uint *)(lights + params.env_cdf);
     float x, y;
-    int row = find_share(rows, view.cells_down, (uint)(first * 4294967296.0f), &y);
-    GLOBAL const uint *cells = rows + view.cells_down + 1 + row * (view.cells_across + 1);
-    int column = find_share(cells, view.cells_across, (uint)(second * 4294967296.0f), &x);
-    float across = ((float)column + x) / (float)view.cells_across - 0.5f - view.environment_turn;
-    float2 around = cos_sin_2pi(across - floor(across)), down = cos_sin_2pi(0.5f * ((float)row + y) / (float)view.cells_down);
-    *density = cell_density(view, lights, column, row, down.y);
-    return make_float3(down.y * around.y, down.x, -down.y * around.x);
+    int row = sample_cdf(marginal, params.env_cdf_height, (uint)(u1 * 4294967296.0f), &y);
+    GLOBAL const uint *conditional = marginal + params.env_cdf_height + 1 + row * (params.env_cdf_width + 1);
+    int column = sample_cdf(conditional, params.env_cdf_width, (uint)(u2 * 4294967296.0f), &x);
+    float u = ((float)column + x) / (float)params.env_cdf_width - 0.5f - params.environment_rotation;
+    float2 phi = cos_sin_2pi(u - floor(u)), theta = cos_sin_2pi(0.5f * ((float)row + y) / (float)params.env_cdf_height);
+    *pdf = env_cell_pdf(params, lights, column, row, theta.y);
+    return make_float3(theta.y * phi.y, theta.x, -theta.y * phi.x);
 }
 #endif
 
-// The sky that no shadow ray aims at.
-DEVICE float3 gradient(const View view, float3 direction) {
-    float3 horizon = xyz(view.horizon);
-    return madd(xyz(view.zenith) - horizon, larger(direction.y, 0.0f), horizon);
+// Radiance of the background gradient, which only BSDF sampling finds.
+DEVICE float3 background(const LaunchParams params, float3 direction) {
+    float3 horizon = xyz(params.horizon);
+    return madd(xyz(params.zenith) - horizon, larger(direction.y, 0.0f), horizon);
 }
 
-// The radiance from where no shape is, of a path that came there with density `came`.
-DEVICE float3 sky(const View view, GLOBAL const float4 *lights, float3 direction, float came) {
-    float3 light = gradient(view, direction);
-#if LAMPS
-    for (int sun = 0; sun < view.sun_count; sun++) {
-        float4 place = lights[view.lamps + 3 * sun], shine = lights[view.lamps + 3 * sun + 1];
-        float3 apart = direction - xyz(place);
-        if (place.w > 0.0f && dot_fma(apart, apart) <= 2.0f * place.w)
-            light = madd(xyz(shine), share_of_hit(came, shine.w / (2.0f * PI * place.w)), light);
+// MIS-weighted radiance of a ray that leaves the scene: background, suns in its direction, environment. `bsdf_pdf`: the pdf its
+// direction was sampled with, or DELTA_PDF.
+DEVICE float3 escaped_radiance(const LaunchParams params, GLOBAL const float4 *lights, float3 direction, float bsdf_pdf) {
+    float3 radiance = background(params, direction);
+#if NON_AREA_LIGHTS
+    for (int sun = 0; sun < params.sun_count; sun++) {
+        float4 axis = lights[params.non_area_lights + 3 * sun], emitted = lights[params.non_area_lights + 3 * sun + 1];
+        float3 difference = direction - xyz(axis);
+        if (axis.w > 0.0f && dot_fma(difference, difference) <= 2.0f * axis.w)
+            radiance = madd(xyz(emitted), mis_weight_bsdf(bsdf_pdf, emitted.w / (2.0f * PI * axis.w)), radiance);
     }
 #endif
 #if ENVIRONMENT
-    float by_light = LIGHTS != LIGHTS_HIT && came > 0.0f ? environment_density(view, lights, direction) : 0.0f;
-    light = madd(environment_at(view, lights, direction), share_of_hit(came, by_light), light);
+    bool needs_weight = DIRECT_LIGHTING != DIRECT_BSDF && bsdf_pdf > 0.0f;
+    float light_pdf = needs_weight ? environment_pdf(params, lights, direction) : 0.0f;
+    radiance = madd(environment_radiance(params, lights, direction), mis_weight_bsdf(bsdf_pdf, light_pdf), radiance);
 #endif
-    return light;
+    return radiance;
 }
 
-// Light that a shadow ray may bring: from where, how far, and with which density per solid angle it is picked, or with which
-// probability where no other ray could find it.
+// A light sample: direction and distance to the light, its radiance, and its pdf per solid angle. For delta lights `pdf` is the
+// selection probability, times distance^2 for a point light (which turns intensity into irradiance).
 typedef struct {
     float3 direction, radiance;
-    float distance, density;
-    bool found_by_chance;
+    float distance, pdf;
+    bool is_delta;
 #if TEXTURED
-    int primitive;  // that shines, -1 for a lamp, and the weights of its second and third corner
-    float u, v;
+    int light_id;  // of an area light, below 0 for others
+    float u, v;    // barycentric coordinates of the point on it
 #endif
 } LightSample;
 
-DEVICE bool sample_primitive(const View view, const Primitive p, const Material m, float3 from, float first, float second,
+DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const Material m, float3 from, float u1, float u2,
                              LightSample *light) {
-    float3 point, normal, centre = xyz(p.corner);
-    float radius = p.edge2.w, cone = SPHERES && radius > 0.0f ? cone_of(centre, radius, from) : 0.0f;
+    float3 point, normal, corner = xyz(p.corner);
+    float radius = p.edge2.w, cone = SPHERES && radius > 0.0f ? one_minus_cos_max(corner, radius, from) : 0.0f;
     light->radiance = xyz(m.emission);
-    light->found_by_chance = true;
-    if (SPHERES && cone > 0.0f) {  // by the angle under which the ball is seen
-        float3 way = centre - from;
-        float short_of = first * cone, sine2 = short_of * (2.0f - short_of), distance2 = dot_fma(way, way);
-        float2 around = cos_sin_2pi(second);
+    light->is_delta = false;
+    if (SPHERES && cone > 0.0f) {  // uniform over the cone that the sphere fills
+        float3 to_center = corner - from;
+        float one_minus_cos = u1 * cone, sine2 = one_minus_cos * (2.0f - one_minus_cos);
+        float distance2 = dot_fma(to_center, to_center);
+        float2 phi = cos_sin_2pi(u2);
         float sine = sqrt(sine2), distance = sqrt(distance2);
-        light->direction = normalize_fma(local_to_world(way * (1.0f / distance), sine * around.x, sine * around.y, 1.0f - short_of));
-        light->distance = distance * (1.0f - short_of) - sqrt(larger(fma(radius, radius, -distance2 * sine2), 0.0f));
-        light->density = luminance_of(m.emission) * view.inverse_light_power * 2.0f * radius * radius / cone;
+        float3 axis = to_center * (1.0f / distance);
+        light->direction = normalize_fma(local_to_world(axis, sine * phi.x, sine * phi.y, 1.0f - one_minus_cos));
+        light->distance = distance * (1.0f - one_minus_cos) - sqrt(larger(fma(radius, radius, -distance2 * sine2), 0.0f));
+        light->pdf = luminance_of(m.emission) * params.inverse_light_power * 2.0f * radius * radius / cone;
         return true;
     }
     if (SPHERES && radius > 0.0f) {
-        float height = fma(-2.0f, first, 1.0f), level = sqrt(larger(fma(-height, height, 1.0f), 0.0f));
-        float2 around = cos_sin_2pi(second);
-        normal = make_float3(level * around.x, level * around.y, height);
-        point = madd(normal, radius, centre);
+        float z = fma(-2.0f, u1, 1.0f), r = sqrt(larger(fma(-z, z, 1.0f), 0.0f));
+        float2 phi = cos_sin_2pi(u2);
+        normal = make_float3(r * phi.x, r * phi.y, z);
+        point = madd(normal, radius, corner);
     } else {
-        float root = sqrt(first);
-        normal = normal_of(p, centre);
-        point = madd(xyz(p.edge2), root * second, madd(xyz(p.edge1), root * (1.0f - second), centre));
+        float root = sqrt(u1);
+        normal = primitive_normal(p, corner);
+        point = madd(xyz(p.edge2), root * u2, madd(xyz(p.edge1), root * (1.0f - u2), corner));
 #if TEXTURED
-        light->u = root * (1.0f - second);
-        light->v = root * second;
+        light->u = root * (1.0f - u2);
+        light->v = root * u2;
 #endif
     }
-    float3 way = point - from;
-    light->distance = sqrt(dot_fma(way, way));
-    light->direction = way * (1.0f / light->distance);
+    float3 to_light = point - from;
+    light->distance = sqrt(dot_fma(to_light, to_light));
+    light->direction = to_light * (1.0f / light->distance);
     float cosine = -dot_fma(normal, light->direction);
-    light->density = density_of_hit(view, p, m, from, light->distance, cosine);
+    light->pdf = area_light_pdf(params, p, m, from, light->distance, cosine);
     return cosine > 0.0f && light->distance > 0.0f;
 }
 
-#if LAMPS
-DEVICE bool sample_lamp(const View view, GLOBAL const float4 *lights, int lamp, float3 from, float first, float second,
-                        LightSample *light) {
-    float4 place = lights[view.lamps + 3 * lamp], shine = lights[view.lamps + 3 * lamp + 1];
-    light->radiance = xyz(shine);
-    light->density = shine.w;
-    light->found_by_chance = false;
+#if NON_AREA_LIGHTS
+DEVICE bool sample_non_area_light(const LaunchParams params, GLOBAL const float4 *lights, int light_index, float3 from, float u1,
+                                  float u2, LightSample *light) {
+    GLOBAL const float4 *row = lights + params.non_area_lights + 3 * light_index;
+    float4 place = row[0], emitted = row[1];  // a position or direction
+    light->radiance = xyz(emitted);
+    light->pdf = emitted.w;
+    light->is_delta = true;
     light->direction = xyz(place);
     light->distance = INFINITE;
 #if ENVIRONMENT
-    if (place.w == LAMP_ENVIRONMENT) {
-        light->direction = sample_environment(view, lights, first, second, &light->density);
-        light->radiance = environment_at(view, lights, light->direction);
-        light->found_by_chance = true;
-        return light->density > 0.0f;
+    if (place.w == LIGHT_ENVIRONMENT) {
+        light->direction = sample_environment(params, lights, u1, u2, &light->pdf);
+        light->radiance = environment_radiance(params, lights, light->direction);
+        light->is_delta = false;
+        return light->pdf > 0.0f;
     }
 #endif
-    if (place.w == LAMP_POINT) {
-        float3 way = xyz(place) - from;
-        float distance2 = dot_fma(way, way);
+    if (place.w == LIGHT_POINT) {
+        float3 to_light = xyz(place) - from;
+        float distance2 = dot_fma(to_light, to_light);
         light->distance = sqrt(distance2);
-        light->direction = way * (1.0f / light->distance);
-        light->density = shine.w * distance2;
-        float4 cone = lights[view.lamps + 3 * lamp + 2];
-        float part = clamp(cone.w - dot_fma(xyz(cone), light->direction), 0.0f, 1.0f);
-        light->radiance = light->radiance * (part * part);
+        light->direction = to_light * (1.0f / light->distance);
+        light->pdf = emitted.w * distance2;
+        float4 spot = row[2];
+        float falloff = clamp(spot.w - dot_fma(xyz(spot), light->direction), 0.0f, 1.0f);
+        light->radiance = light->radiance * (falloff * falloff);
         return distance2 > 0.0f;
     }
     if (place.w > 0.0f) {
-        float short_of = first * place.w, sine = sqrt(short_of * (2.0f - short_of));
-        float2 around = cos_sin_2pi(second);
-        light->direction = normalize_fma(local_to_world(xyz(place), sine * around.x, sine * around.y, 1.0f - short_of));
-        light->density = shine.w / (2.0f * PI * place.w);
-        light->found_by_chance = true;
+        float one_minus_cos = u1 * place.w, sine = sqrt(one_minus_cos * (2.0f - one_minus_cos));
+        float2 phi = cos_sin_2pi(u2);
+        light->direction = normalize_fma(local_to_world(xyz(place), sine * phi.x, sine * phi.y, 1.0f - one_minus_cos));
+        light->pdf = emitted.w / (2.0f * PI * place.w);
+        light->is_delta = false;
     }
     return true;
 }
 #endif
 
-// A primitive that shines, by what the table tells.
-DEVICE Primitive shining_primitive(const View view, GLOBAL const float4 *lights, GLOBAL const float4 *primitives, int what) {
-#if PLACED_LIGHTS
-    if (what >= PLACED_LIGHT) return primitive_at(lights + view.light_count, what - PLACED_LIGHT);
+// The primitive of an area light's id.
+DEVICE Primitive light_primitive(const LaunchParams params, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
+                                 int light_id) {
+#if INSTANCED_LIGHTS
+    if (light_id >= INSTANCED_LIGHT) return primitive_at(lights + params.light_count, light_id - INSTANCED_LIGHT);
 #endif
-    return primitive_at(primitives, what);
+    return primitive_at(primitives, light_id);
 }
 
-// A light by its share, and on it a point or direction. Dimensions: two, and a third where the light is one of thousands.
-DEVICE bool sample_light(const View view, float3 from, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
-                         GLOBAL const Material *materials, Key key, uint dimension, LightSample *light) {
-    uint pick = sample_word(key, dimension);
-    float second = sample_at(key, dimension + 1);
-    int low = 0, high = view.light_count - 1;
+// Samples a light by its selection probability, and a point or direction on it. Uses two dimensions, and a third for lights of
+// selection probability below 2^-12.
+DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
+                         GLOBAL const Material *materials, Sampler sampler, uint dimension, LightSample *light) {
+    uint u32 = get_1d_bits(sampler, dimension);
+    float u2 = get_1d(sampler, dimension + 1);
+    int low = 0, high = params.light_count - 1;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (as_uint(lights[middle].x) > pick) high = middle;
+        if (as_uint(lights[middle].x) > u32) high = middle;
         else low = middle + 1;
     }
     uint begin = low > 0 ? as_uint(lights[low - 1].x) : 0u, width = as_uint(lights[low].x) - begin;
-    float first;  // what the pick leaves over is as even as the pick
-    if (width > (1u << 20)) first = smaller((float)(pick - begin) / (float)width, 0.9999999f);
-    else first = sample_at(key, dimension + 2);
-    int what = as_int(lights[low].y);
+    float u1;  // the position of u32 within the light's interval is uniform too, if the interval has bits enough
+    if (width > (1u << 20)) u1 = smaller((float)(u32 - begin) / (float)width, 0.9999999f);
+    else u1 = get_1d(sampler, dimension + 2);
+    int light_id = as_int(lights[low].y);
 #if TEXTURED
-    light->primitive = what;
+    light->light_id = light_id;
     light->u = light->v = 0.0f;
 #endif
-#if LAMPS
-    if (what < 0) return sample_lamp(view, lights, ~what, from, first, second, light);
+#if NON_AREA_LIGHTS
+    if (light_id < 0) return sample_non_area_light(params, lights, ~light_id, from, u1, u2, light);
 #endif
-    Primitive p = shining_primitive(view, lights, primitives, what);
-    return sample_primitive(view, p, materials[as_int(p.edge1.w)], from, first, second, light);
+    Primitive p = light_primitive(params, lights, primitives, light_id);
+    return sample_primitive(params, p, materials[as_int(p.edge1.w)], from, u1, u2, light);
 }
 
-// What a shaded point asks of the next stage: a shadow ray of length direction.w, and what it brings if nothing is in between;
-// it begins brings.w along the way, so that it may leave a surface on the other side than the path.
+// Shadow ray for the connect stage: direction.xyz, t_max in direction.w. `contribution.xyz` is added to the path's radiance if
+// the ray is unoccluded. `contribution.w` is t_min: greater than 0 if the ray crosses the surface, because its origin is offset
+// to the other side.
 typedef struct {
-    float4 direction, brings;
-    bool wanted;
-} LightRay;
+    float4 direction, contribution;
+    bool valid;
+} ShadowRay;
 
-// The shadow ray of a surface point; `weighted` shares the light with paths that run into it.
-DEVICE bool aim_at_light(const View view, const Material m, const Surface s, float3 origin, bool weighted,
-                         GLOBAL const float4 *lights, SCENE_TAKEN, GLOBAL const Material *materials, Key key, uint dimension,
-                         LightRay *ray) {
+// Next-event estimation at a surface point: samples a light and returns the shadow ray, or false if it contributes nothing.
+// `use_mis` weighs the sample against BSDF sampling.
+DEVICE bool sample_direct(const LaunchParams params, const Material m, const Surface s, float3 origin, bool use_mis,
+                          GLOBAL const float4 *lights, SCENE_PARAMS, GLOBAL const Material *materials, Sampler sampler,
+                          uint dimension, ShadowRay *ray) {
     LightSample light;
-    if (!sample_light(view, origin, lights, primitives, materials, key, dimension, &light)) return false;
-    float4 reflects = evaluate(m, s, light.direction);
-    if (!(reflects.w > 0.0f) || !leaves_rightly(s, light.direction, dot_fma(light.direction, s.normal) < 0.0f)) return false;
+    if (!sample_light(params, origin, lights, primitives, materials, sampler, dimension, &light)) return false;
+    float4 bsdf = eval_bsdf_pdf(m, s, light.direction);
+    float cosine = dot_fma(light.direction, s.normal);
+    if (!(bsdf.w > 0.0f) || !on_geometric_side(s, light.direction, cosine < 0.0f)) return false;
 #if TEXTURED
-    if (light.primitive >= 0) {
-        Primitive p = shining_primitive(view, lights, primitives, light.primitive);
-        bool mirrored = PLACED_LIGHTS && p.edge2.w < 0.0f;
-        float u = mirrored ? light.v : light.u, v = mirrored ? light.u : light.v;
-        light.radiance = light.radiance * picture_of_light(SCENE_GIVEN, p, u, v);
+    if (light.light_id >= 0) {
+        Primitive p = light_primitive(params, lights, primitives, light.light_id);
+        bool swapped = INSTANCED_LIGHTS && p.edge2.w < 0.0f;
+        float u = swapped ? light.v : light.u, v = swapped ? light.u : light.v;
+        light.radiance = light.radiance * emission_texture_at(SCENE_ARGS, p, u, v);
     }
 #endif
-    bool shared = weighted && LIGHTS == LIGHTS_SAMPLED && light.found_by_chance;
-    float share = 1.0f / (light.density + (shared ? reflects.w : 0.0f));
-    float off = dot_fma(origin - s.point, s.normal), cosine = dot_fma(light.direction, s.normal);
-    float skip = off * cosine < 0.0f ? -2.5f * off / cosine : 0.0f;
+    bool has_bsdf_pdf = use_mis && DIRECT_LIGHTING == DIRECT_MIS && !light.is_delta;
+    float inverse_pdf = 1.0f / (light.pdf + (has_bsdf_pdf ? bsdf.w : 0.0f));  // balance heuristic: weight / pdf
+    float offset = dot_fma(origin - s.point, s.normal);
+    float t_min = offset * cosine < 0.0f ? -2.5f * offset / cosine : 0.0f;
     ray->direction = with_w(light.direction, light.distance < INFINITE ? light.distance * 0.9999f : INFINITE);
-    ray->brings = with_w(xyz(reflects) * light.radiance * share, skip);
+    ray->contribution = with_w(xyz(bsdf) * light.radiance * inverse_pdf, t_min);
     return true;
 }

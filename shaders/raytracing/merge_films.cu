@@ -1,21 +1,21 @@
-// Two films of different samples of one picture to the film of all of them (T. Chan, G. Golub and R. LeVeque 1979): the means,
-// and where SPREAD is set the sums of the squared distances from them.
+// Merges the films of two sample ranges of one picture (T. Chan, G. Golub and R. LeVeque 1979): the means, and with M2 the sums
+// of squared deviations. `count_a` and `count_b` are the numbers of samples.
 #include "common/portable.h"
 #include "bvh/geometry.h"
 
-KERNEL merge_films(int pixels, int before, int more, GLOBAL const float4 *total, GLOBAL const float4 *part,
-                   GLOBAL float4 *merged
-#if SPREAD
-                   , GLOBAL const float4 *spread_total, GLOBAL const float4 *spread_part, GLOBAL float4 *spread_merged
+KERNEL merge_films(int pixels, int count_a, int count_b, GLOBAL const float4 *mean_a, GLOBAL const float4 *mean_b,
+                   GLOBAL float4 *mean
+#if M2
+                   , GLOBAL const float4 *m2_a, GLOBAL const float4 *m2_b, GLOBAL float4 *m2
 #endif
 ) {
     uint i = thread_index();
     if (i >= (uint)pixels) return;
-    float share = (float)more / (float)(before + more);
-    float3 mean = xyz(total[i]), step = xyz(part[i]) - mean;
-    merged[i] = with_w(madd(step, share, mean), 1.0f);
-#if SPREAD
-    float3 far = xyz(spread_total[i]) + xyz(spread_part[i]);
-    spread_merged[i] = with_w(madd(step * step, (float)before * share, far), 0.0f);
+    float weight = (float)count_b / (float)(count_a + count_b);
+    float3 difference = xyz(mean_b[i]) - xyz(mean_a[i]);
+    mean[i] = with_w(madd(difference, weight, xyz(mean_a[i])), 1.0f);
+#if M2
+    float3 sum = xyz(m2_a[i]) + xyz(m2_b[i]);
+    m2[i] = with_w(madd(difference * difference, (float)count_a * weight, sum), 0.0f);
 #endif
 }

@@ -1,396 +1,334 @@
-// Path tracing by four schedules of the same work, which give the same bits:
-//     grid        wavefront stages behind the stencil of active rays: generate; for every depth trace, shade, connect; accumulate
-//     compact     the same over lists of the living rays, made from the stencil's bits
-//     fused       the stages of the grid in one launch: a warp takes its words of the stencil through all depths, its paths
-//                 in registers, and is done with a word as soon as that is empty; where threads are ALONE, one does (raytracing/fused_scalar.h)
-//     regenerate  one launch in which threads start a new path when theirs ends
-// Ray i is pixel i % 32 of tile i / 32; tiles are 8 x 4 pixels, so a word of the stencil is a small piece of the picture.
-// The text that includes this file has the types View and Material and the functions scatter() and evaluate().
+// Path tracing by three schedules of the same work, which give the same bits:
+//     wavefront   one launch a stage (S. Laine, T. Karras and T. Aila 2013) behind the stencil of active rays: generate; for every
+//                 depth trace, shade, connect; accumulate. The slowest; kept for the paper's experiment with stencils (stencil.h)
+//                 and because each of its stages can be read and timed alone.
+//     megakernel  one launch runs all stages. A warp traces the 32 paths of a stencil word through all depths with the paths in
+//                 registers and stops when the word is 0. On devices without warps (SCALAR_THREADS) one thread traces the word
+//                 (fused_scalar.h). What CPUs, and GPUs without a ballot, run.
+//     regenerate  one launch; threads that end a path start the next (regeneration, V. Frolov and V. Galaktionov 2016). What GPUs
+//                 run: 12 to 25 % faster than the megakernel on `sphereflake` from depth 2 on (tests/fps/results/h200_rays.jsonl).
+// Ray i is pixel i % 32 of block i / 32; blocks are 8 x 4 pixels, so a word of the stencil is one block of the picture.
+// The text that includes this file defines the types LaunchParams and Material, and sample_bsdf and eval_bsdf_pdf (kernels.py).
 #include "raytracing/scene.h"
 #include "raytracing/lights.h"
 #include "raytracing/film.h"
 #include "raytracing/stencil.h"
-#include "common/scan.h"
 
-#define DIMENSIONS 8u  // random numbers that one depth may use: 0-2 the material, 3 the roulette, 4-6 the light sample
+#define SCHEDULE_WAVEFRONT 0
+#define SCHEDULE_REGENERATE 1
+#define SCHEDULE_MEGAKERNEL 2
+#define DIMENSIONS_PER_BOUNCE 8u  // 0-2: BSDF, 3: Russian roulette, 4-6: light
+#define MAX_DEPTHS 16
 
-// The pixel of the whole picture that ray i belongs to; false for rays that fill up the last tiles.
-DEVICE bool pixel_of(const View view, uint i, int *x, int *y) {
-    int tile = (int)(i >> 5);
-    int across = (tile % view.tiles) * 8 + (int)(i & 7u), down = (tile / view.tiles) * 4 + (int)((i >> 3) & 3u);
-    *x = view.left + across;
-    *y = view.top + down;
-    return across < view.across && down < view.down;
+// The pixel of ray i in the whole picture; false for rays that only pad the last blocks.
+DEVICE bool pixel_of_ray(const LaunchParams params, uint i, int *x, int *y) {
+    int block = (int)(i >> 5);
+    int column = (block % params.blocks_x) * 8 + (int)(i & 7u), row = (block / params.blocks_x) * 4 + (int)((i >> 3) & 3u);
+    *x = params.tile_x + column;
+    *y = params.tile_y + row;
+    return column < params.tile_width && row < params.tile_height;
 }
 
-DEVICE Key key_of(const View view, uint i) {
+DEVICE Sampler sampler_of_ray(const LaunchParams params, uint i) {
     int x, y;
-    pixel_of(view, i, &x, &y);
-    return sampler_key((uint)view.seed, (uint)(y * view.width + x), (uint)view.sample);
+    pixel_of_ray(params, i, &x, &y);
+    return make_sampler((uint)params.seed, (uint)(y * params.width + x), (uint)params.sample_index);
 }
 
-// A path between two stages. direction.w is the density it was picked with, throughput.w is not used.
+// A path between two stages. origin.w: time in the shutter interval, 0 to 1. direction.w: the pdf with which the direction was
+// sampled, or DELTA_PDF. throughput.w is unused.
 typedef struct {
     float4 origin, direction, throughput, radiance;
 } Path;
 
-// The direction through a point of the picture, each coordinate -1 to 1: as long as its part along the view is 1, or unit in
-// a panorama, which is 360 degrees wide and 180 high.
-DEVICE float3 view_direction(const View view, float sx, float sy) {
-#if PANORAMA
-    float2 around = cos_sin_2pi(fma(sx, 0.5f, sx < 0.0f ? 1.0f : 0.0f)), up = cos_sin_2pi(fma(sy, 0.25f, sy < 0.0f ? 1.0f : 0.0f));
-    float3 level = madd(normalize_fma(xyz(view.right)), around.y, xyz(view.forward) * around.x);
-    return normalize_fma(madd(normalize_fma(xyz(view.up)), up.y, level * up.x));
+// The direction through a point of the picture, each coordinate -1 to 1. Perspective: not unit, its component along `forward` is
+// 1. Equirectangular: unit; the picture is 360 degrees wide and 180 high.
+DEVICE float3 view_direction(const LaunchParams params, float sx, float sy) {
+#if EQUIRECTANGULAR
+    float2 azimuth = cos_sin_2pi(fma(sx, 0.5f, sx < 0.0f ? 1.0f : 0.0f));
+    float2 elevation = cos_sin_2pi(fma(sy, 0.25f, sy < 0.0f ? 1.0f : 0.0f));
+    float3 level = madd(normalize_fma(xyz(params.right)), azimuth.y, xyz(params.forward) * azimuth.x);
+    return normalize_fma(madd(normalize_fma(xyz(params.up)), elevation.y, level * elevation.x));
 #else
-    return madd(xyz(view.up), sy, madd(xyz(view.right), sx, xyz(view.forward)));
+    return madd(xyz(params.up), sy, madd(xyz(params.right), sx, xyz(params.forward)));
 #endif
 }
 
-DEVICE Path start_path(const View view, int x, int y, Key key) {
-    float sx = fma(2.0f / (float)view.width, (float)x + sample_at(key, 0), -1.0f);
-    float sy = fma(-2.0f / (float)view.height, (float)y + sample_at(key, 1), 1.0f);
-    float3 origin = xyz(view.eye), direction = view_direction(view, sx, sy);
-    if (view.lens_radius > 0.0f) {  // a thin lens: from any of its points, through the same point of the plane in focus
-        float radius = sqrt(sample_at(key, 2)) * view.lens_radius;
-        float2 around = cos_sin_2pi(sample_at(key, 3));
-        float3 still = make_float3(0.0f, 0.0f, 0.0f), across = normalize_fma(xyz(view.right)), upwards = normalize_fma(xyz(view.up));
-        float3 offset = madd(upwards, radius * around.y, madd(across, radius * around.x, still));
+DEVICE Path start_path(const LaunchParams params, int x, int y, Sampler sampler) {
+    float sx = fma(2.0f / (float)params.width, (float)x + get_1d(sampler, 0), -1.0f);
+    float sy = fma(-2.0f / (float)params.height, (float)y + get_1d(sampler, 1), 1.0f);
+    float3 origin = xyz(params.eye), direction = view_direction(params, sx, sy);
+    if (params.lens_radius > 0.0f) {  // thin lens: from a point of the lens to the pixel's point on the plane of focus
+        float radius = sqrt(get_1d(sampler, 2)) * params.lens_radius;
+        float2 phi = cos_sin_2pi(get_1d(sampler, 3));
+        float3 zero = make_float3(0.0f, 0.0f, 0.0f), right = normalize_fma(xyz(params.right)), up = normalize_fma(xyz(params.up));
+        float3 offset = madd(up, radius * phi.y, madd(right, radius * phi.x, zero));
         origin = madd(offset, 1.0f, origin);
-        direction = madd(offset, -1.0f, madd(direction, view.focus_distance, still));
+        direction = madd(offset, -1.0f, madd(direction, params.focus_distance, zero));
     }
     Path path;
-    path.origin = with_w(origin, MOTION ? sample_at(key, 4) : 0.0f);  // the moment within the shutter
-    path.direction = with_w(normalize_fma(direction), MIRRORED);
+    path.origin = with_w(origin, MOTION ? get_1d(sampler, 4) : 0.0f);
+    path.direction = with_w(normalize_fma(direction), DELTA_PDF);
     path.throughput = make_float4(1.0f, 1.0f, 1.0f, 0.0f);
     path.radiance = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     return path;
 }
 
-DEVICE float4 with_sky(const View view, GLOBAL const float4 *lights, const Path path) {
-    float3 light = sky(view, lights, xyz(path.direction), path.direction.w);
-    return path.radiance + path.throughput * with_w(light, 0.0f);
+// The radiance of a path whose ray leaves the scene.
+DEVICE float4 add_escaped_radiance(const LaunchParams params, GLOBAL const float4 *lights, const Path path) {
+    float3 radiance = escaped_radiance(params, lights, xyz(path.direction), path.direction.w);
+    return path.radiance + path.throughput * with_w(radiance, 0.0f);
 }
 
-// Where a shadow ray begins.
-DEVICE float4 light_origin(float4 origin, float4 direction, float skip) {
-    return CROSSING ? with_w(madd(xyz(direction), skip, xyz(origin)), origin.w) : origin;
+DEVICE float4 shadow_ray_origin(float4 origin, float4 direction, float t_min) {
+    return SHADOW_RAYS_CROSS ? with_w(madd(xyz(direction), t_min, xyz(origin)), origin.w) : origin;
 }
 
-// Shades the hit of a path and picks where it goes on; false when it ends here.
-DEVICE bool shade_path(const View view, int depth, Key key, const Hit hit, Path *path, LightRay *light,
-                       SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
-    float4 came = path->direction, throughput = path->throughput;
-    Surface s = surface_at(SCENE_GIVEN, hit, path->origin, xyz(came));
-    Material m = material_at(SCENE_GIVEN, materials, s);
-    light->wanted = false;
-    if (s.front && m.emission.w > 0.0f) {
-        float by_light = 0.0f;
-        if (s.aimed) {
-            Primitive p = primitive_of(SCENE_GIVEN, hit);
-            by_light = density_of_hit(view, p, materials[s.material], xyz(path->origin), hit.t, -dot_fma(flat_normal(s), s.incoming));
+// Shades the hit of a path: adds emission, samples a light into `shadow`, and continues the path; false if it ends here.
+DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path, ShadowRay *shadow,
+                       SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+    float4 throughput = path->throughput;
+    float3 ray_direction = xyz(path->direction);
+    float bsdf_pdf = path->direction.w;
+    Surface s = surface_at(SCENE_ARGS, hit, path->origin, ray_direction);
+    Material m = material_at(SCENE_ARGS, materials, s);
+    shadow->valid = false;
+    if (s.front_face && m.emission.w > 0.0f) {
+        float light_pdf = 0.0f;
+        if (s.in_light_table) {
+            Primitive p = primitive_of(SCENE_ARGS, hit);
+            float cosine = -dot_fma(geometric_normal(s), s.ray_direction);
+            light_pdf = area_light_pdf(params, p, materials[s.material], xyz(path->origin), hit.t, cosine);
         }
-        path->radiance = path->radiance + throughput * m.emission * share_of_hit(came.w, by_light);
+        path->radiance = path->radiance + throughput * m.emission * mis_weight_bsdf(bsdf_pdf, light_pdf);
     }
-    uint dimension = (uint)(depth + 1) * DIMENSIONS;
-    Scatter out;
-    out.density = MIRRORED;
-    bool last = depth + 1 >= view.depth, goes_on = scatter(m, s, key, dimension, &out) && leaves_rightly(s, out.direction, out.through);
-    bool rough = out.density >= 0.0f;
-    path->origin = leave_surface(s, goes_on && out.through, path->origin.w);
-    if (rough && LIGHTS != LIGHTS_HIT && view.light_count > 0 && (WHITTED || !last)) {
-        light->wanted = aim_at_light(view, m, s, xyz(path->origin), !WHITTED, lights, SCENE_GIVEN, materials, key, dimension + 4,
-                                     light);
-        if (light->wanted) light->brings = with_w(xyz(throughput) * xyz(light->brings), light->brings.w);
+    uint dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE;
+    BsdfSample out;
+    out.pdf = DELTA_PDF;
+    bool last_bounce = depth + 1 >= params.max_depth;
+    bool continues = sample_bsdf(m, s, sampler, dimension, &out) && on_geometric_side(s, out.direction, out.transmits);
+    bool non_delta = out.pdf >= 0.0f;
+    path->origin = offset_ray_origin(s, continues && out.transmits, path->origin.w);
+    if (non_delta && DIRECT_LIGHTING != DIRECT_BSDF && params.light_count > 0 && (WHITTED || !last_bounce)) {
+        shadow->valid = sample_direct(params, m, s, xyz(path->origin), !WHITTED, lights, SCENE_ARGS, materials, sampler,
+                                      dimension + 4, shadow);
+        if (shadow->valid)
+            shadow->contribution = with_w(xyz(throughput) * xyz(shadow->contribution), shadow->contribution.w);
     }
-    if (rough && WHITTED) {  // the indirect light: the sky in the direction of the normal, unoccluded
-        if (goes_on) path->radiance = path->radiance + throughput * with_w(out.weight * gradient(view, s.normal), 0.0f);
-        goes_on = false;
+    if (non_delta && WHITTED) {  // in the place of indirect light: the background in the direction of the normal, unoccluded
+        if (continues) path->radiance = path->radiance + throughput * with_w(out.weight * background(params, s.normal), 0.0f);
+        continues = false;
     }
-    if (!goes_on || last) return false;
-    path->direction = with_w(out.direction, out.density);
+    if (!continues || last_bounce) return false;
+    path->direction = with_w(out.direction, out.pdf);
     throughput = throughput * with_w(out.weight, 0.0f);
-    if (depth + 1 >= view.roulette) {  // a dim path goes on by chance, and then for those that do not
-        float lives = clamp(larger(larger(throughput.x, throughput.y), throughput.z), 0.05f, 1.0f);
-        if (sample_at(key, dimension + 3) >= lives) return false;
-        throughput = throughput * (1.0f / lives);
+    if (depth + 1 >= params.rr_depth) {  // Russian roulette; dividing by the probability keeps the estimate unbiased
+        float survival_probability = clamp(larger(larger(throughput.x, throughput.y), throughput.z), 0.05f, 1.0f);
+        if (get_1d(sampler, dimension + 3) >= survival_probability) return false;
+        throughput = throughput * (1.0f / survival_probability);
     }
     path->throughput = throughput;
     return true;
 }
 
-// ---- schedule "grid": every stage over all rays, behind the stencil -----------------------------------------------------
-KERNEL generate(const View view, FRAME_TAKEN, GLOBAL uint *living, GLOBAL float4 *origins, GLOBAL float4 *directions,
-                GLOBAL float4 *throughputs, GLOBAL float4 *radiances) {
-    STENCIL_SCRATCH(scratch);
+// Each warp of a stage handles WORDS_PER_WARP words in turn: after a few bounces most are 0, and launching an empty warp costs
+// more than testing a word.
+#define FOR_EACH_STENCIL_WORD(i)                                                                                          \
+    for (uint i = group_index() * (GROUP_SIZE * WORDS_PER_WARP) + local_index(), end_ = i + GROUP_SIZE * WORDS_PER_WARP; \
+         i < end_; i += GROUP_SIZE)
+
+#if SCHEDULE == SCHEDULE_WAVEFRONT
+KERNEL generate(const LaunchParams params, FILM_PARAMS, GLOBAL uint *active_mask, GLOBAL float4 *origins,
+                GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances) {
+    STENCIL_LOCAL(scratch);
     uint i = thread_index();
     int x, y;
-    bool active = pixel_of(view, i, &x, &y) && is_noisy(view, x, y, FRAME_GIVEN);
-    Path path = start_path(view, x, y, key_of(view, i));
+    bool active = pixel_of_ray(params, i, &x, &y) && needs_sample(params, x, y, FILM_ARGS);
+    Path path = start_path(params, x, y, sampler_of_ray(params, i));
     origins[i] = path.origin;
     directions[i] = path.direction;
     throughputs[i] = active ? path.throughput : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     radiances[i] = path.radiance;
-    set_active(living, i, active, scratch);
+    set_active(active_mask, i, active, scratch);
 }
 
-// Each warp of a stage looks at WORDS words one after the other, since most are empty after a few reflections and a launch of
-// empty warps costs what starting them costs.
-#define FOR_EACH_WORD(i) for (uint i = group_index() * (GROUP_SIZE * WORDS) + local_index(), end_ = i + GROUP_SIZE * WORDS; i < end_; i += GROUP_SIZE)
-
-#if SCHEDULE == 0
-KERNEL trace(const View view, GLOBAL const uint *living, GLOBAL uint *hitting, GLOBAL const float4 *origins,
+KERNEL trace(const LaunchParams params, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask, GLOBAL const float4 *origins,
              GLOBAL const float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances, GLOBAL float4 *hits,
-             SCENE_TAKEN, GLOBAL const float4 *lights) {
-    STENCIL_SCRATCH(scratch);
-    FOR_EACH_WORD(i) {
-        bool active = is_active(living, i);
+             SCENE_PARAMS, GLOBAL const float4 *lights) {
+    STENCIL_LOCAL(scratch);
+    FOR_EACH_STENCIL_WORD(i) {
+        bool active = is_active(active_mask, i);
         if (active) {
-            Hit hit = find_closest(SCENE_GIVEN, origins[i], xyz(directions[i]));
+            Hit hit = scene_closest_hit(SCENE_ARGS, origins[i], xyz(directions[i]));
             store_hit(hits, i, hit);
             if (hit.primitive < 0) {
                 Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
-                radiances[i] = with_sky(view, lights, path);
+                radiances[i] = add_escaped_radiance(params, lights, path);
                 if (STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
                 active = false;
             }
         }
-        set_active(hitting, i, active, scratch);
+        set_active(hit_mask, i, active, scratch);
     }
 }
 
-KERNEL shade(const View view, int depth, GLOBAL const uint *hitting, GLOBAL uint *living, GLOBAL uint *lit,
-             GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances,
-             GLOBAL const float4 *hits, GLOBAL float4 *light_directions, GLOBAL float4 *light_brings,
-             SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
-    STENCIL_SCRATCH(scratch);
-    FOR_EACH_WORD(i) {
-        bool active = is_active(hitting, i), aims = false;
+KERNEL shade(const LaunchParams params, int depth, GLOBAL const uint *hit_mask, GLOBAL uint *active_mask,
+             GLOBAL uint *shadow_mask, GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs,
+             GLOBAL float4 *radiances, GLOBAL const float4 *hits, GLOBAL float4 *shadow_directions,
+             GLOBAL float4 *shadow_contributions, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+    STENCIL_LOCAL(scratch);
+    FOR_EACH_STENCIL_WORD(i) {
+        bool active = is_active(hit_mask, i), has_shadow_ray = false;
         Hit hit = {0.0f, 0.0f, 0.0f, -1};
         if (active) hit = stored_hit(hits, i);
         if (active && (STENCIL != STENCIL_OFF || hit.primitive >= 0)) {
             Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
-            LightRay light;
-            active = shade_path(view, depth, key_of(view, i), hit, &path, &light, SCENE_GIVEN, materials, lights);
-            aims = light.wanted;
+            ShadowRay shadow;
+            Sampler sampler = sampler_of_ray(params, i);
+            active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
+            has_shadow_ray = shadow.valid;
             radiances[i] = path.radiance;
-            if (active || aims) origins[i] = path.origin;
+            if (active || has_shadow_ray) origins[i] = path.origin;
             if (active) directions[i] = path.direction;
             if (active) throughputs[i] = path.throughput;
             if (!active && STENCIL == STENCIL_OFF) throughputs[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            if (aims) light_directions[i] = light.direction;
-            if (aims) light_brings[i] = light.brings;
+            if (has_shadow_ray) shadow_directions[i] = shadow.direction;
+            if (has_shadow_ray) shadow_contributions[i] = shadow.contribution;
         }
-        if (STENCIL == STENCIL_OFF && !aims) light_brings[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        set_active(living, i, active, scratch);
-        if (LIGHTS != LIGHTS_HIT) set_active(lit, i, aims, scratch);
+        if (STENCIL == STENCIL_OFF && !has_shadow_ray) shadow_contributions[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        set_active(active_mask, i, active, scratch);
+        if (DIRECT_LIGHTING != DIRECT_BSDF) set_active(shadow_mask, i, has_shadow_ray, scratch);
     }
 }
 
-KERNEL connect(GLOBAL const uint *lit, GLOBAL const float4 *origins, GLOBAL const float4 *light_directions,
-               GLOBAL const float4 *light_brings, GLOBAL float4 *radiances, SCENE_TAKEN) {
-    FOR_EACH_WORD(i) {
-        bool active = is_active(lit, i);
-        float4 to_light = active ? light_directions[i] : make_float4(0.0f, 0.0f, 0.0f, -1.0f);
-        float4 origin = light_origin(origins[i], to_light, CROSSING && active ? light_brings[i].w : 0.0f);
-        if (active && !find_any(SCENE_GIVEN, origin, xyz(to_light), to_light.w)) radiances[i] = radiances[i] + light_brings[i];
+KERNEL connect(GLOBAL const uint *shadow_mask, GLOBAL const float4 *origins, GLOBAL const float4 *shadow_directions,
+               GLOBAL const float4 *shadow_contributions, GLOBAL float4 *radiances, SCENE_PARAMS) {
+    FOR_EACH_STENCIL_WORD(i) {
+        if (!is_active(shadow_mask, i)) continue;
+        float4 direction = shadow_directions[i], contribution = shadow_contributions[i];
+        float4 origin = shadow_ray_origin(origins[i], direction, contribution.w);
+        if (!scene_any_hit(SCENE_ARGS, origin, xyz(direction), direction.w)) radiances[i] = radiances[i] + contribution;
     }
 }
 
-#elif SCHEDULE == 1
-// ---- schedule "compact": the numbers of living rays, listed from the bits of the stencil -----------------------------------
-// Living rays of each group's words.
-KERNEL count_words(GLOBAL const uint *row, int words, GLOBAL uint *sums) {
-    LOCAL_ARRAY(uint, total, 1);
-    if (local_index() == 0) total[0] = 0;
-    BARRIER();
-    uint i = thread_index();
-    uint bits = i < (uint)words ? popcount(row[i]) : 0u;
-    if (bits) atomic_add(&total[0], bits);
-    BARRIER();
-    if (local_index() == 0) sums[group_index()] = total[0];
-}
-
-// The list of living rays in ascending order, and their number; one word a thread, the groups as in count_words.
-KERNEL list_rays(GLOBAL const uint *row, int words, GLOBAL const uint *sums, GLOBAL uint *list, GLOBAL uint *count) {
-    LOCAL_ARRAY(uint, before, GROUP_SIZE);
-    LOCAL_ARRAY(uint, base, 1);
-    if (local_index() == 0) base[0] = 0;
-    BARRIER();
-    uint i = thread_index(), own = i < (uint)words ? row[i] : 0u, earlier = 0;
-    for (uint group = local_index(); group < group_index(); group += GROUP_SIZE) earlier += sums[group];
-    if (earlier) atomic_add(&base[0], earlier);
-    add_up_group(before, popcount(own));
-    uint place = base[0] + before[local_index()] - popcount(own);
-    if (group_index() == group_count() - 1 && local_index() == GROUP_SIZE - 1) count[0] = base[0] + before[local_index()];
-    while (own) {
-        uint bit = 31u - (uint)clz(own & (0u - own));
-        list[place++] = i * 32u + bit;
-        own &= own - 1u;
-    }
-}
-
-// trace and shade of the listed rays; those that live on set their bits in rows that start out clear.
-KERNEL bounce_listed(const View view, int depth, GLOBAL const uint *list, GLOBAL const uint *count, GLOBAL uint *living,
-                     GLOBAL uint *lit, GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs,
-                     GLOBAL float4 *radiances, GLOBAL float4 *light_directions, GLOBAL float4 *light_brings,
-                     SCENE_TAKEN, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
-    for (uint k = thread_index(); k < count[0]; k += group_count() * GROUP_SIZE) {
-        uint i = list[k];
-        Path path = {origins[i], directions[i], throughputs[i], radiances[i]};
-        Hit hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
-        if (hit.primitive < 0) {
-            radiances[i] = with_sky(view, lights, path);
-            continue;
-        }
-        LightRay light;
-        bool active = shade_path(view, depth, key_of(view, i), hit, &path, &light, SCENE_GIVEN, materials, lights);
-        radiances[i] = path.radiance;
-        if (active || light.wanted) origins[i] = path.origin;
-        if (active) {
-            directions[i] = path.direction;
-            throughputs[i] = path.throughput;
-            atomic_or(&living[i >> 5], 1u << (i & 31u));
-        }
-        if (light.wanted) {
-            light_directions[i] = light.direction;
-            light_brings[i] = light.brings;
-            atomic_or(&lit[i >> 5], 1u << (i & 31u));
-        }
-    }
-}
-
-KERNEL connect_listed(GLOBAL const uint *list, GLOBAL const uint *count, GLOBAL const float4 *origins,
-                      GLOBAL const float4 *light_directions, GLOBAL const float4 *light_brings, GLOBAL float4 *radiances,
-                      SCENE_TAKEN) {
-    for (uint k = thread_index(); k < count[0]; k += group_count() * GROUP_SIZE) {
-        uint i = list[k];
-        float4 to_light = light_directions[i];
-        float4 origin = light_origin(origins[i], to_light, light_brings[i].w);
-        if (!find_any(SCENE_GIVEN, origin, xyz(to_light), to_light.w)) radiances[i] = radiances[i] + light_brings[i];
-    }
-}
-
-#endif
-
-KERNEL accumulate(const View view, GLOBAL const float4 *radiances, FRAME_TAKEN) {
+KERNEL accumulate(const LaunchParams params, GLOBAL const float4 *radiances, FILM_PARAMS) {
     uint i = thread_index();
     int x, y;
-    if (pixel_of(view, i, &x, &y) && is_noisy(view, x, y, FRAME_GIVEN)) add_sample(view, x, y, radiances[i], FRAME_GIVEN);
+    if (pixel_of_ray(params, i, &x, &y) && needs_sample(params, x, y, FILM_ARGS))
+        add_sample(params, x, y, radiances[i], FILM_ARGS);
 }
 
-#if SCHEDULE == 2
-// ---- schedule "regenerate": a thread keeps its path in registers and starts the next pixel's when it ends (Frolov and -------
-// Galaktionov 2016). A warp takes new pixels when at most REFILL of its paths live. counts: the next ray, then rays by depth.
-KERNEL regenerate(const View view, GLOBAL uint *counts, FRAME_TAKEN, SCENE_TAKEN, GLOBAL const Material *materials,
+#elif SCHEDULE == SCHEDULE_REGENERATE
+// A thread keeps its path in registers and starts the next pixel's when it ends. A warp takes new pixels when at most
+// REGENERATE_BELOW of its paths are active. counts: the next ray, then the active rays by depth.
+KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
                   GLOBAL const float4 *lights) {
-    LOCAL_ARRAY(uint, by_depth, 16);
-    if (local_index() < 16) by_depth[local_index()] = 0;
+    LOCAL_ARRAY(uint, by_depth, MAX_DEPTHS);
+    if (local_index() < MAX_DEPTHS) by_depth[local_index()] = 0;
     BARRIER();
-    bool alive = false, work_left = true;
+    bool active = false, rays_left = true;
     int x = 0, y = 0, depth = 0;
-    Key key = {0, 0};
+    Sampler sampler = {0, 0};
     Path path;
     while (true) {
         uint i = 0;
         bool starts = false;
 #if HAS_BALLOT
-        uint dead = ~ballot(alive);
-        if (work_left && 32u - popcount(dead) <= REFILL) {
+        uint idle = ~ballot(active);
+        if (rays_left && 32u - popcount(idle) <= REGENERATE_BELOW) {
             uint base = 0;
-            if (lane_index() == 0) base = atomic_add(&counts[0], popcount(dead));
+            if (lane_index() == 0) base = atomic_add(&counts[0], popcount(idle));
             base = from_lane(base, 0);
-            i = base + popcount(dead & ((1u << lane_index()) - 1u));
-            work_left = base + popcount(dead) < (uint)view.rays;
-            starts = !alive && i < (uint)view.rays;
+            i = base + popcount(idle & ((1u << lane_index()) - 1u));
+            rays_left = base + popcount(idle) < (uint)params.ray_count;
+            starts = !active && i < (uint)params.ray_count;
         }
 #else
-        if (!alive) {
+        if (!active) {
             i = atomic_add(&counts[0], 1u);
-            work_left = i < (uint)view.rays;
-            starts = work_left;
+            rays_left = i < (uint)params.ray_count;
+            starts = rays_left;
         }
 #endif
-        if (starts && pixel_of(view, i, &x, &y) && is_noisy(view, x, y, FRAME_GIVEN)) {
-            key = key_of(view, i);
-            path = start_path(view, x, y, key);
+        if (starts && pixel_of_ray(params, i, &x, &y) && needs_sample(params, x, y, FILM_ARGS)) {
+            sampler = sampler_of_ray(params, i);
+            path = start_path(params, x, y, sampler);
             depth = 0;
-            alive = true;
+            active = true;
         }
 #if HAS_BALLOT
-        if (ballot(alive) == 0 && !work_left) break;
+        if (ballot(active) == 0 && !rays_left) break;
 #else
-        if (!alive && !work_left) break;
+        if (!active && !rays_left) break;
 #endif
-        if (!alive) continue;
+        if (!active) continue;
         atomic_add(&by_depth[depth], 1u);
-        Hit hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
+        Hit hit = scene_closest_hit(SCENE_ARGS, path.origin, xyz(path.direction));
         if (hit.primitive < 0) {
-            path.radiance = with_sky(view, lights, path);
-            alive = false;
+            path.radiance = add_escaped_radiance(params, lights, path);
+            active = false;
         } else {
-            LightRay light;
-            alive = shade_path(view, depth, key, hit, &path, &light, SCENE_GIVEN, materials, lights);
-            float4 origin = light_origin(path.origin, light.direction, light.wanted ? light.brings.w : 0.0f);
-            if (light.wanted && !find_any(SCENE_GIVEN, origin, xyz(light.direction), light.direction.w))
-                path.radiance = path.radiance + light.brings;
+            ShadowRay shadow;
+            active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
+            float4 origin = shadow_ray_origin(path.origin, shadow.direction, shadow.valid ? shadow.contribution.w : 0.0f);
+            if (shadow.valid && !scene_any_hit(SCENE_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
+                path.radiance = path.radiance + shadow.contribution;
             depth++;
         }
-        if (!alive) add_sample(view, x, y, path.radiance, FRAME_GIVEN);
+        if (!active) add_sample(params, x, y, path.radiance, FILM_ARGS);
     }
     BARRIER();
-    if (local_index() < 16 && by_depth[local_index()]) atomic_add(&counts[1 + local_index()], by_depth[local_index()]);
+    if (local_index() < MAX_DEPTHS && by_depth[local_index()])
+        atomic_add(&counts[1 + local_index()], by_depth[local_index()]);
 }
 
-#endif
-
-#if SCHEDULE == 3 && ALONE && HAS_WIDE_REGISTERS
+#elif SCALAR_THREADS && HAS_WIDE_REGISTERS
 #include "raytracing/fused_scalar.h"
-#elif SCHEDULE == 3
-// ---- schedule "fused": the grid's stages for one word after the other ----------------------------------------------------------
-// living[16 * word + depth] is told to those who ask; the stages themselves hand the word on in a register.
-KERNEL megakernel(const View view, GLOBAL uint *living, FRAME_TAKEN, SCENE_TAKEN, GLOBAL const Material *materials,
-             GLOBAL const float4 *lights) {
-    STENCIL_SCRATCH(scratch);
-    FOR_EACH_WORD(i) {
-        int x, y;
-        bool active = pixel_of(view, i, &x, &y) && is_noisy(view, x, y, FRAME_GIVEN), inside = active;
-        Key key = key_of(view, i);
-        uint word = gather_flags(active, scratch), kept = 0;
-        Path path = start_path(view, x, y, key);
-        for (int depth = 0; depth < view.depth; depth++) {
-#if GATHER == GATHER_BALLOT
-            if (word == 0) break;
-            if (lane_index() == (uint)depth) kept = word;  // lane k keeps the word of depth k, for one store at the end
 #else
-            if (lane_index() == 0) living[16 * (i >> 5) + (uint)depth] = word;
+// The stencil words go from stage to stage in a register. active_masks[16 * word + depth] is written for the picture's report.
+KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS,
+                  GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+    STENCIL_LOCAL(scratch);
+    FOR_EACH_STENCIL_WORD(i) {
+        int x, y;
+        bool was_active = pixel_of_ray(params, i, &x, &y) && needs_sample(params, x, y, FILM_ARGS), active = was_active;
+        Sampler sampler = sampler_of_ray(params, i);
+        uint word = ballot_word(active, scratch), lane_word = 0;
+        Path path = start_path(params, x, y, sampler);
+        for (int depth = 0; depth < params.max_depth; depth++) {
+#if HAS_BALLOT
+            if (word == 0) break;
+            if (lane_index() == (uint)depth) lane_word = word;  // lane k keeps the word of depth k, for one store at the end
+#else
+            if (lane_index() == 0) active_masks[MAX_DEPTHS * (i >> 5) + (uint)depth] = word;
 #endif
-            LightRay light;
-            light.wanted = false;
+            ShadowRay shadow;
+            shadow.valid = false;
             if (active) {
-                Hit hit = find_closest(SCENE_GIVEN, path.origin, xyz(path.direction));
+                Hit hit = scene_closest_hit(SCENE_ARGS, path.origin, xyz(path.direction));
                 active = hit.primitive >= 0;
-                if (active) active = shade_path(view, depth, key, hit, &path, &light, SCENE_GIVEN, materials, lights);
-                else path.radiance = with_sky(view, lights, path);
+                if (active) active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
+                else path.radiance = add_escaped_radiance(params, lights, path);
             }
-            float4 origin = light_origin(path.origin, light.direction, light.wanted ? light.brings.w : 0.0f);
-            if (light.wanted && !find_any(SCENE_GIVEN, origin, xyz(light.direction), light.direction.w))
-                path.radiance = path.radiance + light.brings;
-            word = gather_flags(active, scratch);
+            float4 origin = shadow_ray_origin(path.origin, shadow.direction, shadow.valid ? shadow.contribution.w : 0.0f);
+            if (shadow.valid && !scene_any_hit(SCENE_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
+                path.radiance = path.radiance + shadow.contribution;
+            word = ballot_word(active, scratch);
         }
-#if GATHER == GATHER_BALLOT
-        if (lane_index() < 16) living[16 * (i >> 5) + lane_index()] = kept;
+#if HAS_BALLOT
+        if (lane_index() < MAX_DEPTHS) active_masks[MAX_DEPTHS * (i >> 5) + lane_index()] = lane_word;
 #endif
-        if (inside) add_sample(view, x, y, path.radiance, FRAME_GIVEN);
+        if (was_active) add_sample(params, x, y, path.radiance, FILM_ARGS);
     }
 }
 
 #endif
 
-// Rays that every `step`-th word holds from the `first` on, and words that hold none.
-KERNEL count_rays(GLOBAL const uint *row, int first, int step, int words, GLOBAL uint *counts) {
+// Counts the active rays in every `step`-th word from word `first` on, and the words that are 0.
+KERNEL count_rays(GLOBAL const uint *words, int first, int step, int word_count, GLOBAL uint *counts) {
     uint i = thread_index();
-    if (i >= (uint)words) return;
-    uint word = row[(uint)first + i * (uint)step];
+    if (i >= (uint)word_count) return;
+    uint word = words[(uint)first + i * (uint)step];
     if (word) atomic_add(&counts[0], popcount(word));
     else atomic_add(&counts[1], 1u);
 }

@@ -1,43 +1,48 @@
-// What materials know: the surface that a path hit, and where it goes on. One file a material in materials/, with
-//     bool NAME_scatter(material, surface, key, dimension, out)  picks a direction; false ends the path, and a density of 0 then
-//                                                                    tells that light may be reflected all the same
-//     float4 NAME_evaluate(material, surface, direction)         reflected share times cosine, and its density in .w
-// where `key` and `dimension` pick the path's random numbers (dimension .. dimension + 2 belong to the material).
+// The interface of materials: the surface point of a hit and the sample of a BSDF. One file a material in materials/, with
+//     bool NAME_sample(material, surface, sampler, dimension, out)
+//         Samples a direction. Returns false if the sample failed, which ends the path; out->pdf is then 0 if the BSDF
+//         has a non-delta part, so that next-event estimation still runs at this hit, and DELTA_PDF if not.
+//     float4 NAME_eval_pdf(material, surface, direction)
+//         xyz: BSDF times |cos(theta)| for light from `direction`. w: the pdf with which NAME_sample would sample it, per
+//         solid angle; all 0 for delta BSDFs.
+// The material may use the sampler's dimensions dimension .. dimension + 2.
 #include "raytracing/sampler.h"
 
-#define MIRRORED -1.0f  // the density of a direction that no light sample could have picked
+#define DELTA_PDF -1.0f  // pdf of a direction that next-event estimation cannot sample: delta BSDFs and camera rays
 
 typedef struct {
-    float3 point, normal;  // the normal faces the incoming ray; both unit and in world space
-    float3 incoming;       // unit direction of the ray that came
-    bool front;            // whether the ray came from the side that the geometry's own normal points to
-    int material;          // row of the materials
-#if FIELDS
-    float lift;            // how far from the surface a path goes on, beside rounding
+    float3 point, normal;  // the shading normal faces the ray; both in world space, the normal unit
+    float3 ray_direction;  // unit direction of the ray that hit the surface
+    bool front_face;       // whether the ray arrived on the side that the geometric normal points to
+    int material;          // index of the materials
+#if DISTANCE_FIELDS
+    float offset;  // of ray origins along the normal in world units, beside the rounding offset; 0 but for fields
 #endif
 #if TEXTURED
-    float3 flat;           // the geometry's normal, on the ray's side, where `normal` is the one that shades
-    float2 uv;             // on the material's pictures
-    float4 tint;           // of the corners' colours
+    float3 geometric_normal;  // on the ray's side; unit
+    float2 uv;                // texture coordinates
+    float4 vertex_color;
 #endif
-    bool aimed;            // whether light samples aim at it, if it shines
+    bool in_light_table;  // whether next-event estimation can sample this emitter, so that a hit needs a MIS weight
 } Surface;
 
 typedef struct {
     float3 direction;
-    float3 weight;   // of the path from here on: reflected share times cosine over density
-    float density;   // per unit of solid angle, or MIRRORED
-    bool through;    // whether the path goes on behind the surface
-} Scatter;
+    float3 weight;   // BSDF times |cos(theta)| over pdf
+    float pdf;       // per solid angle, or DELTA_PDF
+    bool transmits;  // whether the path continues on the other side of the surface
+} BsdfSample;
 
-DEVICE float3 colour_of(const Material m) { return make_float3(m.color.x, m.color.y, m.color.z); }
+DEVICE float3 base_color(const Material m) { return make_float3(m.color.x, m.color.y, m.color.z); }
 
-// A direction about the normal with density cosine / pi.
-DEVICE float3 cosine_direction(float3 normal, float first, float second, float *density) {
-    float height = sqrt(1.0f - first), radius = sqrt(first);
-    float2 around = cos_sin_2pi(second);
-    *density = height * (1.0f / PI);
-    return normalize_fma(local_to_world(normal, radius * around.x, radius * around.y, height));
+// A direction about the normal with pdf cos(theta) / pi.
+DEVICE float3 sample_cosine_hemisphere(float3 normal, float u1, float u2, float *pdf) {
+    float cosine = sqrt(1.0f - u1), sine = sqrt(u1);
+    float2 phi = cos_sin_2pi(u2);
+    *pdf = cosine * (1.0f / PI);
+    return normalize_fma(local_to_world(normal, sine * phi.x, sine * phi.y, cosine));
 }
 
-DEVICE float3 reflected(float3 incoming, float3 normal) { return madd(normal, -2.0f * dot_fma(incoming, normal), incoming); }
+DEVICE float3 reflect(float3 ray_direction, float3 normal) {
+    return madd(normal, -2.0f * dot_fma(ray_direction, normal), ray_direction);
+}

@@ -1,38 +1,48 @@
-// Pictures on surfaces: what a triangle's corners carry, and how a picture is read there.
-//     attributes  ATTRIBUTE_ROWS float4 a primitive, by its number: the corners' normals, (0, 0, 0) for none, with u of each in
-//                 .w; then v. Of six rows the last nine words are a tangent, the corners' colours in two words of 16 bits each,
-//                 and two tangents; a tangent is 0 for none, or two coordinates of 15 bits on an octahedron, and bit 30 where
-//                 the third direction runs against the cross product of normal and tangent
-//     looks       which pictures a material has, by its row
-//     pictures    where each begins in `texels`, width, height, and bits: 0-1 wrap of u, 2-3 of v, 4 whether texels are blended
-//     texels      256 floats: the sRGB curve; then 8 bits of red, green, blue, alpha each
+// Textures and the vertex attributes of triangles.
+//     attributes         FLOAT4S_PER_PRIMITIVE float4 a primitive, by its id: the corners' normals, (0, 0, 0) for none, with u of
+//                        each in .w; then v. If there are six, the last nine words are a tangent, the corners' colors in two words
+//                        of 16-bit channels each, and two tangents. A tangent is 0 for none, or an octahedral unit vector (Q. Meyer
+//                        et al. 2010) of 15 bits a coordinate, bit 30 set if the bitangent is flipped, and bit 31 set
+//     material_textures  the textures of each material
+//     textures           where each begins in `texels`, width, height, and bits: 0-1 wrap of u, 2-3 wrap of v, 4 linear filter
+//     texels             256 floats: the sRGB curve; then 8 bits each of red, green, blue, alpha
 typedef struct {
-    int color, surface, normal, emission;  // rows of pictures, -1 for none
-    float normal_scale, alpha, cutoff;
-    int mode;  // 0 opaque, 1 there where alpha is at least `cutoff`, 2 there with the probability alpha
-} Look;
+    int color, metallic_roughness, normal, emission;  // indices of textures, -1 for none
+    float normal_scale, alpha, alpha_cutoff;
+    int alpha_mode;
+} MaterialTextures;
 
-#define TEXTURES_TAKEN GLOBAL const float4 *RESTRICT attributes, GLOBAL const Look *RESTRICT looks, GLOBAL const int4 *RESTRICT pictures, \
-        GLOBAL const uint *RESTRICT texels
-#define TEXTURES_GIVEN attributes, looks, pictures, texels
+#define ALPHA_OPAQUE 0
+#define ALPHA_MASK 1  // passes where alpha is at least alpha_cutoff
+#define ALPHA_BLEND 2  // passes with probability alpha
+#define WRAP_REPEAT 0
+#define WRAP_CLAMP 1
+#define WRAP_MIRROR 2
+#define LINEAR_FILTER 16
 
-// A coordinate brought near [0, 1), so that it may become a whole number: 0 repeats, 1 stays at the edge, 2 mirrors.
-DEVICE float wrapped(float x, int wrap) {
-    if (wrap == 1) return clamp(x, 0.0f, 1.0f);
-    if (wrap == 0) return x - floor(x);
-    float twice = x - 2.0f * floor(0.5f * x);
-    return twice > 1.0f ? 2.0f - twice : twice;
+#define TEXTURE_PARAMS                                                                                             \
+    GLOBAL const float4 *RESTRICT attributes, GLOBAL const MaterialTextures *RESTRICT material_textures,           \
+        GLOBAL const int4 *RESTRICT textures, GLOBAL const uint *RESTRICT texels
+#define TEXTURE_ARGS attributes, material_textures, textures, texels
+
+// A texture coordinate brought near [0, 1), so that it fits an integer.
+DEVICE float wrap_uv(float x, int wrap) {
+    if (wrap == WRAP_CLAMP) return clamp(x, 0.0f, 1.0f);
+    if (wrap == WRAP_REPEAT) return x - floor(x);
+    float in_period = x - 2.0f * floor(0.5f * x);
+    return in_period > 1.0f ? 2.0f - in_period : in_period;
 }
 
-DEVICE int wrapped_texel(int i, int count, int wrap) {
+DEVICE int wrap_texel(int i, int count, int wrap) {
     if (i >= 0 && i < count) return i;
-    if (wrap == 0) return i < 0 ? i + count : i - count;
+    if (wrap == WRAP_REPEAT) return i < 0 ? i + count : i - count;
     return i < 0 ? 0 : count - 1;
 }
 
-DEVICE float4 texel_at(GLOBAL const uint *texels, int4 picture, int x, int y, bool srgb) {
-    uint word = texels[(uint)picture.x + (uint)y * (uint)picture.y + (uint)x];
-    float4 c = make_float4((float)(word & 255u), (float)(word >> 8 & 255u), (float)(word >> 16 & 255u), (float)(word >> 24)) * (1.0f / 255);
+DEVICE float4 texel_at(GLOBAL const uint *texels, int4 t, int x, int y, bool srgb) {
+    uint word = texels[(uint)t.x + (uint)y * (uint)t.y + (uint)x];
+    float4 c = make_float4((float)(word & 255u), (float)(word >> 8 & 255u), (float)(word >> 16 & 255u), (float)(word >> 24));
+    c = c * (1.0f / 255);
     if (srgb) {
         c.x = as_float(texels[word & 255u]);
         c.y = as_float(texels[word >> 8 & 255u]);
@@ -41,141 +51,148 @@ DEVICE float4 texel_at(GLOBAL const uint *texels, int4 picture, int x, int y, bo
     return c;
 }
 
-// A picture at (u, v) from its upper left corner, colours in linear light where it is sRGB.
-DEVICE float4 picture_at(GLOBAL const int4 *pictures, GLOBAL const uint *texels, int row, float2 uv, bool srgb) {
-    int4 p = pictures[row];
-    int across = p.w & 3, down = p.w >> 2 & 3;
-    float x = wrapped(uv.x, across) * (float)p.y, y = wrapped(uv.y, down) * (float)p.z;
-    if (!(p.w & 16)) return texel_at(texels, p, min((int)x, p.y - 1), min((int)y, p.z - 1), srgb);
-    float left = floor(x - 0.5f), top = floor(y - 0.5f), part_x = x - 0.5f - left, part_y = y - 0.5f - top;
-    int x0 = wrapped_texel((int)left, p.y, across), x1 = wrapped_texel((int)left + 1, p.y, across);
-    int y0 = wrapped_texel((int)top, p.z, down), y1 = wrapped_texel((int)top + 1, p.z, down);
-    float4 upper = texel_at(texels, p, x0, y0, srgb) * (1.0f - part_x) + texel_at(texels, p, x1, y0, srgb) * part_x;
-    float4 lower = texel_at(texels, p, x0, y1, srgb) * (1.0f - part_x) + texel_at(texels, p, x1, y1, srgb) * part_x;
-    return upper * (1.0f - part_y) + lower * part_y;
+// A texture at (u, v) from its upper left corner; if `srgb`, the colors are converted to linear light.
+DEVICE float4 sample_texture(GLOBAL const int4 *textures, GLOBAL const uint *texels, int index, float2 uv, bool srgb) {
+    int4 t = textures[index];
+    int wrap_u = t.w & 3, wrap_v = t.w >> 2 & 3;
+    float x = wrap_uv(uv.x, wrap_u) * (float)t.y, y = wrap_uv(uv.y, wrap_v) * (float)t.z;
+    if (!(t.w & LINEAR_FILTER)) return texel_at(texels, t, min((int)x, t.y - 1), min((int)y, t.z - 1), srgb);
+    float left = floor(x - 0.5f), top = floor(y - 0.5f), weight_x = x - 0.5f - left, weight_y = y - 0.5f - top;
+    int x0 = wrap_texel((int)left, t.y, wrap_u), x1 = wrap_texel((int)left + 1, t.y, wrap_u);
+    int y0 = wrap_texel((int)top, t.z, wrap_v), y1 = wrap_texel((int)top + 1, t.z, wrap_v);
+    float4 upper = texel_at(texels, t, x0, y0, srgb) * (1.0f - weight_x) + texel_at(texels, t, x1, y0, srgb) * weight_x;
+    float4 lower = texel_at(texels, t, x0, y1, srgb) * (1.0f - weight_x) + texel_at(texels, t, x1, y1, srgb) * weight_x;
+    return upper * (1.0f - weight_y) + lower * weight_y;
 }
 
-// The coordinates of a point of a triangle, by its number and the weights of its second and third corner.
-DEVICE float2 coordinates_at(GLOBAL const float4 *attributes, uint number, float u, float v) {
-    GLOBAL const float4 *a = attributes + ATTRIBUTE_ROWS * (size_t)number;
-    float4 down = a[3];
-    return make_float2(fma(a[2].w - a[0].w, v, fma(a[1].w - a[0].w, u, a[0].w)), fma(down.z - down.x, v, fma(down.y - down.x, u, down.x)));
+// The texture coordinates at barycentric coordinates (u, v) of a triangle.
+DEVICE float2 uv_at(GLOBAL const float4 *attributes, uint prim_id, float u, float v) {
+    GLOBAL const float4 *a = attributes + FLOAT4S_PER_PRIMITIVE * (size_t)prim_id;
+    float4 vs = a[3];
+    return make_float2(fma(a[2].w - a[0].w, v, fma(a[1].w - a[0].w, u, a[0].w)), fma(vs.z - vs.x, v, fma(vs.y - vs.x, u, vs.x)));
 }
 
-// The corners' normals between them, not unit; (0, 0, 0) where there are none.
-DEVICE float3 smooth_normal(GLOBAL const float4 *attributes, uint number, float u, float v) {
-    GLOBAL const float4 *a = attributes + ATTRIBUTE_ROWS * (size_t)number;
+// The interpolated vertex normal, not unit; (0, 0, 0) if the triangle has none.
+DEVICE float3 interpolated_normal(GLOBAL const float4 *attributes, uint prim_id, float u, float v) {
+    GLOBAL const float4 *a = attributes + FLOAT4S_PER_PRIMITIVE * (size_t)prim_id;
     return madd(xyz(a[2]), v, madd(xyz(a[1]), u, xyz(a[0]) * (1.0f - u - v)));
 }
 
-// The direction in which u grows along a triangle with these edges, and whether v grows against the cross product of normal and
-// it, as in pictures whose v runs downwards.
-DEVICE float3 tangent_along_u(GLOBAL const float4 *attributes, uint number, float3 edge1, float3 edge2, bool *mirrored) {
-    GLOBAL const float4 *a = attributes + ATTRIBUTE_ROWS * (size_t)number;
-    float4 down = a[3];
-    float u1 = a[1].w - a[0].w, u2 = a[2].w - a[0].w, v1 = down.y - down.x, v2 = down.z - down.x;
+// The direction in which the texture coordinate u grows along a triangle. *flip_bitangent: v grows against the cross product of
+// the normal and this direction, as it does for textures whose v runs downwards.
+DEVICE float3 tangent_along_u(GLOBAL const float4 *attributes, uint prim_id, float3 edge1, float3 edge2, bool *flip_bitangent) {
+    GLOBAL const float4 *a = attributes + FLOAT4S_PER_PRIMITIVE * (size_t)prim_id;
+    float4 vs = a[3];
+    float u1 = a[1].w - a[0].w, u2 = a[2].w - a[0].w, v1 = vs.y - vs.x, v2 = vs.z - vs.x;
     float area = fma(u1, v2, -(u2 * v1));
-    *mirrored = area > 0.0f;
+    *flip_bitangent = area > 0.0f;
     return (edge1 * v2 + edge2 * -v1) * (area < 0.0f ? -1.0f : 1.0f);
 }
 
-#if ATTRIBUTE_ROWS > 4
-DEVICE uint word_of(GLOBAL const float4 *attributes, uint number, uint word) {
-    return ((GLOBAL const uint *)(attributes + ATTRIBUTE_ROWS * (size_t)number))[word];
+#if FLOAT4S_PER_PRIMITIVE > 4
+DEVICE uint attribute_word(GLOBAL const float4 *attributes, uint prim_id, uint word) {
+    return ((GLOBAL const uint *)(attributes + FLOAT4S_PER_PRIMITIVE * (size_t)prim_id))[word];
 }
 
-// A corner's tangent, (0, 0, 0) for none.
-DEVICE float3 tangent_of(uint word) {
+// A unit vector; (0, 0, 0) for the word 0.
+DEVICE float3 decode_octahedral(uint word) {
     float x = fma((float)(word & 0x7fffu), 2.0f / 32767.0f, -1.0f), y = fma((float)(word >> 15 & 0x7fffu), 2.0f / 32767.0f, -1.0f);
-    float z = 1.0f - fabs(x) - fabs(y), over = larger(-z, 0.0f);
+    float z = 1.0f - fabs(x) - fabs(y), fold = larger(-z, 0.0f);
     if (word == 0) return make_float3(0.0f, 0.0f, 0.0f);
-    return normalize_fma(make_float3(x + (x < 0.0f ? over : -over), y + (y < 0.0f ? over : -over), z));
+    return normalize_fma(make_float3(x + (x < 0.0f ? fold : -fold), y + (y < 0.0f ? fold : -fold), z));
 }
 
-// The corners' tangents between them, and whether the third direction runs against the cross product.
-DEVICE float3 corners_tangent(GLOBAL const float4 *attributes, uint number, float u, float v, bool *against) {
-    uint first = word_of(attributes, number, 15u);
-    float3 second = tangent_of(word_of(attributes, number, 22u)), third = tangent_of(word_of(attributes, number, 23u));
-    *against = (first >> 30 & 1u) != 0;
-    return madd(third, v, madd(second, u, tangent_of(first) * (1.0f - u - v)));
+// The interpolated vertex tangent, not unit, and the sign of its bitangent.
+DEVICE float3 interpolated_tangent(GLOBAL const float4 *attributes, uint prim_id, float u, float v, bool *flip_bitangent) {
+    uint first = attribute_word(attributes, prim_id, 15u);
+    float3 second = decode_octahedral(attribute_word(attributes, prim_id, 22u));
+    float3 third = decode_octahedral(attribute_word(attributes, prim_id, 23u));
+    *flip_bitangent = (first >> 30 & 1u) != 0;
+    return madd(third, v, madd(second, u, decode_octahedral(first) * (1.0f - u - v)));
 }
 
-// The corners' colours between them.
-DEVICE float4 corners_tint(GLOBAL const float4 *attributes, uint number, float u, float v) {
-    float4 colour = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+// The interpolated vertex color.
+DEVICE float4 interpolated_color(GLOBAL const float4 *attributes, uint prim_id, float u, float v) {
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     for (uint corner = 0; corner < 3; corner++) {
-        uint low = word_of(attributes, number, 16u + 2u * corner), high = word_of(attributes, number, 17u + 2u * corner);
-        float4 one = make_float4((float)(low & 65535u), (float)(low >> 16), (float)(high & 65535u), (float)(high >> 16));
-        colour = colour + one * ((corner == 0 ? 1.0f - u - v : corner == 1 ? u : v) * (1.0f / 65535));
+        uint low = attribute_word(attributes, prim_id, 16u + 2u * corner);
+        uint high = attribute_word(attributes, prim_id, 17u + 2u * corner);
+        float4 color = make_float4((float)(low & 65535u), (float)(low >> 16), (float)(high & 65535u), (float)(high >> 16));
+        sum = sum + color * ((corner == 0 ? 1.0f - u - v : corner == 1 ? u : v) * (1.0f / 65535));
     }
-    return colour;
+    return sum;
 }
 #else
-DEVICE float3 corners_tangent(GLOBAL const float4 *attributes, uint number, float u, float v, bool *against) {
+DEVICE float3 interpolated_tangent(GLOBAL const float4 *attributes, uint prim_id, float u, float v, bool *flip_bitangent) {
     return make_float3(0.0f, 0.0f, 0.0f);
 }
 
-DEVICE float4 corners_tint(GLOBAL const float4 *attributes, uint number, float u, float v) {
+DEVICE float4 interpolated_color(GLOBAL const float4 *attributes, uint prim_id, float u, float v) {
     return make_float4(1.0f, 1.0f, 1.0f, 1.0f);
 }
 #endif
 
-// A shading normal bent so far that the viewer is in front of it.
-DEVICE float3 facing(float3 normal, float3 incoming) {
-    float front = -dot_fma(normal, incoming);
-    return front < 0.02f ? normalize_fma(madd(incoming, front - 0.02f, normal)) : normal;
+// The shading normal bent towards the viewer if it faces away.
+DEVICE float3 clamp_shading_normal(float3 normal, float3 ray_direction) {
+    float cosine = -dot_fma(normal, ray_direction);
+    return cosine < 0.02f ? normalize_fma(madd(ray_direction, cosine - 0.02f, normal)) : normal;
 }
 
-// The normal that shades: the corners' one, then the normal picture's, on the side that `flat` is on; turned to the viewer.
-// `tangent` is the corners' one, (0, 0, 0) for none.
-DEVICE float3 shading_normal(TEXTURES_TAKEN, const Look look, uint number, float u, float v, float3 normal, float3 flat, bool front,
-                             float3 edge1, float3 edge2, float3 tangent, bool against, float3 incoming) {
-    normal = dot_fma(normal, normal) > 0.0f ? normalize_fma(normal) : flat;
-    if (dot_fma(normal, flat) < 0.0f) normal = -normal;
-    if (look.normal >= 0) {
-        bool mirrored;
-        float3 first = tangent_along_u(attributes, number, edge1, edge2, &mirrored);
+// The shading normal on the ray's side: the interpolated vertex normal, or the geometric normal if that is (0, 0, 0), perturbed by
+// the normal map. `tangent` is the interpolated vertex tangent, (0, 0, 0) for none.
+DEVICE float3 shading_normal(TEXTURE_PARAMS, const MaterialTextures tex, uint prim_id, float u, float v, float3 normal,
+                             float3 geometric_normal, bool front_face, float3 edge1, float3 edge2, float3 tangent,
+                             bool flip_bitangent, float3 ray_direction) {
+    normal = dot_fma(normal, normal) > 0.0f ? normalize_fma(normal) : geometric_normal;
+    if (dot_fma(normal, geometric_normal) < 0.0f) normal = -normal;
+    if (tex.normal >= 0) {
+        bool flip;
+        float3 t = tangent_along_u(attributes, prim_id, edge1, edge2, &flip);
         if (dot_fma(tangent, tangent) > 0.0f) {
-            first = tangent;
-            mirrored = against;
+            t = tangent;
+            flip = flip_bitangent;
         }
-        first = madd(normal, -dot_fma(first, normal), first);
-        if (dot_fma(first, first) > 0.0f) {
-            first = normalize_fma(first);
-            float3 second = cross_fma(normal, first);
-            if (mirrored != (dot_fma(flat, cross_fma(edge1, edge2)) < 0.0f)) second = -second;
-            float4 c = picture_at(pictures, texels, look.normal, coordinates_at(attributes, number, u, v), false);
-            float3 bend = make_float3(fma(c.x, 2.0f, -1.0f) * look.normal_scale, fma(c.y, 2.0f, -1.0f) * look.normal_scale, fma(c.z, 2.0f, -1.0f));
-            normal = normalize_fma(madd(second, bend.y, madd(first, bend.x, normal * larger(bend.z, 1e-3f))));
+        t = madd(normal, -dot_fma(t, normal), t);
+        if (dot_fma(t, t) > 0.0f) {
+            t = normalize_fma(t);
+            float3 bitangent = cross_fma(normal, t);
+            if (flip != (dot_fma(geometric_normal, cross_fma(edge1, edge2)) < 0.0f)) bitangent = -bitangent;
+            float4 c = sample_texture(textures, texels, tex.normal, uv_at(attributes, prim_id, u, v), false);
+            float3 bend = make_float3(fma(c.x, 2.0f, -1.0f) * tex.normal_scale, fma(c.y, 2.0f, -1.0f) * tex.normal_scale,
+                                      fma(c.z, 2.0f, -1.0f));
+            normal = normalize_fma(madd(bitangent, bend.y, madd(t, bend.x, normal * larger(bend.z, 1e-3f))));
         }
     }
-    return facing(front ? normal : -normal, incoming);
+    return clamp_shading_normal(front_face ? normal : -normal, ray_direction);
 }
 
-// The material as its pictures colour it at a point.
-DEVICE Material coloured(TEXTURES_TAKEN, Material m, const Look look, float2 uv) {
-    if (look.color >= 0) {
-        float4 c = picture_at(pictures, texels, look.color, uv, true);
+// The material with its textures applied.
+DEVICE Material apply_textures(TEXTURE_PARAMS, Material m, const MaterialTextures tex, float2 uv) {
+    if (tex.color >= 0) {
+        float4 c = sample_texture(textures, texels, tex.color, uv, true);
         m.color = m.color * make_float4(c.x, c.y, c.z, 1.0f);
     }
-    if (look.surface >= 0) {
-        float4 c = picture_at(pictures, texels, look.surface, uv, false);
+    if (tex.metallic_roughness >= 0) {
+        float4 c = sample_texture(textures, texels, tex.metallic_roughness, uv, false);
         m.roughness *= c.y;
         m.metallic *= c.z;
     }
-    if (look.emission >= 0) {
-        float4 c = picture_at(pictures, texels, look.emission, uv, true);
+    if (tex.emission >= 0) {
+        float4 c = sample_texture(textures, texels, tex.emission, uv, true);
         m.emission = m.emission * make_float4(c.x, c.y, c.z, 1.0f);
     }
     return m;
 }
 
-// Whether a ray stops at a point; where half of it is to pass, chance is a hash of the ray, the same in every schedule.
-DEVICE bool is_solid(TEXTURES_TAKEN, const Look look, float2 uv, float tint, float4 origin, float3 direction) {
-    if (look.mode == 0) return true;
-    float alpha = look.alpha * tint;
-    if (look.color >= 0) alpha *= picture_at(pictures, texels, look.color, uv, true).w;
-    if (look.mode == 1) return alpha >= look.cutoff;
-    uint chance = random_key(as_uint(direction.x) ^ as_uint(origin.x), as_uint(direction.y) ^ as_uint(origin.y), as_uint(direction.z) ^ as_uint(origin.z));
-    return uniform_float(random_bits(chance, 0u)) < alpha;
+// Alpha test. MASK compares alpha with the cutoff. BLEND accepts the hit with probability alpha (stochastic transparency); the
+// random number is a hash of the ray, so all schedules agree.
+DEVICE bool passes_alpha_test(TEXTURE_PARAMS, const MaterialTextures tex, float2 uv, float vertex_alpha, float4 origin,
+                              float3 direction) {
+    if (tex.alpha_mode == ALPHA_OPAQUE) return true;
+    float alpha = tex.alpha * vertex_alpha;
+    if (tex.color >= 0) alpha *= sample_texture(textures, texels, tex.color, uv, true).w;
+    if (tex.alpha_mode == ALPHA_MASK) return alpha >= tex.alpha_cutoff;
+    uint key = random_key(as_uint(direction.x) ^ as_uint(origin.x), as_uint(direction.y) ^ as_uint(origin.y),
+                          as_uint(direction.z) ^ as_uint(origin.z));
+    return uniform_float(random_bits(key, 0u)) < alpha;
 }

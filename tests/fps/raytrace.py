@@ -17,7 +17,6 @@ WAYS = {
     "wavefront": {"schedule": "wavefront"},
     "wavefront-flags": {"schedule": "wavefront", "stencil": "flags"},
     "wavefront-off": {"schedule": "wavefront", "stencil": "off"},
-    "compact": {"schedule": "compact"},
     "regenerate": {"schedule": "regenerate"},
     "megakernel": {"schedule": "megakernel"},
 }

@@ -48,7 +48,7 @@ def test_no_draw_asks_for_a_kernel_again(picture, monkeypatch):
     picture.draw(scene, size, 0.0)
 
 
-SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("wavefront", "compact", "regenerate")]
+SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("wavefront", "regenerate")]
 
 
 @pytest.mark.parametrize("schedule", ["megakernel", *SLOW_SCHEDULES])

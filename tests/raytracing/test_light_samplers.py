@@ -7,17 +7,17 @@ import pytest
 from scipy import stats
 
 from renderer.gpu.kernel_source import GeneratedSource
-from renderer.raytracing.kernels import constants_of, kernel_text, view_of
-from renderer.raytracing.lights import Lights
+from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params
+from renderer.raytracing.lights import LightSampler
 from renderer.raytracing.settings import Environment, Quad, Sky, Sphere, Sun
 from tests.raytracing.test_lights import aimed, exr, floor_scene, many_lights
 
 COUNT = 1 << 16
 DENSITY = """
-KERNEL environment_densities(const View view, GLOBAL const float4 *lights, GLOBAL const float4 *directions,
+KERNEL environment_densities(const LaunchParams params, GLOBAL const float4 *lights, GLOBAL const float4 *directions,
                              GLOBAL float *densities) {
     uint i = thread_index();
-    densities[i] = environment_density(view, lights, xyz(directions[i]));
+    densities[i] = environment_pdf(params, lights, xyz(directions[i]));
 }
 """
 
@@ -103,7 +103,7 @@ def test_directions_follow_the_density_of_pictures(device, rng, tmp_path, name):
         path = exr(tmp_path / "noise.exr", np.exp(2 * rng.normal(size=(8, 16, 3))))
         settings = floor_scene(environment=Environment(str(path), 1.0, 360 * turn))
     else:
-        settings = floor_scene(sky=Sky(1.0, float(rng.uniform(2, 8)), float(rng.uniform(5, 85)), sun=0.0))
+        settings = floor_scene(sky=Sky(1.0, float(rng.uniform(2, 8)), float(rng.uniform(5, 85)), sun_scale=0.0))
     found, _ = aimed(device, settings, np.zeros(3), COUNT, rng.integers(1 << 31))
     columns, rows, fine = 16, 8, 32  # edges of the bins are edges of the picture's cells
     theta = (np.arange(rows * fine) + 0.5) / (rows * fine) * np.pi
@@ -127,13 +127,13 @@ def environment_densities(device, settings, directions):
     from renderer.raytracing.kernels import material_rows
 
     nothing = triangles(np.zeros((0, 3)), np.zeros((0, 3), int))
-    lights = Lights(device, settings, nothing, material_rows(settings))
-    constants = constants_of(replace(settings, schedule="wavefront"), False)
-    text = GeneratedSource("materials", kernel_text().text + DENSITY)
+    lights = LightSampler(device, settings, nothing, material_rows(settings))
+    constants = compile_constants(replace(settings, schedule="wavefront"), False)
+    text = GeneratedSource("materials", kernel_source().text + DENSITY)
     kernel = device.kernel(text, "environment_densities", group_size=64, **constants)
     count = len(directions)
     given, out = device.buffer((count, 4)).write(directions), device.buffer(count)
-    kernel(count, view_of(settings, (8, 8), (0, 0, 8, 8), lights.fields)[()], lights.buffer, given, out)
+    kernel(count, launch_params(settings, (8, 8), (0, 0, 8, 8), lights.fields)[()], lights.buffer, given, out)
     return out.read()
 
 

@@ -14,10 +14,10 @@ from renderer.gpu.kernel_source import GeneratedSource
 from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing.environment import cells_of, read_hdr, sky_picture, sun_direction, sun_radiance
+from renderer.raytracing.environment import environment_cdf, read_hdr, sky_map, sun_direction, sun_radiance
 from renderer.raytracing.instances import Instance
-from renderer.raytracing.kernels import constants_of, kernel_text, material_rows, view_of
-from renderer.raytracing.lights import Lights
+from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params, material_rows
+from renderer.raytracing.lights import LightSampler
 from renderer.raytracing.settings import Environment, Material, PointLight, Quad, Settings, Sky, Sphere, Sun
 from renderer.scene.cameras import Camera
 from renderer.scene.schema import from_table
@@ -291,14 +291,14 @@ def test_three_estimators_have_one_mean(picture, tmp_path, rng, scene_of):
 
 
 PROBE = """
-KERNEL aim(const View view, float x, float y, float z, uint seed, GLOBAL const float4 *lights,
+KERNEL aim(const LaunchParams params, float x, float y, float z, uint seed, GLOBAL const float4 *lights,
            GLOBAL const float4 *primitives, GLOBAL const Material *materials, GLOBAL float4 *found,
            GLOBAL float4 *told) {
     uint i = thread_index();
     LightSample light;
-    bool any = sample_light(view, make_float3(x, y, z), lights, primitives, materials, sampler_key(seed, i, 0), 4,
+    bool any = sample_light(params, make_float3(x, y, z), lights, primitives, materials, make_sampler(seed, i, 0), 4,
                             &light);
-    found[i] = any ? with_w(light.direction, light.density) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    found[i] = any ? with_w(light.direction, light.pdf) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     told[i] = with_w(light.radiance, light.distance);
 }
 """
@@ -310,12 +310,13 @@ def aimed(device, settings, point, count, seed):
     settings = replace(settings, schedule="wavefront")
     picture._arrange(settings)
     geometry, materials = picture._geometry, material_rows(settings)
-    lights = Lights(device, settings, geometry.primitives, materials)
-    constants = constants_of(settings, geometry.has_spheres)
-    kernel = device.kernel(GeneratedSource("materials", kernel_text().text + PROBE), "aim", group_size=64, **constants)
+    lights = LightSampler(device, settings, geometry.primitives, materials)
+    constants = compile_constants(settings, geometry.has_spheres)
+    source = GeneratedSource("materials", kernel_source().text + PROBE)
+    kernel = device.kernel(source, "aim", group_size=64, **constants)
     found, told = device.buffer((count, 4)), device.buffer((count, 4))
     rows = device.buffer(len(materials), materials.dtype).write(materials)
-    view = view_of(settings, (8, 8), (0, 0, 8, 8), lights.fields)
+    view = launch_params(settings, (8, 8), (0, 0, 8, 8), lights.fields)
     kernel(count, view[()], *map(np.float32, point), np.uint32(seed), lights.buffer, geometry.bvh.primitives, rows,
            found, told)  # fmt: skip
     return found.read(), told.read()
@@ -377,7 +378,7 @@ def test_a_ball_is_aimed_at_where_it_is_seen(device, rng):
 def test_daylight_is_preethams(rng):
     """Luminance at the zenith by its formula; blue away from the sun, brightest beside it; the sun reddens at dusk."""
     sky = Sky(1.0, 3.0, 35.0, 80.0)
-    picture = sky_picture(sky)
+    picture = sky_map(sky)
     chi = (4 / 9 - 3 / 120) * (np.pi - 2 * np.radians(55))
     zenith = (4.0453 * 3 - 4.9710) * np.tan(chi) - 0.2155 * 3 + 2.4192
     assert picture[0].mean(0) @ [0.2126, 0.7152, 0.0722] == pytest.approx(zenith, rel=0.02)
@@ -390,13 +391,13 @@ def test_daylight_is_preethams(rng):
     assert dusk[0] / dusk[2] > 3 * noon[0] / noon[2]
     for _ in range(5):
         any_sky = Sky(1.0, float(rng.uniform(2, 10)), float(rng.uniform(0, 90)), float(rng.uniform(-180, 180)))
-        assert np.isfinite(sky_picture(any_sky)).all() and (sky_picture(any_sky) >= 0).all()
+        assert np.isfinite(sky_map(any_sky)).all() and (sky_map(any_sky) >= 0).all()
 
 
 def test_cells_cover_what_shines(rng):
     pixels = np.zeros((64, 128, 3), "f4")
     pixels[10, 100] = 5
-    rows, cells, total = cells_of(pixels)
+    rows, cells, total = environment_cdf(pixels)
     assert total == pytest.approx(5 * np.sin(10.5 / 64 * np.pi) * (np.pi / 64) * (2 * np.pi / 128))
     share = np.diff(rows.astype("f8"))[:, None] * np.diff(cells.astype("f8"), axis=1) / 2.0**64
     assert share[9:12, 99:102].sum() == pytest.approx(1, abs=1e-6) and share[10, 100] > 0.1
@@ -477,7 +478,7 @@ def test_hostile_exr_files_are_told(tmp_path, rng):
     for data in (b"", good[:100], good[:-40], lying, rng.bytes(1000)):
         path.write_bytes(data)
         with pytest.raises(InputError, match="sky.exr"):
-            Lights(None, Settings(environment=Environment(str(path))), no_primitives, material_rows(Settings()))
+            LightSampler(None, Settings(environment=Environment(str(path))), no_primitives, material_rows(Settings()))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from scipy import stats
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing import microfacet
-from renderer.raytracing.kernels import constants_of, kernel_text, material_rows
+from renderer.raytracing.kernels import compile_constants, kernel_source, material_rows
 from renderer.raytracing.settings import Material, Settings, Sphere
 from renderer.scene.cameras import Camera
 
@@ -20,24 +20,24 @@ DEVICE Surface probe_surface(float incoming_x, float incoming_y, float incoming_
     Surface s;
     s.point = make_float3(0.3f, 0.2f, 0.1f);
     s.normal = make_float3(0.0f, 0.0f, 1.0f);
-    s.incoming = make_float3(incoming_x, incoming_y, incoming_z);
-    s.front = true;
+    s.ray_direction = make_float3(incoming_x, incoming_y, incoming_z);
+    s.front_face = true;
     return s;
 }
 
 KERNEL sample_directions(const Material m, float x, float y, float z, uint seed, GLOBAL float4 *directions,
                          GLOBAL float4 *weights) {
     uint i = thread_index();
-    Scatter out;
-    bool goes_on = scatter(m, probe_surface(x, y, z), sampler_key(seed, i, 0), 0, &out);
-    directions[i] = goes_on ? with_w(out.direction, out.density) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    weights[i] = goes_on ? with_w(out.weight, out.through ? 1.0f : 0.0f) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    BsdfSample out;
+    bool goes_on = sample_bsdf(m, probe_surface(x, y, z), make_sampler(seed, i, 0), 0, &out);
+    directions[i] = goes_on ? with_w(out.direction, out.pdf) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    weights[i] = goes_on ? with_w(out.weight, out.transmits ? 1.0f : 0.0f) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 }
 
 KERNEL evaluate_directions(const Material m, float x, float y, float z, GLOBAL const float4 *directions,
                            GLOBAL float4 *values) {
     uint i = thread_index();
-    values[i] = evaluate(m, probe_surface(x, y, z), xyz(directions[i]));
+    values[i] = eval_bsdf_pdf(m, probe_surface(x, y, z), xyz(directions[i]));
 }
 """
 MATERIALS = {
@@ -60,8 +60,8 @@ class Probe:
     """Samples and values of one material for one incoming direction, from the kernels themselves."""
 
     def __init__(self, device, material: Material):
-        text = GeneratedSource("materials", kernel_text().text + PROBES)
-        constants = constants_of(Settings(schedule="wavefront"), spheres=False)
+        text = GeneratedSource("materials", kernel_source().text + PROBES)
+        constants = compile_constants(Settings(schedule="wavefront"), spheres=False)
         self.device = device
         self.row = material_rows(Settings(materials=(material,)))[0]
         self.sampler = device.kernel(text, "sample_directions", group_size=64, **constants)
@@ -175,13 +175,15 @@ def test_stored_tables_are_what_sampling_finds(rng):
     with np.load(microfacet.ASSET, allow_pickle=False) as stored:
         reflector, dielectric = stored["reflector"], stored["dielectric"]
     for _ in range(20):
-        i, j = rng.integers(2, microfacet.COSINES), rng.integers(0, microfacet.ROUGHNESSES)
-        cosine, roughness = i / (microfacet.COSINES - 1), j / (microfacet.ROUGHNESSES - 1)
-        fresh = np.ravel(microfacet.reflector(np.array([cosine]), np.array([roughness]), 128))
+        i, j = rng.integers(2, microfacet.GGX_COSINES), rng.integers(0, microfacet.GGX_ROUGHNESSES)
+        cosine, roughness = i / (microfacet.GGX_COSINES - 1), j / (microfacet.GGX_ROUGHNESSES - 1)
+        fresh = np.ravel(microfacet.ggx_split_sum(np.array([cosine]), np.array([roughness]), 128))
         assert np.allclose(reflector[i, j], fresh, atol=2e-3)
-        k, i, j = (rng.integers(1, n) for n in (microfacet.INDICES, microfacet.STEPS, microfacet.COARSE))
-        place = np.array([i / (microfacet.STEPS - 1)]), np.array([j / (microfacet.COARSE - 1)])
-        fresh = microfacet.dielectric(*place, np.array([microfacet.indices()[k]]), 128)
+        k, i, j = (
+            rng.integers(1, n) for n in (microfacet.GLASS_IORS, microfacet.GLASS_COSINES, microfacet.GLASS_ROUGHNESSES)
+        )
+        place = np.array([i / (microfacet.GLASS_COSINES - 1)]), np.array([j / (microfacet.GLASS_ROUGHNESSES - 1)])
+        fresh = microfacet.dielectric_albedo(*place, np.array([microfacet.glass_iors()[k]]), 128)
         assert dielectric[k, i, j] == pytest.approx(fresh[0], abs=6e-3)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from renderer.bvh import bvh2_quantized
-from renderer.errors import InputError, UnavailableError, UserError
+from renderer.errors import InputError, UserError
 from renderer.paths import SCENES
 from renderer.pictures import load, open_picture
 from renderer.pictures.raytrace import Picture
@@ -73,10 +73,6 @@ def mixed_scene(**changes):
     return replace(settings, **changes)
 
 
-def gathers(picture):
-    return ["auto", "votes", "tree", *(["ballot"] if picture.has_ballot else [])]
-
-
 @pytest.mark.parametrize("paths", ["path", pytest.param("whitted", marks=pytest.mark.slow)])
 def test_no_stencil_changes_a_bit_of_the_picture(picture, rng, paths):
     size = tuple(int(n) for n in rng.integers(1, 90, 2))
@@ -84,10 +80,8 @@ def test_no_stencil_changes_a_bit_of_the_picture(picture, rng, paths):
     wanted = render(picture, replace(scene, stencil="off"), size, 2)
     assert np.isfinite(wanted).all() and wanted[..., :3].mean() > 0.05
     assert np.array_equal(wanted, render(picture, replace(scene, stencil="flags"), size, 2))
-    for gather in gathers(picture):
-        for schedule in ("wavefront", "megakernel") if gather == "auto" else ("wavefront",):
-            found = render(picture, replace(scene, gather=gather, schedule=schedule), size, 2)
-            assert np.array_equal(wanted, found), (gather, schedule)
+    for schedule in ("wavefront", "megakernel"):
+        assert np.array_equal(wanted, render(picture, replace(scene, schedule=schedule), size, 2)), schedule
 
 
 @pytest.mark.parametrize("paths", ["path", pytest.param("whitted", marks=pytest.mark.slow)])
@@ -95,15 +89,12 @@ def test_no_schedule_changes_a_bit_of_the_picture(picture, rng, paths):
     size = tuple(int(n) for n in rng.integers(1, 120, 2))
     scene = mixed_scene(integrator=paths, max_depth=int(rng.integers(1, 9)), seed=int(rng.integers(0, 2**31 - 1)))
     wanted, live = render(picture, scene, size, 2), picture.report()["active rays"]
-    for schedule in ("compact", "regenerate", "megakernel", "auto"):
+    for schedule in ("regenerate", "megakernel", "auto"):
         assert np.array_equal(wanted, render(picture, replace(scene, schedule=schedule), size, 2)), schedule
         assert picture.report()["active rays"] == live, schedule
 
 
-SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("wavefront", "compact")]
-
-
-@pytest.mark.parametrize("schedule", ["regenerate", "megakernel", *SLOW_SCHEDULES])
+@pytest.mark.parametrize("schedule", ["regenerate", "megakernel", pytest.param("wavefront", marks=pytest.mark.slow)])
 def test_no_bvh_changes_a_bit_of_the_picture(picture, schedule, monkeypatch):
     monkeypatch.setattr(bvh2_quantized, "MIN_NODES", 2)  # "auto" is quantized on GPUs
     scene = mixed_scene(max_depth=4, schedule=schedule)
@@ -128,12 +119,11 @@ def test_bit_count_is_the_number_of_live_rays(picture, rng):
     render(picture, replace(scene, stencil="flags"), size)
     flags = [int((row.read() != 0).sum()) for row in picture._rays.living[:7]]
     assert flags[0] == size[0] * size[1]
-    for gather in gathers(picture):
-        render(picture, replace(scene, gather=gather), size)
-        rows = [row.read() for row in picture._rays.living[:7]]
-        told = picture.report()
-        assert [int(np.bitwise_count(row).sum()) for row in rows] == flags == told["active rays"], gather
-        assert [int((row == 0).sum()) for row in rows] == told["empty stencil words"]
+    render(picture, scene, size)
+    rows = [row.read() for row in picture._rays.living[:7]]
+    report = picture.report()
+    assert [int(np.bitwise_count(row).sum()) for row in rows] == flags == report["active rays"]
+    assert [int((row == 0).sum()) for row in rows] == report["empty stencil words"]
     assert flags[1] < flags[0] or size == (1, 1)
 
 
@@ -356,7 +346,7 @@ WRONG = {
     "max_depth": ({"max_depth": 0}, "max_depth is 0; it must be 1 to 16"),
     "colour": ({"materials": [{"name": "a", "color": [2.0, 0, 0]}]}, "0.0 to 1.0"),
     "corners": ({"quads": [{"material": "plain", "corners": [[0, 0, 0]]}]}, "4 values"),
-    "gather": ({"gather": "magic"}, "allowed are auto"),
+    "schedule": ({"schedule": "magic"}, "allowed are auto"),
 }
 
 
@@ -374,19 +364,11 @@ def test_a_bad_mesh_in_a_scene_is_told_when_drawn(picture, tmp_path):
         render(picture, Settings(meshes=(MeshShape("plain", str(path)),)))
 
 
-def test_a_gather_that_the_device_lacks_is_told(picture):
-    if picture.has_ballot:
-        assert np.isfinite(render(picture, Settings(gather="ballot"))).all()
-        return
-    with pytest.raises(UnavailableError, match="gather is ballot.*auto, votes, tree"):
-        render(picture, Settings(gather="ballot"))
-
-
 def test_set_reaches_into_the_scene():
     settings = load(SCENES / "cornell.toml").settings
     assert set_from_text(settings, "materials[0].color", "0.1,0.2,0.3").materials[0].color == (0.1, 0.2, 0.3)
-    with pytest.raises(UserError, match="depth is 99"):
-        set_from_text(settings, "depth", "99")
+    with pytest.raises(UserError, match="max_depth is 99"):
+        set_from_text(settings, "max_depth", "99")
 
 
 def test_layers_are_what_the_camera_sees_first(picture):

@@ -17,7 +17,7 @@ PROBE = """
 #include "raytracing/sampler.h"
 KERNEL draw_numbers(uint seed, uint pixel, uint first, uint dimension, uint count, GLOBAL uint *bits) {
     uint i = thread_index();
-    if (i < count) bits[i] = sample_bits(sampler_key(seed, pixel, first + i), dimension);
+    if (i < count) bits[i] = sample_bits(make_sampler(seed, pixel, first + i), dimension);
 }
 """
 

@@ -1,5 +1,5 @@
 // The quaternion Julia set of z^2 + c cut by the space of i's, j's and the real part: |z| ln|z| / 2|z'| (J. Hart et al. 1989).
-DEVICE float julia_distance(const Field f, float3 p) {
+DEVICE float julia_distance(const DistanceField f, float3 p) {
     float4 z = make_float4(p.x, p.y, p.z, 0.0f);
     float size2 = dot_fma(p, p), slope2 = 1.0f;
     for (int i = 0; i < f.iterations && size2 < 256.0f; i++) {

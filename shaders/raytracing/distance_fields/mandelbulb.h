@@ -9,7 +9,7 @@ DEVICE float2 raised(float2 a, int power) {
     return out;
 }
 
-DEVICE float mandelbulb_distance(const Field f, float3 p) {
+DEVICE float mandelbulb_distance(const DistanceField f, float3 p) {
     float3 z = p;
     float radius = sqrt(dot_fma(p, p)), slope = 1.0f;
     for (int i = 0; i < f.iterations && radius < 8.0f && radius > 0.0f; i++) {

@@ -1,6 +1,6 @@
 // K. Menger's sponge of `iterations` levels, the cube of side 1 about the origin: at each level the distance to the cube minus
 // its crosses, a lower bound of the true one (after I. Quilez).
-DEVICE float menger_distance(const Field f, float3 p) {
+DEVICE float menger_distance(const DistanceField f, float3 p) {
     float3 q = make_float3(2.0f * p.x, 2.0f * p.y, 2.0f * p.z);
     float3 out = make_float3(fabs(q.x) - 1.0f, fabs(q.y) - 1.0f, fabs(q.z) - 1.0f);
     float3 beyond = make_float3(larger(out.x, 0.0f), larger(out.y, 0.0f), larger(out.z, 0.0f));

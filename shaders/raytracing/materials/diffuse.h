@@ -1,12 +1,13 @@
-// Lambert's reflector: `color` is its albedo.
-DEVICE bool diffuse_scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {
-    out->direction = cosine_direction(s.normal, sample_at(key, dimension), sample_at(key, dimension + 1), &out->density);
-    out->weight = colour_of(m);
-    out->through = false;
+// Lambertian reflector with albedo `color`.
+DEVICE bool diffuse_sample(const Material m, const Surface s, Sampler sampler, uint dimension, BsdfSample *out) {
+    float u1 = get_1d(sampler, dimension), u2 = get_1d(sampler, dimension + 1);
+    out->direction = sample_cosine_hemisphere(s.normal, u1, u2, &out->pdf);
+    out->weight = base_color(m);
+    out->transmits = false;
     return true;
 }
 
-DEVICE float4 diffuse_evaluate(const Material m, const Surface s, float3 direction) {
-    float density = larger(dot_fma(s.normal, direction), 0.0f) * (1.0f / PI);
-    return with_w(colour_of(m) * density, density);
+DEVICE float4 diffuse_eval_pdf(const Material m, const Surface s, float3 direction) {
+    float pdf = larger(dot_fma(s.normal, direction), 0.0f) * (1.0f / PI);
+    return with_w(base_color(m) * pdf, pdf);
 }

@@ -1,72 +1,75 @@
-// A dielectric: reflects or refracts by Fresnel's equations for unpolarised light; `refraction` is its index inside. With
-// `roughness` its micro-normals are GGX's, and light scattered more than once is given back (E. Turquin 2019).
+// A dielectric that reflects or refracts by Fresnel's equations for unpolarized light; `ior` is its index of refraction. With
+// `roughness` its micro-normals are GGX's, and multiple scattering is compensated (E. Turquin 2019).
 #include "raytracing/microfacet.h"
 
-DEVICE float fresnel_share(float cosine_in, float cosine_out, float ratio) {
-    float across = fma(ratio, cosine_in, -cosine_out) / fma(ratio, cosine_in, cosine_out);
-    float with = fma(ratio, cosine_out, -cosine_in) / fma(ratio, cosine_out, cosine_in);
-    return 0.5f * fma(across, across, with * with);
+// eta_i_over_t: the index before the surface over that behind it.
+DEVICE float fresnel_dielectric(float cosine_i, float cosine_t, float eta_i_over_t) {
+    float r_perp = fma(eta_i_over_t, cosine_i, -cosine_t) / fma(eta_i_over_t, cosine_i, cosine_t);
+    float r_parl = fma(eta_i_over_t, cosine_t, -cosine_i) / fma(eta_i_over_t, cosine_t, cosine_i);
+    return 0.5f * fma(r_perp, r_perp, r_parl * r_parl);
 }
 
-// Whether the surface is taken as rough: near index 1 nothing bends, whatever the micro-normals.
-DEVICE bool glass_is_rough(const Material m) { return m.roughness > 0.0f && fabs(m.refraction - 1.0f) > 1e-3f; }
+// Whether the microfacet model applies: near index 1 light passes straight, whatever the micro-normals.
+DEVICE bool glass_is_rough(const Material m) { return m.roughness > 0.0f && fabs(m.ior - 1.0f) > 1e-3f; }
 
-DEVICE float3 glass_weight(const Material m, float cosine_view, float leaves, float ratio) {
-    float kept = unshadowed(cosine_view, fabs(leaves), alpha_of(m.roughness));
-    return colour_of(m) * (kept / larger(kept_by_dielectric(cosine_view, m.roughness, 1.0f / ratio), 0.05f));
+DEVICE float3 glass_weight(const Material m, float cosine_v, float cosine_l, float eta_i_over_t) {
+    float g2_over_g1 = smith_g2_over_g1(cosine_v, fabs(cosine_l), alpha_of(m.roughness));
+    float albedo = larger(ggx_dielectric_albedo(cosine_v, m.roughness, 1.0f / eta_i_over_t), 0.05f);
+    return base_color(m) * (g2_over_g1 / albedo);
 }
 
-// Share and density of direction l, where ratio is the index before the surface over that behind it (B. Walter et al. 2007).
-DEVICE float4 glass_value(const Material m, float3 v, float3 l, float ratio) {
-    float4 nothing = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+// BSDF times |cos(theta_l)| and pdf (B. Walter et al. 2007).
+DEVICE float4 glass_eval_local(const Material m, float3 v, float3 l, float eta_i_over_t) {
+    float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     bool reflects = l.z > 0.0f;
-    float3 h = reflects ? v + l : -(v * ratio + l);
+    float3 h = reflects ? v + l : -(v * eta_i_over_t + l);
     float size2 = dot_fma(h, h);
-    if (!(v.z > 0.0f) || l.z == 0.0f || !(size2 > 1e-12f)) return nothing;
+    if (!(v.z > 0.0f) || l.z == 0.0f || !(size2 > 1e-12f)) return zero;
     h = h * ((h.z < 0.0f ? -1.0f : 1.0f) / sqrt(size2));
-    float towards = dot_fma(v, h), leaving = dot_fma(l, h), alpha = alpha_of(m.roughness);
-    if (!(towards > 0.0f) || (reflects ? !(leaving > 0.0f) : !(leaving < 0.0f))) return nothing;
-    float sine2 = ratio * ratio * fma(-towards, towards, 1.0f);
-    float fresnel = sine2 >= 1.0f ? 1.0f : fresnel_share(towards, sqrt(1.0f - sine2), ratio);
-    float seen = ggx_density(h, alpha) * towards / (v.z * (1.0f + smith_lambda(v.z, alpha)));
-    float across = fma(ratio, towards, leaving);
-    float density = reflects ? seen * fresnel / (4.0f * towards) : seen * (1.0f - fresnel) * -leaving / (across * across);
-    if (!(density > 0.0f)) return nothing;
-    return with_w(glass_weight(m, v.z, l.z, ratio) * density, density);
+    float v_dot_h = dot_fma(v, h), l_dot_h = dot_fma(l, h), alpha = alpha_of(m.roughness);
+    if (!(v_dot_h > 0.0f) || (reflects ? !(l_dot_h > 0.0f) : !(l_dot_h < 0.0f))) return zero;
+    float sine2_t = eta_i_over_t * eta_i_over_t * fma(-v_dot_h, v_dot_h, 1.0f);
+    float fresnel = sine2_t >= 1.0f ? 1.0f : fresnel_dielectric(v_dot_h, sqrt(1.0f - sine2_t), eta_i_over_t);
+    float vndf_pdf = ggx_d(h, alpha) * v_dot_h / (v.z * (1.0f + smith_lambda(v.z, alpha)));
+    float jacobian = fma(eta_i_over_t, v_dot_h, l_dot_h);
+    float pdf = reflects ? vndf_pdf * fresnel / (4.0f * v_dot_h)
+                         : vndf_pdf * (1.0f - fresnel) * -l_dot_h / (jacobian * jacobian);
+    if (!(pdf > 0.0f)) return zero;
+    return with_w(glass_weight(m, v.z, l.z, eta_i_over_t) * pdf, pdf);
 }
 
-DEVICE float glass_ratio(const Material m, const Surface s) { return s.front ? 1.0f / m.refraction : m.refraction; }
+DEVICE float relative_eta(const Material m, const Surface s) { return s.front_face ? 1.0f / m.ior : m.ior; }
 
-DEVICE bool glass_scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {
-    float ratio = glass_ratio(m, s);
-    float3 normal = s.normal, view = -s.incoming;
+DEVICE bool glass_sample(const Material m, const Surface s, Sampler sampler, uint dimension, BsdfSample *out) {
+    float eta = relative_eta(m, s);
+    float3 normal = s.normal, view = -s.ray_direction;
     bool rough = glass_is_rough(m);
-    Frame f = frame_about(s.normal);
+    Frame f = make_frame(s.normal);
     if (rough) {
-        float first = sample_at(key, dimension), second = sample_at(key, dimension + 1);
-        normal = out_of_frame(f, visible_normal(into_frame(f, view), alpha_of(m.roughness), first, second));
+        float u1 = get_1d(sampler, dimension), u2 = get_1d(sampler, dimension + 1);
+        normal = from_local(f, sample_vndf(to_local(f, view), alpha_of(m.roughness), u1, u2));
     }
-    float cosine_in = smaller(dot_fma(view, normal), 1.0f);
-    float sine2 = ratio * ratio * fma(-cosine_in, cosine_in, 1.0f);
-    float cosine_out = sqrt(larger(1.0f - sine2, 0.0f));
-    bool reflects = sine2 >= 1.0f || sample_at(key, dimension + 2) < fresnel_share(cosine_in, cosine_out, ratio);
-    float3 bent = madd(normal, fma(ratio, cosine_in, -cosine_out), s.incoming * ratio);
-    out->direction = normalize_fma(reflects ? reflected(s.incoming, normal) : bent);
-    out->weight = colour_of(m);
-    out->density = MIRRORED;
-    out->through = !reflects;
+    float cosine_i = smaller(dot_fma(view, normal), 1.0f);
+    float sine2_t = eta * eta * fma(-cosine_i, cosine_i, 1.0f);
+    float cosine_t = sqrt(larger(1.0f - sine2_t, 0.0f));
+    bool reflects = sine2_t >= 1.0f || get_1d(sampler, dimension + 2) < fresnel_dielectric(cosine_i, cosine_t, eta);
+    float3 refracted = madd(normal, fma(eta, cosine_i, -cosine_t), s.ray_direction * eta);
+    out->direction = normalize_fma(reflects ? reflect(s.ray_direction, normal) : refracted);
+    out->weight = base_color(m);
+    out->pdf = DELTA_PDF;
+    out->transmits = !reflects;
     if (rough) {
-        float3 v = into_frame(f, view), l = into_frame(f, out->direction);
-        if (!WHITTED) out->density = 0.0f;
+        float3 v = to_local(f, view), l = to_local(f, out->direction);
+        if (!WHITTED) out->pdf = 0.0f;
         if (reflects ? !(l.z > 0.0f) : !(l.z < 0.0f)) return false;
-        if (!WHITTED) out->density = glass_value(m, v, l, ratio).w;
-        out->weight = glass_weight(m, v.z, l.z, ratio);
+        if (!WHITTED) out->pdf = glass_eval_local(m, v, l, eta).w;
+        out->weight = glass_weight(m, v.z, l.z, eta);
     }
     return true;
 }
 
-DEVICE float4 glass_evaluate(const Material m, const Surface s, float3 direction) {
+DEVICE float4 glass_eval_pdf(const Material m, const Surface s, float3 direction) {
     if (WHITTED || !glass_is_rough(m)) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    Frame f = frame_about(s.normal);
-    return glass_value(m, into_frame(f, -s.incoming), into_frame(f, direction), glass_ratio(m, s));
+    Frame f = make_frame(s.normal);
+    return glass_eval_local(m, to_local(f, -s.ray_direction), to_local(f, direction), relative_eta(m, s));
 }

@@ -1,57 +1,58 @@
-// glTF's metallic-roughness surface: a share `metallic` of metal whose F0 is `color`, the rest a dielectric, which is a
-// reflector of F0 0.04 over a diffuse body that gets what the reflector leaves over. glTF 2.0 specification, appendix B.
+// glTF's metallic-roughness surface (glTF 2.0 specification, appendix B): a fraction `metallic` of metal with F0 `color`; the
+// rest is a dielectric of F0 0.04 over a diffuse body, which gets the energy that the dielectric does not reflect.
 #include "raytracing/microfacet.h"
 
-DEVICE float3 coat_f0(void) { return make_float3(0.04f, 0.04f, 0.04f); }
+DEVICE float3 dielectric_f0(void) { return make_float3(0.04f, 0.04f, 0.04f); }
 
-// The diffuse body's albedo under a viewer at `cosine`.
-DEVICE float3 metallic_body(const Material m, float cosine) {
-    float3 left = make_float3(1.0f, 1.0f, 1.0f) - albedo_of_reflector(coat_f0(), m.roughness, cosine);
-    return colour_of(m) * left * (1.0f - m.metallic);
+// Albedo of the diffuse body for the view direction's cosine.
+DEVICE float3 diffuse_albedo(const Material m, float cosine) {
+    float3 left = make_float3(1.0f, 1.0f, 1.0f) - ggx_albedo(dielectric_f0(), m.roughness, cosine);
+    return base_color(m) * left * (1.0f - m.metallic);
 }
 
-// The probability of picking the reflector.
-DEVICE float metallic_share(const Material m, float cosine) {
-    float3 coat = albedo_of_reflector(coat_f0(), m.roughness, cosine) * (1.0f - m.metallic);
-    float3 metal = albedo_of_reflector(colour_of(m), m.roughness, cosine) * m.metallic;
-    float3 surface = coat + metal, body = metallic_body(m, cosine);
-    float a = surface.x + surface.y + surface.z, b = body.x + body.y + body.z;
+// The probability of sampling the specular lobe.
+DEVICE float specular_probability(const Material m, float cosine) {
+    float3 dielectric = ggx_albedo(dielectric_f0(), m.roughness, cosine) * (1.0f - m.metallic);
+    float3 metal = ggx_albedo(base_color(m), m.roughness, cosine) * m.metallic;
+    float3 specular = dielectric + metal, diffuse = diffuse_albedo(m, cosine);
+    float a = specular.x + specular.y + specular.z, b = diffuse.x + diffuse.y + diffuse.z;
     return b > 0.0f ? clamp(a / (a + b), 0.1f, 0.9f) : 1.0f;
 }
 
-DEVICE float4 metallic_value(const Material m, float3 v, float3 l) {
-    Reflection r = reflection_of(m.roughness, v, l);
-    float3 fresnel = compensated_fresnel(coat_f0(), r.weight, r.more) * (1.0f - m.metallic)
-                     + compensated_fresnel(colour_of(m), r.weight, r.more) * m.metallic;
-    float cosine = larger(l.z, 0.0f) * (1.0f / PI), share = metallic_share(m, v.z);
-    return with_w(fresnel * r.value + metallic_body(m, v.z) * cosine, fma(share, r.density, (1.0f - share) * cosine));
+DEVICE float4 metallic_eval_local(const Material m, float3 v, float3 l) {
+    GgxLobe lobe = eval_ggx(m.roughness, v, l);
+    float3 fresnel = fresnel_ms(dielectric_f0(), lobe.schlick, lobe.ms_boost) * (1.0f - m.metallic)
+                     + fresnel_ms(base_color(m), lobe.schlick, lobe.ms_boost) * m.metallic;
+    float diffuse_pdf = larger(l.z, 0.0f) * (1.0f / PI), specular = specular_probability(m, v.z);
+    return with_w(fresnel * lobe.f_cos + diffuse_albedo(m, v.z) * diffuse_pdf,
+                  fma(specular, lobe.pdf, (1.0f - specular) * diffuse_pdf));
 }
 
-DEVICE bool metallic_scatter(const Material m, const Surface s, Key key, uint dimension, Scatter *out) {
-    Frame f = frame_about(s.normal);
-    float3 v = into_frame(f, -s.incoming), l;
-    float first = sample_at(key, dimension), second = sample_at(key, dimension + 1);
-    if (sample_at(key, dimension + 2) < metallic_share(m, v.z)) {
-        float3 h = visible_normal(v, alpha_of(m.roughness), first, second);
+DEVICE bool metallic_sample(const Material m, const Surface s, Sampler sampler, uint dimension, BsdfSample *out) {
+    Frame f = make_frame(s.normal);
+    float3 v = to_local(f, -s.ray_direction), l;
+    float u1 = get_1d(sampler, dimension), u2 = get_1d(sampler, dimension + 1);
+    if (get_1d(sampler, dimension + 2) < specular_probability(m, v.z)) {
+        float3 h = sample_vndf(v, alpha_of(m.roughness), u1, u2);
         l = madd(h, 2.0f * dot_fma(v, h), -v);
     } else {
-        float density;
-        l = into_frame(f, cosine_direction(s.normal, first, second, &density));
+        float pdf;
+        l = to_local(f, sample_cosine_hemisphere(s.normal, u1, u2, &pdf));
     }
-    out->through = false;
-    out->density = 0.0f;
+    out->transmits = false;
+    out->pdf = 0.0f;
     if (!(l.z > 0.0f)) return false;
-    float4 value = metallic_value(m, v, l);
+    float4 value = metallic_eval_local(m, v, l);
     if (!(value.w > 0.0f)) return false;
-    out->direction = normalize_fma(out_of_frame(f, l));
-    out->density = value.w;
+    out->direction = normalize_fma(from_local(f, l));
+    out->pdf = value.w;
     out->weight = xyz(value) * (1.0f / value.w);
     return true;
 }
 
-DEVICE float4 metallic_evaluate(const Material m, const Surface s, float3 direction) {
-    Frame f = frame_about(s.normal);
-    float3 v = into_frame(f, -s.incoming), l = into_frame(f, direction);
+DEVICE float4 metallic_eval_pdf(const Material m, const Surface s, float3 direction) {
+    Frame f = make_frame(s.normal);
+    float3 v = to_local(f, -s.ray_direction), l = to_local(f, direction);
     if (!(v.z > 0.0f) || !(l.z > 0.0f)) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    return metallic_value(m, v, l);
+    return metallic_eval_local(m, v, l);
 }
