@@ -7,7 +7,7 @@ from renderer.bvh.build import MIN_DEVICE_PRIMS_CPU
 from renderer.bvh.host_sah import HostBvh, build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import center_nodes, upload_primitives
-from renderer.formats.mesh import PRIMITIVE
+from renderer.bvh.primitives import PRIMITIVE
 from renderer.gpu import Buffer, Device
 
 

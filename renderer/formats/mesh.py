@@ -1,4 +1,4 @@
-"""Triangle meshes and spheres as plain arrays, and mesh files of strangers read by trimesh, whose only user this is.
+"""Untrusted mesh files as arrays, read by trimesh, whose only user this is.
 
 A file may hold anything: sizes are bounded before they are allocated, no other file is followed, and what cannot
 be drawn (no triangle, a corner that is no number, a face whose corner is not there) is an InputError
@@ -20,70 +20,6 @@ LARGEST_FILE = 1 << 30  # bytes
 LARGEST_FACES = 1 << 27
 LARGEST_NODES = 10_000  # of a .glb scene
 SUFFIXES = (".obj", ".ply", ".stl", ".glb")
-
-# One triangle or sphere; see shaders/bvh/geometry.h. 48 bytes.
-PRIMITIVE = np.dtype([("corner", "f4", (4,)), ("edge1", "f4", (4,)), ("edge2", "f4", (4,))])
-
-
-def triangles(vertices: np.ndarray, faces: np.ndarray, material=0) -> np.ndarray:
-    """Primitives (m,) of triangles: vertices (n, 3), faces (m, 3), material one or (m,)."""
-    corners = vertices[faces].astype("f4")
-    out = np.zeros(len(faces), PRIMITIVE)
-    out["corner"][:, :3] = corners[:, 0]
-    out["edge1"][:, :3] = corners[:, 1] - corners[:, 0]
-    out["edge2"][:, :3] = corners[:, 2] - corners[:, 0]
-    out["edge1"].view("i4")[:, 3] = material
-    return out
-
-
-def spheres(centres: np.ndarray, radii: np.ndarray, material=0) -> np.ndarray:
-    """Primitives (m,) of spheres: centres (m, 3), radii (m,), material one or (m,)."""
-    out = np.zeros(len(centres), PRIMITIVE)
-    out["corner"][:, :3] = centres
-    out["edge2"][:, 3] = radii
-    out["edge1"].view("i4")[:, 3] = material
-    return out
-
-
-def without_repeats(primitives: np.ndarray) -> np.ndarray:
-    """The triangles (m,) of one shape, those made points that have the bits of one before them but for the material.
-
-    Equal distances are won by lower rows, so that nothing ever hits them first; a thousand in one place cost a thousand
-    tests of every ray that comes there.
-    """
-    words = np.ascontiguousarray(primitives).view("u4").reshape(-1, 12)[:, [0, 1, 2, 4, 5, 6, 8, 9, 10]]
-    keys = np.zeros(len(words), "u8")
-    for column in words.T:
-        keys = keys * np.uint64(0x9E3779B97F4A7C15) + column
-    in_order = np.sort(keys)
-    if not (in_order[1:] == in_order[:-1]).any():
-        return primitives
-    order = np.argsort(keys, kind="stable")
-    same = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
-    later, earlier = order[same + 1], order[same]
-    repeats = later[(words[later] == words[earlier]).all(1)]
-    primitives["edge1"][repeats, :3] = primitives["edge2"][repeats, :3] = 0
-    return primitives
-
-
-def numbered(primitives: np.ndarray) -> np.ndarray:
-    """The primitives with their row numbers written into them: the lower one wins between equal distances.
-
-    Triangles whose area is a rounding error become points, which nothing hits.
-    """
-    primitives["corner"].view("i4")[:, 3] = np.arange(len(primitives))
-    for begin in range(0, len(primitives), 1 << 20):
-        part = primitives[begin : begin + (1 << 20)]
-        a, b = part["edge1"][:, :3].astype("f8"), part["edge2"][:, :3].astype("f8")
-        flat = (np.cross(a, b) ** 2).sum(1) <= 1e-12 * (a * a).sum(1) * (b * b).sum(1)
-        part["edge1"][flat, :3] = part["edge2"][flat, :3] = 0
-    return primitives
-
-
-def areas(primitives: np.ndarray) -> np.ndarray:
-    """Surface areas (m,) float64 of triangles and spheres."""
-    sides = np.cross(primitives["edge1"][:, :3].astype("f8"), primitives["edge2"][:, :3].astype("f8"))
-    return np.linalg.norm(sides, axis=1) / 2 + 4 * np.pi * np.maximum(primitives["edge2"][:, 3].astype("f8"), 0) ** 2
 
 
 def load_mesh(path) -> tuple[np.ndarray, np.ndarray]:

@@ -3,8 +3,9 @@
 import numpy as np
 
 from renderer.bvh import build, instances
+from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, spheres, triangles, with_primitive_ids
 from renderer.formats import gltf
-from renderer.formats.mesh import PRIMITIVE, load_mesh, load_normals, numbered, spheres, triangles, without_repeats
+from renderer.formats.mesh import load_mesh, load_normals
 from renderer.raytracing import procedural
 from renderer.raytracing.distance_fields import FIELD, field_rows
 from renderer.raytracing.gltf_shapes import ROWS, Pictures, bare_attributes, joined, materials_of, repeated, rows_of
@@ -47,7 +48,7 @@ class Shapes:
     def __init__(self, parts: dict[str, list], placed: list):
         flat = [part for group in parts.values() for part in group]
         sizes = [sum(len(primitives) for primitives, _ in group) for group in parts.values()]
-        everything = numbered(np.concatenate([primitives for primitives, _ in flat]))
+        everything = with_primitive_ids(np.concatenate([primitives for primitives, _ in flat]))
         self.primitives = dict(zip(parts, np.split(everything, np.cumsum(sizes)[:-1]), strict=True))
         self.placed, self.attributes = placed, None
         if any(attributes is not None for _, attributes in flat):
@@ -61,7 +62,7 @@ def _quad(quad, material: int) -> np.ndarray:
 def _mesh(shape, material: int) -> np.ndarray:
     vertices, faces = load_mesh(shape.file)
     placed = vertices @ (shape.scale * _turn(shape)).T + shape.position
-    return without_repeats(triangles(placed, faces, material))
+    return collapse_duplicates(triangles(placed, faces, material))
 
 
 def _turn(shape) -> np.ndarray:

@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from renderer.formats import gltf, mesh
+from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, triangles
+from renderer.formats import gltf
 from renderer.formats.images import srgb_to_linear
 from renderer.raytracing.instances import Point, turn_of
 from renderer.scene.schema import setting
@@ -74,7 +75,7 @@ def corners_of(part: gltf.Part, matrix: np.ndarray, material: int) -> tuple[np.n
     if part.tangents is not None:
         words[:, [15, 22, 23]] = _packed_tangents(part.tangents, matrix[:3, :3])[faces]
     assert row is not None, "a part without a material has been given the plain one"
-    return mesh.without_repeats(mesh.triangles(vertices, faces, row)), attributes
+    return collapse_duplicates(triangles(vertices, faces, row)), attributes
 
 
 def _packed_tangents(tangents: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -109,7 +110,7 @@ def joined(model: gltf.Model, mesh_number: int, matrix: np.ndarray, material: in
     """Primitives and attributes of all parts of a mesh."""
     parts = [corners_of(with_plain(model, part), matrix, material) for part in model.meshes[mesh_number]]
     if not parts:
-        return np.zeros(0, mesh.PRIMITIVE), bare_attributes(0)
+        return np.zeros(0, PRIMITIVE), bare_attributes(0)
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 

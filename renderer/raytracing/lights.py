@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from renderer.formats.mesh import PRIMITIVE, areas
+from renderer.bvh.primitives import PRIMITIVE, areas
 from renderer.raytracing.environment import (
     SUN_RADIUS,
     cdf_u32,

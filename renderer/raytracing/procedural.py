@@ -6,7 +6,7 @@ After E. Haines's Standard Procedural Databases: `sphereflake` (its balls), `tet
 
 import numpy as np
 
-from renderer.formats.mesh import PRIMITIVE, spheres, triangles
+from renderer.bvh.primitives import PRIMITIVE, spheres, triangles
 
 # The highest level of each: 600,000 spheres; 13, 4, 1/30, 6, 10 and 2 million primitives.
 LEVELS = {"sphereflake": 6, "menger": 5, "tetra": 11, "mount": 7, "gears": 22, "rings": 50, "tree": 15}

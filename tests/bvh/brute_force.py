@@ -4,7 +4,7 @@ import numpy as np
 
 
 def closest_hits(rays: np.ndarray, primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distances t (n,) and primitive rows (n,), inf and -1 for none, of rays (n, 2, 4) against every mesh.PRIMITIVE."""
+    """Distances t (n,) and primitive rows (n,), inf and -1 for none, of rays (n, 2, 4) against every PRIMITIVE."""
     origin, direction = rays[:, 0, :3].astype("f8"), rays[:, 1, :3].astype("f8")
     best, row = rays[:, 0, 3].astype("f8").copy(), np.full(len(rays), -1)
     for index, p in enumerate(primitives):

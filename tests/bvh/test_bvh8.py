@@ -6,7 +6,7 @@ import pytest
 from renderer.bvh.build import build_bvh
 from renderer.bvh.bvh8 import Bvh8
 from renderer.bvh.host_sah import primitive_boxes
-from renderer.formats.mesh import PRIMITIVE, numbered, spheres
+from renderer.bvh.primitives import PRIMITIVE, spheres, with_primitive_ids
 from tests.bvh.test_traversal import CASES, KERNELS, rays_at, soup
 
 TRAVERSALS = "bvh8", "packet"  # single rays, packets of 32
@@ -92,14 +92,16 @@ def assert_all_traversals(queries, rays):
 @pytest.mark.parametrize("builder", ["host_sah", "hploc"])
 @pytest.mark.parametrize("case", CASES)
 def test_single_rays_and_packets_equal_brute_force(cpu, rng, case, builder):
-    primitives = numbered(CASES[case](rng))
+    primitives = with_primitive_ids(CASES[case](rng))
     queries = Queries(cpu, primitives, builder)
     hit = assert_all_traversals(queries, np.concatenate([bundles_at(rng, primitives), rays_at(rng, primitives, 500)]))
     assert hit.any() and not hit.all()
 
 
 def test_rays_that_start_on_surfaces(cpu, rng):
-    primitives = numbered(np.concatenate([soup(rng, 100, 0.5), spheres(rng.uniform(-1, 1, (60, 3)), np.full(60, 0.2))]))
+    primitives = with_primitive_ids(
+        np.concatenate([soup(rng, 100, 0.5), spheres(rng.uniform(-1, 1, (60, 3)), np.full(60, 0.2))])
+    )
     queries = Queries(cpu, primitives)
     rays = rays_at(rng, primitives, 960)
     hits = queries.brute(rays).view("f4")
@@ -117,7 +119,7 @@ def test_hits_equal_those_of_bvh2(cpu, rng):
         soup(rng, 40, 1.0),
         spheres(rng.uniform(-1, 1, (2000, 3)), rng.uniform(0, 0.03, 2000)),
     )
-    primitives = numbered(np.concatenate(parts))
+    primitives = with_primitive_ids(np.concatenate(parts))
     queries = Queries(cpu, primitives)
     bvh2 = build_bvh(cpu, primitives, "host_sah", "bvh2")
     across = np.stack(np.meshgrid(np.linspace(-0.7, 0.7, 128), np.linspace(-0.7, 0.7, 128)), -1).reshape(-1, 2)
@@ -136,7 +138,7 @@ def test_hits_equal_those_of_bvh2(cpu, rng):
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("builder", ["host_sah", "hploc"])
 def test_every_primitive_is_in_one_leaf_inside_its_boxes(cpu, rng, case, builder):
-    primitives = numbered(CASES[case](rng))
+    primitives = with_primitive_ids(CASES[case](rng))
     queries = Queries(cpu, primitives, builder)
     lines, seen, leaves = queries.bvh.nodes.read(), np.zeros(len(primitives), int), 0
     low, high = primitive_boxes(queries.rows)

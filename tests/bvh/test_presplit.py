@@ -8,8 +8,8 @@ from renderer.bvh.build import build_bvh
 from renderer.bvh.host_sah import primitive_boxes
 from renderer.bvh.layouts import upload_primitives
 from renderer.bvh.presplit import PrimRefs, split_potential
+from renderer.bvh.primitives import PRIMITIVE, triangles, with_primitive_ids
 from renderer.bvh.traversal import RayQuery
-from renderer.formats.mesh import PRIMITIVE, numbered, triangles
 from renderer.raytracing import procedural
 from tests.bvh.test_traversal import CASES, Queries, rays_at, soup
 from tests.fps.rays import hair
@@ -51,7 +51,7 @@ def split(device, primitives, splits):
 
 @pytest.mark.parametrize("case", SHAPES | TINY)
 def test_references_cover_their_triangle_and_stay_in_its_box(device, rng, case):
-    primitives = numbered((SHAPES | TINY)[case](rng))
+    primitives = with_primitive_ids((SHAPES | TINY)[case](rng))
     splits = rng.integers(0, 40, len(primitives)) * rng.integers(0, 2, len(primitives))
     refs = split(device, primitives, splits)
     prim_id = refs.primitives.read().view("i4")[:, 3]
@@ -77,7 +77,7 @@ def test_references_cover_their_triangle_and_stay_in_its_box(device, rng, case):
 def test_references_to_a_long_triangle_are_as_small_as_they_can_be(device):
     """A diagonal in 64 references: boxes with sides of a 64th, whose summed areas are a 64th of the whole box's."""
     corners = np.array([[0, 0, 0], [1e-4, 0, 0], [1, 1, 1]])
-    primitives = numbered(triangles(corners, np.array([[0, 1, 2]])))
+    primitives = with_primitive_ids(triangles(corners, np.array([[0, 1, 2]])))
     refs = split(device, primitives, np.array([63]))
     assert refs.count == 64
     low, high = refs.boxes.read()[:, :3], refs.boxes.read()[:, 4:7]
@@ -88,7 +88,7 @@ def test_references_to_a_long_triangle_are_as_small_as_they_can_be(device):
 @pytest.mark.parametrize("layout", ["bvh2", "auto"])
 @pytest.mark.parametrize("case", SHAPES)
 def test_hits_in_presplit_bvhs_equal_brute_force(device, rng, case, layout):
-    primitives = numbered(SHAPES[case](rng))
+    primitives = with_primitive_ids(SHAPES[case](rng))
     queries = Queries(device, primitives)
     rays = rays_at(rng, primitives)
     brute = queries.brute(rays)
@@ -101,7 +101,7 @@ def test_hits_in_presplit_bvhs_equal_brute_force(device, rng, case, layout):
 
 
 def test_hits_in_the_chosen_bvh_equal_brute_force(device, rng):
-    primitives = numbered(hair(2000))
+    primitives = with_primitive_ids(hair(2000))
     queries = Queries(device, primitives)
     rays = rays_at(rng, primitives)
     brute = queries.brute(rays)
@@ -126,24 +126,24 @@ def assert_query_equals(queries, rays, brute):
 
 def test_presplit_is_chosen_where_it_saves_much(device, rng):
     """Hair costs less than half; a sponge, a soup and a floor stay whole."""
-    primitives = numbered(hair(3000))
+    primitives = with_primitive_ids(hair(3000))
     whole = build_bvh(device, primitives, "host_sah", "bvh2")
     best = build_bvh(device, primitives, layout="bvh2")
     assert best.cost < 0.45 * whole.cost and 2 * len(primitives) < best.count <= 16 * len(primitives)
     assert set(best.primitives.read().view("i4")[:, 3]) == set(range(len(primitives)))
     for other in (procedural.menger(2), soup(rng, 2000), CASES["coplanar quads"](rng)):
-        assert build_bvh(device, numbered(other), layout="bvh2").count == len(other)
+        assert build_bvh(device, with_primitive_ids(other), layout="bvh2").count == len(other)
 
 
 def test_only_the_few_long_triangles_among_many_are_split(rng):
-    primitives = numbered(np.concatenate([soup(rng, 20000, 0.005), hair(200)]))
+    primitives = with_primitive_ids(np.concatenate([soup(rng, 20000, 0.005), hair(200)]))
     splits = presplit.choose_splits(primitives, 25.0)
     assert 2 * 200 < splits.sum() <= len(primitives) / 4 and splits[20000:].min() > 0
     assert splits[:20000].sum() < 0.1 * splits.sum()
 
 
 def test_splits_keep_to_their_budget_and_go_where_boxes_are_emptiest(rng):
-    primitives = numbered(np.concatenate([soup(rng, 500), hair(20), CASES["mixed"](rng)]))
+    primitives = with_primitive_ids(np.concatenate([soup(rng, 500), hair(20), CASES["mixed"](rng)]))
     potential = split_potential(primitives)
     before = np.zeros(len(primitives))
     for splits_per_prim in (0, 0.1, 1, 7, 300):
@@ -157,7 +157,7 @@ def test_splits_keep_to_their_budget_and_go_where_boxes_are_emptiest(rng):
 
 
 def test_the_area_of_references_is_predicted(device):
-    primitives = numbered(hair(1000))
+    primitives = with_primitive_ids(hair(1000))
     potential = split_potential(primitives)
     for splits_per_prim in (1, 7):
         refs = split(device, primitives, potential.splits(splits_per_prim))
@@ -170,11 +170,11 @@ def test_the_area_of_references_is_predicted(device):
 @pytest.mark.parametrize("splits_per_prim", [-1, float("nan"), 2.0**31, float("inf")])
 def test_invalid_budgets_are_refused(rng, splits_per_prim):
     with pytest.raises(AssertionError, match="no budget"):
-        split_potential(numbered(soup(rng, 3))).splits(splits_per_prim)
+        split_potential(with_primitive_ids(soup(rng, 3))).splits(splits_per_prim)
 
 
 def test_points_and_empty_scenes_are_not_split(device):
-    points = numbered(triangles(np.zeros((1, 3)), np.zeros((5, 3), int)))
+    points = with_primitive_ids(triangles(np.zeros((1, 3)), np.zeros((5, 3), int)))
     assert not split_potential(points).splits(7).any() and not len(split_potential(points[:0]).splits(7))
     assert presplit.choose_splits(points, 1.0) is None and presplit.choose_splits(points, 0.0) is None
     assert build_bvh(device, points, "presplit", "bvh2").count == 5
@@ -183,7 +183,7 @@ def test_points_and_empty_scenes_are_not_split(device):
 
 
 def test_instances_of_presplit_shapes_are_hit_as_whole_ones_are(device, rng, monkeypatch):
-    shapes = [numbered(hair(800)), numbered(soup(rng, 100, 0.3))]
+    shapes = [with_primitive_ids(hair(800)), with_primitive_ids(soup(rng, 100, 0.3))]
     turns = np.linalg.qr(rng.normal(size=(9, 3, 3)))[0]
     matrices = np.concatenate([turns, rng.uniform(-3, 3, (9, 3, 1))], 2).astype("f4")
     rays = rays_at(rng, np.concatenate(shapes), 3000)
@@ -204,7 +204,7 @@ def test_instances_of_presplit_shapes_are_hit_as_whole_ones_are(device, rng, mon
 
 @pytest.mark.parametrize("splits_per_prim", [0, 1 / 32, 1 / 4, 1, 3, 7, 15])
 def test_no_more_references_are_made_than_a_device_has_memory_for(device, splits_per_prim):
-    primitives = numbered(hair(1000))
+    primitives = with_primitive_ids(hair(1000))
     most = int((1 + splits_per_prim) * len(primitives))
     splits = presplit.choose_splits(primitives, 60.0, most)
     assert (0 if splits is None else splits.sum()) <= splits_per_prim * len(primitives)

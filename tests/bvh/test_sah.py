@@ -8,7 +8,7 @@ from renderer.bvh.build import build_bvh
 from renderer.bvh.host_sah import MAX_LEAF, build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import upload_primitives
-from renderer.formats.mesh import PRIMITIVE, numbered
+from renderer.bvh.primitives import PRIMITIVE, with_primitive_ids
 from renderer.raytracing import procedural
 from tests.bvh.test_traversal import CASES, Queries, rays_at, soup
 from tests.fps.rays import hair
@@ -24,7 +24,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("count", [2, 3, 15, 16, 17, 18, 33, 300, 5000])
 def test_any_number_of_primitives_is_split_into_a_complete_bvh(device, rng, count):
-    primitives = upload_primitives(device, numbered(soup(rng, count, 0.1)))
+    primitives = upload_primitives(device, with_primitive_ids(soup(rng, count, 0.1)))
     nodes, ordered = device_sah.split_to_leaves(device, primitives, count)
     refs = nodes.read().view("i4")[:, 12:14].ravel()
     assert np.array_equal(np.sort(refs[refs >= 0]), np.arange(1, count - 1))
@@ -34,7 +34,7 @@ def test_any_number_of_primitives_is_split_into_a_complete_bvh(device, rng, coun
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_device_reaches_the_cost_of_the_host_and_the_hits_of_brute_force(device, rng, shape):
-    primitives = numbered(SHAPES[shape](rng))
+    primitives = with_primitive_ids(SHAPES[shape](rng))
     host = build_host_sah(*primitive_boxes(primitives))
     queries = Queries(device, primitives, "sah")
     assert not isinstance(queries.bvh, HplocBvh2) and queries.bvh.cost < 1.05 * host.cost
@@ -43,7 +43,7 @@ def test_the_device_reaches_the_cost_of_the_host_and_the_hits_of_brute_force(dev
 
 
 def test_compacted_leaves_hold_up_to_three_primitives_in_boxes_that_enclose_them(device, rng):
-    primitives = numbered(soup(rng, 3000, 0.1))
+    primitives = with_primitive_ids(soup(rng, 3000, 0.1))
     bvh = build_bvh(device, primitives, "sah", "bvh2")
     words, rows = bvh.nodes.read(), bvh.primitives.read().view(PRIMITIVE).ravel()
     low, high = primitive_boxes(rows)
@@ -61,7 +61,7 @@ def test_compacted_leaves_hold_up_to_three_primitives_in_boxes_that_enclose_them
 
 
 def test_the_same_primitives_give_the_same_bvh(device, rng):
-    primitives = upload_primitives(device, numbered(soup(rng, 3000, 0.1)))
+    primitives = upload_primitives(device, with_primitive_ids(soup(rng, 3000, 0.1)))
     first, second = (device_sah.split_to_leaves(device, primitives, 3000) for _ in range(2))
     assert np.array_equal(first[1].read(), second[1].read())
     assert np.array_equal(first[0].read().view("i4")[:, 12:14], second[0].read().view("i4")[:, 12:14])
@@ -70,4 +70,4 @@ def test_the_same_primitives_give_the_same_bvh(device, rng):
 def test_a_bvh_too_deep_for_the_traversal_stack_is_built_by_hploc(device, rng, monkeypatch):
     monkeypatch.setattr(device_sah, "MAX_DEPTH", 3)
     for builder in ("sah", "presplit"):
-        assert isinstance(build_bvh(device, numbered(soup(rng, 300)), builder, "bvh2"), HplocBvh2)
+        assert isinstance(build_bvh(device, with_primitive_ids(soup(rng, 300)), builder, "bvh2"), HplocBvh2)

@@ -9,8 +9,8 @@ from renderer.bvh import host_sah, instances, traversal
 from renderer.bvh.build import build_bvh
 from renderer.bvh.bvh2_quantized import QuantizedBvh2, has_ballot, quantized_if_faster
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
+from renderer.bvh.primitives import PRIMITIVE, spheres, triangles, with_primitive_ids
 from renderer.bvh.traversal import RayQuery
-from renderer.formats.mesh import PRIMITIVE, numbered, spheres, triangles
 from renderer.raytracing import procedural
 from tests.bvh.brute_force import closest_hits
 
@@ -142,7 +142,7 @@ class Queries:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", CASES)
 def test_hits_equal_brute_force(device, rng, case, kind, **constants):
-    primitives = numbered(CASES[case](rng))
+    primitives = with_primitive_ids(CASES[case](rng))
     queries = Queries(device, primitives, kind)
     queries.constants |= constants
     assert np.array_equal(np.sort(queries.in_order["corner"].view("i4")[:, 3]), np.arange(len(primitives)))
@@ -161,7 +161,7 @@ def test_if_if_traversal_equals_brute_force(device, rng, case):
 
 @pytest.mark.parametrize("case", ["soup", "mixed", "coplanar quads", "three spheres"])
 def test_hits_equal_the_float64_reference(device, rng, case):
-    primitives = numbered(CASES[case](rng))
+    primitives = with_primitive_ids(CASES[case](rng))
     queries = Queries(device, primitives)
     rays = rays_at(rng, primitives)
     t, prim_id = queries.closest(rays)
@@ -173,7 +173,7 @@ def test_hits_equal_the_float64_reference(device, rng, case):
 
 
 def test_t_max_is_respected(device, rng):
-    primitives = numbered(soup(rng, 100, 0.5))
+    primitives = with_primitive_ids(soup(rng, 100, 0.5))
     queries = Queries(device, primitives)
     rays = rays_at(rng, primitives)
     t, prim_id = queries.closest(rays)
@@ -189,7 +189,7 @@ def test_t_max_is_respected(device, rng):
 
 @pytest.mark.parametrize("case", [*CASES, "bottomless"])
 def test_a_bvh_holds_every_primitive_in_boxes_that_enclose_it(rng, case):
-    primitives = numbered(exponential(rng, 99) if case == "bottomless" else CASES[case](rng))
+    primitives = with_primitive_ids(exponential(rng, 99) if case == "bottomless" else CASES[case](rng))
     low, high = primitive_boxes(primitives)
     bvh = build_host_sah(low, high)
     assert np.array_equal(np.sort(bvh.order), np.arange(len(primitives)))
@@ -218,7 +218,7 @@ def test_a_bvh_holds_every_primitive_in_boxes_that_enclose_it(rng, case):
 @pytest.mark.parametrize("count", [2, 3, 15, 16, 17, 31, 33, 100, 1000, 5000])
 def test_bvhs_built_on_the_device_are_complete(device, rng, count):
     """Every primitive in one leaf, every box around what is below it, any number of primitives."""
-    primitives = numbered(soup(rng, count, 0.05))
+    primitives = with_primitive_ids(soup(rng, count, 0.05))
     built = Queries(device, primitives, "hploc")
     words = built.bvh.nodes.read()
     low, high = primitive_boxes(built.in_order)
@@ -244,9 +244,9 @@ def test_bvhs_built_on_the_device_are_complete(device, rng, count):
 
 
 def test_a_bvh_is_rebuilt_when_its_primitives_have_moved(device, rng):
-    primitives = numbered(soup(rng, 500))
+    primitives = with_primitive_ids(soup(rng, 500))
     queries = Queries(device, primitives, "hploc")
-    moved = numbered(soup(rng, 500))
+    moved = with_primitive_ids(soup(rng, 500))
     queries.bvh.unsorted.write(moved.view("f4").reshape(-1, 12))
     queries.bvh.rebuild()
     queries.in_order = queries.bvh.primitives.read().view(PRIMITIVE).ravel()
@@ -265,7 +265,7 @@ def deep_balls(kind):
 
 @pytest.mark.parametrize("kind", ["one place", "shells", "spiral"])
 def test_no_bvh_is_deeper_than_the_traversal_stack(device, kind):
-    primitives = numbered(deep_balls(kind))
+    primitives = with_primitive_ids(deep_balls(kind))
     for builder in "hploc", "sah":
         bvh = build_bvh(device, primitives, builder, "bvh2")
         refs, level, depth = bvh.nodes.read().view("i4")[:, [3, 7]], np.array([0]), 0
@@ -281,7 +281,9 @@ def test_a_thousand_instances_inside_one_another_are_hit(device, rng):
     sizes = np.float32(0.98) ** np.arange(count, dtype="f4")
     matrices = np.zeros((count, 3, 4), "f4")
     matrices[:, :, :3] = np.eye(3, dtype="f4") * sizes[:, None, None]
-    placed = instances.Instances(device, [numbered(spheres(np.zeros((1, 3)), np.ones(1)))], np.zeros(count, int))
+    placed = instances.Instances(
+        device, [with_primitive_ids(spheres(np.zeros((1, 3)), np.ones(1)))], np.zeros(count, int)
+    )
     placed.update(matrices)
     rays = np.zeros((64, 2, 4), "f4")
     rays[:, 1, :3] = rng.normal(size=(64, 3))
@@ -295,12 +297,12 @@ def test_a_thousand_instances_inside_one_another_are_hit(device, rng):
 
 def test_bvhs_are_quantized_where_their_boxes_fit_a_grid(device, rng):
     """One grid resolves a sponge's boxes, but not a small thing in a large place or far from the origin."""
-    sponge = Queries(device, numbered(procedural.menger(2))).bvh
+    sponge = Queries(device, with_primitive_ids(procedural.menger(2))).bvh
     assert QuantizedBvh2(sponge).coarse < 0.01
     if not has_ballot(device):
         assert quantized_if_faster(sponge) is sponge
     for primitives in (exponential(rng, 40), far_away(rng)):
-        assert QuantizedBvh2(Queries(device, numbered(primitives)).bvh).coarse > 0.2
+        assert QuantizedBvh2(Queries(device, with_primitive_ids(primitives)).bvh).coarse > 0.2
 
 
 @pytest.mark.parametrize("layout", ["bvh2", "auto"])
@@ -315,7 +317,7 @@ def test_an_empty_scene_is_hit_by_nothing(device, rng, layout):
 
 def test_sah_beats_median_splits(rng, monkeypatch):
     """The SAH cost that the builder reports is far below that of median splits."""
-    primitives = numbered(np.concatenate([soup(rng, 1500, 0.02), soup(rng, 20, 1.0)]))
+    primitives = with_primitive_ids(np.concatenate([soup(rng, 1500, 0.02), soup(rng, 20, 1.0)]))
     low, high = primitive_boxes(primitives)
     good = build_host_sah(low, high, 4)
     monkeypatch.setattr(host_sah, "FORCE_MEDIAN", 0)
@@ -326,7 +328,7 @@ def test_sah_beats_median_splits(rng, monkeypatch):
 @pytest.mark.parametrize("case", ["soup", "mixed", "exponential", "one triangle"])
 def test_the_traversal_of_pictures_equals_brute_force(device, rng, case, any_hit, monkeypatch):
     """Any number of rays, in every layout that a device may get."""
-    primitives = numbered(CASES[case](rng))
+    primitives = with_primitive_ids(CASES[case](rng))
     queries = Queries(device, primitives)
     for bvh, min_nodes in itertools.product(
         (queries.bvh, QuantizedBvh2(queries.bvh), build_bvh(device, primitives)), (0, 1e9)
@@ -365,13 +367,17 @@ def placed_flat(shapes, shape_of, matrices):
         for field, move in (("corner", 1), ("edge1", 0), ("edge2", 0)):
             part[field][:, :3] = part[field][:, :3] @ matrix[:, :3].T + move * matrix[:, 3]
         parts.append(part)
-    return numbered(np.concatenate(parts))
+    return with_primitive_ids(np.concatenate(parts))
 
 
 @pytest.mark.parametrize("count", [2, 5, 64])
 def test_instances_are_hit_as_their_copies_would_be(device, rng, count):
     """Also when they are moved and the TLAS rebuilt, and when 64 of them lie inside one another."""
-    shapes = [numbered(soup(rng, 60, 0.3)), numbered(soup(rng, 200)), numbered(soup(rng, 1, 1.0))]
+    shapes = [
+        with_primitive_ids(soup(rng, 60, 0.3)),
+        with_primitive_ids(soup(rng, 200)),
+        with_primitive_ids(soup(rng, 1, 1.0)),
+    ]
     shape_of = rng.integers(0, 3, count)
     placed = instances.Instances(device, shapes, shape_of)
     for moment in range(3):

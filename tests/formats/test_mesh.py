@@ -6,8 +6,9 @@ import struct
 import numpy as np
 import pytest
 
+from renderer.bvh.primitives import areas, collapse_duplicates, triangles, with_primitive_ids
 from renderer.errors import InputError
-from renderer.formats.mesh import areas, load_mesh, numbered, triangles, without_repeats
+from renderer.formats.mesh import load_mesh
 from renderer.raytracing import procedural
 
 CUBE = """o cube
@@ -144,7 +145,7 @@ def test_links_to_other_files_are_not_followed(tmp_path):
 
 @pytest.mark.parametrize("level", range(4))
 def test_menger_has_its_exact_count_and_area(level):
-    primitives = numbered(procedural.make("menger", level))
+    primitives = with_primitive_ids(procedural.make("menger", level))
     assert len(primitives) == 4 * 20**level + 8 * 8**level
     assert np.isclose(areas(primitives).sum(), 2 * (20 / 9) ** level + 4 * (8 / 9) ** level)
 
@@ -177,7 +178,7 @@ def test_repeated_triangles_of_a_shape_become_points(rng):
     corners = rng.normal(size=(40, 3, 3))
     picked = rng.integers(0, 40, 500)
     made = triangles(corners[picked].reshape(-1, 3), np.arange(1500).reshape(-1, 3), rng.integers(0, 3, 500))
-    left = np.flatnonzero(areas(without_repeats(made.copy())) > 0)
+    left = np.flatnonzero(areas(collapse_duplicates(made.copy())) > 0)
     _, first = np.unique(picked, return_index=True)
     assert np.array_equal(left, np.sort(first))
-    assert np.array_equal(made[left], without_repeats(made.copy())[left])
+    assert np.array_equal(made[left], collapse_duplicates(made.copy())[left])

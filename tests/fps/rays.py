@@ -18,8 +18,9 @@ from renderer.bvh.build import build_bvh
 from renderer.bvh.host_sah import HostBvh, build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import upload_primitives
+from renderer.bvh.primitives import spheres, triangles, with_primitive_ids
 from renderer.bvh.traversal import RayQuery
-from renderer.formats.mesh import load_mesh, numbered, spheres, triangles
+from renderer.formats.mesh import load_mesh
 from renderer.paths import ASSETS
 from renderer.raytracing import procedural
 
@@ -129,7 +130,7 @@ def _mesh(path: Path) -> np.ndarray:
 
 def _baseline_bvh(make) -> tuple[np.ndarray, HostBvh]:
     """The primitives of a shape, with their ids, and the baseline's BVH."""
-    primitives = numbered(make())
+    primitives = with_primitive_ids(make())
     return primitives, build_host_sah(*primitive_boxes(primitives), 4)
 
 
@@ -220,7 +221,7 @@ def build_case(device, level: int) -> Case:
 
     @cache
     def bvh():
-        primitives = numbered(procedural.menger(level))
+        primitives = with_primitive_ids(procedural.menger(level))
         return HplocBvh2(device, upload_primitives(device, primitives), len(primitives))
 
     def check() -> None:

@@ -123,7 +123,7 @@ def test_directions_follow_the_density_of_pictures(device, rng, tmp_path, name):
 
 def environment_densities(device, settings, directions):
     """What weighs paths in directions (n, 4) where the environment is the one light."""
-    from renderer.formats.mesh import triangles
+    from renderer.bvh.primitives import triangles
     from renderer.raytracing.kernels import material_rows
 
     nothing = triangles(np.zeros((0, 3)), np.zeros((0, 3), int))

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from renderer.bvh.primitives import triangles
 from renderer.errors import InputError
 from renderer.formats.images import write_exr
-from renderer.formats.mesh import triangles
 from renderer.gpu.kernel_source import GeneratedSource
 from renderer.paths import SCENES
 from renderer.pictures import load

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from renderer.bvh.build import build_bvh
+from renderer.bvh.primitives import PRIMITIVE, spheres, triangles, with_primitive_ids
 from renderer.bvh.traversal import RayQuery
-from renderer.formats.mesh import PRIMITIVE, numbered, spheres, triangles
 from renderer.raytracing import procedural
 
 MATTE, MIRROR, GLASS = 0, 1, 2
@@ -125,7 +125,7 @@ class Counter:
     def __init__(self, device, name: str):
         self.device, self.view = device, DATABASES[name]
         primitives, self.ior = database(name)
-        self.bvh = build_bvh(device, numbered(primitives), layout="bvh2")
+        self.bvh = build_bvh(device, with_primitive_ids(primitives), layout="bvh2")
         self.rows = self.bvh.primitives.read().view(PRIMITIVE).ravel()
         self.query = RayQuery(self.bvh, spheres=True)
 

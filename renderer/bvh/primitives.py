@@ -1,0 +1,71 @@
+"""Primitives, the records that a BVH is built over: triangles and spheres as arrays.
+
+A triangle is a corner and two edges, a sphere a center and a radius above 0; see shaders/bvh/geometry.h.
+"""
+
+import numpy as np
+
+# corner or center, and the primitive id | first edge, and the material's index | second edge, and the radius; 48 bytes.
+PRIMITIVE = np.dtype([("corner", "f4", (4,)), ("edge1", "f4", (4,)), ("edge2", "f4", (4,))])
+
+
+def triangles(vertices: np.ndarray, faces: np.ndarray, material: int | np.ndarray = 0) -> np.ndarray:
+    """Primitives (m,) of triangles: vertices (n, 3), faces (m, 3), material an index or (m,)."""
+    corners = vertices[faces].astype("f4")
+    out = np.zeros(len(faces), PRIMITIVE)
+    out["corner"][:, :3] = corners[:, 0]
+    out["edge1"][:, :3] = corners[:, 1] - corners[:, 0]
+    out["edge2"][:, :3] = corners[:, 2] - corners[:, 0]
+    out["edge1"].view("i4")[:, 3] = material
+    return out
+
+
+def spheres(centers: np.ndarray, radii: np.ndarray, material: int | np.ndarray = 0) -> np.ndarray:
+    """Primitives (m,) of spheres: centers (m, 3), radii (m,), material an index or (m,)."""
+    out = np.zeros(len(centers), PRIMITIVE)
+    out["corner"][:, :3] = centers
+    out["edge2"][:, 3] = radii
+    out["edge1"].view("i4")[:, 3] = material
+    return out
+
+
+def collapse_duplicates(primitives: np.ndarray) -> np.ndarray:
+    """The triangles (m,) of one shape; those equal to an earlier one, but for the material, collapse to points.
+
+    Ties in t are broken by lower primitive id, so no ray ever hits a duplicate first; but a thousand triangles in one
+    place would cost every ray that gets there a thousand tests. The array is changed in place.
+    """
+    words = np.ascontiguousarray(primitives).view("u4").reshape(-1, 12)[:, [0, 1, 2, 4, 5, 6, 8, 9, 10]]
+    keys = np.zeros(len(words), "u8")
+    for column in words.T:
+        keys = keys * np.uint64(0x9E3779B97F4A7C15) + column
+    in_order = np.sort(keys)
+    if not (in_order[1:] == in_order[:-1]).any():
+        return primitives
+    order = np.argsort(keys, kind="stable")
+    same = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
+    later, earlier = order[same + 1], order[same]
+    duplicates = later[(words[later] == words[earlier]).all(1)]
+    primitives["edge1"][duplicates, :3] = primitives["edge2"][duplicates, :3] = 0
+    return primitives
+
+
+def with_primitive_ids(primitives: np.ndarray) -> np.ndarray:
+    """The primitives with their indices written into them as ids; ties in t are broken by lower id.
+
+    Slivers, triangles whose area is a rounding error, collapse to points, which no ray hits. The array is changed in
+    place.
+    """
+    primitives["corner"].view("i4")[:, 3] = np.arange(len(primitives))
+    for begin in range(0, len(primitives), 1 << 20):
+        chunk = primitives[begin : begin + (1 << 20)]
+        a, b = chunk["edge1"][:, :3].astype("f8"), chunk["edge2"][:, :3].astype("f8")
+        sliver = (np.cross(a, b) ** 2).sum(1) <= 1e-12 * (a * a).sum(1) * (b * b).sum(1)
+        chunk["edge1"][sliver, :3] = chunk["edge2"][sliver, :3] = 0
+    return primitives
+
+
+def areas(primitives: np.ndarray) -> np.ndarray:
+    """Surface areas (m,) float64 of triangles and spheres."""
+    sides = np.cross(primitives["edge1"][:, :3].astype("f8"), primitives["edge2"][:, :3].astype("f8"))
+    return np.linalg.norm(sides, axis=1) / 2 + 4 * np.pi * np.maximum(primitives["edge2"][:, 3].astype("f8"), 0) ** 2
