@@ -100,7 +100,7 @@ MAKERS = {
 def _placed(primitives: np.ndarray, shape: Procedural | Attractor, material: int) -> np.ndarray:
     """Primitives with a Procedural's scale, turn, position and material."""
     for field in ("corner", "edge1", "edge2"):
-        if getattr(shape, "z_up", False):
+        if isinstance(shape, Procedural) and shape.z_up:
             x, y, z = primitives[field][:, :3].T.copy()
             primitives[field][:, :3] = np.stack([y, z, x], 1)
         primitives[field][:, :3] *= np.float32(shape.scale)
