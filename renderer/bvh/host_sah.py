@@ -1,6 +1,6 @@
 """Binned SAH on the host (I. Wald 2007): splits all ranges of a level at once, with NumPy arrays.
 
-Primitives are rows of mesh.PRIMITIVE; they become leaves in the order that the builder returns.
+Primitives are records of primitives.PRIMITIVE; they become leaves in the order that the builder returns.
 """
 
 from dataclasses import dataclass
