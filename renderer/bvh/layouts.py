@@ -14,8 +14,8 @@ GROUP = 256
 class Bvh:
     """A BVH on a device: its nodes, and its primitives in the order of its leaves.
 
-    `primitives` holds records of primitives.PRIMITIVE, (count, 12) float32. A presplit BVH has more of them than the scene: a
-    primitive occurs once for each of its references. `cost` is the SAH cost, in visits of a node or tests of a
+    `primitives` holds records of primitives.PRIMITIVE, (count, 12) float32. A presplit BVH has more of them than the
+    scene: a primitive occurs once for each of its references. `cost` is the SAH cost, in visits of a node or tests of a
     primitive by a ray that hits the root's box and nothing else; 0 where it was not computed.
     """
 
