@@ -1,32 +1,41 @@
-"""The chaos game on a device: chains, their histogram, exact sums.
+"""The chaos game on a device: chains of points, their histogram, and its exact sums.
 
-Everything is a function of the flame, the seed and the number of chains: the device, launches and parts change no bit.
-Parts are ranges of chains, whose sums are added.
+The sums depend only on the flame, the seed and the number of chains. Device, launch sizes and chunking do not change a
+bit. Chunks are ranges of chains, whose sums are added.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from renderer.flames.genome import Flame
 from renderer.flames.kernel_cache import BLOCK, FLOAT_SUMS, KernelCache
-from renderer.flames.kernel_source import adjusted_opacity, pack_parameters, specialization_of, xform_distributions
+from renderer.flames.kernel_source import (
+    Specialization,
+    adjusted_opacity,
+    pack_parameters,
+    specialization_of,
+    xform_distributions,
+)
 from renderer.flames.sample_schedule import fuse_steps
 from renderer.gpu import Device
+from renderer.gpu.device import Kernel
 
-MOST_SAMPLES = 1 << 24  # between two flushes: 255 * 2^24 < 2^32, even if all of them fall into one bucket
-ALWAYS, UNLESS_SPOILED, IF_SPOILED = 0, 1, 2  # as in shaders/flames/postprocess.cu
-EXACT = 2.0**24  # whole numbers below it are exact in floats
-INITIAL_INTERVAL, MIN_INTERVAL, MAX_INTERVAL = 1 << 22, 1 << 20, 1 << 27  # samples between flushes of sums in floats
-TRUSTED_SAMPLES = 1 << 23  # that tell the brightest bucket's share well
-MIN_FLOAT_SAMPLES = 1 << 26  # samples of one advance: fewer are over before a second kernel is compiled
-MAX_INTERVAL_COUNT = 4096  # of one advance
-PRIVATE_BYTES = 1 << 30  # of histograms that CPUs keep one a core of
+MAX_FLUSH_SAMPLES = 1 << 24  # between two flushes: 255 * 2^24 < 2^32, even if all of them fall into one bucket
+FLUSH_ALWAYS, FLUSH_IF_EXACT, FLUSH_IF_INEXACT = 0, 1, 2  # as in shaders/flames/postprocess.cu
+FLOAT_INTEGER_LIMIT = 2.0**24  # smaller integers are exact in float32
+INITIAL_INTERVAL, MIN_INTERVAL, MAX_INTERVAL = 1 << 22, 1 << 20, 1 << 27  # samples between flushes of float sums
+MIN_PEAK_SAMPLES = 1 << 23  # samples after which the largest bucket's fraction of them is known well enough
+MIN_FLOAT_SAMPLES = 1 << 26  # of one advance(): fewer are done before a second kernel has compiled
+MAX_INTERVAL_COUNT = 4096  # of one advance()
+MAX_PRIVATE_BYTES = 1 << 30  # of private histograms, one per CPU core
 
 
 @dataclass(frozen=True)
 class BucketRect:
-    """Buckets of the whole grid that a histogram covers."""
+    """The buckets that a histogram covers, out of a picture's whole grid."""
 
     left: int
     top: int
@@ -35,11 +44,25 @@ class BucketRect:
 
     @property
     def buckets(self) -> int:
+        """Their number."""
         return self.columns * self.rows
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What the chains of two histograms have in common: that of colors and that of hits."""
+
+    spec: Specialization
+    flames: Sequence[Flame]
+    cameras: Sequence[np.ndarray]
+    rect: BucketRect
+    chains: int
+    seed: int
+    chunk: tuple[int, int]
+
+
 def seed_to_u32(seed: int) -> int:
-    """A 32-bit word of any whole number."""
+    """A 32-bit hash of any integer."""
     return int(np.random.SeedSequence(abs(seed) * 2 + (seed < 0)).generate_state(1)[0])
 
 
@@ -50,198 +73,216 @@ def premultiplied_palette(flame: Flame) -> np.ndarray:
 
 
 class ChaosGame:
-    """The chains of one flame (its moments, for motion blur) and the sums of their light over a window of buckets.
+    """The chains of one flame (its temporal samples, for motion blur) and the sums of their colors in buckets.
 
-    sums: (cells, 4) uint64 of red, green, blue, alpha, each in 1/255 of a sample.
+    sums: (buckets, 4) uint64 of red, green, blue, alpha, each in 1/255 of a sample.
 
-    Where the device adds four floats at once, samples are added as whole numbers in floats, which is exact below 2^24.
-    An interval that may have left that range is found afterwards, on the device, thrown away and played again in whole
-    numbers from the points before it: twice as fast for nearly all flames, and the same sums.
+    On devices with a four-float atomic add, samples are accumulated as integers stored in float32, which is exact below
+    2^24. After each flush interval a kernel finds the largest sum. If it reached 2^24, the interval is discarded and
+    recomputed with integer atomics from the points saved before it. The sums are the same; nearly all flames run twice
+    as fast.
     """
 
-    def __init__(self, device: Device, compiled: KernelCache | None = None):
-        self.device, self.kernels = device, compiled or KernelCache(device)
-        self._allocated, self._counting = None, None
+    def __init__(self, device: Device, kernels: KernelCache | None = None):
+        self.device, self.kernels = device, kernels or KernelCache(device)
+        self._hit_counter: ChaosGame | None = None
         self._flushes = [
             device.kernel("flames/postprocess.cu", "flush", group_size=64, STRICT=1, SUMS=k) for k in (1, 2)
         ]
-        self._inspect = device.kernel("flames/postprocess.cu", "inspect", group_size=256, STRICT=1, SUMS=2)
+        self._check_exactness = device.kernel(
+            "flames/postprocess.cu", "check_exactness", group_size=256, STRICT=1, SUMS=2
+        )
+        # Made by restart():
+        self.spec: Any = None
+        self.rect = BucketRect(0, 0, 0, 0)
+        self.seed = self.fuse = self.steps = self.first_chain = self.chains = self.temporal_sample_count = 0
+        self.sums: Any = None
+        self.bad_value_total: Any = None
+        self._allocated: tuple = ()
+        self._points: list = []
+        self._parameters: Any = None
+        self._table: Any = None
+        self._palettes: Any = None
+        self._histogram: Any = None
+        self._bad_values: Any = None
+        self._inexact: Any = None
+        self._max_sum: Any = None
+        self._copies = self._histogram_stride = self._parameter_stride = self._xforms = 0
+        self._interval, self._measured, self._is_peak_known = INITIAL_INTERVAL, 0, False
+        self._merged_samples: int | None = None  # of load_result()
 
     def restart(
-        self, flames: list[Flame], cameras: list[np.ndarray], times, window: BucketRect, chains: int, seed: int,
-        part=(0, 1), shares=None,
-    ):  # fmt: skip
-        """Begins anew. `times` (n,): weights of the moments' light; part (k, n): only the k-th of n ranges of the
-        chains; `shares` (n,), where hits are counted besides: how many samples each moment stands for, at most 1.
-        """
-        light = np.stack([premultiplied_palette(flame) * weight for flame, weight in zip(flames, times, strict=True)])
-        fractional = any(0 < adjusted_opacity(m.opacity) < 1 for flame in flames for m in flame.xforms)
-        hits = np.zeros_like(light)
-        if shares is not None:
-            hits[..., 3] = 255 * np.asarray(shares)[:, None]
-        fractional = fractional or any(bool((values != np.floor(values)).any()) for values in (light, hits))
-        place = specialization_of(tuple(flames), fractional), flames, cameras, window, chains, seed, part
-        self._begin(light, *place)
-        if shares is None:
-            self._counting = None
-        else:
-            self._counting = self._counting or ChaosGame(self.device, self.kernels)
-            self._counting._begin(hits, *place)
+        self, flames: Sequence[Flame], cameras: Sequence[np.ndarray], temporal_weights: Any, rect: BucketRect,
+        chains: int, seed: int, chunk: tuple[int, int] = (0, 1), sample_weights: Any = None,
+    ) -> None:  # fmt: skip
+        """Clear the sums and start new chains.
 
-    def _begin(
-        self, palettes, specialization, flames, cameras, window: BucketRect, chains: int, seed: int, part
-    ) -> None:
-        """The game of the same chains whatever the palettes (moments, 256, 4)."""
-        device, self.specialization, self.fuse = self.device, specialization, fuse_steps(flames)
-        self._layout = (
-            specialization.feature_flags,
-            specialization.record_floats,
-            np.uint32(specialization.random_per_step),
-            np.uint32(specialization.random_per_xform),
-        )
-        first, last = (chains // BLOCK * k // part[1] * BLOCK for k in (part[0], part[0] + 1))
-        self.first_chain, self.chains, self.window = first, last - first, window
-        self.seed, self.steps, self.moments, self.xforms = seed_to_u32(seed), 0, len(flames), len(flames[0].xforms)
+        `temporal_weights` (n,): factor on the color of each temporal sample. `chunk` (k, n): run only the k-th of n
+        ranges of chains. `sample_weights` (n,) or None: relative sample count of each temporal sample, at most 1; if
+        given, hits are counted in a second histogram.
+        """
+        weights = zip(flames, temporal_weights, strict=True)
+        colors = np.stack([premultiplied_palette(flame) * weight for flame, weight in weights])
+        hits = np.zeros_like(colors)
+        if sample_weights is not None:
+            hits[..., 3] = 255 * np.asarray(sample_weights)[:, None]
+        fractions = any(0 < adjusted_opacity(x.opacity) < 1 for flame in flames for x in flame.xforms)
+        fractions = fractions or any(bool((values != np.floor(values)).any()) for values in (colors, hits))
+        run = _Run(specialization_of(flames, fractions), flames, cameras, rect, chains, seed, chunk)
+        self._start(run, colors)
+        if sample_weights is None:
+            self._hit_counter = None
+        else:
+            self._hit_counter = self._hit_counter or ChaosGame(self.device, self.kernels)
+            self._hit_counter._start(run, hits)
+
+    def _start(self, run: _Run, palettes: np.ndarray) -> None:
+        """Start the run's chains with palettes (temporal samples, 256, 4)."""
+        device, spec, flames = self.device, run.spec, run.flames
+        self.spec, self.fuse, self.rect = spec, fuse_steps(list(flames)), run.rect
+        k, n = run.chunk
+        self.first_chain, end = (run.chains // BLOCK * i // n * BLOCK for i in (k, k + 1))
+        self.chains = end - self.first_chain
+        self.seed, self.steps, self.temporal_sample_count = seed_to_u32(run.seed), 0, len(flames)
         self._allocate()
-        blocks = [pack_parameters(flame, camera, specialization) for flame, camera in zip(flames, cameras, strict=True)]
-        self._stride = len(blocks[0])
-        self._parameters = device.buffer((len(blocks), self._stride)).write(np.stack(blocks))
-        tables = np.stack([xform_distributions(flame, specialization) for flame in flames])
+        blocks = [pack_parameters(flame, camera, spec) for flame, camera in zip(flames, run.cameras, strict=True)]
+        self._parameters = device.buffer((len(blocks), len(blocks[0]))).write(np.stack(blocks))
+        tables = np.stack([xform_distributions(flame, spec) for flame in flames])
         self._table = device.buffer(tables.shape, "u4").write(tables)
-        light = np.zeros((len(flames), 256, 4), "u4")  # red, alpha, blue, green, as flames/flame.cu adds them
-        unit = 256 if specialization.stochastic_rounding else 1
-        for channel, place in enumerate((0, 3, 2, 1)):
-            light[..., place] = np.floor(palettes[..., channel] * unit + 0.5)
-        self._palettes = device.buffer(light.shape, "u4").write(light)
+        unit = 256 if spec.stochastic_rounding else 1
+        packed = np.floor(palettes[..., (0, 3, 2, 1)] * unit + 0.5).astype(
+            "u4"
+        )  # red, alpha, blue, green as in flame.cu
+        self._palettes = device.buffer(packed.shape, "u4").write(packed)
+        self._xforms, self._parameter_stride = len(flames[0].xforms), len(blocks[0])
         self.sums.fill(0)
-        self.bad_total.fill(0)
-        self._taken = None  # samples that others played
+        self.bad_value_total.fill(0)
+        self._merged_samples = None
 
     @property
-    def hit_sums(self):
-        """(cells, 4) uint64 whose alpha counts hits, in 1/255 of a sample, whatever alpha colors and times have."""
-        return (self._counting or self).sums
+    def hit_sums(self) -> Any:
+        """(buckets, 4) uint64.
 
-    def left(self) -> dict:
-        """What the steps so far left: sums, bad points, and hits where they are counted; parts' are to be added."""
-        part = {"sums": self.sums.read(), "bad": self.bad()}
-        return part | {"hits": self.hit_sums.read()} if self._counting else part
+        Channel 3 counts hits in 1/255 of a sample, independent of palette alpha and temporal weights.
+        """
+        return (self._hit_counter or self).sums
 
-    def take(self, merged: dict, samples: int) -> None:
-        """Stands as if all parts had been played here: what they left, merged, of so many samples."""
+    def partial_result(self) -> dict[str, Any]:
+        """The sums, bad values and, if counted, hits of the steps so far; those of chunks are added."""
+        result = {"sums": self.sums.read(), "bad": self.bad_values()}
+        return result | {"hits": self.hit_sums.read()} if self._hit_counter else result
+
+    def load_result(self, merged: dict[str, Any], samples: int) -> None:
+        """Continue as if all chunks had run here: `merged` is the sum of their partial results, of so many samples."""
         self.sums.write(merged["sums"])
-        self.bad_total.write(np.array([merged["bad"]], "u8"))
-        if self._counting:
+        self.bad_value_total.write(np.array([merged["bad"]], "u8"))
+        if self._hit_counter:
             self.hit_sums.write(merged["hits"])
-        self._taken = samples
+        self._merged_samples = samples
 
     def _allocate(self) -> None:
-        device, cells = self.device, self.window.buckets
-        copies, stride = 1, cells
+        device, buckets = self.device, self.rect.buckets
+        copies, stride = 1, buckets
         if device.simd_width > 1:
-            stride = cells + 1
-            copies = max(1, min(device.properties.compute_units, PRIVATE_BYTES // (16 * stride), self.chains // BLOCK))
-        key = (cells, copies, self.chains, self.specialization.state_floats)
+            stride = buckets + 1
+            max_copies = MAX_PRIVATE_BYTES // (16 * stride)
+            copies = max(1, min(device.properties.compute_units, max_copies, self.chains // BLOCK))
+        key = (buckets, copies, self.chains, self.spec.state_floats)
         if key != self._allocated:
-            self.sums = self._histogram = self._points = self._inexact = None  # free before taking
+            self.sums = self._histogram = self._inexact = None  # free before allocating
+            self._points = []
             self._histogram = device.buffer((copies, stride, 4), "u4").fill(0)
-            self.sums = device.buffer((cells, 4), "u8")
-            self._points = [device.buffer((self.specialization.state_floats, self.chains)) for _ in "ab"]
-            self._bad, self.bad_total = device.buffer(1, "u4").fill(0), device.buffer(1, "u8")
-            self._inexact, self._peak = device.buffer(MAX_INTERVAL_COUNT, "u4"), device.buffer(1, "u4")
+            self.sums = device.buffer((buckets, 4), "u8")
+            self._points = [device.buffer((self.spec.state_floats, self.chains)) for _ in range(2)]
+            self._bad_values, self.bad_value_total = device.buffer(1, "u4").fill(0), device.buffer(1, "u8")
+            self._inexact, self._max_sum = device.buffer(MAX_INTERVAL_COUNT, "u4"), device.buffer(1, "u4")
             self._allocated = key
-        self._copies, self._cell_stride = copies, stride
-        self._interval, self._measured, self._trusted = INITIAL_INTERVAL, 0, False
+        self._copies, self._histogram_stride = copies, stride
+        self._interval, self._measured, self._is_peak_known = INITIAL_INTERVAL, 0, False
 
     def advance(self, steps: int) -> None:
-        """So many more steps of every chain, plotted; before the first ones those of the fuse."""
-        if self._counting:
-            self._counting.advance(steps)
-        iterate = self.kernels.best_kernel(self.specialization)
+        """So many more steps of every chain, plotted; the first call runs the discarded steps of the fuse before."""
+        if self._hit_counter:
+            self._hit_counter.advance(steps)
+        iterate = self.kernels.best_kernel(self.spec)
         if self.steps == 0:
             self._launch(iterate, self.fuse)
-            self._swap(self.fuse)
+            self._end_steps(self.fuse)
         if self.device.has_float4_atomics and steps * self.chains >= MIN_FLOAT_SAMPLES:
-            in_floats = self.kernels.specialized_kernel(self.specialization, FLOAT_SUMS)
-            steps -= self._advance_in_floats(steps, in_floats, iterate) if in_floats else 0
-        most = max(1, MOST_SAMPLES // self.chains)
+            float_kernel = self.kernels.specialized_kernel(self.spec, FLOAT_SUMS)
+            steps -= self._advance_in_floats(steps, float_kernel, iterate) if float_kernel else 0
+        limit = max(1, MAX_FLUSH_SAMPLES // self.chains)
         while steps > 0:
-            now = min(steps, most)
+            now = min(steps, limit)
             self._launch(iterate, now)
-            self._flush(0, ALWAYS)
-            self._swap(now)
+            self._flush(0, FLUSH_ALWAYS)
+            self._end_steps(now)
             steps -= now
 
-    def _advance_in_floats(self, steps: int, in_floats, iterate) -> int:
-        """The steps that were made in intervals of floats; none where light gathers in so few buckets that they would
-        spoil.
-        """
+    def _advance_in_floats(self, steps: int, float_kernel: Kernel, iterate: Kernel) -> int:
+        """The number of steps made with float sums; 0 if so few buckets are hit that intervals would be inexact."""
         if self._measured:
             self._choose_interval()
-        most = self._interval // self.chains
-        if most < 1 or self._interval < MIN_INTERVAL:
+        limit = self._interval // self.chains
+        if limit < 1 or self._interval < MIN_INTERVAL:
             return 0
         self._inexact.fill(0)
-        self._peak.fill(0)
-        done = number = 0
-        while done < steps and number < MAX_INTERVAL_COUNT:
-            now = min(steps - done, most)
-            self._launch(in_floats, now)
-            self._inspect(
-                min(self.window.buckets, 1 << 18),
-                self._histogram,
-                self.window.buckets,
-                self._inexact,
-                number,
-                self._peak,
-            )
-            self._flush(1, UNLESS_SPOILED, number)
-            self._launch(iterate, now, number, True)
-            self._flush(0, IF_SPOILED, number)
-            self._swap(now)
+        self._max_sum.fill(0)
+        done, interval, buckets = 0, 0, self.rect.buckets
+        while done < steps and interval < MAX_INTERVAL_COUNT:
+            now = min(steps - done, limit)
+            self._launch(float_kernel, now)
+            self._check_exactness(
+                min(buckets, 1 << 18), self._histogram, buckets, self._inexact, interval, self._max_sum
+            )  # fmt: skip
+            self._flush(1, FLUSH_IF_EXACT, interval)
+            self._launch(iterate, now, interval, True)
+            self._flush(0, FLUSH_IF_INEXACT, interval)
+            self._end_steps(now)
             self._measured = max(self._measured, now * self.chains)
-            done, number = done + now, number + 1
+            done, interval = done + now, interval + 1
         return done
 
     def _choose_interval(self) -> None:
-        """As many samples as leave the brightest bucket, by the last intervals, below what floats hold exactly."""
-        if self._trusted:
+        """Choose the largest interval after which the largest bucket should still be exact in float32."""
+        if self._is_peak_known:
             return
-        peak = float(self._peak.read().view("f4")[0])
-        self._trusted = self._measured >= TRUSTED_SAMPLES and peak < EXACT
-        wanted = 0.9 * EXACT / max(peak, 1.0) * self._measured
-        self._interval = int(min(wanted if peak < EXACT else self._interval / 4, MAX_INTERVAL))
+        peak = float(self._max_sum.read().view("f4")[0])
+        self._is_peak_known = self._measured >= MIN_PEAK_SAMPLES and peak < FLOAT_INTEGER_LIMIT
+        interval = 0.9 * FLOAT_INTEGER_LIMIT / max(peak, 1.0) * self._measured
+        self._interval = int(min(interval if peak < FLOAT_INTEGER_LIMIT else self._interval / 4, MAX_INTERVAL))
         self._measured = 0
 
     def _flush(self, kind: int, when: int, interval: int = 0) -> None:
-        cells = self.window.buckets
+        buckets = self.rect.buckets
         self._flushes[kind](
-            cells, self._histogram, self._copies, self._cell_stride, self.sums, cells, self._bad, self.bad_total,
-            self._inexact, interval, when,
+            buckets, self._histogram, self._copies, self._histogram_stride, self.sums, buckets, self._bad_values,
+            self.bad_value_total, self._inexact, interval, when,
         )  # fmt: skip
 
-    def _launch(self, kernel, steps: int, interval: int = 0, only_if_inexact: bool = False) -> None:
-        window = self.window
+    def _launch(self, kernel: Kernel, steps: int, interval: int = 0, only_if_inexact: bool = False) -> None:
+        rect, spec = self.rect, self.spec
         threads = self._copies if self.device.simd_width > 1 else self.chains
         kernel(
-            threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad,
-            self._inexact, interval, int(only_if_inexact), self.xforms, self._stride, self.moments, self.first_chain,
-            self.chains, self.steps, steps, self.fuse, np.uint32(self.seed), window.left, window.top, window.columns,
-            window.rows, *self._layout,
+            threads, *self._points, self._parameters, self._table, self._palettes, self._histogram, self._bad_values,
+            self._inexact, interval, int(only_if_inexact), self._xforms, self._parameter_stride,
+            self.temporal_sample_count, self.first_chain, self.chains, self.steps, steps, self.fuse,
+            np.uint32(self.seed), rect.left, rect.top, rect.columns, rect.rows, spec.feature_flags, spec.record_floats,
+            np.uint32(spec.random_per_step), np.uint32(spec.random_per_xform),
         )  # fmt: skip
 
-    def _swap(self, steps: int) -> None:
-        """What came after the steps is what stands before the next."""
+    def _end_steps(self, steps: int) -> None:
+        """The states after the steps become those before the next."""
         self._points.reverse()
         self.steps += steps
 
     @property
     def samples(self) -> int:
-        """Steps plotted so far, bad points among them."""
-        if self._taken is not None:
-            return self._taken
+        """Samples plotted so far, bad values among them."""
+        if self._merged_samples is not None:
+            return self._merged_samples
         return max(0, self.steps - self.fuse) * self.chains
 
-    def bad(self) -> int:
+    def bad_values(self) -> int:
         """Points that were not finite and were replaced; waits for the device."""
-        return int(self.bad_total.read()[0])
+        return int(self.bad_value_total.read()[0])

@@ -1,4 +1,4 @@
-"""flam3's filters: spatial, temporal, and the kernels of density estimation."""
+"""flam3's filters (its filters.c): spatial, temporal, and the kernels of density estimation."""
 
 import math
 from dataclasses import dataclass
@@ -12,14 +12,13 @@ FILTER_SUPPORT = {
     "gaussian": 1.5, "hermite": 1.0, "box": 0.5, "triangle": 1.0, "bell": 1.5, "bspline": 2.0, "mitchell": 2.0,
     "blackman": 1.0, "catrom": 2.0, "hanning": 1.0, "hamming": 1.0, "lanczos3": 3.0, "lanczos2": 2.0, "quadratic": 1.5,
 }  # fmt: skip
-
 MAX_KERNELS = 20000
+SINGLE_HIT_KERNELS = 100  # hit counts below this have a kernel each; above, a kernel serves a range of counts
 
 
 def evaluate_filter(shape: str, u: np.ndarray) -> np.ndarray:
     """The filter's value at distances u, in units in which its support is FILTER_SUPPORT[shape]."""
     t = np.abs(u)
-    inside = t <= FILTER_SUPPORT[shape]
     if shape == "gaussian":
         return np.exp(-2 * u * u) * np.sqrt(2 / np.pi)
     if shape == "hermite":
@@ -42,36 +41,35 @@ def evaluate_filter(shape: str, u: np.ndarray) -> np.ndarray:
         "hamming": 0.54 + 0.46 * np.cos(np.pi * u),
     }
     if shape in windows:
-        return np.where(inside, windows[shape] * np.sinc(u), 0)
+        return np.where(t <= FILTER_SUPPORT[shape], windows[shape] * np.sinc(u), 0)
     lobes = FILTER_SUPPORT[shape]  # lanczos; flam3 multiplies by the window twice
     return np.where(t < lobes, np.sinc(u) * np.sinc(u / lobes) ** 2, 0)
 
 
 def _cubic(t: np.ndarray, b: float, c: float) -> np.ndarray:
-    """The cubics of Mitchell and Netravali, 1988."""
+    """The cubic filters of Mitchell and Netravali, 1988."""
     near = ((12 - 9 * b - 6 * c) * t**3 + (-18 + 12 * b + 6 * c) * t * t + (6 - 2 * b)) / 6
     far = ((-b - 6 * c) * t**3 + (6 * b + 30 * c) * t * t + (-12 * b - 48 * c) * t + (8 * b + 24 * c)) / 6
     return np.where(t < 1, near, np.where(t < 2, far, 0))
 
 
 def spatial_filter(flame: Flame, aspect: float = 1.0) -> np.ndarray:
-    """(taps, taps) float32 that sums to 1, in buckets; its taps have the parity of the oversampling."""
+    """(width, width) float32 over buckets, sum 1; the width has the parity of `supersample`."""
     support = FILTER_SUPPORT[flame.filter_shape]
     width = 2 * support * flame.supersample * flame.filter_radius / aspect
     taps = int(width) + 1
     taps += (taps ^ flame.supersample) & 1
     adjust = support * taps / width if width > 0 else 1.0
-    u = ((2 * np.arange(taps) + 1) / taps - 1) * adjust
-    row = evaluate_filter(flame.filter_shape, u)
+    row = evaluate_filter(flame.filter_shape, ((2 * np.arange(taps) + 1) / taps - 1) * adjust)
     kernel = np.outer(row, row)
-    if not kernel.sum() > 0:  # a narrow filter whose samples all miss its support keeps the middle
+    if not kernel.sum() > 0:  # a narrow filter none of whose samples is inside its support: the middle bucket alone
         kernel = np.zeros((taps, taps))
         kernel[taps // 2, taps // 2] = 1
     return (kernel / kernel.sum()).astype("f4")
 
 
 def density_filter_radius(flame: Flame) -> int:
-    """Buckets that density estimation may spread over on each side; 0 when it is off."""
+    """The largest radius of density estimation in buckets; 0 if it is off."""
     if flame.estimator_radius <= 0:
         return 0
     return int(np.ceil(flame.estimator_radius)) * flame.supersample + flame.supersample - 1
@@ -79,72 +77,69 @@ def density_filter_radius(flame: Flame) -> int:
 
 @dataclass(frozen=True)
 class DensityFilter:
-    """Kernels (count, side, side) float32 by width, and their reaches (count,) int32; buckets of more than `most` hits
-    take the last. Over all quadrants a kernel sums to 1, or to less by its rim where its width is whole: flam3 leaves
-    the rim out.
+    """Density estimation filters, one quadrant each, (count, side, side) float32, widest first.
+
+    `radii`: (count,) int32, in buckets. Buckets of more than `max_hits` hits use the last filter. Mirrored to four
+    quadrants a filter sums to 1. If its width is an integer it sums to less: flam3 includes the outermost ring in the
+    normalization and then drops it.
     """
 
     kernels: np.ndarray
-    reaches: np.ndarray
-    most: float
+    radii: np.ndarray
+    max_hits: float
 
 
 def density_filter(flame: Flame) -> DensityFilter | None:
-    """The kernels of density estimation, widest first; None where it is off or has a single width, when flam3 skips
-    it.
-    """
+    """The filters of density estimation; None if it is off or has a single width, for which flam3 skips it."""
     if flame.estimator_radius <= 0:
         return None
     widest = flame.estimator_radius * flame.supersample + 1
     narrowest = min(flame.estimator_minimum * flame.supersample + 1, widest)
-    curve, single = flame.estimator_curve, 100  # kernels of one hit each before they grow coarser
-    wanted = math.ceil(math.exp(min(math.log(widest / narrowest) / curve, 600.0)))
-    if wanted <= single:
-        count = most = wanted
-    else:
-        count = math.ceil(single + (wanted - single) ** curve) + 1
-        most = int(min((count - single) ** (1 / curve), 1e30)) + single
+    curve, single = flame.estimator_curve, SINGLE_HIT_KERNELS
+    count = max_hits = math.ceil(math.exp(min(math.log(widest / narrowest) / curve, 600.0)))
+    if count > single:
+        count = math.ceil(single + (count - single) ** curve) + 1
+        max_hits = int(min((count - single) ** (1 / curve), 1e30)) + single
     if count > MAX_KERNELS:
         raise InputError(
             f"flame: estimator_curve is {curve:g}, which asks for {count} kernels; allowed are {MAX_KERNELS}"
         )
     widths = []
-    for number in range(count):
-        hits = number if number < single else (number - single) ** (1 / curve) + single
+    for k in range(count):
+        hits = k if k < single else (k - single) ** (1 / curve) + single
         width = widest / (hits + 1) ** curve
         widths.append(max(width, narrowest))
         if width <= narrowest:
             break
     if len(widths) <= 1:
         return None
-    reaches = np.array([math.ceil(width) - 1 for width in widths], "i4")
-    side = int(reaches.max()) + 1
+    radii = np.array([math.ceil(width) - 1 for width in widths], "i4")
+    side = int(radii.max()) + 1
     distance = np.hypot(*np.mgrid[: side + 1, : side + 1])
     kernels = np.zeros((len(widths), side, side), "f8")
-    copies = np.where(np.arange(side + 1) > 0, 2, 1)
-    for kernel, width, reach in zip(kernels, widths, reaches, strict=True):
+    mirror_counts = np.where(np.arange(side + 1) > 0, 2, 1)
+    for kernel, width, radius in zip(kernels, widths, radii, strict=True):
         d = distance / width
         weight = np.where(d <= 1, np.exp(-2 * (1.5 * d) ** 2), 0.0)
-        weight /= (weight * np.outer(copies, copies)).sum()
-        weight[reach + 1 :] = weight[:, reach + 1 :] = 0
+        weight /= (weight * np.outer(mirror_counts, mirror_counts)).sum()
+        weight[radius + 1 :] = weight[:, radius + 1 :] = 0
         kernel[:] = weight[:side, :side]
-    return DensityFilter(kernels.astype("f4"), reaches, float(most))
+    return DensityFilter(kernels.astype("f4"), radii, float(max_hits))
 
 
-def gutter(flame: Flame, taps: int) -> tuple[int, int]:
-    """Buckets beside the picture on each side, and where in them the filter of the first pixel begins."""
-    beside = (taps - flame.supersample) // 2
-    reach = density_filter_radius(flame)
-    margin = max(beside, reach)
-    return margin, margin - beside
+def gutter(flame: Flame, filter_width: int) -> tuple[int, int]:
+    """Buckets beyond the picture on each side, and the first of them that the first pixel's spatial filter covers."""
+    beside = (filter_width - flame.supersample) // 2
+    width = max(beside, density_filter_radius(flame))
+    return width, width - beside
 
 
 def temporal_filter(flame: Flame, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Moments (passes * samples,) about 0 and their weights, the largest 1."""
+    """Times (passes * samples,) relative to the frame's and their weights, the largest 1."""
     count = flame.passes * samples
     if count == 1:
         return np.zeros(1), np.ones(1)
-    moments = (np.arange(count) / (count - 1) - 0.5) * flame.temporal_filter_width
+    temporal_offsets = (np.arange(count) / (count - 1) - 0.5) * flame.temporal_filter_width
     if flame.temporal_filter_type == "exp":
         weights = ((np.arange(count) + 1) / count) ** abs(flame.temporal_filter_exp)
         weights = weights[::-1] if flame.temporal_filter_exp < 0 else weights
@@ -153,4 +148,4 @@ def temporal_filter(flame: Flame, samples: int) -> tuple[np.ndarray, np.ndarray]
         weights = evaluate_filter("gaussian", FILTER_SUPPORT["gaussian"] * np.abs(np.arange(count) - half) / half)
     else:
         weights = np.ones(count)
-    return moments, weights / weights.max()
+    return temporal_offsets, weights / weights.max()

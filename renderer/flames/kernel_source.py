@@ -3,30 +3,40 @@
 A specialized kernel depends only on a flame's structure: the distinct signatures of its xforms (variations,
 post-affine) and whether it has a final xform, xaos or 3D xforms. Weights, coefficients, parameters, the number of
 xforms and the camera are arguments, so that editing them compiles nothing. The generic kernel runs every flame.
+Both are shaders/flames/flame.cu after a generated apply_xform().
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from renderer.errors import InputError
 from renderer.flames.genome import IDENTITY_2D, Flame, Xform
-from renderer.flames.variations import header_source, variation_table
+from renderer.flames.variations import Variation, header_source, variation_table
 from renderer.gpu.kernel_source import GeneratedSource
+
+APPLY_XFORM = "Point apply_xform(Point p, GLOBAL const float *a, Random *random) {"
 
 
 @dataclass(frozen=True)
 class XformSignature:
-    """What the text of a map depends on."""
+    """What an xform's source depends on."""
 
     variations: tuple[str, ...]
     post: bool
 
+    @property
+    def payload_floats(self) -> int:
+        """Floats of the xform's record after the header."""
+        return 6 * self.post + sum(2 + len(variation_table()[name].parameters) for name in self.variations)
+
 
 @dataclass(frozen=True)
 class Specialization:
-    """What the kernel text depends on. `fractions`: samples may add fractions, of colors, opacity or temporal
-    weights.
+    """What a specialized kernel's source depends on.
+
+    `stochastic_rounding`: whether a sample may add fractions, because of palette interpolation, opacity or weights.
     """
 
     signatures: tuple[XformSignature, ...]
@@ -38,273 +48,229 @@ class Specialization:
 
     @property
     def record_floats(self) -> int:
-        """Floats of a map's record: its head, and the longest of the signatures."""
-        return header_floats(self.is_3d) + max(map(payload_floats, self.signatures))
-
-    @property
-    def camera_floats(self) -> int:
-        return 12 if self.is_3d else 6
+        """Floats of an xform's record: the header and the longest payload."""
+        return header_floats(self.is_3d) + max(signature.payload_floats for signature in self.signatures)
 
     @property
     def random_per_xform(self) -> int:
-        """Random numbers that one map may take, with two for a bad point."""
-        return (
-            max(sum(variation_table()[name].draws for name in signature.variations) for signature in self.signatures)
-            + 2
-        )
+        """Upper bound of the random numbers that one xform consumes, with two that replace a bad value."""
+        return max(sum(variation_table()[name].random_count for name in s.variations) for s in self.signatures) + 2
 
     @property
     def random_per_step(self) -> int:
-        """Random numbers that one step may take: a map's, whether the final map applies and its own, and a
-        fraction's.
-        """
+        """Upper bound of the random numbers of one step: two xforms, the final one's probability, one rounding."""
         return 2 * self.random_per_xform + 2
 
     @property
     def feature_flags(self) -> int:
-        """What sets flames apart beside their xforms, as the interpreter is told it: bits of layout_of in
-        flames/flame.cu."""
+        """Flags for the generic kernel: bit 0 final xform, 1 xaos, 2 linear palette, 3 stochastic rounding.
+
+        shaders/flames/flame.cu unpacks them.
+        """
         return self.final | self.xaos << 1 | self.linear_palette << 2 | self.stochastic_rounding << 3
 
     @property
     def state_floats(self) -> int:
-        """Floats that a chain keeps between launches."""
+        """Floats of a chain's state between launches."""
         return 3 + self.is_3d + self.xaos
 
 
-def signature_of(m: Xform) -> XformSignature:
-    """Variations of weight 0 change nothing; a map without any sends all to the origin, as flam3 does."""
-    order = variation_table()
-    names = (name for name, weight in m.variations.items() if weight != 0)
-    names = sorted(names, key=lambda name: (name != "pre_blur", order[name].number))  # it moves what the others take
-    return XformSignature(tuple(names), m.post != IDENTITY_2D)
+def signature_of(xform: Xform) -> XformSignature:
+    """The signature of an xform.
+
+    Variations of weight 0 are left out. An xform without variations maps every point to the origin, as in flam3.
+    """
+    names = [name for name, weight in xform.variations.items() if weight != 0]
+    # pre_blur comes first: it moves the point that the other variations transform
+    names.sort(key=lambda name: (name != "pre_blur", variation_table()[name].index))
+    return XformSignature(tuple(names), xform.post != IDENTITY_2D)
 
 
-def header_floats(space: bool) -> int:
-    """Floats before a signature's own: affine, color, speed, opacity, signature, words."""
-    return 11 + 6 * space
+def header_floats(is_3d: bool) -> int:
+    """Floats of a record's header: affine, color, speed, opacity, signature, packed counts."""
+    return 11 + 6 * is_3d
 
 
-def payload_floats(signature: XformSignature) -> int:
-    return 6 * signature.post + sum(2 + len(variation_table()[name].parameters) for name in signature.variations)
+def camera_floats(is_3d: bool) -> int:
+    """Floats of the transform from points to buckets."""
+    return 12 if is_3d else 6
 
 
-def specialization_of(flames: tuple[Flame, ...], fractions: bool) -> Specialization:
-    """The specialization that draws all of these moments of one flame."""
-    xforms = [m for flame in flames for m in (*flame.xforms, *([flame.final_xform] if flame.final_xform else []))]
-    signatures = sorted({signature_of(m) for m in xforms}, key=lambda signature: (signature.variations, signature.post))
-    final = any(flame.final_xform is not None for flame in flames)
-    xaos = any(factor != 1 for flame in flames for m in flame.xforms for factor in m.xaos)
-    blended = flames[0].palette_mode == "linear"
-    return Specialization(tuple(signatures), final, xaos, flames[0].is_3d, blended, fractions or blended)
-
-
-def specialized_source(specialization: Specialization) -> GeneratedSource:
-    """The kernel file of a specialization: its signatures, then flames/flame.cu."""
-    names = sorted(
-        {name for signature in specialization.signatures for name in signature.variations},
-        key=lambda n: variation_table()[n].number,
+def specialization_of(flames: Sequence[Flame], stochastic_rounding: bool) -> Specialization:
+    """The specialization that runs all of these temporal samples of one flame."""
+    signatures = {signature_of(xform) for flame in flames for xform in flame.all_xforms}
+    linear_palette = flames[0].palette_mode == "linear"
+    return Specialization(
+        tuple(sorted(signatures, key=lambda signature: (signature.variations, signature.post))),
+        any(flame.final_xform is not None for flame in flames),
+        any(factor != 1 for flame in flames for xform in flame.xforms for factor in xform.xaos),
+        flames[0].is_3d,
+        linear_palette,
+        stochastic_rounding or linear_palette,
     )
-    parts = [
-        "#define INTERPRETED 0",
-        f"#define SPACE {int(specialization.is_3d)}",
-        f"#define XAOS {int(specialization.xaos)}",
-        f"#define FINAL {int(specialization.final)}",
-        f"#define BLENDED {int(specialization.linear_palette)}",
-        f"#define FRACTIONS {int(specialization.stochastic_rounding)}",
-        f"#define RECORD {specialization.record_floats}",
-        f"#define CAMERA {specialization.camera_floats}",
-        f"#define DRAWS {specialization.random_per_step}u",
-        f"#define MAP_DRAWS {specialization.random_per_xform}u",
+
+
+def specialized_source(spec: Specialization) -> GeneratedSource:
+    """The source of a specialization's kernel."""
+    table = variation_table()
+    used = {name for signature in spec.signatures for name in signature.variations}
+    last = len(spec.signatures) - 1
+    lines = [
+        *_defines(spec.is_3d, generic=False),
+        f"#define HAS_XAOS {int(spec.xaos)}",
+        f"#define HAS_FINAL {int(spec.final)}",
+        f"#define LINEAR_PALETTE {int(spec.linear_palette)}",
+        f"#define STOCHASTIC_ROUNDING {int(spec.stochastic_rounding)}",
+        f"#define RECORD_FLOATS {spec.record_floats}",
+        f"#define RANDOM_PER_STEP {spec.random_per_step}u",
+        f"#define RANDOM_PER_XFORM {spec.random_per_xform}u",
         header_source(),
-        *(variation_table()[name].text for name in names),
-        *(
-            _shape_text(number, signature, specialization.is_3d)
-            for number, signature in enumerate(specialization.signatures)
-        ),
-        _advance_text(specialization),
+        *(table[name].source for name in sorted(used, key=lambda name: table[name].index)),
+        *(_xform_source(k, signature, spec.is_3d) for k, signature in enumerate(spec.signatures)),
+        f"DEVICE {APPLY_XFORM}",
+        f"    switch ((int)a[{header_floats(spec.is_3d) - 2}]) {{" if last else "",
+        *(f"    case {k}: return xform_{k}(p, a, random);" for k in range(last)),
+        "    }" if last else "",
+        f"    return xform_{last}(p, a, random);",
+        "}",
         '#include "flames/flame.cu"',
     ]
-    return GeneratedSource("flame.cu of this flame", "\n".join(parts))
+    return GeneratedSource("flame.cu of this flame", "\n".join(lines))
 
 
-def generic_source(space: bool) -> GeneratedSource:
-    """The kernel file that draws any flame of the plane, or of space: it reads from the records what to do."""
-    offset = header_floats(space)
+def generic_source(is_3d: bool) -> GeneratedSource:
+    """The source of the kernel that runs any 2D or any 3D flame: the records say which variations to apply."""
+    header = header_floats(is_3d)
+    pre_blur = variation_table()["pre_blur"]
     cases = []
     for v in variation_table().values():
-        if v.name == "pre_blur":
-            continue
-        arguments = "".join(f", a[{k + 2}]" for k in range(len(v.parameters)))
-        call = f"variation_{v.name}(x, y, a[1], affine, random{arguments})"
-        deep = " out_z = out_z + a[1] * z;" if v.name == "linear" and space else ""
-        cases.append(f"        case {v.number}: v = {call};{deep} a += {2 + len(v.parameters)}; break;")
-    parts = [
-        "#define INTERPRETED 1",
-        f"#define SPACE {int(space)}",
-        f"#define CAMERA {12 if space else 6}",
+        if v is not pre_blur:
+            z = " sum.z = sum.z + v[1] * q.z;" if v.name == "linear" and is_3d else ""
+            cases.append(f"        case {v.index}: sum = moved_by(sum, {_call(v, 'v', 0)});{z}")
+            cases.append(f"            v += {2 + len(v.parameters)}; break;")
+    lines = [
+        *_defines(is_3d, generic=True),
         header_source(),
-        *(v.text for v in variation_table().values()),
-        "DEVICE_NOINLINE Point advance(Point p, GLOBAL const float *a, Random *random) {",
-        *_affine_text(space),
-        f"    GLOBAL const float *affine = {'plane' if space else 'a'};",
-        f"    int words = (int)a[{offset - 1}], left = words >> 1;",
-        f"    GLOBAL const float *post = a + {offset};",
-        f"    a += {offset} + (words & 1) * 6;",
-        f"    if (left > 0 && (int)a[0] == {variation_table()['pre_blur'].number}) {{",
-        "        Pair v = variation_pre_blur(x, y, a[1], affine, random);",
-        "        x = x + v.x; y = y + v.y; a += 2; left--;",
+        *(v.source for v in variation_table().values()),
+        f"DEVICE_NOINLINE {APPLY_XFORM}",
+        "    Point q = apply_affine(p, a), sum = at_origin(p);",
+        f"    int packed_counts = (int)a[{header - 1}], left = packed_counts >> 1, has_post = packed_counts & 1;",
+        f"    GLOBAL const float *v = a + {header} + has_post * 6;",
+        f"    if (left > 0 && (int)v[0] == {pre_blur.index}) {{",
+        f"        q = moved_by(q, {_call(pre_blur, 'v', 0)});",
+        "        v += 2; left--;",
         "    }",
         "    for (; left > 0; left--) {",
-        "        Pair v;",
-        "        switch ((int)a[0]) {",
+        "        switch ((int)v[0]) {",
         *cases,
         "        default: return p;",
         "        }",
-        "        out_x = out_x + v.x; out_y = out_y + v.y;",
         "    }",
-        "    if (words & 1) {",
-        *_post_text("post", 0),
-        "    }",
-        *_end_text(space),
+        f"    return has_post ? apply_post(sum, a + {header}) : sum;",
+        "}",
         '#include "flames/flame.cu"',
     ]
-    return GeneratedSource("flame.cu of any flame", "\n".join(parts))
+    return GeneratedSource("flame.cu of any flame", "\n".join(lines))
 
 
-def _shape_text(number: int, signature: XformSignature, space: bool) -> str:
-    """The function of a signature: the point (x, y, z) after a map whose record is `a`."""
-    lines = [f"DEVICE Point shape_{number}(Point p, GLOBAL const float *a, Random *random) {{", *_affine_text(space)]
-    plane = "plane" if space else "a"
-    offset = header_floats(space) + 6 * signature.post
-    for name in signature.variations:
-        count = len(variation_table()[name].parameters)
-        arguments = "".join(f", a[{offset + 2 + k}]" for k in range(count))
-        call = f"variation_{name}(x, y, a[{offset + 1}], {plane}, random{arguments})"
-        if name == "pre_blur":
-            lines.append(f"    {{ Pair v = {call}; x = x + v.x; y = y + v.y; }}")
-        else:
-            lines.append(f"    {{ Pair v = {call}; out_x = out_x + v.x; out_y = out_y + v.y; }}")
-        if name == "linear" and space:
-            lines.append(f"    out_z = out_z + a[{offset + 1}] * z;")
-        offset += 2 + count
-    if signature.post:
-        lines += _post_text("a", header_floats(space))
-    return "\n".join([*lines, *_end_text(space)])
-
-
-def _affine_text(space: bool) -> list[str]:
-    """x, y and in space z: the point p after the affine of the record `a`."""
-    lines = []
-    if space:
-        for axis, k in zip("xyz", (0, 4, 8), strict=True):
-            last = f"FUSED(a[{k + 2}], p.z, a[{k + 3}])"
-            lines.append(f"    real {axis} = FUSED(a[{k}], p.x, FUSED(a[{k + 1}], p.y, {last}));")
-        lines += ["    GLOBAL const float *plane = a;", "    real out_z = (real)(0.0f);"]
-    else:
-        lines += [
-            "    real x = FUSED(a[0], p.x, FUSED(a[1], p.y, a[2])), y = FUSED(a[3], p.x, FUSED(a[4], p.y, a[5]));"
-        ]
-    return [*lines, "    real out_x = (real)(0.0f), out_y = (real)(0.0f);"]
-
-
-def _post_text(name: str, o: int) -> list[str]:
+def _defines(is_3d: bool, generic: bool) -> list[str]:
     return [
-        f"    real post_x = FUSED({name}[{o}], out_x, FUSED({name}[{o + 1}], out_y, {name}[{o + 2}]));",
-        f"    out_y = FUSED({name}[{o + 3}], out_x, FUSED({name}[{o + 4}], out_y, {name}[{o + 5}]));",
-        "    out_x = post_x;",
+        f"#define GENERIC {int(generic)}",
+        f"#define IS_3D {int(is_3d)}",
+        f"#define CAMERA_FLOATS {camera_floats(is_3d)}",
     ]
 
 
-def _end_text(space: bool) -> list[str]:
-    return ["    p.x = out_x;", "    p.y = out_y;", "    p.z = out_z;" if space else "", "    return p;", "}"]
+def _call(v: Variation, record: str, offset: int) -> str:
+    """A variation of the point q, its index, weight and parameters at `offset` of a record whose affine is `a`."""
+    parameters = "".join(f", {record}[{offset + 2 + k}]" for k in range(len(v.parameters)))
+    return f"variation_{v.name}(q.x, q.y, {record}[{offset + 1}], a, random{parameters})"
 
 
-def _advance_text(specialization: Specialization) -> str:
-    """advance(): the signature that the record names."""
-    head = "DEVICE Point advance(Point p, GLOBAL const float *a, Random *random) {\n"
-    last = len(specialization.signatures) - 1
-    cases = "".join(f"    case {k}: return shape_{k}(p, a, random);\n" for k in range(last))
-    place = header_floats(specialization.is_3d) - 2
-    switch = f"    switch ((int)a[{place}]) {{\n{cases}    }}\n" if last else ""
-    return f"{head}{switch}    return shape_{last}(p, a, random);\n}}\n"
+def _xform_source(index: int, signature: XformSignature, is_3d: bool) -> str:
+    """The function xform_INDEX: the point p after an xform of this signature, whose record is `a`."""
+    header = header_floats(is_3d)
+    offset = header + 6 * signature.post
+    lines = [
+        f"DEVICE Point xform_{index}(Point p, GLOBAL const float *a, Random *random) {{",
+        "    Point q = apply_affine(p, a), sum = at_origin(p);",
+    ]
+    for name in signature.variations:
+        v = variation_table()[name]
+        target = "q" if name == "pre_blur" else "sum"
+        lines.append(f"    {target} = moved_by({target}, {_call(v, 'a', offset)});")
+        if name == "linear" and is_3d:
+            lines.append(f"    sum.z = sum.z + a[{offset + 1}] * q.z;")
+        offset += 2 + len(v.parameters)
+    result = f"apply_post(sum, a + {header})" if signature.post else "sum"
+    return "\n".join([*lines, f"    return {result};", "}"])
+
+
+# ---- arguments
 
 
 def adjusted_opacity(opacity: float) -> float:
-    """flam3's curve: 0 unseen, 1 fully seen, a half a tenth."""
+    """flam3's adjust_percentage: 0 hidden, 0.5 a tenth, 1 fully plotted."""
     return 0.0 if opacity <= 0 else min(1.0, 10.0 ** np.log2(opacity))
 
 
-def pack_xform(m: Xform, specialization: Specialization, final: bool) -> np.ndarray:
-    """(record,) float32 of one map; the opacity of a map that is drawn stands as a uint of 1/65536 in a float's
-    bits.
+def pack_xform(xform: Xform, spec: Specialization, final: bool) -> np.ndarray:
+    """(record_floats,) float32: the record of one xform.
+
+    The opacity of an xform that is no final one is a uint in 1/65536, stored in a float's bits.
     """
-    signature = signature_of(m)
-    words = [
-        *m.affine,
-        m.color,
-        m.color_speed,
-        m.opacity if final else 0.0,
-        float(specialization.signatures.index(signature)),
-    ]
-    words.append(2.0 * len(signature.variations) + signature.post)
+    signature = signature_of(xform)
+    values = [*xform.affine, xform.color, xform.color_speed, xform.opacity if final else 0.0]
+    values += [float(spec.signatures.index(signature)), 2.0 * len(signature.variations) + signature.post]
     if signature.post:
-        words += m.post
+        values += xform.post
     for name in signature.variations:
-        words += [
-            variation_table()[name].number,
-            m.variations[name],
-            *(m.parameter_value(p) for p in variation_table()[name].parameters),
-        ]
-    out = np.zeros(specialization.record_floats, "f4")
-    out[: len(words)] = np.clip(words, -3e38, 3e38)
+        v = variation_table()[name]
+        values += [v.index, xform.variations[name], *(xform.parameter_value(p) for p in v.parameters)]
+    out = np.zeros(spec.record_floats, "f4")
+    out[: len(values)] = np.clip(values, -3e38, 3e38)
     if not final:
-        out.view("u4")[len(m.affine) + 2] = round(adjusted_opacity(m.opacity) * 65536)
+        out.view("u4")[len(xform.affine) + 2] = round(adjusted_opacity(xform.opacity) * 65536)
     return out
 
 
-def pack_parameters(flame: Flame, camera: np.ndarray, specialization: Specialization) -> np.ndarray:
-    """(n,) float32: one block of parameters as flames/flame.cu reads it."""
+def pack_parameters(flame: Flame, camera: np.ndarray, spec: Specialization) -> np.ndarray:
+    """(n,) float32: the parameters of one temporal sample: camera, final xform if any, xforms."""
     parts = [np.asarray(camera, "f4").ravel()]
-    if specialization.final:
-        parts.append(pack_xform(flame.final_xform or Xform(opacity=0.0), specialization, final=True))
-    parts += [pack_xform(m, specialization, final=False) for m in flame.xforms]
+    if spec.final:
+        parts.append(pack_xform(flame.final_xform or Xform(opacity=0.0), spec, final=True))
+    parts += [pack_xform(xform, spec, final=False) for xform in flame.xforms]
     return np.concatenate(parts)
 
 
 def alias_table(weights: np.ndarray) -> np.ndarray:
-    """(n, 2) uint32 of Walker's alias method for weights (n,): threshold out of 2^32, and who gets what lies above
-    it.
-    """
+    """(n, 2) uint32 for Walker's alias method with weights (n,): a threshold out of 2^32, and the alias above it."""
     count = len(weights)
-    share = weights / weights.sum() * count
-    table_, order = np.zeros((count, 2), "u4"), list(range(count))
-    small, large = [i for i in order if share[i] < 1], [i for i in order if share[i] >= 1]
+    scaled = weights / weights.sum() * count
+    table, order = np.zeros((count, 2), "u4"), range(count)
+    small, large = [i for i in order if scaled[i] < 1], [i for i in order if scaled[i] >= 1]
     while small and large:
         low, high = small.pop(), large.pop()
-        table_[low] = min(max(round(share[low] * 2**32), 0), 2**32 - 1), high
-        share[high] -= 1 - share[low]
-        (small if share[high] < 1 else large).append(high)
-    for i in small + large:  # what is left is whole but for rounding
-        table_[i] = 2**32 - 1, i
-    return table_
+        table[low] = min(max(round(scaled[low] * 2**32), 0), 2**32 - 1), high
+        scaled[high] -= 1 - scaled[low]
+        (small if scaled[high] < 1 else large).append(high)
+    for i in small + large:  # these are 1 but for rounding
+        table[i] = 2**32 - 1, i
+    return table
 
 
-def xform_distributions(flame: Flame, specialization: Specialization) -> np.ndarray:
-    """(1 or 1 + xforms, xforms, 2) uint32: the alias table of the first step, and with xaos that after each map."""
-    weights = np.array([m.weight for m in flame.xforms], "f8")
+def xform_distributions(flame: Flame, spec: Specialization) -> np.ndarray:
+    """(1 or 1 + xforms, xforms, 2) uint32: the alias table of the first step, and with xaos that after each xform."""
+    weights = np.array([xform.weight for xform in flame.xforms], "f8")
     if not weights.sum() > 0:
-        raise InputError("flame: the weights of all xforms are 0, so none can be drawn; at least one must be above 0")
-    rows = [alias_table(weights)]
-    if specialization.xaos:
-        for number, m in enumerate(flame.xforms):
+        raise InputError("flame: the weights of all xforms are 0; at least one must be above 0")
+    tables = [alias_table(weights)]
+    for index, xform in enumerate(flame.xforms if spec.xaos else ()):
+        factors = np.ones(len(weights))
+        factors[: len(xform.xaos)] = xform.xaos[: len(weights)]
+        if not (weights * factors).sum() > 0:
+            if xform.weight > 0:
+                raise InputError(f"flame: the xaos of xform {index} excludes every xform, so chains would end there")
             factors = np.ones(len(weights))
-            factors[: len(m.xaos)] = m.xaos[: len(weights)]
-            if not (weights * factors).sum() > 0:
-                if m.weight > 0:
-                    raise InputError(
-                        f"flame: the xaos of map {number} forbids every map after it, so chains would end there"
-                    )
-                factors = np.ones(len(weights))
-            rows.append(alias_table(weights * factors))
-    return np.array(rows)
+        tables.append(alias_table(weights * factors))
+    return np.array(tables)

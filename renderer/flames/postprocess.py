@@ -1,6 +1,10 @@
-"""From a flame's sums to its picture on the device: log-density, density estimation, spatial filter, tone curve."""
+"""From a flame's color sums to its picture on the device: log-density, density estimation, spatial filter, tone curve.
+
+The kernels are in shaders/flames/postprocess.cu and follow flam3 (rect.c, palettes.c).
+"""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,145 +19,157 @@ TILE = 8  # as in shaders/flames/postprocess.cu
 
 @dataclass(frozen=True)
 class BucketGrid:
-    """The buckets of a picture of `size` pixels, and the window of them that its tile needs."""
+    """The buckets of a picture, and the rectangle of them that one of its tiles needs."""
 
     columns: int
     rows: int
     gutter: int  # buckets left of the first pixel
-    window: BucketRect
-    first_column: int  # of the window, where the filter of the tile's first pixel begins
+    rect: BucketRect
+    first_column: int  # in the rectangle: where the spatial filter of the tile's first pixel begins
     first_row: int
 
     @staticmethod
     def for_tile(flame: Flame, size: tuple[int, int], tile: tuple[int, int, int, int]) -> "BucketGrid":
-        taps = len(spatial_filter(flame))
-        margin, offset = gutter(flame, taps)
-        over = flame.supersample
-        columns, rows = size[0] * over + 2 * margin, size[1] * over + 2 * margin
+        """The grid of a picture of `size` pixels and a tile (left, top, width, height) of it."""
+        filter_width = len(spatial_filter(flame))
+        beyond, offset = gutter(flame, filter_width)
+        n = flame.supersample
+        columns, rows = size[0] * n + 2 * beyond, size[1] * n + 2 * beyond
         left, top, width, height = tile
-        beside = density_filter_radius(flame) + over  # buckets whose light may reach the filters, and their neighbours
-        start = [max(0, at * over + offset - beside) for at in (left, top)]
-        ends = [(left + width - 1) * over + offset + taps + beside, (top + height - 1) * over + offset + taps + beside]
-        end = [min(end, most) for end, most in zip(ends, (columns, rows), strict=True)]
-        window = BucketRect(start[0], start[1], end[0] - start[0], end[1] - start[1])
-        return BucketGrid(
-            columns, rows, margin, window, left * over + offset - start[0], top * over + offset - start[1]
-        )
+        reach = density_filter_radius(flame) + n  # buckets that contribute to the filtered ones, and their neighbors
+        starts = [max(0, at * n + offset - reach) for at in (left, top)]
+        ends = [(last - 1) * n + offset + filter_width + reach for last in (left + width, top + height)]
+        ends = [min(end, limit) for end, limit in zip(ends, (columns, rows), strict=True)]
+        rect = BucketRect(starts[0], starts[1], ends[0] - starts[0], ends[1] - starts[1])
+        return BucketGrid(columns, rows, beyond, rect, left * n + offset - starts[0], top * n + offset - starts[1])
 
 
 @dataclass(frozen=True)
 class ExposureSettings:
-    """How sums become a picture, beside the flame. `weight`: what one sample adds in the mean, by its time; `hit`: what
-    it adds to the count of hits; `passes_before`: passes whose exposures are kept and shown too.
+    """Exposure settings that are not part of the flame.
+
+    `mean_sample_weight`: mean temporal weight of one sample. `hits_per_sample`: mean contribution of one flam3 sample
+    to the hit count. `pass_index`: number of earlier passes whose log-density buckets are averaged with this one's.
     """
 
     pixels_per_unit: float
-    weight: float = 1.0
-    hit: float = 1.0
+    mean_sample_weight: float = 1.0
+    hits_per_sample: float = 1.0
     transparent: bool = False
     early_clip: bool = False
-    passes_before: int = 0
+    pass_index: int = 0
 
 
 class Postprocess:
-    """Develops the sums of a ChaosGame over a window into linear pixels of which sRGB rounding makes flam3's 8-bit
-    values.
-    """
+    """Turns the sums of a ChaosGame into linear pixels whose sRGB encoding rounds to flam3's 8-bit values."""
 
     def __init__(self, device: Device):
         self.device = device
-        names = ("expose", "finish", "estimate", "bound", "spread", "join", "clip")
-        kernels = {
-            name: device.kernel("flames/postprocess.cu", name, group_size=64, STRICT=1, SUMS=1) for name in names
+        entries = (
+            "log_density", "resolve", "choose_density_kernel", "max_tile_radius", "filter_density", "add_pass",
+            "tone_map_buckets",
+        )  # fmt: skip
+        self._kernels = {
+            entry: device.kernel("flames/postprocess.cu", entry, group_size=64, STRICT=1, SUMS=1) for entry in entries
         }
-        self._expose, self._finish, self._estimate, self._bound, self._spread, self._join, self._clip = kernels.values()
-        self._linear_of = device.buffer(256).write(srgb_to_linear(np.arange(256)))
-        self._buffers: dict = {}
-        self._tables: tuple = (None,)
+        self._srgb_to_linear = device.buffer(256).write(srgb_to_linear(np.arange(256)))
+        self._buffers: dict[str, Any] = {}
+        self._filters_key: tuple = ()
+        self._filters: tuple = ()
+        self._latest: Any = None  # the log-density of the last call, without earlier passes
 
-    def __call__(self, chaos: ChaosGame, flame: Flame, grid: BucketGrid, size, look: ExposureSettings):
-        """The (height, width, 4) picture of a tile of `size`."""
+    def __call__(
+        self, game: ChaosGame, flame: Flame, grid: BucketGrid, size: tuple[int, int], exposure: ExposureSettings
+    ) -> Any:
+        """The (height, width, 4) float32 picture of a tile of `size`, valid until the next call."""
         width, height = size
-        exposed = self.exposed(chaos, flame, look.pixels_per_unit, look.weight)
+        buckets = self.log_density(game, flame, exposure.pixels_per_unit, exposure.mean_sample_weight)
         picture = self._buffer("picture", (height, width, 4))
-        taps, spreading = self._prepared(flame)
-        if spreading:
-            exposed = self._estimated(chaos, exposed, flame, grid, spreading, look)
-        self._latest, cells = exposed, grid.window.buckets
-        if look.passes_before:
-            whole = self._buffer("whole", (cells, 4))
-            share = 1.0 / (look.passes_before + 1)
-            self._join(cells, exposed, self._buffers["kept"], whole, cells, share)
-            exposed = whole
+        spatial, density = self._device_filters(flame)
+        if density:
+            buckets = self._filter_density(game, buckets, flame, grid, density, exposure)
+        self._latest, count = buckets, grid.rect.buckets
+        if exposure.pass_index:
+            mean, factor = self._buffer("mean", (count, 4)), 1.0 / (exposure.pass_index + 1)
+            self._kernels["add_pass"](count, buckets, self._buffers["passes"], mean, count, factor)
+            buckets = mean
         curve = (
             1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy, flame.highlight_power,
-            *(float(c) for c in flame.background), int(look.transparent),
+            *(float(c) for c in flame.background), int(exposure.transparent),
         )  # fmt: skip
-        if look.early_clip:
-            clipped = self._buffer("clipped", (cells, 4))
-            self._clip(cells, exposed, clipped, cells, *curve)
-            exposed = clipped
-        self._finish(
-            width * height, exposed, picture, taps, self._linear_of, grid.window.columns, width, height,
-            grid.first_column,
-            grid.first_row, flame.supersample, taps.shape[0], int(look.early_clip), *curve,
+        if exposure.early_clip:
+            toned = self._buffer("toned", (count, 4))
+            self._kernels["tone_map_buckets"](count, buckets, toned, count, *curve)
+            buckets = toned
+        self._kernels["resolve"](
+            width * height, buckets, picture, spatial, self._srgb_to_linear, grid.rect.columns, width, height,
+            grid.first_column, grid.first_row, flame.supersample, spatial.shape[0], int(exposure.early_clip), *curve,
         )  # fmt: skip
         return picture
 
-    def keep(self, passes_before: int) -> None:
-        """Adds what was exposed last to what is kept of the passes before it."""
+    def end_pass(self, pass_index: int) -> None:
+        """Add the log-density of the last call to that of the passes before it, which later calls average."""
         latest = self._latest
-        kept = self._buffer("kept", latest.shape)
-        if passes_before == 0:
-            kept.copy_from(latest)
+        passes = self._buffer("passes", latest.shape)
+        if pass_index == 0:
+            passes.copy_from(latest)
         else:
-            self._join(latest.shape[0], latest, kept, kept, latest.shape[0], 1.0)
+            self._kernels["add_pass"](latest.shape[0], latest, passes, passes, latest.shape[0], 1.0)
 
-    def exposed(self, chaos: ChaosGame, flame: Flame, pixels_per_unit: float, weight=1.0):
-        """(cells, 4) float32 of log-density: red, green, blue, alpha, each in 1/255."""
-        cells = chaos.window.buckets
-        exposed = self._buffer("exposed", (cells, 4))
-        area = (flame.supersample * pixels_per_unit) ** 2 / (255.0 * weight)
+    def log_density(
+        self, game: ChaosGame, flame: Flame, pixels_per_unit: float, mean_sample_weight: float = 1.0
+    ) -> Any:
+        """(buckets, 4) float32 log-density: red, green, blue, alpha, each in 1/255."""
+        count = game.rect.buckets
+        scaled = self._buffer("log_density", (count, 4))
+        area = (flame.supersample * pixels_per_unit) ** 2 / (255.0 * mean_sample_weight)
         brightness = flame.brightness * 255 * 268 / 256
-        count = np.uint64(max(chaos.samples, 1))
-        self._expose(cells, chaos.sums, exposed, cells, chaos.bad_total, count, float(area), float(brightness))
-        return exposed
-
-    def _estimated(self, chaos: ChaosGame, exposed, flame: Flame, grid: BucketGrid, spreading, look: ExposureSettings):
-        kernels, reaches, most = spreading
-        window, cells, side = grid.window, grid.window.buckets, kernels.shape[1]
-        tiles = [-(-n // TILE) for n in (window.columns, window.rows)]
-        widths, estimated = self._buffer("widths", (cells,), "i4"), self._buffer("estimated", (cells, 4))
-        tile_reaches = self._buffer("tile_reaches", (tiles[0] * tiles[1],), "i4")
-        self._estimate(
-            cells, chaos.hit_sums, widths, window.columns, window.rows, window.left, window.top, grid.columns,
-            grid.rows, flame.supersample, kernels.shape[0] - 1, most, flame.estimator_curve, 255.0 * look.hit,
-        )  # fmt: skip
-        self._bound(tiles[0] * tiles[1], widths, reaches, tile_reaches, window.columns, window.rows, *tiles)
-        self._spread(
-            cells, exposed, estimated, widths, reaches, tile_reaches, kernels, window.columns, window.rows, *tiles, side
+        samples = np.uint64(max(game.samples, 1))
+        self._kernels["log_density"](
+            count, game.sums, scaled, count, game.bad_value_total, samples, float(area), float(brightness)
         )
-        return estimated
+        return scaled
 
-    def _prepared(self, flame: Flame):
-        """The filter and the estimator's tables on the device, made again when their numbers change."""
+    def _filter_density(self, game: ChaosGame, buckets, flame: Flame, grid: BucketGrid, density, exposure) -> Any:
+        kernels, radii, max_hits = density
+        rect, count, side = grid.rect, grid.rect.buckets, kernels.shape[1]
+        tiles = [-(-n // TILE) for n in (rect.columns, rect.rows)]
+        kernel_index, filtered = self._buffer("kernel_index", (count,), "i4"), self._buffer("filtered", (count, 4))
+        tile_radii = self._buffer("tile_radii", (tiles[0] * tiles[1],), "i4")
+        self._kernels["choose_density_kernel"](
+            count, game.hit_sums, kernel_index, rect.columns, rect.rows, rect.left, rect.top, grid.columns, grid.rows,
+            flame.supersample, kernels.shape[0] - 1, max_hits, flame.estimator_curve, 255.0 * exposure.hits_per_sample,
+        )  # fmt: skip
+        self._kernels["max_tile_radius"](
+            tiles[0] * tiles[1], kernel_index, radii, tile_radii, rect.columns, rect.rows, *tiles
+        )
+        self._kernels["filter_density"](
+            count, buckets, filtered, kernel_index, radii, tile_radii, kernels, rect.columns, rect.rows, *tiles, side
+        )
+        return filtered
+
+    def _device_filters(self, flame: Flame) -> tuple:
+        """The spatial filter, and the density filters with radii and max_hits or None; uploaded when they change."""
         key = (
             flame.filter_radius, flame.filter_shape, flame.supersample, flame.estimator_radius, flame.estimator_minimum,
             flame.estimator_curve,
         )  # fmt: skip
-        if self._tables[0] != key:
-            taps, made = spatial_filter(flame), density_filter(flame)
-            spreading = None
-            if made:
-                kernels = self.device.buffer(made.kernels.shape).write(made.kernels)
-                spreading = kernels, self.device.buffer(made.reaches.shape, "i4").write(made.reaches), made.most
-            self._tables = key, self.device.buffer(taps.shape).write(taps), spreading
-        return self._tables[1:]
+        if self._filters_key != key:
+            spatial, density = spatial_filter(flame), density_filter(flame)
+            on_device = None
+            if density:
+                kernels = self.device.buffer(density.kernels.shape).write(density.kernels)
+                on_device = (
+                    kernels,
+                    self.device.buffer(density.radii.shape, "i4").write(density.radii),
+                    density.max_hits,
+                )
+            self._filters_key, self._filters = key, (self.device.buffer(spatial.shape).write(spatial), on_device)
+        return self._filters
 
-    def _buffer(self, name: str, shape, dtype="f4"):
-        kept = self._buffers.get(name)
-        if kept is None or kept.shape != shape:
+    def _buffer(self, name: str, shape: tuple[int, ...], dtype: str = "f4") -> Any:
+        """The buffer of that name, allocated anew if its shape changes; the old one is freed first."""
+        if name not in self._buffers or self._buffers[name].shape != shape:
             self._buffers.pop(name, None)
-            self._buffers[name] = kept = None
-            self._buffers[name] = kept = self.device.buffer(shape, dtype)
-        return kept
+            self._buffers[name] = self.device.buffer(shape, dtype)
+        return self._buffers[name]

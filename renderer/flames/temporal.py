@@ -1,6 +1,8 @@
-"""What a picture of a time is made of: its moments, dealt to passes, and how each pass is exposed, as flam3 does."""
+"""The temporal samples of a picture, their distribution over passes, and each pass's exposure, as in flam3."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -8,108 +10,121 @@ from renderer.flames.filters import temporal_filter
 from renderer.flames.genome import Flame
 from renderer.flames.interpolation import interpolate_at
 from renderer.flames.sample_schedule import SampleSchedule, fuse_steps
-from renderer.scene.cameras import View2D
+from renderer.scene.cameras import Camera, View2D
+
+View = View2D | Camera
 
 
 @dataclass(frozen=True)
 class TemporalSample:
-    """A flame at one moment, the view of it, and its samples a pixel."""
+    """A flame at one time, its view, and its samples per pixel."""
 
     flame: Flame
-    view: View2D
+    view: View
     quality: float
 
 
 @dataclass(frozen=True)
 class Pass:
-    """The moments of one pass; what their light weighs by time and by their number of samples, and that number, the
-    largest of them 1. `flame`, `view` and `weight` (of a sample) expose it; `samples`: how many there are in flam3, for
-    one of ours.
+    """The temporal samples of one pass.
+
+    `temporal_weights` (n,): temporal filter value times relative sample count. `sample_weights` (n,): relative sample
+    counts, the largest 1. `flame`, `view` and `weight` (of one sample) set the exposure. `samples`: number of flam3's
+    samples in this pass per sample of ours, because flam3 varies the count and we vary the weight.
     """
 
-    moments: list[TemporalSample]
-    times: np.ndarray
-    shares: np.ndarray
+    temporal_samples: list[TemporalSample]
+    temporal_weights: np.ndarray
+    sample_weights: np.ndarray
     flame: Flame
-    view: View2D
+    view: View
     weight: float
     samples: float = 1.0
 
     @property
-    def hit(self) -> float:
-        """What adds as much to the count of hits, in the mean, as one sample of flam3."""
-        return float((self.shares if self.needs_hit_counts else self.times).mean()) / self.samples
+    def hits_per_sample(self) -> float:
+        """Mean contribution of one flam3 sample to the hit count."""
+        weights = self.sample_weights if self.needs_hit_counts else self.temporal_weights
+        return float(weights.mean()) / self.samples
 
     @property
     def needs_hit_counts(self) -> bool:
-        """Whether density estimation wants to know hits, of which the light's alpha tells too little."""
-        uneven = (self.times != 1).any() or any(m.flame.alphas for m in self.moments)
+        """Whether density estimation needs a histogram of hits, because the color sums' alpha does not count them."""
+        uneven = (self.temporal_weights != 1).any() or any(s.flame.alphas for s in self.temporal_samples)
         return bool(self.flame.estimator_radius > 0 and uneven)
 
 
-def make_temporal_samples(settings, time: float) -> tuple[list[TemporalSample], np.ndarray]:
-    """The moments that make up the picture of a time, and their weights, the largest 1. Stills have one a pass."""
-    if len(settings.keyframes) < 2:
+def make_temporal_samples(settings: Any, time: float) -> tuple[list[TemporalSample], np.ndarray]:
+    """The temporal samples of the picture of a time, and their weights, the largest 1. Stills have one per pass.
+
+    `settings`: those of renderer/pictures/flame.py.
+    """
+    keyframes = settings.keyframes
+    if len(keyframes) < 2:
         _, weights = temporal_filter(settings, 1)
         return [TemporalSample(settings, settings.view, settings.quality)] * len(weights), weights
-    keys = settings.keyframes
-    time = min(max(time, keys[0].time), keys[-1].time)
-    flame = interpolate_at(keys, time).flame
+    time = min(max(time, keyframes[0].time), keyframes[-1].time)
+    flame = interpolate_at(keyframes, time).flame
     offsets, weights = temporal_filter(flame, flame.temporal_samples)
-    found = []
+    samples = []
     for offset in offsets:
-        key = interpolate_at(keys, time + offset)
-        found.append(
-            TemporalSample(key.flame, relative_view(key.view, keys[0].view, settings.view), max(key.quality, 1e-3))
-        )
-    return found, weights
+        key = interpolate_at(keyframes, time + offset)
+        view = relative_view(key.view, keyframes[0].view, settings.view)
+        samples.append(TemporalSample(key.flame, view, max(key.quality, 1e-3)))
+    return samples, weights
 
 
-def make_schedule(moments: list[TemporalSample], size: tuple[int, int]) -> SampleSchedule:
-    """How each pass is drawn of a picture that is made of these moments."""
-    passes = middle_sample(moments).flame.passes
-    quality = float(np.mean([m.quality for m in moments]))
-    return SampleSchedule(quality / passes, size, len(moments) // passes, fuse_steps([m.flame for m in moments]))
+def make_schedule(samples: Sequence[TemporalSample], size: tuple[int, int]) -> SampleSchedule:
+    """The schedule of each pass of a picture with these temporal samples."""
+    passes = middle_sample(samples).flame.passes
+    quality = float(np.mean([s.quality for s in samples]))
+    return SampleSchedule(quality / passes, size, len(samples) // passes, fuse_steps([s.flame for s in samples]))
 
 
-def make_passes(moments: list[TemporalSample], weights: np.ndarray) -> list[Pass]:
-    """The passes of a picture. As flam3 has it, the last moment of a pass tells its brightness, scale and samples, and
-    the first one how densities are estimated.
+def make_passes(samples: Sequence[TemporalSample], weights: np.ndarray) -> list[Pass]:
+    """The passes of a picture.
+
+    As in flam3, a pass takes brightness, scale and sample count from its last temporal sample, and the density
+    estimation settings from its first.
     """
-    shown, found = average_flame([m.flame for m in moments]), []
-    count = len(moments) // shown.passes
-    for start in range(0, len(moments), count):
-        mine = moments[start : start + count]
+    mean_flame, passes = average_flame([s.flame for s in samples]), []
+    count = len(samples) // mean_flame.passes
+    for start in range(0, len(samples), count):
+        mine = list(samples[start : start + count])
         first, last = mine[0].flame, mine[-1].flame
-        shares = np.array([m.quality for m in mine])
-        samples = float(shares.mean() / np.mean([m.quality for m in moments]))
-        shares = shares / shares.max()
+        sample_weights = np.array([s.quality for s in mine])
+        relative = float(sample_weights.mean() / np.mean([s.quality for s in samples]))
+        sample_weights = sample_weights / sample_weights.max()
         flame = replace(
-            shown, brightness=last.brightness, estimator_radius=first.estimator_radius,
+            mean_flame, brightness=last.brightness, estimator_radius=first.estimator_radius,
             estimator_minimum=first.estimator_minimum, estimator_curve=first.estimator_curve,
         )  # fmt: skip
-        times, weight = weights[start : start + count] * shares, float(weights.mean() * shares[-1])
-        found.append(Pass(mine, times, shares, flame, mine[-1].view, weight, samples))
-    return found
+        temporal_weights = weights[start : start + count] * sample_weights
+        weight = float(weights.mean() * sample_weights[-1])
+        passes.append(Pass(mine, temporal_weights, sample_weights, flame, mine[-1].view, weight, relative))
+    return passes
 
 
-def middle_sample(moments: list[TemporalSample]) -> TemporalSample:
-    """The moment that tells what no mean is taken of."""
-    return moments[len(moments) // 2]
+def middle_sample(samples: Sequence[TemporalSample]) -> TemporalSample:
+    """The temporal sample that decides what is not averaged."""
+    return samples[len(samples) // 2]
 
 
 def average_flame(flames: list[Flame]) -> Flame:
-    """The middle flame with gamma, vibrancy and background in the mean of all moments, and the last one's threshold."""
+    """The middle flame with the mean gamma, vibrancy and background of all, and the last one's gamma_threshold."""
     middle, last = flames[len(flames) // 2], flames[-1]
     if all(flame is middle for flame in flames):
         return middle
-    means = {name: float(np.mean([getattr(flame, name) for flame in flames])) for name in ("gamma", "vibrancy")}
-    background = tuple(map(float, np.mean([flame.background for flame in flames], axis=0)))
-    return replace(middle, background=background, gamma_threshold=last.gamma_threshold, **means)
+    gamma, vibrancy = (float(np.mean([getattr(flame, name) for flame in flames])) for name in ("gamma", "vibrancy"))
+    red, green, blue = map(float, np.mean([flame.background for flame in flames], axis=0))
+    threshold = last.gamma_threshold
+    return replace(
+        middle, gamma=gamma, vibrancy=vibrancy, background=(red, green, blue), gamma_threshold=threshold
+    )  # fmt: skip
 
 
-def relative_view(view: View2D, home: View2D, wanted: View2D) -> View2D:
-    """The view, moved as `wanted` is moved from `home`."""
-    centre = tuple(v + w - h for v, w, h in zip(view.center, wanted.center, home.center, strict=True))
-    turned = view.rotation_degrees + wanted.rotation_degrees - home.rotation_degrees
-    return View2D(centre, view.height * wanted.height / home.height, turned)
+def relative_view(view: View2D, base: View2D, moved: View2D) -> View2D:
+    """The view, moved as `moved` differs from `base`."""
+    x, y = (v + m - b for v, m, b in zip(view.center, moved.center, base.center, strict=True))
+    rotation = view.rotation_degrees + moved.rotation_degrees - base.rotation_degrees
+    return View2D((x, y), view.height * moved.height / base.height, rotation)

@@ -1,4 +1,7 @@
-"""The table of variations, read from flames/variations.h: names, parameters with defaults, random draws, bodies."""
+"""The table of variations, read from shaders/flames/variations.h: names, parameters with defaults, source.
+
+To add a variation, add it to that file and its formula to tests/flames/reference_variations.py; nothing else.
+"""
 
 import re
 from dataclasses import dataclass
@@ -9,14 +12,9 @@ from renderer.paths import SHADERS
 VARIATION_RE = re.compile(
     r"^VARIATION\((\w+)((?:,\s*\w+\s*=\s*[-+.\deE]+)*)\) \{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL
 )
-PARAMETER = re.compile(r"(\w+)\s*=\s*([-+.\deE]+)")
-RESERVED_NAMES = {
-    "x",
-    "y",
-    "weight",
-    "circle",
-}  # words of the body: parameters called so keep their variation's name before them
-GAUSS4_DRAWS = 4
+PARAMETER_RE = re.compile(r"(\w+)\s*=\s*([-+.\deE]+)")
+RESERVED_NAMES = {"x", "y", "weight", "circle"}  # parameters of these names are called NAME_PARAMETER in the body
+GAUSS4_RANDOM_COUNT = 4
 COMMON_PARAMETERS = "GLOBAL const float *affine, Random *random"
 # Names that other programs write for the same parameter.
 ALIASES = {
@@ -28,40 +26,45 @@ ALIASES = {
 
 @dataclass(frozen=True)
 class Variation:
-    """`parameters`: file name -> default, in the order of the C arguments; `draws`: random numbers that one
-    application takes.
+    """One variation.
+
+    `parameters`: file name -> default, in the order of the C arguments. `random_count`: random numbers that one
+    application consumes. `source`: its C function, `variation_NAME`.
     """
 
-    number: int
+    index: int
     name: str
     parameters: dict[str, float]
-    draws: int
-    text: str
+    random_count: int
+    source: str
 
 
 @lru_cache(maxsize=1)
-def _file() -> tuple[str, dict[str, Variation]]:
+def _parse() -> tuple[str, dict[str, Variation]]:
     text = (SHADERS / "flames/variations.h").read_text(encoding="utf-8")
-    found = {}
-    for number, match in enumerate(VARIATION_RE.finditer(text)):
+    matches = list(VARIATION_RE.finditer(text))
+    table = {}
+    for index, match in enumerate(matches):
         name, listed, body = match.groups()
-        parameters = {f"{name}_{word}": float(value) for word, value in PARAMETER.findall(listed)}
-        words = [f"{name}_{word}" if word in RESERVED_NAMES else word for word, _ in PARAMETER.findall(listed)]
-        arguments = "".join(f", float {word}" for word in words)
+        words = PARAMETER_RE.findall(listed)
+        parameters = {f"{name}_{word}": float(value) for word, value in words}
+        arguments = "".join(
+            f", float {name}_{word}" if word in RESERVED_NAMES else f", float {word}" for word, _ in words
+        )
         head = f"DEVICE Pair variation_{name}(real x, real y, float weight, {COMMON_PARAMETERS}{arguments})"
-        draws = body.count("uniform(random)") + GAUSS4_DRAWS * body.count("bell(random)")
-        found[name] = Variation(number, name, parameters, draws, f"{head} {{\n{body}}}\n")
-    return text[: VARIATION_RE.search(text).start()], found
+        random_count = body.count("uniform(random)") + GAUSS4_RANDOM_COUNT * body.count("gauss4(random)")
+        table[name] = Variation(index, name, parameters, random_count, f"{head} {{\n{body}}}\n")
+    return text[: matches[0].start()], table
 
 
 def variation_table() -> dict[str, Variation]:
     """Every variation by name, in flam3's order."""
-    return _file()[1]
+    return _parse()[1]
 
 
 def header_source() -> str:
-    """What stands in the file before the first variation."""
-    return _file()[0]
+    """The text of variations.h before the first variation."""
+    return _parse()[0]
 
 
 @lru_cache(maxsize=1)

@@ -49,7 +49,7 @@ class Settings(Flame, PictureSettings):
         if not isinstance(self.view, Camera) and self.is_3d:
             raise ValueError("affine has 12 numbers; xforms of space are drawn by the picture flame3d")
         if any(two <= one for one, two in pairwise(times)):
-            raise ValueError(f"keys: the times {times} must grow")
+            raise ValueError(f"keys: the times {times} must increase")
 
 
 def settings_from_keyframe(key: KeyFrame, keys: tuple[KeyFrame, ...] = ()) -> Settings:
@@ -140,16 +140,16 @@ class Picture:
         settings, exposed = self._settings, self._passes[self._pass]
         scale = pixels_per_unit(exposed.view, self._size) / math.sqrt(settings.pixel_aspect)
         look = ExposureSettings(
-            scale, exposed.weight, exposed.hit, settings.transparent, settings.early_clip, self._pass
+            scale, exposed.weight, exposed.hits_per_sample, settings.transparent, settings.early_clip, self._pass
         )
         return self._postprocess(self._game, exposed.flame, self._grid, self._tile[2:], look)
 
     def _next_pass(self) -> None:
         """Keeps what the pass has come to, and plays other chains."""
         self._developed()
-        self._postprocess.keep(self._pass)
+        self._postprocess.end_pass(self._pass)
         game = self._game
-        self._past.append((game.samples, game.bad(), game.sums.read()))
+        self._past.append((game.samples, game.bad_values(), game.sums.read()))
         self._draws = 0
         self._play(self._pass + 1)
 
@@ -161,7 +161,7 @@ class Picture:
         """Steps instead of those that ended in bad points, so that a finished picture has its samples, as in flam3."""
         game = self._game
         for _ in range(MAKING_UP):
-            steps = self._schedule.replacement_steps(game.samples, game.bad())
+            steps = self._schedule.replacement_steps(game.samples, game.bad_values())
             if not steps:
                 break
             game.advance(steps)
@@ -189,7 +189,7 @@ class Picture:
                 self._play(number, part)
             steps = sum(steps[number] for steps in more[len(self._more) :])
             self._game.advance(steps if kept else self._schedule.steps_per_chain + steps)
-            left.append(self._game.left())
+            left.append(self._game.partial_result())
         self._drawn, self._more = wanted, more
         return {"passes": left}
 
@@ -225,7 +225,7 @@ class Picture:
         for number, merged in enumerate(self._merged):
             if number:
                 self._next_pass()
-            self._game.take(merged, self._samples(number, more))
+            self._game.load_result(merged, self._samples(number, more))
         self._finished = self._settings, self._size, None
         return self._developed()
 
@@ -243,12 +243,14 @@ class Picture:
         """Begins the game of a pass, which has its own moments and chains."""
         settings, size, played = self._settings, self._size, self._passes[number]
         over, margin, aspect = self._flame.supersample, self._grid.gutter, settings.pixel_aspect
-        cameras = [bucket_transform(m.view, settings.y_axis, size, over, margin, aspect) for m in played.moments]
-        flames, seed = [m.flame for m in played.moments], settings.seed + (number << 64)
+        cameras = [
+            bucket_transform(m.view, settings.y_axis, size, over, margin, aspect) for m in played.temporal_samples
+        ]
+        flames, seed = [m.flame for m in played.temporal_samples], settings.seed + (number << 64)
         self._pass = number
         self._game.restart(
-            flames, cameras, played.times, self._grid.window, self._schedule.chains, seed, part,
-            played.shares if played.needs_hit_counts else None,
+            flames, cameras, played.temporal_weights, self._grid.rect, self._schedule.chains, seed, part,
+            played.sample_weights if played.needs_hit_counts else None,
         )  # fmt: skip
 
     def draws(self, settings: Settings, size: tuple[int, int]) -> int:
@@ -271,28 +273,28 @@ class Picture:
         assert self._finished == (settings, size, tile), "the layers are those of the last draw"
         grid, over = self._grid, self._flame.supersample
         sums = sum((past for _, _, past in self._past), self._game.sums.read())
-        sums = sums.reshape(grid.window.rows, grid.window.columns, 4)
+        sums = sums.reshape(grid.rect.rows, grid.rect.columns, 4)
         width, height = self._tile[2:]
-        top = grid.gutter + self._tile[1] * over - grid.window.top
-        left = grid.gutter + self._tile[0] * over - grid.window.left
+        top = grid.gutter + self._tile[1] * over - grid.rect.top
+        left = grid.gutter + self._tile[0] * over - grid.rect.left
         inside = sums[top : top + height * over, left : left + width * over].astype("f8")
         pixels = inside.reshape(height, over, width, over, 4).sum((1, 3)) / 255
-        return {"density": pixels[..., 3].astype("f4"), "light": pixels[..., :3].astype("f4")}
+        return {"density": pixels[..., 3].astype("f4"), "color_sum": pixels[..., :3].astype("f4")}
 
     def report(self) -> dict:
         game = self._game
-        sums, bad, samples = game.sums.read(), game.bad(), game.samples
+        sums, bad, samples = game.sums.read(), game.bad_values(), game.samples
         for more_samples, more_bad, more_sums in self._past:
             sums, bad, samples = sums + more_sums, bad + more_bad, samples + more_samples
         steps = self._schedule.batch_steps(max(self._draws - 1, 0))
-        weight = float(np.mean([one.times for one in self._passes[: self._pass + 1]]))
+        weight = float(np.mean([one.temporal_weights for one in self._passes[: self._pass + 1]]))
         return {
             "samples": samples - bad,
-            "last_draw": f"{self._schedule.chains} chains x {steps} steps",
-            "bad_points": bad,
+            "last_batch": f"{self._schedule.chains} chains x {steps} steps",
+            "bad_values": bad,
             "in_frame": float(sums[:, 3].sum() / 255 / weight / max(samples - bad, 1)),
             "chains": game.chains,
-            "moments": game.moments,
+            "temporal_samples": game.temporal_sample_count,
             "passes": self._flame.passes,
         }
 

@@ -1,57 +1,61 @@
-// From the histogram of a flame to its picture: sums, log-density, density estimation, spatial filter, tone curve (flam3's).
-// Buckets are (columns, rows); pixels are (width, height); a bucket's sums are red, green, blue, alpha, each in 1/255.
+// From the histogram of a flame to its picture, as flam3 does it: log-density, density estimation, spatial filter, tone
+// curve. Buckets are (columns, rows), pixels (width, height). A bucket's sums are red, green, blue, alpha, each in
+// 1/255. Called by chaos_game.py (check_exactness, flush) and postprocess.py (the rest) in renderer/flames/.
 #define LANES 1
 #include "common/reproducible_math.h"
 
-// Whether any sum of floats in the histogram has left the whole numbers that floats hold: sums only grow, so one below 2^24
-// was exact all along. peak[0] = the largest sum's bits.
-KERNEL inspect(GLOBAL const float4 *histogram, int cells, GLOBAL uint *spoiled, int interval, GLOBAL uint *peak) {
+// Whether any float sum of the histogram has left the integers that float32 holds exactly. Sums only grow, so one below
+// 2^24 was exact all along. max_sum[0] = the largest sum's bits.
+KERNEL check_exactness(GLOBAL const float4 *histogram, int buckets, GLOBAL uint *inexact, int interval,
+                       GLOBAL uint *max_sum) {
     LOCAL_ARRAY(float, largest, GROUP_SIZE);
     float mine = 0.0f;
-    for (uint i = thread_index(); i < (uint)cells; i += group_count() * GROUP_SIZE) {
-        float4 cell = histogram[i];
-        mine = fmax(mine, fmax(fmax(cell.x, cell.y), fmax(cell.z, cell.w)));
+    for (uint i = thread_index(); i < (uint)buckets; i += group_count() * GROUP_SIZE) {
+        float4 bucket = histogram[i];
+        mine = fmax(mine, fmax(fmax(bucket.x, bucket.y), fmax(bucket.z, bucket.w)));
     }
-    largest[local_index()] = mine;
+    uint k = local_index();
+    largest[k] = mine;
     BARRIER();
     for (uint stride = GROUP_SIZE / 2; stride > 0u; stride /= 2u) {
-        if (local_index() < stride) largest[local_index()] = fmax(largest[local_index()], largest[local_index() + stride]);
+        if (k < stride) largest[k] = fmax(largest[k], largest[k + stride]);
         BARRIER();
     }
-    if (local_index() == 0u) {
-        atomic_max(peak, as_uint(largest[0]));
-        if (largest[0] >= 16777216.0f) atomic_or(spoiled + interval, 1u);
+    if (k == 0u) {
+        atomic_max(max_sum, as_uint(largest[0]));
+        if (largest[0] >= 16777216.0f) atomic_or(inexact + interval, 1u);
     }
 }
 
 #define FLUSH_ALWAYS 0
-#define FLUSH_UNLESS_SPOILED 1  // zeroes the histogram in any case
-#define FLUSH_IF_SPOILED 2
+#define FLUSH_IF_EXACT 1  // clears the histogram in any case
+#define FLUSH_IF_INEXACT 2
 
-// sums += the `copies` histograms of `stride` cells each, which are zeroed; the count of bad points likewise.
-KERNEL flush(GLOBAL uint4 *histograms, int copies, int stride, GLOBAL ulong *sums, int cells, GLOBAL uint *bad_points,
-             GLOBAL ulong *bad_total, GLOBAL const uint *spoiled, int interval, int when) {
+// sums += the `copies` histograms, `stride` buckets apart, which are cleared; the count of bad values likewise.
+KERNEL flush(GLOBAL uint4 *histograms, int copies, int stride, GLOBAL ulong *sums, int buckets, GLOBAL uint *bad_values,
+             GLOBAL ulong *bad_value_total, GLOBAL const uint *inexact, int interval, int when) {
     uint i = thread_index();
-    bool is_spoiled = when != FLUSH_ALWAYS && spoiled[interval] != 0u;
-    if (when == FLUSH_IF_SPOILED && !is_spoiled) return;
-    bool counts = when != FLUSH_UNLESS_SPOILED || !is_spoiled;
+    bool is_inexact = when != FLUSH_ALWAYS && inexact[interval] != 0u;
+    if (when == FLUSH_IF_INEXACT && !is_inexact) return;
+    bool counts = when != FLUSH_IF_EXACT || !is_inexact;
     if (i == 0u) {
-        if (counts) bad_total[0] += bad_points[0];
-        bad_points[0] = 0u;
+        if (counts) bad_value_total[0] += bad_values[0];
+        bad_values[0] = 0u;
     }
-    if (i < (uint)cells) {
+    if (i < (uint)buckets) {
         ulong red = 0, green = 0, blue = 0, alpha = 0;
         for (int copy = 0; copy < copies; copy++) {
-            uint4 cell = histograms[(size_t)copy * (size_t)stride + i];
-            if ((cell.x | cell.y | cell.z | cell.w) == 0u) continue;
-            histograms[(size_t)copy * (size_t)stride + i] = make_uint4(0u, 0u, 0u, 0u);
+            GLOBAL uint4 *bucket = histograms + (size_t)copy * (size_t)stride + i;
+            uint4 c = *bucket;
+            if ((c.x | c.y | c.z | c.w) == 0u) continue;
+            *bucket = make_uint4(0u, 0u, 0u, 0u);
 #if SUMS == 2
-            cell = make_uint4((uint)as_float(cell.x), (uint)as_float(cell.y), (uint)as_float(cell.z), (uint)as_float(cell.w));
+            c = make_uint4((uint)as_float(c.x), (uint)as_float(c.y), (uint)as_float(c.z), (uint)as_float(c.w));
 #endif
-            red += cell.x;
-            alpha += cell.y;
-            blue += cell.z;
-            green += cell.w;
+            red += c.x;
+            alpha += c.y;
+            blue += c.z;
+            green += c.w;
         }
         if (counts && (red | green | blue | alpha) != 0) {
             sums[4 * (size_t)i] += red;
@@ -62,129 +66,138 @@ KERNEL flush(GLOBAL uint4 *histograms, int copies, int stride, GLOBAL ulong *sum
     }
 }
 
-// ln(1 + x) without the loss of the small x in 1 + x (W. Kahan's quotient).
-DEVICE float logarithm_of_one_and(float x) {
+// ln(1 + x) without the rounding error of 1 + x (W. Kahan's quotient).
+DEVICE float vlog1p(float x) {
     float u = 1.0f + x;
     return u == 1.0f ? x : logarithm_of(u) * (x / (u - 1.0f));
 }
 
-// exposed = the sums times brightness * ln(1 + alpha * density) / alpha, where density = area / samples counted.
-KERNEL expose(GLOBAL const ulong *sums, GLOBAL float4 *exposed, int cells, GLOBAL const ulong *bad_total, ulong samples,
-              float area, float brightness) {
+// scaled = the sums times brightness * ln(1 + alpha * density) / alpha, where density = area / samples plotted.
+KERNEL log_density(GLOBAL const ulong *sums, GLOBAL float4 *scaled, int buckets, GLOBAL const ulong *bad_value_total,
+                   ulong samples, float area, float brightness) {
     uint i = thread_index();
-    if (i < (uint)cells) {
+    if (i < (uint)buckets) {
         float alpha = (float)sums[4 * (size_t)i + 3];
-        float density = area / (float)(samples - bad_total[0]);
-        float factor = alpha > 0.0f ? brightness * logarithm_of_one_and(alpha * density) / alpha : 0.0f;
-        exposed[i] = make_float4((float)sums[4 * (size_t)i] * factor, (float)sums[4 * (size_t)i + 1] * factor,
-                                 (float)sums[4 * (size_t)i + 2] * factor, alpha * factor);
+        float density = area / (float)(samples - bad_value_total[0]);
+        float factor = alpha > 0.0f ? brightness * vlog1p(alpha * density) / alpha : 0.0f;
+        scaled[i] = make_float4((float)sums[4 * (size_t)i] * factor, (float)sums[4 * (size_t)i + 1] * factor,
+                                (float)sums[4 * (size_t)i + 2] * factor, alpha * factor);
     }
 }
 
-DEVICE float square_of_ratio(int n) {
+// For even n the hits of (n + 1) x (n + 1) buckets are summed; this scales them to n x n.
+DEVICE float even_supersample_scale(int n) {
     float ratio = (float)n / (float)(n + 1);
     return ratio * ratio;
 }
 
-#define TILE 8  // buckets that share a bound of how far their kernels reach
+#define TILE 8  // buckets along each side of a tile, for which the largest filter radius is known
 
-// widths[i] = the kernel that bucket i is spread by, fewer hits a wider one; -1 for none. A window of the whole grid. `hit`:
-// what one hit adds to a bucket's alpha, in the mean.
-KERNEL estimate(GLOBAL const ulong *sums, GLOBAL int *widths, int columns, int rows, int left, int top, int whole_columns,
-                int whole_rows, int oversample, int last, float most, float curve, float hit) {
+// kernel_index[i] = index of bucket i's density estimation filter (fewer hits: wider), or -1 if the bucket is empty or
+// within supersample - 1 buckets of the grid's edge. The arrays cover a rectangle of the grid of grid_columns *
+// grid_rows. `hit`: mean alpha that one hit adds to a bucket.
+KERNEL choose_density_kernel(GLOBAL const ulong *sums, GLOBAL int *kernel_index, int columns, int rows, int left,
+                             int top, int grid_columns, int grid_rows, int supersample, int last, float max_hits,
+                             float curve, float hit) {
     uint i = thread_index();
     if (i < (uint)(columns * rows)) {
-        int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns), edge = oversample - 1, around = oversample / 2;
-        bool inside = column + left >= edge && column + left < whole_columns - edge && row + top >= edge &&
-                      row + top < whole_rows - edge;
-        int width = -1;
+        int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns);
+        int edge = supersample - 1, around = supersample / 2;
+        bool inside = column + left >= edge && column + left < grid_columns - edge && row + top >= edge &&
+                      row + top < grid_rows - edge;
+        int chosen = -1;
         if (inside && sums[4 * (size_t)i + 3] != 0) {
             ulong hits = 0;
             for (int v = max(row - around, 0); v <= min(row + around, rows - 1); v++)
                 for (int u = max(column - around, 0); u <= min(column + around, columns - 1); u++)
                     hits += sums[4 * ((size_t)v * (size_t)columns + (size_t)u) + 3];
             float n = (float)hits / hit;
-            if ((oversample & 1) == 0) n *= square_of_ratio(oversample);
-            if (n > most)
-                width = last;
+            if ((supersample & 1) == 0) n *= even_supersample_scale(supersample);
+            if (n > max_hits)
+                chosen = last;
             else if (n <= 100.0f)
-                width = (int)floor_of(n) + (n > floor_of(n) ? 1 : 0) - 1;
+                chosen = (int)floor_of(n) + (n > floor_of(n) ? 1 : 0) - 1;
             else
-                width = 100 + (int)floor_of(power_of(n - 100.0f, curve));
-            width = clamp(width, 0, last);
+                chosen = 100 + (int)floor_of(power_of(n - 100.0f, curve));
+            chosen = clamp(chosen, 0, last);
         }
-        widths[i] = width;
+        kernel_index[i] = chosen;
     }
 }
 
-// tile_reaches = the farthest reach of the kernels in each tile of TILE x TILE buckets.
-KERNEL bound(GLOBAL const int *widths, GLOBAL const int *reaches, GLOBAL int *tile_reaches, int columns, int rows,
-             int tile_columns, int tile_rows) {
+// tile_radii = the largest radius of the filters in each tile of TILE x TILE buckets, -1 if all are empty.
+KERNEL max_tile_radius(GLOBAL const int *kernel_index, GLOBAL const int *radii, GLOBAL int *tile_radii, int columns,
+                       int rows, int tile_columns, int tile_rows) {
     uint i = thread_index();
     if (i < (uint)(tile_columns * tile_rows)) {
-        int column = (int)(i % (uint)tile_columns) * TILE, row = (int)(i / (uint)tile_columns) * TILE, reach = -1;
+        int column = (int)(i % (uint)tile_columns) * TILE, row = (int)(i / (uint)tile_columns) * TILE, radius = -1;
         for (int v = row; v < min(row + TILE, rows); v++)
             for (int u = column; u < min(column + TILE, columns); u++) {
-                int width = widths[(size_t)v * (size_t)columns + (size_t)u];
-                if (width >= 0) reach = max(reach, reaches[width]);
+                int k = kernel_index[(size_t)v * (size_t)columns + (size_t)u];
+                if (k >= 0) radius = max(radius, radii[k]);
             }
-        tile_reaches[i] = reach;
+        tile_radii[i] = radius;
     }
 }
 
-// estimated = every bucket's colour spread by its own kernel: gathered here, in the order of rows, so that the sum has one
-// order. kernels: (last + 1, side, side), the weights by the distances in columns and rows.
-KERNEL spread(GLOBAL const float4 *exposed, GLOBAL float4 *estimated, GLOBAL const int *widths, GLOBAL const int *reaches,
-              GLOBAL const int *tile_reaches, GLOBAL const float *kernels, int columns, int rows, int tile_columns,
-              int tile_rows, int side) {
+// filtered = every bucket's color distributed by its own filter. Each thread gathers, row by row, so that the order of
+// the sum is fixed. kernels: (last + 1, side, side), weights by the distance in columns and rows.
+KERNEL filter_density(GLOBAL const float4 *scaled, GLOBAL float4 *filtered, GLOBAL const int *kernel_index,
+                      GLOBAL const int *radii, GLOBAL const int *tile_radii, GLOBAL const float *kernels, int columns,
+                      int rows, int tile_columns, int tile_rows, int side) {
     uint i = thread_index();
     if (i < (uint)(columns * rows)) {
-        int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns), near = (side + TILE - 2) / TILE, reach = -1;
+        int column = (int)(i % (uint)columns), row = (int)(i / (uint)columns);
+        int near = (side + TILE - 2) / TILE, radius = -1;
         for (int v = max(row / TILE - near, 0); v <= min(row / TILE + near, tile_rows - 1); v++)
             for (int u = max(column / TILE - near, 0); u <= min(column / TILE + near, tile_columns - 1); u++)
-                reach = max(reach, tile_reaches[v * tile_columns + u]);
+                radius = max(radius, tile_radii[v * tile_columns + u]);
         float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        for (int v = max(row - reach, 0); v <= min(row + reach, rows - 1); v++)
-            for (int u = max(column - reach, 0); u <= min(column + reach, columns - 1); u++) {
+        for (int v = max(row - radius, 0); v <= min(row + radius, rows - 1); v++)
+            for (int u = max(column - radius, 0); u <= min(column + radius, columns - 1); u++) {
                 size_t from = (size_t)v * (size_t)columns + (size_t)u;
-                int width = widths[from];
-                if (width < 0) continue;
+                int k = kernel_index[from];
+                if (k < 0) continue;
                 int across = u > column ? u - column : column - u, down = v > row ? v - row : row - v;
-                if (max(across, down) <= reaches[width])
-                    sum = sum + exposed[from] * kernels[((size_t)width * (size_t)side + (size_t)down) * (size_t)side + (size_t)across];
+                size_t weight = ((size_t)k * (size_t)side + (size_t)down) * (size_t)side + (size_t)across;
+                if (max(across, down) <= radii[k]) sum = sum + scaled[from] * kernels[weight];
             }
-        estimated[i] = sum;
+        filtered[i] = sum;
     }
 }
 
-DEVICE float curved(float x, float gamma) { return x > 0.0f ? power_of(x, gamma) : 0.0f; }
+DEVICE float signed_pow(float x, float gamma) { return x > 0.0f ? power_of(x, gamma) : 0.0f; }
 
-// Opacity of a density: its power, drawn towards a line below the threshold.
-DEVICE float covered(float density, float gamma, float threshold) {
+// Opacity of a density (flam3_calc_alpha): its power, blended into a line below the threshold.
+DEVICE float alpha_of_density(float density, float gamma, float threshold) {
     if (!(density > 0.0f)) return 0.0f;
-    float curve = power_of(density, gamma);
-    if (density >= threshold) return curve;
+    float power = power_of(density, gamma);
+    if (density >= threshold) return power;
     float f = density / threshold;
-    return (1.0f - f) * density * power_of(threshold, gamma - 1.0f) + f * curve;
+    return (1.0f - f) * density * power_of(threshold, gamma - 1.0f) + f * power;
 }
 
-DEVICE float quantised(float x) { return floor(clamp(x, 0.0f, 255.0f)); }
+DEVICE float truncate_to_byte(float x) { return floor(clamp(x, 0.0f, 255.0f)); }
 
-// sum = (exposed + kept) * share: what passes have come to together.
-KERNEL join(GLOBAL const float4 *exposed, GLOBAL const float4 *kept, GLOBAL float4 *sum, int cells, float share) {
+// sum = (scaled + passes) * factor: the log-densities of several passes, added or averaged.
+KERNEL add_pass(GLOBAL const float4 *scaled, GLOBAL const float4 *passes, GLOBAL float4 *sum, int buckets,
+                float factor) {
     uint i = thread_index();
-    if (i < (uint)cells) sum[i] = (exposed[i] + kept[i]) * share;
+    if (i < (uint)buckets) sum[i] = (scaled[i] + passes[i]) * factor;
 }
 
-// How light and density become colour.
+// The parameters of the tone curve, as kernel arguments and as a struct.
 typedef struct {
     float gamma, threshold, vibrancy, highlight_power, red, green, blue;
     int transparent;
-} Curve;
+} ToneCurve;
 
-DEVICE Curve curve_of(float gamma, float threshold, float vibrancy, float highlight_power, float red, float green, float blue,
-                      int transparent) {
-    Curve curve;
+#define TONE_CURVE_ARGUMENTS                                                                                   \
+    float gamma, float threshold, float vibrancy, float highlight_power, float red, float green, float blue, \
+        int transparent
+
+DEVICE ToneCurve make_tone_curve(TONE_CURVE_ARGUMENTS) {
+    ToneCurve curve;
     curve.gamma = gamma;
     curve.threshold = threshold;
     curve.vibrancy = vibrancy;
@@ -196,63 +209,67 @@ DEVICE Curve curve_of(float gamma, float threshold, float vibrancy, float highli
     return curve;
 }
 
-// Colour 0 to 255, not yet clamped, and opacity 0 to 1 of an exposed sum (red, green, blue, density).
-DEVICE float4 toned(float4 sum, Curve curve) {
+// Color 0 to 255, not yet clamped, and opacity 0 to 1 of a scaled sum (red, green, blue, density); flam3_calc_newrgb.
+DEVICE float4 tone_map(float4 sum, ToneCurve curve) {
     sum = sum * (1.0f / 255.0f);
-    float alpha = covered(sum.w, curve.gamma, curve.threshold);
+    float alpha = alpha_of_density(sum.w, curve.gamma, curve.threshold);
     float scale = alpha > 0.0f ? curve.vibrancy * 256.0f * alpha / sum.w : 0.0f;
     alpha = clamp(alpha, 0.0f, 1.0f);
     float largest = fmax(sum.x, fmax(sum.y, sum.z));
-    float3 colour = make_float3(sum.x, sum.y, sum.z);
+    float3 color = make_float3(sum.x, sum.y, sum.z);
     if (scale * largest <= 255.0f) {
-        colour = colour * scale;
-    } else if (curve.highlight_power >= 0.0f) {  // towards white: with value 1, saturation is the distance from 1
+        color = color * scale;
+    } else if (curve.highlight_power >= 0.0f) {  // fade to white: with value 1, saturation is the distance from 1
         float keep = power_of(255.0f / (largest * scale), curve.highlight_power);
-        colour = make_float3(1.0f - (1.0f - colour.x / largest) * keep, 1.0f - (1.0f - colour.y / largest) * keep,
-                             1.0f - (1.0f - colour.z / largest) * keep) * 255.0f;
+        color = make_float3(1.0f - (1.0f - color.x / largest) * keep, 1.0f - (1.0f - color.y / largest) * keep,
+                            1.0f - (1.0f - color.z / largest) * keep) * 255.0f;
     } else {
-        float plain = fmin(1.0f, -curve.highlight_power);
-        colour = colour * ((1.0f - plain) * 255.0f / largest + plain * scale);
+        float clipped = fmin(1.0f, -curve.highlight_power);
+        color = color * ((1.0f - clipped) * 255.0f / largest + clipped * scale);
     }
-    float own = (1.0f - curve.vibrancy) * 256.0f, gamma = curve.gamma;
-    colour = colour + make_float3(curved(sum.x, gamma), curved(sum.y, gamma), curved(sum.z, gamma)) * own;
+    float per_channel = (1.0f - curve.vibrancy) * 256.0f, gamma = curve.gamma;
+    float3 power = make_float3(signed_pow(sum.x, gamma), signed_pow(sum.y, gamma), signed_pow(sum.z, gamma));
+    color = color + power * per_channel;
     if (curve.transparent != 0) {
-        colour = alpha > 0.0f ? colour * (1.0f / alpha) : make_float3(0.0f, 0.0f, 0.0f);
+        color = alpha > 0.0f ? color * (1.0f / alpha) : make_float3(0.0f, 0.0f, 0.0f);
     } else {
-        colour = colour + make_float3(curve.red, curve.green, curve.blue) * ((1.0f - alpha) * 256.0f);
+        color = color + make_float3(curve.red, curve.green, curve.blue) * ((1.0f - alpha) * 256.0f);
     }
-    return make_float4(colour.x, colour.y, colour.z, alpha);
+    return make_float4(color.x, color.y, color.z, alpha);
 }
 
-// clipped = every bucket's colour, 0 to 255, and opacity: toned before the spatial filter.
-KERNEL clip(GLOBAL const float4 *exposed, GLOBAL float4 *clipped, int cells, float gamma, float threshold, float vibrancy,
-            float highlight_power, float red, float green, float blue, int transparent) {
+// toned = every bucket's color, clamped to 0 .. 255, and opacity: tone mapping before the spatial filter.
+KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int buckets, TONE_CURVE_ARGUMENTS) {
     uint i = thread_index();
-    Curve curve = curve_of(gamma, threshold, vibrancy, highlight_power, red, green, blue, transparent);
-    if (i < (uint)cells) {
-        float4 t = toned(exposed[i], curve);
-        clipped[i] = make_float4(clamp(t.x, 0.0f, 255.0f), clamp(t.y, 0.0f, 255.0f), clamp(t.z, 0.0f, 255.0f), t.w);
+    ToneCurve curve = make_tone_curve(gamma, threshold, vibrancy, highlight_power, red, green, blue, transparent);
+    if (i < (uint)buckets) {
+        float4 t = tone_map(scaled[i], curve);
+        toned[i] = make_float4(clamp(t.x, 0.0f, 255.0f), clamp(t.y, 0.0f, 255.0f), clamp(t.z, 0.0f, 255.0f), t.w);
     }
 }
 
-// picture = the pixels' linear values, of which the sRGB curve makes the 8-bit values that flam3 truncates to. `linear_of` is
-// that curve's inverse at 0 to 255. The filter is (taps, taps); that of the first pixel begins at bucket (first_column,
-// first_row). `clipped`: the buckets are toned already.
-KERNEL finish(GLOBAL const float4 *exposed, GLOBAL float4 *picture, GLOBAL const float *filter, GLOBAL const float *linear_of,
-              int columns, int width, int height, int first_column, int first_row, int oversample, int taps, int clipped,
-              float gamma, float threshold, float vibrancy, float highlight_power, float red, float green, float blue,
-              int transparent) {
+// picture = linear values whose sRGB encoding rounds to the 8-bit values that flam3 truncates to; `srgb_to_linear` is
+// the table of that encoding's inverse at 0 to 255. The spatial filter is (filter_width, filter_width); that of the
+// first pixel begins at bucket (first_column, first_row). `is_toned`: the buckets are tone mapped already.
+KERNEL resolve(GLOBAL const float4 *buckets, GLOBAL float4 *picture, GLOBAL const float *filter,
+               GLOBAL const float *srgb_to_linear, int columns, int width, int height, int first_column, int first_row,
+               int supersample, int filter_width, int is_toned, TONE_CURVE_ARGUMENTS) {
     uint i = thread_index();
-    Curve curve = curve_of(gamma, threshold, vibrancy, highlight_power, red, green, blue, transparent);
+    ToneCurve curve = make_tone_curve(gamma, threshold, vibrancy, highlight_power, red, green, blue, transparent);
     if (i < (uint)(width * height)) {
-        int column = (int)(i % (uint)width) * oversample + first_column, row = (int)(i / (uint)width) * oversample + first_row;
+        int column = (int)(i % (uint)width) * supersample + first_column;
+        int row = (int)(i / (uint)width) * supersample + first_row;
         float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        for (int v = 0; v < taps; v++)
-            for (int u = 0; u < taps; u++)
-                sum = sum + exposed[(size_t)(row + v) * (size_t)columns + (size_t)(column + u)] * filter[v * taps + u];
-        if (clipped == 0) sum = toned(sum, curve);
-        picture[i] = make_float4(linear_of[(int)quantised(sum.x)], linear_of[(int)quantised(sum.y)],
-                                 linear_of[(int)quantised(sum.z)],
-                                 transparent != 0 ? quantised(clamp(sum.w, 0.0f, 1.0f) * 255.0f) / 255.0f : 1.0f);
+        for (int v = 0; v < filter_width; v++)
+            for (int u = 0; u < filter_width; u++) {
+                size_t from = (size_t)(row + v) * (size_t)columns + (size_t)(column + u);
+                sum = sum + buckets[from] * filter[v * filter_width + u];
+            }
+        if (is_toned == 0) sum = tone_map(sum, curve);
+        float alpha = transparent != 0 ? truncate_to_byte(clamp(sum.w, 0.0f, 1.0f) * 255.0f) / 255.0f : 1.0f;
+        int red_byte = (int)truncate_to_byte(sum.x), green_byte = (int)truncate_to_byte(sum.y);
+        int blue_byte = (int)truncate_to_byte(sum.z);
+        picture[i] =
+            make_float4(srgb_to_linear[red_byte], srgb_to_linear[green_byte], srgb_to_linear[blue_byte], alpha);
     }
 }

@@ -1,62 +1,113 @@
-// The variations of fractal flames (S. Draves and E. Reckase, "The Fractal Flame Algorithm"; the later ones by the community
-// around flam3), in flam3's order. VARIATION(name, parameter = default, ...) is the vector that the variation adds for the point
-// (x, y). renderer/flames/variations.py reads names, parameters and random draws from here and writes the C head of each:
-//     Pair variation_NAME(real x, real y, float weight, GLOBAL const float *affine, Random *random, float PARAMETER, ...)
-// A parameter is NAME_PARAMETER in files, and here too where it is called x, y, weight or circle. `affine` is the pre-affine a b c d e f: x = a X + b Y + c, y = d X + e Y + f.
-// The angles: turn_of(y, x) = atan2(x, y), clockwise from +y, in the early variations; angle_of(y, x) = atan2(y, x) in the later.
+// The variations of fractal flames (S. Draves and E. Reckase, "The Fractal Flame Algorithm"; the later ones by the
+// community around flam3), in flam3's order.
+//
+// VARIATION(name, parameter = default, ...) { body } returns the vector that the variation adds for the point (x, y).
+// renderer/flames/variations.py reads names, parameters and the count of random numbers from this file and writes each
+// function's head:
+//     Pair variation_NAME(real x, real y, float weight, GLOBAL const float *affine, Random *random,
+//                         float PARAMETER, ...)
+// Files call a parameter NAME_PARAMETER; so does the body if it is called x, y, weight or circle. `affine` is the
+// pre-affine a b c d e f: x = a X + b Y + c, y = d X + e Y + f.
+//
+// To add a variation, append one here (its file index is its position) and its formula in float64 to
+// tests/flames/reference_variations.py. Only uniform(random) and gauss4(random) draw random numbers, each call written
+// out, outside loops: calls are counted in the text. Use no library functions but those of reproducible_math.h, so that
+// every device gives the same bits, and select with ?: instead of branching, because a work-item may carry a vector.
+// Angles: atan_xy(y, x) = atan2(x, y), clockwise from +y, in the early variations; angle_of(y, x) = atan2(y, x) in the
+// later ones.
 #include "common/random_simd.h"
 
-// A chain: its place, its place along the palette, and 1 + the map that it went through last (0 at its start).
+// The state of a chain: a position, a palette coordinate, and 1 + the index of the last xform (0 at the start).
 typedef struct {
-    real x, y, z, colour, last;
+    real x, y, z, color, last_xform;
 } Point;
 
 #define EPSILON 1e-10f
-#define TURN 6.283185307179586f
+#define TWO_PI 6.283185307179586f
+
+// ---- affine maps
+
+// p after the affine at `a`: 6 coefficients, in 3D 12.
+DEVICE Point apply_affine(Point p, GLOBAL const float *a) {
+    Point q = p;
+#if IS_3D
+    q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, FUSED(a[2], p.z, a[3])));
+    q.y = FUSED(a[4], p.x, FUSED(a[5], p.y, FUSED(a[6], p.z, a[7])));
+    q.z = FUSED(a[8], p.x, FUSED(a[9], p.y, FUSED(a[10], p.z, a[11])));
+#else
+    q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, a[2]));
+    q.y = FUSED(a[3], p.x, FUSED(a[4], p.y, a[5]));
+#endif
+    return q;
+}
+
+// p after the post-affine at `a`, 6 coefficients that act on x and y.
+DEVICE Point apply_post(Point p, GLOBAL const float *a) {
+    Point q = p;
+    q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, a[2]));
+    q.y = FUSED(a[3], p.x, FUSED(a[4], p.y, a[5]));
+    return q;
+}
+
+DEVICE Point at_origin(Point p) {
+    p.x = p.y = p.z = (real)(0.0f);
+    return p;
+}
+
+DEVICE Point moved_by(Point p, Pair v) {
+    p.x = p.x + v.x;
+    p.y = p.y + v.y;
+    return p;
+}
+
+// ---- what variations share
 
 DEVICE Pair scaled(real k, real x, real y) { return pair(k * x, k * y); }
-DEVICE real radius_of(real x, real y) { return sqrt(x * x + y * y); }
-DEVICE real turn_of(real y, real x) { return angle_of(x, y); }
-DEVICE real square_of(real x) { return x * x; }
+DEVICE real vnorm(real x, real y) { return sqrt(x * x + y * y); }
+DEVICE real atan_xy(real y, real x) { return angle_of(x, y); }
+DEVICE real square(real x) { return x * x; }
 
-// +1 from zero on, or above zero only.
-DEVICE real side_of(real t) { return t >= 0.0f ? (real)(1.0f) : (real)(-1.0f); }
-DEVICE real strict_side_of(real t) { return t > 0.0f ? (real)(1.0f) : (real)(-1.0f); }
+// 1 or -1; they differ at 0.
+DEVICE real sign_nonnegative(real t) { return t >= 0.0f ? (real)(1.0f) : (real)(-1.0f); }
+DEVICE real sign_positive(real t) { return t > 0.0f ? (real)(1.0f) : (real)(-1.0f); }
 
-// The sum of four draws less 2: nearly normal, -2 to 2.
-DEVICE real bell(Random *random) {
+// Sum of four uniform random numbers minus 2: roughly normal, -2 to 2.
+DEVICE real gauss4(Random *random) {
     real sum = uniform(random);
     sum = sum + uniform(random);
     sum = sum + uniform(random);
     return sum + uniform(random) - 2.0f;
 }
 
-// Half the sum of the distances from (1, 0) and (-1, 0), less 1 and less |x|, without the loss of what is left of them.
-DEVICE Pair ellipse_of(real x, real y) {
+// For h = half the sum of the distances from (1, 0) and (-1, 0): (h - 1, h - |x|), both without cancellation.
+DEVICE Pair elliptic_terms(real x, real y) {
     real y2 = y * y, right = magnitude(x - 1.0f), left = magnitude(x + 1.0f), beyond = magnitude(x) - 1.0f;
-    real over = 0.5f * (y2 / (sqrt(right * right + y2) + right + 1e-30f) + y2 / (sqrt(left * left + y2) + left + 1e-30f));
+    real from_right = y2 / (sqrt(right * right + y2) + right + 1e-30f);
+    real from_left = y2 / (sqrt(left * left + y2) + left + 1e-30f);
+    real over = 0.5f * (from_right + from_left);
     return pair(over + (beyond > 0.0f ? beyond : (real)(0.0f)), over + (beyond < 0.0f ? -beyond : (real)(0.0f)));
 }
 
-// Cosines of half angles keep the sums below from cancelling: cos 2x + cosh 2y = 2 (cos^2 x + sinh^2 y), and so on. Beyond 40
-// their squares would overflow, and the quotients have long reached their limits. They are no numbers where those of doubles
-// overflow, as flam3 has it: the point is bad.
-#define DOUBLES_END 710.4758f
-DEVICE real calm(real t, float end) {
+// The trigonometric variations below divide by sums such as cos 2x + cosh 2y. They use half angles,
+// cos 2x + cosh 2y = 2 (cos^2 x + sinh^2 y), because these sums do not cancel. Beyond 40 the squares would overflow,
+// and the quotients have reached their limits. Beyond `end`, where flam3's doubles overflow, the result is NaN, as in
+// flam3: the point counts as a bad value.
+#define DOUBLE_COSH_LIMIT 710.4758f
+DEVICE real clamp_cosh_argument(real t, float end) {
     real inside = t > 40.0f ? (real)(40.0f) : t < -40.0f ? (real)(-40.0f) : t;
     return magnitude(t) > end ? (t - t) / (t - t) : inside;
 }
 
-// t folded into -m to m.
-DEVICE real folded(real t, real m) {
+// t wrapped to -m .. m.
+DEVICE real wrap(real t, real m) {
     real above = -m + remainder_of(t + m, 2.0f * m), below = m - remainder_of(m - t, 2.0f * m);
     return t > m ? above : t < -m ? below : t;
 }
 
 // The angle a after `count` wedges of `angle` are cut out of the circle.
-DEVICE real wedged(real a, float angle, float count) {
-    real n = floor_of((count * a + PI) * (1.0f / TURN));
-    return a * (1.0f - angle * count * (1.0f / TURN)) + n * angle;
+DEVICE real cut_wedges(real a, float angle, float count) {
+    real n = floor_of((count * a + PI) * (1.0f / TWO_PI));
+    return a * (1.0f - angle * count * (1.0f / TWO_PI)) + n * angle;
 }
 
 VARIATION(linear) {
@@ -77,48 +128,48 @@ VARIATION(swirl) {
 }
 
 VARIATION(horseshoe) {
-    return scaled(weight / (radius_of(x, y) + EPSILON), (x - y) * (x + y), 2.0f * x * y);
+    return scaled(weight / (vnorm(x, y) + EPSILON), (x - y) * (x + y), 2.0f * x * y);
 }
 
 VARIATION(polar) {
-    return scaled(weight, turn_of(y, x) * (1.0f / PI), radius_of(x, y) - 1.0f);
+    return scaled(weight, atan_xy(y, x) * (1.0f / PI), vnorm(x, y) - 1.0f);
 }
 
 VARIATION(handkerchief) {
-    real phi = turn_of(y, x), r = radius_of(x, y);
+    real phi = atan_xy(y, x), r = vnorm(x, y);
     return scaled(weight * r, sine_of(phi + r), cosine_of(phi - r));
 }
 
 VARIATION(heart) {
-    real r = radius_of(x, y);
-    Pair c = circle(r * turn_of(y, x));
+    real r = vnorm(x, y);
+    Pair c = circle(r * atan_xy(y, x));
     return scaled(weight * r, c.y, -c.x);
 }
 
 VARIATION(disc) {
-    Pair c = circle(PI * radius_of(x, y));
-    return scaled(weight * (turn_of(y, x) * (1.0f / PI)), c.y, c.x);
+    Pair c = circle(PI * vnorm(x, y));
+    return scaled(weight * (atan_xy(y, x) * (1.0f / PI)), c.y, c.x);
 }
 
 VARIATION(spiral) {
-    real r = radius_of(x, y), safe = r + EPSILON;
+    real r = vnorm(x, y), safe = r + EPSILON;
     Pair c = circle(safe);
     return scaled(weight / safe, y / r + c.y, x / r - c.x);
 }
 
 VARIATION(hyperbolic) {
-    real r = radius_of(x, y), safe = r + EPSILON;
+    real r = vnorm(x, y), safe = r + EPSILON;
     return scaled(weight, x / r / safe, y / r * safe);
 }
 
 VARIATION(diamond) {
-    real r = radius_of(x, y);
+    real r = vnorm(x, y);
     Pair c = circle(r);
     return scaled(weight, x / r * c.x, y / r * c.y);
 }
 
 VARIATION(ex) {
-    real phi = turn_of(y, x), r = radius_of(x, y);
+    real phi = atan_xy(y, x), r = vnorm(x, y);
     real s = sine_of(phi + r), c = cosine_of(phi - r);
     real m0 = r * (s * s * s), m1 = r * (c * c * c);
     return scaled(weight, m0 + m1, m0 - m1);
@@ -126,8 +177,8 @@ VARIATION(ex) {
 
 VARIATION(julia) {
     real half_turn = uniform(random) < 0.5f ? (real)(0.0f) : (real)(PI);
-    Pair c = circle(0.5f * turn_of(y, x) + half_turn);
-    return scaled(weight * sqrt(radius_of(x, y)), c.x, c.y);
+    Pair c = circle(0.5f * atan_xy(y, x) + half_turn);
+    return scaled(weight * sqrt(vnorm(x, y)), c.x, c.y);
 }
 
 VARIATION(bent) {
@@ -140,7 +191,7 @@ VARIATION(waves) {
 }
 
 VARIATION(fisheye) {
-    return scaled(2.0f * weight / (radius_of(x, y) + 1.0f), y, x);
+    return scaled(2.0f * weight / (vnorm(x, y) + 1.0f), y, x);
 }
 
 VARIATION(popcorn) {
@@ -154,7 +205,7 @@ VARIATION(exponential) {
 }
 
 VARIATION(power) {
-    real r = radius_of(x, y);
+    real r = vnorm(x, y);
     return scaled(weight * power_of(r, x / r), y / r, x / r);
 }
 
@@ -164,7 +215,7 @@ VARIATION(cosine) {
 }
 
 VARIATION(rings) {
-    real r = radius_of(x, y);
+    real r = vnorm(x, y);
     float d = affine[2] * affine[2] + EPSILON;
     real k = remainder_of(r + d, (real)(2.0f * d)) - d + r * (1.0f - d);
     return scaled(weight * k, y / r, x / r);
@@ -172,14 +223,14 @@ VARIATION(rings) {
 
 VARIATION(fan) {
     float d = PI * (affine[2] * affine[2] + EPSILON);
-    real phi = turn_of(y, x);
+    real phi = atan_xy(y, x);
     real over = remainder_of(phi + affine[5], (real)(d));
     Pair c = circle(phi + (over > 0.5f * d ? (real)(-0.5f * d) : (real)(0.5f * d)));
-    return scaled(weight * radius_of(x, y), c.x, c.y);
+    return scaled(weight * vnorm(x, y), c.x, c.y);
 }
 
 VARIATION(blob, low = 0, high = 1, waves = 1) {
-    real k = weight * (low + (high - low) * (0.5f + 0.5f * sine_of(waves * turn_of(y, x))));
+    real k = weight * (low + (high - low) * (0.5f + 0.5f * sine_of(waves * atan_xy(y, x))));
     return scaled(k, x, y);
 }
 
@@ -189,21 +240,21 @@ VARIATION(pdj, a = 0, b = 0, c = 0, d = 0) {
 
 VARIATION(fan2, x = 0, y = 0) {
     float d = PI * (fan2_x * fan2_x + EPSILON);
-    real phi = turn_of(y, x);
+    real phi = atan_xy(y, x);
     real t = phi + fan2_y - d * truncation((phi + fan2_y) / d);
     Pair c = circle(phi + (t > 0.5f * d ? (real)(-0.5f * d) : (real)(0.5f * d)));
-    return scaled(weight * radius_of(x, y), c.y, c.x);
+    return scaled(weight * vnorm(x, y), c.y, c.x);
 }
 
 VARIATION(rings2, val = 0) {
-    real r = radius_of(x, y);
+    real r = vnorm(x, y);
     float d = val * val + EPSILON;
     real k = r - 2.0f * d * truncation((r + d) / (2.0f * d)) + r * (1.0f - d);
     return scaled(weight * k, x / r, y / r);
 }
 
 VARIATION(eyefish) {
-    return scaled(2.0f * weight / (radius_of(x, y) + 1.0f), x, y);
+    return scaled(2.0f * weight / (vnorm(x, y) + 1.0f), x, y);
 }
 
 VARIATION(bubble) {
@@ -221,48 +272,48 @@ VARIATION(perspective, angle = 0, dist = 0) {
 }
 
 VARIATION(noise) {
-    Pair c = circle(TURN * uniform(random));
+    Pair c = circle(TWO_PI * uniform(random));
     return scaled(weight * uniform(random), x * c.x, y * c.y);
 }
 
 VARIATION(julian, power = 1, dist = 1) {
     real t = truncation(fabs(power) * uniform(random));
-    Pair c = circle((angle_of(y, x) + TURN * t) / power);
+    Pair c = circle((angle_of(y, x) + TWO_PI * t) / power);
     return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
 }
 
 VARIATION(juliascope, power = 1, dist = 1) {
     real t = truncation(fabs(power) * uniform(random)), theta = angle_of(y, x);
     real half_t = floor_of(0.5f * t);
-    Pair c = circle((TURN * t + (t - 2.0f * half_t == 0.0f ? theta : -theta)) / power);
+    Pair c = circle((TWO_PI * t + (t - 2.0f * half_t == 0.0f ? theta : -theta)) / power);
     return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
 }
 
 VARIATION(blur) {
-    Pair c = circle(TURN * uniform(random));
+    Pair c = circle(TWO_PI * uniform(random));
     return scaled(weight * uniform(random), c.x, c.y);
 }
 
 VARIATION(gaussian_blur) {
-    Pair c = circle(TURN * uniform(random));
-    return scaled(weight * bell(random), c.x, c.y);
+    Pair c = circle(TWO_PI * uniform(random));
+    return scaled(weight * gauss4(random), c.x, c.y);
 }
 
 VARIATION(radial_blur, angle = 0) {
     Pair q = circle((real)(angle * (PI / 2.0f)));
-    real g = weight * bell(random), r = radius_of(x, y), z = g * q.x - 1.0f;
+    real g = weight * gauss4(random), r = vnorm(x, y), z = g * q.x - 1.0f;
     Pair c = circle(angle_of(y, x) + g * q.y);
     return pair(r * c.x + z * x, r * c.y + z * y);
 }
 
 VARIATION(pie, slices = 6, rotation = 0, thickness = 0.5) {
     real s = truncation(uniform(random) * slices + 0.5f);
-    Pair c = circle(rotation + TURN * (s + uniform(random) * thickness) / slices);
+    Pair c = circle(rotation + TWO_PI * (s + uniform(random) * thickness) / slices);
     return scaled(weight * uniform(random), c.x, c.y);
 }
 
 VARIATION(ngon, sides = 5, power = 3, circle = 1, corners = 2) {
-    float b = TURN / sides;
+    float b = TWO_PI / sides;
     real theta = angle_of(y, x), p = theta - b * floor_of(theta / b);
     p = p > 0.5f * b ? p - b : p;
     real k = corners * (1.0f / (cosine_of(p) + EPSILON) - 1.0f) + ngon_circle;
@@ -300,17 +351,17 @@ VARIATION(rays) {
 }
 
 VARIATION(blade) {
-    Pair c = circle(uniform(random) * weight * radius_of(x, y));
+    Pair c = circle(uniform(random) * weight * vnorm(x, y));
     return scaled(weight * x, c.x + c.y, c.x - c.y);
 }
 
 VARIATION(secant2) {
-    real c = cosine_of(weight * radius_of(x, y));
+    real c = cosine_of(weight * vnorm(x, y));
     return scaled(weight, x, 1.0f / c + (c < 0.0f ? (real)(1.0f) : (real)(-1.0f)));
 }
 
 VARIATION(twintrian) {
-    Pair c = circle(uniform(random) * weight * radius_of(x, y));
+    Pair c = circle(uniform(random) * weight * vnorm(x, y));
     real d = 0.434294481903252f * logarithm_of(c.y * c.y) + c.x;
     d = magnitude(d) <= 1e10f ? d : (real)(-30.0f);
     return scaled(weight * x, d, d - PI * c.y);
@@ -323,12 +374,12 @@ VARIATION(cross) {
 
 VARIATION(disc2, rot = 0, twist = 0) {
     Pair t = circle(rot * PI * (x + y)), c = circle((real)(twist));
-    float k = twist > TURN ? 1.0f + twist - TURN : twist < -TURN ? 1.0f + twist + TURN : 1.0f;
-    return scaled(weight * (turn_of(y, x) * (1.0f / PI)), t.y + k * (c.x - 1.0f), t.x + k * c.y);
+    float k = twist > TWO_PI ? 1.0f + twist - TWO_PI : twist < -TWO_PI ? 1.0f + twist + TWO_PI : 1.0f;
+    return scaled(weight * (atan_xy(y, x) * (1.0f / PI)), t.y + k * (c.x - 1.0f), t.x + k * c.y);
 }
 
 VARIATION(super_shape, rnd = 0, m = 0, n1 = 1, n2 = 1, n3 = 1, holes = 0) {
-    real r = radius_of(x, y);
+    real r = vnorm(x, y);
     Pair c = circle(0.25f * m * angle_of(y, x) + 0.25f * PI);
     real sum = power_of(magnitude(c.x), (real)(n2)) + power_of(magnitude(c.y), (real)(n3));
     real k = (rnd * uniform(random) + (1.0f - rnd) * r - holes) * power_of(sum, (real)(-1.0f / n1)) / r;
@@ -336,18 +387,18 @@ VARIATION(super_shape, rnd = 0, m = 0, n1 = 1, n2 = 1, n3 = 1, holes = 0) {
 }
 
 VARIATION(flower, petals = 0, holes = 0) {
-    real k = (uniform(random) - holes) * cosine_of(petals * angle_of(y, x)) / radius_of(x, y);
+    real k = (uniform(random) - holes) * cosine_of(petals * angle_of(y, x)) / vnorm(x, y);
     return scaled(weight * k, x, y);
 }
 
 VARIATION(conic, eccentricity = 1, holes = 0) {
-    real r = radius_of(x, y);
+    real r = vnorm(x, y);
     real k = (uniform(random) - holes) * eccentricity / (1.0f + eccentricity * (x / r)) / r;
     return scaled(weight * k, x, y);
 }
 
 VARIATION(parabola, height = 0, width = 0) {
-    Pair c = circle(radius_of(x, y));
+    Pair c = circle(vnorm(x, y));
     real u = height * (c.y * c.y) * uniform(random);
     return scaled(weight, u, width * c.x * uniform(random));
 }
@@ -357,9 +408,10 @@ VARIATION(bent2, x = 1, y = 1) {
 }
 
 VARIATION(bipolar, shift = 0) {
-    real y2 = y * y, left = square_of(x + 1.0f) + y2, right = square_of(x - 1.0f) + y2;
+    real y2 = y * y, left = square(x + 1.0f) + y2, right = square(x - 1.0f) + y2;
     real v = 0.5f * angle_of(2.0f * y, x * x + y2 - 1.0f) - shift * (PI / 2.0f);
-    real above = -0.5f * PI + remainder_of(v + 0.5f * PI, (real)(PI)), below = 0.5f * PI - remainder_of(0.5f * PI - v, (real)(PI));
+    real above = -0.5f * PI + remainder_of(v + 0.5f * PI, (real)(PI));
+    real below = 0.5f * PI - remainder_of(0.5f * PI - v, (real)(PI));
     v = v > 0.5f * PI ? above : v < -0.5f * PI ? below : v;
     return scaled(weight * (2.0f / PI), 0.25f * logarithm_of(left / right), v);
 }
@@ -367,7 +419,7 @@ VARIATION(bipolar, shift = 0) {
 VARIATION(boarders) {
     real cx = nearest(x), cy = nearest(y), u = x - cx, v = y - cy;
     mask inner = uniform(random) >= 0.75f, flat = magnitude(u) >= magnitude(v);
-    real su = 0.25f * side_of(u), sv = 0.25f * side_of(v);
+    real su = 0.25f * sign_nonnegative(u), sv = 0.25f * sign_nonnegative(v);
     real bx = flat ? su : sv * u / v, by = flat ? su * v / u : sv;
     return scaled(weight, 0.5f * u + cx + (inner ? (real)(0.0f) : bx), 0.5f * v + cy + (inner ? (real)(0.0f) : by));
 }
@@ -386,7 +438,7 @@ VARIATION(cell, size = 1) {
 VARIATION(cpow, r = 1, i = 0, power = 1) {
     float c = r / power, d = i / power;
     real theta = angle_of(y, x), l = 0.5f * logarithm_of(x * x + y * y);
-    Pair a = circle(c * theta + d * l + TURN / power * floor_of(power * uniform(random)));
+    Pair a = circle(c * theta + d * l + TWO_PI / power * floor_of(power * uniform(random)));
     return scaled(weight * exponential_of(c * l - d * theta), a.x, a.y);
 }
 
@@ -396,16 +448,16 @@ VARIATION(curve, xamp = 0, yamp = 0, xlength = 1, ylength = 1) {
 }
 
 VARIATION(edisc) {
-    Pair e = ellipse_of(x, y);
+    Pair e = elliptic_terms(x, y);
     real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
     Pair c = circle(logarithm_of(m + sqrt(e.x))), h = hyperbola(-angle_of(b, a));
     return scaled(weight / 11.57034632f, h.x * c.x, h.y * (y > 0.0f ? -c.y : c.y));
 }
 
 VARIATION(elliptic) {
-    Pair e = ellipse_of(x, y);
+    Pair e = elliptic_terms(x, y);
     real m = 1.0f + e.x, a = x / m, b = sqrt(e.y / m * (1.0f + magnitude(a)));
-    return scaled(weight / (PI / 2.0f), angle_of(a, b), strict_side_of(y) * logarithm_of(m + sqrt(e.x)));
+    return scaled(weight / (PI / 2.0f), angle_of(a, b), sign_positive(y) * logarithm_of(m + sqrt(e.x)));
 }
 
 VARIATION(escher, beta = 0) {
@@ -416,12 +468,12 @@ VARIATION(escher, beta = 0) {
 }
 
 VARIATION(foci) {
-    Pair c = circle(0.5f * y), h = hyperbola(calm(0.5f * x, 0.5f * DOUBLES_END));
+    Pair c = circle(0.5f * y), h = hyperbola(clamp_cosh_argument(0.5f * x, 0.5f * DOUBLE_COSH_LIMIT));
     return scaled(weight / (c.y * c.y + h.y * h.y), h.x * h.y, c.x * c.y);
 }
 
 VARIATION(lazysusan, space = 0, twist = 0, spin = 0, x = 0, y = 0) {
-    real u = x - lazysusan_x, v = y + lazysusan_y, r = radius_of(u, v);
+    real u = x - lazysusan_x, v = y + lazysusan_y, r = vnorm(u, v);
     Pair c = circle(angle_of(v, u) + spin + twist * (weight - r));
     real k = weight * (1.0f + space / r);
     mask inside = r < weight;
@@ -433,24 +485,24 @@ VARIATION(loonie) {
     return scaled(r2 < w2 ? weight * sqrt(w2 / r2 - 1.0f) : (real)(weight), x, y);
 }
 
-// Moves the point itself, before the others see it: what it returns is added to (x, y).
+// Applied before all others: its result is added to the point (x, y) that they transform.
 VARIATION(pre_blur) {
-    real g = weight * bell(random);
-    Pair c = circle(TURN * uniform(random));
+    real g = weight * gauss4(random);
+    Pair c = circle(TWO_PI * uniform(random));
     return scaled(g, c.x, c.y);
 }
 
 VARIATION(modulus, x = 0, y = 0) {
-    return scaled(weight, folded(x, (real)(modulus_x)), folded(y, (real)(modulus_y)));
+    return scaled(weight, wrap(x, (real)(modulus_x)), wrap(y, (real)(modulus_y)));
 }
 
 VARIATION(oscilloscope, separation = 1, frequency = 3.141592653589793, amplitude = 1, damping = 0) {
-    real t = amplitude * exponential_of(-magnitude(x) * damping) * cosine_of(TURN * frequency * x) + separation;
+    real t = amplitude * exponential_of(-magnitude(x) * damping) * cosine_of(TWO_PI * frequency * x) + separation;
     return scaled(weight, x, magnitude(y) <= t ? -y : y);
 }
 
 VARIATION(polar2) {
-    return scaled(weight / PI, turn_of(y, x), 0.5f * logarithm_of(x * x + y * y));
+    return scaled(weight / PI, atan_xy(y, x), 0.5f * logarithm_of(x * x + y * y));
 }
 
 VARIATION(popcorn2, x = 0, y = 0, c = 0) {
@@ -464,18 +516,18 @@ VARIATION(scry) {
 }
 
 VARIATION(separation, x = 0, xinside = 0, y = 0, yinside = 0) {
-    real u = strict_side_of(x) * sqrt(x * x + separation_x * separation_x) - x * xinside;
-    real v = strict_side_of(y) * sqrt(y * y + separation_y * separation_y) - y * yinside;
+    real u = sign_positive(x) * sqrt(x * x + separation_x * separation_x) - x * xinside;
+    real v = sign_positive(y) * sqrt(y * y + separation_y * separation_y) - y * yinside;
     return scaled(weight, u, v);
 }
 
 VARIATION(split, xsize = 0, ysize = 0) {
-    real u = side_of(cosine_of(y * ysize * PI)), v = side_of(cosine_of(x * xsize * PI));
+    real u = sign_nonnegative(cosine_of(y * ysize * PI)), v = sign_nonnegative(cosine_of(x * xsize * PI));
     return scaled(weight, x * u, y * v);
 }
 
 VARIATION(splits, x = 0, y = 0) {
-    return scaled(weight, x + side_of(x) * splits_x, y + side_of(y) * splits_y);
+    return scaled(weight, x + sign_nonnegative(x) * splits_x, y + sign_nonnegative(y) * splits_y);
 }
 
 VARIATION(stripes, space = 0, warp = 0) {
@@ -484,25 +536,25 @@ VARIATION(stripes, space = 0, warp = 0) {
 }
 
 VARIATION(wedge, angle = 0, hole = 0, count = 1, swirl = 0) {
-    real r = radius_of(x, y);
-    Pair c = circle(wedged(angle_of(y, x) + swirl * r, angle, count));
+    real r = vnorm(x, y);
+    Pair c = circle(cut_wedges(angle_of(y, x) + swirl * r, angle, count));
     return scaled(weight * (r + hole), c.x, c.y);
 }
 
 VARIATION(wedge_julia, angle = 0, count = 1, power = 1, dist = 0) {
     real t = truncation(fabs(power) * uniform(random));
-    Pair c = circle(wedged((angle_of(y, x) + TURN * t) / power, angle, count));
+    Pair c = circle(cut_wedges((angle_of(y, x) + TWO_PI * t) / power, angle, count));
     return scaled(weight * power_of(x * x + y * y, (real)(dist / power / 2.0f)), c.x, c.y);
 }
 
 VARIATION(wedge_sph, angle = 0, hole = 0, count = 1, swirl = 0) {
-    real r = 1.0f / (radius_of(x, y) + EPSILON);
-    Pair c = circle(wedged(angle_of(y, x) + swirl * r, angle, count));
+    real r = 1.0f / (vnorm(x, y) + EPSILON);
+    Pair c = circle(cut_wedges(angle_of(y, x) + swirl * r, angle, count));
     return scaled(weight * (r + hole), c.x, c.y);
 }
 
 VARIATION(whorl, inside = 0, outside = 0) {
-    real r = radius_of(x, y);
+    real r = vnorm(x, y);
     Pair c = circle(angle_of(y, x) + (r < weight ? (real)(inside) : (real)(outside)) / (weight - r));
     return scaled(weight * r, c.x, c.y);
 }
@@ -531,22 +583,22 @@ VARIATION(cos) {
 }
 
 VARIATION(tan) {
-    Pair c = circle(x), h = hyperbola(calm(y, 0.5f * DOUBLES_END));
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, 0.5f * DOUBLE_COSH_LIMIT));
     return scaled(weight / (c.x * c.x + h.y * h.y), c.x * c.y, h.x * h.y);
 }
 
 VARIATION(sec) {
-    Pair c = circle(x), h = hyperbola(calm(y, DOUBLES_END));
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, DOUBLE_COSH_LIMIT));
     return scaled(weight / (c.x * c.x + h.y * h.y), c.x * h.x, c.y * h.y);
 }
 
 VARIATION(csc) {
-    Pair c = circle(x), h = hyperbola(calm(y, DOUBLES_END));
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, DOUBLE_COSH_LIMIT));
     return scaled(weight / (c.y * c.y + h.y * h.y), c.y * h.x, -c.x * h.y);
 }
 
 VARIATION(cot) {
-    Pair c = circle(x), h = hyperbola(calm(y, 0.5f * DOUBLES_END));
+    Pair c = circle(x), h = hyperbola(clamp_cosh_argument(y, 0.5f * DOUBLE_COSH_LIMIT));
     return scaled(weight / (c.y * c.y + h.y * h.y), c.x * c.y, -h.x * h.y);
 }
 
@@ -561,22 +613,22 @@ VARIATION(cosh) {
 }
 
 VARIATION(tanh) {
-    Pair c = circle(y), h = hyperbola(calm(x, 0.5f * DOUBLES_END));
+    Pair c = circle(y), h = hyperbola(clamp_cosh_argument(x, 0.5f * DOUBLE_COSH_LIMIT));
     return scaled(weight / (c.x * c.x + h.y * h.y), h.x * h.y, c.x * c.y);
 }
 
 VARIATION(sech) {
-    Pair c = circle(y), h = hyperbola(calm(x, DOUBLES_END));
+    Pair c = circle(y), h = hyperbola(clamp_cosh_argument(x, DOUBLE_COSH_LIMIT));
     return scaled(weight / (c.x * c.x + h.y * h.y), c.x * h.x, -c.y * h.y);
 }
 
 VARIATION(csch) {
-    Pair c = circle(y), h = hyperbola(calm(x, DOUBLES_END));
+    Pair c = circle(y), h = hyperbola(clamp_cosh_argument(x, DOUBLE_COSH_LIMIT));
     return scaled(weight / (c.y * c.y + h.y * h.y), h.y * c.x, -h.x * c.y);
 }
 
 VARIATION(coth) {
-    Pair c = circle(y), h = hyperbola(calm(x, 0.5f * DOUBLES_END));
+    Pair c = circle(y), h = hyperbola(clamp_cosh_argument(x, 0.5f * DOUBLE_COSH_LIMIT));
     return scaled(weight / (c.y * c.y + h.y * h.y), h.x * h.y, c.x * c.y);
 }
 

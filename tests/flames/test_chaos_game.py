@@ -38,9 +38,9 @@ def with_lanes(device, lanes: int):
     return twin
 
 
-def played(device, flame, steps=40, chains=1024, seed=3, part=(0, 1), launches=1, camera=CAMERA, window=WINDOW):
+def played(device, flame, steps=40, chains=1024, seed=3, chunk=(0, 1), launches=1, camera=CAMERA, window=WINDOW):
     game = chaos_game.ChaosGame(device)
-    game.restart([flame], [camera], [1.0], window, chains, seed, part)
+    game.restart([flame], [camera], [1.0], window, chains, seed, chunk)
     for _ in range(launches):
         game.advance(steps // launches)
     return game
@@ -139,7 +139,7 @@ def test_launches_and_parts_change_no_bit(device, rng):
     flame = some_flame(rng)
     whole = played(device, flame, 60).sums.read()
     assert np.array_equal(played(device, flame, 60, launches=5).sums.read(), whole)
-    parts = [played(device, flame, 60, part=(k, 3)).sums.read() for k in range(3)]
+    parts = [played(device, flame, 60, chunk=(k, 3)).sums.read() for k in range(3)]
     assert np.array_equal(sum(parts), whole)
 
 
@@ -148,7 +148,7 @@ def interpreted(device, flame, lanes: int, camera=CAMERA):
     twin = with_lanes(device, lanes)
     game = chaos_game.ChaosGame(twin)
     game.restart([flame], [camera], [1.0], WINDOW, 1024, 3)
-    own = game.kernels._compile(game.specialization, kernel_cache.INTEGER_SUMS)
+    own = game.kernels._compile(game.spec, kernel_cache.INTEGER_SUMS)
     game.kernels.best_kernel = lambda specialization: game.kernels._compile(
         specialization.is_3d, kernel_cache.INTEGER_SUMS
     )
@@ -218,7 +218,7 @@ def test_pictures_in_a_hurry_are_the_same_and_take_over_their_own_kernel(gpu, rn
             pixels = hasty.draw(settings, size, 0.0).read()
         patient.draw(settings, size, 0.0)
         assert np.array_equal(pixels, patient.draw(settings, size, 0.0).read())
-    kernels, specialization = hasty._game.kernels, hasty._game.specialization
+    kernels, specialization = hasty._game.kernels, hasty._game.spec
     own = kernels._futures[specialization, kernel_cache.INTEGER_SUMS].result()
     assert kernels.best_kernel(specialization) is own
     assert np.array_equal(hasty.draw(settings, size, 0.0).read(), patient.draw(settings, size, 0.0).read())
@@ -264,7 +264,7 @@ def test_sums_in_floats_are_the_exact_ones(device, rng, monkeypatch):
     monkeypatch.setattr(chaos_game, "INITIAL_INTERVAL", 1024 * 7)
     flame = some_flame(rng)
     game = played(in_floats(device), flame, 60, launches=4)
-    assert game.kernels.specialized_kernel(game.specialization, kernel_cache.FLOAT_SUMS) is not None and game._measured
+    assert game.kernels.specialized_kernel(game.spec, kernel_cache.FLOAT_SUMS) is not None and game._measured
     assert np.array_equal(game.sums.read(), played(device, flame, 60).sums.read())
 
 
@@ -471,9 +471,9 @@ def test_layers_hold_the_raw_density(gpu):
     picture = open_picture(scene, gpu)
     picture.draw(settings, (60, 80), 0.0)
     layers = picture.layers(settings, (60, 80))
-    assert layers["density"].shape == (80, 60) and layers["light"].shape == (80, 60, 3)
+    assert layers["density"].shape == (80, 60) and layers["color_sum"].shape == (80, 60, 3)
     assert layers["density"].sum() == picture.report()["samples"]  # the whole fern is in view
-    assert np.allclose(layers["light"], layers["density"][..., None])
+    assert np.allclose(layers["color_sum"], layers["density"][..., None])
 
 
 def test_exr_files_hold_the_raw_density(tmp_path):
@@ -499,7 +499,7 @@ def test_bad_points_are_made_up_for(gpu):
     for _ in range(picture.draws(settings, size)):
         picture.draw(settings, size, 0.0)
     report = picture.report()
-    assert report["bad_points"] > 0.3 * report["samples"] and report["samples"] >= 200 * 64 * 64 * 0.999
+    assert report["bad_values"] > 0.3 * report["samples"] and report["samples"] >= 200 * 64 * 64 * 0.999
 
 
 @pytest.mark.parametrize("lanes", [1, 16])
@@ -509,10 +509,10 @@ def test_the_fifth_bad_point_in_a_row_counts(device, lanes):
     xforms = (Xform((0.5, 0.0, 0.1, 0.0, 0.5, 0.0), weight=1 - b), Xform((0.0, 0.0, 1e11, 0.0, 0.0, 0.0), weight=b))
     game = played(with_lanes(device, lanes), Flame(xforms), 400, chains=8192)
     passed = b**5 / sum(b**k for k in range(5))
-    assert game.bad() / game.samples == pytest.approx(b - passed, abs=2e-3)
+    assert game.bad_values() / game.samples == pytest.approx(b - passed, abs=2e-3)
     closed = tuple(replace(m, xaos=(0.0, 1.0)) for m in xforms)  # chains cannot leave the bad map
     game = played(with_lanes(device, lanes), Flame(closed), 400, chains=8192)
-    assert game.bad() / game.samples == pytest.approx(0.8, abs=2e-3)
+    assert game.bad_values() / game.samples == pytest.approx(0.8, abs=2e-3)
     counts = game.sums.read()[:, 3].reshape(64, 96).astype(float) / 255
     square = counts[:, 8:88]  # the random points fill -1 to 1 evenly: 80 buckets across, more than the 64 rows
     assert counts.sum() == square.sum() and square.std() < 1.3 * np.sqrt(square.mean())
@@ -628,7 +628,7 @@ def test_mistakes_in_maps_are_told(tmp_path, change, told):
 def test_weights_of_zero_and_closing_xaos_are_told(gpu):
     for xforms, told in (
         ((Xform(weight=0.0),), "weights of all xforms are 0"),
-        ((Xform(xaos=(1.0, 0.0)), Xform(xaos=(0.0, 0.0))), "xaos of map 1 forbids every map"),
+        ((Xform(xaos=(1.0, 0.0)), Xform(xaos=(0.0, 0.0))), "xaos of xform 1 excludes every xform"),
     ):
         with pytest.raises(InputError) as error:
             picture_module.Picture(gpu).draw(picture_module.Settings(xforms=xforms), (8, 8), 0.0)
@@ -640,5 +640,5 @@ def test_points_that_blow_up_are_counted(gpu):
     xforms = (Xform((3.0, 0, 0, 0, 3.0, 0), weight=2.0), Xform((0.5, 0, 0, 0, 0.5, 0)))
     picture = picture_module.Picture(gpu)
     pixels = picture.draw(picture_module.Settings(xforms=xforms), (64, 64), 0.0).read()
-    assert picture.report()["bad_points"] > 1000
+    assert picture.report()["bad_values"] > 1000
     assert np.isfinite(pixels).all()

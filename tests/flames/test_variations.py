@@ -33,8 +33,8 @@ SETS = {  # parameters away from their defaults, for those whose defaults do not
     "mobius": dict(re_a=1, im_a=0.3, re_b=0.2, im_b=-0.4, re_c=0.5, im_c=0.1, re_d=1.2, im_d=0.3),
     "pie": dict(slices=5, rotation=0.4, thickness=0.6), "ngon": dict(sides=5, power=2.2, circle=0.8, corners=1.6),
 }  # fmt: skip
-DETERMINISTIC = [v.name for v in variation_table().values() if v.draws == 0]
-RANDOM = [v.name for v in variation_table().values() if v.draws > 0]
+DETERMINISTIC = [v.name for v in variation_table().values() if v.random_count == 0]
+RANDOM = [v.name for v in variation_table().values() if v.random_count > 0]
 HARNESS = """
 KERNEL apply(GLOBAL const float *xs, GLOBAL const float *ys, GLOBAL const float *affine, GLOBAL float *us,
              GLOBAL float *vs, GLOBAL const float *p, float weight, int count) {
@@ -65,7 +65,7 @@ def applied(device, name, x, y, weight, said, lanes=1):
     variation = variation_table()[name]
     values = [said.get(p.removeprefix(f"{name}_"), default) for p, default in variation.parameters.items()]
     arguments = "".join(f", p[{k}]" for k in range(len(values)))
-    text = header_source() + variation.text + HARNESS.replace("NAME", name).replace("ARGUMENTS", arguments)
+    text = header_source() + variation.source + HARNESS.replace("NAME", name).replace("ARGUMENTS", arguments)
     kernel = device.kernel(GeneratedSource(name, text), "apply", group_size=64, STRICT=1, LANES=lanes)
     count = len(x)
     assert count % (64 * lanes) == 0
@@ -93,7 +93,7 @@ def formula(name, x, y, weight, said, uniform):
 
 def test_there_are_99_in_flam3s_order():
     assert len(variation_table()) == 99
-    assert [variation_table()[name].number for name in ("linear", "julian", "pre_blur", "exp", "mobius")] == [
+    assert [variation_table()[name].index for name in ("linear", "julian", "pre_blur", "exp", "mobius")] == [
         0,
         32,
         67,

@@ -157,10 +157,10 @@ def test_numbered_palettes_win_and_their_hue_turns():
 @pytest.mark.parametrize(
     ("attributes", "inside", "told"),
     [
-        ('cam_pitch="0.5" cam_yaw="0" cam_dof="0.0"', "", 'cam_pitch is "0.5", of a camera in space'),
+        ('cam_pitch="0.5" cam_yaw="0" cam_dof="0.0"', "", 'cam_pitch is "0.5", of a 3D camera'),
         ('filter_shape="sinc"', "", 'filter_shape is "sinc"'),
         ("", '<symmetry kind="0"/>', "symmetry kind is 0"),
-        ("", '<xform weight="1" opacity="2" linear="1"/>', "xform 1: opacity is 2; it is taken as 1"),
+        ("", '<xform weight="1" opacity="2" linear="1"/>', "xform 1: opacity is 2; using 1 instead"),
     ],
 )
 def test_what_changes_the_picture_and_is_not_taken_is_warned_of(attributes, inside, told):
@@ -219,7 +219,7 @@ def test_files_of_any_declared_encoding_are_read(tmp_path, capsys, encoding):
     path = tmp_path / "named.flame"
     path.write_bytes((declared + text).encode(encoding or "cp1252"))
     assert load(path).title == "Blüte"
-    assert ("Windows-1252 is taken" in capsys.readouterr().err) == (encoding is None)
+    assert ("using Windows-1252 instead" in capsys.readouterr().err) == (encoding is None)
 
 
 def test_unknown_variations_are_named_with_the_nearest(tmp_path, capsys):

@@ -43,7 +43,7 @@ def started(device, settings, size, chains: int, seed=1) -> tuple[ChaosGame, Buc
     grid = BucketGrid.for_tile(settings, size, (0, 0, *size))
     camera = plane_to_buckets(settings.view, settings.y_axis, size, settings.supersample, grid.gutter)
     game = ChaosGame(device)
-    game.restart([settings], [camera], [1.0], grid.window, chains, seed)
+    game.restart([settings], [camera], [1.0], grid.rect, chains, seed)
     return game, grid
 
 
@@ -96,7 +96,7 @@ def poster(gpu, name: str, settings) -> Case:
     def run():
         game, grid, postprocess = opened()
         camera = plane_to_buckets(wanted.view, wanted.y_axis, size, wanted.supersample, grid.gutter)
-        game.restart([wanted], [camera], [1.0], grid.window, schedule.chains, next(seeds))
+        game.restart([wanted], [camera], [1.0], grid.rect, schedule.chains, next(seeds))
         game.advance(min(schedule.steps_per_chain, 16))
         for _ in range(4):
             game.advance((schedule.steps_per_chain - 16) // 4)

@@ -1,1 +1,1 @@
-"""Flame files: reading and writing flam3's XML."""
+"""The .flame format, flam3's XML: reading and writing key frames."""

@@ -1,26 +1,32 @@
-"""What all readers of a .flame file share: where they are, what they refuse, what they warn of."""
+"""Parsing of XML attributes, with errors and warnings that name file, element, attribute and value."""
 
 import math
+from pathlib import Path
+from typing import NoReturn
 
 from renderer.errors import InputError
 from renderer.scene.schema import format_value
 
 
 class AttributeParser:
-    """Reads one file; gathers what is strange but no mistake."""
+    """Parses the attributes of one file and collects warnings; `location` is the prefix of error messages."""
 
-    def __init__(self, path):
-        self.path, self.warnings = path, []
+    def __init__(self, path: Path | str):
+        self.path = path
+        self.warnings: list[str] = []
         self.location = str(path)
 
-    def fail(self, sentence: str):
+    def fail(self, sentence: str) -> NoReturn:
+        """Raise InputError for the current location."""
         raise InputError(f"{self.location}: {sentence}")
 
     def warn(self, sentence: str) -> None:
+        """Add a warning, once."""
         if sentence not in self.warnings:
             self.warnings.append(sentence)
 
     def numbers(self, name: str, text: str, count: int | None = None) -> list[float]:
+        """The finite numbers of an attribute; exactly `count` if given."""
         try:
             values = [float(word) for word in text.split()]
         except ValueError:
@@ -32,9 +38,10 @@ class AttributeParser:
         return values
 
     def number(self, name: str, text: str) -> float:
+        """The finite number of an attribute."""
         return self.numbers(name, text, 1)[0]
 
 
 def escape_attribute(text: str) -> str:
-    """The text as it stands between the quotes of an attribute."""
+    """The text as written between the quotes of an attribute."""
     return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")

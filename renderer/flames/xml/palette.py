@@ -1,4 +1,6 @@
-"""The palette of a <flame>, in all the forms that files have."""
+"""The palette of a <flame>, in all the forms that files use."""
+
+from typing import Any
 
 import numpy as np
 
@@ -7,12 +9,13 @@ from renderer.flames.xml.attributes import AttributeParser
 from renderer.scene.schema import format_value
 
 WHITE = np.full((256, 3), 255.0)
-NOT_INSTALLED = "is one of flam3's, which are not installed here; another one is taken"
+NOT_INSTALLED = "is one of flam3's, which are not installed here; using spectrum instead"
 
 
-def parse_palette(parser: AttributeParser, element, number: int, hue: float) -> tuple[np.ndarray, tuple[float, ...]]:
-    """(256, 3) colors 0 to 255 and 256 alphas (none when all are 1). What no entry sets lies on lines between entries;
-    palette `number`, if not negative, wins over all elements.
+def parse_palette(parser: AttributeParser, element: Any, number: int, hue: float) -> tuple[np.ndarray, tuple]:
+    """(256, 3) colors 0 to 255 and 256 alphas (an empty tuple if all are 1).
+
+    Entries that no element sets are interpolated. A palette `number` that is not negative overrides all elements.
     """
     colors, alphas = np.full((256, 3), np.nan), np.ones(256)
     for child in element:
@@ -35,7 +38,7 @@ def parse_palette(parser: AttributeParser, element, number: int, hue: float) -> 
     return colors, () if (alphas == 1).all() else tuple(alphas.tolist())
 
 
-def _parse_color(parser: AttributeParser, child, colors: np.ndarray, alphas: np.ndarray) -> None:
+def _parse_color(parser: AttributeParser, child: Any, colors: np.ndarray, alphas: np.ndarray) -> None:
     index = int(parser.number("color index", child.get("index", "")))
     if not 0 <= index < 256:
         parser.fail(f"color index is {index}; it must be 0 to 255")
@@ -50,17 +53,17 @@ def _parse_color(parser: AttributeParser, child, colors: np.ndarray, alphas: np.
 
 
 def _parse_hex(
-    parser: AttributeParser, text: str, form: str, colors: np.ndarray, alphas: np.ndarray, what: str
+    parser: AttributeParser, text: str, form: str, colors: np.ndarray, alphas: np.ndarray, element: str
 ) -> None:
-    """Colors in bytes: RGB, 00RGB, or RGBA, of which the colors are those times alpha, unlike elsewhere."""
+    """Colors in hexadecimal bytes: RGB, 00RGB, or RGBA, whose colors alone are premultiplied by alpha."""
     digits, channels = "".join(text.split()), 3 if form == "RGB" else 4
     try:
         data = np.frombuffer(bytes.fromhex(digits), "u1")
     except ValueError:
-        parser.fail(f"{what}: not hexadecimal digits in pairs: {format_value(digits)}")
+        parser.fail(f"{element}: not hexadecimal digits in pairs: {format_value(digits)}")
     if len(data) % channels or len(data) > 256 * channels:
         count = len(data) / channels
-        parser.fail(f"{what}: {count:g} colors; at most 256 whole ones of {2 * channels} digits are allowed")
+        parser.fail(f"{element}: {count:g} colors; it must be at most 256, each of {2 * channels} digits")
     entries = data.reshape(-1, channels).astype("f8")
     if form == "RGBA":
         alphas[: len(entries)] = entries[:, 3] / 255
@@ -70,38 +73,38 @@ def _parse_hex(
 
 
 def _flam3_palette(parser: AttributeParser, number: int, hue: float) -> np.ndarray:
-    """One of flam3's palettes; of a number that it has not, white, as it has it."""
+    """One of flam3's palettes; white for an unknown number, as in flam3."""
     found = flam3_palette(number, hue)
     if found is None:
-        parser.warn(f"palette {number} is none of flam3's; white is taken")
+        parser.warn(f"palette {number} is none of flam3's; using white instead")
     return WHITE if found is None else found
 
 
-def _parse_blend(parser: AttributeParser, child, colors: np.ndarray) -> None:
+def _parse_blend(parser: AttributeParser, child: Any, colors: np.ndarray) -> None:
     """The old form: a blend of two of flam3's palettes."""
     blend = parser.number("palette blend", child.get("blend", "0.5"))
-    said = [
+    pair = [
         (int(parser.number("palette index", child.get(f"index{k}", "0"))),
          parser.number("palette hue", child.get(f"hue{k}", "0")))
         for k in (0, 1)
     ]  # fmt: skip
     if flam3_installed():
-        colors[:] = interpolate_hsv([_flam3_palette(parser, *each) for each in said], (1 - blend, blend))
+        colors[:] = interpolate_hsv([_flam3_palette(parser, *each) for each in pair], (1 - blend, blend))
     else:
         colors[:] = builtin("spectrum")
-        parser.warn(f"palette {said[0][0]} {NOT_INSTALLED}")
+        parser.warn(f"palette {pair[0][0]} {NOT_INSTALLED}")
 
 
 def _fill_gaps(parser: AttributeParser, colors: np.ndarray, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Entries that nothing set lie on lines between their neighbours, around the end too: light and alpha do."""
+    """Interpolate entries that nothing set between their neighbors, cyclically, premultiplied by alpha."""
     known = np.flatnonzero(~np.isnan(colors[:, 0]))
     if len(known) == 0:
-        parser.warn("has no palette; another one is taken")
+        parser.warn("has no palette; using spectrum instead")
         return builtin("spectrum").copy(), np.ones(256)
     unknown = np.flatnonzero(np.isnan(colors[:, 0]))
-    around = np.concatenate([known - 256, known, known + 256])
-    light = np.concatenate([colors[known] * alphas[known, None], alphas[known, None]], 1)
-    filled = np.stack([np.interp(unknown, around, np.tile(light[:, k], 3)) for k in range(4)], 1)
+    positions = np.concatenate([known - 256, known, known + 256])
+    values = np.concatenate([colors[known] * alphas[known, None], alphas[known, None]], 1)
+    filled = np.stack([np.interp(unknown, positions, np.tile(values[:, k], 3)) for k in range(4)], 1)
     colors[unknown] = filled[:, :3] / np.maximum(filled[:, 3:], 1e-9)
     alphas[unknown] = filled[:, 3]
     return colors, alphas

@@ -1,75 +1,76 @@
-"""Reading the .flame format: XML in, key frames out. written.py writes what reads the same."""
+"""Reading .flame files: flam3's XML in, key frames out. Its counterpart is write.py."""
 
 import codecs
 import difflib
 import math
 import sys
-import types
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
 from renderer.errors import InputError
-from renderer.flames.genome import Flame, Xform
-from renderer.flames.interpolation import KeyFrame
+from renderer.flames.genome import Flame, Xform, read_only
+from renderer.flames.interpolation import CAMERA_FLOATS, FLAME_FLOATS, FLAME_INTS, KeyFrame
 from renderer.flames.variations import ALIASES, parameter_owners, variation_table
 from renderer.flames.xml.attributes import AttributeParser, escape_attribute
 from renderer.flames.xml.palette import parse_palette
 from renderer.scene.schema import format_value, read_file
 
 MAX_XFORMS = 4096
-LARGEST_SIZE = 1 << 17
+MAX_SIZE = 1 << 17  # pixels along each side
 FLAM3_DEFAULTS = dict(quality=1.0, estimator_radius=9.0, temporal_samples=1000)  # where flam3's differ from ours
-FLOAT_ATTRIBUTES = {  # attribute -> field of the Flame
-    "quality": "quality", "brightness": "brightness", "gamma": "gamma", "gamma_threshold": "gamma_threshold",
-    "vibrancy": "vibrancy", "highlight_power": "highlight_power", "filter": "filter_radius",
-    "estimator_radius": "estimator_radius", "estimator_minimum": "estimator_minimum",
-    "estimator_curve": "estimator_curve", "temporal_filter_width": "temporal_filter_width",
-    "temporal_filter_exp": "temporal_filter_exp",
-}  # fmt: skip
-CAMERA_ATTRIBUTES = {
-    "time": "time", "scale": "scale", "zoom": "zoom", "rotate": "rotate", "pixel_aspect": "pixel_aspect",
-    "hsv_rgb_palette_blend": "hsv_rgb_palette_blend", "hue": "hue",
-}  # fmt: skip
-INT_ATTRIBUTES = {"supersample": "supersample", "oversample": "supersample", "passes": "passes",
-          "temporal_samples": "temporal_samples"}  # fmt: skip
-ENUM_ATTRIBUTES = {  # attribute -> (whether it is the key frame's, allowed words)
-    "filter_shape": (False, ("gaussian", "hermite", "box", "triangle", "bell", "bspline", "mitchell", "blackman",
-                             "catrom", "hanning", "hamming", "lanczos3", "lanczos2", "quadratic")),
-    "palette_mode": (False, ("step", "linear")),
-    "temporal_filter_type": (False, ("box", "gaussian", "exp")),
-    "interpolation": (True, ("linear", "smooth")),
-    "interpolation_type": (True, ("log", "linear", "compat", "old", "older")),
-    "palette_interpolation": (True, ("hsv_circular", "hsv", "rgb", "sweep")),
-}  # fmt: skip
+# Attribute -> field of the Flame; floats and ints.
+FLOAT_ATTRIBUTES = {("filter" if name == "filter_radius" else name): name for name in FLAME_FLOATS}
+INT_ATTRIBUTES = {name: name for name in FLAME_INTS} | {"oversample": "supersample"}
+CAMERA_ATTRIBUTES = ("time", *CAMERA_FLOATS, "hsv_rgb_palette_blend", "hue")
+
+
+def _enum(settings: type, name: str) -> tuple[bool, tuple[str, ...]]:
+    """Whether the attribute is the key frame's, and the allowed values."""
+    return settings is KeyFrame, get_args(get_type_hints(settings)[name])
+
+
+ENUM_ATTRIBUTES = {
+    name: _enum(settings, name)
+    for settings, names in (
+        (Flame, ("filter_shape", "palette_mode", "temporal_filter_type")),
+        (KeyFrame, ("interpolation", "interpolation_type", "palette_interpolation")),
+    )
+    for name in names
+}
 XFORM_ATTRIBUTES = ("weight", "color_speed", "animate", "opacity")
 ATTRIBUTE_ALIASES = {"linear3D": "linear", "interpolation_space": "interpolation_type"}
 VALUE_ALIASES = {"hsv2": "hsv_circular"}
-CAMERA_3D_ATTRIBUTES = (
-    "cam_pitch",
-    "cam_yaw",
-    "cam_roll",
-    "cam_perspective",
-    "cam_persp",
-    "cam_zpos",
-    "cam_dof",
-)  # Apophysis 7X
+CAMERA_3D_ATTRIBUTES = (  # of Apophysis 7X
+    "cam_pitch", "cam_yaw", "cam_roll", "cam_perspective", "cam_persp", "cam_zpos", "cam_dof",
+)  # fmt: skip
+# Attributes with the limits of the settings that they set, and those of the camera.
+LIMITED = (
+    "quality", "gamma", "brightness", "supersample", "filter_radius", "temporal_samples", "passes", "estimator_curve",
+    "estimator_radius", "estimator_minimum", "gamma_threshold",
+)  # fmt: skip
+CAMERA_LIMITS = {"scale": (1e-30, 1e30), "zoom": (-100, 100), "pixel_aspect": (1e-3, 1e3)}
 
 
 def read_flames(path: Path) -> tuple[list[KeyFrame], list[str]]:
-    """The <flame> elements of a file in its order, and warnings. InputError: file, element, attribute and value."""
+    """The <flame> elements of a file in its order, and warnings.
+
+    InputError names file, element, attribute and value.
+    """
     data, parser = read_file(Path(path)), AttributeParser(path)
     try:
         declared = b"encoding" in data[:100] or data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         return _parse(parser, data if declared else data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        parser.warn("not UTF-8 text, and no other encoding is declared; Windows-1252 is taken")
+        parser.warn("not UTF-8 text, and no other encoding is declared; using Windows-1252 instead")
         return _parse(parser, data.decode("cp1252", "replace"))
 
 
-def parse_flames(text: str, path="text") -> tuple[list[KeyFrame], list[str]]:
-    """As read_flames, of a text."""
+def parse_flames(text: str, path: str = "text") -> tuple[list[KeyFrame], list[str]]:
+    """Like read_flames, of a text."""
     return _parse(AttributeParser(path), text)
 
 
@@ -83,38 +84,36 @@ def _parse(parser: AttributeParser, text: str | bytes) -> tuple[list[KeyFrame], 
         raise InputError(f"{path}: not an XML file: {error}") from error
     elements = [root] if root.tag == "flame" else list(root.iter("flame"))
     if not elements:
-        raise InputError(f"{path}: holds no <flame> element; its root is <{root.tag}>")
-    keys = []
-    for number, element in enumerate(elements):
+        raise InputError(f"{path}: has no <flame> element; its root is <{root.tag}>")
+    keyframes = []
+    for index, element in enumerate(elements):
         name = element.get("name")
-        parser.location = f"{path}: flame {number}" + (f" {name!r}" if name else "")
-        keys.append(_parse_flame(parser, element))
-    return keys, parser.warnings
+        parser.location = f"{path}: flame {index}" + (f" {name!r}" if name else "")
+        keyframes.append(_parse_flame(parser, element))
+    return keyframes, parser.warnings
 
 
-def print_warnings(path, warnings: list[str]) -> None:
-    """Tells the warnings of a file on stderr."""
+def print_warnings(path: Path, warnings: list[str]) -> None:
+    """Print the warnings of a file on stderr."""
     for sentence in warnings:
         print(f"rayfold: {path}: warning: {sentence}", file=sys.stderr)
 
 
-def _parse_flame(parser: AttributeParser, element) -> KeyFrame:
-    flame, camera, extra = dict(FLAM3_DEFAULTS), {}, {}
+def _parse_flame(parser: AttributeParser, element: Any) -> KeyFrame:
+    flame: dict[str, Any] = dict(FLAM3_DEFAULTS)
+    camera: dict[str, Any] = {}
+    extra = {}
     for name, text in element.attrib.items():
         name = ATTRIBUTE_ALIASES.get(name, name)
         if name in FLOAT_ATTRIBUTES:
             flame[FLOAT_ATTRIBUTES[name]] = parser.number(name, text)
         elif name in CAMERA_ATTRIBUTES:
-            camera[CAMERA_ATTRIBUTES[name]] = parser.number(name, text)
+            camera[name] = parser.number(name, text)
         elif name in INT_ATTRIBUTES:
             flame[INT_ATTRIBUTES[name]] = int(parser.number(name, text))
         elif name in ENUM_ATTRIBUTES:
-            is_key, allowed = ENUM_ATTRIBUTES[name]
-            word = VALUE_ALIASES.get(text.lower(), text.lower())
-            if word not in allowed:
-                parser.warn(f"{name} is {format_value(text)}, which is unknown; {allowed[0]} is taken")
-                word = allowed[0]
-            (camera if is_key else flame)[name] = word
+            is_keyframe, allowed = ENUM_ATTRIBUTES[name]
+            (camera if is_keyframe else flame)[name] = _parse_enum(parser, name, text, allowed)
         elif name == "background":
             flame["background"] = tuple(parser.numbers(name, text, 3))
         elif name == "center":
@@ -126,34 +125,36 @@ def _parse_flame(parser: AttributeParser, element) -> KeyFrame:
         elif name != "soloxform":
             extra[name] = text
             if name in CAMERA_3D_ATTRIBUTES and text.strip("0. "):
-                parser.warn(
-                    f"{name} is {format_value(text)}, of a camera in space; the flame is drawn flat, as flam3 does"
-                )
+                parser.warn(f"{name} is {format_value(text)}, of a 3D camera; the flame is drawn in 2D, as flam3 does")
     _check_ranges(parser, flame, camera)
     xforms, final = _parse_xforms(parser, element)
     colors, alphas = parse_palette(parser, element, camera.get("palette_number", -1), camera.get("hue", 0.0))
-    flame.update(xforms=xforms, final_xform=final, colors=tuple(map(tuple, colors.tolist())), alphas=alphas)
+    flame |= dict(xforms=xforms, final_xform=final, colors=tuple(map(tuple, colors.tolist())), alphas=alphas)
     try:
-        return KeyFrame(Flame(**flame), extra=types.MappingProxyType(extra), **camera)
+        return KeyFrame(Flame(**flame), extra=read_only(extra), **camera)
     except ValueError as error:
         parser.fail(str(error))
 
 
-def _check_ranges(parser: AttributeParser, flame: dict, camera: dict) -> None:
-    """The bounds that the fields of a scene file have too."""
-    limits = [
-        ("size", min(camera.get("size", (1, 1))), 1, LARGEST_SIZE), ("size", max(camera.get("size", (1, 1))), 1,
-        LARGEST_SIZE),
-        ("scale", camera.get("scale", 1.0), 1e-30, 1e30), ("zoom", camera.get("zoom", 0.0), -100, 100),
-        ("pixel_aspect", camera.get("pixel_aspect", 1.0), 1e-3, 1e3), ("quality", flame["quality"], 1e-3, 1e9),
-        ("gamma", flame.get("gamma", 4.0), 0.01, 1e3), ("brightness", flame.get("brightness", 4.0), 0, 1e6),
-        ("supersample", flame.get("supersample", 1), 1, 16), ("filter", flame.get("filter_radius", 0.5), 0, 100),
-        ("temporal_samples", flame["temporal_samples"], 1, 10000), ("passes", flame.get("passes", 1), 1, 1000),
-        ("estimator_curve", flame.get("estimator_curve", 0.4), 0.01, 10),
-        ("estimator_radius", flame["estimator_radius"], 0, 100), ("estimator_minimum", flame.get("estimator_minimum",
-        0.0), 0, 100),
-        ("gamma_threshold", flame.get("gamma_threshold", 0.01), 0, 1e6),
-    ]  # fmt: skip
+def _parse_enum(parser: AttributeParser, name: str, text: str, allowed: tuple[str, ...]) -> str:
+    value = VALUE_ALIASES.get(text.lower(), text.lower())
+    if value in allowed:
+        return value
+    parser.warn(f"{name} is {format_value(text)}, which is unknown; using {allowed[0]} instead")
+    return allowed[0]
+
+
+def _check_ranges(parser: AttributeParser, flame: dict[str, Any], camera: dict[str, Any]) -> None:
+    """Reject values outside the limits that scene files have too."""
+    limits: list[tuple[str, float, float, float]] = [
+        ("size", side, 1, MAX_SIZE) for side in sorted(camera.get("size", ()))
+    ]
+    limits += [(name, camera[name], *bounds) for name, bounds in CAMERA_LIMITS.items() if name in camera]
+    metadata = {f.name: f.metadata for f in fields(Flame)}
+    for name in LIMITED:
+        if name in flame:
+            attribute = "filter" if name == "filter_radius" else name
+            limits.append((attribute, flame[name], metadata[name]["low"], metadata[name]["high"]))
     for name, value, low, high in limits:
         if not low <= value <= high:
             parser.fail(f"{name} is {value:g}; it must be {low:g} to {high:g}")
@@ -162,39 +163,38 @@ def _check_ranges(parser: AttributeParser, flame: dict, camera: dict) -> None:
 # ---- xforms
 
 
-def _parse_xforms(parser: AttributeParser, element) -> tuple[tuple[Xform, ...], Xform | None]:
-    xforms, final = [], None
+def _parse_xforms(parser: AttributeParser, element: Any) -> tuple[tuple[Xform, ...], Xform | None]:
+    xforms: list[Xform] = []
+    final = None
     for child in element:
         if child.tag == "xform":
-            xforms.append(_parse_xform(parser, child, len(xforms), len(xforms) + (final is not None), False))
+            xforms.append(_parse_xform(parser, child, f"xform {len(xforms)}", len(xforms) + (final is not None)))
         elif child.tag == "finalxform":
             if final is not None:
                 parser.fail("has more than one <finalxform>; at most one is allowed")
-            final = _parse_xform(parser, child, 0, len(xforms), True)
+            final = _parse_xform(parser, child, "finalxform", len(xforms))
         elif child.tag == "symmetry":
             kind = int(parser.number("symmetry kind", child.get("kind", "0")))
             if abs(kind) > 1000:
                 parser.fail(f"symmetry kind is {kind}; it must be -1000 to 1000")
             if kind == 0:
-                parser.warn("symmetry kind is 0, which stands for one by chance; none is added")
+                parser.warn("symmetry kind is 0, a random one in flam3; no symmetry is added")
             xforms += symmetry_xforms(kind)
         if len(xforms) > MAX_XFORMS:
             parser.fail(f"has more than {MAX_XFORMS} xforms")
     if not xforms:
-        parser.fail("has no <xform>; at least one is wanted")
+        parser.fail("has no <xform>; at least one is required")
     solo = element.get("soloxform")
     if solo is not None and int(parser.number("soloxform", solo)) >= 0:
-        from dataclasses import replace
-
-        keep = int(parser.number("soloxform", solo))
-        xforms = [m if i == keep else replace(m, opacity=0.0) for i, m in enumerate(xforms)]
-    if not sum(m.weight for m in xforms) > 0:
-        parser.fail("the weights of all xforms are 0, so none can be drawn; at least one must be above 0")
+        shown = int(parser.number("soloxform", solo))
+        xforms = [xform if i == shown else replace(xform, opacity=0.0) for i, xform in enumerate(xforms)]
+    if not sum(xform.weight for xform in xforms) > 0:
+        parser.fail("the weights of all xforms are 0; at least one must be above 0")
     return tuple(xforms), final
 
 
 def symmetry_xforms(kind: int) -> list[Xform]:
-    """What <symmetry kind> appends: rotations by parts of a turn, after a mirror where kind is negative."""
+    """What <symmetry kind> appends: a mirror if kind is negative, then the rotations of |kind|-fold symmetry."""
     xforms = []
     if kind < 0:
         xforms.append(Xform((-1.0, 0.0, 0.0, 0.0, 1.0, 0.0), color=1.0, color_speed=0.0, animate=0.0))
@@ -211,11 +211,12 @@ def _parse_coefs(parser: AttributeParser, name: str, text: str) -> tuple[float, 
     return (a, b, c, d, e, f)
 
 
-def _parse_xform(parser: AttributeParser, element, index: int, place: int, final: bool) -> Xform:
-    """A map; `place`: of the element among those of xforms and the final map, whose colors alternate by default."""
-    where = "finalxform" if final else f"xform {index}"
-    values: dict = dict(weight=0.0, color=float(place & 1))
-    variations, parameters, extra, motion = {}, {}, {}, []
+def _parse_xform(parser: AttributeParser, element: Any, where: str, position: int) -> Xform:
+    """An xform; `position`: the element's among xforms and final xform, whose default colors alternate."""
+    values: dict[str, Any] = dict(weight=0.0, color=float(position & 1))
+    variations: dict[str, float] = {}
+    parameters: dict[str, float] = {}
+    extra: dict[str, str] = {}
     for name, text in element.attrib.items():
         label = f"{where}: {name}"
         if name in XFORM_ATTRIBUTES:
@@ -224,12 +225,9 @@ def _parse_xform(parser: AttributeParser, element, index: int, place: int, final
             values["color"] = (parser.numbers(label, text) or [0.0])[0]
         elif name == "symmetry":
             amount = parser.number(label, text)
-            values["color_speed"] = (1 - amount) / 2
-            values["animate"] = 0.0 if amount > 0 else 1.0
-        elif name == "coefs":
-            values["affine"] = _parse_coefs(parser, label, text)
-        elif name == "post":
-            values["post"] = _parse_coefs(parser, label, text)
+            values |= dict(color_speed=(1 - amount) / 2, animate=0.0 if amount > 0 else 1.0)
+        elif name in ("coefs", "post"):
+            values["affine" if name == "coefs" else "post"] = _parse_coefs(parser, label, text)
         elif name == "chaos":
             values["xaos"] = tuple(parser.numbers(label, text))
             if any(factor < 0 for factor in values["xaos"]):
@@ -237,13 +235,8 @@ def _parse_xform(parser: AttributeParser, element, index: int, place: int, final
         elif name == "plotmode":
             if text.lower() == "off":
                 values["opacity"] = 0.0
-        elif name == "var":  # the old forms say all weights, so what stands before them counts for nothing
-            variations = dict(zip(variation_table(), parser.numbers(label, text), strict=False))
-        elif name == "var1":
-            number = int(parser.number(label, text))
-            if not 0 <= number < len(variation_table()):
-                parser.fail(f"{label} is {number}; it must be 0 to {len(variation_table()) - 1}")
-            variations = {list(variation_table())[number]: 1.0}
+        elif name in ("var", "var1"):  # old forms, which set all weights: attributes before them have no effect
+            variations = _parse_old_variations(parser, name, label, text)
         elif ATTRIBUTE_ALIASES.get(name, name) in variation_table():
             name = ATTRIBUTE_ALIASES.get(name, name)
             variations[name] = variations.get(name, 0.0) + parser.number(label, text)
@@ -254,24 +247,34 @@ def _parse_xform(parser: AttributeParser, element, index: int, place: int, final
         else:
             extra[name] = text
             if name != "name":
-                near = difflib.get_close_matches(name, [*variation_table(), *parameter_owners()], 1, 0.0)[0]
-                parser.warn(f"{label}: no variation or parameter known here; it is left out (nearest known: {near})")
+                nearest = difflib.get_close_matches(name, [*variation_table(), *parameter_owners()], 1, 0.0)[0]
+                parser.warn(f"{label}: unknown variation or parameter, left out (nearest known: {nearest})")
+    _check_xform(parser, where, values)
+    motion = (child.attrib.items() for child in element if child.tag == "motion")
+    values["motion"] = tuple(" ".join(f'{k}="{escape_attribute(v)}"' for k, v in items) for items in motion)
+    weights = {name: weight for name, weight in variations.items() if weight != 0}
+    tables = dict(variations=read_only(weights), parameters=read_only(parameters), extra=read_only(extra))
+    try:
+        return Xform(**values, **tables)
+    except ValueError as error:
+        parser.fail(f"{where}: {error}")
+
+
+def _parse_old_variations(parser: AttributeParser, name: str, label: str, text: str) -> dict[str, float]:
+    """`var`: weights in flam3's order; `var1`: the index of the only variation."""
+    if name == "var":
+        return dict(zip(variation_table(), parser.numbers(label, text), strict=False))
+    names, index = list(variation_table()), int(parser.number(label, text))
+    if not 0 <= index < len(names):
+        parser.fail(f"{label} is {index}; it must be 0 to {len(names) - 1}")
+    return {names[index]: 1.0}
+
+
+def _check_xform(parser: AttributeParser, where: str, values: dict[str, Any]) -> None:
+    """Reject or warn of values that flam3 does not use as they are; removes a final xform's weight."""
     if values["weight"] < 0:
         parser.fail(f"{where}: weight is {values['weight']:g}; it must be at least 0")
     if not 0 <= values.get("opacity", 1.0) <= 1:
-        parser.warn(f"{where}: opacity is {values['opacity']:g}; it is taken as {int(values['opacity'] > 0)}")
-    if final and values.pop("weight") != 0:
-        parser.fail("finalxform: has a weight; the final map is applied always, so it must have none")
-    for child in element:
-        if child.tag == "motion":
-            motion.append(" ".join(f'{name}="{escape_attribute(text)}"' for name, text in child.attrib.items()))
-    try:
-        return Xform(
-            variations=types.MappingProxyType({k: v for k, v in variations.items() if v != 0}),
-            parameters=types.MappingProxyType(parameters),
-            extra=types.MappingProxyType(extra),
-            motion=tuple(motion),
-            **values,
-        )
-    except ValueError as error:
-        parser.fail(f"{where}: {error}")
+        parser.warn(f"{where}: opacity is {values['opacity']:g}; using {int(values['opacity'] > 0)} instead")
+    if where == "finalxform" and values.pop("weight") != 0:
+        parser.fail("finalxform: has a weight; the final xform is applied to every point, so it must have none")
