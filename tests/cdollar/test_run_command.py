@@ -87,7 +87,7 @@ def test_a_bad_program_says_where_and_exits_5(tmp_path, capsys):
     program = write(tmp_path, "float main(float x) {\n    return y;\n}\n")
     assert main(["run", program]) == 5
     err = capsys.readouterr().err
-    assert err.startswith(f"{program}:2:12: error CS0202: the name `y` is not known here\n        return y;\n")
+    assert err.startswith(f"{program}:2:12: error CS0202: the name `y` is not declared\n        return y;\n")
     for text, what in ((b"\xff\xfe\x00", "not UTF-8"), (b" " * (1 << 20) + b"x" * 9, "more than")):
         (tmp_path / "bytes.cb").write_bytes(text)
         assert main(["run", str(tmp_path / "bytes.cb")]) == 5 and what in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class InputArray:
         return found
 
     def converted(self, values: np.ndarray, part: str) -> np.ndarray:
-        dtype = np.dtype(DTYPES[part])
+        dtype: np.dtype[Any] = np.dtype(DTYPES[part])
         if values.dtype == dtype:
             return values
         if dtype.kind in "iu" and values.dtype.kind in "iu" and values.size:
@@ -113,11 +114,11 @@ def record_paths(dtype: np.dtype, type_: Data, shown: str, prefix: tuple = ()) -
     return [path for name, field in type_.fields for path in record_paths(dtype[name], field, shown, (*prefix, name))]
 
 
-def open_array(compilation, path: Path, wanted: Type | None, shown: str, span: Span | None = None) -> FunctionValue:
+def open_array(dag: Dag, path: Path, wanted: Type | None, shown: str, span: Span | None = None) -> FunctionValue:
     """The file as a function of its indices, of the wanted type if one is declared."""
     try:
         array = load_npy(path, shown)
-        return array_function(compilation.dag, array, wanted, shown)
+        return array_function(dag, array, wanted, shown)
     except InputError as error:
         if span is None or isinstance(error, ProgramError):
             raise

@@ -1,130 +1,150 @@
-"""Scalar functions: bodies whose loops and branches run on the device, compiled to statements over slots."""
+"""Lowers functions of data to device functions: their loops and branches run on the target, at every point."""
 
 from __future__ import annotations
 
-from renderer.cdollar.checker.checker import Checker
+from renderer.cdollar.checker.expressions import ExpressionLowering, check_condition
 from renderer.cdollar.checker.host_executor import (
     always_returns,
     assignable,
-    combined,
+    check_in_loop,
     declare_once,
-    missing_return,
-    with_default_type,
+    expand_compound_assignment,
+    fail_missing_return,
 )
-from renderer.cdollar.checker.values import DataValue, NotDeviceCode, Scope, UserFunction, Variable
+from renderer.cdollar.checker.program import Program, UserCalls
+from renderer.cdollar.checker.values import Body, DataValue, NotDeviceCode, UserFunction, Variable
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.ir.device_function import BranchOp, DeviceFunction, JumpOp, Local, LoopOp, ReturnOp, StoreOp
-from renderer.cdollar.ir.types import Type, component_types, is_data
+from renderer.cdollar.ir.device_function import (
+    BranchOp,
+    DeviceFunction,
+    JumpOp,
+    Local,
+    LoopOp,
+    ReturnOp,
+    Statement,
+    StoreOp,
+)
+from renderer.cdollar.ir.types import Data, component_types
 
 
 class DeviceFunctionLowering:
-    """Statements of a scalar function to StoreOp, BranchOp, LoopOp, JumpOp, ReturnOp over typed nodes."""
+    """Lowers one function; raises NotDeviceCode if its body builds functions."""
 
-    def __init__(self, compilation, function: UserFunction):
-        self.compilation, self.function = compilation, function
-        self.scope = Scope()
-        self.checker = Checker(compilation, self.scope, scalar=True)
+    def __init__(self, program: Program, user_calls: UserCalls, function: UserFunction):
+        self.program, self.function = program, function
+        if not isinstance(function.result_type, Data):
+            raise NotDeviceCode
+        self.result_type: Data = function.result_type
+        self.body = Body(in_device_code=True)
+        self.expressions = ExpressionLowering(program, user_calls, self.body)
         self.locals: list[Local] = []
-        self.loops = 0
+        self.loop_depth = 0
 
-    def compile(self) -> DeviceFunction:
-        parameters: list[Local] = []
+    def lower(self) -> DeviceFunction:
+        """The device function; raises CS0208 if a path does not return."""
+        declaration = self.function.declaration
         for name, type_ in zip(self.function.parameter_names, self.function.parameter_types, strict=True):
-            value = self.new_local(name, type_)
-            parameters += [node.attribute for node in value.nodes]
-            self.scope.names[name] = Variable(value, type_)
-        body = self.block(self.function.declaration.body)
-        if not always_returns(self.function.declaration.body):
-            missing_return(self.function)
-        span, others = self.function.declaration.name_span, [s for s in self.locals if s not in parameters]
-        return DeviceFunction(self.function.name, tuple(parameters), self.function.result_type, span, body, others)
+            if not isinstance(type_, Data):
+                raise NotDeviceCode
+            self.body.scope.names[name] = Variable(self._new_local(name, type_), type_)
+        parameters = tuple(self.locals)
+        body = self._block(declaration.body)
+        if not always_returns(declaration.body):
+            fail_missing_return(self.function)
+        others = self.locals[len(parameters) :]
+        return DeviceFunction(self.function.name, parameters, self.result_type, declaration.name_span, body, others)
 
-    def new_local(self, name: str, type_: Type) -> DataValue:
-        slots = [Local(name if k == 0 else f"{name}{k}", base) for k, base in enumerate(component_types(type_))]
-        self.locals += slots
-        return DataValue(type_, tuple(self.compilation.dag.intern("local", slot.type, (), slot) for slot in slots))
+    def _new_local(self, name: str, type_: Data) -> DataValue:
+        new = [Local(f"{name}{k}" if k else name, scalar) for k, scalar in enumerate(component_types(type_))]
+        self.locals += new
+        return DataValue(type_, tuple(self.program.dag.intern("local", local.type, (), local) for local in new))
 
-    def block(self, body: list[ast.AstNode]) -> tuple:
-        outer, self.scope = self.scope, Scope(self.scope)
-        found: list = []
-        for tree in body:
-            self.checker.scope = self.scope
-            found += getattr(self, "do_" + type(tree).__name__)(tree)
-        self.scope = self.checker.scope = outer
-        return tuple(found)
+    def _block(self, statements: list[ast.AstNode]) -> tuple[Statement, ...]:
+        with self.body.block():
+            return tuple(self._statements(statements))
 
-    def value(self, tree: ast.AstNode) -> DataValue:
-        self.checker.scope = self.scope
-        found = self.checker.settled(self.checker.root(tree), tree.span)
-        if not isinstance(found, DataValue):
+    def _statements(self, statements: list[ast.AstNode]) -> list[Statement]:
+        return [op for tree in statements for op in getattr(self, "visit_" + type(tree).__name__)(tree)]
+
+    def _value(self, tree: ast.AstNode) -> DataValue:
+        value = self.expressions.lower_operand(tree)
+        if not isinstance(value, DataValue):
             raise NotDeviceCode
-        return found
+        return value
 
-    def condition(self, tree: ast.AstNode) -> Node:
-        value = self.value(tree)
-        self.checker.truth(value, tree.span)
-        return value.node
+    def _converted(self, value: DataValue, type_: Data, tree: ast.AstNode) -> DataValue:
+        return self.expressions.resolver.convert_data(value, type_, tree.span)
 
-    def do_VariableDeclaration(self, tree: ast.VariableDeclaration) -> list:
-        if tree.head is not None or tree.kind == "let":
+    def _condition(self, tree: ast.AstNode) -> Node:
+        return check_condition(self._value(tree), tree.span).node
+
+    def visit_VariableDeclaration(self, tree: ast.VariableDeclaration) -> list[Statement]:
+        """A local variable; without a value it starts as zero."""
+        if tree.parameters is not None or tree.kind == "let":
             raise NotDeviceCode
-        declare_once(self.scope, tree)
-        if tree.kind == "var":
-            value = with_default_type(self.compilation, self.value(tree.value))
+        declare_once(self.body.scope, tree)
+        if tree.type is None or tree.kind == "var":
+            assert tree.value is not None
+            value = self.program.builder.with_default_type(self._value(tree.value))
             type_ = value.type
         else:
-            type_ = self.compilation.type_of(tree.type)
-            if not is_data(type_):
+            declared = self.program.types.resolve(tree.type)
+            if not isinstance(declared, Data):
                 raise NotDeviceCode
-            value = None
-            if tree.value is not None:
-                value = self.checker.convert(self.value(tree.value), type_, tree.value.span)
-        local = self.new_local(tree.name, type_)
-        self.scope.names[tree.name] = Variable(local, type_)
-        if value is None:
-            value = self.compilation.zero(type_)
-        return [StoreOp(tuple(n.attribute for n in local.nodes), value.nodes)]
+            type_ = declared
+            if tree.value is None:
+                value = self.program.builder.zero(type_)
+            else:
+                value = self._converted(self._value(tree.value), type_, tree.value)
+        local = self._new_local(tree.name, type_)
+        self.body.scope.names[tree.name] = Variable(local, type_)
+        return [store(local, value)]
 
-    def do_Assignment(self, tree: ast.Assignment) -> list:
-        variable = assignable(self.compilation, self.scope, tree)
-        value = self.value(combined(tree))
-        value = self.checker.convert(value, variable.type, tree.value.span)
-        return [StoreOp(tuple(n.attribute for n in variable.value.nodes), value.nodes)]
+    def visit_Assignment(self, tree: ast.Assignment) -> list[Statement]:
+        """Stores to a local variable."""
+        variable, type_ = assignable(self.program, self.body.scope, tree)
+        assert isinstance(type_, Data)
+        value = self._converted(self._value(expand_compound_assignment(tree)), type_, tree.value)
+        return [store(variable.value, value)]
 
-    def do_If(self, tree: ast.If) -> list:
-        return [BranchOp(self.condition(tree.condition), self.block(tree.if_true), self.block(tree.if_false))]
+    def visit_If(self, tree: ast.If) -> list[Statement]:
+        """A branch."""
+        return [BranchOp(self._condition(tree.condition), self._block(tree.if_true), self._block(tree.if_false))]
 
-    def do_Loop(self, tree: ast.Loop) -> list:
-        outer, self.scope = self.scope, Scope(self.scope)
-        found: list = []
-        for start in tree.start:
-            self.checker.scope = self.scope
-            found += getattr(self, "do_" + type(start).__name__)(start)
-        condition = self.condition(tree.condition) if tree.condition is not None else None
-        step = self.block(tree.step)
-        self.loops += 1
-        body = self.block(tree.body)
-        self.loops -= 1
-        self.scope = self.checker.scope = outer
-        return [*found, LoopOp(condition, step, body, tree.test_first)]
+    def visit_Loop(self, tree: ast.Loop) -> list[Statement]:
+        """The start, then the loop, in a scope of their own."""
+        with self.body.block():
+            start = self._statements(tree.start)
+            condition = self._condition(tree.condition) if tree.condition is not None else None
+            step = self._block(tree.step)
+            self.loop_depth += 1
+            body = self._block(tree.body)
+            self.loop_depth -= 1
+        return [*start, LoopOp(condition, step, body, tree.test_first)]
 
-    def do_Jump(self, tree: ast.Jump) -> list:
-        if not self.loops:
-            raise ProgramError("CS0207", tree.span, f"`{tree.kind}` stands outside of a loop")
+    def visit_Jump(self, tree: ast.Jump) -> list[Statement]:
+        """`break` or `continue`."""
+        check_in_loop(tree, self.loop_depth)
         return [JumpOp(tree.kind)]
 
-    def do_Return(self, tree: ast.Return) -> list:
+    def visit_Return(self, tree: ast.Return) -> list[Statement]:
+        """`return value;`."""
         if tree.value is None:
-            raise ProgramError(
-                "CS0208", tree.span, f"`return` needs a value: {self.function.name} returns {self.function.result_type}"
-            )
-        value = self.checker.convert(self.value(tree.value), self.function.result_type, tree.value.span)
-        return [ReturnOp(value.nodes)]
+            message = f"`return` needs a value: {self.function.name} returns {self.result_type}"
+            raise ProgramError("CS0208", tree.span, message)
+        return [ReturnOp(self._converted(self._value(tree.value), self.result_type, tree.value).nodes)]
 
-    def do_Block(self, tree: ast.Block) -> list:
-        return list(self.block(tree.body))
+    def visit_Block(self, tree: ast.Block) -> list[Statement]:
+        """Statements in a scope of their own."""
+        return list(self._block(tree.body))
 
-    def do_Restriction(self, tree: ast.Restriction) -> list:
+    def visit_Restriction(self, tree: ast.Restriction) -> list[Statement]:
+        """Device code has no bound variables."""
         raise NotDeviceCode
+
+
+def store(local: DataValue, value: DataValue) -> StoreOp:
+    """Assigns a local variable's components."""
+    return StoreOp(tuple(node.attribute for node in local.nodes), value.nodes)

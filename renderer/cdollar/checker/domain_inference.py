@@ -1,124 +1,215 @@
-"""Domain inference in rounds (after Tensor Comprehensions): affine indices, restrictions, conflicts with both facts."""
+"""Domain inference in rounds (after Tensor Comprehensions): affine indices narrow the ranges of bound variables.
+
+Each whole expression has an inference context, which collects its bound variables and one constraint for each index.
+When the expression is lowered, its variables are solved; constraints on variables of an outer expression move there.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NoReturn
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.affine import Affine, affine, solve_bounds, value_bounds
-from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Node, Range
+from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Node, Range
 
 
 @dataclass(frozen=True)
 class IndexConstraint:
-    """`index` is used where indices of `range` are allowed."""
+    """`index` must stay in `range`; one that is `guarded` (under a condition) counts only if nothing else does."""
 
     index: Node
-    range: object
+    range: Dimension
     span: Span
-    guarded: bool = False  # under a condition: it binds only if nothing else does
-    border: bool = False  # a border mode makes every index good
+    guarded: bool = False
+    has_border: bool = False  # a border mode makes every index valid
 
     @property
-    def place(self) -> str:
-        return f"{self.span.short} at {self.span.at}"
+    def provenance(self) -> str:
+        """Where the constraint comes from, for messages."""
+        return f"{self.span.excerpt} at {self.span.location}"
+
+
+@dataclass
+class InferenceContext:
+    """The bound variables of one whole expression and what is known about them."""
+
+    variables: list[BoundVariable] = field(default_factory=list)
+    constraints: list[IndexConstraint] = field(default_factory=list)
+    restriction_spans: dict[BoundVariable, Span] = field(default_factory=dict)
+    spans: dict[BoundVariable, Span] = field(default_factory=dict)
+    binders: dict[int, list[str]] = field(default_factory=dict)  # id of a reduction's tree -> names that it binds
+
+    def add(self, variable: BoundVariable, span: Span, restriction: Span | None) -> None:
+        """Adds a variable, and the span of the restriction that gives its range."""
+        self.variables.append(variable)
+        self.spans[variable] = span
+        if restriction is not None:
+            self.restriction_spans[variable] = restriction
+
+
+class InferenceStack:
+    """The contexts of the expressions around the current one; `log` says how each range was inferred."""
+
+    def __init__(self) -> None:
+        self.contexts: list[InferenceContext] = []
+        self.log: list[str] = []
+
+    @property
+    def current(self) -> InferenceContext | None:
+        """The context of the innermost expression."""
+        return self.contexts[-1] if self.contexts else None
+
+    @contextmanager
+    def context(self) -> Iterator[InferenceContext]:
+        """A context for a whole expression; its variables are solved at the end."""
+        outer, context = self.current, InferenceContext()
+        self.contexts.append(context)
+        try:
+            yield context
+        finally:
+            self.contexts.pop()
+        self._solve(context, outer)
+
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """No contexts: for functions that are lowered apart from the expression that calls them."""
+        contexts, self.contexts = self.contexts, []
+        try:
+            yield
+        finally:
+            self.contexts = contexts
+
+    def add_constraint(self, constraint: IndexConstraint) -> None:
+        """Adds a constraint to the current context; without one it is checked at once."""
+        if self.current is not None:
+            self.current.constraints.append(constraint)
+        else:
+            Inference(InferenceContext(constraints=[constraint])).run()
+
+    def _solve(self, context: InferenceContext, outer: InferenceContext | None) -> None:
+        inference = Inference(context)
+        inference.run()
+        self.log += inference.log
+        own = set(context.variables)
+        if outer is not None:
+            outer.constraints += [
+                c for c, form in inference.forms if form is None or any(v not in own for v, _ in form.terms)
+            ]
+        for variable in context.variables:
+            if variable.range is not NOT_INFERRED:
+                continue
+            if outer is not None and inference.depends_on_outer(variable, own):
+                outer.add(variable, context.spans[variable], None)
+            elif variable.reduced:
+                raise ProgramError(
+                    "CS0304", context.spans[variable],
+                    f"the reduction over `{variable.name}` has an infinite domain:"
+                    " no function or restriction bounds it",
+                    f"restrict it: `{variable.name} : 0..n`, or `{variable.name} : f` for the domain of a function f",
+                )  # fmt: skip
+            else:
+                variable.range = INFINITE
 
 
 class Inference:
-    """Solves the bound variables of one expression from their uses; `explicit` are the written restrictions."""
+    """Solves the bound variables of one context."""
 
-    def __init__(
-        self, variables: list[BoundVariable], uses: list[IndexConstraint], explicit: dict[BoundVariable, Span]
-    ):
-        self.variables, self.uses, self.explicit = variables, uses, explicit
-        self.forms = [(use, affine(use.index)) for use in uses]
-        self.rounds: list[str] = []
+    def __init__(self, context: InferenceContext):
+        self.context = context
+        self.forms = [(constraint, affine(constraint.index)) for constraint in context.constraints]
+        self.log: list[str] = []
 
     def run(self) -> None:
-        for guarded, border in ((False, False), (True, False), (True, True)):
-            while self.round(guarded, border):
+        """Solves until nothing changes: unguarded constraints first, then guarded ones, then border modes."""
+        for guarded, has_border in ((False, False), (True, False), (True, True)):
+            while self._solve_round(guarded, has_border):
                 pass
-        self.shrink()
-        self.check()
+        self._narrow()
+        self._check()
 
-    def unsolved(self, form: Affine) -> list[BoundVariable]:
-        return [v for v, _ in form.terms if v.range is NOT_INFERRED]
+    def depends_on_outer(self, variable: BoundVariable, own: set[BoundVariable]) -> bool:
+        """Whether an unsolved variable depends on one that an outer expression will solve."""
+        for _, form in self.forms:
+            names = [v for v, _ in form.terms] if form else []
+            if variable in names and any(v not in own and v.range is NOT_INFERRED for v in names):
+                return True
+        return False
 
-    def round(self, guarded: bool, border: bool) -> bool:
-        """Solve each variable that is the only unsolved one of some use; True if any was."""
-        found: dict[BoundVariable, list[tuple[IndexConstraint, Affine]]] = {}
+    def _solve_round(self, guarded: bool, has_border: bool) -> bool:
+        """Solves each variable that is the only unsolved one of a constraint; True if any was."""
+        solvable: dict[BoundVariable, list[tuple[IndexConstraint, Affine]]] = {}
         for use, form in self.forms:
-            if form is None or use.guarded > guarded or use.border > border or use.range is INFINITE:
+            if form is None or use.guarded > guarded or use.has_border > has_border or use.range is INFINITE:
                 continue
-            open_ = self.unsolved(form)
-            if len(open_) == 1:
-                found.setdefault(open_[0], []).append((use, form))
-        solved = False
-        for variable, uses in found.items():
-            solved |= self.solve(variable, uses)
-        return solved
+            unsolved = [v for v, _ in form.terms if v.range is NOT_INFERRED]
+            if len(unsolved) == 1:
+                solvable.setdefault(unsolved[0], []).append((use, form))
+        return any([self._solve(variable, uses) for variable, uses in solvable.items()])
 
-    def solve(self, variable: BoundVariable, uses: list[tuple[IndexConstraint, Affine]]) -> bool:
-        range_, plain = None, None
+    def _solve(self, variable: BoundVariable, uses: list[tuple[IndexConstraint, Affine]]) -> bool:
+        result: Range | None = None
+        direct: Range | None = None
         for use, form in uses:
             if use.range is UNKNOWN or not form.is_known or any(v.range is UNKNOWN for v, _ in form.terms):
                 variable.range = UNKNOWN
                 return True
             if not isinstance(use.range, Range):
                 continue
-            is_plain = form.terms == ((variable, 1),) and form.constant == 0
-            if use.border:
-                candidate = Range(use.range.low, use.range.high, True, use.place)
+            is_direct = form.terms == ((variable, 1),) and form.constant == 0
+            if use.has_border:
+                candidate = Range(use.range.low, use.range.high, True, use.provenance)
             else:
-                ends = solve_bounds(form, variable, use.range)
-                if ends is None:
+                bounds = solve_bounds(form, variable, use.range)
+                if bounds is None:
                     continue
-                narrowed = use.range.narrowed or not is_plain
-                candidate = Range(ends[0], max(ends), narrowed, use.place)
-            if is_plain and not candidate.narrowed and not use.border:
-                if plain is not None and (plain.low, plain.high) != (candidate.low, candidate.high):
-                    conflict(variable.name, plain, candidate, use.span)
-                plain = plain or candidate
-            range_ = candidate if range_ is None else intersect(range_, candidate)
-        if range_ is None:
+                candidate = Range(bounds[0], max(bounds), use.range.narrowed or not is_direct, use.provenance)
+            if is_direct and not candidate.narrowed and not use.has_border:
+                if direct is not None and (direct.low, direct.high) != (candidate.low, candidate.high):
+                    conflict(variable.name, direct, candidate, use.span)
+                direct = direct or candidate
+            result = candidate if result is None else intersect(result, candidate)
+        if result is None:
             return False
-        variable.range = range_
-        self.rounds.append(f"{variable.name} is {range_} from {range_.provenance}")
+        variable.range = result
+        self.log.append(f"{variable.name} is {result} from {result.provenance}")
         return True
 
-    def shrink(self) -> None:
-        """Make inferred ranges smaller where a use with several variables would leave its range."""
+    def _violations(self) -> Iterator[tuple[IndexConstraint, Affine, Range, tuple[int, int]]]:
+        """The constraints whose index can leave its range, with the index's least and greatest value."""
+        for use, form in self.forms:
+            if form is None or use.guarded or use.has_border or not isinstance(use.range, Range) or not form.is_known:
+                continue
+            bounds = value_bounds(form)
+            if bounds is not None and not (bounds[0] >= use.range.low and bounds[1] < use.range.high):
+                yield use, form, use.range, bounds
+
+    def _narrow(self) -> None:
+        """Narrows inferred ranges where an index of several variables would leave its range."""
         for _ in range(4):
             changed = False
-            for use, form in self.forms:
-                if form is None or use.guarded or use.border or not isinstance(use.range, Range) or not form.is_known:
-                    continue
-                ends = value_bounds(form)
-                if ends is None or (ends[0] >= use.range.low and ends[1] < use.range.high):
-                    continue
+            for use, form, range_, _ in self._violations():
                 candidates = [
-                    v for v, _ in form.terms if v in self.variables and v not in self.explicit and not v.reduced
-                ]
-                if len(candidates) != 1 or is_single(form):
+                    v for v, _ in form.terms
+                    if v in self.context.variables and v not in self.context.restriction_spans and not v.reduced
+                ]  # fmt: skip
+                if len(candidates) != 1 or form == Affine(((candidates[0], 1),), 0):
                     continue
-                limits = solve_bounds(form, candidates[0], use.range)
-                if limits is not None:
-                    smaller = Range(limits[0], max(limits), True, use.place)
-                    candidates[0].range = intersect(candidates[0].range, smaller)
+                bounds = solve_bounds(form, candidates[0], range_)
+                if bounds is not None:
+                    narrowed = Range(bounds[0], max(bounds), True, use.provenance)
+                    candidates[0].range = intersect(candidates[0].range, narrowed)
                     changed = True
             if not changed:
                 return
 
-    def check(self) -> None:
-        for use, form in self.forms:
-            if form is None or use.guarded or use.border or not isinstance(use.range, Range) or not form.is_known:
-                continue
-            ends = value_bounds(form)
-            if ends is None or (ends[0] >= use.range.low and ends[1] < use.range.high):
-                continue
+    def _check(self) -> None:
+        for use, form, range_, bounds in self._violations():
             if not form.terms:
                 raise ProgramError(
-                    "CS0303", use.span, f"the index {form.constant} is outside of {use.range} in {use.span.short}",
+                    "CS0303", use.span, f"the index {form.constant} is outside of {range_} in {use.span.excerpt}",
                     "use an index of the domain, or a border mode: `f.clamp(...)`",
                 )  # fmt: skip
             names = " and ".join(
@@ -127,22 +218,20 @@ class Inference:
             )
             raise ProgramError(
                 "CS0303", use.span,
-                f"{names}, but {use.span.short} reads {ends[0]}..{ends[1] + 1} where {use.range} is allowed",
+                f"{names}, but {use.span.excerpt} reads {bounds[0]}..{bounds[1] + 1} where {range_} is allowed",
                 "restrict the variable, or use a border mode: `f.clamp(...)`, wrap, mirror or zero",
             )  # fmt: skip
 
 
-def is_single(form: Affine) -> bool:
-    return len(form.terms) == 1 and form.terms[0][1] == 1 and form.constant == 0
-
-
 def intersect(a: Range, b: Range) -> Range:
+    """The indices that both ranges have."""
     low, high = max(a.low, b.low), min(a.high, b.high)
     tighter = a if (a.low, a.high) == (low, high) else b
     return Range(low, max(low, high), a.narrowed or b.narrowed, tighter.provenance)
 
 
-def conflict(name: str, first: Range, second: Range, span: Span):
+def conflict(name: str, first: Range, second: Range, span: Span) -> NoReturn:
+    """Raises CS0301: two direct indices need different ranges."""
     smaller = first if first.size <= second.size else second
     raise ProgramError(
         "CS0301", span, f"`{name}` is {first} from {first.provenance} but {second} from {second.provenance}",
@@ -150,19 +239,16 @@ def conflict(name: str, first: Range, second: Range, span: Span):
     )  # fmt: skip
 
 
-def unify_ranges(name: str, ranges: list, span: Span):
-    """The range that functions share when a promotion joins one of their dimensions."""
-    found = INFINITE
-    for range_ in ranges:
-        if range_ is INFINITE:
-            continue
-        if range_ is UNKNOWN or found is UNKNOWN:
-            found = UNKNOWN
-            continue
-        if found is INFINITE:
-            found = range_
-            continue
-        if not found.narrowed and not range_.narrowed and (found.low, found.high) != (range_.low, range_.high):
-            conflict(name, found, range_, span)
-        found = intersect(found, range_)
-    return found
+def unify_ranges(name: str, dimensions: list[Dimension], span: Span) -> Dimension:
+    """The range of a dimension that a promotion unifies; raises CS0301 if declared ranges differ."""
+    result: Dimension = INFINITE
+    for dimension in dimensions:
+        if UNKNOWN in (result, dimension):
+            result = UNKNOWN
+        elif isinstance(result, Range) and isinstance(dimension, Range):
+            if not result.narrowed and not dimension.narrowed and result != dimension:
+                conflict(name, result, dimension, span)
+            result = intersect(result, dimension)
+        elif dimension is not INFINITE:
+            result = dimension
+    return result

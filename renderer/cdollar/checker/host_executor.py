@@ -1,356 +1,292 @@
-"""Bodies of functions that build functions: their statements run on the host, once."""
+"""Runs the bodies that build functions: their statements run on the host, once, while the program is compiled."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
-from renderer.cdollar.checker.checker import Checker
+from renderer.cdollar.checker.expressions import ExpressionLowering, check_condition
+from renderer.cdollar.checker.program import Program, UserCalls
 from renderer.cdollar.checker.values import (
+    Body,
     DataValue,
     FunctionValue,
+    OverloadSet,
+    RestrictionStatement,
     Scope,
     UserFunction,
     Value,
     Variable,
-    constant_values,
-    is_closed,
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import walk
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.types import FunctionType, Type, is_data
+from renderer.cdollar.ir.types import Data, FunctionType, Type
 
 MAX_HOST_STATEMENTS = 100_000
-MATERIALIZE_EVERY = 128
+MATERIALIZE_EVERY = 128  # loop iterations after which the functions that variables hold are evaluated
+DEVICE_HINT = "put the loop into a device function"
 
 
 @dataclass(frozen=True)
 class Returned:
+    """The value of a `return` that was reached."""
+
     value: Value
 
 
 @dataclass(frozen=True)
-class Pop:
-    """Ends the scope of a block in a list of statements still to run."""
+class ScopeEnd:
+    """In a list of statements still to run: goes back to a block's outer scope."""
 
     scope: Scope
 
 
-@dataclass
-class StatementRestriction:
-    type: Type | None
-    range: object
-    span: Span
+Outcome = Returned | str | None  # what ends statements: a return, "break", "continue", or their end
+Statements = list[ast.AstNode | ScopeEnd]
 
 
 class HostExecutor:
-    """Runs the statements of a body that builds functions; conditions on bound variables choose between values."""
+    """Runs statements; conditions that depend on bound variables select between the values of both branches."""
 
-    def __init__(self, compilation, function: UserFunction | None, scope: Scope, guarded: int = 0):
-        self.compilation, self.function = compilation, function
-        self.checker = Checker(compilation, scope)
-        self.checker.guarded = guarded
-        self.loops = 0
+    def __init__(self, program: Program, user_calls: UserCalls, function: UserFunction | None, body: Body):
+        self.program, self.function, self.body = program, function, body
+        self.expressions = ExpressionLowering(program, user_calls, body)
+        self.loop_depth = 0
 
-    def run(self, body: list) -> Returned | str | None:
-        """What ends the statements: a value, "break", "continue", or None at the end."""
-        rest = list(reversed(body))
+    def run(self, statements: list[ast.AstNode]) -> Outcome:
+        """Runs statements in the current scope."""
+        return self._run(list(reversed(statements)))
+
+    def _run(self, rest: Statements) -> Outcome:
+        """Runs a stack of statements, whose top is the next one."""
         while rest:
             tree = rest.pop()
-            if isinstance(tree, Pop):
-                self.checker.scope = tree.scope
+            if isinstance(tree, ScopeEnd):
+                self.body.scope = tree.scope
                 continue
-            self.count_step(tree)
+            self._count_statement(tree)
+            outcome: Outcome = None
             if isinstance(tree, ast.Block):
-                self.enter(tree.body, rest)
+                self._enter_block(tree.body, rest)
             elif isinstance(tree, ast.If):
-                done = self.run_if(tree, rest)
-                if done is not None:
-                    return done
+                outcome = self._run_if(tree, rest)
             elif isinstance(tree, ast.Loop):
-                done = self.run_loop(tree)
-                if done is not None:
-                    return done
+                outcome = self._run_loop(tree)
             elif isinstance(tree, ast.Jump):
-                if not self.loops:
-                    raise ProgramError("CS0207", tree.span, f"`{tree.kind}` stands outside of a loop")
+                check_in_loop(tree, self.loop_depth)
                 return tree.kind
             elif isinstance(tree, ast.Return):
-                return self.run_return(tree)
+                return self._run_return(tree)
             else:
-                getattr(self, "do_" + type(tree).__name__)(tree)
+                getattr(self, "visit_" + type(tree).__name__)(tree)
+            if outcome is not None:
+                return outcome
         return None
 
-    def count_step(self, tree: ast.AstNode) -> None:
-        self.compilation.statement_count += 1
-        if self.compilation.statement_count > MAX_HOST_STATEMENTS:
-            raise ProgramError(
-                "CS0601",
-                tree.span,
-                f"the program runs more than {MAX_HOST_STATEMENTS} statements on the host",
-                "put the loop into a function of numbers: it then runs on the device",
-            )
+    def _count_statement(self, tree: ast.AstNode) -> None:
+        self.program.host.statement_count += 1
+        if self.program.host.statement_count > MAX_HOST_STATEMENTS:
+            message = f"the program runs more than {MAX_HOST_STATEMENTS} statements on the host"
+            raise ProgramError("CS0601", tree.span, message, DEVICE_HINT)
 
-    def enter(self, body: list, rest: list) -> None:
-        rest.append(Pop(self.checker.scope))
-        rest.extend(reversed(body))
-        self.checker.scope = Scope(self.checker.scope)
+    def _enter_block(self, statements: list[ast.AstNode], rest: Statements) -> None:
+        rest.append(ScopeEnd(self.body.scope))
+        rest.extend(reversed(statements))
+        self.body.scope = Scope(self.body.scope)
 
-    def run_return(self, tree: ast.Return) -> Returned:
+    def _run_return(self, tree: ast.Return) -> Returned:
         if tree.value is None or self.function is None:
             raise ProgramError("CS0208", tree.span, "`return` needs a value")
-        value = self.checker.root(tree.value, self.function.result_type)
-        return Returned(self.checker.convert(value, self.function.result_type, tree.value.span))
+        type_ = self.function.result_type
+        value = self.expressions.lower_expression(tree.value, type_)
+        return Returned(self.expressions.resolver.convert(value, type_, tree.value.span))
 
-    def run_if(self, tree: ast.If, rest: list) -> Returned | str | None:
-        condition = self.value(tree.condition)
-        if not isinstance(condition, DataValue):
-            raise ProgramError(
-                "CS0405",
-                tree.condition.span,
-                f"a condition is bool, but this is {condition.type}",
-                "reduce it: `any(f)`, `all(f)`",
-            )
-        known = self.known_truth(condition, tree.condition.span)
+    # Conditions
+
+    def _condition(self, tree: ast.AstNode) -> DataValue:
+        value = self.expressions.lower_operand(tree)
+        is_data = isinstance(value, DataValue)
+        return check_condition(value, tree.span, "compare it: `x != 0`" if is_data else "reduce it: `any(f)`, `all(f)`")
+
+    def _constant_condition(self, condition: DataValue) -> bool | None:
+        """The truth of a closed condition; None if it depends on bound variables or abstract arguments."""
+        if not condition.is_closed:
+            return None
+        number = self.program.host.number(condition)
+        return None if number is None else bool(number)
+
+    def _run_if(self, tree: ast.If, rest: Statements) -> Outcome:
+        condition = self._condition(tree.condition)
+        known = self._constant_condition(condition)
         if known is not None:
-            self.enter(tree.if_true if known else tree.if_false, rest)
+            self._enter_block(tree.if_true if known else tree.if_false, rest)
             return None
         if not any(isinstance(t, (ast.Return, ast.Jump)) for t in walk(tree)):
-            self.merge(tree, condition)
+            self._merge_branches(tree, condition)
             return None
-        first = self.branch(tree.if_true, rest)
-        second = self.branch(tree.if_false, rest)
-        if not (isinstance(first, Returned) and isinstance(second, Returned)):
-            if self.compilation.abstract and is_closed(condition):
-                return first if isinstance(first, Returned) else second if isinstance(second, Returned) else None
-            raise ProgramError(
-                "CS0602",
-                tree.span,
-                f"{tree.condition.span.short} depends on a bound variable, so a loop cannot be left here",
-                "put the loop into a function of numbers: it then runs on the device",
-            )
-        choice = ast.Conditional(tree.span, tree.condition, tree.condition, tree.condition)
-        return Returned(
-            self.checker.promoted(
-                [condition, first.value, second.value], lambda v: self.checker.choose_value(choice, *v), tree.span
-            )
-        )
+        first, second = self._run_branch(tree.if_true, rest), self._run_branch(tree.if_false, rest)
+        if isinstance(first, Returned) and isinstance(second, Returned):
+            return Returned(self._select(tree, condition, first.value, second.value))
+        if self.program.host.abstract_depth and condition.is_closed:
+            return first if isinstance(first, Returned) else second if isinstance(second, Returned) else None
+        message = f"{tree.condition.span.excerpt} depends on a bound variable, so a loop cannot be left here"
+        raise ProgramError("CS0602", tree.span, message, f"{DEVICE_HINT}: it then runs at every point")
 
-    def branch(self, body: list, rest: list) -> Returned | str | None:
-        """A branch and all that follows it, on a copy of the variables."""
-        outer = self.checker.scope
-        twin = {}
-        copy = copied(outer, twin)
-        self.checker.scope = Scope(copy)
-        self.checker.guarded += 1
-        try:
-            later = [Pop(twin.get(id(s.scope), s.scope)) if isinstance(s, Pop) else s for s in rest]
-            return self.run([*body, Pop(copy), *reversed(later)])
-        finally:
-            self.checker.guarded -= 1
-            self.checker.scope = outer
+    def _select(self, tree: ast.If, condition: DataValue, if_true: Value, if_false: Value) -> Value:
+        resolve = self.expressions.resolver.resolve
+        values = (resolve(if_true, tree.span), resolve(if_false, tree.span))
+        return self.expressions.select(tree.span, tree.condition.span, condition, *values)
 
-    def merge(self, tree: ast.If, condition: DataValue) -> None:
-        """Both branches on copies; a variable that they leave different becomes a choice."""
-        outer = self.checker.scope
-        ends = []
-        for body in (tree.if_true, tree.if_false):
-            copy = copied(outer, {})
-            self.checker.scope = Scope(copy)
-            self.checker.guarded += 1
-            try:
-                self.run(body)
-            finally:
-                self.checker.guarded -= 1
-            ends.append(copy)
-        self.checker.scope = outer
-        choice = ast.Conditional(tree.span, tree.condition, tree.condition, tree.condition)
+    def _run_branch(self, statements: list[ast.AstNode], rest: Statements) -> Outcome:
+        """Runs a branch and all that follows it on a copy of the variables."""
+        scope_copies: dict[Scope, Scope] = {}
+        copy = self.body.scope.clone(scope_copies)
+        later = [ScopeEnd(scope_copies.get(s.scope, s.scope)) if isinstance(s, ScopeEnd) else s for s in rest]
+        with self.body.block(Scope(copy)), self.body.guarded():
+            return self._run([*later, ScopeEnd(copy), *reversed(statements)])
+
+    def _merge_branches(self, tree: ast.If, condition: DataValue) -> None:
+        """Runs both branches on copies; a variable that they leave with different values selects between them."""
+        outer, ends = self.body.scope, []
+        for statements in (tree.if_true, tree.if_false):
+            ends.append(outer.clone({}))
+            with self.body.block(Scope(ends[-1])), self.body.guarded():
+                self.run(statements)
         for name, variable in outer.variables():
-            yes, no = ends[0].find(name), ends[1].find(name)
-            if outer.find(name) is variable and yes.value is not no.value and yes.value != no.value:
-                if yes.value is None or no.value is None:
-                    variable.value = None
-                    continue
-                chosen = self.checker.promoted(
-                    [condition, yes.value, no.value], lambda v: self.checker.choose_value(choice, *v), tree.span
-                )
-                variable.value = self.checker.convert(chosen, variable.type, tree.span)
-            elif outer.find(name) is variable:
-                variable.value = yes.value
+            if outer.find(name) is not variable:
+                continue
+            if_true, if_false = (end.find(name).value for end in ends)  # type: ignore[union-attr]  # a clone has it
+            if if_true is if_false or if_true == if_false:
+                variable.value = if_true
+            elif if_true is None or if_false is None:
+                variable.value = None
+            else:
+                value = self._select(tree, condition, if_true, if_false)
+                assert variable.type is not None
+                variable.value = self.expressions.resolver.convert(value, variable.type, tree.span)
 
-    def value(self, tree: ast.AstNode) -> Value:
-        return self.checker.settled(self.checker.root(tree), tree.span)
+    # Loops
 
-    def known_truth(self, condition: DataValue, span: Span) -> bool | None:
-        known = self.checker.truth(condition, span)
-        if known is None and is_closed(condition):
-            number = self.compilation.host_number(condition)
-            known = None if number is None else bool(number)
-        return known
+    def _run_loop(self, tree: ast.Loop) -> Outcome:
+        with self.body.block() as scope:
+            self.run(tree.start)
+            self.loop_depth += 1
+            try:
+                return self._iterate(tree, scope)
+            finally:
+                self.loop_depth -= 1
 
-    def run_loop(self, tree: ast.Loop) -> Returned | str | None:
-        outer = self.checker.scope
-        self.checker.scope = Scope(outer)
-        self.run(tree.start)
-        scope = self.checker.scope
-        self.loops += 1
-        try:
-            return self.iterate(tree, scope)
-        finally:
-            self.loops -= 1
-            self.checker.scope = outer
-
-    def iterate(self, tree: ast.Loop, scope: Scope) -> Returned | str | None:
-        rounds = 0
+    def _iterate(self, tree: ast.Loop, scope: Scope) -> Outcome:
+        iterations = 0
         while True:
-            self.count_step(tree)
-            self.checker.scope = scope
-            if rounds or tree.test_first:
-                known = self.loop_condition(tree, scope)
-                if known is False:
+            self._count_statement(tree)
+            if iterations or tree.test_first:
+                if self._loop_condition(tree, scope) is False:
                     return None
-                if known is None and rounds:
-                    return None  # checked apart from its callers: once is enough
-            self.checker.scope = Scope(scope)
-            done = self.run(tree.body)
-            self.checker.scope = scope
-            if isinstance(done, Returned):
-                return done
-            if done == "break":
+            with self.body.block(Scope(scope)):
+                outcome = self.run(tree.body)
+            if isinstance(outcome, Returned):
+                return outcome
+            if outcome == "break":
                 return None
             self.run(tree.step)
-            rounds += 1
-            if self.compilation.abstract:
-                return None
-            if rounds % MATERIALIZE_EVERY == 0:
-                self.compilation.settle(scope)
+            iterations += 1
+            if self.program.host.abstract_depth:
+                return None  # one iteration checks the body
+            if iterations % MATERIALIZE_EVERY == 0:
+                self.program.host.materialize_variables(scope)
 
-    def loop_condition(self, tree: ast.Loop, scope: Scope) -> bool | None:
+    def _loop_condition(self, tree: ast.Loop, scope: Scope) -> bool | None:
         if tree.condition is None:
-            return None if self.compilation.abstract else True
-        condition = self.value(tree.condition)
-        if not isinstance(condition, DataValue):
-            raise ProgramError(
-                "CS0405",
-                tree.condition.span,
-                f"a condition is bool, but this is {condition.type}",
-                "reduce it: `any(f)`, `all(f)`",
-            )
-        if not is_closed(condition):
-            names = ", ".join(sorted(v.name for v in condition.node.free_variables))
-            raise ProgramError(
-                "CS0602",
-                tree.condition.span,
-                f"a loop's condition cannot depend on the bound variable `{names}` here",
-                "put the loop into a function of numbers: it then runs on the device",
-            )
-        if (
-            condition.node.op != "scalar"
-            and not self.compilation.abstract
-            and self.compilation.needs_evaluation(condition.node)
-        ):
-            self.compilation.settle(scope)
-            condition = self.value(tree.condition)
-        return self.known_truth(condition, tree.condition.span)
+            return True
+        condition = self._condition(tree.condition)
+        if not condition.is_closed:
+            names = condition.variable_names()
+            message = f"a loop's condition cannot depend on the bound variable `{names}` here"
+            raise ProgramError("CS0602", tree.condition.span, message, f"{DEVICE_HINT}: it then runs at every point")
+        if condition.node.needs_evaluation and not self.program.host.abstract_depth:
+            self.program.host.materialize_variables(scope)
+            condition = self._condition(tree.condition)
+        return self._constant_condition(condition)
 
-    def do_VariableDeclaration(self, tree: ast.VariableDeclaration) -> None:
-        declare_once(self.checker.scope, tree)
-        type_ = self.compilation.type_of(tree.type) if tree.kind == "type" else None
-        if tree.head is not None:
-            value: Value = self.declared_function(tree, type_)
-        elif tree.value is None:
-            self.checker.scope.names[tree.name] = Variable(None, type_)
+    # Declarations and assignments
+
+    def visit_VariableDeclaration(self, tree: ast.VariableDeclaration) -> None:
+        """`var x = e`, `let f(i) = e`, `float[] x = e`, or a declaration without a value."""
+        declare_once(self.body.scope, tree)
+        type_ = self.program.types.resolve(tree.type) if tree.type is not None and tree.kind == "type" else None
+        names, resolver = self.body.scope.names, self.expressions.resolver
+        if tree.value is None:
+            names[tree.name] = Variable(None, type_)
             return
+        if tree.parameters is not None:
+            value: Value = self._declared_function(tree, tree.parameters, tree.value, type_)
+            type_ = None
         else:
-            value = self.checker.root(tree.value, type_)
-        if type_ is not None and tree.head is None:
-            value = self.checker.convert(value, type_, tree.value.span)
-        value = self.named(value, tree)
-        self.checker.scope.names[tree.name] = Variable(
-            value, variable_type(value) if type_ is None or tree.head is not None else type_
-        )
-
-    def named(self, value: Value, tree: ast.VariableDeclaration) -> Value:
-        from_domain = not isinstance(value, (DataValue, FunctionValue))
-        if from_domain and not hasattr(value, "ranges"):
-            value = self.checker.settled(value, tree.value.span)
+            value = self.expressions.lower_expression(tree.value, type_)
+            if type_ is not None:
+                value = resolver.convert(value, type_, tree.value.span)
+        if isinstance(value, OverloadSet):
+            value = resolver.resolve(value, tree.value.span)
         if tree.kind == "let":
-            value = self.checker.shared(value, tree.value.span)
-        return with_default_type(self.compilation, value) if isinstance(value, DataValue) else value
-
-    def declared_function(self, tree: ast.VariableDeclaration, type_: Type | None) -> FunctionValue:
-        self.checker.defining = tree.name
-        value = self.checker.head_function(tree.head, tree.value)
-        self.checker.defining = ""
-        if type_ is not None:
-            if not is_data(type_):
-                raise ProgramError(
-                    "CS0401", tree.span, f"{tree.name}(...) yields data, not {type_}", f"`var {tree.name}(...) = ...`"
-                )
-            target = FunctionType(type_, value.type.parameters)
-            value = self.checker.convert(value, target, tree.value.span)
-        return value
-
-    def do_Assignment(self, tree: ast.Assignment) -> None:
-        variable = assignable(self.compilation, self.checker.scope, tree)
-        value = self.checker.root(combined(tree), variable.type)
-        value = self.checker.convert(value, variable.type, tree.value.span)
+            value = resolver.let_bind(value, tree.value.span)
         if isinstance(value, DataValue):
-            value = with_default_type(self.compilation, value)
-            numbers = self.numbers(value) if self.loops else None
+            value = self.program.builder.with_default_type(value)
+        if isinstance(value, FunctionValue):
+            type_ = type_ or value.type.as_function_type
+        elif isinstance(value, DataValue):
+            type_ = type_ or value.type
+        names[tree.name] = Variable(value, type_)
+
+    def _declared_function(
+        self, tree: ast.VariableDeclaration, parameters: list[ast.BoundParameter], body: ast.AstNode, type_: Type | None
+    ) -> Value:
+        """`var f(i) = body`, or `float f(i) = body`."""
+        self.body.defining = tree.name
+        value = self.expressions.domains.lower_bound_function(parameters, body)
+        self.body.defining = ""
+        if type_ is None:
+            return value
+        if not isinstance(type_, Data):
+            message = f"{tree.name}(...) yields data, not {type_}"
+            raise ProgramError("CS0401", tree.span, message, f"`var {tree.name}(...) = ...`")
+        return self.expressions.resolver.convert(value, FunctionType(type_, value.type.parameters), body.span)
+
+    def visit_Assignment(self, tree: ast.Assignment) -> None:
+        """`x = e`; in loops, numbers are computed at once, so that a variable stays a leaf of the DAG."""
+        variable, type_ = assignable(self.program, self.body.scope, tree)
+        value: Value = self.expressions.lower_expression(expand_compound_assignment(tree), type_)
+        value = self.expressions.resolver.convert(value, type_, tree.value.span)
+        if isinstance(value, DataValue):
+            value = self.program.builder.with_default_type(value)
+            numbers = self.program.host.cheap_numbers(value) if self.loop_depth else None
             if numbers is not None:
-                nodes = zip(value.nodes, numbers, strict=True)
-                value = DataValue(
-                    value.type, tuple(self.compilation.dag.runtime_scalar(x, n.type, tree.name) for n, x in nodes)
-                )
+                nodes, dag = zip(value.nodes, numbers, strict=True), self.program.dag
+                value = DataValue(value.type, tuple(dag.runtime_scalar(x, n.type, tree.name) for n, x in nodes))
         variable.value = value
 
-    def numbers(self, value: DataValue) -> list | None:
-        """The numbers of a cheap host value, so that a loop's variable stays a leaf of the DAG."""
-        found = constant_values(value)
-        if (
-            found is not None
-            or not is_closed(value)
-            or self.compilation.abstract
-            or any(self.compilation.needs_evaluation(n) for n in value.nodes)
-        ):
-            return found
-        return [self.compilation.host_node(node) for node in value.nodes]
-
-    def do_Restriction(self, tree: ast.Restriction) -> None:
-        written = self.compilation.type_of(tree.type) if tree.type is not None else None
-        ranges = self.checker.with_frame(
-            tree.domain, [], lambda: self.checker.ranges_of(tree.domain, len(tree.names))
-        ) if tree.domain is not None else (None,) * len(tree.names)  # fmt: skip
+    def visit_Restriction(self, tree: ast.Restriction) -> None:
+        """`int i : 0..n;`: restricts the bound variables of this name in the rest of the block."""
+        type_ = self.program.types.resolve(tree.type) if tree.type is not None else None
+        count = len(tree.names)
+        ranges = [None] * count if tree.domain is None else self.expressions.lower_ranges(tree.domain, count)
         for (name, span), range_ in zip(tree.names, ranges, strict=True):
-            if self.checker.scope.find(name) is not None:
+            if self.body.scope.find(name) is not None:
                 raise ProgramError("CS0312", span, f"`{name}` is already declared, so it is no bound variable")
-            self.checker.scope.restrictions[name] = StatementRestriction(written, range_, tree.span)
+            self.body.scope.restrictions[name] = RestrictionStatement(type_, range_, tree.span)
 
 
-def copied(scope: Scope, twin: dict) -> Scope:
-    """A copy of a chain of scopes; `twin` maps the id of each scope to its copy."""
-    copy = Scope(copied(scope.parent, twin) if scope.parent else None)
-    copy.names = {name: Variable(v.value, v.type, v.why_fixed) for name, v in scope.names.items()}
-    copy.restrictions = dict(scope.restrictions)
-    twin[id(scope)] = copy
-    return copy
+# Shared with device functions
 
 
-def variable_type(value: Value) -> Type | None:
-    if isinstance(value, FunctionValue):
-        return value.type.as_function_type
-    return value.type if isinstance(value, DataValue) else None
+def check_in_loop(tree: ast.Jump, loop_depth: int) -> None:
+    """Raises CS0207 for a jump outside of a loop."""
+    if not loop_depth:
+        raise ProgramError("CS0207", tree.span, f"`{tree.kind}` stands outside of a loop")
 
 
-def with_default_type(compilation, value: DataValue) -> DataValue:
-    """A variable's value: a number whose suffix left float or double open becomes float."""
-    if not value.is_untyped:
-        return value
-    return DataValue(value.type, tuple(compilation.dag.constant(n.attribute.number, n.type) for n in value.nodes))
-
-
-def combined(tree: ast.Assignment) -> ast.AstNode:
+def expand_compound_assignment(tree: ast.Assignment) -> ast.AstNode:
     """`x += e` as `x + e`."""
     if not tree.operator:
         return tree.value
@@ -358,53 +294,48 @@ def combined(tree: ast.Assignment) -> ast.AstNode:
 
 
 def declare_once(scope: Scope, tree: ast.VariableDeclaration) -> None:
+    """Raises CS0109 if the block has a variable of this name."""
     if tree.name in scope.names:
-        raise ProgramError(
-            "CS0109",
-            tree.name_span,
-            f"`{tree.name}` is declared twice in this block",
-            "assign to it without a type, or use another name",
-        )
+        message = f"`{tree.name}` is declared twice in this block"
+        raise ProgramError("CS0109", tree.name_span, message, "assign to it without a type, or use another name")
 
 
-def assignable(compilation, scope: Scope, tree: ast.Assignment) -> Variable:
+def assignable(program: Program, scope: Scope, tree: ast.Assignment) -> tuple[Variable, Type]:
+    """The variable on the left and its type; raises CS0202 or CS0209 if there is none or it is read-only."""
     variable = scope.find(tree.name)
     if variable is None:
-        if compilation.globals.find(tree.name):
+        if program.globals.find(tree.name):
             raise ProgramError("CS0209", tree.name_span, f"`{tree.name}` is a constant of the program")
-        raise ProgramError(
-            "CS0202",
-            tree.name_span,
-            f"the name `{tree.name}` is not known here",
-            f"declare it: `var {tree.name} = ...;`",
-        )
+        message = f"the name `{tree.name}` is not declared"
+        raise ProgramError("CS0202", tree.name_span, message, f"declare it: `var {tree.name} = ...;`")
     if variable.type is None:
-        raise ProgramError("CS0209", tree.name_span, f"`{tree.name}` is {variable.why_fixed} and cannot be assigned")
-    return variable
+        message = f"`{tree.name}` is {variable.read_only_reason} and cannot be assigned"
+        raise ProgramError("CS0209", tree.name_span, message)
+    return variable, variable.type
 
 
 def always_returns(body: list[ast.AstNode]) -> bool:
+    """Whether every path through the statements ends in a return or does not end."""
     for tree in body:
-        if isinstance(tree, ast.Return):
-            return True
-        if isinstance(tree, ast.If) and always_returns(tree.if_true) and always_returns(tree.if_false):
-            return True
-        if isinstance(tree, ast.Block) and always_returns(tree.body):
-            return True
-        if isinstance(tree, ast.Loop) and endless(tree):
+        if isinstance(tree, ast.If):
+            returns = always_returns(tree.if_true) and always_returns(tree.if_false)
+        elif isinstance(tree, ast.Block):
+            returns = always_returns(tree.body)
+        else:
+            returns = isinstance(tree, ast.Return) or isinstance(tree, ast.Loop) and is_infinite_loop(tree)
+        if returns:
             return True
     return False
 
 
-def endless(tree: ast.Loop) -> bool:
-    forever = tree.condition is None or isinstance(tree.condition, ast.Literal) and tree.condition.value is True
-    return forever and not any(isinstance(t, ast.Jump) and t.kind == "break" for part in tree.body for t in walk(part))
+def is_infinite_loop(tree: ast.Loop) -> bool:
+    """Whether only a return can leave the loop."""
+    is_true = tree.condition is None or isinstance(tree.condition, ast.Literal) and tree.condition.value is True
+    return is_true and not any(isinstance(t, ast.Jump) and t.kind == "break" for part in tree.body for t in walk(part))
 
 
-def missing_return(function: UserFunction):
-    raise ProgramError(
-        "CS0208",
-        function.declaration.name_span,
-        f"{function.name} does not return a value on every path",
-        "end it with `return ...;`",
-    )
+def fail_missing_return(function: UserFunction) -> NoReturn:
+    """Raises CS0208."""
+    span: Span = function.declaration.name_span
+    message = f"{function.name} does not return a value on every path"
+    raise ProgramError("CS0208", span, message, "end it with `return ...;`")

@@ -1,245 +1,297 @@
-"""Overloads of user functions: exact, by promotion of functions, by widening; and families of functions as values."""
+"""Overload resolution, and the implicit conversion of arguments: exact, by widening, by promotion of functions."""
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from renderer.cdollar.checker.builtins import FUNCTIONS
+from renderer.cdollar.checker.functions import FunctionBuilder
+from renderer.cdollar.checker.program import Program, UserCalls
 from renderer.cdollar.checker.values import (
+    Argument,
     BlankValue,
+    Body,
     DataValue,
+    DomainValue,
     FunctionValue,
-    NotDeviceCode,
+    Operand,
     OverloadSet,
-    Scope,
     UserFunction,
     Value,
 )
 from renderer.cdollar.frontend import ast
-from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import INFINITE, BoundVariable
+from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
+from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, Node
 from renderer.cdollar.ir.operations import OPERATIONS
-from renderer.cdollar.ir.types import FLOAT, FunctionType, Scalar, Type, Vector, component_types, is_data, widening
+from renderer.cdollar.ir.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    UINT,
+    Data,
+    FunctionType,
+    Record,
+    Scalar,
+    Type,
+    Vector,
+    scalar_type_of,
+    widening,
+)
+
+BOOL_HINT = "make a bool a number: `b ? 1 : 0`"
 
 
-class Overloads:
-    """What Checker knows of functions that have several bodies; uses its scope, inference_stack and arithmetic."""
+class OverloadResolver:
+    """Chooses among overloads and converts values to the types of parameters, in one body."""
 
-    def call_family(self, name: str, tree: ast.Call) -> Value:
-        family = self.compilation.overloads.get(name, [])
-        if name == "fold" and not family:
-            return self.fold(tree)
-        if self.may_reduce(tree):
-            return self.reduce_family(name, family, tree)
-        if name in self.special and not family:
-            return self.special[name](self, tree)
-        expected = family[0].parameter_types if len(family) == 1 else ()
-        values = []
-        for position, argument in enumerate(tree.arguments):
-            values.append(self.argument(argument, expected[position] if position < len(expected) else None))
-        return self.call_overloaded(name, family, values, tree)
+    def __init__(self, program: Program, body: Body, functions: FunctionBuilder, user_calls: UserCalls):
+        self.program, self.body, self.functions, self.user_calls = program, body, functions, user_calls
 
-    def call_overloaded(self, name: str, family: list[UserFunction], values: list, tree: ast.Call) -> Value:
-        plain = [v for v in values if not isinstance(v, BlankValue)]
-        blanks = len(plain) != len(values)
-        chosen = None if blanks else self.choose(family, values)
-        if chosen is not None and (
-            name not in OPERATIONS or self.exact(chosen, values) or not self.builtin_fits(name, values)
-        ):
-            return self.call_user(chosen, values, tree.span, [a.span for a in tree.arguments])
-        if name in FUNCTIONS and not blanks and all(isinstance(v, DataValue) for v in values):
-            found = self.builtin(name, values, tree)
-            if found is not None:
-                return found
-        completed = self.completed(family, values) if not blanks else None
-        if completed is not None:
-            return self.promote_call(*completed, tree)
-        missing = [
-            f
-            for f in family
-            if len(values) < len(f.parameter_types) or blanks and len(values) == len(f.parameter_types)
-        ]
-        if missing and not any(len(f.parameter_types) == len(values) for f in family) or blanks and missing:
-            return self.curried_family(missing[0], values, tree)
-        settled = [
-            self.settled(v, a.span) if not isinstance(v, BlankValue) else v
-            for v, a in zip(values, tree.arguments, strict=True)
-        ]
-        promotable = self.choose(family, settled, promote=True)
-        if promotable is not None:
-            return self.promote_call(promotable, settled, tree)
-        if name in FUNCTIONS and not blanks and any(isinstance(v, FunctionValue) for v in settled):
-            return self.promoted(settled, lambda v: self.builtin_or_fail(name, v, tree), tree.span)
-        return self.no_overload(name, family, values, tree)
+    # Choice
 
-    def completed(self, family: list[UserFunction], values: list) -> tuple[UserFunction, list] | None:
-        """A function whose last parameters have defaults, and the values with these."""
-        for function in family:
-            rest = function.declaration.parameters[len(values) :]
-            if not rest or any(parameter.default is None for parameter in rest):
-                continue
-            checker = type(self)(self.compilation, Scope(), self.scalar)
-            full = values + [checker.root(parameter.default) for parameter in rest]
-            if self.choose([function], full, promote=True) is not None:
-                return function, full
-        return None
-
-    def builtin_fits(self, name: str, values: list) -> bool:
-        return all(isinstance(v, DataValue) for v in values) and self.arithmetic.function(name, values) is not None
-
-    def exact(self, function: UserFunction, values: list) -> bool:
-        return all(
-            isinstance(v, DataValue) and v.type == t for v, t in zip(values, function.parameter_types, strict=True)
-        )
-
-    def promote_call(self, function: UserFunction, values: list, tree: ast.Call) -> Value:
-        """Functions that fill data parameters are lifted; functional parameters keep what they are given."""
-        spans = [a.span for a in tree.arguments]
-        lifted = [v for v, t in zip(values, function.parameter_types, strict=True) if not isinstance(t, FunctionType)]
-
-        def work(data: list[DataValue]) -> DataValue:
-            rest = iter(data)
-            full = [
-                v if isinstance(t, FunctionType) else next(rest)
-                for v, t in zip(values, function.parameter_types, strict=True)
-            ]
-            found = self.call_user(function, full, tree.span, spans)
-            if isinstance(found, FunctionValue):
-                raise ProgramError("CS0410", tree.span, f"{function.name} returns a function: it cannot be promoted")
-            return found
-
-        return self.promoted(lifted, work, tree.span)
-
-    def curried_family(self, function: UserFunction, values: list, tree: ast.Call) -> Value:
-        if any(isinstance(t, FunctionType) for t in function.parameter_types):
-            return self.no_overload(function.name, [function], values, tree)
-        whole = self.function_value(function)
-        return self.apply(whole, values, tree)
-
-    def choose(self, family: list[UserFunction], values: list, promote: bool = False) -> UserFunction | None:
-        """The overload whose parameters the values fill with the fewest conversions."""
-        best, best_cost = None, None
-        for function in family:
+    def resolve_overload(
+        self, overloads: list[UserFunction], values: list[Argument], promote: bool = False
+    ) -> UserFunction | None:
+        """The overload whose parameters the values fill at the least cost; the first of equal ones."""
+        best, best_cost = None, 0
+        for function in overloads:
             if len(function.parameter_types) != len(values):
                 continue
-            costs = [
-                self.fit(value, type_, promote) for value, type_ in zip(values, function.parameter_types, strict=True)
-            ]
-            if any(cost is None for cost in costs):
-                continue
-            if best is None or sum(costs) < best_cost:
-                best, best_cost = function, sum(costs)
+            pairs = zip(values, function.parameter_types, strict=True)
+            costs = [self.conversion_cost(value, type_, promote) for value, type_ in pairs]
+            total = sum(cost for cost in costs if cost is not None)
+            if None not in costs and (best is None or total < best_cost):
+                best, best_cost = function, total
         return best
 
-    def fit(self, value: Value, target: Type, promote: bool) -> int | None:
-        """How far a value is from a parameter's type; None if it does not fit."""
-        if isinstance(value, BlankValue):
-            return None
+    def conversion_cost(self, value: Argument, target: Type, promote: bool = False) -> int | None:
+        """The cost of an implicit conversion, 0 for equal types; None if there is none."""
         if isinstance(target, FunctionType):
             if isinstance(value, OverloadSet):
-                return 1 if self.family_member(value, target) is not None else None
+                return 1 if self._matching_overload(value, target) is not None else None
             if not isinstance(value, FunctionValue) or value.type.parameters != target.parameters:
                 return None
-            steps = widening(value.type.result, target.result)
-            return None if steps is None else steps + (target.is_array and not value.type.is_array)
-        if isinstance(value, OverloadSet):
-            return None
-        if isinstance(value, FunctionValue):
-            if not promote:
-                return None
-            steps = widening(value.type.result, target)
-            return None if steps is None else 10 + steps
+            cost = widening(value.type.result, target.result)
+            return None if cost is None else cost + (target.is_array and not value.type.is_array)
+        if isinstance(value, FunctionValue) and promote:
+            cost = widening(value.type.result, target)
+            return None if cost is None else 10 + cost
         if not isinstance(value, DataValue):
             return None
-        steps = widening(value.type, target)
-        if steps is None and self.literal_fits(value, target):
-            steps = 1
-        return steps
+        return 1 if fits_uint(value, target) else widening(value.type, target)
 
-    def literal_fits(self, value: DataValue, target: Type) -> bool:
-        if not (value.is_literal and isinstance(value.type, Scalar) and isinstance(target, Scalar)):
-            return False
-        return value.type.name == "int" and target.name == "uint" and value.node.attribute.number >= 0
+    def fail(self, name: str, overloads: list[UserFunction], values: list[Argument], span: Span) -> NoReturn:
+        """Raises CS0411: no overload takes the values."""
+        given = ", ".join("(blank)" if isinstance(v, BlankValue) else describe(v) for v in values)
+        if not overloads and name in FUNCTIONS:
+            raise ProgramError("CS0411", span, f"{name} does not take ({given})", FUNCTIONS[name])
+        if len(overloads) == 1:
+            message = f"{overloads[0].signature} does not take ({given})"
+            raise ProgramError("CS0411", span, message, self._explain_mismatch(overloads[0], values))
+        known = "; ".join(f.signature for f in overloads[:6])
+        raise ProgramError("CS0411", span, f"no overload of {name} takes ({given})", f"known: {known}")
 
-    def no_overload(self, name: str, family: list[UserFunction], values: list, tree: ast.Call):
-        given = ", ".join("(blank)" if isinstance(v, BlankValue) else self.describe(v) for v in values)
-        known = [f.signature for f in family]
-        if not family and name in FUNCTIONS:
-            raise ProgramError("CS0411", tree.span, f"{name} does not take ({given})", FUNCTIONS[name])
-        if len(known) == 1:
-            message, hint = f"{known[0]} does not take ({given})", self.misfit(family[0], values)
-        else:
-            message, hint = f"no overload of {name} takes ({given})", "known: " + "; ".join(known[:6])
-        raise ProgramError("CS0411", tree.span, message, hint)
-
-    def misfit(self, function: UserFunction, values: list) -> str:
-        if len(function.parameter_types) != len(values):
-            return f"it takes {len(function.parameter_types)} arguments, {len(values)} are given"
-        for name, type_, value in zip(function.parameter_names, function.parameter_types, values, strict=True):
-            if self.fit(value, type_, True) is None and not isinstance(value, BlankValue):
-                return f"`{name}` is {type_}, but {self.describe(value)} is given"
+    def _explain_mismatch(self, function: UserFunction, values: list[Argument]) -> str:
+        types = function.parameter_types
+        if len(types) != len(values):
+            return f"it takes {len(types)} arguments, {len(values)} are given"
+        for name, type_, value in zip(function.parameter_names, types, values, strict=True):
+            if not isinstance(value, BlankValue) and self.conversion_cost(value, type_, True) is None:
+                return f"`{name}` is {type_}, but {describe(value)} is given"
         return ""
 
-    def describe(self, value: Value) -> str:
-        return f"function {value.name}" if isinstance(value, OverloadSet) else str(value.type)
+    # Overload sets as values
 
-    def call_user(self, function: UserFunction, values: list, span: Span, spans: list[Span] | None = None) -> Value:
-        spans = (spans or []) + [span] * len(values)
-        converted = [self.convert(v, t, s) for v, t, s in zip(values, function.parameter_types, spans, strict=False)]
-        return self.compilation.call(self, function, converted, span)
+    def resolve(self, value: Value, span: Span) -> Operand:
+        """Data or a function; an overload set becomes its only function, or its operation on floats."""
+        if isinstance(value, OverloadSet):
+            return self._overload_as_function(value, None, span)
+        if isinstance(value, DomainValue):
+            hint = "a domain restricts a bound variable: `i : 0..n`"
+            raise ProgramError("CS0203", span, "a domain has no meaning here", hint)
+        return value
 
-    def function_value(self, function: UserFunction) -> FunctionValue:
-        """A user's function of data as a value: a function of variables without end."""
-        if self.scalar:
-            raise NotDeviceCode
-        variables, values = [], []
-        for name, type_ in zip(function.parameter_names, function.parameter_types, strict=True):
-            parts = [BoundVariable(name, base, INFINITE) for base in component_types(type_)]
-            variables += parts
-            values.append(DataValue(type_, tuple(map(self.dag.bound_variable, parts))))
-        result = self.compilation.call(self, function, values, function.declaration.name_span)
-        type_ = FunctionType(result.type, function.parameter_types)
-        return FunctionValue(type_, self.dag.function(tuple(variables), result.nodes, type_))
-
-    def family_member(self, value: OverloadSet, expected: FunctionType) -> UserFunction | str | None:
-        """The overload that is a function of the expected type."""
-        for function in self.compilation.overloads.get(value.name, []):
-            if (
-                function.parameter_types == expected.parameters
-                and widening(function.result_type, expected.result) is not None
-            ):
-                return function
-        if value.name in OPERATIONS and all(isinstance(p, (Scalar, Vector)) for p in expected.parameters):
-            if len(OPERATIONS[value.name].parameters) == len(expected.parameters):
-                return value.name
+    def _matching_overload(self, value: OverloadSet, expected: FunctionType) -> UserFunction | str | None:
+        """The overload that is a function of the expected type, or the name of a built-in operation."""
+        for function in self.program.functions.get(value.name):
+            if function.parameter_types == expected.parameters:
+                if widening(function.result_type, expected.result) is not None:
+                    return function
+        operation = OPERATIONS.get(value.name)
+        takes_vectors = all(isinstance(p, (Scalar, Vector)) for p in expected.parameters)
+        if operation and takes_vectors and len(operation.parameters) == len(expected.parameters):
+            return value.name
         return None
 
-    def family_as_function(self, value: OverloadSet, expected: FunctionType | None, span: Span) -> FunctionValue:
-        if self.scalar:
-            raise NotDeviceCode
-        family = self.compilation.overloads.get(value.name, [])
+    def _overload_as_function(self, value: OverloadSet, expected: FunctionType | None, span: Span) -> FunctionValue:
+        self.body.require_host()
+        overloads = self.program.functions.get(value.name)
         if expected is not None:
-            member = self.family_member(value, expected)
-            if member is None:
+            match = self._matching_overload(value, expected)
+            if match is None:
                 raise ProgramError("CS0412", span, f"no overload of {value.name} is {expected}")
-            if isinstance(member, UserFunction):
-                return self.function_value(member)
-            return self.builtin_function_value(value.name, expected.parameters)
-        if len(family) == 1 and all(is_data(t) for t in family[0].parameter_types):
-            return self.function_value(family[0])
-        if not family and value.name in OPERATIONS:
-            return self.builtin_function_value(value.name, (FLOAT,) * len(OPERATIONS[value.name].parameters))
+            if isinstance(match, UserFunction):
+                return self.user_function(match)
+            return self._builtin_function(match, expected.parameters)
+        if len(overloads) == 1 and overloads[0].takes_and_returns_data:
+            return self.user_function(overloads[0])
+        if not overloads and value.name in OPERATIONS:
+            return self._builtin_function(value.name, (FLOAT,) * len(OPERATIONS[value.name].parameters))
         raise ProgramError(
-            "CS0412",
-            span,
+            "CS0412", span,
             f"the function {value.name} cannot stand alone here: it has several overloads or takes functions",
             "call it, or cast it: `(float(float)) f`",
-        )
+        )  # fmt: skip
 
-    def builtin_function_value(self, name: str, parameters: tuple[Type, ...]) -> FunctionValue:
-        variables, values = [], []
-        for position, type_ in enumerate(parameters):
-            parts = [BoundVariable("xyzw"[position], base, INFINITE) for base in component_types(type_)]
-            variables += parts
-            values.append(DataValue(type_, tuple(map(self.dag.bound_variable, parts))))
-        result = self.arithmetic.function(name, values)
-        type_ = FunctionType(result.type, parameters)
-        return FunctionValue(type_, self.dag.function(tuple(variables), result.nodes, type_))
+    def user_function(self, function: UserFunction) -> FunctionValue:
+        """A function of the program with data parameters, as a value."""
+
+        def call(values: list[DataValue]) -> DataValue:
+            result = self.user_calls.call(function, values, function.declaration.name_span, self.body)
+            assert isinstance(result, DataValue)
+            return result
+
+        types = tuple(t for t in function.parameter_types if isinstance(t, Data))
+        return self.functions.from_operation(function.parameter_names, types, call)
+
+    def _builtin_function(self, name: str, types: tuple[Data, ...]) -> FunctionValue:
+        def call(values: list[DataValue]) -> DataValue:
+            result = self.program.builder.function(name, values)
+            assert result is not None
+            return result
+
+        return self.functions.from_operation("xyzw", types, call)
+
+    # Conversion
+
+    def convert(self, value: Value, target: Type, span: Span) -> Operand:
+        """The value as the target type, by the conversions that lose nothing; raises CS0401 if there is none."""
+        if isinstance(target, FunctionType):
+            return self._convert_function(value, target, span)
+        assert isinstance(target, Data)
+        return self.convert_data(value, target, span)
+
+    def convert_data(self, value: Value, target: Data, span: Span) -> DataValue:
+        """The value as data of the target type; raises CS0401 if no conversion loses nothing."""
+        value = self.resolve(value, span)
+        if isinstance(value, FunctionValue):
+            message = f"{span.excerpt} is the function {value.type}, but {target} is needed"
+            raise ProgramError("CS0401", span, message, "apply it, or reduce it: `sum(f)`")
+        if value.type == target:
+            return value
+        source_scalar, target_scalar = scalar_type_of(value.type), scalar_type_of(target)
+        if target_scalar is not None and self.conversion_cost(value, target) is not None:
+            return self.program.builder.convert(value, target_scalar)
+        hint = ""
+        if source_scalar is not None and target_scalar is not None:
+            if value.type == BOOL:
+                hint = BOOL_HINT
+            elif target != BOOL:
+                hint = f"a cast says that loss is meant: `({target}) ...`"
+        raise ProgramError("CS0401", span, f"{span.excerpt} is {value.type}, but {target} is needed", hint)
+
+    def _convert_function(self, value: Value, target: FunctionType, span: Span) -> FunctionValue:
+        if isinstance(value, OverloadSet):
+            value = self._overload_as_function(value, target, span)
+        if not isinstance(value, FunctionValue):
+            shown = value.type if isinstance(value, DataValue) else "a domain"
+            names = ", ".join("ijklmn"[k % 6] + " : 0..n" for k in range(len(target.parameters)))
+            message = f"{span.excerpt} is {shown}, but the function {target} is needed"
+            raise ProgramError("CS0401", span, message, f"a function is made by `var f({names}) = ...`")
+        type_ = value.type
+        if type_.parameters != target.parameters or widening(type_.result, target.result) is None:
+            has_more = len(type_.parameters) > len(target.parameters)
+            hint = "blanks leave dimensions free: `a(i, )`" if has_more else ""
+            raise ProgramError("CS0401", span, f"{span.excerpt} is {type_}, but {target} is needed", hint)
+        scalar = scalar_type_of(target.result)
+        if type_.result != target.result and scalar is not None:
+            converted = self.functions.promote([value], lambda v: self.program.builder.convert(v[0], scalar), span)
+            assert isinstance(converted, FunctionValue)
+            value = converted
+        if target.is_array and not value.type.is_array:
+            return self.materialize(value, span)
+        if not target.is_array and value.type.is_array:
+            return FunctionValue(value.type.as_function_type, value.node, value.fixed_domain, value.borders)
+        return value
+
+    def materialize(self, value: FunctionValue, span: Span) -> FunctionValue:
+        """The cast to an array type: a function that is evaluated once, at every point of its domain."""
+        domain = value.domain_with_borders
+        if INFINITE in domain:
+            dimension = ordinal(domain.index(INFINITE))
+            message = f"{span.excerpt} cannot become an array: its {dimension} dimension is infinite"
+            raise ProgramError("CS0306", span, message, "restrict it: `var f(i : 0..n) = ...`")
+        array = value.type.as_array_type
+        if value.node.op != "function" or not isinstance(value.node.attribute, tuple):
+            return FunctionValue(array, value.node, value.fixed_domain, value.borders)
+        if NOT_INFERRED in domain:
+            message = f"the domain of {span.excerpt} is not known yet here"
+            raise ProgramError("CS0307", span, message, "restrict its variables")
+        return FunctionValue(array, self.program.dag.intern("let", array, (value.node,)), domain)
+
+    def let_bind(self, value: Value, span: Span) -> Value:
+        """The value, evaluated once (the paper's let node)."""
+        if isinstance(value, FunctionValue):
+            return self.materialize(value, span)
+        if not isinstance(value, DataValue) or self.body.in_device_code:
+            return value
+        dag = self.program.dag
+        nodes = (dag.intern("let", n.type, (n,)) if n.op in ("apply", "reduce") else n for n in value.nodes)
+        return DataValue(value.type, tuple(nodes))
+
+    def cast(self, value: DataValue, target: Data, span: Span) -> DataValue:
+        """An explicit conversion between numbers or vectors of numbers; raises CS0407 for others."""
+        if value.type == target:
+            return value
+        source, scalar = scalar_type_of(value.type), scalar_type_of(target)
+        if isinstance(target, Vector) and isinstance(value.type, Scalar) and source != "bool":
+            return DataValue(target, self.cast(value, Scalar(target.scalar_type), span).nodes * target.size)
+        same_shape = isinstance(value.type, Scalar) and isinstance(target, Scalar)
+        if isinstance(value.type, Vector) and isinstance(target, Vector):
+            same_shape = value.type.size == target.size
+        if not same_shape or source is None or scalar is None or (source == "bool") != (scalar == "bool"):
+            hint = BOOL_HINT if value.type == BOOL else "compare it: `x != 0`" if target == BOOL else ""
+            raise ProgramError("CS0407", span, f"{value.type} cannot be cast to {target}", hint)
+        return self.program.builder.convert(value, scalar)
+
+    def construct(self, target: Data, values: list[DataValue], tree: ast.ConstructorCall) -> DataValue:
+        """`Point(1, 2)`, `float3(v.xy, 1)`, `int(x)`; raises CS0402 for a wrong number of components."""
+        spans = [argument.span for argument in tree.arguments]
+        if isinstance(target, Record):
+            if len(values) != len(target.fields):
+                fields = ", ".join(f"{type_} {name}" for name, type_ in target.fields)
+                message = f"{target} has {len(target.fields)} fields ({fields}), but {len(values)} values are given"
+                raise ProgramError("CS0402", tree.span, message)
+            triples = zip(values, target.fields, spans, strict=True)
+            parts = [self.convert_data(value, type_, span) for value, (_, type_), span in triples]
+            return DataValue(target, tuple(node for part in parts for node in part.nodes))
+        size = target.size if isinstance(target, Vector) else 1
+        first = values[0].type
+        if len(values) == 1 and (isinstance(target, Scalar) or not isinstance(first, Vector) or first.size == size):
+            return self.cast(values[0], target, tree.span)
+        scalar = scalar_type_of(target)
+        assert scalar is not None
+        nodes: list[Node] = []
+        for value, span in zip(values, spans, strict=True):
+            if scalar_type_of(value.type) in (None, "bool"):
+                raise ProgramError("CS0407", span, f"{value.type} cannot be part of {target}")
+            nodes += self.program.builder.convert(value, scalar).nodes
+        if len(nodes) != size:
+            raise ProgramError("CS0402", tree.span, f"{target} has {size} components, but {len(nodes)} are given")
+        return DataValue(target, tuple(nodes))
+
+
+def is_exact_match(function: UserFunction, values: list[Argument]) -> bool:
+    """Whether the values are data of exactly the parameters' types."""
+    pairs = zip(values, function.parameter_types, strict=True)
+    return all(isinstance(v, DataValue) and v.type == t for v, t in pairs)
+
+
+def fits_uint(value: DataValue, target: Type) -> bool:
+    """Whether the value is a literal int that is a uint just as well."""
+    return value.is_literal and (value.type, target) == (INT, UINT) and value.node.attribute.number >= 0
+
+
+def describe(value: Value) -> str:
+    """The value's type, for messages."""
+    return f"function {value.name}" if isinstance(value, OverloadSet) else str(value.type)

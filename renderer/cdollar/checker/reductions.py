@@ -1,225 +1,194 @@
-"""Reductions of C$: bodies over bound variables, restrictions, joins by operators or functions, folds."""
+"""Reductions: bodies over bound variables, combined by an operator or by a function of the program; folds."""
 
 from __future__ import annotations
 
-from renderer.cdollar.checker.values import (
-    BlankValue,
-    DataValue,
-    FunctionValue,
-    NotDeviceCode,
-    Scope,
-    UserFunction,
-    Value,
-)
+from collections.abc import Callable
+
+from renderer.cdollar.checker.domains import DomainLowering
+from renderer.cdollar.checker.functions import FunctionBuilder
+from renderer.cdollar.checker.names import NameResolver
+from renderer.cdollar.checker.overload_resolution import OverloadResolver
+from renderer.cdollar.checker.program import Program, UserCalls
+from renderer.cdollar.checker.values import Body, DataValue, FunctionValue, Operand, UserFunction, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, BoundVariable, Node, Reduction, tuple_type
+from renderer.cdollar.ir.dag import INFINITE, BoundVariable, Node, Reduction, tuple_type
 from renderer.cdollar.ir.operations import REDUCER_NAMES, REDUCERS
-from renderer.cdollar.ir.types import BOOL, INT, Record, Scalar, Type, Vector, component_types, scalar_type_of
+from renderer.cdollar.ir.types import BOOL, INT, Data, Record, Scalar, Vector, component_types, scalar_type_of
 
 
-class Reductions:
-    """What Checker knows of reductions; uses its scope, inference_stack and arithmetic."""
+class ReductionLowering:
+    """Lowers reductions of one body; `lower` lowers an expression of the same body."""
 
-    # Reductions
+    def __init__(
+        self,
+        program: Program,
+        body: Body,
+        names: NameResolver,
+        functions: FunctionBuilder,
+        resolver: OverloadResolver,
+        domains: DomainLowering,
+        user_calls: UserCalls,
+        lower: Callable[[ast.AstNode], Value],
+    ):
+        self.program, self.body, self.names, self.functions = program, body, names, functions
+        self.resolver, self.domains, self.user_calls, self.lower = resolver, domains, user_calls, lower
 
-    def reduction(self, tree: ast.Call, name: str, variables: list[BoundVariable], value: DataValue) -> DataValue:
-        """A reduction by a named operation over the variables that live only inside of it."""
-        if name not in ("argmin", "argmax"):
-            return self.join(name, variables, value, tree)
-        if not isinstance(value.type, Scalar) or value.type.name == "bool":
-            raise ProgramError("CS0311", tree.span, f"{name} compares numbers, but these are {value.type}")
-        if len(variables) > 4:
-            raise ProgramError("CS0311", tree.span, f"{name} over {len(variables)} variables has no type", "at most 4")
-        indices = tuple(self.dag.bound_variable(v) for v in variables)
-        type_ = tuple_type(("int",) * len(variables))
-        node = self.dag.intern("reduce", type_, (value.node, *indices), (Reduction(name), tuple(variables)))
-        self.dag.spans.setdefault(node, tree.span)
-        result = INT if len(variables) == 1 else Vector("int", len(variables))
-        return DataValue(result, tuple(self.dag.component(node, k) for k in range(len(variables))))
+    # Bodies
 
-    def reduced_body(self, tree: ast.Unary | ast.Call, body: ast.AstNode) -> tuple[list[BoundVariable], DataValue]:
-        """The variables that a reduction reduces and the value under it; of a function, all its dimensions."""
-        variables, value = self.raw_body(tree, body)
-        return self.opened_for_reduction(variables, value, body, tree.span)
+    def lower_body(self, tree: ast.Unary | ast.Call, operand: ast.AstNode) -> tuple[list[BoundVariable], Operand]:
+        """The variables that a reduction binds, and the value of its operand, lowered in a scope of its own."""
+        context = self.program.inference.current
+        names = context.binders.get(id(tree), []) if context is not None else []
+        with self.body.block():
+            variables = [v for r in tree.restrictions for v in self.domains.reduced_variables(r)]
+            if names or variables:
+                self.body.require_host()
+            for name in names:
+                type_ = self.names.type_from_first_use(name, operand)
+                variables.append(self.domains.new_variable(name, tree.span, True, type_, None))
+            return variables, self.resolver.resolve(self.lower(operand), operand.span)
 
-    def raw_body(self, tree: ast.Unary | ast.Call, body: ast.AstNode) -> tuple[list[BoundVariable], Value]:
-        """The variables that live only under a reduction and the value under it, checked in a scope of its own."""
-        names = (
-            self.compilation.inference_stack[-1].owners.get(id(tree), []) if self.compilation.inference_stack else []
-        )
-        outer, self.scope = self.scope, Scope(self.scope)
-        try:
-            variables = [v for r in tree.restrictions for v in self.restricted(r)]
-            if self.scalar and (names or variables):
-                raise NotDeviceCode
-            variables += [self.new_variable(name, tree.span, True, self.first_use(name, body), None) for name in names]
-            return variables, self.settled(self.eval(body), body.span)
-        finally:
-            self.scope = outer
-
-    def opened_for_reduction(
-        self, variables: list[BoundVariable], value: Value, body: ast.AstNode, span: Span
+    def lower_reduction_body(
+        self, tree: ast.Unary | ast.Call, operand: ast.AstNode
     ) -> tuple[list[BoundVariable], DataValue]:
+        """As `lower_body`; of a function, all its dimensions are reduced too."""
+        return self.eta_expand_reduced(*self.lower_body(tree, operand), operand, tree.span)
+
+    def eta_expand_reduced(
+        self, variables: list[BoundVariable], value: Operand, operand: ast.AstNode, span: Span
+    ) -> tuple[list[BoundVariable], DataValue]:
+        """Adds the dimensions of a function to the reduced variables."""
         if not isinstance(value, FunctionValue):
             return variables, value
-        if self.scalar:
-            raise NotDeviceCode
-        free, data = self.opened(value, body.span)
-        for variable in free:
+        self.body.require_host()
+        added, data = self.functions.eta_expand(value, operand.span)
+        for variable in added:
             variable.reduced = True
             if variable.range is INFINITE:
-                raise ProgramError(
-                    "CS0304",
-                    span,
-                    f"{body.span.short} is reduced, but its domain is infinite",
-                    "restrict its variables: `var f(i : 0..n) = ...`",
-                )
-        return variables + free, data
+                message = f"{operand.span.excerpt} is reduced, but its domain is infinite"
+                raise ProgramError("CS0304", span, message, "restrict its variables: `var f(i : 0..n) = ...`")
+        return variables + added, data
 
-    def restricted(self, restriction: ast.Restriction) -> list[BoundVariable]:
-        """`l : 0..n`, `int l`, `(i, j) : f` in a reduction: new variables."""
-        written = self.compilation.type_of(restriction.type) if restriction.type is not None else None
-        if len(restriction.names) == 1:
-            name, span = restriction.names[0]
-            self.not_twice(name, span)
-            return [self.new_variable(name, restriction.span, True, written, restriction.domain)]
-        found = []
-        ranges = self.ranges_of(restriction.domain, len(restriction.names))
-        for (name, span), range_ in zip(restriction.names, ranges, strict=True):
-            self.not_twice(name, span)
-            variable = self.new_variable(name, restriction.span, True, written, None)
-            variable.range = range_ if range_ is not INFINITE else NOT_INFERRED
-            self.compilation.inference_stack[-1].explicit[variable] = restriction.span
-            found.append(variable)
-        return found
+    # Combiners
 
-    def not_twice(self, name: str, span: Span) -> None:
-        if self.scope.find(name) is not None:
-            raise ProgramError(
-                "CS0312", span, f"`{name}` is already declared, so this reduction cannot reduce it", "use another name"
-            )
+    def reduce(
+        self, reduction: Reduction, variables: list[BoundVariable], inputs: tuple[Node, ...], type_: Data, span: Span
+    ) -> DataValue:
+        """One reduce node with the components of `type_`."""
+        types = component_types(type_)
+        dag = self.program.dag
+        node = dag.intern("reduce", tuple_type(types), inputs, (reduction, tuple(variables)))
+        dag.spans.setdefault(node, span)
+        return DataValue(type_, tuple(dag.component(node, k) for k in range(len(types))))
 
-    def join(self, name: str, variables: list[BoundVariable], value: DataValue, tree: ast.AstNode) -> DataValue:
+    def reduce_by_operator(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
+        """A reduction by a name of REDUCERS; + and * of records need an operator of the program."""
+        if name in ("argmin", "argmax"):
+            return self._reduce_to_index(name, variables, value, span)
         if isinstance(value.type, Record):
-            return self.join_by_user("operator" + name, variables, value, tree)
+            return self.reduce_by_function("operator" + name, variables, value, span)
+        builder = self.program.builder
         if name == "+" and value.type == BOOL:
-            one, zero = self.arithmetic.number(1, "int"), self.arithmetic.number(0, "int")
-            value = self.arithmetic.select(value, one, zero)
+            counted = builder.select(value, builder.constant(1, "int"), builder.constant(0, "int"))
+            assert counted is not None
+            value = counted
         if scalar_type_of(value.type) not in REDUCERS[name].types:
-            raise ProgramError(
-                "CS0311",
-                tree.span,
-                f"{value.type} cannot be reduced by `{name}`",
-                "allowed: " + ", ".join(REDUCERS[name].types),
-            )
-        nodes = tuple(self.dag.intern("reduce", n.type, (n,), (Reduction(name), tuple(variables))) for n in value.nodes)
-        for node in nodes:
-            self.dag.spans.setdefault(node, tree.span)
-        return DataValue(value.type, nodes)
+            allowed = "allowed: " + ", ".join(REDUCERS[name].types)
+            raise ProgramError("CS0311", span, f"{value.type} cannot be reduced by `{name}`", allowed)
+        parts = [self.reduce(Reduction(name), variables, (n,), Scalar(n.type), span) for n in value.nodes]
+        return DataValue(value.type, tuple(part.node for part in parts))
 
-    def join_by_user(
-        self, family_name: str, variables: list[BoundVariable], value: DataValue, tree: ast.AstNode
-    ) -> DataValue:
-        family = [
-            f for f in self.compilation.overloads.get(family_name, []) if self.joins(f) and f.result_type == value.type
+    def _reduce_to_index(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
+        if not isinstance(value.type, Scalar) or value.type == BOOL:
+            raise ProgramError("CS0311", span, f"{name} compares numbers, but these are {value.type}")
+        if len(variables) > 4:
+            raise ProgramError("CS0311", span, f"{name} over {len(variables)} variables has no type", "at most 4")
+        indices = tuple(map(self.program.dag.bound_variable, variables))
+        type_ = INT if len(variables) == 1 else Vector("int", len(variables))
+        return self.reduce(Reduction(name), variables, (value.node, *indices), type_, span)
+
+    def reduce_by_function(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
+        """A reduction by a function T(T, T) of the program, in order unless it is [Associative]."""
+        overloads = [
+            f for f in self.program.functions.get(name) if f.is_reduction_operator and f.result_type == value.type
         ]
-        if not family:
-            shown = family_name.removeprefix("operator")
-            raise ProgramError(
-                "CS0311",
-                tree.span,
-                f"{value.type} cannot be reduced by `{shown}`",
-                f"a reduction needs a function {value.type}({value.type}, {value.type})",
-            )
-        function = self.compilation.scalar_function(family[0], tree.span)
-        ordered = "Associative" not in family[0].declaration.attributes
-        reduction = Reduction(family[0].name, function, ordered)
-        return self.reduce_components(reduction, variables, value.nodes, value.type, tree.span)
+        if not overloads:
+            message = f"{value.type} cannot be reduced by `{name.removeprefix('operator')}`"
+            hint = f"a reduction needs a function {value.type}({value.type}, {value.type})"
+            raise ProgramError("CS0311", span, message, hint)
+        function = self.user_calls.require_device_function(overloads[0], span)
+        ordered = "Associative" not in overloads[0].declaration.attributes
+        return self.reduce(Reduction(overloads[0].name, function, ordered), variables, value.nodes, value.type, span)
 
-    def reduce_components(
-        self, reduction: Reduction, variables: list[BoundVariable], inputs: tuple[Node, ...], type_: Type, span: Span
-    ) -> DataValue:
-        parts = component_types(type_)
-        node = self.dag.intern("reduce", tuple_type(parts), inputs, (reduction, tuple(variables)))
-        self.dag.spans.setdefault(node, span)
-        return DataValue(type_, tuple(self.dag.component(node, k) for k in range(len(parts))))
+    # Expressions
 
-    def reduce_family(self, name: str, family: list[UserFunction], tree: ast.Call) -> Value:
-        """A call with one argument that may reduce: below ordinary and user overloads, above currying."""
-        body = tree.arguments[0]
-        if isinstance(body, ast.Blank):
-            return self.call_overloaded(name, family, [BlankValue()], tree)
-        variables, value = self.raw_body(tree, body)
-        if not variables and self.choose([f for f in family if len(f.parameter_types) == 1], [value]) is not None:
-            return self.call_overloaded(name, family, [value], tree)
-        variables, data = self.opened_for_reduction(variables, value, body, tree.span)
+    def reduce_call(
+        self, name: str, overloads: list[UserFunction], tree: ast.Call, call: Callable[[list[Value]], Value]
+    ) -> Value:
+        """A call with one argument that may reduce; `call` makes it an ordinary call of the argument's value."""
+        operand = tree.arguments[0]
+        variables, value = self.lower_body(tree, operand)
+        unary = [f for f in overloads if len(f.parameter_types) == 1]
+        if not variables and self.resolver.resolve_overload(unary, [value]) is not None:
+            return call([value])
+        variables, data = self.eta_expand_reduced(variables, value, operand, tree.span)
         if not variables:
-            if family:
-                return self.call_overloaded(name, family, [value], tree)
+            if overloads:
+                return call([value])
             raise ProgramError(
-                "CS0308", tree.span, f"{name} reduces a function, but {body.span.short} is one {value.type}",
+                "CS0308", tree.span, f"{name} reduces a function, but {operand.span.excerpt} is one {value.type}",
                 "its bound variables are reduced or declared elsewhere; `sum(a(i, j), int j)` names the one to reduce",
             )  # fmt: skip
-        if not family:
-            return self.reduction(tree, REDUCER_NAMES[name], variables, data)
-        joining = [f for f in family if self.joins(f)]
-        fitting = [f for f in joining if self.fit(data, f.result_type, False) is not None]
+        if not overloads:
+            return self.reduce_by_operator(REDUCER_NAMES[name], variables, data, tree.span)
+        operators = [f for f in overloads if f.is_reduction_operator]
+        fitting = [f for f in operators if self.resolver.conversion_cost(data, f.result_type) is not None]
         if not fitting:
-            raise ProgramError(
-                "CS0311", tree.span, f"{name} cannot reduce {data.type}", "; ".join(f.signature for f in joining)
-            )
-        return self.join_by_user(name, variables, self.convert(data, fitting[0].result_type, tree.span), tree)
+            known = "; ".join(f.signature for f in operators)
+            raise ProgramError("CS0311", tree.span, f"{name} cannot reduce {data.type}", known)
+        data = self._convert(data, fitting[0], 0, tree.span)
+        return self.reduce_by_function(name, variables, data, tree.span)
 
-    def fold(self, tree: ast.Call) -> DataValue:
-        """fold(step, start, body): state = step(state, element) over the reduced variables, in order."""
+    def _convert(self, value: DataValue, function: UserFunction, position: int, span: Span) -> DataValue:
+        type_ = function.parameter_types[position]
+        assert isinstance(type_, Data)
+        return self.resolver.convert_data(value, type_, span)
+
+    def lower_fold(self, tree: ast.Call) -> DataValue:
+        """fold(step, start, operand): state = step(state, element) over the reduced variables, in order."""
         if len(tree.arguments) != 3 or not isinstance(tree.arguments[0], ast.Name):
-            raise ProgramError(
-                "CS0313",
-                tree.span,
-                "fold takes a function's name, a start and what is folded",
-                "`fold(step, start, a(i))`",
-            )
-        name = tree.arguments[0].name
-        start = self.convert_start(tree)
-        variables, value = self.reduced_body(tree, tree.arguments[2])
+            message = "fold takes a function's name, a start and what is folded"
+            raise ProgramError("CS0313", tree.span, message, "`fold(step, start, a(i))`")
+        _, start_tree, operand = tree.arguments
+        start = self.resolver.resolve(self.lower(start_tree), start_tree.span)
+        if not isinstance(start, DataValue):
+            message = f"a fold starts with a value, but this is {start.type}"
+            raise ProgramError("CS0313", start_tree.span, message)
+        variables, value = self.lower_reduction_body(tree, operand)
         if not variables:
             raise ProgramError("CS0308", tree.span, "fold reduces a function, but nothing here is reduced")
-        family = self.compilation.overloads.get(name)
-        if not family:
-            raise ProgramError(
-                "CS0313",
-                tree.arguments[0].span,
-                f"`{name}` is no function of this program",
-                "a fold's step is `S step(S state, T element) { ... }`",
-            )
-        fitting = [
-            f
-            for f in family
-            if len(f.parameter_types) == 2
-            and f.parameter_types[0] == f.result_type
-            and self.fit(value, f.parameter_types[1], False) is not None
-        ]
-        fitting = [f for f in fitting if self.fit(start, f.result_type, False) is not None]
-        if not fitting:
-            raise ProgramError(
-                "CS0313",
-                tree.span,
-                f"{name} cannot fold {value.type} from {start.type}: it must be "
-                f"{start.type}({start.type}, {value.type})",
-                "known: " + "; ".join(f"{f.result_type} {f.signature}" for f in family),
-            )
-        chosen = fitting[0]
-        function = self.compilation.scalar_function(chosen, tree.span)
-        start = self.convert(start, chosen.result_type, tree.arguments[1].span)
-        value = self.convert(value, chosen.parameter_types[1], tree.arguments[2].span)
-        reduction = Reduction("fold", function, True)
-        return self.reduce_components(reduction, variables, start.nodes + value.nodes, chosen.result_type, tree.span)
+        chosen = self._fold_step(tree.arguments[0], start, value, tree.span)
+        function = self.user_calls.require_device_function(chosen, tree.span)
+        start = self._convert(start, chosen, 0, start_tree.span)
+        value = self._convert(value, chosen, 1, operand.span)
+        return self.reduce(
+            Reduction("fold", function, True), variables, start.nodes + value.nodes, function.result_type, tree.span
+        )
 
-    def convert_start(self, tree: ast.Call) -> DataValue:
-        start = self.settled(self.eval(tree.arguments[1]), tree.arguments[1].span)
-        if not isinstance(start, DataValue):
-            raise ProgramError(
-                "CS0313", tree.arguments[1].span, f"a fold starts with a value, but this is {start.type}"
-            )
-        return start
+    def _fold_step(self, step: ast.Name, start: DataValue, value: DataValue, span: Span) -> UserFunction:
+        """The overload S step(S, T) that takes the start and the elements."""
+        overloads = self.program.functions.get(step.name)
+        if not overloads:
+            hint = "a fold's step is `S step(S state, T element) { ... }`"
+            raise ProgramError("CS0313", step.span, f"`{step.name}` is not a function of this program", hint)
+        for function in overloads:
+            types = function.parameter_types
+            if len(types) == 2 and types[0] == function.result_type:
+                costs = (self.resolver.conversion_cost(v, t) for v, t in zip((start, value), types, strict=True))
+                if None not in costs:
+                    return function
+        wanted = f"{start.type}({start.type}, {value.type})"
+        message = f"{step.name} cannot fold {value.type} from {start.type}: it must be {wanted}"
+        known = "known: " + "; ".join(f"{f.result_type} {f.signature}" for f in overloads)
+        raise ProgramError("CS0313", span, message, known)

@@ -1,30 +1,26 @@
-"""What expressions of C$ yield while a program is checked: data, functions, families, domains; and their scopes."""
+"""What expressions of C$ are while a program is checked: data, functions, overload sets, domains; and their scopes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
-
-from renderer.cdollar.frontend.ast import FunctionDeclaration
+from renderer.cdollar.frontend.ast import FunctionDeclaration, Return
 from renderer.cdollar.frontend.diagnostics import Span
-from renderer.cdollar.ir.dag import BoundVariable, Constant, Dag, Node, RuntimeScalar
-from renderer.cdollar.ir.operations import OPERATIONS, evaluate
+from renderer.cdollar.ir.dag import INFINITE, Dimension, Node
+from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.types import (
-    BOOL,
-    DTYPES,
-    INTEGERS,
-    NUMBERS,
     Data,
     DomainType,
     FunctionType,
-    Scalar,
     Type,
-    Vector,
-    component_types,
-    scalar_type_of,
-    with_scalar_type,
 )
+
+
+class NotDeviceCode(Exception):
+    """A body that was tried as a device function builds functions."""
 
 
 @dataclass(frozen=True)
@@ -36,314 +32,215 @@ class DataValue:
 
     @property
     def node(self) -> Node:
+        """The first component."""
         return self.nodes[0]
 
     @property
     def is_literal(self) -> bool:
-        return all(node.op == "scalar" and isinstance(node.attribute, Constant) for node in self.nodes)
+        """Whether all components are constants of the program's text."""
+        return all(node.is_constant for node in self.nodes)
 
     @property
     def is_untyped(self) -> bool:
+        """Whether all components are constants whose suffix leaves float or double open."""
         return self.is_literal and all(node.attribute.untyped for node in self.nodes)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the value depends on no bound variable."""
+        return not any(node.free_variables for node in self.nodes)
+
+    @property
+    def constant_values(self) -> list | None:
+        """The numbers of a value of scalar leaves; None if it has others or one is unknown."""
+        if any(node.op != "scalar" or node.attribute.number is None for node in self.nodes):
+            return None
+        return [node.attribute.number for node in self.nodes]
+
+    def variable_names(self) -> str:
+        """The names of the bound variables that the first component depends on, for messages."""
+        return ", ".join(sorted(v.name for v in self.node.free_variables))
 
 
 @dataclass(frozen=True)
 class FunctionValue:
-    """A function: its node, a range (or INFINITE, UNKNOWN) for each parameter, border modes if it was given some."""
+    """A function: its node, a dimension for each parameter's component, and border modes, if it has some.
+
+    `fixed_domain` is None where the parameters' own ranges are the domain: those may be inferred later.
+    """
 
     type: FunctionType
     node: Node
-    own_domain: tuple | None = None
+    fixed_domain: tuple[Dimension, ...] | None = None
     borders: tuple[str | None, ...] | None = None
 
     @property
-    def domain(self) -> tuple:
-        """One entry a parameter; those of an expression are its variables', once they are solved."""
-        return self.own_domain if self.own_domain is not None else tuple(v.range for v in self.node.attribute)
+    def domain(self) -> tuple[Dimension, ...]:
+        """A dimension for each parameter's component, without regard to border modes."""
+        return tuple(v.range for v in self.node.attribute) if self.fixed_domain is None else self.fixed_domain
+
+    @property
+    def domain_with_borders(self) -> tuple[Dimension, ...]:
+        """The domain, infinite in the dimensions that have a border mode."""
+        borders = self.borders or (None,) * len(self.domain)
+        return tuple(INFINITE if b else r for b, r in zip(borders, self.domain, strict=True))
 
 
 @dataclass(frozen=True)
 class OverloadSet:
-    """A function's name before an overload is chosen."""
+    """The name of functions of which none is chosen yet."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class DomainValue:
-    ranges: tuple
+    """A range or the domain of a function."""
+
+    ranges: tuple[Dimension, ...]
 
     @property
     def type(self) -> DomainType:
+        """`domain`, with its rank."""
         return DomainType(len(self.ranges))
 
 
 @dataclass(frozen=True)
 class BlankValue:
-    """An empty parameter: its dimension stays free."""
+    """A blank argument: its dimension stays free."""
 
 
 Value = DataValue | FunctionValue | OverloadSet | DomainValue
+Operand = DataValue | FunctionValue  # a value whose overloads are resolved
+Argument = Value | BlankValue
 
 
 @dataclass
 class Variable:
-    value: object
-    type: Type | None = None  # what an assignment must convert to; None: it cannot be assigned
-    why_fixed: str = "a parameter"
+    """A name's value; `type` is what an assignment converts to, None if `read_only_reason` forbids it."""
+
+    value: Any  # a Value, or None before the first assignment
+    type: Type | None = None
+    read_only_reason: str = "a parameter"
 
 
 @dataclass(eq=False)
 class UserFunction:
-    """A function of the program; `types` are its parameters' types."""
+    """A function of the program. `device_function` is set once it is lowered; `is_host_only` if it cannot be."""
 
     declaration: FunctionDeclaration
     name: str
     parameter_types: tuple[Type, ...]
     result_type: Type
     parameter_names: tuple[str, ...]
-    scalar: object = None  # its DeviceFunction, once compiled
+    device_function: DeviceFunction | None = None
     is_host_only: bool = False
 
     @property
     def signature(self) -> str:
+        """`name(type, type)`, for messages."""
         return f"{self.name}({', '.join(map(str, self.parameter_types))})"
+
+    @property
+    def takes_and_returns_data(self) -> bool:
+        """Whether no parameter is a function, nor the result."""
+        return all(isinstance(type_, Data) for type_ in (*self.parameter_types, self.result_type))
+
+    @property
+    def is_reduction_operator(self) -> bool:
+        """Whether the function is T(T, T), which combines two elements."""
+        return self.parameter_types == (self.result_type,) * 2 and isinstance(self.result_type, Data)
+
+    @property
+    def is_expression(self) -> bool:
+        """Whether the body is one `return`: calls are then inlined."""
+        body = self.declaration.body
+        return len(body) == 1 and isinstance(body[0], Return)
+
+
+@dataclass(frozen=True)
+class RestrictionStatement:
+    """`int i : 0..n;` as a statement: for the variables of this name in the rest of the block."""
+
+    type: Type | None
+    range: Dimension | None
+    span: Span
 
 
 class Scope:
-    """Names of a body: a chain of blocks."""
+    """Names and restrictions of a block, inside those of the blocks around it."""
 
     def __init__(self, parent: Scope | None = None):
-        self.parent, self.names, self.restrictions = parent, {}, {}
+        self.parent = parent
+        self.names: dict[str, Variable] = {}
+        self.restrictions: dict[str, RestrictionStatement] = {}
+
+    def chain(self) -> Iterator[Scope]:
+        """This scope and those around it."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
 
     def find(self, name: str) -> Variable | None:
-        scope = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = scope.parent
-        return None
+        """The innermost variable of this name."""
+        return next((s.names[name] for s in self.chain() if name in s.names), None)
 
-    def restriction(self, name: str):
-        scope = self
-        while scope is not None:
-            if name in scope.restrictions:
-                return scope.restrictions[name]
-            scope = scope.parent
-        return None
+    def restriction(self, name: str) -> RestrictionStatement | None:
+        """The innermost restriction of this name."""
+        return next((s.restrictions[name] for s in self.chain() if name in s.restrictions), None)
 
-    def all_names(self) -> set[str]:
-        return set(self.names) | (self.parent.all_names() if self.parent else set())
+    def variables(self) -> list[tuple[str, Variable]]:
+        """All names with their variables, inner ones first."""
+        return [item for scope in self.chain() for item in scope.names.items()]
 
-    def variables(self):
-        scope = self
-        while scope is not None:
-            yield from scope.names.items()
-            scope = scope.parent
+    def clone(self, scope_copies: dict[Scope, Scope]) -> Scope:
+        """A copy of the chain with variables of its own; `scope_copies` receives each scope's copy."""
+        copy = Scope(self.parent.clone(scope_copies) if self.parent else None)
+        copy.names = {name: Variable(v.value, v.type, v.read_only_reason) for name, v in self.names.items()}
+        copy.restrictions = dict(self.restrictions)
+        scope_copies[self] = copy
+        return copy
 
 
 @dataclass
-class InferenceContext:
-    """The bound variables of one expression and what is known about them."""
+class Body:
+    """Where the lowering of a function's body is: the current scope, and how many conditions enclose it."""
 
-    variables: list[BoundVariable] = field(default_factory=list)
-    uses: list = field(default_factory=list)
-    explicit: dict[BoundVariable, Span] = field(default_factory=dict)
-    places: dict[BoundVariable, Span] = field(default_factory=dict)
-    owners: dict[int, list[str]] = field(default_factory=dict)
+    scope: Scope = field(default_factory=Scope)
+    in_device_code: bool = False
+    guard_depth: int = 0
+    defining: str = ""  # the function whose parameters and body are being lowered
 
+    @contextmanager
+    def block(self, scope: Scope | None = None) -> Iterator[Scope]:
+        """Lowers in an inner scope (or the given one), then returns to the current one."""
+        outer, self.scope = self.scope, scope or Scope(self.scope)
+        try:
+            yield self.scope
+        finally:
+            self.scope = outer
 
-class NodeBuilder:
-    """Elementary operations on data values; None where no ordinary overload fits."""
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """Lowers apart from the surrounding names and conditions: default values of parameters."""
+        outer, self.guard_depth = self.guard_depth, 0
+        try:
+            with self.block(Scope()):
+                yield
+        finally:
+            self.guard_depth = outer
 
-    def __init__(self, dag: Dag):
-        self.dag = dag
+    @contextmanager
+    def guarded(self, is_guarded: bool = True) -> Iterator[None]:
+        """Lowers what is evaluated only under a condition."""
+        self.guard_depth += is_guarded
+        try:
+            yield
+        finally:
+            self.guard_depth -= is_guarded
 
-    def number(self, number, type_: str, untyped: bool = False) -> DataValue:
-        return DataValue(Scalar(type_), (self.dag.constant(number, type_, untyped),))
-
-    def operate(self, name: str, type_: str, *operands: Node) -> Node:
-        """An operation's node, folded if all operands are literals."""
-        result = operation_type(name, type_)
-        if name == "select" and isinstance(operands[0].attribute, Constant) and operands[0].op == "scalar":
-            return operands[1] if operands[0].attribute.number else operands[2]
-        if all(node.op == "scalar" and isinstance(node.attribute, Constant) for node in operands):
-            return self.fold(name, result, operands)
-        return self.dag.apply(name, result, *operands)
-
-    def fold(self, name: str, result: str, operands: tuple[Node, ...]) -> Node:
-        untyped = all(node.attribute.untyped or node.type in ("int", "bool") for node in operands) and result == "float"
-        dtypes = [DTYPES["double"] if untyped and node.type == "float" else DTYPES[node.type] for node in operands]
-        numbers = [
-            dtype(wrapped(node.attribute.number, node.type)) for dtype, node in zip(dtypes, operands, strict=True)
-        ]
-        with np.errstate(all="ignore"):
-            found = evaluate(name, "double" if untyped and name == "convert" else result, numbers)
-        number = found.item() if hasattr(found, "item") else found
-        return self.dag.constant(float(number) if result in ("float", "double") else number, result, untyped)
-
-    def coerce(self, value: DataValue, base: str) -> DataValue:
-        """The value with scalars of another type; literals are made anew, so that 0.1 as double is 0.1."""
-        nodes = tuple(self.coerce_node(node, base) for node in value.nodes)
-        return DataValue(with_scalar_type(value.type, base), nodes)
-
-    def coerce_node(self, node: Node, base: str) -> Node:
-        if node.type == base:
-            return node
-        if node.op == "scalar" and isinstance(node.attribute, Constant):
-            number = node.attribute.number
-            if base in ("float", "double") and node.type != "bool":
-                if node.type == "float" and not node.attribute.untyped:
-                    number = float(DTYPES["float"](number))
-                return self.dag.constant(float(number), base, node.attribute.untyped and base == "float")
-            if base in INTEGERS and node.type in INTEGERS and 0 <= number < 2**31:
-                return self.dag.constant(number, base)
-        return self.operate("convert", base, node)
-
-    def common_base(self, a: DataValue, b: DataValue) -> str | None:
-        """The scalar type both convert to by themselves."""
-        left, right = scalar_type_of(a.type), scalar_type_of(b.type)
-        if left is None or right is None:
-            return None
-        if left == right:
-            return left
-        if "bool" in (left, right):
-            return None
-        if {left, right} == {"int", "uint"}:
-            signed = a if left == "int" else b
-            return "uint" if signed.is_literal and all(node.attribute.number >= 0 for node in signed.nodes) else None
-        order = ("int", "uint", "float", "double")
-        return max(left, right, key=order.index)
-
-    def binary(self, name: str, a: DataValue, b: DataValue) -> DataValue | None:
-        base = self.common_base(a, b)
-        if base is None or base not in allowed_bases(name):
-            return None
-        if name in ("<<", ">>") and scalar_type_of(a.type) != base:
-            return None
-        sizes = {value.type.size for value in (a, b) if isinstance(value.type, Vector)}
-        if len(sizes) > 1:
-            return None
-        a, b = self.coerce(a, base), self.coerce(b, base)
-        if not sizes:
-            node = self.operate(name, base, a.node, b.node)
-            return DataValue(Scalar(node.type), (node,))
-        size = sizes.pop()
-        if name in ("<", ">", "<=", ">=", "&&", "||"):
-            return None
-        left, right = spread(a, size), spread(b, size)
-        nodes = tuple(self.operate(name, base, x, y) for x, y in zip(left, right, strict=True))
-        if name in ("==", "!="):
-            return self.joined("&&" if name == "==" else "||", nodes)
-        return DataValue(Vector(base, size), nodes)
-
-    def joined(self, name: str, nodes: tuple[Node, ...]) -> DataValue:
-        found = nodes[0]
-        for node in nodes[1:]:
-            found = self.operate(name, "bool", found, node)
-        return DataValue(BOOL, (found,))
-
-    def unary(self, name: str, value: DataValue) -> DataValue | None:
-        base = scalar_type_of(value.type)
-        if base is None or base not in allowed_bases(name):
-            return None
-        if name == "+":
-            return value
-        operation = {"-": "neg"}.get(name, name)
-        if operation == "neg" and base == "uint":
-            return None
-        return DataValue(value.type, tuple(self.operate(operation, base, node) for node in value.nodes))
-
-    def function(self, name: str, values: list[DataValue]) -> DataValue | None:
-        """An operation of OPERATIONS written as a call, component by component."""
-        operation = OPERATIONS[name]
-        if len(values) != len(operation.parameters) or any(scalar_type_of(v.type) in (None, "bool") for v in values):
-            return None
-        base = scalar_type_of(values[0].type)
-        for value in values[1:]:
-            base = self.common_base(DataValue(Scalar(base), (values[0].node,)), value)
-            if base is None:
-                return None
-        if operation.parameters[0] == "r" and base in INTEGERS:
-            base = "float"
-        sizes = {value.type.size for value in values if isinstance(value.type, Vector)}
-        if len(sizes) > 1 or base not in operation.types():
-            return None
-        if not sizes:
-            node = self.operate(name, base, *(self.coerce(v, base).node for v in values))
-            return DataValue(Scalar(node.type), (node,))
-        size = sizes.pop()
-        rows = zip(*(spread(self.coerce(v, base), size) for v in values), strict=True)
-        return DataValue(Vector(base, size), tuple(self.operate(name, base, *row) for row in rows))
-
-    def select(self, condition: DataValue, yes: DataValue, no: DataValue) -> DataValue | None:
-        if yes.type != no.type:
-            base = self.common_base(yes, no)
-            if base is None:
-                return None
-            yes, no = self.coerce(yes, base), self.coerce(no, base)
-            if yes.type != no.type:
-                return None
-        pairs = zip(yes.nodes, no.nodes, strict=True)
-        return DataValue(
-            yes.type, tuple(a if a is b else self.operate("select", a.type, condition.node, a, b) for a, b in pairs)
-        )
-
-
-def wrapped(number, type_: str):
-    if type_ == "int" and number >= 2**31:
-        return int(number) - 2**32
-    return number
-
-
-def spread(value: DataValue, size: int) -> tuple[Node, ...]:
-    return value.nodes if len(value.nodes) == size else value.nodes * size
-
-
-def operation_type(name: str, type_: str) -> str:
-    if name in ("select", "convert"):
-        return type_
-    return "bool" if OPERATIONS[name].result == "bool" else type_
-
-
-def allowed_bases(name: str) -> tuple[str, ...]:
-    if name in ("&&", "||", "!"):
-        return ("bool",)
-    if name in ("&", "|", "^"):
-        return ("bool", *INTEGERS)
-    if name in ("<<", ">>", "~"):
-        return INTEGERS
-    if name in ("==", "!="):
-        return ("bool", *NUMBERS)
-    return NUMBERS
-
-
-def is_closed(value: DataValue) -> bool:
-    """Whether a value depends on no bound variable and no unknown."""
-    return all(not node.free_variables for node in value.nodes)
-
-
-def constant_values(value: DataValue) -> list | None:
-    """The numbers of a value whose nodes are scalar leaves, None if one is not or is not known yet."""
-    found = []
-    for node in value.nodes:
-        if (
-            node.op != "scalar"
-            or not isinstance(node.attribute, (Constant, RuntimeScalar))
-            or node.attribute.number is None
-        ):
-            return None
-        found.append(node.attribute.number)
-    return found
-
-
-def zero_of(arithmetic: NodeBuilder, type_: Data) -> DataValue:
-    nodes = []
-    for base in component_types(type_):
-        number = {"bool": False, "float": 0.0, "double": 0.0}.get(base, 0)
-        nodes.append(arithmetic.dag.constant(number, base))
-    return DataValue(type_, tuple(nodes))
-
-
-class NotDeviceCode(Exception):
-    """A body that was tried as a scalar function builds functions."""
+    def require_host(self) -> None:
+        """Raises NotDeviceCode where functions cannot be built."""
+        if self.in_device_code:
+            raise NotDeviceCode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from renderer.cdollar.frontend.diagnostics import SourceFile, Span
 
@@ -36,8 +37,8 @@ class FunctionalType(AstNode):
 
 @dataclass(eq=False)
 class Literal(AstNode):
-    value: object
-    kind: str  # bool int uint float double real text
+    value: Any
+    kind: str  # bool int uint float double float_literal string
 
 
 @dataclass(eq=False)
@@ -114,7 +115,7 @@ class LetIn(AstNode):
 
 @dataclass(eq=False)
 class Lambda(AstNode):
-    head: list[BoundParameter]
+    parameters: list[BoundParameter]
     body: AstNode
 
 
@@ -147,7 +148,7 @@ class VariableDeclaration(AstNode):
     type: AstNode | None
     name: str
     name_span: Span
-    head: list[BoundParameter] | None
+    parameters: list[BoundParameter] | None
     value: AstNode | None
 
 

@@ -27,7 +27,7 @@ class SourceFile:
             position = self.text.find("\n", position + 1)
         object.__setattr__(self, "starts", tuple(starts))
 
-    def place(self, offset: int) -> tuple[int, int]:
+    def line_and_column(self, offset: int) -> tuple[int, int]:
         """Line and column, both from 1."""
         line = bisect_right(self.starts, offset)
         return line, offset - self.starts[line - 1] + 1
@@ -53,17 +53,17 @@ class Span:
         return " ".join(self.source.text[self.start : self.end].split())
 
     @property
-    def at(self) -> str:
-        line, column = self.source.place(self.start)
+    def location(self) -> str:
+        line, column = self.source.line_and_column(self.start)
         return f"{line}:{column}"
 
     @property
-    def short(self) -> str:
+    def excerpt(self) -> str:
         """The text, cut to what fits in a sentence."""
         return self.text if len(self.text) <= 40 else self.text[:37] + "..."
 
 
-WIDTH = 160
+MAX_LINE_CHARS = 160
 
 
 class ProgramError(InputError):
@@ -74,12 +74,12 @@ class ProgramError(InputError):
         super().__init__(self.render())
 
     def render(self) -> str:
-        line, column = self.span.source.place(self.span.start)
+        line, column = self.span.source.line_and_column(self.span.start)
         text = self.span.source.line(line).replace("\t", " ")
         text = "".join(c if c.isprintable() else "?" for c in text)
         width = max(1, min(self.span.end - self.span.start, len(text) - column + 1))
-        first = max(0, column - 1 - WIDTH // 2)
-        cut = text[first : first + WIDTH]
+        first = max(0, column - 1 - MAX_LINE_CHARS // 2)
+        cut = text[first : first + MAX_LINE_CHARS]
         marks = " " * (column - 1 - first) + "^" * min(width, max(1, len(cut) - (column - 1 - first)))
         lines = [
             f"{self.span.source.name}:{line}:{column}: error {self.code}: {self.message}",

@@ -39,14 +39,16 @@ class ExpressionParser(TokenStream):
     # Types
 
     def starts_type(self) -> bool:
-        return self.token.kind == "name" and (self.token.text in self.type_names or self.token.text not in KEYWORDS)
+        return self.token.kind == "identifier" and (
+            self.token.text in self.type_names or self.token.text not in KEYWORDS
+        )
 
     def type(self) -> AstNode:
-        self.deeper()
-        token = self.name("a type")
+        self.enter_nesting()
+        token = self.expect_identifier("a type")
         written: AstNode = NamedType(token.span, token.text)
         while self.at("(", "["):
-            if self.take().text == "[":
+            if self.advance().text == "[":
                 rank = 1
                 while self.accept(","):
                     rank += 1
@@ -58,18 +60,18 @@ class ExpressionParser(TokenStream):
             parameters = []
             while not self.at(")"):
                 parameters.append(self.type())
-                if self.token.kind == "name" and self.token.text not in KEYWORDS:
-                    self.take()  # a parameter's name in a type is allowed and ignored
+                if self.token.kind == "identifier" and self.token.text not in KEYWORDS:
+                    self.advance()  # a parameter's name in a type is allowed and ignored
                 if not self.at(")"):
                     self.expect(",", "between the parameters' types")
-            self.take()
+            self.advance()
             written = FunctionalType(self.span_from(token.span), written, parameters, False)
         self.depth -= 1
         return written
 
     def try_type(self) -> AstNode | None:
         """A type if one stands here and starts with a known type's name, else nothing is taken."""
-        if self.token.kind != "name" or self.token.text not in self.type_names:
+        if self.token.kind != "identifier" or self.token.text not in self.type_names:
             return None
         position, depth = self.position, self.depth
         try:
@@ -78,15 +80,15 @@ class ExpressionParser(TokenStream):
             self.position, self.depth = position, depth
             return None
 
-    def head(self) -> list[BoundParameter]:
-        close = ")" if self.take().text == "(" else "]"
+    def bound_parameters(self) -> list[BoundParameter]:
+        close = ")" if self.advance().text == "(" else "]"
         found: list[BoundParameter] = []
         while not self.at(close):
             start = self.token.span
             written = None
-            if self.peek().kind == "name":
+            if self.peek().kind == "identifier":
                 written = self.type()
-            name = self.name("a bound variable")
+            name = self.expect_identifier("a bound variable")
             domain = self.domain() if self.accept(":") else None
             if any(other.name == name.text for other in found):
                 raise ProgramError("CS0109", name.span, f"the bound variable `{name.text}` is declared twice")
@@ -97,26 +99,27 @@ class ExpressionParser(TokenStream):
             raise ProgramError(
                 "CS0105", self.token.span, "expected a bound variable, found nothing between the brackets"
             )
-        self.take()
+        self.advance()
         return found
 
     def restriction(self) -> Restriction:
         """`l : 0..n`, `int l : f`, `int l`, `(i, j) : f`."""
         start = self.token.span
         if self.accept("("):
-            names = [self.name("a bound variable")]
+            names = [self.expect_identifier("a bound variable")]
             while self.accept(","):
-                names.append(self.name("a bound variable"))
+                names.append(self.expect_identifier("a bound variable"))
             self.expect(")", "after the bound variables")
             self.expect(":", "after the bound variables")
             domain = self.domain()
             return Restriction(self.span_from(start), [(n.text, n.span) for n in names], None, domain)
-        written = None
-        if self.peek().kind == "name":
-            written = None if self.at("var") and self.take() else self.type()
-        name = self.name("a bound variable")
-        domain = self.domain() if self.accept(":") else None
-        return Restriction(self.span_from(start), [(name.text, name.span)], written, domain)
+        written: AstNode | None = None
+        if self.peek().kind == "identifier":
+            if not (self.at("var") and self.advance()):
+                written = self.type()
+        name = self.expect_identifier("a bound variable")
+        restricted_to = self.domain() if self.accept(":") else None
+        return Restriction(self.span_from(start), [(name.text, name.span)], written, restricted_to)
 
     def domain(self) -> AstNode:
         return self.expression()
@@ -124,47 +127,47 @@ class ExpressionParser(TokenStream):
     # Expressions
 
     def expression(self) -> AstNode:
-        self.deeper()
+        self.enter_nesting()
         if self.at("let"):
             found = self.let_in()
         elif self.is_lambda():
             found = self.lambda_()
         else:
-            found = self.choice()
+            found = self.conditional()
         self.depth -= 1
         return found
 
     def let_in(self) -> AstNode:
-        start = self.take().span
-        name = self.name("a name after `let`")
+        start = self.advance().span
+        name = self.expect_identifier("a name after `let`")
         self.expect("=", "after the name")
         value = self.expression()
         self.expect("in", "after the value of `let`")
         return LetIn(self.span_from(start), name.text, value, self.expression())
 
     def is_lambda(self) -> bool:
-        if self.token.kind == "name" and self.peek().text == "=>":
+        if self.token.kind == "identifier" and self.peek().text == "=>":
             return True
         if not self.at("("):
             return False
         ahead = 1
-        while self.peek(ahead).kind == "name" or self.peek(ahead).text == ",":
+        while self.peek(ahead).kind == "identifier" or self.peek(ahead).text == ",":
             ahead += 1
         return self.peek(ahead).text == ")" and self.peek(ahead + 1).text == "=>"
 
     def lambda_(self) -> AstNode:
         start = self.token.span
         if self.at("("):
-            head = self.head()
+            parameters = self.bound_parameters()
         else:
-            name = self.name("a parameter")
-            head = [BoundParameter(name.span, name.text, None, None)]
+            name = self.expect_identifier("a parameter")
+            parameters = [BoundParameter(name.span, name.text, None, None)]
         self.expect("=>", "after the parameters")
         body = self.expression()
-        return Lambda(self.span_from(start), head, body)
+        return Lambda(self.span_from(start), parameters, body)
 
-    def choice(self) -> AstNode:
-        condition = self.interval()
+    def conditional(self) -> AstNode:
+        condition = self.range_expression()
         if not self.accept("?"):
             return condition
         yes = self.expression()
@@ -172,7 +175,7 @@ class ExpressionParser(TokenStream):
         no = self.expression()
         return Conditional(condition.span.to(no.span), condition, yes, no)
 
-    def interval(self) -> AstNode:
+    def range_expression(self) -> AstNode:
         low = self.binary(1)
         if not self.accept(".."):
             return low
@@ -181,8 +184,8 @@ class ExpressionParser(TokenStream):
 
     def binary(self, weakest: int) -> AstNode:
         left, height = self.unary(), 0
-        while self.token.kind == "mark" and PRECEDENCE.get(self.token.text, 0) >= weakest:
-            mark = self.take()
+        while self.token.kind == "punctuator" and PRECEDENCE.get(self.token.text, 0) >= weakest:
+            mark = self.advance()
             right = self.binary(PRECEDENCE[mark.text] + 1)
             left = Binary(left.span.to(right.span), mark.text, left, right)
             height += 1
@@ -197,9 +200,9 @@ class ExpressionParser(TokenStream):
 
     def unary(self) -> AstNode:
         start = self.token.span
-        if self.token.kind == "mark" and self.token.text in ("+", "-", "*", "!", "~"):
-            self.deeper()
-            mark = self.take().text
+        if self.token.kind == "punctuator" and self.token.text in ("+", "-", "*", "!", "~"):
+            self.enter_nesting()
+            mark = self.advance().text
             if mark in "+*" and self.at("("):
                 found = self.reduction(mark, start)
             else:
@@ -219,7 +222,7 @@ class ExpressionParser(TokenStream):
         if cast is not None:
             return Unary(start.to(cast.span), mark, cast)
         position, depth = self.position, self.depth
-        self.take()
+        self.advance()
         body = self.expression()
         if self.at(","):
             restrictions = self.restrictions()
@@ -237,10 +240,10 @@ class ExpressionParser(TokenStream):
 
     def cast(self, start: Span) -> AstNode | None:
         position, depth = self.position, self.depth
-        self.take()
+        self.advance()
         written = self.try_type()
         follows = self.peek()
-        operand_starts = follows.kind in ("name", "real", "integer", "hex") or follows.text in (
+        operand_starts = follows.kind in ("identifier", "real", "integer", "hex") or follows.text in (
             "(",
             "-",
             "+",
@@ -256,8 +259,8 @@ class ExpressionParser(TokenStream):
         ):
             self.position, self.depth = position, depth
             return None
-        self.take()
-        self.deeper()
+        self.advance()
+        self.enter_nesting()
         operand = self.unary()
         self.depth -= 1
         return Cast(start.to(operand.span), written, operand)
@@ -268,8 +271,8 @@ class ExpressionParser(TokenStream):
             height += 1
             if height > MAX_CHAIN:
                 raise ProgramError("CS0106", self.token.span, f"this expression joins more than {MAX_CHAIN} parts")
-            if self.take().text == ".":
-                name = self.name("a member's name")
+            if self.advance().text == ".":
+                name = self.expect_identifier("a member's name")
                 found = MemberAccess(found.span.to(name.span), found, name.text, name.span)
                 continue
             close = ")" if self.tokens[self.position - 1].text == "(" else "]"
@@ -292,7 +295,7 @@ class ExpressionParser(TokenStream):
             elif restrictions:
                 raise ProgramError("CS0104", self.token.span, "restrictions stand after all arguments")
             elif self.at("_") and self.peek().text in (",", close):
-                found.append(Blank(self.take().span))
+                found.append(Blank(self.advance().span))
             else:
                 found.append(self.expression())
             if self.accept(close):
@@ -300,13 +303,13 @@ class ExpressionParser(TokenStream):
             self.expect(",", "between arguments")
 
     def at_restriction(self) -> bool:
-        if self.token.kind == "name" and self.peek().text == ":" and self.token.text not in KEYWORDS:
+        if self.token.kind == "identifier" and self.peek().text == ":" and self.token.text not in KEYWORDS:
             return True
-        if self.token.text in (*PRIMITIVES, "var") and self.peek().kind == "name":
+        if self.token.text in (*PRIMITIVES, "var") and self.peek().kind == "identifier":
             return True
         if self.at("("):
             ahead = 1
-            while self.peek(ahead).kind == "name" or self.peek(ahead).text == ",":
+            while self.peek(ahead).kind == "identifier" or self.peek(ahead).text == ",":
                 ahead += 1
             return self.peek(ahead).text == ")" and self.peek(ahead + 1).text == ":"
         return False
@@ -314,12 +317,12 @@ class ExpressionParser(TokenStream):
     def primary(self) -> AstNode:
         token = self.token
         if token.kind in ("integer", "hex", "real"):
-            return self.number(self.take())
+            return self.number(self.advance())
         if token.kind == "string":
-            self.take()
-            return Literal(token.span, re.sub(r"\\(.)", r"\1", token.text[1:-1]), "text")
-        if token.text in ("true", "false") and token.kind == "name":
-            self.take()
+            self.advance()
+            return Literal(token.span, re.sub(r"\\(.)", r"\1", token.text[1:-1]), "string")
+        if token.text in ("true", "false") and token.kind == "identifier":
+            self.advance()
             return Literal(token.span, token.text == "true", "bool")
         if self.accept("("):
             found = self.expression()
@@ -333,16 +336,16 @@ class ExpressionParser(TokenStream):
             self.expect(")", "after the expression")
             return found
         if self.at("new"):
-            self.take()
-        if token.kind == "name" and self.token.text in self.type_names:
-            return self.type_call()
-        if self.token.kind == "name" and self.token.text not in KEYWORDS:
-            name = self.take()
+            self.advance()
+        if token.kind == "identifier" and self.token.text in self.type_names:
+            return self.constructor_call()
+        if self.token.kind == "identifier" and self.token.text not in KEYWORDS:
+            name = self.advance()
             return Name(name.span, name.text)
-        raise ProgramError("CS0105", self.token.span, f"expected an expression, found {self.found()}")
+        raise ProgramError("CS0105", self.token.span, f"expected an expression, found {self.describe_token()}")
 
-    def type_call(self) -> AstNode:
-        name = self.take()
+    def constructor_call(self) -> AstNode:
+        name = self.advance()
         if not self.at("("):
             raise ProgramError(
                 "CS0105",
@@ -350,7 +353,7 @@ class ExpressionParser(TokenStream):
                 f"`{name.text}` is a type, not a value",
                 f"convert with `({name.text}) x`, make with `{name.text}(...)`",
             )
-        self.take()
+        self.advance()
         arguments, restrictions = self.arguments(")")
         if restrictions:
             raise ProgramError("CS0104", restrictions[0].span, "a restriction has no meaning here")
@@ -359,11 +362,11 @@ class ExpressionParser(TokenStream):
     def number(self, token: Token) -> Literal:
         text = token.text.replace("_", "").lower()
         if token.kind == "real":
-            kind = {"f": "float", "d": "double"}.get(text[-1], "real")
+            kind = {"f": "float", "d": "double"}.get(text[-1], "float_literal")
             value = float(text.rstrip("fd"))
             if value in (float("inf"),):
                 raise ProgramError("CS0114", token.span, "this number is too large for double")
-            if kind in ("float", "real") and value > 3.4028235677973366e38 and kind == "float":
+            if kind == "float" and value > 3.4028235677973366e38:
                 raise ProgramError(
                     "CS0114", token.span, "this number is too large for float", "write it as double: 1e40d"
                 )

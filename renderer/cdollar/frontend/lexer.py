@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NoReturn
 
 from renderer.cdollar.frontend.ast import PRIMITIVES, VECTORS
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
@@ -21,9 +22,9 @@ TOKEN = re.compile(
   | (?P<real>(?:\d[\d_]*\.(?!\.)\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d[\d_]*[eE][+-]?\d+)[fFdD]?
       |\d[\d_]*[fFdD](?![0-9a-zA-Z_]))
   | (?P<integer>\d[\d_]*[uU]?)
-  | (?P<name>[A-Za-z_][A-Za-z_0-9]*)
+  | (?P<identifier>[A-Za-z_][A-Za-z_0-9]*)
   | (?P<string>"(?:[^"\\\n]|\\.)*")
-  | (?P<mark>\.\.|=>|<<=|>>=|\+\+|--|<=|>=|==|!=|&&|\|\||<<|>>|[-+*/%&|^]=|[-+*/%<>=!~&|^?:;,.(){}\[\]])""",
+  | (?P<punctuator>\.\.|=>|<<=|>>=|\+\+|--|<=|>=|==|!=|&&|\|\||<<|>>|[-+*/%&|^]=|[-+*/%<>=!~&|^?:;,.(){}\[\]])""",
     re.X | re.S,
 )
 
@@ -35,8 +36,8 @@ class Token:
     span: Span
 
 
-def tokens(source: SourceFile) -> list[Token]:
-    """The text cut into tokens, ended by one of kind "end"."""
+def tokenize(source: SourceFile) -> list[Token]:
+    """The text cut into tokens, ended by one of kind "eof"."""
     text, position, found = source.text, 0, []
     if len(text) > MAX_SOURCE_CHARS:
         raise ProgramError(
@@ -44,15 +45,17 @@ def tokens(source: SourceFile) -> list[Token]:
         )
     while position < len(text):
         match = TOKEN.match(text, position)
-        if not match or text.startswith("/*", position) and match.lastgroup == "mark":
+        kind = match.lastgroup if match else None
+        if match is None or kind is None or text.startswith("/*", position) and kind == "punctuator":
             bad_character(source, position)
-        if match.lastgroup != "space":
-            found.append(Token(match.lastgroup, match[0], Span(source, position, match.end())))
+        if kind != "space":
+            found.append(Token(kind, match[0], Span(source, position, match.end())))
         position = match.end()
-    return found + [Token("end", "", Span(source, len(text), len(text)))]
+    return found + [Token("eof", "", Span(source, len(text), len(text)))]
 
 
-def bad_character(source: SourceFile, position: int):
+def bad_character(source: SourceFile, position: int) -> NoReturn:
+    """Raises CS0102 for what is never closed, CS0103 for other characters."""
     rest = source.text[position : position + 2]
     here = Span(source, position, position + 1)
     if rest == "/*":
@@ -69,10 +72,10 @@ class TokenStream:
     """One pass over the tokens of a text; `position` may step back to try a type."""
 
     def __init__(self, source: SourceFile):
-        self.source, self.tokens, self.position, self.depth = source, tokens(source), 0, 0
+        self.source, self.tokens, self.position, self.depth = source, tokenize(source), 0, 0
         self.type_names = set(PRIMITIVES) | set(VECTORS)
         for before, name in zip(self.tokens, self.tokens[1:], strict=False):
-            if before.text in ("class", "type") and name.kind == "name":
+            if before.text in ("class", "type") and name.kind == "identifier":
                 self.type_names.add(name.text)
 
     # Tokens
@@ -85,45 +88,48 @@ class TokenStream:
         return self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
 
     def at(self, *texts: str) -> bool:
-        return self.token.kind not in ("string", "end") and self.token.text in texts
+        return self.token.kind not in ("string", "eof") and self.token.text in texts
 
-    def take(self) -> Token:
+    def advance(self) -> Token:
         token = self.token
-        if token.kind != "end":
+        if token.kind != "eof":
             self.position += 1
         return token
 
     def accept(self, text: str) -> Token | None:
-        return self.take() if self.at(text) else None
+        return self.advance() if self.at(text) else None
 
     def expect(self, text: str, where: str) -> Token:
         if self.at(text):
-            return self.take()
-        raise ProgramError("CS0104", self.before_if_missing(text), f"expected `{text}` {where}, found {self.found()}")
+            return self.advance()
+        raise ProgramError(
+            "CS0104", self.missing_token_span(text), f"expected `{text}` {where}, found {self.describe_token()}"
+        )
 
-    def before_if_missing(self, text: str) -> Span:
+    def missing_token_span(self, text: str) -> Span:
         """A missing `;` is marked after the token before it, not at the start of the next line."""
         if (
             text == ";"
             and self.position
-            and self.source.place(self.tokens[self.position - 1].span.end) < self.source.place(self.token.span.start)
+            and self.source.line_and_column(self.tokens[self.position - 1].span.end)
+            < self.source.line_and_column(self.token.span.start)
         ):
             end = self.tokens[self.position - 1].span.end
             return Span(self.source, end, end + 1)
         return self.token.span
 
-    def found(self) -> str:
-        return "the end of the file" if self.token.kind == "end" else f"`{self.token.text[:40]}`"
+    def describe_token(self) -> str:
+        return "the end of the file" if self.token.kind == "eof" else f"`{self.token.text[:40]}`"
 
-    def name(self, what: str) -> Token:
-        if self.token.kind != "name" or self.token.text in KEYWORDS:
-            raise ProgramError("CS0105", self.token.span, f"expected {what}, found {self.found()}")
-        return self.take()
+    def expect_identifier(self, what: str) -> Token:
+        if self.token.kind != "identifier" or self.token.text in KEYWORDS:
+            raise ProgramError("CS0105", self.token.span, f"expected {what}, found {self.describe_token()}")
+        return self.advance()
 
     def span_from(self, start: Span) -> Span:
         return Span(self.source, start.start, max(start.end, self.tokens[max(0, self.position - 1)].span.end))
 
-    def deeper(self):
+    def enter_nesting(self):
         self.depth += 1
         if self.depth > MAX_NESTING:
             raise ProgramError(

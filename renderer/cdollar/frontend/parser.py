@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from renderer.cdollar.frontend.ast import (
     Assignment,
     AstNode,
@@ -38,29 +40,30 @@ class Parser(ExpressionParser):
 
     def program(self) -> Program:
         items = []
-        while self.token.kind != "end":
-            items.append(self.item())
+        while self.token.kind != "eof":
+            items.append(self.declaration())
         return Program(self.source, items)
 
-    def item(self) -> AstNode:
+    def declaration(self) -> AstNode:
         start = self.token.span
         attributes = self.attributes()
         while self.token.text in MODIFIERS:
-            self.take()
+            self.advance()
         if self.at("type"):
-            self.take()
-            name = self.name("the name of the alias")
+            self.advance()
+            name = self.expect_identifier("the name of the alias")
             self.expect("=", "after the alias's name")
             written = self.type()
             self.expect(";", "after the alias")
             return TypeAlias(self.span_from(start), name.text, written)
         if self.at("final", "class"):
-            return self.class_item(start)
+            return self.class_declaration(start)
         if self.at("var", "const", "let"):
-            return self.variable_item(start)
+            return self.variable_declaration(start)
         if not self.starts_type():
             raise ProgramError(
-                "CS0107", self.token.span, f"expected a function, class, type or constant, found {self.found()}",
+                "CS0107", self.token.span,
+                f"expected a function, class, type or constant, found {self.describe_token()}",
                 "a function starts with the type it returns: `float f(float x) { ... }`",
             )  # fmt: skip
         return self.function_or_constant(start, attributes)
@@ -68,9 +71,9 @@ class Parser(ExpressionParser):
     def attributes(self) -> dict[str, Span]:
         found = {}
         while self.at("["):
-            self.take()
+            self.advance()
             while True:
-                name = self.name("an attribute")
+                name = self.expect_identifier("an attribute")
                 if name.text not in ("Associative", "Commutative"):
                     raise ProgramError(
                         "CS0108", name.span, f"`{name.text}` is no attribute", "allowed: [Associative], [Commutative]"
@@ -81,13 +84,13 @@ class Parser(ExpressionParser):
             self.expect("]", "after the attribute")
         return found
 
-    def variable_item(self, start: Span) -> AstNode:
+    def variable_declaration(self, start: Span) -> AstNode:
         if self.at("const"):
-            self.take()
-            return GlobalDeclaration(self.span_from(start), self.declare_one("type", self.type(), start))
-        kind = self.take().text
-        declare = self.declare_one(kind, None, start)
-        if declare.head is not None and self.at("{", "=>"):
+            self.advance()
+            return GlobalDeclaration(self.span_from(start), self.variable_declarator("type", self.type(), start))
+        kind = self.advance().text
+        declare = self.variable_declarator(kind, None, start)
+        if declare.parameters is not None and self.at("{", "=>"):
             raise ProgramError(
                 "CS0107", start, "a function with a body names the type it returns", "`float f(float x) { ... }`"
             )
@@ -96,22 +99,22 @@ class Parser(ExpressionParser):
     def function_or_constant(self, start: Span, attributes: dict[str, Span]) -> AstNode:
         result = self.type()
         if self.accept("operator"):
-            mark = self.take()
+            mark = self.advance()
             if mark.text not in OPERATORS:
                 raise ProgramError(
                     "CS0105", mark.span, f"`{mark.text}` cannot be defined", "allowed: " + " ".join(OPERATORS)
                 )
-            name = Token("name", "operator" + mark.text, mark.span)
+            name = Token("identifier", "operator" + mark.text, mark.span)
         else:
-            name = self.name("a name after the type")
+            name = self.expect_identifier("a name after the type")
         if not self.at("("):
             self.position -= 1
-            declare = self.declare_one("type", result, start)
+            declare = self.variable_declarator("type", result, start)
             return GlobalDeclaration(self.span_from(start), declare)
         parameters = self.parameters()
         header = self.span_from(start)
         if self.at("=>", "="):
-            self.take()
+            self.advance()
             value = self.expression()
             self.expect(";", "after the function")
             body: list[AstNode] = [Return(value.span, value)]
@@ -125,20 +128,20 @@ class Parser(ExpressionParser):
         while not self.at(")"):
             start = self.token.span
             written = self.type()
-            name = self.name("the parameter's name")
+            name = self.expect_identifier("the parameter's name")
             default = self.expression() if self.accept("=") else None
             if any(other.name == name.text for other in found):
                 raise ProgramError("CS0109", name.span, f"the parameter `{name.text}` is declared twice")
             found.append(Parameter(self.span_from(start), written, name.text, default))
             if not self.at(")"):
                 self.expect(",", "between parameters")
-        self.take()
+        self.advance()
         return found
 
-    def class_item(self, start: Span) -> ClassDeclaration:
+    def class_declaration(self, start: Span) -> ClassDeclaration:
         self.accept("final")
         self.expect("class", "after `final`")
-        name = self.name("the class's name")
+        name = self.expect_identifier("the class's name")
         if self.at(":"):
             raise ProgramError(
                 "CS0110",
@@ -150,10 +153,10 @@ class Parser(ExpressionParser):
         fields: list[tuple[str, AstNode, Span]] = []
         while not self.at("}"):
             while self.token.text in MODIFIERS:
-                self.take()
+                self.advance()
             written = self.type()
             while True:
-                field_name = self.name("a field's name")
+                field_name = self.expect_identifier("a field's name")
                 if self.at("("):
                     raise ProgramError(
                         "CS0110", field_name.span, "a class holds fields only", "write functions outside of it"
@@ -164,7 +167,7 @@ class Parser(ExpressionParser):
                 if not self.accept(","):
                     break
             self.expect(";", "after the field")
-        self.take()
+        self.advance()
         self.accept(";")
         return ClassDeclaration(self.span_from(start), name.text, name.span, fields)
 
@@ -172,22 +175,22 @@ class Parser(ExpressionParser):
 
     def block(self) -> list[AstNode]:
         self.expect("{", "before the body")
-        self.deeper()
+        self.enter_nesting()
         found = []
         while not self.at("}"):
-            if self.token.kind == "end":
+            if self.token.kind == "eof":
                 raise ProgramError(
                     "CS0104", self.token.span, "expected `}` at the end of the body, found the end of the file"
                 )
             found += self.statement()
-        self.take()
+        self.advance()
         self.depth -= 1
         return found
 
     def body(self) -> list[AstNode]:
         if self.at("{"):
             return self.block()
-        self.deeper()
+        self.enter_nesting()
         found = self.statement()
         self.depth -= 1
         return found
@@ -200,14 +203,14 @@ class Parser(ExpressionParser):
             "while": self.while_statement,
             "do": self.do_statement,
         }
-        if self.token.kind == "name" and self.token.text in simple:
+        if self.token.kind == "identifier" and self.token.text in simple:
             return [simple[self.token.text]()]
         if self.at("{"):
             return [Block(start, self.block())]
         if self.accept(";"):
             return []
         if self.at("break", "continue"):
-            kind = self.take().text
+            kind = self.advance().text
             self.expect(";", f"after `{kind}`")
             return [Jump(start, kind)]
         if self.accept("return"):
@@ -219,7 +222,7 @@ class Parser(ExpressionParser):
         return found
 
     def if_statement(self) -> If:
-        start = self.take().span
+        start = self.advance().span
         self.expect("(", "after `if`")
         condition = self.expression()
         self.expect(")", "after the condition")
@@ -228,7 +231,7 @@ class Parser(ExpressionParser):
         return If(start, condition, yes, no)
 
     def for_statement(self) -> Loop:
-        start = self.take().span
+        start = self.advance().span
         self.expect("(", "after `for`")
         first = [] if self.at(";") else self.simple_statement()
         self.expect(";", "after the loop's start")
@@ -243,14 +246,14 @@ class Parser(ExpressionParser):
         return Loop(start, first, condition, step, self.body(), True)
 
     def while_statement(self) -> Loop:
-        start = self.take().span
+        start = self.advance().span
         self.expect("(", "after `while`")
         condition = self.expression()
         self.expect(")", "after the condition")
         return Loop(start, [], condition, [], self.body(), True)
 
     def do_statement(self) -> Loop:
-        start = self.take().span
+        start = self.advance().span
         body = self.body()
         self.expect("while", "after the body of `do`")
         self.expect("(", "after `while`")
@@ -263,10 +266,10 @@ class Parser(ExpressionParser):
         """A declaration, a restriction or an assignment, without its `;`."""
         start = self.token.span
         if self.at("const"):
-            self.take()
+            self.advance()
         if self.at("var", "let"):
-            return self.declarations(self.take().text, None, start)
-        if self.token.kind == "name" and self.peek().text == ":" and self.token.text not in KEYWORDS:
+            return self.declarations(self.advance().text, None, start)
+        if self.token.kind == "identifier" and self.peek().text == ":" and self.token.text not in KEYWORDS:
             return [self.restriction()]
         if self.at("("):
             position, depth = self.position, self.depth
@@ -281,8 +284,8 @@ class Parser(ExpressionParser):
         written = self.try_type()
         if (
             written is None
-            and self.token.kind == "name"
-            and self.peek().kind == "name"
+            and self.token.kind == "identifier"
+            and self.peek().kind == "identifier"
             and self.token.text not in KEYWORDS
         ):
             raise ProgramError(
@@ -291,7 +294,7 @@ class Parser(ExpressionParser):
                 f"`{self.token.text}` is no type",
                 "types: " + ", ".join(sorted(self.type_names)),
             )
-        if written is not None and self.token.kind == "name" and self.token.text not in KEYWORDS:
+        if written is not None and self.token.kind == "identifier" and self.token.text not in KEYWORDS:
             if self.peek().text == ":":
                 self.position, self.depth = position, depth
                 return [self.restriction()]
@@ -300,21 +303,21 @@ class Parser(ExpressionParser):
         return [self.assignment(start)]
 
     def declarations(self, kind: str, written: AstNode | None, start: Span) -> list[AstNode]:
-        found: list[AstNode] = [self.declare_one(kind, written, start, semicolon=False)]
+        found: list[AstNode] = [self.variable_declarator(kind, written, start, semicolon=False)]
         while self.accept(","):
-            found.append(self.declare_one(kind, written, self.token.span, semicolon=False))
+            found.append(self.variable_declarator(kind, written, self.token.span, semicolon=False))
         return found
 
-    def declare_one(
+    def variable_declarator(
         self, kind: str, written: AstNode | None, start: Span, semicolon: bool = True
     ) -> VariableDeclaration:
-        name = self.name("the variable's name")
-        head = self.head() if self.at("(", "[") else None
+        name = self.expect_identifier("the variable's name")
+        parameters = self.bound_parameters() if self.at("(", "[") else None
         value = None
         if self.accept("="):
             value = self.expression()
-        elif kind != "type" or head is not None or semicolon:
-            if self.at("{", "=>") and head is not None:
+        elif kind != "type" or parameters is not None or semicolon:
+            if self.at("{", "=>") and parameters is not None:
                 raise ProgramError(
                     "CS0111",
                     name.span,
@@ -324,22 +327,22 @@ class Parser(ExpressionParser):
             self.expect("=", f"after `{name.text}`")
         if semicolon:
             self.expect(";", "after the declaration")
-        return VariableDeclaration(self.span_from(start), kind, written, name.text, name.span, head, value)
+        return VariableDeclaration(self.span_from(start), kind, written, name.text, name.span, parameters, value)
 
     def assignment(self, start: Span) -> AstNode:
         if self.at("++", "--"):
-            mark = self.take()
-            name = self.name("a variable")
+            mark = self.advance()
+            name = self.expect_identifier("a variable")
             one = Literal(mark.span, 1, "int")
             return Assignment(self.span_from(start), name.text, name.span, mark.text[0], one)
         left = self.expression()
         if self.at("++", "--"):
-            mark = self.take()
+            mark = self.advance()
             if not isinstance(left, Name):
                 self.cannot_assign(left)
             return Assignment(self.span_from(start), left.name, left.span, mark.text[0], Literal(mark.span, 1, "int"))
         if self.token.text in ASSIGNMENTS:
-            mark = self.take()
+            mark = self.advance()
             if not isinstance(left, Name):
                 self.cannot_assign(left)
             return Assignment(self.span_from(start), left.name, left.span, mark.text[:-1], self.expression())
@@ -347,14 +350,14 @@ class Parser(ExpressionParser):
             "CS0112", left.span, "this statement has no effect: functions are pure", "return it, or name it with `var`"
         )
 
-    def cannot_assign(self, left: AstNode):
+    def cannot_assign(self, left: AstNode) -> NoReturn:
         if isinstance(left, MemberAccess):
             hint = "make a new value: `v = float3(1, v.y, v.z);`"
         elif isinstance(left, Call):
-            hint = f"define the whole function at once: `var {left.callee.span.short}2(i) = ...;`"
+            hint = f"define the whole function at once: `var {left.callee.span.excerpt}2(i) = ...;`"
         else:
             hint = "the left side is a variable's name"
-        raise ProgramError("CS0113", left.span, f"`{left.span.short}` cannot be assigned: values are immutable", hint)
+        raise ProgramError("CS0113", left.span, f"`{left.span.excerpt}` cannot be assigned: values are immutable", hint)
 
 
 def parse(source: SourceFile) -> Program:
@@ -370,25 +373,25 @@ def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[Ast
     try:
         value = parser.expression()
         parser.accept(";")
-        if parser.token.kind == "end":
+        if parser.token.kind == "eof":
             return [], value
         wrong = None
     except ProgramError as error:
         wrong = error
     parser.position, parser.depth = position, 0
-    return statements_of_line(parser, wrong), None
+    return parse_statements(parser, wrong), None
 
 
-def statements_of_line(parser: Parser, wrong: ProgramError | None) -> list[AstNode]:
+def parse_statements(parser: Parser, wrong: ProgramError | None) -> list[AstNode]:
     found: list[AstNode] = []
-    while parser.token.kind != "end":
+    while parser.token.kind != "eof":
         position = parser.position
         try:
             found += parser.statement()
         except ProgramError as error:
             parser.position, parser.depth = position, 0
             try:
-                found.append(parser.item())
+                found.append(parser.declaration())
             except ProgramError:
                 raise wrong or error from None
     return found

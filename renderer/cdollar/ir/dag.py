@@ -135,17 +135,24 @@ class Node:
     device_function.Local (local).
     """
 
-    __slots__ = ("op", "type", "inputs", "attribute", "free_variables", "unique_id", "__weakref__")
+    __slots__ = ("op", "type", "inputs", "attribute", "free_variables", "needs_evaluation", "unique_id", "__weakref__")
 
     def __init__(
         self, op: str, type_: Any, inputs: tuple[Node, ...], attribute: Any, free_variables: frozenset[BoundVariable]
     ):
         self.op, self.type, self.inputs, self.attribute = op, type_, inputs, attribute
         self.free_variables = free_variables
+        # Whether the node depends on a reduction or an array, and so is not cheap to evaluate on the host.
+        self.needs_evaluation: bool = op in ("reduce", "function", "let") or any(n.needs_evaluation for n in inputs)
         self.unique_id = next(unique_ids)
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.type} {self.attribute!r}>"
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether this is a number of the program's text."""
+        return self.op == "scalar" and isinstance(self.attribute, Constant)
 
 
 class TooLarge(Exception):

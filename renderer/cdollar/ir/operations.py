@@ -171,6 +171,11 @@ REDUCER_NAMES = {
 }  # fmt: skip
 
 
+def wrap_int32(number, type_: str):
+    """The number as its type stores it: an int of 2^31 and more becomes negative."""
+    return int(number) - 2**32 if type_ == "int" and number >= 2**31 else number
+
+
 def evaluate(name: str, type_: str, operands: list) -> np.ndarray:
     """The result of an operation of one scalar type on NumPy operands of that type."""
     if name == "select":

@@ -11,14 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from renderer.cdollar.checker.arrays import argument_value, array_function, is_array_type, open_array, parse_number
-from renderer.cdollar.checker.checker import Checker
 from renderer.cdollar.checker.compilation import Compilation
+from renderer.cdollar.checker.functions import make_function
 from renderer.cdollar.checker.values import (
     DataValue,
     DomainValue,
     FunctionValue,
-    InferenceContext,
-    Scope,
     UserFunction,
     Value,
 )
@@ -65,8 +63,7 @@ def load_program(path: Path, make_target) -> Compilation:
 def load_text(source: SourceFile, make_target, folder: Path | None = None) -> Compilation:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
     program = parse(source)
-    compilation = Compilation(source, None, folder)
-    compilation.target = make_target(compilation)
+    compilation = Compilation(source, make_target, folder)
     compilation.load(parse(prelude()), checked=False)
     compilation.load(program)
     return compilation
@@ -78,7 +75,7 @@ def prelude() -> SourceFile:
 
 
 def main_of(compilation: Compilation) -> UserFunction:
-    family = compilation.overloads.get("main", [])
+    family = compilation.program.functions.get("main")
     if not family:
         raise ProgramError(
             "CS0215",
@@ -176,8 +173,8 @@ def from_file(compilation: Compilation, path, type_: Type, name: str) -> Value:
             missing(name, type_)
         if isinstance(path, np.ndarray):
             return array_function(compilation.dag, path, type_, f"--in {name}")
-        return open_array(compilation, Path(path), type_, f"--in {name}={path}")
-    value = open_array(compilation, Path(path), None, f"--in {name}={path}")
+        return open_array(compilation.dag, Path(path), type_, f"--in {name}={path}")
+    value = open_array(compilation.dag, Path(path), None, f"--in {name}={path}")
     array = np.asarray(value.node.attribute.data.array)
     if array.shape != (() if len(component_types(type_)) == 1 else (len(component_types(type_)),)):
         raise InputError(f"--in {name}={path}: has shape {array.shape}, but `{name}` is {type_}")
@@ -186,11 +183,10 @@ def from_file(compilation: Compilation, path, type_: Type, name: str) -> Value:
 
 
 def default(compilation: Compilation, tree, type_: Type, name: str) -> Value:
-    checker = Checker(compilation, Scope())
-    value = checker.convert(checker.root(tree), type_, tree.span)
+    value = compilation.lower_constant(tree, type_)
     if not isinstance(value, DataValue):
         return value
-    return argument_value(compilation.dag, tuple(compilation.host_node(node) for node in value.nodes), type_, name)
+    return argument_value(compilation.dag, tuple(map(compilation.program.host.node_number, value.nodes)), type_, name)
 
 
 def picture_function(
@@ -202,8 +198,7 @@ def picture_function(
     x, y = BoundVariable("x", "int", Range(0, size["width"])), BoundVariable("y", "int", Range(0, size["height"]))
     data = {name: DataValue(INT, (compilation.dag.bound_variable(v),)) for name, v in (("x", x), ("y", y))}
     arguments = [data.get(n) if v is None else v for n, v in zip(function.parameter_names, values, strict=True)]
-    checker = Checker(compilation, Scope())
-    return checker.close([y, x], call_and_infer(compilation, checker, function, arguments))
+    return make_function(compilation.dag, [y, x], compilation.call_main(function, arguments))
 
 
 def build_picture(compilation: Compilation, given: dict, window: tuple[int, int, int, int]) -> FunctionValue:
@@ -214,7 +209,7 @@ def build_picture(compilation: Compilation, given: dict, window: tuple[int, int,
     function = main_of(compilation)
     left, top, width, height = window
     x, y = BoundVariable("x", "int", Range(left, left + width)), BoundVariable("y", "int", Range(top, top + height))
-    compilation.statement_count = 0
+    compilation.restart(compilation.source)
     values: list[Value] = []
     for name, type_ in zip(function.parameter_names, function.parameter_types, strict=True):
         if name in ("x", "y"):
@@ -225,33 +220,21 @@ def build_picture(compilation: Compilation, given: dict, window: tuple[int, int,
             values.append(cached_array(compilation, name, given[name], type_))
         else:
             values.append(argument_value(compilation.dag, one_or_more(given[name], type_, name), type_, name))
-    checker = Checker(compilation, Scope())
-    return checker.close([y, x], call_and_infer(compilation, checker, function, values))
+    return make_function(compilation.dag, [y, x], compilation.call_main(function, values))
 
 
 def cached_array(compilation: Compilation, name: str, path: str, type_: Type) -> FunctionValue:
     """An array parameter's file, opened once for each path."""
     key = f"parameter {name} {path}"
-    if key not in compilation.files:
-        compilation.files[key] = open_array(compilation, Path(path), type_, path)
-    return compilation.files[key]
-
-
-def call_and_infer(compilation: Compilation, checker: Checker, function: UserFunction, values: list) -> Value:
-    """A call whose uses of indices are checked once it is built."""
-    frame = InferenceContext()
-    compilation.inference_stack.append(frame)
-    try:
-        found = compilation.call(checker, function, values, function.declaration.name_span)
-    finally:
-        compilation.inference_stack.pop()
-    checker.solve(frame, None)
-    return found
+    opened = compilation.program.files.opened
+    if key not in opened:
+        opened[key] = open_array(compilation.dag, Path(path), type_, path)
+    return opened[key]
 
 
 def picture_size(compilation: Compilation, numbers: dict, name: str, sizes: dict[str, int]) -> int:
     value = numbers.get(name)
-    number = sizes.get(name, PICTURE_PARAMETERS[name]) if value is None else int(compilation.host_number(value))
+    number = sizes.get(name, PICTURE_PARAMETERS[name]) if value is None else int(compilation.program.host.number(value))
     if not 1 <= number <= 1 << 17:
         raise ArgumentError(f"--set {name}={number}: a picture has 1 to {1 << 17} pixels on a side")
     return number
@@ -264,8 +247,7 @@ def build_main(compilation: Compilation, files: dict[str, object], numbers: dict
     """
     function = main_of(compilation)
     if not is_picture(function) or {"x", "y"} & numbers.keys():
-        checker = Checker(compilation, Scope())
-        return call_and_infer(compilation, checker, function, bind_parameters(compilation, function, files, numbers))
+        return compilation.call_main(function, bind_parameters(compilation, function, files, numbers))
     sizes = {
         n: parse_number(numbers[n], INT, n)[0]
         for n in ("width", "height")
@@ -279,10 +261,9 @@ def build_main(compilation: Compilation, files: dict[str, object], numbers: dict
 
 def evaluate_value(compilation: Compilation, value: Value, span: Span) -> Result:
     """A value as NumPy data: the last step of every run."""
-    checker = Checker(compilation, Scope())
     if isinstance(value, DomainValue):
         return Result(value.type, None, (), " x ".join(map(str, value.ranges)))
-    value = checker.settled(value, span)
+    value = compilation.resolve(value, span)
     if isinstance(value, DataValue):
         numbers = compilation.target.evaluate_scalars(list(value.nodes))
         return Result(value.type, pack_components([np.asarray(n) for n in numbers], value.type))
@@ -293,7 +274,7 @@ def evaluate_value(compilation: Compilation, value: Value, span: Span) -> Result
             f"the result is {value.type}: only functions of int indices become arrays",
             "apply it to points: `var g(i : 0..n) = f(i * step)`",
         )
-    whole = checker.evaluated(value, span)
+    whole = compilation.materialize(value, span)
     parts = compilation.target.evaluate(whole.node)
     return Result(whole.type, pack_components(parts, whole.type.result), tuple(r.low for r in whole.domain))
 

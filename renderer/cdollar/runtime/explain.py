@@ -54,7 +54,7 @@ def shown(node: Node) -> str:
 
 def explained(compilation, root: Node, target) -> str:
     """The whole explanation of a run that has been done with `target.explained` as a list."""
-    lines = ["domains", *(f"  {text}" for text in compilation.inference_log or ["  (nothing to infer)"])]
+    lines = ["domains", *(f"  {text}" for text in compilation.program.inference.log or ["  (nothing to infer)"])]
     entries = getattr(target, "explained", None)
     if not entries:
         return "\n".join([*lines, "graph", *(f"  {text}" for text in graph(root))])

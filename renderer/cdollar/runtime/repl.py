@@ -7,9 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.cdollar.checker.checker import Checker
 from renderer.cdollar.checker.compilation import Compilation
-from renderer.cdollar.checker.host_executor import HostExecutor
 from renderer.cdollar.checker.values import DomainValue, FunctionValue, OverloadSet
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import SourceFile
@@ -28,10 +26,10 @@ class Repl:
     """One session: a program that grows by a line at a time."""
 
     def __init__(self, make_target, show=print):
-        self.compilation = Compilation(SourceFile("<prompt>", ""), None, Path())
-        self.compilation.target = make_target(self.compilation)
+        self.compilation = Compilation(SourceFile("<prompt>", ""), make_target, Path())
         self.compilation.load(parse(prelude()), checked=False)
-        self.compilation.prelude_functions = {f for family in self.compilation.overloads.values() for f in family}
+        self.functions = self.compilation.program.functions
+        self.functions.prelude_functions = set(self.functions.all())
         self.show, self.number = show, 0
 
     def line(self, text: str) -> bool:
@@ -54,9 +52,8 @@ class Repl:
         command, rest = (text[:2], text[2:].strip()) if text[:2] in (":t", ":d") else ("", text)
         self.number += 1
         source = SourceFile(f"<{self.number}>", rest)
-        self.compilation.source, self.compilation.statement_count = source, 0
-        self.compilation.inference_stack, self.compilation.calls, self.compilation.inference_log = [], [], []
-        items, expression = parse_repl_input(source, set(self.compilation.types))
+        self.compilation.restart(source)
+        items, expression = parse_repl_input(source, set(self.compilation.program.types.types))
         if expression is not None:
             self.expression(expression, command)
             return
@@ -64,47 +61,39 @@ class Repl:
             self.declare(item)
 
     def declare(self, item: ast.AstNode) -> None:
-        compilation = self.compilation
+        program = self.compilation.program
         if isinstance(item, ast.FunctionDeclaration):
-            types = tuple(compilation.type_of(p.type) for p in item.parameters)
-            compilation.overloads[item.name] = [
-                f for f in compilation.overloads.get(item.name, []) if f.parameter_types != types
-            ]
-            compilation.add_function(item)
+            types = tuple(program.types.resolve(p.type) for p in item.parameters)
+            for old in [f for f in self.functions.get(item.name) if f.parameter_types == types]:
+                self.functions.remove(old)
+            function = self.functions.declare(item)
             try:
-                compilation.check(compilation.overloads[item.name][-1])
+                self.compilation.check(function)
             except UserError:
-                compilation.overloads[item.name].pop()
-                if not compilation.overloads[item.name]:
-                    del compilation.overloads[item.name]
+                self.functions.remove(function)
                 raise
-            self.show(
-                f"{compilation.overloads[item.name][-1].result_type} {compilation.overloads[item.name][-1].signature}"
-            )
-        elif isinstance(item, ast.ClassDeclaration):
-            compilation.add_class(item)
-        elif isinstance(item, ast.TypeAlias):
-            compilation.types[item.name] = compilation.type_of(item.type)
+            self.show(f"{function.result_type} {function.signature}")
+        elif isinstance(item, (ast.ClassDeclaration, ast.TypeAlias)):
+            program.types.declare(item)
         else:
             if isinstance(item, ast.GlobalDeclaration):
                 item = item.declaration
             if isinstance(item, ast.VariableDeclaration):
-                compilation.globals.names.pop(item.name, None)
-            HostExecutor(compilation, None, compilation.globals).run([item])
+                program.globals.names.pop(item.name, None)
+            self.compilation.run_globally(item)
 
     def expression(self, tree: ast.AstNode, command: str) -> None:
-        checker = Checker(self.compilation, self.compilation.globals)
-        value = checker.root(tree)
+        value = self.compilation.expressions(self.compilation.program.globals).lower_expression(tree)
         if isinstance(value, DomainValue):
             self.show("domain " + " x ".join(map(str, value.ranges)))
             return
-        if isinstance(value, OverloadSet) and len(self.compilation.overloads.get(value.name, [])) > 1:
-            self.show("\n".join(f"{f.result_type} {f.signature}" for f in self.compilation.overloads[value.name]))
+        if isinstance(value, OverloadSet) and len(self.functions.get(value.name)) > 1:
+            self.show("\n".join(f"{f.result_type} {f.signature}" for f in self.functions.get(value.name)))
             return
-        value = checker.settled(value, tree.span)
+        value = self.compilation.resolve(value, tree.span)
         self.show(self.described(value))
         if command == ":d":
-            self.show("\n".join(self.compilation.inference_log) or "nothing was inferred")
+            self.show("\n".join(self.compilation.program.inference.log) or "nothing was inferred")
         if command or isinstance(value, FunctionValue) and not self.is_shown(value):
             return
         result = evaluate_value(self.compilation, value, tree.span)
@@ -117,27 +106,22 @@ class Repl:
     def described(self, value) -> str:
         if not isinstance(value, FunctionValue):
             return str(value.type)
-        domain = " x ".join(
-            "infinite" if r is INFINITE else str(r)
-            for r in Checker(self.compilation, self.compilation.globals).flat_domain(value)
-        )
+        domain = " x ".join("infinite" if r is INFINITE else str(r) for r in value.domain_with_borders)
         return f"{value.type}  domain {domain}"
 
     def is_shown(self, value: FunctionValue) -> bool:
         size = 1
-        for range_ in Checker(self.compilation, self.compilation.globals).flat_domain(value):
+        for range_ in value.domain_with_borders:
             if not hasattr(range_, "size"):
                 return False
             size *= range_.size
         return size <= MAX_SHOWN_ELEMENTS
 
     def names(self) -> None:
-        for name, variable in self.compilation.globals.variables():
+        for name, variable in self.compilation.program.globals.variables():
             self.show(f"{name}: {self.described(variable.value)}")
-        for family in self.compilation.overloads.values():
-            for function in family:
-                if function in self.compilation.prelude_functions:
-                    continue
+        for function in self.functions.all():
+            if function not in self.functions.prelude_functions:
                 self.show(f"{function.result_type} {function.signature}")
 
 

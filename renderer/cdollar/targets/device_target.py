@@ -103,7 +103,7 @@ class DeviceTarget:
     # What a program asks for
 
     def evaluate_scalars(self, nodes: list[Node]) -> list:
-        if not any(self.compilation.needs_evaluation(node) for node in nodes):
+        if not any(node.needs_evaluation for node in nodes):
             return self.interpreter.evaluate_scalars(nodes)
         record = Record("numbers", tuple((f"n{k}", Scalar(node.type)) for k, node in enumerate(nodes)))
         function = self.compilation.dag.function((), tuple(nodes), FunctionType(record, ()))

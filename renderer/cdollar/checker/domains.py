@@ -1,0 +1,227 @@
+"""Bound variables, the ranges that restrict them, and `domain`, `size`, `low`, `high`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from renderer.cdollar.checker.functions import FunctionBuilder
+from renderer.cdollar.checker.names import NameResolver
+from renderer.cdollar.checker.overload_resolution import OverloadResolver
+from renderer.cdollar.checker.program import Program
+from renderer.cdollar.checker.values import Body, DataValue, DomainValue, FunctionValue, OverloadSet, Value, Variable
+from renderer.cdollar.frontend import ast
+from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Range
+from renderer.cdollar.ir.types import INT, UINT, FunctionType, Scalar, Type
+
+MEMBERS = {"lo": "low", "low": "low", "hi": "high", "high": "high", "size": "size", "Length": "size"}
+
+
+class DomainLowering:
+    """Lowers what introduces bound variables or asks for domains; `lower` lowers an expression of the same body."""
+
+    def __init__(
+        self,
+        program: Program,
+        body: Body,
+        names: NameResolver,
+        functions: FunctionBuilder,
+        resolver: OverloadResolver,
+        lower: Callable[[ast.AstNode], Value],
+    ):
+        self.program, self.body, self.names = program, body, names
+        self.functions, self.resolver, self.lower = functions, resolver, lower
+
+    # Ranges
+
+    def host_int(self, tree: ast.AstNode) -> int | None:
+        """An int or uint that is known while the program is built; None if it depends on abstract arguments."""
+        value = self.resolver.resolve(self.lower(tree), tree.span)
+        if not isinstance(value, DataValue) or value.type not in (INT, UINT):
+            message = f"an end of a range is int, but {tree.span.excerpt} is {value.type}"
+            raise ProgramError("CS0314", tree.span, message)
+        self.body.require_host()
+        if not value.is_closed:
+            raise ProgramError(
+                "CS0315", tree.span,
+                f"the end of a range cannot depend on `{value.variable_names()}`: domains are boxes",
+                "reduce over the bounding box and mask: `i <= j ? a(i) : 0`",
+            )  # fmt: skip
+        number = self.program.host.number(value)
+        return None if number is None else int(number)
+
+    def lower_range(self, tree: ast.RangeExpression) -> DomainValue:
+        """`low..high`."""
+        low, high = self.host_int(tree.low), self.host_int(tree.high)
+        if low is None or high is None:
+            return DomainValue((UNKNOWN,))
+        return DomainValue((Range(low, max(low, high), False, f"{tree.span.excerpt} at {tree.span.location}"),))
+
+    def ranges_of(self, tree: ast.AstNode, rank: int) -> list[Dimension]:
+        """The ranges that a restriction's right side gives: a range, a domain or a function's domain."""
+        span, value = tree.span, self.lower(tree)
+        if isinstance(value, OverloadSet):
+            value = self.resolver.resolve(value, span)
+        if isinstance(value, FunctionValue):
+            value = DomainValue(value.domain)
+        if not isinstance(value, DomainValue):
+            message = f"a restriction needs a range or a function, but {span.excerpt} is {value.type}"
+            raise ProgramError("CS0314", span, message, "`0..n`, `f` or `domain(f)[0]`")
+        if len(value.ranges) != rank:
+            message = f"{span.excerpt} has {len(value.ranges)} dimensions, but restricts {rank}"
+            raise ProgramError("CS0314", span, message, "`(i, j) : f`, or `i : domain(f)[0]`")
+        if INFINITE in value.ranges:
+            raise ProgramError("CS0314", span, f"{span.excerpt} has an infinite domain: it restricts nothing")
+        provenance = f"{span.excerpt} at {span.location}"
+        return [Range(r.low, r.high, r.narrowed, provenance) if isinstance(r, Range) else r for r in value.ranges]
+
+    # Bound variables
+
+    def new_variable(
+        self, name: str, span: Span, reduced: bool, declared_type: Type | None, domain: ast.AstNode | None
+    ) -> BoundVariable:
+        """A bound variable in the current scope and context, restricted by its declaration or by a statement."""
+        statement = self.body.scope.restriction(name)
+        type_ = declared_type or (statement.type if statement is not None else None) or INT
+        if not isinstance(type_, Scalar) or type_.name == "bool":
+            message = f"a bound variable cannot be {type_}"
+            raise ProgramError("CS0305", span, message, "allowed: int, uint, float, double")
+        range_: Dimension = NOT_INFERRED
+        restriction = None
+        if domain is not None:
+            range_, restriction = self.ranges_of(domain, 1)[0], domain.span
+        elif statement is not None and statement.range is not None:
+            range_, restriction = statement.range, statement.span
+        if type_ not in (INT, UINT):
+            if restriction is not None:
+                raise ProgramError("CS0305", restriction, f"`{name}` is {type_}: only int and uint have a range")
+            range_ = INFINITE
+        variable = BoundVariable(name, type_.name, range_, reduced)
+        context = self.program.inference.current
+        assert context is not None
+        context.add(variable, span, restriction)
+        value = DataValue(type_, (self.program.dag.bound_variable(variable),))
+        self.body.scope.names[name] = Variable(value, None, "a bound variable")
+        return variable
+
+    def reduced_variables(self, restriction: ast.Restriction) -> list[BoundVariable]:
+        """`l : 0..n`, `int l`, `(i, j) : f` in a reduction: new variables."""
+        type_ = self.program.types.resolve(restriction.type) if restriction.type is not None else None
+        is_single = len(restriction.names) == 1
+        ranges: list[Dimension] = []
+        if not is_single:
+            assert restriction.domain is not None
+            ranges = self.ranges_of(restriction.domain, len(restriction.names))
+        variables = []
+        for position, (name, span) in enumerate(restriction.names):
+            if self.body.scope.find(name) is not None:
+                message = f"`{name}` is already declared, so this reduction cannot reduce it"
+                raise ProgramError("CS0312", span, message, "use another name")
+            domain = restriction.domain if is_single else None
+            variables.append(self.new_variable(name, restriction.span, True, type_, domain))
+            if not is_single:
+                variables[-1].range = ranges[position]
+                context = self.program.inference.current
+                assert context is not None
+                context.restriction_spans[variables[-1]] = restriction.span
+        return variables
+
+    def lower_bound_function(
+        self, parameters: list[ast.BoundParameter], tree: ast.AstNode, expected: Type | None = None
+    ) -> FunctionValue:
+        """`var c(j, k) = tree`: a function of its bound parameters, its domain inferred."""
+        self.body.require_host()
+        with self.body.block(), self.program.inference.context() as context:
+            self.names.assign_binders(tree, context, [p.name for p in parameters])
+            variables = []
+            for position, parameter in enumerate(parameters):
+                type_ = self.program.types.resolve(parameter.type) if parameter.type is not None else None
+                if type_ is None and isinstance(expected, FunctionType) and position < len(expected.parameters):
+                    type_ = expected.parameters[position]
+                type_ = type_ or self.names.type_from_first_use(parameter.name, tree)
+                variables.append(self.new_variable(parameter.name, parameter.span, False, type_, parameter.domain))
+            value = self.resolver.resolve(self.lower(tree), tree.span)
+            rest: list[BoundVariable] = []
+            if isinstance(value, FunctionValue):
+                rest, value = self.functions.eta_expand(value, tree.span)
+        return self.functions.make_function(variables + rest, value)
+
+    # Domains as values
+
+    def call_builtin(self, name: str, tree: ast.Call) -> Value | None:
+        """A call of `domain`, `size`, `low`, `high` or `file`; None for other names."""
+        if name == "file":
+            return self._file(tree)
+        if name not in ("domain", "size", "low", "high"):
+            return None
+        function = self._function_argument(tree, "domain(f)" if name != "size" else "size(f)")
+        dimension = tree.arguments[1] if len(tree.arguments) > 1 else None
+        if name == "size":
+            return self.size_of(function, dimension, tree.span)
+        ranges = self._dimensions(function.domain_with_borders, dimension)
+        if name == "domain":
+            return DomainValue(ranges)
+        if len(ranges) != 1:
+            message = f"{name}(f) of {len(ranges)} dimensions needs one of them"
+            raise ProgramError("CS0316", tree.span, message, f"`{name}(f, 0)`")
+        return self._end(ranges[0], name, tree.span)
+
+    def _function_argument(self, tree: ast.Call, usage: str) -> FunctionValue:
+        if not tree.arguments or isinstance(tree.arguments[0], ast.Blank):
+            raise ProgramError("CS0205", tree.span, f"{usage} needs a function")
+        span = tree.arguments[0].span
+        value = self.resolver.resolve(self.lower(tree.arguments[0]), span)
+        if not isinstance(value, FunctionValue):
+            raise ProgramError("CS0408", span, f"{span.excerpt} is {value.type}, not a function")
+        return value
+
+    def _dimensions(self, ranges: tuple[Dimension, ...], dimension: ast.AstNode | None) -> tuple[Dimension, ...]:
+        """All ranges, or that of one dimension."""
+        if dimension is None:
+            return ranges
+        number = self.host_int(dimension)
+        if number is not None and not 0 <= number < len(ranges):
+            raise ProgramError("CS0316", dimension.span, f"dimension {number} is not one of 0..{len(ranges)}")
+        return (ranges[number or 0],)
+
+    def size_of(self, function: FunctionValue, dimension: ast.AstNode | None, span: Span) -> DataValue:
+        """The number of points of a function's domain, or of one dimension."""
+        total: int | None = 1
+        for range_ in self._dimensions(function.domain_with_borders, dimension):
+            if range_ is INFINITE:
+                raise ProgramError("CS0314", span, "this domain is infinite: it has no size")
+            total = total * range_.size if total is not None and isinstance(range_, Range) else None
+        if total is not None and total >= 2**31:
+            message = f"the size {total} does not fit into int"
+            raise ProgramError("CS0316", span, message, "use the sizes of the dimensions: `size(f, 0)`")
+        return self._runtime_int(total, "size")
+
+    def _runtime_int(self, number: int | None, name: str) -> DataValue:
+        return DataValue(INT, (self.program.dag.runtime_scalar(number, "int", name),))
+
+    def _end(self, range_: Dimension, name: str, span: Span) -> DataValue:
+        """The low, high or size of a range."""
+        if range_ is INFINITE:
+            raise ProgramError("CS0314", span, "this domain is infinite: it has no ends")
+        return self._runtime_int(getattr(range_, name) if isinstance(range_, Range) else None, name)
+
+    def domain_member(self, domain: DomainValue, tree: ast.MemberAccess) -> DataValue:
+        """`domain(f)[0].low` and the like."""
+        if tree.name not in MEMBERS or len(domain.ranges) != 1:
+            message = f"a {domain.type} has no member `{tree.name}`"
+            hint = "one dimension `domain(f)[0]` has low, high and size"
+            raise ProgramError("CS0206", tree.name_span, message, hint)
+        return self._end(domain.ranges[0], MEMBERS[tree.name], tree.span)
+
+    def domain_index(self, domain: DomainValue, tree: ast.Call) -> DomainValue:
+        """`domain(f)[k]`."""
+        if len(tree.arguments) != 1:
+            raise ProgramError("CS0316", tree.span, "a domain takes one index: the dimension")
+        return DomainValue(self._dimensions(domain.ranges, tree.arguments[0]))
+
+    def _file(self, tree: ast.Call) -> FunctionValue:
+        name = tree.arguments[0] if len(tree.arguments) == 1 else None
+        if not isinstance(name, ast.Literal) or name.kind != "string":
+            message = "file takes the name of a .npy file as a string"
+            raise ProgramError("CS0501", tree.span, message, 'file("big.npy")')
+        return self.program.files.open(str(name.value), name.span)

@@ -1,0 +1,281 @@
+"""The state of one compilation that all parts of the checker share: types, functions, host numbers, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from renderer.cdollar.checker.arrays import open_array
+from renderer.cdollar.checker.domain_inference import InferenceStack
+from renderer.cdollar.checker.node_builder import NodeBuilder
+from renderer.cdollar.checker.values import Body, DataValue, FunctionValue, Operand, Scope, UserFunction, Value
+from renderer.cdollar.frontend import ast
+from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.ir.dag import UNKNOWN, ArraySource, Dag, Node, Range, topological_order
+from renderer.cdollar.ir.device_function import DeviceFunction
+from renderer.cdollar.ir.operations import evaluate, wrap_int32
+from renderer.cdollar.ir.types import DTYPES, Data, FunctionType, Record, Scalar, Type, Vector, component_types
+
+MAX_RECORD_COMPONENTS = 64
+
+
+class Target(Protocol):
+    """What evaluates a program: NumPy, a compute device or GLSL."""
+
+    name: str
+    device_name: str
+
+    def evaluate_scalars(self, nodes: list[Node]) -> list:
+        """The numbers of nodes without bound variables."""
+
+    def materialize(self, function: FunctionValue) -> FunctionValue:
+        """The function evaluated at every point of its domain."""
+
+    def evaluate(self, node: Node) -> list[np.ndarray]:
+        """The components of a functional node over its domain."""
+
+
+class TypeTable:
+    """The built-in types, classes and type aliases by name."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, Type] = {name: Scalar(name) for name in ast.PRIMITIVES}
+        self.types |= {name: Vector(name[:-1], int(name[-1])) for name in ast.VECTORS}
+        self.declared_later: set[str] = set()  # classes and aliases of the program that is being loaded
+
+    def resolve(self, tree: ast.AstNode) -> Type:
+        """The type that is written."""
+        if isinstance(tree, ast.NamedType):
+            if tree.name in self.types:
+                return self.types[tree.name]
+            later = "it is declared further down, or contains itself" if tree.name in self.declared_later else ""
+            hint = later or "types: " + ", ".join(sorted(self.types))
+            raise ProgramError("CS0201", tree.span, f"unknown type `{tree.name}`", hint)
+        assert isinstance(tree, ast.FunctionalType)
+        result, parameters = self.resolve(tree.result), tuple(self.resolve(p) for p in tree.parameters)
+        if isinstance(result, FunctionType):
+            written = ", ".join(map(str, parameters + result.parameters))
+            message = "a function that yields a function is written with all its parameters"
+            raise ProgramError("CS0212", tree.span, message, f"`{result.result}({written})`")
+        assert isinstance(result, Data)
+        data = []
+        for part, parameter in zip(tree.parameters, parameters, strict=True):
+            if not isinstance(parameter, Data):
+                raise ProgramError("CS0212", part.span, f"a parameter of a functional type is data, not {parameter}")
+            data.append(parameter)
+        if not data:
+            raise ProgramError("CS0212", tree.span, "a functional type needs a parameter")
+        return FunctionType(result, tuple(data), tree.is_array)
+
+    def declare(self, item: ast.ClassDeclaration | ast.TypeAlias) -> None:
+        """A class, or `type name = type;`."""
+        if isinstance(item, ast.TypeAlias):
+            self.types[item.name] = self.resolve(item.type)
+        else:
+            self._declare_class(item)
+
+    def _declare_class(self, item: ast.ClassDeclaration) -> None:
+        """A record type; built-in vectors may be declared again with the same fields."""
+        fields = []
+        for name, written, span in item.fields:
+            type_ = self.resolve(written)
+            if not isinstance(type_, Data):
+                message = f"the field `{name}` is {type_}: fields are numbers, vectors or classes of them"
+                raise ProgramError("CS0210", span, message)
+            fields.append((name, type_))
+        if not fields:
+            raise ProgramError("CS0210", item.name_span, f"the class {item.name} has no fields")
+        record = Record(item.name, tuple(fields))
+        count = len(component_types(record))
+        if count > MAX_RECORD_COMPONENTS:
+            message = f"{item.name} has {count} components, more than {MAX_RECORD_COMPONENTS}"
+            raise ProgramError("CS0210", item.name_span, message)
+        built_in = self.types.get(item.name)
+        if isinstance(built_in, Vector):
+            if fields != [("xyzw"[k], Scalar(built_in.scalar_type)) for k in range(built_in.size)]:
+                message = f"{item.name} is built in, with other fields"
+                raise ProgramError("CS0211", item.name_span, message, "use another name")
+            return
+        if item.name in self.types:
+            raise ProgramError("CS0109", item.name_span, f"the type {item.name} is declared twice")
+        self.types[item.name] = record
+
+
+class FunctionTable:
+    """The functions of the program and of the prelude by name: sets of overloads."""
+
+    def __init__(self, types: TypeTable):
+        self.types = types
+        self.overloads: dict[str, list[UserFunction]] = {}
+        self.prelude_functions: set[UserFunction] = set()  # a program may declare these anew
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.overloads
+
+    def get(self, name: str) -> list[UserFunction]:
+        """The overloads of a name, [] if there are none."""
+        return self.overloads.get(name, [])
+
+    def all(self) -> list[UserFunction]:
+        """Every function."""
+        return [function for overloads in self.overloads.values() for function in overloads]
+
+    def declare(self, item: ast.FunctionDeclaration) -> UserFunction:
+        """Adds a function; one of the prelude with the same parameters is replaced."""
+        types = tuple(self.types.resolve(p.type) for p in item.parameters)
+        assert item.result is not None
+        names = tuple(p.name for p in item.parameters)
+        function = UserFunction(item, item.name, types, self.types.resolve(item.result), names)
+        overloads = self.overloads.setdefault(item.name, [])
+        overloads[:] = [f for f in overloads if f not in self.prelude_functions or f.parameter_types != types]
+        if any(other.parameter_types == types for other in overloads):
+            raise ProgramError("CS0109", item.name_span, f"{function.signature} is declared twice")
+        if item.name.startswith("operator"):
+            check_operator(function)
+        if item.attributes and not (len(types) == 2 and types[0] == types[1] == function.result_type):
+            name, span = next(iter(item.attributes.items()))
+            actual = f"{function.result_type}({', '.join(map(str, types))})"
+            raise ProgramError("CS0213", span, f"[{name}] needs a function T(T, T), but this is {actual}")
+        overloads.append(function)
+        return function
+
+    def remove(self, function: UserFunction) -> None:
+        """Takes a function back."""
+        self.overloads[function.name].remove(function)
+        if not self.overloads[function.name]:
+            del self.overloads[function.name]
+
+
+def check_operator(function: UserFunction) -> None:
+    """Raises CS0214 unless the operator has its number of operands, one of them of a class."""
+    name, span = function.name.removeprefix("operator"), function.declaration.name_span
+    allowed = (1,) if name in "!~" else (1, 2) if name in "+-" else (2,)
+    types = function.parameter_types
+    if len(types) not in allowed:
+        raise ProgramError("CS0214", span, f"the operator `{name}` takes {' or '.join(map(str, allowed))} operands")
+    if not any(isinstance(t, Record) for t in types):
+        message = f"an operator is defined for a class of the program, not {', '.join(map(str, types))}"
+        raise ProgramError("CS0214", span, message)
+
+
+class HostEvaluator:
+    """Numbers that must be known while the program is built: ends of ranges, conditions of host statements.
+
+    While `abstract_depth` is positive, a function is checked with abstract arguments, whose numbers are unknown (None).
+    """
+
+    def __init__(self) -> None:
+        self.target: Any = None  # a Target; set once it is made for the compilation's DAG
+        self.abstract_depth = 0
+        self.statement_count = 0  # statements that ran on the host
+        self.known: WeakKeyDictionary[Node, Any] = WeakKeyDictionary()
+
+    def number(self, value: DataValue) -> Any:
+        """The number of a closed scalar value; None if it is unknown."""
+        return self.node_number(value.node)
+
+    def node_number(self, node: Node) -> Any:
+        """The number of a node without bound variables; None if it is unknown."""
+        if node.op == "scalar":
+            return node.attribute.number
+        if node.op == "apply" and isinstance(node.attribute, str) and all(n.op == "scalar" for n in node.inputs):
+            numbers = [child.attribute.number for child in node.inputs]
+            return None if None in numbers else constant_operation(node, numbers)
+        if self.abstract_depth and has_unknown(node):
+            return None
+        if node not in self.known:
+            self.known[node] = self.target.evaluate_scalars([node])[0]
+        return self.known[node]
+
+    def cheap_numbers(self, value: DataValue) -> list | None:
+        """The numbers of a closed value that needs no reduction, None for others."""
+        numbers = value.constant_values
+        if numbers is None and value.is_closed and not self.abstract_depth:
+            if not any(node.needs_evaluation for node in value.nodes):
+                return [self.node_number(node) for node in value.nodes]
+        return numbers
+
+    def materialize_variables(self, scope: Scope) -> None:
+        """Evaluates the functions that variables hold, so that the DAG of a long loop stays small."""
+        if self.abstract_depth:
+            return
+        for _, variable in scope.variables():
+            value = variable.value
+            if not isinstance(value, FunctionValue):
+                continue
+            is_finite = all(isinstance(r, Range) for r in value.domain) and not value.borders
+            if value.node.op != "function" or isinstance(value.node.attribute, tuple) and is_finite:
+                variable.value = self.target.materialize(value)
+
+
+def has_unknown(node: Node) -> bool:
+    """Whether a node depends on an abstract argument or on a bound variable."""
+    for part in topological_order([node]):
+        if part.op == "scalar" and part.attribute.number is None or part.op == "variable":
+            return True
+        if part.op == "function" and isinstance(part.attribute, ArraySource) and part.attribute.data is None:
+            return True
+        if part.op == "reduce" and not all(isinstance(v.range, Range) for v in part.attribute[1]):
+            return True
+    return False
+
+
+def constant_operation(node: Node, numbers: list) -> Any:
+    """The result of one elementary operation on known numbers."""
+    operands = [DTYPES[child.type](wrap_int32(n, child.type)) for child, n in zip(node.inputs, numbers, strict=True)]
+    with np.errstate(all="ignore"):
+        return np.asarray(evaluate(node.attribute, node.type, operands)).item()
+
+
+class FileTable:
+    """Files that the program opens: paths are relative to the program's folder, then to the current one."""
+
+    def __init__(self, dag: Dag, folder: Path | None):
+        self.dag, self.folder = dag, folder
+        self.opened: dict[str, FunctionValue] = {}
+
+    def open(self, name: str, span: Span) -> FunctionValue:
+        """`file("big.npy")`: a function of its indices; nothing is read yet."""
+        if name not in self.opened:
+            paths = [Path(name)] if Path(name).is_absolute() else [(self.folder or Path()) / name, Path(name)]
+            path = next((p for p in paths if p.is_file()), None)
+            if path is None:
+                searched = ", ".join(dict.fromkeys(map(str, paths)))
+                raise ProgramError("CS0502", span, f"the file {name} does not exist", f"looked at {searched}")
+            self.opened[name] = open_array(self.dag, path, None, name, span)
+        return self.opened[name]
+
+
+class Program:
+    """All tables of one compilation, its DAG and its inference contexts."""
+
+    def __init__(self, folder: Path | None = None):
+        self.dag = Dag()
+        self.builder = NodeBuilder(self.dag)
+        self.types = TypeTable()
+        self.functions = FunctionTable(self.types)
+        self.globals = Scope()
+        self.inference = InferenceStack()
+        self.host = HostEvaluator()
+        self.files = FileTable(self.dag, folder)
+
+    def abstract_value(self, name: str, type_: Type) -> Operand:
+        """A value of the type of which nothing else is known (JAX's abstract value)."""
+        if isinstance(type_, FunctionType):
+            ranges = (UNKNOWN,) * sum(len(component_types(p)) for p in type_.parameters)
+            return FunctionValue(type_, self.dag.array(type_, name, None, ranges), ranges)
+        assert isinstance(type_, Data)
+        return DataValue(type_, tuple(self.dag.runtime_scalar(None, t, name) for t in component_types(type_)))
+
+
+class UserCalls(Protocol):
+    """Calls of the program's functions; the compilation makes them, as they lower whole bodies."""
+
+    def call(self, function: UserFunction, values: list, span: Span, body: Body) -> Value:
+        """The value of a function for converted arguments, called from `body`."""
+
+    def require_device_function(self, function: UserFunction, span: Span) -> DeviceFunction:
+        """The function lowered for the device; raises CS0605 if it builds functions."""
