@@ -14,7 +14,7 @@ from renderer.export.render import render as render_job
 from renderer.formats.images import png_bytes
 from renderer.gpu import open_context
 from renderer.paths import ensure_cache
-from renderer.pictures import Picture, load, restart
+from renderer.pictures import Picture, load
 from renderer.pictures import open_picture as open_picture_on
 from renderer.progress import Progress
 from renderer.scene.scene import Scene
@@ -147,14 +147,14 @@ def _prepare(
     if samples is not None and not (isinstance(samples, int) and samples >= 1):
         raise UserError(f"samples is {samples!r}; it must be a whole number of at least 1")
     picture = open_picture(scene, device)
-    samples = samples or scene.samples or picture.draws(scene.settings, size)
+    samples = samples or scene.samples or picture.sample_count(scene.settings, size)
     return Job(scene, size, samples, scene.time if time is None else time), picture
 
 
 def _refined(job: Job, picture: Picture) -> Iterator[Image]:
     """The job's image at each power of two of its samples, and at last after all of them."""
     count = 0
-    restart(picture)
+    picture.restart()
     while count < job.samples:
         goal = min(2 * count or 1, job.samples)
         while count < goal:

@@ -28,7 +28,7 @@ from renderer.errors import InputError, UserError
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.paths import ROOT
-from renderer.pictures import load, open_picture, panels_of
+from renderer.pictures import expand_layout, load, open_picture
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene
 from renderer.scene.schema import replace_path
@@ -178,7 +178,7 @@ def tables(records: list[dict]) -> Iterator[str]:
 def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = None) -> list[Case]:
     """The cases of a scene's [bench] table; a scene of several panels has one case for each, at its panel's size."""
     scene = load(path)
-    members = panels_of(scene)
+    members = expand_layout(scene)
     if members != [scene]:
         return _panel_cases(path, scene, members, size, gpu)
     where = f"{path}: bench"
@@ -263,7 +263,7 @@ class SceneRun:
 
     def prepare(self) -> None:
         """A picture may stop drawing when it is finished: one that would is drawn once elsewhen, which restarts it."""
-        total = self._picture().draws(self._settings, self._size)
+        total = self._picture().sample_count(self._settings, self._size)
         if total > 1 and self._since + self._draws > total:
             for moment in (1.0, 0.0):
                 self._picture().draw(self._settings, self._size, moment)

@@ -51,7 +51,7 @@ def export(args) -> int:
         facts = {}
     else:
         picture = open_picture(plan.scene, open_context(args.device))
-        samples = plan.samples or picture.draws(plan.scene.settings, plan.size)
+        samples = plan.samples or picture.sample_count(plan.scene.settings, plan.size)
         stop = Stop()
         device, samples, finished = export_here(plan, picture, samples, args, start, stop)
         facts = picture.report()
@@ -81,7 +81,7 @@ def export_field(args) -> int:
         samples, device = render_field_on_farm(farm_of(args.farm, args.device), job, views, args)
     else:
         picture = open_picture(scene, open_context(args.device))
-        samples = args.samples or scene.samples or picture.draws(scene.settings, size)
+        samples = args.samples or scene.samples or picture.sample_count(scene.settings, size)
         title = f"{scene.title}, {args.grid[0]} x {args.grid[1]} views"
         with Progress(samples * len(views.wanted(args.overwrite)), title) as progress:
             device = render_field(picture, Job(scene, size, samples, moment), views, args.overwrite, progress)

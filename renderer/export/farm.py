@@ -149,25 +149,24 @@ def _by_samples(client, farm: Farm, plan) -> tuple[int, str, bool]:
     picture = open_picture(plan.scene, open_context(farm.device))
     job = Job(plan.scene, plan.size, 1, plan.moment, layers=plan.layers)
     settings, size = job.settings(), plan.size
-    samples = plan.samples or picture.draws(settings, size)
+    samples = plan.samples or picture.sample_count(settings, size)
     parts = _dealt(picture, plan, settings, samples, min(PARTS_A_WORKER * max(1, len(_workers(client))), MOST_PARTS))
     base = _base(farm, plan.scene, size, samples) | {"layers": plan.layers}
     devices, more = set(), ()
     with Progress(len(parts), f"{plan.scene.title}, {len(parts)} parts") as progress:
         while True:
             tasks = [{"kind": "part", "moment": plan.moment, "part": part, "more": more} for part in parts]
-            picture.begin_merge(settings, size, plan.moment)
+            picture.start_merge(settings, size, plan.moment)
             for _, answer in answers(client, base, tasks):
                 picture.merge(answer["part"])
                 devices.add(answer["device"])
                 progress.advance()
-            missing = picture.missing(more)
+            missing = picture.missing_steps(more)
             if not missing:
                 break
             more = (*more, missing)
-    frame, device, sheet = picture.merged(more), ", ".join(sorted(devices)), Sheet(size)
-    wanted = plan.layers and hasattr(picture, "layers")
-    sheet.put((0, 0, *size), frame.read(), picture.layers(settings, size) if wanted else {})
+    frame, device, sheet = picture.merged_frame(more), ", ".join(sorted(devices)), Sheet(size)
+    sheet.put((0, 0, *size), frame.read(), picture.layers(settings, size) if plan.layers else {})
     rendered = sheet.rendered(samples, device, frame)
     write(plan.output, rendered, Job(plan.scene, size, samples, plan.moment), plan.bits)
     return samples, device, True
@@ -180,7 +179,7 @@ def _dealt(picture, plan, settings, samples: int, count: int) -> list[tuple]:
         raise UserError(f"--tile {plan.tile}: not together with --split samples")
     if width * height > WHOLE_PIXELS:
         raise UserError(f"--split samples: {width} x {height} pixels are more than the {WHOLE_PIXELS} of one part")
-    parts = picture.deal(settings, plan.size, samples, count) if hasattr(picture, "deal") else []
+    parts = picture.chunks(settings, plan.size, samples, count)
     if not parts:
         raise UserError(f"--split samples: this {plan.scene.picture} picture is split into tiles")
     return parts

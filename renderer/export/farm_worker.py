@@ -44,8 +44,7 @@ def _tile(base: dict, task: dict) -> dict:
     with Progress(samples, "") as progress:
         frame, _ = draw(picture, job, tuple(task["tile"]), progress)
     facts = {"linear": frame.read(), "samples": samples, "device": device_of(frame)}
-    wanted = job.layers and hasattr(picture, "layers")
-    layers = picture.layers(job.settings(), job.size, tuple(task["tile"])) if wanted else {}
+    layers = picture.layers(job.settings(), job.size, tuple(task["tile"])) if job.layers else {}
     return facts | {"texture": isinstance(frame, Texture), "layers": layers}
 
 
@@ -77,7 +76,7 @@ def _part(base: dict, task: dict) -> dict:
     """What one of the parts leaves that the samples of a picture are dealt into."""
     scene, picture, samples = _opened_for(base)
     job = Job(scene, tuple(base["size"]), samples, task["moment"], layers=base["layers"])
-    part = picture.draw_part(job.settings(), job.size, job.moment, tuple(task["part"]), tuple(task["more"]))
+    part = picture.draw_chunk(job.settings(), job.size, job.moment, tuple(task["part"]), tuple(task["more"]))
     return {"part": part, "device": picture.device.name}
 
 
@@ -98,7 +97,7 @@ def _opened_for(base: dict):
     """The scene, its picture and its number of samples."""
     device = device_here(base["device"], base["number"])
     scene, picture = _opened(base["scene"], base["path"], _kept(base["files"]), device)
-    return scene, picture, base["samples"] or picture.draws(scene.settings, tuple(base["size"]))
+    return scene, picture, base["samples"] or picture.sample_count(scene.settings, tuple(base["size"]))
 
 
 @functools.lru_cache(maxsize=2)

@@ -15,7 +15,7 @@ from renderer.formats.images import write_exr, write_png_rows
 from renderer.gpu.gl import Texture
 from renderer.images.denoise import denoise
 from renderer.images.tone_mapping import ExposureMeter, tonemap
-from renderer.pictures import Tile, recipe_of, restart
+from renderer.pictures import Tile, recipe_of
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 
@@ -101,7 +101,7 @@ def draw(picture, job: Job, tile: Tile | None, progress) -> tuple[object, int]:
     Waits for the device now and then, so that the progress is true and Ctrl-C is heard.
     """
     settings = job.settings()
-    restart(picture)  # a frame of a film may be equal to the last one, and is not to go on where that one ended
+    picture.restart()  # a frame of a film may be equal to the last one, and is not to go on where that one ended
     waited = time.monotonic()
     drawn, first = 0, None
     queued, most = 0, 1  # samples on their way to the device, and how many may be: what it does in WAIT seconds
@@ -129,7 +129,7 @@ def draw(picture, job: Job, tile: Tile | None, progress) -> tuple[object, int]:
 
 def share_of(picture, job: Job, drawn: int) -> float:
     """The part of the job, or of its tile, that is drawn."""
-    return picture.share() if hasattr(picture, "share") else drawn / job.samples
+    return picture.fraction_done(drawn, job.samples)
 
 
 def tell_rest(job: Job, seconds: float, before: float, now: float) -> None:
@@ -157,8 +157,7 @@ def render(picture, job: Job, progress) -> Rendered:
         frame, drawn = draw(picture, job, tile, progress)
         if job.stop is not None and job.stop.asked and len(job.tiles()) > 1:
             raise KeyboardInterrupt  # there is nothing yet of the other tiles
-        wanted = (job.layers or job.denoise) and hasattr(picture, "layers")
-        layers = picture.layers(job.settings(), job.size, tile) if wanted else {}
+        layers = picture.layers(job.settings(), job.size, tile) if job.layers or job.denoise else {}
         sheet.put(tile or (0, 0, *job.size), frame.read(), layers)
         fewest = min(fewest, drawn)
     rendered = sheet.rendered(fewest, device_of(frame), frame)

@@ -1,7 +1,7 @@
-"""Inputs to Scenes, and Scenes to Pictures: `picture = "flame"` in a scene file is the module flame.py of this package.
+"""Input files to Scenes, and Scenes to Pictures: `picture = "flame"` in a scene file names the module flame.py here.
 
-A picture module defines `Settings`, a frozen dataclass, and `Picture`. A module that opens files of its own kind also
-defines `open_file(path) -> Scene` and stands in OPENS. Modules are imported when a scene asks for them, so that
+picture.py is the interface of these modules. A module that opens files of its own kind also defines
+`open_file(path) -> Scene` and is listed in PICTURE_OF_SUFFIX. Modules are imported when a scene asks for them, so that
 optional packages stay optional.
 """
 
@@ -9,81 +9,44 @@ import importlib
 import math
 import pkgutil
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Any
 
-from renderer.errors import InputError, UnavailableError
+from renderer.errors import InputError
 from renderer.formats.images import read_recipe
 from renderer.gpu import DeviceContext
 from renderer.paths import find_input
+from renderer.pictures.picture import AccumulatingPicture, Frame, Picture, Tile, require_untiled
 from renderer.scene.animation import read_animation, write_animation
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import format_value, from_table, read_toml, to_table
 
-OPENS = {
+__all__ = [
+    "AccumulatingPicture",
+    "Frame",
+    "Picture",
+    "Tile",
+    "expand_layout",
+    "load",
+    "open_picture",
+    "picture_class",
+    "picture_kinds",
+    "recipe_of",
+    "require_untiled",
+    "scene_of_table",
+]
+PICTURE_OF_SUFFIX = {
     ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".glb": "raytrace", ".gltf": "raytrace",
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar",
     ".zip": "lightfield", ".npz": "lightfield", ".npy": "lightfield",
 }  # fmt: skip
-TABLES = ("title", "picture", "size", "tone", "settings", "animation", "bench", "test")
+SCENE_KEYS = ("title", "picture", "size", "tone", "settings", "animation", "bench", "test")
 
 
-Tile = tuple[int, int, int, int]  # left, top, width, height in pixels
-
-
-class Picture(Protocol):
-    """What draws one kind of scene. `tone` is the ToneMapping of scenes that do not say one."""
-
-    tone: ToneMapping
-
-    def __init__(self, gpu: DeviceContext): ...
-
-    def draw(self, settings: Any, size: tuple[int, int], time: float, tile: Tile | None = None):
-        """One more sample of the picture of (settings, size, time), restarted when these differ from the last call's.
-
-        Returns a Frame: a Buffer or Texture, (height, width, 4) float32, linear Rec. 709, row 0 on top. With `tile`
-        only that part of the picture of `size` is drawn, bit for bit as it stands in the whole.
-        """
-
-    def draws(self, settings: Any, size: tuple[int, int]) -> int:
-        """How many calls of draw make the finished picture."""
-
-    def animated(self, settings: Any) -> bool:
-        """Whether the picture depends on time; a picture without this method does not."""
-
-    # A picture may define layers(settings, size, tile=None) -> dict of host arrays (height, width) or (height, width,
-    # 3): what .exr files hold beside the picture itself, such as albedo, normal, depth and id.
-
-    # A picture whose draws add up defines restart(): the next draw is the first one, whatever was drawn before.
-
-    # A picture may define hurry(): from then on no draw waits long for a compiler, as the window wants it, and share():
-    # the part of the finished picture that is drawn, where its draws are not equally large.
-
-    # A picture may define twin(): another picture that draws on its own and shares all that does not depend on the
-    # tile, so that a window can draw one sample of a costly picture in bands, a band a frame.
-
-    # A picture made of another one may define source(settings, size) -> (picture, settings, size) | None and
-    # made(settings, size, frame), of which its draw is made, so that a window can draw the other one in bands.
-
-    # A picture may define deal, draw_part, begin_merge, merge, missing and merged, by which a farm deals the samples of
-    # one picture to its workers, bit for bit as one machine draws them; see flame.py and raytrace.py.
-
-    # A picture in space may define pick(settings, size, x, y) -> distance | None of what is seen there, along the view.
-
-    def report(self) -> dict[str, Any]:
-        """What panel and records show about the last draw; may read from the device, so not for every frame."""
-
-
-def refuse_tiles(kind: str, size: tuple[int, int], tile: Tile | None) -> None:
-    """UnavailableError for a part of a picture that only comes whole."""
-    if tile not in (None, (0, 0, *size)):
-        raise UnavailableError(f"a {kind} is drawn whole, without --tile and at no more than 4096 x 4096 pixels")
-
-
-def names() -> list[str]:
-    """The kinds of picture there are."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+def picture_kinds() -> list[str]:
+    """The values that `picture` may have in a scene file: the modules of this package but picture.py."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "picture")
 
 
 def load(path: Path) -> Scene:
@@ -96,9 +59,9 @@ def load(path: Path) -> Scene:
         return scene_of_table(read_toml(path), path)
     if suffix == ".png":
         return _of_recipe(read_recipe(path), path)
-    kind = "lightfield" if path.is_dir() else OPENS.get(suffix)
-    if kind is None or kind not in names():
-        known = ", ".join([".toml", ".png", *(s for s, k in OPENS.items() if k in names())])
+    kind = "lightfield" if path.is_dir() else PICTURE_OF_SUFFIX.get(suffix)
+    if kind is None or kind not in picture_kinds():
+        known = ", ".join([".toml", ".png", *(s for s, k in PICTURE_OF_SUFFIX.items() if k in picture_kinds())])
         raise InputError(f"{path}: no picture opens {suffix or 'a file without suffix'}; allowed are {known}")
     return _module(kind).open_file(path)
 
@@ -106,15 +69,14 @@ def load(path: Path) -> Scene:
 def scene_of_table(table: dict, path: Path) -> Scene:
     """The Scene of a scene file's tables; paths in it are relative to the file's folder."""
     for key in table:
-        if key not in TABLES:
-            raise InputError(f"{path}: unknown key {key!r}; allowed are {', '.join(TABLES)}")
+        if key not in SCENE_KEYS:
+            raise InputError(f"{path}: unknown key {key!r}; allowed are {', '.join(SCENE_KEYS)}")
     kind = table.get("picture")
-    if kind not in names():
-        raise InputError(f"{path}: picture is {format_value(kind)}; allowed are {', '.join(names())}")
-    module = _module(kind)
-    reader = getattr(module, "read_settings", None) or partial(from_table, module.Settings)
-    settings = reader(table.get("settings", {}), f"{path}: settings", path.parent)
-    tone = from_table(ToneMapping, {**to_table(module.Picture.tone), **_table(table, "tone", path)}, f"{path}: tone")
+    if kind not in picture_kinds():
+        raise InputError(f"{path}: picture is {format_value(kind)}; allowed are {', '.join(picture_kinds())}")
+    picture = picture_class(kind)
+    settings = picture.read_settings(table.get("settings", {}), f"{path}: settings", path.parent)
+    tone = from_table(ToneMapping, {**to_table(picture.tone), **_table(table, "tone", path)}, f"{path}: tone")
     title = table.get("title", path.stem)
     if not isinstance(title, str):
         raise InputError(f"{path}: title is {format_value(title)}; it must be a text")
@@ -139,7 +101,7 @@ def _size(table: dict, path: Path) -> tuple[int, int] | None:
     return tuple(size)
 
 
-def recipe_of(scene: Scene, folder: Path, **facts) -> dict:
+def recipe_of(scene: Scene, folder: Path, **facts: Any) -> dict:
     """The recipe that PNGs carry: the scene with paths relative to `folder`, and facts about the rendering."""
     tables = {
         "title": scene.title,
@@ -153,7 +115,7 @@ def recipe_of(scene: Scene, folder: Path, **facts) -> dict:
 
 
 def _of_recipe(recipe: dict, path: Path) -> Scene:
-    """The Scene of a recipe, at its size, with its samples and at its moment."""
+    """The Scene of a recipe, at its size, with its samples and at its time."""
     scene = recipe.get("scene")
     if recipe.get("rayfold") != 1 or not isinstance(scene, dict):
         raise InputError(
@@ -163,34 +125,27 @@ def _of_recipe(recipe: dict, path: Path) -> Scene:
     samples = recipe.get("samples")
     if samples is not None and (type(samples) is not int or not 1 <= samples <= 1 << 30):
         raise InputError(f"{path}: its recipe is damaged: samples is {format_value(samples)}")
-    moment = recipe.get("time", 0.0)
-    if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not math.isfinite(moment):
-        raise InputError(f"{path}: its recipe is damaged: time is {format_value(moment)}")
+    time = recipe.get("time", 0.0)
+    if isinstance(time, bool) or not isinstance(time, (int, float)) or not math.isfinite(time):
+        raise InputError(f"{path}: its recipe is damaged: time is {format_value(time)}")
     scene = scene_of_table({**scene, **({"size": size} if size else {})}, path)
-    return replace(scene, samples=samples, time=float(moment))
+    return replace(scene, samples=samples, time=float(time))
 
 
 def open_picture(scene: Scene, gpu: DeviceContext) -> Picture:
     """The Picture of a scene, its kernels compiled."""
-    return _module(scene.picture).Picture(gpu)
+    return picture_class(scene.picture)(gpu)
 
 
-def restart(picture: Picture) -> None:
-    """Makes the next draw the first one of its picture, so that it depends on nothing drawn before."""
-    if hasattr(picture, "restart"):
-        picture.restart()
+def expand_layout(scene: Scene) -> list[Scene]:
+    """The scenes of a layout; [scene] for a scene of another kind."""
+    return picture_class(scene.picture).panels(scene)
 
 
-def is_animated(picture: Picture, settings) -> bool:
-    """Whether the picture of these settings depends on time."""
-    return hasattr(picture, "animated") and picture.animated(settings)
+def picture_class(kind: str) -> type[Picture]:
+    """The class of a kind of picture; imports its module."""
+    return _module(kind).Picture
 
 
-def panels_of(scene: Scene) -> list[Scene]:
-    """The scenes that stand side by side in a layout; a scene of another kind is alone."""
-    module = _module(scene.picture)
-    return module.panels(scene) if hasattr(module, "panels") else [scene]
-
-
-def _module(kind: str):
+def _module(kind: str) -> ModuleType:
     return importlib.import_module(f"renderer.pictures.{kind}")

@@ -23,6 +23,7 @@ from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.errors import InputError, UserError
 from renderer.gpu import DeviceContext
+from renderer.pictures.picture import Picture as BasePicture
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, from_table, setting
 
@@ -84,7 +85,9 @@ def default_of(compilation, parameter, type_) -> tuple:
     return tuple(PYTHON_TYPES[node.type](node.attribute.number) for node in value.nodes)
 
 
-class Picture:
+class Picture(BasePicture):
+    settings_type = Settings
+    read_settings = staticmethod(read_settings)
     tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
@@ -111,10 +114,10 @@ class Picture:
         self._weave(width * height, width * height, len(arrays), *(arrays + [arrays[0]] * 4)[:4], self._frame)
         return self._frame
 
-    def draws(self, settings, size: tuple[int, int]) -> int:
+    def sample_count(self, settings, size: tuple[int, int]) -> int:
         return 1
 
-    def animated(self, settings) -> bool:
+    def depends_on_time(self, settings) -> bool:
         """Whether main asks for the time."""
         self._reload(settings)
         return "time" in main_of(self._compilation).parameter_names

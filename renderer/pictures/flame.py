@@ -21,6 +21,7 @@ from renderer.flames.postprocess import BucketGrid, ExposureSettings, Postproces
 from renderer.flames.temporal import make_passes, make_schedule, make_temporal_samples, middle_sample
 from renderer.flames.xml.read import print_warnings, read_flames
 from renderer.gpu import DeviceContext
+from renderer.pictures.picture import Picture as BasePicture
 from renderer.scene.cameras import Camera, View2D
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
@@ -101,7 +102,9 @@ def open_file(path: Path) -> Scene:
     return Scene(Path(path), title, "flame", settings, Picture.tone, first.size)
 
 
-class Picture:
+class Picture(BasePicture):
+    settings_type = Settings
+    layer_names = ("density", "light")
     tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
@@ -112,7 +115,7 @@ class Picture:
         self._game = ChaosGame(self.device)
         self._postprocess = Postprocess(self.device)
 
-    def hurry(self) -> None:
+    def never_block(self) -> None:
         """From now on no draw waits for a kernel of its own flame: one that draws all flames begins."""
         self._game.kernels.never_block()
 
@@ -166,15 +169,15 @@ class Picture:
                 break
             game.advance(steps)
 
-    def deal(self, settings: Settings, size: tuple[int, int], samples: int, count: int) -> list[tuple]:
+    def chunks(self, settings: Settings, size: tuple[int, int], samples: int, count: int) -> list[tuple]:
         """At most `count` parts (k, n) that the picture's chains are dealt into; their sums are whole numbers."""
         moments, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
-        if samples != self.draws(settings, size):
+        if samples != self.sample_count(settings, size):
             return []  # only all draws make up for bad points
         count = min(count, make_schedule(moments, size).chains // BLOCK)
         return [(k, count) for k in range(count)]
 
-    def draw_part(self, settings: Settings, size, time: float, part: tuple[int, int], more: tuple) -> dict:
+    def draw_chunk(self, settings: Settings, size, time: float, part: tuple[int, int], more: tuple) -> dict:
         """What part k of n leaves of the finished picture: of each pass sums (cells, 4) uint64, its bad points, and
         hits where they are counted. `more` are the steps, of each pass, that `missing` asked for.
         """
@@ -193,7 +196,7 @@ class Picture:
         self._drawn, self._more = wanted, more
         return {"passes": left}
 
-    def begin_merge(self, settings: Settings, size: tuple[int, int], time: float) -> None:
+    def start_merge(self, settings: Settings, size: tuple[int, int], time: float) -> None:
         self._drawn = None
         self._restart(settings, size, (0, 0, *size), time)
         self._merged = None
@@ -206,7 +209,7 @@ class Picture:
             pairs = zip(self._merged, part["passes"], strict=True)
             self._merged = [{name: ours[name] + theirs[name] for name in ours} for ours, theirs in pairs]
 
-    def missing(self, more: tuple) -> tuple[int, ...]:
+    def missing_steps(self, more: tuple) -> tuple[int, ...]:
         """Steps of each pass that every part is to make once more, since points of theirs were bad; () for none."""
         if len(more) == MAKING_UP:
             return ()
@@ -220,7 +223,7 @@ class Picture:
         """Samples of a pass, bad ones among them, with the steps that were made once more."""
         return (self._schedule.steps_per_chain + sum(steps[number] for steps in more)) * self._schedule.chains
 
-    def merged(self, more: tuple):
+    def merged_frame(self, more: tuple):
         """The finished picture of the parts that were merged."""
         for number, merged in enumerate(self._merged):
             if number:
@@ -253,16 +256,16 @@ class Picture:
             played.sample_weights if played.needs_hit_counts else None,
         )  # fmt: skip
 
-    def draws(self, settings: Settings, size: tuple[int, int]) -> int:
+    def sample_count(self, settings: Settings, size: tuple[int, int]) -> int:
         moments, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
         return middle_sample(moments).flame.passes * make_schedule(moments, size).batches
 
-    def share(self) -> float:
+    def fraction_done(self, drawn: int, total: int) -> float:
         """The part of the picture's samples that is drawn: its first draws are smaller than the later ones."""
         steps = self._pass * self._schedule.steps_per_chain + max(self._game.steps - self._game.fuse, 0)
         return min(steps / (self._flame.passes * self._schedule.steps_per_chain), 1.0)
 
-    def animated(self, settings: Settings) -> bool:
+    def depends_on_time(self, settings: Settings) -> bool:
         """Whether the picture depends on time."""
         return len(settings.keyframes) > 1
 

@@ -4,10 +4,7 @@ from dataclasses import dataclass
 
 from renderer.flames.genome import IDENTITY_3D, Xform
 from renderer.pictures import flame
-from renderer.pictures.flame import Picture
 from renderer.scene.cameras import Camera
-
-__all__ = ["Picture", "Settings"]
 
 
 @dataclass(frozen=True)
@@ -21,3 +18,9 @@ class Settings(flame.Settings):
         super().__post_init__()
         if not self.is_3d:
             raise ValueError(f"affine has {len(self.xforms[0].affine)} numbers; a map of space has 12")
+
+
+class Picture(flame.Picture):
+    """Draws flames of space; see flame.py."""
+
+    settings_type = Settings

@@ -17,6 +17,7 @@ from renderer.errors import InputError
 from renderer.gpu import DeviceContext
 from renderer.numerics.band_lu import BandedBatch, BandedLU
 from renderer.pictures import load, raytrace
+from renderer.pictures.picture import Picture as BasePicture
 from renderer.raytracing.geometry import Geometry
 from renderer.raytracing.kernels import LAUNCH_PARAMS, launch_params
 from renderer.scene.scene import ToneMapping
@@ -57,9 +58,10 @@ class Settings(PictureSettings):
     seed: int = setting(1, 0, 2**31 - 1, "of the random numbers")
 
 
-class Picture:
+class Picture(BasePicture):
     """Draws Settings; one more sample of the ray tracer a call, blurred anew."""
 
+    settings_type = Settings
     tone = ToneMapping("auto", curve="none")
 
     def __init__(self, gpu: DeviceContext):
@@ -79,7 +81,7 @@ class Picture:
         self._pinhole.restart()
         self._lens.restart()
 
-    def draws(self, settings: Settings, size) -> int:
+    def sample_count(self, settings: Settings, size) -> int:
         return settings.samples
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):

@@ -5,13 +5,13 @@ set come from the derivative that is iterated along (Peitgen and Saupe, The Scie
 """
 
 import math
-from copy import copy
 from dataclasses import dataclass
 from typing import Literal
 
 from renderer.errors import UnavailableError
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
+from renderer.pictures.picture import AccumulatingPicture
 from renderer.scene.cameras import View2D
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
@@ -37,50 +37,40 @@ class Settings(PictureSettings):
     view: View2D = View2D(center=(-0.6, 0.0), height=2.6)
 
 
-class Picture:
+class Picture(AccumulatingPicture):
+    settings_type = Settings
+    can_clone = True
     tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
+        super().__init__(gpu)
         self.gl = gpu.gl
-        self._drawn = None  # what the targets hold samples of
         self._targets: tuple[Texture, ...] = ()
-        self._samples = 0
         self._real = "float"
 
-    def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None) -> Texture:
-        tile = tile or (0, 0, *size)
-        wanted = (settings, size, time if self.animated(settings) else 0.0, tile)
-        if wanted != self._drawn:
-            if not self._targets or self._targets[0].size != tile[2:]:
-                self._targets = (self.gl.texture(tile[2:]), self.gl.texture(tile[2:]))
-            self._drawn, self._samples = wanted, 0
+    def begin(self, settings: Settings, size: tuple[int, int], time: float, tile) -> None:
+        if not self._targets or self._targets[0].size != tile[2:]:
+            self._targets = (self.gl.texture(tile[2:]), self.gl.texture(tile[2:]))
+
+    def add_sample(self, settings: Settings, size: tuple[int, int], time: float, tile) -> Texture:
         self._targets = self._targets[::-1]
         target, previous = self._targets
-        self._pass(settings, size)(
-            target, previous=previous, corner=tile[:2], **self._inputs(settings, size, wanted[2])
-        )
-        self._samples += 1
+        inputs = self._inputs(settings, size, time)
+        self._pass(settings, size)(target, previous=previous, corner=tile[:2], **inputs)
         return target
 
-    def restart(self) -> None:
-        """The next draw is the first sample."""
-        self._drawn = None
-
-    def twin(self) -> "Picture":
+    def clone(self) -> "Picture":
         """A picture that draws on its own with the passes of this one."""
-        other = copy(self)
-        other._drawn, other._targets = None, ()
+        other = super().clone()
+        other._targets = ()
         return other
 
-    def draws(self, settings: Settings, size: tuple[int, int]) -> int:
-        return settings.samples
-
-    def animated(self, settings: Settings) -> bool:
+    def depends_on_time(self, settings: Settings) -> bool:
         """Whether the picture depends on time."""
         return settings.kind == "julia" and settings.orbit > 0
 
     def report(self) -> dict:
-        return {"samples": self._samples, "arithmetic": self._real}
+        return super().report() | {"arithmetic": self._real}
 
     def _pass(self, settings: Settings, size: tuple[int, int]):
         self._real = "double" if self._wants_double(settings, size) else "float"
@@ -103,10 +93,10 @@ class Picture:
         turn = 2 * math.pi * time / 20
         x, y = settings.constant
         constant = (x + settings.orbit * math.cos(turn), y + settings.orbit * math.sin(turn))
-        jitter = tuple((self._samples * step + 0.5) % 1 - 0.5 for step in GOLDEN)
+        jitter = tuple((self.samples * step + 0.5) % 1 - 0.5 for step in GOLDEN)
         inputs = dict(
             centre=settings.view.center, right=right, down=down, pixels=size, jitter=jitter,
-            sample_number=float(self._samples), iterations=settings.iterations, density=settings.density,
+            sample_number=float(self.samples), iterations=settings.iterations, density=settings.density,
             phase=settings.phase, relief=settings.relief,
         )  # fmt: skip
         return inputs | {"constant": constant}

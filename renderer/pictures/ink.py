@@ -16,6 +16,7 @@ from renderer.formats.images import read_image
 from renderer.gpu import DeviceContext
 from renderer.numerics.band_lu import BandedLU
 from renderer.numerics.band_lu.host_factors import STEPS
+from renderer.pictures.picture import AccumulatingPicture
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
@@ -150,31 +151,36 @@ def beginning(mesh: Mesh, settings: Settings) -> np.ndarray:
     return bands
 
 
-class Picture:
+class Picture(AccumulatingPicture):
     """Draws Settings; one time step a call."""
 
+    settings_type = Settings
     tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
+        super().__init__(gpu)
         self.device = gpu.device
         self._add = self.device.kernel(FILE, "add_source")
         self._show = self.device.kernel(FILE, "show_ink")
         self._lu: BandedLU | None = None
-        self._matrix_key = self._state_key = None
-        self._steps = 0
+        self._matrix_key: tuple | None = None
 
-    def draws(self, settings: Settings, size) -> int:
-        return settings.samples
+    def restart_key(self, settings: Settings) -> Settings:
+        """The pen and the overlay may change between time steps."""
+        return replace(settings, view=Pen(), overlay=False)
 
-    def restart(self) -> None:
-        """The next draw is the first time step, whatever was drawn before; the factors are kept."""
-        self._state_key = None
-
-    def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):
-        left, top, width, height = tile or (0, 0, *size)
+    def begin(self, settings: Settings, size: tuple[int, int], time: float, tile) -> None:
         mesh = mesh_of(size, settings.grid)
         self._factor(settings, mesh)
-        self._begin(settings, size, mesh, (left, top, width, height))
+        density = np.zeros((3, self._lu.order), "f4")
+        density[:, : mesh.major * mesh.minor] = beginning(mesh, settings).reshape(3, -1)
+        self._density = self.device.buffer(density.shape).write(density)
+        self._frame = self.device.buffer((tile[3], tile[2], 4))
+
+    def add_sample(self, settings: Settings, size: tuple[int, int], time: float, tile):
+        left, top, width, height = tile
+        mesh = mesh_of(size, settings.grid)
+        self._factor(settings, mesh)
         lu, n = self._lu, mesh.major * mesh.minor
         across = int(mesh.wide)
         numbers = [np.float32(v) for v in (*settings.view.source, settings.width, settings.flow * settings.step)]
@@ -188,7 +194,6 @@ class Picture:
             width * height, self._density, lu.order, *place, self._frame, width, height, left, top, *size, *paper,
             self._bars, bars,
         )  # fmt: skip
-        self._steps += 1
         return self._frame
 
     def _factor(self, settings: Settings, mesh: Mesh) -> None:
@@ -216,17 +221,6 @@ class Picture:
         self._bars = bars_of(self._lu)
         self._bars = self.device.buffer(self._bars.shape).write(self._bars)
 
-    def _begin(self, settings: Settings, size, mesh: Mesh, tile) -> None:
-        """Starts from the first picture when more than the pen or the overlay changed."""
-        key = replace(settings, view=Pen(), overlay=False), size, tile
-        if key == self._state_key:
-            return
-        density = np.zeros((3, self._lu.order), "f4")
-        density[:, : mesh.major * mesh.minor] = beginning(mesh, settings).reshape(3, -1)
-        self._density = self.device.buffer(density.shape).write(density)
-        self._frame = self.device.buffer((tile[3], tile[2], 4))
-        self._state_key, self._steps = key, 0
-
     def report(self) -> dict[str, Any]:
         """Steps, the exchanged rows, the growth of the factors, and where and how long they were made."""
         if self._lu is None:
@@ -234,7 +228,7 @@ class Picture:
         lu = self._lu
         seconds = {part: round(value, 5) for part, value in lu.seconds.items()}
         swapped = int((lu.pivots != np.arange(lu.n)).sum())
-        told = {"steps": self._steps, "unknowns": lu.n, "band": lu.kl, "exchanged rows": swapped, "growth": lu.growth}
+        told = {"steps": self.samples, "unknowns": lu.n, "band": lu.kl, "exchanged rows": swapped, "growth": lu.growth}
         return told | {"seconds": seconds, "factored on": lu.where}
 
 

@@ -14,7 +14,8 @@ from renderer.formats.images import read_image
 from renderer.gpu import Device, DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
-from renderer.pictures import load, open_picture, restart
+from renderer.pictures import load, open_picture
+from renderer.pictures.picture import Picture as BasePicture
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
@@ -117,7 +118,8 @@ class Settings(PictureSettings):
     is_signed: bool = setting(False, help="dark and bright sides of edges around middle grey")
 
 
-class Picture:
+class Picture(BasePicture):
+    settings_type = Settings
     tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
@@ -132,19 +134,19 @@ class Picture:
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):
         if tile:
             raise UserError("a laplacian is not drawn in tiles: an edge needs the pixels beside it; leave --tile out")
-        return self.made(settings, size, self._source(settings.of, size, time))
+        return self.postprocess(settings, size, self._source(settings.of, size, time))
 
     def restart(self) -> None:
         """The next draw is of the first sample."""
         if self._opened[1]:
-            restart(self._opened[2])
+            self._opened[2].restart()
 
-    def source(self, settings: Settings, size: tuple[int, int]):
+    def source_picture(self, settings: Settings, size: tuple[int, int]):
         """The picture whose edges are shown; None for an image, and where no GL has a part in it."""
         scene, picture = self._open(settings.of)
         return (picture, scene.settings, size) if scene and (settings.way == "pass" or self._by_gl) else None
 
-    def made(self, settings: Settings, size: tuple[int, int], source):
+    def postprocess(self, settings: Settings, size: tuple[int, int], source):
         """The edges of a frame, or of pixels (height, width, 4)."""
         width, height = size
         self._by_gl = isinstance(source, Texture)
@@ -182,13 +184,13 @@ class Picture:
         draw(self._target, image=image, gain=settings.gain, is_signed=int(settings.is_signed))
         return self._target
 
-    def draws(self, settings: Settings, size: tuple[int, int]) -> int:
+    def sample_count(self, settings: Settings, size: tuple[int, int]) -> int:
         scene, picture = self._open(settings.of)
-        return picture.draws(scene.settings, size) if scene else 1
+        return picture.sample_count(scene.settings, size) if scene else 1
 
-    def animated(self, settings: Settings) -> bool:
+    def depends_on_time(self, settings: Settings) -> bool:
         scene, picture = self._open(settings.of)
-        return bool(scene and hasattr(picture, "animated") and picture.animated(scene.settings))
+        return bool(scene) and picture.depends_on_time(scene.settings)
 
     def report(self) -> dict:
         return self._report

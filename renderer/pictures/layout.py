@@ -8,7 +8,8 @@ from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlToneMapper
-from renderer.pictures import load, open_picture, refuse_tiles, restart
+from renderer.pictures import load, open_picture, require_untiled
+from renderer.pictures.picture import Picture as BasePicture
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
@@ -36,7 +37,9 @@ def panels(scene: Scene) -> list[Scene]:
     return scenes
 
 
-class Picture:
+class Picture(BasePicture):
+    settings_type = Settings
+    panels = staticmethod(panels)
     tone = ToneMapping("manual")  # the panels are tone mapped one by one
 
     def __init__(self, gpu: DeviceContext):
@@ -48,7 +51,7 @@ class Picture:
         self._count = 0
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None) -> Texture:
-        refuse_tiles("layout", size, tile)
+        require_untiled("layout", size, tile)
         members = self._members(settings)
         if (settings, size, time) != self._drawn:
             self._drawn, self._count = (settings, size, time), 0
@@ -64,12 +67,12 @@ class Picture:
         """The next draw is the first sample of every panel."""
         self._drawn = None
         for _, picture, _ in self._opened[1]:
-            restart(picture)
+            picture.restart()
 
-    def draws(self, settings: Settings, size: tuple[int, int]) -> int:
+    def sample_count(self, settings: Settings, size: tuple[int, int]) -> int:
         rectangles = grid(len(settings.panels), size, settings.columns, settings.gap)
         members = zip(self._members(settings), rectangles, strict=True)
-        return max(picture.draws(scene.settings, r[2:]) for (scene, picture, _), r in members)
+        return max(picture.sample_count(scene.settings, r[2:]) for (scene, picture, _), r in members)
 
     def report(self) -> dict:
         return {scene.title: picture.report() for scene, picture, _ in self._opened[1]}
@@ -85,7 +88,7 @@ class Picture:
     def _draw_member(self, member, rectangle, shown: Texture, time: float) -> None:
         """One more sample of a panel, unless it is finished."""
         scene, picture, bridge = member
-        if self._count < picture.draws(scene.settings, rectangle[2:]):
+        if self._count < picture.sample_count(scene.settings, rectangle[2:]):
             frame = picture.draw(scene.settings, rectangle[2:], time)
             self._tone(bridge.texture(frame), scene.tone, shown)
         first = int(member is self._opened[1][0])

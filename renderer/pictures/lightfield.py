@@ -28,6 +28,7 @@ from renderer.lightfields.device_views import DeviceViews
 from renderer.lightfields.disparity import disparity_at, disparity_range, resolve_v_direction
 from renderer.lightfields.kernels import LightFieldKernels
 from renderer.lightfields.light_field import LightField, read_light_field, view_resolution
+from renderer.pictures.picture import Picture as BasePicture
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
@@ -83,9 +84,10 @@ def open_file(path: Path) -> Scene:
     return Scene(path, path.stem, "lightfield", settings, Picture.tone, view_resolution(path))
 
 
-class Picture:
+class Picture(BasePicture):
     """Draws a light field: the whole picture in every draw, or one of `plane_count` planes in a draw."""
 
+    settings_type = Settings
     tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
@@ -116,7 +118,7 @@ class Picture:
         """Start again with the first plane."""
         self._drawn = None
 
-    def draws(self, settings: Settings, size: tuple[int, int]) -> int:
+    def sample_count(self, settings: Settings, size: tuple[int, int]) -> int:
         """Number of draws that finish the picture."""
         return 1 if settings.output == "refocused" else settings.plane_count
 

@@ -9,6 +9,7 @@ import numpy as np
 from renderer.bvh.bvh2_quantized import has_ballot
 from renderer.bvh.traversal import traversal_of
 from renderer.gpu import DeviceContext
+from renderer.pictures.picture import Picture as BasePicture
 from renderer.raytracing.film import RANGE, Film, ranges_of, samples_of
 from renderer.raytracing.from_model import TONE, open_file
 from renderer.raytracing.geometry import Geometry
@@ -35,9 +36,12 @@ LEAST_SAMPLES = 32  # as in shaders/raytracing/film.h
 PERSISTENT_THREADS = 1 << 18  # of the schedule "regenerate"; more than are resident at once do no harm
 
 
-class Picture:
+class Picture(BasePicture):
     """Draws Settings; one sample of every pixel a call."""
 
+    settings_type = Settings
+    layer_names = ("albedo", "normal", "depth", "id", "variance", "samples")
+    can_clone = can_pick = True
     tone = TONE
 
     def __init__(self, gpu: DeviceContext):
@@ -52,7 +56,7 @@ class Picture:
         """The next draw is the first sample."""
         self._drawn = None
 
-    def twin(self) -> "Picture":
+    def clone(self) -> "Picture":
         """A picture that draws on its own with the geometry and the kernels of this one."""
         other = copy(self)
         other._drawn = other._rays_key = None
@@ -64,7 +68,7 @@ class Picture:
             group = ALONE_GROUP
         return self.device.kernel(kernel_source(), entry, group_size=group, **constants)
 
-    def draws(self, settings: Settings, size) -> int:
+    def sample_count(self, settings: Settings, size) -> int:
         return settings.samples
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile: Tile | None = None):
@@ -89,14 +93,14 @@ class Picture:
 
     # Parts of a picture's samples, for a farm
 
-    def deal(self, settings: Settings, size, samples: int, count: int) -> list[tuple]:
+    def chunks(self, settings: Settings, size, samples: int, count: int) -> list[tuple]:
         """At most `count` parts that the picture's samples are dealt into: first range, the one behind the last, and
         the picture's samples; none where a pixel's own noise says how many it takes."""
         ranges = ranges_of(samples) if _is_dealt(settings) else 0
         count = min(count, ranges)
         return [(ranges * k // count, ranges * (k + 1) // count, samples) for k in range(count)]
 
-    def draw_part(self, settings: Settings, size, time: float, part: tuple, more: tuple) -> dict:
+    def draw_chunk(self, settings: Settings, size, time: float, part: tuple, more: tuple) -> dict:
         """The film of each range of a part: number -> arrays (height, width, 3)."""
         settings, (begin, end, samples) = self._scheduled(settings), part
         self._prepare(settings, size, (0, 0, *size))
@@ -108,7 +112,7 @@ class Picture:
             films[number] = self._film.read_part()
         return {"films": films, "samples": samples}
 
-    def begin_merge(self, settings: Settings, size: tuple[int, int], time: float) -> None:
+    def start_merge(self, settings: Settings, size: tuple[int, int], time: float) -> None:
         self._prepare(self._scheduled(settings), size, (0, 0, *size))
         self._waiting: dict[int, tuple] = {}  # films by their range that came before their turn
 
@@ -123,11 +127,11 @@ class Picture:
             self._film.merge(samples.start, len(samples))
             self._sample = samples.stop
 
-    def missing(self, more: tuple) -> int:
+    def missing_steps(self, more: tuple) -> tuple[int, ...]:
         """Samples that are still to be drawn once all parts were merged."""
-        return 0
+        return ()
 
-    def merged(self, more: tuple):
+    def merged_frame(self, more: tuple):
         """The finished picture of the parts that were merged."""
         assert not self._waiting, sorted(self._waiting)
         return self._film.shown[0]

@@ -10,7 +10,8 @@ from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.numerics.texture_reduction import Reduction
-from renderer.pictures import is_animated, load, open_picture, refuse_tiles, restart
+from renderer.pictures import load, open_picture, require_untiled
+from renderer.pictures.picture import Picture as BasePicture
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
@@ -24,7 +25,8 @@ class Settings(PictureSettings):
     operation: Literal["mean", "min", "max"] = setting("mean", help="what each texel holds of its 8 x 8 square")
 
 
-class Picture:
+class Picture(BasePicture):
+    settings_type = Settings
     tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext):
@@ -38,20 +40,20 @@ class Picture:
         self._weighted = False
 
     def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None) -> Texture:
-        refuse_tiles("reduction", size, tile)
-        return self.made(settings, size, self._source(settings.source, inner(size), time))
+        require_untiled("reduction", size, tile)
+        return self.postprocess(settings, size, self._source(settings.source, inner(size), time))
 
     def restart(self) -> None:
         """The next draw is of the first sample."""
         if self._opened[1]:
-            restart(self._opened[2])
+            self._opened[2].restart()
 
-    def source(self, settings: Settings, size: tuple[int, int]):
+    def source_picture(self, settings: Settings, size: tuple[int, int]):
         """The picture whose passes are shown; None for an image."""
         scene, picture = self._open(settings.source)
         return (picture, scene.settings, inner(size)) if scene else None
 
-    def made(self, settings: Settings, size: tuple[int, int], image: Texture) -> Texture:
+    def postprocess(self, settings: Settings, size: tuple[int, int], image: Texture) -> Texture:
         """An image and the targets of its passes."""
         gap, (wide, _) = gap_of(size), inner(size)
         levels = self._reduction.levels("sum" if settings.operation == "mean" else settings.operation, image)
@@ -64,13 +66,13 @@ class Picture:
         self._last, self._weighted = levels[-1], bool(weighted)
         return self._target
 
-    def draws(self, settings: Settings, size: tuple[int, int]) -> int:
+    def sample_count(self, settings: Settings, size: tuple[int, int]) -> int:
         scene, picture = self._open(settings.source)
-        return picture.draws(scene.settings, size) if scene else 1
+        return picture.sample_count(scene.settings, size) if scene else 1
 
-    def animated(self, settings: Settings) -> bool:
+    def depends_on_time(self, settings: Settings) -> bool:
         scene, picture = self._open(settings.source)
-        return bool(scene) and is_animated(picture, scene.settings)
+        return bool(scene) and picture.depends_on_time(scene.settings)
 
     def report(self) -> dict:
         """The last texel as red, green, blue."""

@@ -226,7 +226,7 @@ def test_a_program_is_a_picture(gpu, tmp_path):
     x, y = np.meshgrid(np.arange(6), np.arange(4))
     wanted = np.stack([0.5 * x / 6, y / 4, np.full_like(x, 0.25, float), np.ones_like(x, float)], -1)
     assert np.allclose(frame, wanted, atol=1e-6)
-    assert picture.animated(settings) and picture.draws(settings, (6, 4)) == 1
+    assert picture.depends_on_time(settings) and picture.sample_count(settings, (6, 4)) == 1
     tile = picture.draw(settings, (6, 4), 0.25, (2, 1, 3, 2)).read()
     assert np.array_equal(tile, frame[1:3, 2:5])
 

@@ -148,19 +148,19 @@ def test_ranges_of_samples_merge_to_the_picture_s_bits(gpu, rng, changes):
     wanted, layers = frame.read(), whole.layers(settings, size)
     for count in (2, 9):
         picture = open_picture(scene, gpu)
-        parts = picture.deal(settings, size, samples, count)
+        parts = picture.chunks(settings, size, samples, count)
         assert len(parts) == min(count, 3)
-        picture.begin_merge(settings, size, 0.0)
+        picture.start_merge(settings, size, 0.0)
         for k in rng.permutation(len(parts)):
-            picture.merge(open_picture(scene, gpu).draw_part(settings, size, 0.0, parts[k], ()))
-        assert not picture.missing(()) and np.array_equal(picture.merged(()).read(), wanted)
+            picture.merge(open_picture(scene, gpu).draw_chunk(settings, size, 0.0, parts[k], ()))
+        assert not picture.missing_steps(()) and np.array_equal(picture.merged_frame(()).read(), wanted)
         found = picture.layers(settings, size)
         assert all(np.array_equal(found[name], layers[name]) for name in layers)
     tile = (5, 4, 9, 8)
     for _ in range(samples):
         part = picture.draw(settings, size, 0.0, tile)
     assert np.array_equal(part.read(), wanted[4:12, 5:14])
-    picture.begin_merge(settings, size, 0.0)
+    picture.start_merge(settings, size, 0.0)
     singles = []
     for sample in range(samples):
         picture._draw_sample(picture._scheduled(settings), sample, sample)
@@ -184,7 +184,7 @@ def test_farms_of_one_and_two_workers_draw_the_same_files_of_a_compute_device():
 def test_pixels_that_stop_by_their_own_noise_are_not_dealt(gpu):
     scene = load(CORNELL[0])
     settings = replace(scene.settings, noise_threshold=0.1)
-    assert open_picture(scene, gpu).deal(settings, (40, 30), 1000, 4) == []
+    assert open_picture(scene, gpu).chunks(settings, (40, 30), 1000, 4) == []
 
 
 @pytest.mark.slow
@@ -244,22 +244,22 @@ def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, bad, p
     own = DeviceContext()
     own.devices = [device]
     size, whole = (90, 60), open_picture(scene, own)
-    for _ in range(whole.draws(scene.settings, size)):
+    for _ in range(whole.sample_count(scene.settings, size)):
         frame = whole.draw(scene.settings, size, 0.0)
     wanted, rounds = frame.read(), []
     for count in (1, 3, 16):
         picture, more = open_picture(scene, own), ()
-        parts = picture.deal(scene.settings, size, picture.draws(scene.settings, size), count)
+        parts = picture.chunks(scene.settings, size, picture.sample_count(scene.settings, size), count)
         assert len(parts) == count
         while True:
-            picture.begin_merge(scene.settings, size, 0.0)
+            picture.start_merge(scene.settings, size, 0.0)
             for part in reversed(parts):
-                picture.merge(open_picture(scene, own).draw_part(scene.settings, size, 0.0, part, more))
-            missing = picture.missing(more)
+                picture.merge(open_picture(scene, own).draw_chunk(scene.settings, size, 0.0, part, more))
+            missing = picture.missing_steps(more)
             if not missing:
                 break
             more = (*more, missing)
-        assert np.array_equal(picture.merged(more).read(), wanted), count
+        assert np.array_equal(picture.merged_frame(more).read(), wanted), count
         layers = [each.layers(scene.settings, size)["density"] for each in (picture, whole)]
         assert np.array_equal(*layers) and picture.report()["samples"] == whole.report()["samples"]
         rounds.append(len(more))

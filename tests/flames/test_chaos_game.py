@@ -208,7 +208,7 @@ def test_the_interpreter_draws_flames_of_space(device):
 def test_pictures_in_a_hurry_are_the_same_and_take_over_their_own_kernel(gpu, rng):
     """Structures come faster than their kernels are compiled; every picture is that of a patient one."""
     hasty, patient, size = picture_module.Picture(gpu), picture_module.Picture(gpu), (64, 48)
-    hasty.hurry()
+    hasty.never_block()
     for _ in range(3):
         flame = evolve.random_flame(rng)
         settings = picture_module.Settings(
@@ -398,7 +398,7 @@ def test_more_draws_are_more_samples_of_the_same_picture(gpu):
     scene = load(SCENES / "dragon.toml")
     picture = open_picture(scene, gpu)
     size = (200, 160)
-    total = picture.draws(scene.settings, size)
+    total = picture.sample_count(scene.settings, size)
     for _ in range(total):
         frame = picture.draw(scene.settings, size, 0.0)
     report = picture.report()
@@ -496,7 +496,7 @@ def test_bad_points_are_made_up_for(gpu):
     xforms = (Xform(), Xform(variations={"modulus": 1.0}), Xform((0.5, 0.0, 0.1, 0.0, 0.5, 0.1)))
     settings = picture_module.Settings(xforms=xforms, quality=200.0)
     picture, size = picture_module.Picture(gpu), (64, 64)
-    for _ in range(picture.draws(settings, size)):
+    for _ in range(picture.sample_count(settings, size)):
         picture.draw(settings, size, 0.0)
     report = picture.report()
     assert report["bad_values"] > 0.3 * report["samples"] and report["samples"] >= 200 * 64 * 64 * 0.999

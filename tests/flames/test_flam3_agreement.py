@@ -59,7 +59,7 @@ def score(reference, mean, k):
 
 def drawn(picture, scene, settings, size, time=0.0):
     """(height, width, 3) float64 of the finished picture's 8-bit values."""
-    for _ in range(picture.draws(settings, size)):
+    for _ in range(picture.sample_count(settings, size)):
         frame = picture.draw(settings, size, time)
     return tonemap(frame, scene.tone)[..., :3].astype(float)
 
@@ -80,7 +80,7 @@ def test_a_flame_between_key_frames_agrees_with_flam3_animate(gpu):
     """Our picture lies as near to flam3's as noise of 50 samples a pixel allows."""
     scene = load(SHARED / "11_keyframes.flame")
     picture = open_picture(scene, gpu)
-    assert picture.animated(scene.settings)
+    assert picture.depends_on_time(scene.settings)
     wanted = read_pixels(SHARED / "11_keyframes_t00005.png")[..., :3].astype(float)
     found = drawn(picture, scene, scene.settings, scene.size, 5.0)
     halves = [image.reshape(128, 4, 128, 4, 3).mean((1, 3)) for image in (found, wanted)]

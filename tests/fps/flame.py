@@ -126,7 +126,7 @@ def first_picture(gpu) -> Case:
 
     def check() -> None:
         picture = opened()
-        picture.hurry()
+        picture.never_block()
         picture.draw(Settings(), size, 0.0)
         picture.ready()
         settings, patient = unseen(), Picture(gpu)

@@ -118,7 +118,7 @@ def pyramid(gl, source, operation="mean", size=(360, 240)):
     settings = from_table(
         reduction_picture.Settings, {"source": str(source), "operation": operation}, "x.toml: settings"
     )
-    assert picture.draws(settings, size) >= 1
+    assert picture.sample_count(settings, size) >= 1
     return picture.draw(settings, size, 0.0).read(), picture
 
 
@@ -139,7 +139,7 @@ def test_pyramid_of_a_scene_draws_the_scene(gl, tmp_path):
     (tmp_path / "f.toml").write_text('picture = "fractal"\nsettings = { iterations = 20, samples = 3 }\n')
     drawn, picture = pyramid(gl, tmp_path / "f.toml")
     scene = load(tmp_path / "f.toml")
-    assert picture.draws(reduction_picture.Settings(str(tmp_path / "f.toml")), (9, 9)) == 3
+    assert picture.sample_count(reduction_picture.Settings(str(tmp_path / "f.toml")), (9, 9)) == 3
     gap, wide = 5, (360 - 15) * 2 // 3
     alone = open_picture(scene, DeviceContext(gl=gl)).draw(scene.settings, (wide, 240 - 2 * gap), 0.0).read()
     assert np.array_equal(drawn[gap : 240 - gap, gap : gap + wide], alone)

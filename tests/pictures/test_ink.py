@@ -10,7 +10,7 @@ from scipy.sparse.linalg import spsolve
 
 from renderer.gpu import DeviceContext
 from renderer.paths import SCENES
-from renderer.pictures import load, restart
+from renderer.pictures import load
 from renderer.pictures.ink import Pen, Picture, Settings, band_of, beginning, mesh_of, wind_of
 
 SCENE = SCENES / "ink.toml"
@@ -106,7 +106,7 @@ def test_a_restarted_picture_is_a_fresh_one(picture):
     wanted = [fresh.draw(moved, size, 0.0).read() for _ in range(3)]
     picture.draw(SMALL, size, 0.0)
     carried_on = picture.draw(moved, size, 0.0).read()
-    restart(picture)
+    picture.restart()
     for step, frame in enumerate(wanted):
         assert np.array_equal(picture.draw(moved, size, 0.0).read(), frame), step
     assert picture.report()["steps"] == 3 and not np.array_equal(carried_on, wanted[0])

@@ -151,7 +151,7 @@ def test_scenes_show_edges_of_other_pictures(shared_gl):
         edges = scene.settings.gain * twin(source, scene.settings.neighbours, scene.settings.border)[..., :3]
         wanted = edges / 2 + 0.2140411 if scene.settings.is_signed else np.abs(edges)
         assert np.allclose(frame[..., :3], wanted, atol=1e-4), name
-        assert wanted.std() > 0.01 and picture.draws(scene.settings, (64, 48)) >= 1
+        assert wanted.std() > 0.01 and picture.sample_count(scene.settings, (64, 48)) >= 1
         assert not np.array_equal(picture.draw(scene.settings, (64, 48), 0.0).read(), frame), "one more sample"
         picture.restart()
         assert np.array_equal(picture.draw(scene.settings, (64, 48), 0.0).read(), frame)

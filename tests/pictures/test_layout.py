@@ -6,7 +6,7 @@ import pytest
 from renderer.errors import InputError
 from renderer.gpu import DeviceContext
 from renderer.images.tone_mapping import tonemap
-from renderer.pictures import load, open_picture, panels_of
+from renderer.pictures import expand_layout, load, open_picture
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import ToneMapping
 
@@ -45,11 +45,11 @@ def test_each_rectangle_shows_its_scene(gl, layout):
     scene, gpu = load(layout), DeviceContext(gl=gl)
     picture = open_picture(scene, gpu)
     size = (100, 40)
-    assert picture.draws(scene.settings, size) == 3
+    assert picture.sample_count(scene.settings, size) == 3
     for _ in range(3):
         frame = picture.draw(scene.settings, size, 0.0)
     shown = tonemap(frame, ToneMapping("manual"))
-    members = panels_of(scene)
+    members = expand_layout(scene)
     assert [member.path.name for member in members] == ["a.toml", "b.toml"]
     for member, (x, y, width, height) in zip(members, grid(2, size, 2, 4), strict=True):
         alone = open_picture(member, gpu)
@@ -60,7 +60,7 @@ def test_each_rectangle_shows_its_scene(gl, layout):
 
 def test_a_scene_of_another_kind_is_its_own_panel(layout):
     scene = load(layout.parent / "a.toml")
-    assert panels_of(scene) == [scene]
+    assert expand_layout(scene) == [scene]
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_mistakes_are_told(layout, settings, words):
     path = layout.parent / "self.toml"
     path.write_text(f'picture = "layout"\nsettings = {settings}\n')
     with pytest.raises(InputError, match=words):
-        panels_of(load(path))
+        expand_layout(load(path))

@@ -50,7 +50,7 @@ def picture(device):
 def drawn(picture, settings, size=None, tile=None):
     """(height, width, 3) linear float64 of the finished picture."""
     size = size or lightfield.read_light_field(settings.light_field).size
-    for _ in range(picture.draws(settings, size)):
+    for _ in range(picture.sample_count(settings, size)):
         frame = picture.draw(settings, size, 0.0, tile)
     pixels = frame.read()
     assert (pixels[..., 3] == 1).all()

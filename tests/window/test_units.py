@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError, UnavailableError, UserError
-from renderer.pictures import names
+from renderer.pictures import picture_kinds
 from renderer.scene.schema import setting
 from renderer.window.app.backends import Window
 from renderer.window.app.command import load_panels
@@ -86,7 +86,7 @@ def test_every_action_has_keys_of_its_own():
             chord(wrong)
 
 
-@pytest.mark.parametrize("kind", names())
+@pytest.mark.parametrize("kind", picture_kinds())
 def test_no_picture_takes_a_key_of_the_window(kind):
     import importlib
 

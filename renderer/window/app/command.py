@@ -108,11 +108,11 @@ def rotate_session(path: Path) -> str:
 
 def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int]:
     """The scenes of all inputs, layouts expanded, and the columns of a single layout (0: automatic)."""
-    from renderer.pictures import load, panels_of
+    from renderer.pictures import expand_layout, load
     from renderer.window.state.app_state import MAX_PANELS
 
     loaded = [load(path) for path in inputs]
-    scenes = [panel for scene in loaded for panel in panels_of(scene)]
+    scenes = [panel for scene in loaded for panel in expand_layout(scene)]
     if len(scenes) > MAX_PANELS:
         raise UserError(f"view: {len(scenes)} panels are too many; a window holds at most {MAX_PANELS}")
     return scenes, getattr(loaded[0].settings, "columns", 0) if len(loaded) == 1 and scenes != loaded else 0

@@ -92,7 +92,7 @@ class Variants:
         gpu, number = self.app.gpu, len(self.textures)
         if self._picture is None:
             self._picture, self._bridge, self._tone = Picture(gpu), GlInterop(gpu.gl), GlToneMapper(gpu.gl)
-            self._picture.hurry()
+            self._picture.never_block()
         flame = self.flames[number]
         names = type(flame).__dataclass_fields__.keys() & editor.settings.__dataclass_fields__.keys() - {
             "keyframes",

@@ -19,7 +19,7 @@ from renderer.gpu import DeviceContext, KernelError
 from renderer.gpu.gl import Texture
 from renderer.gpu.kernel_source import restore_source_cache
 from renderer.images.tone_mapping import GlToneMapper
-from renderer.pictures import is_animated, open_picture
+from renderer.pictures import open_picture
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.window.panels.comparison import Comparison
@@ -141,8 +141,7 @@ class Panel:
         self.budget.reset()
         try:
             self.picture = open_picture(self.scene, self._gpu)
-            if hasattr(self.picture, "hurry"):  # its draws do not wait for compilers
-                self.picture.hurry()
+            self.picture.never_block()
             self.tiles = RowTiles(self._gpu.gl, self.picture)
             self.tone_mapping = GlToneMapper(self._gpu.gl)
             self.error = ""
@@ -246,7 +245,7 @@ class Panel:
 
     def _depends_on_time(self, settings: Any) -> bool:
         try:
-            return self.picture is not None and is_animated(self.picture, settings)
+            return self.picture is not None and self.picture.depends_on_time(settings)
         except (UserError, KernelError):  # in a file that the settings name; the draw reports it
             return False
 
@@ -266,12 +265,12 @@ class Panel:
     @property
     def can_denoise(self) -> bool:
         """Whether the picture has albedo and normal layers."""
-        return self.picture is not None and hasattr(self.picture, "twin") and hasattr(self.picture, "layers")
+        return self.picture is not None and {"albedo", "normal"} <= set(self.picture.layer_names)
 
     @property
     def can_pick(self) -> bool:
         """Whether the picture has depth to focus on."""
-        return self.picture is not None and self.display_texture is not None and hasattr(self.picture, "pick")
+        return self.picture is not None and self.display_texture is not None and self.picture.can_pick
 
     def needs_draw(self, size: tuple[int, int], now: float) -> bool:
         """Whether there is something to draw for a panel of `size` pixels."""
@@ -366,7 +365,7 @@ class Panel:
             self._size = key.size
             self._last_frame = self.tiles.draw(key.time)
             self._drop_fallback()
-            self.target_samples = self.picture.draws(key.settings, key.size)
+            self.target_samples = self.picture.sample_count(key.settings, key.size)
             if isinstance(self._last_frame, Texture):
                 self._gpu.gl.finish()
                 self._complete(self._now())
@@ -470,7 +469,7 @@ class Panel:
 
     def _start_denoising(self) -> None:
         assert self.tiles is not None and self.frame is not None
-        picture = self.picture.twin() if self.tiles.count > 1 else self.picture
+        picture = self.picture.clone() if self.tiles.count > 1 else self.picture
         self._denoiser.start(self.frame, picture, self._drawn)
 
     def _poll_denoising(self) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 from renderer.errors import UserError
 from renderer.gpu.gl import GlContext, Texture
 from renderer.gpu.gl_interop import GlInterop
-from renderer.pictures import restart
 
 MIN_TILE_ROWS = 8
 MAX_TILES = 64
@@ -35,13 +34,13 @@ class RowTiles:
     def can_split(self, settings: Any) -> bool:
         """Whether the picture of these settings can be drawn in tiles."""
         try:
-            return hasattr(self._tiled_picture(settings, self._size)[0], "twin")
+            return self._tiled_picture(settings, self._size)[0].can_clone
         except UserError:  # in the file of the other picture; its draw reports it
             return False
 
     def _tiled_picture(self, settings: Any, size: tuple[int, int]) -> tuple[Any, Any, tuple[int, int]]:
         """The picture that is drawn in tiles, its settings and its size."""
-        source = self.picture.source(settings, size) if hasattr(self.picture, "source") else None
+        source = self.picture.source_picture(settings, size)
         return source or (self.picture, settings, size)
 
     def tile_count(self, settings: Any, seconds: float, budget: float, rows: int) -> int:
@@ -58,7 +57,7 @@ class RowTiles:
         before, self._drawn = self._drawn, self._tiled_picture(settings, size)
         self._clones = self._clones if self._drawn[0] is before[0] else []
         for picture in (self.picture, *self._clones):  # with equal settings it would add samples to the old ones
-            restart(picture)
+            picture.restart()
         if count == 1:
             self._composed = None
             return
@@ -82,7 +81,7 @@ class RowTiles:
             return self.picture.draw(self._settings, self._size, time)
         first, settings, size = self._drawn
         while len(self._clones) < self.done:
-            self._clones.append(first.twin())
+            self._clones.append(first.clone())
         picture = self._clones[self.done - 1] if self.done else first
         return picture.draw(settings, size, time, self.tile())
 
@@ -98,7 +97,7 @@ class RowTiles:
         if self.count == 1 or self._drawn[0] is self.picture:
             return texture
         if self.done == 0 or self._postprocessed is None:
-            self._postprocessed = self._to_texture(self.picture.made(self._settings, self._size, texture))
+            self._postprocessed = self._to_texture(self.picture.postprocess(self._settings, self._size, texture))
         return self._postprocessed
 
     def _to_texture(self, frame: Any) -> Texture:

@@ -5,7 +5,7 @@ from pathlib import Path
 from renderer.errors import UserError
 from renderer.gpu.kernel_source import clear_source_cache
 from renderer.paths import SHADERS
-from renderer.pictures import load, panels_of
+from renderer.pictures import expand_layout, load
 from renderer.scene.scene import Scene
 from renderer.scene.schema import read_toml, referenced_files
 from renderer.window.state.app_state import AppState
@@ -41,7 +41,7 @@ def next_scene(app: AppState, direction: int) -> None:
         path = files[(start + direction * step) % len(files)]
         try:
             scene = load(path)
-            if panels_of(scene) == [scene]:
+            if expand_layout(scene) == [scene]:
                 open_in_active_panel(app, scene)
                 return
         except UserError as error:
@@ -60,7 +60,7 @@ def drop(app: AppState, paths: list[Path]) -> None:
     """Opens files that were dropped on the window: one into the active panel, several as new panels."""
     for number, path in enumerate(paths):
         try:
-            scenes = panels_of(load(path))
+            scenes = expand_layout(load(path))
         except UserError as error:
             app.show_message(str(error))
             continue
