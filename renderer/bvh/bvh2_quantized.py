@@ -4,8 +4,6 @@ Against bvh2, with the same traversal, on an H200 (tests/fps/results/h200_walks.
 and sphereflake 1.20 times the incoherent rays a second.
 """
 
-from functools import cache
-
 from renderer.bvh.layouts import Bvh, Bvh2
 from renderer.gpu import Device
 
@@ -14,7 +12,6 @@ MIN_NODES = 4000  # fewer fit into a multiprocessor's cache at 64 bytes, too
 MAX_COARSE_FRACTION = 0.1  # of the boxes; a scene with small things in a large place has more
 
 
-@cache
 def has_ballot(device: Device) -> bool:
     """Whether kernels of the device have warps of 32 with ballots and byte permutes."""
     answer = device.buffer(1, "u4")
@@ -31,6 +28,7 @@ class QuantizedBvh2(Bvh):
     layout = "bvh2_quantized"
 
     def __init__(self, bvh: Bvh2):
+        """Quantizes the boxes of a Bvh2 on its device."""
         device, count = bvh.device, bvh.nodes.shape[0]
         super().__init__(device, device.buffer((count + 1, 8), "u4"), bvh.primitives, bvh.count, bvh.cost)
         coarse_boxes = device.buffer(1, "u4")

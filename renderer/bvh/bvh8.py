@@ -23,6 +23,7 @@ class Bvh8(Bvh):
     layout = "bvh8"
 
     def __init__(self, device: Device, bvh: Bvh2):
+        """Collapses a Bvh2 in two passes: the first counts lines, the second writes them."""
         super().__init__(device, device.buffer((1, LINE)), bvh.primitives, bvh.count, bvh.cost)
         lines = self._collapse(bvh, self.nodes, 0)
         self.nodes = device.buffer((lines, LINE))

@@ -13,9 +13,21 @@ TILE = GROUP * 16  # primitives that a group scans together
 SMALL_RANGE = 16  # primitives of a range that one thread splits to the end
 MEDIAN_FROM_LEVEL = 30  # ranges are halved from here on, so that few BVHs exceed MAX_DEPTH
 MAX_DEPTH = 62  # levels that the traversal stack holds, less two
-RANGE = np.dtype([(name, "u4") for name in ("start", "size", "slot", "left_count", "axis", "plane", "left", "right")])
+RANGE = 8  # words of struct Range in build_sah.cu
 RANGE_WORDS = 3 * 16 * 7  # bins of a range
 THIS_LEVEL = 0  # index of `counts`
+KERNELS = (
+    "start_ranges",
+    "empty_bins",
+    "bound_centroids",
+    "fill_bins",
+    "choose_planes",
+    "count_lefts",
+    "scan_tiles",
+    "partition_ranges",
+    "split_small_ranges",
+    "write_leaves",
+)
 
 
 def build_device_sah(device: Device, primitives: Buffer, count: int, boxes: Buffer | None = None) -> Bvh2 | None:
@@ -23,25 +35,26 @@ def build_device_sah(device: Device, primitives: Buffer, count: int, boxes: Buff
 
     `boxes` (count, 8) replace the primitives' own, for presplit references.
     """
-    return compact(device, *split_to_leaves(device, primitives, count, boxes), count)
+    nodes, ordered = split_to_leaves(device, primitives, count, boxes)
+    return compact(device, nodes, ordered, count)
 
 
-def split_to_leaves(device: Device, primitives: Buffer, count: int, boxes: Buffer | None = None):
+def split_to_leaves(
+    device: Device, primitives: Buffer, count: int, boxes: Buffer | None = None
+) -> tuple[Buffer, Buffer]:
     """Splits down to leaves of one primitive: nodes (count - 1, 16) and primitives (count, 12) in leaf order.
 
     The nodes are host_sah.NODE; only the boxes of leaves are filled in.
     """
     assert count >= 2, "a BVH of fewer than two primitives is built on the host"
-    names = "start_ranges", "empty_bins", "bound_centroids", "fill_bins", "choose_planes", "count_lefts", "scan_tiles"
-    names += "partition_ranges", "split_small_ranges", "write_leaves"
     constants = dict(group_size=GROUP, STRICT=1, SMALL_RANGE=SMALL_RANGE)
-    run = {name: device.kernel("bvh/build_sah.cu", name, **constants) for name in names}
+    run = {name: device.kernel("bvh/build_sah.cu", name, **constants) for name in KERNELS}
     max_ranges, tiles = count // (SMALL_RANGE + 1) + 1, -(-count // TILE)
     nodes, sorted_ = device.buffer((count - 1, 16)), device.buffer((count, 12))
     has_boxes, boxes = int(boxes is not None), device.buffer((count, 8)) if boxes is None else boxes
     order, owner = ([device.buffer(count, "u4") for _ in range(2)] for _ in range(2))
-    ranges = [device.buffer((max_ranges, len(RANGE)), "u4") for _ in range(2)]
-    small_ranges = device.buffer((count // 2, len(RANGE)), "u4")
+    ranges = [device.buffer((max_ranges, RANGE), "u4") for _ in range(2)]
+    small_ranges = device.buffer((count // 2, RANGE), "u4")
     lefts, sums = device.buffer(count, "u4"), device.buffer(tiles, "u4")
     bounds, bins = device.buffer((max_ranges, 6), "u4"), device.buffer((max_ranges, RANGE_WORDS), "u4")
     this_level = int(count > SMALL_RANGE)

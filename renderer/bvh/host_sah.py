@@ -33,7 +33,7 @@ def primitive_boxes(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     The padding is 2^-22 of the coordinates. It is multiplied for slivers, whose nearly parallel edges multiply the
     rounding error of t (shaders/bvh/aabb.h has the same on the device).
     """
-    corner, radius = primitives["corner"][:, :3], primitives["edge2"][:, 3:]
+    corner, radius = primitives["v0"][:, :3], primitives["edge2"][:, 3:]
     edge1, edge2 = primitives["edge1"][:, :3], primitives["edge2"][:, :3]
     low = np.minimum(np.minimum(corner, corner + edge1), corner + edge2) - radius
     high = np.maximum(np.maximum(corner, corner + edge1), corner + edge2) + radius
@@ -139,7 +139,9 @@ class _Builder:
         self.order[positions[index]] = rows
         return left_count
 
-    def _best_planes(self, rows: np.ndarray, owner: np.ndarray, bins: np.ndarray, count: int):
+    def _best_planes(
+        self, rows: np.ndarray, owner: np.ndarray, bins: np.ndarray, count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """For every range the axis (k,) and the last bin left of the plane (k,) of least SAH cost."""
         best = np.full(count, np.inf)
         axis, plane = np.zeros(count, "i4"), np.zeros(count, "i4")
@@ -151,9 +153,9 @@ class _Builder:
             for k in range(3):
                 np.minimum.at(low[k], key, self.low[rows, k])
                 np.maximum.at(high[k], key, self.high[rows, k])
-            low, high = low.reshape(3, count, BINS), high.reshape(3, count, BINS)
-            area_left = _swept_area(low, high)[:, :-1]
-            area_right = _swept_area(low[..., ::-1], high[..., ::-1])[:, ::-1][:, 1:]
+            lows, highs = low.reshape(3, count, BINS), high.reshape(3, count, BINS)
+            area_left = _swept_area(lows, highs)[:, :-1]
+            area_right = _swept_area(lows[..., ::-1], highs[..., ::-1])[:, ::-1][:, 1:]
             left = np.cumsum(in_bin, 1)[:, :-1]
             right = in_bin.sum(1, keepdims=True) - left
             cost = np.where((left > 0) & (right > 0), area_left * left + area_right * right, np.inf)

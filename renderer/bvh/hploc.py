@@ -15,6 +15,7 @@ class HplocBvh2(Bvh2):
     """
 
     def __init__(self, device: Device, primitives: Buffer, count: int):
+        """Allocates the buffers of a build and builds."""
         assert count >= 2, "a BVH of fewer than two primitives is built on the host"
         super().__init__(device, device.buffer((count - 1, 16)), device.buffer((count, 12)), count, 0.0)
         self.unsorted = primitives

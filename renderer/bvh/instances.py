@@ -22,6 +22,7 @@ class Instances:
     def __init__(
         self, device: Device, shapes: list[np.ndarray], shape_of: np.ndarray, material_of: np.ndarray | None = None
     ):
+        """Builds the BLASes of the shapes and uploads them; `update` must follow."""
         material_of = np.full(len(shape_of), -1) if material_of is None else np.asarray(material_of)
         self.requested = len(shape_of)
         shape_of, material_of = _at_least_two(np.asarray(shape_of)), _at_least_two(material_of)

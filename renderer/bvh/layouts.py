@@ -22,6 +22,7 @@ class Bvh:
     layout = ""
 
     def __init__(self, device: Device, nodes: Buffer, primitives: Buffer, count: int, cost: float):
+        """Keeps what a builder has made."""
         self.device, self.nodes, self.primitives, self.count, self.cost = device, nodes, primitives, count, cost
 
 

@@ -62,7 +62,7 @@ def split_potential(primitives: np.ndarray) -> SplitPotential:
 
 def scene_bounds(primitives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Min and max corner (3,) float32 of all primitives (m,) PRIMITIVE."""
-    corner, radius = primitives["corner"][:, :3], np.maximum(primitives["edge2"][:, 3:], 0)
+    corner, radius = primitives["v0"][:, :3], np.maximum(primitives["edge2"][:, 3:], 0)
     ends = [corner - radius, corner + radius, *(corner + primitives[edge][:, :3] for edge in ("edge1", "edge2"))]
     return np.min([end.min(0) for end in ends], 0), np.max([end.max(0) for end in ends], 0)
 
@@ -104,6 +104,7 @@ class PrimRefs:
     """
 
     def __init__(self, device: Device, primitives: Buffer, splits: np.ndarray, low: np.ndarray, high: np.ndarray):
+        """Splits in two passes: the first counts references, the second writes them."""
         assert splits.dtype == np.uint32 and len(splits), "splits are whole numbers, one for each primitive"
         grid = np.zeros((2, 4), "f4")
         grid[0, :3], grid[0, 3] = low, max(float((high - low).max()), 1e-30)

@@ -6,14 +6,14 @@ A triangle is a corner and two edges, a sphere a center and a radius above 0; se
 import numpy as np
 
 # corner or center, and the primitive id | first edge, and the material's index | second edge, and the radius; 48 bytes.
-PRIMITIVE = np.dtype([("corner", "f4", (4,)), ("edge1", "f4", (4,)), ("edge2", "f4", (4,))])
+PRIMITIVE = np.dtype([("v0", "f4", (4,)), ("edge1", "f4", (4,)), ("edge2", "f4", (4,))])
 
 
 def triangles(vertices: np.ndarray, faces: np.ndarray, material: int | np.ndarray = 0) -> np.ndarray:
     """Primitives (m,) of triangles: vertices (n, 3), faces (m, 3), material an index or (m,)."""
     corners = vertices[faces].astype("f4")
     out = np.zeros(len(faces), PRIMITIVE)
-    out["corner"][:, :3] = corners[:, 0]
+    out["v0"][:, :3] = corners[:, 0]
     out["edge1"][:, :3] = corners[:, 1] - corners[:, 0]
     out["edge2"][:, :3] = corners[:, 2] - corners[:, 0]
     out["edge1"].view("i4")[:, 3] = material
@@ -23,7 +23,7 @@ def triangles(vertices: np.ndarray, faces: np.ndarray, material: int | np.ndarra
 def spheres(centers: np.ndarray, radii: np.ndarray, material: int | np.ndarray = 0) -> np.ndarray:
     """Primitives (m,) of spheres: centers (m, 3), radii (m,), material an index or (m,)."""
     out = np.zeros(len(centers), PRIMITIVE)
-    out["corner"][:, :3] = centers
+    out["v0"][:, :3] = centers
     out["edge2"][:, 3] = radii
     out["edge1"].view("i4")[:, 3] = material
     return out
@@ -56,7 +56,7 @@ def with_primitive_ids(primitives: np.ndarray) -> np.ndarray:
     Slivers, triangles whose area is a rounding error, collapse to points, which no ray hits. The array is changed in
     place.
     """
-    primitives["corner"].view("i4")[:, 3] = np.arange(len(primitives))
+    primitives["v0"].view("i4")[:, 3] = np.arange(len(primitives))
     for begin in range(0, len(primitives), 1 << 20):
         chunk = primitives[begin : begin + (1 << 20)]
         a, b = chunk["edge1"][:, :3].astype("f8"), chunk["edge2"][:, :3].astype("f8")

@@ -31,7 +31,7 @@ def traversal_of(bvh: Bvh) -> TraversalConfig:
     if bvh.layout == "bvh8":
         return TraversalConfig("packet", 32, 16, {"BVH8": 1, "QUANTIZED": 0, "MAX_INNER_STEPS": 0})
     quantized = bvh.layout == "bvh2_quantized"
-    steps = INNER_STEPS if has_ballot(bvh.device) and bvh.nodes.shape[0] >= MIN_NODES else 0
+    steps = INNER_STEPS if bvh.nodes.shape[0] >= MIN_NODES and has_ballot(bvh.device) else 0
     return TraversalConfig("bvh2", 1, 64, {"BVH8": 0, "QUANTIZED": int(quantized), "MAX_INNER_STEPS": steps})
 
 
@@ -39,6 +39,7 @@ class RayQuery:
     """Closest or any hits of sets of rays, by the traversal of traversal_of."""
 
     def __init__(self, bvh: Bvh, any_hit: bool = False, spheres: bool = False):
+        """Compiles the kernel; `spheres`: whether any primitive is a sphere."""
         config = traversal_of(bvh)
         self._bvh, self._rays_per_thread = bvh, config.rays_per_thread
         self.entry = f"{'occluded' if any_hit else 'closest'}_{config.kernels}"

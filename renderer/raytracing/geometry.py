@@ -99,12 +99,12 @@ MAKERS = {
 
 def _placed(primitives: np.ndarray, shape: Procedural | Attractor, material: int) -> np.ndarray:
     """Primitives with a Procedural's scale, turn, position and material."""
-    for field in ("corner", "edge1", "edge2"):
+    for field in ("v0", "edge1", "edge2"):
         if isinstance(shape, Procedural) and shape.z_up:
             x, y, z = primitives[field][:, :3].T.copy()
             primitives[field][:, :3] = np.stack([y, z, x], 1)
         primitives[field][:, :3] *= np.float32(shape.scale)
-    primitives["corner"][:, :3] += np.array(shape.position, "f4")
+    primitives["v0"][:, :3] += np.array(shape.position, "f4")
     primitives["edge2"][:, 3] *= np.float32(shape.scale)
     primitives["edge1"].view("i4")[:, 3] = material
     return primitives
@@ -117,9 +117,9 @@ def _material_rows(settings: Settings) -> dict[str, int]:
 def moved(triangles: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """Triangles (n,) PRIMITIVE moved by a matrix (3, 4); where it mirrors, edges are exchanged and the radius is -1."""
     out = triangles.copy()
-    for field in ("corner", "edge1", "edge2"):
+    for field in ("v0", "edge1", "edge2"):
         out[field][:, :3] = triangles[field][:, :3].astype("f8") @ matrix[:, :3].T
-    out["corner"][:, :3] += matrix[:, 3]
+    out["v0"][:, :3] += matrix[:, 3]
     if np.linalg.det(matrix[:, :3]) < 0:
         out["edge1"][:, :3], out["edge2"][:, :3] = out["edge2"][:, :3].copy(), out["edge1"][:, :3].copy()
         out["edge2"][:, 3] = -1

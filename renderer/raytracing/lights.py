@@ -95,7 +95,7 @@ def _shining(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray,
     material = primitives["edge1"].view("i4")[:, 3]
     power = (materials["emission"][:, :3].astype("f8") @ LUMINANCE)[material]
     bright = np.flatnonzero(power > 0)
-    bright = bright[np.unique(primitives["corner"].view("i4")[bright, 3], return_index=True)[1]]
+    bright = bright[np.unique(primitives["v0"].view("i4")[bright, 3], return_index=True)[1]]
     return bright, power[bright] * areas(primitives[bright])
 
 
@@ -103,11 +103,11 @@ def _radius2(primitives: np.ndarray) -> float:
     """The square of the radius of the scene, which says how much light from far away it catches."""
     if not len(primitives):
         return 1.0
-    corner, radius = primitives["corner"][:, :3].astype("f8"), primitives["edge2"][:, 3:].astype("f8")
+    corner, radius = primitives["v0"][:, :3].astype("f8"), primitives["edge2"][:, 3:].astype("f8")
     reach = np.where(radius > 0, radius, 0)
     ends = [corner - reach, corner + reach]
     flat = primitives[radius[:, 0] <= 0]
-    ends += [flat["corner"][:, :3] + flat[edge][:, :3].astype("f8") for edge in ("edge1", "edge2")]
+    ends += [flat["v0"][:, :3] + flat[edge][:, :3].astype("f8") for edge in ("edge1", "edge2")]
     ends = np.concatenate(ends)
     return max(float(((ends.max(0) - ends.min(0)) ** 2).sum()) / 4, 1e-12)
 

@@ -102,9 +102,9 @@ def _faces(cells: np.ndarray, axis: int, direction: int, side: float) -> np.ndar
     else:
         first, second = second, first  # the normal points out of the cell
     out = np.zeros((len(cells), 2), PRIMITIVE)
-    out["corner"][:, 0, :3] = corner
+    out["v0"][:, 0, :3] = corner
     out["edge1"][:, 0, :3], out["edge2"][:, 0, :3] = first, second
-    out["corner"][:, 1, :3] = corner + first + second
+    out["v0"][:, 1, :3] = corner + first + second
     out["edge1"][:, 1, :3], out["edge2"][:, 1, :3] = -first, -second
     return out.ravel()
 
@@ -120,7 +120,7 @@ def tessellated(balls: np.ndarray, level: int) -> np.ndarray:
     edges = corners[:, 1:] - corners[:, :1]
     radius = balls["edge2"][:, None, 3:]
     out = np.zeros((len(balls), len(corners)), PRIMITIVE)
-    out["corner"][..., :3] = balls["corner"][:, None, :3] + corners[:, 0] * radius
+    out["v0"][..., :3] = balls["v0"][:, None, :3] + corners[:, 0] * radius
     out["edge1"][..., :3], out["edge2"][..., :3] = edges[:, 0] * radius, edges[:, 1] * radius
     return out.ravel()
 

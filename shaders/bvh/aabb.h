@@ -1,11 +1,11 @@
-// Boxes of primitives, for builders. Nodes hold lowest and highest corners, as bvh.NODE says, until they are finished. Slot
-// 2 n + side is a child of node n, with its box and its code.
+// Axis-aligned bounding boxes, for builders. Until a build is finished, nodes hold min and max corners, as
+// host_sah.NODE says. Slot 2 n + side is a child of node n: its box and its reference.
 #include "bvh/geometry.h"
 
 #define INVALID_INDEX 0xffffffffu
-#define BOX_PAD 2.384185791015625e-7f  // 2^-22
+#define BOX_PAD 2.384185791015625e-7f  // 2^-22, of the coordinates
 
-// Unsigned integers in the order of floats, for atomic minima and maxima.
+// Unsigned integers in the order of the floats, for atomic minima and maxima.
 DEVICE uint ordered_from_float(float x) { return as_uint(x) ^ ((as_uint(x) >> 31) ? 0xffffffffu : 0x80000000u); }
 DEVICE float float_from_ordered(uint x) { return as_float(x ^ ((x >> 31) ? 0x80000000u : 0xffffffffu)); }
 
@@ -13,32 +13,33 @@ typedef struct {
     float3 low, high;
 } Box;
 
-// How many ulps the distance of a triangle's hit is wrong by, which is more than one where its edges are nearly parallel.
+// The growth of t's rounding error by nearly parallel edges: 1 / sin of the angle between them, rounded up to at least
+// the host's value.
 DEVICE float sliver_error(float3 edge1, float3 edge2) {
     float longest1 = larger(larger(fabs(edge1.x), fabs(edge1.y)), fabs(edge1.z));
     float longest2 = larger(larger(fabs(edge2.x), fabs(edge2.y)), fabs(edge2.z));
     if (longest1 == 0.0f || longest2 == 0.0f) return 1.0f;
-    float3 a = make_float3(edge1.x / longest1, edge1.y / longest1, edge1.z / longest1);  // of any scale
+    float3 a = make_float3(edge1.x / longest1, edge1.y / longest1, edge1.z / longest1);  // at any scale
     float3 b = make_float3(edge2.x / longest2, edge2.y / longest2, edge2.z / longest2);
     float3 normal = cross_fma(a, b);
     float size = sqrt(dot_fma(a, a) * dot_fma(b, b)), area = sqrt(dot_fma(normal, normal));
-    float flatness = area > size * BOX_PAD ? size / area : 1.0f;
-    return larger(1.0f, flatness * fma(flatness, 4.0e-7f, 1.001f));  // by no less than the host's, however it is rounded
+    float error = area > size * BOX_PAD ? size / area : 1.0f;
+    return larger(1.0f, error * fma(error, 4.0e-7f, 1.001f));
 }
 
-// As bvh.boxes_of, with room for the rounding of hits.
+// As host_sah.primitive_boxes: padded for the rounding of hits.
 DEVICE Box box_of(const Primitive p) {
-    float3 a = xyz(p.corner), b = a + xyz(p.edge1), c = a + xyz(p.edge2);
+    float3 a = xyz(p.v0), b = a + xyz(p.edge1), c = a + xyz(p.edge2);
     float radius = p.edge2.w;
     Box box;
     box.low = make_float3(smaller(smaller(a.x, b.x), c.x) - radius, smaller(smaller(a.y, b.y), c.y) - radius,
                           smaller(smaller(a.z, b.z), c.z) - radius);
     box.high = make_float3(larger(larger(a.x, b.x), c.x) + radius, larger(larger(a.y, b.y), c.y) + radius,
                            larger(larger(a.z, b.z), c.z) + radius);
-    float3 reach = make_float3(larger(fabs(box.low.x), fabs(box.high.x)), larger(fabs(box.low.y), fabs(box.high.y)),
+    float3 extent = make_float3(larger(fabs(box.low.x), fabs(box.high.x)), larger(fabs(box.low.y), fabs(box.high.y)),
                                larger(fabs(box.low.z), fabs(box.high.z)));
-    float more = fma((sliver_error(xyz(p.edge1), xyz(p.edge2)) - 1.0f) * larger(larger(reach.x, reach.y), reach.z), BOX_PAD, 1e-30f);
-    float3 pad = make_float3(fma(reach.x, BOX_PAD, more), fma(reach.y, BOX_PAD, more), fma(reach.z, BOX_PAD, more));
+    float more = fma((sliver_error(xyz(p.edge1), xyz(p.edge2)) - 1.0f) * larger(larger(extent.x, extent.y), extent.z), BOX_PAD, 1e-30f);
+    float3 pad = make_float3(fma(extent.x, BOX_PAD, more), fma(extent.y, BOX_PAD, more), fma(extent.z, BOX_PAD, more));
     box.low = box.low - pad;
     box.high = box.high + pad;
     return box;
@@ -71,11 +72,12 @@ DEVICE Box box_of_slot(GLOBAL const float4 *nodes, uint slot) {
     return box;
 }
 
+// The child reference of a slot, as in bvh/traverse_bvh2.h.
 DEVICE int ref_of_slot(GLOBAL const float4 *nodes, uint slot) {
     return as_int(((GLOBAL const float *)nodes)[16 * (slot >> 1) + 12 + (slot & 1u)]);
 }
 
-DEVICE void write_slot(GLOBAL float4 *nodes, uint slot, const Box box, int code) {
+DEVICE void write_slot(GLOBAL float4 *nodes, uint slot, const Box box, int child_ref) {
     GLOBAL float *node = (GLOBAL float *)(nodes + 4 * (slot >> 1));
     uint side = slot & 1u;
     node[4 * side] = box.low.x;
@@ -84,5 +86,5 @@ DEVICE void write_slot(GLOBAL float4 *nodes, uint slot, const Box box, int code)
     node[4 * side + 3] = box.high.y;
     node[8 + 2 * side] = box.low.z;
     node[9 + 2 * side] = box.high.z;
-    node[12 + side] = as_float(code);
+    node[12 + side] = as_float(child_ref);
 }

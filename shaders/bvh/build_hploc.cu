@@ -1,16 +1,17 @@
-// Binary trees built on the device: Morton codes, a radix sort, and H-PLOC (C. Benthin et al. 2024), which merges nearest
-// neighbours along the curve while it climbs the implicit tree of the codes (C. Apetrei 2014). Nodes hold
-// lowest and highest corners, as bvh.NODE says, until center_nodes turns them into those of bvh/traverse_bvh2.h.
-// Where there are no warps one thread does a warp's merging; the tree is the same.
+// H-PLOC on the device (C. Benthin et al. 2024): Morton codes, a radix sort, then merges of nearest neighbors along the
+// curve, from the leaves up through the radix tree of the codes (C. Apetrei 2014). Nodes hold min and max corners, as
+// host_sah.NODE says, until center_nodes makes them those of bvh/traverse_bvh2.h. Without warps one thread does a
+// warp's merges; the BVH is the same.
 #include "bvh/aabb.h"
 #include "common/scan.h"
 
-#define MERGE_THRESHOLD 16u   // that a range may hold when it is handed to the next merge
-#define SEARCH_RADIUS 8u      // neighbours looked at to each side
+#define MERGE_THRESHOLD 16u   // clusters that a range may keep for the next merge
+#define SEARCH_RADIUS 8u      // neighbors on each side
 #define DIGITS 256u
-#define SORT_TILE (GROUP_SIZE * 16u)  // keys of one group in the sort
+#define SORT_TILE (GROUP_SIZE * 16u)  // keys that one group sorts
 
-// bounds: lowest and highest coordinates of the boxes' middles as ordered_from_float integers; lows start at all ones, highs at 0.
+// bounds: min and max coordinates of the boxes' centroids, by ordered_from_float; minima start at all ones, maxima at
+// 0.
 KERNEL find_bounds(GLOBAL const float4 *primitives, int count, GLOBAL uint *bounds) {
     LOCAL_ARRAY(uint, shared, 6);
     if (local_index() < 6) shared[local_index()] = local_index() < 3 ? INVALID_INDEX : 0u;
@@ -35,7 +36,7 @@ KERNEL find_bounds(GLOBAL const float4 *primitives, int count, GLOBAL uint *boun
     else if (local_index() < 6) atomic_max(&bounds[local_index()], shared[local_index()]);
 }
 
-// Ten bits with two free places after each.
+// Ten bits with two zeros after each.
 DEVICE uint spread_bits(uint x) {
     x = (x * 0x00010001u) & 0xff0000ffu;
     x = (x * 0x00000101u) & 0x0f00f00fu;
@@ -58,7 +59,7 @@ KERNEL morton_codes(GLOBAL const float4 *primitives, int count, GLOBAL const uin
     rows[i] = i;
 }
 
-// ---- a stable sort by 8 bits at a time: count digits of each tile, add parent_slot, scatter. counts is [digit][tile].
+// ---- a stable radix sort by 8 bits: count the digits of each tile, scan, scatter. counts is [digit][tile].
 KERNEL count_digits(GLOBAL const uint *keys, int count, int shift, GLOBAL uint *counts) {
     LOCAL_ARRAY(uint, seen, DIGITS);
     uint begin = group_index() * SORT_TILE;
@@ -70,7 +71,7 @@ KERNEL count_digits(GLOBAL const uint *keys, int count, int shift, GLOBAL uint *
     for (uint digit = local_index(); digit < DIGITS; digit += GROUP_SIZE) counts[digit * group_count() + group_index()] = seen[digit];
 }
 
-// Each group: the row of one digit becomes the sums before each tile, and totals[digit] the sum of all.
+// One group a digit: its row of counts becomes their exclusive prefix sums over the tiles, and totals[digit] the sum.
 KERNEL scan_tiles(GLOBAL uint *counts, int tiles, GLOBAL uint *totals) {
     LOCAL_ARRAY(uint, sums, GROUP_SIZE);
     uint all = add_up_row(counts + group_index() * (uint)tiles, (uint)tiles, sums);
@@ -78,7 +79,7 @@ KERNEL scan_tiles(GLOBAL uint *counts, int tiles, GLOBAL uint *totals) {
 }
 
 #if HAS_BALLOT
-// The lanes that hold the same digit as this one; `valid` lanes only.
+// The mask of the valid lanes with this lane's digit, as CUDA's match_any.
 DEVICE uint match_digit(uint digit, bool valid) {
     uint alike = ballot(valid);
     UNROLL for (int bit = 0; bit < 8; bit++) {
@@ -91,8 +92,8 @@ DEVICE uint match_digit(uint digit, bool valid) {
 
 KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int count, int shift, GLOBAL const uint *counts,
                       GLOBAL const uint *totals, GLOBAL uint *keys_out, GLOBAL uint *rows_out) {
-    LOCAL_ARRAY(uint, place, DIGITS);                          // where this tile's first key of a digit goes
-    LOCAL_ARRAY(uint, by_warp, DIGITS * (GROUP_SIZE / 32));    // keys of a digit that earlier warps of the tile hold
+    LOCAL_ARRAY(uint, place, DIGITS);                          // index of this tile's first key of a digit
+    LOCAL_ARRAY(uint, by_warp, DIGITS * (GROUP_SIZE / 32));    // keys of a digit in earlier warps of the tile
     uint begin = group_index() * SORT_TILE;
     if (local_index() < DIGITS) place[local_index()] = totals[local_index()];
     BARRIER();
@@ -149,13 +150,13 @@ KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int coun
 #endif
 }
 
-// The primitives in sorted order, their boxes (low and leaf, high), and what the hploc_merge starts with.
+// The primitives in sorted order, their boxes, and the initial state of hploc_merge.
 KERNEL start_clusters(GLOBAL const float4 *primitives, int count, GLOBAL const uint *rows, GLOBAL float4 *sorted, GLOBAL float4 *boxes,
                       GLOBAL uint *clusters, GLOBAL uint *visits) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     Primitive p = primitive_at(primitives, rows[i]);
-    sorted[3 * i] = p.corner;
+    sorted[3 * i] = p.v0;
     sorted[3 * i + 1] = p.edge1;
     sorted[3 * i + 2] = p.edge2;
     Box box = box_of(p);
@@ -165,7 +166,7 @@ KERNEL start_clusters(GLOBAL const float4 *primitives, int count, GLOBAL const u
     visits[i] = INVALID_INDEX;
 }
 
-// A cluster is a sorted primitive's number, or `count` plus the number of its inner node.
+// A cluster is the index of a sorted primitive, or `count` plus the index of its inner node.
 DEVICE Box cluster_box(GLOBAL const float4 *boxes, GLOBAL const float4 *nodes, uint count, uint cluster) {
     Box box;
     if (cluster < count) {
@@ -186,14 +187,15 @@ DEVICE float union_area(const Box a, const Box b) {
     return fma(x, y, fma(y, z, z * x));
 }
 
-// The cost's leading bits, then the pair: equal for both partners, different between pairs, so that one pair is always mutual. Of
-// equal costs those of pairs like 2 k and 2 k + 1 come first, so that equal boxes make no chain.
+// The cost's leading bits, then the pair: equal for both partners, different between pairs, so that at least one pair
+// is mutual. Among equal costs, pairs (2 k, 2 k + 1) come first, so that equal boxes do not become a chain.
 DEVICE uint pair_key(float cost, uint lower, uint upper) { return (as_uint(cost) & ~1023u) | (lower ^ upper) << 5 | lower; }
 DEVICE uint lower_of(uint key) { return key & 31u; }
 DEVICE uint upper_of(uint key) { return (key & 31u) ^ (key >> 5 & 31u); }
 
-// Levels below a cluster. Where one has HEIGHT_LIMIT, pairs are merged by height and not by area: no tree is deeper than HEIGHT_LIMIT and what
-// the logarithm of the primitives adds, whatever their boxes, and the stacks of all walks suffice.
+// Levels below a cluster. From HEIGHT_LIMIT on, pairs are merged by height instead of area: no BVH is deeper than
+// HEIGHT_LIMIT plus the logarithm of the number of primitives, whatever their boxes, so that the traversal stack
+// suffices.
 #define HEIGHT_LIMIT 40u
 DEVICE uint height_of(GLOBAL const float4 *nodes, uint count, uint cluster) {
     return cluster < count ? 0u : as_uint(nodes[4 * (cluster - count) + 3].z);
@@ -208,7 +210,7 @@ DEVICE void write_node(GLOBAL float4 *nodes, uint count, uint number, uint left,
     node[3] = make_float4(as_float(first), as_float(second), as_float(height), 0.0f);
 }
 
-// Node numbers are handed out from the last one down, so that the root, made last, is 0.
+// Node indices are allocated from the last one down, so that the root, made last, is 0.
 DEVICE uint take_nodes(GLOBAL uint *made, uint count, uint wanted) { return count - 2u - atomic_add(made, wanted); }
 
 #if HAS_BALLOT
@@ -221,7 +223,7 @@ DEVICE Box box_from_lane(const Box box, uint lane) {
     return other;
 }
 
-// The place of the n-th set bit.
+// The index of the n-th set bit.
 DEVICE uint set_bit(uint word, uint n) {
     uint at = 0;
     UNROLL for (uint width = 16; width > 0; width /= 2) {
@@ -234,7 +236,7 @@ DEVICE uint set_bit(uint word, uint n) {
     return at;
 }
 
-// The whole warp merges the clusters of first..split and split + 1..last until `wanted` are left.
+// The warp merges the clusters of first..split and split + 1..last until `wanted` are left.
 DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *made, uint count,
                         uint first, uint split, uint last, uint wanted) {
     uint lane = lane_index(), cluster = INVALID_INDEX;
@@ -321,17 +323,17 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
             uint lower = lower_of(best[i]), upper = upper_of(best[i]), partner = lower == i ? upper : lower;
             bool mutual = best[partner] == best[i];
             if (mutual && i == upper) continue;
-            uint cluster = held[i], tallness = height[i];
+            uint cluster = held[i], new_height = height[i];
             Box whole = box[i];
             if (mutual) {
                 uint number = base--;
-                tallness = 1u + max(height[i], height[upper]);
-                write_node(nodes, count, number, held[i], box[i], held[upper], box[upper], tallness);
+                new_height = 1u + max(height[i], height[upper]);
+                write_node(nodes, count, number, held[i], box[i], held[upper], box[upper], new_height);
                 cluster = count + number;
                 whole = box_union(box[i], box[upper]);
             }
             held[kept] = cluster;
-            height[kept] = tallness;
+            height[kept] = new_height;
             box[kept] = whole;
             kept++;
         }
@@ -342,16 +344,17 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
 }
 #endif
 
-// How far morton_delta codes i and i + 1 are: what differs between them, and between their places where the codes are equal.
+// How far codes i and i + 1 differ (Apetrei 2014): their xor, then that of their indices for equal codes.
 DEVICE ulong morton_delta(GLOBAL const uint *keys, uint i) {
     uint difference = keys[i] ^ keys[i + 1];
     return (ulong)difference << 32 | (i ^ (i + 1));
 }
 
-// One thread a primitive climbs; the first of two children to arrive at a parent stops, the second goes on with both.
+// One thread a primitive goes up the radix tree; the first of two children to visit a parent stops, the second
+// continues with both.
 KERNEL hploc_merge(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *visits, GLOBAL volatile uint *clusters,
              GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *state) {
-    GLOBAL uint *made = state + 6;  // after the bounds
+    GLOBAL uint *made = state + 6;  // behind the bounds
     uint count = (uint)primitive_count, first = thread_index(), last = thread_index(), split = 0;
     bool active = first < count;
     while (true) {
@@ -388,19 +391,19 @@ KERNEL hploc_merge(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *vi
     }
 }
 
-// The nodes of lowest and highest corners become, in place, those of centres and half sizes that bvh/traverse_bvh2.h walks.
+// Turns nodes of min and max corners in place into those of centers and half extents, for bvh/traverse_bvh2.h.
 KERNEL center_nodes(GLOBAL float4 *nodes, int count) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     float4 a = nodes[4 * i], b = nodes[4 * i + 1], z = nodes[4 * i + 2], codes = nodes[4 * i + 3];
-    float low[6] = {a.x, a.z, z.x, b.x, b.z, z.z}, high[6] = {a.y, a.w, z.y, b.y, b.w, z.w}, centre[6], half_size[6];
+    float low[6] = {a.x, a.z, z.x, b.x, b.z, z.z}, high[6] = {a.y, a.w, z.y, b.y, b.w, z.w}, center[6], half_extent[6];
     for (int k = 0; k < 6; k++) {
         bool empty = low[k] > high[k];
-        centre[k] = empty ? 0.0f : fma(0.5f, high[k], 0.5f * low[k]);
-        half_size[k] = empty ? -INFINITE : fma(fabs(centre[k]), 1.2e-7f, larger(high[k] - centre[k], centre[k] - low[k]) * 1.0000003f);
+        center[k] = empty ? 0.0f : fma(0.5f, high[k], 0.5f * low[k]);
+        half_extent[k] = empty ? -INFINITE : fma(fabs(center[k]), 1.2e-7f, larger(high[k] - center[k], center[k] - low[k]) * 1.0000003f);
     }
-    nodes[4 * i] = make_float4(centre[0], centre[1], centre[2], codes.x);
-    nodes[4 * i + 1] = make_float4(half_size[0], half_size[1], half_size[2], codes.y);
-    nodes[4 * i + 2] = make_float4(centre[3], centre[4], centre[5], 0.0f);
-    nodes[4 * i + 3] = make_float4(half_size[3], half_size[4], half_size[5], 0.0f);
+    nodes[4 * i] = make_float4(center[0], center[1], center[2], codes.x);
+    nodes[4 * i + 1] = make_float4(half_extent[0], half_extent[1], half_extent[2], codes.y);
+    nodes[4 * i + 2] = make_float4(center[3], center[4], center[5], 0.0f);
+    nodes[4 * i + 3] = make_float4(half_extent[3], half_extent[4], half_extent[5], 0.0f);
 }

@@ -1,27 +1,27 @@
-// Binary trees by binned SAH (I. Wald 2007), built on the device from the root down, a level at a time, with no count read back. A
-// range of primitives is left_count at the best of 15 planes on each of the axes; one of at most SMALL_RANGE is finished by a single thread, which
-// tries every left_count. Every range ends in leaves of one primitive; bvh/reinsertion.cu refits boxes and joins leaves afterwards.
-// A node that cuts the sorted primitives before place p has number p - 1, but that the root changes numbers with node 0.
+// Binned SAH (I. Wald 2007) on the device, from the root down, one level at a time. A range of primitives is split at
+// the best of 15 planes on each axis; a range of at most SMALL_RANGE is finished by one thread, which tries every
+// split. Leaves get one primitive; bvh/compact_bvh2.cu refits boxes and joins leaves afterwards. The node that splits
+// the sorted primitives before position p has index p - 1, except that the root swaps indices with node 0.
 #include "bvh/aabb.h"
 #include "common/scan.h"
 
 #define BINS 16
-#define BIN_WORDS 7u                      // primitives, lowest and highest corner as ordered_from_float integers
+#define BIN_WORDS 7u  // number of primitives, min and max corner by ordered_from_float
 #define RANGE_WORDS (3u * BINS * BIN_WORDS)
-#define ITEMS_PER_THREAD 16u                          // neighbouring primitives of a thread
+#define ITEMS_PER_THREAD 16u  // consecutive primitives
 #define SCAN_TILE (GROUP_SIZE * ITEMS_PER_THREAD)
-#define TIE_FACTOR 0.999999f                   // of costs that are equal but for rounding the first is taken, so that regular scenes get regular trees
-#define PENDING_STACK 16                        // of a small range's parts, the smaller one of two being taken first
+#define TIE_FACTOR 0.999999f  // of costs that differ by rounding the first wins, so that regular scenes get regular BVHs
+#define PENDING_STACK 16  // ranges that are still to split within a small range
 
 typedef struct {
-    uint start, size, slot;  // slot of the parent's, INVALID_INDEX for the root
-    uint left_count;                // primitives on the left
+    uint start, size, slot;  // slot: of the parent node, INVALID_INDEX for the root
+    uint left_count;         // primitives on the left
     uint axis, plane;        // the last bin on the left; MEDIAN_SPLIT: no plane, the first `left_count` go left
-    uint left, right;        // the parts' numbers among the ranges of the next level, INVALID_INDEX for finished or small ones
+    uint left, right;        // indices of both sides in the next level's ranges, INVALID_INDEX for finished or small ones
 } Range;
 #define MEDIAN_SPLIT BINS
 
-// counts: ranges of this level and of the next, small ranges, the root's number by its left_count.
+// Indices of counts: ranges of this level and of the next, small ranges, the root's index before the swap.
 #define THIS_LEVEL 0
 #define NEXT_LEVEL 1
 #define SMALL_RANGES 2
@@ -34,7 +34,7 @@ DEVICE Box stored_box(GLOBAL const float4 *boxes, uint i) {
     return box;
 }
 
-// `has_boxes`: the boxes are there already.
+// The first range. has_boxes: `boxes` are given, else they are made here.
 KERNEL start_ranges(GLOBAL const float4 *primitives, int count, int has_boxes, GLOBAL float4 *boxes, GLOBAL uint *order, GLOBAL uint *owner,
                     GLOBAL Range *ranges, GLOBAL Range *small_ranges) {
     uint i = thread_index();
@@ -53,7 +53,7 @@ KERNEL start_ranges(GLOBAL const float4 *primitives, int count, int has_boxes, G
     }
 }
 
-// Bounds and bins of all ranges that a level may have, as they are before anything is put in.
+// Clears the bounds and bins of all ranges of a level.
 KERNEL empty_bins(GLOBAL uint *bounds, GLOBAL uint *bins, GLOBAL const uint *counts) {
     uint i = thread_index(), ranges = counts[THIS_LEVEL];
     for (uint k = i; k < ranges * 6u; k += group_count() * GROUP_SIZE) bounds[k] = k % 6u < 3u ? INVALID_INDEX : 0u;
@@ -63,7 +63,7 @@ KERNEL empty_bins(GLOBAL uint *bounds, GLOBAL uint *bins, GLOBAL const uint *cou
     }
 }
 
-// A tile of the sorted primitives mostly lies in one range, whose sums are then made in local memory. `shared` is the owner of the
+// Most tiles of the sorted primitives lie in one range; their sums are made in local memory. Returns the owner of the
 // whole tile, or INVALID_INDEX.
 DEVICE uint owner_of_tile(GLOBAL const uint *owner, uint count) {
     uint begin = group_index() * SCAN_TILE, last = min(begin + SCAN_TILE, count) - 1u, shared = owner[begin];
@@ -82,7 +82,7 @@ DEVICE uint owner_of_tile(GLOBAL const uint *owner, uint count) {
 
 DEVICE uint3 ordered_of(float3 p) { return make_uint3(ordered_from_float(p.x), ordered_from_float(p.y), ordered_from_float(p.z)); }
 
-// bounds of each range: lowest and highest middle of its boxes.
+// bounds of each range: min and max of its boxes' centroids.
 KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count, GLOBAL uint *bounds) {
     LOCAL_ARRAY(uint, here, 6);
     uint shared = owner_of_tile(owner, (uint)count), begin = group_index() * SCAN_TILE, end = min(begin + SCAN_TILE, (uint)count);
@@ -90,9 +90,9 @@ KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLO
     BARRIER();
     for (uint i = begin + local_index(); i < end; i += GROUP_SIZE) {
         if (owner[i] == INVALID_INDEX) continue;
-        uint3 middle = ordered_of(centroid(stored_box(boxes, order[i])));
-        if (shared != INVALID_INDEX) GROW(here, middle, middle)
-        else GROW(bounds + 6 * owner[i], middle, middle)
+        uint3 center = ordered_of(centroid(stored_box(boxes, order[i])));
+        if (shared != INVALID_INDEX) GROW(here, center, center)
+        else GROW(bounds + 6 * owner[i], center, center)
     }
     BARRIER();
     if (shared == INVALID_INDEX) return;
@@ -100,11 +100,11 @@ KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLO
     else if (local_index() < 6) atomic_max(&bounds[6 * shared + local_index()], here[local_index()]);
 }
 
-// The bin of a middle on an axis of a range's bounds.
-DEVICE uint bin_of(GLOBAL const uint *bounds, float middle, uint axis) {
+// The bin of a centroid on an axis of a range's bounds.
+DEVICE uint bin_of(GLOBAL const uint *bounds, float center, uint axis) {
     float low = float_from_ordered(bounds[axis]), high = float_from_ordered(bounds[axis + 3]);
     float scale = high > low ? BINS * 0.999999f / larger(high - low, 1e-30f) : 0.0f;
-    return (uint)clamp((middle - low) * scale, 0.0f, BINS - 1.0f);
+    return (uint)clamp((center - low) * scale, 0.0f, BINS - 1.0f);
 }
 
 KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count, GLOBAL const uint *bounds,
@@ -116,10 +116,10 @@ KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL co
     for (uint i = begin + local_index(); i < end; i += GROUP_SIZE) {
         if (owner[i] == INVALID_INDEX) continue;
         Box box = stored_box(boxes, order[i]);
-        float3 middle = centroid(box);
+        float3 center = centroid(box);
         uint3 low = ordered_of(box.low), high = ordered_of(box.high);
         for (uint axis = 0; axis < 3; axis++) {
-            uint bin = (axis * BINS + bin_of(bounds + 6 * owner[i], component(middle, axis), axis)) * BIN_WORDS;
+            uint bin = (axis * BINS + bin_of(bounds + 6 * owner[i], component(center, axis), axis)) * BIN_WORDS;
             if (shared != INVALID_INDEX) {
                 atomic_add(&here[bin], 1u);
                 GROW(here + bin + 1, low, high)
@@ -159,7 +159,8 @@ DEVICE uint node_index(uint cut_before, uint root) {
     return number == root ? 0u : number == 0u ? root : number;
 }
 
-// Names the node of a range that is left_count, and the leaves below it; how many primitives the right part has.
+// Links the node of a split range into its parent, and the leaves below it; returns the number of primitives on the
+// right.
 DEVICE uint link_node(GLOBAL float4 *nodes, const Range range, uint root) {
     GLOBAL float *words = (GLOBAL float *)nodes;
     uint number = node_index(range.start + range.left_count, root), right = range.size - range.left_count;
@@ -169,20 +170,21 @@ DEVICE uint link_node(GLOBAL float4 *nodes, const Range range, uint root) {
     return right;
 }
 
-// The number of a part among the ranges of the next level, INVALID_INDEX when it is small.
+// Queues one side of a split: returns its index in the next level's ranges, INVALID_INDEX if it is small.
 DEVICE uint queue_range(uint start, uint size, uint slot, GLOBAL Range *next, GLOBAL Range *small_ranges, GLOBAL uint *counts) {
-    Range part = {start, size, slot, 0, 0, 0, INVALID_INDEX, INVALID_INDEX};
+    Range range = {start, size, slot, 0, 0, 0, INVALID_INDEX, INVALID_INDEX};
     if (size == 1) return INVALID_INDEX;
     if (size <= SMALL_RANGE) {
-        small_ranges[atomic_add(&counts[SMALL_RANGES], 1u)] = part;
+        small_ranges[atomic_add(&counts[SMALL_RANGES], 1u)] = range;
         return INVALID_INDEX;
     }
     uint number = atomic_add(&counts[NEXT_LEVEL], 1u);
-    next[number] = part;
+    next[number] = range;
     return number;
 }
 
-// The best plane of every range, its node's number, and its parts. `force_median`: left_count in the middle, so that no tree grows too deep.
+// The best plane of every range, its node, and its two sides. force_median: split in the middle, which bounds the
+// depth.
 KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ranges, GLOBAL Range *next, GLOBAL Range *small_ranges,
                      GLOBAL uint *counts, GLOBAL float4 *nodes) {
     for (uint r = thread_index(); r < counts[THIS_LEVEL]; r += group_count() * GROUP_SIZE) {
@@ -228,7 +230,7 @@ DEVICE bool goes_left(GLOBAL const float4 *boxes, GLOBAL const uint *bounds, con
     return bin_of(bounds + 6 * owner, component(centroid(stored_box(boxes, primitive)), range.axis), range.axis) <= range.plane;
 }
 
-// lefts: how many primitives before each one in its tile go left; sums: how many of the tile.
+// lefts: the primitives before each one in its tile that go left; sums: those of the whole tile.
 KERNEL count_lefts(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count, GLOBAL const uint *bounds,
                   GLOBAL const Range *ranges, GLOBAL uint *lefts, GLOBAL uint *sums) {
     LOCAL_ARRAY(uint, before, GROUP_SIZE);
@@ -243,7 +245,7 @@ KERNEL count_lefts(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL 
     if (local_index() == GROUP_SIZE - 1) sums[group_index()] = before[local_index()];
 }
 
-// sums: of all tiles before each one. One group.
+// sums becomes its exclusive prefix sums. One group.
 KERNEL scan_tiles(GLOBAL uint *sums, int tiles, GLOBAL uint *counts) {
     LOCAL_ARRAY(uint, before, GROUP_SIZE);
     add_up_row(sums, (uint)tiles, before);
@@ -253,7 +255,7 @@ KERNEL scan_tiles(GLOBAL uint *sums, int tiles, GLOBAL uint *counts) {
     }
 }
 
-// Every primitive goes to its part of its range, the order within a part being kept.
+// Partitions every range stably.
 KERNEL partition_ranges(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count, GLOBAL const uint *bounds,
                    GLOBAL const Range *ranges, GLOBAL const uint *lefts, GLOBAL const uint *sums, GLOBAL uint *order_out,
                    GLOBAL uint *owner_out) {
@@ -271,17 +273,17 @@ KERNEL partition_ranges(GLOBAL const float4 *boxes, GLOBAL const uint *order, GL
     owner_out[place] = to;
 }
 
-// The best left_count of 2 to SMALL_RANGE primitives along an axis, by their centroids: its cost, and their order there.
+// The best split of 2 to SMALL_RANGE primitives by their centroids on an axis: its SAH cost, and their order.
 DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint size, uint axis, uint *sorted, uint *left_count) {
     float centroids[SMALL_RANGE], from_right[SMALL_RANGE], best;
     for (uint i = 0; i < size; i++) {
-        float middle = component(centroid(stored_box(boxes, members[i])), axis);
+        float center = component(centroid(stored_box(boxes, members[i])), axis);
         uint k = i;
-        for (; k > 0 && centroids[k - 1] > middle; k--) {
+        for (; k > 0 && centroids[k - 1] > center; k--) {
             centroids[k] = centroids[k - 1];
             sorted[k] = sorted[k - 1];
         }
-        centroids[k] = middle;
+        centroids[k] = center;
         sorted[k] = members[i];
     }
     Box box = empty_box();
@@ -295,7 +297,7 @@ DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint si
         box = box_union(box, stored_box(boxes, sorted[k - 1]));
         costs[k] = half_area(box) * (float)k + from_right[k] * (float)(size - k);
     }
-    *left_count = size / 2;  // of equal cuts, so that equal boxes make no chain
+    *left_count = size / 2;  // among equal splits, so that equal boxes make no chain
     best = costs[*left_count];
     for (uint k = 1; k < size; k++) {
         if (costs[k] < best * TIE_FACTOR) {
@@ -306,7 +308,7 @@ DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint si
     return best;
 }
 
-// One thread a range of 2 to SMALL_RANGE primitives.
+// Splits ranges of 2 to SMALL_RANGE primitives down to single ones, one thread a range.
 KERNEL split_small_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL const Range *small_ranges, GLOBAL uint *counts, GLOBAL float4 *nodes) {
     for (uint s = thread_index(); s < counts[SMALL_RANGES]; s += group_count() * GROUP_SIZE) {
         Range pending[PENDING_STACK];
@@ -338,7 +340,7 @@ KERNEL split_small_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL
     }
 }
 
-// The primitives in sorted order, and the boxes of the leaves.
+// Writes the primitives in sorted order, and the boxes of the leaves.
 KERNEL write_leaves(GLOBAL const float4 *primitives, GLOBAL const float4 *boxes, GLOBAL const uint *order, int count, GLOBAL float4 *sorted,
                   GLOBAL float4 *nodes) {
     uint i = thread_index();
@@ -346,7 +348,7 @@ KERNEL write_leaves(GLOBAL const float4 *primitives, GLOBAL const float4 *boxes,
     for (uint k = 0; k < 3; k++) sorted[3 * i + k] = primitives[3 * order[i] + k];
     if (i == (uint)count - 1u) return;
     for (uint slot = 2 * i; slot < 2 * i + 2; slot++) {
-        int code = ref_of_slot(nodes, slot);
-        if (code < 0) write_slot(nodes, slot, stored_box(boxes, order[~code >> 3]), code);
+        int child_ref = ref_of_slot(nodes, slot);
+        if (child_ref < 0) write_slot(nodes, slot, stored_box(boxes, order[~child_ref >> 3]), child_ref);
     }
 }

@@ -1,6 +1,6 @@
-// Collapses a BVH2 into the nodes and leaves of bvh/traverse_bvh8.h, one level of nodes a launch. A node replaces its child of the
-// largest area by that one's children until it has eight; a subtree of up to eight primitives becomes a leaf, since a leaf costs the same
-// however full it is.
+// Collapses a BVH2 into the nodes and leaves of bvh/traverse_bvh8.h, one level of nodes a launch. A node replaces its
+// child of the largest area by that one's children until it has eight; a subtree of up to eight primitives becomes a
+// leaf, since a leaf costs the same however full it is.
 #include "bvh/geometry.h"
 
 #define MAX_LEAF_PRIMS 8
@@ -105,8 +105,9 @@ DEVICE void write_leaf8(GLOBAL const float4 *nodes, GLOBAL const float4 *primiti
     }
 }
 
-// queue: BVH2 nodes that become nodes, and their first lines; counts: nodes and lines so far; levels[k]: where level k begins in the
-// queue. Beyond `capacity` lines nothing is written, but counts[1] still becomes the number of lines needed.
+// queue: BVH2 nodes that become nodes, and their first lines; counts: nodes and lines so far; levels[k]: where level k
+// begins in the queue. Beyond `capacity` lines nothing is written, but counts[1] still becomes the number of lines
+// needed.
 KERNEL collapse_bvh8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, GLOBAL uint2 *queue, GLOBAL uint *counts,
                          GLOBAL const uint *levels, int level, GLOBAL float *lines, int capacity) {
     uint begin = levels[level], end = levels[level + 1], stride = group_count() * GROUP_SIZE;

@@ -1,42 +1,40 @@
-// Improves a finished binary tree by moving subtrees to where they cost less (parallel reinsertion: D. Meister and J. Bittner 2018),
-// then turns small subtrees into leaves and writes nodes and primitives depth first.
-// Nodes hold lowest and highest corners, as bvh.NODE says. Slot 2 n + side is a child of node n, with its box and its code; parent_slot[n] is
-// the slot that node n stands in, INVALID_INDEX for the root. A move takes a slot's content, together with the node n it is in, out of the
-// tree and puts that node between another slot and its content: three slots change and no node changes its number.
+// Finishes a BVH2 of one primitive a leaf, as bvh/build_sah.cu leaves it: refits boxes from the leaves up, joins
+// subtrees of up to three primitives into leaves, and writes nodes and primitives in depth-first order. Nodes and slots
+// are those of bvh/aabb.h; parent_slot[n] is the slot that refers to node n, INVALID_INDEX for the root.
 #include "bvh/aabb.h"
 
-// Who stands where, for nodes whose children know only themselves.
+// Fills parent_slot.
 KERNEL link_nodes(GLOBAL const float4 *nodes, int count, GLOBAL uint *parent_slot) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     if (i == 0) parent_slot[0] = INVALID_INDEX;
     for (uint side = 0; side < 2; side++) {
-        int code = ref_of_slot(nodes, 2 * i + side);
-        if (code >= 0) parent_slot[code] = 2 * i + side;
+        int child_ref = ref_of_slot(nodes, 2 * i + side);
+        if (child_ref >= 0) parent_slot[child_ref] = 2 * i + side;
     }
 }
 
-// What a subtree weighs: primitives, nodes that stay, and the areas of its primitives' boxes if there are at most three.
+// Of a subtree: primitives, nodes that stay inner nodes, and the sum of the half areas of its primitives' boxes.
 typedef struct {
     uint primitives, kept;
     float areas, pad;
 } SubtreeStats;
 
 DEVICE SubtreeStats stats_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats *stats, uint slot) {
-    int code = ref_of_slot(nodes, slot);
-    if (code >= 0) return stats[code];
+    int child_ref = ref_of_slot(nodes, slot);
+    if (child_ref >= 0) return stats[child_ref];
     SubtreeStats one = {1u, 0u, half_area(box_of_slot(nodes, slot)), 0.0f};
     return one;
 }
 
-// From the leaves parent_slot every node's box and weight. A node becomes a leaf when it holds two primitives, or three in so small a box
-// that splitting them costs more. visits starts at 0.
+// From the leaves up: every node's box and stats. A node becomes a leaf if it contains two primitives, or three whose
+// split would cost more by the SAH. visits starts at 0.
 KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GLOBAL uint *visits, GLOBAL SubtreeStats *stats) {
     uint slot = thread_index();
     if (slot >= 2u * (uint)count || ref_of_slot(nodes, slot) >= 0) return;
     for (uint node = slot >> 1;; node = slot >> 1) {
         GLOBAL_FENCE();
-        if (atomic_add(&visits[node], 1u) == 0) return;  // the second to come finds both children finished
+        if (atomic_add(&visits[node], 1u) == 0) return;  // the second visitor finds both children finished
         GLOBAL_FENCE();
         SubtreeStats a = stats_of_slot(nodes, stats, 2 * node), b = stats_of_slot(nodes, stats, 2 * node + 1), both;
         Box box = box_union(box_of_slot(nodes, 2 * node), box_of_slot(nodes, 2 * node + 1));
@@ -52,7 +50,7 @@ KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GL
     }
 }
 
-// Where a slot's subtree begins: its first primitive, its first node, and its depth.
+// Where a slot's subtree begins in depth-first order: its first primitive, its first node; and its depth.
 DEVICE uint3 begin_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot, uint slot) {
     uint primitive = 0, kept = 0, depth = 0;
     while (slot != INVALID_INDEX) {
@@ -68,21 +66,21 @@ DEVICE uint3 begin_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats
     return make_uint3(primitive, kept, depth);
 }
 
-// Every primitive goes to its place depth first. depth_and_count: the greatest depth, and how many nodes stay.
+// Writes the primitives in depth-first order. depth_and_count: the depth of the BVH, and the number of nodes that stay.
 KERNEL compact_primitives(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot,
                       GLOBAL const float4 *primitives, GLOBAL float4 *compacted, GLOBAL uint *depth_and_count) {
     uint slot = thread_index();
     if (slot >= 2u * (uint)count) return;
-    int code = ref_of_slot(nodes, slot);
-    if (code >= 0) return;
+    int child_ref = ref_of_slot(nodes, slot);
+    if (child_ref >= 0) return;
     uint3 begin = begin_of_slot(nodes, stats, parent_slot, slot);
     if (begin.x == 0) depth_and_count[1] = stats[0].kept;
-    for (int k = 0; k < 3; k++) compacted[3 * begin.x + k] = primitives[3 * (~code >> 3) + k];
+    for (int k = 0; k < 3; k++) compacted[3 * begin.x + k] = primitives[3 * (~child_ref >> 3) + k];
     if (begin.z > depth_and_count[0]) atomic_max(&depth_and_count[0], begin.z);
 }
 
-// Every node that stays goes to its place depth first. cost[0] gets the areas of all below the root, those of
-// leaves times their primitives, and cost[1] the root's.
+// Writes the nodes that stay in depth-first order. cost[0]: the sum of the half areas of all children, leaves' times
+// their number of primitives; cost[1]: the root's half area.
 KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot, GLOBAL float4 *compacted,
                  GLOBAL float *cost) {
     float sum = 0.0f;

@@ -1,21 +1,21 @@
-// Cuts triangles into parts with boxes of their own before a tree is built over them (T. Karras and T. Aila 2013). A part is cut near
-// the middle of its longest_side side, at the coarsest plane of a power-of-two grid over the scene that lies in the middle half, so that
-// neighbours are cut at the same planes.
+// Splits triangles into references with boxes of their own before a BVH is built (T. Karras and T. Aila 2013). A
+// reference is split near the middle of its longest side, at the coarsest plane of a power-of-two grid over the scene
+// that lies in the middle half, so that neighbors are split at the same planes.
 #include "bvh/aabb.h"
 
-#define PENDING_STACK 33        // parts that wait while the one with fewer splits is cut on
+#define PENDING_STACK 33        // references that wait while the one with fewer splits is split on
 #define GRID_CELLS 4194304.0f  // planes of the grid
 #define EDGE_PADDING (2.0f * EDGE_EPSILON)
-#define MIN_SPLIT_SIZE 16.0f  // lengths of the padding around a part
+#define MIN_SPLIT_SIZE 16.0f  // of a reference's longest side, in lengths of its padding
 
 typedef struct {
     Box box;
-    float longest_side;  // of its sides, 0 where nothing of the triangle is in it
-    uint splits;      // still to make
+    float longest_side;  // of the box; 0 if it contains nothing of the triangle
+    uint splits;         // still to make
 } PrimRef;
 
 typedef struct {
-    float3 a, b, c, padding;  // corners, and what a part's box grows by on each side
+    float3 a, b, c, padding;  // vertices, and the padding of a reference's box on each side
     Box whole;
 } SplitTriangle;
 
@@ -45,14 +45,14 @@ DEVICE Box box_overlap(const Box a, float3 low, float3 high) {
     return c;
 }
 
-// The longest_side side of a box; 0 for one that is empty, and not by rounding alone.
+// The longest side of a box; 0 for an empty one, beyond rounding.
 DEVICE float longest_side_of(const Box box, float3 padding) {
     float3 size = box.high - box.low;
     bool empty = size.x < -padding.x || size.y < -padding.y || size.z < -padding.z;
     return empty ? 0.0f : larger(larger(size.x, size.y), larger(size.z, 0.0f));
 }
 
-// Between a part's ends along an axis; `corner` and `size` are the grid's.
+// The splitting plane of a reference between its ends on an axis; `corner` and `size` are the grid's.
 DEVICE float plane_between(float low, float high, float corner, float size) {
     float quarter = 0.25f * (high - low), unit = GRID_CELLS / size, middle = low + 2.0f * quarter;
     uint first = (uint)ceil(larger((low + quarter - corner) * unit, 1.0f));
@@ -63,9 +63,10 @@ DEVICE float plane_between(float low, float high, float corner, float size) {
     return plane > low && plane < high ? plane : middle;
 }
 
-// Cuts a part in two, which share the splits that remain by their lengths. Whether there is anything of the triangle in them.
-DEVICE bool split_ref(const SplitTriangle t, const PrimRef part, float4 grid, PrimRef *below, PrimRef *above) {
-    float3 low = part.box.low, high = part.box.high, size = high - low;
+// Splits a reference in two and distributes the remaining splits by their lengths; false if neither contains anything
+// of the triangle.
+DEVICE bool split_ref(const SplitTriangle t, const PrimRef ref, float4 grid, PrimRef *below, PrimRef *above) {
+    float3 low = ref.box.low, high = ref.box.high, size = high - low;
     uint axis = size.x >= size.y && size.x >= size.z ? 0u : size.y >= size.z ? 1u : 2u;
     float plane = plane_between(component(low, axis), component(high, axis), component(xyz(grid), axis), grid.w);
     Box nothing = {{INFINITE, INFINITE, INFINITE}, {-INFINITE, -INFINITE, -INFINITE}}, first = nothing, second = nothing;
@@ -77,22 +78,23 @@ DEVICE bool split_ref(const SplitTriangle t, const PrimRef part, float4 grid, Pr
     below->longest_side = longest_side_of(below->box, t.padding);
     above->longest_side = longest_side_of(above->box, t.padding);
     float both = below->longest_side + above->longest_side;
-    uint splits = part.splits - 1u;
+    uint splits = ref.splits - 1u;
     below->splits = both > 0.0f ? min((uint)fma((float)splits, below->longest_side / both, 0.5f), splits) : 0u;
     above->splits = splits - below->splits;
     return both > 0.0f;
 }
 
-// With padding for the rounding of splits and walks: hits lie as far off a triangle as its edges are widened, and where these are nearly
-// parallel, as their rounding from `reach` away is multiplied.
-DEVICE SplitTriangle split_triangle(const Primitive p, float reach) {
+// A triangle and the padding of its references' boxes, for the rounding of splits and of traversal: hits may lie off
+// the triangle by EDGE_EPSILON times its edges, and by the rounding error of t at `distance`, which grows with 1 / sin
+// of the angle between the edges.
+DEVICE SplitTriangle split_triangle(const Primitive p, float distance) {
     SplitTriangle t;
     float3 edge1 = xyz(p.edge1), edge2 = xyz(p.edge2);
-    t.a = xyz(p.corner);
+    t.a = xyz(p.v0);
     t.b = t.a + edge1;
     t.c = t.a + edge2;
     t.whole = box_of(p);
-    float more = fma(reach * sliver_error(edge1, edge2), BOX_PAD, 1e-30f);
+    float more = fma(distance * sliver_error(edge1, edge2), BOX_PAD, 1e-30f);
     t.padding = make_float3(fma(fabs(edge1.x) + fabs(edge2.x), EDGE_PADDING, fma(larger(fabs(t.whole.low.x), fabs(t.whole.high.x)), 2.0f * BOX_PAD, more)),
                          fma(fabs(edge1.y) + fabs(edge2.y), EDGE_PADDING, fma(larger(fabs(t.whole.low.y), fabs(t.whole.high.y)), 2.0f * BOX_PAD, more)),
                          fma(fabs(edge1.z) + fabs(edge2.z), EDGE_PADDING, fma(larger(fabs(t.whole.low.z), fabs(t.whole.high.z)), 2.0f * BOX_PAD, more)));
@@ -106,11 +108,12 @@ DEVICE void write_ref(const SplitTriangle t, Box box, GLOBAL float4 *boxes) {
     boxes[1] = with_w(box.high, 0.0f);
 }
 
-// Cuts triangle i as often as splits[i] says, or less often where parts would be all padding; no sphere. `ends` gets how many parts come of it; or,
-// with `emit`, it says where the parts of the primitives parent_slot to each one end, and every part gets its box and a copy of its primitive.
-// grid: lowest corner and size of the scene, and from how far away rays come.
+// Splits triangle i splits[i] times, less often where references would be mostly padding; never a sphere. Without
+// `emit`, ends[i] becomes the number of references. With `emit`, ends holds their inclusive prefix sums, and every
+// reference gets its box and a copy of its primitive. grid: min corner and size of the scene, then the distance from
+// which rays come.
 KERNEL split_primitives(GLOBAL const float4 *primitives, int count, GLOBAL const uint *splits, GLOBAL const float4 *grid, int emit,
-                      GLOBAL uint *ends, GLOBAL float4 *boxes, GLOBAL float4 *parts) {
+                      GLOBAL uint *ends, GLOBAL float4 *boxes, GLOBAL float4 *refs) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     Primitive p = primitive_at(primitives, (int)i);
@@ -122,10 +125,10 @@ KERNEL split_primitives(GLOBAL const float4 *primitives, int count, GLOBAL const
     pending[0].longest_side = longest_side_of(t.whole, t.padding);
     pending[0].splits = p.edge2.w > 0.0f ? 0u : splits[i];
     while (top > 0) {
-        PrimRef part = pending[--top];
+        PrimRef ref = pending[--top];
         PrimRef below, above;
-        if (part.splits > 0 && part.longest_side > least && split_ref(t, part, grid[0], &below, &above)) {
-            bool swap = below.splits <= above.splits;  // the one with fewer splits is cut first, so that few wait
+        if (ref.splits > 0 && ref.longest_side > least && split_ref(t, ref, grid[0], &below, &above)) {
+            bool swap = below.splits <= above.splits;  // the one with fewer splits goes first, so that few wait
             if (swap && above.longest_side > 0.0f) pending[top++] = above;
             if (below.longest_side > 0.0f) pending[top++] = below;
             if (!swap && above.longest_side > 0.0f) pending[top++] = above;
@@ -133,8 +136,8 @@ KERNEL split_primitives(GLOBAL const float4 *primitives, int count, GLOBAL const
         }
         if (emit) {
             uint at = begin + made;
-            write_ref(t, part.box, boxes + 2 * at);
-            for (uint k = 0; k < 3; k++) parts[3 * at + k] = primitives[3 * i + k];
+            write_ref(t, ref.box, boxes + 2 * at);
+            for (uint k = 0; k < 3; k++) refs[3 * at + k] = primitives[3 * i + k];
         }
         made++;
     }

@@ -29,7 +29,8 @@ KERNEL fit_grid(GLOBAL const float4 *nodes, GLOBAL float4 *quantized, GLOBAL uin
     coarse_boxes[0] = 0;
 }
 
-// The planes of a box on one axis as grid steps, rounded outwards by more than the error of this arithmetic; *side is their distance.
+// The planes of a box on one axis as grid steps, rounded outwards by more than the error of this arithmetic; *side is
+// their distance.
 DEVICE uint quantize_planes(float center, float half_extent, float corner, float size, float extent, float *side) {
     float step = size / (MAX_STEP + 1.0f), padding = 0.015625f + extent * 4.8e-7f / step;
     float first = floor((center - half_extent - size - corner) / step - padding), last = ceil((center + half_extent - size - corner) / step + padding);

@@ -1,5 +1,6 @@
-// Ray queries: sets of rays against one BVH, for benches and tests. Two float4 a ray: origin and t_max, direction and a spare word.
-// The kernels call the traversals that pictures compile (bvh/traverse_bvh2.h, traverse_bvh8.h; renderer/bvh/traversal.py chooses).
+// Ray queries: sets of rays against one BVH, for benches and tests. Two float4 a ray: origin and t_max, direction and a
+// spare word. The kernels call the traversals that pictures compile (bvh/traverse_bvh2.h, traverse_bvh8.h;
+// renderer/bvh/traversal.py chooses).
 #include "bvh/traverse_bvh8.h"
 
 // One ray a thread.
@@ -51,7 +52,7 @@ DEVICE float baseline_box(float3 inverse, float3 bias, float lox, float hix, flo
 }
 
 DEVICE bool baseline_triangle(const Primitive p, float3 origin, float3 direction, float t_max, Hit *hit) {
-    float3 edge1 = xyz(p.edge1), edge2 = xyz(p.edge2), h = cross(direction, edge2), s = origin - xyz(p.corner);
+    float3 edge1 = xyz(p.edge1), edge2 = xyz(p.edge2), h = cross(direction, edge2), s = origin - xyz(p.v0);
     float inverse = 1.0f / dot(edge1, h);
     float u = inverse * dot(s, h);
     if (u < 0.0f || u > 1.0f) return false;

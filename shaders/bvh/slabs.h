@@ -1,8 +1,9 @@
-// The slab test's view of a ray (T. Kay and J. Kajiya 1986), and what a BVH2 node tells about its children; for all node layouts.
+// The slab test's view of a ray (T. Kay and J. Kajiya 1986), and what a BVH2 node tells about its children; for all
+// node layouts.
 #include "bvh/geometry.h"
 
-// Near planes are moved closer by the rounding error of the origin's term and far planes farther, so that no box is missed whose
-// primitive is hit; the boxes themselves are padded for the planes' term.
+// Near planes are moved closer by the rounding error of the origin's term and far planes farther, so that no box is
+// missed whose primitive is hit; the boxes themselves are padded for the planes' term.
 typedef struct {
     float3 inverse, abs_inverse, near_bias, far_bias;
 } SlabRay;
@@ -25,7 +26,8 @@ DEVICE SlabRay slab_ray(float3 origin, float3 direction) {
     return s;
 }
 
-// The children of a node: whether the ray meets their boxes before t_max, at which distances it enters them, and their references.
+// The children of a node: whether the ray meets their boxes before t_max, at which distances it enters them, and their
+// references.
 typedef struct {
     float near1, near2;
     int left, right;

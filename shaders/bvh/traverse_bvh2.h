@@ -1,8 +1,10 @@
-// Traversal of BVH2 by one thread a ray: closest hit and any hit. A 64-byte node holds the boxes of both children (T. Aila and S. Laine
-// 2009) by center and half extent: a plane costs two multiply-adds and no selection by the signs of the direction.
-//     words 0-2 center, 4-6 half extent of the first child; 8-10 and 12-14 of the second; 3 and 7 their references; 11 and 15 unused
-// A child reference is the index of an inner node, or ~(first * 8 + count - 1) for a leaf of up to 8 primitives in leaf order.
-// With QUANTIZED, nodes are those of bvh/traverse_bvh2_quantized.h.
+// Traversal of BVH2 by one thread a ray: closest hit and any hit. A 64-byte node holds the boxes of both children (T.
+// Aila and S. Laine 2009) by center and half extent: a plane costs two multiply-adds and no selection by the signs of
+// the direction.
+//     words 0-2 center, 4-6 half extent of the first child; 8-10 and 12-14 of the second; 3 and 7 their references; 11
+//     and 15 unused
+// A child reference is the index of an inner node, or ~(first * 8 + count - 1) for a leaf of up to 8 primitives in leaf
+// order. With QUANTIZED, nodes are those of bvh/traverse_bvh2_quantized.h.
 #include "bvh/slabs.h"
 
 #if QUANTIZED
@@ -12,9 +14,9 @@
 #define STACK_SENTINEL ((int)0x80000000)
 #define STACK_SIZE 64  // no builder makes a deeper BVH
 
-// Scheduling within a warp (Aila and Laine 2009). MAX_INNER_STEPS 0, while-while: a thread visits inner nodes until it reaches a leaf,
-// while threads already at a leaf wait. MAX_INNER_STEPS n, if-if: at most n inner nodes, then one leaf if reached; faster for rays
-// that diverge repeatedly.
+// Scheduling within a warp (Aila and Laine 2009). MAX_INNER_STEPS 0, while-while: a thread visits inner nodes until it
+// reaches a leaf, while threads already at a leaf wait. MAX_INNER_STEPS n, if-if: at most n inner nodes, then one leaf
+// if reached; faster for rays that diverge repeatedly.
 #if MAX_INNER_STEPS
 #define WHILE_INNER(node) for (int k_ = 0; k_ < MAX_INNER_STEPS && node >= 0; k_++)
 #define WHILE_LEAF(node) if (node < 0 && node != STACK_SENTINEL)
@@ -28,7 +30,8 @@
 #define TraversalRay SlabRay
 #define traversal_ray(nodes, origin, direction) slab_ray(origin, direction)
 
-// Whether the ray meets a box before `t_max`, and the distance at which it enters it. An empty box has a negative half extent.
+// Whether the ray meets a box before `t_max`, and the distance at which it enters it. An empty box has a negative half
+// extent.
 DEVICE bool intersect_box(const SlabRay s, float4 center, float4 half_extent, float t_max, float *near) {
     *near = largest_or_zero(fma(-half_extent.x, s.abs_inverse.x, fma(center.x, s.inverse.x, s.near_bias.x)),
                             fma(-half_extent.y, s.abs_inverse.y, fma(center.y, s.inverse.y, s.near_bias.y)),
@@ -57,15 +60,15 @@ DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 directi
     return intersect_triangle(p, origin, direction, t_max, hit);
 }
 
-// Replaces `best` if primitive i is hit nearer; breaks ties in t by lower primitive id, so that hits are bit-identical, independent of
-// traversal order.
+// Replaces `best` if primitive i is hit nearer; breaks ties in t by lower primitive id, so that hits are bit-identical,
+// independent of traversal order.
 DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, float3 origin, float3 direction, Hit *best, int *prim_id) {
     Primitive p = primitive_at(primitives, i);
     Hit hit;
-    if (intersect_primitive(p, origin, direction, best->t, &hit) && (hit.t < best->t || as_int(p.corner.w) < *prim_id)) {
+    if (intersect_primitive(p, origin, direction, best->t, &hit) && (hit.t < best->t || as_int(p.v0.w) < *prim_id)) {
         *best = hit;
         best->primitive = i;
-        *prim_id = as_int(p.corner.w);
+        *prim_id = as_int(p.v0.w);
     }
 }
 

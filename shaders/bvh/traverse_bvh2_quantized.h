@@ -1,9 +1,11 @@
-// BVH2 nodes of 32 bytes, for bvh/traverse_bvh2.h. On a GPU the data pipe of the L1 cache bounds traversal: a load of 16 bytes a thread
-// takes it four cycles, even if all threads load the same (82 % of an H200's cycles, for camera rays in a Menger sponge).
-// Boxes are in steps of a grid over the scene, rounded outwards (bvh/quantize_bvh2.cu):
-//     words 0-2, 4-6   x, y, z of each child's box: min in the low half, max in the high half, each 2^15 + 0 to 2^15 - 1
+// BVH2 nodes of 32 bytes, for bvh/traverse_bvh2.h. On a GPU the data pipe of the L1 cache bounds traversal: a load of
+// 16 bytes a thread takes it four cycles, even if all threads load the same (82 % of an H200's cycles, for camera rays
+// in a Menger sponge). Boxes are in steps of a grid over the scene, rounded outwards (bvh/quantize_bvh2.cu):
+//     words 0-2, 4-6   x, y, z of each child's box: min in the low half, max in the high half, each 2^15 + 0 to 2^15 -
+//                      1
 //     words 3, 7       child references
-// Node 0 is the grid: its corner minus its size; the largest coordinate that planes may be computed from; its size. The root is node 1.
+// Node 0 is the grid: its corner minus its size; the largest coordinate that planes may be computed from; its size. The
+// root is node 1.
 #include "bvh/slabs.h"
 
 #define ROOT_NODE 1

@@ -1,12 +1,15 @@
-// Traversal of BVH8 on CPUs, whose threads have no warps but wide vector registers: one ray against eight boxes or eight primitives,
-// or a packet of 32 coherent rays, whose common frustum is tested against eight boxes and 16 rays against one primitive (packets:
-// I. Wald et al. 2001; frusta: A. Reshetov et al. 2005). bvh/collapse_bvh8.cu writes the BVH as one array of 64-byte lines:
-//     node8   4 lines: min x, max x, min y, max y, min z, max z of eight boxes; their child references; the largest coordinate below
+// Traversal of BVH8 on CPUs, whose threads have no warps but wide vector registers: one ray against eight boxes or
+// eight primitives, or a packet of 32 coherent rays, whose common frustum is tested against eight boxes and 16 rays
+// against one primitive (packets: I. Wald et al. 2001; frusta: A. Reshetov et al. 2005). bvh/collapse_bvh8.cu writes
+// the BVH as one array of 64-byte lines:
+//     node8   4 lines: min x, max x, min y, max y, min z, max z of eight boxes; their child references; the largest
+//             coordinate below
 //             the node, 7 unused words
-//     leaf8   6 lines: vertex, edge1, edge2 of eight primitives, x, y and z apart; their indices in `primitives`; their radii
-// A child reference is the first line of a node8, or LEAF_BIT and the first line of a leaf8. Unused boxes are inside out, unused
-// indices -1. NaN rays can enter unused boxes, so those refer to an empty leaf. Primitives in a leaf are sorted by their ids.
-// Hits are bit-identical to those of bvh/traverse_bvh2.h.
+//     leaf8   6 lines: vertex, edge1, edge2 of eight primitives, x, y and z apart; their indices in `primitives`; their
+//             radii
+// A child reference is the first line of a node8, or LEAF_BIT and the first line of a leaf8. Unused boxes are inside
+// out, unused indices -1. NaN rays can enter unused boxes, so those refer to an empty leaf. Primitives in a leaf are
+// sorted by their ids. Hits are bit-identical to those of bvh/traverse_bvh2.h.
 #include "bvh/traverse_bvh2.h"
 
 #if HAS_WIDE_REGISTERS
@@ -72,8 +75,8 @@ DEVICE uint nearest_child(Lines node8, uint met, float8 near, uint2 *stack, int 
     return child_ref;
 }
 
-// intersect_triangle and intersect_sphere of bvh/geometry.h for N pairs of a ray and a primitive, with the same roundings.
-// F, I, U: vectors of N floats, ints and uints.
+// intersect_triangle and intersect_sphere of bvh/geometry.h for N pairs of a ray and a primitive, with the same
+// roundings. F, I, U: vectors of N floats, ints and uints.
 #define VECTOR_TESTS(N, F, I, U)                                                                                          \
     DEVICE I intersect_triangles##N(F cx, F cy, F cz, F ax, F ay, F az, F bx, F by, F bz, F ox, F oy, F oz, F dx, F dy, F dz,  \
                                F t_max, F *t, F *u, F *v) {                                                             \
@@ -227,8 +230,9 @@ typedef struct {
 #endif
 } Packet;
 
-// Bounding frustum of a packet. All rays have the same sign of direction along the main axis k. In each other axis i two planes bound
-// them: every point c of every ray satisfies c_i - lower c_k >= lower_shift and c_i - upper c_k <= upper_shift.
+// Bounding frustum of a packet. All rays have the same sign of direction along the main axis k. In each other axis i
+// two planes bound them: every point c of every ray satisfies c_i - lower c_k >= lower_shift and c_i - upper c_k <=
+// upper_shift.
 typedef struct {
     float sign, start, end, slack;  // sign of the direction along k; where the rays start and end along it; padding
     float lower[2], upper[2], lower_shift[2], upper_shift[2];
@@ -437,8 +441,8 @@ DEVICE void packet_set_hit(Packet *p, uint j, const Hit hit) {
 #endif
 }
 
-// Finds the hits of the `active` rays of a packet, set by packet_set_ray; prim_index is -1 for none. With accept_first_hit only whether
-// there is one.
+// Finds the hits of the `active` rays of a packet, set by packet_set_ray; prim_index is -1 for none. With
+// accept_first_hit only whether there is one.
 DEVICE_CALLED void traverse_packet(Lines nodes, Primitives primitives, Packet *p, uint active, bool accept_first_hit) {
     Frustum frustum;
     for (int h = 0; h < 2; h++) {

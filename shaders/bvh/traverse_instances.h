@@ -1,5 +1,5 @@
-// Traversal of instances: a TLAS over their boxes, and below it the BLASes of their shapes. The ray is transformed into a shape's space
-// without normalizing its direction, so that t stays the same.
+// Traversal of instances: a TLAS over their boxes, and below it the BLASes of their shapes. The ray is transformed into
+// a shape's space without normalizing its direction, so that t stays the same.
 #include "bvh/traverse_bvh2.h"
 
 // An instance, 64 bytes: the matrix from world space to its shape's, and where that lies in the BLAS arrays.
@@ -64,8 +64,8 @@ DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL
         GLOBAL const float4 *RESTRICT blas_primitives
 #define INSTANCE_ARGS tlas_nodes, tlas_primitives, instance_records, matrices_open, matrices_close, blas_nodes, blas_primitives
 
-// Finds the closest hit before best->t; without one, `best` and `instance` are left alone. With accept_first_hit only whether there is
-// one. origin.w is the time.
+// Finds the closest hit before best->t; without one, `best` and `instance` are left alone. With accept_first_hit only
+// whether there is one. origin.w is the time.
 DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool accept_first_hit, Hit *best, int *instance) {
     TraversalRay ray = traversal_ray(tlas_nodes, xyz(origin), direction);
     int node = ROOT_NODE, found = -1, stack[STACK_SIZE], *top = stack;

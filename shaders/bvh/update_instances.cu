@@ -1,5 +1,5 @@
-// Instances when they have moved: their records and their boxes, over which bvh/build_hploc.cu then builds the TLAS. And rays against
-// instances, for tests.
+// Instances when they have moved: their records and their boxes, over which bvh/build_hploc.cu then builds the TLAS.
+// And rays against instances, for tests.
 #include "bvh/traverse_instances.h"
 
 DEVICE float3 transformed_half_extent(const Matrix m, float3 half_extent) {
@@ -17,10 +17,10 @@ DEVICE void transform_box(const Matrix m, float3 center, float3 half_extent, flo
     *high = moved + padded;
 }
 
-// From the matrices at both ends of the shutter (shape to world, three rows each), shape_of (shape, material) and shapes (min corner
-// and first node, max corner and first primitive): the rows that the TLAS is built over, whose box is corner to corner + edge1, and the
-// instance records with the inverse matrix at shutter open. Matrices are lerped, so every point moves along a line, and the union of
-// the boxes at both ends contains it.
+// From the matrices at both ends of the shutter (shape to world, three rows each), shape_of (shape, material) and
+// shapes (min corner and first node, max corner and first primitive): the rows that the TLAS is built over, whose box
+// is corner to corner + edge1, and the instance records with the inverse matrix at shutter open. Matrices are lerped,
+// so every point moves along a line, and the union of the boxes at both ends contains it.
 KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 *matrices_close, GLOBAL const int2 *shape_of,
                         GLOBAL const float4 *shapes, int count, GLOBAL float4 *tlas_primitives, GLOBAL InstanceRecord *instance_records) {
     uint i = thread_index();

@@ -35,7 +35,7 @@ DEVICE float area_light_pdf(const LaunchParams params, const Primitive p, const 
     float area_pdf = luminance_of(m.emission) * params.inverse_light_power;
     float radius = p.edge2.w;
     if (SPHERES && radius > 0.0f) {
-        float cone = one_minus_cos_max(xyz(p.corner), radius, from);
+        float cone = one_minus_cos_max(xyz(p.v0), radius, from);
         if (cone > 0.0f) return area_pdf * 2.0f * radius * radius / cone;  // selection probability over the cone's solid angle
     }
     return area_pdf * t * t / cosine;
@@ -147,7 +147,7 @@ typedef struct {
 
 DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const Material m, float3 from, float u1, float u2,
                              LightSample *light) {
-    float3 point, normal, corner = xyz(p.corner);
+    float3 point, normal, corner = xyz(p.v0);
     float radius = p.edge2.w, cone = SPHERES && radius > 0.0f ? one_minus_cos_max(corner, radius, from) : 0.0f;
     light->radiance = xyz(m.emission);
     light->is_delta = false;

@@ -95,7 +95,7 @@ DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
 #endif
         {
             MaterialTextures tex = material_textures[material_of(SCENE_ARGS, hit)];
-            uint prim_id = as_uint(primitive_of(SCENE_ARGS, hit).corner.w);
+            uint prim_id = as_uint(primitive_of(SCENE_ARGS, hit).v0.w);
             float vertex_alpha = interpolated_color(attributes, prim_id, hit.u, hit.v).w;
             float2 uv = uv_at(attributes, prim_id, hit.u, hit.v);
             passes = passes_alpha_test(TEXTURE_ARGS, tex, uv, vertex_alpha, from, direction);
@@ -166,13 +166,13 @@ DEVICE Hit stored_hit(GLOBAL const float4 *hits, uint i) {
 }
 
 DEVICE float3 primitive_normal(const Primitive p, float3 point) {
-    if (SPHERES && p.edge2.w > 0.0f) return normalize_fma(point - xyz(p.corner));
+    if (SPHERES && p.edge2.w > 0.0f) return normalize_fma(point - xyz(p.v0));
     return normalize_fma(cross_fma(xyz(p.edge1), xyz(p.edge2)));
 }
 
 // Point and normal of a hit; the ray is in the primitive's own space.
 DEVICE void primitive_surface(const Primitive p, const Hit hit, float3 origin, float3 direction, Surface *s) {
-    float3 corner = xyz(p.corner);
+    float3 corner = xyz(p.v0);
     if (SPHERES && p.edge2.w > 0.0f) {
         s->normal = primitive_normal(p, madd(direction, hit.t, origin));
         s->point = madd(s->normal, p.edge2.w, corner);
@@ -208,7 +208,7 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
     {
         Primitive p = primitive_of(SCENE_ARGS, hit);
 #if TEXTURED
-        prim_id = as_uint(p.corner.w);
+        prim_id = as_uint(p.v0.w);
         s.uv = uv_at(attributes, prim_id, hit.u, hit.v);
         smooth = interpolated_normal(attributes, prim_id, hit.u, hit.v);
         tangent = interpolated_tangent(attributes, prim_id, hit.u, hit.v, &flip_bitangent);
@@ -269,10 +269,10 @@ DEVICE float3 geometric_normal(const Surface s) {
 // Emission texture times alpha at a point of an emitter, by which its radiance is multiplied.
 DEVICE float3 emission_texture_at(SCENE_PARAMS, const Primitive p, float u, float v) {
     MaterialTextures tex = material_textures[as_int(p.edge1.w)];
-    float2 uv = uv_at(attributes, as_uint(p.corner.w), u, v);
+    float2 uv = uv_at(attributes, as_uint(p.v0.w), u, v);
     float4 white = make_float4(1.0f, 1.0f, 1.0f, 1.0f);
     float4 emission = tex.emission >= 0 ? sample_texture(textures, texels, tex.emission, uv, true) : white;
-    float vertex_alpha = interpolated_color(attributes, as_uint(p.corner.w), u, v).w;
+    float vertex_alpha = interpolated_color(attributes, as_uint(p.v0.w), u, v).w;
     float texture_alpha = tex.color >= 0 ? sample_texture(textures, texels, tex.color, uv, true).w : 1.0f;
     float alpha = tex.alpha_mode == ALPHA_OPAQUE ? 1.0f : tex.alpha * vertex_alpha * texture_alpha;
     if (tex.alpha_mode == ALPHA_MASK) alpha = alpha >= tex.alpha_cutoff ? 1.0f : 0.0f;
@@ -305,5 +305,5 @@ DEVICE uint primitive_id(SCENE_PARAMS, const Hit hit) {
 #if DISTANCE_FIELDS
     if (hit.primitive >= FIELD_PRIM_BASE) return (uint)hit.primitive + 1u;
 #endif
-    return as_uint(primitive_of(SCENE_ARGS, hit).corner.w) + 1u;
+    return as_uint(primitive_of(SCENE_ARGS, hit).v0.w) + 1u;
 }

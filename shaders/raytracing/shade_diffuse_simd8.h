@@ -73,14 +73,14 @@ DEVICE float8 columns8(GLOBAL const float4 *records, int stride, int column, int
 }
 
 typedef struct {
-    Float3x8 corner, edge1, edge2;
+    Float3x8 v0, edge1, edge2;
     float8 radius;
     int8 material;
 } Triangle8;
 
 DEVICE Triangle8 load_triangles8(GLOBAL const float4 *primitives, int8 at) {
     Triangle8 t;
-    columns8(primitives, 3, 0, at, &t.corner);
+    columns8(primitives, 3, 0, at, &t.v0);
     t.material = as_int8(columns8(primitives, 3, 1, at, &t.edge1));
     t.radius = columns8(primitives, 3, 2, at, &t.edge2);
     return t;
@@ -121,7 +121,7 @@ DEVICE uint sample_direct8(const LaunchParams params, PathPacket *packet, uint b
     *remaining = lanes & ~bits_of8((width > (1u << 20)) & (light_id >= 0) & (p.radius == 0.0f));
     float8 root = sqrt(u1);
     Float3x8 normal = normalize8(cross8(p.edge1, p.edge2)), emission;
-    Float3x8 point = madd8(p.edge2, root * u2, madd8(p.edge1, root * (1.0f - u2), p.corner));
+    Float3x8 point = madd8(p.edge2, root * u2, madd8(p.edge1, root * (1.0f - u2), p.v0));
     Float3x8 to_light = sub8(point, s->origin);
     float8 distance = sqrt(dot8(to_light, to_light));
     Float3x8 direction = scale8(to_light, 1.0f / distance);
@@ -188,7 +188,7 @@ DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *pac
     if (!*lanes) return 0;
     Float3x8 ray_direction = float3x8(SIMD8(rays->direction, 0), SIMD8(rays->direction, 1), SIMD8(rays->direction, 2));
     s.normal = normalize8(cross8(p.edge1, p.edge2));
-    s.point = madd8(p.edge2, rays->v.v8[begin >> 3], madd8(p.edge1, rays->u.v8[begin >> 3], p.corner));
+    s.point = madd8(p.edge2, rays->v.v8[begin >> 3], madd8(p.edge1, rays->u.v8[begin >> 3], p.v0));
     s.front_face = dot8(s.normal, ray_direction) < 0.0f;
     s.normal.x = s.front_face ? s.normal.x : -s.normal.x;
     s.normal.y = s.front_face ? s.normal.y : -s.normal.y;

@@ -8,7 +8,7 @@ def closest_hits(rays: np.ndarray, primitives: np.ndarray) -> tuple[np.ndarray, 
     origin, direction = rays[:, 0, :3].astype("f8"), rays[:, 1, :3].astype("f8")
     best, row = rays[:, 0, 3].astype("f8").copy(), np.full(len(rays), -1)
     for index, p in enumerate(primitives):
-        corner, edge1, edge2 = (p[field][:3].astype("f8") for field in ("corner", "edge1", "edge2"))
+        corner, edge1, edge2 = (p[field][:3].astype("f8") for field in ("v0", "edge1", "edge2"))
         radius = float(p["edge2"][3])
         t = (
             _sphere(origin, direction, corner, radius)

@@ -62,7 +62,7 @@ def bundles_at(rng, primitives, count=40):
     and a few that are no rays.
     """
     aims = rays_at(rng, primitives, 4 * count)[rng.permutation(4 * count)[:count]]
-    span = float(np.ptp(primitives["corner"][:, :3], axis=0).max()) + 1
+    span = float(np.ptp(primitives["v0"][:, :3], axis=0).max()) + 1
     rays = np.repeat(aims, 32, 0).reshape(count, 32, 2, 4)
     spread = rng.choice([0.0, 1e-4, 0.01, 0.1, 2.0], (count, 1, 1)) * (rng.random((count, 1, 1)) < 0.9)
     rays[:, :, 1, :3] += (spread * rng.normal(size=(count, 32, 3))).astype("f4")
@@ -154,9 +154,9 @@ def test_every_primitive_is_in_one_leaf_inside_its_boxes(cpu, rng, case, builder
             rows = rows[rows >= 0]
             seen[rows] += 1
             assert (low[rows] >= box_low).all() and (high[rows] <= box_high).all()
-            numbers = queries.rows["corner"][rows].view("i4")[:, 3]
+            numbers = queries.rows["v0"][rows].view("i4")[:, 3]
             assert (np.diff(numbers) > 0).all()
-            fields = np.concatenate([queries.rows[field][rows, :3] for field in ("corner", "edge1", "edge2")], 1)
+            fields = np.concatenate([queries.rows[field][rows, :3] for field in ("v0", "edge1", "edge2")], 1)
             assert np.array_equal(leaf[:9, : len(rows)].T, fields)
             assert np.array_equal(leaf[10, : len(rows)], queries.rows["edge2"][rows, 3])
             continue

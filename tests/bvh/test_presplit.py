@@ -66,7 +66,7 @@ def test_references_cover_their_triangle_and_stay_in_its_box(device, rng, case):
     whole = splits[prim_id] == 0
     assert (boxes[whole, 0] <= low[prim_id[whole]]).all() and (boxes[whole, 1] >= high[prim_id[whole]]).all()
     weights = np.concatenate([rng.dirichlet((0.3, 0.3, 0.3), 60), np.eye(3)]).astype("f8")
-    corner, edge1, edge2 = (primitives[f][:, None, :3].astype("f8") for f in ("corner", "edge1", "edge2"))
+    corner, edge1, edge2 = (primitives[f][:, None, :3].astype("f8") for f in ("v0", "edge1", "edge2"))
     points = corner + weights[:, 1:2] * edge1 + weights[:, 2:] * edge2
     held = np.zeros(points.shape[:2], bool)
     for box, row in zip(boxes.astype("f8"), prim_id, strict=True):
@@ -118,7 +118,7 @@ def assert_query_equals(queries, rays, brute):
     RayQuery(queries.bvh, False, spheres)(on_device, hits, len(rays))
     RayQuery(queries.bvh, True, spheres)(on_device, occluded, len(rays))
     row = hits.read()[:, 3].copy().view("i4")
-    ids = queries.in_order["corner"].view("i4")[:, 3]
+    ids = queries.in_order["v0"].view("i4")[:, 3]
     assert np.array_equal(np.where(row >= 0, ids[row], -1), brute[1])
     assert np.array_equal(np.where(row >= 0, hits.read()[:, 0], np.inf), brute[0])
     assert np.array_equal(occluded.read() > 0, np.isfinite(brute[0]))
@@ -195,7 +195,7 @@ def test_instances_of_presplit_shapes_are_hit_as_whole_ones_are(device, rng, mon
         hits, which = device.buffer((3000, 4)), device.buffer(3000, "i4")
         placed.closest_hits(device.buffer(rays.shape).write(rays), hits, which, 3000, spheres=False)
         row = hits.read()[:, 3].copy().view("i4")
-        number = np.where(row >= 0, placed.ordered["corner"].view("i4")[row, 3], -1)
+        number = np.where(row >= 0, placed.ordered["v0"].view("i4")[row, 3], -1)
         found.append((len(placed.ordered), which.read(), hits.read()[:, 0], number))
     (refs, *first), (whole, *second) = found
     assert refs > whole == 900 and (first[0] >= 0).mean() > 0.05

@@ -57,7 +57,7 @@ def test_compacted_leaves_hold_up_to_three_primitives_in_boxes_that_enclose_them
         assert (high[first : first + count] <= center.astype("f8") + half).all()
         seen[first : first + count] += 1
     assert (seen == 1).all()
-    assert np.array_equal(np.sort(rows["corner"].view("i4")[:, 3]), np.arange(len(rows)))
+    assert np.array_equal(np.sort(rows["v0"].view("i4")[:, 3]), np.arange(len(rows)))
 
 
 def test_the_same_primitives_give_the_same_bvh(device, rng):

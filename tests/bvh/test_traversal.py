@@ -35,7 +35,7 @@ def coplanar_quads(rng):
     x, z = np.meshgrid(np.arange(12.0), np.arange(12.0))
     corner = np.stack([x.ravel(), np.full(144, 0.25), z.ravel()], 1) / 6 - 1
     out = np.zeros((144, 2), PRIMITIVE)
-    out["corner"][:, 0, :3], out["corner"][:, 1, :3] = corner, corner + [1 / 6, 0, 1 / 6]
+    out["v0"][:, 0, :3], out["v0"][:, 1, :3] = corner, corner + [1 / 6, 0, 1 / 6]
     out["edge1"][:, 0, 0] = out["edge2"][:, 0, 2] = 1 / 6
     out["edge1"][:, 1, 0] = out["edge2"][:, 1, 2] = -1 / 6
     return out.ravel()
@@ -43,7 +43,7 @@ def coplanar_quads(rng):
 
 def far_away(rng):
     out = soup(rng, 300, 5.0)
-    out["corner"][:, :3] = out["corner"][:, :3] * 50 + np.float32(1e6)
+    out["v0"][:, :3] = out["v0"][:, :3] * 50 + np.float32(1e6)
     return out
 
 
@@ -81,9 +81,9 @@ def rays_at(rng, primitives, count=1500):
     """Rays (n, 2, 4) from around the primitives, aimed at points inside them; some run along an axis."""
     picked = primitives[rng.integers(0, len(primitives), count)]
     weights = rng.dirichlet((1, 1, 1), count).astype("f4")
-    corner, edge1, edge2 = (picked[f][:, :3] for f in ("corner", "edge1", "edge2"))
+    corner, edge1, edge2 = (picked[f][:, :3] for f in ("v0", "edge1", "edge2"))
     target = corner + weights[:, :1] * edge1 + weights[:, 1:2] * edge2
-    span = float(np.ptp(primitives["corner"][:, :3], axis=0).max()) + 1
+    span = float(np.ptp(primitives["v0"][:, :3], axis=0).max()) + 1
     direction = rng.normal(size=(count, 3)).astype("f4")
     direction[: count // 4] = np.eye(3, dtype="f4")[rng.integers(0, 3, count // 4)] * rng.choice(
         [-1, 1], (count // 4, 1)
@@ -129,7 +129,7 @@ class Queries:
         self._kernel(entry)(count, on_device, hits, *arguments, count)
         hits = hits.read()
         row = hits[:, 3].copy().view("i4")
-        ids = self.in_order["corner"].view("i4")[:, 3]
+        ids = self.in_order["v0"].view("i4")[:, 3]
         return np.where(row >= 0, hits[:, 0], np.inf), np.where(row >= 0, ids[row], -1)
 
     def any(self, rays):
@@ -145,7 +145,7 @@ def test_hits_equal_brute_force(device, rng, case, kind, **constants):
     primitives = with_primitive_ids(CASES[case](rng))
     queries = Queries(device, primitives, kind)
     queries.constants |= constants
-    assert np.array_equal(np.sort(queries.in_order["corner"].view("i4")[:, 3]), np.arange(len(primitives)))
+    assert np.array_equal(np.sort(queries.in_order["v0"].view("i4")[:, 3]), np.arange(len(primitives)))
     rays = rays_at(rng, primitives)
     t, prim_id = queries.closest(rays)
     brute_t, brute_id = queries.brute(rays)
@@ -364,7 +364,7 @@ def placed_flat(shapes, shape_of, matrices):
     parts = []
     for which, matrix in zip(shape_of, matrices, strict=True):
         part = shapes[which].copy()
-        for field, move in (("corner", 1), ("edge1", 0), ("edge2", 0)):
+        for field, move in (("v0", 1), ("edge1", 0), ("edge2", 0)):
             part[field][:, :3] = part[field][:, :3] @ matrix[:, :3].T + move * matrix[:, 3]
         parts.append(part)
     return with_primitive_ids(np.concatenate(parts))

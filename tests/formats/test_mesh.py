@@ -70,7 +70,7 @@ def test_obj_polygons_become_triangles_of_the_same_surface(tmp_path):
     assert np.isclose(areas(primitives).sum(), 6)
     centre = np.array([0.5, 0.5, 0.5])
     outwards = np.cross(primitives["edge1"][:, :3], primitives["edge2"][:, :3])
-    assert ((outwards * (primitives["corner"][:, :3] - centre)).sum(1) > 0).all()
+    assert ((outwards * (primitives["v0"][:, :3] - centre)).sum(1) > 0).all()
 
 
 def test_one_shape_in_four_formats(tmp_path, rng):
@@ -159,7 +159,7 @@ def test_sphereflake_has_its_count_and_its_spheres_touch_their_parents(level):
     for k in range(1, level + 1):
         child = primitives[edges[k] : edges[k] + counts[k]]
         parent = np.repeat(primitives[edges[k - 1] : edges[k - 1] + counts[k - 1]], 9)
-        apart = np.linalg.norm(child["corner"][:, :3] - parent["corner"][:, :3], axis=1)
+        apart = np.linalg.norm(child["v0"][:, :3] - parent["v0"][:, :3], axis=1)
         assert np.allclose(apart, child["edge2"][:, 3] + parent["edge2"][:, 3], rtol=1e-5)
         assert np.allclose(child["edge2"][:, 3], 0.5 / 3**k)
 
@@ -171,7 +171,7 @@ def test_databases_have_their_published_counts():
         1 + 2 * procedural.SIDES
     )
     for kind in procedural.MAKERS:
-        assert np.isfinite(procedural.make(kind, 1)["corner"][:, :3]).all()
+        assert np.isfinite(procedural.make(kind, 1)["v0"][:, :3]).all()
 
 
 def test_repeated_triangles_of_a_shape_become_points(rng):

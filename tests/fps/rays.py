@@ -76,7 +76,7 @@ def stadium(level: int) -> np.ndarray:
     shells = [balls]
     for index in range(1, 7):
         hull = procedural.tessellated(spheres(np.zeros((1, 3)), np.array([8.0**index])), 4)
-        centroid = hull["corner"][:, :3] + (hull["edge1"][:, :3] + hull["edge2"][:, :3]) / 3
+        centroid = hull["v0"][:, :3] + (hull["edge1"][:, :3] + hull["edge2"][:, :3]) / 3
         shells.append(hull[centroid @ TO_CAMERA < 0])
     return np.concatenate(shells)
 

@@ -396,8 +396,8 @@ def test_an_attractor_is_the_images_of_its_balls(rng):
     maps = np.concatenate([rng.uniform(-0.35, 0.35, (3, 3, 3)), rng.uniform(-1, 1, (3, 3, 1))], 2)
     few, many = (procedural.attractor(maps, level, 2.0) for level in (2, 3))
     assert len(few) == 9 and len(many) == 27
-    images = np.concatenate([few["corner"][:, :3] @ m[:, :3].T + m[:, 3] for m in maps])
-    assert np.allclose(images, many["corner"][:, :3], atol=1e-5)
+    images = np.concatenate([few["v0"][:, :3] @ m[:, :3].T + m[:, 3] for m in maps])
+    assert np.allclose(images, many["v0"][:, :3], atol=1e-5)
     volumes = np.abs(np.linalg.det(maps[:, :, :3]))
     wanted = 2.0 * np.cbrt([a * b for a in volumes for b in volumes])
     assert np.allclose(few["edge2"][:, 3], np.maximum(wanted, 2e-3), rtol=1e-5)

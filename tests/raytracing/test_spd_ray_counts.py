@@ -141,7 +141,7 @@ class Counter:
         p = self.rows[row[found]]
         point = origin[found] + hits[found, :1].astype("f8") * direction[found]
         flat = np.cross(p["edge1"][:, :3].astype("f8"), p["edge2"][:, :3].astype("f8"))
-        normal = np.where(p["edge2"][:, 3:] > 0, point - p["corner"][:, :3], flat)
+        normal = np.where(p["edge2"][:, 3:] > 0, point - p["v0"][:, :3], flat)
         return found, point, unit(normal), p["edge1"].view("i4")[:, 3]
 
     def count(self) -> list[int]:
