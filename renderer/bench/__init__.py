@@ -1,8 +1,8 @@
-"""Frame rates and kernel rates: checked first, then timed, then judged only in pairs of fresh processes.
+"""Frame rates and kernel rates: results are checked, then timed; commits are compared in pairs of fresh processes.
 
-`cases` says what can be measured (its docstring is how to add a case), `measure` times one, `machine` tells where and
-of what code; `compare` runs the A/B experiment, `experiment` is its file, `verdict` its statistics; `report` draws
-records. Records are JSON lines with every raw time.
+`cases` defines what can be measured (its docstring says how to add a case), `measure` times one, `machine` describes
+the machine and the commit; `ab` runs the A/B experiment, `experiment` is its file, `verdict` its statistics; `report`
+plots records. Records are JSON lines with every raw time.
 """
 
 import argparse
@@ -18,13 +18,13 @@ ACTIONS = {
     "run": "time cases, print a table, append records with -o",
     "ab": "compare the working tree with --base REF: SLOWER, FASTER, SAME, UNDECIDED or INVALID",
     "aa": "compare the working tree with itself: the harness's own false-alarm rate on this machine",
-    "compare": "judge a file of ab or aa again",
+    "reanalyze": "the verdicts of a file of ab or aa again, with other limits",
     "history": "rates by commit from record files; never a verdict",
     "report": "plots of record files as one HTML page",
     "sample": "what ab runs in each fresh process",
 }
 MEASURING = ("run", "ab", "aa", "list", "sample")
-MOST_PAIRS = 1000
+MAX_PAIRS = 1000
 
 
 def add_arguments(parser) -> None:
@@ -45,7 +45,7 @@ def _add_measuring(action, name: str) -> None:
     action.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
     action.add_argument("--size", type=_size, metavar="WxH", help="of scenes (default: what each scene says)")
     action.add_argument(
-        "--tree", type=_folder, default=_root(), help="repository with scenes/ and tests/fps/ (default: this one)"
+        "--repo", type=_folder, default=ROOT, help="repository with scenes/ and tests/fps/ (default: this one)"
     )
     if name in ("ab", "aa", "run"):
         action.add_argument("-o", "--output", metavar="F.jsonl", help="records; ab and aa resume from it")
@@ -60,13 +60,15 @@ def _add_experiment(action) -> None:
     action.add_argument("--max-pairs", type=_pairs, default=40, help="while undecided (default 40)")
     _add_limits(action)
     action.add_argument("--seconds", type=_positive, default=0.3, help="timed in each process (default 0.3)")
-    action.add_argument("--seed", type=int, default=0, help="of the coins that order each pair")
+    action.add_argument("--seed", type=int, default=0, help="of the random orders of pairs")
 
 
 def _add_limits(action) -> None:
-    action.add_argument("--alpha", type=_share, default=0.01, help="false alarms allowed in a whole run (default 0.01)")
+    action.add_argument(
+        "--alpha", type=_fraction, default=0.01, help="false alarms allowed in a whole run (default 0.01)"
+    )
     action.add_argument("--min-effect", type=_percent, default=0.02, metavar="P%%", help="that matters (default 2%%)")
-    action.add_argument("--strict", action="store_true", help="exit code 1 for UNDECIDED too")
+    action.add_argument("--fail-on-undecided", action="store_true", help="exit code 1 for UNDECIDED too")
 
 
 def _add_ab(action) -> None:
@@ -94,7 +96,7 @@ def _add_report(action) -> None:
     action.add_argument("-o", "--output", required=True, metavar="report.html")
 
 
-def _add_compare(action) -> None:
+def _add_reanalyze(action) -> None:
     action.add_argument("file", metavar="AB.jsonl")
     _add_limits(action)
 
@@ -106,12 +108,8 @@ _ADD = {
     "sample": _add_sample,
     "report": _add_report,
     "history": _add_files,
-    "compare": _add_compare,
+    "reanalyze": _add_reanalyze,
 }
-
-
-def _root() -> Path:
-    return ROOT
 
 
 def _number(text: str, low: float, high: float, what: str) -> float:
@@ -126,10 +124,10 @@ def _number(text: str, low: float, high: float, what: str) -> float:
 
 def _percent(text: str) -> float:
     scale = 100 if text.endswith("%") else 1
-    return _number(text.removesuffix("%"), 0, 10 * scale, "a share such as 2% or 0.02") / scale
+    return _number(text.removesuffix("%"), 0, 10 * scale, "a fraction such as 2% or 0.02") / scale
 
 
-def _share(text: str) -> float:
+def _fraction(text: str) -> float:
     return _number(text, 0, 1, "between 0 and 1")
 
 
@@ -138,15 +136,15 @@ def _positive(text: str) -> float:
 
 
 def _pairs(text: str) -> int:
-    if not (text.isdigit() and 1 <= int(text) <= MOST_PAIRS):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1 to {MOST_PAIRS}")
+    if not (text.isdigit() and 1 <= int(text) <= MAX_PAIRS):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1 to {MAX_PAIRS}")
     return int(text)
 
 
 def _size(text: str) -> tuple[int, int]:
     width, cross, height = text.lower().partition("x")
     if not (cross and all(side.isdigit() and 1 <= int(side) <= 1 << 14 for side in (width, height))):
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; it must be WIDTHxHEIGHT, each 1 to {1 << 14}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; it must be WIDTHxHEIGHT, each 1 to {1 << 14}")
     return int(width), int(height)
 
 
@@ -161,7 +159,7 @@ def command(args) -> int:
     """`rayfold bench`; returns the exit code."""
     if args.action in ("list", "run", "sample"):
         return {"list": list_cases, "run": run_cases, "sample": sample}[args.action](args)
-    if args.action in ("ab", "aa", "compare"):
+    if args.action in ("ab", "aa", "reanalyze"):
         from renderer.bench import ab
 
         return getattr(ab, args.action)(args)
@@ -175,18 +173,18 @@ def list_cases(args) -> int:
     from renderer.bench.cases import find
     from renderer.gpu import open_context
 
-    trouble = Trouble()
-    cases = list(find(args.cases, open_context(args.device), args.tree, args.size, trouble))
+    failures = FailureReport()
+    cases = list(find(args.cases, open_context(args.device), args.repo, args.size, failures))
     if args.json:
         print(json.dumps({"cases": [{"name": case.name, "unit": case.unit} for case in cases]}))
     else:
         for case in cases:
             print(case.name)
-    return trouble.exit_code
+    return failures.exit_code
 
 
-class Trouble:
-    """Cases that could not be timed: told at once on stderr, so that the others go on, and summed up as exit code."""
+class FailureReport:
+    """Reports cases that could not be timed on stderr at once, lets the others continue, and keeps the exit code."""
 
     def __init__(self):
         self.exit_code = 0
@@ -199,12 +197,15 @@ class Trouble:
         elif isinstance(error, UserError):
             words, code = str(error), 1
         else:  # a crash of one case must not cost the records of the others
-            words, code = f"crashed: {type(error).__name__}: {str(error).strip() or 'no words'}{_place(error)}", 1
+            words, code = (
+                f"crashed: {type(error).__name__}: {str(error).strip() or 'no message'}{_source_line(error)}",
+                1,
+            )
         self.exit_code = 1 if 1 in (code, self.exit_code) else code
         print(f"rayfold: {name}: {words}", file=sys.stderr)
 
 
-def _place(error: Exception) -> str:
+def _source_line(error: Exception) -> str:
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
@@ -217,19 +218,19 @@ def run_cases(args) -> int:
     Exit code 1 when a result was wrong or a case crashed, 3 when some case cannot run on this machine, 4 when none can.
     """
     from renderer.bench.cases import find, tables
-    from renderer.bench.machine import commit, host, state
-    from renderer.bench.measure import Effort, measure
+    from renderer.bench.machine import commit_info, host, machine_state
+    from renderer.bench.measure import TimingOptions, measure
     from renderer.errors import UnavailableError
     from renderer.gpu import open_context
 
-    header = {"schema": "bench/1", "host": host(), **commit(args.tree)}
+    header = {"schema": "bench/1", "host": host(), **commit_info(args.repo)}
     file = Records(args.output, header) if args.output else None
-    records, trouble = [], Trouble()
-    for case in find(args.cases, open_context(args.device), args.tree, args.size, trouble):
+    records, failures = [], FailureReport()
+    for case in find(args.cases, open_context(args.device), args.repo, args.size, failures):
         try:
-            answer = measure(case, Effort(args.seconds))
-        except Exception as error:  # noqa: BLE001  (told by Trouble)
-            trouble(case.name, error)
+            answer = measure(case, TimingOptions(args.seconds))
+        except Exception as error:  # noqa: BLE001  (FailureReport prints it)
+            failures(case.name, error)
             continue
         if file:
             file.add(answer)
@@ -237,13 +238,13 @@ def run_cases(args) -> int:
             _print_row(answer, first=not records)
         records.append(answer)
     if file:
-        file.add({"machine": {"after": state()}})
+        file.add({"machine": {"after": machine_state()}})
     if args.json:
         print(json.dumps({"records": records, **header}))
     else:
         for text in tables(records):
             print(f"\n{text}")
-    return UnavailableError.exit_code if trouble.exit_code == 3 and not records else trouble.exit_code
+    return UnavailableError.exit_code if failures.exit_code == 3 and not records else failures.exit_code
 
 
 def _print_row(answer: dict, first: bool) -> None:
@@ -258,14 +259,14 @@ class Records:
     """A record file: a header line for this run, then a line for each record, appended."""
 
     def __init__(self, path: str, header: dict):
-        from renderer.bench.experiment import mend
+        from renderer.bench.experiment import terminate_last_line
         from renderer.errors import UserError
 
         try:
             self._file = open(Path(path), "a", encoding="utf-8")
         except OSError as error:
             raise UserError(f"-o {path}: cannot be written: {error.strerror}") from error
-        mend(Path(path))
+        terminate_last_line(Path(path))
         self.add(header)
 
     def add(self, row: dict) -> None:
@@ -276,21 +277,21 @@ class Records:
 def sample(args) -> int:
     """One fresh process of an experiment: one case, one JSON line."""
     from renderer.bench.cases import find
-    from renderer.bench.machine import state
-    from renderer.bench.measure import QUICK, Effort, measure
+    from renderer.bench.machine import machine_state
+    from renderer.bench.measure import QUICK, TimingOptions, measure
     from renderer.gpu import open_context
 
-    before = state(gpu=False)
-    case = next(case for case in find([args.case], open_context(args.device), args.tree, args.size))
-    effort = Effort(args.seconds, QUICK.least, QUICK.warm)
-    turns = _turns if args.turns else None
-    answer = measure(case, effort, args.slowdown, args.spoil, args.picture, turns)
-    print(json.dumps(answer | {"machine": {"before": before, "after": state()}}), flush=True)
+    before = machine_state(gpu=False)
+    case = next(case for case in find([args.case], open_context(args.device), args.repo, args.size))
+    options = TimingOptions(args.seconds, QUICK.min_runs, QUICK.warmup_seconds)
+    batches = _batches if args.turns else None
+    answer = measure(case, options, args.slowdown, args.spoil, args.picture, batches)
+    print(json.dumps(answer | {"machine": {"before": before, "after": machine_state()}}), flush=True)
     return 0
 
 
-def _turns(seconds_of_a_run: float):
-    """Says that this process is ready, and takes a turn of the seconds that each line on stdin says, until it ends."""
+def _batches(seconds_of_a_run: float):
+    """Reports that this process is ready, then yields the seconds of a batch for each line on stdin, until it ends."""
     print(json.dumps({"ready": seconds_of_a_run}), flush=True)
     for line in sys.stdin:
         yield float(line)

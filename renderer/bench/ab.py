@@ -1,6 +1,7 @@
-"""The A/B experiment: two trees, fresh processes in pairs, the order inside each pair by coin, a word for each case.
+"""The A/B experiment: two trees timed in pairs of fresh processes in random order, and a verdict for each case.
 
-The base is a git worktree, so both arms run their own code with the same interpreter and drivers.
+The base is a git worktree, so each arm runs its own code with the same interpreter and drivers. The arms speak by
+`bench sample` and `bench list`, whose words and JSON keys stay as they are, so that commits far apart can be compared.
 """
 
 import json
@@ -16,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.bench.experiment import ARMS, Experiment, opened, read_experiment, why_unfit
-from renderer.bench.machine import commit, git, host
-from renderer.bench.verdict import Plan, Verdict, alarm_rate, decide, detectable
+from renderer.bench.experiment import ARMS, Experiment, open_experiment, read_experiment, throttle_reason
+from renderer.bench.machine import commit_info, git, host
+from renderer.bench.verdict import DecisionRule, Verdict, decide, minimum_detectable_effect, slower_rate
 from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.images import linear_to_srgb
 from renderer.images.metrics import psnr
@@ -27,13 +28,13 @@ from renderer.progress import Progress
 
 SAMPLE_TIMEOUT = 300
 ATTEMPTS = 3
-ROUNDS = 6  # in which the processes of a pair take turns
-EYE = 1  # of 255: the largest difference of a displayed pixel between two pictures that are called alike
+ROUNDS = 6  # of timed batches: in each, both processes of a pair take one
+PIXEL_TOLERANCE = 1  # of 255: the largest difference of a displayed pixel between pictures that count as equal
 
 
 def ab(args) -> int:
     """`bench ab --base REF`: the working tree, or --head REF, against a commit."""
-    faults, tree = _faults(args.inject), args.tree
+    faults, tree = _fault_arguments(args.inject), args.repo
     with Worktree(tree, args.base, "base") as base:
         if args.head:
             with Worktree(tree, args.head, "head") as head:
@@ -44,56 +45,58 @@ def ab(args) -> int:
 
 def aa(args) -> int:
     """`bench aa`: the working tree against itself."""
-    head = _head(args.tree)
-    return Runner(args, {"base": args.tree, "head": args.tree}, {"base": head["head"], **head}, []).run()
+    head = _head(args.repo)
+    return Runner(args, {"base": args.repo, "head": args.repo}, {"base": head["head"], **head}, []).run()
 
 
-def compare(args) -> int:
-    """`bench compare AB.jsonl`: judges a file again, with other limits where these are given."""
+def reanalyze(args) -> int:
+    """`bench reanalyze AB.jsonl`: the verdicts of a file again, with other limits where these are given."""
     experiment = read_experiment(Path(args.file))
     settings = experiment.header.get("settings", {})
     counts = [settings.get(key) for key in ("pairs", "max_pairs")]
     if not all(type(count) is int and 1 <= count <= 1000 for count in counts):
         raise InputError(f"{args.file}: its header does not say how many pairs there were to be")
     experiment.path = None
-    plan = Plan(*counts, args.alpha, args.min_effect)
-    return told(experiment, judged(experiment, experiment.names(), plan, lambda stage, names, pairs: None), args)
+    rule = DecisionRule(*counts, args.alpha, args.min_effect)
+    return print_verdicts(
+        experiment, compute_verdicts(experiment, experiment.names(), rule, lambda stage, names, pairs: None), args
+    )
 
 
-def judged(experiment: Experiment, names: list[str], plan: Plan, measure) -> dict[str, Verdict]:
+def compute_verdicts(experiment: Experiment, names: list[str], rule: DecisionRule, measure) -> dict[str, Verdict]:
     """The verdict of each case; INVALID where an arm crashed or the pictures differ.
 
-    measure(stage, names, pairs) adds what is missing of the pairs to the experiment.
+    measure(stage, names, pairs) adds the pairs that the experiment lacks.
     """
 
-    def take(stage: str, names: list[str], pairs: int):
+    def measure_pairs(stage: str, names: list[str], pairs: int):
         measure(stage, names, pairs)
         d = {name: experiment.differences(name, stage)[:pairs] for name in names if not experiment.invalid(name)}
         return {name: values for name, values in d.items() if len(values)}
 
-    verdicts = decide(names, take, plan)
+    verdicts = decide(names, measure_pairs, rule)
     for name in names:
         reason = experiment.invalid(name)
         if reason or name not in verdicts:
             verdicts[name] = Verdict("INVALID", 0.0, 0.0, 0.0, 1.0, 1.0, 0, reason or "no whole pair was measured")
-    return {name: verdicts[name] for name in names if not experiment.left_out(name)}
+    return {name: verdicts[name] for name in names if not experiment.skipped(name)}
 
 
-def told(experiment: Experiment, verdicts: dict[str, Verdict], args, more: dict | None = None) -> int:
+def print_verdicts(experiment: Experiment, verdicts: dict[str, Verdict], args, more: dict | None = None) -> int:
     """Prints the verdicts and returns the exit code.
 
     1: a case is slower, a counter rose, or the head draws another picture or crashes; 3: undecided, or no head to
     blame; 0: everything is the same or faster.
     """
-    risen = {name: experiment.risen(name) for name in verdicts}
+    increases = {name: experiment.counter_increases(name) for name in verdicts}
     answer = {
-        "verdicts": {name: verdict.word for name, verdict in verdicts.items()},
+        "verdicts": {name: verdict.label for name, verdict in verdicts.items()},
         "percent": {name: round(verdict.percent, 3) for name, verdict in verdicts.items()},
         "interval": {name: _interval(verdict) for name, verdict in verdicts.items()},
         "pairs": {name: verdict.pairs for name, verdict in verdicts.items()},
         "reasons": {name: verdict.reason for name, verdict in verdicts.items() if verdict.reason},
-        "counters_risen": {name: counters for name, counters in risen.items() if counters},
-        "left_out": {name: why for name in experiment.names() if (why := experiment.left_out(name))},
+        "counter_increases": {name: counters for name, counters in increases.items() if counters},
+        "skipped": {name: why for name in experiment.names() if (why := experiment.skipped(name))},
         "refs": experiment.header["refs"],
         **(more or {}),
     }
@@ -102,14 +105,14 @@ def told(experiment: Experiment, verdicts: dict[str, Verdict], args, more: dict 
         print(json.dumps(answer))
     else:
         _print(answer, verdicts)
-    return _exit_code(experiment, answer, args.strict)
+    return _exit_code(experiment, answer, args.fail_on_undecided)
 
 
 def _exit_code(experiment: Experiment, answer: dict, strict: bool) -> int:
     words = set(answer["verdicts"].values())
     invalid = [name for name, word in answer["verdicts"].items() if word == "INVALID"]
     blamed = [name for name in invalid if (experiment.crash(name) or {"arm": "head"})["arm"] == "head"]
-    if "SLOWER" in words or answer["counters_risen"] or blamed:
+    if "SLOWER" in words or answer["counter_increases"] or blamed:
         return 1
     if words & {"UNDECIDED", "INVALID"} or not words:
         return 1 if strict else 3
@@ -127,16 +130,16 @@ def _print(answer: dict, verdicts: dict[str, Verdict]) -> None:
     for name, verdict in verdicts.items():
         low, high = ("unbounded" if x is None else f"{x:+.2f}%" for x in answer["interval"][name])
         words = verdict.reason or f"{verdict.percent:+6.2f}% of the time ({low} to {high}), {verdict.pairs} pairs"
-        print(f"{verdict.word:10s} {name:38s} {words}")
-        for counter, (base, head) in answer["counters_risen"].get(name, {}).items():
+        print(f"{verdict.label:10s} {name:38s} {words}")
+        for counter, (base, head) in answer["counter_increases"].get(name, {}).items():
             print(f"           {counter} of one run rose from {base} to {head}")
-    for name, why in answer["left_out"].items():
-        print(f"left out   {name:38s} {why}")
+    for name, why in answer["skipped"].items():
+        print(f"skipped    {name:38s} {why}")
     if "false_alarm_rate" in answer:
-        print(f"false alarms of these pairs under random orders: {100 * answer['false_alarm_rate']:.2f}%")
+        print(f"false alarms of these pairs under random order: {100 * answer['false_alarm_rate']:.2f}%")
         for name, least in answer["detectable_percent"].items():
             seen = "no slowdown up to +50%" if least is None else f"+{least:g}%"
-            print(f"seen with 80% power: {name:38s} {seen}")
+            print(f"detected with 80% power: {name:38s} {seen}")
 
 
 class Runner:
@@ -144,34 +147,34 @@ class Runner:
 
     def __init__(self, args, trees: dict[str, Path], refs: dict, faults: list[str]):
         self._args, self._trees, self._refs, self._faults = args, trees, refs, faults
-        self._plan = Plan(args.pairs, max(args.pairs, args.max_pairs), args.alpha, args.min_effect)
+        self._plan = DecisionRule(args.pairs, max(args.pairs, args.max_pairs), args.alpha, args.min_effect)
 
     def run(self) -> int:
         """Pairs of processes until every case is decided or --max-pairs are done; prints, returns the exit code."""
-        args, plan = self._args, self._plan
-        self._names = self._listed()
+        args, rule = self._args, self._plan
+        self._names = self._list_cases()
         settings = {
             "action": args.action, "device": args.device, "seconds": args.seconds, "size": args.size,
-            "seed": args.seed, "pairs": plan.pairs, "max_pairs": plan.most, "inject": self._faults,
+            "seed": args.seed, "pairs": rule.pairs, "max_pairs": rule.max_pairs, "inject": self._faults,
         }  # fmt: skip
         settings = json.loads(json.dumps(settings))
         header = {"schema": "bench/1", "refs": self._refs, "settings": settings, "host": host()}
-        self._experiment = opened(Path(args.output) if args.output else None, header)
+        self._experiment = open_experiment(Path(args.output) if args.output else None, header)
         self._experiment.rows = [row for row in self._experiment.rows if row["case"] in self._names]
-        verdicts = judged(self._experiment, self._names, plan, self._measure)
-        return told(self._experiment, verdicts, args, self._own_errors() if args.action == "aa" else None)
+        verdicts = compute_verdicts(self._experiment, self._names, rule, self._measure)
+        return print_verdicts(self._experiment, verdicts, args, self._harness_errors() if args.action == "aa" else None)
 
-    def _own_errors(self) -> dict:
-        """What the pairs of A/A say of the harness on this machine: false alarms, and what it can see."""
+    def _harness_errors(self) -> dict:
+        """What A/A pairs say about the harness here: its false alarm rate and the smallest effect it detects."""
         d = {name: self._experiment.differences(name, "screen") for name in self._names}
         d = {name: values for name, values in d.items() if len(values) and not self._experiment.invalid(name)}
-        least = {name: detectable(values, self._plan) for name, values in d.items()}
+        least = {name: minimum_detectable_effect(values, self._plan) for name, values in d.items()}
         return {
-            "false_alarm_rate": alarm_rate(d, self._plan, draws=200) if d else 0.0,
+            "false_alarm_rate": slower_rate(d, self._plan, simulations=200) if d else 0.0,
             "detectable_percent": {name: None if x is None else 100 * x for name, x in least.items()},
         }
 
-    def _listed(self) -> list[str]:
+    def _list_cases(self) -> list[str]:
         """The cases of the head, as a fresh process lists them."""
         answer = self._process("head", ["list", *self._args.cases, "--json"])
         if answer.returncode and not answer.stdout.strip():
@@ -186,7 +189,7 @@ class Runner:
         own = (tree / "renderer" / "bench").is_dir()
         program = [str(tree / "main.py")] if own else ["-P", "-m", "renderer"]
         command = [sys.executable, *program, "bench", *words]
-        command += ["--device", self._args.device] + ([] if own else ["--tree", str(tree)])
+        command += ["--device", self._args.device] + ([] if own else ["--repo", str(tree)])
         command += ["--size", "x".join(map(str, size))] if size else []
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
         if not own:  # this program measures a tree that has none; it need not be installed
@@ -205,7 +208,7 @@ class Runner:
             return subprocess.CompletedProcess(command, 124, "", f"took longer than {SAMPLE_TIMEOUT} s")
 
     def _measure(self, stage: str, names: list[str], pairs: int) -> None:
-        """What is missing of the first `pairs` pairs of the cases, the cases of each round shuffled."""
+        """Measures what the file lacks of the first `pairs` pairs of each case, in a shuffled order of cases."""
         with Progress(pairs * len(names), f"{len(names)} cases, {pairs} pairs, {stage}") as progress:
             for pair in range(pairs):
                 shuffled = list(names)
@@ -213,50 +216,52 @@ class Runner:
                 for name in shuffled:
                     self._pair(stage, name, pair)
                     progress.advance()
-        if self._args.action == "ab" and self._trees["head"] == self._args.tree:
-            now = _head(self._args.tree)
-            if any(now.get(key) != self._refs.get(key) for key in ("head", "dirty", "changes")):
+        if self._args.action == "ab" and self._trees["head"] == self._args.repo:
+            now = _head(self._args.repo)
+            if any(now.get(key) != self._refs.get(key) for key in ("head", "dirty", "diff_digest")):
                 raise UserError("bench ab: the working tree changed while it was timed; start again")
 
     def _pair(self, stage: str, name: str, pair: int) -> None:
-        """Both arms of a pair back to back, unless the file has it or the case cannot be judged any more.
+        """Both arms of a pair back to back, unless the file has it or the case can no longer be decided.
 
         A pair on an unfit machine is repeated; UnavailableError when it stays unfit.
         """
         experiment = self._experiment
         for _ in range(ATTEMPTS):
-            if experiment.left_out(name) or experiment.invalid(name) or pair in experiment.pairs(name, stage):
+            if experiment.skipped(name) or experiment.invalid(name) or pair in experiment.pairs(name, stage):
                 return
             attempt = sum(row["pair"] == pair for row in experiment.of(name, stage))
-            coins = random.Random(f"{self._args.seed}/{stage}/{pair}/{name}/{attempt}")
-            arms, hash_seed = list(ARMS), coins.randrange(1 << 32)
-            coins.shuffle(arms)
-            samples = self._samples(arms, name, hash_seed, coins)
+            rng = random.Random(f"{self._args.seed}/{stage}/{pair}/{name}/{attempt}")
+            arms, hash_seed = list(ARMS), rng.randrange(1 << 32)
+            rng.shuffle(arms)
+            samples = self._samples(arms, name, hash_seed, rng)
             for position, arm in enumerate(arms):
                 row = {"case": name, "arm": arm, "stage": stage, "pair": pair, "attempt": attempt, "position": position}
                 experiment.add(row | samples[arm])
             if len(experiment.digests(name)) > 1 and not experiment.picture(name):
                 experiment.add({"case": name, **self._compare_pictures(name)})
-        reasons = [why_unfit(row) for row in experiment.of(name, stage)[-2:] if "machine" in row]
+        reasons = [throttle_reason(row) for row in experiment.of(name, stage)[-2:] if "machine" in row]
         if any(reasons) and pair not in experiment.pairs(name, stage):
-            raise UnavailableError(f"bench: {name}: {next(filter(None, reasons))}, {ATTEMPTS} times; nothing is judged")
+            raise UnavailableError(
+                f"bench: {name}: {next(filter(None, reasons))}, {ATTEMPTS} times; no verdict is given"
+            )
 
-    def _samples(self, arms: list[str], name: str, hash_seed: int, coins: random.Random) -> dict[str, dict]:
+    def _samples(self, arms: list[str], name: str, hash_seed: int, rng: random.Random) -> dict[str, dict]:
         """Two fresh processes, the arms' records or why there is none.
 
-        Both get ready, then take turns, the order of each round by coin: what disturbs the machine for longer than a
-        turn disturbs both arms.
+        Both get ready, then time batches in rounds, in random order within a round: a disturbance longer than a batch
+        affects both arms.
         """
-        samples = {arm: Sample(*self._command(arm, self._words(arm, name, "--turns"), hash_seed)) for arm in arms}
+        samples = {arm: BenchProcess(*self._command(arm, self._words(arm, name, "--turns"), hash_seed)) for arm in arms}
         try:
             ready = [sample.ready() for sample in samples.values()]
             if None not in ready:
                 rounds = max(1, min(ROUNDS, int(self._args.seconds / max(*ready, 1e-9))))
                 for _ in range(rounds):
                     order = list(arms)
-                    coins.shuffle(order)
+                    rng.shuffle(order)
                     for arm in order:
-                        samples[arm].turn(self._args.seconds / rounds)
+                        samples[arm].run_batch(self._args.seconds / rounds)
             return {arm: sample.row(arm) for arm, sample in samples.items()}
         finally:
             for sample in samples.values():
@@ -267,7 +272,7 @@ class Runner:
         return words + (self._faults if arm == "head" else [])
 
     def _compare_pictures(self, name: str) -> dict:
-        """Whether the arms' pictures, which differ in some bit, are alike to the eye."""
+        """Whether the arms' pictures, which differ in some bit, look equal."""
         with tempfile.TemporaryDirectory() as folder:
             pictures = []
             for arm in ARMS:
@@ -276,12 +281,12 @@ class Runner:
                 try:
                     pictures.append(np.load(path, allow_pickle=False))
                 except (OSError, ValueError):
-                    return {"alike": False, "told": "the results differ"}
-        return alike(*pictures)
+                    return {"equal": False, "message": "the results differ"}
+        return visually_equal(*pictures)
 
 
-class Sample:
-    """A fresh process of `bench sample --turns`; a watchdog ends it when it takes too long."""
+class BenchProcess:
+    """A fresh process of `bench sample --turns`, which times batches on demand; a watchdog ends one that hangs."""
 
     def __init__(self, command: list[str], options: dict):
         self._words = tempfile.TemporaryFile("w+", errors="replace")
@@ -301,8 +306,8 @@ class Sample:
         self._startup_ms = round(1e3 * (time.time() - self._began), 1)
         return seconds
 
-    def turn(self, seconds: float) -> None:
-        """Has the process time runs for some seconds; returns when it is done, or has ended."""
+    def run_batch(self, seconds: float) -> None:
+        """Has the process time runs for some seconds; returns when it has done so, or has ended."""
         try:
             self._process.stdin.write(f"{seconds}\n")
             self._process.stdin.flush()
@@ -311,10 +316,10 @@ class Sample:
         self._process.stdout.readline()
 
     def row(self, arm: str) -> dict:
-        """Ends the turns: the record of the process, or why there is none."""
+        """Ends the process: its record, or why there is none."""
         output, _ = self._process.communicate()
         self._words.seek(0)
-        last = (self._words.read().strip().splitlines() or ["no words"])[-1].removeprefix("rayfold: ")
+        last = (self._words.read().strip().splitlines() or ["it printed nothing"])[-1].removeprefix("rayfold: ")
         code = self._process.returncode
         row = {"began": self._began, "startup_ms": self._startup_ms}
         if code == UserError.exit_code and arm == "base" and "no case" in last:
@@ -340,24 +345,25 @@ class Sample:
                 pass
 
 
-def alike(base: np.ndarray, head: np.ndarray) -> dict:
-    """Two linear pictures (height, width, n) as they are displayed: alike where no pixel is off by more than EYE."""
+def visually_equal(base: np.ndarray, head: np.ndarray) -> dict:
+    """Whether two linear pictures (height, width, n), as displayed, differ by at most PIXEL_TOLERANCE anywhere."""
     if base.shape != head.shape:
-        return {"alike": False, "told": f"the pictures differ: {base.shape} and {head.shape}"}
+        return {"equal": False, "message": f"the pictures differ: {base.shape} and {head.shape}"}
     white = max(1.0, float(np.percentile(base, 99)))
     shown = [linear_to_srgb(np.clip(picture / white, 0, 1)).astype("i2") for picture in (base, head)]
     off = np.abs(shown[0] - shown[1]).reshape(*base.shape[:-1], -1).max(axis=-1)
     quality = float(psnr(*shown))
-    words = f"{int((off > EYE).sum())} pixels by more than {EYE} of 255, the most by {int(off.max())}, {quality:.1f} dB"
-    return {"alike": bool((off <= EYE).all()), "told": f"the pictures differ: {words}"}
+    count, worst = int((off > PIXEL_TOLERANCE).sum()), int(off.max())
+    words = f"{count} pixels by more than {PIXEL_TOLERANCE} of 255, the worst by {worst}, {quality:.1f} dB"
+    return {"equal": bool((off <= PIXEL_TOLERANCE).all()), "message": f"the pictures differ: {words}"}
 
 
 def _head(tree: Path) -> dict:
-    facts = commit(tree)
+    facts = commit_info(tree)
     return {"head": facts.pop("commit"), **facts}
 
 
-def _faults(inject: str | None) -> list[str]:
+def _fault_arguments(inject: str | None) -> list[str]:
     """Arguments for the head's processes that make them slower or wrong: how the harness tests itself."""
     if inject is None:
         return []

@@ -1,16 +1,16 @@
 """What can be measured: every scene with a [bench] table, and the kernel cases of tests/fps/NAME.py.
 
-A scene's [bench] table: `size` = [width, height] (default the scene's), `draws` in one run (default 1), `set` =
-{key: value}, and `vary` = {key: [values]}, which makes one case a value, named SCENE/KEY=VALUE. A layout makes one
+A scene's [bench] table: `size` = [width, height] (default the scene's), `frames` in one run (default 1), `set` =
+{key: value}, and `sweep` = {key: [values]}, which makes one case a value, named SCENE/KEY=VALUE. A layout makes one
 case a panel.
 
 A module tests/fps/NAME.py defines `cases(gpu) -> list[Case]`, whose names are put behind NAME/ (a name such as
 size=1024 makes a curve in the report). Opening the cases must be quick: compile and fill buffers in check(), which
-always runs first, and hand over Lazy(lambda: gpu.device). A device that lacks what a case needs raises
-UnavailableError, there or in check(). `table(records) -> str`, if the module has one, is printed behind the rows of
-its cases.
+always runs first, and hand over LazyDevice(lambda: gpu.device). Where a device lacks what a case needs,
+cases() or check() raises UnavailableError. `table(records) -> str`, if the module has one, is printed after the rows
+of its cases.
 
-Both are looked for in this repository, or in the folder that --tree names.
+Both are looked for in this repository, or in the folder that --repo names.
 """
 
 import importlib.util
@@ -34,10 +34,10 @@ from renderer.scene.scene import Scene
 from renderer.scene.schema import replace_path
 
 DEFAULT_SIZE = (640, 360)
-BENCH_KEYS = ("size", "draws", "set", "vary")
-MARKS = {".toml": r"(?m)^\s*\[bench\]", ".py": r"(?m)^def cases\("}  # of a source, found without running it
-MOST_DRAWS = 10_000
-MOST_CASES = 1000
+BENCH_KEYS = ("size", "frames", "set", "sweep")
+SOURCE_PATTERNS = {".toml": r"(?m)^\s*\[bench\]", ".py": r"(?m)^def cases\("}  # of a source, found without running it
+MAX_FRAMES = 10_000
+MAX_CASES = 1000
 
 
 def _no_others() -> list:
@@ -49,11 +49,11 @@ class Case:
     """One thing to time.
 
     `run()` launches the work and does not wait; `check()` verifies its result before any time is taken, by assertion,
-    and returns what must stay the same between two versions that do the same: bytes, compared exactly, or a linear
-    picture (height, width, n), compared as an eye would; None where rounding may differ.
+    and returns what two versions that do the same must agree on: bytes, compared exactly; a linear picture (height,
+    width, n), compared after display within a tolerance; or None where rounding may differ.
     The rate is `work` / seconds in `unit`: with work = rays / 1e6 the unit is "Mrays/s". `device` has name, counters,
     has_reliable_timer, finish() and time_seconds(work); `peer()` does the same job by another library and returns its
-    seconds, in this very run; `prepare()` runs before each run, untimed.
+    seconds, measured in this run; `setup()` runs before each run, untimed.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Case:
     peer_name: str = ""
     facts: dict = field(default_factory=dict)  # sizes and the like, kept in the record
     counters: Callable[[], dict[str, int]] | None = None  # exact numbers of one run beside the device's own
-    prepare: Callable[[], object] | None = None
+    setup: Callable[[], object] | None = None
     others: Callable[[], list] = _no_others  # further devices that a run may use
 
     def devices(self) -> list:
@@ -82,30 +82,30 @@ def _raise(name: str, error: Exception) -> None:
     raise error
 
 
-def find(patterns: list[str], gpu: DeviceContext, tree: Path = ROOT, size=None, trouble=_raise) -> Iterator[Case]:
+def find(patterns: list[str], gpu: DeviceContext, tree: Path = ROOT, size=None, on_error=_raise) -> Iterator[Case]:
     """The cases whose name, or whose part of the name before a slash, is among the patterns; all for none.
 
     Sources are opened one after the other, and only what the patterns can mean. UserError names a pattern that means
-    nothing. `size` replaces the size of scenes; trouble(source, error) hears of sources that cannot be opened.
+    nothing. `size` replaces the size of scenes; on_error(source, error) hears of sources that cannot be opened.
     """
     known = sources(tree)
     for pattern in patterns:
         if pattern.split("/")[0] not in known:
             raise UserError(_no_case(pattern, known))
-    return _each(patterns, known, gpu, size, trouble)
+    return _find_each(patterns, known, gpu, size, on_error)
 
 
-def _each(patterns: list[str], known: dict, gpu: DeviceContext, size, trouble) -> Iterator[Case]:
+def _find_each(patterns: list[str], known: dict, gpu: DeviceContext, size, on_error) -> Iterator[Case]:
     unseen = dict.fromkeys(patterns)
-    for source, opened in known.items():
+    for source, open_cases in known.items():
         wanted = [pattern for pattern in patterns if pattern.split("/")[0] == source]
         if patterns and not wanted:
             continue
         try:
-            cases = opened(gpu, size)
-            refuse_twins(cases)
+            cases = open_cases(gpu, size)
+            check_unique_names(cases)
         except Exception as error:  # noqa: BLE001  (told or raised by the caller)
-            trouble(source, error)
+            on_error(source, error)
             unseen = {pattern: None for pattern in unseen if pattern not in wanted}
             continue
         for case in cases:
@@ -126,7 +126,7 @@ def matches(name: str, pattern: str) -> bool:
     return name == pattern or name.startswith(pattern.rstrip("/") + "/")
 
 
-def refuse_twins(cases: list[Case]) -> None:
+def check_unique_names(cases: list[Case]) -> None:
     """InputError for two cases of one name: their records could not be told apart."""
     seen: set[str] = set()
     for case in cases:
@@ -140,7 +140,7 @@ def sources(tree: Path = ROOT) -> dict[str, Callable[..., list[Case]]]:
     found: dict[str, Callable[..., list[Case]]] = {}
     paths: dict[str, Path] = {}
     for path in [*sorted(tree.glob("scenes/*.toml")), *sorted(tree.glob("tests/fps/*.py"))]:
-        if not re.search(MARKS[path.suffix], path.read_text(encoding="utf-8")):
+        if not re.search(SOURCE_PATTERNS[path.suffix], path.read_text(encoding="utf-8")):
             continue
         if path.stem in found:
             one, other = (p.relative_to(tree) for p in (paths[path.stem], path))
@@ -188,20 +188,20 @@ def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = N
     settings = scene.settings
     for key, value in _table(scene.bench, "set", where).items():
         settings = _with(settings, key, value, f"{where}: set: {key}")
-    draws = scene.bench.get("draws", 1)
-    if type(draws) is not int or not 1 <= draws <= MOST_DRAWS:
-        raise InputError(f"{where}: draws is {draws!r}; it must be a whole number from 1 to {MOST_DRAWS}")
+    frames = scene.bench.get("frames", 1)
+    if type(frames) is not int or not 1 <= frames <= MAX_FRAMES:
+        raise InputError(f"{where}: frames is {frames!r}; it must be a whole number from 1 to {MAX_FRAMES}")
     shape = size or _size(scene, where)
     picture = cache(lambda: open_picture(scene, gpu))
-    vary = _table(scene.bench, "vary", where)
-    if not all(isinstance(values, list) and 1 <= len(values) <= MOST_CASES for values in vary.values()):
-        raise InputError(f"{where}: vary is {vary!r}; each key must have a list of 1 to {MOST_CASES} values")
+    sweep = _table(scene.bench, "sweep", where)
+    if not all(isinstance(values, list) and 1 <= len(values) <= MAX_CASES for values in sweep.values()):
+        raise InputError(f"{where}: sweep is {sweep!r}; each key must have a list of 1 to {MAX_CASES} values")
     cases = []
-    for values in itertools.islice(itertools.product(*vary.values()), MOST_CASES):
+    for values in itertools.islice(itertools.product(*sweep.values()), MAX_CASES):
         varied, name = settings, path.stem
-        for key, value in zip(vary, values, strict=True):
-            varied, name = _with(varied, key, value, f"{where}: vary: {key}"), f"{name}/{key}={value}"
-        cases.append(SceneRun(scene, varied, shape, picture, draws, gpu).case(name))
+        for key, value in zip(sweep, values, strict=True):
+            varied, name = _with(varied, key, value, f"{where}: sweep: {key}"), f"{name}/{key}={value}"
+        cases.append(SceneRun(scene, varied, shape, picture, frames, gpu).case(name))
     return cases
 
 
@@ -213,8 +213,8 @@ def _panel_cases(path: Path, scene: Scene, members: list[Scene], size, gpu: Devi
         picture = cache(lambda member=member: open_picture(member, gpu))
         run = SceneRun(member, member.settings, rectangle[2:], picture, 1, gpu)
         name = f"{path.stem}/{member.path.stem}"
-        twins = sum(case.name.partition("~")[0] == name for case in cases)
-        cases.append(run.case(f"{name}~{twins + 1}" if twins else name))
+        same = sum(case.name.partition("~")[0] == name for case in cases)
+        cases.append(run.case(f"{name}~{same + 1}" if same else name))
     return cases
 
 
@@ -240,31 +240,35 @@ def _with(settings, key: str, value, where: str):
 
 
 class SceneRun:
-    """Frames of one scene; a draw is a frame. The finished picture is begun anew, untimed, before it would idle."""
+    """Times frames of one scene; each draw() counts as one frame.
 
-    def __init__(self, scene: Scene, settings, size, picture, draws: int, gpu: DeviceContext):
+    When the next run would exceed the picture's sample count, setup() restarts the picture outside the timed region,
+    because a finished picture may stop drawing.
+    """
+
+    def __init__(self, scene: Scene, settings, size, picture, frames: int, gpu: DeviceContext):
         self._scene, self._settings, self._size = scene, settings, size
-        self._picture, self._draws, self._gpu = picture, draws, gpu
-        self._since = 0  # draws since the picture was begun
+        self._picture, self._frames, self._gpu = picture, frames, gpu
+        self._since = 0  # frames since the picture was begun
 
     def case(self, name: str) -> Case:
-        device = Lazy(lambda: _device_of_frame(self.run()))
-        case = Case(name, "frames/s", self._draws, self.run, self.check, device, prepare=self.prepare)
+        device = LazyDevice(lambda: _device_of_frame(self.run()))
+        case = Case(name, "frames/s", self._frames, self.run, self.check, device, setup=self.setup)
         case.counters = self.counters
         case.facts = {"size": list(self._size), "scene": self._scene.path.name}
         case.others = cache(lambda: [other for other in self._open_devices() if other is not device.opened()])
         return case
 
     def run(self):
-        for _ in range(self._draws):
+        for _ in range(self._frames):
             frame = self._picture().draw(self._settings, self._size, 0.0)
-        self._since += self._draws
+        self._since += self._frames
         return frame
 
-    def prepare(self) -> None:
-        """A picture may stop drawing when it is finished: one that would is drawn once elsewhen, which restarts it."""
+    def setup(self) -> None:
+        """Restarts a picture that would finish during the next run, by a draw at another time."""
         total = self._picture().sample_count(self._settings, self._size)
-        if total > 1 and self._since + self._draws > total:
+        if total > 1 and self._since + self._frames > total:
             for moment in (1.0, 0.0):
                 self._picture().draw(self._settings, self._size, moment)
             self._since = 1
@@ -288,7 +292,7 @@ class SceneRun:
         return [*opened.get("devices", ()), *([opened["gl"]] if "gl" in opened else [])]
 
 
-class Lazy:
+class LazyDevice:
     """A device that is opened when something of it is first asked for: listing cases opens none."""
 
     def __init__(self, opener: Callable[[], object]):

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.bench.machine import unfit
+from renderer.bench.machine import machine_fault
 from renderer.errors import InputError, UserError
 
-LARGEST = 1 << 30
+MAX_FILE_BYTES = 1 << 30
 ARMS = ("base", "head")
 SAME_HOST = ("cpu", "cores", "os")
 
@@ -50,7 +50,7 @@ class Experiment:
         return {
             pair: arms
             for (pair, _), arms in attempts.items()
-            if len(arms) == 2 and all("wall_ns" in row and not why_unfit(row) for row in arms.values())
+            if len(arms) == 2 and all("wall_ns" in row and not throttle_reason(row) for row in arms.values())
         }
 
     def differences(self, case: str, stage: str) -> np.ndarray:
@@ -61,8 +61,8 @@ class Experiment:
     def digests(self, case: str) -> set:
         return {row["digest"] for row in self.of(case) if "digest" in row}
 
-    def left_out(self, case: str) -> str:
-        """Why there is nothing to compare the case with; empty where there is."""
+    def skipped(self, case: str) -> str:
+        """Why the case has no base to compare with; empty where it has one."""
         for row in self.of(case):
             if row["arm"] == "base" and ("missing" in row or "cannot" in row):
                 return "the base has no such case" if "missing" in row else f"cannot run here: {row['cannot']}"
@@ -73,20 +73,20 @@ class Experiment:
         return next((row for row in self.of(case) if "crash" in row), None)
 
     def picture(self, case: str) -> dict | None:
-        """The row of the comparison of the case's pictures, where there was need for one."""
-        return next((row for row in self.rows if row["case"] == case and "alike" in row), None)
+        """The row that compares the case's pictures, where their digests differ."""
+        return next((row for row in self.rows if row["case"] == case and "equal" in row), None)
 
     def invalid(self, case: str) -> str:
-        """Why the case cannot be judged; empty where it can."""
+        """Why no verdict can be given; empty where one can."""
         crashed = self.crash(case)
         if crashed:
             return f"{crashed['arm']} crashed: {crashed['crash']}"
         compared = self.picture(case)
         if compared:
-            return "" if compared["alike"] else compared["told"]
+            return "" if compared["equal"] else compared["message"]
         return "the results differ" if len(self.digests(case)) > 1 else ""
 
-    def risen(self, case: str) -> dict[str, list[int]]:
+    def counter_increases(self, case: str) -> dict[str, list[int]]:
         """Counters of one run that are larger in every head than in any base: name -> [base, head]."""
         seen: dict[str, dict[str, list[int]]] = {arm: {} for arm in ARMS}
         for row in self.of(case):
@@ -96,15 +96,15 @@ class Experiment:
         return {k: [max(base[k]), min(head[k])] for k in base if k in head and min(head[k]) > max(base[k])}
 
 
-def why_unfit(row: dict) -> str:
+def throttle_reason(row: dict) -> str:
     machine = row.get("machine", {})
-    return unfit(machine.get("before", {}), machine.get("after", {}))
+    return machine_fault(machine.get("before", {}), machine.get("after", {}))
 
 
 def log_ratio(base: dict, head: dict) -> float:
     """The median over the rounds of log(median of the head's turn / median of the base's).
 
-    By the device's clock where both arms trust it, else by the wall's.
+    Uses the device's clock where both arms find it reliable, else the wall clock.
     """
     key = "device_ns" if base["clock"] == head["clock"] == "device" else "wall_ns"
     medians = [[np.log(np.median(turn)) for turn in turns(row, key)] for row in (base, head)]
@@ -121,7 +121,7 @@ def turns(row: dict, key: str) -> list[np.ndarray]:
     return np.split(np.array(row[key]), np.cumsum(counts)[:-1])
 
 
-def opened(path: Path | None, header: dict) -> Experiment:
+def open_experiment(path: Path | None, header: dict) -> Experiment:
     """The experiment of a file, resumed where the file holds the same one, else begun."""
     if path and path.exists() and path.stat().st_size:
         found = read_experiment(path)
@@ -131,7 +131,7 @@ def opened(path: Path | None, header: dict) -> Experiment:
         for key in SAME_HOST:
             if found.header.get("host", {}).get(key) != header["host"][key]:
                 raise UserError(f"-o {path}: was begun on another machine: its {key} differs; name another file")
-        mend(path)
+        terminate_last_line(path)
         return found
     experiment = Experiment(path, header)
     try:
@@ -141,18 +141,18 @@ def opened(path: Path | None, header: dict) -> Experiment:
     return experiment
 
 
-def mend(path: Path) -> None:
-    """Ends the last line of a file that a kill tore, to keep the next line apart from it."""
+def terminate_last_line(path: Path) -> None:
+    """Ends a last line that a killed run left incomplete, so that the next line stays separate."""
     with open(path, "rb+") as file:
         if file.seek(0, 2) and file.seek(-1, 2) is not None and file.read(1) != b"\n":
             file.write(b"\n")
 
 
 def read_lines(path: Path) -> list[dict]:
-    """The JSON objects of a file of lines; a line that a killed run left half written is passed over."""
+    """The JSON objects of a file of lines; a line that a killed run left incomplete is skipped."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise InputError(f"{path}: larger than {LARGEST >> 20} MiB, which no record file is")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise InputError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, which no record file is")
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
@@ -173,7 +173,7 @@ def read_experiment(path: Path) -> Experiment:
     for row in read_lines(path):
         if row.get("schema") == "bench/1" and "refs" in row:
             experiment.header = row
-        elif isinstance(row.get("case"), str) and ("alike" in row or _is_process(row)):
+        elif isinstance(row.get("case"), str) and ("equal" in row or _is_process(row)):
             experiment.rows.append(row)
     if not experiment.header:
         raise InputError(f"{path}: is no file of bench ab: no line has schema bench/1 and refs")

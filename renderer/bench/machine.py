@@ -1,4 +1,4 @@
-"""What a record says of the machine and the code, and whether the machine was fit to be timed on."""
+"""What a record says about the machine and the code, and whether the machine's times can be trusted."""
 
 import hashlib
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.bench.cases import ROOT
+from renderer.paths import ROOT
 
 # Bits of NVIDIA's throttle reasons that make a time worthless: hardware slowdown, both thermal ones, power brake.
 THROTTLED = 0x8 | 0x20 | 0x40 | 0x80
@@ -49,7 +49,7 @@ def _load() -> float | None:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
-def state(gpu: bool = True) -> dict:
+def machine_state(gpu: bool = True) -> dict:
     """The machine at this moment: load, throttle events of the CPU so far, and clock, heat and reasons of each GPU."""
     answer = {"load": _load(), "cpu_throttles": _cpu_throttles()}
     return answer | ({"gpus": _gpus()} if gpu else {})
@@ -79,7 +79,7 @@ def _gpus() -> list[dict]:
 
 
 def read_gpus(text: str) -> list[dict]:
-    """What nvidia-smi printed; a figure that this GPU does not have is None."""
+    """What nvidia-smi printed; a value that this GPU does not report is None."""
     gpus = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -94,8 +94,8 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def unfit(before: dict, after: dict) -> str:
-    """Why what ran between the two states cannot be believed; empty where it can."""
+def machine_fault(before: dict, after: dict) -> str:
+    """Why times taken between the two states cannot be trusted; empty where they can."""
     if after.get("cpu_throttles", 0) > before.get("cpu_throttles", 0):
         return "the CPU was throttled by heat"
     for index, gpu in enumerate(after.get("gpus", ())):
@@ -104,7 +104,7 @@ def unfit(before: dict, after: dict) -> str:
     return ""
 
 
-def commit(tree: Path = ROOT) -> dict:
+def commit_info(tree: Path = ROOT) -> dict:
     """The commit of a tree, whether its files differ from it, and a digest of the difference.
 
     RAYFOLD_COMMIT names the commit where git is not; without it the commit is "unknown".
@@ -115,13 +115,13 @@ def commit(tree: Path = ROOT) -> dict:
     try:
         if Path(git("rev-parse", "--show-toplevel", tree=tree)).resolve() != tree.resolve():
             return {"commit": "unknown", "dirty": False}  # a copy inside another repository
-        sha, changes = git("rev-parse", "HEAD", tree=tree), changed(tree)
+        sha, changes = git("rev-parse", "HEAD", tree=tree), diff_digest(tree)
     except (OSError, subprocess.CalledProcessError):
         return {"commit": "unknown", "dirty": False}
-    return {"commit": sha, "dirty": bool(changes)} | ({"changes": changes} if changes else {})
+    return {"commit": sha, "dirty": bool(changes)} | ({"diff_digest": changes} if changes else {})
 
 
-def changed(tree: Path = ROOT) -> str:
+def diff_digest(tree: Path = ROOT) -> str:
     """A digest of what differs from the commit, new files that git does not ignore included; empty for nothing."""
     difference = git("diff", "HEAD", "--binary", tree=tree)
     new = git("ls-files", "--others", "--exclude-standard", "--exclude=/.bench/", "-z", tree=tree).split("\0")
@@ -138,7 +138,7 @@ def changed(tree: Path = ROOT) -> str:
 
 
 def git(*words: str, tree: Path = ROOT) -> str:
-    """What git prints, run in `tree`; CalledProcessError where it refuses."""
+    """The standard output of a git command run in `tree`; CalledProcessError when it fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # set in hooks
     streams = {"capture_output": True, "text": True, "errors": "surrogateescape"}
     answer = subprocess.run(["git", *words], cwd=tree, env=environment, check=True, **streams)

@@ -11,8 +11,8 @@ import numpy as np
 from renderer.bench.cases import Case
 from renderer.errors import UserError
 
-MOST_RUNS = 5000
-WARM_SHARE = 0.1  # of a turn: runs that bring caches and clocks back after another process's turn
+MAX_RUNS = 5000
+WARMUP_FRACTION = 0.1  # of a batch: untimed runs that restore caches and clocks after the other process's batch
 
 
 class WrongResult(UserError):
@@ -22,58 +22,58 @@ class WrongResult(UserError):
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How long a case is timed: at least `least` runs and `seconds`; `warm` seconds of runs before are thrown away."""
+class TimingOptions:
+    """How long a case is timed: at least `min_runs` runs and `seconds`, after `warmup_seconds` of untimed runs."""
 
     seconds: float = 1.0
-    least: int = 10
-    warm: float = 0.3
+    min_runs: int = 10
+    warmup_seconds: float = 0.3
 
 
-QUICK = Effort(0.3, 1, 0.1)  # for one process of an experiment, which is one sample whatever it holds
+QUICK = TimingOptions(0.3, 1, 0.1)  # for one process of an experiment, which is one sample however many runs it has
 
 
 def measure(
     case: Case,
-    effort: Effort = Effort(),
+    options: TimingOptions = TimingOptions(),
     slowdown: float = 0.0,
-    spoil: bool = False,
-    keep: Path | None = None,
-    turns: Callable[[float], Iterable[float]] | None = None,
+    corrupt_result: bool = False,
+    save_image: Path | None = None,
+    batches: Callable[[float], Iterable[float]] | None = None,
 ) -> dict:
     """The record (dict) of a case: raw wall and device times in ns, rate, spread, counters, peer, digest.
 
-    `slowdown` stretches every run by that fraction and `spoil` changes a pixel: the harness tests itself with them.
-    `keep` is a file for the checked picture (.npy), where the case has one. turns(seconds of a run) yields, whenever
-    it is this process's turn, for how many seconds to time runs; without it there is one turn of `effort`.
+    `slowdown` makes every run slower by that fraction and `corrupt_result` changes a pixel: self-tests of the harness.
+    `save_image` is a .npy file for the checked picture, where the case has one. batches(seconds of a run) yields, for
+    each batch that is asked for, how many seconds of runs to time; without it there is one batch of `options`.
     """
-    digest = checked(case, spoil, keep)
-    counters, alone = counted(case)
-    warm_up(case, effort)
+    digest = verified_digest(case, corrupt_result, save_image)
+    counters, single_device = count_operations(case)
+    warm_up(case, options)
     if slowdown:
-        case = replace(case, run=stretched(case, slowdown))
-    if turns is None:
-        wall, device = timed(case, effort.seconds, effort.least)
+        case = replace(case, run=slow_down(case, slowdown))
+    if batches is None:
+        wall, device = timed(case, options.seconds, options.min_runs)
         counts = [len(wall)]
     else:
         wall, device, counts = [], [], []
         start = time.perf_counter()
         case.run()
         case.finish()
-        for seconds in turns(time.perf_counter() - start):
-            warm_up(case, replace(effort, warm=seconds * WARM_SHARE))
+        for seconds in batches(time.perf_counter() - start):
+            warm_up(case, replace(options, warmup_seconds=seconds * WARMUP_FRACTION))
             more_wall, more_device = timed(case, seconds, 1)
             wall, device, counts = wall + more_wall, device + more_device, [*counts, len(more_wall)]
-    return record(case, wall, device if alone else None, counters, digest) | {"turns": counts}
+    return record(case, wall, device if single_device else None, counters, digest) | {"turns": counts}
 
 
-def timed(case: Case, seconds: float, least: int) -> tuple[list[int], list[int]]:
-    """Wall and device times in ns of every run, to completion: at least `least` runs and `seconds`."""
+def timed(case: Case, seconds: float, min_runs: int) -> tuple[list[int], list[int]]:
+    """Wall and device times in ns of every run, to completion: at least `min_runs` runs and `seconds`."""
     wall, device = [], []
     start, clock = time.perf_counter(), time.perf_counter_ns
-    while len(wall) < least or (time.perf_counter() - start < seconds and len(wall) < MOST_RUNS):
-        if case.prepare:
-            case.prepare()
+    while len(wall) < min_runs or (time.perf_counter() - start < seconds and len(wall) < MAX_RUNS):
+        if case.setup:
+            case.setup()
             case.finish()
         began = clock()
         device_seconds = case.device.time_seconds(case.run)
@@ -83,7 +83,7 @@ def timed(case: Case, seconds: float, least: int) -> tuple[list[int], list[int]]
     return wall, device
 
 
-def checked(case: Case, spoil: bool = False, keep: Path | None = None) -> str | None:
+def verified_digest(case: Case, corrupt_result: bool = False, save_image: Path | None = None) -> str | None:
     """The digest of the checked result as hexadecimal text; WrongResult when the check says no."""
     try:
         result = case.check()
@@ -91,17 +91,17 @@ def checked(case: Case, spoil: bool = False, keep: Path | None = None) -> str | 
         raise WrongResult(f"bench: {case.name}: the result is wrong: {error or 'an assertion failed'}") from error
     if result is None:
         return None
-    if spoil:
-        result = spoiled(result)
+    if corrupt_result:
+        result = corrupt(result)
     if isinstance(result, np.ndarray):
-        if keep:
-            with open(keep, "wb") as file:
+        if save_image:
+            with open(save_image, "wb") as file:
                 np.save(file, result, allow_pickle=False)
         result = repr((result.shape, result.dtype.str)).encode() + np.ascontiguousarray(result).tobytes()
     return hashlib.sha256(result).hexdigest()
 
 
-def spoiled(result):
+def corrupt(result):
     """The result with its middle byte or pixel changed visibly."""
     if isinstance(result, bytes):
         middle = len(result) // 2
@@ -112,37 +112,40 @@ def spoiled(result):
     return result
 
 
-def stretched(case: Case, slowdown: float):
-    """The run of a case, completed, and then that share of the run's time spent by the processor, on every clock."""
-    share = slowdown * min(case.device.time_seconds(case.run) for _ in range(2))
+def slow_down(case: Case, slowdown: float):
+    """A run of the case that waits for completion and then busy-waits for `slowdown` times the run's device time.
+
+    Device and wall clock both show the slowdown.
+    """
+    extra = slowdown * min(case.device.time_seconds(case.run) for _ in range(2))
 
     def run():
         case.run()
         case.finish()
-        until = time.thread_time() + share
+        until = time.thread_time() + extra
         while time.thread_time() < until:
             pass
 
     return run
 
 
-def warm_up(case: Case, effort: Effort) -> None:
+def warm_up(case: Case, options: TimingOptions) -> None:
     """Runs until caches and clocks have settled; check and counters have run the case twice before."""
     start = time.perf_counter()
-    while time.perf_counter() - start < effort.warm:
-        if case.prepare:
-            case.prepare()
+    while time.perf_counter() - start < options.warmup_seconds:
+        if case.setup:
+            case.setup()
         case.run()
         case.finish()
 
 
-def counted(case: Case) -> tuple[dict[str, int], bool]:
+def count_operations(case: Case) -> tuple[dict[str, int], bool]:
     """Launches, uploads and the like of one run on all devices: exact numbers that must not rise.
 
-    And whether only `case.device` was used, so that its clock tells the whole.
+    The second value says whether only `case.device` was used, so that its clock covers all work.
     """
-    if case.prepare:
-        case.prepare()
+    if case.setup:
+        case.setup()
     devices = case.devices()
     before = [device.counters.as_dict() for device in devices]
     case.run()
@@ -154,9 +157,9 @@ def counted(case: Case) -> tuple[dict[str, int], bool]:
 
 
 def record(case: Case, wall: list[int], device: list[int] | None, counters: dict, digest: str | None) -> dict:
-    """The JSON line of a case. Rates are by the device's clock where it is trusted, else by the wall's.
+    """The JSON line of a case. Rates use the device's clock where it is reliable, else the wall clock.
 
-    `device` is None where several devices worked: no one clock tells the whole then.
+    `device` is None where several devices worked: no single clock covers all work then.
     """
     trusted = device is not None and bool(getattr(case.device, "has_reliable_timer", False)) and min(device) > 0
     times = np.array(device if trusted else wall)
@@ -172,7 +175,7 @@ def record(case: Case, wall: list[int], device: list[int] | None, counters: dict
         "p90_ms": float(np.percentile(times, 90)) / 1e6 if len(times) >= 64 else None,
         "p99_ms": float(np.percentile(times, 99)) / 1e6 if len(times) >= 662 else None,
         "max_ms": float(times.max()) / 1e6,
-        "low_rate": slowest_percent(times, case.work),
+        "low_rate": one_percent_low(times, case.work),
         "runs": len(times),
         "counters": counters,
         "digest": digest,
@@ -188,7 +191,7 @@ def record(case: Case, wall: list[int], device: list[int] | None, counters: dict
     return answer
 
 
-def slowest_percent(times: np.ndarray, work: float) -> float | None:
+def one_percent_low(times: np.ndarray, work: float) -> float | None:
     """The rate over the slowest 1 % of the time (the "1 % low"); None below the 662 runs that a P99 needs."""
     if len(times) < 662:
         return None

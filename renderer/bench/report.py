@@ -15,7 +15,7 @@ from renderer.bench.verdict import shift_and_interval
 from renderer.errors import InputError
 from renderer.formats.images import atomic_write
 
-MOST_BOXES = 40
+MAX_BOXES = 40
 STYLE = """
 body { font: 15px system-ui, sans-serif; margin: 2rem auto; max-width: 1500px; color: #222 }
 img { max-width: 48%; margin: .5%; vertical-align: top }
@@ -23,11 +23,11 @@ table { border-collapse: collapse; font-size: 13px }
 td, th { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid #ddd }
 td:first-child, th:first-child { text-align: left }
 """
-VARIED = re.compile(r"(.+)/([^/=]+)=(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)$")
-WORKERS = ("devices", "gpus", "cores", "threads", "workers", "q")  # keys whose curves are shown as speed-up
+PARAMETER = re.compile(r"(.+)/([^/=]+)=(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)$")
+SCALING_KEYS = ("devices", "gpus", "cores", "threads", "workers", "q")  # keys whose curves are shown as speed-up
 NUMBERS = ("rate", "median_ms", "work")
 TEXTS = ("case", "unit", "device", "commit")
-BLUE, RED, GREY = "#4477aa", "#cc3311", "#999999"
+BLUE, RED, GRAY = "#4477aa", "#cc3311", "#999999"
 
 
 def read_records(paths: list[str]) -> list[dict]:
@@ -106,15 +106,15 @@ def history(args) -> int:
 def report(args) -> int:
     """`bench report F... -o report.html`."""
     records, experiments = read_records(args.files), read_experiments(args.files)
-    pictures = [
+    figures = [
         *curve_plots(records),
         *depth_plots(records),
-        *ladder_plots(records),
+        *bar_plots(records),
         *history_plots(records),
         *distribution_plots(records),
         *verdict_plots(experiments),
     ]
-    page = html_page(records, pictures)
+    page = html_page(records, figures)
     with atomic_write(Path(args.output)) as temporary:
         temporary.write_text(page, encoding="utf-8")
     print(args.output)
@@ -149,13 +149,13 @@ def curve_plots(records: list[dict]) -> list[tuple[str, object]]:
     """One plot for each family of cases that differ in one number: FPS by depth, rate by size, speed-up by devices."""
     varied = []
     for row in records:
-        match = VARIED.match(row["case"])
+        match = PARAMETER.match(row["case"])
         if match:
             varied.append(row | {"family": match[1], "key": match[2], "x": float(match[3])})
     plots = []
     for (family, key, unit), rows in _grouped(varied, "family", "key", "unit").items():
         if len({row["x"] for row in rows}) > 1:
-            speed_up = key in WORKERS
+            speed_up = key in SCALING_KEYS
             title = f"{family} by {key}"
             figure, axes = _figure(title, key, "times as fast as with the fewest" if speed_up else unit)
             for (device, commit), line in _grouped(rows, "device", "commit").items():
@@ -168,15 +168,15 @@ def curve_plots(records: list[dict]) -> list[tuple[str, object]]:
 
 def _speed_up_plots(title: str, key: str, rows: list[dict]) -> list[tuple[str, object]]:
     """How many times as fast as each peer, by what varies."""
-    told = [row | {"rival": str(row["peer"].get("name", "peer"))} for row in rows if "peer" in row]
+    rows_with_peer = [row | {"reference": str(row["peer"].get("name", "peer"))} for row in rows if "peer" in row]
     plots = []
-    for (rival,), family in _grouped(told, "rival").items():
-        name = f"{title}: speed-up over {rival}"
+    for (reference,), family in _grouped(rows_with_peer, "reference").items():
+        name = f"{title}: speed-up over {reference}"
         figure, axes = _figure(name, key, "times as fast")
         for (device, commit), line in _grouped(family, "device", "commit").items():
             ratios = {row["x"]: row["peer"]["ratio"] for row in line}
             axes.plot(sorted(ratios), [ratios[x] for x in sorted(ratios)], "o-", ms=4, label=f"{device} {commit[:8]}")
-        axes.axhline(1, color=GREY, ls=":")
+        axes.axhline(1, color=GRAY, ls=":")
         _finish_curves(axes, [row["x"] for row in family], False)
         plots.append((name, figure))
     return plots
@@ -195,7 +195,7 @@ def _curve(axes, rows: list[dict], label: str, speed_up: bool) -> None:
     peers = [(row["x"], row["rate"] / row["peer"]["ratio"], row["peer"]) for row in rows if "peer" in row]
     if peers:
         name = str(peers[0][2].get("name", "peer"))
-        axes.plot([p[0] for p in peers], [p[1] * scale for p in peers], "--", color=GREY, label=name)
+        axes.plot([p[0] for p in peers], [p[1] * scale for p in peers], "--", color=GRAY, label=name)
 
 
 def depth_plots(records: list[dict]) -> list[tuple[str, object]]:
@@ -217,13 +217,13 @@ def depth_plots(records: list[dict]) -> list[tuple[str, object]]:
         title = f"{family} by depth, {device} {commit[:8]}".strip()
         figure, axes = _figure(title.replace(", ", "\n", 1), "depth", "ms that the depth adds")
         axes.bar(depths, spent, color=BLUE, alpha=0.6, label="time")
-        shares = axes.twinx()
-        shares.plot(depths, 100 * live / live[0], "o-", color=RED, ms=4, label="active rays")
+        percent_axes = axes.twinx()
+        percent_axes.plot(depths, 100 * live / live[0], "o-", color=RED, ms=4, label="active rays")
         skipped = line[depths[-1]].get("empty stencil words")
         if skipped:
             words = -(-live[0] // 32)
-            shares.plot(depths, 100 * np.array(skipped) / words, "s--", color=GREY, ms=4, label="words skipped")
-        shares.set(ylabel="%", ylim=(0, 105))
+            percent_axes.plot(depths, 100 * np.array(skipped) / words, "s--", color=GRAY, ms=4, label="words skipped")
+        percent_axes.set(ylabel="%", ylim=(0, 105))
         axes.set_xticks(depths)
         figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=3)
         plots.append((title, figure))
@@ -259,14 +259,14 @@ def _finish_curves(axes, x: list[float], speed_up: bool) -> None:
         axes.set_xticks(sorted(set(x)))
     if speed_up:
         ends = [min(x), max(x)]
-        axes.plot(ends, [1, ends[1] / ends[0]], ":", color=GREY, label="ideal")
+        axes.plot(ends, [1, ends[1] / ends[0]], ":", color=GRAY, label="ideal")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=8)
 
 
-def ladder_plots(records: list[dict]) -> list[tuple[str, object]]:
+def bar_plots(records: list[dict]) -> list[tuple[str, object]]:
     """Bars for each family of cases of one unit that differ in their last part: the ladder of products."""
-    rows = [row | {"family": row["case"].rpartition("/")[0]} for row in records if not VARIED.match(row["case"])]
+    rows = [row | {"family": row["case"].rpartition("/")[0]} for row in records if not PARAMETER.match(row["case"])]
     plots = []
     for (family, unit, device), members in _grouped(rows, "family", "unit", "device").items():
         latest = list({row["case"]: row for row in members}.values())[::-1]
@@ -276,11 +276,11 @@ def ladder_plots(records: list[dict]) -> list[tuple[str, object]]:
         rates = [row["rate"] for row in latest]
         bars = axes.barh([row["case"].rpartition("/")[2] for row in latest], rates, color=BLUE)
         axes.bar_label(bars, [f" {rate:.4g}" for rate in rates], fontsize=8)
-        peers = [(place, row) for place, row in enumerate(latest) if "peer" in row]
-        for place, row in peers:
+        peers = [(position, row) for position, row in enumerate(latest) if "peer" in row]
+        for position, row in peers:
             peer = row["rate"] / row["peer"]["ratio"]
-            label = str(row["peer"].get("name", "peer")) if (place, row) == peers[0] else None
-            axes.plot([peer, peer], [place - 0.42, place + 0.42], color=RED, lw=2, label=label)
+            label = str(row["peer"].get("name", "peer")) if (position, row) == peers[0] else None
+            axes.plot([peer, peer], [position - 0.42, position + 0.42], color=RED, lw=2, label=label)
         if peers:
             axes.legend(frameon=False, fontsize=8)
         if max(rates) / min(rates) > 100:
@@ -314,7 +314,7 @@ def history_plots(records: list[dict]) -> list[tuple[str, object]]:
 
 def distribution_plots(records: list[dict]) -> list[tuple[str, object]]:
     """The times of all runs of each case, as a share of its median; whiskers from P1 to P99."""
-    rows = [row for row in records if len(_times(row)) >= 10][:MOST_BOXES][::-1]
+    rows = [row for row in records if len(_times(row)) >= 10][:MAX_BOXES][::-1]
     if not rows:
         return []
     figure, axes = _figure("Times of single runs", "time / median", "", max(2.5, 0.28 * len(rows) + 1.2))
@@ -337,24 +337,24 @@ def verdict_plots(experiments: list[Experiment]) -> list[tuple[str, object]]:
         refs = {key: str(value)[:10] for key, value in experiment.header["refs"].items()}
         title = f"head {refs.get('head')} against base {refs.get('base')}"
         figure, axes = _figure(title, "time of the head, % more than the base", "", max(2.2, 0.4 * len(names) + 1.2))
-        axes.axvline(0, color=GREY, lw=1)
-        for place, name in enumerate(names):
+        axes.axvline(0, color=GRAY, lw=1)
+        for position, name in enumerate(names):
             d = experiment.differences(name, "screen")
             shift, low, high = (100 * np.expm1(value) for value in shift_and_interval(d))
-            axes.plot(100 * np.expm1(d), np.full(len(d), place + 0.18), ".", color=GREY, ms=4)
+            axes.plot(100 * np.expm1(d), np.full(len(d), position + 0.18), ".", color=GRAY, ms=4)
             if np.isfinite([low, high]).all():
-                axes.plot([low, high], [place, place], color=BLUE, lw=2)
-            axes.plot([shift], [place], "o", color=RED, ms=5)
+                axes.plot([low, high], [position, position], color=BLUE, lw=2)
+            axes.plot([shift], [position], "o", color=RED, ms=5)
         axes.set_yticks(range(len(names)), names, fontsize=8)
         axes.set_ylim(-0.5, len(names) - 0.5)
         plots.append((title, figure))
     return plots
 
 
-def html_page(records: list[dict], pictures) -> str:
+def html_page(records: list[dict], figures) -> str:
     """The page: plots, then every record as a row; nothing is fetched from anywhere."""
     parts = []
-    for title, figure in pictures:
+    for title, figure in figures:
         buffer = io.BytesIO()
         figure.savefig(buffer, format="svg")
         picture = base64.b64encode(buffer.getvalue()).decode()

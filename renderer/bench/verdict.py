@@ -1,8 +1,8 @@
-"""The statistics of paired fresh processes: Hodges-Lehmann shift, exact signed-rank test, Holm, and the five words.
+"""The statistics of paired processes: Hodges-Lehmann shift, exact signed-rank test, Holm correction, verdicts.
 
-A stored baseline raises 36 to 48 % false alarms on a drifting machine; pairs in random order raise none, because a
-pair's order is a coin flip and so the sign of its difference is too when nothing changed. Wilcoxon 1945; Hodges and
-Lehmann 1963; Holm 1979.
+Comparing with a stored baseline gave 36 to 48 % false alarms on a drifting machine. Pairs in random order give the
+nominal rate: when nothing changed, the sign of a pair's difference is as random as its order. Wilcoxon 1945; Hodges
+and Lehmann 1963; Holm 1979.
 """
 
 from collections.abc import Callable
@@ -11,16 +11,16 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-WORDS = ("SLOWER", "FASTER", "SAME", "UNDECIDED", "INVALID")
+LABELS = ("SLOWER", "FASTER", "SAME", "UNDECIDED", "INVALID")
 CONFIDENCE = 0.99
 Differences = dict[str, np.ndarray]  # case -> log(head / base) of each pair
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A case's word, the shift in log time (head over base), its 99 % interval, and the one-sided p of the word."""
+    """A case's label, the shift in log time (head over base), its 99 % interval, and both one-sided p-values."""
 
-    word: str
+    label: str
     shift: float
     low: float
     high: float
@@ -74,21 +74,21 @@ def walsh_averages(differences: np.ndarray) -> np.ndarray:
 def shift_and_interval(differences: np.ndarray) -> tuple[float, float, float]:
     """The Hodges-Lehmann shift and the exact interval of at least 99 % that inverts the signed-rank test."""
     walsh = walsh_averages(differences)
-    cut = _cut(len(differences))
+    cut = _critical_rank(len(differences))
     if cut == 0:  # so few pairs cannot give the confidence
         return float(np.median(walsh)), -np.inf, np.inf
     return float(np.median(walsh)), float(walsh[cut - 1]), float(walsh[-cut])
 
 
 @cache
-def _cut(n: int) -> int:
+def _critical_rank(n: int) -> int:
     """How many Walsh averages of n differences lie outside the interval on each side."""
     tail = np.cumsum(_counts(tuple(2 * rank for rank in range(1, n + 1)))[::2]) / 2.0**n
     return int(np.searchsorted(tail, (1 - CONFIDENCE) / 2, side="right"))
 
 
 def holm(ps: list[float]) -> list[float]:
-    """The ps corrected for having asked so many questions."""
+    """The p-values corrected for multiple testing by Holm's step-down method."""
     order = np.argsort(ps)
     corrected, worst = [0.0] * len(ps), 0.0
     for position, index in enumerate(order):
@@ -98,23 +98,24 @@ def holm(ps: list[float]) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class DecisionRule:
     """How an experiment decides, with at most `alpha` false alarms in a whole run of any number of cases.
 
-    Two stages. Screening looks after `pairs`, 2 `pairs`, ... up to `most`: equal shares of its level for the looks,
-    Holm over the cases. What it calls SLOWER or FASTER is confirmed on `pairs` fresh pairs. The coins of the stages are
-    independent, so a false word passes both with the product of their levels, which is alpha / 2 each way.
+    A group-sequential test in two stages, each at level sqrt(alpha / 2). Screening tests after `pairs`, 2 `pairs`, 4
+    `pairs`, ... up to `max_pairs` pairs; its level is split equally over these looks and corrected over the cases by
+    Holm. A case found SLOWER or FASTER is tested again on `pairs` fresh pairs. The random orders of the two stages are
+    independent, so a false SLOWER passes both with probability at most alpha / 2, and so does a false FASTER.
     """
 
     pairs: int = 10
-    most: int = 40
+    max_pairs: int = 40
     alpha: float = 0.01
-    effect: float = 0.02
+    min_effect: float = 0.02
 
     @property
     def looks(self) -> list[int]:
         counts = [self.pairs]
-        while counts[-1] * 2 <= self.most:
+        while counts[-1] * 2 <= self.max_pairs:
             counts.append(counts[-1] * 2)
         return counts
 
@@ -123,66 +124,72 @@ class Plan:
         return float(np.sqrt(self.alpha / 2))
 
 
-def judge(cases: dict[str, np.ndarray], alpha: float = 0.01, effect: float = 0.02) -> dict[str, Verdict]:
+def judge(cases: dict[str, np.ndarray], alpha: float = 0.01, min_effect: float = 0.02) -> dict[str, Verdict]:
     """The verdict of each case from its log time ratios, one a pair; `alpha` holds for all cases together."""
     names = [name for name, d in cases.items() if len(d)]
     slower = holm([signed_rank_p(cases[name]) for name in names])
     faster = holm([signed_rank_p(-cases[name]) for name in names])
-    bound = float(np.log1p(effect))
+    bound = float(np.log1p(min_effect))
     verdicts = {}
     for name, p_slower, p_faster in zip(names, slower, faster, strict=True):
         shift, low, high = shift_and_interval(cases[name])
-        word = "UNDECIDED"
+        label = "UNDECIDED"
         if p_slower < alpha and shift > bound:
-            word = "SLOWER"
+            label = "SLOWER"
         elif p_faster < alpha and shift < -bound:
-            word = "FASTER"
+            label = "FASTER"
         elif -bound < low and high < bound:
-            word = "SAME"
-        verdicts[name] = Verdict(word, shift, low, high, p_slower, p_faster, len(cases[name]))
+            label = "SAME"
+        verdicts[name] = Verdict(label, shift, low, high, p_slower, p_faster, len(cases[name]))
     return verdicts
 
 
-def decide(names: list[str], take: Callable[[str, list[str], int], Differences], plan: Plan) -> dict[str, Verdict]:
+def decide(
+    names: list[str], measure_pairs: Callable[[str, list[str], int], Differences], rule: DecisionRule
+) -> dict[str, Verdict]:
     """The verdict of each case that can be measured.
 
-    take(stage, names, pairs) measures until each case has `pairs` pairs of the stage, "screen" or "confirm", and
-    returns the log time ratios of all of them; a case that cannot be measured is left out.
+    measure_pairs(stage, names, pairs) measures until each case has `pairs` pairs of the stage ("screen" or "confirm")
+    and returns the log time ratios of all of them; it omits a case that cannot be measured.
     """
     verdicts: dict[str, Verdict] = {}
     taken: Differences = {}
-    for pairs in plan.looks:
-        still = [name for name in names if name not in verdicts or verdicts[name].word == "UNDECIDED"]
+    for pairs in rule.looks:
+        still = [name for name in names if name not in verdicts or verdicts[name].label == "UNDECIDED"]
         if not still:
             break
-        taken |= take("screen", still, pairs)
-        judged = judge(taken, plan.stage_alpha / len(plan.looks), plan.effect)
+        taken |= measure_pairs("screen", still, pairs)
+        judged = judge(taken, rule.stage_alpha / len(rule.looks), rule.min_effect)
         verdicts |= {name: judged[name] for name in still if name in judged}
-    moved = [name for name in verdicts if verdicts[name].word in ("SLOWER", "FASTER")]
+    moved = [name for name in verdicts if verdicts[name].label in ("SLOWER", "FASTER")]
     if moved:
-        verdicts |= confirmed({name: verdicts[name] for name in moved}, taken, take("confirm", moved, plan.pairs), plan)
+        verdicts |= confirmed(
+            {name: verdicts[name] for name in moved}, taken, measure_pairs("confirm", moved, rule.pairs), rule
+        )
     return verdicts
 
 
-def confirmed(verdicts: dict[str, Verdict], taken: Differences, fresh: Differences, plan: Plan) -> dict[str, Verdict]:
+def confirmed(
+    verdicts: dict[str, Verdict], taken: Differences, fresh: Differences, rule: DecisionRule
+) -> dict[str, Verdict]:
     """The verdicts that fresh pairs confirm; the others become UNDECIDED. Shift and interval are those of all pairs."""
     names = [name for name in verdicts if len(fresh.get(name, ()))]
-    signs = {name: 1 if verdicts[name].word == "SLOWER" else -1 for name in names}
+    signs = {name: 1 if verdicts[name].label == "SLOWER" else -1 for name in names}
     ps = dict(zip(names, holm([signed_rank_p(signs[name] * fresh[name]) for name in names]), strict=True))
-    bound = float(np.log1p(plan.effect))
+    bound = float(np.log1p(rule.min_effect))
     answer = {}
     for name, verdict in verdicts.items():
         d = np.concatenate([taken[name], fresh.get(name, [])])
         shift, low, high = shift_and_interval(d)
-        held = name in ps and ps[name] < plan.stage_alpha and signs[name] * shift > bound
-        word = verdict.word if held else "UNDECIDED"
-        reason = "" if held else f"{verdict.word} at first, not in fresh pairs"
-        answer[name] = Verdict(word, shift, low, high, verdict.p_slower, verdict.p_faster, len(d), reason)
+        held = name in ps and ps[name] < rule.stage_alpha and signs[name] * shift > bound
+        label = verdict.label if held else "UNDECIDED"
+        reason = "" if held else f"{verdict.label} at first, not in fresh pairs"
+        answer[name] = Verdict(label, shift, low, high, verdict.p_slower, verdict.p_faster, len(d), reason)
     return answer
 
 
-def alarm_rate(cases: Differences, plan: Plan, draws: int = 500, slower: float = 0.0) -> float:
-    """How often any case is called SLOWER when the order inside these pairs is thrown again and the head is slower.
+def slower_rate(cases: Differences, rule: DecisionRule, simulations: int = 500, slower: float = 0.0) -> float:
+    """How often any case is called SLOWER when the order inside these pairs is drawn again and the head is slower.
 
     With slower = 0 that is the harness's own error on the machine of the pairs, otherwise its power there.
     """
@@ -190,7 +197,7 @@ def alarm_rate(cases: Differences, plan: Plan, draws: int = 500, slower: float =
     pools = {name: np.asarray(d) for name, d in cases.items() if len(d)}
     step = float(np.log1p(slower))
 
-    def take(stage: str, names: list[str], pairs: int) -> Differences:
+    def measure_pairs(stage: str, names: list[str], pairs: int) -> Differences:
         if stage == "confirm":
             return {name: draw(name, pairs) for name in names}
         for name in names:
@@ -201,15 +208,17 @@ def alarm_rate(cases: Differences, plan: Plan, draws: int = 500, slower: float =
         return rng.choice(pools[name], count) * rng.choice((-1.0, 1.0), count) + step
 
     alarms = 0
-    for _ in range(draws):
+    for _ in range(simulations):
         screened: Differences = {}
-        alarms += any(verdict.word == "SLOWER" for verdict in decide(list(pools), take, plan).values())
-    return alarms / draws
+        alarms += any(verdict.label == "SLOWER" for verdict in decide(list(pools), measure_pairs, rule).values())
+    return alarms / simulations
 
 
-def detectable(d: np.ndarray, plan: Plan, power: float = 0.8, draws: int = 60) -> float | None:
-    """The least of a few slowdowns that a case with such pairs is called SLOWER for, with `power`; None above 50 %."""
+def minimum_detectable_effect(
+    d: np.ndarray, rule: DecisionRule, power: float = 0.8, simulations: int = 60
+) -> float | None:
+    """The smallest of a few slowdowns that is called SLOWER with probability `power`; None above 50 %."""
     for slower in (0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5):
-        if slower > plan.effect and alarm_rate({"one": d}, plan, draws, slower) >= power:
+        if slower > rule.min_effect and slower_rate({"one": d}, rule, simulations, slower) >= power:
             return slower
     return None

@@ -14,20 +14,20 @@ import pytest
 from scipy import stats
 
 from renderer.bench import report
-from renderer.bench.ab import alike
-from renderer.bench.cases import Case, find, refuse_twins, sources
+from renderer.bench.ab import visually_equal
+from renderer.bench.cases import Case, check_unique_names, find, sources
 from renderer.bench.experiment import read_experiment
-from renderer.bench.machine import changed, commit, git, read_gpus, unfit
-from renderer.bench.measure import Effort, WrongResult, counted, measure, slowest_percent
+from renderer.bench.machine import commit_info, diff_digest, git, machine_fault, read_gpus
+from renderer.bench.measure import TimingOptions, WrongResult, count_operations, measure, one_percent_low
 from renderer.bench.verdict import (
-    Plan,
-    alarm_rate,
+    DecisionRule,
     decide,
-    detectable,
     holm,
     judge,
+    minimum_detectable_effect,
     shift_and_interval,
     signed_rank_p,
+    slower_rate,
     walsh_averages,
 )
 from renderer.errors import InputError, UserError
@@ -81,10 +81,10 @@ def test_holm_by_hand():
 def test_the_five_words(rng):
     noise = rng.normal(0, 0.002, 12)
     cases = {"slower": noise + 0.05, "faster": noise - 0.05, "same": noise, "little": noise + 0.01}
-    words = {name: verdict.word for name, verdict in judge(cases).items()}
+    words = {name: verdict.label for name, verdict in judge(cases).items()}
     assert words["slower"] == "SLOWER" and words["faster"] == "FASTER" and words["same"] == "SAME"
     assert words["little"] in ("SAME", "UNDECIDED")
-    assert judge({"few": noise[:3] + 1})["few"].word == "UNDECIDED"
+    assert judge({"few": noise[:3] + 1})["few"].label == "UNDECIDED"
 
 
 def recorded_processes():
@@ -110,7 +110,7 @@ def correlated(rng, count, spread=0.3, neighbour=0.97):
     return series
 
 
-def simulated(rng, series, cases, plan, slower=0.0):
+def simulated(rng, series, cases, rule, slower=0.0):
     """The words of an experiment whose processes take exp(series(count)): pairs in time, their order by coin."""
     taken = {}
 
@@ -122,7 +122,7 @@ def simulated(rng, series, cases, plan, slower=0.0):
             taken[stage, name] = np.concatenate([have, d])
         return {name: taken[stage, name] for name in names}
 
-    return [verdict.word for verdict in decide([str(case) for case in range(cases)], take, plan).values()]
+    return [verdict.label for verdict in decide([str(case) for case in range(cases)], take, rule).values()]
 
 
 PROCESSES = recorded_processes()
@@ -141,7 +141,7 @@ def test_recorded_times_drift():
 def test_false_alarms_are_at_most_one_percent(rng, drift, cases):
     """200 A/A runs on recorded drift, and on a series whose neighbours correlate by 0.97; every look counts."""
     series = (lambda n: drifting_medians(rng, n)) if drift == "recorded" else (lambda n: correlated(rng, n))
-    alarms = sum("SLOWER" in simulated(rng, series, cases, Plan(10, 20)) for _ in range(SIMULATIONS))
+    alarms = sum("SLOWER" in simulated(rng, series, cases, DecisionRule(10, 20)) for _ in range(SIMULATIONS))
     assert alarms <= 0.01 * SIMULATIONS + 3 * np.sqrt(0.01 * SIMULATIONS)
 
 
@@ -157,20 +157,20 @@ def test_a_stored_baseline_would_fail_on_the_recorded_drift(rng):
 def test_power_for_three_percent_with_ten_pairs(rng):
     """Drift with neighbours that correlate by 0.97, and process medians that scatter by 1 %: seen 8 times in 10."""
     series = lambda n: correlated(rng, n, spread=0.05) + rng.normal(0, 0.01, n)  # noqa: E731
-    seen = [simulated(rng, series, 1, Plan(10, 10), 0.03)[0] == "SLOWER" for _ in range(SIMULATIONS)]
+    seen = [simulated(rng, series, 1, DecisionRule(10, 10), 0.03)[0] == "SLOWER" for _ in range(SIMULATIONS)]
     assert np.mean(seen) >= 0.8
 
 
 def test_ten_pairs_suffice_for_ten_cases(rng):
     """Holm over ten cases and shares for the looks leave a p that ten pairs can reach."""
-    words = simulated(rng, lambda n: rng.normal(0, 0.001, n), 10, Plan(), 0.1)
+    words = simulated(rng, lambda n: rng.normal(0, 0.001, n), 10, DecisionRule(), 0.1)
     assert words == ["SLOWER"] * 10
 
 
 def test_what_fresh_pairs_do_not_confirm_is_undecided():
     d = {"screen": np.full(10, 0.1) + np.arange(10) / 1e3, "confirm": np.arange(-5, 5) / 1e3 - 0.2}
-    verdict = decide(["x"], lambda stage, names, pairs: {"x": d[stage][:pairs]}, Plan(10, 10))["x"]
-    assert verdict.word == "UNDECIDED" and verdict.reason == "SLOWER at first, not in fresh pairs"
+    verdict = decide(["x"], lambda stage, names, pairs: {"x": d[stage][:pairs]}, DecisionRule(10, 10))["x"]
+    assert verdict.label == "UNDECIDED" and verdict.reason == "SLOWER at first, not in fresh pairs"
 
 
 def test_more_pairs_are_taken_while_undecided():
@@ -180,18 +180,18 @@ def test_more_pairs_are_taken_while_undecided():
         asked.append((stage, tuple(names), pairs))
         return {name: swing[:pairs] * (1 if name == "noisy" else 1e-3) for name in names}
 
-    words = {name: verdict.word for name, verdict in decide(["noisy", "quiet"], take, Plan(10, 40)).items()}
+    words = {name: verdict.label for name, verdict in decide(["noisy", "quiet"], take, DecisionRule(10, 40)).items()}
     assert words == {"noisy": "UNDECIDED", "quiet": "SAME"}
     assert asked[0] == ("screen", ("noisy", "quiet"), 10) and ("screen", ("noisy",), 40) in asked
-    assert Plan(10, 40).looks == [10, 20, 40] and Plan(7, 7).looks == [7]
+    assert DecisionRule(10, 40).looks == [10, 20, 40] and DecisionRule(7, 7).looks == [7]
 
 
 def test_alarm_rate_of_noise_is_low_and_of_a_rigged_rule_is_not(rng):
     noise = {"a": rng.normal(0, 0.1, 10), "b": rng.normal(0, 0.1, 10)}
-    assert alarm_rate(noise, Plan(10, 10), draws=200) <= 0.03
-    assert alarm_rate(noise, Plan(10, 10, alpha=1.9, effect=1e-9), draws=100) > 0.3
-    assert detectable(rng.normal(0, 0.003, 20), Plan(10, 10)) == 0.03
-    assert detectable(rng.normal(0, 2, 20), Plan(10, 10)) is None
+    assert slower_rate(noise, DecisionRule(10, 10), simulations=200) <= 0.03
+    assert slower_rate(noise, DecisionRule(10, 10, alpha=1.9, min_effect=1e-9), simulations=100) > 0.3
+    assert minimum_detectable_effect(rng.normal(0, 0.003, 20), DecisionRule(10, 10)) == 0.03
+    assert minimum_detectable_effect(rng.normal(0, 2, 20), DecisionRule(10, 10)) is None
 
 
 class Stopwatch:
@@ -210,7 +210,7 @@ class Stopwatch:
         return 0.0
 
 
-SOME = Effort(0.05, 10, 0.01)
+SOME = TimingOptions(0.05, 10, 0.01)
 
 
 def spin(seconds):
@@ -254,13 +254,13 @@ def test_a_device_clock_is_believed_only_where_it_tells_the_whole():
 def test_slowdown_and_spoil_show():
     metronome_case = runpy.run_path(str(ROOT / "tests/fps/metronome.py"))["metronome_case"]
 
-    answer, slow = measure(metronome_case(), SOME), measure(metronome_case(), SOME, slowdown=0.5, spoil=True)
+    answer, slow = measure(metronome_case(), SOME), measure(metronome_case(), SOME, slowdown=0.5, corrupt_result=True)
     assert slow["median_ms"] / answer["median_ms"] == pytest.approx(1.5, rel=0.05)
     assert slow["digest"] != answer["digest"]
 
 
 def test_prepare_is_not_timed():
-    answer = measure(case_of(0.001, prepare=lambda: time.sleep(0.01)), SOME)
+    answer = measure(case_of(0.001, setup=lambda: time.sleep(0.01)), SOME)
     assert np.median(answer["wall_ns"]) < 9e6
 
 
@@ -296,18 +296,18 @@ def test_check_comes_before_any_time():
 def test_one_percent_low_counts_time_not_frames():
     times = np.full(1000, 1e6)
     times[:5] = 4e6  # 20 ms of slow frames in about a second: all of the slowest 1 % of the time
-    assert slowest_percent(times, 1.0) == pytest.approx(250, rel=0.05)
-    assert slowest_percent(times[:600], 1.0) is None
+    assert one_percent_low(times, 1.0) == pytest.approx(250, rel=0.05)
+    assert one_percent_low(times[:600], 1.0) is None
 
 
 def test_pictures_alike_to_the_eye(rng):
     picture = rng.random((20, 30, 4)).astype("f4")
-    assert alike(picture, picture * np.float32(1.0001))["alike"]
+    assert visually_equal(picture, picture * np.float32(1.0001))["equal"]
     wrong = picture.copy()
     wrong[7, 9, 1] = 1 - wrong[7, 9, 1].round()
-    told = alike(picture, wrong)
-    assert not told["alike"] and "1 pixels by more than 1 of 255" in told["told"]
-    assert not alike(picture, picture[1:])["alike"]
+    told = visually_equal(picture, wrong)
+    assert not told["equal"] and "1 pixels by more than 1 of 255" in told["message"]
+    assert not visually_equal(picture, picture[1:])["equal"]
 
 
 def test_a_hot_machine_is_unfit():
@@ -317,8 +317,8 @@ def test_a_hot_machine_is_unfit():
         and gpus[0]["clock_mhz"] == 1980
         and gpus[2]["celsius"] is None
     )
-    assert "GPU 1 was throttled" in unfit({}, {"gpus": gpus}) and unfit({}, {"gpus": gpus[:1]}) == ""
-    assert "CPU was throttled" in unfit({"cpu_throttles": 3}, {"cpu_throttles": 4})
+    assert "GPU 1 was throttled" in machine_fault({}, {"gpus": gpus}) and machine_fault({}, {"gpus": gpus[:1]}) == ""
+    assert "CPU was throttled" in machine_fault({"cpu_throttles": 3}, {"cpu_throttles": 4})
 
 
 def repository(folder, **files):
@@ -339,19 +339,21 @@ def commit_all(folder):
 
 def test_a_dirty_tree_is_told(tmp_path):
     tree = repository(tmp_path, a="1")
-    assert commit(tree) == {"commit": git("rev-parse", "HEAD", tree=tree), "dirty": False} and changed(tree) == ""
+    assert (
+        commit_info(tree) == {"commit": git("rev-parse", "HEAD", tree=tree), "dirty": False} and diff_digest(tree) == ""
+    )
     (tree / "a").write_text("2")
-    edited = commit(tree)
-    assert edited["dirty"] and edited["changes"]
+    edited = commit_info(tree)
+    assert edited["dirty"] and edited["diff_digest"]
     (tree / "new").write_text("3")
-    assert commit(tree)["dirty"] and commit(tree)["changes"] != edited["changes"]
+    assert commit_info(tree)["dirty"] and commit_info(tree)["diff_digest"] != edited["diff_digest"]
     (tree / "inside").mkdir()
-    assert commit(tree / "inside")["commit"] == "unknown"  # a copy in another repository's folder
+    assert commit_info(tree / "inside")["commit"] == "unknown"  # a copy in another repository's folder
 
 
 def test_two_cases_of_one_name_are_refused():
     with pytest.raises(InputError, match="two cases are named x"):
-        refuse_twins([case_of(), case_of()])
+        check_unique_names([case_of(), case_of()])
 
 
 def test_a_case_that_is_not_there_is_told():
@@ -371,9 +373,9 @@ def test_every_scene_with_a_bench_table_is_a_source(tmp_path):
 
 
 @pytest.mark.parametrize("table, words", [
-    ("frames = 3", "unknown key 'frames'; allowed are size, draws, set, vary"),
-    ("draws = 0", "draws is 0"), ("size = [10]", "size is [10]"), ("vary = { depth = 3 }", "vary is"),
-    ("set = 3", "set is 3"), ("set = { iterations = -1 }", "iterations"), ("vary = { warp = [1] }", "warp"),
+    ("turns = 3", "unknown key 'turns'; allowed are size, frames, set, sweep"),
+    ("frames = 0", "frames is 0"), ("size = [10]", "size is [10]"), ("sweep = { depth = 3 }", "sweep is"),
+    ("set = 3", "set is 3"), ("set = { iterations = -1 }", "iterations"), ("sweep = { warp = [1] }", "warp"),
 ])  # fmt: skip
 def test_mistakes_in_a_bench_table(tmp_path, table, words):
     scene = (ROOT / "scenes/mandelbrot.toml").read_text().split("[bench]")[0]
@@ -403,7 +405,7 @@ def test_a_steady_frame_of_a_scene_allocates_nothing_and_its_counters_are_exact(
     """
     case = next(find([name], gpu, size=(48, 36)))
     case.check()
-    first, second = counted(case)[0], counted(case)[0]
+    first, second = count_operations(case)[0], count_operations(case)[0]
     assert first == second | {"rays": first.get("rays")} if "rays" in first else first == second
     assert first["launches"] > 0 and first.get("rays", 1) > 0
     assert first["allocations"] == 0 and first["uploads"] <= 2 and first["downloads"] <= 2
@@ -455,7 +457,7 @@ def test_plots_show_the_recorded_numbers():
     axes = plotted(report.depth_plots([*deep, deep[0] | {"case": "other/depth=1", "active rays": ["x"]}]))
     (by_depth,) = axes.values()
     assert [bar.get_height() for bar in by_depth.patches] == [3.0, 1.0]
-    ladder = plotted(report.ladder_plots(records))["products"]
+    ladder = plotted(report.bar_plots(records))["products"]
     assert sorted(bar.get_width() for bar in ladder.patches) == [1, 2]
     assert ladder.lines[0].get_xdata()[0] == pytest.approx(4)  # the peer: 2 / 0.5
     again = [row | {"commit": "later", "rate": 3 * row["rate"]} for row in records]
@@ -467,7 +469,7 @@ def test_files_that_hold_no_records(tmp_path):
     (tmp_path / "empty.jsonl").write_text("{}\nnonsense\n")
     assert "no records" in bench("history", tmp_path / "empty.jsonl", code=5).stderr
     assert "No such file" in bench("history", tmp_path / "none.jsonl", code=5).stderr
-    assert "schema" in bench("compare", tmp_path / "empty.jsonl", code=5).stderr
+    assert "schema" in bench("reanalyze", tmp_path / "empty.jsonl", code=5).stderr
     (tmp_path / "new").mkdir()
     assert "without .jsonl" in bench("report", tmp_path / "new", "-o", tmp_path / "x.html", code=5).stderr
 
@@ -488,7 +490,7 @@ def test_hostile_lines_are_passed_over(tmp_path, capsys):
 
 
 def in_git():
-    return commit()["commit"] != "unknown"
+    return commit_info()["commit"] != "unknown"
 
 
 needs_git = pytest.mark.skipif(not in_git(), reason="an A/B run needs the git history, which this copy has not")
@@ -499,12 +501,12 @@ def test_aa_says_same_or_undecided_and_counters_are_exact(tmp_path):
     words = ["--pairs", "4", "--max-pairs", "4", "--seconds", "0.05", "--min-effect", "15%", "--json"]
     answer = bench("aa", "harness/pass", *words, "-o", tmp_path / "aa.jsonl", code=None)
     facts = json.loads(answer.stdout)
-    assert facts["verdicts"]["harness/pass"] in ("SAME", "UNDECIDED") and not facts["counters_risen"]
+    assert facts["verdicts"]["harness/pass"] in ("SAME", "UNDECIDED") and not facts["counter_increases"]
     assert 0 <= facts["false_alarm_rate"] <= 0.03 and "harness/pass" in facts["detectable_percent"]
     assert answer.returncode == (0 if facts["verdicts"]["harness/pass"] == "SAME" else 3)
     rows = [row for row in map(json.loads, (tmp_path / "aa.jsonl").read_text().splitlines()) if "arm" in row]
     assert len(rows) == 8 and len({json.dumps(row["counters"]) for row in rows}) == 1
-    again = json.loads(bench("compare", tmp_path / "aa.jsonl", "--min-effect", "15%", "--json", code=None).stdout)
+    again = json.loads(bench("reanalyze", tmp_path / "aa.jsonl", "--min-effect", "15%", "--json", code=None).stdout)
     assert again["verdicts"] == facts["verdicts"] and again["percent"] == facts["percent"]
 
 
@@ -535,13 +537,13 @@ def test_an_injected_slowdown_is_slower_and_the_file_says_so(tmp_path):
     tree = repository(tmp_path / "own", tests__fps__mine_py=METRONOME)
     (tree / "note").write_text("not committed")
     path = tmp_path / "ab.jsonl"
-    words = ["ab", "--tree", tree, "--base", "HEAD", *QUICK, "-o", path]
+    words = ["ab", "--repo", tree, "--base", "HEAD", *QUICK, "-o", path]
     facts = json.loads(bench(*words, "--inject", "slowdown=8%", "--json", code=1).stdout)
     assert facts["verdicts"] == {"mine/beat": "SLOWER"} and facts["percent"]["mine/beat"] == pytest.approx(8, abs=2)
     header = json.loads(path.read_text().splitlines()[0])
-    assert header["refs"]["dirty"] and header["refs"]["changes"] and not list((tree / ".bench").glob("*"))
+    assert header["refs"]["dirty"] and header["refs"]["diff_digest"] and not list((tree / ".bench").glob("*"))
     assert "another experiment: its settings differ" in bench(*words, code=2).stderr
-    assert "SLOWER" in bench("compare", path, "--alpha", "0.02", code=1).stdout
+    assert "SLOWER" in bench("reanalyze", path, "--alpha", "0.02", code=1).stdout
 
 
 def test_what_a_commit_does_to_its_cases_is_told(tmp_path):
@@ -557,13 +559,13 @@ def test_what_a_commit_does_to_its_cases_is_told(tmp_path):
     tree = repository(tmp_path, tests__fps__mine_py=body + "    return [case for case in made if case.name != 'new']\n")
     (tree / "tests/fps/mine.py").write_text(body + change + "    return made\n")
     words = ["--base", "HEAD", "--pairs", "2", "--max-pairs", "2", "--seconds", "0.01", "--json"]
-    facts = json.loads(bench("ab", "--tree", tree, *words, code=1).stdout)
+    facts = json.loads(bench("ab", "--repo", tree, *words, code=1).stdout)
     assert facts["verdicts"] == {"mine/more": "UNDECIDED", "mine/crash": "INVALID", "mine/other": "INVALID"}
     assert "head crashed" in facts["reasons"]["mine/crash"] and "division" in facts["reasons"]["mine/crash"]
-    assert facts["reasons"]["mine/other"] == "the results differ" and facts["left_out"] == {
+    assert facts["reasons"]["mine/other"] == "the results differ" and facts["skipped"] == {
         "mine/new": "the base has no such case"
     }
-    assert facts["counters_risen"] == {"mine/more": {"uploads": [0, 1]}}
+    assert facts["counter_increases"] == {"mine/more": {"uploads": [0, 1]}}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
@@ -596,7 +598,7 @@ def test_mistakes():
     assert "must be slowdown" in bench("ab", "--base", "HEAD", "--inject", "gremlins", code=2).stderr
     bench("run", "--seconds", "soon", code=2)
     bench("ab", "--base", "HEAD", "--pairs", "0", code=2)
-    bench("run", "--tree", "/nowhere", code=2)
+    bench("run", "--repo", "/nowhere", code=2)
     assert "no case warp" in bench("aa", "warp", code=2).stderr
     assert "cannot be written" in bench("run", "metronome", "-o", "/no/such/folder/r.jsonl", code=2).stderr
 
@@ -608,7 +610,7 @@ def test_a_case_that_fails_does_not_cost_the_others(tmp_path):
     )
     broken = "import no_such_module\n\n\ndef cases(gpu):\n    return []\n"
     tree = repository(tmp_path, tests__fps__mine_py=wrong, tests__fps__broken_py=broken)
-    answer = bench("run", "--tree", tree, "--seconds", "0.02", code=1)
+    answer = bench("run", "--repo", tree, "--seconds", "0.02", code=1)
     assert "mine/beat" in answer.stdout and "mine/wrong: crashed: ZeroDivisionError" in answer.stderr
     assert "broken: crashed: ModuleNotFoundError" in answer.stderr
 
@@ -651,10 +653,10 @@ def test_a_case_that_this_machine_cannot_run_is_left_out(tmp_path):
         "    case.check = check\n    return case\n"
     )
     tree = repository(tmp_path, tests__fps__mine_py=cannot)
-    words = ["--tree", tree, "--seconds", "0.02"]
+    words = ["--repo", tree, "--seconds", "0.02"]
     assert "mine/big: cannot run here: needs two GPUs" in bench("run", *words, code=3).stderr
     assert bench("run", "mine/big", *words, code=4).stdout == ""
     facts = json.loads(bench("aa", *words, "--pairs", "1", "--max-pairs", "1", "--json", code=3).stdout)
-    assert facts["left_out"] == {"mine/big": "cannot run here: needs two GPUs"} and list(facts["verdicts"]) == [
+    assert facts["skipped"] == {"mine/big": "cannot run here: needs two GPUs"} and list(facts["verdicts"]) == [
         "mine/beat"
     ]

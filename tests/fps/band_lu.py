@@ -140,7 +140,7 @@ def _cases(n: int, k: int, device) -> list[Case]:
         case = Case(
             f"resident/factor-{k}", "GFLOP/s", gigaflops, problem.factor_resident, problem.check_resident, clock
         )
-        made.append(replace(case, facts=facts, prepare=problem.load, **peer))
+        made.append(replace(case, facts=facts, setup=problem.load, **peer))
     for sides in (1, 64):
         b = np.random.default_rng(2).standard_normal((n, sides))
 
@@ -170,7 +170,7 @@ def _cases_of_two(n: int, k: int, device, beside) -> list[Case]:
         unit="GFLOP/s", work=4 * n * k * k / 1e9, device=device, others=lambda: problem.devices[1:],
         facts={"n": n, "kl": k, "ku": k, "devices": 2}, peer_name="one of the GPUs",
     )  # fmt: skip
-    resident = dict(run=problem.factor_resident, check=problem.check_resident, prepare=problem.load)
+    resident = dict(run=problem.factor_resident, check=problem.check_resident, setup=problem.load)
     return [
         Case(f"two/factor-{k}", run=problem.factor, check=problem.check, peer=factor_alone, **common),
         Case(f"two/resident/factor-{k}", peer=factor_resident_alone, **resident, **common),

@@ -1,6 +1,6 @@
 """How a farm of local workers scales: frames of a scene by 1, 2, 4, ... workers, bits compared, then frames a second.
 
-    python tests/fps/farm_scaling.py [WORKERS ...] [-- EXPORT ARGUMENTS]
+    python tests/fps/farm_scaling.py [SCALING_KEYS ...] [-- EXPORT ARGUMENTS]
 
 Every number of workers draws the same frames; a first round that is not timed starts the workers, opens their devices
 and compiles kernels. Prints one JSON line for each number: seconds, frames a second, the ratio to the first number's

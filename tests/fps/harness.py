@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from renderer.bench.cases import Case, Lazy
+from renderer.bench.cases import Case, LazyDevice
 from renderer.gpu.kernel_source import GeneratedSource
 
 SPIN = """KERNEL spin(GLOBAL float *values) {
@@ -34,7 +34,7 @@ def pass_case(gpu) -> Case:
         assert np.isfinite(values).all() and values.std() > 0.01
         return values
 
-    return Case("pass", "frames/s", 1.0, run, check, Lazy(lambda: gpu.gl))
+    return Case("pass", "frames/s", 1.0, run, check, LazyDevice(lambda: gpu.gl))
 
 
 def kernel_case(gpu) -> Case:
@@ -54,4 +54,4 @@ def kernel_case(gpu) -> Case:
         assert np.allclose(answer, wanted, rtol=1e-4), answer[:4]
         return answer.tobytes()
 
-    return Case("kernel", "Gsteps/s", THREADS * 2000 / 1e9, run, check, Lazy(lambda: gpu.device))
+    return Case("kernel", "Gsteps/s", THREADS * 2000 / 1e9, run, check, LazyDevice(lambda: gpu.device))

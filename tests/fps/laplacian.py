@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from renderer.bench.cases import Case, Lazy
+from renderer.bench.cases import Case, LazyDevice
 from renderer.pictures.laplacian import filtering
 
 SIDES = {1: 4096, 32: 8192}
@@ -57,7 +57,7 @@ def edges(gpu, name: str, shape, dtype: str, neighbours: int, way: str) -> Case:
 
     peer = (against, "copy" if not gpu.device.properties.scalar_threads else "OpenCV") if _has_peer(gpu) else (None, "")
     facts = {"shape": list(shape)}
-    return Case(name, "GB/s", size / 1e9, lambda: opened[0](), check, Lazy(lambda: gpu.device), *peer, facts)
+    return Case(name, "GB/s", size / 1e9, lambda: opened[0](), check, LazyDevice(lambda: gpu.device), *peer, facts)
 
 
 def _has_peer(gpu) -> bool:

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from renderer.bench.cases import Case, Lazy
+from renderer.bench.cases import Case, LazyDevice
 from renderer.numerics.matmul import ladder, product
 
 # MFLOP/s of the thesis (Tesla C2075, CUDA 4.0) for blocks of 4 x 4, 8 x 8, 16 x 16 threads; None: out of memory.
@@ -58,7 +58,7 @@ def table(records: list[dict]) -> str:
 
 def multiplication(gpu, name: str, size: int, rung, facts=None, dtype="f4", peer=True) -> Case:
     """out = a b of size x size standard normal numbers."""
-    opened, device = [], Lazy(lambda: gpu.device)
+    opened, device = [], LazyDevice(lambda: gpu.device)
 
     def check() -> None:
         a, b = np.random.default_rng(1).standard_normal((2, size, size)).astype(dtype)

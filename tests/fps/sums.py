@@ -5,12 +5,12 @@ import time
 
 import numpy as np
 
-from renderer.bench.cases import Case, Lazy
+from renderer.bench.cases import Case, LazyDevice
 from renderer.numerics.sums.device_sums import MODES, Reducer
 from renderer.numerics.sums.exact_sum import total_of
 
 SIZES = [1 << power for power in range(12, 31, 2)]
-LARGEST = {1: 1 << 26, 32: 1 << 30}  # numbers, by the lanes of the processor
+MAX_FILE_BYTES = {1: 1 << 26, 32: 1 << 30}  # numbers, by the lanes of the processor
 DATA = {
     "uniform": lambda rng, n: rng.random(n),
     "normal": lambda rng, n: rng.standard_normal(n),
@@ -20,7 +20,7 @@ DATA = {
 
 
 def cases(gpu):
-    most = LARGEST[gpu.device.properties.warp_size]
+    most = MAX_FILE_BYTES[gpu.device.properties.warp_size]
     out = [reduction(gpu, mode, dtype, most) for mode in MODES for dtype in ("float32", "float64")]
     curves = [(mode, size) for mode in ("fast", "exact") for size in SIZES if size < most]
     out += [reduction(gpu, mode, "float32", size, f"/size={size}") for mode, size in curves]
@@ -59,7 +59,7 @@ def reduction(gpu, mode: str, dtype: str, count: int, name: str = "", data: str 
     peer, peer_name = _peer(gpu, mode, dtype, count, data)
     facts = {"numbers": count, "bytes": size}
     return Case(
-        f"{mode}/{dtype}{name}", "GB/s", size / 1e9, run, check, Lazy(lambda: gpu.device), peer, peer_name, facts
+        f"{mode}/{dtype}{name}", "GB/s", size / 1e9, run, check, LazyDevice(lambda: gpu.device), peer, peer_name, facts
     )
 
 
