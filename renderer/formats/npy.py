@@ -1,27 +1,78 @@
-"""Arrays that may be larger than memory: .npy files read block by block, and host arrays by the same two words.
+"""NumPy's files .npy and .npz, for sums, band matrices and light fields: the one reader, which never unpickles.
 
-Files are read straight into the device's staging memory and not mapped: touching a mapped page behind the end of a
-file that has shrunk kills the process, whereas a short read is an error like any other; a mapping's pages count as the
-process's memory until the system takes them back; and staging memory needs the copy that a mapping would save.
+The header is read and judged before any data. Arrays that may be larger than memory are read chunk by chunk, straight
+into the device's staging memory and not mapped: touching a mapped page behind the end of a file that has shrunk kills
+the process, whereas a short read is an error like any other; a mapping's pages count as the process's memory until the
+system takes them back; and staging memory needs the copy that a mapping would save.
+Format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 """
 
 import os
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
+from typing import IO, Any
 
 import numpy as np
 
 from renderer.errors import InputError
 
-KINDS = "iufb"
 NUMBERS = "float16, float32, float64 and integers can be summed"
-LARGEST_HEADER = 1 << 16
+MAX_HEADER_BYTES = 1 << 16
+_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+# zipfile raises NotImplementedError for unknown compressions and RuntimeError for encrypted files.
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError)
+
+
+@dataclass(frozen=True)
+class NpyHeader:
+    """Shape, order and dtype of an array in a file."""
+
+    shape: tuple[int, ...]
+    is_fortran: bool
+    dtype: np.dtype
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=object))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the data."""
+        return self.count * self.dtype.itemsize
+
+
+def read_header(file: IO[bytes], name: str) -> NpyHeader:
+    """The header at the beginning of a .npy stream, which then stands at the data; InputError, with `name`, if bad."""
+    try:
+        version = np.lib.format.read_magic(file)
+        if version not in _READERS:
+            raise ValueError(f"version {version[0]}.{version[1]} of the format is unknown; 1.0 and 2.0 are allowed")
+        shape, is_fortran, dtype = _READERS[version](file, max_header_size=MAX_HEADER_BYTES)
+    except (TypeError, SyntaxError, TokenError, RecursionError, MemoryError, *ZIP_ERRORS) as error:
+        raise InputError(f"{name}: not a .npy file: {str(error).splitlines()[0]}") from error
+    if any(not isinstance(n, int) or n < 0 for n in shape):
+        raise InputError(f"{name}: not a .npy file: its shape is {shape}")
+    return NpyHeader(shape, is_fortran, dtype)
+
+
+def read_data(file: IO[bytes], header: NpyHeader, name: str) -> np.ndarray:
+    """The array of a stream that stands behind its header; InputError when it is too short or holds objects."""
+    if header.dtype.hasobject:
+        raise InputError(f"{name}: holds Python objects; numbers are wanted")
+    data = file.read(header.nbytes)
+    if len(data) < header.nbytes:
+        raise InputError(f"{name}: ends after {len(data)} of {header.nbytes} bytes")
+    array = np.frombuffer(data, header.dtype)
+    return array.reshape(header.shape[::-1]).T if header.is_fortran else array.reshape(header.shape)
 
 
 @dataclass(frozen=True)
 class NpyFile:
-    """The numbers of a .npy file: `count` of `dtype` from byte `start` on."""
+    """The numbers of a .npy file: `shape` of `dtype` from byte `start` on."""
 
     path: Path
     dtype: np.dtype
@@ -30,97 +81,93 @@ class NpyFile:
 
     @property
     def count(self) -> int:
+        """Number of elements."""
         return int(np.prod(self.shape, dtype=object))
 
     def read_into(self, out: np.ndarray, first: int) -> None:
-        """Fills out, bytes (n,) uint8, with the numbers from number `first` on; InputError when the file has shrunk."""
-        view, at = memoryview(out), self.start + first * self.dtype.itemsize
+        """Fills out, bytes (n,) uint8, from element `first` on; InputError when the file has shrunk."""
+        view, offset = memoryview(out), self.start + first * self.dtype.itemsize
         try:
             with open(self.path, "rb", buffering=0) as file:
-                file.seek(at)
+                file.seek(offset)
                 while len(view):
                     done = file.readinto(view)
                     if not done:
-                        raise InputError(f"{self.path}: became shorter while it was read: it ends before byte {at + 1}")
-                    view, at = view[done:], at + done
+                        raise InputError(
+                            f"{self.path}: became shorter while it was read: it ends before byte {offset + 1}"
+                        )
+                    view, offset = view[done:], offset + done
         except OSError as error:
             raise InputError(f"{self.path}: {error.strerror or error}") from error
 
 
 @dataclass(frozen=True)
 class HostArray:
-    """The numbers of an array in memory, C order."""
+    """The numbers of a C-order array in memory, with the interface of an NpyFile."""
 
     array: np.ndarray
     path = "array"
 
     @property
     def dtype(self) -> np.dtype:
+        """Type of the elements."""
         return self.array.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
         return self.array.shape
 
     @property
     def count(self) -> int:
+        """Number of elements."""
         return self.array.size
 
     def read_into(self, out: np.ndarray, first: int) -> None:
+        """Fills out, bytes (n,) uint8, from element `first` on."""
         flat = self.array.reshape(-1)[first : first + out.size // self.dtype.itemsize]
         np.copyto(out.view(self.dtype), flat)
 
 
-def source_of(numbers) -> NpyFile | HostArray:
-    """What can be read block by block: an NpyFile, the path of one, or an array."""
+ArraySource = NpyFile | HostArray
+
+
+def as_source(numbers: Any) -> ArraySource:
+    """What can be read chunk by chunk: an ArraySource as it is, the path of a .npy file, or an array."""
     if isinstance(numbers, (NpyFile, HostArray)):
         return numbers
     if isinstance(numbers, (str, os.PathLike)):
         return open_npy(Path(numbers))
     array = np.ascontiguousarray(numbers)
-    _check_dtype(array.dtype, "array")
+    _check_dtype(array.dtype, "array", NUMBERS)
     return HostArray(array)
 
 
-def open_npy(path: Path, wanted: str = NUMBERS) -> NpyFile:
-    """The file, its header read and its length checked; InputError, which says what is `wanted`, for all others."""
+def open_npy(path: Path | str, wanted: str = NUMBERS) -> NpyFile:
+    """The file, its header read and its length checked.
+
+    InputError, which says what is `wanted`, for other files than C-order arrays of numbers.
+    """
     try:
         with open(path, "rb") as file:
-            shape, fortran, dtype = _header(file, path)
+            header = read_header(file, str(path))
             start, size = file.tell(), os.fstat(file.fileno()).st_size
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-    _check_dtype(dtype, path, wanted)
-    if fortran and len(shape) > 1:
+    _check_dtype(header.dtype, path, wanted)
+    if header.is_fortran and len(header.shape) > 1:
         raise InputError(f"{path}: the array is in Fortran order; C order is wanted (numpy.ascontiguousarray makes it)")
-    npy = NpyFile(path, dtype, shape, start)
-    if npy.count == 0:
-        raise InputError(f"{path}: the array is empty: its shape is {shape}")
-    promised = start + npy.count * dtype.itemsize
-    if size < promised:
-        raise InputError(f"{path}: truncated: {size} bytes, where its header promises {promised}")
-    return npy
+    if header.count == 0:
+        raise InputError(f"{path}: the array is empty: its shape is {header.shape}")
+    if size < start + header.nbytes:
+        raise InputError(f"{path}: truncated: {size} bytes, where its header promises {start + header.nbytes}")
+    return NpyFile(Path(path), header.dtype, header.shape, start)
 
 
-def _header(file, path) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, whether in Fortran order, and dtype."""
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    try:
-        version = np.lib.format.read_magic(file)
-        if version not in read:
-            raise ValueError(f"version {version[0]}.{version[1]} of the format is not known; 1.0 and 2.0 are")
-        shape, fortran, dtype = read[version](file, max_header_size=LARGEST_HEADER)
-    except (ValueError, TypeError, SyntaxError, TokenError, RecursionError, MemoryError) as error:
-        raise InputError(f"{path}: not a .npy file: {str(error).splitlines()[0]}") from error
-    if any(not isinstance(n, int) or n < 0 for n in shape):
-        raise InputError(f"{path}: not a .npy file: its shape is {shape}")
-    return shape, fortran, dtype
-
-
-def _check_dtype(dtype: np.dtype, path, wanted: str = NUMBERS) -> None:
+def _check_dtype(dtype: np.dtype, path: Path | str, wanted: str) -> None:
     if dtype.hasobject:
         raise InputError(f"{path}: holds Python objects; {wanted}")
-    if dtype.kind not in KINDS or dtype.itemsize > 8:
+    if dtype.kind not in "iufb" or dtype.itemsize > 8:
         raise InputError(f"{path}: holds {dtype}; {wanted}")
     if not dtype.isnative:
         raise InputError(f"{path}: holds {dtype.str}, in the other byte order; {dtype.newbyteorder('=').str} is wanted")

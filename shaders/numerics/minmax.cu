@@ -1,26 +1,27 @@
-// The smallest and the largest of numbers of type ELEMENT; LOWEST is its bits, 16 for float16.
+// Minimum and maximum of numbers of type ELEMENT, of ELEMENT_BITS bits: 16 is float16.
 #include "numerics/superaccumulator.h"
 #define TILE (GROUP_SIZE * 8)
 
-// out holds two numbers a group; nans[0] is 1 when there is no number among the numbers. float16 is compared as float.
-#if LOWEST == 16
+#if ELEMENT_BITS == 16
 #define VALUE float
 DEVICE float value_of(ushort bits) {
     if ((bits >> 10 & 31u) == 31u) return as_float((bits >> 15) << 31 | 0x7f800000u | (uint)(bits & 1023u) << 13);
-    return (float)units_of_half(bits) * 5.9604644775390625e-8f;
+    return (float)half_to_fixed(bits) * 5.9604644775390625e-8f;
 }
 #else
 #define VALUE ELEMENT
 #define value_of(number) (number)
 #endif
 
-KERNEL extremes(GLOBAL const ELEMENT *x, ulong count, ulong tiles_each, GLOBAL VALUE *out, GLOBAL uint *nans) {
+// `out` receives the minimum and maximum of each work-group. `nans[0]` is set to 1 if any input is NaN. float16 inputs
+// are compared as float.
+KERNEL minmax(GLOBAL const ELEMENT *x, ulong count, ulong tiles_per_group, GLOBAL VALUE *out, GLOBAL uint *nans) {
     LOCAL_ARRAY(VALUE, lows, GROUP_SIZE);
     LOCAL_ARRAY(VALUE, highs, GROUP_SIZE);
-    ulong first = group_index() * tiles_each * TILE, last = min(count, first + tiles_each * TILE);
+    ulong first = group_index() * tiles_per_group * TILE, end = min(count, first + tiles_per_group * TILE);
     VALUE low = value_of(x[0]), high = low;
     bool nan = false;
-    for (ulong i = first + local_index(); i < last; i += GROUP_SIZE) {
+    for (ulong i = first + local_index(); i < end; i += GROUP_SIZE) {
         VALUE value = value_of(x[i]);
         low = value < low || low != low ? value : low;
         high = value > high || high != high ? value : high;

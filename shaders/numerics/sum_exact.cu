@@ -1,10 +1,11 @@
-// Exact sums of floating-point numbers and of their products. Constants: see numerics/sum_tiles.h, numerics/superaccumulator.h.
+// Exact sums of floating-point numbers and of their products. Constants: see sum_tiles.h, superaccumulator.h.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 
-// Expansions: each lane keeps an expansion of LEVELS doubles by error-free additions (Knuth); what it cannot hold, and what is not
-// finite or would overflow, goes to the group's integer limbs. LEVELS 1 holds floats of similar size without any rest, so
-// that the test costs all there is to pay (after Collange, Defour, Graillat, Iakymchuk, and Neal's superaccumulator).
+// Floating-point expansions (ExBLAS: Collange, Defour, Graillat, Iakymchuk): each of a thread's eight sums is an
+// expansion of EXPANSION_SIZE doubles in registers, made by error-free additions (Knuth). What it cannot hold, what is
+// not finite and what would overflow spills to the group's superaccumulator. Size 1 holds floats of similar magnitude
+// without any error term, so that the test for one is the whole cost.
 #define TWO_SUM(total, term, error)                                                                                    \
     {                                                                                                                  \
         double8 raised = total + term, part = raised - total;                                                          \
@@ -13,82 +14,84 @@
     }
 #define LIMB_TYPE LOCAL uint
 
-// What stands in `error` could not be kept: to the limbs with it; where a sum is not finite, back to the old one.
-DEVICE_NOINLINE void rescue(double *sums, const double *olds, double *uppers, const double *upper_olds,
+// Spills to the integer accumulator what the expansion cannot hold: the rounding error, or, if a sum is no longer
+// finite, the whole term after both sums are restored.
+DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_low, const double *sums_low_old,
                             const double *terms, const double *errors, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
     for (int i = 0; i < WIDTH; i++) {
         if (errors[i] == 0) continue;
-        if (isfinite(sums[i]) && isfinite(uppers[i]) && isfinite(errors[i])) {
+        if (isfinite(sums[i]) && isfinite(sums_low[i]) && isfinite(errors[i])) {
             ADD_DOUBLE(limbs, *flags, errors[i])
         } else {
-            sums[i] = olds[i];
-            uppers[i] = upper_olds[i];
+            sums[i] = sums_old[i];
+            sums_low[i] = sums_low_old[i];
             ADD_DOUBLE(limbs, *flags, terms[i])
         }
     }
 }
 
-// Level 2 of floats is needed so seldom that it stands in local memory (`spare`), which leaves registers for loads.
-#define RESCUE(term)                                                                                                   \
+// The second component of an expansion of floats is needed so seldom that it is kept in local memory
+// (`sums_low_local`), which leaves registers for loads.
+#define SPILL(term)                                                                                                   \
     {                                                                                                                  \
         double s[WIDTH], s_old[WIDTH], u[WIDTH], u_old[WIDTH], t[WIDTH], e[WIDTH];                                     \
         vstore8(sums, 0, s);                                                                                           \
         vstore8(sums_old, 0, s_old);                                                                                   \
-        vstore8(uppers, 0, u);                                                                                         \
-        vstore8(uppers_old, 0, u_old);                                                                                 \
+        vstore8(sums_low, 0, u);                                                                                         \
+        vstore8(sums_low_old, 0, u_old);                                                                                 \
         vstore8(term, 0, t);                                                                                           \
         vstore8(error, 0, e);                                                                                          \
-        rescue(s, s_old, u, u_old, t, e, limbs, &flags[0]);                                                            \
+        spill(s, s_old, u, u_old, t, e, limbs, &flags[0]);                                                            \
         sums = vload8(0, s);                                                                                           \
-        uppers = vload8(0, u);                                                                                         \
+        sums_low = vload8(0, u);                                                                                         \
     }
-#if CONTIGUOUS
-#define MISS misses++;
+#if BLOCKED_ARRANGEMENT
+#define COUNT_SPILL spills++;
 #else
-#define MISS
+#define COUNT_SPILL
 #endif
-#if LEVELS == 1
+#if EXPANSION_SIZE == 1
 #define ADD_TERM(term)                                                                                                 \
     {                                                                                                                  \
         double8 sums_old = sums, error;                                                                                \
         TWO_SUM(sums, term, error)                                                                                     \
         if (any_nonzero(error)) {                                                                                      \
-            MISS                                                                                                       \
-            double8 rest = error, uppers = vload8(local_index(), spare), uppers_old = uppers;                          \
-            TWO_SUM(uppers, rest, error)                                                                               \
-            if (any_nonzero(error)) RESCUE(term)                                                                       \
-            vstore8(uppers, local_index(), spare);                                                                     \
+            COUNT_SPILL                                                                                                       \
+            double8 rest = error, sums_low = vload8(local_index(), sums_low_local), sums_low_old = sums_low;                          \
+            TWO_SUM(sums_low, rest, error)                                                                               \
+            if (any_nonzero(error)) SPILL(term)                                                                       \
+            vstore8(sums_low, local_index(), sums_low_local);                                                                     \
         }                                                                                                              \
     }
 #else
 #define ADD_TERM(term)                                                                                                 \
     {                                                                                                                  \
-        double8 sums_old = sums, uppers_old = uppers, error, rest;                                                     \
+        double8 sums_old = sums, sums_low_old = sums_low, error, rest;                                                     \
         TWO_SUM(sums, term, rest)                                                                                      \
-        TWO_SUM(uppers, rest, error)                                                                                   \
+        TWO_SUM(sums_low, rest, error)                                                                                   \
         if (any_nonzero(error)) {                                                                                      \
-            MISS                                                                                                       \
-            RESCUE(term)                                                                                               \
+            COUNT_SPILL                                                                                                       \
+            SPILL(term)                                                                                               \
         }                                                                                                              \
     }
 #endif
 
-#if CONTIGUOUS
-// Cells: where the last ROUND tiles had many terms that expansions do not hold, a processor's work item adds the mantissas of
-// the rest to a cell for each sign and exponent, without a branch, so that no data are slow (after Neal's large
-// superaccumulator). `heads` counts the terms of a cell above 2^40, below which it adds the first bits of mantissas; `tails`
-// adds the last 32 bits, which a float does not have.
+#if BLOCKED_ARRANGEMENT
+// Large superaccumulator (Neal 2015), on CPUs: if expansions spilled more than MAX_SPILLS times in the last ROUND
+// tiles, a work-item adds the mantissas of all further terms to one cell for each sign and exponent, without branches,
+// so that the cost is bounded for any data. `cell_high` adds the upper bits of the mantissas below 2^40 and counts the
+// terms above; `cell_low` adds the lower 32 bits, which a float does not have.
 #define CELLS 4096
 #define ROUND 64
-#define MOST_MISSES 8
-#define COUNTED 40
-#define LONGEST_RUN 16384  // tiles of eight terms, whose heads of 23 bits sum up below 2^COUNTED
+#define MAX_SPILLS 8
+#define COUNT_SHIFT 40
+#define CELL_ENDURANCE 16384  // tiles of eight terms, whose upper 23 bits add up to less than 2^COUNT_SHIFT
 #if SINGLE && !DOT
-#define TAIL_BITS 29
+#define LOW_BITS 29
 #else
-#define TAIL_BITS 32
+#define LOW_BITS 32
 #endif
-#define HEAD_MASK ((1ul << (52 - TAIL_BITS)) - 1)
+#define HIGH_MASK ((1ul << (52 - LOW_BITS)) - 1)
 #define CELL_TERM(term)                                                                                                \
     {                                                                                                                  \
         double numbers[WIDTH];                                                                                         \
@@ -103,45 +106,45 @@ DEVICE_NOINLINE void rescue(double *sums, const double *olds, double *uppers, co
         UNROLL for (int i = 0; i < WIDTH; i++) {                                                                       \
             ulong bits = as_ulong(numbers[i]);                                                                         \
             uint cell = (uint)(bits >> 52);                                                                            \
-            heads[cell] += (bits >> TAIL_BITS & HEAD_MASK) | 1ul << COUNTED;                                           \
-            if (TAIL_BITS == 32) tails[cell] += bits & 0xfffffffful;                                                   \
+            cell_high[cell] += (bits >> LOW_BITS & HIGH_MASK) | 1ul << COUNT_SHIFT;                                           \
+            if (LOW_BITS == 32) cell_low[cell] += bits & 0xfffffffful;                                                   \
         }                                                                                                              \
     }
-DEVICE_NOINLINE void empty_cells(ulong *heads, ulong *tails, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
     for (uint cell = 0; cell < CELLS; cell++) {
-        if (!heads[cell]) continue;
+        if (!cell_high[cell]) continue;
         uint biased = cell & 0x7ffu;
         bool negative = cell >= 0x800;
         int exponent = (int)max(biased, 1u) - 1075;
-        ulong head = heads[cell] & ((1ul << COUNTED) - 1), number = heads[cell] >> COUNTED;
+        ulong upper_bits = cell_high[cell] & ((1ul << COUNT_SHIFT) - 1), number = cell_high[cell] >> COUNT_SHIFT;
         if (biased) ADD_INTEGER(limbs, number, exponent + 52, negative)
-        ADD_INTEGER(limbs, head, exponent + TAIL_BITS, negative)
-        ADD_INTEGER(limbs, tails[cell], exponent, negative)
-        if (cell != 0x800 || head || tails[cell]) atomic_or(flags, FLAG_NOT_MINUS_ZERO);
-        heads[cell] = tails[cell] = 0;
+        ADD_INTEGER(limbs, upper_bits, exponent + LOW_BITS, negative)
+        ADD_INTEGER(limbs, cell_low[cell], exponent, negative)
+        if (cell != 0x800 || upper_bits || cell_low[cell]) atomic_or(flags, FLAG_NOT_NEGATIVE_ZERO);
+        cell_high[cell] = cell_low[cell] = 0;
     }
 }
-#define TAKE_TERM(term) { if (crowded) CELL_TERM(term) else ADD_TERM(term) }
-#define JUDGE                                                                                                          \
+#define ADD_ANY_TERM(term) { if (use_cells) CELL_TERM(term) else ADD_TERM(term) }
+#define MAYBE_SWITCH                                                                                                          \
     if (tile % ROUND == 0) {                                                                                           \
-        if (!crowded && misses > MOST_MISSES) {                                                                        \
-            crowded = true;                                                                                            \
-            for (uint cell = 0; cell < CELLS; cell++) heads[cell] = tails[cell] = 0;                                   \
-        } else if (crowded && (held += ROUND * TERMS) > LONGEST_RUN - ROUND * TERMS) {                                 \
-            empty_cells(heads, tails, limbs, &flags[0]);                                                               \
-            held = 0;                                                                                                  \
+        if (!use_cells && spills > MAX_SPILLS) {                                                                        \
+            use_cells = true;                                                                                            \
+            for (uint cell = 0; cell < CELLS; cell++) cell_high[cell] = cell_low[cell] = 0;                                   \
+        } else if (use_cells && (deposits += ROUND * TERMS) > CELL_ENDURANCE - ROUND * TERMS) {                                 \
+            flush_cells(cell_high, cell_low, limbs, &flags[0]);                                                               \
+            deposits = 0;                                                                                                  \
         }                                                                                                              \
-        misses = 0;                                                                                                    \
+        spills = 0;                                                                                                    \
     }
 #define TERMS (DOT && !SINGLE ? 2 : 1)  // of a tile
 #else
-#define TAKE_TERM(term) ADD_TERM(term)
-#define JUDGE
+#define ADD_ANY_TERM(term) ADD_TERM(term)
+#define MAYBE_SWITCH
 #endif
 
 #if DOT && !SINGLE
-// Products that leave the range in which head and tail are doubles: by integers, four partial products of 32 bits.
-DEVICE_NOINLINE void rescue_products(const double *xs, const double *ys, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+// Products outside the range in which both halves of the product are doubles: four integer products of 32 bits.
+DEVICE_NOINLINE void spill_products(const double *xs, const double *ys, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
     for (int i = 0; i < WIDTH; i++) {
         double product = xs[i] * ys[i];
         if (!isfinite(xs[i]) || !isfinite(ys[i]) || xs[i] == 0 || ys[i] == 0) {
@@ -155,7 +158,7 @@ DEVICE_NOINLINE void rescue_products(const double *xs, const double *ys, LIMB_TY
         b = (b & 0xffffffffffffful) | (q ? 0x10000000000000ul : 0);
         int power = (p ? p : 1) + (q ? q : 1) - 2150;
         ulong a_low = a & 0xfffffffful, a_high = a >> 32, b_low = b & 0xfffffffful, b_high = b >> 32;
-        atomic_or(flags, FLAG_NOT_MINUS_ZERO);
+        atomic_or(flags, FLAG_NOT_NEGATIVE_ZERO);
         ulong term = a_low * b_low;
         ADD_INTEGER(limbs, term, power, negative)
         term = a_low * b_high + a_high * b_low;  // below 2^54
@@ -167,12 +170,12 @@ DEVICE_NOINLINE void rescue_products(const double *xs, const double *ys, LIMB_TY
 #endif
 
 #if SINGLE
-#define AHEAD 2
+#define PREFETCH_DISTANCE 2
 #else
-#define AHEAD 1
+#define PREFETCH_DISTANCE 1
 #endif
 
-KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
+KERNEL_RESIDENT(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
              GLOBAL uint *out) {
     y += y_start;
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
@@ -181,70 +184,70 @@ KERNEL_RESIDENT(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong
     if (local_index() == 0) flags[0] = 0;
     BARRIER();
     double8 sums = SPLAT(double8, -0.0);
-#if LEVELS == 1
-    LOCAL_ARRAY(double, spare, GROUP_SIZE *WIDTH);
-    vstore8(SPLAT(double8, 0.0), local_index(), spare);
+#if EXPANSION_SIZE == 1
+    LOCAL_ARRAY(double, sums_low_local, GROUP_SIZE *WIDTH);
+    vstore8(SPLAT(double8, 0.0), local_index(), sums_low_local);
 #else
-    double8 uppers = SPLAT(double8, 0.0);
+    double8 sums_low = SPLAT(double8, 0.0);
 #endif
-    ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
-#if CONTIGUOUS
-    ulong heads[CELLS], tails[CELLS];
-    uint misses = 0, held = 0;
-    bool crowded = false;
+    ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
+#if BLOCKED_ARRANGEMENT
+    ulong cell_high[CELLS], cell_low[CELLS];
+    uint spills = 0, deposits = 0;
+    bool use_cells = false;
 #endif
 #if !DOT
-    if (tile < whole) {  // floats are half as long: two loads of them must be in flight where one of doubles is enough
-        RAW next = load_whole(x, tile), after = load_whole(x, min(tile + AHEAD - 1, whole - 1));
-        for (; tile < whole; tile++) {
+    if (tile < full_end) {  // floats are half as long: two loads of them must be in flight, one of doubles
+        VECTOR8 next = load_full_tile(x, tile), after = load_full_tile(x, min(tile + PREFETCH_DISTANCE - 1, full_end - 1));
+        for (; tile < full_end; tile++) {
             double8 term = MAGNITUDE(double8_of(next));
-#if AHEAD == 2
+#if PREFETCH_DISTANCE == 2
             next = after;
-            after = load_whole(x, min(tile + 2, whole - 1));
+            after = load_full_tile(x, min(tile + 2, full_end - 1));
 #else
-            next = load_whole(x, min(tile + 1, whole - 1));
+            next = load_full_tile(x, min(tile + 1, full_end - 1));
 #endif
-            TAKE_TERM(term)
-            JUDGE
+            ADD_ANY_TERM(term)
+            MAYBE_SWITCH
         }
     }
 #endif
-    for (; tile < last; tile++) {
-        double8 term = double8_of(load(x, tile, count));
+    for (; tile < end; tile++) {
+        double8 term = double8_of(load_partial_tile(x, tile, count));
 #if DOT
-        double8 factor = double8_of(load(y, tile, count));
+        double8 factor = double8_of(load_partial_tile(y, tile, count));
 #endif
 #if DOT && SINGLE
         term = term * factor;  // 48 bits: no rounding
-        TAKE_TERM(term)
+        ADD_ANY_TERM(term)
 #elif DOT
-        double8 head = term * factor;
-        if (any_outside(head, 0x1p-960, 0x1p1000)) {
+        double8 product = term * factor;
+        if (any_outside(product, 0x1p-960, 0x1p1000)) {
             double xs[WIDTH], ys[WIDTH];
             vstore8(term, 0, xs);
             vstore8(factor, 0, ys);
-            rescue_products(xs, ys, limbs, &flags[0]);
+            spill_products(xs, ys, limbs, &flags[0]);
         } else {
-            double8 tail = fma(term, factor, SPLAT(double8, 0.0) - head);
-            TAKE_TERM(head)
-            TAKE_TERM(tail)
+            double8 product_error = fma(term, factor, SPLAT(double8, 0.0) - product);
+            ADD_ANY_TERM(product)
+            ADD_ANY_TERM(product_error)
         }
 #else
         term = MAGNITUDE(term);
-        TAKE_TERM(term)
+        ADD_ANY_TERM(term)
 #endif
-        JUDGE
+        MAYBE_SWITCH
     }
-#if CONTIGUOUS
-    if (crowded) empty_cells(heads, tails, limbs, &flags[0]);
+#if BLOCKED_ARRANGEMENT
+    if (use_cells) flush_cells(cell_high, cell_low, limbs, &flags[0]);
 #endif
     double parts[WIDTH];
     vstore8(sums, 0, parts);
     for (int i = 0; i < WIDTH; i++) ADD_DOUBLE(limbs, flags[0], parts[i])
-#if LEVELS == 1
-    vstore8(vload8(local_index(), spare), 0, parts);
+#if EXPANSION_SIZE == 1
+    vstore8(vload8(local_index(), sums_low_local), 0, parts);
 #else
-    vstore8(uppers, 0, parts);
+    vstore8(sums_low, 0, parts);
 #endif
     for (int i = 0; i < WIDTH; i++)
         if (parts[i] != 0) ADD_DOUBLE(limbs, flags[0], parts[i])

@@ -1,7 +1,8 @@
-// Exact sums in passes: every texel adds the 4 * TEXELS floats of TEXELS input texels into an expansion of four floats, by
-// error-free additions (Knuth) and, with DOT 1, error-free products (Dekker, since not every driver's fma rounds once). The
-// next pass adds expansions the same way. What four floats cannot hold, and numbers whose errors would leave the range of
-// normal floats, set `flag`: the texel stays zero, and its inputs are added on the host.
+// Exact sums by fragment passes, the OpenGL version of sum_exact.cu: each texel adds the 4 * TEXELS floats of TEXELS
+// input texels into an expansion of four floats by error-free additions (Knuth) and, with DOT 1, error-free products
+// (Dekker, since not every driver's fma rounds once). The next pass adds expansions the same way. A texel whose four
+// floats cannot hold the sum, or whose inputs have error terms outside the range of normal floats, sets `flag` and
+// stays zero: its inputs are added on the host.
 precise layout(location = 0) out vec4 expansion;
 layout(location = 1) out vec4 flag;
 uniform sampler2D numbers;
@@ -10,27 +11,27 @@ uniform sampler2D factors;
 #endif
 uniform int texels;   // of the input that count
 uniform int width;    // of this target
-uniform float least;  // magnitudes that every number but zero must have
-uniform float most;
+uniform float min_magnitude;  // magnitudes between which every input but zero must lie
+uniform float max_magnitude;
 
 precise float parts[4] = float[4](0.0, 0.0, 0.0, 0.0);
 bool flagged = false;
 
 void add(float number) {
-    precise float rest = number;
+    precise float remainder = number;
     for (int i = 0; i < 4; i++) {
-        precise float sum = parts[i] + rest;
+        precise float sum = parts[i] + remainder;
         precise float part = sum - parts[i];
-        precise float error = (parts[i] - (sum - part)) + (rest - part);
+        precise float error = (parts[i] - (sum - part)) + (remainder - part);
         parts[i] = sum;
-        rest = error;
+        remainder = error;
     }
-    if (rest != 0.0) flagged = true;
+    if (remainder != 0.0) flagged = true;
 }
 
-bool outside(float number) {  // by bits: drivers may take subnormal numbers for zero
+bool outside(float number) {  // by bits: drivers may flush subnormal numbers to zero
     uint magnitude = floatBitsToUint(number) & 0x7fffffffu;
-    return magnitude != 0u && (magnitude < floatBitsToUint(least) || magnitude > floatBitsToUint(most));
+    return magnitude != 0u && (magnitude < floatBitsToUint(min_magnitude) || magnitude > floatBitsToUint(max_magnitude));
 }
 
 void add_product(float a, float b) {
@@ -47,10 +48,10 @@ void main() {
     int here = int(gl_FragCoord.y) * width + int(gl_FragCoord.x);
     int input_width = textureSize(numbers, 0).x;
     for (int i = here * TEXELS; i < min(texels, (here + 1) * TEXELS); i++) {
-        ivec2 place = ivec2(i % input_width, i / input_width);
-        vec4 texel = texelFetch(numbers, place, 0);
+        ivec2 texel_index = ivec2(i % input_width, i / input_width);
+        vec4 texel = texelFetch(numbers, texel_index, 0);
 #if DOT
-        vec4 factor = texelFetch(factors, place, 0);
+        vec4 factor = texelFetch(factors, texel_index, 0);
 #endif
         for (int c = 0; c < 4; c++) {
             if (outside(texel[c])) flagged = true;

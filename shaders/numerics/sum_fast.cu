@@ -1,46 +1,45 @@
-// Fast sums of huge arrays, and the halving of paper 2 as it stands there. Constants: see numerics/sum_tiles.h.
+// Fast sums of huge arrays, and one level of pairwise summation (the halving of paper 2). Constants: see sum_tiles.h.
 #include "numerics/sum_tiles.h"
 
-// Fast: eight running sums a thread in the numbers' own precision, then the paper's halving among the threads in double.
-KERNEL fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
+// Sixteen running sums a thread in the numbers' own precision, then a tree reduction of the threads' sums in double.
+KERNEL sum_fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
             GLOBAL double *out) {
     y += y_start;
-    LOCAL_ARRAY(double, halves, GROUP_SIZE);
-    RAW sums = SPLAT(RAW, 0), others = SPLAT(RAW, 0);
-    ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
+    LOCAL_ARRAY(double, partial_sums, GROUP_SIZE);
+    VECTOR8 sums = SPLAT(VECTOR8, 0), more_sums = SPLAT(VECTOR8, 0);
+    ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
 #if DOT
-    for (; tile < whole; tile++) sums += load_whole(x, tile) * load_whole(y, tile);
+    for (; tile < full_end; tile++) sums += load_full_tile(x, tile) * load_full_tile(y, tile);
 #else
-    for (; tile + 4 <= whole; tile += 4) {  // four loads in flight
-        RAW a = load_whole(x, tile), b = load_whole(x, tile + 1), c = load_whole(x, tile + 2), d = load_whole(x, tile + 3);
+    for (; tile + 4 <= full_end; tile += 4) {  // four loads in flight
+        VECTOR8 a = load_full_tile(x, tile), b = load_full_tile(x, tile + 1), c = load_full_tile(x, tile + 2), d = load_full_tile(x, tile + 3);
         sums += a + b;
-        others += c + d;
+        more_sums += c + d;
     }
-    for (; tile < whole; tile++) sums += load_whole(x, tile);
+    for (; tile < full_end; tile++) sums += load_full_tile(x, tile);
 #endif
-    for (; tile < last; tile++) {
+    for (; tile < end; tile++) {
 #if DOT
-        others += load(x, tile, count) * load(y, tile, count);
+        more_sums += load_partial_tile(x, tile, count) * load_partial_tile(y, tile, count);
 #else
-        others += load(x, tile, count);
+        more_sums += load_partial_tile(x, tile, count);
 #endif
     }
-    double8 both = double8_of(sums) + double8_of(others);
+    double8 both = double8_of(sums) + double8_of(more_sums);
     double parts[WIDTH], sum = 0;
     vstore8(both, 0, parts);
     for (int i = 0; i < WIDTH; i++) sum += parts[i];
-    halves[local_index()] = sum;
+    partial_sums[local_index()] = sum;
     BARRIER();
     for (uint half_count = GROUP_SIZE / 2; half_count > 0; half_count /= 2) {
-        if (local_index() < half_count) halves[local_index()] += halves[local_index() + half_count];
+        if (local_index() < half_count) partial_sums[local_index()] += partial_sums[local_index() + half_count];
         BARRIER();
     }
-    if (local_index() == 0) out[group_index()] += halves[0];
+    if (local_index() == 0) out[group_index()] += partial_sums[0];
 }
 
-
-// The paper's step: an array of 2 * half_count numbers (the odd one padded) becomes one of half_count.
-KERNEL halve(GLOBAL ELEMENT *numbers, uint count, uint half_count) {
+// Adds the upper half of `count` numbers to the lower: half_count = ceil(count / 2) numbers remain.
+KERNEL pairwise_step(GLOBAL ELEMENT *numbers, uint count, uint half_count) {
     uint i = thread_index();
     if (i < count - half_count) numbers[i] += numbers[i + half_count];
 }

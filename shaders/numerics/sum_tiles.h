@@ -1,22 +1,25 @@
-// Floating-point numbers on their way into a sum.
-//   ELEMENT       the C type of the numbers; SINGLE 1 for float, 0 for double
-//   DOT           0 sums x, 1 sums x * y;  ABSOLUTE 1 sums |x|
-//                 y begins y_start numbers into its buffer, a multiple of 64 bytes
-//   CONTIGUOUS    1 on processors of one lane: a work item reads a run of its own; 0: neighbours read neighbouring words
-// A group takes `tiles_each` tiles of TILE elements one after another; the last tile is padded with -0, which changes no sum.
+// Tile loads of the floating-point sum kernels (terms as in CUB).
+//   ELEMENT              the C type of the numbers; SINGLE 1 for float, 0 for double
+//   DOT                  0 sums x, 1 sums x * y; y begins y_start numbers into its buffer, a multiple of 64 bytes
+//   ABSOLUTE             1 sums |x|
+//   BLOCKED_ARRANGEMENT  1 on CPUs: a work-item reads WIDTH consecutive numbers; 0: neighboring threads read
+//                        neighboring 16-byte words
+// A group adds `tiles_per_group` tiles of TILE numbers one after another; a partial tile is padded with -0, which
+// changes no sum.
 #define WIDTH 8
 #define TILE (GROUP_SIZE * WIDTH)
 #if SINGLE
-#define RAW float8
+#define VECTOR8 float8
 #define PAD -0.0f
 #else
-#define RAW double8
+#define VECTOR8 double8
 #define PAD -0.0
 #endif
 
-// Eight elements of a whole tile. Order is free in every kernel here, so a thread takes 16-byte words GROUP_SIZE apart.
-DEVICE RAW load_whole(GLOBAL const ELEMENT *numbers, ulong tile) {
-#if CONTIGUOUS
+// Eight numbers of a full tile. Every kernel here may add in any order, so a thread reads 16-byte words GROUP_SIZE
+// apart.
+DEVICE VECTOR8 load_full_tile(GLOBAL const ELEMENT *numbers, ulong tile) {
+#if BLOCKED_ARRANGEMENT
     return vload8(tile, numbers);
 #elif SINGLE
     GLOBAL const float4 *words = (GLOBAL const float4 *)numbers + tile * (2 * GROUP_SIZE) + local_index();
@@ -27,8 +30,8 @@ DEVICE RAW load_whole(GLOBAL const ELEMENT *numbers, ulong tile) {
 #endif
 }
 
-DEVICE RAW load(GLOBAL const ELEMENT *numbers, ulong tile, ulong count) {
-    if ((tile + 1) * TILE <= count) return load_whole(numbers, tile);
+DEVICE VECTOR8 load_partial_tile(GLOBAL const ELEMENT *numbers, ulong tile, ulong count) {
+    if ((tile + 1) * TILE <= count) return load_full_tile(numbers, tile);
     ELEMENT padded[WIDTH];
     for (int i = 0; i < WIDTH; i++) {
         ulong at = tile * TILE + i * GROUP_SIZE + local_index();
@@ -37,8 +40,8 @@ DEVICE RAW load(GLOBAL const ELEMENT *numbers, ulong tile, ulong count) {
     return vload8(0, padded);
 }
 
-#define FIRST_TILE (group_index() * tiles_each)
-#define LAST_TILE min((count + TILE - 1) / TILE, (ulong)(group_index() + 1ul) * tiles_each)
+#define FIRST_TILE (group_index() * tiles_per_group)
+#define END_TILE min((count + TILE - 1) / TILE, (ulong)(group_index() + 1ul) * tiles_per_group)
 #if ABSOLUTE
 #define MAGNITUDE(x) fabs(x)
 #else

@@ -6,8 +6,8 @@ import time
 import numpy as np
 
 from renderer.bench.cases import Case, LazyDevice
-from renderer.numerics.sums.device_sums import MODES, Reducer
-from renderer.numerics.sums.exact_sum import total_of
+from renderer.numerics.sums.device_sums import MODES, DeviceSum
+from renderer.numerics.sums.exact_sum import exact_sum_host
 
 SIZES = [1 << power for power in range(12, 31, 2)]
 MAX_FILE_BYTES = {1: 1 << 26, 32: 1 << 30}  # numbers, by the lanes of the processor
@@ -41,16 +41,16 @@ def reduction(gpu, mode: str, dtype: str, count: int, name: str = "", data: str 
     def check() -> bytes:
         numbers = numbers_of(data, dtype, count)
         buffer = gpu.device.buffer(count, dtype).write(numbers)
-        reducer = Reducer(gpu.device, dtype, mode)
-        reducer.add(count, buffer)
-        found, wanted = reducer.take().rounded(), float(numbers.sum(dtype="f8"))
+        accumulator = DeviceSum(gpu.device, dtype, mode)
+        accumulator.add(count, buffer)
+        found, wanted = accumulator.read_and_reset().rounded(), float(numbers.sum(dtype="f8"))
         slack = 1e-6 * float(np.abs(numbers).sum(dtype="f8"))
         assert math.isclose(found, wanted, rel_tol=0, abs_tol=slack), (found, wanted)
         if mode == "exact":
             some = min(count, 1 << 20)
-            reducer.add(some, buffer)
-            assert reducer.take() == total_of(numbers[:some])
-        opened[:] = [reducer.bound(count, buffer), buffer]
+            accumulator.add(some, buffer)
+            assert accumulator.read_and_reset() == exact_sum_host(numbers[:some])
+        opened[:] = [accumulator.bound(count, buffer), buffer]
         return np.float64(found if mode != "fast" else 0).tobytes()
 
     def run():

@@ -14,8 +14,8 @@ from renderer import cli
 from renderer.errors import InputError
 from renderer.formats.npy import NpyFile, open_npy
 from renderer.numerics.sums import aggregates
-from renderer.numerics.sums.device_sums import MODES, Reducer, total
-from renderer.numerics.sums.exact_sum import Total, rounded, rounded_fraction, rounded_root, total_of
+from renderer.numerics.sums.device_sums import MODES, DeviceSum, array_sum
+from renderer.numerics.sums.exact_sum import ExactSum, round_to_format, rounded_fraction, rounded_root, exact_sum_host
 
 MAX = np.finfo("f8").max
 ULP = 2.0**-52
@@ -67,22 +67,22 @@ def same(a: float, b: float) -> bool:
 @pytest.fixture(params=["own lanes", "many lanes"])
 def lanes(request, device, monkeypatch):
     """The plans of every kind of processor run on every device: a CPU takes those of a GPU too, only slowly."""
-    if request.param == "many lanes" and device.properties.scalar_threads:
-        monkeypatch.setattr(device, "properties", replace(device.properties, warp_size=32))
+    if request.param == "many lanes" and device.processor.lanes == 1:
+        monkeypatch.setattr(device, "processor", replace(device.processor, lanes=32))
     return device
 
 
 def test_every_plan_is_exact(lanes, rng):
     for name, numbers in sets(rng).items():
-        assert total([lanes], numbers) == total_of(numbers), name
-        backwards = total([lanes], numbers[::-1].copy(), "reproducible").total()
-        assert total([lanes], numbers, "reproducible").total() == backwards, name
+        assert array_sum([lanes], numbers) == exact_sum_host(numbers), name
+        backwards = array_sum([lanes], numbers[::-1].copy(), "reproducible").exact()
+        assert array_sum([lanes], numbers, "reproducible").exact() == backwards, name
         single = np.clip(numbers, -1e38, 1e38).astype("f4")
-        assert total([lanes], single) == total_of(single), name
-        assert total([lanes], single, absolute=True) == total_of(np.abs(single)), name
+        assert array_sum([lanes], single) == exact_sum_host(single), name
+        assert array_sum([lanes], single, magnitudes=True) == exact_sum_host(np.abs(single)), name
     x, y = rng.standard_normal((2, 9001)) * 1e-150
     wanted = sum(Fraction(a) * Fraction(b) for a, b in zip(x, y, strict=True))
-    assert total([lanes], x, other=y).fraction() == wanted
+    assert array_sum([lanes], x, y=y).fraction() == wanted
 
 
 def test_floats_beyond_a_window_of_exponents_are_exact(lanes, rng):
@@ -99,30 +99,30 @@ def test_floats_beyond_a_window_of_exponents_are_exact(lanes, rng):
     infinite = np.where(rng.random(n) < 1e-4, rng.choice(np.array([np.inf, -np.inf, np.nan], "f4"), n), everywhere)
     every = (sparse, outliers, rising, rising[::-1].copy(), rng.permutation(pairs), everywhere, infinite, -0.0 * plain)
     for numbers in every:
-        reducer = Reducer(lanes, "f4", "exact")
-        reducer.groups = 1  # so that a thread takes many tiles
-        reducer.add(numbers.size, lanes.buffer(numbers.shape).write(numbers))
-        assert reducer.take() == total_of(numbers)
+        accumulator = DeviceSum(lanes, "f4", "exact")
+        accumulator.plan = replace(accumulator.plan, groups=1)  # so that a thread takes many tiles
+        accumulator.add(numbers.size, lanes.buffer(numbers.shape).write(numbers))
+        assert accumulator.read_and_reset() == exact_sum_host(numbers)
 
 
 def test_doubles_and_products_of_any_exponent_are_exact(lanes, rng):
     """What expansions do not hold, again and again: a thread goes over to sums by exponent."""
 
     def summed_by_one_group(x, y=None):
-        reducer = Reducer(lanes, x.dtype, "exact", y is not None)
-        reducer.groups = 1
+        accumulator = DeviceSum(lanes, x.dtype, "exact", y is not None)
+        accumulator.plan = replace(accumulator.plan, groups=1)
         buffers = [lanes.buffer(a.shape, a.dtype).write(a) for a in (x, y) if a is not None]
-        reducer.add(x.size, *buffers)
-        return reducer.take()
+        accumulator.add(x.size, *buffers)
+        return accumulator.read_and_reset()
 
     n = 20_003
     everywhere = rng.integers(0, 2**64, n, "u8").view("f8")
     everywhere = np.where(np.isfinite(everywhere), everywhere, -0.0)
     infinite = np.where(rng.random(n) < 1e-3, rng.choice(np.array([np.inf, -np.inf, np.nan]), n), everywhere)
     for numbers in (everywhere, infinite, np.abs(everywhere), np.full(n, -0.0)):
-        assert summed_by_one_group(numbers) == total_of(numbers)
+        assert summed_by_one_group(numbers) == exact_sum_host(numbers)
     x, y = (np.ldexp(rng.standard_normal(n), rng.integers(-140, 60, n)).astype("f4") for _ in "xy")
-    assert summed_by_one_group(x, y).fraction() == total_of(x.astype("f8") * y).fraction()
+    assert summed_by_one_group(x, y).fraction() == exact_sum_host(x.astype("f8") * y).fraction()
     x, y = (np.ldexp(rng.standard_normal(3000), rng.integers(-700, 500, 3000)) for _ in "xy")
     wanted = sum(Fraction(a) * Fraction(b) for a, b in zip(x, y, strict=True))
     assert summed_by_one_group(x, y).fraction() == wanted
@@ -132,10 +132,10 @@ def test_a_long_run_of_floats_is_exact(lanes):
     """More of the largest floats of a window than a double holds together with the smallest of it."""
     numbers = np.full(256 * 8 * 1400, np.float32(32) * (1 - np.float32(2.0**-24)), "f4")
     numbers[::5] = 2.0**-15 * (1 + np.float32(2.0**-23))
-    reducer = Reducer(lanes, "f4", "exact")
-    reducer.groups = 1
-    reducer.add(numbers.size, lanes.buffer(numbers.shape).write(numbers))
-    assert reducer.take() == total_of(numbers)
+    accumulator = DeviceSum(lanes, "f4", "exact")
+    accumulator.plan = replace(accumulator.plan, groups=1)
+    accumulator.add(numbers.size, lanes.buffer(numbers.shape).write(numbers))
+    assert accumulator.read_and_reset() == exact_sum_host(numbers)
 
 
 def test_exact_equals_fsum_on_every_set(device, rng):
@@ -146,27 +146,27 @@ def test_exact_equals_fsum_on_every_set(device, rng):
             wanted = MAX  # MAX + 2^970 (1 - 2^-54) lies just below the tie to infinity
         else:
             wanted = math.fsum(numbers)
-        found = total([device], numbers)
+        found = array_sum([device], numbers)
         assert same(found.rounded(), wanted), name
-        assert found == total_of(numbers), name
+        assert found == exact_sum_host(numbers), name
 
 
 def test_float32_is_rounded_once(device, rng):
     tie = np.array([1.0, 2.0**-24, 2.0**-60], "f4")  # double rounding would give 1
-    assert total([device], tie).rounded("f4") == 1 + 2.0**-23
-    assert total([device], -tie).rounded("f4") == -1 - 2.0**-23
+    assert array_sum([device], tie).rounded("f4") == 1 + 2.0**-23
+    assert array_sum([device], -tie).rounded("f4") == -1 - 2.0**-23
     bits = rng.integers(0, 2**32, 5000, "u4").view("f4")
     bits = bits[np.isfinite(bits)]
-    assert total([device], bits).rounded() == math.fsum(bits.astype("f8"))
-    assert math.isinf(total([device], np.full(3, np.finfo("f4").max)).rounded("f4"))
-    assert total([device], np.full(3, np.finfo("f4").max)).rounded() == 3 * float(np.finfo("f4").max)
+    assert array_sum([device], bits).rounded() == math.fsum(bits.astype("f8"))
+    assert math.isinf(array_sum([device], np.full(3, np.finfo("f4").max)).rounded("f4"))
+    assert array_sum([device], np.full(3, np.finfo("f4").max)).rounded() == 3 * float(np.finfo("f4").max)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("mode", ["exact", "reproducible"])
 def test_what_is_not_finite(device, dtype, mode):
     def value(*numbers):
-        return total([device], np.array(numbers * 9, dtype), mode).rounded()
+        return array_sum([device], np.array(numbers * 9, dtype), mode).rounded()
 
     inf, nan = np.inf, np.nan
     assert value(1.0, inf) == inf and value(-inf, 1e4) == -inf
@@ -176,31 +176,31 @@ def test_what_is_not_finite(device, dtype, mode):
 
 
 def test_no_numbers_are_zero(device):
-    assert all(same(total([device], np.zeros(0, "f4"), mode).rounded(), 0.0) for mode in MODES)
+    assert all(same(array_sum([device], np.zeros(0, "f4"), mode).rounded(), 0.0) for mode in MODES)
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
 def test_integers(device, rng, dtype):
     numbers = np.frombuffer(rng.bytes(8 * 2003), "u1" if dtype == "?" else dtype)
     numbers = numbers > 99 if dtype == "?" else numbers
-    assert total([device], numbers).units == sum(int(n) for n in numbers)
-    assert total([device], numbers, other=numbers[::-1].copy()).units == sum(
+    assert array_sum([device], numbers).significand == sum(int(n) for n in numbers)
+    assert array_sum([device], numbers, y=numbers[::-1].copy()).significand == sum(
         int(a) * int(b) for a, b in zip(numbers, numbers[::-1], strict=True)
     )
     if dtype in ("i8", "u8", "i1"):
         worst = np.full(4097, np.iinfo(dtype).min if dtype[0] == "i" else np.iinfo(dtype).max, dtype)
-        assert total([device], worst, other=worst).units == 4097 * int(worst[0]) ** 2
-        assert total([device], worst).units == 4097 * int(worst[0])
+        assert array_sum([device], worst, y=worst).significand == 4097 * int(worst[0]) ** 2
+        assert array_sum([device], worst).significand == 4097 * int(worst[0])
 
 
 def test_float16(device, rng):
     numbers = np.frombuffer(rng.bytes(9001 * 2), "f2")
     numbers = numbers[np.isfinite(numbers)]
-    found = total([device], numbers)
-    assert found == total_of(numbers) and found.rounded() == math.fsum(numbers.astype("f8"))
-    assert math.isinf(total([device], np.full(2, 65504, "f2")).rounded("f2"))
+    found = array_sum([device], numbers)
+    assert found == exact_sum_host(numbers) and found.rounded() == math.fsum(numbers.astype("f8"))
+    assert math.isinf(array_sum([device], np.full(2, 65504, "f2")).rounded("f2"))
     square = sum(Fraction(float(n)) ** 2 for n in numbers)
-    assert total([device], numbers, other=numbers).fraction() == square
+    assert array_sum([device], numbers, y=numbers).fraction() == square
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -209,11 +209,11 @@ def test_order_chunks_and_threads_leave_the_bits(device, rng, dtype, mode):
     """Any permutation, any block, two devices at once: one answer."""
     spread = 60 if dtype == "f4" else 900
     numbers = np.ldexp(rng.standard_normal(20_011), rng.integers(-spread, spread, 20_011)).astype(dtype)
-    wanted = total([device], numbers, mode)
+    wanted = array_sum([device], numbers, mode)
     for block in (1, 7, 333, 4096, int(rng.integers(2, 20_011))):
         some = numbers[:50] if block == 1 else numbers
-        first = total([device], some, mode)
-        shuffled = total([device, device], rng.permutation(some), mode, block=block)
+        first = array_sum([device], some, mode)
+        shuffled = array_sum([device, device], rng.permutation(some), mode, chunk=block)
         assert same(first.rounded(), shuffled.rounded()), block
         assert first.rounded(dtype) == shuffled.rounded(dtype)
     assert wanted.rounded() == pytest.approx(math.fsum(numbers.astype("f8")), rel=1e-9)
@@ -222,9 +222,9 @@ def test_order_chunks_and_threads_leave_the_bits(device, rng, dtype, mode):
 def test_modes_agree_within_their_promises(device, rng):
     for dtype, fast, cut in (("f4", 1e-5, 2.0**-38), ("f8", 1e-13, 2.0**-78)):
         numbers = rng.random(300_007).astype(dtype)
-        exact = total([device], numbers).fraction()
-        assert abs(total([device], numbers, "fast").rounded() / float(exact) - 1) < fast
-        error = abs(total([device], numbers, "reproducible").total().fraction() - exact)
+        exact = array_sum([device], numbers).fraction()
+        assert abs(array_sum([device], numbers, "fast").rounded() / float(exact) - 1) < fast
+        error = abs(array_sum([device], numbers, "reproducible").exact().fraction() - exact)
         assert error <= numbers.size * cut * Fraction(float(numbers.max()))
 
 
@@ -235,7 +235,7 @@ def test_reproducible_takes_the_whole_range(device, rng):
         [5e-324, -1e-310, 3e-308],
         [2.0**1005, -(2.0**1005), 7.0],
     ):
-        found = total([device], np.array(numbers), "reproducible").total().fraction()
+        found = array_sum([device], np.array(numbers), "reproducible").exact().fraction()
         wanted = sum(Fraction(n) for n in numbers)
         smallest = Fraction(2) ** -1073  # the odd bit of a subnormal number is worth one unit of the lowest bin
         assert abs(found - wanted) <= len(numbers) * (Fraction(max(abs(n) for n in numbers)) / 2**78 + smallest)
@@ -243,13 +243,13 @@ def test_reproducible_takes_the_whole_range(device, rng):
 
 def test_misaligned_and_strided_arrays(device, rng):
     numbers = rng.standard_normal((64, 33))
-    assert total([device], numbers[3:, ::2]).rounded() == math.fsum(numbers[3:, ::2].ravel())
+    assert array_sum([device], numbers[3:, ::2]).rounded() == math.fsum(numbers[3:, ::2].ravel())
     buffer = device.buffer(1000, "f8").write(np.arange(1000.0))
-    reducer = Reducer(device, "f8", "exact")
-    reducer.add(999, buffer)
-    reducer.add(10, buffer)
-    assert reducer.take().rounded() == 998 * 999 / 2 + 45
-    assert reducer.take().rounded() == 0
+    accumulator = DeviceSum(device, "f8", "exact")
+    accumulator.add(999, buffer)
+    accumulator.add(10, buffer)
+    assert accumulator.read_and_reset().rounded() == 998 * 999 / 2 + 45
+    assert accumulator.read_and_reset().rounded() == 0
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -258,13 +258,13 @@ def test_dot_products_are_rounded_once(device, rng, dtype):
     x = np.ldexp(rng.standard_normal(n), rng.integers(-spread, spread // 3, n)).astype(dtype)
     y = np.ldexp(rng.standard_normal(n), rng.integers(-spread, spread // 3, n)).astype(dtype)
     wanted = sum(Fraction(float(a)) * Fraction(float(b)) for a, b in zip(x, y, strict=True))
-    assert total([device], x, other=y).fraction() == wanted
+    assert array_sum([device], x, y=y).fraction() == wanted
     assert aggregates.dot([device], x, y) == rounded_fraction(wanted)
     hard = np.array([MAX, 5e-324, 1e-300, np.inf, 0.0] if dtype == "f8" else [3e38, 1e-45, 1e-30, np.inf, 0.0], dtype)
     assert aggregates.norm([device], hard) == np.inf
     assert math.isnan(aggregates.dot([device], hard, np.zeros(5, dtype)))  # infinity times zero
     finite = hard[[0, 1, 2, 4]]
-    assert total([device], finite, other=finite).fraction() == sum(Fraction(float(v)) ** 2 for v in finite)
+    assert array_sum([device], finite, y=finite).fraction() == sum(Fraction(float(v)) ** 2 for v in finite)
 
 
 def test_mean_variance_norm_and_extremes(device, rng):
@@ -277,9 +277,9 @@ def test_mean_variance_norm_and_extremes(device, rng):
             sum((v - middle) ** 2 for v in exact) / (len(exact) - 1)
         )
         assert aggregates.norm([device], numbers) == pytest.approx(np.linalg.norm(numbers.astype("f8")), rel=1e-15)
-        assert aggregates.extremes([device], numbers) == (numbers.min(), numbers.max())
-    assert all(math.isnan(v) for v in aggregates.extremes([device], np.array([1.0, np.nan, 2.0])))
-    assert aggregates.extremes([device], np.array([np.inf, -np.inf], "f2")) == (-np.inf, np.inf)
+        assert aggregates.minmax([device], numbers) == (numbers.min(), numbers.max())
+    assert all(math.isnan(v) for v in aggregates.minmax([device], np.array([1.0, np.nan, 2.0])))
+    assert aggregates.minmax([device], np.array([np.inf, -np.inf], "f2")) == (-np.inf, np.inf)
     assert aggregates.variance([device], np.full(1000, 1e9 + 0.1)) == 0.0
 
 
@@ -291,19 +291,19 @@ def test_sums_by_key(device, rng, dtype, monkeypatch):
     if dtype[0] == "f":
         numbers = np.where(np.isfinite(numbers), numbers, 1).astype(dtype)
     monkeypatch.setattr(aggregates, "block_length", lambda *_: 1500)  # several blocks, which share keys
-    groups = aggregates.by_key(device, keys, numbers)
+    groups = aggregates.reduce_by_key(device, keys, numbers)
     assert groups.keys.tolist() == sorted(set(keys.tolist())) and groups.counts.sum() == n
     for i, key in enumerate(groups.keys):
         own = numbers[keys == key]
-        assert groups.totals[i] == total_of(own), key
-        assert groups.smallest[i] == own.min() and groups.largest[i] == own.max() and groups.counts[i] == own.size
-    wanted = [total_of(numbers[keys == key]) for key in groups.keys]
-    assert groups.sums() == [t.rounded() if dtype[0] == "f" else t.units for t in wanted]
+        assert groups.totals[i] == exact_sum_host(own), key
+        assert groups.minimum[i] == own.min() and groups.maximum[i] == own.max() and groups.counts[i] == own.size
+    wanted = [exact_sum_host(numbers[keys == key]) for key in groups.keys]
+    assert groups.sums() == [t.rounded() if dtype[0] == "f" else t.significand for t in wanted]
 
 
 def test_keys_with_numbers_that_are_not_finite(device):
     keys = np.array([0, 0, 1, 1, 2, 3], "u1")
-    sums = aggregates.by_key(device, keys, np.array([1, np.inf, np.inf, -np.inf, np.nan, -0.0], "f2")).sums()
+    sums = aggregates.reduce_by_key(device, keys, np.array([1, np.inf, np.inf, -np.inf, np.nan, -0.0], "f2")).sums()
     assert sums[0] == np.inf and math.isnan(sums[1]) and math.isnan(sums[2]) and same(sums[3], -0.0)
 
 
@@ -311,11 +311,11 @@ def test_keys_with_numbers_that_are_not_finite(device):
 def test_halving_stays_within_its_bound(device, rng, dtype, monkeypatch):
     numbers = ill_conditioned(rng, 5001, 1e6, dtype)
     monkeypatch.setattr(aggregates, "block_length", lambda *_: 1000)
-    found = aggregates.halving(device, numbers)
+    found = aggregates.pairwise_sum(device, numbers)
     exact = sum(Fraction(float(n)) for n in numbers)
     assert found.error == float(abs(Fraction(found.value) - exact))
     assert 0 < found.error <= found.bound and found.depth == 13
-    whole = aggregates.halving(device, np.ones(4099, dtype))
+    whole = aggregates.pairwise_sum(device, np.ones(4099, dtype))
     assert whole.value == 4099 and whole.error == 0 < whole.bound
 
 
@@ -341,7 +341,7 @@ def test_rounding_equals_numpy_in_every_format(rng):
 
 
 def test_totals_add_like_integers():
-    a, b = Total(3, -5, 8, 2), Total(1, 2, 8, 1)
+    a, b = ExactSum(3, -5, 8, 2), ExactSum(1, 2, 8, 1)
     assert (a + b).fraction() == Fraction(3, 32) + 4 and a + b == b + a and (a + b).count == 3
 
 
@@ -384,7 +384,7 @@ def test_command_statistics(tmp_path, capsys, rng):
     groups = summed(capsys, tmp_path / "x.npy", "--by", tmp_path / "k.npy")["groups"]
     assert groups["keys"] == [0, 1, 2] and groups["sums"] == [math.fsum(numbers[keys == k]) for k in range(3)]
     told = summed(capsys, tmp_path / "x.npy", "--bound")
-    assert 0 <= told["halving_error"] <= told["halving_bound"]
+    assert 0 <= told["pairwise_error"] <= told["pairwise_bound"]
     capsys.readouterr()
     assert cli.main(["sum", str(tmp_path / "x.npy")]) == 0
     out, err = capsys.readouterr()
@@ -397,11 +397,11 @@ def test_farm_gives_the_same_bits(tmp_path, rng, monkeypatch):
 
     numbers = np.ldexp(rng.standard_normal(5000), rng.integers(-400, 400, 5000))
     np.save(tmp_path / "x.npy", numbers)
-    monkeypatch.setattr(command, "BLOCK_OF_A_TASK", 8 * 777)
+    monkeypatch.setattr(command, "TASK_BYTES", 8 * 777)
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         for mode in ("exact", "reproducible"):
-            state, devices = command.farmed(client, [open_npy(tmp_path / "x.npy")], mode)
-            alone = total(command.open_context().devices, tmp_path / "x.npy", mode)
+            state, devices = command.sum_on_farm(client, [open_npy(tmp_path / "x.npy")], mode)
+            alone = array_sum(command.open_gpu().devices, tmp_path / "x.npy", mode)
             assert state.rounded() == alone.rounded() and devices
 
 
@@ -474,20 +474,18 @@ def test_file_that_shrinks_while_it_is_read(device, tmp_path):
                 file.truncate(20_000)
 
     with pytest.raises(InputError, match="became shorter"):
-        total([device], npy, block=500, told=shrink)
+        array_sum([device], npy, chunk=500, progress=shrink)
     assert isinstance(npy, NpyFile) and threading.active_count() < 20
 
 
 def test_arrays_larger_than_the_device(device, tmp_path, monkeypatch, rng):
     """Two devices of 1 MiB share a file of 3 MB."""
-    monkeypatch.setattr(
-        device, "properties", replace(device.properties, memory_bytes=1 << 20, max_buffer_bytes=1 << 18)
-    )
-    staging_buffer, sizes = device.staging_buffer, []
-    monkeypatch.setattr(device, "staging_buffer", lambda count: sizes.append(count) or staging_buffer(count))
+    monkeypatch.setattr(device, "processor", replace(device.processor, memory=1 << 20, largest_buffer=1 << 18))
+    stage, sizes = device.stage, []
+    monkeypatch.setattr(device, "stage", lambda count: sizes.append(count) or stage(count))
     numbers = rng.standard_normal(400_003)
     np.save(tmp_path / "x.npy", numbers)
-    assert total([device, device], tmp_path / "x.npy") == total_of(numbers)
+    assert array_sum([device, device], tmp_path / "x.npy") == exact_sum_host(numbers)
     assert len(sizes) == 4 and max(sizes) <= 1 << 18 and sum(sizes) <= 1 << 20
 
 
@@ -497,13 +495,13 @@ def test_more_than_two_to_the_31(device, tmp_path):
     count = 2**31 + 5
     path = tmp_path / "long.npy"
     np.lib.format.open_memmap(path, "w+", "u1", (count,))[[0, 7, 2**31, count - 1]] = 1
-    assert total([device], path).units == 4
-    assert aggregates.extremes([device], path) == (0, 1)
+    assert array_sum([device], path).significand == 4
+    assert aggregates.minmax([device], path) == (0, 1)
 
 
 # -------------------------------------------------------------------------------------------------------- GLSL passes
 def test_passes_are_exact(gl, rng):
-    from renderer.numerics.sums.gl_sums import total_in_passes
+    from renderer.numerics.sums.gl_sums import array_sum_gl
 
     sets = {
         "normal": rng.standard_normal(70_001).astype("f4"),
@@ -515,20 +513,20 @@ def test_passes_are_exact(gl, rng):
         "minus zero": np.array([-0.0] * 5, "f4"),
     }
     for name, numbers in sets.items():
-        found = total_in_passes(gl, numbers)
-        assert found == total_of(numbers) and same(found.rounded(), total_of(numbers).rounded()), name
-    assert total_in_passes(gl, np.array([np.inf, 1], "f4")).rounded() == np.inf
-    assert math.isnan(total_in_passes(gl, np.array([np.inf, -np.inf], "f4")).rounded())
+        found = array_sum_gl(gl, numbers)
+        assert found == exact_sum_host(numbers) and same(found.rounded(), exact_sum_host(numbers).rounded()), name
+    assert array_sum_gl(gl, np.array([np.inf, 1], "f4")).rounded() == np.inf
+    assert math.isnan(array_sum_gl(gl, np.array([np.inf, -np.inf], "f4")).rounded())
 
 
 def test_passes_and_kernels_agree_to_the_bit(device, gl, rng):
-    from renderer.numerics.sums.gl_sums import total_in_passes
+    from renderer.numerics.sums.gl_sums import array_sum_gl
 
     x, y = rng.standard_normal((2, 20_000)).astype("f4")
-    assert total_in_passes(gl, x) == total([device], x)
-    assert total_in_passes(gl, x, y).fraction() == total([device], x, other=y).fraction()
+    assert array_sum_gl(gl, x) == array_sum([device], x)
+    assert array_sum_gl(gl, x, y).fraction() == array_sum([device], x, y=y).fraction()
     wide = np.ldexp(x, rng.integers(-60, 60, x.size)).astype("f4")
-    assert total_in_passes(gl, wide, y).fraction() == total([device], wide, other=y).fraction()
+    assert array_sum_gl(gl, wide, y).fraction() == array_sum([device], wide, y=y).fraction()
 
 
 def test_command_sums_in_passes(tmp_path, capsys, gl, rng):
@@ -536,12 +534,12 @@ def test_command_sums_in_passes(tmp_path, capsys, gl, rng):
     np.save(tmp_path / "x.npy", numbers)
     np.save(tmp_path / "doubles.npy", numbers.astype("f8"))
     told = summed(capsys, tmp_path / "x.npy", "--device", "gl", "--bound")
-    exact = total_of(numbers)
+    exact = exact_sum_host(numbers)
     assert told["value"] == exact.rounded() and told["value_in_dtype"] == exact.rounded("f4")
-    assert told["halving_error"] == float(abs(Fraction(told["halving"]) - exact.fraction())) <= told["halving_bound"]
-    assert told["halving_bound"] < 1e-4 * np.abs(numbers).sum() and told["devices"] == [f"{gl.renderer} (gl)"]
+    assert told["pairwise_error"] == float(abs(Fraction(told["pairwise"]) - exact.fraction())) <= told["pairwise_bound"]
+    assert told["pairwise_bound"] < 1e-4 * np.abs(numbers).sum() and told["devices"] == [f"{gl.renderer} (gl)"]
     dot = summed(capsys, tmp_path / "x.npy", tmp_path / "x.npy", "--device", "gl", "--statistic", "dot")["value"]
-    assert dot == total_of(numbers.astype("f8") ** 2).rounded()
+    assert dot == exact_sum_host(numbers.astype("f8") ** 2).rounded()
     for words, said in (
         (["x.npy", "--device", "gl", "--mode", "fast"], "exact sums"),
         (["x.npy", "--device", "gl", "--statistic", "mean"], "exact sums"),

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.formats.matrices import read_band, read_sides, write_array
-from renderer.gpu import Device, list_devices, open_device
+from renderer.formats.matrices import read_band, read_rhs, write_npy
+from renderer.gpu import Device, find_devices, open_device
 from renderer.host import available_cores
 from renderer.numerics.band_lu.solver import BandedLU, checked_band, checked_block
 
@@ -26,7 +26,7 @@ def solve(args) -> int:
         ab = checked_band(ab, kl, ku)
     except InputError as error:
         raise InputError(f"{args.band}: {error}") from error
-    b = read_sides(Path(args.rhs), ab.shape[1])
+    b = read_rhs(Path(args.rhs), ab.shape[1])
     read = time.perf_counter() - began
     began = time.perf_counter()
     lu = BandedLU(ab, kl, ku, devices, args.block)
@@ -36,7 +36,7 @@ def solve(args) -> int:
     began = time.perf_counter()
     x = lu.solve(b)
     solved = time.perf_counter() - began
-    write_array(Path(args.output), x)
+    write_npy(Path(args.output), x)
     seconds = {"read": read, "factor": factored, "substitute": solved, **lu.seconds}
     facts = {
         "n": lu.n, "kl": kl, "ku": ku, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
@@ -73,8 +73,8 @@ def tell_singular(args, lu: BandedLU, seconds: float) -> int:
     return 1
 
 
-def chosen_devices(device_ids: list[str] | None) -> tuple[Device, ...]:
+def chosen_devices(spellings: list[str] | None) -> tuple[Device, ...]:
     """The devices of --device; without one a GPU where there is one, else none: the host's cores by LAPACK."""
-    if device_ids is None:
-        device_ids = ["auto"] if any(found.device_type == "gpu" for found in list_devices()[0]) else []
-    return tuple(open_device(spelling) for spelling in device_ids)
+    if spellings is None:
+        spellings = ["auto"] if any(found.processor == "gpu" for found in find_devices()[0]) else []
+    return tuple(open_device(spelling) for spelling in spellings)

@@ -1,1 +1,29 @@
-"""Sums of huge arrays: fast, reproducible and exact."""
+"""Sums of huge arrays and .npy files: fast, reproducible and exact; statistics made from exact sums.
+
+    from renderer.gpu import open_gpu
+    from renderer.numerics.sums import array_sum, variance
+
+    devices = open_gpu().devices
+    array_sum(devices, "big.npy").rounded()    # the sum of all numbers, rounded once
+    variance(devices, x)                       # x: an array or a path
+
+`rayfold sum` is command.py; sum_files() there is the same for programs.
+"""
+
+from renderer.numerics.sums.aggregates import dot, mean, minmax, norm, pairwise_sum, reduce_by_key, variance
+from renderer.numerics.sums.device_sums import BinnedSum, FastSum, array_sum
+from renderer.numerics.sums.exact_sum import ExactSum
+
+__all__ = [
+    "BinnedSum",
+    "ExactSum",
+    "FastSum",
+    "array_sum",
+    "dot",
+    "mean",
+    "minmax",
+    "norm",
+    "pairwise_sum",
+    "reduce_by_key",
+    "variance",
+]

@@ -1,168 +1,215 @@
-"""`rayfold sum`: sums and other aggregates of .npy files, on one device, several, or a farm of workers."""
+"""`rayfold sum`: sums and other aggregates of .npy files, on one device, several, or a farm of Dask workers."""
 
+import argparse
 import json
 import math
 import sys
 import time
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from renderer.errors import InputError, UnavailableError, UserError
-from renderer.formats.npy import open_npy
-from renderer.gpu import open_context
+from renderer.formats.npy import NpyFile, open_npy
+from renderer.gpu import Device, Gpu, open_gpu
+from renderer.gpu.gl import Gl
 from renderer.numerics.sums import aggregates
-from renderer.numerics.sums.aggregates import halving
-from renderer.numerics.sums.device_sums import nothing, total
-from renderer.numerics.sums.gl_sums import halving_in_passes, total_in_passes
+from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
+from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
+
+STATISTICS = ("sum", "mean", "variance", "min", "max", "norm", "dot")
+TASK_BYTES = 1 << 28  # of numbers that one task of a farm sums
 
 
-def command(args) -> int:
-    """Runs `rayfold sum`."""
-    files = [open_npy(path) for path in args.files]
-    _check(args, files)
-    in_passes = args.device == ["gl"]
-    gpu = open_context(*(() if in_passes else args.device or ()))
-    if in_passes:
-        gpu.gl  # noqa: B018  (opened before the clock starts)
-    elif not args.farm:
-        gpu.devices  # noqa: B018  (opened and probed before the clock starts)
-    started = time.perf_counter()
-    if in_passes:
-        told = _in_passes(gpu.gl, args.statistic, files)
-    elif args.by:
-        told = _by_key(gpu.device, args.by, files[0])
-    elif args.statistic != "sum":
-        told = {"value": _statistic(gpu.devices, args.statistic, files)}
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `rayfold sum`."""
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE.npy", help="read in chunks, never at once; the sum runs over all files"
+    )
+    parser.add_argument("--mode", choices=MODES, default="exact", help="default: exact")
+    parser.add_argument(
+        "--device", action="append", help="repeatable: several devices share the chunks; gl: by OpenGL fragment passes"
+    )
+    parser.add_argument("--statistic", choices=STATISTICS, default="sum", help="made from exact sums, rounded once")
+    parser.add_argument("--by", metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers")
+    parser.add_argument(
+        "--bound",
+        action="store_true",
+        help="also print the error of pairwise summation in the input's precision, and its a-priori bound",
+    )
+    parser.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
+    parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+def command(args: argparse.Namespace) -> int:
+    """Runs `rayfold sum`; returns its exit code."""
+    result = sum_files(args.files, args.mode, args.statistic, args.by, args.bound, tuple(args.device or ()), args.farm)
+    if args.json:
+        print(json.dumps(_in_json(result), allow_nan=False))
     else:
-        told = _sum(gpu, args, files)
-    seconds = time.perf_counter() - started
-    size = sum(npy.count * npy.dtype.itemsize for npy in files)
-    facts = {
-        **told,
-        "statistic": args.statistic,
-        "mode": args.mode,
-        "count": sum(npy.count for npy in files),
-        "dtype": str(files[0].dtype),
-        "devices": told.get("devices") or [device.name for device in gpu.devices],
-        "seconds": seconds,
-        "bytes_per_second": size / seconds,
-    }
-    if args.bound:
-        facts |= _halving(halving_in_passes(gpu.gl, files[0]) if in_passes else halving(gpu.device, files[0]))
-    _print(facts, args)
+        _print(result)
     return 0
 
 
-def _check(args, files) -> None:
-    dtypes = {npy.dtype for npy in files}
-    if len(dtypes) > 1 and args.statistic != "dot":
-        told = ", ".join(f"{npy.path} {npy.dtype}" for npy in files)
-        raise InputError(f"files of several dtypes: {told}; they must have one dtype to be added up")
-    wanted = {"sum": None, "dot": 2}.get(args.statistic, 1)
-    wanted = 1 if args.by or args.bound else wanted
-    if wanted and len(files) != wanted:
-        raise UserError(f"{len(files)} files; {wanted} wanted for this answer")
-    if args.farm and (args.by or args.bound or args.statistic != "sum"):
-        raise UserError("--farm adds up; it goes with neither --by nor --bound nor --statistic")
-    if args.mode != "exact" and (args.by or args.statistic != "sum"):
-        raise UserError(f"--mode {args.mode}: --statistic and --by are made from exact sums; allowed is exact")
-    if "gl" in (args.device or ()):
-        _check_passes(args, dtypes)
+def sum_files(
+    paths: Sequence[str | Path],
+    mode: str = "exact",
+    statistic: str = "sum",
+    by: str | None = None,
+    bound: bool = False,
+    devices: tuple[str, ...] = (),
+    farm: str | None = None,
+) -> dict[str, Any]:
+    """What `rayfold sum` reports of .npy files, as it goes into JSON: value, count, dtype, seconds and more.
 
-
-def _check_passes(args, dtypes) -> None:
-    if len(args.device) > 1:
-        raise UserError("--device gl: passes share no work with other devices; leave the others out")
-    if args.mode != "exact" or args.statistic not in ("sum", "dot") or args.by or args.farm:
-        raise UserError("--device gl: passes make exact sums and dot products, without --mode, --by and --farm")
-    if dtypes != {np.dtype("f4")}:
-        raise UserError(f"--device gl: passes add float32, but the files hold {', '.join(map(str, dtypes))}")
-
-
-def _sum(gpu, args, files) -> dict:
-    told = _progress(sum(npy.count for npy in files))
-    devices = None
-    if args.farm:
-        state, devices = _on_farm(args.farm, files, args.mode, args.device)
+    `devices` are spellings as of --device, `by` is a file of keys, `farm` an address of Dask workers. UserError for
+    combinations that do not go together, InputError for bad files.
+    """
+    files = [open_npy(path) for path in paths]
+    _check(files, mode, statistic, by, bound, devices, farm)
+    uses_gl = devices == ("gl",)
+    gpu = open_gpu(*(() if uses_gl else devices))
+    if uses_gl:
+        gpu.gl  # noqa: B018  (opened before the clock starts)
+    elif not farm:
+        gpu.devices  # noqa: B018  (opened and probed before the clock starts)
+    started = time.perf_counter()
+    if uses_gl:
+        result = _sum_by_gl(gpu.gl, statistic, files)
+    elif by:
+        result = _by_key(gpu.device, by, files[0])
+    elif statistic != "sum":
+        result = {"value": _statistic(gpu.devices, statistic, files)}
     else:
-        states = [total(gpu.devices, npy, args.mode, told=told) for npy in files]
-        state = sum(states, start=nothing(args.mode, files[0].dtype))
+        result = _sum(gpu, files, mode, devices, farm)
+    seconds = time.perf_counter() - started
+    result |= {
+        "statistic": statistic,
+        "mode": mode,
+        "count": sum(npy.count for npy in files),
+        "dtype": str(files[0].dtype),
+        "devices": result.get("devices") or [device.name for device in gpu.devices],
+        "seconds": seconds,
+        "bytes_per_second": sum(npy.count * npy.dtype.itemsize for npy in files) / seconds,
+    }
+    if bound:
+        pairwise = pairwise_sum_gl(gpu.gl, files[0]) if uses_gl else aggregates.pairwise_sum(gpu.device, files[0])
+        result |= {
+            "pairwise": pairwise.value,
+            "pairwise_error": pairwise.error,
+            "pairwise_bound": pairwise.bound,
+            "depth": pairwise.depth,
+        }
+    return result
+
+
+def _check(
+    files: list[NpyFile],
+    mode: str,
+    statistic: str,
+    by: str | None,
+    bound: bool,
+    devices: tuple[str, ...],
+    farm: str | None,
+) -> None:
+    dtypes = {npy.dtype for npy in files}
+    if len(dtypes) > 1 and statistic != "dot":
+        found = ", ".join(f"{npy.path} {npy.dtype}" for npy in files)
+        raise InputError(f"files of several dtypes: {found}; they must have one dtype to be added up")
+    wanted = 1 if by or bound else {"sum": None, "dot": 2}.get(statistic, 1)
+    if wanted and len(files) != wanted:
+        raise UserError(f"{len(files)} files given, but --statistic, --by or --bound takes exactly {wanted}")
+    if farm and (by or bound or statistic != "sum"):
+        raise UserError("--farm supports plain sums only, without --by, --bound and --statistic")
+    if mode != "exact" and (by or statistic != "sum"):
+        raise UserError(f"--mode {mode}: --statistic and --by are made from exact sums; allowed is exact")
+    if "gl" not in devices:
+        return
+    if len(devices) > 1:
+        raise UserError("--device gl cannot be combined with other devices")
+    if mode != "exact" or statistic not in ("sum", "dot") or by or farm:
+        raise UserError("--device gl makes exact sums and dot products only, without --mode, --by and --farm")
+    if dtypes != {np.dtype("f4")}:
+        raise UserError(f"--device gl adds float32, but the files hold {', '.join(map(str, dtypes))}")
+
+
+def _sum(gpu: Gpu, files: list[NpyFile], mode: str, devices: tuple[str, ...], farm: str | None) -> dict[str, Any]:
+    names = None
+    if farm:
+        state, names = _sum_on_address(farm, files, mode, devices)
+    else:
+        progress = _progress(sum(npy.count for npy in files))
+        states = [array_sum(gpu.devices, npy, mode, progress=progress) for npy in files]
+        state = sum(states, start=empty_sum(mode, files[0].dtype))
     if files[0].dtype.kind != "f":
-        return {"value": state.units, "devices": devices}
-    return {"value": state.rounded(), "value_in_dtype": state.rounded(files[0].dtype), "devices": devices}
+        return {"value": state.significand, "devices": names}
+    return {"value": state.rounded(), "value_in_dtype": state.rounded(files[0].dtype), "devices": names}
 
 
-def _progress(count: int):
-    """A line on a terminal's stderr that follows the numbers done."""
+def _progress(count: int) -> Callable[[int], None] | None:
+    """A callback that shows the fraction done on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         return None
     done = 0
 
-    def told(more: int) -> None:
+    def show(more: int) -> None:
         nonlocal done
         done += more
         sys.stderr.write(f"\r{100 * done / count:5.1f}% of {count} numbers" + ("\n" if done >= count else ""))
 
-    return told
+    return show
 
 
-def _statistic(devices, name: str, files):
-    npy = files[0]
+def _statistic(devices: list[Device], name: str, files: list[NpyFile]) -> float:
     if name == "dot":
         return aggregates.dot(devices, *files)
     if name in ("min", "max"):
-        return aggregates.extremes(devices, npy)[name == "max"]
-    return {"mean": aggregates.mean, "variance": aggregates.variance, "norm": aggregates.norm}[name](devices, npy)
+        return aggregates.minmax(devices, files[0])[name == "max"]
+    return {"mean": aggregates.mean, "variance": aggregates.variance, "norm": aggregates.norm}[name](devices, files[0])
 
 
-def _by_key(device, keys: str, npy) -> dict:
-    groups = aggregates.by_key(device, open_npy(keys, "keys must be integers"), npy)
+def _by_key(device: Device, keys: str, npy: NpyFile) -> dict[str, Any]:
+    groups = aggregates.reduce_by_key(device, open_npy(keys, "keys must be integers"), npy)
     columns = {
         "keys": groups.keys.tolist(),
         "counts": groups.counts.tolist(),
         "sums": groups.sums(),
         "means": groups.means(),
-        "smallest": groups.smallest.tolist(),
-        "largest": groups.largest.tolist(),
+        "minimum": groups.minimum.tolist(),
+        "maximum": groups.maximum.tolist(),
     }
     return {"groups": columns, "devices": [device.name]}
 
 
-def _in_passes(gl, statistic: str, files) -> dict:
-    """A sum by GLSL render-to-texture passes."""
+def _sum_by_gl(gl: Gl, statistic: str, files: list[NpyFile]) -> dict[str, Any]:
     if statistic == "dot":
-        state = total_in_passes(gl, *files)
+        state = array_sum_gl(gl, *files)
     else:
-        state = sum((total_in_passes(gl, npy) for npy in files), start=nothing("exact", np.float32))
+        state = sum((array_sum_gl(gl, npy) for npy in files), start=empty_sum("exact", np.float32))
     return {"value": state.rounded(), "value_in_dtype": state.rounded(np.float32), "devices": [f"{gl.renderer} (gl)"]}
 
 
-def _halving(found: aggregates.Halving) -> dict:
-    return {"halving": found.value, "halving_error": found.error, "halving_bound": found.bound, "depth": found.depth}
-
-
-def _print(facts: dict, args) -> None:
-    if args.json:
-        print(json.dumps(_in_json(facts), allow_nan=False))
-        return
-    if "groups" in facts:
-        columns = facts["groups"]
+def _print(result: dict[str, Any]) -> None:
+    if "groups" in result:
+        columns = result["groups"]
         print("\t".join(columns))
         for row in zip(*columns.values(), strict=True):
             print("\t".join(repr(value) for value in row))
     else:
-        print(repr(facts["value"]))
-    if args.bound:
-        words = "halving gives {halving!r}: off by {halving_error:.3g}, bound {halving_bound:.3g} at depth {depth}"
-        print(words.format(**facts))
-    rate = facts["bytes_per_second"] / 1e9
-    told = f"{facts['count']} {facts['dtype']}, {facts['mode']}, {facts['seconds']:.3g} s, {rate:.3g} GB/s"
-    print(f"{told}, {', '.join(facts['devices'])}", file=sys.stderr)
+        print(repr(result["value"]))
+    if "pairwise" in result:
+        words = "pairwise summation: {pairwise!r}, error {pairwise_error:.3g}, bound {pairwise_bound:.3g}, depth {depth}"
+        print(words.format(**result))
+    rate = result["bytes_per_second"] / 1e9
+    summary = f"{result['count']} {result['dtype']}, {result['mode']}, {result['seconds']:.3g} s, {rate:.3g} GB/s"
+    print(f"{summary}, {', '.join(result['devices'])}", file=sys.stderr)
 
 
-def _in_json(value):
-    """The same with "nan", "inf" and "-inf" for the numbers that JSON has not."""
+def _in_json(value: Any) -> Any:
+    """The same with "nan", "inf" and "-inf" for the numbers that JSON does not have."""
     if isinstance(value, dict):
         return {key: _in_json(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -171,25 +218,22 @@ def _in_json(value):
 
 
 # ------------------------------------------------------------------------------------------------------------- farm
-BLOCK_OF_A_TASK = 1 << 28  # bytes
-
-
-def _on_farm(address: str, files, mode: str, spellings):
-    """The sum of the files by a farm's workers, which see them under the same paths, and the devices they used."""
+def _sum_on_address(address: str, files: list[NpyFile], mode: str, spellings: tuple[str, ...]) -> tuple[Any, list[str]]:
+    """The sum of the files by a farm's workers, which find them under the same paths, and the devices they used."""
     try:
         import distributed
     except ImportError as error:
         raise UnavailableError("--farm needs the package distributed: pip install distributed") from error
     try:
-        client = distributed.Client(**_where(address))
+        client = distributed.Client(**_client_arguments(address))
     except (OSError, ValueError) as error:
         raise UnavailableError(f"--farm {address}: no scheduler answers: {error}") from error
     with client:
-        return farmed(client, files, mode, spellings)
+        return sum_on_farm(client, files, mode, spellings)
 
 
-def _where(address: str) -> dict:
-    """The arguments of distributed.Client for --farm's word."""
+def _client_arguments(address: str) -> dict[str, Any]:
+    """The arguments of distributed.Client for the address of --farm."""
     if address.startswith("tcp://") or address.startswith("tls://"):
         return {"address": address, "timeout": 10}
     word, _, workers = address.partition(":")
@@ -198,12 +242,14 @@ def _where(address: str) -> dict:
     return {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": None}
 
 
-def farmed(client, files, mode: str, spellings=None):
-    """The merged state of all blocks of the files, and the names of the devices that the workers used."""
-    step = max(1, BLOCK_OF_A_TASK // files[0].dtype.itemsize)
+def sum_on_farm(
+    client: Any, files: list[NpyFile], mode: str, spellings: tuple[str, ...] = ()
+) -> tuple[Any, list[str]]:
+    """The merged sum of all files by the workers of a Dask client, and the names of the devices they used."""
+    step = max(1, TASK_BYTES // files[0].dtype.itemsize)
     tasks = [(npy, first, min(first + step, npy.count)) for npy in files for first in range(0, npy.count, step)]
-    futures = [client.submit(_task, *task, mode, tuple(spellings or ()), pure=False) for task in tasks]
-    state, devices = nothing(mode, files[0].dtype), set()
+    futures = [client.submit(_task, *task, mode, spellings, pure=False) for task in tasks]
+    state, devices = empty_sum(mode, files[0].dtype), set()
     for part, names in client.gather(futures):
         state += part
         devices |= set(names)
@@ -211,11 +257,11 @@ def farmed(client, files, mode: str, spellings=None):
 
 
 @lru_cache(maxsize=4)
-def _devices_of_worker(spellings: tuple[str, ...]):
-    return open_context(*spellings).devices
+def _devices_of_worker(spellings: tuple[str, ...]) -> list[Device]:
+    return open_gpu(*spellings).devices
 
 
-def _task(npy, first: int, last: int, mode: str, spellings: tuple[str, ...]):
+def _task(npy: NpyFile, first: int, end: int, mode: str, spellings: tuple[str, ...]) -> tuple[Any, list[str]]:
     devices = _devices_of_worker(spellings)
-    state = total(devices, npy, mode, window=(first, last))
+    state = array_sum(devices, npy, mode, index_range=(first, end))
     return state, [device.name for device in devices]

@@ -1,187 +1,226 @@
-"""Sums of huge arrays (paper 2): fast, reproducible and exact; dot products, extremes; on one device or many at once.
+"""Sums of huge arrays (paper 2): fast, reproducible or exact; dot products; on one device or several at once.
 
-    total([device], numbers, "exact").rounded()        numbers: an array or the path of a .npy file, any size
-    total([device], x, "exact", y).rounded()           the dot product
+    array_sum([device], numbers).rounded()                 numbers: an array or the path of a .npy file of any size
+    array_sum([device], x, "exact", y).rounded()           the dot product
 
-An exact or reproducible total has the same bits for every order, grid, chunking, device and number of devices, since
-what devices hand back are integers, merged by integer addition.
+An exact or reproducible sum has the same bits for every order, grid, chunk size, device and number of devices: devices
+return integers, which are merged by integer addition. Exact sums use a superaccumulator (Kulisch; Neal 2015; Collange,
+Defour, Graillat, Iakymchuk: ExBLAS), reproducible ones binned summation (Demmel, Nguyen: ReproBLAS).
 """
 
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from renderer.errors import InputError, UnavailableError
-from renderer.formats.npy import source_of
-from renderer.gpu import Device
-from renderer.numerics.sums.exact_sum import NOT_MINUS_ZERO, Total, total_of_limbs
+from renderer.formats.npy import ArraySource, HostArray, NpyFile, as_source
+from renderer.gpu import Buffer, Device
+from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, exact_sum_from_limbs
 
-FILES = {
-    "fast": "numerics/sum_fast.cu",
-    "reproducible": "numerics/sum_reproducible.cu",
-    "exact": "numerics/sum_exact.cu",
-}
-MODES = tuple(FILES)
+MODES = ("fast", "reproducible", "exact")
 LIMBS = 136  # of 32 bits, from 2^-2176 on: products of doubles fit
 LOWEST_EXPONENT = -2176
 BINS = 53  # of 40 bits, from 2^-1074 on: see numerics/sum_reproducible.cu
 BIN_WIDTH = 40
-EXACT_RESIDENT = 2  # groups of the exact sum of floats that a GPU's unit is to hold at a time
-LONGEST_SUM = 1023  # tiles that a group may take: see numerics/sum_exact_float.cu
-MOST_BEFORE_TAKE = 1 << 29  # numbers that a device's limbs take before they are read: see numerics/superaccumulator.h
+EXACT_MIN_GROUPS_PER_SM = 2  # __launch_bounds__ of the exact sum of floats
+MAX_TILES_PER_GROUP = 1023  # more could round in the window: see numerics/sum_exact_float.cu
+MAX_TERMS_BEFORE_READ = 1 << 29  # more could overflow a limb: see numerics/superaccumulator.h
 C_TYPES = {"f2": "ushort", "f4": "float", "f8": "double", "i1": "char", "u1": "uchar", "b1": "uchar", "i2": "short",
            "u2": "ushort", "i4": "int", "u4": "uint", "i8": "long", "u8": "ulong"}  # fmt: skip
 
+Numbers = ArraySource | str | Any  # what as_source() takes
+
 
 @dataclass(frozen=True)
-class Slices:
-    """A reproducible sum: units in each bin of 40 bits, of which the `folds` highest up to `top` count."""
+class BinnedSum:
+    """A reproducible sum: the count of units in each bin of 40 bits, of which the `fold` highest are kept."""
 
     bins: tuple[int, ...]
-    top: int
+    highest_bin: int
     flags: int
     count: int
-    folds: int
+    fold: int
 
-    def __add__(self, other: "Slices") -> "Slices":
+    def __add__(self, other: "BinnedSum") -> "BinnedSum":
         bins = tuple(a + b for a, b in zip(self.bins, other.bins, strict=True))
-        return Slices(bins, max(self.top, other.top), self.flags | other.flags, self.count + other.count, self.folds)
+        highest = max(self.highest_bin, other.highest_bin)
+        return BinnedSum(bins, highest, self.flags | other.flags, self.count + other.count, self.fold)
 
-    def total(self) -> Total:
-        kept = range(max(0, self.top - self.folds + 1), self.top + 1)
-        return Total(sum(self.bins[j] << BIN_WIDTH * j for j in kept), -1074, self.flags | NOT_MINUS_ZERO, self.count)
+    def exact(self) -> ExactSum:
+        """The exact sum of the kept bins."""
+        kept = range(max(0, self.highest_bin - self.fold + 1), self.highest_bin + 1)
+        significand = sum(self.bins[j] << BIN_WIDTH * j for j in kept)
+        return ExactSum(significand, -1074, self.flags | NOT_NEGATIVE_ZERO, self.count)
 
     def rounded(self, dtype=np.float64) -> float:
-        return self.total().rounded(dtype)
+        """The kept bins rounded once to a floating-point format."""
+        return self.exact().rounded(dtype)
 
 
 @dataclass(frozen=True)
-class Partial:
-    """A fast sum in double: a part from each device."""
+class FastSum:
+    """A fast sum in double precision: a partial sum from each device."""
 
-    parts: tuple[float, ...]
+    partial_sums: tuple[float, ...]
     count: int
 
-    def __add__(self, other: "Partial") -> "Partial":
-        return Partial(self.parts + other.parts, self.count + other.count)
+    def __add__(self, other: "FastSum") -> "FastSum":
+        return FastSum(self.partial_sums + other.partial_sums, self.count + other.count)
 
     def rounded(self, dtype=np.float64) -> float:
+        """The sum of the partial sums in a floating-point format."""
         with np.errstate(all="ignore"):
-            return float(np.dtype(dtype).type(np.sum(self.parts)))
+            return float(np.dtype(dtype).type(np.sum(self.partial_sums)))
 
 
-class Reducer:
-    """Adds device buffers up, in one mode; `take` reads the sum so far and starts anew."""
+ArraySum = ExactSum | BinnedSum | FastSum
 
-    def __init__(self, device: Device, dtype, mode: str, dot: bool = False, absolute: bool = False):
-        dtype = np.dtype(dtype)
-        self.device, self.dtype, self.mode = device, dtype, mode
-        self.scale = (-48 if dot else -24) if dtype == np.float16 else 0
-        self.floating = dtype in (np.float32, np.float64)
-        lanes = device.properties.warp_size
-        self.group = 1 if lanes == 1 else 256
-        self.groups, self.longest = device.properties.compute_units * 8, 1 << 62
-        constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "DOT": int(dot), "ABSOLUTE": int(absolute)}
-        if self.floating:
-            constants |= self._floating_constants(dtype, lanes)
-            file = FILES[mode]
-            if mode == "exact" and dtype == np.float32 and not dot and lanes > 1:
-                file, self.longest = "numerics/sum_exact_float.cu", LONGEST_SUM
-        else:
-            self.limbs = 7
-            wide = 16 if dtype == np.float16 else 1
-            constants |= {"WHOLE": wide, "LIMBS": self.limbs, "SIGNED": int(dtype.kind in "if")}
-            constants |= {"NARROW": int(dtype.itemsize <= 4 and dtype.kind != "f")}
-            self.entry, file = "whole", "numerics/sum_integers.cu"
-        self.kernel = device.kernel(file, self.entry, group_size=self.group, **constants)
-        if self.entry == "fast":
-            self.out = device.buffer(self.groups, "f8").fill(0)
-        else:
-            self.out = device.buffer(2 * self.limbs + 2, "u4").fill(0)
-        self.count = 0
 
-    def _floating_constants(self, dtype, lanes: int) -> dict:
-        if not self.device.properties.has_fp64:
-            raise UnavailableError(f"{self.device.name}: computes no float64, which sums are kept in")
-        single = dtype == np.float32
-        self.folds = 2 if single else 3
-        self.entry = self.mode
-        self.limbs = 2 * BINS if self.mode == "reproducible" else LIMBS
-        return {
-            "SINGLE": int(single), "CONTIGUOUS": int(lanes == 1), "LEVELS": 1 if single else 2, "FOLDS": self.folds,
-            "LIMBS": self.limbs, "LIMB_BASE": LOWEST_EXPONENT, "STRICT": 1, "EXACT_RESIDENT": EXACT_RESIDENT,
+@dataclass(frozen=True)
+class LaunchPlan:
+    """How sums divide an array on a device."""
+
+    is_blocked: bool  # a work-item reads a run of its own (CPUs); else neighboring threads read neighboring words
+    group: int  # work-items
+    groups: int
+    chunk_bytes: int  # of a streamed chunk
+
+    @classmethod
+    def of(cls, device: Device) -> "LaunchPlan":
+        """The plan for a device: 64 MiB hide the latency of a copy; 4 MiB stay in a CPU's caches until summed."""
+        is_blocked = device.processor.lanes == 1
+        size = 4 << 20 if is_blocked else 64 << 20
+        size = min(size, device.processor.largest_buffer // 4)
+        return cls(is_blocked, 1 if is_blocked else 256, device.processor.units * 8, size)
+
+
+class DeviceSum:
+    """Accumulates device buffers on one device, in one mode.
+
+    Exact float32 sums have a kernel of their own on GPUs (numerics/sum_exact_float.cu).
+    """
+
+    def __init__(self, device: Device, dtype, mode: str, dot: bool = False, magnitudes: bool = False):
+        self.device, self.dtype, self.mode = device, np.dtype(dtype), mode
+        self.plan = LaunchPlan.of(device)
+        self.max_tiles_per_group, self.count = 1 << 62, 0
+        self.is_floating = self.dtype in (np.float32, np.float64)
+        self.is_fast = self.is_floating and mode == "fast"
+        self.fold = 2 if self.dtype == np.float32 else 3
+        constants: dict[str, Any] = {
+            "ELEMENT": C_TYPES[self.dtype.str[1:]], "DOT": int(dot), "ABSOLUTE": int(magnitudes),
         }  # fmt: skip
+        if self.is_floating:
+            if not device.processor.doubles:
+                raise UnavailableError(f"{device.name}: computes no float64, which sums are kept in")
+            entry = f"sum_{mode}"
+            file = f"numerics/{entry}.cu"
+            self.exponent, limbs = LOWEST_EXPONENT, 2 * BINS if mode == "reproducible" else LIMBS
+            is_single = self.dtype == np.float32
+            if mode == "exact" and is_single and not dot and not self.plan.is_blocked:
+                file, self.max_tiles_per_group = "numerics/sum_exact_float.cu", MAX_TILES_PER_GROUP
+            constants |= {
+                "SINGLE": int(is_single), "BLOCKED_ARRANGEMENT": int(self.plan.is_blocked), "FOLD": self.fold,
+                "EXPANSION_SIZE": 1 if is_single else 2, "LIMBS": limbs, "LIMB_BASE": LOWEST_EXPONENT, "STRICT": 1,
+                "EXACT_MIN_GROUPS_PER_SM": EXACT_MIN_GROUPS_PER_SM,
+            }  # fmt: skip
+        else:
+            entry, file, limbs = "sum_integers", "numerics/sum_integers.cu", 7
+            is_half = self.dtype == np.float16
+            self.exponent = (-48 if dot else -24) if is_half else 0
+            constants |= {
+                "IS_HALF": int(is_half), "LIMBS": limbs, "SIGNED": int(self.dtype.kind in "if"),
+                "FITS_32_BITS": int(self.dtype.itemsize <= 4 and not is_half),
+            }  # fmt: skip
+        self.kernel = device.kernel(file, entry, group=self.plan.group, **constants)
+        words = (self.plan.groups, "f8") if self.is_fast else (2 * limbs + 2, "u4")
+        self.out = device.buffer(*words).fill(0)
 
-    def add(self, count: int, x, y=None, y_start: int = 0) -> None:
+    def add(self, count: int, x: Buffer, y: Buffer | None = None, y_start: int = 0) -> None:
         """Launches the sum of the first `count` numbers of x, or of their products with those of y from y_start on."""
         self.kernel(*self._launch(count, x, y, y_start))
         self.count += count
 
-    def bound(self, count: int, x, y=None, y_start: int = 0):
-        """The launch that add makes, to be called again and again; it leaves the count of numbers to its caller."""
-        return self.kernel.bind_launch(*self._launch(count, x, y, y_start))
+    def bound(self, count: int, x: Buffer, y: Buffer | None = None, y_start: int = 0) -> Callable[[], None]:
+        """The launch that add makes, for repeated calls; it does not count the numbers."""
+        return self.kernel.bound(*self._launch(count, x, y, y_start))
 
-    def _launch(self, count: int, x, y, y_start: int) -> tuple:
+    def _launch(self, count: int, x: Buffer, y: Buffer | None, y_start: int) -> tuple:
         """Threads and arguments of the kernel."""
-        tiles = -(-count // (8 * self.group))
-        each = min(-(-tiles // self.groups), self.longest)
-        groups = -(-tiles // max(1, each))
-        sizes = (np.uint64(n) for n in (y_start, count, each))
-        return groups * self.group, x, x if y is None else y, *sizes, self.out
+        group = self.plan.group
+        tiles = -(-count // (8 * group))
+        tiles_per_group = min(-(-tiles // self.plan.groups), self.max_tiles_per_group)
+        groups = -(-tiles // max(1, tiles_per_group))
+        sizes = (np.uint64(n) for n in (y_start, count, tiles_per_group))
+        return groups * group, x, x if y is None else y, *sizes, self.out
 
-    def take(self):
-        """The Total, Slices or Partial of what was added since the last take."""
+    def read_and_reset(self) -> ArraySum:
+        """The sum of what was added since the last call; clears the accumulator."""
         words, count = self.out.read(), self.count
         self.out.fill(0)
         self.count = 0
-        if self.entry == "fast":
+        if self.is_fast:
             with np.errstate(all="ignore"):
-                return Partial((float(np.sum(words)),), count)
-        if self.entry == "reproducible":
+                return FastSum((float(np.sum(words)),), count)
+        if self.is_floating and self.mode == "reproducible":
             halves = words[:-2].view("i8")
             bins = tuple(int(low) + (int(high) << 32) for low, high in zip(halves[::2], halves[1::2], strict=True))
-            return Slices(bins, int(words[-1]), int(words[-2]), count, self.folds)
-        exponent = LOWEST_EXPONENT if self.floating else self.scale
-        total = total_of_limbs(words, exponent, count)
-        return total if self.dtype.kind == "f" else replace(total, flags=NOT_MINUS_ZERO)
+            return BinnedSum(bins, int(words[-1]), int(words[-2]), count, self.fold)
+        result = exact_sum_from_limbs(words, self.exponent, count)
+        return result if self.dtype.kind == "f" else replace(result, flags=NOT_NEGATIVE_ZERO)
 
 
-def nothing(mode: str, dtype):
-    """The sum of no numbers."""
+def empty_sum(mode: str, dtype) -> Any:
+    """The sum of no numbers, to add the ArraySums of one mode to."""
     dtype = np.dtype(dtype)
     if mode == "exact" or dtype not in (np.float32, np.float64):
-        return Total()
-    return Partial((), 0) if mode == "fast" else Slices((0,) * BINS, 0, 0, 0, 2 if dtype == np.float32 else 3)
+        return ExactSum()
+    return FastSum((), 0) if mode == "fast" else BinnedSum((0,) * BINS, 0, 0, 0, 2 if dtype == np.float32 else 3)
 
 
-def block_length(device: Device, dtype) -> int:
-    """Numbers in one staged block: 64 MiB hide a copy's start; a CPU's block is still in its caches when summed."""
-    size = 4 << 20 if device.properties.scalar_threads else 64 << 20
-    return min(size, device.properties.max_buffer_bytes // 4) // np.dtype(dtype).itemsize
+def chunk_length(device: Device, dtype) -> int:
+    """Numbers in one streamed chunk."""
+    return LaunchPlan.of(device).chunk_bytes // np.dtype(dtype).itemsize
 
 
-def total(devices: list[Device], numbers, mode="exact", other=None, absolute=False, block=None, window=None, told=None):
-    """The sum of `numbers`, or of their products with `other`: a Total (exact, integers), Slices or Partial.
+def array_sum(
+    devices: list[Device],
+    numbers: Numbers,
+    mode: str = "exact",
+    y: Numbers = None,
+    magnitudes: bool = False,
+    chunk: int | None = None,
+    index_range: tuple[int, int] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Any:
+    """The sum of `numbers`, of their products with `y`, or of their magnitudes.
 
-    Arrays or .npy paths, streamed in blocks of `block` numbers that the devices take in turn; `window` (first, last)
-    sums a part; told(count) hears of every block.
+    Takes arrays or .npy paths, streamed in chunks of `chunk` numbers that the devices take in turn. `index_range`
+    (first, end) restricts the sum; progress(count) is called after every chunk. The result is an ExactSum (mode "exact",
+    integers, float16), BinnedSum or FastSum; all have `rounded()` and add up. There is no reproducible kernel for
+    products or magnitudes: the exact sum has the same bits on every run too. InputError for pairs that do not match.
     """
-    x = source_of(numbers)
-    y = None if other is None else source_of(other)
-    if y is not None and (x.shape != y.shape or x.dtype != y.dtype):
-        raise InputError(f"{y.path}: {y.dtype} of shape {y.shape}, but {x.path} is {x.dtype} of shape {x.shape}")
-    if mode == "reproducible" and (y is not None or absolute):
-        mode = "exact"  # the one way here to add products or magnitudes with the same bits always
-    first, last = window or (0, x.count)
-    block = block or min(block_length(device, x.dtype) for device in devices)
-    blocks = iter(range(first, last, block))
-    lock, states, failures = threading.Lock(), [], []
+    x = as_source(numbers)
+    factors = None if y is None else as_source(y)
+    if factors is not None and (x.shape != factors.shape or x.dtype != factors.dtype):
+        raise InputError(
+            f"{factors.path}: {factors.dtype} of shape {factors.shape}, but {x.path} is {x.dtype} of shape {x.shape}"
+        )
+    if mode == "reproducible" and (factors is not None or magnitudes):
+        mode = "exact"
+    first, end = index_range or (0, x.count)
+    chunk = chunk or min(chunk_length(device, x.dtype) for device in devices)
+    stream = _ChunkStream(x, factors, first, end, chunk, progress)
+    states: list[ArraySum] = []
+    failures: list[BaseException] = []
 
     def work(device: Device) -> None:
         try:
-            states.extend(_share(device, x, y, mode, absolute, blocks, lock, block, last, told))
-        except BaseException as error:  # carried to the caller's thread, whatever it is
+            states.extend(stream.sum_on(DeviceSum(device, x.dtype, mode, factors is not None, magnitudes)))
+        except BaseException as error:  # raised again in the caller's thread
             failures.append(error)
 
     if len(devices) == 1:
@@ -194,36 +233,52 @@ def total(devices: list[Device], numbers, mode="exact", other=None, absolute=Fal
             thread.join()
     if failures:
         raise failures[0]
-    return sum(states, start=nothing(mode, x.dtype))
+    return sum(states, start=empty_sum(mode, x.dtype))
 
 
-def _share(device, x, y, mode, absolute, blocks, lock, block, last, told) -> list:
-    """The sums of the blocks that this device takes, read into two stages in turn."""
-    reducer = Reducer(device, x.dtype, mode, y is not None, absolute)
-    size = -(-min(block, max(1, last)) * x.dtype.itemsize // 64) * 64
-    stages = [device.staging_buffer(size * (1 if y is None else 2)) for _ in range(2)]
-    states, turn = [], 0
-    while True:
-        with lock:
-            start = next(blocks, None)
-        if start is None:
-            return [*states, reducer.take()] if reducer.count else states
-        if reducer.count > MOST_BEFORE_TAKE - block:
-            states.append(reducer.take())
-        _send(stages[turn], reducer, x, y, start, min(block, last - start))
-        turn ^= 1
-        if told:
-            told(min(block, last - start))
+class _ChunkStream:
+    """The chunks of one sum, which devices pull in turn from their threads."""
 
+    def __init__(
+        self,
+        x: NpyFile | HostArray,
+        y: NpyFile | HostArray | None,
+        first: int,
+        end: int,
+        chunk: int,
+        progress: Callable[[int], None] | None,
+    ):
+        self._x, self._y, self._end, self._chunk, self._progress = x, y, end, chunk, progress
+        self._starts: Iterator[int] = iter(range(first, end, chunk))
+        self._lock = threading.Lock()
 
-def _send(stage, reducer: Reducer, x, y, start: int, count: int) -> None:
-    """Reads a block into a stage and sends it to the device, both operands one after the other."""
-    memory, length = stage.map(), count * x.dtype.itemsize
-    x.read_into(memory[:length], start)
-    if y is None:
-        stage.upload_then(length, lambda buffer: reducer.add(count, buffer))
-        return
-    place = -(-length // 64) * 64
-    y.read_into(memory[place : place + length], start)
-    y_start = place // x.dtype.itemsize
-    stage.upload_then(place + length, lambda buffer: reducer.add(count, buffer, buffer, y_start))
+    def sum_on(self, accumulator: DeviceSum) -> list[ArraySum]:
+        """The sums of the chunks that this device takes, uploaded through two staging buffers in turn."""
+        size = -(-min(self._chunk, max(1, self._end)) * self._x.dtype.itemsize // 64) * 64
+        staging_buffers = [accumulator.device.stage(size * (1 if self._y is None else 2)) for _ in range(2)]
+        states: list[ArraySum] = []
+        turn = 0
+        while True:
+            with self._lock:
+                start = next(self._starts, None)
+            if start is None:
+                return [*states, accumulator.read_and_reset()] if accumulator.count else states
+            if accumulator.count > MAX_TERMS_BEFORE_READ - self._chunk:
+                states.append(accumulator.read_and_reset())
+            count = min(self._chunk, self._end - start)
+            self._upload_and_add(staging_buffers[turn], accumulator, start, count)
+            turn ^= 1
+            if self._progress:
+                self._progress(count)
+
+    def _upload_and_add(self, staging, accumulator: DeviceSum, start: int, count: int) -> None:
+        """Reads a chunk into a staging buffer, both operands one behind the other, and launches its sum."""
+        memory, length = staging.open(), count * self._x.dtype.itemsize
+        self._x.read_into(memory[:length], start)
+        if self._y is None:
+            staging.send(length, lambda buffer: accumulator.add(count, buffer))
+            return
+        offset = -(-length // 64) * 64
+        self._y.read_into(memory[offset : offset + length], start)
+        y_start = offset // self._x.dtype.itemsize
+        staging.send(offset + length, lambda buffer: accumulator.add(count, buffer, buffer, y_start))
