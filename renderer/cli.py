@@ -27,7 +27,20 @@ EXAMPLES = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that tells a mistake in one sentence, without the usage."""
+    """A parser that reports a mistake in one sentence, and declares its options when it is first used.
+
+    So `rayfold --help` imports no command.
+    """
+
+    def __init__(self, *words, declare=None, **named):
+        super().__init__(*words, **named)
+        self._declare = declare
+
+    def parse_known_args(self, args=None, namespace=None):
+        if self._declare:
+            declare, self._declare = self._declare, None
+            declare(self)
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str):
         self.exit(2, f"rayfold: {message} (see {self.prog} --help)\n")
@@ -43,13 +56,13 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"rayfold {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (text, declare) in COMMANDS.items():
-        command = commands.add_parser(
+        commands.add_parser(
             name,
             help=text,
             description=text[0].upper() + text[1:] + ".",
             epilog=f"example: {EXAMPLES[name]}",
+            declare=declare,
         )
-        declare(command)
     return parser
 
 
@@ -142,30 +155,15 @@ def _run(command) -> None:
 
 
 def _sum(command) -> None:
-    command.add_argument(
-        "files", nargs="+", metavar="FILE.npy", help="read in blocks, never whole; several are added up"
-    )
-    command.add_argument("--mode", choices=("fast", "reproducible", "exact"), default="exact", help="default: exact")
-    command.add_argument("--device", action="append", help="repeatable: several devices share the work; gl: passes")
-    statistics = ("sum", "mean", "variance", "min", "max", "norm", "dot")
-    command.add_argument("--statistic", choices=statistics, default="sum", help="made from exact sums, rounded once")
-    command.add_argument("--by", metavar="KEYS.npy", help="aggregates by key: integers, as many as there are numbers")
-    command.add_argument("--bound", action="store_true", help="also the halving's error, and the bound of it")
-    command.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
-    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    from renderer.numerics.sums.command import add_arguments
+
+    add_arguments(command)
 
 
 def _solve(command) -> None:
-    command.add_argument(
-        "band", metavar="BAND", help=".npz of ab in LAPACK layout (kl + ku + 1, n), kl, ku; or a Matrix Market .mtx"
-    )
-    command.add_argument("rhs", metavar="RHS", help="right-hand sides (n,) or (n, m): .npy or .mtx")
-    command.add_argument("-o", "--output", required=True, metavar="X.npy", help="where the solution goes")
-    command.add_argument("--device", action="append", help="repeatable: block columns are dealt to the devices in turn")
-    command.add_argument(
-        "--block", type=arguments.positive, metavar="S", help="block size (default: chosen for the band)"
-    )
-    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    from renderer.numerics.band_lu.command import add_arguments
+
+    add_arguments(command)
 
 
 def _bench(command) -> None:
@@ -207,7 +205,7 @@ def dispatch(args: argparse.Namespace) -> int:
     elif args.command == "sum":
         from renderer.numerics.sums.command import command
     elif args.command == "solve":
-        from renderer.numerics.band_lu import command
+        from renderer.numerics.band_lu.command import command
     elif args.command == "bench":
         from renderer.bench import command
     else:

@@ -27,7 +27,7 @@ class Folder:
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from error
 
-    def told(self, name: str) -> str:
+    def full_name(self, name: str) -> str:
         return str(self.path / name)
 
     def read(self, name: str) -> bytes:
@@ -54,24 +54,24 @@ class Zip:
         self._infos = {PurePosixPath(info.filename).name: info for info in kept}
         self.names = sorted(name for name in self._infos if name and not name.startswith("."))
 
-    def told(self, name: str) -> str:
+    def full_name(self, name: str) -> str:
         return f"{self.path}: {self._infos[name].filename}"
 
     def read(self, name: str) -> bytes:
         info = self._infos[name]
         if info.file_size > LARGEST_MEMBER:
-            raise InputError(f"{self.told(name)}: {info.file_size >> 20} MiB are more than a view may have")
+            raise InputError(f"{self.full_name(name)}: {info.file_size >> 20} MiB are more than a view may have")
         if info.file_size > max(TRUSTED_SIZE, TRUSTED_GROWTH * info.compress_size):
             raise InputError(
-                f"{self.told(name)}: a zip bomb: its {info.compress_size} bytes would grow to {info.file_size}"
+                f"{self.full_name(name)}: a zip bomb: its {info.compress_size} bytes would grow to {info.file_size}"
             )
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(info) as member:
                 data = member.read(info.file_size + 1)
         except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-            raise InputError(f"{self.told(name)}: the zip is damaged: {error}") from error
+            raise InputError(f"{self.full_name(name)}: the zip is damaged: {error}") from error
         if len(data) != info.file_size:
             raise InputError(
-                f"{self.told(name)}: the zip is damaged: {len(data)} bytes where it tells {info.file_size}"
+                f"{self.full_name(name)}: the zip is damaged: {len(data)} bytes where it tells {info.file_size}"
             )
         return data

@@ -86,7 +86,7 @@ class NpyFile:
 
     def read_into(self, out: np.ndarray, first: int) -> None:
         """Fills out, bytes (n,) uint8, from element `first` on; InputError when the file has shrunk."""
-        view, offset = memoryview(out), self.start + first * self.dtype.itemsize
+        view, offset = memoryview(out.data), self.start + first * self.dtype.itemsize
         try:
             with open(self.path, "rb", buffering=0) as file:
                 file.seek(offset)

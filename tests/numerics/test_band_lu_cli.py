@@ -146,7 +146,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, capsys):
 
 
 def test_too_little_memory_is_told_before_it_starts(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(memory, "available", lambda: 100_000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
     assert main(["solve", *files(tmp_path, np.ones((41, 1000)), 20, 20, np.ones(1000))]) == 4
     assert re.search("take.* MiB of memory", capsys.readouterr().err)
 

@@ -116,7 +116,7 @@ def test_first_of_several_singular_columns_is_told(four):
 
 def test_memory_is_told_before_it_starts(monkeypatch):
     ab = np.ones((41, 1000))
-    monkeypatch.setattr(memory, "available", lambda: 100_000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
     with pytest.raises(UnavailableError, match="take .* MiB of memory"):
         BandedLU(ab, 20, 20)
     layout = Layout(10**8, 4000, 4000, 512)

@@ -15,7 +15,7 @@ from renderer.errors import InputError
 from renderer.formats.npy import NpyFile, open_npy
 from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.device_sums import MODES, DeviceSum, array_sum
-from renderer.numerics.sums.exact_sum import ExactSum, round_to_format, rounded_fraction, rounded_root, exact_sum_host
+from renderer.numerics.sums.exact_sum import ExactSum, exact_sum_host, round_to_format, rounded_fraction, rounded_root
 
 MAX = np.finfo("f8").max
 ULP = 2.0**-52
@@ -290,7 +290,7 @@ def test_sums_by_key(device, rng, dtype, monkeypatch):
     numbers = np.frombuffer(rng.bytes(n * int(dtype[1])), dtype)
     if dtype[0] == "f":
         numbers = np.where(np.isfinite(numbers), numbers, 1).astype(dtype)
-    monkeypatch.setattr(aggregates, "block_length", lambda *_: 1500)  # several blocks, which share keys
+    monkeypatch.setattr(aggregates, "chunk_length", lambda *_: 1500)  # several blocks, which share keys
     groups = aggregates.reduce_by_key(device, keys, numbers)
     assert groups.keys.tolist() == sorted(set(keys.tolist())) and groups.counts.sum() == n
     for i, key in enumerate(groups.keys):
@@ -310,7 +310,7 @@ def test_keys_with_numbers_that_are_not_finite(device):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_halving_stays_within_its_bound(device, rng, dtype, monkeypatch):
     numbers = ill_conditioned(rng, 5001, 1e6, dtype)
-    monkeypatch.setattr(aggregates, "block_length", lambda *_: 1000)
+    monkeypatch.setattr(aggregates, "chunk_length", lambda *_: 1000)
     found = aggregates.pairwise_sum(device, numbers)
     exact = sum(Fraction(float(n)) for n in numbers)
     assert found.error == float(abs(Fraction(found.value) - exact))
@@ -324,7 +324,7 @@ def test_rounding_equals_numpy_in_every_format(rng):
     for _ in range(300):
         units, exponent = int(rng.integers(-(2**62), 2**62)), int(rng.integers(-1140, 940))
         value = Fraction(units) * Fraction(2) ** exponent
-        assert rounded(units, exponent) == float(value)
+        assert round_to_format(units, exponent) == float(value)
         near = Fraction(units) * Fraction(2) ** int(rng.integers(-200, 40))
         for dtype in ("f4", "f2"):
             found = rounded_fraction(near, dtype)
@@ -543,7 +543,7 @@ def test_command_sums_in_passes(tmp_path, capsys, gl, rng):
     for words, said in (
         (["x.npy", "--device", "gl", "--mode", "fast"], "exact sums"),
         (["x.npy", "--device", "gl", "--statistic", "mean"], "exact sums"),
-        (["x.npy", "--device", "gl", "--device", "cpu"], "leave the others out"),
+        (["x.npy", "--device", "gl", "--device", "cpu"], "cannot be combined with other devices"),
         (["doubles.npy", "--device", "gl"], "hold float64"),
     ):
         assert cli.main(["sum", str(tmp_path / words[0]), *words[1:]]) == 2

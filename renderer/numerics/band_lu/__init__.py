@@ -23,7 +23,6 @@ memory it is 93 and 95 ms: half of that matrix is gathered from the rows of the 
 
 from renderer.numerics.band_lu.batch import BandedBatch
 from renderer.numerics.band_lu.block_columns import SingularMatrix
-from renderer.numerics.band_lu.command import solve as command
 from renderer.numerics.band_lu.solver import BandedLU
 
-__all__ = ["BandedBatch", "BandedLU", "SingularMatrix", "command"]
+__all__ = ["BandedBatch", "BandedLU", "SingularMatrix"]

@@ -1,80 +1,102 @@
-"""`rayfold solve`: what it takes, does and tells."""
+"""`rayfold solve`: a banded system from files, on the host's cores, on one device or on several."""
 
+import argparse
 import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
+from renderer import arguments
 from renderer.errors import InputError
 from renderer.formats.matrices import read_band, read_rhs, write_npy
 from renderer.gpu import Device, find_devices, open_device
 from renderer.host import available_cores
 from renderer.numerics.band_lu.solver import BandedLU, checked_band, checked_block
 
-SHOWN = 64  # steps of the timeline that the JSON holds at most
+MAX_JSON_STEPS = 64  # of step_seconds that the JSON holds
 
 
-def solve(args) -> int:
-    """Reads BAND.npz and RHS.npy, solves, writes X.npy; exit code 1 for a singular matrix."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `rayfold solve`."""
+    parser.add_argument(
+        "band", metavar="BAND", help=".npz of ab in LAPACK layout (kl + ku + 1, n), kl, ku; or a Matrix Market .mtx"
+    )
+    parser.add_argument("rhs", metavar="RHS", help="right-hand sides (n,) or (n, m): .npy or .mtx")
+    parser.add_argument("-o", "--output", required=True, metavar="X.npy", help="where the solution goes")
+    parser.add_argument(
+        "--device", action="append", help="repeatable: block columns are distributed cyclically over the devices"
+    )
+    parser.add_argument(
+        "--block", type=arguments.positive, metavar="S", help="block size (default: chosen for the band)"
+    )
+    parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+def command(args: argparse.Namespace) -> int:
+    """Runs `rayfold solve`; returns its exit code: 1 for a singular matrix."""
+    result, steps = solve_files(args.band, args.rhs, args.output, args.device, args.block)
+    if result["info"]:
+        sentence = f"the pivot of column {result['singular_column']} (counted from 0) is exactly zero"
+        print(
+            f"rayfold: {args.band}: the matrix is singular: {sentence}; {args.output} is not written", file=sys.stderr
+        )
+    if args.json:
+        every = -(-len(steps) // MAX_JSON_STEPS) or 1
+        print(json.dumps(result if result["info"] else {**result, "step_seconds": steps[::every]}))
+    elif not result["info"]:
+        figures = "residual {residual:.2e}, pivot growth {pivot_growth:.3g}, rcond {rcond:.2e}".format(**result)
+        print(f"{args.output}: {figures}")
+        name = f"the host's {available_cores()} cores" if result["device"] == "host" else result["device"]
+        seconds = result["seconds"]
+        print(f"factor {seconds['factor']:.3f} s, solve {seconds['solve']:.3f} s on {name}", file=sys.stderr)
+    return 1 if result["info"] else 0
+
+
+def solve_files(
+    band: str | Path,
+    rhs: str | Path,
+    output: str | Path,
+    devices: list[str] | None = None,
+    block: int | None = None,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Solves the system of two files and writes the solution to `output`; what `rayfold solve` reports as JSON.
+
+    Returns the report and the seconds of each timed step. Of a singular matrix nothing is written, and `info` is
+    LAPACK's: 1 + the column whose pivot is zero. `devices` are spellings as of --device; without one a GPU if there is
+    one, else the host's cores. InputError for bad files.
+    """
     began = time.perf_counter()
-    checked_block(args.block)
-    devices = chosen_devices(args.device)
-    ab, kl, ku = read_band(Path(args.band))
+    checked_block(block)
+    opened = _open_devices(devices)
+    ab, kl, ku = read_band(Path(band))
     try:
         ab = checked_band(ab, kl, ku)
     except InputError as error:
-        raise InputError(f"{args.band}: {error}") from error
-    b = read_rhs(Path(args.rhs), ab.shape[1])
+        raise InputError(f"{band}: {error}") from error
+    b = read_rhs(Path(rhs), ab.shape[1])
     read = time.perf_counter() - began
     began = time.perf_counter()
-    lu = BandedLU(ab, kl, ku, devices, args.block)
+    lu = BandedLU(ab, kl, ku, opened, block)
     factored = time.perf_counter() - began
+    common = {"info": lu.info, "pivot_growth": lu.pivot_growth, "device": lu.device_name}
     if lu.info:
-        return tell_singular(args, lu, factored)
+        result = {"singular_column": lu.info - 1, "residual": None, "rcond": 0.0, "seconds": {"factor": factored}}
+        return common | result, lu.step_seconds
     began = time.perf_counter()
     x = lu.solve(b)
     solved = time.perf_counter() - began
-    write_npy(Path(args.output), x)
-    seconds = {"read": read, "factor": factored, "substitute": solved, **lu.seconds}
-    facts = {
+    write_npy(Path(output), x)
+    result = {
         "n": lu.n, "kl": kl, "ku": ku, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
-        "residual": lu.residual(x, b), "growth": lu.growth, "rcond": lu.rcond(), "info": 0, "swaps": swaps(lu),
-        "seconds": seconds, "device": lu.where, "output": str(args.output),
+        "residual": lu.residual(x, b), "rcond": lu.rcond(), "row_interchanges": lu.row_interchanges,
+        "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(output),
     }  # fmt: skip
-    if args.json:
-        every = -(-len(lu.timeline) // SHOWN)
-        print(json.dumps({**facts, "timeline": lu.timeline[::every]}))
-    else:
-        print(
-            f"{args.output}: residual {facts['residual']:.2e}, growth {facts['growth']:.3g}, rcond {facts['rcond']:.2e}"
-        )
-        print(f"factor {factored:.3f} s, solve {solved:.3f} s on {told_devices(lu)}", file=sys.stderr)
-    return 0
+    return common | result, lu.step_seconds
 
 
-def swaps(lu: BandedLU) -> int:
-    """Rows that pivoting moved."""
-    return int((lu.pivots != np.arange(lu.n)).sum())
-
-
-def told_devices(lu: BandedLU) -> str:
-    return f"the host's {available_cores()} cores" if lu.where == "host" else lu.where
-
-
-def tell_singular(args, lu: BandedLU, seconds: float) -> int:
-    column = lu.info - 1
-    sentence = f"the matrix is singular: the pivot of column {column} (counted from 0) is exactly zero"
-    print(f"rayfold: {args.band}: {sentence}; {args.output} is not written", file=sys.stderr)
-    if args.json:
-        facts = {"singular_column": column, "info": lu.info, "residual": None, "rcond": 0.0, "growth": lu.growth}
-        print(json.dumps({**facts, "seconds": {"factor": seconds}, "device": lu.where}))
-    return 1
-
-
-def chosen_devices(spellings: list[str] | None) -> tuple[Device, ...]:
-    """The devices of --device; without one a GPU where there is one, else none: the host's cores by LAPACK."""
+def _open_devices(spellings: list[str] | None) -> tuple[Device, ...]:
+    """The devices of --device; by default a GPU where there is one, else none: the host's cores by LAPACK."""
     if spellings is None:
         spellings = ["auto"] if any(found.processor == "gpu" for found in find_devices()[0]) else []
     return tuple(open_device(spelling) for spelling in spellings)

@@ -8,13 +8,14 @@ Numerical Algorithms, section 4.2).
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from renderer.errors import InputError, UnavailableError
 from renderer.formats.npy import ArraySource, as_source
-from renderer.gpu import Device, Kernel
+from renderer.gpu import Buffer, Device, Kernel
 from renderer.numerics.sums.device_sums import C_TYPES, LaunchPlan, Numbers, array_sum, chunk_length
 from renderer.numerics.sums.exact_sum import (
     NOT_NEGATIVE_ZERO,
@@ -76,14 +77,16 @@ def minmax(devices: list[Device], numbers: Numbers) -> tuple:
         used = -(-count // (8 * plan.group * tiles_per_group))
         x.read_into(staging.open()[: count * dtype.itemsize], start)
         sizes = np.uint64(count), np.uint64(tiles_per_group)
-        staging.send(
-            count * dtype.itemsize, lambda b, s=sizes, used=used: kernel(used * plan.group, b, *s, out, nans)
-        )
+        staging.send(count * dtype.itemsize, partial(_launch_minmax, kernel, used * plan.group, sizes, out, nans))
         found.append(out.read()[: 2 * used])
     if nans.read()[0]:
         return math.nan, math.nan
     extremes = np.concatenate(found)
     return extremes[::2].min().item(), extremes[1::2].max().item()
+
+
+def _launch_minmax(kernel: Kernel, threads: int, sizes: tuple, out: Buffer, nans: Buffer, numbers: Buffer) -> None:
+    kernel(threads, numbers, *sizes, out, nans)
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ def _by_key(device: Device, keys: str, npy: NpyFile) -> dict[str, Any]:
 
 def _sum_by_gl(gl: Gl, statistic: str, files: list[NpyFile]) -> dict[str, Any]:
     if statistic == "dot":
-        state = array_sum_gl(gl, *files)
+        state = array_sum_gl(gl, files[0], files[1])
     else:
         state = sum((array_sum_gl(gl, npy) for npy in files), start=empty_sum("exact", np.float32))
     return {"value": state.rounded(), "value_in_dtype": state.rounded(np.float32), "devices": [f"{gl.renderer} (gl)"]}
@@ -201,7 +201,9 @@ def _print(result: dict[str, Any]) -> None:
     else:
         print(repr(result["value"]))
     if "pairwise" in result:
-        words = "pairwise summation: {pairwise!r}, error {pairwise_error:.3g}, bound {pairwise_bound:.3g}, depth {depth}"
+        words = (
+            "pairwise summation: {pairwise!r}, error {pairwise_error:.3g}, bound {pairwise_bound:.3g}, depth {depth}"
+        )
         print(words.format(**result))
     rate = result["bytes_per_second"] / 1e9
     summary = f"{result['count']} {result['dtype']}, {result['mode']}, {result['seconds']:.3g} s, {rate:.3g} GB/s"
@@ -242,9 +244,7 @@ def _client_arguments(address: str) -> dict[str, Any]:
     return {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": None}
 
 
-def sum_on_farm(
-    client: Any, files: list[NpyFile], mode: str, spellings: tuple[str, ...] = ()
-) -> tuple[Any, list[str]]:
+def sum_on_farm(client: Any, files: list[NpyFile], mode: str, spellings: tuple[str, ...] = ()) -> tuple[Any, list[str]]:
     """The merged sum of all files by the workers of a Dask client, and the names of the devices they used."""
     step = max(1, TASK_BYTES // files[0].dtype.itemsize)
     tasks = [(npy, first, min(first + step, npy.count)) for npy in files for first in range(0, npy.count, step)]

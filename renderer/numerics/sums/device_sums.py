@@ -199,9 +199,9 @@ def array_sum(
     """The sum of `numbers`, of their products with `y`, or of their magnitudes.
 
     Takes arrays or .npy paths, streamed in chunks of `chunk` numbers that the devices take in turn. `index_range`
-    (first, end) restricts the sum; progress(count) is called after every chunk. The result is an ExactSum (mode "exact",
-    integers, float16), BinnedSum or FastSum; all have `rounded()` and add up. There is no reproducible kernel for
-    products or magnitudes: the exact sum has the same bits on every run too. InputError for pairs that do not match.
+    (first, end) restricts the sum; progress(count) is called after every chunk. The result is an ExactSum (mode
+    "exact", integers, float16), BinnedSum or FastSum; all have `rounded()` and add up. There is no reproducible kernel
+    for products or magnitudes: the exact sum has the same bits on every run too. InputError for pairs that do not match.
     """
     x = as_source(numbers)
     factors = None if y is None else as_source(y)

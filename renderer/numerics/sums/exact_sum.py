@@ -110,7 +110,7 @@ def integer_from_limbs(limbs: np.ndarray) -> int:
 
 
 def exact_sum_from_limbs(words: np.ndarray, exponent: int, count: int) -> ExactSum:
-    """The ExactSum of a kernel's uint32 (2 * limbs + 2,): two words a limb of weight 2^(32 i + exponent), then flags."""
+    """The ExactSum of a kernel's uint32 (2 limbs + 2,): two words a limb of weight 2^(32 i + exponent), then flags."""
     return ExactSum(integer_from_limbs(words[:-2].view("i8")), exponent, int(words[-2]), count)
 
 
