@@ -1,28 +1,34 @@
-"""File names to cells of a camera array: the ways in which light fields are published (research: gpgpu.md 5.4)."""
+"""Maps file names to the views of a camera array, by the conventions in which light fields are published.
+
+Stanford archive names, the XML of Stanford's viewer, the HCI 4D light field benchmark, or a pattern of the user's.
+"""
 
 import configparser
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from defusedxml import DefusedXmlException, ElementTree
 
 from renderer.errors import InputError
+from renderer.formats.archive import Folder, Zip
 
-IMAGES = ("png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp", "ppm")
+IMAGE_SUFFIXES = ("png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp", "ppm")
 STANFORD = re.compile(r"(?:.*_)?(\d+)_(\d+)_(-?\d+(?:\.\d+)?)_(-?\d+(?:\.\d+)?)_?\.(?:png|jpe?g|tiff?)", re.IGNORECASE)
 HCI = re.compile(r"input_Cam(\d{3})\.(?:png|jpe?g)", re.IGNORECASE)
 RAW = (".lfp", ".lfr", ".raw")
-LARGEST_GRID = 1 << 8  # rows, and columns
+MAX_GRID = 1 << 8  # rows, and columns
 ACCEPTED = (
     "out_ROW_COLUMN_V_U.png with or without a last _ (Stanford), an .xml that lists subaperture src, u, v (Stanford's "
     "viewer), input_Cam000.png and on (HCI), or a pattern with {row} and {col}, {v} and {u}, or {index}"
 )
+PATTERN_FIELDS = ({"row", "col"}, {"u", "v"}, {"index"}, {"row", "col", "u", "v"})
 
 
 @dataclass(frozen=True)
-class Shot:
-    """One view before it is decoded: its file, its cell, and the camera's place where the field tells one."""
+class ViewFile:
+    """One view before it is decoded: its file, its row and column, and its camera position (NaN if unknown)."""
 
     name: str
     row: int
@@ -32,85 +38,85 @@ class Shot:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Which file is which view of a `rows` x `columns` array."""
+class ViewList:
+    """The files of the views of a `rows` x `columns` array, row by row."""
 
     convention: str
-    shots: tuple[Shot, ...]
+    files: tuple[ViewFile, ...]
     rows: int
     columns: int
 
 
-def plan_of(archive, pattern: str, grid: tuple[int, int]) -> Plan:
-    """The views of a folder or zip; InputError lists what was found and the accepted forms."""
-    images = [name for name in archive.names if name.rpartition(".")[2].lower() in IMAGES]
+def find_views(archive: Folder | Zip, pattern: str, grid: tuple[int, int]) -> ViewList:
+    """Find the views in a folder or zip; raises InputError, which lists what was found and the accepted forms.
+
+    `grid` (rows, columns) arranges views that are only numbered; (0, 0) if unknown.
+    """
+    images = [name for name in archive.names if name.rpartition(".")[2].lower() in IMAGE_SUFFIXES]
     if pattern:
-        return _by_pattern(archive, images, pattern, grid)
-    for way in (_stanford, _viewer_xml, _hci):
-        plan = way(archive, images, grid)
-        if plan is not None:
-            return plan
+        return _match_pattern(archive, images, pattern, grid)
+    for convention in (_stanford, _viewer_xml, _hci):
+        views = convention(archive, images, grid)
+        if views is not None:
+            return views
     raws = [name for name in archive.names if name.lower().endswith(RAW)]
     if raws:
         raise InputError(
             f"{archive.path}: {raws[0]} is a Lytro raw file, which only decodes with its camera's own calibration "
-            "pictures; PlenoptiCam and the Light Field Toolbox turn it into views that are read here"
+            "images; PlenoptiCam and the Light Field Toolbox convert it to views that can be read here"
         )
-    told = ", ".join(archive.names[:6]) + (f" and {len(archive.names) - 6} more" if len(archive.names) > 6 else "")
-    raise InputError(f"{archive.path}: no light field: found {told or 'no file'}; accepted are {ACCEPTED}")
+    names = ", ".join(archive.names[:6]) + (f" and {len(archive.names) - 6} more" if len(archive.names) > 6 else "")
+    raise InputError(f"{archive.path}: no light field: found {names or 'no file'}; accepted are {ACCEPTED}")
 
 
-def _stanford(archive, images, grid) -> Plan | None:
+def _stanford(archive: Folder | Zip, images: list[str], grid: tuple[int, int]) -> ViewList | None:
     matches = [(name, STANFORD.fullmatch(name)) for name in images]
-    shots = [
-        Shot(name, int(match[1]), int(match[2]), float(match[3]), float(match[4])) for name, match in matches if match
-    ]
-    return _plan(archive, "Stanford names", shots) if len(shots) > 1 else None
+    files = [ViewFile(name, int(m[1]), int(m[2]), float(m[3]), float(m[4])) for name, m in matches if m]
+    return _view_list(archive, "Stanford names", files) if len(files) > 1 else None
 
 
-def _viewer_xml(archive, images, grid) -> Plan | None:
+def _viewer_xml(archive: Folder | Zip, images: list[str], grid: tuple[int, int]) -> ViewList | None:
     for name in archive.names:
         if name.lower().endswith(".xml"):
-            places = _subapertures(archive, name)
-            if places:
-                return _of_places(archive, "viewer XML", places, set(images))
+            positions = _subapertures(archive, name)
+            if positions:
+                return _from_positions(archive, "viewer XML", positions, set(images))
     return None
 
 
-def _subapertures(archive, name: str) -> list[tuple[str, float, float]]:
-    """(source, v, u) of every subaperture element."""
+def _subapertures(archive: Folder | Zip, name: str) -> list[tuple[str, float, float]]:
+    """(source, v, u) of every subaperture element of an XML file."""
     try:
         root = ElementTree.fromstring(archive.read(name), forbid_dtd=True)
     except (ElementTree.ParseError, DefusedXmlException, ValueError, LookupError) as error:
         raise InputError(
             f"{archive.full_name(name)}: not XML that can be read: {error or type(error).__name__}"
         ) from error
-    places = []
+    positions = []
     for element in root.iter("subaperture"):
         try:
             source, u, v = element.attrib["src"], float(element.attrib["u"]), float(element.attrib["v"])
         except (KeyError, ValueError) as error:
-            told = dict(list(element.attrib.items())[:4])
-            raise InputError(f"{archive.full_name(name)}: a subaperture needs src, u and v: {told}") from error
+            attributes = dict(list(element.attrib.items())[:4])
+            raise InputError(f"{archive.full_name(name)}: a subaperture needs src, u and v: {attributes}") from error
         if not (math.isfinite(u) and math.isfinite(v)):
             raise InputError(
                 f"{archive.full_name(name)}: subaperture {source}: u is {u}, v is {v}; both must be finite"
             )
-        places.append((source.replace("\\", "/").rpartition("/")[2], v, u))
-    return places
+        positions.append((source.replace("\\", "/").rpartition("/")[2], v, u))
+    return positions
 
 
-def _hci(archive, images, grid) -> Plan | None:
+def _hci(archive: Folder | Zip, images: list[str], grid: tuple[int, int]) -> ViewList | None:
     matches = [(name, HCI.fullmatch(name)) for name in images]
     numbered = [(name, int(match[1])) for name, match in matches if match]
     if len(numbered) < 2:
         return None
-    rows, columns = grid if all(grid) else _hci_grid(archive) or _square(max(n for _, n in numbered) + 1, archive)
-    return _plan(archive, "HCI names", [Shot(name, n // columns, n % columns) for name, n in numbered], (rows, columns))
+    return _from_numbers(archive, "HCI names", numbered, grid if all(grid) else _hci_grid(archive) or (0, 0))
 
 
-def _hci_grid(archive) -> tuple[int, int] | None:
-    """Rows and columns from the benchmark's parameters.cfg, if there is one."""
+def _hci_grid(archive: Folder | Zip) -> tuple[int, int] | None:
+    """Rows and columns from the benchmark's parameters.cfg; None without a valid file."""
     if "parameters.cfg" not in archive.names:
         return None
     parser = configparser.ConfigParser(interpolation=None, strict=False)
@@ -120,59 +126,64 @@ def _hci_grid(archive) -> tuple[int, int] | None:
         grid = int(section["num_cams_y"]), int(section["num_cams_x"])
     except (configparser.Error, KeyError, ValueError):
         return None
-    return grid if 1 <= min(grid) and max(grid) <= LARGEST_GRID else None
+    return grid if 1 <= min(grid) and max(grid) <= MAX_GRID else None
 
 
-def _square(count: int, archive) -> tuple[int, int]:
+def _from_numbers(
+    archive: Folder | Zip, convention: str, numbered: list[tuple[str, int]], grid: tuple[int, int]
+) -> ViewList:
+    """Views that are numbered row by row from 0, on `grid` or, where it is (0, 0), on a square."""
+    count = max(number for _, number in numbered) + 1
     side = math.isqrt(count)
-    if side * side != count:
-        raise InputError(f"{archive.path}: {count} numbered views make no square; say grid = [rows, columns]")
-    return side, side
+    if not all(grid) and side * side != count:
+        raise InputError(f"{archive.path}: {count} numbered views make no square; set grid = [rows, columns]")
+    rows, columns = grid if all(grid) else (side, side)
+    files = [ViewFile(name, number // columns, number % columns) for name, number in numbered]
+    return _view_list(archive, convention, files, (rows, columns))
 
 
-def _by_pattern(archive, images, pattern: str, grid) -> Plan:
-    """Views whose names fit a pattern with {row} and {col}, {v} and {u}, or {index}."""
+def _match_pattern(archive: Folder | Zip, images: list[str], pattern: str, grid: tuple[int, int]) -> ViewList:
+    """Views whose names match a pattern with {row} and {col}, {v} and {u}, or {index}."""
     fields = set(re.findall(r"\{(\w+)\}", pattern))
-    kinds = {frozenset(("row", "col")), frozenset(("u", "v")), frozenset(("index",))}
-    if frozenset(fields) not in kinds | {frozenset(("row", "col", "u", "v"))} or len(fields) != pattern.count("{"):
+    if fields not in PATTERN_FIELDS or len(fields) != pattern.count("{"):
         raise InputError(
             f"pattern {pattern!r}: must name {{row}} and {{col}}, {{v}} and {{u}}, or {{index}}, each once"
         )
     number = r"-?\d+(?:\.\d+)?"
-    parts = re.split(r"(\{\w+\})", pattern)
     groups = {f"{{{f}}}": f"(?P<{f}>{number if f in 'uv' else r'[0-9]+'})" for f in fields}
-    regex = re.compile("".join(groups.get(part, re.escape(part)) for part in parts))
+    regex = re.compile("".join(groups.get(part, re.escape(part)) for part in re.split(r"(\{\w+\})", pattern)))
     matches = [(name, regex.fullmatch(name)) for name in images]
-    found = [(name, match.groupdict()) for name, match in matches if match]
-    if not found:
-        told = ", ".join(images[:6]) or "no image"
-        raise InputError(f"{archive.path}: nothing fits the pattern {pattern!r}; found {told}; accepted are {ACCEPTED}")
+    named = [(name, match.groupdict()) for name, match in matches if match]
+    if not named:
+        names = ", ".join(images[:6]) or "no image"
+        raise InputError(
+            f"{archive.path}: nothing matches the pattern {pattern!r}; found {names}; accepted are {ACCEPTED}"
+        )
     if "index" in fields:
-        numbers = [(name, int(match["index"])) for name, match in found]
-        first = min(n for _, n in numbers)
-        rows, columns = grid if all(grid) else _square(max(n for _, n in numbers) - first + 1, archive)
-        shots = [Shot(name, (n - first) // columns, (n - first) % columns) for name, n in numbers]
-        return _plan(archive, "pattern", shots, (rows, columns))
+        first = min(int(m["index"]) for _, m in named)
+        return _from_numbers(archive, "pattern", [(name, int(m["index"]) - first) for name, m in named], grid)
     if "row" not in fields:
-        places = [(name, float(match["v"]), float(match["u"])) for name, match in found]
-        return _of_places(archive, "pattern", places, set(images))
-    shots = [
-        Shot(name, int(m["row"]), int(m["col"]), float(m.get("v", "nan")), float(m.get("u", "nan")))
-        for name, m in found
+        positions = [(name, float(m["v"]), float(m["u"])) for name, m in named]
+        return _from_positions(archive, "pattern", positions, set(images))
+    files = [
+        ViewFile(name, int(m["row"]), int(m["col"]), float(m.get("v", "nan")), float(m.get("u", "nan")))
+        for name, m in named
     ]
-    return _plan(archive, "pattern", shots)
+    return _view_list(archive, "pattern", files)
 
 
-def _of_places(archive, convention: str, places, present: set[str]) -> Plan:
-    """Cells for views that only tell coordinates: lines of nearly equal v, and of nearly equal u, count as one."""
-    rows, columns = _lines([v for _, v, _ in places]), _lines([u for _, _, u in places])
-    shots = [Shot(name, rows(v), columns(u), v, u) for name, v, u in places]
-    size = max(shot.row for shot in shots) + 1, max(shot.column for shot in shots) + 1
-    return _plan(archive, convention, [shot for shot in shots if shot.name in present], size)
+def _from_positions(
+    archive: Folder | Zip, convention: str, positions: list[tuple[str, float, float]], present: set[str]
+) -> ViewList:
+    """Rows and columns for views of which only (v, u) is known: nearly equal v are one row, nearly equal u a column."""
+    row_of, column_of = _cluster([v for _, v, _ in positions]), _cluster([u for _, _, u in positions])
+    files = [ViewFile(name, row_of(v), column_of(u), v, u) for name, v, u in positions]
+    size = max(file.row for file in files) + 1, max(file.column for file in files) + 1
+    return _view_list(archive, convention, [file for file in files if file.name in present], size)
 
 
-def _lines(values: list[float]):
-    """A function from a coordinate to its line: the sorted values are cut at every gap wider than half the widest."""
+def _cluster(values: list[float]) -> Callable[[float], int]:
+    """A function from a coordinate to its cluster: clusters end at every gap wider than half of the widest."""
     ordered = sorted(set(values))
     gaps = [b - a for a, b in zip(ordered, ordered[1:], strict=False)]
     if not gaps:
@@ -181,23 +192,23 @@ def _lines(values: list[float]):
     return lambda value: sum(value > cut for cut in cuts)
 
 
-def _plan(archive, convention: str, shots: list[Shot], grid: tuple[int, int] | None = None) -> Plan:
-    """The plan of shots on the smallest array that holds them, counted from the first row and column there is."""
-    if not shots:
-        raise InputError(f"{archive.path}: none of the images that the field names is there")
-    top, left = (0, 0) if grid else (min(s.row for s in shots), min(s.column for s in shots))
-    shots = [Shot(s.name, s.row - top, s.column - left, s.v, s.u) for s in shots]
-    rows, columns = grid or (max(s.row for s in shots) + 1, max(s.column for s in shots) + 1)
-    for shot in shots:
-        if shot.row >= rows or shot.column >= columns or max(rows, columns) > LARGEST_GRID:
-            allowed = min(rows, LARGEST_GRID), min(columns, LARGEST_GRID)
+def _view_list(
+    archive: Folder | Zip, convention: str, files: list[ViewFile], grid: tuple[int, int] | None = None
+) -> ViewList:
+    """Files as views of `grid`, or of the smallest array that holds them, counted from the first row and column."""
+    if not files:
+        raise InputError(f"{archive.path}: none of the images that the light field names exists")
+    top, left = (0, 0) if grid else (min(f.row for f in files), min(f.column for f in files))
+    files = [ViewFile(f.name, f.row - top, f.column - left, f.v, f.u) for f in files]
+    rows, columns = grid or (max(f.row for f in files) + 1, max(f.column for f in files) + 1)
+    names: dict[tuple[int, int], str] = {}
+    for file in files:
+        if file.row >= rows or file.column >= columns or max(rows, columns) > MAX_GRID:
             raise InputError(
-                f"{archive.full_name(shot.name)}: row {shot.row}, column {shot.column} lies outside of an array of "
-                f"{allowed[0]} x {allowed[1]} views"
+                f"{archive.full_name(file.name)}: row {file.row}, column {file.column} is outside of an array of "
+                f"{min(rows, MAX_GRID)} x {min(columns, MAX_GRID)} views"
             )
-    taken: dict[tuple[int, int], str] = {}
-    for shot in shots:
-        other = taken.setdefault((shot.row, shot.column), shot.name)
-        if other != shot.name:
-            raise InputError(f"{archive.path}: {other} and {shot.name} are the same view of the array")
-    return Plan(convention, tuple(sorted(shots, key=lambda s: (s.row, s.column))), rows, columns)
+        other = names.setdefault((file.row, file.column), file.name)
+        if other != file.name:
+            raise InputError(f"{archive.path}: {other} and {file.name} are the same view of the array")
+    return ViewList(convention, tuple(sorted(files, key=lambda f: (f.row, f.column))), rows, columns)

@@ -11,9 +11,9 @@ import pytest
 from renderer.errors import InputError
 from renderer.formats import archive, npy_views
 from renderer.formats.images import write_png
-from renderer.lightfields.aperture import Eye, place_of, taps, weights
-from renderer.lightfields.disparity import depth_range, disparity_at, measured_axes
-from renderer.lightfields.light_field import read_field, residual
+from renderer.lightfields.aperture import VirtualCamera, camera_position, view_shifts, view_weights
+from renderer.lightfields.disparity import disparity_at, disparity_range, resolve_v_direction
+from renderer.lightfields.light_field import read_light_field
 from tests.lightfields.synthetic_planes import smooth_views
 
 ROWS, COLUMNS, HEIGHT, WIDTH = 3, 5, 12, 16
@@ -47,23 +47,23 @@ def check_regular(field, views, column_step=1.0):
     assert (field.rows, field.columns) == (ROWS, COLUMNS)
     assert np.array_equal(field.pixels.reshape(views.shape), views)
     middle = np.array([(ROWS - 1) / 2, (COLUMNS - 1) / 2])
-    steps = field.cells - middle
-    np.testing.assert_allclose(field.cameras, steps[:, ::-1] * (column_step, 1), atol=1e-4)
-    assert not field.warnings and residual(field) < 1e-4
+    steps = field.view_indices - middle
+    np.testing.assert_allclose(field.camera_positions, steps[:, ::-1] * (column_step, 1), atol=1e-4)
+    assert not field.warnings and field.grid_rms_error() < 1e-4
 
 
 @pytest.mark.parametrize("last", ["", "_"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_stanford_names_tell_cells_and_cameras(tmp_path, views, last, packed):
+def test_stanford_names_give_view_indices_and_camera_positions(tmp_path, views, last, packed):
     folder = tmp_path / "field"
     folder.mkdir()
     write_views(folder, views, lambda r, c: stanford(r, c, last))
-    field = read_field(zipped(folder, tmp_path / "field.zip") if packed else folder)
+    field = read_light_field(zipped(folder, tmp_path / "field.zip") if packed else folder)
     assert field.convention == "Stanford names"
     check_regular(field, views, column_step=-1.0)
 
 
-def test_viewer_xml_tells_the_cameras(tmp_path, views):
+def test_viewer_xml_gives_camera_positions(tmp_path, views):
     write_views(tmp_path, views, lambda r, c: f"view{r * COLUMNS + c}.png")
     elements = "".join(
         f'<subaperture src="view{r * COLUMNS + c}.png" u="{0.2 * c + 7}" v="{0.2 * r - 3}"/>'
@@ -71,7 +71,7 @@ def test_viewer_xml_tells_the_cameras(tmp_path, views):
         for c in range(COLUMNS)
     )
     (tmp_path / "field.xml").write_text(f"<lightfield>{elements}</lightfield>")
-    field = read_field(tmp_path)
+    field = read_light_field(tmp_path)
     assert field.convention == "viewer XML"
     check_regular(field, views)
 
@@ -79,9 +79,9 @@ def test_viewer_xml_tells_the_cameras(tmp_path, views):
 def test_hci_names_are_row_major_and_the_grid_is_in_the_parameters(tmp_path, views):
     write_views(tmp_path, views, lambda r, c: f"input_Cam{r * COLUMNS + c:03d}.png")
     with pytest.raises(InputError, match="make no square"):
-        read_field(tmp_path)
+        read_light_field(tmp_path)
     (tmp_path / "parameters.cfg").write_text(f"[extrinsics]\nnum_cams_x = {COLUMNS}\nnum_cams_y = {ROWS}\n")
-    check_regular(read_field(tmp_path), views)
+    check_regular(read_light_field(tmp_path), views)
 
 
 @pytest.mark.parametrize(
@@ -96,51 +96,51 @@ def test_hci_names_are_row_major_and_the_grid_is_in_the_parameters(tmp_path, vie
 def test_any_names_by_a_pattern(tmp_path, views, pattern, name):
     write_views(tmp_path, views, name)
     grid = (ROWS, COLUMNS) if "index" in pattern else (0, 0)
-    check_regular(read_field(tmp_path, pattern, grid=grid), views)
+    check_regular(read_light_field(tmp_path, pattern, grid=grid), views)
 
 
-def test_a_mosaic_and_a_contact_sheet_hold_the_views(tmp_path, views):
-    mosaic = views.transpose(2, 0, 3, 1, 4).reshape(HEIGHT * ROWS, WIDTH * COLUMNS, 3)
-    sheet = views.transpose(0, 2, 1, 3, 4).reshape(ROWS * HEIGHT, COLUMNS * WIDTH, 3)
-    for layout, picture in (("mosaic", mosaic), ("sheet", sheet)):
+def test_lenslet_and_tiled_images_hold_the_views(tmp_path, views):
+    lenslet = views.transpose(2, 0, 3, 1, 4).reshape(HEIGHT * ROWS, WIDTH * COLUMNS, 3)
+    tiled = views.transpose(0, 2, 1, 3, 4).reshape(ROWS * HEIGHT, COLUMNS * WIDTH, 3)
+    for layout, picture in (("lenslet", lenslet), ("tiled", tiled)):
         write_png(tmp_path / f"{layout}.png", picture)
-        field = read_field(tmp_path / f"{layout}.png", layout=layout, grid=(ROWS, COLUMNS))
+        field = read_light_field(tmp_path / f"{layout}.png", layout=layout, grid=(ROWS, COLUMNS))
         check_regular(field, views)
-        assert np.array_equal(picture[2::ROWS, 3::COLUMNS], views[2, 3]) == (layout == "mosaic")
-    with pytest.raises(InputError, match='layout = "mosaic"'):
-        read_field(tmp_path / "mosaic.png")
-    with pytest.raises(InputError, match="80 x 36 pixels are no 5 rows"):
-        read_field(tmp_path / "sheet.png", layout="sheet", grid=(5, 3))
+        assert np.array_equal(picture[2::ROWS, 3::COLUMNS], views[2, 3]) == (layout == "lenslet")
+    with pytest.raises(InputError, match='layout = "lenslet"'):
+        read_light_field(tmp_path / "lenslet.png")
+    with pytest.raises(InputError, match="80 x 36 pixels are not 5 rows"):
+        read_light_field(tmp_path / "tiled.png", layout="tiled", grid=(5, 3))
 
 
-def test_an_eslf_file_is_a_mosaic_of_14_whose_alpha_is_a_weight(tmp_path, rng):
+def test_eslf_file_is_a_lenslet_image_with_14_x_14_views_and_weights_in_alpha(tmp_path, rng):
     whole = rng.integers(1, 256, (14 * 6, 14 * 9, 4)).astype("u1")
     whole[0::14, 0::14, 3] = 0  # the corner view of a round lens is dark
     write_png(tmp_path / "flower_eslf.png", whole)
-    field = read_field(tmp_path / "flower_eslf.png")
+    field = read_light_field(tmp_path / "flower_eslf.png")
     assert field.pixels.shape == (196, 6, 9, 4) and field.rows == field.columns == 14
     assert np.array_equal(field.pixels[14 * 3 + 5], whole[3::14, 5::14])
-    assert field.warnings == ("1 views have no weight anywhere",)
+    assert field.warnings == ("1 views have weight 0 everywhere",)
 
 
 def test_arrays_are_read_without_pickle(tmp_path, views):
     np.save(tmp_path / "bytes.npy", views)
-    field = read_field(tmp_path / "bytes.npy")
+    field = read_light_field(tmp_path / "bytes.npy")
     check_regular(field, views)
     assert isinstance(field.pixels.base, np.memmap) or isinstance(field.pixels, np.memmap)
     np.save(tmp_path / "fortran.npy", np.asfortranarray(views))
-    check_regular(read_field(tmp_path / "fortran.npy"), views)
+    check_regular(read_light_field(tmp_path / "fortran.npy"), views)
     np.save(tmp_path / "floats.npy", (views / 255).astype("f4"))
-    check_regular(read_field(tmp_path / "floats.npy"), views)
+    check_regular(read_light_field(tmp_path / "floats.npy"), views)
     np.save(tmp_path / "words.npy", views.astype("u2") * 257)
-    check_regular(read_field(tmp_path / "words.npy"), views)
+    check_regular(read_light_field(tmp_path / "words.npy"), views)
     v, u = np.meshgrid(2.5 * np.arange(ROWS), 2.5 * np.arange(COLUMNS), indexing="ij")
     np.savez_compressed(tmp_path / "named.npz", LF=views, u=u, v=v)
-    check_regular(read_field(tmp_path / "named.npz"), views)
-    grey = read_field_of(tmp_path, views[..., 0])
-    assert np.array_equal(grey.pixels[..., 2].reshape(views.shape[:4]), views[..., 0])
+    check_regular(read_light_field(tmp_path / "named.npz"), views)
+    gray = read_field_of(tmp_path, views[..., 0])
+    assert np.array_equal(gray.pixels[..., 2].reshape(views.shape[:4]), views[..., 0])
     for name, bad, told in [
-        ("objects", np.array([{}], object), "not a NumPy array"),
+        ("objects", np.array([{}], object), "objects"),
         ("flat", np.zeros((4, 4), "u1"), r"shape \(4, 4"),
         ("loud", np.full((1, 1, 2, 2, 3), 7.0), "must be of 0 to 1"),
         ("signed", np.zeros((1, 1, 2, 2, 3), "i2"), "int16"),
@@ -148,82 +148,83 @@ def test_arrays_are_read_without_pickle(tmp_path, views):
     ]:
         np.save(tmp_path / f"{name}.npy", bad, allow_pickle=True)
         with pytest.raises(InputError, match=told if name != "objects" else "object"):
-            read_field(tmp_path / f"{name}.npy")
+            read_light_field(tmp_path / f"{name}.npy")
 
 
 def read_field_of(folder, array):
     np.save(folder / "array.npy", array)
-    return read_field(folder / "array.npy")
+    return read_light_field(folder / "array.npy")
 
 
-def test_an_array_that_tells_more_than_it_holds_is_refused(tmp_path):
+def test_array_shorter_than_its_header_is_refused(tmp_path):
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         header, {"descr": "|u1", "fortran_order": False, "shape": (9, 9, 1000, 1000, 3)}
     )
     (tmp_path / "short.npy").write_bytes(header.getvalue() + b"1234")
     with pytest.raises(InputError, match="tells 243000000 bytes of data and holds"):
-        read_field(tmp_path / "short.npy")
+        read_light_field(tmp_path / "short.npy")
 
 
-def test_missing_and_broken_views_are_named_and_the_rest_still_shows(tmp_path, views):
+def test_missing_and_unreadable_views_warn_and_the_rest_is_loaded(tmp_path, views):
     write_views(tmp_path, views, stanford)
     (tmp_path / stanford(0, 1)).unlink()
     (tmp_path / stanford(2, 4)).write_bytes(b"\x89PNG\r\n\x1a\nnot a picture")
-    field = read_field(tmp_path)
+    field = read_light_field(tmp_path)
     assert len(field.pixels) == ROWS * COLUMNS - 2
     broken, missing = field.warnings
     assert stanford(2, 4) in broken and "not an image" in broken
     assert missing == "2 of 15 views are missing: row 0 column 1, row 2 column 4"
     for shot in range(ROWS * COLUMNS - 2):
-        assert np.array_equal(field.pixels[shot], views[tuple(field.cells[shot])])
-    shares = weights(field, Eye(u=-0.5, v=-1.0, aperture=0.0), "disc")  # the eye at the missing camera, row 0 column 1
-    assert shares.max() == 1 and np.isfinite(shares).all()
+        assert np.array_equal(field.pixels[shot], views[tuple(field.view_indices[shot])])
+    at_missing_camera = VirtualCamera(u=-0.5, v=-1.0, aperture=0.0)  # row 0, column 1
+    weights = view_weights(field, at_missing_camera, "disc")
+    assert weights.max() == 1 and np.isfinite(weights).all()
 
 
-def test_a_camera_far_off_the_array_is_told(tmp_path, views):
+def test_camera_far_from_grid_warns(tmp_path, views):
     write_views(tmp_path, views, stanford)
     (tmp_path / stanford(1, 1)).rename(tmp_path / "out_01_01_-378.4_1120.0_.png")
-    (told,) = read_field(tmp_path).warnings
-    assert "stand more than 0.5 spacings off" in told and "row 1, column 1" in told
+    (warning,) = read_light_field(tmp_path).warnings
+    assert "are more than 0.5 spacings from" in warning and "row 1, column 1" in warning
 
 
-def test_coordinates_that_do_not_follow_the_array_are_told(tmp_path, views):
+def test_coordinates_that_do_not_follow_the_array_warn(tmp_path, views):
     write_views(tmp_path, views, lambda r, c: f"out_{r:02d}_{c:02d}_0.0_0.0.png")
-    field = read_field(tmp_path)
-    assert field.warnings == ("the coordinates in the names do not follow the array; a regular one is taken",)
-    assert tuple(field.cameras[0]) == (-2, -1)
+    field = read_light_field(tmp_path)
+    assert field.warnings == ("the coordinates in the names do not follow the array; using a regular grid instead",)
+    assert tuple(field.camera_positions[0]) == (-2, -1)
 
 
 def test_views_of_different_sizes_are_refused(tmp_path, views):
     write_views(tmp_path, views, stanford)
     write_png(tmp_path / stanford(1, 2), views[1, 2, :7])
     with pytest.raises(InputError, match=r"different sizes: out_00_00\S+ is 16 x 12, out_01_02\S+ is 16 x 7"):
-        read_field(tmp_path)
+        read_light_field(tmp_path)
 
 
 def test_unknown_names_are_listed_with_the_accepted_forms(tmp_path, views):
     with pytest.raises(InputError, match="found no file; accepted are out_ROW_COLUMN"):
-        read_field(tmp_path)
+        read_light_field(tmp_path)
     for index in range(9):
         write_png(tmp_path / f"holiday{index}.png", views[0, 0])
     with pytest.raises(InputError, match=r"found holiday0.png, .* and 3 more; accepted are .*HCI.*pattern"):
-        read_field(tmp_path)
-    with pytest.raises(InputError, match="nothing fits the pattern 'x_{index}.png'; found holiday0.png"):
-        read_field(tmp_path, "x_{index}.png")
+        read_light_field(tmp_path)
+    with pytest.raises(InputError, match="nothing matches the pattern 'x_{index}.png'; found holiday0.png"):
+        read_light_field(tmp_path, "x_{index}.png")
     for pattern in ("{row}.png", "a{b}.png", "{row}{row}{col}", "{u}{v}{index}"):
         with pytest.raises(InputError, match="must name {row} and {col}"):
-            read_field(tmp_path, pattern)
+            read_light_field(tmp_path, pattern)
     (tmp_path / "IMG_0001.lfp").write_bytes(b"LFP")
     with pytest.raises(InputError, match="IMG_0001.lfp is a Lytro raw file.*PlenoptiCam"):
-        read_field(tmp_path)
+        read_light_field(tmp_path)
 
 
 def test_two_files_for_one_view_are_refused(tmp_path, views):
     write_views(tmp_path, views, stanford)
     write_png(tmp_path / "out_00_00_1.0_2.0.png", views[0, 0])
     with pytest.raises(InputError, match="are the same view"):
-        read_field(tmp_path)
+        read_light_field(tmp_path)
 
 
 def test_a_zip_bomb_is_refused_before_it_grows(tmp_path):
@@ -232,17 +233,17 @@ def test_a_zip_bomb_is_refused_before_it_grows(tmp_path):
         for row in range(2):
             packed.writestr(f"out_{row:02d}_00_0.0_0.0.png", bytes(archive.TRUSTED_SIZE + 1))
     with pytest.raises(InputError, match="a zip bomb: its .* would grow to"):
-        read_field(path)
+        read_light_field(path)
     with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as packed:
         buffer = io.BytesIO()
         np.save(buffer, np.zeros((1, 2, 1 << 11, 1 << 11, 3), "u1"))
         packed.writestr("field.npy", buffer.getvalue())
     with pytest.raises(InputError, match="a zip bomb"):
-        read_field(tmp_path / "bomb.npz")
+        read_light_field(tmp_path / "bomb.npz")
     assert npy_views.MAX_FIELD_BYTES > npy_views.MAX_CONVERTED_BYTES
 
 
-def test_a_picture_that_tells_a_giant_size_is_not_decoded(tmp_path, views):
+def test_image_whose_header_has_a_giant_size_is_not_decoded(tmp_path, views):
     write_views(tmp_path, views, stanford)
 
     def chunk(kind, data):
@@ -250,7 +251,7 @@ def test_a_picture_that_tells_a_giant_size_is_not_decoded(tmp_path, views):
 
     giant = chunk(b"IHDR", struct.pack(">IIBBBBB", 1 << 17, 1 << 17, 8, 2, 0, 0, 0)) + chunk(b"IDAT", b"")
     (tmp_path / stanford(1, 1)).write_bytes(b"\x89PNG\r\n\x1a\n" + giant)
-    (broken, _) = read_field(tmp_path).warnings
+    (broken, _) = read_light_field(tmp_path).warnings
     assert "131072 x 131072 pixels are more than" in broken
 
 
@@ -263,70 +264,72 @@ def test_a_picture_that_tells_a_giant_size_is_not_decoded(tmp_path, views):
         ('<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;&b;">]><a>&c;</a>', "not XML that can be read"),
     ],
 )
-def test_bad_xml_is_told(tmp_path, views, text, told):
+def test_bad_xml_raises(tmp_path, views, text, told):
     write_png(tmp_path / "a.png", views[0, 0])
     (tmp_path / "field.xml").write_text(text)
     with pytest.raises(InputError, match=told):
-        read_field(tmp_path)
+        read_light_field(tmp_path)
 
 
-def test_a_damaged_zip_is_told(tmp_path, views):
+def test_damaged_zip_raises(tmp_path, views):
     folder = tmp_path / "field"
     folder.mkdir()
     path = zipped(write_views(folder, views, stanford), tmp_path / "field.zip")
     data = bytearray(path.read_bytes())
     (tmp_path / "cut.zip").write_bytes(data[: len(data) // 2])
     with pytest.raises(InputError, match="not a zip file"):
-        read_field(tmp_path / "cut.zip")
+        read_light_field(tmp_path / "cut.zip")
     data[200:260] = bytes(60)  # inside of the first member
     (tmp_path / "hurt.zip").write_bytes(data)
-    (broken, missing) = read_field(tmp_path / "hurt.zip").warnings
+    (broken, missing) = read_light_field(tmp_path / "hurt.zip").warnings
     assert stanford(0, 0) in broken and "row 0 column 0" in missing
 
 
-def test_depth_is_measured_and_a_v_axis_of_the_wrong_sign_is_turned(tmp_path, rng):
+def test_disparity_is_estimated_and_a_reversed_v_axis_is_flipped(tmp_path, rng):
     disparity = rng.uniform(1.2, 3.0)
     for flip in (1, -1):
         views, _ = smooth_views(rng, 5, 5, 64, disparity, flip)
-        field = measured_axes(read_field_of(tmp_path, views))
+        field = resolve_v_direction(read_field_of(tmp_path, views))
         assert bool(field.warnings) == (flip == -1), field.warnings
-        low, high = depth_range(field)
+        low, high = disparity_range(field)
         assert low < disparity < high and high - low < 2
         assert abs(disparity_at(field, 30, 33) - disparity) < 0.08
 
 
-def test_the_weights_of_an_aperture(tmp_path, rng):
+def test_view_weights_of_apertures(tmp_path, rng):
     field = read_field_of(tmp_path, np.zeros((7, 9, 4, 4, 3), "u1"))
-    assert weights(field, Eye(aperture=0.0), "disc").nonzero()[0].tolist() == [3 * 9 + 4]
-    assert (weights(field, Eye(), "all") == 1).all()
+    assert view_weights(field, VirtualCamera(aperture=0.0), "disc").nonzero()[0].tolist() == [3 * 9 + 4]
+    assert (view_weights(field, VirtualCamera(), "all") == 1).all()
     u, v = rng.uniform(-1, 1, 2)
-    shares = weights(field, Eye(u, v, 0.0), "disc")
-    place = place_of(field, u, v)
+    weights = view_weights(field, VirtualCamera(u, v, 0.0), "disc")
+    place = camera_position(field, u, v)
     assert np.allclose(place, (4 * u, 3 * v))
-    tent = np.prod(np.clip(1 - np.abs(field.cameras - place), 0, 1), axis=1)  # bilinear over cameras
-    assert np.allclose(shares, tent / tent.max(), atol=1e-6)
+    tent = np.prod(np.clip(1 - np.abs(field.camera_positions - place), 0, 1), axis=1)  # bilinear over cameras
+    assert np.allclose(weights, tent / tent.max(), atol=1e-6)
     for shape, area in (("disc", np.pi), ("square", 4), ("hexagon", 1.5 * 3**0.5), ("ring", np.pi * 0.51)):
-        shares = weights(field, Eye(aperture=0.7), shape)
-        middle = shares[3 * 9 + 4] if shape != "ring" else None
+        weights = view_weights(field, VirtualCamera(aperture=0.7), shape)
+        middle = weights[3 * 9 + 4] if shape != "ring" else None
         radius = 0.7 * 4
-        if shape in ("square", "hexagon"):  # the middle camera's share is 1 of area cameras
-            assert shares.sum() == pytest.approx(min(area * radius**2, 2 * radius * 6.0), rel=0.08)
+        if shape in ("square", "hexagon"):  # the middle camera's weight is 1 of area cameras
+            assert weights.sum() == pytest.approx(min(area * radius**2, 2 * radius * 6.0), rel=0.08)
             assert middle == pytest.approx(1, abs=0.03)
-        assert shares @ field.cameras / shares.sum() == pytest.approx(np.zeros(2), abs=1e-6)
+        assert weights @ field.camera_positions / weights.sum() == pytest.approx(np.zeros(2), abs=1e-6)
 
 
-def test_the_eye_moves_opens_and_focuses_by_hand():
-    eye = Eye()
-    assert eye.drag(0.1, -0.2) == Eye(-0.2, 0.4)
-    assert eye.drag(9, 9) == Eye(-1.0, -1.0)
-    assert eye.scroll(1).aperture == 1.25 and eye.scroll(99).aperture == 4
-    assert eye.scroll(-99).aperture == 0 and 0 < eye.scroll(-99).scroll(1).aperture <= 0.02 + 1e-12
-    assert Eye(0.5, 0.25).click(0.1, -0.3).focus_at == (0.1, -0.3, 0.5, 0.25)
+def test_virtual_camera_mouse_input():
+    camera = VirtualCamera()
+    assert camera.drag(0.1, -0.2) == VirtualCamera(-0.2, 0.4)
+    assert camera.drag(9, 9) == VirtualCamera(-1.0, -1.0)
+    assert camera.scroll(1).aperture == 1.25 and camera.scroll(99).aperture == 4
+    assert camera.scroll(-99).aperture == 0 and 0 < camera.scroll(-99).scroll(1).aperture <= 0.02 + 1e-12
+    assert VirtualCamera(0.5, 0.25).click(0.1, -0.3).focus_point == (0.1, -0.3, 0.5, 0.25)
 
 
-def test_whole_shifts_stay_whole(tmp_path):
+def test_integer_shifts_stay_integer(tmp_path):
     field = read_field_of(tmp_path, np.zeros((9, 9, 64, 64, 3), "u1"))
-    records = taps(field, np.ones(81), np.zeros(2), 3.0)
+    records = view_shifts(field, np.ones(81), np.zeros(2), 3.0)
     assert not records["fx"].any() and not records["fy"].any()
     assert records["column"].min() == -12 and records["row"].max() == 12
-    assert len(taps(field, np.ones(81), np.zeros(2), 40.0)) == 9  # only neighbours are not shifted out of the picture
+    assert (
+        len(view_shifts(field, np.ones(81), np.zeros(2), 40.0)) == 9
+    )  # only neighbors are not shifted out of the picture

@@ -67,8 +67,8 @@ def same(a: float, b: float) -> bool:
 @pytest.fixture(params=["own lanes", "many lanes"])
 def lanes(request, device, monkeypatch):
     """The plans of every kind of processor run on every device: a CPU takes those of a GPU too, only slowly."""
-    if request.param == "many lanes" and device.processor.lanes == 1:
-        monkeypatch.setattr(device, "processor", replace(device.processor, lanes=32))
+    if request.param == "many lanes" and device.properties.scalar_threads:
+        monkeypatch.setattr(device, "properties", replace(device.properties, warp_size=32))
     return device
 
 
@@ -401,7 +401,7 @@ def test_farm_gives_the_same_bits(tmp_path, rng, monkeypatch):
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
         for mode in ("exact", "reproducible"):
             state, devices = command.sum_on_farm(client, [open_npy(tmp_path / "x.npy")], mode)
-            alone = array_sum(command.open_gpu().devices, tmp_path / "x.npy", mode)
+            alone = array_sum(command.open_context().devices, tmp_path / "x.npy", mode)
             assert state.rounded() == alone.rounded() and devices
 
 
@@ -480,9 +480,11 @@ def test_file_that_shrinks_while_it_is_read(device, tmp_path):
 
 def test_arrays_larger_than_the_device(device, tmp_path, monkeypatch, rng):
     """Two devices of 1 MiB share a file of 3 MB."""
-    monkeypatch.setattr(device, "processor", replace(device.processor, memory=1 << 20, largest_buffer=1 << 18))
-    stage, sizes = device.stage, []
-    monkeypatch.setattr(device, "stage", lambda count: sizes.append(count) or stage(count))
+    monkeypatch.setattr(
+        device, "properties", replace(device.properties, memory_bytes=1 << 20, max_buffer_bytes=1 << 18)
+    )
+    stage, sizes = device.staging_buffer, []
+    monkeypatch.setattr(device, "staging_buffer", lambda count: sizes.append(count) or stage(count))
     numbers = rng.standard_normal(400_003)
     np.save(tmp_path / "x.npy", numbers)
     assert array_sum([device, device], tmp_path / "x.npy") == exact_sum_host(numbers)

@@ -10,7 +10,7 @@ from typing import Any
 from renderer import arguments
 from renderer.errors import InputError
 from renderer.formats.matrices import read_band, read_rhs, write_npy
-from renderer.gpu import Device, find_devices, open_device
+from renderer.gpu import Device, list_devices, open_device
 from renderer.host import available_cores
 from renderer.numerics.band_lu.solver import BandedLU, checked_band, checked_block
 
@@ -98,5 +98,5 @@ def solve_files(
 def _open_devices(spellings: list[str] | None) -> tuple[Device, ...]:
     """The devices of --device; by default a GPU where there is one, else none: the host's cores by LAPACK."""
     if spellings is None:
-        spellings = ["auto"] if any(found.processor == "gpu" for found in find_devices()[0]) else []
+        spellings = ["auto"] if any(found.device_type == "gpu" for found in list_devices()[0]) else []
     return tuple(open_device(spelling) for spelling in spellings)

@@ -1,9 +1,9 @@
 """Sums of huge arrays and .npy files: fast, reproducible and exact; statistics made from exact sums.
 
-    from renderer.gpu import open_gpu
+    from renderer.gpu import open_context
     from renderer.numerics.sums import array_sum, variance
 
-    devices = open_gpu().devices
+    devices = open_context().devices
     array_sum(devices, "big.npy").rounded()    # the sum of all numbers, rounded once
     variance(devices, x)                       # x: an array or a path
 

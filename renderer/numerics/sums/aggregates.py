@@ -67,17 +67,18 @@ def minmax(devices: list[Device], numbers: Numbers) -> tuple:
     device, dtype, plan = devices[0], x.dtype, LaunchPlan.of(devices[0])
     value = np.dtype("f4") if dtype == np.float16 else np.dtype("u1") if dtype == np.bool_ else dtype
     constants = {"ELEMENT": C_TYPES[dtype.str[1:]], "ELEMENT_BITS": 8 * dtype.itemsize}
-    kernel = device.kernel("numerics/minmax.cu", "minmax", group=plan.group, **constants)
+    kernel = device.kernel("numerics/minmax.cu", "minmax", group_size=plan.group, **constants)
     chunk = chunk_length(device, dtype)
-    staging, out = device.stage(min(chunk, x.count) * dtype.itemsize), device.buffer(2 * plan.groups, value)
+    staging, out = device.staging_buffer(min(chunk, x.count) * dtype.itemsize), device.buffer(2 * plan.groups, value)
     nans, found = device.buffer(1, "u4").fill(0), []
     for start in range(0, x.count, chunk):
         count = min(chunk, x.count - start)
         tiles_per_group = -(-count // (8 * plan.group * plan.groups))
         used = -(-count // (8 * plan.group * tiles_per_group))
-        x.read_into(staging.open()[: count * dtype.itemsize], start)
+        x.read_into(staging.map()[: count * dtype.itemsize], start)
         sizes = np.uint64(count), np.uint64(tiles_per_group)
-        staging.send(count * dtype.itemsize, partial(_launch_minmax, kernel, used * plan.group, sizes, out, nans))
+        launch = partial(_launch_minmax, kernel, used * plan.group, sizes, out, nans)
+        staging.upload_then(count * dtype.itemsize, launch)
         found.append(out.read()[: 2 * used])
     if nans.read()[0]:
         return math.nan, math.nan
@@ -174,7 +175,7 @@ class _KeyedAccumulator:
     def _sum(self, indices: np.ndarray, numbers: np.ndarray, keys: int) -> np.ndarray:
         """uint32 (keys, 2 limbs + 2): the limbs and flags of each key in this chunk."""
         size = keys * (2 * self._limbs + 2)
-        if 4 * size > self._device.processor.largest_buffer:
+        if 4 * size > self._device.properties.max_buffer_bytes:
             raise UnavailableError(
                 f"{self._device.name}: {keys} keys take {4 * size >> 20} MiB, more than one buffer may have"
             )
@@ -222,7 +223,7 @@ def pairwise_sum(device: Device, numbers: Numbers) -> PairwiseSum:
     chunk = 1 << (chunk_length(device, x.dtype).bit_length() - 1)
     constants = {"ELEMENT": C_TYPES[x.dtype.str[1:]], "SINGLE": int(x.dtype == np.float32), "DOT": 0, "ABSOLUTE": 0}
     constants |= {"BLOCKED_ARRANGEMENT": 1, "STRICT": 1}
-    step = device.kernel("numerics/sum_fast.cu", "pairwise_step", group=64, **constants)
+    step = device.kernel("numerics/sum_fast.cu", "pairwise_step", group_size=64, **constants)
     chunks = [
         _pairwise_chunk(device, step, x, start, min(chunk, x.count - start)) for start in range(0, x.count, chunk)
     ]

@@ -14,8 +14,8 @@ import numpy as np
 
 from renderer.errors import InputError, UnavailableError, UserError
 from renderer.formats.npy import NpyFile, open_npy
-from renderer.gpu import Device, Gpu, open_gpu
-from renderer.gpu.gl import Gl
+from renderer.gpu import Device, DeviceContext, open_context
+from renderer.gpu.gl import GlContext
 from renderer.numerics.sums import aggregates
 from renderer.numerics.sums.device_sums import MODES, array_sum, empty_sum
 from renderer.numerics.sums.gl_sums import array_sum_gl, pairwise_sum_gl
@@ -71,7 +71,7 @@ def sum_files(
     files = [open_npy(path) for path in paths]
     _check(files, mode, statistic, by, bound, devices, farm)
     uses_gl = devices == ("gl",)
-    gpu = open_gpu(*(() if uses_gl else devices))
+    gpu = open_context(*(() if uses_gl else devices))
     if uses_gl:
         gpu.gl  # noqa: B018  (opened before the clock starts)
     elif not farm:
@@ -136,7 +136,9 @@ def _check(
         raise UserError(f"--device gl adds float32, but the files hold {', '.join(map(str, dtypes))}")
 
 
-def _sum(gpu: Gpu, files: list[NpyFile], mode: str, devices: tuple[str, ...], farm: str | None) -> dict[str, Any]:
+def _sum(
+    gpu: DeviceContext, files: list[NpyFile], mode: str, devices: tuple[str, ...], farm: str | None
+) -> dict[str, Any]:
     names = None
     if farm:
         state, names = _sum_on_address(farm, files, mode, devices)
@@ -184,7 +186,7 @@ def _by_key(device: Device, keys: str, npy: NpyFile) -> dict[str, Any]:
     return {"groups": columns, "devices": [device.name]}
 
 
-def _sum_by_gl(gl: Gl, statistic: str, files: list[NpyFile]) -> dict[str, Any]:
+def _sum_by_gl(gl: GlContext, statistic: str, files: list[NpyFile]) -> dict[str, Any]:
     if statistic == "dot":
         state = array_sum_gl(gl, files[0], files[1])
     else:
@@ -258,7 +260,7 @@ def sum_on_farm(client: Any, files: list[NpyFile], mode: str, spellings: tuple[s
 
 @lru_cache(maxsize=4)
 def _devices_of_worker(spellings: tuple[str, ...]) -> list[Device]:
-    return open_gpu(*spellings).devices
+    return open_context(*spellings).devices
 
 
 def _task(npy: NpyFile, first: int, end: int, mode: str, spellings: tuple[str, ...]) -> tuple[Any, list[str]]:

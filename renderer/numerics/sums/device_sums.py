@@ -91,10 +91,10 @@ class LaunchPlan:
     @classmethod
     def of(cls, device: Device) -> "LaunchPlan":
         """The plan for a device: 64 MiB hide the latency of a copy; 4 MiB stay in a CPU's caches until summed."""
-        is_blocked = device.processor.lanes == 1
+        is_blocked = device.properties.scalar_threads
         size = 4 << 20 if is_blocked else 64 << 20
-        size = min(size, device.processor.largest_buffer // 4)
-        return cls(is_blocked, 1 if is_blocked else 256, device.processor.units * 8, size)
+        size = min(size, device.properties.max_buffer_bytes // 4)
+        return cls(is_blocked, 1 if is_blocked else 256, device.properties.compute_units * 8, size)
 
 
 class DeviceSum:
@@ -114,7 +114,7 @@ class DeviceSum:
             "ELEMENT": C_TYPES[self.dtype.str[1:]], "DOT": int(dot), "ABSOLUTE": int(magnitudes),
         }  # fmt: skip
         if self.is_floating:
-            if not device.processor.doubles:
+            if not device.properties.has_fp64:
                 raise UnavailableError(f"{device.name}: computes no float64, which sums are kept in")
             entry = f"sum_{mode}"
             file = f"numerics/{entry}.cu"
@@ -135,7 +135,7 @@ class DeviceSum:
                 "IS_HALF": int(is_half), "LIMBS": limbs, "SIGNED": int(self.dtype.kind in "if"),
                 "FITS_32_BITS": int(self.dtype.itemsize <= 4 and not is_half),
             }  # fmt: skip
-        self.kernel = device.kernel(file, entry, group=self.plan.group, **constants)
+        self.kernel = device.kernel(file, entry, group_size=self.plan.group, **constants)
         words = (self.plan.groups, "f8") if self.is_fast else (2 * limbs + 2, "u4")
         self.out = device.buffer(*words).fill(0)
 
@@ -146,7 +146,7 @@ class DeviceSum:
 
     def bound(self, count: int, x: Buffer, y: Buffer | None = None, y_start: int = 0) -> Callable[[], None]:
         """The launch that add makes, for repeated calls; it does not count the numbers."""
-        return self.kernel.bound(*self._launch(count, x, y, y_start))
+        return self.kernel.bind_launch(*self._launch(count, x, y, y_start))
 
     def _launch(self, count: int, x: Buffer, y: Buffer | None, y_start: int) -> tuple:
         """Threads and arguments of the kernel."""
@@ -201,7 +201,8 @@ def array_sum(
     Takes arrays or .npy paths, streamed in chunks of `chunk` numbers that the devices take in turn. `index_range`
     (first, end) restricts the sum; progress(count) is called after every chunk. The result is an ExactSum (mode
     "exact", integers, float16), BinnedSum or FastSum; all have `rounded()` and add up. There is no reproducible kernel
-    for products or magnitudes: the exact sum has the same bits on every run too. InputError for pairs that do not match.
+    for products or magnitudes: the exact sum has the same bits on every run too. InputError for pairs that do
+    not match.
     """
     x = as_source(numbers)
     factors = None if y is None else as_source(y)
@@ -255,7 +256,7 @@ class _ChunkStream:
     def sum_on(self, accumulator: DeviceSum) -> list[ArraySum]:
         """The sums of the chunks that this device takes, uploaded through two staging buffers in turn."""
         size = -(-min(self._chunk, max(1, self._end)) * self._x.dtype.itemsize // 64) * 64
-        staging_buffers = [accumulator.device.stage(size * (1 if self._y is None else 2)) for _ in range(2)]
+        staging_buffers = [accumulator.device.staging_buffer(size * (1 if self._y is None else 2)) for _ in range(2)]
         states: list[ArraySum] = []
         turn = 0
         while True:
@@ -273,12 +274,12 @@ class _ChunkStream:
 
     def _upload_and_add(self, staging, accumulator: DeviceSum, start: int, count: int) -> None:
         """Reads a chunk into a staging buffer, both operands one behind the other, and launches its sum."""
-        memory, length = staging.open(), count * self._x.dtype.itemsize
+        memory, length = staging.map(), count * self._x.dtype.itemsize
         self._x.read_into(memory[:length], start)
         if self._y is None:
-            staging.send(length, lambda buffer: accumulator.add(count, buffer))
+            staging.upload_then(length, lambda buffer: accumulator.add(count, buffer))
             return
         offset = -(-length // 64) * 64
         self._y.read_into(memory[offset : offset + length], start)
         y_start = offset // self._x.dtype.itemsize
-        staging.send(offset + length, lambda buffer: accumulator.add(count, buffer, buffer, y_start))
+        staging.upload_then(offset + length, lambda buffer: accumulator.add(count, buffer, buffer, y_start))

@@ -11,7 +11,7 @@ import numpy as np
 
 from renderer.errors import UnavailableError, UserError
 from renderer.formats.npy import ArraySource, as_source
-from renderer.gpu.gl import Gl, Texture
+from renderer.gpu.gl import GlContext, Texture
 from renderer.numerics.sums.aggregates import PairwiseSum, pairwise_error
 from renderer.numerics.sums.device_sums import Numbers
 from renderer.numerics.sums.exact_sum import NOT_NEGATIVE_ZERO, ExactSum, exact_sum_host
@@ -26,7 +26,7 @@ SAFE_FACTOR_RANGE = (2.0**-39, 2.0**40)
 SAFE_EXPANSION_RANGE = (0.0, 2.0**126)
 
 
-def array_sum_gl(gl: Gl, numbers: Numbers, y: Numbers = None, magnitudes: bool = False) -> ExactSum:
+def array_sum_gl(gl: GlContext, numbers: Numbers, y: Numbers = None, magnitudes: bool = False) -> ExactSum:
     """The exact sum of float32 numbers, of their products with `y`, or of their magnitudes, as array_sum gives it."""
     if gl.version < 400:
         raise UnavailableError(f"{gl.renderer}: GLSL 3.30 has no `precise`; exact sums in passes need GL 4.0")
@@ -40,7 +40,7 @@ def array_sum_gl(gl: Gl, numbers: Numbers, y: Numbers = None, magnitudes: bool =
     return result
 
 
-def pairwise_sum_gl(gl: Gl, numbers: Numbers) -> PairwiseSum:
+def pairwise_sum_gl(gl: GlContext, numbers: Numbers) -> PairwiseSum:
     """The sum of float32 numbers by passes that add 2 x 2 texels, as aggregates.pairwise_sum reports it."""
     x, reduction = as_source(numbers), Reduction(gl, 2)
     parts, passes = [], 0
@@ -64,7 +64,7 @@ def _chunks(sources: list[ArraySource]) -> Iterator[list[np.ndarray]]:
         yield chunk
 
 
-def _texture(gl: Gl, numbers: np.ndarray) -> Texture:
+def _texture(gl: GlContext, numbers: np.ndarray) -> Texture:
     """A texture of numbers, four a texel, padded with -0, which changes no sum."""
     texels = -(-numbers.size // 4)
     width = min(texels, WIDTH)
@@ -74,7 +74,7 @@ def _texture(gl: Gl, numbers: np.ndarray) -> Texture:
     return gl.texture((width, len(image))).write(image)
 
 
-def _sum_chunk(gl: Gl, chunk: list[np.ndarray]) -> ExactSum:
+def _sum_chunk(gl: GlContext, chunk: list[np.ndarray]) -> ExactSum:
     """The exact sum of numbers that fit one texture, or of the products of two such arrays."""
     texels = -(-chunk[0].size // 4)
     images = [_texture(gl, numbers) for numbers in chunk]
@@ -93,7 +93,7 @@ def _sum_chunk(gl: Gl, chunk: list[np.ndarray]) -> ExactSum:
 
 
 def _draw_pass(
-    gl: Gl, images: list[Texture], texels: int, limits: tuple[float, float]
+    gl: GlContext, images: list[Texture], texels: int, limits: tuple[float, float]
 ) -> tuple[list[Texture], ExactSum]:
     """The expansions of the next level, and the sum, made on the host, of the inputs that a texel rejected."""
     count = -(-texels // TEXELS)
@@ -105,7 +105,7 @@ def _draw_pass(
     )  # fmt: skip
     if len(images) == 2:
         uniforms["factors"] = images[1]
-    draw = gl.shader("numerics/sum_exact.frag", TEXELS=TEXELS, DOT=int(len(images) == 2))
+    draw = gl.render_pass("numerics/sum_exact.frag", TEXELS=TEXELS, DOT=int(len(images) == 2))
     draw((expansions, flags), **uniforms)
     rejected = np.flatnonzero(flags.read()[..., 0].ravel()[:count])
     if not rejected.size:
