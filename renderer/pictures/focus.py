@@ -154,7 +154,8 @@ class Picture(BasePicture):
         blur = self._blur
         told = {"samples": self._pinhole.report().get("samples", 0)}
         if isinstance(blur, _Whole):
-            told |= {"unknowns": blur.lu.n, "band": blur.lu.kl, "growth": blur.lu.growth, "factored on": blur.lu.where}
+            lu = blur.lu
+            told |= {"unknowns": lu.n, "band": lu.kl, "growth": lu.pivot_growth, "factored on": lu.device_name}
         elif isinstance(blur, _Split):
             told |= {"systems": blur.rows.count + blur.columns.count}
         return told
@@ -177,9 +178,9 @@ class _Split:
         (along, down), count, size = self._sides, self._size[0] * self._size[1], self._size
         where = np.float32(VARIANCE), *size
         self._fills["fill_rows"](count, sharp, self._circles, self.rows.matrix, along, *where, self.rows.kl)
-        self.rows.factor().solve_on_device(along)
+        self.rows.factor().solve_in_place(along)
         self._fills["fill_columns"](count, along, self._circles, self.columns.matrix, down, *where, self.columns.kl)
-        self.columns.factor().solve_on_device(down)
+        self.columns.factor().solve_in_place(down)
         self._fills["take_columns"](count, down, self._frame, *size)
         return self._frame
 
@@ -193,15 +194,15 @@ class _Whole:
         kl = (band.shape[0] - 1) // 2
         self.lu = BandedLU(band, kl, kl, [picture.device] if wide else [])
         self._fill, self._take, self._size = picture._fill_whole, picture._take_whole, size
-        self._sides = picture.device.buffer((3, self.lu.order)).fill(0)
+        self._sides = picture.device.buffer((3, self.lu.padded_n)).fill(0)
         self._frame = picture.device.buffer((size[1], size[0], 4))
 
     def __call__(self, sharp):
         """The blurred frame of a sharp one."""
         count = self._size[0] * self._size[1]
-        self._fill(count, sharp, self._sides, self.lu.order, *self._size)
+        self._fill(count, sharp, self._sides, self.lu.padded_n, *self._size)
         self.lu.solve_in_place(self._sides)
-        self._take(count, self._sides, self._frame, self.lu.order, *self._size)
+        self._take(count, self._sides, self._frame, self.lu.padded_n, *self._size)
         return self._frame
 
 

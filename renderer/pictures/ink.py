@@ -15,7 +15,7 @@ import numpy as np
 from renderer.formats.images import read_image
 from renderer.gpu import DeviceContext
 from renderer.numerics.band_lu import BandedLU
-from renderer.numerics.band_lu.host_factors import STEPS
+from renderer.numerics.band_lu.host_factors import PHASES
 from renderer.pictures.picture import AccumulatingPicture
 from renderer.scene.scene import ToneMapping
 from renderer.scene.schema import PictureSettings, setting
@@ -172,7 +172,7 @@ class Picture(AccumulatingPicture):
     def begin(self, settings: Settings, size: tuple[int, int], time: float, tile) -> None:
         mesh = mesh_of(size, settings.grid)
         self._factor(settings, mesh)
-        density = np.zeros((3, self._lu.order), "f4")
+        density = np.zeros((3, self._lu.padded_n), "f4")
         density[:, : mesh.major * mesh.minor] = beginning(mesh, settings).reshape(3, -1)
         self._density = self.device.buffer(density.shape).write(density)
         self._frame = self.device.buffer((tile[3], tile[2], 4))
@@ -186,12 +186,12 @@ class Picture(AccumulatingPicture):
         numbers = [np.float32(v) for v in (*settings.view.source, settings.width, settings.flow * settings.step)]
         ink = [np.float32(-np.log(max(value, 1 / 64))) for value in settings.ink]
         place = np.int32(mesh.major), np.int32(mesh.minor), across, np.float32(mesh.spacing)
-        self._add(n, self._density, lu.order, *place, *numbers, *ink)
+        self._add(n, self._density, lu.padded_n, *place, *numbers, *ink)
         lu.solve_in_place(self._density)
         paper = [np.float32(value) for value in settings.paper]
         bars = self._bars.shape[0] if settings.overlay else 0
         self._show(
-            width * height, self._density, lu.order, *place, self._frame, width, height, left, top, *size, *paper,
+            width * height, self._density, lu.padded_n, *place, self._frame, width, height, left, top, *size, *paper,
             self._bars, bars,
         )  # fmt: skip
         return self._frame
@@ -228,8 +228,8 @@ class Picture(AccumulatingPicture):
         lu = self._lu
         seconds = {part: round(value, 5) for part, value in lu.seconds.items()}
         swapped = int((lu.pivots != np.arange(lu.n)).sum())
-        told = {"steps": self.samples, "unknowns": lu.n, "band": lu.kl, "exchanged rows": swapped, "growth": lu.growth}
-        return told | {"seconds": seconds, "factored on": lu.where}
+        told = {"steps": self.samples, "unknowns": lu.n, "band": lu.kl, "exchanged rows": swapped, "growth": lu.pivot_growth}
+        return told | {"seconds": seconds, "factored on": lu.device_name}
 
 
 def bars_of(lu: BandedLU) -> np.ndarray:
@@ -239,9 +239,9 @@ def bars_of(lu: BandedLU) -> np.ndarray:
     moved[: lu.n] = lu.pivots != np.arange(lu.n)
     bars = np.zeros((layout.p, BARS), "f4")
     bars[:, 0] = moved.reshape(layout.p, layout.s).mean(axis=1)
-    steps = [step.get("step", k) for k, step in enumerate(lu.timeline)]
-    parts = np.array([[step[part] for part in STEPS] for step in lu.timeline])
+    steps = [step.get("step", k) for k, step in enumerate(lu.step_seconds)]
+    parts = np.array([[step[part] for part in PHASES] for step in lu.step_seconds])
     nearest = np.clip(np.searchsorted(steps, np.arange(layout.p), side="right") - 1, 0, None)
     longest = np.quantile(parts.sum(axis=1), 0.9)  # the few that waited for other programs are cut off
-    bars[:, 1 : 1 + len(STEPS)] = parts[nearest] / (longest or 1)
+    bars[:, 1 : 1 + len(PHASES)] = parts[nearest] / (longest or 1)
     return bars

@@ -227,9 +227,9 @@ def test_band_lu_is_the_same_in_any_order_on_four_devices(rng, seed):
     n, kl, ku = 150, 20, 9
     ab = rng.standard_normal((kl + ku + 1, n)).astype("f4")
     ab[ku] += 9
-    want = BandedLU(ab, kl, ku, devices[:1], 16, panels="device", products="own")
-    for residence in ("whole", "streamed"):
-        lu = BandedLU(ab, kl, ku, devices, 16, panels="device", residence=residence, products="own")
+    want = BandedLU(ab, kl, ku, devices[:1], 16, panels="device", gemm="own")
+    for residency in ("resident", "streamed"):
+        lu = BandedLU(ab, kl, ku, devices, 16, panels="device", residency=residency, gemm="own")
         assert np.array_equal(lu.upper(), want.upper()) and np.array_equal(lu.pivots, want.pivots)
 
 
@@ -251,7 +251,7 @@ def test_band_lu_in_many_orders(rng, seed):
         ab[ku] += 2 + np.sqrt(kl + ku)
         how = {
             "panels": str(rng.choice(["host", "device"])),
-            "residence": str(rng.choice(["whole", "streamed"])),
+            "residency": str(rng.choice(["resident", "streamed"])),
             "products": str(rng.choice(["vendor", "own"])),
         }
         host, lu = BandedLU(ab, kl, ku, block=16), BandedLU(ab, kl, ku, devices, 16, **how)

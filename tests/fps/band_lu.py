@@ -17,8 +17,8 @@ from scipy.linalg import lapack
 from renderer.bench.cases import Case
 from renderer.gpu import Counters, list_devices
 from renderer.numerics.band_lu import BandedLU
-from renderer.numerics.band_lu.block_cyclic import Timeline
-from renderer.numerics.band_lu.device_columns import Feed
+from renderer.numerics.band_lu.column_uploader import ColumnUploader
+from renderer.numerics.band_lu.phase_timer import PhaseTimer
 
 EPS = np.finfo("f8").eps
 
@@ -92,14 +92,12 @@ class Problem:
     def load(self) -> None:
         """Brings the matrix to the device, unfactored."""
         self._unfactored = True
-        Feed(self.lu._factors.shares, self.matrix).until(self.lu.layout.p)
+        ColumnUploader(self.lu._factors.per_device, self.matrix).upload_through(self.lu.layout.p)
         for device in self.devices:
             device.finish()
 
     def factor_resident(self) -> None:
-        times = Timeline(self.lu.layout.p)
-        times.begin = lambda step: None  # marks take time
-        self.lu._factors.run(None, times)
+        self.lu._factors.run(None, PhaseTimer(self.lu.layout.p, is_enabled=False))  # timestamps take time
 
     def check_resident(self) -> None:
         self.check()

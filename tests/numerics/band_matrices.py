@@ -30,34 +30,34 @@ def clamped(ab, kl, ku):
     return ab[ku - high : ku + low + 1], low, high
 
 
-def plu_of(home):
+def plu_of(factors):
     """The product P L U of factored block columns, dense."""
-    layout, s = home.layout, home.layout.s
+    layout, s = factors.layout, factors.layout.s
     order = layout.p * s
     product = np.zeros((order, order))
     for c in range(order):
         for r in range(max(0, (c // s - layout.u) * s), c + 1):
-            product[r, c] = home.flat[layout.offset(r, c)]
+            product[r, c] = factors.flat[layout.offset(r, c)]
     for i in reversed(range(layout.p)):
-        rows = layout.rows(i)
+        rows = layout.panel_rows(i)
         window = product[i * s : i * s + rows]
         panel = np.array(
-            [[home.flat[layout.offset(i * s + r, i * s + c)] for c in range(s)] for r in range(rows)], float
+            [[factors.flat[layout.offset(i * s + r, i * s + c)] for c in range(s)] for r in range(rows)], float
         )
         top = window[:s].copy()
         window[s:] += panel[s:] @ top
         window[:s] = (np.tril(panel[:s], -1) + np.eye(s)) @ top
         for k in reversed(range(s)):
-            other = home.panel_pivots[i * s + k] - 1
+            other = factors.panel_pivots[i * s + k] - 1
             window[[k, other]] = window[[other, k]]
     return product[: layout.n, : layout.n]
 
 
-def factor_residual(home, ab, kl, ku):
+def factor_residual(factors, ab, kl, ku):
     """LAPACK's gbt01: |P L U - A|_1 / (n |A|_1 eps)."""
     a = dense(ab, kl, ku).astype(float)
-    scale = len(a) * np.abs(a).sum(axis=0).max() * EPS[home.dtype.str[1:]]
-    return np.abs(plu_of(home) - a).sum(axis=0).max() / scale if scale else 0.0
+    scale = len(a) * np.abs(a).sum(axis=0).max() * EPS[factors.dtype.str[1:]]
+    return np.abs(plu_of(factors) - a).sum(axis=0).max() / scale if scale else 0.0
 
 
 def convection(side, peclet_x, peclet_y, upwind=False, lines=None):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_banded
 
-from renderer.numerics.band_lu import BandedLU, SingularMatrix, block_columns, block_cyclic, multicore
-from renderer.numerics.band_lu.block_columns import FlushSubnormals, Layout, pack, scratch
+from renderer.numerics.band_lu import BandedLU, SingularMatrix, block_columns, multicore, phase_timer
+from renderer.numerics.band_lu.block_columns import BlockLayout, FlushSubnormals, pack_block_column, pack_workspace
 from renderer.numerics.band_lu.multicore import HostFactors
 from tests.numerics.band_matrices import (
     EPS,
@@ -35,7 +35,7 @@ SIZES = [
 
 
 def host_factors(ab, kl, ku, block=16):
-    factors = HostFactors(Layout(ab.shape[1], kl, ku, block), ab.dtype)
+    factors = HostFactors(BlockLayout(ab.shape[1], kl, ku, block), ab.dtype)
     factors.factor(ab, 0.0)
     return factors
 
@@ -57,14 +57,14 @@ def test_host_factors_equal_lapack(n, kl, ku, dtype):
 def test_any_number_of_cores_makes_the_factors(rng, monkeypatch, threads):
     """Cores that are late at random: what they wait for must be enough."""
     monkeypatch.setattr(multicore, "available_cores", lambda: threads)
-    monkeypatch.setattr(multicore, "LEAST_SPAN", 1)
-    for name in ("_update", "_place"):
+    monkeypatch.setattr(multicore, "MIN_COLUMNS_PER_CORE", 1)
+    for name in ("_update", "_pack_columns"):
         work = getattr(HostFactors, name)
         late = lambda *given, work=work: (time.sleep(float(rng.choice([0, 0, 1e-4, 5e-4]))), work(*given))  # noqa: E731
         monkeypatch.setattr(HostFactors, name, late)
     for n, kl, ku in ((200, 40, 33), (100, 0, 0), (130, 2, 50), (64, 63, 63)):
         ab, made = random_band(rng, n, kl, ku), []
-        factors = HostFactors(Layout(n, kl, ku, 16), ab.dtype)
+        factors = HostFactors(BlockLayout(n, kl, ku, 16), ab.dtype)
         for _ in range(3):
             factors.factor(ab, 0.0)
             made.append(factors.flat.copy())
@@ -75,7 +75,7 @@ def test_any_number_of_cores_makes_the_factors(rng, monkeypatch, threads):
 
 def test_an_error_of_a_core_is_told_and_ends_the_others(rng, monkeypatch):
     monkeypatch.setattr(multicore, "available_cores", lambda: 3)
-    monkeypatch.setattr(multicore, "LEAST_SPAN", 1)
+    monkeypatch.setattr(multicore, "MIN_COLUMNS_PER_CORE", 1)
     ab = random_band(rng, 900, 40, 33)
     ab[20, 800] = np.inf
     before = threading.active_count()
@@ -134,26 +134,26 @@ def test_device_factors_equal_lapack(device, n, kl, ku, block, dtype):
     for panels in ("host", "device"):
         lu = BandedLU(ab, kl, ku, [device], block, panels=panels)
         assert np.array_equal(lu.pivots, pivots) or dtype == "f4"  # which rounds candidates into ties
-        home = lu._factors.copy_home()
-        assert factor_residual(home, ab, kl, ku) < 30
-        assert np.array_equal(lu._factors.diagonal(), home.diagonal())
-        assert lu._factors.largest() == home.largest() == np.abs(home.upper()).max()
+        downloaded = lu._factors.download()
+        assert factor_residual(downloaded, ab, kl, ku) < 30
+        assert np.array_equal(lu._factors.diagonal(), downloaded.diagonal())
+        assert lu._factors.max_abs_u() == downloaded.max_abs_u() == np.abs(downloaded.upper()).max()
         x = lu.solve(b)
         assert lu.residual(x, b) <= 50 * 0.5 * EPS[dtype]
         assert np.allclose(
-            x, home.solve(b, False), rtol=0, atol=2e4 * EPS[dtype] * np.abs(x).max() / max(lu.rcond(), 1e-3)
+            x, downloaded.solve(b, False), rtol=0, atol=2e4 * EPS[dtype] * np.abs(x).max() / max(lu.rcond(), 1e-3)
         )
 
 
-def test_timeline_tells_every_part(device, rng, monkeypatch):
-    ab, parts = random_band(rng, 300, 20, 20), {"panel", "swap", "solve", "update", "copy"}
+def test_step_seconds_have_every_phase(device, rng, monkeypatch):
+    ab, parts = random_band(rng, 300, 20, 20), {"panel", "laswp", "trsm", "update", "copy"}
     for lu in (BandedLU(ab, 20, 20, block=16), BandedLU(ab, 20, 20, [device], 16, panels="device")):
-        assert len(lu.timeline) == lu.layout.p and lu.seconds.keys() == parts
+        assert len(lu.step_seconds) == lu.layout.p and lu.seconds.keys() == parts
         assert all(seconds > 0 for seconds in lu.seconds.values()), lu.seconds
-    monkeypatch.setattr(block_cyclic, "SAMPLED", 5)
+    monkeypatch.setattr(phase_timer, "MAX_TIMED_STEPS", 5)
     lu.refactor(ab)
-    assert [step["step"] for step in lu.timeline] == [0, 4, 8, 12, 16]
-    timed = sum(step["panel"] for step in lu.timeline)
+    assert [step["step"] for step in lu.step_seconds] == [0, 4, 8, 12, 16]
+    timed = sum(step["panel"] for step in lu.step_seconds)
     assert timed > 0 and np.isclose(lu.seconds["panel"], timed * lu.layout.p / 5)
 
 
@@ -194,10 +194,10 @@ def test_convection_diffusion_is_backward_stable(device, peclet, swapped):
     for devices in ([], [device]):
         lu = BandedLU(ab, kl, ku, devices, 16)
         x = lu.solve(b)
-        assert np.abs(b - block_columns.product(ab, kl, ku, x[:, None])[:, 0]).max() <= 1e-13 * max(
+        assert np.abs(b - block_columns.band_matvec(ab, kl, ku, x[:, None])[:, 0]).max() <= 1e-13 * max(
             np.abs(x).max() * peclet, 1
         )
-        assert lu.residual(x, b) < EPS["f8"] and lu.growth < 8
+        assert lu.residual(x, b) < EPS["f8"] and lu.pivot_growth < 8
         assert np.array_equal(lu.pivots, lapack_factors(ab, kl, ku)[1])
         if swapped is not None:
             assert (lu.pivots != np.arange(400)).any() == swapped
@@ -212,11 +212,11 @@ def test_graded_and_scaled_matrices(device, rng):
         for devices in ([], [device]):
             lu = BandedLU(matrix, 8, 8, devices, 16)
             assert np.array_equal(lu.pivots, lapack_factors(matrix, 8, 8)[1])
-            b = block_columns.product(matrix, 8, 8, np.ones((120, 1)))
+            b = block_columns.band_matvec(matrix, 8, 8, np.ones((120, 1)))
             x = lu.solve(b)
             assert lu.residual(x, b) < EPS["f8"]
-            home = lu._factors.copy_home() if devices else lu._factors
-            assert factor_residual(home, matrix, 8, 8) < 30
+            downloaded = lu._factors.download() if devices else lu._factors
+            assert factor_residual(downloaded, matrix, 8, 8) < 30
 
 
 def test_growth_of_the_worst_matrix():
@@ -227,7 +227,7 @@ def test_growth_of_the_worst_matrix():
     for j in range(n):
         for i in range(n):
             ab[n - 1 + i - j, j] = a[i, j]
-    assert BandedLU(ab, n - 1, n - 1, block=16).growth == 2.0 ** (n - 1)
+    assert BandedLU(ab, n - 1, n - 1, block=16).pivot_growth == 2.0 ** (n - 1)
 
 
 def test_tiny_pivots_divide_instead_of_overflowing(device):
@@ -247,7 +247,7 @@ def test_subnormals_are_flushed_and_the_thread_is_left_as_it_was():
     assert not ((np.abs(factors.flat) < np.finfo("f8").tiny) & (factors.flat != 0)).any()
     b = np.ones((ab.shape[1], 1))
     x = factors.solve(b, False)
-    assert np.abs(b - block_columns.product(ab, kl, ku, x)).max() < 1e-12
+    assert np.abs(b - block_columns.band_matvec(ab, kl, ku, x)).max() < 1e-12
     small = np.array([1e-310])
     assert (small * 0.5)[0] > 0
     with FlushSubnormals() as guard:
@@ -257,10 +257,10 @@ def test_subnormals_are_flushed_and_the_thread_is_left_as_it_was():
 
 def test_pack_places_every_element(rng):
     for n, kl, ku, s in ((50, 7, 3, 16), (10, 9, 9, 16), (33, 0, 20, 16), (70, 69, 2, 32)):
-        ab, layout = random_band(rng, n, kl, ku), Layout(n, kl, ku, s)
+        ab, layout = random_band(rng, n, kl, ku), BlockLayout(n, kl, ku, s)
         flat = np.full(layout.size, np.nan)
         for t in range(layout.p):
-            pack(ab, layout, flat, t, scratch(layout, flat.dtype))
+            pack_block_column(ab, layout, flat, t, pack_workspace(layout, flat.dtype))
         a = dense(ab, kl, ku)
         for i in range(n):
             for j in range(max(0, i - kl), min(n, i + ku + 1)):

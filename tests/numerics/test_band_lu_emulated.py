@@ -26,14 +26,14 @@ def devices_of(machine, count):
 @pytest.mark.parametrize("clusters", [True, False], ids=["cluster", "leaves"])
 def test_factors_are_the_same_in_any_order_of_streams(machine, rng, monkeypatch, clusters):
     """Panels by one launch, and by a graph that is recorded while the urgent queue is entered."""
-    monkeypatch.setattr(device_columns, "supports_cluster_size", lambda device: clusters)
+    monkeypatch.setattr(device_columns, "has_clusters", lambda device: clusters)
     ab, first = random_band(rng, SIZE, *BAND), None
     for count in (1, 3):
-        for residence in ("whole", "streamed"):
-            lu = BandedLU(ab, *BAND, devices_of(machine, count), 16, residence=residence, products="own")
-            home = lu._factors.copy_home()
-            first = first or home
-            assert np.array_equal(home.flat, first.flat), (count, residence)
+        for residency in ("resident", "streamed"):
+            lu = BandedLU(ab, *BAND, devices_of(machine, count), 16, residency=residency, gemm="own")
+            downloaded = lu._factors.download()
+            first = first or downloaded
+            assert np.array_equal(downloaded.flat, first.flat), (count, residency)
     assert factor_residual(first, ab, *BAND) < 1
     assert np.array_equal(first.pivots(), lapack_factors(ab, *BAND)[1])
 
@@ -50,19 +50,19 @@ def test_a_cluster_factors_panels_as_leaves_do(machine, rng, monkeypatch, dtype,
     """Panels of several leaves, by 8 groups and by 16; with float64 the next block column by kernels of its own."""
     n, band, made = 260, (100, 75), []
     ab = random_band(rng, n, *band, dtype)
-    shape = dict(GROUP=64, ROWS=rows, WIDTH=width, BATCH=4)
+    shape = dict(GROUP=64, ROWS=rows, INNER_BLOCK=width, BATCH=4)
 
     def shape_of(rows, s, cluster, itemsize):
-        return dict(shape, CLUSTER=cluster, VOTES=int(cluster == 16))
+        return dict(shape, CLUSTER=cluster)
 
     monkeypatch.setattr(device_columns, "panel_shape", shape_of)
     for clusters, count in ((8, 1), (16, 2), (0, 1)):
-        monkeypatch.setattr(device_columns, "supports_cluster_size", lambda device, clusters=clusters: clusters > 0)
+        monkeypatch.setattr(device_columns, "has_clusters", lambda device, clusters=clusters: clusters > 0)
         monkeypatch.setattr(device_columns, "WIDE_ROWS", 0 if clusters == 16 else n)
-        lu = BandedLU(ab, *band, devices_of(machine, count), 64, panels="device", products="own")
-        assert bool(lu._factors.shares[0]._factor_panel) == (clusters > 0)
-        assert not clusters or lu._factors.shares[0]._cluster == clusters
-        made.append(lu._factors.copy_home())
+        lu = BandedLU(ab, *band, devices_of(machine, count), 64, panels="device", gemm="own")
+        assert bool(lu._factors.per_device[0]._factor_panel) == (clusters > 0)
+        assert not clusters or lu._factors.per_device[0]._cluster == clusters
+        made.append(lu._factors.download())
     assert factor_residual(made[0], ab, *band) < 30
     assert np.array_equal(made[0].flat, made[1].flat)
     assert np.array_equal(made[0].panel_pivots, made[2].panel_pivots) or dtype == "f4"
@@ -74,6 +74,6 @@ def test_gpus_of_two_kinds_share_a_matrix(machine, device, rng):
     """A panel goes from one driver to another through the host, from and to the urgent queue."""
     ab = random_band(rng, SIZE, *BAND)
     for devices in ([*devices_of(machine, 1), device], [device, *devices_of(machine, 2)]):
-        lu = BandedLU(ab, *BAND, devices, 16, panels="device", products="own")
-        assert factor_residual(lu._factors.copy_home(), ab, *BAND) < 1
+        lu = BandedLU(ab, *BAND, devices, 16, panels="device", gemm="own")
+        assert factor_residual(lu._factors.download(), ab, *BAND) < 1
         assert np.array_equal(lu.pivots, lapack_factors(ab, *BAND)[1])

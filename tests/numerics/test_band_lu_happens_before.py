@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from renderer.numerics.band_lu.block_columns import Layout
-from renderer.numerics.band_lu.block_cyclic import DealtFactors
-from renderer.numerics.band_lu.device_columns import Share
+from renderer.numerics.band_lu.block_columns import BlockLayout
+from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors
+from renderer.numerics.band_lu.device_columns import DeviceColumns
 from tests.numerics.happens_before import ALL, Device, Order, Unordered, rectangle
 
 
-def accesses_of(layout: Layout) -> dict:
+def accesses_of(layout: BlockLayout) -> dict:
     """For each entry of the shaders a function of its constants and arguments: what it reads and what it writes."""
-    s, height = layout.s, layout.height
+    s, height = layout.s, layout.ld
 
     def top(i, t, u, devices, slots):
         return t // devices % slots * s * (height + 1) + (i - t + u) * s
@@ -22,7 +22,7 @@ def accesses_of(layout: Layout) -> dict:
         return memory, np.concatenate([rectangle(at, height, end - start, s) for at in tops])
 
     def rows_of(i):
-        return layout.rows(i)
+        return layout.panel_rows(i)
 
     def copy_elements(constants, source, target, source_at, target_at, count):
         words = np.arange(int(count))
@@ -37,15 +37,15 @@ def accesses_of(layout: Layout) -> dict:
     def copy_pivots(constants, source, target, at):
         return [(source.memory, slice(0, s))], [(target.memory, slice(at, at + s))]
 
-    def publish_panel(constants, matrix, pivots, target, source_at, source_ld, rows, first_pivot, pivots_at):
+    def broadcast_panel(constants, matrix, pivots, target, source_at, source_ld, rows, first_pivot, pivots_at):
         reads = [(matrix.memory, rectangle(source_at, source_ld, rows, s)), (pivots.memory, np.arange(s) + first_pivot)]
         return reads, [(target.memory, np.arange(rows * s)), (target.memory, np.arange(s) + pivots_at)]
 
-    def place_columns(constants, ab, matrix, slot_at, t, width, n, kl, ku, u, height):
+    def unpack_columns(constants, ab, matrix, slot_at, t, width, n, kl, ku, u, height):
         words = np.arange(s * (height + 1)) + int(slot_at)
         return [(ab.memory, np.arange(width * (kl + ku + 1)))], [(matrix.memory, words)]
 
-    def largest_element(constants, ab, largest, t, width, n, kl, ku):
+    def max_abs(constants, ab, largest, t, width, n, kl, ku):
         groups = largest.shape[1]
         return [(ab.memory, np.arange(width * (kl + ku + 1)))], [(largest.memory, np.arange(groups) + t * groups)]
 
@@ -53,40 +53,40 @@ def accesses_of(layout: Layout) -> dict:
         panel = part(matrix.memory, i, i, 1, u, devices, slots, 0, rows_of(i))
         return [], [panel, (pivots.memory, np.arange(s) + i * s), (info.memory, ALL)]
 
-    def next_panel(constants, step, devices):
+    def advance_panel(constants, step, devices):
         step.value += devices
         return [], [(step.memory, ALL)]
 
-    def factor_leaf(constants, matrix, step, first, pivots, info, p, low, u, height, devices, slots):
+    def factor_subpanel(constants, matrix, step, first, pivots, info, p, low, u, height, devices, slots):
         reads, writes = factor_panel(constants, matrix, step.value, pivots, info, p, low, u, height, devices, slots)
         return [(step.memory, ALL)], writes
 
-    def apply_leaf(constants, matrix, step, first, pivots, p, low, u, height, devices, slots):
+    def apply_subpanel(constants, matrix, step, first, pivots, p, low, u, height, devices, slots):
         i = step.value
         panel = part(matrix.memory, i, i, 1, u, devices, slots, 0, rows_of(i))
         return [(step.memory, ALL), (pivots.memory, np.arange(s) + i * s)], [panel]
 
-    def swap_rows(constants, matrix, pivots, pivots_at, i, first, count, u, height, devices, slots):
+    def laswp(constants, matrix, pivots, pivots_at, i, first, count, u, height, devices, slots):
         changed = part(matrix.memory, i, first, count, u, devices, slots, 0, rows_of(i))
         return [(pivots.memory, np.arange(s) + pivots_at)], [changed]
 
-    def solve_rows(constants, matrix, panel, at, ld, i, first, count, u, height, devices, slots):
+    def trsm_rows(constants, matrix, panel, at, ld, i, first, count, u, height, devices, slots):
         changed = part(matrix.memory, i, first, count, u, devices, slots, 0, s)
         return [(panel.memory, rectangle(at, ld, s, s))], [changed]
 
-    def update_tiles(constants, matrix, panel, at, ld, rows, i, first, count, u, height, devices, slots):
+    def gemm_tiles(constants, matrix, panel, at, ld, rows, i, first, count, u, height, devices, slots):
         where = i, first, count, u, devices, slots
         reads = [(panel.memory, rectangle(int(at) + s, ld, rows - s, s)), part(matrix.memory, *where, 0, s)]
         return reads, [part(matrix.memory, *where, s, rows)]
 
-    def solve_ahead(constants, matrix, pivots, pivots_at, panel, at, ld, i, t, u, height, devices, slots):
+    def lookahead_swap_trsm(constants, matrix, pivots, pivots_at, panel, at, ld, i, t, u, height, devices, slots):
         reads = [(pivots.memory, np.arange(s) + pivots_at), (panel.memory, rectangle(at, ld, s, s))]
         return reads, [part(matrix.memory, i, t, 1, u, devices, slots, 0, rows_of(i))]
 
-    def update_ahead(constants, matrix, panel, at, ld, rows, i, t, u, height, devices, slots):
-        return update_tiles(constants, matrix, panel, at, ld, rows, i, t, 1, u, height, devices, slots)
+    def lookahead_gemm(constants, matrix, panel, at, ld, rows, i, t, u, height, devices, slots):
+        return gemm_tiles(constants, matrix, panel, at, ld, rows, i, t, 1, u, height, devices, slots)
 
-    return {name: entry for name, entry in locals().items() if callable(entry)} | {"update_runs": update_tiles}
+    return {name: entry for name, entry in locals().items() if callable(entry)} | {"gemm_cpu": gemm_tiles}
 
 
 SHAPES = [(140, 40, 33, 16), (150, 5, 9, 16), (40, 0, 5, 16), (90, 30, 0, 16), (64, 63, 63, 16), (100, 0, 0, 16)]
@@ -94,16 +94,16 @@ SHAPES = [(140, 40, 33, 16), (150, 5, 9, 16), (40, 0, 5, 16), (90, 30, 0, 16), (
 
 def factor(shape, devices, cluster=8, resident=True, host_panels=False, vendor=False, shared=False, peers=True):
     """The whole of two factorisations, watched; `shared` deals the block columns to one device again and again."""
-    layout, order = Layout(*shape), Order()
+    layout, order = BlockLayout(*shape), Order()
     made = [Device(order, index, accesses_of(layout), cluster, peers) for index in range(1 if shared else devices)]
     made = made * devices if shared else made
-    factors = DealtFactors(layout, "f4", made, resident, host_panels, vendor)
+    factors = BlockCyclicFactors(layout, "f4", made, resident, host_panels, vendor)
     for _ in range(2):
         factors.factor(np.ones((layout.kl + layout.ku + 1, layout.n), "f4"), 0.0)
     return order
 
 
-@pytest.mark.parametrize("resident", [True, False], ids=["whole", "streamed"])
+@pytest.mark.parametrize("resident", [True, False], ids=["resident", "streamed"])
 @pytest.mark.parametrize("host_panels", [True, False], ids=["host", "device"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_conflict_is_ordered(shape, host_panels, resident):
@@ -115,28 +115,28 @@ def test_every_conflict_is_ordered(shape, host_panels, resident):
     assert factor(shape, 3, resident=resident, host_panels=host_panels, shared=True).accesses > 0
 
 
-def follow_later_panels_only(share: Share) -> None:
+def follow_later_panels_only(share: DeviceColumns) -> None:
     """What was once forgotten: that the first update waits for the first panel."""
     if share.__dict__.setdefault("followed", 0):
         FOLLOW(share)
     share.followed += 1
 
 
-FOLLOW = Share.follow_panels
+FOLLOW = DeviceColumns.update_queue_waits
 
 
 @pytest.mark.parametrize(
     "devices,resident,name,instead",
     [
-        (1, True, "follow_panels", follow_later_panels_only),
-        (1, True, "follow_panels", lambda share: None),
-        (1, True, "panels_follow", lambda share: None),
-        (2, True, "panels_follow", lambda share: None),
-        (2, False, "follow_panels", lambda share: None),
-        (1, False, "fetched", lambda share, t: np.zeros(share.layout.stride, "f4")),
+        (1, True, "update_queue_waits", follow_later_panels_only),
+        (1, True, "update_queue_waits", lambda share: None),
+        (1, True, "panel_queue_waits", lambda share: None),
+        (2, True, "panel_queue_waits", lambda share: None),
+        (2, False, "update_queue_waits", lambda share: None),
+        (1, False, "wait_download", lambda share, t: np.zeros(share.layout.stride, "f4")),
     ],
 )
 def test_a_forgotten_wait_is_found(monkeypatch, devices, resident, name, instead):
-    monkeypatch.setattr(Share, name, instead)
+    monkeypatch.setattr(DeviceColumns, name, instead)
     with pytest.raises(Unordered):
         factor((140, 40, 33, 16), devices, resident=resident)

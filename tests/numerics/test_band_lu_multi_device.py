@@ -9,8 +9,8 @@ from renderer.errors import InputError, UnavailableError
 from renderer.gpu import DeviceProperties, cuda, open_device
 from renderer.gpu.kernel_source import preprocess
 from renderer.numerics.band_lu import BandedLU, device_columns, memory
-from renderer.numerics.band_lu.block_columns import Layout
-from renderer.numerics.band_lu.block_cyclic import DealtFactors
+from renderer.numerics.band_lu.block_columns import BlockLayout
+from renderer.numerics.band_lu.block_cyclic import BlockCyclicFactors
 from tests.numerics.band_matrices import EPS, dense, factor_residual, random_band
 
 
@@ -50,8 +50,8 @@ def test_every_block_size_compiles_for_gpus_with_clusters(block):
         pytest.skip("NVRTC is not installed")
     for k in (100, 1024, 4096) if block > 64 else (100, 1024):
         device = Compiler()
-        device_columns.Share(device, 0, 1, Layout(65536, k, k, block), "f8", True, False)
-        assert ("factor_panel" in device.entries) != ("factor_leaf" in device.entries)
+        device_columns.DeviceColumns(device, 0, 1, BlockLayout(65536, k, k, block), "f8", True, False)
+        assert ("factor_panel" in device.entries) != ("factor_subpanel" in device.entries)
         if block == 128:
             assert "factor_panel" in device.entries
 
@@ -73,12 +73,12 @@ def test_same_factors_on_one_two_and_four_devices(four, rng, n, kl, ku, panels):
     ab = random_band(rng, n, kl, ku)
     first = None
     for count in (1, 2, 4):
-        for place in ("whole", "streamed"):
-            lu = BandedLU(ab, kl, ku, four[:count], 16, panels=panels, residence=place, products="own")
-            home = lu._factors.copy_home()
-            first = first or home
-            assert np.array_equal(home.flat, first.flat), (count, place)
-            assert np.array_equal(home.panel_pivots, first.panel_pivots)
+        for place in ("resident", "streamed"):
+            lu = BandedLU(ab, kl, ku, four[:count], 16, panels=panels, residency=place, gemm="own")
+            downloaded = lu._factors.download()
+            first = first or downloaded
+            assert np.array_equal(downloaded.flat, first.flat), (count, place)
+            assert np.array_equal(downloaded.panel_pivots, first.panel_pivots)
     assert factor_residual(first, ab, kl, ku) < 30
 
 
@@ -96,12 +96,12 @@ def test_sub_devices_share_the_work(device, rng):
     ab = random_band(rng, 200, 40, 33)
     devices = [OpenclDevice(0, 0, handle=part) for part in parts[:2]]
     shared, alone = BandedLU(ab, 40, 33, devices, 32), BandedLU(ab, 40, 33, [device], 32)
-    assert np.array_equal(shared._factors.copy_home().flat, alone._factors.copy_home().flat)
+    assert np.array_equal(shared._factors.download().flat, alone._factors.download().flat)
 
 
 def test_only_u_plus_one_block_columns_are_resident(device):
-    lu = BandedLU(random_band(np.random.default_rng(0), 600, 20, 25), 20, 25, [device], 16, residence="streamed")
-    layout, share = lu.layout, lu._factors.shares[0]
+    lu = BandedLU(random_band(np.random.default_rng(0), 600, 20, 25), 20, 25, [device], 16, residency="streamed")
+    layout, share = lu.layout, lu._factors.per_device[0]
     assert (layout.u, share.slots, layout.p) == (3, 4, 38)
     assert share.matrix.nbytes == 4 * layout.stride * 8
 
@@ -119,9 +119,9 @@ def test_memory_is_told_before_it_starts(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
     with pytest.raises(UnavailableError, match="take .* MiB of memory"):
         BandedLU(ab, 20, 20)
-    layout = Layout(10**8, 4000, 4000, 512)
+    layout = BlockLayout(10**8, 4000, 4000, 512)
     with pytest.raises(UnavailableError, match="block columns of 512 take"):
-        memory.residence(
+        memory.is_resident(
             layout, "f8", [SimpleNamespace(properties=DeviceProperties(1, 1, 1 << 26, 1 << 26, True, True))], "auto", 0
         )
 
@@ -131,7 +131,7 @@ def test_numbers_that_are_not_finite_are_named_wherever_the_panels_are_made(devi
         for panels in ("host", "device"):
             ab = random_band(rng, 60, 3, 4)
             lu = BandedLU(ab, 3, 4, [device], 16, panels=panels)
-            assert lu.growth == pytest.approx(np.abs(lu.upper()).max() / np.abs(dense(ab, 3, 4)).max())
+            assert lu.pivot_growth == pytest.approx(np.abs(lu.upper()).max() / np.abs(dense(ab, 3, 4)).max())
             ab[5, 41] = value
             with pytest.raises(InputError, match=rf"ab\[5, 41\] \(row 42, column 41 of A\) is {value}"):
                 lu.refactor(ab)
@@ -143,4 +143,4 @@ def test_numbers_that_are_not_finite_are_named_wherever_the_panels_are_made(devi
 
 def test_dealt_factors_say_where_they_were_made(device):
     lu = BandedLU(np.ones((1, 5)), 0, 0, [device])
-    assert isinstance(lu._factors, DealtFactors) and device.name in lu.where
+    assert isinstance(lu._factors, BlockCyclicFactors) and device.name in lu.device_name

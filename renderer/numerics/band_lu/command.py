@@ -79,7 +79,7 @@ def solve_files(
     began = time.perf_counter()
     lu = BandedLU(ab, kl, ku, opened, block)
     factored = time.perf_counter() - began
-    common = {"info": lu.info, "pivot_growth": lu.pivot_growth, "device": lu.device_name}
+    common: dict[str, Any] = {"info": lu.info, "pivot_growth": lu.pivot_growth, "device": lu.device_name}
     if lu.info:
         result = {"singular_column": lu.info - 1, "residual": None, "rcond": 0.0, "seconds": {"factor": factored}}
         return common | result, lu.step_seconds

@@ -1,4 +1,4 @@
-"""Factors that lie in host memory, and the solves with them; LAPACK's own routine for thin bands."""
+"""Factors in host memory and the solves with them; LAPACK's gbtrf for bands of few diagonals."""
 
 import functools
 import time
@@ -10,11 +10,11 @@ from scipy.linalg import get_lapack_funcs
 from threadpoolctl import ThreadpoolController
 
 from renderer.host import available_cores
-from renderer.numerics.band_lu.block_columns import FlushSubnormals, Layout, NotFinite, largest, unpack_upper
+from renderer.numerics.band_lu.block_columns import BlockLayout, FlushSubnormals, NotFinite, max_abs, unpack_upper
 from renderer.numerics.band_lu.lapack import Lapack
 
-SIDES = 8  # right-hand sides that are worth a core
-STEPS = ("panel", "swap", "solve", "update", "copy")
+RHS_PER_CORE = 8  # right-hand sides that are worth a core
+PHASES = ("panel", "laswp", "trsm", "update", "copy")  # of a step, as LAPACK calls them; copy: uploads and packing
 
 
 @functools.cache
@@ -22,20 +22,23 @@ def _pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def totals(timeline: list[dict]) -> dict[str, float]:
-    """Seconds of each part over all steps."""
-    return {part: sum(step[part] for step in timeline) for part in STEPS}
+def total_seconds(step_seconds: list[dict]) -> dict[str, float]:
+    """Seconds of each phase over all steps."""
+    return {phase: sum(step[phase] for step in step_seconds) for phase in PHASES}
 
 
-def one_thread():
+def single_threaded_blas():
     """A context in which the BLAS uses the calling thread only."""
     return _pools().limit(limits=1, user_api="blas")
 
 
 class BlockFactors:
-    """Block columns in host memory: flat (layout.size,), panel_pivots (p s,) int32 from 1 in each panel, info."""
+    """Factored block columns in host memory.
 
-    def __init__(self, layout: Layout, dtype):
+    `flat` (layout.size,) is their storage; `panel_pivots` (p s,) int32 count from 1 in each panel; `info` is LAPACK's.
+    """
+
+    def __init__(self, layout: BlockLayout, dtype):
         self.layout, self.dtype = layout, np.dtype(dtype)
         self.lapack = Lapack(dtype)
         self.flat = np.zeros(layout.size, self.dtype)
@@ -47,31 +50,33 @@ class BlockFactors:
         """The address of element (row, column)."""
         return self._address + self.layout.offset(row, column) * self.dtype.itemsize
 
+    def column(self, t: int) -> np.ndarray:
+        """A view of the elements (stride,) of block column t."""
+        return self.flat[t * self.layout.stride : (t + 1) * self.layout.stride]
+
     def pivots_at(self, i: int) -> int:
         """The address of panel i's pivots."""
         return self.panel_pivots.ctypes.data + i * self.layout.s * self.panel_pivots.itemsize
 
     def pivots(self) -> np.ndarray:
-        """(n,) int32 row that was exchanged with row j at step j, from 0: LAPACK's ipiv - 1."""
-        layout = self.layout
-        starts = np.repeat(np.arange(layout.p, dtype=np.int32) * layout.s, layout.s)
-        return (self.panel_pivots - 1 + starts)[: layout.n]
+        """(n,) int32: the row that was interchanged with row j at step j, from 0: LAPACK's ipiv - 1."""
+        return self.layout.global_pivots(self.panel_pivots)
 
     def upper(self) -> np.ndarray:
         """U (kl + ku + 1, n) as LAPACK stores it."""
         return unpack_upper(self.flat, self.layout)
 
     def diagonal(self) -> np.ndarray:
-        """The pivots' values, U's diagonal (n,)."""
+        """U's diagonal (n,)."""
         layout = self.layout
-        return self.flat[layout.u * layout.s :: layout.height + 1][: layout.n].copy()
+        return self.flat[layout.u * layout.s :: layout.ld + 1][: layout.n].copy()
 
-    def largest(self) -> float:
+    def max_abs_u(self) -> float:
         """max |u_ij|."""
         layout, worst = self.layout, 0.0
         for t in range(layout.p):
-            part = self.flat[t * layout.stride : t * layout.stride + layout.s * layout.height]
-            column = part.reshape(layout.s, layout.height)
+            part = self.flat[t * layout.stride : t * layout.stride + layout.s * layout.ld]
+            column = part.reshape(layout.s, layout.ld)
             above = min(t, layout.u) * layout.s
             top = (layout.u * layout.s) - above
             width = min(layout.s, layout.n - t * layout.s)
@@ -87,102 +92,102 @@ class BlockFactors:
         ld = layout.p * layout.s
         x = np.zeros((b.shape[1], ld), self.dtype)  # column-major (ld, m)
         x[:, : layout.n] = b.T
-        way = self._solve_transposed if transposed else self._solve
+        solve = self._solve_transposed if transposed else self._solve
 
-        def work(sides: np.ndarray) -> None:
+        def work(rhs: np.ndarray) -> None:
             with FlushSubnormals():
-                way(sides.ctypes.data, ld, len(sides))
+                solve(rhs.ctypes.data, ld, len(rhs))
 
-        parts = np.array_split(x, min(available_cores(), max(len(x) // SIDES, 1)))
-        with one_thread(), ThreadPoolExecutor(len(parts)) as pool:  # panels are too small for a BLAS of two threads
+        parts = np.array_split(x, min(available_cores(), max(len(x) // RHS_PER_CORE, 1)))
+        with (
+            single_threaded_blas(),
+            ThreadPoolExecutor(len(parts)) as pool,
+        ):  # panels are too small for a BLAS of two threads
             list(pool.map(work, parts))
         return x[:, : layout.n].T
 
     def _solve(self, x: int, ld: int, m: int) -> None:
-        layout, lapack, s, height, step = (
-            self.layout,
-            self.lapack,
-            self.layout.s,
-            self.layout.height,
-            self.dtype.itemsize,
-        )
+        layout, lapack, step = self.layout, self.lapack, self.dtype.itemsize
+        s, lda = layout.s, layout.ld
         for i in range(layout.p):
             top, first = i * s, x + i * s * step
-            lapack.swap(m, first, ld, self.pivots_at(i), s)
-            lapack.solve(s, m, self.at(top, top), height, first, ld, b"LNU")
+            lapack.laswp(m, first, ld, self.pivots_at(i), s)
+            lapack.trsm(s, m, self.at(top, top), lda, first, ld, b"LNU")
             below = first + s * step
-            lapack.subtract(layout.rows(i) - s, m, s, self.at(top + s, top), height, first, ld, below, ld)
+            lapack.gemm_subtract(layout.panel_rows(i) - s, m, s, self.at(top + s, top), lda, first, ld, below, ld)
         for i in reversed(range(layout.p)):
             top, first, above = i * s, x + i * s * step, min(i, layout.u) * s
-            lapack.solve(s, m, self.at(top, top), height, first, ld, b"UNN")
-            lapack.subtract(above, m, s, self.at(top - above, top), height, first, ld, first - above * step, ld)
+            lapack.trsm(s, m, self.at(top, top), lda, first, ld, b"UNN")
+            lapack.gemm_subtract(above, m, s, self.at(top - above, top), lda, first, ld, first - above * step, ld)
 
     def _solve_transposed(self, x: int, ld: int, m: int) -> None:
-        layout, lapack, s, height, step = (
-            self.layout,
-            self.lapack,
-            self.layout.s,
-            self.layout.height,
-            self.dtype.itemsize,
-        )
+        layout, lapack, step = self.layout, self.lapack, self.dtype.itemsize
+        s, lda = layout.s, layout.ld
         for i in range(layout.p):
             top, first, above = i * s, x + i * s * step, min(i, layout.u) * s
-            lapack.subtract(s, m, above, self.at(top - above, top), height, first - above * step, ld, first, ld, b"T")
-            lapack.solve(s, m, self.at(top, top), height, first, ld, b"UTN")
+            lapack.gemm_subtract(s, m, above, self.at(top - above, top), lda, first - above * step, ld, first, ld, b"T")
+            lapack.trsm(s, m, self.at(top, top), lda, first, ld, b"UTN")
         for i in reversed(range(layout.p)):
             top, first = i * s, x + i * s * step
-            below = layout.rows(i) - s
-            lapack.subtract(s, m, below, self.at(top + s, top), height, first + s * step, ld, first, ld, b"T")
-            lapack.solve(s, m, self.at(top, top), height, first, ld, b"LTU")
-            lapack.swap(m, first, ld, self.pivots_at(i), s, back=True)
+            below = layout.panel_rows(i) - s
+            lapack.gemm_subtract(s, m, below, self.at(top + s, top), lda, first + s * step, ld, first, ld, b"T")
+            lapack.trsm(s, m, self.at(top, top), lda, first, ld, b"LTU")
+            lapack.laswp(m, first, ld, self.pivots_at(i), s, inverse=True)
 
 
-class ThinFactors:
-    """LAPACK's own unblocked routine: for bands so thin that a block would be mostly zeros."""
+class GbtrfFactors:
+    """Factors by LAPACK's gbtrf: for bands of so few diagonals that a block would be mostly zeros."""
 
     name = "host"
 
-    def __init__(self, layout: Layout, dtype):
-        self.layout, self.dtype, self.info = layout, np.dtype(dtype), 0
+    def __init__(self, layout: BlockLayout, dtype):
+        self.layout, self.dtype, self.info, self.max_abs_a = layout, np.dtype(dtype), 0, 0.0
         kl, ku, n = layout.kl, layout.ku, layout.n
         self._storage = np.zeros((2 * kl + ku + 1, n), self.dtype, order="F")
         self._gbtrf, self._gbtrs = get_lapack_funcs(("gbtrf", "gbtrs"), (self._storage,))
-        self.timeline: list[dict] = []
+        self._factors, self._pivots = self._storage, np.zeros(n, np.int32)
+        self.step_seconds: list[dict] = []
 
     def factor(self, ab: np.ndarray, flush_above: float) -> None:
+        """Factors ab; subnormals are flushed if max |a_ij| is above `flush_above`; NotFinite if ab is not finite."""
         layout, began = self.layout, time.perf_counter()
-        self.largest_given = largest(ab, layout.kl, layout.ku)
-        if not np.isfinite(self.largest_given):
+        self.max_abs_a = max_abs(ab, layout.kl, layout.ku)
+        if not np.isfinite(self.max_abs_a):
             raise NotFinite
         self._storage[layout.kl :] = ab
         copied = time.perf_counter() - began
-        with one_thread(), FlushSubnormals() if self.largest_given > flush_above else nullcontext():
+        with single_threaded_blas(), FlushSubnormals() if self.max_abs_a > flush_above else nullcontext():
             self._factors, self._pivots, self.info = self._gbtrf(self._storage, layout.kl, layout.ku)
         seconds = time.perf_counter() - began - copied
-        self.timeline = [dict.fromkeys(STEPS, 0.0) | {"panel": seconds, "copy": copied}]
+        self.step_seconds = [dict.fromkeys(PHASES, 0.0) | {"panel": seconds, "copy": copied}]
 
     @property
     def seconds(self) -> dict[str, float]:
-        return totals(self.timeline)
+        """Seconds of each phase."""
+        return total_seconds(self.step_seconds)
 
     def pivots(self) -> np.ndarray:
+        """(n,) int32: the row that was interchanged with row j at step j, from 0."""
         return np.asarray(self._pivots, np.int32)
 
     def upper(self) -> np.ndarray:
         """U (kl + ku + 1, n) as LAPACK stores it."""
-        reach = self.layout.kl + self.layout.ku
-        upper = np.array(self._factors[: reach + 1])
-        for column in range(min(reach, self.layout.n)):
-            upper[: reach - column, column] = 0
+        kv = self.layout.kl + self.layout.ku
+        upper = np.array(self._factors[: kv + 1])
+        for column in range(min(kv, self.layout.n)):
+            upper[: kv - column, column] = 0
         return upper
 
     def diagonal(self) -> np.ndarray:
+        """U's diagonal (n,)."""
         return np.array(self._factors[self.layout.kl + self.layout.ku])
 
-    def largest(self) -> float:
+    def max_abs_u(self) -> float:
+        """max |u_ij|."""
         return float(np.abs(self.upper()).max())
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
+        """x (n, m) of A x = b, or of the transposed system."""
         layout = self.layout
         x, info = self._gbtrs(self._factors, layout.kl, layout.ku, b, self._pivots, trans=int(transposed))
         assert info == 0, info

@@ -1,69 +1,75 @@
-"""What a factorisation takes, told before it starts."""
+"""Memory that a factorization needs on the host and on devices, checked before it starts."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from renderer.errors import UnavailableError
+from renderer.gpu import Device
 from renderer.host import available_cores, available_memory, format_bytes
-from renderer.numerics.band_lu.block_columns import Layout
+from renderer.numerics.band_lu.block_columns import BlockLayout
 
-TRAYS = 4  # block columns of a device that are on their way home
-BUNCH_BYTES, LARGEST_BUNCH = 1 << 26, 16  # of block columns that are gathered at a time
-USABLE = 0.9  # of a device's memory: the rest is the driver's and the kernels'
-
-
-def host_bytes(layout: Layout, dtype, thin: bool) -> int:
-    """Bytes of the factors in host memory, and of what every core places a block column with."""
-    per_column = 2 * (2 * layout.kl + layout.ku + 1) if thin else layout.height + 1
-    placing = 0 if thin else available_cores() * (layout.kl + layout.ku + 1) * (layout.s + 8)
-    return (layout.p * layout.s * per_column + placing) * np.dtype(dtype).itemsize
+READBACKS = 4  # block columns of a device on their way to the host
+GATHER_CHUNK_BYTES, MAX_GATHER_CHUNK = 1 << 26, 16  # of the block columns that are gathered together
+USABLE = 0.9  # of a device's memory: the driver and the kernels need the rest
 
 
-def check_host(needed: int, given: int) -> None:
-    """UnavailableError unless `needed` bytes fit beside the `given` ones, which are in memory already."""
+def host_bytes(layout: BlockLayout, dtype, uses_gbtrf: bool) -> int:
+    """Bytes of the factors in host memory, and of every core's workspace for packing block columns."""
+    per_column = 2 * (2 * layout.kl + layout.ku + 1) if uses_gbtrf else layout.ld + 1
+    packing = 0 if uses_gbtrf else available_cores() * (layout.kl + layout.ku + 1) * (layout.s + 8)
+    return (layout.p * layout.s * per_column + packing) * np.dtype(dtype).itemsize
+
+
+def check_host(needed: int, matrix_bytes: int) -> None:
+    """UnavailableError unless `needed` bytes are free beside the matrix, which is in memory already."""
     free = available_memory()
     if needed > free:
         raise UnavailableError(
-            f"the factors take {format_bytes(needed)} of memory beside the matrix's {format_bytes(given)}, "
+            f"the factors take {format_bytes(needed)} of memory beside the matrix's {format_bytes(matrix_bytes)}, "
             f"and {format_bytes(free)} are free"
         )
 
 
-def bunch(layout: Layout, dtype) -> int:
-    """Block columns that the host gathers at a time."""
-    return min(
-        max(BUNCH_BYTES // ((layout.kl + layout.ku + 1) * layout.s * np.dtype(dtype).itemsize), 1), LARGEST_BUNCH
-    )
+def gather_chunk(layout: BlockLayout, dtype) -> int:
+    """Block columns that the host gathers together."""
+    column = (layout.kl + layout.ku + 1) * layout.s * np.dtype(dtype).itemsize
+    return min(max(GATHER_CHUNK_BYTES // column, 1), MAX_GATHER_CHUNK)
 
 
-def loads(layout: Layout, dtype, devices: int) -> int:
-    """Block columns of a device that may be on their way in: two bunches, and four at least."""
-    return max(2 * -(-bunch(layout, dtype) // devices), 4)
+def upload_slots(layout: BlockLayout, dtype, devices: int) -> int:
+    """Block columns of a device that may be on their way to it: two gathered chunks, at least four."""
+    return max(2 * -(-gather_chunk(layout, dtype) // devices), 4)
 
 
-def residence(layout: Layout, dtype, devices, wanted: str, given: int) -> bool:
-    """Whether all block columns stay on the devices; UnavailableError when not even u + 1 of them fit."""
+def is_resident(layout: BlockLayout, dtype, devices: Sequence[Device], residency: str, matrix_bytes: int) -> bool:
+    """Whether all block columns stay on the devices, as `residency` demands or, for "auto", if they fit.
+
+    UnavailableError when not even the u + 1 block columns of one step fit.
+    """
     step, count = np.dtype(dtype).itemsize, len(devices)
     column = layout.stride * step
-    columns = loads(layout, dtype, count) + TRAYS
-    extra = 6 * (layout.l + 1) * layout.s * layout.s * step + columns * column  # panels, stages and trays
+    columns = upload_slots(layout, dtype, count) + READBACKS
+    extra = 6 * (layout.l + 1) * layout.s * layout.s * step + columns * column  # panels, staging and readback buffers
     whole, ring = (-(-number // count) * column for number in (layout.p, layout.u + 1))
-    room = min(int(min(USABLE * d.properties.memory_bytes, d.properties.max_buffer_bytes + extra)) for d in devices)
-    limit = min(d.properties.max_buffer_bytes for d in devices)
+    properties = [device.properties for device in devices]
+    available = min(int(min(USABLE * p.memory_bytes, p.max_buffer_bytes + extra)) for p in properties)
+    limit = min(p.max_buffer_bytes for p in properties)
 
     def fits(amount: int) -> bool:
-        return amount + extra <= room and amount <= limit
+        return amount + extra <= available and amount <= limit
 
-    if wanted == "whole" or (wanted == "auto" and fits(whole)):
+    if residency == "resident" or (residency == "auto" and fits(whole)):
         if not fits(whole):
             raise UnavailableError(
                 f"the whole band takes {format_bytes(whole + extra)} on each device; "
-                f"{format_bytes(min(room, limit))} are there"
+                f"{format_bytes(min(available, limit))} are there"
             )
         return True
     if not fits(ring):
         raise UnavailableError(
             f"{layout.u + 1} block columns of {layout.s} take {format_bytes(ring + extra)} on each device; "
-            f"{format_bytes(min(room, limit))} are there. A smaller --block or more devices take less"
+            f"{format_bytes(min(available, limit))} are there. A smaller --block or more devices take less"
         )
-    check_host(host_bytes(layout, dtype, False), given)
+    check_host(host_bytes(layout, dtype, False), matrix_bytes)
     return False

@@ -1,57 +1,58 @@
-// Band LU: what a panel does to the one block column that the next panel is made of, while nothing else can be done: exchanges,
-// rows of U and update by two launches that wait for little.
+// Band LU: the look-ahead step (HPL, MAGMA), which applies a panel to the one block column that the next panel is part
+// of. Nothing else can run meanwhile, so it is two kernels of low latency. With panel_cluster.cu they took the resident
+// factorization with kl = ku = 4,096 on an H200 from 9,442 to 15,859 GFLOP/s (h200_band_lu.jsonl).
 #include "numerics/band_lu/band_lu.h"
 
-#define LINES (S / 32)
+#define ROWS_PER_LANE (S / 32)
 #define STRIP 16  // columns of L in local memory at a time
 #define GROUP_WARPS (GROUP_SIZE / 32)
-#define EACH (S * STRIP / GROUP_SIZE)  // elements of a strip that a thread brings
+#define STRIP_LOADS (S * STRIP / GROUP_SIZE)  // elements of a strip that a thread loads
 
-DEVICE void load_strip(GLOBAL const REAL *from, int ld, int lane, REAL *strip) {
+DEVICE void load_strip(GLOBAL const REAL *from, int panel_ld, int thread, REAL *strip) {
     UNROLL
-    for (int e = 0; e < EACH; e++) {
-        int k = lane + e * GROUP_SIZE;
-        strip[e] = from[(ulong)(k / S) * (ulong)ld + (ulong)(k % S)];
+    for (int e = 0; e < STRIP_LOADS; e++) {
+        int k = thread + e * GROUP_SIZE;
+        strip[e] = from[(ulong)(k / S) * (ulong)panel_ld + (ulong)(k % S)];
     }
 }
 
-// Rows of U: exchanges rows of panel i in block column t and solves with the panel's unit lower triangle. A warp to a column, a
-// lane to every 32nd row of it.
-KERNEL solve_ahead(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, GLOBAL const REAL *panel, const ulong at,
-                   const int ld, const int i, const int t, const int u, const int height, const int devices, const int slots) {
-    LOCAL_ARRAY(int, exchange, S);
+// Rows of U: interchanges rows by the pivots of panel i in block column t and solves with the panel's unit lower
+// triangle. One warp per column, one lane per 32nd row.
+KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, GLOBAL const REAL *panel, const ulong at,
+                   const int panel_ld, const int i, const int t, const int u, const int panel_ld, const int devices, const int slots) {
+    LOCAL_ARRAY(int, ipiv, S);
     LOCAL_ARRAY(int, from, 2 * S);
     LOCAL_ARRAY(REAL, lower, S * STRIP);
     int thread = (int)local_index(), lane = thread % 32, c = (int)group_index() * GROUP_WARPS + thread / 32;
-    GLOBAL REAL *target = matrix + top_of(i, t, u, height, devices, slots) + (ulong)c * (ulong)height;
-    REAL strip[EACH], own[LINES], moved[LINES];
-    load_strip(panel + at, ld, thread, strip);
-    for (int k = thread; k < S; k += GROUP_SIZE) exchange[k] = pivots[pivots_at + k] - 1;
+    GLOBAL REAL *column_values = matrix + block_offset(i, t, u, panel_ld, devices, slots) + (ulong)c * (ulong)panel_ld;
+    REAL strip[STRIP_LOADS], own[ROWS_PER_LANE], moved[ROWS_PER_LANE];
+    load_strip(panel + at, panel_ld, thread, strip);
+    for (int k = thread; k < S; k += GROUP_SIZE) ipiv[k] = pivots[pivots_at + k] - 1;
     BARRIER();
     for (int k = thread; k < 2 * S; k += GROUP_SIZE) {
-        int row = k < S ? k : exchange[k - S];
-        for (int j = S - 1; j >= 0; j--) row = row == j ? exchange[j] : row == exchange[j] ? j : row;
+        int row = k < S ? k : ipiv[k - S];
+        for (int j = S - 1; j >= 0; j--) row = row == j ? ipiv[j] : row == ipiv[j] ? j : row;
         from[k] = row;
     }
     BARRIER();
     UNROLL
-    for (int q = 0; q < LINES; q++) {
-        own[q] = target[from[q * 32 + lane]];
-        moved[q] = target[from[S + q * 32 + lane]];
+    for (int q = 0; q < ROWS_PER_LANE; q++) {
+        own[q] = column_values[from[q * 32 + lane]];
+        moved[q] = column_values[from[S + q * 32 + lane]];
     }
     WARP_BARRIER();
     UNROLL
-    for (int q = 0; q < LINES; q++) {
-        int to = exchange[q * 32 + lane];
-        if (to >= S) target[to] = moved[q];
+    for (int q = 0; q < ROWS_PER_LANE; q++) {
+        int to = ipiv[q * 32 + lane];
+        if (to >= S) column_values[to] = moved[q];
     }
     UNROLL
     for (int first = 0; first < S; first += STRIP) {
         BARRIER();
         UNROLL
-        for (int e = 0; e < EACH; e++) lower[thread + e * GROUP_SIZE] = strip[e];
+        for (int e = 0; e < STRIP_LOADS; e++) lower[thread + e * GROUP_SIZE] = strip[e];
         BARRIER();
-        if (first + STRIP < S) load_strip(panel + at + (ulong)(first + STRIP) * (ulong)ld, ld, thread, strip);
+        if (first + STRIP < S) load_strip(panel + at + (ulong)(first + STRIP) * (ulong)panel_ld, panel_ld, thread, strip);
         ROLLED
         for (int start = 0; start < STRIP; start += 4) {
             UNROLL
@@ -61,56 +62,56 @@ KERNEL solve_ahead(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivo
                 LOCAL const REAL *factor = lower + k * S + lane;
                 if (lane > row) own[first / 32] -= factor[first / 32 * 32] * solved;
                 UNROLL
-                for (int q = first / 32 + 1; q < LINES; q++) own[q] -= factor[q * 32] * solved;
+                for (int q = first / 32 + 1; q < ROWS_PER_LANE; q++) own[q] -= factor[q * 32] * solved;
             }
         }
     }
     UNROLL
-    for (int q = 0; q < LINES; q++) target[q * 32 + lane] = own[q];
+    for (int q = 0; q < ROWS_PER_LANE; q++) column_values[q * 32 + lane] = own[q];
 }
 
 #define TILE_SIDE 64
 #define DEPTH 32  // columns of L and rows of U in local memory at a time
-#define LEFT_LINE (TILE_SIDE + 4)  // lanes of a warp that take four columns of four rows find them in all banks
-#define RIGHT_LINE (DEPTH + 4)
-#define PIECE (TILE_SIDE * DEPTH / GROUP_SIZE)
+#define LEFT_PITCH (TILE_SIDE + 4)  // padded: a warp reads four columns of four rows from different banks
+#define RIGHT_PITCH (DEPTH + 4)
+#define TILE_LOADS (TILE_SIDE * DEPTH / GROUP_SIZE)
 
-// A_jt -= L_ji U_it in block column t by matrix units: 64 x 64 elements a group, 16 x 32 each of its eight warps.
-KERNEL update_ahead(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, const int ld, const int rows, const int i,
-                    const int t, const int u, const int height, const int devices, const int slots) {
-    LOCAL_ARRAY(REAL, left, DEPTH * LEFT_LINE);
-    LOCAL_ARRAY(REAL, right, TILE_SIDE * RIGHT_LINE);
+// A_jt -= L_ji U_it in block column t by tensor cores: 64 x 64 elements per group, 16 x 32 per warp.
+KERNEL lookahead_gemm(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, const int panel_ld, const int rows, const int i,
+                    const int t, const int u, const int panel_ld, const int devices, const int slots) {
+    LOCAL_ARRAY(REAL, left, DEPTH * LEFT_PITCH);
+    LOCAL_ARRAY(REAL, right, TILE_SIDE * RIGHT_PITCH);
     int thread = (int)local_index(), lane = thread % 32, warp = thread / 32, below = rows - S;
     int first_row = (int)group_index() / (S / TILE_SIDE) * TILE_SIDE, column = (int)group_index() % (S / TILE_SIDE) * TILE_SIDE;
-    GLOBAL REAL *upper = matrix + top_of(i, t, u, height, devices, slots) + (ulong)column * (ulong)height;
+    GLOBAL REAL *upper = matrix + block_offset(i, t, u, panel_ld, devices, slots) + (ulong)column * (ulong)panel_ld;
     GLOBAL const REAL *lower = panel + at + (ulong)(S + first_row);
     int row = warp % 4 * 16 + lane / 4, side = warp / 4 * 32, across = lane % 4;
-    GLOBAL REAL *target = upper + (ulong)(side + across * 2) * (ulong)height + (ulong)(S + first_row + row);
-    REAL sum[2][4][2], next_left[PIECE], next_right[PIECE];
+    GLOBAL REAL *column_values = upper + (ulong)(side + across * 2) * (ulong)panel_ld + (ulong)(S + first_row + row);
+    REAL sum[2][4][2], next_left[TILE_LOADS], next_right[TILE_LOADS];
     UNROLL
     for (int e = 0; e < 16; e++) {
         int m = e / 8, n = e / 2 % 4;
-        sum[m][n][e % 2] = first_row + row + m * 8 < below ? target[(ulong)(n * 8 + e % 2) * (ulong)height + (ulong)(m * 8)] : 0;
+        sum[m][n][e % 2] = first_row + row + m * 8 < below ? column_values[(ulong)(n * 8 + e % 2) * (ulong)panel_ld + (ulong)(m * 8)] : 0;
     }
     ROLLED
     for (int depth = -DEPTH; depth < S; depth += DEPTH) {
         if (depth >= 0) {
             BARRIER();
             UNROLL
-            for (int e = 0; e < PIECE; e++) {
+            for (int e = 0; e < TILE_LOADS; e++) {
                 int k = thread + e * GROUP_SIZE;
-                left[k / TILE_SIDE * LEFT_LINE + k % TILE_SIDE] = -next_left[e];
-                right[k / DEPTH * RIGHT_LINE + k % DEPTH] = next_right[e];
+                left[k / TILE_SIDE * LEFT_PITCH + k % TILE_SIDE] = -next_left[e];
+                right[k / DEPTH * RIGHT_PITCH + k % DEPTH] = next_right[e];
             }
             BARRIER();
         }
         if (depth + DEPTH < S) {
             UNROLL
-            for (int e = 0; e < PIECE; e++) {
+            for (int e = 0; e < TILE_LOADS; e++) {
                 int k = thread + e * GROUP_SIZE, r = k % TILE_SIDE;
                 ulong d = (ulong)(depth + DEPTH);
-                next_left[e] = first_row + r < below ? lower[(d + (ulong)(k / TILE_SIDE)) * (ulong)ld + (ulong)r] : 0;
-                next_right[e] = upper[(ulong)(k / DEPTH) * (ulong)height + d + (ulong)(k % DEPTH)];
+                next_left[e] = first_row + r < below ? lower[(d + (ulong)(k / TILE_SIDE)) * (ulong)panel_ld + (ulong)r] : 0;
+                next_right[e] = upper[(ulong)(k / DEPTH) * (ulong)panel_ld + d + (ulong)(k % DEPTH)];
             }
         }
         if (depth < 0) continue;
@@ -118,16 +119,16 @@ KERNEL update_ahead(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong a
         for (int k = 0; k < DEPTH; k += 4) {
             REAL a[2], b[4];
             UNROLL
-            for (int m = 0; m < 2; m++) a[m] = left[(k + across) * LEFT_LINE + row + m * 8];
+            for (int m = 0; m < 2; m++) a[m] = left[(k + across) * LEFT_PITCH + row + m * 8];
             UNROLL
-            for (int n = 0; n < 4; n++) b[n] = right[(side + n * 8 + lane / 4) * RIGHT_LINE + k + across];
+            for (int n = 0; n < 4; n++) b[n] = right[(side + n * 8 + lane / 4) * RIGHT_PITCH + k + across];
             UNROLL
-            for (int e = 0; e < 8; e++) matrix_add(sum[e / 4][e % 4], a[e / 4], b[e % 4]);
+            for (int e = 0; e < 8; e++) mma_m8n8k4_f64(sum[e / 4][e % 4], a[e / 4], b[e % 4]);
         }
     }
     UNROLL
     for (int e = 0; e < 16; e++) {
         int m = e / 8, n = e / 2 % 4;
-        if (first_row + row + m * 8 < below) target[(ulong)(n * 8 + e % 2) * (ulong)height + (ulong)(m * 8)] = sum[m][n][e % 2];
+        if (first_row + row + m * 8 < below) column_values[(ulong)(n * 8 + e % 2) * (ulong)panel_ld + (ulong)(m * 8)] = sum[m][n][e % 2];
     }
 }

@@ -1,55 +1,57 @@
-// Band LU: the panel of a block column, leaf by leaf: a leaf is WIDTH columns that one group factors, its rows in registers.
+// Band LU: a panel factored by sub-panels (PLASMA: inner blocking) of INNER_BLOCK columns, whose rows one group keeps
+// in registers. For devices without thread block clusters; see panel_cluster.cu.
 #include "numerics/band_lu/band_lu.h"
 
-// Which panel is to be factored stands in memory, so that the launches of a panel are the same for every panel (a graph).
-KERNEL next_panel(GLOBAL int *step, const int devices) {
-    if (thread_index() == 0) step[0] += devices;
+// The index of the panel is kept in memory, so that the same recorded launches (a graph) factor every panel.
+KERNEL advance_panel(GLOBAL int *panel_index, const int devices) {
+    if (thread_index() == 0) panel_index[0] += devices;
 }
 
-// P L U of columns first .. first + WIDTH - 1 of a panel by one group. Each thread keeps ROWS rows in registers; the row of
-// the pivot goes round through local memory. Ties take the uppermost row, as LAPACK's do.
-KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, GLOBAL int *pivots, GLOBAL int *info,
-                   const int p, const int l, const int u, const int height, const int devices, const int slots) {
+// P L U of columns first .. first + INNER_BLOCK - 1 of a panel by one group. Each thread keeps ROWS rows in registers;
+// the pivot row is shared through local memory. Ties take the uppermost row, as LAPACK's do.
+KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL int *pivots, GLOBAL int *info,
+                   const int p, const int l, const int u, const int ld, const int devices, const int slots) {
     LOCAL_ARRAY(REAL, best_size, 2 * GROUP_SIZE);
     LOCAL_ARRAY(uint, best_row, 2 * GROUP_SIZE);
-    LOCAL_ARRAY(REAL, pivot_line, 2 * WIDTH);
-    LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
-    int lane = (int)local_index(), i = step[0], ld = height, rows = min(l + 1, p - i) * S, column = i * S;
-    GLOBAL REAL *corner = matrix + top_of(i, i, u, height, devices, slots) + (ulong)first * (ulong)ld;
-    REAL value[ROWS][WIDTH];
+    LOCAL_ARRAY(REAL, pivot_row_values, 2 * INNER_BLOCK);
+    LOCAL_ARRAY(REAL, diagonal_row_values, 2 * INNER_BLOCK);
+    int thread = (int)local_index(), i = panel_index[0], rows = min(l + 1, p - i) * S, column = i * S;
+    GLOBAL REAL *corner = matrix + block_offset(i, i, u, ld, devices, slots) + (ulong)first * (ulong)ld;
+    REAL value[ROWS][INNER_BLOCK];
     UNROLL
     for (int k = 0; k < ROWS; k++) {
-        int row = first + lane + k * GROUP_SIZE;
+        int row = first + thread + k * GROUP_SIZE;
         UNROLL
-        for (int j = 0; j < WIDTH; j++) value[k][j] = row < rows ? corner[(ulong)j * (ulong)ld + (ulong)row] : 0;
+        for (int j = 0; j < INNER_BLOCK; j++) value[k][j] = row < rows ? corner[(ulong)j * (ulong)ld + (ulong)row] : 0;
     }
-    // Column j stands in value[][0]: after it is eliminated the others move up and it goes to the end, so that this loop needs no
-    // register by a computed number and its text stays small enough for the instruction cache.
+    // The current column is always value[][0]: after its elimination the others shift left by one and it moves to the
+    // end. So all register indices are constants although the loop is not unrolled, and its code fits the instruction
+    // cache.
     ROLLED
-    for (int j = 0; j < WIDTH; j++) {
+    for (int j = 0; j < INNER_BLOCK; j++) {
         REAL size = 0;
         uint where = 0xffffffffu;
         UNROLL
         for (int k = 0; k < ROWS; k++) {
-            int row = first + lane + k * GROUP_SIZE;
+            int row = first + thread + k * GROUP_SIZE;
             REAL here = fabs(value[k][0]);
             if (row >= first + j && row < rows && (here > size || where == 0xffffffffu)) { size = here; where = (uint)row; }
         }
-        int side = (j & 1) * GROUP_SIZE;  // two sets in turn, so that one barrier parts writers from readers
+        int buffer_start = (j & 1) * GROUP_SIZE;  // double buffer: one barrier separates writers from readers
 #if HAS_WARP_REDUCTION
-        best_of_warp(&size, &where);
-        if ((lane & 31) == 0) { best_size[side + (lane >> 5)] = size; best_row[side + (lane >> 5)] = where; }
+        iamax_warp(&size, &where);
+        if ((thread & 31) == 0) { best_size[buffer_start + (thread >> 5)] = size; best_row[buffer_start + (thread >> 5)] = where; }
         BARRIER();
-        size = (lane & 31) < GROUP_SIZE / 32 ? best_size[side + (lane & 31)] : 0;
-        where = (lane & 31) < GROUP_SIZE / 32 ? best_row[side + (lane & 31)] : 0xffffffffu;
-        best_of_warp(&size, &where);
+        size = (thread & 31) < GROUP_SIZE / 32 ? best_size[buffer_start + (thread & 31)] : 0;
+        where = (thread & 31) < GROUP_SIZE / 32 ? best_row[buffer_start + (thread & 31)] : 0xffffffffu;
+        iamax_warp(&size, &where);
 #else
-        best_size[side + lane] = size;
-        best_row[side + lane] = where;
-        for (int reach = GROUP_SIZE / 2; reach > 0; reach /= 2) {
+        best_size[buffer_start + thread] = size;
+        best_row[buffer_start + thread] = where;
+        for (int distance = GROUP_SIZE / 2; distance > 0; distance /= 2) {
             BARRIER();
-            if (lane < reach) {
-                int a = side + lane, b = a + reach;
+            if (thread < distance) {
+                int a = buffer_start + thread, b = a + distance;
                 if (best_size[b] > best_size[a] || (best_size[b] == best_size[a] && best_row[b] < best_row[a])) {
                     best_size[a] = best_size[b];
                     best_row[a] = best_row[b];
@@ -57,123 +59,124 @@ KERNEL factor_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first,
             }
         }
         BARRIER();
-        where = best_row[side];
+        where = best_row[buffer_start];
 #endif
-        int chosen = where < (uint)rows ? (int)where : first + j;
-        side = (j & 1) * WIDTH;
+        int pivot_row = where < (uint)rows ? (int)where : first + j;
+        buffer_start = (j & 1) * INNER_BLOCK;
         UNROLL
         for (int k = 0; k < ROWS; k++) {
-            int row = first + lane + k * GROUP_SIZE;
-            if (row == chosen) {
+            int row = first + thread + k * GROUP_SIZE;
+            if (row == pivot_row) {
                 UNROLL
-                for (int c = 0; c < WIDTH; c++) pivot_line[side + c] = value[k][c];
+                for (int c = 0; c < INNER_BLOCK; c++) pivot_row_values[buffer_start + c] = value[k][c];
             }
-            if (k <= WIDTH / GROUP_SIZE && row == first + j) {
+            if (k <= INNER_BLOCK / GROUP_SIZE && row == first + j) {
                 UNROLL
-                for (int c = 0; c < WIDTH; c++) own_line[side + c] = value[k][c];
+                for (int c = 0; c < INNER_BLOCK; c++) diagonal_row_values[buffer_start + c] = value[k][c];
             }
         }
         BARRIER();
-        REAL pivot = pivot_line[side], factor[ROWS];
+        REAL pivot = pivot_row_values[buffer_start], factor[ROWS];
         REAL scale = pivot == 0 ? (REAL)0 : (REAL)1 / pivot;
-        bool tiny = fabs(pivot) < SAFE_MINIMUM;  // its reciprocal would overflow: divide, as LAPACK does
+        bool tiny = fabs(pivot) < SFMIN;  // 1 / pivot would overflow: divide, as LAPACK does
         UNROLL
         for (int k = 0; k < ROWS; k++) {
-            int row = first + lane + k * GROUP_SIZE;
-            if (row == chosen && chosen != first + j) {
+            int row = first + thread + k * GROUP_SIZE;
+            if (row == pivot_row && pivot_row != first + j) {
                 UNROLL
-                for (int c = 0; c < WIDTH; c++) value[k][c] = own_line[side + c];
+                for (int c = 0; c < INNER_BLOCK; c++) value[k][c] = diagonal_row_values[buffer_start + c];
             }
-            if (k <= WIDTH / GROUP_SIZE && row == first + j) {
+            if (k <= INNER_BLOCK / GROUP_SIZE && row == first + j) {
                 UNROLL
-                for (int c = 0; c < WIDTH; c++) value[k][c] = pivot_line[side + c];
+                for (int c = 0; c < INNER_BLOCK; c++) value[k][c] = pivot_row_values[buffer_start + c];
             }
             factor[k] = row > first + j ? value[k][0] * scale : 0;
         }
         if (tiny && pivot != 0) {
             UNROLL
-            for (int k = 0; k < ROWS; k++) factor[k] = first + lane + k * GROUP_SIZE > first + j ? value[k][0] / pivot : 0;
+            for (int k = 0; k < ROWS; k++) factor[k] = first + thread + k * GROUP_SIZE > first + j ? value[k][0] / pivot : 0;
         }
         UNROLL
         for (int k = 0; k < ROWS; k++) {
-            int row = first + lane + k * GROUP_SIZE;
+            int row = first + thread + k * GROUP_SIZE;
             REAL done = row > first + j && pivot != 0 ? factor[k] : value[k][0];
             UNROLL
-            for (int c = 1; c < WIDTH; c++)
-                value[k][c - 1] = c < WIDTH - j ? value[k][c] - factor[k] * pivot_line[side + c] : value[k][c];
-            value[k][WIDTH - 1] = done;
+            for (int c = 1; c < INNER_BLOCK; c++)
+                value[k][c - 1] = c < INNER_BLOCK - j ? value[k][c] - factor[k] * pivot_row_values[buffer_start + c] : value[k][c];
+            value[k][INNER_BLOCK - 1] = done;
         }
-        if (lane == 0) {
-            pivots[column + first + j] = chosen + 1;
+        if (thread == 0) {
+            pivots[column + first + j] = pivot_row + 1;
             if (pivot == 0 && info[0] == 0) info[0] = column + first + j + 1;
         }
     }
     UNROLL
     for (int k = 0; k < ROWS; k++) {
-        int row = first + lane + k * GROUP_SIZE;
+        int row = first + thread + k * GROUP_SIZE;
         UNROLL
-        for (int j = 0; j < WIDTH; j++)
+        for (int j = 0; j < INNER_BLOCK; j++)
             if (row < rows) corner[(ulong)j * (ulong)ld + (ulong)row] = value[k][j];
     }
 }
 
-// A factored leaf applied to the other columns of its panel, a group to a column: exchanges everywhere, elimination to the
-// right of it. All rows are read, and the 2 WIDTH exchanged ones put in their places, before any is written.
-KERNEL apply_leaf(GLOBAL REAL *matrix, GLOBAL const int *step, const int first, GLOBAL const int *pivots, const int p,
-                  const int l, const int u, const int height, const int devices, const int slots) {
-    LOCAL_ARRAY(int, exchange, WIDTH);
-    LOCAL_ARRAY(int, place, 2 * WIDTH);
-    LOCAL_ARRAY(REAL, moved, 2 * WIDTH);
-    LOCAL_ARRAY(REAL, lower, WIDTH * WIDTH);
-    int lane = (int)local_index(), c = (int)group_index(), i = step[0], ld = height, rows = min(l + 1, p - i) * S;
-    if (c >= first) c += WIDTH;
-    GLOBAL REAL *panel = matrix + top_of(i, i, u, height, devices, slots);
-    GLOBAL REAL *target = panel + (ulong)c * (ulong)ld;
-    GLOBAL const REAL *leaf = panel + (ulong)first * (ulong)ld;
-    REAL below[APPLY_ROWS];
+// Applies a factored sub-panel to the other columns of its panel, one work-group per column: row interchanges
+// everywhere, elimination to its right. All rows are read, and the 2 INNER_BLOCK interchanged ones moved, before any is
+// written.
+KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL const int *pivots, const int p,
+                  const int l, const int u, const int ld, const int devices, const int slots) {
+    LOCAL_ARRAY(int, ipiv, INNER_BLOCK);
+    LOCAL_ARRAY(int, row_to, 2 * INNER_BLOCK);
+    LOCAL_ARRAY(REAL, moved, 2 * INNER_BLOCK);
+    LOCAL_ARRAY(REAL, lower, INNER_BLOCK * INNER_BLOCK);
+    int thread = (int)local_index(), c = (int)group_index(), i = panel_index[0], rows = min(l + 1, p - i) * S;
+    if (c >= first) c += INNER_BLOCK;
+    GLOBAL REAL *panel = matrix + block_offset(i, i, u, ld, devices, slots);
+    GLOBAL REAL *column_values = panel + (ulong)c * (ulong)ld;
+    GLOBAL const REAL *subpanel = panel + (ulong)first * (ulong)ld;
+    REAL values[APPLY_ROWS];
     UNROLL
     for (int k = 0; k < APPLY_ROWS; k++) {
-        int row = first + WIDTH + lane + k * GROUP_SIZE;
-        below[k] = row < rows ? target[row] : 0;
+        int row = first + INNER_BLOCK + thread + k * GROUP_SIZE;
+        values[k] = row < rows ? column_values[row] : 0;
     }
-    for (int k = lane; k < WIDTH; k += GROUP_SIZE) exchange[k] = pivots[i * S + first + k] - 1;
-    for (int k = lane; k < WIDTH * WIDTH; k += GROUP_SIZE)
-        lower[k] = leaf[(ulong)(k / WIDTH) * (ulong)ld + (ulong)(first + k % WIDTH)];
+    for (int k = thread; k < INNER_BLOCK; k += GROUP_SIZE) ipiv[k] = pivots[i * S + first + k] - 1;
+    for (int k = thread; k < INNER_BLOCK * INNER_BLOCK; k += GROUP_SIZE)
+        lower[k] = subpanel[(ulong)(k / INNER_BLOCK) * (ulong)ld + (ulong)(first + k % INNER_BLOCK)];
     BARRIER();
-    if (lane < 2 * WIDTH) {
-        int to = lane < WIDTH ? first + lane : exchange[lane - WIDTH], from = to;
+    if (thread < 2 * INNER_BLOCK) {
+        int to = thread < INNER_BLOCK ? first + thread : ipiv[thread - INNER_BLOCK], from = to;
         ROLLED
-        for (int j = WIDTH - 1; j >= 0; j--) from = from == first + j ? exchange[j] : from == exchange[j] ? first + j : from;
-        place[lane] = to;
-        moved[lane] = target[from];
+        for (int j = INNER_BLOCK - 1; j >= 0; j--) from = from == first + j ? ipiv[j] : from == ipiv[j] ? first + j : from;
+        row_to[thread] = to;
+        moved[thread] = column_values[from];
     }
     BARRIER();
     ROLLED
-    for (int t = WIDTH; t < 2 * WIDTH; t++) {
+    for (int t = INNER_BLOCK; t < 2 * INNER_BLOCK; t++) {
         UNROLL
         for (int k = 0; k < APPLY_ROWS; k++)
-            if (place[t] == first + WIDTH + lane + k * GROUP_SIZE) below[k] = moved[t];
+            if (row_to[t] == first + INNER_BLOCK + thread + k * GROUP_SIZE) values[k] = moved[t];
     }
     if (c > first) {
         ROLLED
-        for (int k = 0; k < WIDTH; k++) {  // the first WIDTH threads, of one warp
+        for (int k = 0; k < INNER_BLOCK; k++) {  // the first INNER_BLOCK threads, which belong to one warp
             WARP_BARRIER();
-            if (lane > k && lane < WIDTH) moved[lane] -= lower[k * WIDTH + lane] * moved[k];
+            if (thread > k && thread < INNER_BLOCK) moved[thread] -= lower[k * INNER_BLOCK + thread] * moved[k];
         }
         BARRIER();
         UNROLL
         for (int k = 0; k < APPLY_ROWS; k++) {
-            int row = first + WIDTH + lane + k * GROUP_SIZE;
+            int row = first + INNER_BLOCK + thread + k * GROUP_SIZE;
             if (row < rows) {
                 UNROLL
-                for (int j = 0; j < WIDTH; j++) below[k] -= leaf[(ulong)j * (ulong)ld + (ulong)row] * moved[j];
+                for (int j = 0; j < INNER_BLOCK; j++) values[k] -= subpanel[(ulong)j * (ulong)ld + (ulong)row] * moved[j];
             }
         }
     }
-    if (lane < WIDTH) target[first + lane] = moved[lane];
+    if (thread < INNER_BLOCK) column_values[first + thread] = moved[thread];
     UNROLL
     for (int k = 0; k < APPLY_ROWS; k++) {
-        int row = first + WIDTH + lane + k * GROUP_SIZE;
-        if (row < rows) target[row] = below[k];
+        int row = first + INNER_BLOCK + thread + k * GROUP_SIZE;
+        if (row < rows) column_values[row] = values[k];
     }
 }

@@ -1,292 +1,298 @@
-// Band LU: the whole panel of a block column by one launch, on GPUs whose groups can work together as a cluster of CLUSTER
-// groups. Each has REACH rows of the panel. WIDTH columns at a time, a leaf, are factored in registers: for every column each
-// group mails its best row to all groups, which then agree without a barrier. Then the leaf is applied to the other columns.
+// Band LU: a whole panel factored by one thread block cluster of CLUSTER groups (CUDA compute capability 9), each of
+// which keeps ROWS_PER_GROUP rows. A sub-panel of INNER_BLOCK columns at a time is factored in registers: for every
+// column each group stores its best row into the distributed shared memory of all groups, which then agree on the pivot
+// without a barrier. Then the sub-panel is applied to the other columns. With lookahead.cu it took the resident
+// factorization with kl = ku = 4,096 on an H200 from 9,442 GFLOP/s, by panel.cu, to 15,859 (h200_band_lu.jsonl).
 #include "numerics/band_lu/band_lu.h"
 
-#define TEAM 32  // threads that find their best row without a barrier
-#define TEAMS (GROUP_SIZE / TEAM)
-#define REACH (GROUP_SIZE * ROWS)  // rows of a group
-#define CANDIDATES_BYTES (CLUSTER * (sizeof(REAL) + sizeof(uint)))  // that a column brings a group first
-#define LINES_BYTES ((CLUSTER + 1) * WIDTH * sizeof(REAL))  // and then
-#define BY_MATRIX_UNITS (HAS_MATRIX_UNITS && DOUBLE && WIDTH % 8 == 0)
-// Element (row k, column c) of the rows of U: lanes of a warp that take four rows of eight columns find them in all banks.
-#define UPPER(c, k) upper[(c) * WIDTH + ((k) ^ (((c) * WIDTH / 16 & (WIDTH / 4 - 1)) << 2))]
-#define EACH_ROW(k) for (int k = 0; k < ROWS; k++)
-#define EACH_COLUMN(c) for (int c = 0; c < WIDTH; c++)
+#define WARP_SIZE 32
+#define WARPS (GROUP_SIZE / WARP_SIZE)
+#define ROWS_PER_GROUP (GROUP_SIZE * ROWS)
+// Bytes that a group receives for every column: first the candidates, then the rows.
+#define CANDIDATES_BYTES (CLUSTER * (sizeof(REAL) + sizeof(uint)))
+#define ROWS_BYTES ((CLUSTER + 1) * INNER_BLOCK * sizeof(REAL))
+#define BY_TENSOR_CORES (HAS_MATRIX_UNITS && DOUBLE && INNER_BLOCK % 8 == 0)
+// Element (row k, column c) of the rows of U, swizzled: a warp reads four rows of eight columns from different banks.
+#define UPPER(c, k) upper[(c) * INNER_BLOCK + ((k) ^ (((c) * INNER_BLOCK / 16 & (INNER_BLOCK / 4 - 1)) << 2))]
+#define FOR_ROWS(k) for (int k = 0; k < ROWS; k++)
+#define FOR_COLUMNS(c) for (int c = 0; c < INNER_BLOCK; c++)
 
 typedef struct {
     GLOBAL REAL *first;  // element; columns are ld apart
     int ld, rows, rank;  // rows of the panel; rank of this group in the cluster
-    int team, lane;  // the warp, the thread within it
+    int warp, lane;
     int top;  // this thread's first row; others follow GROUP_SIZE apart
 } Panel;
 
-typedef struct {  // in local memory, where other groups write; two or three columns in turn: nobody is further ahead
-    LOCAL ulong *boxes;  // two of candidates, two of lines
-    LOCAL REAL *lines;  // the groups' best rows, of three columns: the one before is still used while the next arrive
-    LOCAL REAL *own_line;  // the row that stands where the pivot's will
+typedef struct {  // in local memory, where other groups write; double or triple buffers: no group is further ahead
+    LOCAL ulong *mbarriers;  // two for candidates, two for rows
+    LOCAL REAL *pivot_rows;  // the groups' best rows of three columns: the last one's are still read while the next ones arrive
+    LOCAL REAL *diagonal_row_values;  // the row that the pivot row replaces
     LOCAL REAL *candidates;  // the groups' best elements
-    LOCAL uint *places;  // and their rows
-} Mail;
+    LOCAL uint *candidate_rows;  // and their rows
+} DsmemMailbox;
 
 typedef struct {  // in local memory, within a group
-    LOCAL REAL *best_size;  // of the teams
+    LOCAL REAL *best_size;  // of the warps
     LOCAL uint *best_row;
     LOCAL REAL *staged;
-    LOCAL int *exchange;  // the leaf's pivots
+    LOCAL int *ipiv;  // the sub-panel's pivots
 } Group;
 
 DEVICE GLOBAL REAL *column_of(const Panel *p, int c) { return p->first + c * p->ld; }  // a panel has fewer than 2^31
 DEVICE int row_of(const Panel *p, int k) { return p->top + k * GROUP_SIZE; }
 
-// A row of a leaf to all groups of the cluster, by one team.
-#define LETTERS ((CLUSTER * WIDTH + TEAM - 1) / TEAM)
-DEVICE void mail_line(LOCAL const REAL *from, LOCAL REAL *to, LOCAL ulong *box, int lane) {
-    REAL word[LETTERS];
+// Stores a row of a sub-panel into the local memory of all groups of the cluster, by one warp.
+#define STORES_PER_LANE ((CLUSTER * INNER_BLOCK + WARP_SIZE - 1) / WARP_SIZE)
+DEVICE void store_row_to_cluster(LOCAL const REAL *from, LOCAL REAL *to, LOCAL ulong *mbarrier, int lane) {
+    REAL word[STORES_PER_LANE];
     UNROLL
-    for (int m = 0; m < LETTERS; m++) word[m] = from[(lane + m * TEAM) % WIDTH];
+    for (int m = 0; m < STORES_PER_LANE; m++) word[m] = from[(lane + m * WARP_SIZE) % INNER_BLOCK];
     UNROLL
-    for (int m = 0; m < LETTERS; m++) {
-        int e = lane + m * TEAM;
-        if (CLUSTER * WIDTH % TEAM == 0 || e < CLUSTER * WIDTH) MAIL(to + e % WIDTH, e / WIDTH, word[m], box);
+    for (int m = 0; m < STORES_PER_LANE; m++) {
+        int e = lane + m * WARP_SIZE;
+        if (CLUSTER * INNER_BLOCK % WARP_SIZE == 0 || e < CLUSTER * INNER_BLOCK) MAIL(to + e % INNER_BLOCK, e / INNER_BLOCK, word[m], mbarrier);
     }
 }
 
-// The largest element at or below row `least` of the column in value[][0] among the group's rows, and the uppermost row that has it.
-DEVICE void best_of_group(const Panel *p, REAL (*value)[WIDTH], int least, int side, Group group, REAL *size, uint *where) {
+// The largest magnitude at or below row `first_row` of the column in value[][0] among the group's rows, and the
+// uppermost row that has it (BLAS: iamax).
+DEVICE void iamax_group(const Panel *p, REAL (*value)[INNER_BLOCK], int first_row, int double_buffer, Group group, REAL *size, uint *best_row) {
     *size = 0;
-    *where = 0xffffffffu;
+    *best_row = 0xffffffffu;
     UNROLL
-    EACH_ROW(k) {
+    FOR_ROWS(k) {
         int row = row_of(p, k);
         REAL here = fabs(value[k][0]);
-        if (row >= least && row < p->rows && (here > *size || *where == 0xffffffffu)) { *size = here; *where = (uint)row; }
+        if (row >= first_row && row < p->rows && (here > *size || *best_row == 0xffffffffu)) { *size = here; *best_row = (uint)row; }
     }
-    best_of_warp(size, where);
-    if (p->lane == 0) { group.best_size[side * TEAM + p->team] = *size; group.best_row[side * TEAM + p->team] = *where; }
+    iamax_warp(size, best_row);
+    if (p->lane == 0) { group.best_size[double_buffer * WARP_SIZE + p->warp] = *size; group.best_row[double_buffer * WARP_SIZE + p->warp] = *best_row; }
     BARRIER();
-    *size = p->lane < TEAMS ? group.best_size[side * TEAM + p->lane] : 0;
-    *where = p->lane < TEAMS ? group.best_row[side * TEAM + p->lane] : 0xffffffffu;
-    best_of_warp(size, where);
+    *size = p->lane < WARPS ? group.best_size[double_buffer * WARP_SIZE + p->lane] : 0;
+    *best_row = p->lane < WARPS ? group.best_row[double_buffer * WARP_SIZE + p->lane] : 0xffffffffu;
+    iamax_warp(size, best_row);
 }
 
-// What column j - 1 still has to do to the columns behind column j: `factor` of its pivot row `line`. All move up by one place,
-// and column j - 1, which waits in value[][1], goes to the end: so no register is needed by a computed number.
-DEVICE void eliminate_rest(REAL (*value)[WIDTH], const REAL *factor, LOCAL const REAL *line, int j) {
+// Deferred part of the elimination with column j - 1: subtracts `factor` (its multipliers) times `pivot_row_values`
+// (its pivot row) from the columns right of column j, which eliminate_next has not updated. They shift left by one, and
+// the finished column j - 1, held in value[][1], moves to the end, so that all register indices are constants.
+DEVICE void eliminate_rest(REAL (*value)[INNER_BLOCK], const REAL *factor, LOCAL const REAL *pivot_row_values, int j) {
     UNROLL
-    EACH_ROW(k) {
+    FOR_ROWS(k) {
         REAL done = value[k][1];
         UNROLL
-        for (int c = 2; c < WIDTH; c++) value[k][c - 1] = c <= WIDTH - j ? value[k][c] - factor[k] * line[c] : value[k][c];
-        value[k][WIDTH - 1] = done;
+        for (int c = 2; c < INNER_BLOCK; c++) value[k][c - 1] = c <= INNER_BLOCK - j ? value[k][c] - factor[k] * pivot_row_values[c] : value[k][c];
+        value[k][INNER_BLOCK - 1] = done;
     }
 }
 
-// Mails the group's best element, by its team, before the row is ready.
-DEVICE void mail_candidate(const Panel *p, REAL (*value)[WIDTH], uint where, int side, Mail post) {
-    REAL best = 0;
+// Sends the group's best element to all groups, by the warp that has it, before its row is ready.
+DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], uint best_row, int double_buffer, DsmemMailbox mailbox) {
+    REAL best_value = 0;
     UNROLL
-    EACH_ROW(k) {
-        if ((uint)row_of(p, k) == where) best = value[k][0];
+    FOR_ROWS(k) {
+        if ((uint)row_of(p, k) == best_row) best_value = value[k][0];
     }
-    best = broadcast(best, (int)where % TEAM);  // rows of a group begin with a multiple of TEAM
-    if (p->lane < CLUSTER) {  // a team has more threads than a cluster groups
-        MAIL(post.candidates + side * CLUSTER + p->rank, p->lane, where == 0xffffffffu ? 0 : best, post.boxes + side);
-        MAIL(post.places + side * CLUSTER + p->rank, p->lane, where, post.boxes + side);
+    best_value = broadcast(best_value, (int)best_row % WARP_SIZE);  // rows of a group begin at a multiple of WARP_SIZE
+    if (p->lane < CLUSTER) {  // a warp has more threads than a cluster has groups
+        MAIL(mailbox.candidates + double_buffer * CLUSTER + p->rank, p->lane, best_row == 0xffffffffu ? 0 : best_value, mailbox.mbarriers + double_buffer);
+        MAIL(mailbox.candidate_rows + double_buffer * CLUSTER + p->rank, p->lane, best_row, mailbox.mbarriers + double_buffer);
     }
 }
 
-// Mails the group's best row, where it has one, by its team, and the row that may go there by that one's.
-DEVICE void mail_rows(const Panel *p, REAL (*value)[WIDTH], int target, uint where, bool sends, bool has_target, int side, int turn,
-                      Mail post, Group group) {
+// Sends the group's best row and the diagonal row, each by the warp that has it.
+DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], int diagonal_row, uint best_row, bool sends, bool has_diagonal, int double_buffer, int triple_buffer,
+                      DsmemMailbox mailbox, Group group) {
     UNROLL
-    EACH_ROW(k) {
+    FOR_ROWS(k) {
         int row = row_of(p, k);
-        if ((uint)row == where) {
+        if ((uint)row == best_row) {
             UNROLL
-            EACH_COLUMN(c) group.staged[c] = value[k][c];
+            FOR_COLUMNS(c) group.staged[c] = value[k][c];
         }
-        if (row == target) {
+        if (row == diagonal_row) {
             UNROLL
-            EACH_COLUMN(c) group.staged[WIDTH + c] = value[k][c];
+            FOR_COLUMNS(c) group.staged[INNER_BLOCK + c] = value[k][c];
         }
     }
     WARP_BARRIER();
-    LOCAL ulong *box = post.boxes + 2 + side;
-    if (sends) mail_line(group.staged, post.lines + (turn * CLUSTER + p->rank) * WIDTH, box, p->lane);
-    if (has_target) mail_line(group.staged + WIDTH, post.own_line + side * WIDTH, box, p->lane);
+    LOCAL ulong *mbarrier = mailbox.mbarriers + 2 + double_buffer;
+    if (sends) store_row_to_cluster(group.staged, mailbox.pivot_rows + (triple_buffer * CLUSTER + p->rank) * INNER_BLOCK, mbarrier, p->lane);
+    if (has_diagonal) store_row_to_cluster(group.staged + INNER_BLOCK, mailbox.diagonal_row_values + double_buffer * INNER_BLOCK, mbarrier, p->lane);
 }
 
-// The pivot's row among the groups' best, which have arrived, and the reciprocal of the pivot.
-DEVICE int choose_pivot(const Panel *p, int target, int side, Mail post, REAL *scale) {
+// The pivot row among the groups' candidates, which have arrived, and the reciprocal of the pivot.
+DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, DsmemMailbox mailbox, REAL *inverse_pivot) {
     bool counts = p->lane < CLUSTER;
-    REAL candidate = counts ? post.candidates[side * CLUSTER + p->lane] : 0, size = fabs(candidate);
-    uint where = counts ? post.places[side * CLUSTER + p->lane] : 0xffffffffu;
-    REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // of all, while they are compared
-    best_of_warp(&size, &where);
-    int chosen = where < (uint)p->rows ? (int)where : target;
-    *scale = broadcast(inverse, chosen / REACH);
-    return chosen;
+    REAL candidate = counts ? mailbox.candidates[double_buffer * CLUSTER + p->lane] : 0, size = fabs(candidate);
+    uint best_row = counts ? mailbox.candidate_rows[double_buffer * CLUSTER + p->lane] : 0xffffffffu;
+    REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // every lane computes one, while they are compared
+    iamax_warp(&size, &best_row);
+    int pivot_row = best_row < (uint)p->rows ? (int)best_row : diagonal_row;
+    *inverse_pivot = broadcast(inverse, pivot_row / ROWS_PER_GROUP);
+    return pivot_row;
 }
 
-// Exchanges rows `chosen` and `target` in the registers and eliminates from the first two columns: value[][1] is the finished one
-// then and value[][0] the next, as far as `last` says that there is one.
-DEVICE void eliminate_next(const Panel *p, REAL (*value)[WIDTH], REAL *factor, int target, int chosen, REAL scale, bool last,
-                           LOCAL const REAL *line, LOCAL const REAL *own) {
-    REAL pivot = line[0];
-    bool tiny = fabs(pivot) < SAFE_MINIMUM;  // its reciprocal would overflow: divide, as LAPACK does
+// Interchanges rows `pivot_row` and `diagonal_row` in registers and eliminates in the first two columns: afterwards
+// value[][1] is the finished column and value[][0] the next one, unless column j was the `last`.
+DEVICE void eliminate_next(const Panel *p, REAL (*value)[INNER_BLOCK], REAL *factor, int diagonal_row, int pivot_row, REAL inverse_pivot, bool last,
+                           LOCAL const REAL *pivot_row_values, LOCAL const REAL *own) {
+    REAL pivot = pivot_row_values[0];
+    bool tiny = fabs(pivot) < SFMIN;  // 1 / pivot would overflow: divide, as LAPACK does
     UNROLL
-    EACH_ROW(k) {
+    FOR_ROWS(k) {
         int row = row_of(p, k);
-        if (row == chosen && chosen != target) {
+        if (row == pivot_row && pivot_row != diagonal_row) {
             UNROLL
-            EACH_COLUMN(c) value[k][c] = own[c];
+            FOR_COLUMNS(c) value[k][c] = own[c];
         }
-        if (row == target) {
+        if (row == diagonal_row) {
             UNROLL
-            EACH_COLUMN(c) value[k][c] = line[c];
+            FOR_COLUMNS(c) value[k][c] = pivot_row_values[c];
         }
-        factor[k] = row > target ? value[k][0] * scale : 0;
+        factor[k] = row > diagonal_row ? value[k][0] * inverse_pivot : 0;
     }
     if (tiny && pivot != 0) {
         UNROLL
-        EACH_ROW(k) factor[k] = row_of(p, k) > target ? value[k][0] / pivot : 0;
+        FOR_ROWS(k) factor[k] = row_of(p, k) > diagonal_row ? value[k][0] / pivot : 0;
     }
     UNROLL
-    EACH_ROW(k) {
-        REAL done = row_of(p, k) > target && pivot != 0 ? factor[k] : value[k][0];
-        value[k][0] = last ? value[k][1] : value[k][1] - factor[k] * line[1];
+    FOR_ROWS(k) {
+        REAL done = row_of(p, k) > diagonal_row && pivot != 0 ? factor[k] : value[k][0];
+        value[k][0] = last ? value[k][1] : value[k][1] - factor[k] * pivot_row_values[1];
         value[k][1] = done;
     }
 }
 
-// P L U of the leaf in the registers. Ties take the uppermost row, as LAPACK's do.
-DEVICE void factor_columns(const Panel *p, REAL (*value)[WIDTH], int first, int column, GLOBAL int *pivots,
-                           GLOBAL int *info, Mail post, Group group) {
+// P L U of the sub-panel in registers. Ties take the uppermost row, as LAPACK's do.
+DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int column, GLOBAL int *pivots,
+                           GLOBAL int *info, DsmemMailbox mailbox, Group group) {
     REAL factor[ROWS];
     UNROLL
-    EACH_ROW(k) factor[k] = 0;
-    LOCAL const REAL *line = post.lines;
+    FOR_ROWS(k) factor[k] = 0;
+    LOCAL const REAL *pivot_row_values = mailbox.pivot_rows;
     ROLLED
-    for (int j = 0; j < WIDTH; j++) {  // column j stands in value[][0]
-        int side = j & 1, turn = (first + j) % 3, target = first + j, own = target - p->rank * REACH;
-        if (p->team == 0 && p->lane == 0) {
-            mailbox_expect(post.boxes + side, CANDIDATES_BYTES);
-            mailbox_expect(post.boxes + 2 + side, LINES_BYTES);
+    for (int j = 0; j < INNER_BLOCK; j++) {  // column j is value[][0]
+        int double_buffer = j & 1, triple_buffer = (first + j) % 3, diagonal_row = first + j, own = diagonal_row - p->rank * ROWS_PER_GROUP;
+        if (p->warp == 0 && p->lane == 0) {
+            mailbox_expect(mailbox.mbarriers + double_buffer, CANDIDATES_BYTES);
+            mailbox_expect(mailbox.mbarriers + 2 + double_buffer, ROWS_BYTES);
         }
-        REAL size, scale;
-        uint where, parity = (uint)(target / 2) & 1u;
-        best_of_group(p, value, target, side, group, &size, &where);
-        bool sends = p->team == (where == 0xffffffffu ? 0 : ((int)where - p->rank * REACH) % GROUP_SIZE / TEAM);
-        bool has_target = own >= 0 && own < REACH && own % GROUP_SIZE / TEAM == p->team;
-        if (sends) mail_candidate(p, value, where, side, post);
-        if (j > 0) eliminate_rest(value, factor, line, j);
-        if (sends || has_target) mail_rows(p, value, target, where, sends, has_target, side, turn, post, group);
-        mailbox_wait(post.boxes + side, parity);
-        int chosen = choose_pivot(p, target, side, post, &scale);
-        mailbox_wait(post.boxes + 2 + side, parity);
-        line = post.lines + (turn * CLUSTER + chosen / REACH) * WIDTH;
-        eliminate_next(p, value, factor, target, chosen, scale, j == WIDTH - 1, line, post.own_line + side * WIDTH);
-        if (p->team == 0 && p->lane == 0) {
-            group.exchange[j] = chosen;
+        REAL size, inverse_pivot;
+        uint best_row, parity = (uint)(diagonal_row / 2) & 1u;
+        iamax_group(p, value, diagonal_row, double_buffer, group, &size, &best_row);
+        bool sends = p->warp == (best_row == 0xffffffffu ? 0 : ((int)best_row - p->rank * ROWS_PER_GROUP) % GROUP_SIZE / WARP_SIZE);
+        bool has_diagonal = own >= 0 && own < ROWS_PER_GROUP && own % GROUP_SIZE / WARP_SIZE == p->warp;
+        if (sends) store_candidate_to_cluster(p, value, best_row, double_buffer, mailbox);
+        if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
+        if (sends || has_diagonal) store_rows_to_cluster(p, value, diagonal_row, best_row, sends, has_diagonal, double_buffer, triple_buffer, mailbox, group);
+        mailbox_wait(mailbox.mbarriers + double_buffer, parity);
+        int pivot_row = choose_pivot(p, diagonal_row, double_buffer, mailbox, &inverse_pivot);
+        mailbox_wait(mailbox.mbarriers + 2 + double_buffer, parity);
+        pivot_row_values = mailbox.pivot_rows + (triple_buffer * CLUSTER + pivot_row / ROWS_PER_GROUP) * INNER_BLOCK;
+        eliminate_next(p, value, factor, diagonal_row, pivot_row, inverse_pivot, j == INNER_BLOCK - 1, pivot_row_values, mailbox.diagonal_row_values + double_buffer * INNER_BLOCK);
+        if (p->warp == 0 && p->lane == 0) {
+            group.ipiv[j] = pivot_row;
             if (p->rank == 0) {
-                pivots[column + target] = chosen + 1;
-                if (line[0] == 0 && info[0] == 0) info[0] = column + target + 1;
+                pivots[column + diagonal_row] = pivot_row + 1;
+                if (pivot_row_values[0] == 0 && info[0] == 0) info[0] = column + diagonal_row + 1;
             }
         }
     }
-    eliminate_rest(value, factor, line, WIDTH);
+    eliminate_rest(value, factor, pivot_row_values, INNER_BLOCK);
 }
 
-// The leaf's exchanges in the other columns, which are dealt to the groups: all is read before any is written.
-DEVICE void exchange_rows(const Panel *p, int first, LOCAL const int *exchange, LOCAL int *to, LOCAL int *from, LOCAL REAL *moved) {
+// The sub-panel's row interchanges in the other columns, which the groups share: all is read before any is written.
+DEVICE void laswp(const Panel *p, int first, LOCAL const int *ipiv, LOCAL int *to, LOCAL int *from, LOCAL REAL *moved) {
     int thread = (int)local_index();
-    for (int e = thread; e < 2 * WIDTH; e += GROUP_SIZE) {
-        int goes = e < WIDTH ? first + e : exchange[e - WIDTH], comes = goes;
+    for (int e = thread; e < 2 * INNER_BLOCK; e += GROUP_SIZE) {
+        int goes = e < INNER_BLOCK ? first + e : ipiv[e - INNER_BLOCK], comes = goes;
         ROLLED
-        for (int j = WIDTH - 1; j >= 0; j--) comes = comes == first + j ? exchange[j] : comes == exchange[j] ? first + j : comes;
+        for (int j = INNER_BLOCK - 1; j >= 0; j--) comes = comes == first + j ? ipiv[j] : comes == ipiv[j] ? first + j : comes;
         to[e] = goes;
         from[e] = comes;
     }
     BARRIER();
-    int others = (S - WIDTH - p->rank + CLUSTER - 1) / CLUSTER;
-    for (int e = thread; e < 2 * WIDTH * others; e += GROUP_SIZE) {
-        int c = p->rank + e / (2 * WIDTH) * CLUSTER;
-        moved[e] = column_of(p, c < first ? c : c + WIDTH)[from[e % (2 * WIDTH)]];
+    int others = (S - INNER_BLOCK - p->rank + CLUSTER - 1) / CLUSTER;
+    for (int e = thread; e < 2 * INNER_BLOCK * others; e += GROUP_SIZE) {
+        int c = p->rank + e / (2 * INNER_BLOCK) * CLUSTER;
+        moved[e] = column_of(p, c < first ? c : c + INNER_BLOCK)[from[e % (2 * INNER_BLOCK)]];
     }
     BARRIER();
-    for (int e = thread; e < 2 * WIDTH * others; e += GROUP_SIZE) {
-        int c = p->rank + e / (2 * WIDTH) * CLUSTER;
-        column_of(p, c < first ? c : c + WIDTH)[to[e % (2 * WIDTH)]] = moved[e];
+    for (int e = thread; e < 2 * INNER_BLOCK * others; e += GROUP_SIZE) {
+        int c = p->rank + e / (2 * INNER_BLOCK) * CLUSTER;
+        column_of(p, c < first ? c : c + INNER_BLOCK)[to[e % (2 * INNER_BLOCK)]] = moved[e];
     }
 }
 
-// The leaf's rows of U in the columns from `right` on, which every group solves for itself: WIDTH lanes of a warp have a column,
-// and a warp AT_ONCE times as many.
-#define AT_ONCE 4
-#define SOLVED (GROUP_SIZE / WIDTH)  // columns of all warps
+// The sub-panel's rows of U in the columns from `right` on, which every group solves for itself: INNER_BLOCK lanes per
+// column, COLUMNS_AT_ONCE columns per lane.
+#define COLUMNS_AT_ONCE 4
+#define COLUMNS_PER_PASS (GROUP_SIZE / INNER_BLOCK)  // columns that a group solves at a time, per lane
 DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper) {
-    int k = p->lane % WIDTH;
-    REAL factor[WIDTH];
+    int k = p->lane % INNER_BLOCK;
+    REAL factor[INNER_BLOCK];
     UNROLL
-    for (int m = 0; m < WIDTH - 1; m++) factor[m] = column_of(p, first + m)[first + k];
+    for (int m = 0; m < INNER_BLOCK - 1; m++) factor[m] = column_of(p, first + m)[first + k];
     ROLLED
-    for (int start = right; start < S; start += AT_ONCE * SOLVED) {
-        REAL x[AT_ONCE];
+    for (int start = right; start < S; start += COLUMNS_AT_ONCE * COLUMNS_PER_PASS) {
+        REAL x[COLUMNS_AT_ONCE];
         UNROLL
-        for (int q = 0; q < AT_ONCE; q++) {
-            int c = start + q * SOLVED + (int)local_index() / WIDTH;
+        for (int q = 0; q < COLUMNS_AT_ONCE; q++) {
+            int c = start + q * COLUMNS_PER_PASS + (int)local_index() / INNER_BLOCK;
             x[q] = c < S ? column_of(p, c)[first + k] : 0;
         }
         UNROLL
-        for (int m = 0; m < WIDTH - 1; m++) {
+        for (int m = 0; m < INNER_BLOCK - 1; m++) {
             UNROLL
-            for (int q = 0; q < AT_ONCE; q++) {
+            for (int q = 0; q < COLUMNS_AT_ONCE; q++) {
                 REAL solved = broadcast(x[q], p->lane - k + m);
                 if (k > m) x[q] -= factor[m] * solved;
             }
         }
         UNROLL
-        for (int q = 0; q < AT_ONCE; q++) {
-            int c = start + q * SOLVED + (int)local_index() / WIDTH;
+        for (int q = 0; q < COLUMNS_AT_ONCE; q++) {
+            int c = start + q * COLUMNS_PER_PASS + (int)local_index() / INNER_BLOCK;
             if (c < S) UPPER(c, k) = x[q];
         }
     }
 }
 
-// The solved rows into the panel, when no group reads what stood there any more.
+// Stores the solved rows into the panel, once no group reads the old ones any more.
 DEVICE void write_upper(const Panel *p, int first, int right, LOCAL const REAL *upper) {
-    for (int e = (int)local_index(); e < WIDTH * (S - right); e += GROUP_SIZE) {
-        int c = right + e / WIDTH;
-        if (c % CLUSTER == p->rank) column_of(p, c)[first + e % WIDTH] = UPPER(c, e % WIDTH);
+    for (int e = (int)local_index(); e < INNER_BLOCK * (S - right); e += GROUP_SIZE) {
+        int c = right + e / INNER_BLOCK;
+        if (c % CLUSTER == p->rank) column_of(p, c)[first + e % INNER_BLOCK] = UPPER(c, e % INNER_BLOCK);
     }
 }
 
-#if BY_MATRIX_UNITS
-// Takes the leaf's multiples of the rows of U from the group's rows: 32 rows of 8 columns a warp.
-DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int right, LOCAL const REAL *upper) {
+#if BY_TENSOR_CORES
+// Subtracts the product of the sub-panel and the rows of U from the group's rows, by tensor cores: 32 rows of 8 columns
+// per warp.
+DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int right, LOCAL const REAL *upper) {
     int row_lane = p->lane / 4, column_lane = p->lane % 4;
     ROLLED
-    EACH_ROW(k) {
+    FOR_ROWS(k) {
         int top = row_of(p, k) - p->lane + row_lane;
-        if (top - row_lane >= p->rows || top - row_lane + TEAM <= right) continue;
-        REAL left[4][WIDTH / 4];
+        if (top - row_lane >= p->rows || top - row_lane + WARP_SIZE <= right) continue;
+        REAL left[4][INNER_BLOCK / 4];
         UNROLL
-        for (int e = 0; e < WIDTH; e++) {
+        for (int e = 0; e < INNER_BLOCK; e++) {
             int row = top + e % 4 * 8;
             left[e % 4][e / 4] = row < p->rows ? -column_of(p, first + e / 4 * 4 + column_lane)[row] : 0;
         }
         ROLLED
         for (int c = right; c < S; c += 8) {
-            GLOBAL REAL *target = column_of(p, c + 2 * column_lane) + top;
+            GLOBAL REAL *diagonal_row = column_of(p, c + 2 * column_lane) + top;
             REAL sum[4][2];
             UNROLL
             for (int e = 0; e < 8; e++) {
                 int down = e / 2 * 8;
-                sum[e / 2][e % 2] = top + down < p->rows ? target[e % 2 * p->ld + down] : 0;
+                sum[e / 2][e % 2] = top + down < p->rows ? diagonal_row[e % 2 * p->ld + down] : 0;
             }
             UNROLL
-            for (int q = 0; q < WIDTH / 4; q++) {
+            for (int q = 0; q < INNER_BLOCK / 4; q++) {
                 REAL factor = UPPER(c + row_lane, q * 4 + column_lane);
                 UNROLL
                 for (int m = 0; m < 4; m++) matrix_add(sum[m], left[m][q], factor);
@@ -294,21 +300,21 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int 
             UNROLL
             for (int e = 0; e < 8; e++) {
                 int down = e / 2 * 8;
-                if (top + down >= right && top + down < p->rows) target[e % 2 * p->ld + down] = sum[e / 2][e % 2];
+                if (top + down >= right && top + down < p->rows) diagonal_row[e % 2 * p->ld + down] = sum[e / 2][e % 2];
             }
         }
     }
 }
 #else
-// The same, a thread to its rows.
-DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int right, LOCAL const REAL *upper) {
+// The same without tensor cores: every thread updates its rows.
+DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int right, LOCAL const REAL *upper) {
     ROLLED
     for (int c = right; c < S; c += BATCH) {
         REAL sum[BATCH][ROWS];
         UNROLL
         for (int m = 0; m < BATCH; m++) {
             UNROLL
-            EACH_ROW(k) {
+            FOR_ROWS(k) {
                 int row = row_of(p, k);
                 sum[m][k] = row >= right && row < p->rows ? column_of(p, c + m)[row] : 0;
             }
@@ -316,16 +322,16 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int 
         UNROLL
         for (int m = 0; m < BATCH; m++) {
             UNROLL
-            EACH_COLUMN(j) {
+            FOR_COLUMNS(j) {
                 UNROLL
-                EACH_ROW(k) sum[m][k] -= value[k][j] * UPPER(c + m, j);
+                FOR_ROWS(k) sum[m][k] -= value[k][j] * UPPER(c + m, j);
             }
             IN_ORDER();
         }
         UNROLL
         for (int m = 0; m < BATCH; m++) {
             UNROLL
-            EACH_ROW(k) {
+            FOR_ROWS(k) {
                 int row = row_of(p, k);
                 if (row >= right && row < p->rows) column_of(p, c + m)[row] = sum[m][k];
             }
@@ -334,21 +340,21 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int 
 }
 #endif
 
-// The rows of a leaf between the panel and the registers.
-DEVICE void load_leaf(const Panel *p, REAL (*value)[WIDTH], int first) {
+// Loads the rows of a sub-panel into registers, and stores them.
+DEVICE void load_subpanel(const Panel *p, REAL (*value)[INNER_BLOCK], int first) {
     UNROLL
-    EACH_ROW(k) {
+    FOR_ROWS(k) {
         int row = row_of(p, k);
         UNROLL
-        EACH_COLUMN(c) value[k][c] = row >= first && row < p->rows ? column_of(p, first + c)[row] : 0;
+        FOR_COLUMNS(c) value[k][c] = row >= first && row < p->rows ? column_of(p, first + c)[row] : 0;
     }
 }
-DEVICE void store_leaf(const Panel *p, REAL (*value)[WIDTH], int first) {
+DEVICE void store_subpanel(const Panel *p, REAL (*value)[INNER_BLOCK], int first) {
     UNROLL
-    EACH_ROW(k) {
+    FOR_ROWS(k) {
         int row = row_of(p, k);
         UNROLL
-        EACH_COLUMN(c) {
+        FOR_COLUMNS(c) {
             if (row >= first && row < p->rows) column_of(p, first + c)[row] = value[k][c];
         }
     }
@@ -356,44 +362,44 @@ DEVICE void store_leaf(const Panel *p, REAL (*value)[WIDTH], int first) {
 
 // P L U of panel i.
 KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
-                                     const int u, const int height, const int devices, const int slots) {
-    LOCAL_ARRAY(ulong, boxes, 4);
-    LOCAL_ARRAY(REAL, lines, 3 * CLUSTER * WIDTH);
-    LOCAL_ARRAY(REAL, own_line, 2 * WIDTH);
+                                     const int u, const int ld, const int devices, const int slots) {
+    LOCAL_ARRAY(ulong, mbarriers, 4);
+    LOCAL_ARRAY(REAL, pivot_rows, 3 * CLUSTER * INNER_BLOCK);
+    LOCAL_ARRAY(REAL, diagonal_row_values, 2 * INNER_BLOCK);
     LOCAL_ARRAY(REAL, candidates, 2 * CLUSTER);
-    LOCAL_ARRAY(uint, places, 2 * CLUSTER);
-    LOCAL_ARRAY(REAL, best_size, 2 * TEAM);
-    LOCAL_ARRAY(uint, best_row, 2 * TEAM);
-    LOCAL_ARRAY(REAL, staged, 2 * WIDTH);
-    LOCAL_ARRAY(int, exchange, WIDTH);
-    LOCAL_ARRAY(REAL, upper, WIDTH * S);
-    LOCAL_ARRAY(REAL, moved, 2 * WIDTH * ((S + CLUSTER - 1) / CLUSTER));
-    LOCAL_ARRAY(int, moves_to, 2 * WIDTH);
-    LOCAL_ARRAY(int, moves_from, 2 * WIDTH);
-    Mail post = {boxes, lines, own_line, candidates, places};
-    Group group = {best_size, best_row, staged, exchange};
+    LOCAL_ARRAY(uint, candidate_rows, 2 * CLUSTER);
+    LOCAL_ARRAY(REAL, best_size, 2 * WARP_SIZE);
+    LOCAL_ARRAY(uint, best_row, 2 * WARP_SIZE);
+    LOCAL_ARRAY(REAL, staged, 2 * INNER_BLOCK);
+    LOCAL_ARRAY(int, ipiv, INNER_BLOCK);
+    LOCAL_ARRAY(REAL, upper, INNER_BLOCK * S);
+    LOCAL_ARRAY(REAL, moved, 2 * INNER_BLOCK * ((S + CLUSTER - 1) / CLUSTER));
+    LOCAL_ARRAY(int, moves_to, 2 * INNER_BLOCK);
+    LOCAL_ARRAY(int, moves_from, 2 * INNER_BLOCK);
+    DsmemMailbox mailbox = {mbarriers, pivot_rows, diagonal_row_values, candidates, candidate_rows};
+    Group group = {best_size, best_row, staged, ipiv};
     int thread = (int)local_index(), rank = (int)cluster_rank();
-    Panel panel = {matrix + top_of(i, i, u, height, devices, slots), height, min(l + 1, p - i) * S, rank,
-                   thread / TEAM, thread % TEAM, rank * REACH + thread};
-    REAL value[ROWS][WIDTH];
-    for (int k = thread; k < 4; k += GROUP_SIZE) mailbox_open(boxes + k);
+    Panel panel = {matrix + block_offset(i, i, u, ld, devices, slots), ld, min(l + 1, p - i) * S, rank,
+                   thread / WARP_SIZE, thread % WARP_SIZE, rank * ROWS_PER_GROUP + thread};
+    REAL value[ROWS][INNER_BLOCK];
+    for (int k = thread; k < 4; k += GROUP_SIZE) mailbox_open(mbarriers + k);
     CLUSTER_BARRIER();
     CLUSTER_ARRIVE();
     ROLLED
-    for (int first = 0; first < S; first += WIDTH) {
-        int right = first + WIDTH;
-        load_leaf(&panel, value, first);
-        factor_columns(&panel, value, first, i * S, pivots, info, post, group);
-        CLUSTER_WAIT();  // for the updates with the leaf before this one
-        if (first > 0) write_upper(&panel, first - WIDTH, first, upper);
-        store_leaf(&panel, value, first);
+    for (int first = 0; first < S; first += INNER_BLOCK) {
+        int right = first + INNER_BLOCK;
+        load_subpanel(&panel, value, first);
+        factor_columns(&panel, value, first, i * S, pivots, info, mailbox, group);
+        CLUSTER_WAIT();  // for the updates with the previous sub-panel
+        if (first > 0) write_upper(&panel, first - INNER_BLOCK, first, upper);
+        store_subpanel(&panel, value, first);
         BARRIER();
-        exchange_rows(&panel, first, exchange, moves_to, moves_from, moved);
+        laswp(&panel, first, ipiv, moves_to, moves_from, moved);
         CLUSTER_BARRIER();
         solve_upper(&panel, first, right, upper);
         BARRIER();
         update_columns(&panel, value, first, right, upper);
-        WARP_BARRIER();  // warps load next what they wrote
+        WARP_BARRIER();  // warps load what they wrote next
         CLUSTER_ARRIVE();
     }
     CLUSTER_WAIT();

@@ -1,123 +1,125 @@
-// Band LU: the solves L y = P b and U x = y, a launch for each block column.
-// S x S triangles stand in local memory, TILE columns at a time; right-hand sides are column-major (order, sides).
+// Band LU: the solves L y = P b and U x = y, one launch per block column.
+// The S x S triangles are loaded into local memory, TILE columns at a time; right-hand sides are column-major
+// (padded_n, nrhs).
 #include "numerics/band_lu/band_lu.h"
 
-#define AHEAD (S < 64 ? S : 64)
+#define PREFETCH_DISTANCE (S < 64 ? S : 64)
 
-// One step of L y = P b. Row r of the window comes from row sources[i * window + r] of it before the exchanges of step i. The
-// window of rows that step i may change comes from `now` where earlier steps changed it, else from b, and goes to `next`; its
-// first S rows are done and go to y. Every group solves the triangle for its RIGHT sides by itself: waiting for another group
-// would take longer.
+// Step i of L y = P b. The window is the rows that the step may change: row r of it comes from row permutations[i *
+// window + r] before the interchanges. Its first `changed_rows` rows, which earlier steps changed, are read from `now`,
+// the others from b; the result is written to `next`, except for its first S rows, which are final and go to y. Every
+// group solves the triangle for its RHS_PER_GROUP right-hand sides by itself: waiting for another group would take
+// longer.
 KERNEL forward_step(GLOBAL const REAL *matrix, GLOBAL const REAL *b, GLOBAL REAL *y, GLOBAL const REAL *now, GLOBAL REAL *next,
-                    GLOBAL const int *sources, const int i, const int rows, const int old, const int order, const int sides,
-                    const int u, const int height) {
-    LOCAL_ARRAY(REAL, solved, S * RIGHT);
+                    GLOBAL const int *permutations, const int i, const int rows, const int changed_rows, const int padded_n, const int nrhs,
+                    const int u, const int ld) {
+    LOCAL_ARRAY(REAL, solved, S * RHS_PER_GROUP);
     LOCAL_ARRAY(REAL, lower, S * TILE);
-    int lane = (int)local_index(), spans = max((rows - S + GROUP_SIZE - 1) / GROUP_SIZE, 1), window = height - u * S;
-    int span = (int)group_index() % spans, side = (int)group_index() / spans * RIGHT;
-    ulong top = (ulong)i * (ulong)S * (ulong)(height + 1) + (ulong)(u * S);
-    int own = S + span * GROUP_SIZE + lane;
-    REAL ahead[AHEAD];  // loads that are on their way while the triangle is solved
+    int thread = (int)local_index(), spans = max((rows - S + GROUP_SIZE - 1) / GROUP_SIZE, 1), window = ld - u * S;
+    int span = (int)group_index() % spans, first_rhs = (int)group_index() / spans * RHS_PER_GROUP;
+    ulong top = (ulong)i * (ulong)S * (ulong)(ld + 1) + (ulong)(u * S);
+    int row_index = S + span * GROUP_SIZE + thread;
+    REAL prefetched[PREFETCH_DISTANCE];  // loads in flight while the triangle is solved
     UNROLL
-    for (int k = 0; k < AHEAD; k++) ahead[k] = own < rows ? matrix[top + (ulong)k * (ulong)height + (ulong)own] : 0;
-    for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) {
-        int m = side + e / S, from = sources[(ulong)i * (ulong)window + (ulong)(e % S)];
-        solved[e] = m >= sides ? 0 : from < old ? now[(ulong)m * (ulong)window + (ulong)from]
-                                                : b[(ulong)m * (ulong)order + (ulong)(i * S + from)];
+    for (int k = 0; k < PREFETCH_DISTANCE; k++) prefetched[k] = row_index < rows ? matrix[top + (ulong)k * (ulong)ld + (ulong)row_index] : 0;
+    for (int e = thread; e < S * RHS_PER_GROUP; e += GROUP_SIZE) {
+        int m = first_rhs + e / S, from = permutations[(ulong)i * (ulong)window + (ulong)(e % S)];
+        solved[e] = m >= nrhs ? 0 : from < changed_rows ? now[(ulong)m * (ulong)window + (ulong)from]
+                                                : b[(ulong)m * (ulong)padded_n + (ulong)(i * S + from)];
     }
     for (int start = 0; start < S; start += TILE) {
         BARRIER();
         UNROLL
         for (int e = 0; e < (S * TILE + GROUP_SIZE - 1) / GROUP_SIZE; e++) {
-            int k = lane + e * GROUP_SIZE;
-            if (k < S * TILE) lower[k] = matrix[top + (ulong)(start + k / S) * (ulong)height + (ulong)(k % S)];
+            int k = thread + e * GROUP_SIZE;
+            if (k < S * TILE) lower[k] = matrix[top + (ulong)(start + k / S) * (ulong)ld + (ulong)(k % S)];
         }
         for (int k = start; k < start + TILE; k++) {
             BARRIER();
-            for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) {
+            for (int e = thread; e < S * RHS_PER_GROUP; e += GROUP_SIZE) {
                 int row = e % S;
                 if (row > k) solved[e] -= lower[(k - start) * S + row] * solved[e - row + k];
             }
         }
     }
     BARRIER();
-    if (own < rows) {
-        int from = sources[(ulong)i * (ulong)window + (ulong)own];
-        REAL sum[RIGHT];
+    if (row_index < rows) {
+        int from = permutations[(ulong)i * (ulong)window + (ulong)row_index];
+        REAL sum[RHS_PER_GROUP];
         UNROLL
-        for (int m = 0; m < RIGHT; m++)
-            sum[m] = side + m >= sides ? 0 : from < old ? now[(ulong)(side + m) * (ulong)window + (ulong)from]
-                                                        : b[(ulong)(side + m) * (ulong)order + (ulong)(i * S + from)];
+        for (int m = 0; m < RHS_PER_GROUP; m++)
+            sum[m] = first_rhs + m >= nrhs ? 0 : from < changed_rows ? now[(ulong)(first_rhs + m) * (ulong)window + (ulong)from]
+                                                        : b[(ulong)(first_rhs + m) * (ulong)padded_n + (ulong)(i * S + from)];
         UNROLL
-        for (int e = 0; e < AHEAD * RIGHT; e++) sum[e / AHEAD] -= ahead[e % AHEAD] * solved[e / AHEAD * S + e % AHEAD];
-        for (int start = AHEAD; start < S; start += 16) {
+        for (int e = 0; e < PREFETCH_DISTANCE * RHS_PER_GROUP; e++) sum[e / PREFETCH_DISTANCE] -= prefetched[e % PREFETCH_DISTANCE] * solved[e / PREFETCH_DISTANCE * S + e % PREFETCH_DISTANCE];
+        for (int start = PREFETCH_DISTANCE; start < S; start += 16) {
             REAL factor[16];  // 16 loads in flight
             UNROLL
-            for (int k = 0; k < 16; k++) factor[k] = matrix[top + (ulong)(start + k) * (ulong)height + (ulong)own];
+            for (int k = 0; k < 16; k++) factor[k] = matrix[top + (ulong)(start + k) * (ulong)ld + (ulong)row_index];
             UNROLL
-            for (int e = 0; e < 16 * RIGHT; e++) sum[e / 16] -= factor[e % 16] * solved[e / 16 * S + start + e % 16];
+            for (int e = 0; e < 16 * RHS_PER_GROUP; e++) sum[e / 16] -= factor[e % 16] * solved[e / 16 * S + start + e % 16];
         }
         UNROLL
-        for (int m = 0; m < RIGHT; m++)
-            if (side + m < sides) next[(ulong)(side + m) * (ulong)window + (ulong)(own - S)] = sum[m];
+        for (int m = 0; m < RHS_PER_GROUP; m++)
+            if (first_rhs + m < nrhs) next[(ulong)(first_rhs + m) * (ulong)window + (ulong)(row_index - S)] = sum[m];
     }
-    for (int e = lane; span == 0 && e < S * RIGHT; e += GROUP_SIZE)
-        if (side + e / S < sides) y[(ulong)(side + e / S) * (ulong)order + (ulong)(i * S + e % S)] = solved[e];
+    for (int e = thread; span == 0 && e < S * RHS_PER_GROUP; e += GROUP_SIZE)
+        if (first_rhs + e / S < nrhs) y[(ulong)(first_rhs + e / S) * (ulong)padded_n + (ulong)(i * S + e % S)] = solved[e];
 }
 
-// One step of U x = y: block i is solved and goes to x; the `above` rows over it are updated in y.
-KERNEL backward_step(GLOBAL const REAL *matrix, GLOBAL REAL *y, GLOBAL REAL *x, const int i, const int above, const int order,
-                     const int sides, const int u, const int height) {
-    LOCAL_ARRAY(REAL, solved, S * RIGHT);
+// Step i of U x = y: solves for block i of x; updates the `above` rows over it in y.
+KERNEL backward_step(GLOBAL const REAL *matrix, GLOBAL REAL *y, GLOBAL REAL *x, const int i, const int above, const int padded_n,
+                     const int nrhs, const int u, const int ld) {
+    LOCAL_ARRAY(REAL, solved, S * RHS_PER_GROUP);
     LOCAL_ARRAY(REAL, upper, S * TILE);
     LOCAL_ARRAY(REAL, inverse, S);
-    int lane = (int)local_index(), spans = max((above + GROUP_SIZE - 1) / GROUP_SIZE, 1);
-    int span = (int)group_index() % spans, side = (int)group_index() / spans * RIGHT;
-    ulong top = (ulong)i * (ulong)S * (ulong)(height + 1) + (ulong)(u * S);
-    int own = span * GROUP_SIZE + lane;
-    REAL ahead[AHEAD];
+    int thread = (int)local_index(), spans = max((above + GROUP_SIZE - 1) / GROUP_SIZE, 1);
+    int span = (int)group_index() % spans, first_rhs = (int)group_index() / spans * RHS_PER_GROUP;
+    ulong top = (ulong)i * (ulong)S * (ulong)(ld + 1) + (ulong)(u * S);
+    int row_index = span * GROUP_SIZE + thread;
+    REAL prefetched[PREFETCH_DISTANCE];
     UNROLL
-    for (int k = 0; k < AHEAD; k++)
-        ahead[k] = own < above ? matrix[top + (ulong)k * (ulong)height - (ulong)(above - own)] : 0;
-    for (int e = lane; e < S * RIGHT; e += GROUP_SIZE)
-        solved[e] = side + e / S < sides ? y[(ulong)(side + e / S) * (ulong)order + (ulong)(i * S + e % S)] : 0;
-    for (int k = lane; k < S; k += GROUP_SIZE) inverse[k] = 1 / matrix[top + (ulong)k * (ulong)(height + 1)];
+    for (int k = 0; k < PREFETCH_DISTANCE; k++)
+        prefetched[k] = row_index < above ? matrix[top + (ulong)k * (ulong)ld - (ulong)(above - row_index)] : 0;
+    for (int e = thread; e < S * RHS_PER_GROUP; e += GROUP_SIZE)
+        solved[e] = first_rhs + e / S < nrhs ? y[(ulong)(first_rhs + e / S) * (ulong)padded_n + (ulong)(i * S + e % S)] : 0;
+    for (int k = thread; k < S; k += GROUP_SIZE) inverse[k] = 1 / matrix[top + (ulong)k * (ulong)(ld + 1)];
     for (int start = S - TILE; start >= 0; start -= TILE) {
         BARRIER();
         UNROLL
         for (int e = 0; e < (S * TILE + GROUP_SIZE - 1) / GROUP_SIZE; e++) {
-            int k = lane + e * GROUP_SIZE;
-            if (k < S * TILE) upper[k] = matrix[top + (ulong)(start + k / S) * (ulong)height + (ulong)(k % S)];
+            int k = thread + e * GROUP_SIZE;
+            if (k < S * TILE) upper[k] = matrix[top + (ulong)(start + k / S) * (ulong)ld + (ulong)(k % S)];
         }
         for (int k = start + TILE - 1; k >= start; k--) {
             BARRIER();
-            for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) {
+            for (int e = thread; e < S * RHS_PER_GROUP; e += GROUP_SIZE) {
                 int row = e % S;
                 if (row < k) solved[e] -= upper[(k - start) * S + row] * (solved[e - row + k] * inverse[k]);
             }
         }
     }
     BARRIER();
-    for (int e = lane; e < S * RIGHT; e += GROUP_SIZE) solved[e] *= inverse[e % S];
+    for (int e = thread; e < S * RHS_PER_GROUP; e += GROUP_SIZE) solved[e] *= inverse[e % S];
     BARRIER();
-    if (own < above) {
-        REAL sum[RIGHT];
+    if (row_index < above) {
+        REAL sum[RHS_PER_GROUP];
         UNROLL
-        for (int m = 0; m < RIGHT; m++) sum[m] = 0;
+        for (int m = 0; m < RHS_PER_GROUP; m++) sum[m] = 0;
         UNROLL
-        for (int e = 0; e < AHEAD * RIGHT; e++) sum[e / AHEAD] += ahead[e % AHEAD] * solved[e / AHEAD * S + e % AHEAD];
-        for (int start = AHEAD; start < S; start += 16) {
+        for (int e = 0; e < PREFETCH_DISTANCE * RHS_PER_GROUP; e++) sum[e / PREFETCH_DISTANCE] += prefetched[e % PREFETCH_DISTANCE] * solved[e / PREFETCH_DISTANCE * S + e % PREFETCH_DISTANCE];
+        for (int start = PREFETCH_DISTANCE; start < S; start += 16) {
             REAL factor[16];
             UNROLL
             for (int k = 0; k < 16; k++)
-                factor[k] = matrix[top + (ulong)(start + k) * (ulong)height - (ulong)(above - own)];
+                factor[k] = matrix[top + (ulong)(start + k) * (ulong)ld - (ulong)(above - row_index)];
             UNROLL
-            for (int e = 0; e < 16 * RIGHT; e++) sum[e / 16] += factor[e % 16] * solved[e / 16 * S + start + e % 16];
+            for (int e = 0; e < 16 * RHS_PER_GROUP; e++) sum[e / 16] += factor[e % 16] * solved[e / 16 * S + start + e % 16];
         }
         UNROLL
-        for (int m = 0; m < RIGHT; m++)
-            if (side + m < sides) y[(ulong)(side + m) * (ulong)order + (ulong)(i * S - above + own)] -= sum[m];
+        for (int m = 0; m < RHS_PER_GROUP; m++)
+            if (first_rhs + m < nrhs) y[(ulong)(first_rhs + m) * (ulong)padded_n + (ulong)(i * S - above + row_index)] -= sum[m];
     }
-    for (int e = lane; span == 0 && e < S * RIGHT; e += GROUP_SIZE)
-        if (side + e / S < sides) x[(ulong)(side + e / S) * (ulong)order + (ulong)(i * S + e % S)] = solved[e];
+    for (int e = thread; span == 0 && e < S * RHS_PER_GROUP; e += GROUP_SIZE)
+        if (first_rhs + e / S < nrhs) x[(ulong)(first_rhs + e / S) * (ulong)padded_n + (ulong)(i * S + e % S)] = solved[e];
 }

@@ -1,13 +1,13 @@
-// Band LU: block columns on their way in, home and between devices, and what is asked of them: largest elements, diagonals.
+// Band LU: packs, unpacks and broadcasts block columns; finds their largest magnitudes and the diagonal of U.
 #include "numerics/band_lu/band_lu.h"
 
-// Bytes that were uploaded, or that go back, from one buffer to another.
+// Copies elements between buffers, to be downloaded.
 KERNEL copy_elements(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at, const ulong to_at, const ulong count) {
     ulong k = thread_index_long();
     if (k < count) to[to_at + k] = from[from_at + k];
 }
 
-// A panel between memories of different leading dimensions: rows x S.
+// Copies a panel, rows x S, between buffers of different leading dimensions.
 KERNEL copy_panel(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at, const int from_ld, const ulong to_at,
                   const int to_ld, const int rows) {
     uint k = thread_index();
@@ -15,8 +15,9 @@ KERNEL copy_panel(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at,
     if (column < S) to[to_at + (ulong)column * (ulong)to_ld + (ulong)row] = from[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
 }
 
-// The panel at from_at of the matrix, dense, and behind it, as integers, its S pivots: all that other devices need of a step.
-KERNEL publish_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *to, const ulong from_at, const int from_ld,
+// Copies the panel at from_at of the matrix, with leading dimension `rows`, and behind it, as integers, its S pivots:
+// all that other devices need for a step.
+KERNEL broadcast_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *to, const ulong from_at, const int from_ld,
                      const int rows, const int first_pivot, const int pivots_at) {
     uint k = thread_index();
     int column = (int)(k / (uint)rows), row = (int)(k % (uint)rows);
@@ -30,11 +31,11 @@ KERNEL copy_pivots(GLOBAL const int *from, GLOBAL int *to, const int at) {
 }
 
 // Fills the slot of block column t from `width` columns of LAPACK's band storage, (kl + ku + 1, width) row-major.
-KERNEL place_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong slot_at, const int t, const int width, const int n,
-                     const int kl, const int ku, const int u, const int height) {
+KERNEL unpack_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong slot_at, const int t, const int width, const int n,
+                     const int kl, const int ku, const int u, const int ld) {
     ulong k = thread_index_long();
-    int j = (int)(k / (ulong)height), local_row = (int)(k % (ulong)height);
-    if (k >= (ulong)S * (ulong)(height + 1)) return;
+    int j = (int)(k / (ulong)ld), local_row = (int)(k % (ulong)ld);
+    if (k >= (ulong)S * (ulong)(ld + 1)) return;
     int row = (t - u) * S + local_row, column = t * S + j, d = ku + row - column;
     REAL value = row == column ? 1 : 0;
     if (j >= S) value = 0;  // the gap before the next slot
@@ -42,35 +43,35 @@ KERNEL place_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong slo
     matrix[slot_at + k] = value;
 }
 
-// The largest |a| of block column t from LAPACK's band storage, infinite where it holds NaN, one for each of EXTREMES groups.
-KERNEL largest_element(GLOBAL const REAL *ab, GLOBAL REAL *largest, const int t, const int width, const int n, const int kl,
+// max |a_ij| of block column t in LAPACK's band storage, infinite where it holds NaN: one for each work-group.
+KERNEL max_abs(GLOBAL const REAL *ab, GLOBAL REAL *out, const int t, const int width, const int n, const int kl,
                        const int ku) {
     LOCAL_ARRAY(REAL, best, GROUP_SIZE);
-    int lane = (int)local_index();
+    int thread = (int)local_index();
     REAL size = 0;
     for (uint k = thread_index(); k < (uint)(width * (kl + ku + 1)); k += group_count() * GROUP_SIZE) {
         int d = (int)(k / (uint)width), row = t * S + (int)(k % (uint)width) + d - ku;
         REAL here = fabs(ab[k]);
-        if (row >= 0 && row < n) size = here <= HUGE_NUMBER ? fmax(size, here) : INFINITE_NUMBER;
+        if (row >= 0 && row < n) size = here <= REAL_MAX ? fmax(size, here) : REAL_INFINITY;
     }
-    best[lane] = size;
-    for (int reach = GROUP_SIZE / 2; reach > 0; reach /= 2) {
+    best[thread] = size;
+    for (int distance = GROUP_SIZE / 2; distance > 0; distance /= 2) {
         BARRIER();
-        if (lane < reach) best[lane] = fmax(best[lane], best[lane + reach]);
+        if (thread < distance) best[thread] = fmax(best[thread], best[thread + distance]);
     }
-    if (lane == 0) largest[(uint)t * group_count() + group_index()] = best[0];
+    if (thread == 0) out[(uint)t * group_count() + group_index()] = best[0];
 }
 
-// Facts of U, a thread to a column of the device's block columns: its largest absolute value and its diagonal.
-KERNEL upper_facts(GLOBAL const REAL *matrix, GLOBAL REAL *high, GLOBAL REAL *diagonal, const int n, const int device, const int u,
-                   const int height, const int devices, const int slots) {
+// The maximum |u| of each column and the diagonal of U: one thread per column of the device's block columns.
+KERNEL upper_stats(GLOBAL const REAL *matrix, GLOBAL REAL *column_max, GLOBAL REAL *diagonal, const int n, const int device, const int u,
+                   const int ld, const int devices, const int slots) {
     int local_column = (int)thread_index(), t = local_column / S * devices + device, c = local_column % S;
     int column = t * S + c;
     if (column >= n) return;
-    GLOBAL const REAL *start = matrix + top_of(t, t, u, height, devices, slots) + (ulong)c * (ulong)height;
+    GLOBAL const REAL *start = matrix + block_offset(t, t, u, ld, devices, slots) + (ulong)c * (ulong)ld;
     REAL best = 0;
     int above = min(column, u * S + c);
     for (int r = 0; r <= above; r++) best = fmax(best, fabs(start[c - r]));
-    high[column] = best;
+    column_max[column] = best;
     diagonal[column] = start[c];
 }
