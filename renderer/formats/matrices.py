@@ -12,7 +12,7 @@ import numpy as np
 from scipy import io
 
 from renderer.errors import InputError, UnavailableError, UserError
-from renderer.formats.images import replacing
+from renderer.formats.images import atomic_write
 from renderer.formats.npy import ZIP_ERRORS, NpyHeader, read_data, read_header
 from renderer.host import available_memory, format_bytes
 
@@ -146,5 +146,5 @@ def write_npy(path: Path, array: np.ndarray) -> None:
     """Writes a .npy file completely or not at all; UserError where the name or the folder is wrong."""
     if path.suffix.lower() != ".npy":
         raise UserError(f"--output {path}: must end in .npy")
-    with replacing(path) as temporary, open(temporary, "wb") as file:
+    with atomic_write(path) as temporary, open(temporary, "wb") as file:
         np.save(file, array, allow_pickle=False)

@@ -154,8 +154,12 @@ class Picture(BasePicture):
         blur = self._blur
         told = {"samples": self._pinhole.report().get("samples", 0)}
         if isinstance(blur, _Whole):
-            lu = blur.lu
-            told |= {"unknowns": lu.n, "band": lu.kl, "growth": lu.pivot_growth, "factored on": lu.device_name}
+            told |= {
+                "unknowns": blur.lu.n,
+                "band": blur.lu.kl,
+                "growth": blur.lu.pivot_growth,
+                "factored on": blur.lu.device_name,
+            }
         elif isinstance(blur, _Split):
             told |= {"systems": blur.rows.count + blur.columns.count}
         return told
