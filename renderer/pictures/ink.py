@@ -228,7 +228,13 @@ class Picture(AccumulatingPicture):
         lu = self._lu
         seconds = {part: round(value, 5) for part, value in lu.seconds.items()}
         swapped = int((lu.pivots != np.arange(lu.n)).sum())
-        told = {"steps": self.samples, "unknowns": lu.n, "band": lu.kl, "exchanged rows": swapped, "growth": lu.pivot_growth}
+        told = {
+            "steps": self.samples,
+            "unknowns": lu.n,
+            "band": lu.kl,
+            "exchanged rows": swapped,
+            "growth": lu.pivot_growth,
+        }
         return told | {"seconds": seconds, "factored on": lu.device_name}
 
 

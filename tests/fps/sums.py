@@ -50,7 +50,7 @@ def reduction(gpu, mode: str, dtype: str, count: int, name: str = "", data: str 
             some = min(count, 1 << 20)
             accumulator.add(some, buffer)
             assert accumulator.read_and_reset() == exact_sum_host(numbers[:some])
-        opened[:] = [accumulator.bound(count, buffer), buffer]
+        opened[:] = [accumulator.bind_launch(count, buffer), buffer]
         return np.float64(found if mode != "fast" else 0).tobytes()
 
     def run():

@@ -144,7 +144,7 @@ class DeviceSum:
         self.kernel(*self._launch(count, x, y, y_start))
         self.count += count
 
-    def bound(self, count: int, x: Buffer, y: Buffer | None = None, y_start: int = 0) -> Callable[[], None]:
+    def bind_launch(self, count: int, x: Buffer, y: Buffer | None = None, y_start: int = 0) -> Callable[[], None]:
         """The launch that add makes, for repeated calls; it does not count the numbers."""
         return self.kernel.bind_launch(*self._launch(count, x, y, y_start))
 
