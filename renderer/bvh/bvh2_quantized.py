@@ -1,6 +1,6 @@
 """BVH2 with nodes of 32 bytes instead of 64, on a grid over the scene (bvh/quantize_bvh2.cu); for GPUs.
 
-Against bvh2, with the same traversal, on an H200 (tests/fps/results/h200_walks.jsonl): terrain 1.14, Menger sponge 1.20
+Against bvh2, with the same traversal, on an H200 (tests/fps/results/h200_traversals.jsonl): terrain 1.14, Menger sponge 1.20
 and sphereflake 1.20 times the incoherent rays a second.
 """
 

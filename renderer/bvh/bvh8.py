@@ -1,7 +1,7 @@
 """BVH8: nodes of eight boxes and leaves of eight primitives, for CPUs with wide vector registers.
 
 One ray is tested against a node or a leaf in vector registers; 32 coherent rays traverse as a packet behind their
-common frustum (shaders/bvh/traverse_bvh8.h). Against a baseline BVH2 on two cores (cpu_2cores_rays.jsonl), Menger
+common frustum (shaders/bvh/traverse_packet.h). Against a baseline BVH2 on two cores (cpu_2cores_rays.jsonl), Menger
 sponge: 5.9 times the camera rays and 2.2 times the incoherent rays a second.
 """
 

@@ -7,7 +7,7 @@ from renderer.bvh.layouts import Bvh
 from renderer.gpu import Buffer
 
 # Inner nodes that a thread visits before a leaf that it has reached gets its turn (Aila and Laine 2009, if-if); 0 is
-# while-while. For rays of a BVH2 on an H200, 3 or 4 against 0 (tests/fps/results/h200_walks.jsonl): bunny 1.20 (camera)
+# while-while. For rays of a BVH2 on an H200, 3 or 4 against 0 (tests/fps/results/h200_traversals.jsonl): bunny 1.20 (camera)
 # and 1.18 (incoherent), sphereflake 1.13 and 1.19, terrain 1.18 and 1.27; Menger sponge 0.97 and 0.95.
 INNER_STEPS = 4
 

@@ -1,7 +1,7 @@
 // Ray queries: sets of rays against one BVH, for benches and tests. Two float4 a ray: origin and t_max, direction and a
-// spare word. The kernels call the traversals that pictures compile (bvh/traverse_bvh2.h, traverse_bvh8.h;
+// spare word. The kernels call the traversals that pictures compile (bvh/traverse_bvh2.h, traverse_packet.h;
 // renderer/bvh/traversal.py chooses).
-#include "bvh/traverse_bvh8.h"
+#include "bvh/traverse_packet.h"
 
 // One ray a thread.
 #define CLOSEST(name, Node, traverse)                                                                                  \

@@ -1,7 +1,7 @@
 // The geometry of a scene: the BVH of static shapes, instances, distance fields, and textures on them; intersection of rays with
 // all of them, and the surface point of a hit. SCENE_PARAMS stands among the parameters of kernels and functions, SCENE_ARGS among
 // the arguments; MAYBE_ macros begin with a comma and are empty if the scene has no such part.
-#include "bvh/traverse_bvh8.h"
+#include "bvh/traverse_packet.h"
 #if TEXTURED
 #include "raytracing/texture.h"
 #endif

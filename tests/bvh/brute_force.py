@@ -1,4 +1,4 @@
-"""The obvious twins in NumPy that tests compare with: no trees, no tiles, float64."""
+"""Brute-force ray queries in NumPy, in float64: the reference of tests."""
 
 import numpy as np
 

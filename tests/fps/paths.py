@@ -1,7 +1,7 @@
 """Paths a second through the Cornell box: 64 samples, depth 8, beside Mitsuba's path tracer where it is installed.
 
-Mitsuba draws its own Cornell box (cornell_box()) of the same size, samples and depth, by OptiX or LLVM; its first
-picture, which compiles, is not timed.
+Mitsuba draws its own Cornell box (cornell_box()) of the same size, samples and depth, by OptiX; its first picture,
+which compiles, is not timed.
 """
 
 import time
@@ -30,7 +30,7 @@ def cases(gpu) -> list[Case]:
         return frame
 
     def check() -> None:
-        """Few samples of both random number generators, and with and without roulette, have one mean."""
+        """The mean of 8 samples is the same for both samplers, and with and without Russian roulette."""
         means = [draw(8, **c).read()[..., :3].mean((0, 1)) for c in ({}, {"sampler": "random"}, {"rr_depth": 16})]
         assert np.isfinite(means).all() and np.allclose(means, means[0], rtol=0.01), means
 
@@ -43,7 +43,7 @@ def cases(gpu) -> list[Case]:
 
 
 def has_mitsuba(gpu) -> bool:
-    """Whether Mitsuba is there with OptiX; its LLVM cannot live in one process with PoCL's."""
+    """Whether Mitsuba is installed, with OptiX; its LLVM cannot share a process with PoCL's."""
     try:
         import mitsuba
     except ImportError:

@@ -4,8 +4,10 @@ Camera, ray sets and size are those of the Mitsuba peer script. The baseline, in
 traversal: host SAH, leaves of up to four, boxes by min and max corners, nearer child first, one ray a thread.
 `build/` times H-PLOC on the device, from primitives that are there.
 
-In records made before traversals were unified, "walk" names the kernel: closest_fetching, closest_quads and
-closest_packet on GPUs, which no picture launched and which are gone; "scattered" is now "incoherent" in case names.
+Records made before pictures and this bench had one traversal name their kernel as "walk". Their figures of packets and
+persistent threads on GPUs were deleted with these kernels. Their "closest" on GPUs had MAX_INNER_STEPS 5 or 0 and
+groups of 128; on CPUs "closest_beam" is closest_packet, and "closest_lone" single rays, which pictures trace only when
+a packet is incoherent.
 """
 
 from functools import cache, partial
