@@ -1,7 +1,7 @@
 """BVH2 with nodes of 32 bytes instead of 64, on a grid over the scene (bvh/quantize_bvh2.cu); for GPUs.
 
-Against bvh2, with the same traversal, on an H200 (tests/fps/results/h200_traversals.jsonl): terrain 1.14, Menger sponge 1.20
-and sphereflake 1.20 times the incoherent rays a second.
+Against bvh2, with the same traversal, on an H200 (tests/fps/results/h200_traversals.jsonl): 1.14 times the incoherent
+rays a second in a terrain, 1.20 times in a Menger sponge and a sphereflake.
 """
 
 from renderer.bvh.layouts import Bvh, Bvh2

@@ -7,8 +7,9 @@ from renderer.bvh.layouts import Bvh
 from renderer.gpu import Buffer
 
 # Inner nodes that a thread visits before a leaf that it has reached gets its turn (Aila and Laine 2009, if-if); 0 is
-# while-while. For rays of a BVH2 on an H200, 3 or 4 against 0 (tests/fps/results/h200_traversals.jsonl): bunny 1.20 (camera)
-# and 1.18 (incoherent), sphereflake 1.13 and 1.19, terrain 1.18 and 1.27; Menger sponge 0.97 and 0.95.
+# while-while. 3 steps against 0, in a BVH2 on an H200 (tests/fps/results/h200_traversals.jsonl): for camera rays 1.20
+# in the bunny, 1.13 in a sphereflake, 1.18 in a terrain, 0.97 in a Menger sponge; for incoherent rays 1.18, 1.19, 1.27
+# and 0.95.
 INNER_STEPS = 4
 
 

@@ -32,11 +32,11 @@ def _triangle(origin, direction, corner, edge1, edge2) -> np.ndarray:
         return np.where((u >= 0) & (v >= 0) & (u + v <= 1) & (t > 0), t, np.inf)
 
 
-def _sphere(origin, direction, centre, radius) -> np.ndarray:
+def _sphere(origin, direction, center, radius) -> np.ndarray:
     """Distances (n,) to the nearer root in front of the origin, inf where there is none."""
     a = (direction**2).sum(1)
-    b = ((origin - centre) * direction).sum(1)
-    c = ((origin - centre) ** 2).sum(1) - radius**2
+    b = ((origin - center) * direction).sum(1)
+    c = ((origin - center) ** 2).sum(1) - radius**2
     with np.errstate(all="ignore"):
         root = np.sqrt(b * b - a * c)
         near, far = (-b - root) / a, (-b + root) / a

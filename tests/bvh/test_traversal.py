@@ -255,7 +255,7 @@ def test_a_bvh_is_rebuilt_when_its_primitives_have_moved(device, rng):
 
 
 def deep_balls(kind):
-    """Balls whose nearest neighbours merge into chains."""
+    """Balls whose nearest neighbors merge into chains."""
     count = 2000
     sizes, turn = 0.97 ** np.arange(count), np.exp(0.3j * np.arange(count))
     spiral = sizes[:, None] * np.stack([turn.real, turn.imag, np.ones(count)], 1)
