@@ -76,8 +76,8 @@ def disturb(screen: OffscreenWindow, count: int) -> None:
     if count % 997 == 0:
         app.restart()
     if count % 1500 == 0:
-        actions.add_key(app)
-        actions.delete_key(app)
+        actions.add_keyframe(app)
+        actions.delete_keyframe_here(app)
         app.reset_scene()
     if count % 5000 == 0:
         open_files.reload(app)

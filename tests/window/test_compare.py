@@ -100,7 +100,7 @@ def test_a_click_with_ctrl_puts_what_is_there_into_focus(gl, gpu):
         wanted = along - np.sqrt(radius**2 - aside**2)
         settings = app.panel.settings()
         assert settings.focus_distance == pytest.approx(wanted, rel=0.01) and settings.view == start
-        assert "in focus" in app.message and "lens radius" in app.message
+        assert "focus distance" in app.message and "lens radius" in app.message
         press(screen, "Ctrl+F")
         assert app.picking
         drag(screen, (x + width * 0.5, y + 3), 0, 0)  # the sky

@@ -60,9 +60,9 @@ def test_a_model_is_dropped_into_a_panel_and_a_bad_one_is_told(gl, gpu, tmp_path
     (tmp_path / "bad.glb").write_bytes(b"glTF nonsense")
     with window([load(tmp_path / "red.glb")], gpu, gl, SIZE) as screen:
         settled(screen)
-        open_files.drop(screen.app, [tmp_path / "bad.glb"])
+        open_files.open_dropped_files(screen.app, [tmp_path / "bad.glb"])
         assert "bad.glb" in screen.app.message
-        open_files.drop(screen.app, [tmp_path / "blue.glb"])
+        open_files.open_dropped_files(screen.app, [tmp_path / "blue.glb"])
         settled(screen)
         blue = middle(screen.app.panel)
         assert len(screen.app.panels) == 1 and blue[2] > 3 * max(blue[:2])

@@ -39,7 +39,7 @@ def test_a_picture_of_one_sample_is_drawn_at_its_full_size(screen, scene_files, 
     path = tmp_path / "one.toml"
     path.write_text(FRACTAL.format(title="one").replace("samples = 3", "samples = 1"))
     screen.resize((1400, 800))  # large enough for a coarse picture to come first
-    open_files.drop(screen.app, [path])
+    open_files.open_dropped_files(screen.app, [path])
     screen.app.solo = True
     screen.app.restart()
     finish(screen)
@@ -269,7 +269,7 @@ def test_a_frame_of_an_animation_is_finished_before_the_next_begins(screen, scen
     path = tmp_path / "moving.toml"
     path.write_text(FRACTAL.format(title="moving").replace("samples = 3", "samples = 1") + MOVING)
     press(screen, "Ctrl+W")
-    open_files.drop(screen.app, [path])
+    open_files.open_dropped_files(screen.app, [path])
     panel, seen = screen.app.panel, 0
 
     def looked() -> bool:

@@ -35,7 +35,7 @@ def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
     scene = load(written)
     assert scene.settings == screen.app.panel.scene.settings and scene.size == screen.app.panel.display_texture.size
     assert read_recipe(written)["samples"] == 3
-    open_files.drop(screen.app, [written])
+    open_files.open_dropped_files(screen.app, [written])
     assert screen.app.panel.scene.settings.iterations == 50
     press(screen, "Shift+F12")
     assert read_pixels(tmp_path / "window-001.png").shape == (HEIGHT, WIDTH, 4)
@@ -58,12 +58,12 @@ def test_every_input_of_export_can_be_dropped(screen, tmp_path, rng):
     paths = [tmp_path / name for name in kinds] + [ROOT / "scenes" / "anemone.flame", ROOT / "scenes" / "mandelbrot.cb"]
     app = screen.app
     for path, kind in zip(paths, [*kinds.values(), "flame", "cdollar"], strict=True):
-        open_files.drop(app, [path])
+        open_files.open_dropped_files(app, [path])
         assert app.panel.scene.picture == kind and len(app.panels) == 2, path
-    open_files.drop(app, [paths[1], paths[6], tmp_path / "none.obj"])
+    open_files.open_dropped_files(app, [paths[1], paths[6], tmp_path / "none.obj"])
     assert [panel.scene.picture for panel in app.panels] == ["cdollar", "fractal", "raytrace", "fractal"]
     assert "none.obj" in app.message
-    open_files.drop(app, [ROOT / "scenes" / "demo.toml"] * 5)
+    open_files.open_dropped_files(app, [ROOT / "scenes" / "demo.toml"] * 5)
     assert len(app.panels) == 16 and "16 panels" in app.message
 
 
@@ -85,7 +85,7 @@ def test_a_scene_can_be_saved_and_opened(screen, tmp_path):
 def test_key_frames_stay_in_sessions_scenes_and_recipes(screen, scene_files, tmp_path):
     path = tmp_path / "moving.toml"
     path.write_text(FRACTAL.format(title="moving") + MOVING)
-    open_files.drop(screen.app, [path])
+    open_files.open_dropped_files(screen.app, [path])
     panel = screen.app.panel
     panel.paused, panel.scene_time = True, 0.4
     finish(screen)

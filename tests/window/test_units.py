@@ -18,7 +18,7 @@ from renderer.window.controls.step import step_setting
 from renderer.window.controls.toolkit import glfw
 from renderer.window.panels.frame_rate import FrameRateCounter
 from renderer.window.state.file_watcher import FileWatcher
-from renderer.window.state.session import to_toml
+from renderer.window.state.save_files import to_toml
 from tests.window.helpers import FRACTAL
 
 

@@ -104,7 +104,7 @@ def frames_until(condition):
     end = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < end, "it did not happen"
-        window._frame(app, ui)
+        window.frame(app, ui)
 
 
 frames_until(lambda: app.panel.is_finished())
@@ -132,7 +132,7 @@ assert not glfw.get_window_monitor(window.handle)
 for size in ((1, 1), (37, 600), (640, 400)):
     glfw.set_window_size(window.handle, *size)
     for _ in range(10):
-        window._frame(app, ui)
+        window.frame(app, ui)
 app.close()
 window.close()
 print("all of it happened")

@@ -1,57 +1,31 @@
-"""What lies over the window: the help that the table of actions prints, the command palette, messages."""
+"""Overlays of the window: the key help, the command palette and messages."""
 
 from renderer.window.controls import theme
+from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.toolkit import imgui
 from renderer.window.state.app_state import AppState
 
-ROWS = 12  # commands that the palette shows at once
+PALETTE_ROWS = 12
+MOUSE_HELP = (
+    "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
+    "a click focuses a light field, Ctrl+click a lens; drag a title bar to move its panel, a gap to resize panels"
+)
 
 
 class Overlays:
+    """Draws the overlays that are open in AppState."""
+
     def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
         self.app, self.fonts, self.scale = app, fonts, scale
-        self._filter, self._row = "", 0  # of the palette: what is typed, and which of what matches is at hand
+        self._filter, self._row = "", 0  # of the palette: the typed text and the selected match
 
-    def draw(self, live, width: float, height: float, panels_width: float, now: float) -> None:
-        """What is open, over a window of width x height; messages stand in the middle of the panels."""
+    def draw(self, actions: list[Action], width: float, height: float, panels_width: float, now: float) -> None:
+        """Draws over a window of width x height units; messages are centered over the panels."""
         if self.app.help:
-            self._help(live, width, height)
+            self._help(actions, width, height)
         if self.app.palette:
-            self._palette(live, width, height)
+            self._palette(actions, width, height)
         self._message(panels_width, height, now)
-
-    def _help(self, live, width: float, height: float) -> None:
-        self._begin_centered_window("Keys", min(width * 0.94, 1120 * self.scale), height)
-        groups: dict[str, list] = {}
-        for action in live:
-            groups.setdefault(action.group, []).append(action)
-        columns = max(1, min(3, int(imgui.get_content_region_avail().x / (330 * self.scale))))
-        if imgui.begin_table("keys", columns):
-            for members in _balanced(groups, columns):
-                imgui.table_next_column()
-                for name, actions in members:
-                    self._group(name, actions)
-            imgui.end_table()
-        imgui.push_text_wrap_pos(0.0)
-        imgui.text_disabled(
-            "Mouse: drag orbits or pans, Shift or middle drag pans, wheel zooms, right drag with W A S D Q E flies, "
-            "a click focuses a light field, Ctrl+click a lens; a title drags its panel to another place, "
-            "a gap shares the room"
-        )
-        imgui.pop_text_wrap_pos()
-        imgui.end()
-
-    def _group(self, name: str, actions) -> None:
-        imgui.push_font(self.fonts.bold, theme.FONT_SIZE)
-        imgui.text_colored(imgui.ImVec4(*theme.ACCENT), name)
-        imgui.pop_font()
-        for words, keys in _named(actions).items():
-            imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
-            imgui.text(keys)
-            imgui.pop_font()
-            imgui.same_line(138 * self.scale)
-            imgui.text_disabled(words)
-        imgui.spacing()
 
     def _begin_centered_window(self, title: str, width: float, height: float) -> None:
         size = imgui.get_io().display_size
@@ -60,12 +34,41 @@ class Overlays:
         imgui.set_next_window_bg_alpha(0.97)
         flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
         imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.COLORS["popup_bg"]))
-        _, opened = imgui.begin(title, True, flags | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse)
+        _, is_open = imgui.begin(title, True, flags | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse)
         imgui.pop_style_color()
-        if not opened:
+        if not is_open:
             self.app.escape()
 
-    def _palette(self, live, width: float, height: float) -> None:
+    def _help(self, actions: list[Action], width: float, height: float) -> None:
+        self._begin_centered_window("Keys", min(width * 0.94, 1120 * self.scale), height)
+        groups: dict[str, list[Action]] = {}
+        for action in actions:
+            groups.setdefault(action.group, []).append(action)
+        columns = max(1, min(3, int(imgui.get_content_region_avail().x / (330 * self.scale))))
+        if imgui.begin_table("keys", columns):
+            for column in _balance({group: _keys_by_name(members) for group, members in groups.items()}, columns):
+                imgui.table_next_column()
+                for group, keys_by_name in column:
+                    self._group(group, keys_by_name)
+            imgui.end_table()
+        imgui.push_text_wrap_pos(0.0)
+        imgui.text_disabled(MOUSE_HELP)
+        imgui.pop_text_wrap_pos()
+        imgui.end()
+
+    def _group(self, group: str, keys_by_name: dict[str, str]) -> None:
+        imgui.push_font(self.fonts.bold, theme.FONT_SIZE)
+        imgui.text_colored(imgui.ImVec4(*theme.ACCENT), group)
+        imgui.pop_font()
+        for name, keys in keys_by_name.items():
+            imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
+            imgui.text(keys)
+            imgui.pop_font()
+            imgui.same_line(138 * self.scale)
+            imgui.text_disabled(name)
+        imgui.spacing()
+
+    def _palette(self, actions: list[Action], width: float, height: float) -> None:
         self._begin_centered_window("Commands", min(width * 0.9, 520 * self.scale), height)
         if imgui.is_window_appearing():
             imgui.set_keyboard_focus_here()
@@ -74,12 +77,12 @@ class Overlays:
         before = self._filter
         entered, self._filter = imgui.input_text("##filter", before, imgui.InputTextFlags_.enter_returns_true)
         words = self._filter.lower().split()
-        matching = [a for a in live if all(word in f"{a.name} {a.group}".lower() for word in words)]
+        matches = [a for a in actions if all(word in f"{a.name} {a.group}".lower() for word in words)]
         step = imgui.is_key_pressed(imgui.Key.down_arrow) - imgui.is_key_pressed(imgui.Key.up_arrow)
-        self._row = min(max(self._row + step, 0), max(len(matching) - 1, 0)) if self._filter == before else 0
-        chosen = matching[self._row] if entered and matching else None
-        first = max(self._row - ROWS + 1, 0)
-        for row, action in enumerate(matching[first : first + ROWS], first):
+        self._row = min(max(self._row + step, 0), max(len(matches) - 1, 0)) if self._filter == before else 0
+        chosen = matches[self._row] if entered and matches else None
+        first = max(self._row - PALETTE_ROWS + 1, 0)
+        for row, action in enumerate(matches[first : first + PALETTE_ROWS], first):
             if imgui.selectable(f"{action.name}##{action.keys}", row == self._row)[0]:
                 chosen = action
             imgui.same_line(imgui.get_window_width() - 130 * self.scale)
@@ -100,31 +103,31 @@ class Overlays:
         low, high = imgui.ImVec2(left - pad, top - pad / 2), imgui.ImVec2(left + size.x + pad, top + size.y + pad / 2)
         draw.add_rect_filled(low, high, theme.color_u32((0.10, 0.12, 0.15, 0.94)), 6 * self.scale)
         draw.add_rect(low, high, theme.color_u32((0.30, 0.36, 0.45, 1)), 6 * self.scale)
-        place = imgui.ImVec2(left, top)
-        draw.add_text(self.fonts.text, theme.FONT_SIZE * self.scale, place, theme.color_u32(theme.TEXT), text, wrap)
+        font_size, color = theme.FONT_SIZE * self.scale, theme.color_u32(theme.TEXT)
+        draw.add_text(self.fonts.text, font_size, imgui.ImVec2(left, top), color, text, wrap)
 
 
-def _named(actions) -> dict[str, str]:
-    """What the actions do, each with all the keys that do it: "1 to 9" and "Left ... Down" stand on one line."""
+def _keys_by_name(actions: list[Action]) -> dict[str, str]:
+    """The keys of each action; several keys of one action are joined, such as "1 to 9" or "Shift+arrows"."""
     keys: dict[str, list[str]] = {}
     for action in actions:
         keys.setdefault(action.name, []).append(action.keys)
-    return {name: all_of[0] if len(all_of) == 1 else _together(all_of) for name, all_of in keys.items()}
+    return {name: each[0] if len(each) == 1 else _join_keys(each) for name, each in keys.items()}
 
 
-def _together(keys: list[str]) -> str:
+def _join_keys(keys: list[str]) -> str:
     if all(key.rpartition("+")[2] in ("Left", "Right", "Up", "Down") for key in keys):
         modifiers, plus, _ = keys[0].rpartition("+")
         return f"{modifiers}{plus}arrows"
     return f"{keys[0]} to {keys[-1]}"
 
 
-def _balanced(groups: dict[str, list], columns: int):
-    """For each column its groups, with about as many lines in each."""
-    out: list[list] = [[] for _ in range(columns)]
+def _balance(groups: dict[str, dict[str, str]], columns: int) -> list[list[tuple[str, dict[str, str]]]]:
+    """Distributes the groups over the columns, with about as many lines in each."""
+    out: list[list[tuple[str, dict[str, str]]]] = [[] for _ in range(columns)]
     lengths = [0] * columns
-    for name, actions in sorted(groups.items(), key=lambda item: -len(_named(item[1]))):
+    for group, lines in sorted(groups.items(), key=lambda item: -len(item[1])):
         shortest = lengths.index(min(lengths))
-        out[shortest].append((name, actions))
-        lengths[shortest] += len(_named(actions)) + 2
+        out[shortest].append((group, lines))
+        lengths[shortest] += len(lines) + 2
     return out

@@ -1,22 +1,23 @@
-"""Dear ImGui controls made from a frozen dataclass: the same declaration that reads scene files.
+"""Dear ImGui controls generated from a frozen dataclass: the declaration that also reads scene files.
 
-Every control shows the field's help, takes typed values (Ctrl+click on a slider) and goes back to the scene's value.
+Each control shows the field's help, accepts typed values (Ctrl+click on a slider) and has a button that resets it.
 """
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import Field, fields, is_dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from renderer.window.controls.toolkit import imgui
 
-MAX_INT = 1 << 30
-MAX_ITEMS = 24  # of a long list
+MAX_INT = 1 << 30  # of integer controls, which are 32 bits wide
+MAX_ITEMS = 24  # of a list, that are displayed
 
 
-def edit_settings(settings, original, label: str = ""):
-    """The settings as the user leaves them in this frame; `original` is what each reset button goes back to."""
-    for f, kind in _declared(type(settings)):
+def edit_settings(settings: Any, original: Any) -> Any:
+    """Draws a control for each field; returns the edited settings. `original` holds the values of reset buttons."""
+    settings_class: Any = type(settings)
+    for f, kind in _declared_fields(settings_class):
         old = getattr(settings, f.name)
         imgui.push_id(f.name)
         new = _labeled_control(f, kind, old, getattr(original, f.name, old))
@@ -24,34 +25,32 @@ def edit_settings(settings, original, label: str = ""):
         if new != old:
             try:
                 settings = replace(settings, **{f.name: new})
-            except ValueError:  # a Settings checks in __post_init__ what one field alone cannot tell; the old one stays
+            except ValueError:  # refused by __post_init__, which checks fields against each other: the old value stays
                 pass
     return settings
 
 
 @cache
-def _declared(kind: type) -> list[tuple]:
-    """The fields of a dataclass and what they hold."""
-    hints = get_type_hints(kind)
-    return [(f, hints[f.name]) for f in fields(kind)]
+def _declared_fields(settings_class: Any) -> list[tuple[Field, Any]]:
+    """The fields of a dataclass with their types."""
+    hints = get_type_hints(settings_class)
+    return [(f, hints[f.name]) for f in fields(settings_class)]
 
 
-def _labeled_control(f, kind, value, original):
-    """A name and its control, as wide as the window."""
-    words = f.name.replace("_", " ")
+def _labeled_control(f: Field, kind: Any, value: Any, original: Any) -> Any:
+    """A label and its control, as wide as the window; returns the edited value."""
+    label = f.name.replace("_", " ")
     if is_dataclass(value) or isinstance(value, (MappingProxyType, dict)) or _is_list_of_tables(value):
-        return _tree(words, value, original)
+        return _tree(label, value, original)
     imgui.align_text_to_frame_padding()
-    if value == original:
-        imgui.text_disabled(words)
-    else:
-        imgui.text(words)
-    _tooltip(f)
     changed = value != original
-    width = imgui.get_content_region_avail().x
-    left = imgui.get_cursor_start_pos().x + width * 0.40
-    imgui.same_line(left)
-    reset = imgui.get_frame_height()  # its place is kept free, so that a slider does not move under the pointer
+    if changed:
+        imgui.text(label)
+    else:
+        imgui.text_disabled(label)
+    _tooltip(f)
+    imgui.same_line(imgui.get_cursor_start_pos().x + imgui.get_content_region_avail().x * 0.40)
+    reset = imgui.get_frame_height()  # always reserved, so that a slider does not move under the pointer
     imgui.set_next_item_width(-reset - imgui.get_style().item_inner_spacing.x - 1)
     value = _control(f, kind, value)
     _tooltip(f)
@@ -59,26 +58,24 @@ def _labeled_control(f, kind, value, original):
         imgui.same_line(0, imgui.get_style().item_inner_spacing.x)
         if imgui.button("x", imgui.ImVec2(reset, 0)):
             value = original
-        imgui.set_item_tooltip("back to the scene's value")
+        imgui.set_item_tooltip("reset to the scene's value")
     return value
 
 
-def _tooltip(f) -> None:
+def _tooltip(f: Field) -> None:
     if not imgui.is_item_hovered(imgui.HoveredFlags_.for_tooltip):
         return
     parts = [f.metadata.get("help") or "", f"key {f.metadata['key'].upper()}" if f.metadata.get("key") else ""]
-    text = "; ".join(part for part in parts if part)
-    if text:
+    if text := "; ".join(part for part in parts if part):
         imgui.set_item_tooltip(text)
 
 
-def _control(f, kind, value):
-    """The value after this frame's editing."""
-    optional = type(None) in get_args(kind)
-    if optional:
+def _control(f: Field, kind: Any, value: Any) -> Any:
+    """The control of one value; returns the edited value."""
+    if type(None) in get_args(kind):
         kind = next(k for k in get_args(kind) if k is not type(None))
     if value is None:
-        return _optional(kind)
+        return kind() if imgui.button("set") and kind in (int, float, str) else None
     if get_origin(kind) is Literal:
         choices = [str(choice) for choice in get_args(kind)]
         changed, index = imgui.combo("##", choices.index(str(value)), choices)
@@ -86,19 +83,16 @@ def _control(f, kind, value):
     if isinstance(value, bool):
         return imgui.checkbox("##", value)[1]
     if isinstance(value, tuple):
-        return _numbers(value) if value and all(isinstance(v, (int, float)) for v in value) else _item_count(value)
+        if value and all(isinstance(v, (int, float)) for v in value):
+            return _numbers(value)
+        imgui.text_disabled(f"{len(value)} items" if value else "none")
+        return value
     if isinstance(value, str):
         return _text(f, value)
     return _number(f, value)
 
 
-def _optional(kind):
-    if imgui.button("set") and kind in (int, float, str):
-        return kind()
-    return None
-
-
-def _text(f, value: str) -> str:
+def _text(f: Field, value: str) -> str:
     if f.metadata.get("file"):
         imgui.text_unformatted(value.rpartition("/")[2] or "(none)")
         return value
@@ -106,59 +100,62 @@ def _text(f, value: str) -> str:
     return text if changed else value
 
 
-def _number(f, value):
-    low, high = f.metadata.get("low"), f.metadata.get("high")
+def _number(f: Field, value: Any) -> Any:
+    """A slider if the range is bounded, else an input field."""
+    low: Any = f.metadata.get("low")
+    high: Any = f.metadata.get("high")
     flags = imgui.SliderFlags_.always_clamp | (imgui.SliderFlags_.logarithmic if f.metadata.get("logarithmic") else 0)
+    bounded = low is not None and high is not None
+    new: Any
     if isinstance(value, int):
-        if low is not None and high is not None and high <= MAX_INT:
+        if bounded and high <= MAX_INT:
             changed, new = imgui.slider_int("##", value, max(low, -MAX_INT), high, "%d", flags)
         else:
             changed, new = imgui.input_int("##", max(-MAX_INT, min(value, MAX_INT)))
-        return _within(new, low, high) if changed else value
-    if low is not None and high is not None and high - low < 1e6:
+    elif bounded and high - low < 1e6:
         changed, new = imgui.slider_float("##", value, low, high, "%.4g", flags)
     else:
         changed, new = imgui.input_double("##", value, 0.0, 0.0, "%.10g")
-    return _within(new, low, high) if changed and new == new and abs(new) < 1e300 else value
+    if not (changed and _is_usable(new)):
+        return value
+    new = max(new, low) if low is not None else new
+    return min(new, high) if high is not None else new
 
 
-def _within(value, low, high):
-    value = max(value, low) if low is not None else value
-    return min(value, high) if high is not None else value
+def _is_usable(number: float) -> bool:
+    """Whether a typed number is neither NaN nor beyond any setting's range."""
+    return number == number and abs(number) < 1e300
 
 
 def _numbers(value: tuple) -> tuple:
-    """Typed numbers, one a line for a long list and beside each other for a short one."""
-    out = list(value)
+    """Inputs for a list of numbers, four a line."""
+    out: list[Any] = list(value)
     shown = min(len(value), MAX_ITEMS)
-    width = (imgui.calc_item_width() - (shown - 1) * imgui.get_style().item_inner_spacing.x) / max(1, min(shown, 4))
+    spacing = imgui.get_style().item_inner_spacing.x
+    width = (imgui.calc_item_width() - (shown - 1) * spacing) / max(1, min(shown, 4))
     for i in range(shown):
         imgui.push_id(i)
         if i % 4:
-            imgui.same_line(0, imgui.get_style().item_inner_spacing.x)
+            imgui.same_line(0, spacing)
         imgui.set_next_item_width(width)
+        new: Any
         if isinstance(value[i], int) and not isinstance(value[i], bool):
             changed, new = imgui.input_int("##", value[i], 0)
         else:
             changed, new = imgui.input_double("##", value[i], 0.0, 0.0, "%.5g")
-        if changed and new == new and abs(new) < 1e300:
+        if changed and _is_usable(new):
             out[i] = new
         imgui.pop_id()
     return tuple(out)
 
 
-def _item_count(value):
-    imgui.text_disabled(f"{len(value)} items" if value else "none")
-    return value
-
-
-def _is_list_of_tables(value) -> bool:
+def _is_list_of_tables(value: Any) -> bool:
     return isinstance(value, tuple) and bool(value) and all(is_dataclass(v) for v in value)
 
 
-def _tree(words: str, value, original):
-    """A table inside the settings, folded."""
-    if not imgui.tree_node(words):
+def _tree(label: str, value: Any, original: Any) -> Any:
+    """A nested table of the settings, folded."""
+    if not imgui.tree_node(label):
         return value
     if is_dataclass(value):
         value = edit_settings(value, original if type(original) is type(value) else value)
@@ -176,13 +173,13 @@ def _tree(words: str, value, original):
     return value
 
 
-def _dictionary(value):
-    out = dict(value)
+def _dictionary(value: Any) -> Any:
+    out: dict[Any, Any] = dict(value)
     for key in list(out)[:MAX_ITEMS]:
         imgui.push_id(str(key))
         if isinstance(out[key], (int, float)) and not isinstance(out[key], bool):
             changed, new = imgui.input_double(str(key), float(out[key]), 0.0, 0.0, "%.6g")
-            if changed and new == new and abs(new) < 1e300:
+            if changed and _is_usable(new):
                 out[key] = type(out[key])(new)
         else:
             imgui.text_disabled(f"{key}: {out[key]}"[:60])

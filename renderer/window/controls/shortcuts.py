@@ -95,6 +95,7 @@ def _step_action(keys: str, name: str, field: str, direction: int) -> Action:
 
 def active_actions(window_actions: list[Action], settings: Any) -> list[Action]:
     """The actions available for a panel with these settings; a picture's keys take precedence."""
-    own = setting_actions(type(settings)) if settings is not None else []
+    settings_class: Any = type(settings)
+    own = setting_actions(settings_class) if settings is not None else []
     taken = {action.keys for action in own}
     return own + [action for action in window_actions if action.keys not in taken]

@@ -1,32 +1,34 @@
-"""What a key makes of a setting: the next of its choices, on or off, or a number a step further."""
+"""Steps a setting by key: to its next choice, on or off, or a number further."""
 
 from dataclasses import fields, replace
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 
-def step_setting(settings, name: str, direction: int):
-    """The settings with one of them a step further: the next of a choice, on or off, or a number."""
+def step_setting(settings: Any, name: str, direction: int) -> Any:
+    """The settings with one of them a step further (1) or back (-1); choices and numbers wrap around."""
     f = next(f for f in fields(settings) if f.name == name)
     kind, value = get_type_hints(type(settings))[name], getattr(settings, name)
-    low, high = f.metadata.get("low"), f.metadata.get("high")
     choices = get_args(kind) if not isinstance(kind, type) else ()
     if choices:
         new = choices[(choices.index(value) + direction) % len(choices)]
     elif kind is bool:
         new = not value
     else:
-        new = _next_number(value, kind, low, high, f.metadata.get("logarithmic"), direction)
+        low, high = f.metadata.get("low"), f.metadata.get("high")
+        new = _next_number(value, kind, low, high, bool(f.metadata.get("logarithmic")), direction)
     return replace(settings, **{name: new})
 
 
-def _next_number(value, kind, low, high, logarithmic: bool, direction: int):
-    """A quarter more on a logarithmic scale, 1 for whole numbers, a twentieth of the range else; wraps round."""
+def _next_number(
+    value: Any, kind: type, low: float | None, high: float | None, logarithmic: bool, direction: int
+) -> Any:
+    """A step by a quarter on a logarithmic scale, by 1 for integers, else by a twentieth of the range or 0.1."""
     if logarithmic:
         new = value * 1.25**direction
     elif kind is int:
         new = value + direction
     else:
-        new = value + direction * ((high - low) / 20 if None not in (low, high) else 0.1)
+        new = value + direction * ((high - low) / 20 if low is not None and high is not None else 0.1)
     if kind is int:
         new = round(new) if round(new) != value else value + direction
     if high is not None and new > high:

@@ -1,6 +1,6 @@
-"""The state of the window: panels, the active one, what the actions do, undo, and which panel draws next.
+"""The state of the window and its actions: panels, the active one, messages, undo, and which panel draws next.
 
-Nothing here knows a picture's name, and nothing here draws controls (see interface.py) or opens a window (screen.py).
+Nothing here draws controls (app/main_window.py does) or opens a window (app/backends.py does).
 """
 
 import time
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from renderer.errors import UnavailableError, UserError
 from renderer.gpu import DeviceContext
@@ -16,20 +16,26 @@ from renderer.images.denoise import check_installed as check_denoiser
 from renderer.scene.animation import apply_edit
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.window.controls.step import step_setting
+from renderer.window.controls.theme import Rect
 from renderer.window.panels.frame_rate import FrameRateCounter
 from renderer.window.panels.panel import Panel
 from renderer.window.state import layout
 from renderer.window.state.file_watcher import FileWatcher
-from renderer.window.state.session import Session, default_path, previous_path, restore, save
+from renderer.window.state.layout import LayoutNode
+from renderer.window.state.session import MAX_PANELS, Session, default_path, previous_path, restore, save
 from renderer.window.state.undo import UndoStack
 
-DRAW_SECONDS = 0.03  # seconds of a frame that panels may draw in the window's own GL; at least one panel draws
-SAVE_INTERVAL = 3.0  # seconds between two looks at whether the session changed
-MESSAGE_SECONDS = 4.0  # seconds that a message stays
-MAX_PANELS = 16  # panels of a window
+DRAW_SECONDS = 0.03  # of a frame that panels may draw in the window's GL; at least one panel draws
+SAVE_INTERVAL = 3.0  # seconds between two saves of the session
+MESSAGE_SECONDS = 4.0  # a message is shown
 
 
 class AppState:
+    """All state of the window that is not Dear ImGui's.
+
+    `session_path` is the file that the session is saved to; None saves none. `clock` returns seconds.
+    """
+
     def __init__(
         self,
         scenes: list[Scene],
@@ -39,75 +45,82 @@ class AppState:
         session_path: Path | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
-        """`session_path` is the file that the session is saved to; None saves none. `clock` returns seconds."""
         self.gpu, self.now = gpu, clock
-        self.columns, self.gap = columns, gap
-        self.layout: layout.LayoutNode | None = None  # where the user put the panels; None is a grid of `columns`
-        self.layout_root: layout.LayoutNode = 0  # of the visible panels, and the part of the window that they have
-        self.area = (0, 0, 1, 1)
-        self.dragging_panel = False  # a panel is dragged to another place
-        self._completion_thread = ThreadPoolExecutor(1, "device")
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
-        self.panels = [self._panel(scene) for scene in scenes]
+        self._completion_thread = ThreadPoolExecutor(1, "device")
+        self.panels = [self._make_panel(scene) for scene in scenes]
         self.active = 0
+        # layout
+        self.columns, self.gap = columns, gap
+        self.layout: LayoutNode | None = None  # None is a grid of `columns`
+        self.layout_root: LayoutNode = 0  # of the visible panels
+        self.area: Rect = (0, 0, 1, 1)  # of the window, for the panels
+        self.panel_rects: list[Rect] = []  # of the visible panels, in window units
+        self.image_rects: list[Rect] = []  # of their pictures, between the title bar and the status bar
+        # what is open
         self.solo = self.fullscreen = False
         self.sidebar = True
-        self.help = self.palette = self.inspector = False
-        self.timeline = self.picking = False
+        self.help = self.palette = self.inspector = self.timeline = False
+        self.picking = False  # the next click picks the focus
+        self.dragging_panel = False
         self.keyboard_navigation = False  # the keyboard works the controls
-        self.quit_requested = False
-        self.frame_rate = FrameRateCounter()
         self.message, self._message_until = "", 0.0
-        self.pending_window_screenshot: Path | None = None
-        self.pending_screenshot: Panel | None = None  # of which a picture is to be written
-        self.panel_rects: list[tuple[int, int, int, int]] = []  # of the visible panels, in the window's units
-        self.image_rects: list[tuple[int, int, int, int]] = []  # of their pictures, between a strip above and one below
+        # the main loop
+        self.frame_rate = FrameRateCounter()
         self.needs_frame = False  # an editor has more to do although no panel draws
-        self.is_idle_input = True  # no button is held and no control is being edited: a state worth an undo step
-        self._undo_stack = UndoStack(self._state())
-        self._begun = False
-        self._session_path, self._saved, self._saved_at = session_path, None, 0.0
+        self.is_idle_input = True  # no button is held and no control is edited: the state is worth an undo step
+        self.quit_requested = False
+        self._drew_first_frame = False
+        # files
+        self.pending_window_screenshot: Path | None = None
+        self.pending_screenshot: Panel | None = None  # written once it shows a whole sample
         self.file_watcher = FileWatcher()
-        self.presets_cache: tuple = ()  # folder and kind of picture, and the scenes that are there
+        self.presets_cache: tuple[tuple[Path, str], list[Scene]] | None = None  # folder and kind, and their scenes
+        self._session_path, self._saved_at = session_path, 0.0
+        self._saved_session: Session | None = None
+        self._undo_stack = UndoStack(self._scenes())
 
-    def _panel(self, scene: Scene) -> Panel:
+    def _make_panel(self, scene: Scene) -> Panel:
         return Panel(scene, self.gpu, self._completion_thread, lambda: self.wake(), self.now)
 
     @property
     def panel(self) -> Panel:
+        """The active panel."""
         return self.panels[self.active]
 
     def visible(self) -> list[int]:
+        """The panels that are displayed: all of them, or the maximized one."""
         return [self.active] if self.solo else list(range(len(self.panels)))
 
-    def place_panels(self, left: int, top: int, width: int, height: int, strip: int) -> None:
-        """Puts the visible panels into this part of the window; one too small for its strips goes without."""
+    def place_panels(self, left: int, top: int, width: int, height: int, bar_height: int) -> None:
+        """Places the visible panels in this area of the window; small panels have no bars."""
         self.area = left, top, max(width, 1), max(height, 1)
         self.layout_root = self.active if self.solo else self.current_layout()
-        cells = layout.rectangles(self.layout_root, self.area, self.gap)
-        self.panel_rects = [cells[index] for index in self.visible()]
-        strips = [strip if h > 4 * strip and w > 6 * strip else 0 for _, _, w, h in self.panel_rects]
-        self.image_rects = [(x, y + s, w, h - 2 * s) for (x, y, w, h), s in zip(self.panel_rects, strips, strict=True)]
+        rects = layout.rectangles(self.layout_root, self.area, self.gap)
+        self.panel_rects = [rects[index] for index in self.visible()]
+        bars = [bar_height if h > 4 * bar_height and w > 6 * bar_height else 0 for _, _, w, h in self.panel_rects]
+        self.image_rects = [(x, y + b, w, h - 2 * b) for (x, y, w, h), b in zip(self.panel_rects, bars, strict=True)]
 
-    def current_layout(self) -> layout.LayoutNode:
-        """Where all panels stand: as the user put them, or in a grid."""
+    def current_layout(self) -> LayoutNode:
+        """The layout of all panels: the user's, or a grid."""
         if self.layout is not None:
             return self.layout
         return layout.grid_layout(len(self.panels), self.area[2:], self.columns)
 
     def show_message(self, message: str) -> None:
+        """Shows a message over the panels for MESSAGE_SECONDS."""
         self.message, self._message_until = message, self.now() + MESSAGE_SECONDS
 
     def current_message(self, now: float) -> str:
+        """The message that is shown at `now`, or the empty text."""
         return self.message if now < self._message_until else ""
 
     # Drawing
 
     def activity(self, now: float) -> str:
-        """ "drawing" when the window should go on at once, "waiting" when only a compute device works, or "idle"."""
-        sizes = dict(zip(self.visible(), self.image_rects, strict=False))
-        for i, panel in enumerate(self.panels):
-            if i in sizes and panel.needs_draw(sizes[i][2:], now) and not self._waits(panel, now):
+        """The state of the main loop: "drawing", "waiting" (only a compute device works) or "idle"."""
+        for i, (_, _, width, height) in zip(self.visible(), self.image_rects, strict=False):
+            if self.panels[i].needs_draw((width, height), now) and not self._must_wait(self.panels[i], now):
                 return "drawing"
         if self.needs_frame:
             return "drawing"
@@ -115,130 +128,128 @@ class AppState:
         return "waiting" if waiting or self.current_message(now) else "idle"
 
     def advance(self, now: float, seconds: float, pixels: float = 1.0) -> None:
-        """Draws what fits into a frame, each panel in its turn; `pixels` is framebuffer pixels a unit of the window.
+        """Advances scene times and draws the panels that fit in a frame; `pixels` is framebuffer pixels per unit.
 
-        The first frame draws nothing, so that the window says what it does before kernels are compiled.
+        The first frame draws no panel, so that the window shows what it prepares before kernels are compiled.
         """
-        if not self._begun:
-            self._begun = True
+        if not self._drew_first_frame:
+            self._drew_first_frame = True
             return
         for panel in self.panels:
             panel.poll()
             panel.tick(seconds)
             panel.update_tone_mapping()
-        visible = [(self.panels[i], cell) for i, cell in zip(self.visible(), self.image_rects, strict=False)]
-        visible.sort(key=lambda item: item[0].started)  # the one that has waited longest comes first
-        begun = self.now()
-        drawn = False
-        for panel, (_, _, width, height) in visible:
-            size = (max(1, int(width * pixels)), max(1, int(height * pixels)))
-            if not panel.needs_draw(size, now) or self._waits(panel, now):
-                continue
-            spent = self.now() - begun
-            if drawn and (spent + panel.expected_seconds(size, now) > DRAW_SECONDS or not panel.is_open):
-                continue
-            panel.draw(size, now)
-            drawn = True
+        self._draw_panels(now, pixels)
         lost = next((panel for panel in self.panels if panel.device_lost), None)
         if lost:
             self.save()
-            raise UnavailableError(
-                f"{lost.device} is lost: {lost.error}. `rayfold view --restore` brings the panels back"
-            )
-        self._remember()
+            raise UnavailableError(f"{lost.device} is lost: {lost.error}. `rayfold view --restore` restores the panels")
+        self._push_undo_step(now)
         if now - self._saved_at > SAVE_INTERVAL:
             self._saved_at = now
             self.save()
 
-    def _waits(self, panel: Panel, now: float) -> bool:
-        """Whether another panel goes first: the one the user moves, or the one that the compute device works for."""
-        others = [other for other in self.panels if other is not panel]
-        moving = any(other.is_interacting(now) for other in others) and not panel.is_interacting(now)
-        return (
-            moving
-            and panel.sample_seconds > DRAW_SECONDS / 2
-            or panel.uses_compute_device
-            and any(other.busy for other in others)
-        )
+    def _draw_panels(self, now: float, pixels: float) -> None:
+        """Draws panels until DRAW_SECONDS are spent, the one that has waited longest first."""
+        visible = [(self.panels[i], rect) for i, rect in zip(self.visible(), self.image_rects, strict=False)]
+        visible.sort(key=lambda item: item[0].started)
+        start, drawn = self.now(), False
+        for panel, (_, _, width, height) in visible:
+            size = (max(1, int(width * pixels)), max(1, int(height * pixels)))
+            if not panel.needs_draw(size, now) or self._must_wait(panel, now):
+                continue
+            spent = self.now() - start
+            if drawn and (spent + panel.expected_seconds(size, now) > DRAW_SECONDS or not panel.is_open):
+                continue
+            panel.draw(size, now)
+            drawn = True
 
-    # Files
+    def _must_wait(self, panel: Panel, now: float) -> bool:
+        """Whether another panel goes first: the one the user moves, or the one that uses the compute device."""
+        others = [other for other in self.panels if other is not panel]
+        if panel.uses_compute_device and any(other.busy for other in others):
+            return True
+        other_moves = any(other.is_interacting(now) for other in others) and not panel.is_interacting(now)
+        return other_moves and panel.sample_seconds > DRAW_SECONDS / 2
+
+    # The session
 
     def session(self, clean: bool = False) -> Session:
+        """The current session; `clean` if the user closes the window."""
         scenes = tuple(replace(p.scene, time=p.scene_time) if p.paused else p.scene for p in self.panels)
         return Session(scenes, self.active, self.columns, self.solo, clean, self.layout)
 
     def save(self, clean: bool = False) -> None:
-        """Writes the session where it changed."""
+        """Saves the session if it changed."""
         session = self.session(clean)
-        if self._session_path is not None and session != self._saved:
-            self._saved = session
+        if self._session_path is not None and session != self._saved_session:
+            self._saved_session = session
             try:
                 save(session, self._session_path)
             except UserError as error:
-                self._session_path = None  # told once; a full disk must not stop the window
-                self.show_message(f"the session is not session_path: {error}")
+                self._session_path = None  # reported once; a full disk must not end the window
+                self.show_message(f"the session is not saved: {error}")
 
     def restore(self) -> None:
-        """Brings back the panels of the last session that was not this one."""
-        path = self._session_path or default_path()
+        """Restores the panels of the session before this one."""
         try:
-            self.replace_panels(restore(previous_path(path)))
+            self.replace_panels(restore(previous_path(self._session_path or default_path())))
         except UserError as error:
             self.show_message(str(error))
 
     def replace_panels(self, session: Session) -> None:
-        """Shows the panels of a session in place of those that are there."""
+        """Replaces all panels by those of a session."""
         for panel in self.panels:
             panel.close()
-        self.panels = [self._panel(scene) for scene in session.scenes]
+        self.panels = [self._make_panel(scene) for scene in session.scenes]
         self.apply_layout(session)
         self._panels_changed()
 
     def apply_layout(self, session: Session) -> None:
-        """Takes over how the panels of a session stand."""
+        """Arranges the panels as a session does."""
         self.active, self.columns, self.solo = session.active, session.columns, session.solo
         self.layout = session.layout
 
-    # States and undo
+    # Undo
 
-    def _state(self) -> tuple[Scene, ...]:
+    def _scenes(self) -> tuple[Scene, ...]:
         return tuple(panel.scene for panel in self.panels)
 
-    def _remember(self) -> None:
-        """Notes the state once the user has let go, so that one drag is one step."""
-        now = self.now()
-        if (
-            self.is_idle_input
-            and self._undo_stack.differs(self._state())
-            and not any(p.is_interacting(now) for p in self.panels)
-        ):
-            self._undo_stack.push(self._state())
+    def _push_undo_step(self, now: float) -> None:
+        """Records the state when the user has released all input, so that one drag is one step."""
+        scenes = self._scenes()
+        if self.is_idle_input and self._undo_stack.differs(scenes):
+            if not any(panel.is_interacting(now) for panel in self.panels):
+                self._undo_stack.push(scenes)
 
     def undo(self) -> None:
-        self._restore(self._undo_stack.undo(self._state()), "nothing to undo")
+        """Undoes the last change of a scene."""
+        self._show_scenes(self._undo_stack.undo(self._scenes()), "nothing to undo")
 
     def redo(self) -> None:
-        self._restore(self._undo_stack.redo(), "nothing to redo")
+        """Redoes the change that was undone last."""
+        self._show_scenes(self._undo_stack.redo(), "nothing to redo")
 
-    def _restore(self, state: tuple[Scene, ...] | None, otherwise: str) -> None:
-        if state is None:
-            self.show_message(otherwise)
+    def _show_scenes(self, scenes: tuple[Scene, ...] | None, message: str) -> None:
+        if scenes is None:
+            self.show_message(message)
             return
-        for panel, scene in zip(self.panels, state, strict=True):
+        for panel, scene in zip(self.panels, scenes, strict=True):
             panel.show(scene)
 
     def _panels_changed(self) -> None:
-        """Undo does not reach over panels that came or went."""
-        self._undo_stack = UndoStack(self._state())
+        """Clears undo, which does not reach over added or closed panels."""
+        self._undo_stack = UndoStack(self._scenes())
         self.active = min(self.active, len(self.panels) - 1)
 
-    # What actions do
+    # Actions on the active panel
 
     def change_scene(self, scene: Scene, moved: bool = False) -> None:
+        """Shows another scene, or other settings, in the active panel."""
         self.panel.show(scene, moved)
 
-    def edit_settings(self, settings) -> None:
-        """Takes the settings as the user left them: what has key frames gets one at this moment."""
+    def edit_settings(self, settings: Any) -> None:
+        """Sets the settings; those that have key frames get one at the current time."""
         panel = self.panel
         try:
             scene = apply_edit(panel.scene, panel.scene_time, settings)
@@ -246,22 +257,25 @@ class AppState:
             self.show_message(str(error))
             return
         if scene.animation != panel.scene.animation:
-            panel.paused = True  # a moment that runs on cannot be edited
+            panel.paused = True  # the time of the key frame stays in view
         self.change_scene(scene, moved=True)
 
-    def set_view(self, view) -> None:
+    def set_view(self, view: Any) -> None:
+        """Sets the view; a view that the settings refuse shows a message."""
         try:
             self.edit_settings(replace(self.panel.settings(), view=view))
         except ValueError as error:
             self.show_message(str(error))
 
-    def view(self):
+    def view(self) -> Any:
+        """The view of the active panel; None if its picture has none."""
         return self.panel.settings().view
 
     def toggle_denoise(self) -> None:
+        """Turns denoising on or off."""
         panel = self.panel
         if not panel.can_denoise:
-            self.show_message(f"a {panel.scene.picture} picture has no albedo and normal to denoise it by")
+            self.show_message(f"a {panel.scene.picture} picture has no albedo and normal, which denoising needs")
             return
         try:
             check_denoiser()
@@ -269,81 +283,120 @@ class AppState:
             self.show_message(str(error))
             return
         panel.toggle_denoise()
-        self.show_message("finished pictures are denoised" if panel.denoise else "pictures as they were drawn")
+        self.show_message("denoising finished pictures" if panel.denoise else "denoising off")
 
     def step_setting(self, name: str, direction: int) -> None:
+        """Steps a setting forwards (1) or backwards (-1)."""
         settings = step_setting(self.panel.settings(), name, direction)
         self.edit_settings(settings)
         self.show_message(f"{name.replace('_', ' ')}: {getattr(settings, name)}")
 
     def adjust_exposure(self, stops: float) -> None:
+        """Changes the exposure by so many stops."""
         tone = self.panel.scene.tone
         ev = round(min(max(tone.ev + stops, -30.0), 30.0), 2)
-        self.set_tone(replace(tone, ev=ev), f"exposure {ev:+.1f} EV")
-
-    def set_tone(self, tone: ToneMapping, told: str) -> None:
-        self.change_scene(replace(self.panel.scene, tone=tone))
-        self.show_message(told)
+        self._set_tone(replace(tone, ev=ev), f"exposure {ev:+.1f} EV")
 
     def cycle_tone(self, name: str) -> None:
+        """Sets a tone mapping setting to its next choice."""
         tone = self.panel.scene.tone
         choices = get_args(get_type_hints(ToneMapping)[name])
-        new = choices[(choices.index(getattr(tone, name)) + 1) % len(choices)]
-        self.set_tone(replace(tone, **{name: new}), f"{name} {new}")
+        choice = choices[(choices.index(getattr(tone, name)) + 1) % len(choices)]
+        self._set_tone(replace(tone, **{name: choice}), f"{name} {choice}")
+
+    def _set_tone(self, tone: ToneMapping, message: str) -> None:
+        self.change_scene(replace(self.panel.scene, tone=tone))
+        self.show_message(message)
 
     def reset_scene(self) -> None:
+        """Resets all settings to the scene file's."""
         self.change_scene(self.panel.original)
-        self.show_message("all settings as in the scene")
+        self.show_message("all settings reset")
 
     def toggle_pause(self) -> None:
+        """Pauses or resumes."""
         self.panel.paused = not self.panel.paused
-        self.show_message("paused" if self.panel.paused else "goes on")
+        self.show_message("paused" if self.panel.paused else "resumed")
 
     def toggle_free_run(self) -> None:
+        """Renders continuously, to measure the frame rate, or stops when finished."""
         self.panel.free_run = not self.panel.free_run
-        self.show_message("draws without end" if self.panel.free_run else "stops when finished")
+        self.show_message("renders continuously" if self.panel.free_run else "stops when finished")
 
     def cycle_resolution(self) -> None:
-        choices = (0, 1, 2, 4)
-        self.panel.budget.fixed_divisor = choices[(choices.index(self.panel.budget.fixed_divisor) + 1) % len(choices)]
-        words = {0: "automatic", 1: "full", 2: "half", 4: "a quarter"}
-        self.show_message(f"resolution {words[self.panel.budget.fixed_divisor]}")
+        """Switches between automatic, full, half and quarter resolution."""
+        names, budget = {0: "automatic", 1: "full", 2: "half", 4: "quarter"}, self.panel.budget
+        choices = list(names)
+        budget.fixed_divisor = choices[(choices.index(budget.fixed_divisor) + 1) % len(choices)]
+        self.show_message(f"resolution {names[budget.fixed_divisor]}")
 
     def restart(self) -> None:
+        """Starts the picture again."""
         self.panel.restart()
 
+    def set_reference(self) -> None:
+        """Keeps the displayed picture as the reference of comparisons."""
+        if self.panel.display_texture is not None:
+            self.panel.comparison.set_reference(self.panel.display_texture)
+            self.show_message("kept as reference; W compares")
+
+    def compare_with_next(self) -> None:
+        """Makes the next panel the reference."""
+        if len(self.panels) > 1:
+            other = self.panels[(self.active + 1) % len(self.panels)]
+            self.panel.comparison.set_reference_panel(other)
+            self.show_message(f"reference: {other.scene.title}; W changes the comparison")
+
+    def compare(self) -> None:
+        """Switches to the next mode of comparison; without a reference the next panel becomes it."""
+        comparison = self.panel.comparison
+        if comparison.reference() is None:
+            self.compare_with_next()
+        if comparison.reference() is None:
+            self.show_message("nothing to compare with: S keeps the displayed picture")
+            return
+        self.show_message(f"compare: {comparison.cycle()}")
+
+    # Actions on the window
+
     def select_panel(self, index: int) -> None:
+        """Makes a panel the active one, if it exists."""
         if index < len(self.panels):
             self.active = index
 
     def next_panel(self, direction: int) -> None:
+        """Makes the next (1) or the previous (-1) panel the active one."""
         self.active = (self.active + direction) % len(self.panels)
 
     def toggle(self, name: str) -> None:
+        """Inverts one of the flags, such as "sidebar"."""
         setattr(self, name, not getattr(self, name))
 
     def toggle_keyboard_navigation(self) -> None:
+        """Moves the keyboard focus to the controls, or back."""
         self.keyboard_navigation = not self.keyboard_navigation
         self.sidebar = self.sidebar or self.keyboard_navigation
         if self.keyboard_navigation:
-            self.show_message("arrows and Enter work the controls; F6 or Escape goes back")
+            self.show_message("arrows and Enter work the controls; F6 or Escape returns to the panels")
 
     def escape(self) -> None:
-        """Closes the topmost thing that is open."""
+        """Closes or cancels the topmost thing that is open."""
         for name in ("dragging_panel", "palette", "help", "picking", "inspector", "solo"):
             if getattr(self, name):
                 setattr(self, name, False)
                 return
 
     def quit(self) -> None:
+        """Ends the main loop after this frame."""
         self.quit_requested = True
 
     def add_panels(self, scenes: list[Scene]) -> None:
-        room = MAX_PANELS - len(self.panels)
-        if len(scenes) > room:
+        """Adds a panel for each scene, up to MAX_PANELS, beside the active one."""
+        free = MAX_PANELS - len(self.panels)
+        if len(scenes) > free:
             self.show_message(f"a window holds at most {MAX_PANELS} panels")
-        for scene in scenes[:room]:
-            self.panels.append(self._panel(scene))
+        for scene in scenes[:free]:
+            self.panels.append(self._make_panel(scene))
             if self.layout is not None:
                 _, _, width, height = layout.rectangles(self.layout, self.area, self.gap)[self.active]
                 side = "right" if width > height else "below"
@@ -352,14 +405,13 @@ class AppState:
         self._panels_changed()
 
     def duplicate(self) -> None:
-        if len(self.panels) >= MAX_PANELS:
-            self.show_message(f"there are {MAX_PANELS} panels already")
-            return
+        """Adds a panel with the scene of the active one."""
         self.add_panels([self.panel.scene])
 
     def close_panel(self) -> None:
+        """Closes the active panel, unless it is the only one."""
         if len(self.panels) == 1:
-            self.show_message("the last panel stays")
+            self.show_message("the last panel stays open")
             return
         self.panel.close()
         del self.panels[self.active]
@@ -367,27 +419,8 @@ class AppState:
             self.layout = layout.remove(self.layout, self.active)
         self._panels_changed()
 
-    def set_reference(self) -> None:
-        if self.panel.display_texture is not None:
-            self.panel.comparison.set_reference(self.panel.display_texture)
-            self.show_message("session_path; W compares")
-
-    def compare_with_next(self) -> None:
-        if len(self.panels) > 1:
-            other = self.panels[(self.active + 1) % len(self.panels)]
-            self.panel.comparison.set_reference_panel(other)
-            self.show_message(f"compared with {other.scene.title}; W changes how")
-
-    def compare(self) -> None:
-        """The next way of comparing; where nothing is session_path yet, the next panel is the reference."""
-        if self.panel.comparison.reference() is None:
-            self.compare_with_next()
-        if self.panel.comparison.reference() is None:
-            self.show_message("nothing to compare with: S keeps what is shown")
-            return
-        self.show_message(f"compare: {self.panel.comparison.cycle()}")
-
     def close(self, clean: bool = True) -> None:
+        """Saves the session and closes all panels."""
         self.save(clean)
         for panel in self.panels:
             panel.close()

@@ -1,24 +1,27 @@
-"""Which files have poll since they were last looked at, by their times; asked a few times a second."""
+"""A file watcher that polls modification times."""
 
 from pathlib import Path
 
-POLL_SECONDS = 0.25  # seconds between two looks
+POLL_SECONDS = 0.25
 
 
 class FileWatcher:
+    """Compares modification time and size of files between polls."""
+
     def __init__(self):
         self._stamps: dict[Path, tuple[int, int] | None] = {}
         self._polled_at = 0.0
 
     def poll(self, paths: set[Path], now: float) -> set[Path]:
-        """Those of `paths` that were saved since the last look; none for a path that is new here."""
+        """Those of `paths` that were saved since the last poll; a path not polled before counts from now on.
+
+        Returns nothing within POLL_SECONDS of the last poll.
+        """
         if now - self._polled_at < POLL_SECONDS:
             return set()
         self._polled_at = now
-        stamps = {path: _stamp(path) for path in paths}
-        poll = {path for path, stamp in stamps.items() if path in self._stamps and stamp != self._stamps[path]}
-        self._stamps = stamps
-        return {path for path in poll if stamps[path] is not None}
+        before, self._stamps = self._stamps, {path: _stamp(path) for path in paths}
+        return {path for path, stamp in self._stamps.items() if stamp and path in before and stamp != before[path]}
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

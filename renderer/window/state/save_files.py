@@ -1,36 +1,36 @@
-"""What the window writes: pictures of panels and of itself, and scene files."""
+"""What the window writes: screenshots of panels and of itself, and scene files."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 from renderer.errors import UserError
 from renderer.formats.images import atomic_write, write_png
 from renderer.pictures import recipe_of
 from renderer.window.state.app_state import AppState
-from renderer.window.state.session import to_toml
 
 
 def screenshot(app: AppState) -> None:
-    """Writes what the active panel shows, with its recipe, into this folder, as soon as a sample is whole."""
-    panel = app.panel
-    if panel.display_texture is None:
+    """Writes the active panel's picture with its recipe to the current folder, once it shows a whole sample."""
+    if app.panel.display_texture is None:
         app.show_message("nothing is drawn yet")
         return
-    app.pending_screenshot = panel
+    app.pending_screenshot = app.panel
     write_pending_screenshot(app)
 
 
 def write_pending_screenshot(app: AppState) -> None:
-    """Writes the picture that is wanted, once it is whole."""
+    """Writes the requested screenshot if its panel shows a whole sample; drops it if the panel closed or failed."""
     panel = app.pending_screenshot
     if panel is None or not panel.shows_full_sample and panel in app.panels and not panel.error:
         return
     app.pending_screenshot = None
-    if not panel.shows_full_sample:
+    if panel.display_texture is None or not panel.shows_full_sample:
         return
     pixels = panel.display_texture.read()
     pixels = pixels[..., :3] if (pixels[..., 3] == 255).all() else pixels
     path = unused_path(Path.cwd(), panel.original.path.stem)
-    facts = dict(size=list(panel.display_texture.size), samples=panel.samples, time=panel.drawn_time)
+    facts = {"size": list(panel.display_texture.size), "samples": panel.samples, "time": panel.drawn_time}
     facts |= {"denoise": True} if panel.denoised else {}
     try:
         write_png(path, pixels, recipe_of(panel.scene, path.parent, **facts))
@@ -40,7 +40,7 @@ def write_pending_screenshot(app: AppState) -> None:
 
 
 def save_scene(app: AppState) -> None:
-    """Writes the active panel's scene, settings and key frames as they are, as a scene file into this folder."""
+    """Writes the active panel's scene with its settings and key frames as a scene file to the current folder."""
     path = unused_path(Path.cwd(), app.panel.original.path.stem, ".toml")
     try:
         with atomic_write(path) as temporary:
@@ -51,9 +51,33 @@ def save_scene(app: AppState) -> None:
 
 
 def screenshot_window(app: AppState) -> None:
+    """Writes the next frame of the window to the current folder."""
     app.pending_window_screenshot = unused_path(Path.cwd(), "window")
 
 
 def unused_path(folder: Path, stem: str, suffix: str = ".png") -> Path:
-    """The first of stem-001.png, stem-002.png, ... that is not there."""
+    """The first of stem-001.png, stem-002.png, ... that does not exist."""
     return next(p for n in range(1, 10**6) if not (p := folder / f"{stem}-{n:03}{suffix}").exists())
+
+
+def to_toml(table: dict[str, Any]) -> str:
+    """The TOML text of plain data: numbers, texts, lists and tables."""
+    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
+    for key in table.keys() - plain.keys():
+        lines += ["", f"[{_key(key)}]", *(f"{_key(k)} = {_value(v)}" for k, v in table[key].items())]
+    return "\n".join(lines) + "\n"
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

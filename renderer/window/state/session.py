@@ -1,9 +1,13 @@
-"""What the window held, kept on disk: written beside the old file and renamed, so that a crash leaves one whole."""
+"""Session files: the panels of a window as JSON, saved while the window runs and restored by `--restore`.
+
+A session file is written beside the old one and renamed, so that a crash leaves a whole file.
+"""
 
 import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from renderer.errors import InputError, UserError
 from renderer.formats.images import atomic_write
@@ -13,12 +17,13 @@ from renderer.scene.schema import format_value, read_text
 from renderer.window.state.layout import LayoutNode, layout_from_table, layout_to_table
 
 VERSION = 1
-MAX_BYTES = 16 << 20  # bytes of a session file
+MAX_BYTES = 16 << 20
+MAX_PANELS = 16  # of a window
 
 
 @dataclass(frozen=True)
 class Session:
-    """The panels of a window, and how they stood. `clean` says that the window was closed by its user."""
+    """The panels of a window and their layout. `clean` is true if the user closed the window."""
 
     scenes: tuple[Scene, ...]
     active: int = 0
@@ -29,18 +34,18 @@ class Session:
 
 
 def default_path() -> Path:
-    """Where this user's last session is kept."""
+    """The user's session file."""
     base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".local" / "state"
     return Path(base) / "rayfold" / "session.json"
 
 
 def previous_path(path: Path) -> Path:
-    """Where the one before the one of `path` is kept."""
+    """The file of the session before the one at `path`."""
     return path.with_suffix(".previous.json")
 
 
 def save(session: Session, path: Path) -> None:
-    """Writes the session; UserError when it cannot be written."""
+    """Writes a session file; raises UserError if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -57,7 +62,7 @@ def save(session: Session, path: Path) -> None:
 
 
 def restore(path: Path) -> Session:
-    """The session of a file; InputError says what is wrong with it."""
+    """Reads a session file; raises InputError with the file, the key and the value that is wrong."""
     try:
         table = json.loads(read_text(path, MAX_BYTES))
     except (ValueError, RecursionError) as error:
@@ -66,14 +71,11 @@ def restore(path: Path) -> Session:
     if version != VERSION:
         raise InputError(f"{path}: rayfold_session is {format_value(version)}; this program reads {VERSION}")
     panels = table.get("panels")
-    if not (isinstance(panels, list) and 1 <= len(panels) <= 16 and all(isinstance(p, dict) for p in panels)):
-        raise InputError(f"{path}: panels must be a list of 1 to 16 tables")
-    scenes = tuple(_scene(dict(panel), path) for panel in panels)
-    active, columns = (table.get(name, 0) for name in ("active", "columns"))
-    if type(active) is not int or not 0 <= active < len(scenes):
-        raise InputError(f"{path}: active is {format_value(active)}; it must be 0 to {len(scenes) - 1}")
-    if type(columns) is not int or not 0 <= columns <= 16:
-        raise InputError(f"{path}: columns is {format_value(columns)}; it must be 0 to 16")
+    if not (isinstance(panels, list) and 1 <= len(panels) <= MAX_PANELS and all(isinstance(p, dict) for p in panels)):
+        raise InputError(f"{path}: panels must be a list of 1 to {MAX_PANELS} tables")
+    scenes = tuple(_read_scene(dict(panel), path) for panel in panels)
+    active = _read_int(table, "active", len(scenes) - 1, path)
+    columns = _read_int(table, "columns", MAX_PANELS, path)
     try:
         layout = layout_from_table(table["layout"], len(scenes)) if "layout" in table else None
     except ValueError as error:
@@ -81,33 +83,17 @@ def restore(path: Path) -> Session:
     return Session(scenes, active, columns, table.get("solo") is True, table.get("clean") is not False, layout)
 
 
-def _scene(table: dict, path: Path) -> Scene:
-    """The scene of a panel's tables; its paths are relative to the session's folder."""
-    origin, moment = table.pop("path", None), table.pop("time", 0.0)
-    if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not 0 <= moment < 1e9:
-        raise InputError(f"{path}: time is {format_value(moment)}; it must be a number of at least 0")
-    scene = replace(scene_of_table(table, path), time=float(moment))
+def _read_int(table: dict[str, Any], key: str, high: int, path: Path) -> int:
+    value = table.get(key, 0)
+    if type(value) is not int or not 0 <= value <= high:
+        raise InputError(f"{path}: {key} is {format_value(value)}; it must be 0 to {high}")
+    return value
+
+
+def _read_scene(table: dict[str, Any], path: Path) -> Scene:
+    """The scene of a panel's table; its paths are relative to the session's folder."""
+    origin, time = table.pop("path", None), table.pop("time", 0.0)
+    if isinstance(time, bool) or not isinstance(time, (int, float)) or not 0 <= time < 1e9:
+        raise InputError(f"{path}: time is {format_value(time)}; it must be a number of at least 0")
+    scene = replace(scene_of_table(table, path), time=float(time))
     return replace(scene, path=Path(origin)) if isinstance(origin, str) and origin else scene
-
-
-def to_toml(table: dict) -> str:
-    """The text of a scene file for plain tables of numbers, texts, lists and tables."""
-    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
-    for key in table.keys() - plain.keys():
-        lines += ["", f"[{_key(key)}]", *(f"{_key(k)} = {_value(v)}" for k, v in table[key].items())]
-    return "\n".join(lines) + "\n"
-
-
-def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else json.dumps(key)
-
-
-def _value(value) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

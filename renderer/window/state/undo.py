@@ -1,24 +1,29 @@
-"""Undo and redo: the states that were noted, and those that were taken undo."""
+"""Undo and redo over immutable states."""
 
-MAX_STATES = 500  # states
+from typing import Generic, TypeVar
+
+MAX_STATES = 500
+
+State = TypeVar("State")
 
 
-class UndoStack:
-    """States of which the newest is the one at hand; what a state is, the caller knows."""
+class UndoStack(Generic[State]):
+    """Recorded states, the newest last, and those undone."""
 
-    def __init__(self, state):
-        self._past, self._future = [state], []
+    def __init__(self, state: State):
+        self._past, self._future = [state], list[State]()
 
-    def differs(self, state) -> bool:
-        """Whether the state is not noted yet."""
+    def differs(self, state: State) -> bool:
+        """Whether the state is not the one recorded last."""
         return state != self._past[-1]
 
-    def push(self, state) -> None:
+    def push(self, state: State) -> None:
+        """Records a state; nothing can be redone after it."""
         self._past = (self._past + [state])[-MAX_STATES:]
         self._future = []
 
-    def undo(self, state):
-        """The state before `state`, which is at hand and may not be noted yet; None where there is none."""
+    def undo(self, state: State) -> State | None:
+        """The state before `state`, the current one, which may not be recorded; None if there is none."""
         if self.differs(state):
             self._past.append(state)
         if len(self._past) < 2:
@@ -26,8 +31,8 @@ class UndoStack:
         self._future.append(self._past.pop())
         return self._past[-1]
 
-    def redo(self):
-        """The state that was taken undo last; None where there is none."""
+    def redo(self) -> State | None:
+        """The state that was undone last; None if there is none."""
         if not self._future:
             return None
         self._past.append(self._future.pop())

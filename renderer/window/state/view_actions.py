@@ -1,21 +1,21 @@
-"""What keys and clicks do to the active panel's view: it is moved, and put into focus."""
+"""Actions on the active panel's view: move it, and pick what is in focus."""
 
 from dataclasses import replace
 
 from renderer.errors import KernelError, UserError
 from renderer.window.state.app_state import AppState
 
-STEP = 0.08  # part of the panel's height that an arrow key drags
+STEP = 0.08  # of the panel's height, by which an arrow key drags
 
 
-def focus(app: AppState, across: float, down: float) -> None:
-    """Puts what is seen at these parts of the panel's width and height into focus."""
+def focus(app: AppState, u: float, v: float) -> None:
+    """Focuses on what is displayed at these fractions of the panel's width and height."""
     app.picking = False
     if not app.panel.can_pick:
         app.show_message(f"a {app.panel.scene.picture} picture has nothing to focus on")
         return
     try:
-        distance = app.panel.pick(across, down)
+        distance = app.panel.pick(u, v)
     except (UserError, KernelError) as error:
         app.show_message(str(error))
         return
@@ -23,38 +23,42 @@ def focus(app: AppState, across: float, down: float) -> None:
     if distance is None:
         app.show_message("nothing is there")
     elif settings.focus_distance is None:
-        app.show_message(f"{distance:.4g} away")
+        app.show_message(f"distance {distance:.4g}")
     else:
         sharp = "" if settings.lens_radius != 0 else "; all is sharp while lens radius is 0"
         app.edit_settings(replace(settings, focus_distance=distance))
-        app.show_message(f"in focus: {distance:.4g} away{sharp}")
+        app.show_message(f"focus distance {distance:.4g}{sharp}")
 
 
 def pick_focus(app: AppState) -> None:
-    """The next click focuses; asked for a second time, what is in the middle comes into focus."""
+    """Lets the next click pick the focus; if called again, focuses on the center."""
     if app.picking:
         focus(app, 0.5, 0.5)
     else:
         app.picking = True
-        app.show_message("click on what is to be in focus, or Ctrl+F again for what is in the middle")
+        app.show_message("click on what to focus on, or press Ctrl+F again for the center")
 
 
 def drag(app: AppState, dx: float, dy: float) -> None:
+    """Drags the view by so many STEPs: cameras orbit, planes pan."""
     if app.view() is not None:
         app.set_view(app.view().drag(dx * STEP, dy * STEP))
 
 
 def pan(app: AppState, dx: float, dy: float) -> None:
+    """Pans the view by so many STEPs."""
     if app.view() is not None:
         app.set_view(app.view().pan(dx * STEP, dy * STEP))
 
 
 def zoom(app: AppState, steps: float) -> None:
+    """Zooms by so many steps of the mouse wheel."""
     if app.view() is not None:
         app.set_view(app.view().scroll(steps))
 
 
-def home(app: AppState) -> None:
+def reset_view(app: AppState) -> None:
+    """Resets the view to the scene file's."""
     original = app.panel.original.settings.view
     if original is not None and type(original) is type(app.view()):
         app.set_view(original)
