@@ -108,7 +108,7 @@ def rotate_session(path: Path) -> str:
 
 def load_panels(inputs: list[Path]) -> tuple[list["Scene"], int]:
     """The scenes of all inputs, layouts expanded, and the columns of a single layout (0: automatic)."""
-    from renderer.pictures import load, panels_of
+    from renderer.pictures import expand_layout, load
     from renderer.window.state.session import MAX_PANELS
 
     loaded = [load(path) for path in inputs]

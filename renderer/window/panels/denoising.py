@@ -8,6 +8,7 @@ import numpy as np
 
 from renderer.gpu.gl import Texture
 from renderer.images.denoise import denoise
+from renderer.pictures.picture import Picture
 
 
 class Denoiser:
@@ -17,7 +18,7 @@ class Denoiser:
         self._executor, self._wake = executor, wake
         self._running: tuple[Future[np.ndarray], Any] | None = None
 
-    def start(self, frame: Texture, picture: Any, key: Any) -> None:
+    def start(self, frame: Texture, picture: Picture, key: Any) -> None:
         """Starts with the linear `frame` of `picture`, whose albedo and normal are the auxiliary images of OIDN."""
         layers = picture.layers(key.settings, key.size)
         future = self._executor.submit(denoise, frame.read(), layers["albedo"], layers["normal"])

@@ -1,8 +1,7 @@
 """Frame budgets: the resolution at which a panel is drawn, so that the window stays responsive, from measured costs."""
 
-from typing import Any
-
 from renderer.gpu.gl import Texture
+from renderer.pictures.picture import Frame
 
 INTERACTIVE_SECONDS = 0.03  # budget of a draw while the user changes something
 GPU_TILE_SECONDS = 0.03  # budget of one tile on a GPU, which the window shares
@@ -64,8 +63,8 @@ class FrameBudget:
         return DIVISORS[-1]
 
 
-def tile_budget(last_frame: Any) -> float:
-    """Seconds that one tile may take on the device of the last frame, a Buffer, a Texture or None."""
+def tile_budget(last_frame: Frame | None) -> float:
+    """Seconds that one tile may take on the device of the last frame, if there is one."""
     if isinstance(last_frame, Texture):
         return SOFTWARE_GL_TILE_SECONDS if last_frame.gl.software else GPU_TILE_SECONDS
     on_cpu = last_frame is not None and last_frame.device.properties.scalar_threads

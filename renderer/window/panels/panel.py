@@ -20,6 +20,7 @@ from renderer.gpu.gl import Texture
 from renderer.gpu.kernel_source import restore_source_cache
 from renderer.images.tone_mapping import GlToneMapper
 from renderer.pictures import open_picture
+from renderer.pictures.picture import Frame, Picture, Size
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.window.panels.comparison import Comparison
@@ -46,14 +47,14 @@ class DrawKey(NamedTuple):
 
     settings: Any
     time: float  # seconds of scene time; 0 for a picture that does not depend on it
-    size: tuple[int, int]  # in pixels
+    size: Size  # in pixels
 
 
 class Fallback(NamedTuple):
     """The last good picture, until the picture of an edited file has drawn."""
 
     scene: Scene
-    picture: Any
+    picture: Picture
     tiles: RowTiles
     texts: dict  # the shader sources that it was compiled from
 
@@ -84,7 +85,7 @@ class Panel:
         self.free_run = False
         self.scene_time = scene.time  # seconds
         # the picture
-        self.picture: Any = None  # opened by the first draw, so that the window appears at once
+        self.picture: Picture | None = None  # opened by the first draw, so that the window appears at once
         self.tiles: RowTiles | None = None
         self.is_open = False
         self._fallback: Fallback | None = None
@@ -100,7 +101,7 @@ class Panel:
         self._draw_time = self.scene_time  # scene time of the picture that is being drawn
         self._drawing_state: tuple | None = None  # what is being drawn
         self._displayed_state: tuple | None = None  # what the last whole sample displayed
-        self._last_frame: Any = None  # of the device, a Buffer or a Texture
+        self._last_frame: Frame | None = None
         self._pending: Future[float] | None = None  # a draw on a compute device
         self.started = 0.0  # when the last draw started
         self._interacted_at = now() - 0.5
@@ -272,7 +273,7 @@ class Panel:
         """Whether the picture has depth to focus on."""
         return self.picture is not None and self.display_texture is not None and self.picture.can_pick
 
-    def needs_draw(self, size: tuple[int, int], now: float) -> bool:
+    def needs_draw(self, size: Size, now: float) -> bool:
         """Whether there is something to draw for a panel of `size` pixels."""
         if not self.is_open:
             return True
@@ -299,13 +300,13 @@ class Panel:
         """Whether all samples are drawn."""
         return not self.busy and 0 < self.target_samples <= self.samples
 
-    def is_current(self, size: tuple[int, int], now: float) -> bool:
+    def is_current(self, size: Size, now: float) -> bool:
         """Whether the last draw is what a panel of `size` pixels shows."""
         return self._draw_key(size, now) == self._drawn
 
     # What to draw, within which time
 
-    def _draw_key(self, size: tuple[int, int], now: float) -> DrawKey:
+    def _draw_key(self, size: Size, now: float) -> DrawKey:
         continues = self.tiles is not None and self.tiles.done and self.is_animated()
         scene_time = self._draw_time if continues else self.scene_time  # the same for all tiles of a sample
         settings = settings_at(self.scene, scene_time)
@@ -313,7 +314,7 @@ class Panel:
         time_of_picture = scene_time if self._depends_on_time(settings) else 0.0
         return DrawKey(settings, time_of_picture, (max(1, size[0] // divisor), max(1, size[1] // divisor)))
 
-    def _divisor(self, size: tuple[int, int], now: float) -> int:
+    def _divisor(self, size: Size, now: float) -> int:
         """The resolution divisor at which a draw fits its budget."""
         return self.budget.divisor_for(size[0] * size[1], self._sample_budget(now) if self.budget.is_measured else 0.0)
 
@@ -334,7 +335,7 @@ class Panel:
         """What is to be drawn; tone mapping is no part of it."""
         return self.scene.picture, self.scene.settings
 
-    def expected_seconds(self, size: tuple[int, int], now: float) -> float:
+    def expected_seconds(self, size: Size, now: float) -> float:
         """Seconds for which the next draw will block the UI thread."""
         if self.tiles is None or not self.budget.is_measured or not isinstance(self._last_frame, Texture):
             return 0.0
@@ -343,7 +344,7 @@ class Panel:
 
     # Drawing
 
-    def draw(self, size: tuple[int, int], now: float) -> None:
+    def draw(self, size: Size, now: float) -> None:
         """Draws one more tile of a sample for a panel of `size` pixels; a compute device is left working."""
         if not self.is_open:
             self._open()

@@ -5,6 +5,7 @@ from typing import Any
 from renderer.errors import UserError
 from renderer.gpu.gl import GlContext, Texture
 from renderer.gpu.gl_interop import GlInterop
+from renderer.pictures.picture import Frame, Picture, Size, Tile
 
 MIN_TILE_ROWS = 8
 MAX_TILES = 64
@@ -17,16 +18,16 @@ class RowTiles:
     is drawn whole. If the picture post-processes another picture, that other picture is drawn in tiles.
     """
 
-    def __init__(self, gl: GlContext, picture: Any):
+    def __init__(self, gl: GlContext, picture: Picture):
         self._gl, self.picture = gl, picture
         self._copy = gl.render_pass("images/copy_strip.frag")
-        self._clones: list = []
-        self._interops: dict[tuple[int, int], GlInterop] = {}  # by size of a frame
+        self._clones: list[Picture] = []
+        self._interops: dict[Size, GlInterop] = {}  # by size of a frame
         self._composed: Texture | None = None
         self._postprocessed: Texture | None = None  # the last complete one
         self._settings: Any = None
         self._size = (1, 1)
-        self._drawn: tuple[Any, Any, tuple[int, int]] = (picture, None, (1, 1))  # in tiles: picture, settings, size
+        self._drawn: tuple[Picture, Any, Size] = (picture, None, (1, 1))  # in tiles: picture, settings, size
         self.count = 1
         self.done = 0  # tiles of the current sample
         self.transfer = ""  # how frames reach the window's GL
@@ -38,7 +39,7 @@ class RowTiles:
         except UserError:  # in the file of the other picture; its draw reports it
             return False
 
-    def _tiled_picture(self, settings: Any, size: tuple[int, int]) -> tuple[Any, Any, tuple[int, int]]:
+    def _tiled_picture(self, settings: Any, size: Size) -> tuple[Picture, Any, Size]:
         """The picture that is drawn in tiles, its settings and its size."""
         source = self.picture.source_picture(settings, size)
         return source or (self.picture, settings, size)
@@ -49,7 +50,7 @@ class RowTiles:
             return 1
         return max(1, min(int(seconds / budget) + 1, MAX_TILES, rows // MIN_TILE_ROWS))
 
-    def start(self, settings: Any, size: tuple[int, int], count: int, previous: Texture | None) -> None:
+    def start(self, settings: Any, size: Size, count: int, previous: Texture | None) -> None:
         """Starts a picture in `count` tiles; `previous` is displayed where they are not drawn yet."""
         if settings != self._settings or count != self.count:
             self._clones = []  # the first tile's picture may rebuild what they share
@@ -69,13 +70,13 @@ class RowTiles:
                 step = tuple(old / new for old, new in zip(previous.size, size, strict=True))
                 self._copy(self._composed, image=previous, corner=(0, 0), step_=step)
 
-    def tile(self) -> tuple[int, int, int, int]:
-        """The next tile: left, top, width, height in pixels."""
+    def tile(self) -> Tile:
+        """The next tile."""
         width, height = self._drawn[2]
         top, bottom = (height * k // self.count for k in (self.done, self.done + 1))
         return (0, top, width, bottom - top)
 
-    def draw(self, time: float) -> Any:
+    def draw(self, time: float) -> Frame:
         """Draws the next tile at a scene time in seconds; returns its frame, on the picture's device."""
         if self.count == 1:
             return self.picture.draw(self._settings, self._size, time)
@@ -85,7 +86,7 @@ class RowTiles:
         picture = self._clones[self.done - 1] if self.done else first
         return picture.draw(settings, size, time, self.tile())
 
-    def store_tile(self, frame: Any) -> Texture:
+    def store_tile(self, frame: Frame) -> Texture:
         """Composes the frame of the tile that was drawn; returns the linear picture so far."""
         texture = self._to_texture(frame)
         if self.count > 1:
@@ -100,7 +101,7 @@ class RowTiles:
             self._postprocessed = self._to_texture(self.picture.postprocess(self._settings, self._size, texture))
         return self._postprocessed
 
-    def _to_texture(self, frame: Any) -> Texture:
+    def _to_texture(self, frame: Frame) -> Texture:
         height, width = frame.shape[:2]
         if (width, height) not in self._interops:
             if len(self._interops) > 2:  # of sizes that the panel had before
