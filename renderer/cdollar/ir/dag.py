@@ -233,8 +233,15 @@ def tuple_type(types: tuple[str, ...]) -> str | tuple[str, ...]:
     return types[0] if len(types) == 1 else types
 
 
-def topological_order(roots: Iterable[Node]) -> list[Node]:
-    """All nodes reachable from the roots, inputs first; iterative, as DAGs are deep."""
+def reversed_inputs(node: Node) -> Iterable[Node]:
+    """The inputs, the last one first."""
+    return reversed(node.inputs)
+
+
+def topological_order(
+    roots: Iterable[Node], inputs_of: Callable[[Node], Iterable[Node]] = reversed_inputs
+) -> list[Node]:
+    """All nodes reachable from the roots through `inputs_of`, inputs first; iterative, as DAGs are deep."""
     seen: set[int] = set()
     order: list[Node] = []
     stack = [(root, False) for root in reversed(list(roots))]
@@ -245,7 +252,7 @@ def topological_order(roots: Iterable[Node]) -> list[Node]:
         elif id(node) not in seen:
             seen.add(id(node))
             stack.append((node, True))
-            stack.extend((child, False) for child in reversed(node.inputs) if id(child) not in seen)
+            stack.extend((child, False) for child in inputs_of(node))
     return order
 
 

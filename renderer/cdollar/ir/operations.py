@@ -1,4 +1,4 @@
-"""Elementary operations on scalars: their types, their meaning in NumPy and their text in C (CUDA, OpenCL) and GLSL."""
+"""Elementary operations on scalars: their types, their NumPy function, their text in C (CUDA, OpenCL) and GLSL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOGIC = ("&&", "||")
 
 
 def divide(a, b):
-    """Integer division cuts towards zero and x / 0 is 0; real division is IEEE's."""
+    """Integer division truncates toward zero and x / 0 is 0; floating-point division is IEEE's."""
     if np.result_type(a, b).kind not in "iu":
         return np.divide(a, b)
     safe = np.where(b == 0, np.asarray(b).dtype.type(1), b)
@@ -34,29 +34,29 @@ def remainder(a, b):
 
 
 def shift_left(a, b):
+    """a << (b modulo 32)."""
     a = np.asarray(a)
     return (a.astype(np.uint32) << (np.asarray(b).astype(np.uint32) & np.uint32(31))).astype(a.dtype)
 
 
 def shift_right(a, b):
+    """a >> (b modulo 32), arithmetic for int."""
     a = np.asarray(a)
     return a >> (np.asarray(b).astype(np.uint32) & np.uint32(31)).astype(a.dtype)
 
 
-def power(a, b):
-    return np.power(a, b)
-
-
 def sign(a):
+    """-1, 0 or 1 in the type of a."""
     return np.sign(a).astype(np.asarray(a).dtype)
 
 
 def step(edge, x):
+    """0 below the edge, 1 from it on."""
     return np.where(x < edge, 0, 1).astype(np.asarray(x).dtype)
 
 
 def convert(value, target: str):
-    """Real to integer cuts towards zero, saturates, and takes NaN to 0."""
+    """Floating point to integer truncates toward zero, saturates, and takes NaN to 0."""
     value = np.asarray(value)
     dtype = DTYPES[target]
     if target in INTEGERS and value.dtype.kind == "f":
@@ -70,7 +70,7 @@ def convert(value, target: str):
 
 @dataclass(frozen=True)
 class Operation:
-    """`parameters` are one letter each: n any number, r real, i integer, b bool; `c` and `glsl` are formats.
+    """`parameters` are one letter each: n number, r floating point, i integer, b bool; `c` and `glsl` are formats.
 
     `{r}` in a format is the scalar's suffix in C: f for float, nothing for double.
     """
@@ -84,11 +84,14 @@ class Operation:
     cost: int = 1
 
     def types(self) -> tuple[str, ...]:
-        """The scalar types it takes."""
+        """The scalar types that the operation takes."""
         return {"n": NUMBERS, "r": FLOATS, "i": INTEGERS, "b": ("bool",)}[self.parameters[0]]
 
 
-def real(name: str, function: Callable, operands: int = 1, glsl: str = "", c: str = "", cost: int = 8) -> Operation:
+def float_call(
+    name: str, function: Callable, operands: int = 1, glsl: str = "", c: str = "", cost: int = 8
+) -> Operation:
+    """An operation on floating point numbers that is written as a call."""
     slots = ", ".join(f"{{{k}}}" for k in range(operands))
     return Operation(
         name, "r" * operands, function, c or f"{name}{{r}}({slots})", glsl or f"{name}({slots})", cost=cost
@@ -96,6 +99,7 @@ def real(name: str, function: Callable, operands: int = 1, glsl: str = "", c: st
 
 
 def infix(name: str, parameters: str, function: Callable, result: str = "same") -> Operation:
+    """A binary operator, spelled alike in C and GLSL."""
     text = "({0} " + name + " {1})"
     return Operation(name, parameters, function, text, text, result)
 
@@ -125,16 +129,16 @@ OPERATIONS = {
         Operation("neg", "n", np.negative, "(-{0})", "(-{0})"),
         Operation("!", "b", np.logical_not, "(!{0})", "(!{0})", "bool"),
         Operation("~", "i", np.bitwise_not, "(~{0})", "(~{0})"),
-        real("sin", np.sin), real("cos", np.cos), real("tan", np.tan),
-        real("asin", np.arcsin), real("acos", np.arccos), real("atan", np.arctan),
-        real("sinh", np.sinh), real("cosh", np.cosh), real("tanh", np.tanh),
-        real("exp", np.exp), real("exp2", np.exp2), real("log", np.log), real("log2", np.log2),
-        real("log10", np.log10, glsl="(log2({0}) * 0.30102999566)"),
-        real("sqrt", np.sqrt, cost=4),
-        real("floor", np.floor, cost=1), real("ceil", np.ceil, cost=1), real("trunc", np.trunc, cost=1),
-        real("round", np.rint, glsl="roundEven({0})", c="rint{r}({0})", cost=1),
-        real("pow", power, 2, cost=16),
-        real("atan2", np.arctan2, 2, glsl="atan({0}, {1})", cost=16),
+        float_call("sin", np.sin), float_call("cos", np.cos), float_call("tan", np.tan),
+        float_call("asin", np.arcsin), float_call("acos", np.arccos), float_call("atan", np.arctan),
+        float_call("sinh", np.sinh), float_call("cosh", np.cosh), float_call("tanh", np.tanh),
+        float_call("exp", np.exp), float_call("exp2", np.exp2), float_call("log", np.log), float_call("log2", np.log2),
+        float_call("log10", np.log10, glsl="(log2({0}) * 0.30102999566)"),
+        float_call("sqrt", np.sqrt, cost=4),
+        float_call("floor", np.floor, cost=1), float_call("ceil", np.ceil, cost=1), float_call("trunc", np.trunc, cost=1),
+        float_call("round", np.rint, glsl="roundEven({0})", c="rint{r}({0})", cost=1),
+        float_call("pow", np.power, 2, cost=16),
+        float_call("atan2", np.arctan2, 2, glsl="atan({0}, {1})", cost=16),
         Operation("abs", "n", np.abs, "fabs{r}({0})", "abs({0})"),
         Operation("sign", "n", sign, "(({0} > 0) - ({0} < 0))", "sign({0})", cost=2),
         Operation("min", "nn", np.fmin, "fmin{r}({0}, {1})", "min({0}, {1})"),
@@ -147,7 +151,7 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Reducer:
-    """A reduction known by name: what joins two values, and what an empty domain gives (None: an error)."""
+    """A reduction known by name: what combines two values, and the value of an empty domain (None: an error)."""
 
     name: str
     operation: str
@@ -177,7 +181,7 @@ def wrap_int32(number, type_: str):
 
 
 def evaluate(name: str, type_: str, operands: list) -> np.ndarray:
-    """The result of an operation of one scalar type on NumPy operands of that type."""
+    """An operation of one scalar type on NumPy operands of that type; `type_` is what `convert` converts to."""
     if name == "select":
         return np.where(operands[0], operands[1], operands[2])
     if name == "convert":

@@ -1,15 +1,19 @@
-"""Pure passes over the DAG, in the order of PASSES: simplify, fuse, then place the lets that split it into parts."""
+"""Pure passes over the DAG, in the order of PASSES: simplify, fuse, then hoist the reductions that split it.
+
+A pass adds remarks for --explain: why it did what it did (LLVM's optimization remarks).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from renderer.cdollar.ir.dag import (
     Access,
     ArraySource,
     BoundVariable,
     Component,
-    Constant,
     Dag,
     Node,
     Range,
@@ -22,67 +26,58 @@ from renderer.cdollar.ir.dag import (
     with_span_of,
 )
 from renderer.cdollar.ir.operations import OPERATIONS
-from renderer.cdollar.ir.types import FunctionType, Record, Scalar
+from renderer.cdollar.ir.types import INTEGERS, Data, FunctionType, Record, Scalar
 
+Pass = Callable[[Dag, tuple[Node, ...], list[str]], tuple[Node, ...]]
 INLINE_THRESHOLD = 40  # operations that repeating a function may cost before it is evaluated once instead
 
 
-@dataclass
-class Remarks:
-    """Why the passes did what they did, for --explain."""
-
-    lines: list[str] = field(default_factory=list)
-
-
-def number_of(node: Node):
-    return node.attribute.number if node.op == "scalar" and isinstance(node.attribute, Constant) else None
+def run_passes(dag: Dag, roots: tuple[Node, ...], passes: Sequence[Pass]) -> tuple[tuple[Node, ...], list[str]]:
+    """The roots after the passes, and their remarks."""
+    remarks: list[str] = []
+    for transform in passes:
+        roots = transform(dag, roots, remarks)
+    return roots, remarks
 
 
-def simplify(dag: Dag, roots: tuple[Node, ...], notes: Remarks) -> tuple[Node, ...]:
+def literal_value(node: Node) -> Any:
+    """The number of a constant, None for other nodes."""
+    return node.attribute.number if node.is_constant else None
+
+
+def simplify(dag: Dag, roots: tuple[Node, ...], remarks: list[str]) -> tuple[Node, ...]:
     """x * 1, x / 1 and integer x + 0, x * 0: exact for all x (floating-point x + 0 and x * 0 are not)."""
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op == "apply" and isinstance(node.attribute, str) and len(inputs) == 2:
-            left, right = number_of(inputs[0]), number_of(inputs[1])
-            whole = node.type in ("int", "uint")
-            if node.attribute in ("*", "/") and right == 1:
+            name, is_integer = node.attribute, node.type in INTEGERS
+            left, right = map(literal_value, inputs)
+            if name in ("*", "/") and right == 1 or is_integer and name in ("+", "-") and right == 0:
                 return inputs[0]
-            if node.attribute == "*" and left == 1:
+            if name == "*" and left == 1 or is_integer and name == "+" and left == 0:
                 return inputs[1]
-            if whole and node.attribute in ("+", "-") and right == 0:
-                return inputs[0]
-            if whole and node.attribute == "+" and left == 0:
-                return inputs[1]
-            if whole and node.attribute == "*" and 0 in (left, right):
+            if is_integer and name == "*" and 0 in (left, right):
                 return inputs[0] if left == 0 else inputs[1]
         return with_inputs(dag, node, inputs)
 
     return rewrite(roots, change)
 
 
+# Fusion
+
+
 def nodes_outside_functions(body: tuple[Node, ...]) -> list[Node]:
-    """Nodes under some nodes, without what is under functions; the functions are among them."""
-    seen: set[int] = set()
-    found: list[Node] = []
-    stack = list(body)
-    while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            found.append(node)
-            if node.op not in ("function", "let"):
-                stack.extend(node.inputs)
-    return found
+    """All nodes reachable from `body` without entering functions and lets; these themselves are included."""
+    return topological_order(body, lambda node: () if node.op in ("function", "let") else node.inputs)
 
 
 def cost(body: tuple[Node, ...]) -> int:
-    """A rough count of operations under some nodes, without their functions'; reading an array counts 2."""
+    """A rough count of operations, without those of functions; reading an array counts 2."""
     total = 0
     for node in nodes_outside_functions(body):
         if node.op == "apply":
             if isinstance(node.attribute, str):
-                operation = OPERATIONS.get(node.attribute)
-                total += operation.cost if operation else 1
+                total += OPERATIONS[node.attribute].cost if node.attribute in OPERATIONS else 1
             elif isinstance(node.attribute, UserCall):
                 total += INLINE_THRESHOLD
             elif isinstance(node.attribute, Access):
@@ -90,41 +85,25 @@ def cost(body: tuple[Node, ...]) -> int:
     return total
 
 
-def has_reduction(body: tuple[Node, ...]) -> bool:
-    return any(node.op == "reduce" for node in nodes_outside_functions(body))
-
-
 def is_computed_function(node: Node) -> bool:
-    """A function made of an expression, not an array."""
+    """Whether the node is a function made of an expression, not an array."""
     return node.op == "function" and not isinstance(node.attribute, ArraySource)
 
 
-def is_finite(node: Node) -> bool:
-    return all(isinstance(v.range, Range) for v in node.attribute)
-
-
-def accesses(roots: tuple[Node, ...]) -> dict[Node, list[Node]]:
-    """Each built function and the different ways it is applied."""
-    found: dict[Node, list[Node]] = {}
-    for node in topological_order(roots):
-        if node.op == "apply" and isinstance(node.attribute, Access) and is_computed_function(node.inputs[0]):
-            found.setdefault(node.inputs[0], []).append(node)
-    return found
-
-
-def fuse(dag: Dag, roots: tuple[Node, ...], notes: Remarks) -> tuple[Node, ...]:
-    """Functions put in place of their applications where that repeats little work; others are evaluated once."""
-    inlined = functions_to_inline(roots, notes)
+def fuse(dag: Dag, roots: tuple[Node, ...], remarks: list[str]) -> tuple[Node, ...]:
+    """Inlines functions where that repeats little work; others are evaluated once."""
+    inlined = functions_to_inline(roots, remarks)
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op == "apply" and isinstance(node.attribute, Access) and node.inputs[0] in inlined:
             function = inputs[0]
-            body = fresh(dag, function.inputs) if has_reduction(function.inputs) else function.inputs
-            replacement = dict(zip(function.attribute, inputs[1:], strict=True))
-            body = substitute(dag, body, replacement)
+            body = function.inputs
+            if any(part.op == "reduce" for part in nodes_outside_functions(body)):
+                body = alpha_rename(dag, body)
+            body = substitute(dag, body, dict(zip(function.attribute, inputs[1:], strict=True)))
             return body[0] if not isinstance(node.type, tuple) else TupleNode(body)
         if isinstance(node.attribute, Component) and isinstance(inputs[0], TupleNode):
-            return inputs[0].parts[node.attribute.index]
+            return inputs[0].inputs[node.attribute.index]
         return with_inputs(dag, node, inputs)
 
     return rewrite(roots, change)
@@ -133,162 +112,140 @@ def fuse(dag: Dag, roots: tuple[Node, ...], notes: Remarks) -> tuple[Node, ...]:
 class TupleNode(Node):
     """The components of an inlined function, until their Component nodes take them."""
 
-    def __init__(self, parts: tuple[Node, ...]):
-        self.parts = parts
-        super().__init__("several", None, parts, None, frozenset())
+    def __init__(self, components: tuple[Node, ...]):
+        super().__init__("tuple", None, components, None, frozenset())
 
 
-def functions_to_inline(roots: tuple[Node, ...], notes: Remarks) -> set[Node]:
+def functions_to_inline(roots: tuple[Node, ...], remarks: list[str]) -> set[Node]:
     """Decides for each function; inner functions first, so that what they cost when inlined counts."""
-    uses = accesses(roots)
-    chosen: set[Node] = set()
-    weight: dict[Node, int] = {}
+    order = topological_order(roots)
+    accesses: dict[Node, list[Node]] = {}
+    for node in order:
+        if node.op == "apply" and isinstance(node.attribute, Access) and is_computed_function(node.inputs[0]):
+            accesses.setdefault(node.inputs[0], []).append(node)
+    inlined: set[Node] = set()
+    inline_cost: dict[Node, int] = {}
     reduces: dict[Node, bool] = {}
-    for node in topological_order(roots):
-        if not is_computed_function(node):
-            continue
+    for node in filter(is_computed_function, order):
         own = nodes_outside_functions(node.inputs)
-        inside = [n for n in own if is_computed_function(n) and n in chosen]
-        weight[node] = cost(node.inputs) + sum(weight[n] * len(uses.get(n, ())) for n in inside)
+        inside = [n for n in own if n in inlined]
+        inline_cost[node] = cost(node.inputs) + sum(inline_cost[n] * len(accesses.get(n, ())) for n in inside)
         reduces[node] = any(n.op == "reduce" for n in own) or any(reduces[n] for n in inside)
-        applied = uses.get(node, [])
-        if not applied:
+        reads = accesses.get(node, [])
+        is_finite = all(isinstance(v.range, Range) for v in node.attribute)
+        if not reads:
             continue
-        bordered = any(any(a.attribute.borders) for a in applied)
-        if not is_finite(node) or node.free_variables:
-            chosen.add(node)
-        elif (
-            not bordered
-            and not reduces[node]
-            and (len(applied) == 1 or weight[node] * len(applied) <= INLINE_THRESHOLD)
-        ):
-            chosen.add(node)
+        if not is_finite or node.free_variables:
+            inlined.add(node)
+        elif any(any(read.attribute.borders) for read in reads):
+            remarks.append(f"evaluate once {describe(node)}: a border mode reads it")
+        elif reduces[node]:
+            remarks.append(f"evaluate once {describe(node)}: it reduces")
+        elif len(reads) == 1 or inline_cost[node] * len(reads) <= INLINE_THRESHOLD:
+            inlined.add(node)
         else:
-            why = (
-                "a border mode reads it"
-                if bordered
-                else "it reduces"
-                if reduces[node]
-                else f"{len(applied)} different reads of {weight[node]} operations"
-            )
-            notes.lines.append(f"evaluate once {describe(node)}: {why}")
-    return chosen
+            reason = f"{len(reads)} different reads of {inline_cost[node]} operations"
+            remarks.append(f"evaluate once {describe(node)}: {reason}")
+    return inlined
 
 
 def describe(node: Node) -> str:
-    names = ", ".join(f"{v.name} : {v.range}" for v in node.attribute)
-    return f"function({names})"
+    """A function by its variables and ranges, for remarks."""
+    return f"function({ranges_of(node.attribute)})"
 
 
-def fresh(dag: Dag, body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The same expressions with reduced variables of their own, so that a copy can stand inside another."""
-    twins: dict[BoundVariable, BoundVariable] = {}
+def ranges_of(variables: tuple[BoundVariable, ...]) -> str:
+    """`i : 0..5, j : 0..7`."""
+    return ", ".join(f"{v.name} : {v.range}" for v in variables)
+
+
+def alpha_rename(dag: Dag, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The same expressions with new reduced variables, so that a copy may be used inside another."""
+    renamed: dict[BoundVariable, BoundVariable] = {}
     for node in topological_order(body):
-        if node.op == "reduce":
-            for variable in node.attribute[1]:
-                twins.setdefault(variable, BoundVariable(variable.name, variable.type, variable.range, True))
+        for variable in node.attribute[1] if node.op == "reduce" else ():
+            renamed.setdefault(variable, BoundVariable(variable.name, variable.type, variable.range, True))
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        if node.op == "variable" and node.attribute in twins:
-            return dag.bound_variable(twins[node.attribute])
+        if node.op == "variable" and node.attribute in renamed:
+            return dag.bound_variable(renamed[node.attribute])
         if node.op == "reduce":
             reduction, variables = node.attribute
-            return with_span_of(
-                dag, node, dag.intern("reduce", node.type, inputs, (reduction, tuple(twins[v] for v in variables)))
-            )
+            attribute = (reduction, tuple(renamed[v] for v in variables))
+            return with_span_of(dag, node, dag.intern("reduce", node.type, inputs, attribute))
         return with_inputs(dag, node, inputs)
 
     return rewrite(body, change)
 
 
-def hoist_reductions(dag: Dag, roots: tuple[Node, ...], notes: Remarks) -> tuple[Node, ...]:
-    """A reduction that depends on part of its surroundings is evaluated once, as a function of that part."""
-    done: dict[tuple[Node, frozenset], Node] = {}
-
-    def level(root: Node, frame: frozenset) -> Node:
-        if (root, frame) in done:
-            return done[root, frame]
-        new: dict[Node, Node] = {}
-        for node in order_within_scope(root):
-            if node.op == "reduce":
-                new[node] = reduction(node, frame)
-            elif node.op == "function":
-                new[node] = function(node)
-            else:
-                new[node] = with_inputs(dag, node, tuple(new[child] for child in node.inputs))
-        done[root, frame] = new[root]
-        return new[root]
-
-    def function(node: Node) -> Node:
-        if isinstance(node.attribute, ArraySource):
-            return node
-        body = tuple(level(part, frozenset(node.attribute)) for part in node.inputs)
-        return with_inputs(dag, node, body)
-
-    def reduction(node: Node, frame: frozenset) -> Node:
-        variables = node.attribute[1]
-        if node.free_variables < frame and all(isinstance(v.range, Range) for v in node.free_variables):
-            inner = node.free_variables | frozenset(variables)
-            inputs = tuple(level(child, inner) for child in node.inputs)
-            own = with_inputs(dag, node, inputs)
-            if not node.free_variables:
-                notes.lines.append(
-                    f"split at the scalar reduction `{node.attribute[0].name}` over {ranges_of(variables)}"
-                )
-                return own
-            return hoisted(own)
-        return with_inputs(dag, node, tuple(level(child, frame | frozenset(variables)) for child in node.inputs))
-
-    def hoisted(node: Node) -> Node:
-        free = tuple(sorted(node.free_variables, key=lambda v: v.unique_id))
-        parts = node.type if isinstance(node.type, tuple) else (node.type,)
-        result = (
-            Scalar(parts[0])
-            if len(parts) == 1
-            else Record("state", tuple((f"part{k}", Scalar(p)) for k, p in enumerate(parts)))
-        )
-        type_ = FunctionType(result, tuple(Scalar(v.type) for v in free), True)
-        body = tuple(dag.component(node, k) for k in range(len(parts)))
-        built = dag.intern("function", type_, body, free)
-        notes.lines.append(
-            f"evaluate once {describe(built)}: the reduction `{node.attribute[0].name}` depends on nothing else"
-        )
-        access = dag.access(built, tuple(dag.bound_variable(v) for v in free), (None,) * len(free))
-        assert access.type == tuple_type(parts)
-        return access
-
-    return tuple(
-        level(root, frozenset(root.attribute) if is_computed_function(root) else frozenset()) for root in roots
-    )
-
-
-def ranges_of(variables: tuple[BoundVariable, ...]) -> str:
-    return ", ".join(f"{v.name} : {v.range}" for v in variables)
+# Hoisting
 
 
 def order_within_scope(root: Node) -> list[Node]:
-    """Nodes under a root, inputs first, without what is under reductions and functions."""
-    seen: set[int] = set()
-    order: list[Node] = []
-    stack = [(root, False)]
-    while stack:
-        node, finished = stack.pop()
-        if finished:
-            order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            if node.op not in ("reduce", "function"):
-                stack.extend((child, False) for child in node.inputs)
-    return order
+    """Nodes under a root, inputs first, without entering reductions and functions."""
+    return topological_order([root], lambda node: () if node.op in ("reduce", "function") else node.inputs)
 
 
-PASSES = [simplify, fuse, hoist_reductions]
+def hoist_reductions(dag: Dag, roots: tuple[Node, ...], remarks: list[str]) -> tuple[Node, ...]:
+    """Hoists reductions.
+
+    A reduction that depends on only some of the enclosing bound variables becomes a function of those, evaluated once
+    into an array.
+    """
+    hoister = ReductionHoister(dag, remarks)
+    scopes = (frozenset(root.attribute) if is_computed_function(root) else frozenset() for root in roots)
+    return tuple(hoister.rewrite(root, scope) for root, scope in zip(roots, scopes, strict=True))
 
 
-def run_passes(dag: Dag, roots: tuple[Node, ...], passes: list) -> tuple[tuple[Node, ...], Remarks]:
-    """The roots after the passes, and why they did what they did."""
-    notes = Remarks()
-    for transform in passes:
-        roots = transform(dag, roots, notes)
-    return roots, notes
+class ReductionHoister:
+    """Rewrites expressions inside their scopes: the sets of bound variables around them."""
+
+    def __init__(self, dag: Dag, remarks: list[str]):
+        self.dag, self.remarks = dag, remarks
+        self.rewritten: dict[tuple[Node, frozenset], Node] = {}
+
+    def rewrite(self, root: Node, scope: frozenset[BoundVariable]) -> Node:
+        """The expression with its reductions hoisted."""
+        if (root, scope) not in self.rewritten:
+            new: dict[Node, Node] = {}
+            for node in order_within_scope(root):
+                if node.op == "reduce":
+                    new[node] = self._reduction(node, scope)
+                elif is_computed_function(node):
+                    new[node] = self._with_scope(node, frozenset(node.attribute))
+                else:
+                    new[node] = with_inputs(self.dag, node, tuple(new[child] for child in node.inputs))
+            self.rewritten[root, scope] = new[root]
+        return self.rewritten[root, scope]
+
+    def _with_scope(self, node: Node, scope: frozenset[BoundVariable]) -> Node:
+        return with_inputs(self.dag, node, tuple(map(partial(self.rewrite, scope=scope), node.inputs)))
+
+    def _reduction(self, node: Node, scope: frozenset[BoundVariable]) -> Node:
+        reduction, variables = node.attribute
+        free = node.free_variables
+        if not (free < scope and all(isinstance(v.range, Range) for v in free)):
+            return self._with_scope(node, scope | frozenset(variables))
+        own = self._with_scope(node, free | frozenset(variables))
+        if free:
+            return self._hoist(own)
+        self.remarks.append(f"split at the scalar reduction `{reduction.name}` over {ranges_of(variables)}")
+        return own
+
+    def _hoist(self, node: Node) -> Node:
+        """A reduction as an array over its free variables, read at these."""
+        free = tuple(sorted(node.free_variables, key=lambda v: v.unique_id))
+        types = node.type if isinstance(node.type, tuple) else (node.type,)
+        state = Record("state", tuple((f"part{k}", Scalar(t)) for k, t in enumerate(types)))
+        result: Data = Scalar(types[0]) if len(types) == 1 else state
+        type_ = FunctionType(result, tuple(Scalar(v.type) for v in free), True)
+        body = tuple(self.dag.component(node, k) for k in range(len(types)))
+        function = self.dag.function(free, body, type_)
+        name = node.attribute[0].name
+        self.remarks.append(f"evaluate once {describe(function)}: the reduction `{name}` depends on nothing else")
+        access = self.dag.access(function, tuple(map(self.dag.bound_variable, free)), (None,) * len(free))
+        assert access.type == tuple_type(types)
+        return access
+
+
+PASSES: list[Pass] = [simplify, fuse, hoist_reductions]

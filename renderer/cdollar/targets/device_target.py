@@ -136,11 +136,11 @@ class DeviceTarget:
         """A functional node evaluated over its domain, and all that it needs before it."""
         while node.op == "let":
             node = node.inputs[0]
-        (root,), notes = run_passes(self.compilation.dag, (node,), PASSES)
+        (root,), remarks = run_passes(self.compilation.dag, (node,), PASSES)
         while root.op == "let":
             root = root.inputs[0]
         if self.explained is not None:
-            self.explained.append(("passes", root, notes.lines))
+            self.explained.append(("passes", root, remarks))
         self.reach([root])
         checks = []
         for part in topological_order([root]):
