@@ -1,32 +1,39 @@
-"""The tree of a C$ program (.cb files); every node keeps its place for messages."""
+"""The syntax tree of a C$ program. Every node has its span, for messages."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from renderer.cdollar.frontend.diagnostics import SourceFile, Span
 
 PRIMITIVES = ("bool", "int", "uint", "float", "double")
-VECTORS = tuple(f"{base}{n}" for base in ("int", "uint", "float", "double") for n in (2, 3, 4))
+VECTORS = tuple(f"{scalar}{n}" for scalar in ("int", "uint", "float", "double") for n in (2, 3, 4))
 BORDER_MODES = ("clamp", "wrap", "mirror", "zero")
 
 
 @dataclass(eq=False)
 class AstNode:
+    """A node of the syntax tree."""
+
     span: Span
 
 
-# Types as written
+# Types
 
 
 @dataclass(eq=False)
 class NamedType(AstNode):
+    """`float`, `float3`, a class or an alias."""
+
     name: str
 
 
 @dataclass(eq=False)
 class FunctionalType(AstNode):
+    """`float(int, int)`; with `is_array`, `float[,]`."""
+
     result: AstNode
     parameters: list[AstNode]
     is_array: bool
@@ -37,22 +44,28 @@ class FunctionalType(AstNode):
 
 @dataclass(eq=False)
 class Literal(AstNode):
+    """A number, `true`, `false` or a string; a `float_literal` has no suffix and may become float or double."""
+
     value: Any
     kind: str  # bool int uint float double float_literal string
 
 
 @dataclass(eq=False)
 class Name(AstNode):
+    """A variable, function or bound variable."""
+
     name: str
 
 
 @dataclass(eq=False)
 class Blank(AstNode):
-    pass
+    """A missing argument: `a(, k)`."""
 
 
 @dataclass(eq=False)
 class Unary(AstNode):
+    """`-x`, `+ f`, `* (body, l : 0..n)`."""
+
     operator: str
     operand: AstNode
     restrictions: list[Restriction] = field(default_factory=list)
@@ -60,6 +73,8 @@ class Unary(AstNode):
 
 @dataclass(eq=False)
 class Binary(AstNode):
+    """`a + b`."""
+
     operator: str
     left: AstNode
     right: AstNode
@@ -67,6 +82,8 @@ class Binary(AstNode):
 
 @dataclass(eq=False)
 class Conditional(AstNode):
+    """`condition ? if_true : if_false`."""
+
     condition: AstNode
     if_true: AstNode
     if_false: AstNode
@@ -74,6 +91,8 @@ class Conditional(AstNode):
 
 @dataclass(eq=False)
 class Call(AstNode):
+    """`f(x)`, `a[i, j]`, `sum(a(i), i : 0..n)`."""
+
     callee: AstNode
     arguments: list[AstNode]
     restrictions: list[Restriction] = field(default_factory=list)
@@ -81,6 +100,8 @@ class Call(AstNode):
 
 @dataclass(eq=False)
 class MemberAccess(AstNode):
+    """`v.x`, `f.clamp`."""
+
     subject: AstNode
     name: str
     name_span: Span
@@ -88,6 +109,8 @@ class MemberAccess(AstNode):
 
 @dataclass(eq=False)
 class Cast(AstNode):
+    """`(int) x`."""
+
     type: AstNode
     operand: AstNode
 
@@ -102,12 +125,16 @@ class ConstructorCall(AstNode):
 
 @dataclass(eq=False)
 class RangeExpression(AstNode):
+    """`low..high`, half open."""
+
     low: AstNode
     high: AstNode
 
 
 @dataclass(eq=False)
 class LetIn(AstNode):
+    """`let x = value in body`."""
+
     name: str
     value: AstNode
     body: AstNode
@@ -115,6 +142,8 @@ class LetIn(AstNode):
 
 @dataclass(eq=False)
 class Lambda(AstNode):
+    """`x => body`."""
+
     parameters: list[BoundParameter]
     body: AstNode
 
@@ -124,7 +153,7 @@ class Lambda(AstNode):
 
 @dataclass(eq=False)
 class BoundParameter(AstNode):
-    """A bound variable declared in a head: `var c(j, int k : 0..n) = ...`."""
+    """A bound variable of a parameter list: `var c(j, int k : 0..n) = ...`."""
 
     name: str
     type: AstNode | None
@@ -154,6 +183,8 @@ class VariableDeclaration(AstNode):
 
 @dataclass(eq=False)
 class Assignment(AstNode):
+    """`x = e`, or `x += e` with the operator `+`."""
+
     name: str
     name_span: Span
     operator: str
@@ -162,6 +193,8 @@ class Assignment(AstNode):
 
 @dataclass(eq=False)
 class If(AstNode):
+    """`if (condition) ... else ...`."""
+
     condition: AstNode
     if_true: list[AstNode]
     if_false: list[AstNode]
@@ -180,24 +213,32 @@ class Loop(AstNode):
 
 @dataclass(eq=False)
 class Jump(AstNode):
-    kind: str  # break continue
+    """`break` or `continue`."""
+
+    kind: str
 
 
 @dataclass(eq=False)
 class Return(AstNode):
+    """`return value;`."""
+
     value: AstNode | None
 
 
 @dataclass(eq=False)
 class Block(AstNode):
+    """`{ ... }` as a statement."""
+
     body: list[AstNode]
 
 
-# Items
+# Declarations
 
 
 @dataclass(eq=False)
 class Parameter(AstNode):
+    """A parameter of a function."""
+
     type: AstNode
     name: str
     default: AstNode | None
@@ -205,9 +246,11 @@ class Parameter(AstNode):
 
 @dataclass(eq=False)
 class FunctionDeclaration(AstNode):
+    """A function; `f(x) => e` has a body of one return. The span ends before the body."""
+
     name: str
     name_span: Span
-    result: AstNode | None
+    result: AstNode
     parameters: list[Parameter]
     body: list[AstNode]
     attributes: dict[str, Span]
@@ -215,6 +258,8 @@ class FunctionDeclaration(AstNode):
 
 @dataclass(eq=False)
 class ClassDeclaration(AstNode):
+    """A record type: name, type and span of each field."""
+
     name: str
     name_span: Span
     fields: list[tuple[str, AstNode, Span]]
@@ -222,23 +267,29 @@ class ClassDeclaration(AstNode):
 
 @dataclass(eq=False)
 class TypeAlias(AstNode):
+    """`type name = type;`."""
+
     name: str
     type: AstNode
 
 
 @dataclass(eq=False)
 class GlobalDeclaration(AstNode):
+    """A constant of the program."""
+
     declaration: VariableDeclaration
 
 
 @dataclass(eq=False)
 class Program:
+    """The declarations of a file, in order."""
+
     source: SourceFile
     items: list[AstNode]
 
 
-def children(tree: AstNode):
-    """Direct subtrees in the order they are written."""
+def children(tree: AstNode) -> Iterator[AstNode]:
+    """The child nodes in source order."""
     for entry in fields(tree):
         value = getattr(tree, entry.name)
         if isinstance(value, AstNode):
@@ -247,10 +298,10 @@ def children(tree: AstNode):
             yield from (item for item in value if isinstance(item, AstNode))
 
 
-def walk(tree: AstNode):
-    """The tree and all under it, in reading order, without recursion."""
+def walk(tree: AstNode) -> Iterator[AstNode]:
+    """The node and all below it, in source order, without recursion."""
     stack = [tree]
     while stack:
-        found = stack.pop()
-        yield found
-        stack.extend(reversed(list(children(found))))
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(list(children(node))))

@@ -1,4 +1,4 @@
-"""Errors of C$ programs: file:line:col, the line, a caret under the part, both facts, a hint, a stable code.
+"""Errors of C$ programs: file:line:column, a stable code, both facts, the line with a caret, and a hint.
 
 Every code has its page in assets/reference/cdollar_errors.md.
 """
@@ -6,54 +6,56 @@ Every code has its page in assets/reference/cdollar_errors.md.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from renderer.errors import InputError, UserError
+
+MAX_LINE_CHARS = 160
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A program's text and the name it is called by in messages."""
+    """A program's text and its name in messages."""
 
     name: str
     text: str
-    starts: tuple[int, ...] = field(default=(), compare=False)
 
-    def __post_init__(self):
-        starts = [0]
-        position = self.text.find("\n")
-        while position >= 0:
-            starts.append(position + 1)
-            position = self.text.find("\n", position + 1)
-        object.__setattr__(self, "starts", tuple(starts))
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """The offset of each line's first character."""
+        return [0, *(k + 1 for k, c in enumerate(self.text) if c == "\n")]
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
-        """Line and column, both from 1."""
-        line = bisect_right(self.starts, offset)
-        return line, offset - self.starts[line - 1] + 1
+        """Line and column of a character, both from 1."""
+        line = bisect_right(self.line_starts, offset)
+        return line, offset - self.line_starts[line - 1] + 1
 
     def line(self, number: int) -> str:
-        end = self.starts[number] - 1 if number < len(self.starts) else len(self.text)
-        return self.text[self.starts[number - 1] : end].rstrip("\r")
+        """The text of a line, counted from 1."""
+        return self.text[self.line_starts[number - 1] :].split("\n", 1)[0].rstrip("\r")
 
 
 @dataclass(frozen=True)
 class Span:
-    """Characters start..end of a source."""
+    """Characters start..end of a source file."""
 
     source: SourceFile
     start: int
     end: int
 
     def to(self, other: Span) -> Span:
+        """The span from this one to another."""
         return Span(self.source, min(self.start, other.start), max(self.end, other.end))
 
     @property
     def text(self) -> str:
+        """The text, without line breaks."""
         return " ".join(self.source.text[self.start : self.end].split())
 
     @property
     def location(self) -> str:
+        """`line:column` of the start."""
         line, column = self.source.line_and_column(self.start)
         return f"{line}:{column}"
 
@@ -63,28 +65,25 @@ class Span:
         return self.text if len(self.text) <= 40 else self.text[:37] + "..."
 
 
-MAX_LINE_CHARS = 160
-
-
 class ProgramError(InputError):
-    """What is wrong in a program, at one place of its text."""
+    """An error at one span of a program."""
 
     def __init__(self, code: str, span: Span, message: str, hint: str = ""):
         self.code, self.span, self.message, self.hint = code, span, message, hint
         super().__init__(self.render())
 
     def render(self) -> str:
-        line, column = self.span.source.line_and_column(self.span.start)
-        text = self.span.source.line(line).replace("\t", " ")
-        text = "".join(c if c.isprintable() else "?" for c in text)
-        width = max(1, min(self.span.end - self.span.start, len(text) - column + 1))
+        """The message with the line, a caret below the span, and the hint."""
+        span, source = self.span, self.span.source
+        line, column = source.line_and_column(span.start)
+        text = "".join(c if c.isprintable() else "?" for c in source.line(line).replace("\t", " "))
         first = max(0, column - 1 - MAX_LINE_CHARS // 2)
-        cut = text[first : first + MAX_LINE_CHARS]
-        marks = " " * (column - 1 - first) + "^" * min(width, max(1, len(cut) - (column - 1 - first)))
+        cut, indent = text[first : first + MAX_LINE_CHARS], column - 1 - first
+        width = max(1, min(span.end - span.start, len(cut) - indent))
         lines = [
-            f"{self.span.source.name}:{line}:{column}: error {self.code}: {self.message}",
+            f"{source.name}:{line}:{column}: error {self.code}: {self.message}",
             "    " + cut,
-            "    " + marks,
+            "    " + " " * indent + "^" * width,
         ]
         if self.hint:
             lines.append(f"hint: {self.hint}")
@@ -92,8 +91,9 @@ class ProgramError(InputError):
 
 
 class ArgumentError(UserError):
-    """What fills main's parameters does not fit: a usage error."""
+    """A value for a parameter of main does not fit: a usage error."""
 
 
 def ordinal(position: int) -> str:
+    """first, second, third: a position counted from 0."""
     return ("first", "second", "third", "fourth", "fifth", "sixth")[min(position, 5)]

@@ -1,4 +1,4 @@
-"""Types and expressions of C$ by recursive descent."""
+"""Parses types and expressions of C$ by recursive descent."""
 
 from __future__ import annotations
 
@@ -28,116 +28,114 @@ from renderer.cdollar.frontend.ast import (
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.lexer import KEYWORDS, MAX_CHAIN, Token, TokenStream
 
-# Binding strengths of the binary operators; all are left-associative.
+# All binary operators are left-associative.
 PRECEDENCE = {"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7}
 PRECEDENCE |= {"<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10}
+MAX_FLOAT = 3.4028235677973366e38  # the least double that rounds to infinity, halfway above the largest float
 
 
 class ExpressionParser(TokenStream):
-    """Types, heads of functions, and expressions with their reductions."""
+    """Types, bound parameters, and expressions with their reductions."""
 
     # Types
 
     def starts_type(self) -> bool:
-        return self.token.kind == "identifier" and (
-            self.token.text in self.type_names or self.token.text not in KEYWORDS
-        )
+        """Whether a type may be next."""
+        return self.token.is_identifier and (self.token.text in self.type_names or self.token.is_name)
 
     def type(self) -> AstNode:
+        """A type: `float`, `float[,]`, `float(int, int)`."""
         self.enter_nesting()
         token = self.expect_identifier("a type")
-        written: AstNode = NamedType(token.span, token.text)
+        type_: AstNode = NamedType(token.span, token.text)
         while self.at("(", "["):
-            if self.advance().text == "[":
-                rank = 1
+            parameters: list[AstNode] = []
+            is_array = self.advance().text == "["
+            if is_array:
+                parameters.append(NamedType(token.span, "int"))
                 while self.accept(","):
-                    rank += 1
+                    parameters.append(NamedType(token.span, "int"))
                 self.expect("]", "in the array type")
-                written = FunctionalType(
-                    self.span_from(token.span), written, [NamedType(token.span, "int") for _ in range(rank)], True
-                )
-                continue
-            parameters = []
-            while not self.at(")"):
-                parameters.append(self.type())
-                if self.token.kind == "identifier" and self.token.text not in KEYWORDS:
-                    self.advance()  # a parameter's name in a type is allowed and ignored
-                if not self.at(")"):
-                    self.expect(",", "between the parameters' types")
-            self.advance()
-            written = FunctionalType(self.span_from(token.span), written, parameters, False)
+            else:
+                while not self.at(")"):
+                    parameters.append(self.type())
+                    if self.token.is_name:
+                        self.advance()  # a parameter's name in a type is allowed and ignored
+                    if not self.at(")"):
+                        self.expect(",", "between the parameters' types")
+                self.advance()
+            type_ = FunctionalType(self.span_from(token.span), type_, parameters, is_array)
         self.depth -= 1
-        return written
+        return type_
 
     def try_type(self) -> AstNode | None:
-        """A type if one stands here and starts with a known type's name, else nothing is taken."""
-        if self.token.kind != "identifier" or self.token.text not in self.type_names:
+        """A type if one is next and starts with a known type's name, else nothing is taken."""
+        if not self.token.is_identifier or self.token.text not in self.type_names:
             return None
-        position, depth = self.position, self.depth
+        state = self.position, self.depth
         try:
             return self.type()
         except ProgramError:
-            self.position, self.depth = position, depth
+            self.rewind(state)
             return None
 
+    # Bound variables
+
     def bound_parameters(self) -> list[BoundParameter]:
+        """`(j, int k : 0..n)`, or the same in brackets."""
         close = ")" if self.advance().text == "(" else "]"
-        found: list[BoundParameter] = []
+        parameters: list[BoundParameter] = []
         while not self.at(close):
             start = self.token.span
-            written = None
-            if self.peek().kind == "identifier":
-                written = self.type()
+            type_ = self.type() if self.peek().is_identifier else None
             name = self.expect_identifier("a bound variable")
-            domain = self.domain() if self.accept(":") else None
-            if any(other.name == name.text for other in found):
-                raise ProgramError("CS0109", name.span, f"the bound variable `{name.text}` is declared twice")
-            found.append(BoundParameter(self.span_from(start), name.text, written, domain))
+            domain = self.expression() if self.accept(":") else None
+            if any(other.name == name.text for other in parameters):
+                self.fail("CS0109", f"the bound variable `{name.text}` is declared twice", span=name.span)
+            parameters.append(BoundParameter(self.span_from(start), name.text, type_, domain))
             if not self.at(close):
                 self.expect(",", "between bound variables")
-        if not found:
-            raise ProgramError(
-                "CS0105", self.token.span, "expected a bound variable, found nothing between the brackets"
-            )
+        if not parameters:
+            self.fail("CS0105", "expected a bound variable, found nothing between the brackets")
         self.advance()
-        return found
+        return parameters
 
     def restriction(self) -> Restriction:
         """`l : 0..n`, `int l : f`, `int l`, `(i, j) : f`."""
         start = self.token.span
+        type_: AstNode | None = None
+        domain: AstNode | None = None
         if self.accept("("):
             names = [self.expect_identifier("a bound variable")]
             while self.accept(","):
                 names.append(self.expect_identifier("a bound variable"))
             self.expect(")", "after the bound variables")
             self.expect(":", "after the bound variables")
-            domain = self.domain()
-            return Restriction(self.span_from(start), [(n.text, n.span) for n in names], None, domain)
-        written: AstNode | None = None
-        if self.peek().kind == "identifier":
-            if not (self.at("var") and self.advance()):
-                written = self.type()
-        name = self.expect_identifier("a bound variable")
-        restricted_to = self.domain() if self.accept(":") else None
-        return Restriction(self.span_from(start), [(name.text, name.span)], written, restricted_to)
-
-    def domain(self) -> AstNode:
-        return self.expression()
+            domain = self.expression()
+        else:
+            if self.peek().is_identifier and not self.accept("var"):
+                type_ = self.type()
+            names = [self.expect_identifier("a bound variable")]
+            if self.accept(":"):
+                domain = self.expression()
+        return Restriction(self.span_from(start), [(n.text, n.span) for n in names], type_, domain)
 
     # Expressions
 
     def expression(self) -> AstNode:
+        """Any expression."""
         self.enter_nesting()
         if self.at("let"):
-            found = self.let_in()
+            result = self.let_in()
         elif self.is_lambda():
-            found = self.lambda_()
+            result = self.lambda_()
         else:
-            found = self.conditional()
+            result = self.conditional()
         self.depth -= 1
-        return found
+        return result
 
     def let_in(self) -> AstNode:
+        """`let x = e in body`."""
         start = self.advance().span
         name = self.expect_identifier("a name after `let`")
         self.expect("=", "after the name")
@@ -145,17 +143,24 @@ class ExpressionParser(TokenStream):
         self.expect("in", "after the value of `let`")
         return LetIn(self.span_from(start), name.text, value, self.expression())
 
-    def is_lambda(self) -> bool:
-        if self.token.kind == "identifier" and self.peek().text == "=>":
-            return True
+    def names_in_parentheses(self) -> int:
+        """How many tokens ahead the `)` after `(i, j` is, 0 if the next tokens are others."""
         if not self.at("("):
-            return False
+            return 0
         ahead = 1
-        while self.peek(ahead).kind == "identifier" or self.peek(ahead).text == ",":
+        while self.peek(ahead).is_identifier or self.peek(ahead).text == ",":
             ahead += 1
-        return self.peek(ahead).text == ")" and self.peek(ahead + 1).text == "=>"
+        return ahead if self.peek(ahead).text == ")" else 0
+
+    def is_lambda(self) -> bool:
+        """Whether `x =>` or `(x, y) =>` is next."""
+        if self.token.is_identifier:
+            return self.peek().text == "=>"
+        ahead = self.names_in_parentheses()
+        return ahead > 0 and self.peek(ahead + 1).text == "=>"
 
     def lambda_(self) -> AstNode:
+        """`x => body`, `(x, y) => body`."""
         start = self.token.span
         if self.at("("):
             parameters = self.bound_parameters()
@@ -167,225 +172,189 @@ class ExpressionParser(TokenStream):
         return Lambda(self.span_from(start), parameters, body)
 
     def conditional(self) -> AstNode:
+        """`condition ? if_true : if_false`."""
         condition = self.range_expression()
         if not self.accept("?"):
             return condition
-        yes = self.expression()
+        if_true = self.expression()
         self.expect(":", "in `condition ? yes : no`")
-        no = self.expression()
-        return Conditional(condition.span.to(no.span), condition, yes, no)
+        if_false = self.expression()
+        return Conditional(condition.span.to(if_false.span), condition, if_true, if_false)
 
     def range_expression(self) -> AstNode:
+        """`low..high`."""
         low = self.binary(1)
         if not self.accept(".."):
             return low
         high = self.binary(1)
         return RangeExpression(low.span.to(high.span), low, high)
 
-    def binary(self, weakest: int) -> AstNode:
-        left, height = self.unary(), 0
-        while self.token.kind == "punctuator" and PRECEDENCE.get(self.token.text, 0) >= weakest:
-            mark = self.advance()
-            right = self.binary(PRECEDENCE[mark.text] + 1)
-            left = Binary(left.span.to(right.span), mark.text, left, right)
-            height += 1
-            if height > MAX_CHAIN:
-                raise ProgramError(
-                    "CS0106",
-                    mark.span,
-                    f"this expression joins more than {MAX_CHAIN} parts",
-                    "name parts of it with `var`",
-                )
+    def binary(self, precedence: int) -> AstNode:
+        """Binary operators of at least this precedence."""
+        left, count = self.unary(), 0
+        while self.token.kind == "punctuator" and PRECEDENCE.get(self.token.text, 0) >= precedence:
+            operator = self.advance()
+            right = self.binary(PRECEDENCE[operator.text] + 1)
+            left = Binary(left.span.to(right.span), operator.text, left, right)
+            count += 1
+            if count > MAX_CHAIN:
+                message = f"this expression joins more than {MAX_CHAIN} parts"
+                self.fail("CS0106", message, "name parts of it with `var`", operator.span)
         return left
 
     def unary(self) -> AstNode:
+        """Unary operators, reductions and casts."""
         start = self.token.span
         if self.token.kind == "punctuator" and self.token.text in ("+", "-", "*", "!", "~"):
             self.enter_nesting()
-            mark = self.advance().text
-            if mark in "+*" and self.at("("):
-                found = self.reduction(mark, start)
+            operator = self.advance().text
+            if operator in "+*" and self.at("("):
+                result = self.reduction(operator, start)
             else:
                 operand = self.unary()
-                found = Unary(start.to(operand.span), mark, operand)
+                result = Unary(start.to(operand.span), operator, operand)
             self.depth -= 1
-            return found
-        if self.at("("):
-            cast = self.cast(start)
-            if cast is not None:
-                return cast
-        return self.postfix()
+            return result
+        cast = self.cast(start) if self.at("(") else None
+        return cast if cast is not None else self.postfix()
 
-    def reduction(self, mark: str, start: Span) -> AstNode:
-        """`+ (body, l : 0..n)`: restrictions may follow the body; without them this is a plain operand."""
-        cast = self.cast(self.token.span)
-        if cast is not None:
-            return Unary(start.to(cast.span), mark, cast)
-        position, depth = self.position, self.depth
-        self.advance()
-        body = self.expression()
-        if self.at(","):
-            restrictions = self.restrictions()
-            end = self.expect(")", "after the reduction")
-            return Unary(start.to(end.span), mark, body, restrictions)
-        self.position, self.depth = position, depth
-        operand = self.postfix()
-        return Unary(start.to(operand.span), mark, operand)
-
-    def restrictions(self) -> list[Restriction]:
-        found = []
-        while self.accept(","):
-            found.append(self.restriction())
-        return found
+    def reduction(self, operator: str, start: Span) -> AstNode:
+        """`+ (body, l : 0..n)`: restrictions may follow the body; without them this is an ordinary operand."""
+        operand = self.cast(self.token.span)
+        if operand is None:
+            state = self.position, self.depth
+            self.advance()
+            body = self.expression()
+            if self.at(","):
+                restrictions = []
+                while self.accept(","):
+                    restrictions.append(self.restriction())
+                end = self.expect(")", "after the reduction")
+                return Unary(start.to(end.span), operator, body, restrictions)
+            self.rewind(state)
+            operand = self.postfix()
+        return Unary(start.to(operand.span), operator, operand)
 
     def cast(self, start: Span) -> AstNode | None:
-        position, depth = self.position, self.depth
+        """`(type) operand`, or None if the parenthesis is another one."""
+        state = self.position, self.depth
         self.advance()
-        written = self.try_type()
-        follows = self.peek()
-        operand_starts = follows.kind in ("identifier", "real", "integer", "hex") or follows.text in (
-            "(",
-            "-",
-            "+",
-            "!",
-            "~",
-            "*",
-        )
-        if (
-            written is None
-            or not self.at(")")
-            or not operand_starts
-            or follows.text in KEYWORDS - {"true", "false", "new"}
-        ):
-            self.position, self.depth = position, depth
+        type_ = self.try_type()
+        after = self.peek()
+        starts_operand = after.kind in ("identifier", "real", "integer", "hex") or after.text in set("(-+!~*")
+        is_keyword = after.text in KEYWORDS - {"true", "false", "new"}
+        if type_ is None or not self.at(")") or not starts_operand or is_keyword:
+            self.rewind(state)
             return None
         self.advance()
         self.enter_nesting()
         operand = self.unary()
         self.depth -= 1
-        return Cast(start.to(operand.span), written, operand)
+        return Cast(start.to(operand.span), type_, operand)
 
     def postfix(self) -> AstNode:
-        found, height = self.primary(), 0
+        """Calls, indices and members."""
+        result, count = self.primary(), 0
         while self.at("(", "[", "."):
-            height += 1
-            if height > MAX_CHAIN:
-                raise ProgramError("CS0106", self.token.span, f"this expression joins more than {MAX_CHAIN} parts")
-            if self.advance().text == ".":
+            count += 1
+            if count > MAX_CHAIN:
+                self.fail("CS0106", f"this expression joins more than {MAX_CHAIN} parts")
+            opening = self.advance().text
+            if opening == ".":
                 name = self.expect_identifier("a member's name")
-                found = MemberAccess(found.span.to(name.span), found, name.text, name.span)
-                continue
-            close = ")" if self.tokens[self.position - 1].text == "(" else "]"
-            arguments, restrictions = self.arguments(close)
-            end = self.tokens[self.position - 1].span
-            found = Call(found.span.to(end), found, arguments, restrictions)
-        return found
+                result = MemberAccess(result.span.to(name.span), result, name.text, name.span)
+            else:
+                arguments, restrictions = self.arguments(")" if opening == "(" else "]")
+                result = Call(result.span.to(self.previous.span), result, arguments, restrictions)
+        return result
 
     def arguments(self, close: str) -> tuple[list[AstNode], list[Restriction]]:
-        """Arguments, blanks among them, then restrictions."""
-        found: list[AstNode] = []
+        """Arguments, which may be blank, then restrictions."""
+        arguments: list[AstNode] = []
         restrictions: list[Restriction] = []
         if self.accept(close):
-            return found, restrictions
+            return arguments, restrictions
         while True:
             if self.at(",", close):
-                found.append(Blank(self.token.span))
-            elif found and self.at_restriction():
+                arguments.append(Blank(self.token.span))
+            elif arguments and self.at_restriction():
                 restrictions.append(self.restriction())
             elif restrictions:
-                raise ProgramError("CS0104", self.token.span, "restrictions stand after all arguments")
+                self.fail("CS0104", "restrictions come after all arguments")
             elif self.at("_") and self.peek().text in (",", close):
-                found.append(Blank(self.advance().span))
+                arguments.append(Blank(self.advance().span))
             else:
-                found.append(self.expression())
+                arguments.append(self.expression())
             if self.accept(close):
-                return found, restrictions
+                return arguments, restrictions
             self.expect(",", "between arguments")
 
     def at_restriction(self) -> bool:
-        if self.token.kind == "identifier" and self.peek().text == ":" and self.token.text not in KEYWORDS:
+        """Whether a restriction is next."""
+        if self.token.is_name and self.peek().text == ":":
             return True
-        if self.token.text in (*PRIMITIVES, "var") and self.peek().kind == "identifier":
+        if self.token.text in (*PRIMITIVES, "var") and self.peek().is_identifier:
             return True
-        if self.at("("):
-            ahead = 1
-            while self.peek(ahead).kind == "identifier" or self.peek(ahead).text == ",":
-                ahead += 1
-            return self.peek(ahead).text == ")" and self.peek(ahead + 1).text == ":"
-        return False
+        ahead = self.names_in_parentheses()
+        return ahead > 0 and self.peek(ahead + 1).text == ":"
 
     def primary(self) -> AstNode:
+        """Literals, names, constructor calls and parentheses."""
         token = self.token
         if token.kind in ("integer", "hex", "real"):
-            return self.number(self.advance())
+            return self.real(self.advance()) if token.kind == "real" else self.integer(self.advance())
         if token.kind == "string":
             self.advance()
             return Literal(token.span, re.sub(r"\\(.)", r"\1", token.text[1:-1]), "string")
-        if token.text in ("true", "false") and token.kind == "identifier":
+        if self.at("true", "false"):
             self.advance()
             return Literal(token.span, token.text == "true", "bool")
         if self.accept("("):
-            found = self.expression()
+            result = self.expression()
             if self.at(","):
-                raise ProgramError(
-                    "CS0104",
-                    self.token.span,
-                    "expected `)`, found `,`",
-                    "restrictions may follow only the body of a reduction: `+ (a(l), l : 0..n)`",
-                )
+                hint = "restrictions may follow only the body of a reduction: `+ (a(l), l : 0..n)`"
+                self.fail("CS0104", "expected `)`, found `,`", hint)
             self.expect(")", "after the expression")
-            return found
-        if self.at("new"):
-            self.advance()
-        if token.kind == "identifier" and self.token.text in self.type_names:
+            return result
+        self.accept("new")
+        if token.is_identifier and self.token.text in self.type_names:
             return self.constructor_call()
-        if self.token.kind == "identifier" and self.token.text not in KEYWORDS:
+        if self.token.is_name:
             name = self.advance()
             return Name(name.span, name.text)
-        raise ProgramError("CS0105", self.token.span, f"expected an expression, found {self.describe_token()}")
+        self.fail("CS0105", f"expected an expression, found {self.describe_token()}")
 
     def constructor_call(self) -> AstNode:
+        """`float3(1, 2, 3)`."""
         name = self.advance()
-        if not self.at("("):
-            raise ProgramError(
-                "CS0105",
-                name.span,
-                f"`{name.text}` is a type, not a value",
-                f"convert with `({name.text}) x`, make with `{name.text}(...)`",
-            )
-        self.advance()
+        if not self.accept("("):
+            hint = f"convert with `({name.text}) x`, make with `{name.text}(...)`"
+            self.fail("CS0105", f"`{name.text}` is a type, not a value", hint, name.span)
         arguments, restrictions = self.arguments(")")
         if restrictions:
-            raise ProgramError("CS0104", restrictions[0].span, "a restriction has no meaning here")
+            self.fail("CS0104", "a restriction has no meaning here", span=restrictions[0].span)
         return ConstructorCall(self.span_from(name.span), NamedType(name.span, name.text), arguments)
 
-    def number(self, token: Token) -> Literal:
+    def real(self, token: Token) -> Literal:
+        """A floating-point literal; without a suffix it may become float or double."""
         text = token.text.replace("_", "").lower()
-        if token.kind == "real":
-            kind = {"f": "float", "d": "double"}.get(text[-1], "float_literal")
-            value = float(text.rstrip("fd"))
-            if value in (float("inf"),):
-                raise ProgramError("CS0114", token.span, "this number is too large for double")
-            if kind == "float" and value > 3.4028235677973366e38:
-                raise ProgramError(
-                    "CS0114", token.span, "this number is too large for float", "write it as double: 1e40d"
-                )
-            return Literal(token.span, value, kind)
-        unsigned = text.endswith("u")
-        digits = text.rstrip("u")
+        kind = {"f": "float", "d": "double"}.get(text[-1], "float_literal")
+        value = float(text.rstrip("fd"))
+        if value == float("inf"):
+            self.fail("CS0114", "this number is too large for double", span=token.span)
+        if kind == "float" and value > MAX_FLOAT:
+            self.fail("CS0114", "this number is too large for float", "write it as double: 1e40d", token.span)
+        return Literal(token.span, value, kind)
+
+    def integer(self, token: Token) -> Literal:
+        """An int or uint literal; 2147483648 is allowed after a minus sign."""
+        text, is_hex = token.text.replace("_", "").lower(), token.kind == "hex"
+        digits, hint = text.rstrip("u"), "write it as a floating-point number: 1e30"
         if len(digits) > 20:
-            raise ProgramError(
-                "CS0114", token.span, "this number is too large for int", "write it as a real number: 1e30"
-            )
-        value = int(digits, 16) if token.kind == "hex" else int(digits)
-        limit = 2**32 if unsigned or token.kind == "hex" else 2**31 + 1
-        if value >= limit:
-            raise ProgramError(
-                "CS0114",
-                token.span,
-                f"{digits} is too large for {'uint' if unsigned else 'int'}",
-                "write it as a real number: 1e30",
-            )
-        if token.kind == "hex" and value >= 2**31:
-            unsigned = True
-        return Literal(token.span, value, "uint" if unsigned else "int")
+            self.fail("CS0114", "this number is too large for int", hint, token.span)
+        value = int(digits, 16 if is_hex else 10)
+        is_uint = text.endswith("u") or is_hex and value >= 2**31
+        if value >= (2**32 if is_uint or is_hex else 2**31 + 1):
+            type_ = "uint" if text.endswith("u") else "int"
+            self.fail("CS0114", f"{digits} is too large for {type_}", hint, token.span)
+        return Literal(token.span, value, "uint" if is_uint else "int")

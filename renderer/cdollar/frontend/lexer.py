@@ -1,4 +1,4 @@
-"""The lexer of C$ (.cb files), and a stream of its tokens with one place in it."""
+"""The lexer of C$ (.cb files), and the stream of tokens that the parser reads."""
 
 from __future__ import annotations
 
@@ -31,110 +31,130 @@ TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Token:
+    """`kind` is a group of TOKEN or "eof"."""
+
     kind: str
     text: str
     span: Span
 
+    @property
+    def is_identifier(self) -> bool:
+        """Whether this is an identifier or a keyword."""
+        return self.kind == "identifier"
+
+    @property
+    def is_name(self) -> bool:
+        """Whether this is an identifier that is no keyword."""
+        return self.is_identifier and self.text not in KEYWORDS
+
 
 def tokenize(source: SourceFile) -> list[Token]:
-    """The text cut into tokens, ended by one of kind "eof"."""
-    text, position, found = source.text, 0, []
+    """The tokens of a text, ended by one of kind "eof"; raises CS0101 to CS0103."""
+    text, position = source.text, 0
+    tokens: list[Token] = []
     if len(text) > MAX_SOURCE_CHARS:
-        raise ProgramError(
-            "CS0101", Span(source, 0, 1), f"the program has {len(text)} characters, more than {MAX_SOURCE_CHARS}"
-        )
+        message = f"the program has {len(text)} characters, more than {MAX_SOURCE_CHARS}"
+        raise ProgramError("CS0101", Span(source, 0, 1), message)
     while position < len(text):
         match = TOKEN.match(text, position)
         kind = match.lastgroup if match else None
         if match is None or kind is None or text.startswith("/*", position) and kind == "punctuator":
-            bad_character(source, position)
+            fail_at_character(source, position)
         if kind != "space":
-            found.append(Token(kind, match[0], Span(source, position, match.end())))
+            tokens.append(Token(kind, match[0], Span(source, position, match.end())))
         position = match.end()
-    return found + [Token("eof", "", Span(source, len(text), len(text)))]
+    return [*tokens, Token("eof", "", Span(source, len(text), len(text)))]
 
 
-def bad_character(source: SourceFile, position: int) -> NoReturn:
+def fail_at_character(source: SourceFile, position: int) -> NoReturn:
     """Raises CS0102 for what is never closed, CS0103 for other characters."""
-    rest = source.text[position : position + 2]
-    here = Span(source, position, position + 1)
-    if rest == "/*":
-        raise ProgramError(
-            "CS0102", Span(source, position, position + 2), "this comment is never closed", "end it with */"
-        )
-    if rest[0] == '"':
-        raise ProgramError("CS0102", here, "this text is never closed", 'end it with " on the same line')
-    shown = rest[0] if rest[0].isprintable() else f"U+{ord(rest[0]):04X}"
+    first, here = source.text[position], Span(source, position, position + 1)
+    if source.text.startswith("/*", position):
+        span = Span(source, position, position + 2)
+        raise ProgramError("CS0102", span, "this comment is never closed", "end it with */")
+    if first == '"':
+        raise ProgramError("CS0102", here, "this string is never closed", 'end it with " on the same line')
+    shown = first if first.isprintable() else f"U+{ord(first):04X}"
     raise ProgramError("CS0103", here, f"the character `{shown}` has no meaning here")
 
 
 class TokenStream:
-    """One pass over the tokens of a text; `position` may step back to try a type."""
+    """The tokens of a text and a position in them, which may step back to try another rule."""
 
     def __init__(self, source: SourceFile):
         self.source, self.tokens, self.position, self.depth = source, tokenize(source), 0, 0
         self.type_names = set(PRIMITIVES) | set(VECTORS)
         for before, name in zip(self.tokens, self.tokens[1:], strict=False):
-            if before.text in ("class", "type") and name.kind == "identifier":
+            if before.text in ("class", "type") and name.is_identifier:
                 self.type_names.add(name.text)
-
-    # Tokens
 
     @property
     def token(self) -> Token:
+        """The next token."""
         return self.tokens[self.position]
 
+    @property
+    def previous(self) -> Token:
+        """The token before the next one."""
+        return self.tokens[max(0, self.position - 1)]
+
     def peek(self, ahead: int = 1) -> Token:
+        """A token further ahead; "eof" behind the last one."""
         return self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
 
     def at(self, *texts: str) -> bool:
+        """Whether the next token is one of these punctuators or words."""
         return self.token.kind not in ("string", "eof") and self.token.text in texts
 
     def advance(self) -> Token:
+        """Takes the next token."""
         token = self.token
         if token.kind != "eof":
             self.position += 1
         return token
 
     def accept(self, text: str) -> Token | None:
+        """Takes the next token if it is `text`."""
         return self.advance() if self.at(text) else None
 
     def expect(self, text: str, where: str) -> Token:
+        """Takes `text`; raises CS0104 if another token is next."""
         if self.at(text):
             return self.advance()
-        raise ProgramError(
-            "CS0104", self.missing_token_span(text), f"expected `{text}` {where}, found {self.describe_token()}"
-        )
+        message = f"expected `{text}` {where}, found {self.describe_token()}"
+        raise ProgramError("CS0104", self.missing_token_span(text), message)
+
+    def expect_identifier(self, what: str) -> Token:
+        """Takes a name; raises CS0105 if another token is next."""
+        if not self.token.is_name:
+            self.fail("CS0105", f"expected {what}, found {self.describe_token()}")
+        return self.advance()
+
+    def fail(self, code: str, message: str, hint: str = "", span: Span | None = None) -> NoReturn:
+        """Raises an error at a span, or at the next token."""
+        raise ProgramError(code, span or self.token.span, message, hint)
 
     def missing_token_span(self, text: str) -> Span:
         """A missing `;` is marked after the token before it, not at the start of the next line."""
-        if (
-            text == ";"
-            and self.position
-            and self.source.line_and_column(self.tokens[self.position - 1].span.end)
-            < self.source.line_and_column(self.token.span.start)
-        ):
-            end = self.tokens[self.position - 1].span.end
+        end, place = self.previous.span.end, self.source.line_and_column
+        if text == ";" and self.position and place(end) < place(self.token.span.start):
             return Span(self.source, end, end + 1)
         return self.token.span
 
     def describe_token(self) -> str:
+        """The next token, for messages."""
         return "the end of the file" if self.token.kind == "eof" else f"`{self.token.text[:40]}`"
 
-    def expect_identifier(self, what: str) -> Token:
-        if self.token.kind != "identifier" or self.token.text in KEYWORDS:
-            raise ProgramError("CS0105", self.token.span, f"expected {what}, found {self.describe_token()}")
-        return self.advance()
-
     def span_from(self, start: Span) -> Span:
-        return Span(self.source, start.start, max(start.end, self.tokens[max(0, self.position - 1)].span.end))
+        """From the start of a span to the end of the token before the next one."""
+        return Span(self.source, start.start, max(start.end, self.previous.span.end))
 
-    def enter_nesting(self):
+    def rewind(self, state: tuple[int, int]) -> None:
+        """Goes back to `(position, depth)`."""
+        self.position, self.depth = state
+
+    def enter_nesting(self) -> None:
+        """Counts a level of nesting; raises CS0106 beyond MAX_NESTING. Leaving it is `depth -= 1`."""
         self.depth += 1
         if self.depth > MAX_NESTING:
-            raise ProgramError(
-                "CS0106",
-                self.token.span,
-                f"this nests deeper than {MAX_NESTING} levels",
-                "name the inner parts with `var`",
-            )
+            self.fail("CS0106", f"this nests deeper than {MAX_NESTING} levels", "name the inner parts with `var`")

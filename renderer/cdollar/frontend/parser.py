@@ -1,4 +1,4 @@
-"""Text to tree: items and statements of C$ (.cb files) by recursive descent."""
+"""Parses programs and lines of the REPL: declarations and statements of C$ (.cb files), by recursive descent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from renderer.cdollar.frontend.ast import (
 )
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.expression_parser import ExpressionParser
-from renderer.cdollar.frontend.lexer import KEYWORDS, Token
+from renderer.cdollar.frontend.lexer import Token
 
 MODIFIERS = frozenset({"public", "static", "private", "pure"})
 OPERATORS = ("+", "-", "*", "/", "%", "<", ">", "<=", ">=", "==", "!=", "&", "|", "^", "<<", ">>", "!", "~")
@@ -34,87 +34,83 @@ ASSIGNMENTS = ("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="
 
 
 class Parser(ExpressionParser):
-    """A whole program, or a line of the prompt."""
+    """A whole program, or a line of the REPL."""
 
-    # Items
+    # Declarations
 
     def program(self) -> Program:
+        """All declarations of a file."""
         items = []
         while self.token.kind != "eof":
             items.append(self.declaration())
         return Program(self.source, items)
 
     def declaration(self) -> AstNode:
+        """A function, a class, a type alias or a constant."""
         start = self.token.span
         attributes = self.attributes()
-        while self.token.text in MODIFIERS:
-            self.advance()
-        if self.at("type"):
-            self.advance()
+        self.skip_modifiers()
+        if self.accept("type"):
             name = self.expect_identifier("the name of the alias")
             self.expect("=", "after the alias's name")
-            written = self.type()
+            type_ = self.type()
             self.expect(";", "after the alias")
-            return TypeAlias(self.span_from(start), name.text, written)
+            return TypeAlias(self.span_from(start), name.text, type_)
         if self.at("final", "class"):
             return self.class_declaration(start)
         if self.at("var", "const", "let"):
-            return self.variable_declaration(start)
+            return self.global_variable(start)
         if not self.starts_type():
-            raise ProgramError(
-                "CS0107", self.token.span,
-                f"expected a function, class, type or constant, found {self.describe_token()}",
-                "a function starts with the type it returns: `float f(float x) { ... }`",
-            )  # fmt: skip
+            message = f"expected a function, class, type or constant, found {self.describe_token()}"
+            self.fail("CS0107", message, "a function starts with the type it returns: `float f(float x) { ... }`")
         return self.function_or_constant(start, attributes)
 
-    def attributes(self) -> dict[str, Span]:
-        found = {}
-        while self.at("["):
+    def skip_modifiers(self) -> None:
+        """Takes C# modifiers, which mean nothing here."""
+        while self.token.text in MODIFIERS:
             self.advance()
+
+    def attributes(self) -> dict[str, Span]:
+        """`[Associative, Commutative]` before a function, with their spans."""
+        attributes: dict[str, Span] = {}
+        while self.accept("["):
             while True:
                 name = self.expect_identifier("an attribute")
                 if name.text not in ("Associative", "Commutative"):
-                    raise ProgramError(
-                        "CS0108", name.span, f"`{name.text}` is no attribute", "allowed: [Associative], [Commutative]"
-                    )
-                found[name.text] = name.span
+                    hint = "allowed: [Associative], [Commutative]"
+                    self.fail("CS0108", f"unknown attribute `{name.text}`", hint, name.span)
+                attributes[name.text] = name.span
                 if not self.accept(","):
                     break
             self.expect("]", "after the attribute")
-        return found
+        return attributes
 
-    def variable_declaration(self, start: Span) -> AstNode:
-        if self.at("const"):
-            self.advance()
-            return GlobalDeclaration(self.span_from(start), self.variable_declarator("type", self.type(), start))
-        kind = self.advance().text
-        declare = self.variable_declarator(kind, None, start)
-        if declare.parameters is not None and self.at("{", "=>"):
-            raise ProgramError(
-                "CS0107", start, "a function with a body names the type it returns", "`float f(float x) { ... }`"
-            )
-        return GlobalDeclaration(self.span_from(start), declare)
+    def global_variable(self, start: Span) -> AstNode:
+        """`const float g = 9.8;`, `var f(i) = ...;`."""
+        if self.accept("const"):
+            type_ = self.type()
+            return GlobalDeclaration(self.span_from(start), self.variable_declarator("type", type_, start))
+        declaration = self.variable_declarator(self.advance().text, None, start)
+        return GlobalDeclaration(self.span_from(start), declaration)
 
     def function_or_constant(self, start: Span, attributes: dict[str, Span]) -> AstNode:
+        """`float f(float x) { ... }`, `float f(float x) => e;`, `float g = e;`."""
         result = self.type()
         if self.accept("operator"):
-            mark = self.advance()
-            if mark.text not in OPERATORS:
-                raise ProgramError(
-                    "CS0105", mark.span, f"`{mark.text}` cannot be defined", "allowed: " + " ".join(OPERATORS)
-                )
-            name = Token("identifier", "operator" + mark.text, mark.span)
+            operator = self.advance()
+            if operator.text not in OPERATORS:
+                hint = "allowed: " + " ".join(OPERATORS)
+                self.fail("CS0105", f"`{operator.text}` cannot be defined", hint, operator.span)
+            name = Token("identifier", "operator" + operator.text, operator.span)
         else:
             name = self.expect_identifier("a name after the type")
         if not self.at("("):
             self.position -= 1
-            declare = self.variable_declarator("type", result, start)
-            return GlobalDeclaration(self.span_from(start), declare)
+            declaration = self.variable_declarator("type", result, start)
+            return GlobalDeclaration(self.span_from(start), declaration)
         parameters = self.parameters()
         header = self.span_from(start)
-        if self.at("=>", "="):
-            self.advance()
+        if self.accept("=>") or self.accept("="):
             value = self.expression()
             self.expect(";", "after the function")
             body: list[AstNode] = [Return(value.span, value)]
@@ -123,47 +119,41 @@ class Parser(ExpressionParser):
         return FunctionDeclaration(header, name.text, name.span, result, parameters, body, attributes)
 
     def parameters(self) -> list[Parameter]:
+        """`(float[] a, int n = 5)`."""
         self.expect("(", "before the parameters")
-        found: list[Parameter] = []
+        parameters: list[Parameter] = []
         while not self.at(")"):
             start = self.token.span
-            written = self.type()
+            type_ = self.type()
             name = self.expect_identifier("the parameter's name")
             default = self.expression() if self.accept("=") else None
-            if any(other.name == name.text for other in found):
-                raise ProgramError("CS0109", name.span, f"the parameter `{name.text}` is declared twice")
-            found.append(Parameter(self.span_from(start), written, name.text, default))
+            if any(other.name == name.text for other in parameters):
+                self.fail("CS0109", f"the parameter `{name.text}` is declared twice", span=name.span)
+            parameters.append(Parameter(self.span_from(start), type_, name.text, default))
             if not self.at(")"):
                 self.expect(",", "between parameters")
         self.advance()
-        return found
+        return parameters
 
     def class_declaration(self, start: Span) -> ClassDeclaration:
+        """`final class Complex { float re, im; }`."""
         self.accept("final")
         self.expect("class", "after `final`")
         name = self.expect_identifier("the class's name")
         if self.at(":"):
-            raise ProgramError(
-                "CS0110",
-                self.token.span,
-                "a class derives from nothing here",
-                'a function bound to a file is file("big.npy")',
-            )
+            self.fail("CS0110", "classes have no base class", 'a function bound to a file is file("big.npy")')
         self.expect("{", "before the fields")
         fields: list[tuple[str, AstNode, Span]] = []
         while not self.at("}"):
-            while self.token.text in MODIFIERS:
-                self.advance()
-            written = self.type()
+            self.skip_modifiers()
+            type_ = self.type()
             while True:
-                field_name = self.expect_identifier("a field's name")
+                field = self.expect_identifier("a field's name")
                 if self.at("("):
-                    raise ProgramError(
-                        "CS0110", field_name.span, "a class holds fields only", "write functions outside of it"
-                    )
-                if any(other[0] == field_name.text for other in fields):
-                    raise ProgramError("CS0109", field_name.span, f"the field `{field_name.text}` is declared twice")
-                fields.append((field_name.text, written, field_name.span))
+                    self.fail("CS0110", "a class holds fields only", "write functions outside of it", field.span)
+                if any(other[0] == field.text for other in fields):
+                    self.fail("CS0109", f"the field `{field.text}` is declared twice", span=field.span)
+                fields.append((field.text, type_, field.span))
                 if not self.accept(","):
                     break
             self.expect(";", "after the field")
@@ -174,37 +164,38 @@ class Parser(ExpressionParser):
     # Statements
 
     def block(self) -> list[AstNode]:
+        """`{ ... }`."""
         self.expect("{", "before the body")
         self.enter_nesting()
-        found = []
+        statements = []
         while not self.at("}"):
             if self.token.kind == "eof":
-                raise ProgramError(
-                    "CS0104", self.token.span, "expected `}` at the end of the body, found the end of the file"
-                )
-            found += self.statement()
+                self.fail("CS0104", "expected `}` at the end of the body, found the end of the file")
+            statements += self.statement()
         self.advance()
         self.depth -= 1
-        return found
+        return statements
 
-    def body(self) -> list[AstNode]:
+    def branch(self) -> list[AstNode]:
+        """A block or one statement."""
         if self.at("{"):
             return self.block()
         self.enter_nesting()
-        found = self.statement()
+        statements = self.statement()
         self.depth -= 1
-        return found
+        return statements
 
     def statement(self) -> list[AstNode]:
+        """One statement; a declaration of several variables is several."""
         start = self.token.span
-        simple = {
-            "if": self.if_statement,
-            "for": self.for_statement,
-            "while": self.while_statement,
-            "do": self.do_statement,
-        }
-        if self.token.kind == "identifier" and self.token.text in simple:
-            return [simple[self.token.text]()]
+        if self.accept("if"):
+            return [self.if_statement(start)]
+        if self.accept("for"):
+            return [self.for_statement(start)]
+        if self.accept("while"):
+            return [Loop(start, [], self.condition("while"), [], self.branch(), True)]
+        if self.accept("do"):
+            return [self.do_statement(start)]
         if self.at("{"):
             return [Block(start, self.block())]
         if self.accept(";"):
@@ -217,21 +208,25 @@ class Parser(ExpressionParser):
             value = None if self.at(";") else self.expression()
             self.expect(";", "after `return`")
             return [Return(self.span_from(start), value)]
-        found = self.simple_statement()
+        statements = self.simple_statement()
         self.expect(";", "after the statement")
-        return found
+        return statements
 
-    def if_statement(self) -> If:
-        start = self.advance().span
-        self.expect("(", "after `if`")
+    def condition(self, keyword: str) -> AstNode:
+        """`(condition)`."""
+        self.expect("(", f"after `{keyword}`")
         condition = self.expression()
         self.expect(")", "after the condition")
-        yes = self.body()
-        no = self.body() if self.accept("else") else []
-        return If(start, condition, yes, no)
+        return condition
 
-    def for_statement(self) -> Loop:
-        start = self.advance().span
+    def if_statement(self, start: Span) -> If:
+        """`if (condition) ... else ...`, behind the `if`."""
+        condition = self.condition("if")
+        if_true = self.branch()
+        return If(start, condition, if_true, self.branch() if self.accept("else") else [])
+
+    def for_statement(self, start: Span) -> Loop:
+        """`for (start; condition; step) ...`, behind the `for`."""
         self.expect("(", "after `for`")
         first = [] if self.at(";") else self.simple_statement()
         self.expect(";", "after the loop's start")
@@ -243,74 +238,55 @@ class Parser(ExpressionParser):
             if not self.accept(","):
                 break
         self.expect(")", "after the loop's step")
-        return Loop(start, first, condition, step, self.body(), True)
+        return Loop(start, first, condition, step, self.branch(), True)
 
-    def while_statement(self) -> Loop:
-        start = self.advance().span
-        self.expect("(", "after `while`")
-        condition = self.expression()
-        self.expect(")", "after the condition")
-        return Loop(start, [], condition, [], self.body(), True)
-
-    def do_statement(self) -> Loop:
-        start = self.advance().span
-        body = self.body()
+    def do_statement(self, start: Span) -> Loop:
+        """`do ... while (condition);`, behind the `do`."""
+        body = self.branch()
         self.expect("while", "after the body of `do`")
-        self.expect("(", "after `while`")
-        condition = self.expression()
-        self.expect(")", "after the condition")
+        condition = self.condition("while")
         self.expect(";", "after the loop")
         return Loop(start, [], condition, [], body, False)
 
     def simple_statement(self) -> list[AstNode]:
         """A declaration, a restriction or an assignment, without its `;`."""
         start = self.token.span
-        if self.at("const"):
-            self.advance()
+        self.accept("const")
         if self.at("var", "let"):
-            return self.declarations(self.advance().text, None, start)
-        if self.token.kind == "identifier" and self.peek().text == ":" and self.token.text not in KEYWORDS:
+            return self.variable_declarations(self.advance().text, None, start)
+        if self.token.is_name and self.peek().text == ":":
             return [self.restriction()]
+        state = self.position, self.depth
         if self.at("("):
-            position, depth = self.position, self.depth
             try:
-                found = self.restriction()
-                if found.domain is not None:
-                    return [found]
+                restriction = self.restriction()
+                if restriction.domain is not None:
+                    return [restriction]
             except ProgramError:
                 pass
-            self.position, self.depth = position, depth
-        position, depth = self.position, self.depth
-        written = self.try_type()
-        if (
-            written is None
-            and self.token.kind == "identifier"
-            and self.peek().kind == "identifier"
-            and self.token.text not in KEYWORDS
-        ):
-            raise ProgramError(
-                "CS0201",
-                self.token.span,
-                f"`{self.token.text}` is no type",
-                "types: " + ", ".join(sorted(self.type_names)),
-            )
-        if written is not None and self.token.kind == "identifier" and self.token.text not in KEYWORDS:
-            if self.peek().text == ":":
-                self.position, self.depth = position, depth
-                return [self.restriction()]
-            return self.declarations("type", written, start)
-        self.position, self.depth = position, depth
+            self.rewind(state)
+        type_ = self.try_type()
+        if type_ is None and self.token.is_name and self.peek().is_identifier:
+            self.fail("CS0201", f"unknown type `{self.token.text}`", "types: " + ", ".join(sorted(self.type_names)))
+        if type_ is not None and self.token.is_name:
+            if self.peek().text != ":":
+                return self.variable_declarations("type", type_, start)
+            self.rewind(state)
+            return [self.restriction()]
+        self.rewind(state)
         return [self.assignment(start)]
 
-    def declarations(self, kind: str, written: AstNode | None, start: Span) -> list[AstNode]:
-        found: list[AstNode] = [self.variable_declarator(kind, written, start, semicolon=False)]
+    def variable_declarations(self, kind: str, type_: AstNode | None, start: Span) -> list[AstNode]:
+        """The declarators of `var x = 1, y = 2`, behind the `var` or the type."""
+        declarations: list[AstNode] = [self.variable_declarator(kind, type_, start, semicolon=False)]
         while self.accept(","):
-            found.append(self.variable_declarator(kind, written, self.token.span, semicolon=False))
-        return found
+            declarations.append(self.variable_declarator(kind, type_, self.token.span, semicolon=False))
+        return declarations
 
     def variable_declarator(
-        self, kind: str, written: AstNode | None, start: Span, semicolon: bool = True
+        self, kind: str, type_: AstNode | None, start: Span, semicolon: bool = True
     ) -> VariableDeclaration:
+        """`x = e`, `f(i, j) = e`, or `x` alone where no value is needed."""
         name = self.expect_identifier("the variable's name")
         parameters = self.bound_parameters() if self.at("(", "[") else None
         value = None
@@ -318,80 +294,74 @@ class Parser(ExpressionParser):
             value = self.expression()
         elif kind != "type" or parameters is not None or semicolon:
             if self.at("{", "=>") and parameters is not None:
-                raise ProgramError(
-                    "CS0111",
-                    name.span,
-                    "functions with a body stand outside of other functions",
-                    f"or write `var {name.text}(...) = expression;`",
-                )
+                message = "functions with a body belong outside of other functions"
+                self.fail("CS0111", message, f"or write `var {name.text}(...) = expression;`", name.span)
             self.expect("=", f"after `{name.text}`")
         if semicolon:
             self.expect(";", "after the declaration")
-        return VariableDeclaration(self.span_from(start), kind, written, name.text, name.span, parameters, value)
+        return VariableDeclaration(self.span_from(start), kind, type_, name.text, name.span, parameters, value)
 
     def assignment(self, start: Span) -> AstNode:
+        """`x = e`, `x += e`, `x++`, `++x`."""
         if self.at("++", "--"):
-            mark = self.advance()
+            operator = self.advance()
             name = self.expect_identifier("a variable")
-            one = Literal(mark.span, 1, "int")
-            return Assignment(self.span_from(start), name.text, name.span, mark.text[0], one)
+            one = Literal(operator.span, 1, "int")
+            return Assignment(self.span_from(start), name.text, name.span, operator.text[0], one)
         left = self.expression()
-        if self.at("++", "--"):
-            mark = self.advance()
-            if not isinstance(left, Name):
-                self.cannot_assign(left)
-            return Assignment(self.span_from(start), left.name, left.span, mark.text[0], Literal(mark.span, 1, "int"))
-        if self.token.text in ASSIGNMENTS:
-            mark = self.advance()
-            if not isinstance(left, Name):
-                self.cannot_assign(left)
-            return Assignment(self.span_from(start), left.name, left.span, mark.text[:-1], self.expression())
-        raise ProgramError(
-            "CS0112", left.span, "this statement has no effect: functions are pure", "return it, or name it with `var`"
-        )
+        if not self.at("++", "--", *ASSIGNMENTS):
+            message = "this statement has no effect: functions are pure"
+            self.fail("CS0112", message, "return it, or name it with `var`", left.span)
+        operator = self.advance()
+        if not isinstance(left, Name):
+            self.fail_assignment(left)
+        span = self.span_from(start)
+        if operator.text in ("++", "--"):
+            return Assignment(span, left.name, left.span, operator.text[0], Literal(operator.span, 1, "int"))
+        return Assignment(span, left.name, left.span, operator.text[:-1], self.expression())
 
-    def cannot_assign(self, left: AstNode) -> NoReturn:
+    def fail_assignment(self, left: AstNode) -> NoReturn:
+        """Raises CS0113: the left side is not a variable."""
+        hint = "the left side is a variable's name"
         if isinstance(left, MemberAccess):
             hint = "make a new value: `v = float3(1, v.y, v.z);`"
         elif isinstance(left, Call):
             hint = f"define the whole function at once: `var {left.callee.span.excerpt}2(i) = ...;`"
-        else:
-            hint = "the left side is a variable's name"
-        raise ProgramError("CS0113", left.span, f"`{left.span.excerpt}` cannot be assigned: values are immutable", hint)
+        self.fail("CS0113", f"`{left.span.excerpt}` cannot be assigned: values are immutable", hint, left.span)
 
 
 def parse(source: SourceFile) -> Program:
-    """The tree of a program's text."""
+    """The syntax tree of a program's text; raises ProgramError."""
     return Parser(source).program()
 
 
 def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[AstNode], AstNode | None]:
-    """A line of the REPL: items or statements, or one expression."""
+    """Declarations and statements, or one expression."""
     parser = Parser(source)
     parser.type_names |= type_names
-    position = parser.position
+    expression_error = None
     try:
         value = parser.expression()
         parser.accept(";")
         if parser.token.kind == "eof":
             return [], value
-        wrong = None
     except ProgramError as error:
-        wrong = error
-    parser.position, parser.depth = position, 0
-    return parse_statements(parser, wrong), None
+        expression_error = error
+    parser.rewind((0, 0))
+    return parse_statements(parser, expression_error), None
 
 
-def parse_statements(parser: Parser, wrong: ProgramError | None) -> list[AstNode]:
-    found: list[AstNode] = []
+def parse_statements(parser: Parser, expression_error: ProgramError | None) -> list[AstNode]:
+    """Statements and declarations; what is neither raises `expression_error` if there is one."""
+    items: list[AstNode] = []
     while parser.token.kind != "eof":
         position = parser.position
         try:
-            found += parser.statement()
+            items += parser.statement()
         except ProgramError as error:
-            parser.position, parser.depth = position, 0
+            parser.rewind((position, 0))
             try:
-                found.append(parser.declaration())
+                items.append(parser.declaration())
             except ProgramError:
-                raise wrong or error from None
-    return found
+                raise expression_error or error from None
+    return items
