@@ -69,7 +69,7 @@ def write(tmp_path, text, name="p.cb"):
         (["--in", "a=nowhere.npy", "--set", "n=5"], 5, "nowhere.npy: does not exist"),
         (["--in", "z=a.npy"], 2, "main has no such parameter; it has a, n"),
         (["--in", "a"], 2, "must be name=value"),
-        (["--set", "n=five", "--in", "a={file}"], 2, "`five` is no int"),
+        (["--set", "n=five", "--in", "a={file}"], 2, "`five` is not a valid int"),
         (["--set", "n=3000000000", "--in", "a={file}"], 2, "int is -2147483648..2147483647"),
         (["--set", "a=3"], 2, "use --in a=FILE.npy"),
         (["--in", "a={file}", "--set", "n=5", "-o", "/nowhere/c.npy"], 2, "the folder /nowhere does not exist"),

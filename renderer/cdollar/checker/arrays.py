@@ -116,8 +116,8 @@ def map_npy(path: Path, shown: str) -> np.ndarray:
                 raise InputError(f"{shown}: holds Python objects; numbers are wanted")
             if not header.nbytes:
                 return np.empty(header.shape, header.dtype)
-            order = "F" if header.is_fortran else "C"
-            return np.memmap(file, header.dtype, "r", file.tell(), header.shape, order)
+            start = file.tell()
+        return np.memmap(path, header.dtype, "r", start, header.shape, "F" if header.is_fortran else "C")
     except InputError:
         raise
     except FileNotFoundError:
@@ -192,7 +192,9 @@ def parse_number(text: str, type_: Data, name: str) -> tuple:
     pieces = [piece.strip() for piece in text.strip().strip("()").split(",")]
     if len(pieces) != len(types):
         raise ArgumentError(f"--set {name}={text}: {type_} needs {len(types)} numbers, found {len(pieces)}")
-    return tuple(parse_component(piece, scalar, f"--set {name}={text}") for piece, scalar in zip(pieces, types, strict=True))
+    return tuple(
+        parse_component(piece, scalar, f"--set {name}={text}") for piece, scalar in zip(pieces, types, strict=True)
+    )
 
 
 def parse_component(piece: str, scalar: str, option: str) -> bool | int | float:

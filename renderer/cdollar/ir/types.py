@@ -122,11 +122,6 @@ def with_scalar_type(type_: Data, scalar_type: str) -> Data:
     return Vector(scalar_type, type_.size) if isinstance(type_, Vector) else Scalar(scalar_type)
 
 
-def is_data(type_: Type | None) -> bool:
-    """Whether values of the type are data: scalars, vectors or records."""
-    return isinstance(type_, (Scalar, Vector, Record))
-
-
 def widening(source: Type, target: Type) -> int | None:
     """The cost of the implicit conversion between two data types: 0 if they are equal, None if there is none."""
     if source == target:

@@ -24,7 +24,7 @@ from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, S
 from renderer.cdollar.frontend.lexer import MAX_SOURCE_CHARS
 from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.ir.dag import BoundVariable, Range
-from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, FunctionType, Record, Type, Vector, component_types, is_data
+from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, Data, FunctionType, Record, Type, Vector, component_types
 from renderer.errors import InputError, UserError
 from renderer.paths import SHADERS
 
@@ -131,7 +131,7 @@ def bind_parameters(
         elif name in files:
             found.append(from_file(compilation, files[name], type_, name))
         elif name in numbers:
-            if not is_data(type_):
+            if not isinstance(type_, Data):
                 raise ArgumentError(f"--set {name}: is {type_}, an array; use --in {name}=FILE.npy")
             found.append(argument_value(compilation.dag, parse_number(numbers[name], type_, name), type_, name))
         elif defaults[name] is not None:
@@ -157,7 +157,7 @@ def one_or_more(number, type_: Type, name: str) -> tuple:
 
 
 def missing(name: str, type_: Type):
-    if is_data(type_):
+    if isinstance(type_, Data):
         raise ArgumentError(f"--set {name}: is missing; main needs `{name}`, {type_}")
     if not is_array_type(type_):
         raise ArgumentError(
