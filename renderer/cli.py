@@ -8,6 +8,7 @@ import argparse
 import errno
 import os
 import sys
+from typing import NoReturn
 
 from renderer import __version__, arguments
 from renderer.errors import KernelError, UserError
@@ -42,11 +43,13 @@ class Parser(argparse.ArgumentParser):
             declare(self)
         return super().parse_known_args(args, namespace)
 
-    def error(self, message: str):
+    def error(self, message: str) -> NoReturn:
+        """Ends the program with one sentence and exit code 2."""
         self.exit(2, f"rayfold: {message} (see {self.prog} --help)\n")
 
 
 def build_parser() -> argparse.ArgumentParser:
+    """The parser of every command and its options."""
     parser = Parser(
         prog="rayfold",
         description="Rayfold: ray tracing, fractals and GPGPU passes, live in one window and headless.",
@@ -214,6 +217,7 @@ def dispatch(args: argparse.Namespace) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Runs the command line `argv` (default: the process's own); returns the exit code."""
     try:
         args = build_parser().parse_args(argv)
         ensure_cache()

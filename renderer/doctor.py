@@ -1,6 +1,4 @@
-"""What this machine can do: every compute device and GL, each self-tested, and for what is missing the one command
-for it.
-"""
+"""What this machine can do: every compute device and GL, self-tested; and the command that brings what is missing."""
 
 import importlib.util
 import json

@@ -190,6 +190,7 @@ class FailureReport:
         self.exit_code = 0
 
     def __call__(self, name: str, error: Exception) -> None:
+        """Reports that the case or source `name` failed with `error`."""
         from renderer.errors import UnavailableError, UserError
 
         if isinstance(error, UnavailableError):
@@ -225,7 +226,8 @@ def run_cases(args) -> int:
 
     header = {"schema": "bench/1", "host": host(), **commit_info(args.repo)}
     file = Records(args.output, header) if args.output else None
-    records, failures = [], FailureReport()
+    records: list[dict] = []
+    failures = FailureReport()
     for case in find(args.cases, open_context(args.device), args.repo, args.size, failures):
         try:
             answer = measure(case, TimingOptions(args.seconds))
@@ -270,6 +272,7 @@ class Records:
         self.add(header)
 
     def add(self, row: dict) -> None:
+        """Appends a row."""
         self._file.write(json.dumps(row) + "\n")
         self._file.flush()
 

@@ -4,6 +4,7 @@ The base is a git worktree, so each arm runs its own code with the same interpre
 `bench sample` and `bench list`, whose words and JSON keys stay as they are, so that commits far apart can be compared.
 """
 
+import argparse
 import json
 import os
 import random
@@ -13,7 +14,9 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -32,24 +35,49 @@ ROUNDS = 6  # of timed batches: in each, both processes of a pair take one
 PIXEL_TOLERANCE = 1  # of 255: the largest difference of a displayed pixel between pictures that count as equal
 
 
-def ab(args) -> int:
+@dataclass(frozen=True)
+class ExperimentOptions:
+    """What `bench ab` and `bench aa` were asked for; the fields are their options."""
+
+    action: str
+    cases: tuple[str, ...]
+    repo: Path
+    device: str
+    size: tuple[int, int] | None
+    seconds: float
+    seed: int
+    rule: DecisionRule
+    output: Path | None
+    json: bool
+    fail_on_undecided: bool
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> "ExperimentOptions":
+        """The options of a command line."""
+        rule = DecisionRule(args.pairs, max(args.pairs, args.max_pairs), args.alpha, args.min_effect)
+        output = Path(args.output) if args.output else None
+        measured = (args.device, args.size, args.seconds, args.seed, rule)
+        return cls(args.action, tuple(args.cases), args.repo, *measured, output, args.json, args.fail_on_undecided)
+
+
+def ab(args: argparse.Namespace) -> int:
     """`bench ab --base REF`: the working tree, or --head REF, against a commit."""
-    faults, tree = _fault_arguments(args.inject), args.repo
+    options, faults, tree = ExperimentOptions.of(args), _fault_arguments(args.inject), args.repo
     with Worktree(tree, args.base, "base") as base:
         if args.head:
             with Worktree(tree, args.head, "head") as head:
                 refs = {"base": base.sha, "head": head.sha, "dirty": False}
-                return Runner(args, {"base": base.path, "head": head.path}, refs, faults).run()
-        return Runner(args, {"base": base.path, "head": tree}, {"base": base.sha, **_head(tree)}, faults).run()
+                return Runner(options, {"base": base.path, "head": head.path}, refs, faults).run()
+        return Runner(options, {"base": base.path, "head": tree}, {"base": base.sha, **_head(tree)}, faults).run()
 
 
-def aa(args) -> int:
+def aa(args: argparse.Namespace) -> int:
     """`bench aa`: the working tree against itself."""
-    head = _head(args.repo)
-    return Runner(args, {"base": args.repo, "head": args.repo}, {"base": head["head"], **head}, []).run()
+    options, head = ExperimentOptions.of(args), _head(args.repo)
+    return Runner(options, {"base": args.repo, "head": args.repo}, {"base": head["head"], **head}, []).run()
 
 
-def reanalyze(args) -> int:
+def reanalyze(args: argparse.Namespace) -> int:
     """`bench reanalyze AB.jsonl`: the verdicts of a file again, with other limits where these are given."""
     experiment = read_experiment(Path(args.file))
     settings = experiment.header.get("settings", {})
@@ -57,10 +85,10 @@ def reanalyze(args) -> int:
     if not all(type(count) is int and 1 <= count <= 1000 for count in counts):
         raise InputError(f"{args.file}: its header does not say how many pairs there were to be")
     experiment.path = None
-    rule = DecisionRule(*counts, args.alpha, args.min_effect)
-    return print_verdicts(
-        experiment, compute_verdicts(experiment, experiment.names(), rule, lambda stage, names, pairs: None), args
-    )
+    rule = DecisionRule(counts[0], counts[1], args.alpha, args.min_effect)
+    verdicts = compute_verdicts(experiment, experiment.names(), rule, lambda stage, names, pairs: None)
+    verdicts = compute_verdicts(experiment, experiment.names(), rule, lambda stage, names, pairs: None)
+    return print_verdicts(experiment, verdicts, args.json, args.fail_on_undecided)
 
 
 def compute_verdicts(experiment: Experiment, names: list[str], rule: DecisionRule, measure) -> dict[str, Verdict]:
@@ -82,7 +110,13 @@ def compute_verdicts(experiment: Experiment, names: list[str], rule: DecisionRul
     return {name: verdicts[name] for name in names if not experiment.skipped(name)}
 
 
-def print_verdicts(experiment: Experiment, verdicts: dict[str, Verdict], args, more: dict | None = None) -> int:
+def print_verdicts(
+    experiment: Experiment,
+    verdicts: dict[str, Verdict],
+    as_json: bool,
+    fail_on_undecided: bool,
+    more: dict | None = None,
+) -> int:
     """Prints the verdicts and returns the exit code.
 
     1: a case is slower, a counter rose, or the head draws another picture or crashes; 3: undecided, or no head to
@@ -101,11 +135,11 @@ def print_verdicts(experiment: Experiment, verdicts: dict[str, Verdict], args, m
         **(more or {}),
     }
     experiment.write({"verdict": answer})
-    if args.json:
+    if as_json:
         print(json.dumps(answer))
     else:
         _print(answer, verdicts)
-    return _exit_code(experiment, answer, args.fail_on_undecided)
+    return _exit_code(experiment, answer, fail_on_undecided)
 
 
 def _exit_code(experiment: Experiment, answer: dict, strict: bool) -> int:
@@ -145,38 +179,40 @@ def _print(answer: dict, verdicts: dict[str, Verdict]) -> None:
 class Runner:
     """Measures the pairs of one experiment."""
 
-    def __init__(self, args, trees: dict[str, Path], refs: dict, faults: list[str]):
-        self._args, self._trees, self._refs, self._faults = args, trees, refs, faults
-        self._plan = DecisionRule(args.pairs, max(args.pairs, args.max_pairs), args.alpha, args.min_effect)
+    def __init__(self, options: ExperimentOptions, trees: dict[str, Path], refs: dict, faults: list[str]):
+        self._options, self._trees, self._refs, self._faults = options, trees, refs, faults
+        self._names: list[str] = []
+        self._experiment = Experiment(None, {})
 
     def run(self) -> int:
         """Pairs of processes until every case is decided or --max-pairs are done; prints, returns the exit code."""
-        args, rule = self._args, self._plan
+        options, rule = self._options, self._options.rule
         self._names = self._list_cases()
         settings = {
-            "action": args.action, "device": args.device, "seconds": args.seconds, "size": args.size,
-            "seed": args.seed, "pairs": rule.pairs, "max_pairs": rule.max_pairs, "inject": self._faults,
+            "action": options.action, "device": options.device, "seconds": options.seconds, "size": options.size,
+            "seed": options.seed, "pairs": rule.pairs, "max_pairs": rule.max_pairs, "inject": self._faults,
         }  # fmt: skip
         settings = json.loads(json.dumps(settings))
         header = {"schema": "bench/1", "refs": self._refs, "settings": settings, "host": host()}
-        self._experiment = open_experiment(Path(args.output) if args.output else None, header)
+        self._experiment = open_experiment(options.output, header)
         self._experiment.rows = [row for row in self._experiment.rows if row["case"] in self._names]
         verdicts = compute_verdicts(self._experiment, self._names, rule, self._measure)
-        return print_verdicts(self._experiment, verdicts, args, self._harness_errors() if args.action == "aa" else None)
+        more = self._harness_errors() if options.action == "aa" else None
+        return print_verdicts(self._experiment, verdicts, options.json, options.fail_on_undecided, more)
 
     def _harness_errors(self) -> dict:
         """What A/A pairs say about the harness here: its false alarm rate and the smallest effect it detects."""
         d = {name: self._experiment.differences(name, "screen") for name in self._names}
         d = {name: values for name, values in d.items() if len(values) and not self._experiment.invalid(name)}
-        least = {name: minimum_detectable_effect(values, self._plan) for name, values in d.items()}
+        least = {name: minimum_detectable_effect(values, self._options.rule) for name, values in d.items()}
         return {
-            "false_alarm_rate": slower_rate(d, self._plan, simulations=200) if d else 0.0,
+            "false_alarm_rate": slower_rate(d, self._options.rule, simulations=200) if d else 0.0,
             "detectable_percent": {name: None if x is None else 100 * x for name, x in least.items()},
         }
 
     def _list_cases(self) -> list[str]:
         """The cases of the head, as a fresh process lists them."""
-        answer = self._process("head", ["list", *self._args.cases, "--json"])
+        answer = self._process("head", ["list", *self._options.cases, "--json"])
         if answer.returncode and not answer.stdout.strip():
             text = (answer.stderr.strip().splitlines() or ["bench list failed"])[-1].removeprefix("rayfold: ")
             kinds = {InputError.exit_code: InputError, UnavailableError.exit_code: UnavailableError}
@@ -185,11 +221,11 @@ class Runner:
 
     def _command(self, arm: str, words: list[str], hash_seed: int = 0) -> tuple[list[str], dict]:
         """`bench` in an arm's tree, by the tree's own harness where it has one: the command, and how to start it."""
-        tree, size = self._trees[arm], self._args.size
+        tree, size = self._trees[arm], self._options.size
         own = (tree / "renderer" / "bench").is_dir()
         program = [str(tree / "main.py")] if own else ["-P", "-m", "renderer"]
         command = [sys.executable, *program, "bench", *words]
-        command += ["--device", self._args.device] + ([] if own else ["--repo", str(tree)])
+        command += ["--device", self._options.device] + ([] if own else ["--repo", str(tree)])
         command += ["--size", "x".join(map(str, size))] if size else []
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
         if not own:  # this program measures a tree that has none; it need not be installed
@@ -212,12 +248,12 @@ class Runner:
         with Progress(pairs * len(names), f"{len(names)} cases, {pairs} pairs, {stage}") as progress:
             for pair in range(pairs):
                 shuffled = list(names)
-                random.Random(f"{self._args.seed}/{stage}/{pair}").shuffle(shuffled)
+                random.Random(f"{self._options.seed}/{stage}/{pair}").shuffle(shuffled)
                 for name in shuffled:
                     self._pair(stage, name, pair)
                     progress.advance()
-        if self._args.action == "ab" and self._trees["head"] == self._args.repo:
-            now = _head(self._args.repo)
+        if self._options.action == "ab" and self._trees["head"] == self._options.repo:
+            now = _head(self._options.repo)
             if any(now.get(key) != self._refs.get(key) for key in ("head", "dirty", "diff_digest")):
                 raise UserError("bench ab: the working tree changed while it was timed; start again")
 
@@ -231,7 +267,7 @@ class Runner:
             if experiment.skipped(name) or experiment.invalid(name) or pair in experiment.pairs(name, stage):
                 return
             attempt = sum(row["pair"] == pair for row in experiment.of(name, stage))
-            rng = random.Random(f"{self._args.seed}/{stage}/{pair}/{name}/{attempt}")
+            rng = random.Random(f"{self._options.seed}/{stage}/{pair}/{name}/{attempt}")
             arms, hash_seed = list(ARMS), rng.randrange(1 << 32)
             rng.shuffle(arms)
             samples = self._samples(arms, name, hash_seed, rng)
@@ -254,21 +290,21 @@ class Runner:
         """
         samples = {arm: BenchProcess(*self._command(arm, self._words(arm, name, "--turns"), hash_seed)) for arm in arms}
         try:
-            ready = [sample.ready() for sample in samples.values()]
-            if None not in ready:
-                rounds = max(1, min(ROUNDS, int(self._args.seconds / max(*ready, 1e-9))))
+            ready = [seconds for sample in samples.values() if (seconds := sample.ready()) is not None]
+            if len(ready) == len(samples):
+                rounds = max(1, min(ROUNDS, int(self._options.seconds / max(*ready, 1e-9))))
                 for _ in range(rounds):
                     order = list(arms)
                     rng.shuffle(order)
                     for arm in order:
-                        samples[arm].run_batch(self._args.seconds / rounds)
+                        samples[arm].run_batch(self._options.seconds / rounds)
             return {arm: sample.row(arm) for arm, sample in samples.items()}
         finally:
             for sample in samples.values():
                 sample.end()
 
     def _words(self, arm: str, name: str, *more: str) -> list[str]:
-        words = ["sample", "--case", name, "--seconds", str(self._args.seconds), *more]
+        words = ["sample", "--case", name, "--seconds", str(self._options.seconds), *more]
         return words + (self._faults if arm == "head" else [])
 
     def _compare_pictures(self, name: str) -> dict:
@@ -291,8 +327,12 @@ class BenchProcess:
     def __init__(self, command: list[str], options: dict):
         self._words = tempfile.TemporaryFile("w+", errors="replace")
         self._began = time.time()
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._words}
-        self._process = subprocess.Popen(command, **pipes, **options)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words, **options
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._input: IO[str] = self._process.stdin
+        self._output: IO[str] = self._process.stdout
         self._watchdog = threading.Timer(SAMPLE_TIMEOUT, self._process.kill)
         self._watchdog.start()
         self._startup_ms: float | None = None
@@ -300,7 +340,7 @@ class BenchProcess:
     def ready(self) -> float | None:
         """Waits until the case is checked and warm; the seconds of a run, None when the process ended instead."""
         try:
-            seconds = float(json.loads(self._process.stdout.readline())["ready"])
+            seconds = float(json.loads(self._output.readline())["ready"])
         except (ValueError, KeyError, TypeError):
             return None
         self._startup_ms = round(1e3 * (time.time() - self._began), 1)
@@ -309,11 +349,11 @@ class BenchProcess:
     def run_batch(self, seconds: float) -> None:
         """Has the process time runs for some seconds; returns when it has done so, or has ended."""
         try:
-            self._process.stdin.write(f"{seconds}\n")
-            self._process.stdin.flush()
+            self._input.write(f"{seconds}\n")
+            self._input.flush()
         except BrokenPipeError:
             return
-        self._process.stdout.readline()
+        self._output.readline()
 
     def row(self, arm: str) -> dict:
         """Ends the process: its record, or why there is none."""
@@ -335,10 +375,11 @@ class BenchProcess:
         return row | {key: value for key, value in record.items() if key not in ("case", "arm", "stage", "pair")}
 
     def end(self) -> None:
+        """Kills the process, where it still runs, and closes its streams."""
         self._watchdog.cancel()
         self._process.kill()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._words):
+        for stream in (self._input, self._output, self._words):
             try:
                 stream.close()
             except BrokenPipeError:  # what was written to a process that had ended
@@ -352,7 +393,7 @@ def visually_equal(base: np.ndarray, head: np.ndarray) -> dict:
     white = max(1.0, float(np.percentile(base, 99)))
     shown = [linear_to_srgb(np.clip(picture / white, 0, 1)).astype("i2") for picture in (base, head)]
     off = np.abs(shown[0] - shown[1]).reshape(*base.shape[:-1], -1).max(axis=-1)
-    quality = float(psnr(*shown))
+    quality = float(psnr(shown[0], shown[1]))
     count, worst = int((off > PIXEL_TOLERANCE).sum()), int(off.max())
     words = f"{count} pixels by more than {PIXEL_TOLERANCE} of 255, the worst by {worst}, {quality:.1f} dB"
     return {"equal": bool((off <= PIXEL_TOLERANCE).all()), "message": f"the pictures differ: {words}"}

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,7 @@ class Case:
     work: float
     run: Callable[[], object]
     check: Callable[[], bytes | np.ndarray | None]
-    device: object
+    device: Any
     peer: Callable[[], float] | None = None
     peer_name: str = ""
     facts: dict = field(default_factory=dict)  # sizes and the like, kept in the record
@@ -70,6 +71,7 @@ class Case:
     others: Callable[[], list] = _no_others  # further devices that a run may use
 
     def devices(self) -> list:
+        """Every device that a run uses, `device` first."""
         return [self.device, *self.others()]
 
     def finish(self) -> None:
@@ -123,6 +125,7 @@ def _no_case(pattern: str, known) -> str:
 
 
 def matches(name: str, pattern: str) -> bool:
+    """Whether `pattern` is the name or a whole first part of it."""
     return name == pattern or name.startswith(pattern.rstrip("/") + "/")
 
 
@@ -157,6 +160,7 @@ def kernel_cases(path: Path, gpu: DeviceContext, size=None) -> list[Case]:
     if tree not in sys.path:
         sys.path.append(tree)
     spec = importlib.util.spec_from_file_location(f"fps_{path.stem}", path)
+    assert spec is not None and spec.loader is not None, path
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses of the module look themselves up there
     spec.loader.exec_module(module)
@@ -208,7 +212,7 @@ def scene_cases(path: Path, gpu: DeviceContext, size: tuple[int, int] | None = N
 def _panel_cases(path: Path, scene: Scene, members: list[Scene], size, gpu: DeviceContext) -> list[Case]:
     shape = size or _size(scene, f"{path}: bench")
     rectangles = grid(len(members), shape, scene.settings.columns, scene.settings.gap)
-    cases = []
+    cases: list[Case] = []
     for member, rectangle in zip(members, rectangles, strict=True):
         picture = cache(lambda member=member: open_picture(member, gpu))
         run = SceneRun(member, member.settings, rectangle[2:], picture, 1, gpu)
@@ -252,6 +256,7 @@ class SceneRun:
         self._since = 0  # frames since the picture was begun
 
     def case(self, name: str) -> Case:
+        """The case of these frames."""
         device = LazyDevice(lambda: _device_of_frame(self.run()))
         case = Case(name, "frames/s", self._frames, self.run, self.check, device, setup=self.setup)
         case.counters = self.counters
@@ -259,7 +264,8 @@ class SceneRun:
         case.others = cache(lambda: [other for other in self._open_devices() if other is not device.opened()])
         return case
 
-    def run(self):
+    def run(self) -> Any:
+        """Draws the frames of one run; returns the last."""
         for _ in range(self._frames):
             frame = self._picture().draw(self._settings, self._size, 0.0)
         self._since += self._frames
@@ -274,6 +280,7 @@ class SceneRun:
             self._since = 1
 
     def check(self) -> np.ndarray:
+        """The first frame as linear values; AssertionError where it is black or not finite."""
         self._since = 0
         linear = self.run().read()
         assert linear.shape == (self._size[1], self._size[0], 4), (linear.shape, self._size)

@@ -27,10 +27,12 @@ class Experiment:
     rows: list[dict] = field(default_factory=list)
 
     def add(self, row: dict) -> None:
+        """Keeps a row, here and in the file."""
         self.rows.append(row)
         self.write(row)
 
     def write(self, row: dict) -> None:
+        """Appends a row to the file."""
         if self.path:
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
@@ -40,6 +42,7 @@ class Experiment:
         return [r for r in self.rows if r["case"] == case and "arm" in r and stage in (None, r["stage"])]
 
     def names(self) -> list[str]:
+        """The cases, in the order in which they were first measured."""
         return list(dict.fromkeys(row["case"] for row in self.rows))
 
     def pairs(self, case: str, stage: str) -> dict[int, dict[str, dict]]:
@@ -59,6 +62,7 @@ class Experiment:
         return np.array([log_ratio(arms["base"], arms["head"]) for arms in whole])
 
     def digests(self, case: str) -> set:
+        """The digests of the case's results, over all processes of both arms."""
         return {row["digest"] for row in self.of(case) if "digest" in row}
 
     def skipped(self, case: str) -> str:
@@ -97,6 +101,7 @@ class Experiment:
 
 
 def throttle_reason(row: dict) -> str:
+    """Why the times of a process cannot be trusted; empty where they can."""
     machine = row.get("machine", {})
     return machine_fault(machine.get("before", {}), machine.get("after", {}))
 
@@ -115,7 +120,7 @@ def log_ratio(base: dict, head: dict) -> float:
 
 def turns(row: dict, key: str) -> list[np.ndarray]:
     """The times of each turn of a process; of all runs where the row does not say how they were cut."""
-    counts = row.get("turns") if isinstance(row.get("turns"), list) else []
+    counts: list = row["turns"] if isinstance(row.get("turns"), list) else []
     if not all(type(count) is int and count > 0 for count in counts) or sum(counts) != len(row[key]):
         return [np.array(row[key])]
     return np.split(np.array(row[key]), np.cumsum(counts)[:-1])

@@ -140,6 +140,7 @@ def diff_digest(tree: Path = ROOT) -> str:
 def git(*words: str, tree: Path = ROOT) -> str:
     """The standard output of a git command run in `tree`; CalledProcessError when it fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # set in hooks
-    streams = {"capture_output": True, "text": True, "errors": "surrogateescape"}
-    answer = subprocess.run(["git", *words], cwd=tree, env=environment, check=True, **streams)
+    answer = subprocess.run(
+        ["git", *words], cwd=tree, env=environment, check=True, capture_output=True, text=True, errors="surrogateescape"
+    )
     return answer.stdout.strip()

@@ -69,7 +69,8 @@ def measure(
 
 def timed(case: Case, seconds: float, min_runs: int) -> tuple[list[int], list[int]]:
     """Wall and device times in ns of every run, to completion: at least `min_runs` runs and `seconds`."""
-    wall, device = [], []
+    wall: list[int] = []
+    device: list[int] = []
     start, clock = time.perf_counter(), time.perf_counter_ns
     while len(wall) < min_runs or (time.perf_counter() - start < seconds and len(wall) < MAX_RUNS):
         if case.setup:
@@ -101,18 +102,18 @@ def verified_digest(case: Case, corrupt_result: bool = False, save_image: Path |
     return hashlib.sha256(result).hexdigest()
 
 
-def corrupt(result):
+def corrupt(result: bytes | np.ndarray) -> bytes | np.ndarray:
     """The result with its middle byte or pixel changed visibly."""
     if isinstance(result, bytes):
         middle = len(result) // 2
         return result[:middle] + bytes([result[middle] ^ 1]) + result[middle + 1 :]
     result = result.copy()
-    middle = tuple(n // 2 for n in result.shape[:-1]) + (0,)
-    result[middle] = 0 if result[middle] > 0.25 else 1
+    pixel = tuple(n // 2 for n in result.shape[:-1]) + (0,)
+    result[pixel] = 0 if result[pixel] > 0.25 else 1
     return result
 
 
-def slow_down(case: Case, slowdown: float):
+def slow_down(case: Case, slowdown: float) -> Callable[[], None]:
     """A run of the case that waits for completion and then busy-waits for `slowdown` times the run's device time.
 
     Device and wall clock both show the slowdown.

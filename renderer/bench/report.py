@@ -32,9 +32,10 @@ BLUE, RED, GRAY = "#4477aa", "#cc3311", "#999999"
 
 def read_records(paths: list[str]) -> list[dict]:
     """The records of `bench run` files or folders of them, each with the commit; InputError where there is none."""
-    records = []
+    records: list[dict] = []
     for path in _files(paths):
-        header, found = {}, len(records)
+        header: dict = {}
+        found = len(records)
         for row in read_lines(path):
             if "schema" in row:
                 header = row

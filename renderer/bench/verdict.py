@@ -31,6 +31,7 @@ class Verdict:
 
     @property
     def percent(self) -> float:
+        """The shift in percent of the base's time."""
         return (np.exp(self.shift) - 1) * 100
 
 
@@ -114,6 +115,7 @@ class DecisionRule:
 
     @property
     def looks(self) -> list[int]:
+        """The numbers of pairs after which screening tests."""
         counts = [self.pairs]
         while counts[-1] * 2 <= self.max_pairs:
             counts.append(counts[-1] * 2)
@@ -121,6 +123,7 @@ class DecisionRule:
 
     @property
     def stage_alpha(self) -> float:
+        """The level of each stage, in one direction."""
         return float(np.sqrt(self.alpha / 2))
 
 
