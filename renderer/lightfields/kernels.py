@@ -62,7 +62,7 @@ class LightFieldKernels:
             across = -(-width // CPU_TILE_WIDTH)
             return lambda *a: kernel(across * -(-(a[-1] - a[-2]) // CPU_TILE_HEIGHT), *a)
         group = gpu_group_size(width, self._height, device.properties.compute_units)
-        shape = dict(ROWS_PER_THREAD=ROWS_PER_THREAD, RESIDENT_GROUPS=max(GPU_GROUP_SIZES) // group)
+        shape = dict(ROWS_PER_THREAD=ROWS_PER_THREAD, MIN_GROUPS_PER_SM=max(GPU_GROUP_SIZES) // group)
         kernel = device.kernel(SOURCE, "refocus_gpu", group_size=group, **self._constants, **shape)
         return lambda *a: kernel(gpu_tile_count(width, a[-1] - a[-2], group) * group, *a)
 

@@ -53,7 +53,7 @@ def kernel_source() -> GeneratedSource:
     text = (
         f'#include "raytracing/surface.h"\n#if DISTANCE_FIELDS\n#include "raytracing/sphere_trace.h"\n{field_includes}'
         "DEVICE float field_distance(const DistanceField f, float3 p) {\n"
-        f"    switch (f.kind) {{\n{distances}    }}\n    return INFINITE;\n}}\n#endif\n"
+        f"    switch (f.kind) {{\n{distances}    }}\n    return FLT_MAX;\n}}\n#endif\n"
         f"{microfacet.table_source()}{material_includes}"
         "DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint dimension,\n"
         "                        BsdfSample *out) {\n"

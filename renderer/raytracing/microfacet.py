@@ -121,7 +121,9 @@ def table_source() -> str:
     }  # fmt: skip
     floats = dict(GLASS_MAX_IOR=f"{GLASS_MAX_IOR}f", MIN_ALPHA=f"{MIN_ALPHA}f")
     defines = "".join(f"#define {name} {value}\n" for name, value in (sizes | floats).items())
-    return defines + "".join(f"TABLE float {name}[{len(v)}] = {{{_literals(v)}}};\n" for name, v in values.items())
+    return defines + "".join(
+        f"CONSTANT_ARRAY float {name}[{len(v)}] = {{{_literals(v)}}};\n" for name, v in values.items()
+    )
 
 
 def _literals(values: np.ndarray) -> str:

@@ -16,15 +16,15 @@ typedef struct {
 // The growth of t's rounding error by nearly parallel edges: 1 / sin of the angle between them, rounded up to at least
 // the host's value.
 DEVICE float sliver_error(float3 edge1, float3 edge2) {
-    float longest1 = larger(larger(fabs(edge1.x), fabs(edge1.y)), fabs(edge1.z));
-    float longest2 = larger(larger(fabs(edge2.x), fabs(edge2.y)), fabs(edge2.z));
+    float longest1 = max_nnan(max_nnan(fabs(edge1.x), fabs(edge1.y)), fabs(edge1.z));
+    float longest2 = max_nnan(max_nnan(fabs(edge2.x), fabs(edge2.y)), fabs(edge2.z));
     if (longest1 == 0.0f || longest2 == 0.0f) return 1.0f;
     float3 a = make_float3(edge1.x / longest1, edge1.y / longest1, edge1.z / longest1);  // at any scale
     float3 b = make_float3(edge2.x / longest2, edge2.y / longest2, edge2.z / longest2);
     float3 normal = cross_fma(a, b);
     float size = sqrt(dot_fma(a, a) * dot_fma(b, b)), area = sqrt(dot_fma(normal, normal));
     float error = area > size * BOX_PAD ? size / area : 1.0f;
-    return larger(1.0f, error * fma(error, 4.0e-7f, 1.001f));
+    return max_nnan(1.0f, error * fma(error, 4.0e-7f, 1.001f));
 }
 
 // As host_sah.primitive_boxes: padded for the rounding of hits.
@@ -32,13 +32,13 @@ DEVICE Box box_of(const Primitive p) {
     float3 a = xyz(p.v0), b = a + xyz(p.edge1), c = a + xyz(p.edge2);
     float radius = p.edge2.w;
     Box box;
-    box.low = make_float3(smaller(smaller(a.x, b.x), c.x) - radius, smaller(smaller(a.y, b.y), c.y) - radius,
-                          smaller(smaller(a.z, b.z), c.z) - radius);
-    box.high = make_float3(larger(larger(a.x, b.x), c.x) + radius, larger(larger(a.y, b.y), c.y) + radius,
-                           larger(larger(a.z, b.z), c.z) + radius);
-    float3 extent = make_float3(larger(fabs(box.low.x), fabs(box.high.x)), larger(fabs(box.low.y), fabs(box.high.y)),
-                               larger(fabs(box.low.z), fabs(box.high.z)));
-    float more = fma((sliver_error(xyz(p.edge1), xyz(p.edge2)) - 1.0f) * larger(larger(extent.x, extent.y), extent.z), BOX_PAD, 1e-30f);
+    box.low = make_float3(min_nnan(min_nnan(a.x, b.x), c.x) - radius, min_nnan(min_nnan(a.y, b.y), c.y) - radius,
+                          min_nnan(min_nnan(a.z, b.z), c.z) - radius);
+    box.high = make_float3(max_nnan(max_nnan(a.x, b.x), c.x) + radius, max_nnan(max_nnan(a.y, b.y), c.y) + radius,
+                           max_nnan(max_nnan(a.z, b.z), c.z) + radius);
+    float3 extent = make_float3(max_nnan(fabs(box.low.x), fabs(box.high.x)), max_nnan(fabs(box.low.y), fabs(box.high.y)),
+                               max_nnan(fabs(box.low.z), fabs(box.high.z)));
+    float more = fma((sliver_error(xyz(p.edge1), xyz(p.edge2)) - 1.0f) * max_nnan(max_nnan(extent.x, extent.y), extent.z), BOX_PAD, 1e-30f);
     float3 pad = make_float3(fma(extent.x, BOX_PAD, more), fma(extent.y, BOX_PAD, more), fma(extent.z, BOX_PAD, more));
     box.low = box.low - pad;
     box.high = box.high + pad;
@@ -53,8 +53,8 @@ DEVICE float component(float3 p, uint axis) { return axis == 0 ? p.x : axis == 1
 
 DEVICE Box box_union(const Box a, const Box b) {
     Box c;
-    c.low = make_float3(smaller(a.low.x, b.low.x), smaller(a.low.y, b.low.y), smaller(a.low.z, b.low.z));
-    c.high = make_float3(larger(a.high.x, b.high.x), larger(a.high.y, b.high.y), larger(a.high.z, b.high.z));
+    c.low = make_float3(min_nnan(a.low.x, b.low.x), min_nnan(a.low.y, b.low.y), min_nnan(a.low.z, b.low.z));
+    c.high = make_float3(max_nnan(a.high.x, b.high.x), max_nnan(a.high.y, b.high.y), max_nnan(a.high.z, b.high.z));
     return c;
 }
 

@@ -74,7 +74,7 @@ KERNEL count_digits(GLOBAL const uint *keys, int count, int shift, GLOBAL uint *
 // One group a digit: its row of counts becomes their exclusive prefix sums over the tiles, and totals[digit] the sum.
 KERNEL scan_tiles(GLOBAL uint *counts, int tiles, GLOBAL uint *totals) {
     LOCAL_ARRAY(uint, sums, GROUP_SIZE);
-    uint all = add_up_row(counts + group_index() * (uint)tiles, (uint)tiles, sums);
+    uint all = exclusive_scan_row(counts + group_index() * (uint)tiles, (uint)tiles, sums);
     if (local_index() == 0) totals[group_index()] = all;
 }
 
@@ -175,15 +175,15 @@ DEVICE Box cluster_box(GLOBAL const float4 *boxes, GLOBAL const float4 *nodes, u
     } else {
         GLOBAL const float4 *node = nodes + 4 * (cluster - count);
         float4 a = node[0], b = node[1], z = node[2];
-        box.low = make_float3(smaller(a.x, b.x), smaller(a.z, b.z), smaller(z.x, z.z));
-        box.high = make_float3(larger(a.y, b.y), larger(a.w, b.w), larger(z.y, z.w));
+        box.low = make_float3(min_nnan(a.x, b.x), min_nnan(a.z, b.z), min_nnan(z.x, z.z));
+        box.high = make_float3(max_nnan(a.y, b.y), max_nnan(a.w, b.w), max_nnan(z.y, z.w));
     }
     return box;
 }
 
 DEVICE float union_area(const Box a, const Box b) {
-    float x = larger(a.high.x, b.high.x) - smaller(a.low.x, b.low.x), y = larger(a.high.y, b.high.y) - smaller(a.low.y, b.low.y),
-          z = larger(a.high.z, b.high.z) - smaller(a.low.z, b.low.z);
+    float x = max_nnan(a.high.x, b.high.x) - min_nnan(a.low.x, b.low.x), y = max_nnan(a.high.y, b.high.y) - min_nnan(a.low.y, b.low.y),
+          z = max_nnan(a.high.z, b.high.z) - min_nnan(a.low.z, b.low.z);
     return fma(x, y, fma(y, z, z * x));
 }
 
@@ -216,10 +216,10 @@ DEVICE uint take_nodes(GLOBAL uint *made, uint count, uint wanted) { return coun
 #if HAS_BALLOT
 DEVICE Box box_from_lane(const Box box, uint lane) {
     Box other;
-    other.low = make_float3(as_float(from_lane(as_uint(box.low.x), lane)), as_float(from_lane(as_uint(box.low.y), lane)),
-                            as_float(from_lane(as_uint(box.low.z), lane)));
-    other.high = make_float3(as_float(from_lane(as_uint(box.high.x), lane)), as_float(from_lane(as_uint(box.high.y), lane)),
-                             as_float(from_lane(as_uint(box.high.z), lane)));
+    other.low = make_float3(as_float(warp_shuffle(as_uint(box.low.x), lane)), as_float(warp_shuffle(as_uint(box.low.y), lane)),
+                            as_float(warp_shuffle(as_uint(box.low.z), lane)));
+    other.high = make_float3(as_float(warp_shuffle(as_uint(box.high.x), lane)), as_float(warp_shuffle(as_uint(box.high.y), lane)),
+                             as_float(warp_shuffle(as_uint(box.high.z), lane)));
     return other;
 }
 
@@ -246,7 +246,7 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
     if (lane >= lefts && from_right < MERGE_THRESHOLD && split + 1 + from_right <= last) cluster = clusters[split + 1 + from_right];
     else if (lane >= lefts) cluster = INVALID_INDEX;
     uint total = popcount(ballot(cluster != INVALID_INDEX)), height = cluster != INVALID_INDEX ? height_of(nodes, count, cluster) : 0u;
-    Box box = {{INFINITE, INFINITE, INFINITE}, {-INFINITE, -INFINITE, -INFINITE}};
+    Box box = {{FLT_MAX, FLT_MAX, FLT_MAX}, {-FLT_MAX, -FLT_MAX, -FLT_MAX}};
     if (cluster != INVALID_INDEX) box = cluster_box(boxes, nodes, count, cluster);
     while (total > wanted) {
         uint best = INVALID_INDEX;
@@ -254,21 +254,21 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
         UNROLL for (uint step = 1; step <= SEARCH_RADIUS; step++) {
             Box other = box_from_lane(box, (lane + step) & 31u);
             float cost = union_area(box, other);
-            if (tall) cost = (float)max(height, from_lane(height, (lane + step) & 31u));
+            if (tall) cost = (float)max(height, warp_shuffle(height, (lane + step) & 31u));
             uint key = lane + step < total ? pair_key(cost, lane, lane + step) : INVALID_INDEX;
-            uint key_below = from_lane(key, (lane - step) & 31u);
+            uint key_below = warp_shuffle(key, (lane - step) & 31u);
             best = min(best, key);
             if (lane >= step) best = min(best, key_below);
         }
         uint lower = lower_of(best), upper = upper_of(best), partner = lane == lower ? upper : lower;
-        uint best_there = from_lane(best, partner);
+        uint best_there = warp_shuffle(best, partner);
         bool mutual = lane < total && best_there == best;
         bool merges = mutual && lane == lower;
         uint merging = ballot(merges), base = 0;
         Box other = box_from_lane(box, partner);
-        uint other_cluster = from_lane(cluster, partner), other_height = from_lane(height, partner);
+        uint other_cluster = warp_shuffle(cluster, partner), other_height = warp_shuffle(height, partner);
         if (lane == 0) base = take_nodes(made, count, popcount(merging));
-        base = from_lane(base, 0);
+        base = warp_shuffle(base, 0);
         if (merges) {
             uint number = base - popcount(merging & ((1u << lane) - 1u));
             height = 1u + max(height, other_height);
@@ -279,8 +279,8 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
         uint kept = ballot(lane < total && (merges || !mutual));
         uint source = set_bit(kept, lane) & 31u;
         total = popcount(kept);
-        cluster = from_lane(cluster, source);
-        height = from_lane(height, source);
+        cluster = warp_shuffle(cluster, source);
+        height = warp_shuffle(height, source);
         box = box_from_lane(box, source);
         if (lane >= total) {
             cluster = INVALID_INDEX;
@@ -377,8 +377,8 @@ KERNEL hploc_merge(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *vi
         while (serving) {
             uint lane = 31u - (uint)clz(serving);
             serving &= ~(1u << lane);
-            uint whole_there = from_lane(whole ? 1u : 0u, lane);
-            merge_range(clusters, boxes, nodes, made, count, from_lane(first, lane), from_lane(split, lane), from_lane(last, lane),
+            uint whole_there = warp_shuffle(whole ? 1u : 0u, lane);
+            merge_range(clusters, boxes, nodes, made, count, warp_shuffle(first, lane), warp_shuffle(split, lane), warp_shuffle(last, lane),
                         whole_there ? 1u : MERGE_THRESHOLD);
         }
         if (active && whole) active = false;
@@ -400,7 +400,7 @@ KERNEL center_nodes(GLOBAL float4 *nodes, int count) {
     for (int k = 0; k < 6; k++) {
         bool empty = low[k] > high[k];
         center[k] = empty ? 0.0f : fma(0.5f, high[k], 0.5f * low[k]);
-        half_extent[k] = empty ? -INFINITE : fma(fabs(center[k]), 1.2e-7f, larger(high[k] - center[k], center[k] - low[k]) * 1.0000003f);
+        half_extent[k] = empty ? -FLT_MAX : fma(fabs(center[k]), 1.2e-7f, max_nnan(high[k] - center[k], center[k] - low[k]) * 1.0000003f);
     }
     nodes[4 * i] = make_float4(center[0], center[1], center[2], codes.x);
     nodes[4 * i + 1] = make_float4(half_extent[0], half_extent[1], half_extent[2], codes.y);

@@ -103,7 +103,7 @@ KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLO
 // The bin of a centroid on an axis of a range's bounds.
 DEVICE uint bin_of(GLOBAL const uint *bounds, float center, uint axis) {
     float low = float_from_ordered(bounds[axis]), high = float_from_ordered(bounds[axis + 3]);
-    float scale = high > low ? BINS * 0.999999f / larger(high - low, 1e-30f) : 0.0f;
+    float scale = high > low ? BINS * 0.999999f / max_nnan(high - low, 1e-30f) : 0.0f;
     return (uint)clamp((center - low) * scale, 0.0f, BINS - 1.0f);
 }
 
@@ -150,7 +150,7 @@ DEVICE Box box_of_bin(GLOBAL const uint *bin) {
 }
 
 DEVICE Box empty_box(void) {
-    Box box = {{INFINITE, INFINITE, INFINITE}, {-INFINITE, -INFINITE, -INFINITE}};
+    Box box = {{FLT_MAX, FLT_MAX, FLT_MAX}, {-FLT_MAX, -FLT_MAX, -FLT_MAX}};
     return box;
 }
 
@@ -189,7 +189,7 @@ KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ra
                      GLOBAL uint *counts, GLOBAL float4 *nodes) {
     for (uint r = thread_index(); r < counts[THIS_LEVEL]; r += group_count() * GROUP_SIZE) {
         Range range = ranges[r];
-        float best = INFINITE, from_right[BINS];
+        float best = FLT_MAX, from_right[BINS];
         range.axis = 0;
         range.plane = MEDIAN_SPLIT;
         range.left_count = range.size / 2;
@@ -239,7 +239,7 @@ KERNEL count_lefts(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL 
         lefts[i] = own;
         if (owner[i] != INVALID_INDEX && goes_left(boxes, bounds, ranges[owner[i]], order[i], i, owner[i])) own++;
     }
-    add_up_group(before, own);
+    inclusive_scan_group(before, own);
     uint earlier = before[local_index()] - own;
     for (uint i = begin; i < end; i++) lefts[i] += earlier;
     if (local_index() == GROUP_SIZE - 1) sums[group_index()] = before[local_index()];
@@ -248,7 +248,7 @@ KERNEL count_lefts(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL 
 // sums becomes its exclusive prefix sums. One group.
 KERNEL scan_tiles(GLOBAL uint *sums, int tiles, GLOBAL uint *counts) {
     LOCAL_ARRAY(uint, before, GROUP_SIZE);
-    add_up_row(sums, (uint)tiles, before);
+    exclusive_scan_row(sums, (uint)tiles, before);
     if (local_index() == 0) {
         counts[THIS_LEVEL] = counts[NEXT_LEVEL];
         counts[NEXT_LEVEL] = 0;
@@ -318,7 +318,7 @@ KERNEL split_small_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL
             Range range = pending[--top];
             uint members[SMALL_RANGE], sorted[SMALL_RANGE], kept[SMALL_RANGE];
             for (uint k = 0; k < range.size; k++) kept[k] = members[k] = order[range.start + k];
-            float best = INFINITE;
+            float best = FLT_MAX;
             range.left_count = range.size / 2;
             for (uint axis = 0; axis < 3; axis++) {
                 uint left_count = 1;

@@ -43,7 +43,7 @@ DEVICE void set_child(GLOBAL const float4 *nodes, Children *c, int at, int child
     float low[3] = {center.x - half_extent.x, center.y - half_extent.y, center.z - half_extent.z};
     float high[3] = {center.x + half_extent.x, center.y + half_extent.y, center.z + half_extent.z};
     for (int axis = 0; axis < 3; axis++) {
-        float pad = 1.2e-7f * larger(fabs(low[axis]), fabs(high[axis]));
+        float pad = 1.2e-7f * max_nnan(fabs(low[axis]), fabs(high[axis]));
         c->low[at][axis] = low[axis] - pad;
         c->high[at][axis] = high[axis] + pad;
     }
@@ -120,7 +120,7 @@ KERNEL collapse_bvh8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives
         for (int k = 0; k < c.count; k++) {
             inner += is_leaf8(&c, k) ? 0u : 1u;
             needed += is_leaf8(&c, k) ? LEAF8_LINES : NODE8_LINES;
-            for (int axis = 0; axis < 3; axis++) extent = larger(extent, larger(fabs(c.low[k][axis]), fabs(c.high[k][axis])));
+            for (int axis = 0; axis < 3; axis++) extent = max_nnan(extent, max_nnan(fabs(c.low[k][axis]), fabs(c.high[k][axis])));
         }
         uint slot = atomic_add(&counts[0], inner), line = atomic_add(&counts[1], needed);
         bool fits = line + needed <= (uint)capacity && own.y + NODE8_LINES <= (uint)capacity;

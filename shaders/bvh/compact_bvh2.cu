@@ -98,5 +98,5 @@ KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const Subtree
             child += own.kept;
         }
     }
-    add_float(&cost[0], sum);
+    atomic_add_float(&cost[0], sum);
 }

@@ -2,7 +2,7 @@
 // rounded under STRICT), so that CUDA and OpenCL give bit-identical results.
 
 typedef struct {
-    float t;        // in lengths of the ray's direction; INFINITE for no hit
+    float t;        // in lengths of the ray's direction; FLT_MAX for no hit
     float u, v;     // barycentric coordinates; 0 for spheres
     int primitive;  // index of the primitives in leaf order, -1 for none
 #if INSTANCES
@@ -53,7 +53,7 @@ DEVICE bool intersect_triangle(const Primitive p, float3 origin, float3 directio
     float u = dot_fma(s, h), v = dot_fma(direction, q);
     u = determinant < 0.0f ? -u : u;
     v = determinant < 0.0f ? -v : v;
-    if (!(smaller(u, v) >= least && u + v <= most)) return false;
+    if (!(min_nnan(u, v) >= least && u + v <= most)) return false;
     float inverse = 1.0f / determinant;  // infinite for a zero area: t is then infinite or NaN, and out of range
     hit->t = dot_fma(edge2, q) * inverse;
     hit->u = u * fabs(inverse);

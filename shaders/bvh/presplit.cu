@@ -40,8 +40,8 @@ DEVICE float3 with_axis(float3 p, uint axis, float value) {
 
 DEVICE Box box_overlap(const Box a, float3 low, float3 high) {
     Box c;
-    c.low = make_float3(larger(a.low.x, low.x), larger(a.low.y, low.y), larger(a.low.z, low.z));
-    c.high = make_float3(smaller(a.high.x, high.x), smaller(a.high.y, high.y), smaller(a.high.z, high.z));
+    c.low = make_float3(max_nnan(a.low.x, low.x), max_nnan(a.low.y, low.y), max_nnan(a.low.z, low.z));
+    c.high = make_float3(min_nnan(a.high.x, high.x), min_nnan(a.high.y, high.y), min_nnan(a.high.z, high.z));
     return c;
 }
 
@@ -49,14 +49,14 @@ DEVICE Box box_overlap(const Box a, float3 low, float3 high) {
 DEVICE float longest_side_of(const Box box, float3 padding) {
     float3 size = box.high - box.low;
     bool empty = size.x < -padding.x || size.y < -padding.y || size.z < -padding.z;
-    return empty ? 0.0f : larger(larger(size.x, size.y), larger(size.z, 0.0f));
+    return empty ? 0.0f : max_nnan(max_nnan(size.x, size.y), max_nnan(size.z, 0.0f));
 }
 
 // The splitting plane of a reference between its ends on an axis; `corner` and `size` are the grid's.
 DEVICE float plane_between(float low, float high, float corner, float size) {
     float quarter = 0.25f * (high - low), unit = GRID_CELLS / size, middle = low + 2.0f * quarter;
-    uint first = (uint)ceil(larger((low + quarter - corner) * unit, 1.0f));
-    uint last = (uint)larger((high - quarter - corner) * unit, 0.0f);
+    uint first = (uint)ceil(max_nnan((low + quarter - corner) * unit, 1.0f));
+    uint last = (uint)max_nnan((high - quarter - corner) * unit, 0.0f);
     if (first > last) return middle;
     uint coarsest = 31u - (uint)clz((first - 1u) ^ last);
     float plane = fma((float)(last >> coarsest << coarsest), size / GRID_CELLS, corner);
@@ -69,7 +69,7 @@ DEVICE bool split_ref(const SplitTriangle t, const PrimRef ref, float4 grid, Pri
     float3 low = ref.box.low, high = ref.box.high, size = high - low;
     uint axis = size.x >= size.y && size.x >= size.z ? 0u : size.y >= size.z ? 1u : 2u;
     float plane = plane_between(component(low, axis), component(high, axis), component(xyz(grid), axis), grid.w);
-    Box nothing = {{INFINITE, INFINITE, INFINITE}, {-INFINITE, -INFINITE, -INFINITE}}, first = nothing, second = nothing;
+    Box nothing = {{FLT_MAX, FLT_MAX, FLT_MAX}, {-FLT_MAX, -FLT_MAX, -FLT_MAX}}, first = nothing, second = nothing;
     split_edge(t.a, t.b, axis, plane, &first, &second);
     split_edge(t.b, t.c, axis, plane, &first, &second);
     split_edge(t.c, t.a, axis, plane, &first, &second);
@@ -95,9 +95,9 @@ DEVICE SplitTriangle split_triangle(const Primitive p, float distance) {
     t.c = t.a + edge2;
     t.whole = box_of(p);
     float more = fma(distance * sliver_error(edge1, edge2), BOX_PAD, 1e-30f);
-    t.padding = make_float3(fma(fabs(edge1.x) + fabs(edge2.x), EDGE_PADDING, fma(larger(fabs(t.whole.low.x), fabs(t.whole.high.x)), 2.0f * BOX_PAD, more)),
-                         fma(fabs(edge1.y) + fabs(edge2.y), EDGE_PADDING, fma(larger(fabs(t.whole.low.y), fabs(t.whole.high.y)), 2.0f * BOX_PAD, more)),
-                         fma(fabs(edge1.z) + fabs(edge2.z), EDGE_PADDING, fma(larger(fabs(t.whole.low.z), fabs(t.whole.high.z)), 2.0f * BOX_PAD, more)));
+    t.padding = make_float3(fma(fabs(edge1.x) + fabs(edge2.x), EDGE_PADDING, fma(max_nnan(fabs(t.whole.low.x), fabs(t.whole.high.x)), 2.0f * BOX_PAD, more)),
+                         fma(fabs(edge1.y) + fabs(edge2.y), EDGE_PADDING, fma(max_nnan(fabs(t.whole.low.y), fabs(t.whole.high.y)), 2.0f * BOX_PAD, more)),
+                         fma(fabs(edge1.z) + fabs(edge2.z), EDGE_PADDING, fma(max_nnan(fabs(t.whole.low.z), fabs(t.whole.high.z)), 2.0f * BOX_PAD, more)));
     return t;
 }
 
@@ -118,7 +118,7 @@ KERNEL split_primitives(GLOBAL const float4 *primitives, int count, GLOBAL const
     if (i >= (uint)count) return;
     Primitive p = primitive_at(primitives, (int)i);
     SplitTriangle t = split_triangle(p, grid[1].x);
-    float least = MIN_SPLIT_SIZE * larger(larger(t.padding.x, t.padding.y), t.padding.z);
+    float least = MIN_SPLIT_SIZE * max_nnan(max_nnan(t.padding.x, t.padding.y), t.padding.z);
     PrimRef pending[PENDING_STACK];
     uint top = 1, made = 0, begin = emit && i > 0 ? ends[i - 1] : 0u;
     pending[0].box = t.whole;

@@ -6,24 +6,24 @@
 
 DEVICE float half_area(float3 side) { return side.x * side.y + side.y * side.z + side.z * side.x; }
 
-DEVICE float3 at_least_zero(float3 a) { return make_float3(larger(a.x, 0.0f), larger(a.y, 0.0f), larger(a.z, 0.0f)); }
+DEVICE float3 at_least_zero(float3 a) { return make_float3(max_nnan(a.x, 0.0f), max_nnan(a.y, 0.0f), max_nnan(a.z, 0.0f)); }
 
 // The grid over the root's boxes, node 0 of `quantized`; one thread.
 KERNEL fit_grid(GLOBAL const float4 *nodes, GLOBAL float4 *quantized, GLOBAL uint *coarse_boxes) {
     if (thread_index() > 0) return;
-    float3 low = make_float3(INFINITE, INFINITE, INFINITE), high = make_float3(-INFINITE, -INFINITE, -INFINITE);
+    float3 low = make_float3(FLT_MAX, FLT_MAX, FLT_MAX), high = make_float3(-FLT_MAX, -FLT_MAX, -FLT_MAX);
     for (int child = 0; child < 2; child++) {
         float3 center = xyz(nodes[2 * child]), half_extent = xyz(nodes[2 * child + 1]);
         if (half_extent.x < 0.0f) continue;  // an empty box
-        low = make_float3(smaller(low.x, center.x - half_extent.x), smaller(low.y, center.y - half_extent.y), smaller(low.z, center.z - half_extent.z));
-        high = make_float3(larger(high.x, center.x + half_extent.x), larger(high.y, center.y + half_extent.y), larger(high.z, center.z + half_extent.z));
+        low = make_float3(min_nnan(low.x, center.x - half_extent.x), min_nnan(low.y, center.y - half_extent.y), min_nnan(low.z, center.z - half_extent.z));
+        high = make_float3(max_nnan(high.x, center.x + half_extent.x), max_nnan(high.y, center.y + half_extent.y), max_nnan(high.z, center.z + half_extent.z));
     }
-    float3 largest = make_float3(larger(fabs(low.x), fabs(high.x)), larger(fabs(low.y), fabs(high.y)), larger(fabs(low.z), fabs(high.z)));
+    float3 largest = make_float3(max_nnan(fabs(low.x), fabs(high.x)), max_nnan(fabs(low.y), fabs(high.y)), max_nnan(fabs(low.z), fabs(high.z)));
     // slightly larger, so that all planes stay inside when rounded; never flat
     float3 size = make_float3((high.x - low.x) * 1.001f + largest.x * 1e-6f + 1e-30f, (high.y - low.y) * 1.001f + largest.y * 1e-6f + 1e-30f,
                               (high.z - low.z) * 1.001f + largest.z * 1e-6f + 1e-30f);
     float3 corner = make_float3(low.x - size.x * 4e-4f - size.x, low.y - size.y * 4e-4f - size.y, low.z - size.z * 4e-4f - size.z);
-    float extent = larger(larger(fabs(corner.x) + 2.0f * size.x, fabs(corner.y) + 2.0f * size.y), fabs(corner.z) + 2.0f * size.z);
+    float extent = max_nnan(max_nnan(fabs(corner.x) + 2.0f * size.x, fabs(corner.y) + 2.0f * size.y), fabs(corner.z) + 2.0f * size.z);
     quantized[0] = with_w(corner, extent);
     quantized[1] = with_w(size, 0.0f);
     coarse_boxes[0] = 0;
@@ -34,8 +34,8 @@ KERNEL fit_grid(GLOBAL const float4 *nodes, GLOBAL float4 *quantized, GLOBAL uin
 DEVICE uint quantize_planes(float center, float half_extent, float corner, float size, float extent, float *side) {
     float step = size / (MAX_STEP + 1.0f), padding = 0.015625f + extent * 4.8e-7f / step;
     float first = floor((center - half_extent - size - corner) / step - padding), last = ceil((center + half_extent - size - corner) / step + padding);
-    first = smaller(larger(first, 0.0f), MAX_STEP);
-    last = smaller(larger(last, 0.0f), MAX_STEP);
+    first = min_nnan(max_nnan(first, 0.0f), MAX_STEP);
+    last = min_nnan(max_nnan(last, 0.0f), MAX_STEP);
     *side = (last - first) * step;
     return 0x80008000u | (uint)first | (uint)last << 16;
 }

@@ -41,14 +41,14 @@ DEVICE float baseline_inverse(float d) {
     return 1.0f / (fabs(d) > 8.6736174e-19f ? d : d < 0.0f ? -8.6736174e-19f : 8.6736174e-19f);
 }
 
-// The distance at which the ray enters a box, INFINITE where it misses.
+// The distance at which the ray enters a box, FLT_MAX where it misses.
 DEVICE float baseline_box(float3 inverse, float3 bias, float lox, float hix, float loy, float hiy, float loz, float hiz,
                           float t_max) {
     float ax = fma(lox, inverse.x, bias.x), bx = fma(hix, inverse.x, bias.x), ay = fma(loy, inverse.y, bias.y),
           by = fma(hiy, inverse.y, bias.y), az = fma(loz, inverse.z, bias.z), bz = fma(hiz, inverse.z, bias.z);
-    float near = larger(larger(smaller(ax, bx), smaller(ay, by)), larger(smaller(az, bz), 0.0f));
-    float far = smaller(smaller(larger(ax, bx), larger(ay, by)), smaller(larger(az, bz), t_max));
-    return near <= far ? near : INFINITE;
+    float near = max_nnan(max_nnan(min_nnan(ax, bx), min_nnan(ay, by)), max_nnan(min_nnan(az, bz), 0.0f));
+    float far = min_nnan(min_nnan(max_nnan(ax, bx), max_nnan(ay, by)), min_nnan(max_nnan(az, bz), t_max));
+    return near <= far ? near : FLT_MAX;
 }
 
 DEVICE bool baseline_triangle(const Primitive p, float3 origin, float3 direction, float t_max, Hit *hit) {
@@ -78,13 +78,13 @@ DEVICE Hit baseline_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4
             float first = baseline_box(inverse, bias, a.x, a.y, a.z, a.w, c.x, c.y, best.t);
             float second = baseline_box(inverse, bias, b.x, b.y, b.z, b.w, c.z, c.w, best.t);
             int left = as_int(d.x), right = as_int(d.y);
-            if (first < INFINITE && second < INFINITE) {
+            if (first < FLT_MAX && second < FLT_MAX) {
                 stack[top++] = first < second ? right : left;
                 node = first < second ? left : right;
                 continue;
             }
-            if (first < INFINITE || second < INFINITE) {
-                node = first < INFINITE ? left : right;
+            if (first < FLT_MAX || second < FLT_MAX) {
+                node = first < FLT_MAX ? left : right;
                 continue;
             }
         } else {
@@ -114,7 +114,7 @@ DEVICE bool baseline_any(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float
 CLOSEST(closest_baseline, float4, baseline_closest)
 OCCLUDED(occluded_baseline, float4, baseline_any)
 
-#if HAS_WIDE_REGISTERS
+#if HAS_MOVEMASK
 CLOSEST(closest_bvh8, float, closest_hit_bvh8)
 OCCLUDED(occluded_bvh8, float, any_hit_bvh8)
 

@@ -33,13 +33,13 @@
 // Whether the ray meets a box before `t_max`, and the distance at which it enters it. An empty box has a negative half
 // extent.
 DEVICE bool intersect_box(const SlabRay s, float4 center, float4 half_extent, float t_max, float *near) {
-    *near = largest_or_zero(fma(-half_extent.x, s.abs_inverse.x, fma(center.x, s.inverse.x, s.near_bias.x)),
+    *near = max3_relu(fma(-half_extent.x, s.abs_inverse.x, fma(center.x, s.inverse.x, s.near_bias.x)),
                             fma(-half_extent.y, s.abs_inverse.y, fma(center.y, s.inverse.y, s.near_bias.y)),
                             fma(-half_extent.z, s.abs_inverse.z, fma(center.z, s.inverse.z, s.near_bias.z)));
-    float far = smallest_of(fma(half_extent.x, s.abs_inverse.x, fma(center.x, s.inverse.x, s.far_bias.x)),
+    float far = min3_nonneg(fma(half_extent.x, s.abs_inverse.x, fma(center.x, s.inverse.x, s.far_bias.x)),
                             fma(half_extent.y, s.abs_inverse.y, fma(center.y, s.inverse.y, s.far_bias.y)),
                             fma(half_extent.z, s.abs_inverse.z, fma(center.z, s.inverse.z, s.far_bias.z)));
-    return *near <= smaller(far, t_max);
+    return *near <= min_nnan(far, t_max);
 }
 
 DEVICE Children children_of(GLOBAL const float4 *RESTRICT nodes, int node, const SlabRay s, float t_max) {
@@ -85,13 +85,13 @@ DEVICE int next_node(GLOBAL const float4 *RESTRICT nodes, int node, const Traver
 }
 
 DEVICE void intersect_leaf(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction, Hit *best, int *prim_id) {
-    ROLLED  // fewer registers and instructions are faster than two primitives at a time
+    NO_UNROLL  // fewer registers and instructions are faster than two primitives at a time
     for (int i = ~child_ref >> 3, end = i + (~child_ref & 7); i <= end; i++) update_closest(primitives, i, origin, direction, best, prim_id);
 }
 
 DEVICE bool leaf_any_hit(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction, float t_max) {
     Hit hit;
-    ROLLED
+    NO_UNROLL
     for (int i = ~child_ref >> 3, end = i + (~child_ref & 7); i <= end; i++)
         if (intersect_primitive(primitive_at(primitives, i), origin, direction, t_max, &hit)) return true;
     return false;

@@ -9,7 +9,7 @@
 // sorted by their ids. Hits are bit-identical to those of bvh/traverse_bvh2.h.
 #include "bvh/traverse_bvh2.h"
 
-#if HAS_WIDE_REGISTERS
+#if HAS_MOVEMASK
 #define LEAF_BIT 0x80000000u
 #define STACK8_SIZE 448  // seven children a level of the BVH2 that was collapsed
 #define NODE_PLANES(at) (*(GLOBAL const float8 *)(node8 + (at)))
@@ -47,9 +47,9 @@ DEVICE uint intersect_boxes8(Lines node8, const SingleRay *r, float t_max, float
     float8 near_x = slab_plane8(NODE_PLANES(r->near_x), s->inverse.x, s->near_bias.x), far_x = slab_plane8(NODE_PLANES(r->near_x ^ 8u), s->inverse.x, s->far_bias.x);
     float8 near_y = slab_plane8(NODE_PLANES(r->near_y), s->inverse.y, s->near_bias.y), far_y = slab_plane8(NODE_PLANES(r->near_y ^ 8u), s->inverse.y, s->far_bias.y);
     float8 near_z = slab_plane8(NODE_PLANES(r->near_z), s->inverse.z, s->near_bias.z), far_z = slab_plane8(NODE_PLANES(r->near_z ^ 8u), s->inverse.z, s->far_bias.z);
-    *near = larger(larger(near_x, near_y), larger(near_z, (float8)(0.0f)));
-    float8 far = smaller(smaller(far_x, far_y), smaller(far_z, (float8)(t_max)));
-    return bits_of8(*near <= far);
+    *near = max_nnan(max_nnan(near_x, near_y), max_nnan(near_z, (float8)(0.0f)));
+    float8 far = min_nnan(min_nnan(far_x, far_y), min_nnan(far_z, (float8)(t_max)));
+    return movemask8(*near <= far);
 }
 
 // The nearest of the boxes in `met`; pushes the others with the distances at which the ray enters them.
@@ -57,10 +57,10 @@ DEVICE uint nearest_child(Lines node8, uint met, float8 near, uint2 *stack, int 
     GLOBAL const uint *child_refs = (GLOBAL const uint *)(node8 + 48);
     float entered[8];
     vstore8(near, 0, entered);
-    uint k = lowest_bit(met), child_ref = child_refs[k];
+    uint k = ctz(met), child_ref = child_refs[k];
     float nearest = entered[k];
     while (met &= met - 1u) {
-        k = lowest_bit(met);
+        k = ctz(met);
         uint other = child_refs[k];
         float at = entered[k];
         bool swap = at < nearest;
@@ -84,7 +84,7 @@ DEVICE uint nearest_child(Lines node8, uint met, float8 near, uint2 *stack, int 
         U sign = as_u##I(determinant) & 0x80000000u;                                                                      \
         F first = as_##F(as_u##I(fma(sz, hz, fma(sy, hy, sx * hx))) ^ sign);                                              \
         F second = as_##F(as_u##I(fma(dz, qz, fma(dy, qy, dx * qx))) ^ sign);                                             \
-        I inside = (smaller(first, second) >= least) & (first + second <= most);                                          \
+        I inside = (min_nnan(first, second) >= least) & (first + second <= most);                                          \
         if (!bits_of##N(inside)) return inside;                                                                           \
         F inverse = 1.0f / determinant;                                                                                   \
         *t = fma(bz, qz, fma(by, qy, bx * qx)) * inverse;                                                                 \
@@ -118,11 +118,11 @@ DEVICE uint intersect_leaf8(Lines leaf8, const SingleRay *r, float t_max, float8
     float8 dx = (float8)(r->direction.x), dy = (float8)(r->direction.y), dz = (float8)(r->direction.z), end = (float8)(t_max);
 #if SPHERES
     int8 round = LEAF_ROW(LEAF_RADII) > 0.0f, met = round;
-    uint rounds = bits_of8(round);
+    uint rounds = movemask8(round);
     if (rounds) {
         met = intersect_spheres8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(LEAF_RADII), ox, oy, oz, dx, dy, dz, end, t) & round;
         *u = *v = (float8)(0.0f);
-        if (rounds == bits_of8(as_int8(LEAF_ROW(LEAF_PRIM_INDICES)) >= 0)) return bits_of8(met);
+        if (rounds == movemask8(as_int8(LEAF_ROW(LEAF_PRIM_INDICES)) >= 0)) return movemask8(met);
     }
     float8 flat_t, flat_u, flat_v;
     int8 flat = intersect_triangles8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(3), LEAF_ROW(4), LEAF_ROW(5), LEAF_ROW(6), LEAF_ROW(7), LEAF_ROW(8), ox, oy, oz,
@@ -131,14 +131,14 @@ DEVICE uint intersect_leaf8(Lines leaf8, const SingleRay *r, float t_max, float8
         *t = flat_t;
         *u = flat_u;
         *v = flat_v;
-        return bits_of8(flat);
+        return movemask8(flat);
     }
     *t = round ? *t : flat_t;
     *u = round ? *u : flat_u;
     *v = round ? *v : flat_v;
-    return bits_of8(met | flat);
+    return movemask8(met | flat);
 #else
-    return bits_of8(intersect_triangles8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(3), LEAF_ROW(4), LEAF_ROW(5), LEAF_ROW(6), LEAF_ROW(7), LEAF_ROW(8), ox, oy, oz,
+    return movemask8(intersect_triangles8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(3), LEAF_ROW(4), LEAF_ROW(5), LEAF_ROW(6), LEAF_ROW(7), LEAF_ROW(8), ox, oy, oz,
                                     dx, dy, dz, end, t, u, v));
 #endif
 }
@@ -153,7 +153,7 @@ DEVICE void update_closest8(Lines leaf8, Primitives primitives, uint met, float8
     vstore8(u, 0, us);
     vstore8(v, 0, vs);
     for (; met; met &= met - 1u) {
-        uint k = lowest_bit(met);
+        uint k = ctz(met);
         int prim_index = as_int(leaf8[8 * LEAF_PRIM_INDICES + k]);
         if (ts[k] > best->t) continue;
         if (ts[k] == best->t && prim_id_at(primitives, prim_index) >= prim_id_at(primitives, best->primitive)) continue;
@@ -163,7 +163,7 @@ DEVICE void update_closest8(Lines leaf8, Primitives primitives, uint met, float8
 }
 
 // The closest hit nearer than `best`, which another traversal may have found.
-DEVICE_CALLED Hit single_ray_hit(Lines nodes, Primitives primitives, float3 origin, float3 direction, Hit best, bool accept_first_hit) {
+DEVICE_NOINLINE_ALWAYS Hit single_ray_hit(Lines nodes, Primitives primitives, float3 origin, float3 direction, Hit best, bool accept_first_hit) {
     SingleRay r = single_ray(origin, direction);
     uint2 stack[STACK8_SIZE];  // child references, and the distances at which the ray enters their boxes
     int top = 0;
@@ -203,4 +203,265 @@ DEVICE bool any_hit_bvh8(Lines nodes, Primitives primitives, float3 origin, floa
     Hit nothing = {t_max, 0.0f, 0.0f, -1};
     return single_ray_hit(nodes, primitives, origin, direction, nothing, true).primitive >= 0;
 }
+<<<<<<< HEAD
+=======
+
+// ---- 32 rays -----------------------------------------------------------------------------------------------------------------
+typedef union {
+    float16 v16[2];
+    float8 v8[4];
+    float s[32];
+} Floats32;
+typedef union {
+    int16 v16[2];
+    int8 v8[4];
+    int s[32];
+} Ints32;
+
+// 32 rays and their hits so far. Inactive rays and rays that are done have a negative t.
+typedef struct {
+    Floats32 origin[3], direction[3], t, u, v;
+    Ints32 prim_index, prim_id;
+    float time[32];  // within the shutter, 0 to 1
+#if INSTANCES
+    int instance[32];
+#endif
+} Packet;
+
+// Bounding frustum of a packet. All rays have the same sign of direction along the main axis k. In each other axis i
+// two planes bound them: every point c of every ray satisfies c_i - lower c_k >= lower_shift and c_i - upper c_k <=
+// upper_shift.
+typedef struct {
+    float sign, start, end, slack;  // sign of the direction along k; where the rays start and end along it; padding
+    float lower[2], upper[2], lower_shift[2], upper_shift[2];
+    uint k, i[2];
+    uint near_k, lower_k[2], upper_k[2];  // offsets of a box's plane that comes first along k, and of those farthest inside
+} Frustum;
+
+#define FRUSTUM_SLACK 3.814697265625e-6f  // 2^-18 of the scene's extent: more than rounding and EDGE_EPSILON move a hit
+#ifndef MAX_SLOPE_RANGE
+#define MAX_SLOPE_RANGE 0.5f  // a frustum with a wider range of slopes meets too many boxes
+#endif
+#ifndef MIN_PACKET_RAYS
+#define MIN_PACKET_RAYS 6  // from which a packet is faster than single rays
+#endif
+#ifndef NODES_PER_RAY
+#define NODES_PER_RAY 4  // visit budget of a packet
+#endif
+#ifndef PRIMITIVE_COST
+#define PRIMITIVE_COST 2  // of the budget
+#endif
+
+DEVICE float least_of32(const Floats32 x) {
+    float8 a = min_nnan(min_nnan(x.v8[0], x.v8[1]), min_nnan(x.v8[2], x.v8[3]));
+    float4 b = min_nnan(a.lo, a.hi);
+    return min_nnan(min_nnan(b.x, b.y), min_nnan(b.z, b.w));
+}
+
+DEVICE float largest_of32(const Floats32 x) {
+    float8 a = max_nnan(max_nnan(x.v8[0], x.v8[1]), max_nnan(x.v8[2], x.v8[3]));
+    float4 b = max_nnan(a.lo, a.hi);
+    return max_nnan(max_nnan(b.x, b.y), max_nnan(b.z, b.w));
+}
+
+DEVICE float frustum_far(const Frustum *b, const Packet *p) {
+    Floats32 ends;
+    for (int h = 0; h < 2; h++) {
+        float16 end = fma(p->t.v16[h], p->direction[b->k].v16[h], p->origin[b->k].v16[h]) * b->sign;
+        ends.v16[h] = p->t.v16[h] >= 0.0f ? end : (float16)(-FLT_MAX);
+    }
+    return largest_of32(ends) + b->slack;
+}
+
+// The frustum of a packet whose inactive rays are copies of an active one; false where the rays are incoherent.
+DEVICE_NOINLINE_ALWAYS bool bound_packet(Lines nodes, const Packet *p, Frustum *b) {
+    float x = fabs(p->direction[0].s[0]), y = fabs(p->direction[1].s[0]), z = fabs(p->direction[2].s[0]);
+    uint k = x >= y && x >= z ? 0u : y >= z ? 1u : 2u;
+    float slowest = least_of32(p->direction[k]), fastest = largest_of32(p->direction[k]);
+    if (!(slowest > 0.0f || fastest < 0.0f)) return false;
+    bool forward = slowest > 0.0f;
+    float low[3], high[3], extent = nodes[56];
+    int16 finite = (int16)(-1);
+    for (uint axis = 0; axis < 3; axis++) {
+        for (int h = 0; h < 2; h++)
+            finite &= (fabs(p->origin[axis].v16[h]) <= FLT_MAX) & (fabs(p->direction[axis].v16[h]) <= FLT_MAX);
+        low[axis] = least_of32(p->origin[axis]);
+        high[axis] = largest_of32(p->origin[axis]);
+        extent = max_nnan(extent, max_nnan(fabs(low[axis]), fabs(high[axis])));
+    }
+    if (movemask16(finite) != 0xffffu) return false;  // a NaN would hide the bounds of the others
+    float slack = extent * FRUSTUM_SLACK;
+    b->sign = forward ? 1.0f : -1.0f;
+    b->start = min_nnan(low[k] * b->sign, high[k] * b->sign) - slack;
+    b->k = k;
+    b->i[0] = k == 0 ? 1u : 0u;
+    b->i[1] = k == 2 ? 1u : 2u;
+    b->near_k = 16 * k + (forward ? 0u : 8u);
+    for (int side = 0; side < 2; side++) {
+        uint i = b->i[side];
+        Floats32 slopes;
+        for (int h = 0; h < 2; h++) slopes.v16[h] = p->direction[i].v16[h] / p->direction[k].v16[h];
+        float least = least_of32(slopes), most = largest_of32(slopes);
+        if (!(most - least < MAX_SLOPE_RANGE)) return false;
+        float lower = forward ? least : most, upper = forward ? most : least;
+        float more = slack * (1.0f + max_nnan(fabs(lower), fabs(upper)));
+        b->lower[side] = -lower;
+        b->upper[side] = -upper;
+        b->lower_k[side] = 16 * k + (lower > 0.0f ? 0u : 8u);
+        b->upper_k[side] = 16 * k + (upper > 0.0f ? 8u : 0u);
+        b->lower_shift[side] = low[i] - max_nnan(lower * low[k], lower * high[k]) - more;
+        b->upper_shift[side] = high[i] - min_nnan(upper * low[k], upper * high[k]) + more;
+    }
+    b->slack = slack;
+    b->end = frustum_far(b, p);
+    return true;
+}
+
+DEVICE uint intersect_frustum8(Lines node8, const Frustum *b, float8 *near) {
+    *near = NODE_PLANES(b->near_k) * b->sign;
+    int8 in = (NODE_PLANES(b->near_k ^ 8u) * b->sign >= b->start) & (*near <= b->end);
+    for (int side = 0; side < 2; side++) {
+        uint i = 16 * b->i[side];
+        in &= fma((float8)(b->lower[side]), NODE_PLANES(b->lower_k[side]), NODE_PLANES(i + 8)) >= b->lower_shift[side];
+        in &= fma((float8)(b->upper[side]), NODE_PLANES(b->upper_k[side]), NODE_PLANES(i)) <= b->upper_shift[side];
+    }
+    return movemask8(in);
+}
+
+// Mask of the primitives of a leaf8 that reach into the frustum.
+DEVICE uint cull_leaf8(Lines leaf8, const Frustum *b) {
+    float8 k0 = LEAF_ROW(b->k), k1 = k0 + LEAF_ROW(3 + b->k), k2 = k0 + LEAF_ROW(6 + b->k);
+    int8 in = as_int8(LEAF_ROW(LEAF_PRIM_INDICES)) >= 0;
+    for (int side = 0; side < 2; side++) {
+        uint i = b->i[side];
+        float8 p0 = LEAF_ROW(i), p1 = p0 + LEAF_ROW(3 + i), p2 = p0 + LEAF_ROW(6 + i);
+        float8 lower = (float8)(b->lower[side]), upper = (float8)(b->upper[side]);
+        float8 highest = max_nnan(max_nnan(fma(lower, k0, p0), fma(lower, k1, p1)), fma(lower, k2, p2));
+        float8 lowest = min_nnan(min_nnan(fma(upper, k0, p0), fma(upper, k1, p1)), fma(upper, k2, p2));
+#if SPHERES
+        highest = fma(LEAF_ROW(LEAF_RADII), (float8)(1.0f + fabs(b->lower[side])), highest);
+        lowest = fma(LEAF_ROW(LEAF_RADII), (float8)(-1.0f - fabs(b->upper[side])), lowest);
+#endif
+        in &= (highest >= b->lower_shift[side]) & (lowest <= b->upper_shift[side]);
+    }
+    return movemask8(in);
+}
+
+// 16 rays of a packet against primitive k of a leaf8; whether one of them hits.
+DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint k, Primitives primitives, Packet *p, int h, bool accept_first_hit) {
+    float16 t, u = (float16)(0.0f), v = (float16)(0.0f), t_max = p->t.v16[h];
+    float16 ox = p->origin[0].v16[h], oy = p->origin[1].v16[h], oz = p->origin[2].v16[h];
+    float16 dx = p->direction[0].v16[h], dy = p->direction[1].v16[h], dz = p->direction[2].v16[h];
+    float16 cx = (float16)(leaf8[k]), cy = (float16)(leaf8[8 + k]), cz = (float16)(leaf8[16 + k]);
+    int16 met;
+    if (SPHERES && leaf8[8 * LEAF_RADII + k] > 0.0f)
+        met = intersect_spheres16(cx, cy, cz, (float16)(leaf8[8 * LEAF_RADII + k]), ox, oy, oz, dx, dy, dz, t_max, &t);
+    else
+        met = intersect_triangles16(cx, cy, cz, (float16)(leaf8[24 + k]), (float16)(leaf8[32 + k]), (float16)(leaf8[40 + k]),
+                               (float16)(leaf8[48 + k]), (float16)(leaf8[56 + k]), (float16)(leaf8[64 + k]), ox, oy, oz, dx, dy, dz,
+                               t_max, &t, &u, &v);
+    if (!movemask16(met)) return false;
+    int prim_index = as_int(leaf8[8 * LEAF_PRIM_INDICES + k]), prim_id = prim_id_at(primitives, prim_index);
+    met &= (t < t_max) | (p->prim_id.v16[h] > prim_id);
+    p->t.v16[h] = met ? (accept_first_hit ? (float16)(-1.0f) : t) : t_max;
+    p->u.v16[h] = met ? u : p->u.v16[h];
+    p->v.v16[h] = met ? v : p->v.v16[h];
+    p->prim_index.v16[h] = met ? (int16)(prim_index) : p->prim_index.v16[h];
+    p->prim_id.v16[h] = met ? (int16)(prim_id) : p->prim_id.v16[h];
+    return true;
+}
+
+// Returns false when the visit budget is spent: the caller then traces the rays one by one. Hits found so far are kept.
+DEVICE bool traverse_frustum(Lines nodes, Primitives primitives, Packet *p, Frustum *b, int budget, bool accept_first_hit) {
+    uint2 stack[STACK8_SIZE];  // child references, and where their boxes begin along k
+    int top = 0;
+    uint child_ref = 0;
+    while (true) {
+        Lines here = line_at(nodes, child_ref);
+        if (child_ref & LEAF_BIT) {
+            bool nearer = false;
+            for (uint in = cull_leaf8(here, b); in; in &= in - 1u) {
+                uint k = ctz(in);
+                for (int h = 0; h < 2; h++) nearer |= intersect_packet_half(here, k, primitives, p, h, accept_first_hit);
+                budget -= PRIMITIVE_COST;
+            }
+            if (nearer) b->end = frustum_far(b, p);
+        } else {
+            float8 near;
+            uint met = intersect_frustum8(here, b, &near);
+            budget -= 1;
+            if (met) {
+                child_ref = nearest_child(here, met, near, stack, &top);
+                continue;
+            }
+        }
+        if (budget < 0) return false;
+        do {
+            if (top == 0) return true;
+            top--;
+        } while (as_float(stack[top].y) > b->end);
+        child_ref = stack[top].x;
+    }
+}
+
+DEVICE Hit packet_hit_at(const Packet *p, uint j) {
+    Hit hit = {p->t.s[j], p->u.s[j], p->v.s[j], p->prim_index.s[j]};
+#if INSTANCES
+    hit.instance = p->instance[j];
+#endif
+    return hit;
+}
+
+DEVICE float3 packet_origin(const Packet *p, uint j) { return make_float3(p->origin[0].s[j], p->origin[1].s[j], p->origin[2].s[j]); }
+
+DEVICE float3 packet_direction(const Packet *p, uint j) {
+    return make_float3(p->direction[0].s[j], p->direction[1].s[j], p->direction[2].s[j]);
+}
+
+DEVICE void packet_set_ray(Packet *p, uint j, float4 origin, float3 direction, float t_max) {
+    p->origin[0].s[j] = origin.x;
+    p->origin[1].s[j] = origin.y;
+    p->origin[2].s[j] = origin.z;
+    p->direction[0].s[j] = direction.x;
+    p->direction[1].s[j] = direction.y;
+    p->direction[2].s[j] = direction.z;
+    p->t.s[j] = t_max;
+    p->time[j] = origin.w;
+}
+
+DEVICE void packet_set_hit(Packet *p, uint j, const Hit hit) {
+    p->t.s[j] = hit.t;
+    p->u.s[j] = hit.u;
+    p->v.s[j] = hit.v;
+    p->prim_index.s[j] = hit.primitive;
+#if INSTANCES
+    p->instance[j] = hit.instance;
+#endif
+}
+
+// Finds the hits of the `active` rays of a packet, set by packet_set_ray; prim_index is -1 for none. With
+// accept_first_hit only whether there is one.
+DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, Packet *p, uint active, bool accept_first_hit) {
+    Frustum frustum;
+    for (int h = 0; h < 2; h++) {
+        p->prim_index.v16[h] = (int16)(-1);
+        p->prim_id.v16[h] = (int16)(0x7fffffff);
+        p->u.v16[h] = p->v.v16[h] = (float16)(0.0f);
+    }
+    if (popcount(active) >= MIN_PACKET_RAYS) {
+        uint representative = ctz(active);
+        float4 origin = with_w(packet_origin(p, representative), 0.0f);
+        float3 direction = packet_direction(p, representative);
+        for (uint perpendicular = ~active; perpendicular; perpendicular &= perpendicular - 1u) packet_set_ray(p, ctz(perpendicular), origin, direction, -1.0f);
+        int budget = NODES_PER_RAY * (int)popcount(active);
+        if (bound_packet(nodes, p, &frustum) && traverse_frustum(nodes, primitives, p, &frustum, budget, accept_first_hit)) return;
+    }
+    for (; active; active &= active - 1u) {
+        uint j = ctz(active);
+        if (accept_first_hit && p->prim_index.s[j] >= 0) continue;
+        Hit hit = single_ray_hit(nodes, primitives, packet_origin(p, j), packet_direction(p, j), packet_hit_at(p, j), accept_first_hit);
+        packet_set_hit(p, j, hit);
+    }
+}
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
 #endif

@@ -1,6 +1,6 @@
-// Elementary functions that give the same bits on every device: only IEEE operations and explicit fused multiply-adds in a
-// fixed order (build with STRICT=1). Relative error about 2e-7. Polynomials after S. Moshier's Cephes; reduction after Cody and
-// Waite. Chaotic maps amplify the last bit, and vendors' libraries differ in it.
+// Elementary functions that give the same bits on every device: only IEEE operations and explicit fused multiply-adds
+// in a fixed order (build with STRICT=1). Relative error about 2e-7. Polynomials after S. Moshier's Cephes; reduction
+// after Cody and Waite. Chaotic maps amplify the last bit, and vendors' libraries differ in it.
 #include "common/simd.h"
 
 typedef struct { real x, y; } Pair;
@@ -52,8 +52,8 @@ DEVICE bits mixed(bits u) {
     return u ^ (u >> 15);
 }
 
-// (cos, sin). The angle is reduced in quarters of a turn, of which the product's rounding error is kept. From 2^26 on, where
-// floats lie farther apart than a turn, a hash tells the place on the circle, so that all places come up equally.
+// (cos, sin). The angle is reduced in quarters of a turn, of which the product's rounding error is kept. From 2^26 on,
+// where floats lie farther apart than a turn, a hash tells the place on the circle, so that all places come up equally.
 #define LARGEST_ANGLE 67108864.0f
 DEVICE Pair circle(real angle) {
     mask large = magnitude(angle) >= LARGEST_ANGLE && magnitude(angle) <= 3e38f;

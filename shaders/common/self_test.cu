@@ -1,5 +1,5 @@
-// A kernel of known answer, run on every device before it is used: arithmetic, a scalar argument, local memory, a barrier,
-// atomics, and the gathering of one flag a thread into one word for 32 threads.
+// A kernel whose result is known, run on every device before it is used: arithmetic, a scalar argument, local memory, a
+// barrier, atomics, and packing one flag per thread into words of 32 bits.
 KERNEL self_test(GLOBAL const float *values, GLOBAL float *result, GLOBAL uint *flags, int count, float offset) {
     LOCAL_ARRAY(uint, words, GROUP_SIZE / 32);
     uint i = thread_index();

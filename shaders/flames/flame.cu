@@ -306,8 +306,8 @@ DEVICE Point iterate_row(RecordLayout layout, Point p, GLOBAL const float *param
 DEVICE void add_sample(GLOBAL uint4 *histogram, int bucket, uint4 color) {
 #if SUMS == 2  // one atomic add of four integers in floats, exact below 2^24: check_exactness() finds whether all were
     float4 sample = make_float4((float)color.x, (float)color.y, (float)color.z, (float)color.w);
-    add_vector((GLOBAL float4 *)histogram + bucket, sample);
-#elif HAS_LONG_ATOMICS  // two 64-bit atomic adds of two channels each; flushed before a channel can overflow
+    atomic_add_float4((GLOBAL float4 *)histogram + bucket, sample);
+#elif HAS_INT64_ATOMICS  // two 64-bit atomic adds of two channels each; flushed before a channel can overflow
     GLOBAL ulong *sums = (GLOBAL ulong *)(histogram + bucket);
     atom_add(sums, (ulong)color.y << 32 | color.x);
     atom_add(sums + 1, (ulong)color.w << 32 | color.z);

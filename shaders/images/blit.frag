@@ -13,5 +13,5 @@ void main() {
         return;
     }
     vec4 c = texelFetch(image, place, 0);
-    pixel = vec4(linear_of_srgb(c.r), linear_of_srgb(c.g), linear_of_srgb(c.b), 1.0);
+    pixel = vec4(srgb_to_linear(c.r), srgb_to_linear(c.g), srgb_to_linear(c.b), 1.0);
 }

@@ -10,7 +10,7 @@ KERNEL find_depth(const LaunchParams params, const float distance, const float s
     float sx = 2.0f * ((float)(p % params.width) + 0.5f) / (float)params.width - 1.0f;
     float sy = 1.0f - 2.0f * ((float)(p / params.width) + 0.5f) / (float)params.height;
     float3 direction = normalize_fma(madd(xyz(params.up), sy, madd(xyz(params.right), sx, xyz(params.forward))));
-    Hit hit = closest_hit(nodes, primitives, xyz(params.eye), direction, INFINITE);
+    Hit hit = closest_hit(nodes, primitives, xyz(params.eye), direction, FLT_MAX);
     float depth = hit.t * dot(direction, xyz(params.forward));
-    circles[p] = hit.primitive < 0 ? scale : scale * fabs(depth - distance) / larger(depth, 1e-20f);
+    circles[p] = hit.primitive < 0 ? scale : scale * fabs(depth - distance) / max_nnan(depth, 1e-20f);
 }

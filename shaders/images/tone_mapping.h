@@ -1,12 +1,9 @@
-// Radiance to displayed colour, for kernels and GLSL alike: automatic exposure, tone curves, the sRGB curve, 8 bits.
+// Radiance to tonemap_pixel color, for kernels and GLSL alike: automatic exposure, tone curves, the sRGB curve, 8 bits.
 #ifdef GLSL
-#define TONE_WORD
 #define float2 vec2
 #define float3 vec3
 #define make_float2 vec2
 #define make_float3 vec3
-#else
-#define TONE_WORD DEVICE
 #endif
 #include "common/srgb.h"
 
@@ -14,37 +11,40 @@
 #define CURVE_REINHARD 1
 #define CURVE_ACES 2
 #define CURVE_AGX 3
-#define DARKEST 9.5367431640625e-7f  // 2^-20: a darker pixel says nothing about the exposure, so black backgrounds do not count
+// 2^-20: darker pixels, such as black backgrounds, are not metered
+#define MIN_METERED_LUMINANCE 9.5367431640625e-7f
 
-// (log2 luminance, 1) of a pixel that counts for the automatic exposure, (0, 0) of one that does not (dark, infinite, NaN).
-TONE_WORD float2 log_luminance(float red, float green, float blue) {
+// (log2 luminance, 1) of a pixel that counts for the automatic exposure, (0, 0) of one that does not (dark, infinite,
+// NaN).
+SHARED_FUNCTION float2 log_luminance(float red, float green, float blue) {
     float y = luminance(red, green, blue);
-    bool counts = y >= DARKEST && y < 1e30f;
+    bool counts = y >= MIN_METERED_LUMINANCE && y < 1e30f;
     return counts ? make_float2(log2(y), 1.0f) : make_float2(0.0f, 0.0f);
 }
 
-// The factor that brings the mean log2 luminance to middle grey, 0.18 (Reinhard et al. 2002), and ev stops more.
+// The factor that brings the mean log2 luminance to middle gray, 0.18 (Reinhard et al. 2002), and ev stops more.
 // renderer/images/tone_mapping.py states the same for pictures that are metered on the host.
-TONE_WORD float automatic_exposure(float mean_log2_luminance, float ev) {
+SHARED_FUNCTION float automatic_exposure(float mean_log2_luminance, float ev) {
     return 0.18f * exp2(ev - clamp(mean_log2_luminance, -20.0f, 20.0f));
 }
 
 // Fit of the ACES reference and output transforms by K. Narkowicz, "ACES Filmic Tone Mapping Curve", 2016.
-TONE_WORD float aces_curve(float x) {
+SHARED_FUNCTION float aces_curve(float x) {
     return clamp(x * (2.51f * x + 0.03f) / (x * (2.43f * x + 0.59f) + 0.14f), 0.0f, 1.0f);
 }
 
-// AgX's base contrast as a polynomial of the log2 value scaled to 0..1 (fit by B. Wrensch, "Minimal AgX", of T. Sobotka's AgX).
-TONE_WORD float agx_contrast(float x) {
+// AgX's base contrast as a polynomial of the log2 value scaled to 0..1 (fit by B. Wrensch, "Minimal AgX", of T.
+// Sobotka's AgX).
+SHARED_FUNCTION float agx_contrast(float x) {
     float x2 = x * x, x4 = x2 * x2;
     return 15.5f * x4 * x2 - 40.14f * x4 * x + 31.96f * x4 - 6.868f * x2 * x + 0.4298f * x2 + 0.1191f * x - 0.00232f;
 }
 
-TONE_WORD float agx_encoded(float x) {
+SHARED_FUNCTION float agx_encoded(float x) {
     return agx_contrast(clamp((log2(max(x, 1e-10f)) + 12.47393f) / 16.5f, 0.0f, 1.0f));
 }
 
-TONE_WORD float3 agx(float3 c) {
+SHARED_FUNCTION float3 agx(float3 c) {
     float r = agx_encoded(0.842479062f * c.x + 0.0784335985f * c.y + 0.0792237451f * c.z);
     float g = agx_encoded(0.0423282422f * c.x + 0.8784686f * c.y + 0.0791661f * c.z);
     float b = agx_encoded(0.0423756886f * c.x + 0.0784336f * c.y + 0.8791421f * c.z);
@@ -54,7 +54,7 @@ TONE_WORD float3 agx(float3 c) {
     return make_float3(pow(max(graded.x, 0.0f), 2.2f), pow(max(graded.y, 0.0f), 2.2f), pow(max(graded.z, 0.0f), 2.2f));
 }
 
-TONE_WORD float3 toned(float3 c, int curve) {
+SHARED_FUNCTION float3 apply_tone_curve(float3 c, int curve) {
     if (curve == CURVE_REINHARD) {
         float y = luminance(c.x, c.y, c.z);
         return c * (1.0f / (1.0f + max(y, 0.0f)));
@@ -64,15 +64,15 @@ TONE_WORD float3 toned(float3 c, int curve) {
     return c;
 }
 
-TONE_WORD float quantised(float x, float levels) {
-    return floor(srgb_of_linear(clamp(x, 0.0f, 1.0f)) * levels + 0.5f);
+SHARED_FUNCTION float quantize_srgb(float x, float levels) {
+    return floor(linear_to_srgb(clamp(x, 0.0f, 1.0f)) * levels + 0.5f);
 }
 
-TONE_WORD bool is_finite(float x) { return x > -3e38f && x < 3e38f; }
+SHARED_FUNCTION bool is_finite(float x) { return x > -3e38f && x < 3e38f; }
 
-// Values 0 to levels (255 or 65535) of a linear colour. NaN and infinity show as magenta, so that they are seen.
-TONE_WORD float3 displayed(float red, float green, float blue, float exposure, int curve, float levels) {
+// sRGB values 0 to levels (255 or 65535) of a linear color. NaN and infinity become magenta, so that they are noticed.
+SHARED_FUNCTION float3 tonemap_pixel(float red, float green, float blue, float exposure, int curve, float levels) {
     if (!(is_finite(red) && is_finite(green) && is_finite(blue))) return make_float3(levels, 0.0f, levels);
-    float3 c = toned(make_float3(red, green, blue) * exposure, curve);
-    return make_float3(quantised(c.x, levels), quantised(c.y, levels), quantised(c.z, levels));
+    float3 c = apply_tone_curve(make_float3(red, green, blue) * exposure, curve);
+    return make_float3(quantize_srgb(c.x, levels), quantize_srgb(c.y, levels), quantize_srgb(c.z, levels));
 }

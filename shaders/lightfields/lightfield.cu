@@ -102,7 +102,7 @@ DEVICE RowWords load_words(GLOBAL const uint* source) {
 DEVICE void decode_row(RowWords row, uint bit_shift, const LOCAL uchar* tables, uint lane_offset, float* light) {
     UNROLL
     for (int k = 0; k < SAMPLES + 3; k++) {
-        uint shifted = funnel_shift(row.word[k / 4], row.word[k / 4 + 1], bit_shift);
+        uint shifted = funnel_shift_right(row.word[k / 4], row.word[k / 4 + 1], bit_shift);
         light[k] = srgb_to_linear(tables, shifted, k % 4, lane_offset);
     }
 }
@@ -273,7 +273,7 @@ KERNEL min_max(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int c
                float direction) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y < end_row) {
-        float red = -INFINITE, green = -INFINITE, blue = -INFINITE;
+        float red = -FLT_MAX, green = -FLT_MAX, blue = -FLT_MAX;
         for (int t = 0; t < count; t++) {
             float4 value = sample_view(views, shifts[t], linear, x, y, first_stored_row, stored_rows);
             if (value.w > 0.0f) {
@@ -282,7 +282,7 @@ KERNEL min_max(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int c
                 blue = fmax(blue, direction * value.z);
             }
         }
-        bool seen = red > -INFINITE;
+        bool seen = red > -FLT_MAX;
         image[y * WIDTH + x] = seen ? make_float4(direction * red, direction * green, direction * blue, 1.0f)
                                     : make_float4(0.0f, 0.0f, 0.0f, 1.0f);
     }
@@ -325,7 +325,7 @@ KERNEL median(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int co
     }
 }
 
-// Matching cost: variance over the views, summed over the channels; INFINITE if fewer than two views cover the pixel.
+// Matching cost: variance over the views, summed over the channels; FLT_MAX if fewer than two views cover the pixel.
 KERNEL variance(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int count, GLOBAL const float* linear,
                 GLOBAL float* variances, int first_stored_row, int stored_rows, int begin_row, int end_row) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
@@ -345,7 +345,7 @@ KERNEL variance(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int 
                 seen++;
             }
         }
-        variances[y * WIDTH + x] = seen > 1 ? squares / mean.w : INFINITE;
+        variances[y * WIDTH + x] = seen > 1 ? squares / mean.w : FLT_MAX;
     }
 }
 
@@ -360,18 +360,18 @@ KERNEL keep_min_cost(GLOBAL const float* variances, GLOBAL float4* best, GLOBAL 
         for (int j = max(y - radius, 0); j <= min(y + radius, HEIGHT - 1); j++) {
             for (int i = max(x - radius, 0); i <= min(x + radius, WIDTH - 1); i++) {
                 float value = variances[j * WIDTH + i];
-                if (value < INFINITE) {
+                if (value < FLT_MAX) {
                     sum += value;
                     seen++;
                 }
             }
         }
         int index = y * WIDTH + x;
-        float cost = seen ? sum / (float)seen : INFINITE;
+        float cost = seen ? sum / (float)seen : FLT_MAX;
         float4 best_so_far = best[index];
         if (is_first_plane || cost < best_so_far.x) {
-            best[index] = make_float4(cost, disparity, is_first_plane ? INFINITE : previous[index], INFINITE);
-        } else if (best_so_far.w == INFINITE && previous[index] == best_so_far.x) {
+            best[index] = make_float4(cost, disparity, is_first_plane ? FLT_MAX : previous[index], FLT_MAX);
+        } else if (best_so_far.w == FLT_MAX && previous[index] == best_so_far.x) {
             best[index] = make_float4(best_so_far.x, best_so_far.y, best_so_far.z, cost);
         }
         previous[index] = cost;
@@ -385,7 +385,7 @@ KERNEL shade_disparity(GLOBAL const float4* best, GLOBAL float4* image, float di
     if (index < WIDTH * HEIGHT) {
         float4 best_so_far = best[index];
         float disparity = best_so_far.y, curve = best_so_far.z - 2.0f * best_so_far.x + best_so_far.w;
-        if (best_so_far.z < INFINITE && best_so_far.w < INFINITE && curve > 0.0f)
+        if (best_so_far.z < FLT_MAX && best_so_far.w < FLT_MAX && curve > 0.0f)
             disparity += step * clamp(0.5f * (best_so_far.z - best_so_far.w) / curve, -0.5f, 0.5f);
         float shade = clamp((disparity - disparity_min) / (disparity_max - disparity_min), 0.0f, 1.0f);
         shade = shade <= 0.04045f ? shade / 12.92f : pow((shade + 0.055f) / 1.055f, 2.4f);

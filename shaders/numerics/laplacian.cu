@@ -99,7 +99,7 @@ DEVICE void spread(float *to, float4 word) {
 // Bytes are added as pairs in the halves of words: the even ones of a word of four, and the odd ones.
 #define EVEN(word) ((word) & 0x00ff00ffu)
 #define ODD(word) ((word) >> 8 & 0x00ff00ffu)
-#define BETWEEN(a, b) funnel_shift(a, b, 16)  // upper half of a, lower half of b
+#define BETWEEN(a, b) funnel_shift_right(a, b, 16)  // upper half of a, lower half of b
 // The pairs CHANNELS bytes before and behind the pairs of a word: p, w and n are of the word before, the word, the next.
 #if CHANNELS == 1
 #define LEFT_EVEN(p, w, n) BETWEEN(odd[p], odd[w])
@@ -207,7 +207,7 @@ DEVICE void run_by_words(GLOBAL const uchar *image, GLOBAL uchar *out, int first
             uint beside_odd = SUM_OF(LEFT_ODD(i, i + 1, i + 2), odd[i + 1], RIGHT_ODD(i, i + 1, i + 2));
             uint gives_even = NEIGHBOURS == 8 ? beside_even : even[i + 1];
             uint gives_odd = NEIGHBOURS == 8 ? beside_odd : odd[i + 1];
-            if (r >= 2) results[i] = cut_pairs(own[2 * i] + gives_even) | cut_pairs(own[2 * i + 1] + gives_odd) << 8;
+            if (r >= 2) results[i] = clamp_to_u8x2(own[2 * i] + gives_even) | clamp_to_u8x2(own[2 * i + 1] + gives_odd) << 8;
             if (r >= 1) {
                 own[2 * i] = OWN_OF(beside_even, even[i + 1]) + above[2 * i];
                 own[2 * i + 1] = OWN_OF(beside_odd, odd[i + 1]) + above[2 * i + 1];
@@ -252,7 +252,7 @@ DEVICE void filter_edges(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, uint 
 
 #if BYTES
 // The word that begins at byte `at` of a row's words.
-#define WORD_AT(row, at) funnel_shift(row[(at) / 4], row[(at) / 4 + 1], 8 * ((at) % 4))
+#define WORD_AT(row, at) funnel_shift_right(row[(at) / 4], row[(at) / 4 + 1], 8 * ((at) % 4))
 #if NEIGHBOURS == 8
 #define CENTRE 9  // taken from the sum of all nine
 #else
@@ -275,9 +275,9 @@ DEVICE void filter_run(const uint *up, const uint *own, const uint *down, uint *
     UNROLL for (int n = 0; n < 6; n++) {
         const int at = RUN * BESIDE - 4 + 4 * n;
         uint u = WORD_AT(up, at - (DRIFT)), o = own[at / 4], d = WORD_AT(down, at + (DRIFT));
-        uint column_even = EVEN(u) + EVEN(d), column_odd = odd_bytes(u) + odd_bytes(d);
+        uint column_even = EVEN(u) + EVEN(d), column_odd = unpack_odd_bytes(u) + unpack_odd_bytes(d);
         even[n] = EVEN(o);
-        odd[n] = odd_bytes(o);
+        odd[n] = unpack_odd_bytes(o);
         if (n > 0 && n < 5) {
             sums_even[n - 1] = BIAS - CENTRE * even[n] + (NEIGHBOURS == 4 ? column_even : 0);
             sums_odd[n - 1] = BIAS - CENTRE * odd[n] + (NEIGHBOURS == 4 ? column_odd : 0);
@@ -290,7 +290,7 @@ DEVICE void filter_run(const uint *up, const uint *own, const uint *down, uint *
     UNROLL for (int i = 0; i < 4; i++) {
         sums_even[i] += LEFT_EVEN(i, i + 1, i + 2) + RIGHT_EVEN(i, i + 1, i + 2) + (NEIGHBOURS == 8 ? even[i + 1] : 0);
         sums_odd[i] += LEFT_ODD(i, i + 1, i + 2) + RIGHT_ODD(i, i + 1, i + 2) + (NEIGHBOURS == 8 ? odd[i + 1] : 0);
-        results[i] = cut_pairs(sums_even[i]) | cut_pairs(sums_odd[i]) << 8;
+        results[i] = clamp_to_u8x2(sums_even[i]) | clamp_to_u8x2(sums_odd[i]) << 8;
     }
 }
 #else

@@ -5,7 +5,7 @@
 //   STORE         0 out = a b, 1 out += a b, 2 out -= a b
 #define PRODUCT(name) PRODUCT_RESIDENT(name, 1)
 #define PRODUCT_RESIDENT(name, groups)                                                                                 \
-    KERNEL_RESIDENT(groups)                                                                                            \
+    KERNEL_MIN_GROUPS(groups)                                                                                            \
     name(GLOBAL const REAL *RESTRICT a, GLOBAL const REAL *RESTRICT b, GLOBAL REAL *RESTRICT out, uint rows,    \
                 uint columns, uint inner, ulong a_start, ulong b_start, ulong out_start, ulong a_stride,               \
                 ulong b_stride, ulong out_stride)
@@ -369,18 +369,18 @@ PRODUCT_RESIDENT(staged, RESIDENT) {
     uint stage = 0, filled = STAGES - 1;  // the one that is read, the one that is filled next
     UNROLL for (uint s = 0; s < STAGES - 1; s++) {
         if (WHOLE ? s * BLOCK_INNER < inner : true) COPY_TILE(s * BLOCK_INNER)
-        async_close();
+        async_commit_group();
         a_to += A_STAGE;
         b_to += B_STAGE;
     }
-    async_wait(STAGES - 2);
+    async_wait_group(STAGES - 2);
     BARRIER();
     FRAGMENT(a_run[0], EACH_ROWS, a_from, 0, ROW_OF)
     FRAGMENT(b_run[0], EACH_COLUMNS, b_from, 0, COLUMN_OF)
-    ROLLED for (uint first = 0; first < inner; first += BLOCK_INNER) {
+    NO_UNROLL for (uint first = 0; first < inner; first += BLOCK_INNER) {
         UNROLL for (int k = 0; k < BLOCK_INNER; k++) {
             if (k == BLOCK_INNER - 1) {
-                async_wait(STAGES - 2);
+                async_wait_group(STAGES - 2);
                 BARRIER();
                 stage = stage == STAGES - 1 ? 0 : stage + 1;
                 a_from = stage ? a_from + A_STAGE : a_tile + row;
@@ -392,7 +392,7 @@ PRODUCT_RESIDENT(staged, RESIDENT) {
             if (k == 0) {
                 uint next = first + (STAGES - 1) * BLOCK_INNER;
                 if (next < inner) COPY_TILE(next)
-                async_close();
+                async_commit_group();
                 filled = filled == STAGES - 1 ? 0 : filled + 1;
                 a_to = filled ? a_to + A_STAGE : a_first;
                 b_to = filled ? b_to + B_STAGE : b_first;

@@ -24,7 +24,7 @@
 #define BIN_OF(number) bins[(as_uint(number) >> 27 & 15u) * GROUP_SIZE + local_index()]
 #define IS_NEGATIVE_ZERO(number) (as_ulong(number) == 0x8000000000000000ul)
 #if HAS_BALLOT
-#define ANY_LANE(flag) (!all_lanes(!(flag)))
+#define ANY_LANE(flag) (!warp_all(!(flag)))
 #else
 #define ANY_LANE(flag) (flag)
 #endif
@@ -76,8 +76,13 @@ DEVICE_NOINLINE void flush_units(long units, int exponent, LOCAL uint *limbs) {
         BIN_NUMBERS                                                                                                    \
     }
 
-KERNEL_RESIDENT(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
+<<<<<<< HEAD
+KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
                                       ulong tiles_per_group, GLOBAL uint *out) {
+=======
+KERNEL_MIN_GROUPS(EXACT_RESIDENT) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
+                                      ulong tiles_each, GLOBAL uint *out) {
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
     LOCAL_ARRAY(uint, flags, 1);
     LOCAL_ARRAY(uint, first_highest, 1);

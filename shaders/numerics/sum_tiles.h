@@ -23,10 +23,10 @@ DEVICE VECTOR8 load_full_tile(GLOBAL const ELEMENT *numbers, ulong tile) {
     return vload8(tile, numbers);
 #elif SINGLE
     GLOBAL const float4 *words = (GLOBAL const float4 *)numbers + tile * (2 * GROUP_SIZE) + local_index();
-    return join_float4(words[0], words[GROUP_SIZE]);
+    return make_float8(words[0], words[GROUP_SIZE]);
 #else
     GLOBAL const double2 *words = (GLOBAL const double2 *)numbers + tile * (4 * GROUP_SIZE) + local_index();
-    return join_double2(words[0], words[GROUP_SIZE], words[2 * GROUP_SIZE], words[3 * GROUP_SIZE]);
+    return make_double8(words[0], words[GROUP_SIZE], words[2 * GROUP_SIZE], words[3 * GROUP_SIZE]);
 #endif
 }
 

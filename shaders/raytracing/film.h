@@ -41,7 +41,7 @@ DEVICE void add_sample(const LaunchParams params, int x, int y, float4 radiance,
         float scale = 1.0f / ((float)samples * (float)previous);
         // the standard error of the luminance if the errors of the channels were fully correlated
         float error = fma(0.0722f, sqrt(m2.z * scale), fma(0.7152f, sqrt(m2.y * scale), 0.2126f * sqrt(m2.x * scale)));
-        done = error <= params.noise_threshold * larger(luminance_of(with_w(mean, 0.0f)), MIN_LUMINANCE);
+        done = error <= params.noise_threshold * max_nnan(luminance_of(with_w(mean, 0.0f)), MIN_LUMINANCE);
     }
     film_m2[pixel] = with_w(m2, done ? (float)samples : 0.0f);
 #endif

@@ -9,7 +9,7 @@
 #endif
 
 // Starts the paths of rays first .. first + 31; returns the mask of those that need a sample.
-DEVICE_CALLED uint start_packet(const LaunchParams params, uint first, PathPacket *packet, FILM_PARAMS) {
+DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, PathPacket *packet, FILM_PARAMS) {
     uint active = 0;
     for (uint j = 0; j < 32u; j++) {
         Sampler sampler = sampler_of_ray(params, first + j);
@@ -29,7 +29,7 @@ DEVICE_CALLED uint start_packet(const LaunchParams params, uint first, PathPacke
 }
 
 // Shades the hits of the active paths. Returns the mask of the paths that continue, and in *shadow_mask those with a shadow ray.
-DEVICE_CALLED uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint active, uint *shadow_mask,
+DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint active, uint *shadow_mask,
                                 SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     uint remaining = active;
     *shadow_mask = 0;
@@ -45,7 +45,7 @@ DEVICE_CALLED uint shade_packet(const LaunchParams params, int depth, PathPacket
     }
 #endif
     for (; remaining; remaining &= remaining - 1u) {
-        uint j = lowest_bit(remaining);
+        uint j = ctz(remaining);
         Hit hit = packet_hit_at(&packet->rays, j);
         Path path = packet_path(packet, j);
         bool continues = false;
@@ -80,13 +80,13 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
         if (!shadow_mask) continue;
         scene_packet_hits(SCENE_ARGS, &packet.shadows, shadow_mask, true);
         for (; shadow_mask; shadow_mask &= shadow_mask - 1u) {
-            uint j = lowest_bit(shadow_mask);
+            uint j = ctz(shadow_mask);
             if (packet.shadows.prim_index.s[j] >= 0) continue;
             for (int k = 0; k < 3; k++) packet.radiance[k].s[j] += packet.contribution[k].s[j];
         }
     }
     for (; all; all &= all - 1u) {
-        uint j = lowest_bit(all);
+        uint j = ctz(all);
         int x, y;
         pixel_of_ray(params, 32u * word + j, &x, &y);
         add_sample(params, x, y, packet_path(&packet, j).radiance, FILM_ARGS);

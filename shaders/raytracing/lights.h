@@ -69,7 +69,7 @@ DEVICE float env_cell_pdf(const LaunchParams params, GLOBAL const float4 *lights
     GLOBAL const uint *conditional = marginal + params.env_cdf_height + 1 + row * (params.env_cdf_width + 1);
     float probability = (float)(marginal[row + 1] - marginal[row]) * INV_2_32
                         * ((float)(conditional[column + 1] - conditional[column]) * INV_2_32);
-    return probability * (float)params.env_cdf_width * (float)params.env_cdf_height / (2.0f * PI * PI * larger(sine, 1e-7f))
+    return probability * (float)params.env_cdf_width * (float)params.env_cdf_height / (2.0f * PI * PI * max_nnan(sine, 1e-7f))
            * params.environment_probability;
 }
 
@@ -90,7 +90,7 @@ DEVICE int sample_cdf(GLOBAL const uint *cdf, int count, uint u, float *remapped
         else high = middle - 1;
     }
     uint begin = cdf[low], width = cdf[low + 1] - begin;
-    *remapped_u = smaller((float)(u - begin) / larger((float)width, 1.0f), 0.9999999f);
+    *remapped_u = min_nnan((float)(u - begin) / max_nnan((float)width, 1.0f), 0.9999999f);
     return low;
 }
 
@@ -110,7 +110,7 @@ DEVICE float3 sample_environment(const LaunchParams params, GLOBAL const float4 
 // Radiance of the background gradient, which only BSDF sampling finds.
 DEVICE float3 background(const LaunchParams params, float3 direction) {
     float3 horizon = xyz(params.horizon);
-    return madd(xyz(params.zenith) - horizon, larger(direction.y, 0.0f), horizon);
+    return madd(xyz(params.zenith) - horizon, max_nnan(direction.y, 0.0f), horizon);
 }
 
 // MIS-weighted radiance of a ray that leaves the scene: background, suns in its direction, environment. `bsdf_pdf`: the pdf its
@@ -159,12 +159,12 @@ DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const
         float sine = sqrt(sine2), distance = sqrt(distance2);
         float3 axis = to_center * (1.0f / distance);
         light->direction = normalize_fma(local_to_world(axis, sine * phi.x, sine * phi.y, 1.0f - one_minus_cos));
-        light->distance = distance * (1.0f - one_minus_cos) - sqrt(larger(fma(radius, radius, -distance2 * sine2), 0.0f));
+        light->distance = distance * (1.0f - one_minus_cos) - sqrt(max_nnan(fma(radius, radius, -distance2 * sine2), 0.0f));
         light->pdf = luminance_of(m.emission) * params.inverse_light_power * 2.0f * radius * radius / cone;
         return true;
     }
     if (SPHERES && radius > 0.0f) {
-        float z = fma(-2.0f, u1, 1.0f), r = sqrt(larger(fma(-z, z, 1.0f), 0.0f));
+        float z = fma(-2.0f, u1, 1.0f), r = sqrt(max_nnan(fma(-z, z, 1.0f), 0.0f));
         float2 phi = cos_sin_2pi(u2);
         normal = make_float3(r * phi.x, r * phi.y, z);
         point = madd(normal, radius, corner);
@@ -194,7 +194,7 @@ DEVICE bool sample_non_area_light(const LaunchParams params, GLOBAL const float4
     light->pdf = emitted.w;
     light->is_delta = true;
     light->direction = xyz(place);
-    light->distance = INFINITE;
+    light->distance = FLT_MAX;
 #if ENVIRONMENT
     if (place.w == LIGHT_ENVIRONMENT) {
         light->direction = sample_environment(params, lights, u1, u2, &light->pdf);
@@ -248,7 +248,7 @@ DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const fl
     }
     uint begin = low > 0 ? as_uint(lights[low - 1].x) : 0u, width = as_uint(lights[low].x) - begin;
     float u1;  // the position of u32 within the light's interval is uniform too, if the interval has bits enough
-    if (width > (1u << 20)) u1 = smaller((float)(u32 - begin) / (float)width, 0.9999999f);
+    if (width > (1u << 20)) u1 = min_nnan((float)(u32 - begin) / (float)width, 0.9999999f);
     else u1 = get_1d(sampler, dimension + 2);
     int light_id = as_int(lights[low].y);
 #if TEXTURED
@@ -292,7 +292,7 @@ DEVICE bool sample_direct(const LaunchParams params, const Material m, const Sur
     float inverse_pdf = 1.0f / (light.pdf + (has_bsdf_pdf ? bsdf.w : 0.0f));  // balance heuristic: weight / pdf
     float offset = dot_fma(origin - s.point, s.normal);
     float t_min = offset * cosine < 0.0f ? -2.5f * offset / cosine : 0.0f;
-    ray->direction = with_w(light.direction, light.distance < INFINITE ? light.distance * 0.9999f : INFINITE);
+    ray->direction = with_w(light.direction, light.distance < FLT_MAX ? light.distance * 0.9999f : FLT_MAX);
     ray->contribution = with_w(xyz(bsdf) * light.radiance * inverse_pdf, t_min);
     return true;
 }

@@ -22,22 +22,22 @@ DEVICE float3 from_local(const Frame f, float3 v) {
     return madd(f.normal, v.z, madd(f.bitangent, v.y, f.tangent * v.x));
 }
 
-DEVICE float alpha_of(float roughness) { return larger(roughness * roughness, MIN_ALPHA); }
+DEVICE float alpha_of(float roughness) { return max_nnan(roughness * roughness, MIN_ALPHA); }
 
 // A micro-normal visible from v, sampled with its pdf (J. Dupuy and A. Benyoub 2023).
 DEVICE float3 sample_vndf(float3 v, float alpha, float u1, float u2) {
     float3 stretched = normalize_fma(make_float3(alpha * v.x, alpha * v.y, v.z));
     float height = fma(1.0f - u2, 1.0f + stretched.z, -stretched.z);
-    float radius = sqrt(larger(fma(-height, height, 1.0f), 0.0f));
+    float radius = sqrt(max_nnan(fma(-height, height, 1.0f), 0.0f));
     float2 phi = cos_sin_2pi(u1);
     float3 h = make_float3(fma(radius, phi.x, stretched.x), fma(radius, phi.y, stretched.y), height + stretched.z);
-    return normalize_fma(make_float3(alpha * h.x, alpha * h.y, larger(h.z, 1e-6f)));
+    return normalize_fma(make_float3(alpha * h.x, alpha * h.y, max_nnan(h.z, 1e-6f)));
 }
 
 // Smith's Lambda function of GGX.
 DEVICE float smith_lambda(float cosine, float alpha) {
-    float c2 = larger(cosine * cosine, 1e-12f);
-    return 0.5f * (sqrt(fma(alpha * alpha, larger(1.0f - c2, 0.0f) / c2, 1.0f)) - 1.0f);
+    float c2 = max_nnan(cosine * cosine, 1e-12f);
+    return 0.5f * (sqrt(fma(alpha * alpha, max_nnan(1.0f - c2, 0.0f) / c2, 1.0f)) - 1.0f);
 }
 
 // G2 / G1 for the cosines of v and l: the weight of a sample of visible normals.
@@ -96,7 +96,7 @@ typedef struct {
 // Energy of multiple over single scattering for F0 = 1: (1 - E) / E.
 DEVICE float ms_boost(float cosine, float roughness) {
     float2 sum = ggx_split_sum(cosine, roughness);
-    return 1.0f / larger(sum.x + sum.y, 0.05f) - 1.0f;
+    return 1.0f / max_nnan(sum.x + sum.y, 0.05f) - 1.0f;
 }
 
 DEVICE GgxLobe eval_ggx(float roughness, float3 v, float3 l) {

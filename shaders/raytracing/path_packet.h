@@ -31,7 +31,7 @@ DEVICE void packet_set_color(Floats32 *rows, uint j, float4 color) {
 }
 
 DEVICE void packet_set_path(PathPacket *packet, uint j, const Path path) {
-    packet_set_ray(&packet->rays, j, path.origin, xyz(path.direction), INFINITE);
+    packet_set_ray(&packet->rays, j, path.origin, xyz(path.direction), FLT_MAX);
     packet->bsdf_pdf.s[j] = path.direction.w;
     packet_set_color(packet->throughput, j, path.throughput);
 }

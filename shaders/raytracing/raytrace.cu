@@ -123,7 +123,7 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
     path->direction = with_w(out.direction, out.pdf);
     throughput = throughput * with_w(out.weight, 0.0f);
     if (depth + 1 >= params.rr_depth) {  // Russian roulette; dividing by the probability keeps the estimate unbiased
-        float survival_probability = clamp(larger(larger(throughput.x, throughput.y), throughput.z), 0.05f, 1.0f);
+        float survival_probability = clamp(max_nnan(max_nnan(throughput.x, throughput.y), throughput.z), 0.05f, 1.0f);
         if (get_1d(sampler, dimension + 3) >= survival_probability) return false;
         throughput = throughput * (1.0f / survival_probability);
     }
@@ -238,7 +238,7 @@ KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, S
         if (rays_left && 32u - popcount(idle) <= REGENERATE_BELOW) {
             uint base = 0;
             if (lane_index() == 0) base = atomic_add(&counts[0], popcount(idle));
-            base = from_lane(base, 0);
+            base = warp_shuffle(base, 0);
             i = base + popcount(idle & ((1u << lane_index()) - 1u));
             rays_left = base + popcount(idle) < (uint)params.ray_count;
             starts = !active && i < (uint)params.ray_count;
@@ -282,7 +282,7 @@ KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, S
         atomic_add(&counts[1 + local_index()], by_depth[local_index()]);
 }
 
-#elif SCALAR_THREADS && HAS_WIDE_REGISTERS
+#elif SCALAR_THREADS && HAS_MOVEMASK
 #include "raytracing/fused_scalar.h"
 #else
 // The stencil words go from stage to stage in a register. active_masks[16 * word + depth] is written for the picture's report.

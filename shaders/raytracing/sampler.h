@@ -8,7 +8,7 @@
 typedef struct {
     uint seed;    // of the pixel
     uint sample;  // its index with the bits reversed
-#if HAS_WIDE_REGISTERS
+#if HAS_MOVEMASK
     const float *cached;  // if not 0: values that cache_samples has drawn for CACHE_PATHS paths
 #endif
 } Sampler;  // of one path
@@ -46,7 +46,7 @@ DEVICE uint sample_bits(Sampler sampler, uint dimension) {
 #endif
 }
 
-#if HAS_WIDE_REGISTERS
+#if HAS_MOVEMASK
 #define CACHE_PATHS 32
 #define CACHE_DIMENSIONS 6      // the first dimensions of a bounce, a row each
 #define CACHE_BITS_DIMENSION 4  // the dimension whose 32 bits fill one row more
@@ -54,7 +54,7 @@ DEVICE uint sample_bits(Sampler sampler, uint dimension) {
 
 // Draws six dimensions of CACHE_PATHS paths of one sample, so that the compiler vectorizes over the paths. `dimension` is a
 // multiple of 8.
-DEVICE_CALLED void cache_samples(const uint *seeds, uint sample, uint dimension, float *cached) {
+DEVICE_NOINLINE_ALWAYS void cache_samples(const uint *seeds, uint sample, uint dimension, float *cached) {
     for (uint k = 0; k < CACHE_DIMENSIONS; k += 2u) {  // the two dimensions of a pair share half of the work
         uint even = (dimension & ~7u) + k;
         for (uint j = 0; j < CACHE_PATHS; j++) {

@@ -34,7 +34,7 @@
         MAYBE_TEXTURE_PARAMS
 #define SCENE_ARGS nodes, primitives MAYBE_INSTANCE_ARGS MAYBE_FIELD_ARGS MAYBE_TEXTURE_ARGS
 
-#define USE_BVH8 (BVH8 && HAS_WIDE_REGISTERS)
+#define USE_BVH8 (BVH8 && HAS_MOVEMASK)
 // Traversal of one ray in the scene's BVH layout: TRAVERSE(closest_hit) and TRAVERSE(any_hit) take NODE_POINTER.
 #if USE_BVH8
 #define TRAVERSE(search) search##_bvh8
@@ -64,7 +64,7 @@ DEVICE int material_of(SCENE_PARAMS, const Hit hit) {
 
 // The closest hit of a ray of unit direction. origin.w is the time in the shutter interval, 0 to 1.
 DEVICE Hit closest_hit_ignoring_alpha(SCENE_PARAMS, float4 origin, float3 direction) {
-    Hit hit = TRAVERSE(closest_hit)(NODE_POINTER, primitives, xyz(origin), direction, INFINITE);
+    Hit hit = TRAVERSE(closest_hit)(NODE_POINTER, primitives, xyz(origin), direction, FLT_MAX);
 #if DISTANCE_FIELDS
     for (int k = 0; k < DISTANCE_FIELDS; k++) {
         float t = sphere_trace(fields[k], xyz(origin), direction, hit.t);
@@ -106,7 +106,7 @@ DEVICE Hit scene_closest_hit(SCENE_PARAMS, float4 origin, float3 direction) {
         passed = hit.t;
         from = with_w(offset_ray(madd(direction, t, xyz(from)), direction), origin.w);
     }
-    Hit none = {INFINITE, 0.0f, 0.0f, -1};
+    Hit none = {FLT_MAX, 0.0f, 0.0f, -1};
     return none;
 }
 
@@ -125,13 +125,13 @@ DEVICE bool scene_any_hit(SCENE_PARAMS, float4 origin, float3 direction, float t
 #endif
 #if DISTANCE_FIELDS
     for (int k = 0; k < DISTANCE_FIELDS && !found; k++)
-        found = sphere_trace(fields[k], xyz(origin), direction, t_max) < INFINITE;
+        found = sphere_trace(fields[k], xyz(origin), direction, t_max) < FLT_MAX;
 #endif
     return found;
 }
 #endif
 
-#if HAS_WIDE_REGISTERS
+#if HAS_MOVEMASK
 // scene_closest_hit of the `active` rays of a packet; with accept_first_hit scene_any_hit, which sets the packet's primitive index
 // to one of 0 or more, or to -1. The hits are stored in the packet.
 DEVICE void scene_packet_hits(SCENE_PARAMS, Packet *packet, uint active, bool accept_first_hit) {
@@ -139,7 +139,7 @@ DEVICE void scene_packet_hits(SCENE_PARAMS, Packet *packet, uint active, bool ac
     traverse_packet((GLOBAL const float *)nodes, primitives, packet, active, accept_first_hit);
 #else
     for (; active; active &= active - 1u) {
-        uint j = lowest_bit(active);
+        uint j = ctz(active);
         float4 origin = with_w(packet_origin(packet, j), packet->time[j]);
         float3 direction = packet_direction(packet, j);
         if (!accept_first_hit) packet_set_hit(packet, j, scene_closest_hit(SCENE_ARGS, origin, direction));

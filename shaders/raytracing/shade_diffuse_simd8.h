@@ -103,7 +103,7 @@ DEVICE uint sample_direct8(const LaunchParams params, PathPacket *packet, uint b
     uint8 u32 = as_uint8(vload8(0, cache + CACHE_PATHS * CACHE_DIMENSIONS));
     int8 low = (int8)(0), high = (int8)(params.light_count - 1);
     Float3x8 entry;
-    while (bits_of8(low < high)) {
+    while (movemask8(low < high)) {
         int8 middle = (low + high) / 2;
         columns8(lights, 1, 0, middle, &entry);
         int8 above = as_uint8(entry.x) > u32, search = low < high;
@@ -116,9 +116,9 @@ DEVICE uint sample_direct8(const LaunchParams params, PathPacket *packet, uint b
     columns8(lights, 1, 0, low > 0 ? low - 1 : low, &entry);
     uint8 start = low > 0 ? as_uint8(entry.x) : (uint8)(0), width = end - start;
     float8 u1 = convert_float8(u32 - start) / convert_float8(width), u2 = vload8(0, cache + CACHE_PATHS * 5);
-    u1 = smaller(u1, (float8)(0.9999999f));
+    u1 = min_nnan(u1, (float8)(0.9999999f));
     Triangle8 p = load_triangles8(primitives, light_id < 0 ? (int8)(0) : light_id);
-    *remaining = lanes & ~bits_of8((width > (1u << 20)) & (light_id >= 0) & (p.radius == 0.0f));
+    *remaining = lanes & ~movemask8((width > (1u << 20)) & (light_id >= 0) & (p.radius == 0.0f));
     float8 root = sqrt(u1);
     Float3x8 normal = normalize8(cross8(p.edge1, p.edge2)), emission;
     Float3x8 point = madd8(p.edge2, root * u2, madd8(p.edge1, root * (1.0f - u2), p.v0));
@@ -128,13 +128,13 @@ DEVICE uint sample_direct8(const LaunchParams params, PathPacket *packet, uint b
     float8 cosine = -dot8(normal, direction);
     columns8((GLOBAL const float4 *)materials, FLOAT4S_PER_MATERIAL, 1, p.material, &emission);
     float8 light_pdf = luminance8(emission) * params.inverse_light_power * distance * distance / cosine;
-    float8 bsdf_pdf = larger(dot8(s->normal, direction), (float8)(0.0f)) * (1.0f / PI);
-    uint shadows = lanes & ~*remaining & bits_of8((cosine > 0.0f) & (distance > 0.0f) & (bsdf_pdf > 0.0f));
+    float8 bsdf_pdf = max_nnan(dot8(s->normal, direction), (float8)(0.0f)) * (1.0f / PI);
+    uint shadows = lanes & ~*remaining & movemask8((cosine > 0.0f) & (distance > 0.0f) & (bsdf_pdf > 0.0f));
     float8 weight = 1.0f / (light_pdf + (DIRECT_LIGHTING == DIRECT_MIS ? bsdf_pdf : (float8)(0.0f)));
     SIMD8(packet->shadows.direction, 0) = direction.x;
     SIMD8(packet->shadows.direction, 1) = direction.y;
     SIMD8(packet->shadows.direction, 2) = direction.z;
-    packet->shadows.t.v8[begin >> 3] = distance < INFINITE ? distance * 0.9999f : (float8)(INFINITE);
+    packet->shadows.t.v8[begin >> 3] = distance < FLT_MAX ? distance * 0.9999f : (float8)(FLT_MAX);
     SIMD8(packet->shadows.origin, 0) = s->origin.x;
     SIMD8(packet->shadows.origin, 1) = s->origin.y;
     SIMD8(packet->shadows.origin, 2) = s->origin.z;
@@ -149,7 +149,7 @@ DEVICE float lane_of8(float8 x, uint k) { return ((const float *)&x)[k]; }
 DEVICE float3 float3_of_lane(Float3x8 p, uint k) { return make_float3(lane_of8(p.x, k), lane_of8(p.y, k), lane_of8(p.z, k)); }
 
 // sample_direct for lane k; false if it has no shadow ray.
-DEVICE_CALLED bool sample_direct_lane(const LaunchParams params, int depth, PathPacket *packet, uint begin, uint k,
+DEVICE_NOINLINE_ALWAYS bool sample_direct_lane(const LaunchParams params, int depth, PathPacket *packet, uint begin, uint k,
                                       const DiffuseHit8 *s, SCENE_PARAMS, GLOBAL const Material *materials,
                                       GLOBAL const float4 *lights) {
     uint j = begin + k, dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 4u;
@@ -177,14 +177,14 @@ DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *pac
     Packet *rays = &packet->rays;
     const float *cache = packet->sample_cache + begin;
     int8 hit = rays->prim_index.v8[begin >> 3];
-    *lanes &= bits_of8(hit >= 0);
+    *lanes &= movemask8(hit >= 0);
     if (!*lanes) return 0;
     hit = mask_of_bits8(*lanes) ? hit : 0;  // lanes of ended paths may hold any index: they read the first primitive
     Triangle8 p = load_triangles8(primitives, hit);
     DiffuseHit8 s;
     s.material = p.material;
     float8 is_lambertian = columns8((GLOBAL const float4 *)materials, FLOAT4S_PER_MATERIAL, 0, p.material, &s.albedo);
-    *lanes &= bits_of8((is_lambertian > 0.0f) & (p.radius == 0.0f));
+    *lanes &= movemask8((is_lambertian > 0.0f) & (p.radius == 0.0f));
     if (!*lanes) return 0;
     Float3x8 ray_direction = float3x8(SIMD8(rays->direction, 0), SIMD8(rays->direction, 1), SIMD8(rays->direction, 2));
     s.normal = normalize8(cross8(p.edge1, p.edge2));
@@ -201,8 +201,8 @@ DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *pac
         uint remaining;
         *shadows = sample_direct8(params, packet, begin, *lanes, &s, primitives, materials, lights, &remaining);
         for (; remaining; remaining &= remaining - 1u)
-            if (sample_direct_lane(params, depth, packet, begin, lowest_bit(remaining), &s, SCENE_ARGS, materials, lights))
-                *shadows |= 1u << lowest_bit(remaining);
+            if (sample_direct_lane(params, depth, packet, begin, ctz(remaining), &s, SCENE_ARGS, materials, lights))
+                *shadows |= 1u << ctz(remaining);
     }
     if (last_bounce) return 0;
     float8 u1 = vload8(0, cache), cosine = sqrt(1.0f - u1), sine = sqrt(u1), x, y;
@@ -212,8 +212,8 @@ DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *pac
                           SIMD8(packet->throughput, 2) * s.albedo.z);
     uint continues = *lanes;
     if (depth + 1 >= params.rr_depth) {
-        float8 survival_probability = clamp(larger(larger(t.x, t.y), t.z), (float8)(0.05f), (float8)(1.0f));
-        continues &= bits_of8(vload8(0, cache + 3 * CACHE_PATHS) < survival_probability);
+        float8 survival_probability = clamp(max_nnan(max_nnan(t.x, t.y), t.z), (float8)(0.05f), (float8)(1.0f));
+        continues &= movemask8(vload8(0, cache + 3 * CACHE_PATHS) < survival_probability);
         t = scale8(t, 1.0f / survival_probability);
     }
     int8 mask = mask_of_bits8(continues);
@@ -224,7 +224,7 @@ DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *pac
     MASKED_STORE(rays->direction[0], direction.x);
     MASKED_STORE(rays->direction[1], direction.y);
     MASKED_STORE(rays->direction[2], direction.z);
-    MASKED_STORE(rays->t, (float8)(INFINITE));
+    MASKED_STORE(rays->t, (float8)(FLT_MAX));
     MASKED_STORE(packet->bsdf_pdf, cosine * (1.0f / PI));
     MASKED_STORE(packet->throughput[0], t.x);
     MASKED_STORE(packet->throughput[1], t.y);

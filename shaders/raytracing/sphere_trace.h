@@ -27,30 +27,30 @@ DEVICE float3 to_field_space(const DistanceField f, float3 p, float w) {
                        fma(f.z.w, w, dot_fma(xyz(f.z), p)));
 }
 
-// The distance at which a ray of unit direction hits the field before t_max, or INFINITE. A ray that starts within `detail` of
+// The distance at which a ray of unit direction hits the field before t_max, or FLT_MAX. A ray that starts within `detail` of
 // the surface has just left it: hits do not count until it has got farther away.
 DEVICE float sphere_trace(const DistanceField f, float3 origin, float3 direction, float t_max) {
     float3 o = to_field_space(f, origin, 1.0f), d = to_field_space(f, direction, 0.0f);
     float a = dot_fma(d, d), t_center = -dot_fma(o, d) / a;
     float3 perpendicular = madd(d, t_center, o);
     float discriminant = fma(f.radius, f.radius, -dot_fma(perpendicular, perpendicular));
-    if (!(discriminant > 0.0f)) return INFINITE;
-    float half_chord = sqrt(discriminant / a), t = larger(t_center - half_chord, 0.0f);
-    float t_end = smaller(t_center + half_chord, t_max);
+    if (!(discriminant > 0.0f)) return FLT_MAX;
+    float half_chord = sqrt(discriminant / a), t = max_nnan(t_center - half_chord, 0.0f);
+    float t_end = min_nnan(t_center + half_chord, t_max);
     bool left_surface = t > 0.0f;
     for (int step = 0; step < MAX_SPHERE_TRACE_STEPS && t <= t_end; step++) {
         float distance = fabs(field_distance(f, madd(d, t, o)));
         if (distance < f.detail && left_surface) return t;
         left_surface = left_surface || distance >= f.detail || step > 8;
-        t += larger(distance, 0.5f * f.detail) * f.scale;
+        t += max_nnan(distance, 0.5f * f.detail) * f.scale;
     }
-    return INFINITE;
+    return FLT_MAX;
 }
 
 // The unit normal in world space: the gradient by differences at four corners of a tetrahedron.
 DEVICE float3 field_normal(const DistanceField f, float3 point) {
     float3 p = to_field_space(f, point, 1.0f);
-    float h = larger(f.detail, 5.0e-5f);
+    float h = max_nnan(f.detail, 5.0e-5f);
     float a = field_distance(f, make_float3(p.x + h, p.y - h, p.z - h));
     float b = field_distance(f, make_float3(p.x - h, p.y - h, p.z + h));
     float c = field_distance(f, make_float3(p.x - h, p.y + h, p.z - h));

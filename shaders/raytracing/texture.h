@@ -97,7 +97,7 @@ DEVICE uint attribute_word(GLOBAL const float4 *attributes, uint prim_id, uint w
 // A unit vector; (0, 0, 0) for the word 0.
 DEVICE float3 decode_octahedral(uint word) {
     float x = fma((float)(word & 0x7fffu), 2.0f / 32767.0f, -1.0f), y = fma((float)(word >> 15 & 0x7fffu), 2.0f / 32767.0f, -1.0f);
-    float z = 1.0f - fabs(x) - fabs(y), fold = larger(-z, 0.0f);
+    float z = 1.0f - fabs(x) - fabs(y), fold = max_nnan(-z, 0.0f);
     if (word == 0) return make_float3(0.0f, 0.0f, 0.0f);
     return normalize_fma(make_float3(x + (x < 0.0f ? fold : -fold), y + (y < 0.0f ? fold : -fold), z));
 }
@@ -160,7 +160,7 @@ DEVICE float3 shading_normal(TEXTURE_PARAMS, const MaterialTextures tex, uint pr
             float4 c = sample_texture(textures, texels, tex.normal, uv_at(attributes, prim_id, u, v), false);
             float3 bend = make_float3(fma(c.x, 2.0f, -1.0f) * tex.normal_scale, fma(c.y, 2.0f, -1.0f) * tex.normal_scale,
                                       fma(c.z, 2.0f, -1.0f));
-            normal = normalize_fma(madd(bitangent, bend.y, madd(t, bend.x, normal * larger(bend.z, 1e-3f))));
+            normal = normalize_fma(madd(bitangent, bend.y, madd(t, bend.x, normal * max_nnan(bend.z, 1e-3f))));
         }
     }
     return clamp_shading_normal(front_face ? normal : -normal, ray_direction);

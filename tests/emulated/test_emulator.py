@@ -56,7 +56,7 @@ KERNEL add(GLOBAL int *to, GLOBAL const int *from) { to[thread_index()] += from[
 KERNEL gather(GLOBAL uint *to, GLOBAL const float *x) {
     uint lane = lane_index(), word = ballot(x[thread_index()] > 0), best = warp_max((uint)x[thread_index()]);
     to[3 * thread_index()] = word;
-    to[3 * thread_index() + 1] = from_lane(lane * lane, lane ^ 5u);
+    to[3 * thread_index() + 1] = warp_shuffle(lane * lane, lane ^ 5u);
     to[3 * thread_index() + 2] = best;
 }
 """
@@ -66,21 +66,21 @@ KERNEL_CLUSTER(4) pass_round(GLOBAL int *to, int forgets) {  // every group gets
     LOCAL_ARRAY(uint, letters, GROUP_SIZE);
     uint rank = cluster_rank(), lane = local_index();
     if (lane == 0) {
-        mailbox_open(box);
-        mailbox_expect(box, 4 * GROUP_SIZE);
+        mbarrier_init(box);
+        mbarrier_expect_tx(box, 4 * GROUP_SIZE);
     }
     CLUSTER_BARRIER();
-    MAIL(&letters[lane], (rank + 1) % 4, 100 * rank + lane, box);
-    if (!forgets || rank > 0) mailbox_wait(box, 0);
+    DSMEM_STORE(&letters[lane], (rank + 1) % 4, 100 * rank + lane, box);
+    if (!forgets || rank > 0) mbarrier_wait(box, 0);
     to[thread_index()] = (int)letters[lane];
 }
 KERNEL copy_tiles(GLOBAL const int *from, GLOBAL int *to, int n) {
     LOCAL_ARRAY(int4, tile, GROUP_SIZE);
     int first = 4 * (int)thread_index(), valid = clamp(n - first, 0, 4);
     async_copy16(&tile[local_index()], from + first, 4 * valid);
-    async_close();
+    async_commit_group();
 #if !FORGETS_BARRIER
-    async_wait(0);
+    async_wait_group(0);
     BARRIER();
 #endif
     int4 mine = tile[GROUP_SIZE - 1 - local_index()];

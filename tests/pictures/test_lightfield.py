@@ -170,7 +170,7 @@ def test_refocus_kernels_for_cpu_and_gpu_agree_with_the_reference(device, rng, s
                 "refocus_gpu",
                 g,
                 kernels.gpu_tile_count(width, height, g) * g,
-                dict(ROWS_PER_THREAD=kernels.ROWS_PER_THREAD, RESIDENT_GROUPS=1),
+                dict(ROWS_PER_THREAD=kernels.ROWS_PER_THREAD, MIN_GROUPS_PER_SM=1),
             )
             for g in kernels.GPU_GROUP_SIZES
         ],

@@ -52,13 +52,18 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
         UNROLL
         for (int e = 0; e < STRIP_LOADS; e++) lower[thread + e * GROUP_SIZE] = strip[e];
         BARRIER();
+<<<<<<< HEAD
         if (first + STRIP < S) load_strip(panel + at + (ulong)(first + STRIP) * (ulong)panel_ld, panel_ld, thread, strip);
-        ROLLED
+        NO_UNROLL
+=======
+        if (first + STRIP < S) load_strip(panel + at + (ulong)(first + STRIP) * (ulong)ld, ld, thread, strip);
+        NO_UNROLL
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         for (int start = 0; start < STRIP; start += 4) {
             UNROLL
             for (int k = start; k < start + 4; k++) {
                 int row = first % 32 + k;
-                REAL solved = broadcast(own[first / 32], row);
+                REAL solved = warp_shuffle(own[first / 32], row);
                 LOCAL const REAL *factor = lower + k * S + lane;
                 if (lane > row) own[first / 32] -= factor[first / 32 * 32] * solved;
                 UNROLL
@@ -93,7 +98,7 @@ KERNEL lookahead_gemm(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong
         int m = e / 8, n = e / 2 % 4;
         sum[m][n][e % 2] = first_row + row + m * 8 < below ? column_values[(ulong)(n * 8 + e % 2) * (ulong)panel_ld + (ulong)(m * 8)] : 0;
     }
-    ROLLED
+    NO_UNROLL
     for (int depth = -DEPTH; depth < S; depth += DEPTH) {
         if (depth >= 0) {
             BARRIER();

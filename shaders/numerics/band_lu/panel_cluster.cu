@@ -5,17 +5,30 @@
 // factorization with kl = ku = 4,096 on an H200 from 9,442 GFLOP/s, by panel.cu, to 15,859 (h200_band_lu.jsonl).
 #include "numerics/band_lu/band_lu.h"
 
+<<<<<<< HEAD
 #define WARP_SIZE 32
 #define WARPS (GROUP_SIZE / WARP_SIZE)
 #define ROWS_PER_GROUP (GROUP_SIZE * ROWS)
 // Bytes that a group receives for every column: first the candidates, then the rows.
 #define CANDIDATES_BYTES (CLUSTER * (sizeof(REAL) + sizeof(uint)))
 #define ROWS_BYTES ((CLUSTER + 1) * INNER_BLOCK * sizeof(REAL))
-#define BY_TENSOR_CORES (HAS_MATRIX_UNITS && DOUBLE && INNER_BLOCK % 8 == 0)
+#define BY_TENSOR_CORES (HAS_FP64_TENSOR_CORES && DOUBLE && INNER_BLOCK % 8 == 0)
 // Element (row k, column c) of the rows of U, swizzled: a warp reads four rows of eight columns from different banks.
 #define UPPER(c, k) upper[(c) * INNER_BLOCK + ((k) ^ (((c) * INNER_BLOCK / 16 & (INNER_BLOCK / 4 - 1)) << 2))]
 #define FOR_ROWS(k) for (int k = 0; k < ROWS; k++)
 #define FOR_COLUMNS(c) for (int c = 0; c < INNER_BLOCK; c++)
+=======
+#define TEAM 32  // threads that find their best row without a barrier
+#define TEAMS (GROUP_SIZE / TEAM)
+#define REACH (GROUP_SIZE * ROWS)  // rows of a group
+#define CANDIDATES_BYTES (CLUSTER * (sizeof(REAL) + sizeof(uint)))  // that a column brings a group first
+#define LINES_BYTES ((CLUSTER + 1) * WIDTH * sizeof(REAL))  // and then
+#define BY_MATRIX_UNITS (HAS_FP64_TENSOR_CORES && DOUBLE && WIDTH % 8 == 0)
+// Element (row k, column c) of the rows of U: lanes of a warp that take four rows of eight columns find them in all banks.
+#define UPPER(c, k) upper[(c) * WIDTH + ((k) ^ (((c) * WIDTH / 16 & (WIDTH / 4 - 1)) << 2))]
+#define EACH_ROW(k) for (int k = 0; k < ROWS; k++)
+#define EACH_COLUMN(c) for (int c = 0; c < WIDTH; c++)
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
 
 typedef struct {
     GLOBAL REAL *first;  // element; columns are ld apart
@@ -49,9 +62,15 @@ DEVICE void store_row_to_cluster(LOCAL const REAL *from, LOCAL REAL *to, LOCAL u
     UNROLL
     for (int m = 0; m < STORES_PER_LANE; m++) word[m] = from[(lane + m * WARP_SIZE) % INNER_BLOCK];
     UNROLL
+<<<<<<< HEAD
     for (int m = 0; m < STORES_PER_LANE; m++) {
         int e = lane + m * WARP_SIZE;
-        if (CLUSTER * INNER_BLOCK % WARP_SIZE == 0 || e < CLUSTER * INNER_BLOCK) MAIL(to + e % INNER_BLOCK, e / INNER_BLOCK, word[m], mbarrier);
+        if (CLUSTER * INNER_BLOCK % WARP_SIZE == 0 || e < CLUSTER * INNER_BLOCK) DSMEM_STORE(to + e % INNER_BLOCK, e / INNER_BLOCK, word[m], mbarrier);
+=======
+    for (int m = 0; m < LETTERS; m++) {
+        int e = lane + m * TEAM;
+        if (CLUSTER * WIDTH % TEAM == 0 || e < CLUSTER * WIDTH) DSMEM_STORE(to + e % WIDTH, e / WIDTH, word[m], box);
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
     }
 }
 
@@ -94,10 +113,17 @@ DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK
     FOR_ROWS(k) {
         if ((uint)row_of(p, k) == best_row) best_value = value[k][0];
     }
-    best_value = broadcast(best_value, (int)best_row % WARP_SIZE);  // rows of a group begin at a multiple of WARP_SIZE
+<<<<<<< HEAD
+    best_value = warp_shuffle(best_value, (int)best_row % WARP_SIZE);  // rows of a group begin at a multiple of WARP_SIZE
     if (p->lane < CLUSTER) {  // a warp has more threads than a cluster has groups
-        MAIL(mailbox.candidates + double_buffer * CLUSTER + p->rank, p->lane, best_row == 0xffffffffu ? 0 : best_value, mailbox.mbarriers + double_buffer);
-        MAIL(mailbox.candidate_rows + double_buffer * CLUSTER + p->rank, p->lane, best_row, mailbox.mbarriers + double_buffer);
+        DSMEM_STORE(mailbox.candidates + double_buffer * CLUSTER + p->rank, p->lane, best_row == 0xffffffffu ? 0 : best_value, mailbox.mbarriers + double_buffer);
+        DSMEM_STORE(mailbox.candidate_rows + double_buffer * CLUSTER + p->rank, p->lane, best_row, mailbox.mbarriers + double_buffer);
+=======
+    best = warp_shuffle(best, (int)where % TEAM);  // rows of a group begin with a multiple of TEAM
+    if (p->lane < CLUSTER) {  // a team has more threads than a cluster groups
+        DSMEM_STORE(post.candidates + side * CLUSTER + p->rank, p->lane, where == 0xffffffffu ? 0 : best, post.boxes + side);
+        DSMEM_STORE(post.places + side * CLUSTER + p->rank, p->lane, where, post.boxes + side);
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
     }
 }
 
@@ -125,13 +151,23 @@ DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], in
 // The pivot row among the groups' candidates, which have arrived, and the reciprocal of the pivot.
 DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, DsmemMailbox mailbox, REAL *inverse_pivot) {
     bool counts = p->lane < CLUSTER;
+<<<<<<< HEAD
     REAL candidate = counts ? mailbox.candidates[double_buffer * CLUSTER + p->lane] : 0, size = fabs(candidate);
     uint best_row = counts ? mailbox.candidate_rows[double_buffer * CLUSTER + p->lane] : 0xffffffffu;
     REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // every lane computes one, while they are compared
     iamax_warp(&size, &best_row);
     int pivot_row = best_row < (uint)p->rows ? (int)best_row : diagonal_row;
-    *inverse_pivot = broadcast(inverse, pivot_row / ROWS_PER_GROUP);
+    *inverse_pivot = warp_shuffle(inverse, pivot_row / ROWS_PER_GROUP);
     return pivot_row;
+=======
+    REAL candidate = counts ? post.candidates[side * CLUSTER + p->lane] : 0, size = fabs(candidate);
+    uint where = counts ? post.places[side * CLUSTER + p->lane] : 0xffffffffu;
+    REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // of all, while they are compared
+    best_of_warp(&size, &where);
+    int chosen = where < (uint)p->rows ? (int)where : target;
+    *scale = warp_shuffle(inverse, chosen / REACH);
+    return chosen;
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
 }
 
 // Interchanges rows `pivot_row` and `diagonal_row` in registers and eliminates in the first two columns: afterwards
@@ -170,14 +206,15 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
                            GLOBAL int *info, DsmemMailbox mailbox, Group group) {
     REAL factor[ROWS];
     UNROLL
+<<<<<<< HEAD
     FOR_ROWS(k) factor[k] = 0;
     LOCAL const REAL *pivot_row_values = mailbox.pivot_rows;
-    ROLLED
+    NO_UNROLL
     for (int j = 0; j < INNER_BLOCK; j++) {  // column j is value[][0]
         int double_buffer = j & 1, triple_buffer = (first + j) % 3, diagonal_row = first + j, own = diagonal_row - p->rank * ROWS_PER_GROUP;
         if (p->warp == 0 && p->lane == 0) {
-            mailbox_expect(mailbox.mbarriers + double_buffer, CANDIDATES_BYTES);
-            mailbox_expect(mailbox.mbarriers + 2 + double_buffer, ROWS_BYTES);
+            mbarrier_expect_tx(mailbox.mbarriers + double_buffer, CANDIDATES_BYTES);
+            mbarrier_expect_tx(mailbox.mbarriers + 2 + double_buffer, ROWS_BYTES);
         }
         REAL size, inverse_pivot;
         uint best_row, parity = (uint)(diagonal_row / 2) & 1u;
@@ -187,13 +224,39 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
         if (sends) store_candidate_to_cluster(p, value, best_row, double_buffer, mailbox);
         if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
         if (sends || has_diagonal) store_rows_to_cluster(p, value, diagonal_row, best_row, sends, has_diagonal, double_buffer, triple_buffer, mailbox, group);
-        mailbox_wait(mailbox.mbarriers + double_buffer, parity);
+        mbarrier_wait(mailbox.mbarriers + double_buffer, parity);
         int pivot_row = choose_pivot(p, diagonal_row, double_buffer, mailbox, &inverse_pivot);
-        mailbox_wait(mailbox.mbarriers + 2 + double_buffer, parity);
+        mbarrier_wait(mailbox.mbarriers + 2 + double_buffer, parity);
         pivot_row_values = mailbox.pivot_rows + (triple_buffer * CLUSTER + pivot_row / ROWS_PER_GROUP) * INNER_BLOCK;
         eliminate_next(p, value, factor, diagonal_row, pivot_row, inverse_pivot, j == INNER_BLOCK - 1, pivot_row_values, mailbox.diagonal_row_values + double_buffer * INNER_BLOCK);
         if (p->warp == 0 && p->lane == 0) {
             group.ipiv[j] = pivot_row;
+=======
+    EACH_ROW(k) factor[k] = 0;
+    LOCAL const REAL *line = post.lines;
+    NO_UNROLL
+    for (int j = 0; j < WIDTH; j++) {  // column j stands in value[][0]
+        int side = j & 1, turn = (first + j) % 3, target = first + j, own = target - p->rank * REACH;
+        if (p->team == 0 && p->lane == 0) {
+            mbarrier_expect_tx(post.boxes + side, CANDIDATES_BYTES);
+            mbarrier_expect_tx(post.boxes + 2 + side, LINES_BYTES);
+        }
+        REAL size, scale;
+        uint where, parity = (uint)(target / 2) & 1u;
+        best_of_group(p, value, target, side, group, &size, &where);
+        bool sends = p->team == (where == 0xffffffffu ? 0 : ((int)where - p->rank * REACH) % GROUP_SIZE / TEAM);
+        bool has_target = own >= 0 && own < REACH && own % GROUP_SIZE / TEAM == p->team;
+        if (sends) mail_candidate(p, value, where, side, post);
+        if (j > 0) eliminate_rest(value, factor, line, j);
+        if (sends || has_target) mail_rows(p, value, target, where, sends, has_target, side, turn, post, group);
+        mbarrier_wait(post.boxes + side, parity);
+        int chosen = choose_pivot(p, target, side, post, &scale);
+        mbarrier_wait(post.boxes + 2 + side, parity);
+        line = post.lines + (turn * CLUSTER + chosen / REACH) * WIDTH;
+        eliminate_next(p, value, factor, target, chosen, scale, j == WIDTH - 1, line, post.own_line + side * WIDTH);
+        if (p->team == 0 && p->lane == 0) {
+            group.exchange[j] = chosen;
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
             if (p->rank == 0) {
                 pivots[column + diagonal_row] = pivot_row + 1;
                 if (pivot_row_values[0] == 0 && info[0] == 0) info[0] = column + diagonal_row + 1;
@@ -206,10 +269,17 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
 // The sub-panel's row interchanges in the other columns, which the groups share: all is read before any is written.
 DEVICE void laswp(const Panel *p, int first, LOCAL const int *ipiv, LOCAL int *to, LOCAL int *from, LOCAL REAL *moved) {
     int thread = (int)local_index();
+<<<<<<< HEAD
     for (int e = thread; e < 2 * INNER_BLOCK; e += GROUP_SIZE) {
         int goes = e < INNER_BLOCK ? first + e : ipiv[e - INNER_BLOCK], comes = goes;
-        ROLLED
+        NO_UNROLL
         for (int j = INNER_BLOCK - 1; j >= 0; j--) comes = comes == first + j ? ipiv[j] : comes == ipiv[j] ? first + j : comes;
+=======
+    for (int e = thread; e < 2 * WIDTH; e += GROUP_SIZE) {
+        int goes = e < WIDTH ? first + e : exchange[e - WIDTH], comes = goes;
+        NO_UNROLL
+        for (int j = WIDTH - 1; j >= 0; j--) comes = comes == first + j ? exchange[j] : comes == exchange[j] ? first + j : comes;
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         to[e] = goes;
         from[e] = comes;
     }
@@ -234,10 +304,17 @@ DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper)
     int k = p->lane % INNER_BLOCK;
     REAL factor[INNER_BLOCK];
     UNROLL
+<<<<<<< HEAD
     for (int m = 0; m < INNER_BLOCK - 1; m++) factor[m] = column_of(p, first + m)[first + k];
-    ROLLED
+    NO_UNROLL
     for (int start = right; start < S; start += COLUMNS_AT_ONCE * COLUMNS_PER_PASS) {
         REAL x[COLUMNS_AT_ONCE];
+=======
+    for (int m = 0; m < WIDTH - 1; m++) factor[m] = column_of(p, first + m)[first + k];
+    NO_UNROLL
+    for (int start = right; start < S; start += AT_ONCE * SOLVED) {
+        REAL x[AT_ONCE];
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         UNROLL
         for (int q = 0; q < COLUMNS_AT_ONCE; q++) {
             int c = start + q * COLUMNS_PER_PASS + (int)local_index() / INNER_BLOCK;
@@ -246,8 +323,13 @@ DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper)
         UNROLL
         for (int m = 0; m < INNER_BLOCK - 1; m++) {
             UNROLL
+<<<<<<< HEAD
             for (int q = 0; q < COLUMNS_AT_ONCE; q++) {
-                REAL solved = broadcast(x[q], p->lane - k + m);
+                REAL solved = warp_shuffle(x[q], p->lane - k + m);
+=======
+            for (int q = 0; q < AT_ONCE; q++) {
+                REAL solved = warp_shuffle(x[q], p->lane - k + m);
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
                 if (k > m) x[q] -= factor[m] * solved;
             }
         }
@@ -272,8 +354,13 @@ DEVICE void write_upper(const Panel *p, int first, int right, LOCAL const REAL *
 // per warp.
 DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int right, LOCAL const REAL *upper) {
     int row_lane = p->lane / 4, column_lane = p->lane % 4;
-    ROLLED
+<<<<<<< HEAD
+    NO_UNROLL
     FOR_ROWS(k) {
+=======
+    NO_UNROLL
+    EACH_ROW(k) {
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         int top = row_of(p, k) - p->lane + row_lane;
         if (top - row_lane >= p->rows || top - row_lane + WARP_SIZE <= right) continue;
         REAL left[4][INNER_BLOCK / 4];
@@ -282,7 +369,7 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
             int row = top + e % 4 * 8;
             left[e % 4][e / 4] = row < p->rows ? -column_of(p, first + e / 4 * 4 + column_lane)[row] : 0;
         }
-        ROLLED
+        NO_UNROLL
         for (int c = right; c < S; c += 8) {
             GLOBAL REAL *diagonal_row = column_of(p, c + 2 * column_lane) + top;
             REAL sum[4][2];
@@ -295,7 +382,7 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
             for (int q = 0; q < INNER_BLOCK / 4; q++) {
                 REAL factor = UPPER(c + row_lane, q * 4 + column_lane);
                 UNROLL
-                for (int m = 0; m < 4; m++) matrix_add(sum[m], left[m][q], factor);
+                for (int m = 0; m < 4; m++) mma_m8n8k4_f64(sum[m], left[m][q], factor);
             }
             UNROLL
             for (int e = 0; e < 8; e++) {
@@ -306,9 +393,15 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
     }
 }
 #else
+<<<<<<< HEAD
 // The same without tensor cores: every thread updates its rows.
 DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int right, LOCAL const REAL *upper) {
-    ROLLED
+    NO_UNROLL
+=======
+// The same, a thread to its rows.
+DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int right, LOCAL const REAL *upper) {
+    NO_UNROLL
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
     for (int c = right; c < S; c += BATCH) {
         REAL sum[BATCH][ROWS];
         UNROLL
@@ -326,7 +419,7 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
                 UNROLL
                 FOR_ROWS(k) sum[m][k] -= value[k][j] * UPPER(c + m, j);
             }
-            IN_ORDER();
+            COMPILER_BARRIER();
         }
         UNROLL
         for (int m = 0; m < BATCH; m++) {
@@ -379,13 +472,14 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
     DsmemMailbox mailbox = {mbarriers, pivot_rows, diagonal_row_values, candidates, candidate_rows};
     Group group = {best_size, best_row, staged, ipiv};
     int thread = (int)local_index(), rank = (int)cluster_rank();
+<<<<<<< HEAD
     Panel panel = {matrix + block_offset(i, i, u, ld, devices, slots), ld, min(l + 1, p - i) * S, rank,
                    thread / WARP_SIZE, thread % WARP_SIZE, rank * ROWS_PER_GROUP + thread};
     REAL value[ROWS][INNER_BLOCK];
-    for (int k = thread; k < 4; k += GROUP_SIZE) mailbox_open(mbarriers + k);
+    for (int k = thread; k < 4; k += GROUP_SIZE) mbarrier_init(mbarriers + k);
     CLUSTER_BARRIER();
     CLUSTER_ARRIVE();
-    ROLLED
+    NO_UNROLL
     for (int first = 0; first < S; first += INNER_BLOCK) {
         int right = first + INNER_BLOCK;
         load_subpanel(&panel, value, first);
@@ -393,6 +487,22 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
         CLUSTER_WAIT();  // for the updates with the previous sub-panel
         if (first > 0) write_upper(&panel, first - INNER_BLOCK, first, upper);
         store_subpanel(&panel, value, first);
+=======
+    Panel panel = {matrix + top_of(i, i, u, height, devices, slots), height, min(l + 1, p - i) * S, rank,
+                   thread / TEAM, thread % TEAM, rank * REACH + thread};
+    REAL value[ROWS][WIDTH];
+    for (int k = thread; k < 4; k += GROUP_SIZE) mbarrier_init(boxes + k);
+    CLUSTER_BARRIER();
+    CLUSTER_ARRIVE();
+    NO_UNROLL
+    for (int first = 0; first < S; first += WIDTH) {
+        int right = first + WIDTH;
+        load_leaf(&panel, value, first);
+        factor_columns(&panel, value, first, i * S, pivots, info, post, group);
+        CLUSTER_WAIT();  // for the updates with the leaf before this one
+        if (first > 0) write_upper(&panel, first - WIDTH, first, upper);
+        store_leaf(&panel, value, first);
+>>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         BARRIER();
         laswp(&panel, first, ipiv, moves_to, moves_from, moved);
         CLUSTER_BARRIER();

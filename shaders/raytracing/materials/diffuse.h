@@ -8,6 +8,6 @@ DEVICE bool diffuse_sample(const Material m, const Surface s, Sampler sampler, u
 }
 
 DEVICE float4 diffuse_eval_pdf(const Material m, const Surface s, float3 direction) {
-    float pdf = larger(dot_fma(s.normal, direction), 0.0f) * (1.0f / PI);
+    float pdf = max_nnan(dot_fma(s.normal, direction), 0.0f) * (1.0f / PI);
     return with_w(base_color(m) * pdf, pdf);
 }

@@ -14,7 +14,7 @@ DEVICE bool glass_is_rough(const Material m) { return m.roughness > 0.0f && fabs
 
 DEVICE float3 glass_weight(const Material m, float cosine_v, float cosine_l, float eta_i_over_t) {
     float g2_over_g1 = smith_g2_over_g1(cosine_v, fabs(cosine_l), alpha_of(m.roughness));
-    float albedo = larger(ggx_dielectric_albedo(cosine_v, m.roughness, 1.0f / eta_i_over_t), 0.05f);
+    float albedo = max_nnan(ggx_dielectric_albedo(cosine_v, m.roughness, 1.0f / eta_i_over_t), 0.05f);
     return base_color(m) * (g2_over_g1 / albedo);
 }
 
@@ -49,9 +49,9 @@ DEVICE bool glass_sample(const Material m, const Surface s, Sampler sampler, uin
         float u1 = get_1d(sampler, dimension), u2 = get_1d(sampler, dimension + 1);
         normal = from_local(f, sample_vndf(to_local(f, view), alpha_of(m.roughness), u1, u2));
     }
-    float cosine_i = smaller(dot_fma(view, normal), 1.0f);
+    float cosine_i = min_nnan(dot_fma(view, normal), 1.0f);
     float sine2_t = eta * eta * fma(-cosine_i, cosine_i, 1.0f);
-    float cosine_t = sqrt(larger(1.0f - sine2_t, 0.0f));
+    float cosine_t = sqrt(max_nnan(1.0f - sine2_t, 0.0f));
     bool reflects = sine2_t >= 1.0f || get_1d(sampler, dimension + 2) < fresnel_dielectric(cosine_i, cosine_t, eta);
     float3 refracted = madd(normal, fma(eta, cosine_i, -cosine_t), s.ray_direction * eta);
     out->direction = normalize_fma(reflects ? reflect(s.ray_direction, normal) : refracted);

@@ -23,7 +23,7 @@ DEVICE float4 metallic_eval_local(const Material m, float3 v, float3 l) {
     GgxLobe lobe = eval_ggx(m.roughness, v, l);
     float3 fresnel = fresnel_ms(dielectric_f0(), lobe.schlick, lobe.ms_boost) * (1.0f - m.metallic)
                      + fresnel_ms(base_color(m), lobe.schlick, lobe.ms_boost) * m.metallic;
-    float diffuse_pdf = larger(l.z, 0.0f) * (1.0f / PI), specular = specular_probability(m, v.z);
+    float diffuse_pdf = max_nnan(l.z, 0.0f) * (1.0f / PI), specular = specular_probability(m, v.z);
     return with_w(fresnel * lobe.f_cos + diffuse_albedo(m, v.z) * diffuse_pdf,
                   fma(specular, lobe.pdf, (1.0f - specular) * diffuse_pdf));
 }
