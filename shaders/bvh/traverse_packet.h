@@ -3,7 +3,7 @@
 // incoherent, or exceeds its visit budget, is traced ray by ray. Hits are bit-identical to those of bvh/traverse_bvh2.h.
 #include "bvh/traverse_bvh8.h"
 
-#if HAS_WIDE_REGISTERS
+#if HAS_MOVEMASK
 typedef union {
     float16 v16[2];
     float8 v8[4];
@@ -42,15 +42,15 @@ typedef struct {
 #define PRIMITIVE_COST 2  // of the budget
 
 DEVICE float min32(const Floats32 x) {
-    float8 a = smaller(smaller(x.v8[0], x.v8[1]), smaller(x.v8[2], x.v8[3]));
-    float4 b = smaller(a.lo, a.hi);
-    return smaller(smaller(b.x, b.y), smaller(b.z, b.w));
+    float8 a = min_nnan(min_nnan(x.v8[0], x.v8[1]), min_nnan(x.v8[2], x.v8[3]));
+    float4 b = min_nnan(a.lo, a.hi);
+    return min_nnan(min_nnan(b.x, b.y), min_nnan(b.z, b.w));
 }
 
 DEVICE float max32(const Floats32 x) {
-    float8 a = larger(larger(x.v8[0], x.v8[1]), larger(x.v8[2], x.v8[3]));
-    float4 b = larger(a.lo, a.hi);
-    return larger(larger(b.x, b.y), larger(b.z, b.w));
+    float8 a = max_nnan(max_nnan(x.v8[0], x.v8[1]), max_nnan(x.v8[2], x.v8[3]));
+    float4 b = max_nnan(a.lo, a.hi);
+    return max_nnan(max_nnan(b.x, b.y), max_nnan(b.z, b.w));
 }
 
 // Where the last ray that is not done ends along k.
@@ -58,13 +58,13 @@ DEVICE float frustum_far(const Frustum *b, const Packet *p) {
     Floats32 ends;
     for (int h = 0; h < 2; h++) {
         float16 end = fma(p->t.v16[h], p->direction[b->k].v16[h], p->origin[b->k].v16[h]) * b->sign;
-        ends.v16[h] = p->t.v16[h] >= 0.0f ? end : (float16)(-INFINITE);
+        ends.v16[h] = p->t.v16[h] >= 0.0f ? end : (float16)(-FLT_MAX);
     }
     return max32(ends) + b->slack;
 }
 
 // The frustum of a packet whose inactive rays are copies of an active one; false where the rays are incoherent.
-DEVICE_CALLED bool bound_packet(Lines nodes, const Packet *p, Frustum *b) {
+DEVICE_NOINLINE_ALWAYS bool bound_packet(Lines nodes, const Packet *p, Frustum *b) {
     float x = fabs(p->direction[0].s[0]), y = fabs(p->direction[1].s[0]), z = fabs(p->direction[2].s[0]);
     uint k = x >= y && x >= z ? 0u : y >= z ? 1u : 2u;
     float slowest = min32(p->direction[k]), fastest = max32(p->direction[k]);
@@ -74,15 +74,15 @@ DEVICE_CALLED bool bound_packet(Lines nodes, const Packet *p, Frustum *b) {
     int16 finite = (int16)(-1);
     for (uint axis = 0; axis < 3; axis++) {
         for (int h = 0; h < 2; h++)
-            finite &= (fabs(p->origin[axis].v16[h]) <= INFINITE) & (fabs(p->direction[axis].v16[h]) <= INFINITE);
+            finite &= (fabs(p->origin[axis].v16[h]) <= FLT_MAX) & (fabs(p->direction[axis].v16[h]) <= FLT_MAX);
         low[axis] = min32(p->origin[axis]);
         high[axis] = max32(p->origin[axis]);
-        extent = larger(extent, larger(fabs(low[axis]), fabs(high[axis])));
+        extent = max_nnan(extent, max_nnan(fabs(low[axis]), fabs(high[axis])));
     }
-    if (bits_of16(finite) != 0xffffu) return false;  // a NaN would hide the bounds of the others
+    if (movemask16(finite) != 0xffffu) return false;  // a NaN would hide the bounds of the others
     float slack = extent * FRUSTUM_SLACK;
     b->sign = forward ? 1.0f : -1.0f;
-    b->start = smaller(low[k] * b->sign, high[k] * b->sign) - slack;
+    b->start = min_nnan(low[k] * b->sign, high[k] * b->sign) - slack;
     b->k = k;
     b->i[0] = k == 0 ? 1u : 0u;
     b->i[1] = k == 2 ? 1u : 2u;
@@ -94,13 +94,13 @@ DEVICE_CALLED bool bound_packet(Lines nodes, const Packet *p, Frustum *b) {
         float least = min32(slopes), most = max32(slopes);
         if (!(most - least < MAX_SLOPE_RANGE)) return false;
         float lower = forward ? least : most, upper = forward ? most : least;
-        float more = slack * (1.0f + larger(fabs(lower), fabs(upper)));
+        float more = slack * (1.0f + max_nnan(fabs(lower), fabs(upper)));
         b->lower[side] = -lower;
         b->upper[side] = -upper;
         b->lower_k[side] = 16 * k + (lower > 0.0f ? 0u : 8u);
         b->upper_k[side] = 16 * k + (upper > 0.0f ? 8u : 0u);
-        b->lower_shift[side] = low[i] - larger(lower * low[k], lower * high[k]) - more;
-        b->upper_shift[side] = high[i] - smaller(upper * low[k], upper * high[k]) + more;
+        b->lower_shift[side] = low[i] - max_nnan(lower * low[k], lower * high[k]) - more;
+        b->upper_shift[side] = high[i] - min_nnan(upper * low[k], upper * high[k]) + more;
     }
     b->slack = slack;
     b->end = frustum_far(b, p);
@@ -116,7 +116,7 @@ DEVICE uint intersect_frustum8(Lines node8, const Frustum *b, float8 *near) {
         in &= fma((float8)(b->lower[side]), NODE_PLANES(b->lower_k[side]), NODE_PLANES(i + 8)) >= b->lower_shift[side];
         in &= fma((float8)(b->upper[side]), NODE_PLANES(b->upper_k[side]), NODE_PLANES(i)) <= b->upper_shift[side];
     }
-    return bits_of8(in);
+    return movemask8(in);
 }
 
 // Mask of the primitives of a leaf8 that reach into the frustum.
@@ -127,19 +127,19 @@ DEVICE uint cull_leaf8(Lines leaf8, const Frustum *b) {
         uint i = b->i[side];
         float8 p0 = LEAF_ROW(i), p1 = p0 + LEAF_ROW(3 + i), p2 = p0 + LEAF_ROW(6 + i);
         float8 lower = (float8)(b->lower[side]), upper = (float8)(b->upper[side]);
-        float8 highest = larger(larger(fma(lower, k0, p0), fma(lower, k1, p1)), fma(lower, k2, p2));
-        float8 lowest = smaller(smaller(fma(upper, k0, p0), fma(upper, k1, p1)), fma(upper, k2, p2));
+        float8 highest = max_nnan(max_nnan(fma(lower, k0, p0), fma(lower, k1, p1)), fma(lower, k2, p2));
+        float8 lowest = min_nnan(min_nnan(fma(upper, k0, p0), fma(upper, k1, p1)), fma(upper, k2, p2));
 #if SPHERES
         highest = fma(LEAF_ROW(LEAF_RADII), (float8)(1.0f + fabs(b->lower[side])), highest);
         lowest = fma(LEAF_ROW(LEAF_RADII), (float8)(-1.0f - fabs(b->upper[side])), lowest);
 #endif
         in &= (highest >= b->lower_shift[side]) & (lowest <= b->upper_shift[side]);
     }
-    return bits_of8(in);
+    return movemask8(in);
 }
 
 // 16 rays of a packet against primitive k of a leaf8; whether one of them hits.
-DEVICE_CALLED bool intersect_packet_half(Lines leaf8, uint k, Primitives primitives, Packet *p, int h, bool accept_first_hit) {
+DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint k, Primitives primitives, Packet *p, int h, bool accept_first_hit) {
     float16 t, u = (float16)(0.0f), v = (float16)(0.0f), t_max = p->t.v16[h];
     float16 ox = p->origin[0].v16[h], oy = p->origin[1].v16[h], oz = p->origin[2].v16[h];
     float16 dx = p->direction[0].v16[h], dy = p->direction[1].v16[h], dz = p->direction[2].v16[h];
@@ -151,7 +151,7 @@ DEVICE_CALLED bool intersect_packet_half(Lines leaf8, uint k, Primitives primiti
         met = intersect_triangles16(cx, cy, cz, (float16)(leaf8[24 + k]), (float16)(leaf8[32 + k]), (float16)(leaf8[40 + k]),
                                (float16)(leaf8[48 + k]), (float16)(leaf8[56 + k]), (float16)(leaf8[64 + k]), ox, oy, oz, dx, dy, dz,
                                t_max, &t, &u, &v);
-    if (!bits_of16(met)) return false;
+    if (!movemask16(met)) return false;
     int prim_index = as_int(leaf8[8 * LEAF_PRIM_INDICES + k]), prim_id = prim_id_at(primitives, prim_index);
     met &= (t < t_max) | (p->prim_id.v16[h] > prim_id);
     p->t.v16[h] = met ? (accept_first_hit ? (float16)(-1.0f) : t) : t_max;
@@ -172,7 +172,7 @@ DEVICE bool traverse_frustum(Lines nodes, Primitives primitives, Packet *p, Frus
         if (child_ref & LEAF_BIT) {
             bool nearer = false;
             for (uint in = cull_leaf8(here, b); in; in &= in - 1u) {
-                uint k = lowest_bit(in);
+                uint k = ctz(in);
                 for (int h = 0; h < 2; h++) nearer |= intersect_packet_half(here, k, primitives, p, h, accept_first_hit);
                 budget -= PRIMITIVE_COST;
             }
@@ -232,7 +232,7 @@ DEVICE void packet_set_hit(Packet *p, uint j, const Hit hit) {
 
 // Finds the hits of the `active` rays of a packet, set by packet_set_ray; prim_index is -1 for none. With
 // accept_first_hit only whether there is one.
-DEVICE_CALLED void traverse_packet(Lines nodes, Primitives primitives, Packet *p, uint active, bool accept_first_hit) {
+DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, Packet *p, uint active, bool accept_first_hit) {
     Frustum frustum;
     for (int h = 0; h < 2; h++) {
         p->prim_index.v16[h] = (int16)(-1);
@@ -240,16 +240,16 @@ DEVICE_CALLED void traverse_packet(Lines nodes, Primitives primitives, Packet *p
         p->u.v16[h] = p->v.v16[h] = (float16)(0.0f);
     }
     if (popcount(active) >= MIN_PACKET_RAYS) {
-        uint representative = lowest_bit(active);
+        uint representative = ctz(active);
         float4 origin = with_w(packet_origin(p, representative), 0.0f);
         float3 direction = packet_direction(p, representative);
         for (uint inactive = ~active; inactive; inactive &= inactive - 1u)
-            packet_set_ray(p, lowest_bit(inactive), origin, direction, -1.0f);
+            packet_set_ray(p, ctz(inactive), origin, direction, -1.0f);
         int budget = NODES_PER_RAY * (int)popcount(active);
         if (bound_packet(nodes, p, &frustum) && traverse_frustum(nodes, primitives, p, &frustum, budget, accept_first_hit)) return;
     }
     for (; active; active &= active - 1u) {
-        uint j = lowest_bit(active);
+        uint j = ctz(active);
         if (accept_first_hit && p->prim_index.s[j] >= 0) continue;
         Hit hit = single_ray_hit(nodes, primitives, packet_origin(p, j), packet_direction(p, j), packet_hit_at(p, j), accept_first_hit);
         packet_set_hit(p, j, hit);
