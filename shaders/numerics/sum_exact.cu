@@ -175,11 +175,7 @@ DEVICE_NOINLINE void spill_products(const double *xs, const double *ys, LIMB_TYP
 #define PREFETCH_DISTANCE 1
 #endif
 
-<<<<<<< HEAD
 KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
-=======
-KERNEL_MIN_GROUPS(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_each,
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
              GLOBAL uint *out) {
     y += y_start;
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
@@ -201,19 +197,11 @@ KERNEL_MIN_GROUPS(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulo
     bool use_cells = false;
 #endif
 #if !DOT
-<<<<<<< HEAD
     if (tile < full_end) {  // floats are half as long: two loads of them must be in flight, one of doubles
         VECTOR8 next = load_full_tile(x, tile), after = load_full_tile(x, min(tile + PREFETCH_DISTANCE - 1, full_end - 1));
         for (; tile < full_end; tile++) {
             double8 term = MAGNITUDE(convert_double8(next));
 #if PREFETCH_DISTANCE == 2
-=======
-    if (tile < whole) {  // floats are half as long: two loads of them must be in flight where one of doubles is enough
-        RAW next = load_whole(x, tile), after = load_whole(x, min(tile + AHEAD - 1, whole - 1));
-        for (; tile < whole; tile++) {
-            double8 term = MAGNITUDE(convert_double8(next));
-#if AHEAD == 2
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
             next = after;
             after = load_full_tile(x, min(tile + 2, full_end - 1));
 #else
@@ -224,17 +212,10 @@ KERNEL_MIN_GROUPS(2) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulo
         }
     }
 #endif
-<<<<<<< HEAD
     for (; tile < end; tile++) {
         double8 term = convert_double8(load_partial_tile(x, tile, count));
 #if DOT
         double8 factor = convert_double8(load_partial_tile(y, tile, count));
-=======
-    for (; tile < last; tile++) {
-        double8 term = convert_double8(load(x, tile, count));
-#if DOT
-        double8 factor = convert_double8(load(y, tile, count));
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
 #endif
 #if DOT && SINGLE
         term = term * factor;  // 48 bits: no rounding

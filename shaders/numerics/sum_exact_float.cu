@@ -76,13 +76,8 @@ DEVICE_NOINLINE void flush_units(long units, int exponent, LOCAL uint *limbs) {
         BIN_NUMBERS                                                                                                    \
     }
 
-<<<<<<< HEAD
 KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
                                       ulong tiles_per_group, GLOBAL uint *out) {
-=======
-KERNEL_MIN_GROUPS(EXACT_RESIDENT) exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
-                                      ulong tiles_each, GLOBAL uint *out) {
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
     LOCAL_ARRAY(uint, flags, 1);
     LOCAL_ARRAY(uint, first_highest, 1);

@@ -25,11 +25,7 @@ KERNEL sum_fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start,
         more_sums += load_partial_tile(x, tile, count);
 #endif
     }
-<<<<<<< HEAD
     double8 both = convert_double8(sums) + convert_double8(more_sums);
-=======
-    double8 both = convert_double8(sums) + convert_double8(others);
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
     double parts[WIDTH], sum = 0;
     vstore8(both, 0, parts);
     for (int i = 0; i < WIDTH; i++) sum += parts[i];

@@ -78,19 +78,11 @@ KERNEL sum_reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong 
         }                                                                                                              \
         deposits = 0;                                                                                                       \
     }
-<<<<<<< HEAD
     ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
     for (; tile < end; tile++) {
         double8 rest = convert_double8(tile < full_end ? load_full_tile(x, tile) : load_partial_tile(x, tile, count));
         if (any_outside(rest, 0.0, limit * (1 - 0x1p-53)) || deposits == ENDURANCE) {
             FLUSH_ALL
-=======
-    ulong tile = FIRST_TILE, last = LAST_TILE, whole = min(last, count / TILE);
-    for (; tile < last; tile++) {
-        double8 rest = convert_double8(tile < whole ? load_whole(x, tile) : load(x, tile, count));
-        if (any_outside(rest, 0.0, limit * (1 - 0x1p-53)) || run == LONGEST_RUN) {
-            LEAVE_ALL
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
             vstore8(rest, 0, parts);
             uint needed = required_bin(parts, bins, flags, top);
             rest = vload8(0, parts);
@@ -101,13 +93,8 @@ KERNEL sum_reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong 
         deposits++;
         UNROLL for (int f = 0; f < FOLD; f++) {  // with its last bit set, no number lies halfway between two units
             double8 before = sums[f];
-<<<<<<< HEAD
             sums[f] = before + or_lsb_nonzero(rest);
             if (f < FOLD - 1) rest = rest - (sums[f] - before);
-=======
-            sums[f] = before + or_lsb_nonzero(rest);
-            if (f < FOLDS - 1) rest = rest - (sums[f] - before);
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         }
     }
     FLUSH_ALL

@@ -28,18 +28,6 @@ DEVICE void iamax_warp(REAL *size, uint *row) {
 #if DOUBLE
     ulong bits = as_ulong(*size);
     uint high = (uint)(bits >> 32), best_high = warp_max(high);
-<<<<<<< HEAD
-=======
-#if VOTES  // one lane has it, as a rule
-    uint who = ballot(high == best_high);
-    if ((who & (who - 1)) == 0) {
-        uint lane = ctz(who);
-        *row = warp_shuffle(*row, lane);
-        *size = as_double(((ulong)best_high << 32) | warp_shuffle((uint)bits, lane));
-        return;
-    }
-#endif
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
     uint low = high == best_high ? (uint)bits : 0u, best_low = warp_max(low);
     *row = warp_min(high == best_high && (uint)bits == best_low ? *row : 0xffffffffu);
     *size = as_double(((ulong)best_high << 32) | best_low);

@@ -52,13 +52,8 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
         UNROLL
         for (int e = 0; e < STRIP_LOADS; e++) lower[thread + e * GROUP_SIZE] = strip[e];
         BARRIER();
-<<<<<<< HEAD
         if (first + STRIP < S) load_strip(panel + at + (ulong)(first + STRIP) * (ulong)panel_ld, panel_ld, thread, strip);
         NO_UNROLL
-=======
-        if (first + STRIP < S) load_strip(panel + at + (ulong)(first + STRIP) * (ulong)ld, ld, thread, strip);
-        NO_UNROLL
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         for (int start = 0; start < STRIP; start += 4) {
             UNROLL
             for (int k = start; k < start + 4; k++) {

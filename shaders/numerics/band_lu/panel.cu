@@ -24,18 +24,11 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
         UNROLL
         for (int j = 0; j < INNER_BLOCK; j++) value[k][j] = row < rows ? corner[(ulong)j * (ulong)ld + (ulong)row] : 0;
     }
-<<<<<<< HEAD
     // The current column is always value[][0]: after its elimination the others shift left by one and it moves to the
     // end. So all register indices are constants although the loop is not unrolled, and its code fits the instruction
     // cache.
     NO_UNROLL
     for (int j = 0; j < INNER_BLOCK; j++) {
-=======
-    // Column j stands in value[][0]: after it is eliminated the others move up and it goes to the end, so that this loop needs no
-    // register by a computed number and its text stays small enough for the instruction cache.
-    NO_UNROLL
-    for (int j = 0; j < WIDTH; j++) {
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         REAL size = 0;
         uint where = 0xffffffffu;
         UNROLL
@@ -150,7 +143,6 @@ KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const 
     for (int k = thread; k < INNER_BLOCK * INNER_BLOCK; k += GROUP_SIZE)
         lower[k] = subpanel[(ulong)(k / INNER_BLOCK) * (ulong)ld + (ulong)(first + k % INNER_BLOCK)];
     BARRIER();
-<<<<<<< HEAD
     if (thread < 2 * INNER_BLOCK) {
         int to = thread < INNER_BLOCK ? first + thread : ipiv[thread - INNER_BLOCK], from = to;
         NO_UNROLL
@@ -161,30 +153,13 @@ KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const 
     BARRIER();
     NO_UNROLL
     for (int t = INNER_BLOCK; t < 2 * INNER_BLOCK; t++) {
-=======
-    if (lane < 2 * WIDTH) {
-        int to = lane < WIDTH ? first + lane : exchange[lane - WIDTH], from = to;
-        NO_UNROLL
-        for (int j = WIDTH - 1; j >= 0; j--) from = from == first + j ? exchange[j] : from == exchange[j] ? first + j : from;
-        place[lane] = to;
-        moved[lane] = target[from];
-    }
-    BARRIER();
-    NO_UNROLL
-    for (int t = WIDTH; t < 2 * WIDTH; t++) {
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         UNROLL
         for (int k = 0; k < APPLY_ROWS; k++)
             if (row_to[t] == first + INNER_BLOCK + thread + k * GROUP_SIZE) values[k] = moved[t];
     }
     if (c > first) {
-<<<<<<< HEAD
         NO_UNROLL
         for (int k = 0; k < INNER_BLOCK; k++) {  // the first INNER_BLOCK threads, which belong to one warp
-=======
-        NO_UNROLL
-        for (int k = 0; k < WIDTH; k++) {  // the first WIDTH threads, of one warp
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
             WARP_BARRIER();
             if (thread > k && thread < INNER_BLOCK) moved[thread] -= lower[k * INNER_BLOCK + thread] * moved[k];
         }

@@ -5,7 +5,6 @@
 // factorization with kl = ku = 4,096 on an H200 from 9,442 GFLOP/s, by panel.cu, to 15,859 (h200_band_lu.jsonl).
 #include "numerics/band_lu/band_lu.h"
 
-<<<<<<< HEAD
 #define WARP_SIZE 32
 #define WARPS (GROUP_SIZE / WARP_SIZE)
 #define ROWS_PER_GROUP (GROUP_SIZE * ROWS)
@@ -17,18 +16,6 @@
 #define UPPER(c, k) upper[(c) * INNER_BLOCK + ((k) ^ (((c) * INNER_BLOCK / 16 & (INNER_BLOCK / 4 - 1)) << 2))]
 #define FOR_ROWS(k) for (int k = 0; k < ROWS; k++)
 #define FOR_COLUMNS(c) for (int c = 0; c < INNER_BLOCK; c++)
-=======
-#define TEAM 32  // threads that find their best row without a barrier
-#define TEAMS (GROUP_SIZE / TEAM)
-#define REACH (GROUP_SIZE * ROWS)  // rows of a group
-#define CANDIDATES_BYTES (CLUSTER * (sizeof(REAL) + sizeof(uint)))  // that a column brings a group first
-#define LINES_BYTES ((CLUSTER + 1) * WIDTH * sizeof(REAL))  // and then
-#define BY_MATRIX_UNITS (HAS_FP64_TENSOR_CORES && DOUBLE && WIDTH % 8 == 0)
-// Element (row k, column c) of the rows of U: lanes of a warp that take four rows of eight columns find them in all banks.
-#define UPPER(c, k) upper[(c) * WIDTH + ((k) ^ (((c) * WIDTH / 16 & (WIDTH / 4 - 1)) << 2))]
-#define EACH_ROW(k) for (int k = 0; k < ROWS; k++)
-#define EACH_COLUMN(c) for (int c = 0; c < WIDTH; c++)
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
 
 typedef struct {
     GLOBAL REAL *first;  // element; columns are ld apart
@@ -62,15 +49,9 @@ DEVICE void store_row_to_cluster(LOCAL const REAL *from, LOCAL REAL *to, LOCAL u
     UNROLL
     for (int m = 0; m < STORES_PER_LANE; m++) word[m] = from[(lane + m * WARP_SIZE) % INNER_BLOCK];
     UNROLL
-<<<<<<< HEAD
     for (int m = 0; m < STORES_PER_LANE; m++) {
         int e = lane + m * WARP_SIZE;
         if (CLUSTER * INNER_BLOCK % WARP_SIZE == 0 || e < CLUSTER * INNER_BLOCK) DSMEM_STORE(to + e % INNER_BLOCK, e / INNER_BLOCK, word[m], mbarrier);
-=======
-    for (int m = 0; m < LETTERS; m++) {
-        int e = lane + m * TEAM;
-        if (CLUSTER * WIDTH % TEAM == 0 || e < CLUSTER * WIDTH) DSMEM_STORE(to + e % WIDTH, e / WIDTH, word[m], box);
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
     }
 }
 
@@ -113,17 +94,10 @@ DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK
     FOR_ROWS(k) {
         if ((uint)row_of(p, k) == best_row) best_value = value[k][0];
     }
-<<<<<<< HEAD
     best_value = warp_shuffle(best_value, (int)best_row % WARP_SIZE);  // rows of a group begin at a multiple of WARP_SIZE
     if (p->lane < CLUSTER) {  // a warp has more threads than a cluster has groups
         DSMEM_STORE(mailbox.candidates + double_buffer * CLUSTER + p->rank, p->lane, best_row == 0xffffffffu ? 0 : best_value, mailbox.mbarriers + double_buffer);
         DSMEM_STORE(mailbox.candidate_rows + double_buffer * CLUSTER + p->rank, p->lane, best_row, mailbox.mbarriers + double_buffer);
-=======
-    best = warp_shuffle(best, (int)where % TEAM);  // rows of a group begin with a multiple of TEAM
-    if (p->lane < CLUSTER) {  // a team has more threads than a cluster groups
-        DSMEM_STORE(post.candidates + side * CLUSTER + p->rank, p->lane, where == 0xffffffffu ? 0 : best, post.boxes + side);
-        DSMEM_STORE(post.places + side * CLUSTER + p->rank, p->lane, where, post.boxes + side);
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
     }
 }
 
@@ -151,7 +125,6 @@ DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], in
 // The pivot row among the groups' candidates, which have arrived, and the reciprocal of the pivot.
 DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, DsmemMailbox mailbox, REAL *inverse_pivot) {
     bool counts = p->lane < CLUSTER;
-<<<<<<< HEAD
     REAL candidate = counts ? mailbox.candidates[double_buffer * CLUSTER + p->lane] : 0, size = fabs(candidate);
     uint best_row = counts ? mailbox.candidate_rows[double_buffer * CLUSTER + p->lane] : 0xffffffffu;
     REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // every lane computes one, while they are compared
@@ -159,15 +132,6 @@ DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, Dsm
     int pivot_row = best_row < (uint)p->rows ? (int)best_row : diagonal_row;
     *inverse_pivot = warp_shuffle(inverse, pivot_row / ROWS_PER_GROUP);
     return pivot_row;
-=======
-    REAL candidate = counts ? post.candidates[side * CLUSTER + p->lane] : 0, size = fabs(candidate);
-    uint where = counts ? post.places[side * CLUSTER + p->lane] : 0xffffffffu;
-    REAL inverse = candidate == 0 ? (REAL)0 : (REAL)1 / candidate;  // of all, while they are compared
-    best_of_warp(&size, &where);
-    int chosen = where < (uint)p->rows ? (int)where : target;
-    *scale = warp_shuffle(inverse, chosen / REACH);
-    return chosen;
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
 }
 
 // Interchanges rows `pivot_row` and `diagonal_row` in registers and eliminates in the first two columns: afterwards
@@ -206,7 +170,6 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
                            GLOBAL int *info, DsmemMailbox mailbox, Group group) {
     REAL factor[ROWS];
     UNROLL
-<<<<<<< HEAD
     FOR_ROWS(k) factor[k] = 0;
     LOCAL const REAL *pivot_row_values = mailbox.pivot_rows;
     NO_UNROLL
@@ -231,32 +194,6 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
         eliminate_next(p, value, factor, diagonal_row, pivot_row, inverse_pivot, j == INNER_BLOCK - 1, pivot_row_values, mailbox.diagonal_row_values + double_buffer * INNER_BLOCK);
         if (p->warp == 0 && p->lane == 0) {
             group.ipiv[j] = pivot_row;
-=======
-    EACH_ROW(k) factor[k] = 0;
-    LOCAL const REAL *line = post.lines;
-    NO_UNROLL
-    for (int j = 0; j < WIDTH; j++) {  // column j stands in value[][0]
-        int side = j & 1, turn = (first + j) % 3, target = first + j, own = target - p->rank * REACH;
-        if (p->team == 0 && p->lane == 0) {
-            mbarrier_expect_tx(post.boxes + side, CANDIDATES_BYTES);
-            mbarrier_expect_tx(post.boxes + 2 + side, LINES_BYTES);
-        }
-        REAL size, scale;
-        uint where, parity = (uint)(target / 2) & 1u;
-        best_of_group(p, value, target, side, group, &size, &where);
-        bool sends = p->team == (where == 0xffffffffu ? 0 : ((int)where - p->rank * REACH) % GROUP_SIZE / TEAM);
-        bool has_target = own >= 0 && own < REACH && own % GROUP_SIZE / TEAM == p->team;
-        if (sends) mail_candidate(p, value, where, side, post);
-        if (j > 0) eliminate_rest(value, factor, line, j);
-        if (sends || has_target) mail_rows(p, value, target, where, sends, has_target, side, turn, post, group);
-        mbarrier_wait(post.boxes + side, parity);
-        int chosen = choose_pivot(p, target, side, post, &scale);
-        mbarrier_wait(post.boxes + 2 + side, parity);
-        line = post.lines + (turn * CLUSTER + chosen / REACH) * WIDTH;
-        eliminate_next(p, value, factor, target, chosen, scale, j == WIDTH - 1, line, post.own_line + side * WIDTH);
-        if (p->team == 0 && p->lane == 0) {
-            group.exchange[j] = chosen;
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
             if (p->rank == 0) {
                 pivots[column + diagonal_row] = pivot_row + 1;
                 if (pivot_row_values[0] == 0 && info[0] == 0) info[0] = column + diagonal_row + 1;
@@ -269,17 +206,10 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
 // The sub-panel's row interchanges in the other columns, which the groups share: all is read before any is written.
 DEVICE void laswp(const Panel *p, int first, LOCAL const int *ipiv, LOCAL int *to, LOCAL int *from, LOCAL REAL *moved) {
     int thread = (int)local_index();
-<<<<<<< HEAD
     for (int e = thread; e < 2 * INNER_BLOCK; e += GROUP_SIZE) {
         int goes = e < INNER_BLOCK ? first + e : ipiv[e - INNER_BLOCK], comes = goes;
         NO_UNROLL
         for (int j = INNER_BLOCK - 1; j >= 0; j--) comes = comes == first + j ? ipiv[j] : comes == ipiv[j] ? first + j : comes;
-=======
-    for (int e = thread; e < 2 * WIDTH; e += GROUP_SIZE) {
-        int goes = e < WIDTH ? first + e : exchange[e - WIDTH], comes = goes;
-        NO_UNROLL
-        for (int j = WIDTH - 1; j >= 0; j--) comes = comes == first + j ? exchange[j] : comes == exchange[j] ? first + j : comes;
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         to[e] = goes;
         from[e] = comes;
     }
@@ -304,17 +234,10 @@ DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper)
     int k = p->lane % INNER_BLOCK;
     REAL factor[INNER_BLOCK];
     UNROLL
-<<<<<<< HEAD
     for (int m = 0; m < INNER_BLOCK - 1; m++) factor[m] = column_of(p, first + m)[first + k];
     NO_UNROLL
     for (int start = right; start < S; start += COLUMNS_AT_ONCE * COLUMNS_PER_PASS) {
         REAL x[COLUMNS_AT_ONCE];
-=======
-    for (int m = 0; m < WIDTH - 1; m++) factor[m] = column_of(p, first + m)[first + k];
-    NO_UNROLL
-    for (int start = right; start < S; start += AT_ONCE * SOLVED) {
-        REAL x[AT_ONCE];
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         UNROLL
         for (int q = 0; q < COLUMNS_AT_ONCE; q++) {
             int c = start + q * COLUMNS_PER_PASS + (int)local_index() / INNER_BLOCK;
@@ -323,13 +246,8 @@ DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper)
         UNROLL
         for (int m = 0; m < INNER_BLOCK - 1; m++) {
             UNROLL
-<<<<<<< HEAD
             for (int q = 0; q < COLUMNS_AT_ONCE; q++) {
                 REAL solved = warp_shuffle(x[q], p->lane - k + m);
-=======
-            for (int q = 0; q < AT_ONCE; q++) {
-                REAL solved = warp_shuffle(x[q], p->lane - k + m);
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
                 if (k > m) x[q] -= factor[m] * solved;
             }
         }
@@ -354,13 +272,8 @@ DEVICE void write_upper(const Panel *p, int first, int right, LOCAL const REAL *
 // per warp.
 DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int right, LOCAL const REAL *upper) {
     int row_lane = p->lane / 4, column_lane = p->lane % 4;
-<<<<<<< HEAD
     NO_UNROLL
     FOR_ROWS(k) {
-=======
-    NO_UNROLL
-    EACH_ROW(k) {
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         int top = row_of(p, k) - p->lane + row_lane;
         if (top - row_lane >= p->rows || top - row_lane + WARP_SIZE <= right) continue;
         REAL left[4][INNER_BLOCK / 4];
@@ -393,15 +306,9 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
     }
 }
 #else
-<<<<<<< HEAD
 // The same without tensor cores: every thread updates its rows.
 DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int right, LOCAL const REAL *upper) {
     NO_UNROLL
-=======
-// The same, a thread to its rows.
-DEVICE void update_columns(const Panel *p, REAL (*value)[WIDTH], int first, int right, LOCAL const REAL *upper) {
-    NO_UNROLL
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
     for (int c = right; c < S; c += BATCH) {
         REAL sum[BATCH][ROWS];
         UNROLL
@@ -472,7 +379,6 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
     DsmemMailbox mailbox = {mbarriers, pivot_rows, diagonal_row_values, candidates, candidate_rows};
     Group group = {best_size, best_row, staged, ipiv};
     int thread = (int)local_index(), rank = (int)cluster_rank();
-<<<<<<< HEAD
     Panel panel = {matrix + block_offset(i, i, u, ld, devices, slots), ld, min(l + 1, p - i) * S, rank,
                    thread / WARP_SIZE, thread % WARP_SIZE, rank * ROWS_PER_GROUP + thread};
     REAL value[ROWS][INNER_BLOCK];
@@ -487,22 +393,6 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
         CLUSTER_WAIT();  // for the updates with the previous sub-panel
         if (first > 0) write_upper(&panel, first - INNER_BLOCK, first, upper);
         store_subpanel(&panel, value, first);
-=======
-    Panel panel = {matrix + top_of(i, i, u, height, devices, slots), height, min(l + 1, p - i) * S, rank,
-                   thread / TEAM, thread % TEAM, rank * REACH + thread};
-    REAL value[ROWS][WIDTH];
-    for (int k = thread; k < 4; k += GROUP_SIZE) mbarrier_init(boxes + k);
-    CLUSTER_BARRIER();
-    CLUSTER_ARRIVE();
-    NO_UNROLL
-    for (int first = 0; first < S; first += WIDTH) {
-        int right = first + WIDTH;
-        load_leaf(&panel, value, first);
-        factor_columns(&panel, value, first, i * S, pivots, info, post, group);
-        CLUSTER_WAIT();  // for the updates with the leaf before this one
-        if (first > 0) write_upper(&panel, first - WIDTH, first, upper);
-        store_leaf(&panel, value, first);
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
         BARRIER();
         laswp(&panel, first, ipiv, moves_to, moves_from, moved);
         CLUSTER_BARRIER();

@@ -60,15 +60,9 @@ KERNEL trsm_rows(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, 
             BARRIER();
         }
         for (int k = 0; k < 32; k++) {
-<<<<<<< HEAD
             REAL solved = warp_shuffle(own[t], k);
             LOCAL const REAL *factor = lower + (t * 32 % TILE + k) * S + lane;
             if (lane > k) own[t] -= factor[t * 32] * solved;
-=======
-            REAL solved = warp_shuffle(own[t], k);
-            LOCAL const REAL *factor = lower + (t * 32 % TILE + k) * S + line;
-            if (line > k) own[t] -= factor[t * 32] * solved;
->>>>>>> 11736e0 (Shaders: portable.h in the words of CUDA, PTX and OpenCL)
             UNROLL
             for (int q = t + 1; q < ROWS_PER_LANE; q++) own[q] -= factor[q * 32] * solved;
         }
