@@ -142,19 +142,9 @@ def _export(command) -> None:
 
 
 def _run(command) -> None:
-    command.add_argument("program", nargs="?", metavar="PROGRAM.cb", help="without one, an interactive prompt")
-    command.add_argument(
-        "--in", action="append", default=[], dest="inputs", metavar="NAME=FILE.npy", help="fills a parameter"
-    )
-    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="fills a scalar parameter")
-    command.add_argument(
-        "--target", choices=("numpy", "opencl", "cuda", "glsl"), help="where it runs (default: best device)"
-    )
-    command.add_argument("-o", "--output", metavar="OUT.npy", help="write the result instead of printing it")
-    command.add_argument("--strict", action="store_true", help="the same bits on every target for + - * / sqrt")
-    command.add_argument("--tune", action="store_true", help="time schedules of its parts, keep the best beside it")
-    command.add_argument("--explain", action="store_true", help="show the graph, the parts, why it is split, the code")
-    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    from renderer.cdollar.runtime.command import add_arguments  # imports no library
+
+    add_arguments(command)
 
 
 def _sum(command) -> None:

@@ -1,7 +1,7 @@
-"""What a C$ program draws: main(int x, int y) at every pixel, recompiled when its file is saved.
+"""Pictures of C$ programs: main(int x, int y) at every pixel, recompiled when the program's file is saved.
 
-The last program that compiled goes on while the file has a mistake; `report` then says the mistake. main's parameters
-width, height, time and mouse are filled in; its other numbers are settings, its arrays are files.
+If the saved file has errors, the last program that compiled stays in use and report() returns the error. The picture
+passes width, height, time and mouse to main; its other numbers are settings, its arrays come from .npy files.
 """
 
 import dataclasses
@@ -9,30 +9,29 @@ import sys
 import time as clock
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.ir.types import FunctionType, Scalar, component_types
-from renderer.cdollar.runtime.evaluate import (
-    PICTURE_PARAMETERS,
-    build_picture,
-    default,
-    is_picture,
-    load_program,
-    main_of,
-)
+from renderer.cdollar.runtime.evaluate import build_picture, is_picture, load_program, main_of
+from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, default_value
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.targets.open_target import numpy_target
 from renderer.errors import InputError, UserError
-from renderer.gpu import DeviceContext
+from renderer.gpu import Buffer, DeviceContext
 from renderer.pictures.picture import Picture as BasePicture
+from renderer.pictures.picture import Size, Tile
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, from_table, setting
 
-POLL_SECONDS = 0.25  # seconds between looks at the file
-PYTHON_TYPES = {"bool": bool, "int": int, "uint": int, "float": float, "double": float}
+POLL_SECONDS = 0.25  # between looks at the program's file
+PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "uint": int, "float": float, "double": float}
 
 
 @dataclass(frozen=True)
 class Settings(PictureSettings):
+    """The settings that all programs have; settings_of() adds those of a program."""
+
     program: str = setting("", help="the .cb file", file=True)
     mouse: tuple[float, float] = setting((0.0, 0.0), help="where the mouse is, in pixels")
 
@@ -43,118 +42,116 @@ def open_file(path: Path) -> Scene:
     return Scene(path, path.stem, "cdollar", settings, Picture.tone)
 
 
-def read_settings(table: dict, where: str, folder: Path):
-    """The Settings of the program that a table names: the program's own parameters stand beside the common ones."""
+def read_settings(table: dict, where: str, folder: Path) -> Any:
+    """The settings of the program that a table names, from that table. Raises InputError."""
     common = from_table(Settings, {k: v for k, v in table.items() if k == "program"}, where, folder)
     if not common.program:
         raise InputError(f"{where}: program is missing; it is the name of a .cb file")
-    compilation = load_program(
-        Path(common.program), lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)
-    )
+    compilation = load_program(Path(common.program), numpy_target)
     return from_table(settings_of(compilation, common.program), table, where, folder)
 
 
-def settings_of(compilation, program: str) -> type:
-    """A frozen dataclass with a field for each parameter of main that the picture does not fill in."""
+def settings_of(compilation: Compilation, program: str) -> type:
+    """A frozen dataclass with a field for each parameter of main that the picture does not pass."""
     function = main_of(compilation)
     if not is_picture(function):
         raise InputError(f"{program}: main must take `int x, int y` and return float, float3 or float4 to be a picture")
-    found = []
+    fields: list[tuple[str, Any, Any]] = []
     for parameter, name, type_ in zip(
         function.declaration.parameters, function.parameter_names, function.parameter_types, strict=True
     ):
         if name in ("x", "y", *PICTURE_PARAMETERS):
             continue
         if isinstance(type_, FunctionType):
-            found.append((name, str, setting("", help=f"{type_} from a .npy file", file=True)))
+            fields.append((name, str, setting("", help=f"{type_} from a .npy file", file=True)))
             continue
-        default = default_of(compilation, parameter, type_)
-        kind = (
-            PYTHON_TYPES[type_.name]
-            if isinstance(type_, Scalar)
-            else tuple[(PYTHON_TYPES[component_types(type_)[0]],) * len(default)]
-        )
-        found.append((name, kind, setting(default[0] if isinstance(type_, Scalar) else default, help=str(type_))))
-    return dataclasses.make_dataclass("ProgramSettings", found, bases=(Settings,), frozen=True)
+        default = default_numbers(compilation, parameter, type_)
+        kinds = tuple(PYTHON_TYPES[t] for t in component_types(type_))
+        if isinstance(type_, Scalar):
+            fields.append((name, kinds[0], setting(default[0], help=str(type_))))
+        else:
+            fields.append((name, tuple[kinds], setting(default, help=str(type_))))
+    return dataclasses.make_dataclass("ProgramSettings", fields, bases=(Settings,), frozen=True)
 
 
-def default_of(compilation, parameter, type_) -> tuple:
+def default_numbers(compilation: Compilation, parameter: Any, type_: Any) -> tuple:
+    """The default of a parameter of main; zeros without one."""
     if parameter.default is None:
-        return tuple(PYTHON_TYPES[part](0) for part in component_types(type_))
-    value = default(compilation, parameter.default, type_, parameter.name)
+        return tuple(PYTHON_TYPES[t](0) for t in component_types(type_))
+    value = default_value(compilation, parameter.default, type_, parameter.name)
     return tuple(PYTHON_TYPES[node.type](node.attribute.number) for node in value.nodes)
 
 
 class Picture(BasePicture):
+    """Draws a program; one draw is the whole picture."""
+
     settings_type = Settings
     read_settings = staticmethod(read_settings)
     tone = ToneMapping("manual")
 
-    def __init__(self, gpu: DeviceContext):
+    def __init__(self, gpu: DeviceContext) -> None:
+        """Compile the kernel that interleaves color channels."""
         self._device = gpu.device
-        self._weave = self._device.kernel("cdollar/interleave.cu", "weave", group_size=128)
-        self._compilation = None
-        self._loaded_version: tuple = ()  # the file and its time of the program that is loaded, or that failed
+        self._interleave = self._device.kernel("cdollar/interleave.cu", "interleave", group_size=128)
+        self._compilation: Compilation | None = None
+        self._loaded_version: tuple[Path, int] | None = None  # file and time of the program that was loaded, or failed
         self._last_poll = 0.0
         self._error = ""
-        self._frame = None
+        self._frame: Buffer | None = None
 
-    def draw(self, settings, size: tuple[int, int], time: float, tile=None):
-        self._reload(settings)
+    def draw(self, settings: Any, size: Size, time: float, tile: Tile | None = None) -> Buffer:
+        """Draw the picture, or a tile of it."""
+        compilation = self._load(settings)
         left, top, width, height = tile or (0, 0, *size)
         given = dict(width=size[0], height=size[1], time=time, mouse=settings.mouse)
         for field in dataclasses.fields(settings):
             if field.name not in ("program", "mouse"):
                 given[field.name] = getattr(settings, field.name)
-        value = build_picture(self._compilation, given, (left, top, width, height))
-        held = self._compilation.target.run(value.node)
+        value = build_picture(compilation, given, (left, top, width, height))
+        assert isinstance(compilation.target, DeviceTarget)
+        channels = compilation.target.run(value.node).buffers
         if self._frame is None or self._frame.shape != (height, width, 4):
             self._frame = self._device.buffer((height, width, 4))
-        arrays = [buffer for buffer, _ in held.buffers]
-        self._weave(width * height, width * height, len(arrays), *(arrays + [arrays[0]] * 4)[:4], self._frame)
+        buffers = (channels + [channels[0]] * 4)[:4]
+        self._interleave(width * height, width * height, len(channels), *buffers, self._frame)
         return self._frame
 
-    def sample_count(self, settings, size: tuple[int, int]) -> int:
-        return 1
+    def depends_on_time(self, settings: Any) -> bool:
+        """Whether main has the parameter time."""
+        return "time" in main_of(self._load(settings)).parameter_names
 
-    def depends_on_time(self, settings) -> bool:
-        """Whether main asks for the time."""
-        self._reload(settings)
-        return "time" in main_of(self._compilation).parameter_names
-
-    def report(self) -> dict:
-        found = {"error": self._error} if self._error else {}
+    def report(self) -> dict[str, Any]:
+        """The error of the saved file, if it has one; kernels that were compiled or found in the cache."""
+        report: dict[str, Any] = {"error": self._error} if self._error else {}
         if self._compilation is not None:
             counters = self._compilation.target.counters
-            found |= {"kernels_compiled": counters.built, "kernel_cache_hits": counters.found}
-        return found
+            report |= {"kernels_compiled": counters.compiled, "kernel_cache_hits": counters.cache_hits}
+        return report
 
-    def _reload(self, settings) -> None:
-        """Compiles the program if its file is new; a mistake is told once and the last good program stays."""
-        now = clock.monotonic()
-        path = Path(settings.program)
-        if self._compilation is not None and self._loaded_version[0] == path and now - self._last_poll < POLL_SECONDS:
-            return
+    def _load(self, settings: Any) -> Compilation:
+        """The compiled program, compiled anew if its file changed; if that fails, the last one that compiled."""
+        now, path, loaded = clock.monotonic(), Path(settings.program), self._loaded_version
+        same_file = loaded is not None and loaded[0] == path
+        if self._compilation is not None and same_file and now - self._last_poll < POLL_SECONDS:
+            return self._compilation
         self._last_poll = now
         try:
-            state = (path, path.stat().st_mtime_ns)
+            version, failure = (path, path.stat().st_mtime_ns), None
         except OSError as error:
-            state, reason = (path, 0), InputError(f"{path}: {error.strerror or error}")
-        else:
-            reason = None
-        if state == self._loaded_version:
-            return
-        same = bool(self._loaded_version) and self._loaded_version[0] == path
-        self._loaded_version = state
+            version, failure = (path, 0), InputError(f"{path}: {error.strerror or error}")
+        if version == loaded and self._compilation is not None:
+            return self._compilation
+        self._loaded_version = version
         try:
-            if reason is not None:
-                raise reason
+            if failure is not None:
+                raise failure
             compilation = load_program(path, lambda compilation: DeviceTarget(compilation, self._device, "device"))
             settings_of(compilation, str(path))
         except UserError as error:
-            if self._compilation is None or not same:
+            if self._compilation is None or not same_file:
                 raise
             self._error = str(error)
             print(error, file=sys.stderr)
-            return
+            return self._compilation
         self._compilation, self._error = compilation, ""
+        return compilation

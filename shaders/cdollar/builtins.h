@@ -1,5 +1,5 @@
-// What C$'s generated kernels and passes share: integer arithmetic as the language defines it. C and GLSL both take it.
-// int / 0 and int % 0 are 0; real to integer cuts towards zero, saturates, and takes NaN to 0.
+// Builtins that generated C$ kernels and passes call: integer arithmetic as the language defines it, in C and GLSL.
+// int / 0 and int % 0 are 0. float to integer truncates toward zero and saturates; NaN becomes 0.
 #ifdef GLSL
 #define DEVICE
 #define INT_OF(x) int(x)
@@ -11,7 +11,7 @@
 
 DEVICE int divide_int(int a, int b) { return b == 0 ? 0 : b == -1 ? INT_OF(0u - UINT_OF(a)) : a / b; }
 DEVICE uint divide_uint(uint a, uint b) { return b == 0u ? 0u : a / b; }
-#ifdef GLSL  // the sign of % of negative operands is undefined there
+#ifdef GLSL  // % of negative operands is undefined in GLSL
 DEVICE int remainder_int(int a, int b) { return b == 0 || b == -1 ? 0 : a - b * (a / b); }
 #else
 DEVICE int remainder_int(int a, int b) { return b == 0 || b == -1 ? 0 : a % b; }
@@ -29,7 +29,7 @@ DEVICE int double_to_int(double x) {
 DEVICE uint double_to_uint(double x) { return x >= 4294967296.0 ? 4294967295u : x > 0.0 ? (uint)x : 0u; }
 #endif
 #endif
-// Indices outside of 0..size by border mode.
+// Indices in 0..size by border mode.
 DEVICE int wrap_index(int i, int size) {
     int r = i - size * (i / size);
     return r < 0 ? r + size : r;
@@ -41,37 +41,38 @@ DEVICE int mirror_index(int i, int size) {
 DEVICE int clamp_index(int i, int size) { return i < 0 ? 0 : i >= size ? size - 1 : i; }
 
 #if defined(GLSL) && defined(STRICT)
-// Correctly rounded / and sqrt where the driver's are not, by residuals that a fused multiply-add gives exactly (Markstein,
-// 1990). FUSED says that fma() is one rounding; drivers whose fma is none (llvmpipe) divide correctly by themselves.
+// Correctly rounded / and sqrt where the driver's are not, by residuals that a fused multiply-add computes exactly
+// (Markstein 1990). SINGLE_ROUNDING_FMA is 1 if fma() rounds once. Where it does not (llvmpipe), the driver's own division
+// and square root are taken to be correctly rounded.
 float strict_divide(float a, float b) {
-    if (b == 0.0) {  // GLSL leaves it open, and drivers that fold constants give 0
+    if (b == 0.0) {  // undefined in GLSL; drivers that fold constants return 0
         uint sign_bit = (floatBitsToUint(a) ^ floatBitsToUint(b)) & 0x80000000u;
         return uintBitsToFloat(a != a || a == 0.0 ? 0x7fc00000u : 0x7f800000u | sign_bit);
     }
     precise float quotient = a / b;
-#if FUSED
+#if SINGLE_ROUNDING_FMA
     float size = abs(quotient);
     if (size > 1e-30 && size < 1e30 && abs(b) > 1e-30 && abs(b) < 1e30 && abs(a) > 1e-30) {
         precise float inverse = 1.0 / b;
-        precise float miss = fma(-b, inverse, 1.0);
-        inverse = fma(miss, inverse, inverse);
-        precise float rest = fma(-b, quotient, a);
-        quotient = fma(rest, inverse, quotient);
-        rest = fma(-b, quotient, a);
-        quotient = fma(rest, inverse, quotient);
+        precise float error = fma(-b, inverse, 1.0);
+        inverse = fma(error, inverse, inverse);
+        precise float remainder = fma(-b, quotient, a);
+        quotient = fma(remainder, inverse, quotient);
+        remainder = fma(-b, quotient, a);
+        quotient = fma(remainder, inverse, quotient);
     }
 #endif
     return quotient;
 }
 float strict_sqrt(float x) {
     precise float root = sqrt(x);
-#if FUSED
+#if SINGLE_ROUNDING_FMA
     if (x > 1e-30 && x < 1e30) {
         precise float half_inverse = 0.5 / root;
-        precise float rest = fma(-root, root, x);
-        root = fma(rest, half_inverse, root);
-        rest = fma(-root, root, x);
-        root = fma(rest, half_inverse, root);
+        precise float remainder = fma(-root, root, x);
+        root = fma(remainder, half_inverse, root);
+        remainder = fma(-root, root, x);
+        root = fma(remainder, half_inverse, root);
     }
 #endif
     return root;

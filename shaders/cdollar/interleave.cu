@@ -1,7 +1,7 @@
-// Components of a program's picture, one array each, to the pixels of a frame (height, width, 4) float32.
+// Planar to interleaved: components of a program's picture, one array each, to a frame (height, width, 4) float32.
 
-// 1 component is grey, 3 are red, green, blue, 4 have opacity; unused arrays may be any.
-KERNEL weave(int count, int components, GLOBAL const float *RESTRICT first, GLOBAL const float *RESTRICT second,
+// 1 component is gray, 3 are red, green and blue, 4 have opacity; arrays of missing components are not read.
+KERNEL interleave(int count, int components, GLOBAL const float *RESTRICT first, GLOBAL const float *RESTRICT second,
              GLOBAL const float *RESTRICT third, GLOBAL const float *RESTRICT fourth, GLOBAL float4 *RESTRICT frame) {
     const int pixel = (int)thread_index();
     if (pixel < count) {

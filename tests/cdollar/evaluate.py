@@ -4,11 +4,7 @@ import re
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.runtime.evaluate import build_main, evaluate_value, load_text, main_of
-from renderer.cdollar.targets.numpy_target import NumpyTarget
-
-
-def numpy_target(compilation):
-    return NumpyTarget(compilation.dag, compilation.dag.spans)
+from renderer.cdollar.targets.open_target import numpy_target
 
 
 def result_of(text, make_target=numpy_target, numbers=None, folder=None, **arrays):

@@ -104,9 +104,7 @@ def assert_same_bits(found, wanted, text):
 @given(programs(), st.integers(0, 99))
 def test_passes_change_no_bit(text, seed):
     arrays, numbers = arguments(seed)
-    wanted = value_of(
-        text, lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans, ()), numbers, **arrays
-    )
+    wanted = value_of(text, lambda compilation: NumpyTarget(compilation.dag, ()), numbers, **arrays)
     assert_same_bits(value_of(text, numpy_target, numbers, **arrays), wanted, text)
 
 

@@ -49,10 +49,15 @@ def test_run_prints_the_result_and_json_holds_it(matrices, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 4
 
 
-def test_explain_shows_the_graph_the_parts_and_the_text(matrices, capsys, device):
+def test_explain_shows_the_graph_the_kernels_and_their_text(matrices, capsys, device):
     assert main(["run", PRODUCT, *matrices[2], "--target", "opencl", "--explain"]) == 0
     out = capsys.readouterr().out
-    for word in ("reduce `+` over l : 0..3", "KERNEL part(", "l is 0..3 from a(j, l)", "kernels: 1 launches, 1 built"):
+    for word in (
+        "reduce `+` over l : 0..3",
+        "KERNEL compute(",
+        "l is 0..3 from a(j, l)",
+        "kernels: 1 launches, 1 compiled",
+    ):
         assert word in out, word
 
 
@@ -149,7 +154,7 @@ def test_results_keep_types_and_origins(tmp_path, capsys):
 
 def test_the_prompt_shows_type_domain_and_value():
     lines = []
-    session = Repl(numpy_target, lines.append)
+    repl = Repl(numpy_target, lines.append)
     for text in (
         "var c(i : 0..4) = i * i;",
         "c",
@@ -161,7 +166,7 @@ def test_the_prompt_shows_type_domain_and_value():
         "nope",
         "c",
     ):
-        assert session.line(text)
+        assert repl.handle(text)
     shown = "\n".join(lines)
     for word in (
         "int(int)  domain 0..4",
@@ -173,7 +178,7 @@ def test_the_prompt_shows_type_domain_and_value():
         "CS0202",
     ):
         assert word in shown, word
-    assert lines[-1] == "[0 1 4 9]" and not session.line(":q")
+    assert lines[-1] == "[0 1 4 9]" and not repl.handle(":q")
 
 
 def test_run_without_a_program_reads_lines(monkeypatch, capsys):

@@ -15,23 +15,22 @@ from renderer.cdollar.ir.types import FunctionType
 from renderer.cdollar.runtime.evaluate import build_main, load_text
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
-from renderer.cdollar.targets.schedule import Schedule
 from renderer.paths import SCENES
 
 PRODUCT = (SCENES / "product.cb").read_text()
 FUSED = "float[] main(float[] a, float[] b, float s = 0.5) => s * a + sqrt(abs(b)) - a * b;"
 SUM = "float main(float[] a) => sum(a);"
-PROCESSOR_ROWS = 256  # of the product on a processor of one lane, where larger ones take seconds
+CPU_ROWS = 256  # of the product on a CPU, where larger ones take seconds
 
 
 def program(text: str, make_target, **arrays):
-    """The program's representation and a function that evaluates it again."""
+    """The program's representation and a function that launches its kernels again."""
     compilation = load_text(SourceFile("bench.cb", text), make_target)
     value = build_main(compilation, arrays, {})
     node = value.node
     if node.op not in ("function", "let"):
         node = compilation.dag.function((), value.nodes, FunctionType(value.type, ()))
-    return compilation.target.replay(node)
+    return compilation.target.capture(node)
 
 
 def cases(gpu):
@@ -40,26 +39,24 @@ def cases(gpu):
     def target(compilation):
         return DeviceTarget(compilation, device, "device")
 
-    gpu_like = not device.properties.scalar_threads
-    found = [product_case(device, target, n) for n in ((1024, 2048, 4096) if gpu_like else (PROCESSOR_ROWS,))]
-    count = (1 << 28) if gpu_like else (1 << 22)
-    found += [fused_case(device, target, count), sum_case(device, target, count)]
-    for packed in (False, True):
-        for pipelined in (False, True):
-            found += [table_case(gpu, n, packed, pipelined) for n in ((128, 256, 512, 1024) if gpu_like else (128,))]
-    return found
+    is_cpu = device.properties.scalar_threads
+    all_cases = [product_case(device, target, n) for n in ((CPU_ROWS,) if is_cpu else (1024, 2048, 4096))]
+    count = (1 << 22) if is_cpu else (1 << 28)
+    all_cases += [fused_case(device, target, count), sum_case(device, target, count)]
+    all_cases += [passes_case(gpu, n) for n in ((128,) if is_cpu else (128, 256, 512, 1024))]
+    return all_cases
 
 
-def case_of(name: str, unit: str, work: float, device, made, tolerance: float = 1e-3) -> Case:
-    """made() -> (representation, function that evaluates it again, the right values), when the case is first run."""
-    opened = cache(made)
+def case_of(name: str, unit: str, work: float, device, prepare, tolerance: float = 1e-3) -> Case:
+    """A case that is prepared at its first run: prepare() -> (representation, function that relaunches, expected)."""
+    prepared = cache(prepare)
 
     def check() -> None:
-        held, _, wanted = opened()
-        found = held.buffers[0][0].read().ravel()[: np.size(wanted)].reshape(np.shape(wanted))
-        assert np.allclose(found, wanted, rtol=tolerance, atol=tolerance * 10)
+        representation, _, expected = prepared()
+        result = representation.buffers[0].read().ravel()[: np.size(expected)].reshape(np.shape(expected))
+        assert np.allclose(result, expected, rtol=tolerance, atol=tolerance * 10)
 
-    return Case(name, unit, work, lambda: opened()[1](), check, device)
+    return Case(name, unit, work, lambda: prepared()[1](), check, device)
 
 
 def numbers(*shapes):
@@ -68,41 +65,39 @@ def numbers(*shapes):
 
 
 def fused_case(device, target, count: int) -> Case:
-    def made():
+    def prepare():
         a, b = numbers(count, count)
         return *program(FUSED, target, a=a, b=b), np.float32(0.5) * a + np.sqrt(np.abs(b)) - a * b
 
-    case = case_of("fused", "GB/s", 12 * count / 1e9, device, made)
+    case = case_of("fused", "GB/s", 12 * count / 1e9, device, prepare)
     return with_peer(case, device, "torch", lambda torch: copy_peer(torch, count))
 
 
 def sum_case(device, target, count: int) -> Case:
-    def made():
+    def prepare():
         (a,) = numbers(count)
         return *program(SUM, target, a=a), a.sum(dtype="f8")
 
-    case = case_of("sum", "GB/s", 4 * count / 1e9, device, made, 1e-2)
+    case = case_of("sum", "GB/s", 4 * count / 1e9, device, prepare, 1e-2)
     return with_peer(case, device, "cupy", lambda cupy: sum_peer(cupy, numbers(count)[0]))
 
 
-def table_case(gpu, size: int, packed: bool, pipelined: bool) -> Case:
-    """One entry of paper 1's table: a product by fragment passes, float or float4, simple or pipelined."""
-    schedules = {"products": Schedule(packed=packed, pipelined=pipelined)}
+def passes_case(gpu, size: int) -> Case:
+    """A product by fragment passes: four values per texel (float4) without prefetching (simple), as paper 1 has it."""
 
-    def made():
+    def prepare():
         a, b = numbers((size, size), (size, size))
-        return *program(PRODUCT, lambda compilation: GlslTarget(compilation, gpu.gl, schedules), a=a, b=b), a @ b
+        return *program(PRODUCT, lambda compilation: GlslTarget(compilation, gpu.gl), a=a, b=b), a @ b
 
-    name = f"passes-{'float4' if packed else 'float'}-{'pipelined' if pipelined else 'simple'}-{size}"
-    return case_of(name, "GFLOP/s", 2 * size**3 / 1e9, gpu.gl, made)
+    return case_of(f"passes-float4-simple-{size}", "GFLOP/s", 2 * size**3 / 1e9, gpu.gl, prepare)
 
 
 def product_case(device, target, size: int) -> Case:
-    def made():
+    def prepare():
         a, b = numbers((size, size), (size, size))
         return *program(PRODUCT, target, a=a, b=b), a @ b
 
-    case = case_of(f"product-{size}", "GFLOP/s", 2 * size**3 / 1e9, device, made)
+    case = case_of(f"product-{size}", "GFLOP/s", 2 * size**3 / 1e9, device, prepare)
     return with_peer(case, device, "torch", lambda torch: matrix_peer(torch, *numbers((size, size), (size, size))))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.cdollar.checker.values import DataValue, FunctionValue
+from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, Span
 from renderer.cdollar.ir.dag import Dag, Range
 from renderer.cdollar.ir.types import (
@@ -184,43 +184,3 @@ def check_element(element: str, scalar: str, dtype: np.dtype, shown: str, wanted
 
 
 # Texts
-
-
-def parse_number(text: str, type_: Data, name: str) -> tuple:
-    """The components of a parameter written as text: `5`, `1.5`, `true`, `1,2,3`; raises ArgumentError."""
-    types = component_types(type_)
-    pieces = [piece.strip() for piece in text.strip().strip("()").split(",")]
-    if len(pieces) != len(types):
-        raise ArgumentError(f"--set {name}={text}: {type_} needs {len(types)} numbers, found {len(pieces)}")
-    return tuple(
-        parse_component(piece, scalar, f"--set {name}={text}") for piece, scalar in zip(pieces, types, strict=True)
-    )
-
-
-def parse_component(piece: str, scalar: str, option: str) -> bool | int | float:
-    """One number or truth value of a scalar type."""
-    if scalar == "bool":
-        if piece.lower() not in ("true", "false", "1", "0"):
-            raise ArgumentError(f"{option}: bool is true or false")
-        return piece.lower() in ("true", "1")
-    try:
-        if scalar in ("float", "double"):
-            return float(piece)
-        number = int(piece, 0)
-    except ValueError:
-        raise ArgumentError(f"{option}: `{piece}` is not a valid {scalar}") from None
-    low, high = (-(2**31), 2**31) if scalar == "int" else (0, 2**32)
-    if not low <= number < high:
-        raise ArgumentError(f"{option}: {scalar} is {low}..{high - 1}")
-    return number
-
-
-def argument_value(dag: Dag, numbers: tuple, type_: Data, name: str) -> DataValue:
-    """Data of runtime scalars: other numbers compile no other kernel."""
-    pairs = zip(numbers, component_types(type_), strict=True)
-    return DataValue(type_, tuple(dag.runtime_scalar(number, scalar, name) for number, scalar in pairs))
-
-
-def is_array_type(type_: Type) -> bool:
-    """Whether arrays are values of the type: functions of int indices."""
-    return isinstance(type_, FunctionType) and all(p == INT for p in type_.parameters)

@@ -8,7 +8,8 @@ from pathlib import Path
 from renderer.cdollar.checker.device_function_lowering import DeviceFunctionLowering
 from renderer.cdollar.checker.expressions import ExpressionLowering
 from renderer.cdollar.checker.host_executor import HostExecutor, Returned, always_returns, fail_missing_return
-from renderer.cdollar.checker.program import Program, Target
+from renderer.cdollar.checker.program import Program
+from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import (
     Body,
     DataValue,

@@ -22,22 +22,6 @@ from renderer.cdollar.ir.types import DTYPES, Data, FunctionType, Record, Scalar
 MAX_RECORD_COMPONENTS = 64
 
 
-class Target(Protocol):
-    """What evaluates a program: NumPy, a compute device or GLSL."""
-
-    name: str
-    device_name: str
-
-    def evaluate_scalars(self, nodes: list[Node]) -> list:
-        """The numbers of nodes without bound variables."""
-
-    def materialize(self, function: FunctionValue) -> FunctionValue:
-        """The function evaluated at every point of its domain."""
-
-    def evaluate(self, node: Node) -> list[np.ndarray]:
-        """The components of a functional node over its domain."""
-
-
 class TypeTable:
     """The built-in types, classes and type aliases by name."""
 

@@ -155,6 +155,18 @@ class Node:
         return self.op == "scalar" and isinstance(self.attribute, Constant)
 
 
+def without_lets(node: Node) -> Node:
+    """The node inside any number of lets."""
+    while node.op == "let":
+        node = node.inputs[0]
+    return node
+
+
+def scalar_types(node: Node) -> tuple[str, ...]:
+    """The scalar types of the components of a node that is not a function."""
+    return node.type if isinstance(node.type, tuple) else (node.type,)
+
+
 class TooLarge(Exception):
     """The program builds more nodes than the compiler takes."""
 

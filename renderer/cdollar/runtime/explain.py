@@ -1,7 +1,8 @@
-"""--explain: the DAG, the parts, why each split happened, the generated text, what the caches did."""
+"""--explain: inferred domains, the DAG, why it was split, the kernels' text, launches and cache hits."""
 
 from __future__ import annotations
 
+from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.ir.dag import (
     Access,
     ArraySource,
@@ -14,68 +15,65 @@ from renderer.cdollar.ir.dag import (
     topological_order,
 )
 from renderer.cdollar.ir.types import FunctionType
-from renderer.cdollar.targets.device_target import kernel_key
 
 
 def graph(root: Node) -> list[str]:
-    """One line a node, inputs before their users."""
+    """One line per node, inputs before their users."""
     names: dict[int, str] = {}
     lines = []
     for node in topological_order([root]):
         names[id(node)] = f"%{len(names)}"
         type_ = node.type if not isinstance(node.type, tuple) else f"({', '.join(node.type)})"
         inputs = " ".join(names[id(child)] for child in node.inputs)
-        lines.append(f"{names[id(node)]:>5} {node.op} {shown(node)}{' ' + inputs if inputs else ''} : {type_}")
+        lines.append(f"{names[id(node)]:>5} {node.op} {label(node)}{' ' + inputs if inputs else ''} : {type_}")
     return lines
 
 
-def shown(node: Node) -> str:
-    value = node.attribute
-    if isinstance(value, Constant):
-        return str(value.number)
-    if isinstance(value, RuntimeScalar):
-        return f"{value.name} = {value.number} (argument)"
-    if isinstance(value, BoundVariable):
-        return f"{value.name} : {value.range}"
-    if isinstance(value, ArraySource):
-        return f"{value.name} [{' x '.join(map(str, value.ranges))}]"
-    if isinstance(value, Access):
-        return "at" + (f" {value.borders}" if any(value.borders) else "")
-    if isinstance(value, Component):
-        return f"component {value.index}"
-    if isinstance(value, UserCall):
-        return f"call {value.function.name}"
+def label(node: Node) -> str:
+    """The attribute of a node for a reader."""
+    attribute = node.attribute
+    if isinstance(attribute, Constant):
+        return str(attribute.number)
+    if isinstance(attribute, RuntimeScalar):
+        return f"{attribute.name} = {attribute.number} (argument)"
+    if isinstance(attribute, BoundVariable):
+        return f"{attribute.name} : {attribute.range}"
+    if isinstance(attribute, ArraySource):
+        return f"{attribute.name} [{' x '.join(map(str, attribute.ranges))}]"
+    if isinstance(attribute, Access):
+        return "at" + (f" {attribute.borders}" if any(attribute.borders) else "")
+    if isinstance(attribute, Component):
+        return f"component {attribute.index}"
+    if isinstance(attribute, UserCall):
+        return f"call {attribute.function.name}"
     if node.op == "reduce":
-        return f"`{value[0].name}` over " + ", ".join(f"{v.name} : {v.range}" for v in value[1])
+        return f"`{attribute[0].name}` over " + ", ".join(f"{v.name} : {v.range}" for v in attribute[1])
     if node.op == "function" and isinstance(node.type, FunctionType):
-        return "of " + ", ".join(f"{v.name} : {v.range}" for v in value)
-    return "" if value is None else str(value)
+        return "of " + ", ".join(f"{v.name} : {v.range}" for v in attribute)
+    return "" if attribute is None else str(attribute)
 
 
-def explained(compilation, root: Node, target) -> str:
-    """The whole explanation of a run that has been done with `target.explained` as a list."""
-    lines = ["domains", *(f"  {text}" for text in compilation.program.inference.log or ["  (nothing to infer)"])]
-    entries = getattr(target, "explained", None)
-    if not entries:
+def explain(compilation: Compilation, root: Node) -> str:
+    """The explanation of a run whose target has a trace."""
+    target = compilation.target
+    lines = ["domains", *(f"  {text}" for text in compilation.program.inference.log or ["(nothing to infer)"])]
+    if not target.trace:
         return "\n".join([*lines, "graph", *(f"  {text}" for text in graph(root))])
     seen = set()
-    for kind, node, what in entries:
+    for kind, node, entry in target.trace:
         if kind == "passes":
             lines += ["graph after the passes", *(f"  {text}" for text in graph(node))]
-            lines += ["splits", *(f"  {text}" for text in what or ["none"])]
-            continue
-        if what.text in seen:
-            lines.append(f"part {kernel_key(what)}: as above")
-            continue
-        seen.add(what.text)
-        reason = f" ({what.why})" if what.why else ""
-        lines += [
-            f"part {kernel_key(what)}: {what.kind}{reason}, {what.groups} groups of {what.group}",
-            what.text.rstrip(),
-        ]
+            lines += ["splits", *(f"  {text}" for text in entry or ["none"])]
+        elif entry.text in seen:
+            lines.append(f"kernel {entry.key}: as above")
+        else:
+            seen.add(entry.text)
+            reason = f" ({entry.reason})" if entry.reason else ""
+            groups = f"{entry.group_count} groups of {entry.group_size}"
+            lines += [f"kernel {entry.key}: {entry.kind}{reason}, {groups}", entry.text.rstrip()]
     counters = target.counters
     lines.append(
-        f"kernels: {counters.launches} launches, {counters.built} built in {counters.seconds * 1000:.1f} ms, "
-        f"{counters.found} found in memory"
+        f"kernels: {counters.launches} launches, {counters.compiled} compiled in "
+        f"{counters.compile_seconds * 1000:.1f} ms, {counters.cache_hits} cache hits"
     )
     return "\n".join(lines)

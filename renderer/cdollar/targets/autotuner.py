@@ -1,4 +1,4 @@
-"""The autotuner: times schedules of a program's parts, each checked first, and writes the best beside the program."""
+"""The autotuner: measures schedules of a program's kernels, compares their results, and writes the fastest."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from renderer.cdollar.targets.device_target import DeviceTarget, Representation, kernel_key, stored_dtype
-from renderer.cdollar.targets.kernel_plan import KernelPlan, output_parts
+from renderer.cdollar.checker.target import Target
+from renderer.cdollar.ir.dag import Node
+from renderer.cdollar.targets.device_target import DeviceTarget
+from renderer.cdollar.targets.kernel_plan import KernelPlan
 from renderer.cdollar.targets.map_kernels import plan_kernel
 from renderer.cdollar.targets.schedule import (
     DEFAULT,
@@ -27,72 +29,66 @@ REPEATS = 5
 
 
 def tune_kernels(target: DeviceTarget) -> tuple[dict[str, Schedule], dict[str, str]]:
-    """The best schedule of each part that the target ran, by key, and what it gained."""
-    found: dict[str, Schedule] = {}
-    notes: dict[str, str] = {}
-    for kind, node, _ in list(target.explained):
-        if kind != "part":
+    """The fastest schedule of each kernel in the target's trace, by key, and a comment with its time."""
+    schedules: dict[str, Schedule] = {}
+    comments: dict[str, str] = {}
+    for kind, node, _ in list(target.trace or []):
+        if kind != "kernel":
             continue
-        plain = plan_kernel(node, target.ranges_of, DEFAULT, target.device.properties)
-        key = kernel_key(plain)
-        if key in found or plain.kind not in ("tile", "map", "group"):
-            continue
-        best, note = tune_kernel(target, node, plain)
-        found[key], notes[key] = best, note
-        print(f"{key}: {note}", file=sys.stderr)
-    return found, notes
+        default = plan_kernel(node, target.ranges_of, DEFAULT, target.device.properties)
+        if default.key not in schedules and default.kind != "cpu_matmul":
+            schedules[default.key], comments[default.key] = tune_kernel(target, node, default)
+            print(f"{default.key}: {comments[default.key]}", file=sys.stderr)
+    return schedules, comments
 
 
-def tune_kernel(target: DeviceTarget, node, plain: KernelPlan) -> tuple[Schedule, str]:
-    wanted, base = measure(target, node, plain)
-    best, best_seconds = DEFAULT, base
-    tried = 0
-    for change in MATMUL_CANDIDATES if plain.kind == "tile" else MAP_CANDIDATES:
+def tune_kernel(target: DeviceTarget, node: Node, default: KernelPlan) -> tuple[Schedule, str]:
+    """The fastest schedule of one kernel, and a comment."""
+    expected, default_seconds = measure(target, node, default)
+    fastest, fastest_seconds, tried = DEFAULT, default_seconds, 0
+    for change in MATMUL_CANDIDATES if default.kind == "tiled_matmul" else MAP_CANDIDATES:
         schedule = replace(DEFAULT, **change)
         try:
-            part = plan_kernel(node, target.ranges_of, schedule, target.device.properties)
-            answer, seconds = measure(target, node, part)
+            plan = plan_kernel(node, target.ranges_of, schedule, target.device.properties)
+            result, seconds = measure(target, node, plan)
         except (KernelError, UnavailableError):
-            continue  # this device has no room for such a tile
+            continue  # the device has no room for such a tile
         tried += 1
-        for a, b in zip(answer, wanted, strict=True):
-            if not np.allclose(
-                a, b, rtol=1e-3, atol=1e-3 * max(1.0, float(np.max(np.abs(b), initial=0))), equal_nan=True
-            ):
+        for a, b in zip(result, expected, strict=True):
+            tolerance = 1e-3 * max(1.0, float(np.max(np.abs(b), initial=0)))
+            if not np.allclose(a, b, rtol=1e-3, atol=tolerance, equal_nan=True):
                 raise AssertionError(f"{schedule} computes something else")
-        if seconds < best_seconds:
-            best, best_seconds = schedule, seconds
-    return best, f"{plain.kind}, best of {tried}: {best_seconds * 1e6:.1f} us, by default {base * 1e6:.1f} us"
+        if seconds < fastest_seconds:
+            fastest, fastest_seconds = schedule, seconds
+    microseconds, by_default = fastest_seconds * 1e6, default_seconds * 1e6
+    return fastest, f"{default.kind}, best of {tried}: {microseconds:.1f} us, by default {by_default:.1f} us"
 
 
-def measure(target: DeviceTarget, node, part: KernelPlan) -> tuple[list[np.ndarray], float]:
-    """The result of a part and its least device time of a few runs."""
-    ranges = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
-    count = max(1, int(np.prod([r.size for r in ranges], dtype=np.int64)))
-    held = Representation(ranges, [(target.device.buffer(count, stored_dtype(p)), p) for p in output_parts(node)])
-    target.launch(part, held, [])
-    answer = target.read_back(held)
-    seconds = min(target.device.time_seconds(lambda: target.launch(part, held, [])) for _ in range(REPEATS))
-    return answer, seconds
+def measure(target: DeviceTarget, node: Node, plan: KernelPlan) -> tuple[list[np.ndarray], float]:
+    """The result of a plan and its least device time of a few runs in seconds."""
+    outputs = target.allocate_outputs(node)
+    target.launch_plan(plan, outputs, [])
+    result = target.read_back(outputs)
+    return result, min(
+        target.device.time_seconds(lambda: target.launch_plan(plan, outputs, [])) for _ in range(REPEATS)
+    )
 
 
-def write_schedule(target, path: Path) -> None:
-    """Tunes what a target ran and writes the schedule file, keeping what other devices' runs found for other parts."""
-    if not isinstance(target, DeviceTarget) or target.name == "glsl":
+def write_schedule(target: Target, path: Path) -> None:
+    """Tune the kernels that a target ran and write the schedule file; other kernels in it keep their schedules."""
+    if not isinstance(target, DeviceTarget):
         raise UserError(f"--tune: the {target.name} target has no schedules to tune; use --target opencl or cuda")
-    found, notes = tune_kernels(target)
-    merged = {**read_schedules(path), **found}
+    schedules, comments = tune_kernels(target)
+    merged = {**read_schedules(path), **schedules}
     name = ""
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, suffix=".toml", delete=False, encoding="utf-8"
-        ) as stream:
-            name = stream.name
-            stream.write(schedule_text(merged, notes))
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".toml", delete=False, encoding="utf-8") as file:
+            name = file.name
+            file.write(schedule_text(merged, comments))
         os.replace(name, path)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         if name and os.path.exists(name):
             os.unlink(name)
-    print(f"{path}: {len(found)} parts", file=sys.stderr)
+    print(f"{path}: {len(schedules)} kernels", file=sys.stderr)

@@ -1,139 +1,138 @@
-"""How a function or a reduction of a program becomes kernels of common/portable.h: maps here, groups.py, tiles.py.
+"""Kernels of functions (maps), and the choice among the kinds of kernels.
 
-A part is a function of bound variables (an array is its result) or a reduction to one value. What the text needs from
-outside stands in its parameters, so that the same text serves all sizes and all numbers of the program.
+A kernel computes a function of bound variables (its result is an array) or a reduction to one value.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.targets.dialects import C
-from renderer.cdollar.targets.emitter import Emitter
-from renderer.cdollar.targets.kernel_plan import (
-    ElementwiseEmitter,
-    KernelPlan,
-    assembled,
-    closed_up,
-    decode,
-    four_bytes,
-    header,
-    in_lane,
-    is_elementwise,
-    output_parts,
-    quad_loads,
-    report,
-    storage,
-    volume,
-)
-from renderer.cdollar.targets.matmul_kernels import match_matrix_product, plan_cpu_matmul, plan_tiled_matmul, sized
-from renderer.cdollar.targets.reduction_kernels import MIN_REDUCTION_LENGTH, order_matters, plan_reduction
+from renderer.cdollar.ir.dag import Component, Node
+from renderer.cdollar.targets.dialects import CDialect
+from renderer.cdollar.targets.elementwise import ElementwiseEmitter, is_elementwise
+from renderer.cdollar.targets.emitter import Emitter, RangesOf, indented
+from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
+from renderer.cdollar.targets.matmul_kernels import choose_tile_size, plan_cpu_matmul, plan_tiled_matmul
+from renderer.cdollar.targets.matrix_product import match_matrix_product
+from renderer.cdollar.targets.reduction_kernels import plan_reduction
 from renderer.cdollar.targets.schedule import DEFAULT, Schedule
+from renderer.gpu import DeviceProperties
 
-MAX_REDUCTION_OUTPUTS = 4096  # outputs below which a long reduction gets a group for each
+MAX_REDUCTION_OUTPUTS = 4096  # outputs below which a long reduction gets a work-group for each
+MIN_REDUCTION_LENGTH = 512  # elements of a reduction that is worth a work-group
+MIN_MATMUL_DEPTH = 4
 
 
-def plan_map(node: Node, ranges_of, schedule: Schedule, lanes: int) -> KernelPlan:
-    """One thread for a few elements of the result."""
-    variables = node.attribute
-    count = int(np.prod([v.range.size for v in variables], dtype=np.int64))
-    linear = is_elementwise(node, variables, node.inputs, ranges_of)
-    writer = (ElementwiseEmitter if linear else Emitter)(C(), ranges_of)
-    items = schedule.items if lanes > 1 and linear else 1
-    writer.blocks[0].variables = frozenset()
-    if linear:
-        for variable in variables:
-            writer.define(variable, "place")
+def plan_kernel(node: Node, ranges_of: RangesOf, schedule: Schedule, properties: DeviceProperties) -> KernelPlan:
+    """The kernel that computes a function or a closed reduction on a device."""
+    if node.op == "reduce":
+        return plan_reduction(node, node, ranges_of, schedule, properties)
+    product = match_matrix_product(node)
+    if product is not None and volume(product.inner) >= MIN_MATMUL_DEPTH:
+        if properties.scalar_threads:
+            return plan_cpu_matmul(product, ranges_of)
+        if schedule == DEFAULT:
+            schedule = choose_tile_size(product, properties.compute_units)
+        return plan_tiled_matmul(product, ranges_of, schedule)
+    reduction = whole_reduction(node)
+    if reduction is not None and not properties.scalar_threads and not reduction.attribute[0].ordered:
+        if volume(node.attribute) <= MAX_REDUCTION_OUTPUTS and volume(reduction.attribute[1]) >= MIN_REDUCTION_LENGTH:
+            return plan_reduction(node, reduction, ranges_of, schedule, properties)
+    return plan_map(node, ranges_of, schedule, properties.scalar_threads)
+
+
+def whole_reduction(node: Node) -> Node | None:
+    """The reduction whose components are exactly those of a function; None for other functions."""
+    body = node.inputs[0]
+    reduction = body.inputs[0] if body.op == "apply" and len(node.inputs) > 1 else body
+    if reduction.op != "reduce" or not reduction.free_variables:
+        return None
+    if len(node.inputs) == 1:
+        return None if isinstance(reduction.type, tuple) else reduction
+    components = [
+        b.attribute.index if isinstance(b.attribute, Component) and b.inputs[0] is reduction else None
+        for b in node.inputs
+    ]
+    is_whole = isinstance(reduction.type, tuple) and components == list(range(len(reduction.type)))
+    return reduction if is_whole else None
+
+
+def plan_map(node: Node, ranges_of: RangesOf, schedule: Schedule, scalar_threads: bool) -> KernelPlan:
+    """A thread computes a few elements of an elementwise function, one element of another function."""
+    types, count = output_types(node), volume(node.attribute)
+    items = 1
+    if is_elementwise(node.attribute, node.inputs, ranges_of):
+        items = 1 if scalar_threads else schedule.items_per_thread
+        emitter: Emitter
+        emitter = elementwise = ElementwiseEmitter(CDialect(), ranges_of)
+        lines = elementwise_lines(elementwise, node, types, items)
     else:
-        decode(writer, variables, "place")
-    values = [writer.value(body) for body in node.inputs]
-    stores = [f"out{k}[place] = {v.names[0]};" for k, v in enumerate(values)]
-    checks = report(writer, writer.one_bad([v.bad for v in values if v.bad], writer.blocks[0]))
-    body = writer.blocks[0].lines + stores + checks
-    outs = [f"GLOBAL {storage(p)} *RESTRICT out{k}" for k, p in enumerate(output_parts(node))]
-    head, arguments = header(writer, "part", ["int count", "GLOBAL int *status", *outs])
-    quads = items >= 4 and four_bytes(writer, output_parts(node))
-    if quads:
-        lines = quad_lines(writer, output_parts(node), body, items // 4)
-    elif items > 1:
+        emitter = Emitter(CDialect(), ranges_of)
+        emitter.delinearize(node.attribute, "linear_index")
+        emit_outputs(emitter, node, "")
         lines = [
+            "const int linear_index = (int)thread_index();",
+            *guarded("linear_index < count", emitter.blocks[0].lines),
+        ]
+    group_count = -(-count // (schedule.group_size * items))
+    return finish_plan(emitter, node, "map", {"count": count}, types, lines, schedule.group_size, group_count)
+
+
+def emit_outputs(emitter: Emitter, node: Node, component: str) -> None:
+    """Emit a function's body and the stores of its components."""
+    values = [emitter.value(body) for body in node.inputs]
+    poison = emitter.merge_poison([v.poison for v in values], emitter.blocks[-1])
+    for k, value in enumerate(values):
+        target = f"out{k}_vector.{component}" if component else f"out{k}[linear_index]"
+        emitter.line(f"{target} = {value.names[0]};")
+    for line in emitter.report_poison(poison):
+        emitter.line(line)
+
+
+def guarded(condition: str, lines: list[str]) -> list[str]:
+    """Lines under a condition."""
+    return [f"if ({condition}) {{", *indented(lines), "}"]
+
+
+def elementwise_lines(emitter: ElementwiseEmitter, node: Node, types: tuple[str, ...], items: int) -> list[str]:
+    """The kernel of an elementwise function: `items` elements per thread, as vectors of four where possible."""
+
+    def emit(component: str) -> None:
+        emit_outputs(emitter, node, component)
+
+    element = emitter.element(node.attribute, emit)
+    if items >= 4 and emitter.is_vectorizable(types):
+        vectors = items // 4
+        vector = [
+            *(f"{type_}4 out{k}_vector;" for k, type_ in enumerate(types)),
+            *emitter.vector(node.attribute, emit),
+            *(f"((GLOBAL {type_}4 *)out{k})[vector_index] = out{k}_vector;" for k, type_ in enumerate(types)),
+        ]
+        first = f"(int)(group_index() * (GROUP_SIZE * {vectors}) + local_index())"
+        loop = [
+            f"UNROLL for (int item = 0; item < {vectors}; item++) {{",
+            f"    const int vector_index = {first} + item * GROUP_SIZE;",
+            "    if (4 * vector_index + 3 < count) {",
+            *indented(indented(vector)),
+            "    } else {",
+            "        for (int linear_index = 4 * vector_index; linear_index < count; linear_index++) {",
+            *indented(indented(indented(element))),
+            "        }",
+            "    }",
+            "}",
+        ]
+    elif items > 1:
+        loop = [
             f"const int first = (int)(group_index() * (GROUP_SIZE * {items}) + local_index());",
             f"if (first + {items - 1} * GROUP_SIZE < count) {{",
             f"    UNROLL for (int item = 0; item < {items}; item++) {{",
-            "        const int place = first + item * GROUP_SIZE;",
-            *("        " + line for line in body),
+            "        const int linear_index = first + item * GROUP_SIZE;",
+            *indented(indented(element)),
             "    }",
             "} else {",
-            "    for (int place = first; place < count; place += GROUP_SIZE) {",
-            *("        " + line for line in body),
+            "    for (int linear_index = first; linear_index < count; linear_index += GROUP_SIZE) {",
+            *indented(indented(element)),
             "    }",
             "}",
         ]
     else:
-        lines = ["const int place = (int)thread_index();", "if (place < count) {", *("    " + x for x in body), "}"]
-    outputs = [("out", node, k) for k in range(len(outs))]
-    found = KernelPlan(node, "map", assembled(writer, head, lines), schedule.group)
-    found.groups = -(-count // (schedule.group * items))
-    found.arguments = [np.int32(count), ("status",), *outputs, *arguments]
-    return closed_up(found, writer)
-
-
-def quad_lines(writer: Emitter, outputs: tuple[str, ...], body: list[str], quads: int) -> list[str]:
-    """A map whose threads take vectors of four elements, `quads` of them."""
-    lanes = [line for lane in "xyzw" for line in in_lane(writer, body, lane, len(outputs))]
-    return [
-        f"UNROLL for (int item = 0; item < {quads}; item++) {{",
-        f"    const int quad = (int)(group_index() * (GROUP_SIZE * {quads}) + local_index()) + item * GROUP_SIZE;",
-        "    if (4 * quad + 3 < count) {",
-        *("        " + line for line in quad_loads(writer)),
-        *(f"        {part}4 out{k}_quad;" for k, part in enumerate(outputs)),
-        *("        " + line for line in lanes),
-        *(f"        ((GLOBAL {part}4 *)out{k})[quad] = out{k}_quad;" for k, part in enumerate(outputs)),
-        "    } else {",
-        "        for (int place = 4 * quad; place < count; place++) {",
-        *("            " + line for line in body),
-        "        }",
-        "    }",
-        "}",
-    ]
-
-
-def plan_kernel(node: Node, ranges_of, schedule: Schedule, properties) -> KernelPlan:
-    """How a function or a closed reduction is computed on a processor."""
-    if node.op == "reduce":
-        return plan_reduction(node, node, ranges_of, schedule, properties.compute_units, properties.warp_size)
-    product = match_matrix_product(node) if not schedule.plain else None
-    if product is not None and volume(product.inner) >= 4:
-        if properties.scalar_threads:
-            return plan_cpu_matmul(product, ranges_of, schedule)
-        return plan_tiled_matmul(
-            product, ranges_of, sized(schedule, product, properties.compute_units) if schedule == DEFAULT else schedule
-        )
-    outputs = volume(node.attribute)
-    single = node.inputs[0].inputs[0] if node.inputs[0].op == "apply" and len(node.inputs) > 1 else node.inputs[0]
-    if single.op == "reduce" and single.free_variables and is_whole(node, single) and not properties.scalar_threads:
-        if (
-            outputs <= MAX_REDUCTION_OUTPUTS
-            and volume(single.attribute[1]) >= MIN_REDUCTION_LENGTH
-            and not order_matters(single)
-        ):
-            return plan_reduction(node, single, ranges_of, schedule, properties.compute_units, properties.warp_size)
-    return plan_map(node, ranges_of, schedule, properties.warp_size)
-
-
-def is_whole(node: Node, reduce_node: Node) -> bool:
-    """Whether a function's components are exactly those of one reduction."""
-    if len(node.inputs) == 1:
-        return node.inputs[0] is reduce_node and not isinstance(reduce_node.type, tuple)
-    return (
-        isinstance(reduce_node.type, tuple)
-        and all(
-            body.op == "apply"
-            and body.inputs
-            and body.inputs[0] is reduce_node
-            and getattr(body.attribute, "index", None) == k
-            for k, body in enumerate(node.inputs)
-        )
-        and len(node.inputs) == len(reduce_node.type)
-    )
+        loop = ["const int linear_index = (int)thread_index();", *guarded("linear_index < count", element)]
+    return [*emitter.blocks[0].lines, *loop]

@@ -1,6 +1,11 @@
-"""Scalar functions in NumPy: statements run for many lanes at once, each lane on its own way through ifs and loops."""
+"""Device functions in NumPy, SIMT style (CUDA): each point is a lane.
+
+Every statement runs for the lanes that are active, so branches and loops may diverge.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -10,149 +15,167 @@ from renderer.cdollar.ir.device_function import (
     BranchOp,
     DeviceFunction,
     JumpOp,
+    Local,
     LoopOp,
     ReturnOp,
+    Statement,
     StoreOp,
 )
 from renderer.cdollar.ir.operations import evaluate
 from renderer.cdollar.ir.types import DTYPES, component_types
 
 MAX_ITERATIONS = 300_000
+Lanes = np.ndarray | None  # the indices of the active lanes; None means all
 
 
 class LoopLimitExceeded(ProgramError):
-    """A loop of a scalar function ran too often."""
+    """A loop of a device function exceeded its limit of iterations."""
 
-    def __init__(self, function: DeviceFunction, most: int):
-        message = f"a loop of {function.name} ran more than {most} times at one point"
-        hint = "it may never end" + (
-            "; on a device it may run longer: `--target opencl`" if most == MAX_ITERATIONS else ""
-        )
+    def __init__(self, function: DeviceFunction, limit: int) -> None:
+        """The error of a loop in `function`, which may run `limit` times."""
+        message = f"a loop of {function.name} ran more than {limit} times at one point"
+        hint = "it may never end"
+        if limit == MAX_ITERATIONS:
+            hint += "; on a device it may run longer: `--target opencl`"
         super().__init__("CS0606", function.span, message, hint)
 
 
 class SimtInterpreter:
-    """One call of a scalar function over all points; `lanes` are the points still under way."""
+    """Calls a device function at all points at once.
 
-    def __init__(self, function: DeviceFunction, interpreter):
-        self.function, self.interpreter = function, interpreter
+    Each statement returns the lanes that continue with the next statement; lanes that leave a loop by `break` or
+    `continue` are appended to `broken` and `continued`.
+    """
+
+    def __init__(self, function: DeviceFunction) -> None:
+        """Prepare calls of a function."""
+        self.function = function
+        self.count = 0  # lanes
         self.iterations = 0
-        self.orders = {}
+        self.locals: dict[Local, Any] = {}
+        self.results: list[np.ndarray] = []
+        self.orders: dict[tuple[int, ...], list[Node]] = {}
 
-    def call(self, arguments: list[np.ndarray]) -> list[np.ndarray]:
-        """The components of the result, of the arguments' common shape."""
+    def call(self, arguments: list) -> list[np.ndarray]:
+        """The components of the result, in the common shape of the arguments."""
         shape = np.broadcast_shapes(*(np.shape(a) for a in arguments)) if arguments else ()
-        self.count = int(np.prod(shape))
-        self.iterations = 0
-        self.slots = {}
-        for slot, argument in zip(self.function.parameters, arguments, strict=True):
-            self.slots[slot] = np.array(np.broadcast_to(argument, shape), DTYPES[slot.type]).reshape(-1)
-        for slot in self.function.locals:
-            self.slots[slot] = None
-        self.results = [np.zeros(self.count, DTYPES[part]) for part in component_types(self.function.result_type)]
+        self.count, self.iterations = int(np.prod(shape)), 0
+        self.locals = dict.fromkeys(self.function.locals)
+        for local, argument in zip(self.function.parameters, arguments, strict=True):
+            self.locals[local] = np.array(np.broadcast_to(argument, shape), DTYPES[local.type]).reshape(-1)
+        self.results = [np.zeros(self.count, DTYPES[t]) for t in component_types(self.function.result_type)]
         with np.errstate(all="ignore"):
             self.block(self.function.body, None, [], [])
         return [r.reshape(shape) for r in self.results]
 
-    # `lanes` is None for all, else their numbers. Each statement returns the lanes that go on.
+    def active_count(self, active: Lanes) -> int:
+        """The number of active lanes."""
+        return self.count if active is None else active.size
 
-    def size(self, lanes) -> int:
-        return self.count if lanes is None else lanes.size
+    def lane_indices(self, active: Lanes) -> np.ndarray:
+        """The indices of the active lanes."""
+        return np.arange(self.count) if active is None else active
 
-    def block(self, body: tuple, lanes, broken: list, continued: list):
+    def block(self, body: tuple[Statement, ...], active: Lanes, broken: list, continued: list) -> Lanes:
+        """Run statements until no lane is active."""
         for statement in body:
-            if self.size(lanes) == 0:
+            if self.active_count(active) == 0:
                 break
-            lanes = self.statement(statement, lanes, broken, continued)
-        return lanes
+            active = self.statement(statement, active, broken, continued)
+        return active
 
-    def statement(self, statement, lanes, broken: list, continued: list):
+    def statement(self, statement: Statement, active: Lanes, broken: list, continued: list) -> Lanes:
+        """Run one statement."""
         if isinstance(statement, StoreOp):
-            self.store(statement, lanes)
-            return lanes
+            self.store(statement, active)
+            return active
         if isinstance(statement, BranchOp):
-            return self.branch(statement, lanes, broken, continued)
+            return self.branch(statement, active, broken, continued)
         if isinstance(statement, LoopOp):
-            return self.repeat(statement, lanes)
+            return self.loop(statement, active)
         if isinstance(statement, JumpOp):
-            (broken if statement.kind == "break" else continued).append(self.numbers(lanes))
+            (broken if statement.kind == "break" else continued).append(self.lane_indices(active))
         elif isinstance(statement, ReturnOp):
-            for result, value in zip(self.results, self.values(statement.nodes, lanes), strict=True):
-                result[... if lanes is None else lanes] = value
+            for result, value in zip(self.results, self.values(statement.nodes, active), strict=True):
+                result[... if active is None else active] = value
         return np.empty(0, np.int64)
 
-    def numbers(self, lanes) -> np.ndarray:
-        return np.arange(self.count) if lanes is None else lanes
-
-    def store(self, statement: StoreOp, lanes) -> None:
-        values = self.values(statement.nodes, lanes)
-        for slot, value in zip(statement.locals, values, strict=True):
-            if lanes is None:
-                self.slots[slot] = np.array(np.broadcast_to(value, (self.count,)), DTYPES[slot.type])
+    def store(self, statement: StoreOp, active: Lanes) -> None:
+        """Assign locals in the active lanes."""
+        values = self.values(statement.nodes, active)
+        for local, value in zip(statement.locals, values, strict=True):
+            if active is None:
+                self.locals[local] = np.array(np.broadcast_to(value, (self.count,)), DTYPES[local.type])
                 continue
-            if self.slots[slot] is None:
-                self.slots[slot] = np.zeros(self.count, DTYPES[slot.type])
-            self.slots[slot][lanes] = value
+            if self.locals[local] is None:
+                self.locals[local] = np.zeros(self.count, DTYPES[local.type])
+            self.locals[local][active] = value
 
-    def branch(self, statement: BranchOp, lanes, broken: list, continued: list):
-        condition = np.broadcast_to(self.values((statement.condition,), lanes)[0], (self.size(lanes),))
+    def condition(self, node: Node, active: Lanes) -> np.ndarray:
+        """A condition in each active lane."""
+        return np.broadcast_to(self.values((node,), active)[0], (self.active_count(active),))
+
+    def branch(self, statement: BranchOp, active: Lanes, broken: list, continued: list) -> Lanes:
+        """Run both branches, each for its lanes."""
+        condition = self.condition(statement.condition, active)
         if condition.all():
-            return self.block(statement.if_true, lanes, broken, continued)
+            return self.block(statement.if_true, active, broken, continued)
         if not condition.any():
-            return self.block(statement.if_false, lanes, broken, continued)
-        numbers = self.numbers(lanes)
-        yes = self.block(statement.if_true, numbers[condition], broken, continued)
-        no = self.block(statement.if_false, numbers[~condition], broken, continued)
-        if self.size(yes) + self.size(no) == numbers.size:
-            return lanes
-        return np.sort(np.concatenate([self.numbers(yes), self.numbers(no)]))
+            return self.block(statement.if_false, active, broken, continued)
+        lanes = self.lane_indices(active)
+        if_true = self.block(statement.if_true, lanes[condition], broken, continued)
+        if_false = self.block(statement.if_false, lanes[~condition], broken, continued)
+        if self.active_count(if_true) + self.active_count(if_false) == lanes.size:
+            return active
+        return np.sort(np.concatenate([self.lane_indices(if_true), self.lane_indices(if_false)]))
 
-    def repeat(self, statement: LoopOp, lanes):
-        left: list[np.ndarray] = []
-        first, all_before = True, lanes
-        total = self.size(lanes)
-        while self.size(lanes):
+    def loop(self, statement: LoopOp, active: Lanes) -> Lanes:
+        """Run a loop until all lanes have left it."""
+        exited: list[np.ndarray] = []
+        first, entered = True, active
+        while self.active_count(active):
             self.iterations += 1
             if self.iterations > MAX_ITERATIONS:
                 raise LoopLimitExceeded(self.function, MAX_ITERATIONS)
             if statement.condition is not None and (statement.test_first or not first):
-                condition = np.broadcast_to(self.values((statement.condition,), lanes)[0], (self.size(lanes),))
+                condition = self.condition(statement.condition, active)
                 if not condition.all():
-                    numbers = self.numbers(lanes)
-                    left.append(numbers[~condition])
-                    lanes = numbers[condition]
-                    if not lanes.size:
+                    lanes = self.lane_indices(active)
+                    exited.append(lanes[~condition])
+                    active = lanes[condition]
+                    if not active.size:
                         break
             first = False
             continued: list[np.ndarray] = []
-            lanes = self.block(statement.body, lanes, left, continued)
+            active = self.block(statement.body, active, exited, continued)
             if continued:
-                lanes = np.sort(np.concatenate([self.numbers(lanes), *continued]))
-            if self.size(lanes):
-                lanes = self.block(statement.step, lanes, left, continued)
-        if sum(part.size for part in left) == total:
-            return all_before
-        return np.sort(np.concatenate(left)) if left else np.empty(0, np.int64)
+                active = np.sort(np.concatenate([self.lane_indices(active), *continued]))
+            if self.active_count(active):
+                active = self.block(statement.step, active, exited, continued)
+        if sum(lanes.size for lanes in exited) == self.active_count(entered):
+            return entered
+        return np.sort(np.concatenate(exited)) if exited else np.empty(0, np.int64)
 
-    def values(self, roots: tuple[Node, ...], lanes) -> list[np.ndarray]:
+    def values(self, roots: tuple[Node, ...], active: Lanes) -> list:
+        """The values of expressions in the active lanes."""
         key = tuple(map(id, roots))
-        order = self.orders.get(key)
-        if order is None:
-            order = self.orders[key] = topological_order(roots)
-        found: dict[int, object] = {}
-        for node in order:
-            found[id(node)] = self.node(node, [found[id(child)] for child in node.inputs], lanes)
-        return [found[id(root)] for root in roots]
+        if key not in self.orders:
+            self.orders[key] = topological_order(roots)
+        values: dict[int, Any] = {}
+        for node in self.orders[key]:
+            values[id(node)] = self.node(node, [values[id(child)] for child in node.inputs], active)
+        return [values[id(root)] for root in roots]
 
-    def node(self, node: Node, operands: list, lanes):
+    def node(self, node: Node, operands: list, active: Lanes) -> Any:
+        """The values of a node whose inputs are known."""
         if node.op == "scalar":
             return np.asarray(node.attribute.number).astype(DTYPES[node.type])
         if node.op == "local":
-            held = self.slots[node.attribute]
-            return held if lanes is None else held[lanes]
+            values = self.locals[node.attribute]
+            return values if active is None else values[active]
         if isinstance(node.attribute, Component):
             return operands[0][node.attribute.index]
         if isinstance(node.attribute, UserCall):
-            parts = SimtInterpreter(node.attribute.function, self.interpreter).call(operands)
-            return parts if isinstance(node.type, tuple) else parts[0]
+            components = SimtInterpreter(node.attribute.function).call(operands)
+            return components if isinstance(node.type, tuple) else components[0]
         return evaluate(node.attribute, node.type, operands)

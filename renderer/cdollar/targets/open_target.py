@@ -1,4 +1,4 @@
-"""What evaluates a program: NumPy, a compute device, or GLSL passes; opened by name."""
+"""Opens targets by name: NumPy, a compute device, or GLSL passes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from renderer.cdollar.checker.compilation import Compilation
+from renderer.cdollar.checker.target import Target
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
@@ -14,38 +16,48 @@ from renderer.errors import UnavailableError
 from renderer.gpu import list_devices, open_device
 from renderer.gpu.gl import GlContext
 
+TargetFactory = Callable[[Compilation], Target]
+
 
 def schedule_file(program: Path) -> Path:
-    """Where the schedule of a program lies: beside it."""
+    """The path of a program's schedules: beside it."""
     return program.with_suffix(".schedule.toml")
 
 
-def target_factory(name: str | None, program: Path | None = None, strict: bool = False) -> Callable:
-    """A function that gives a program its target. Without a name: the best GPU, or NumPy where there is none."""
+def numpy_target(compilation: Compilation) -> NumpyTarget:
+    """The target `numpy` of a program."""
+    return NumpyTarget(compilation.dag)
+
+
+def target_factory(name: str | None, program: Path | None = None, strict: bool = False) -> TargetFactory:
+    """A function that makes the target of a program.
+
+    Without a name: the best GPU, or NumPy where there is none. Raises UnavailableError.
+    """
     schedules = read_schedules(schedule_file(program)) if program is not None else {}
     if name == "numpy":
-        return lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)
+        return numpy_target
     if name == "glsl":
         gl = GlContext.headless()
-        return lambda compilation: GlslTarget(compilation, gl, schedules, strict)
-    found, missing = list_devices()
+        return lambda compilation: GlslTarget(compilation, gl, strict)
+    devices, missing = list_devices()
     if name is None:
-        found = [device for device in found if device.device_type == "gpu"]
-        if not found:
-            return lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)
+        devices = [device for device in devices if device.device_type == "gpu"]
+        if not devices:
+            return numpy_target
     else:
-        found = [device for device in found if device.backend == name]
-        if not found:
+        devices = [device for device in devices if device.backend == name]
+        if not devices:
             raise UnavailableError(f"--target {name}: {missing.get(name) or 'no such device'} (numpy runs everywhere)")
     reasons = []
-    for device in found:
+    for info in devices:
         try:
-            opened = open_device(device.device_id)
+            device = open_device(info.device_id)
         except UnavailableError as error:
             reasons.append(str(error).splitlines()[0])
             continue
-        return lambda compilation: DeviceTarget(compilation, opened, device.backend, schedules, strict)
+        return lambda compilation: DeviceTarget(compilation, device, info.backend, schedules, strict)
     if name is None:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
-        return lambda compilation: NumpyTarget(compilation.dag, compilation.dag.spans)
+        return numpy_target
     raise UnavailableError(f"--target {name}: {'; '.join(reasons)}")

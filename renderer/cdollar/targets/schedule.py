@@ -1,105 +1,107 @@
-"""How parts are laid onto lanes, tiles and loops: the paper's configuration file, as TOML beside the program.
+"""Schedules: work-group size, tile sizes and unrolling of each kernel (the paper's configuration file).
 
-[parts."3f2a..."]      # the hash of a part's text without its schedule; --tune writes these
-rows = 128
-pipelined = true
+They are read from PROGRAM.schedule.toml, which `run --tune` writes:
+
+[kernels."3f2a..."]    # KernelPlan.key by the default schedule
+tile_rows = 64
+thread_rows = 4
 """
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from renderer.errors import InputError
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Of one part. Tile sizes count results, `depth` products; `items` is what a thread of a map takes at once."""
+    """Schedule of one kernel.
 
-    group: int = 256
-    items: int = 4
-    spread: int = 16  # groups a unit of the processor gets of a reduction
-    rows: int = 128
-    columns: int = 128
-    depth: int = 16
+    tile_rows x tile_columns is the output tile of a work-group and tile_depth its extent along k; a thread computes
+    thread_rows x thread_columns of it. `items_per_thread` is the elements per thread of a map and the unroll factor of
+    a reduction; `groups_per_unit` the work-groups per compute unit of a reduction.
+    """
+
+    group_size: int = 256
+    items_per_thread: int = 4
+    groups_per_unit: int = 16
+    tile_rows: int = 128
+    tile_columns: int = 128
+    tile_depth: int = 16
     thread_rows: int = 8
     thread_columns: int = 8
-    pipelined: bool = True
-    packed: bool = True  # GLSL: four values in a texel
-    plain: bool = False  # no tiles: one thread a result
 
 
 ALLOWED = {
-    "group": (32, 64, 128, 256, 512), "items": (1, 2, 4, 8, 16), "spread": (4, 8, 16, 32, 64),
-    "rows": (16, 32, 64, 128, 256), "columns": (16, 32, 64, 128, 256), "depth": (4, 8, 16, 32),
+    "group_size": (32, 64, 128, 256, 512), "items_per_thread": (1, 2, 4, 8, 16), "groups_per_unit": (4, 8, 16, 32, 64),
+    "tile_rows": (16, 32, 64, 128, 256), "tile_columns": (16, 32, 64, 128, 256), "tile_depth": (4, 8, 16, 32),
     "thread_rows": (4, 8, 16), "thread_columns": (4, 8, 16),
-    "pipelined": (True, False), "packed": (True, False), "plain": (True, False),
 }  # fmt: skip
 DEFAULT = Schedule()
-# Tiles from large to small, for products that do not fill the processor with large ones.
-TILE_SIZES = (
-    {"rows": 256, "depth": 8}, {"depth": 8}, {"columns": 64, "thread_columns": 4},
-    {"rows": 64, "columns": 64, "thread_rows": 4, "thread_columns": 4},
-    {"rows": 32, "columns": 32, "thread_rows": 4, "thread_columns": 4},
+# Tiles from large to small, for products that do not fill the device with large ones.
+TILE_SIZES: tuple[dict[str, int], ...] = (
+    {"tile_rows": 256, "tile_depth": 8}, {"tile_depth": 8}, {"tile_columns": 64, "thread_columns": 4},
+    {"tile_rows": 64, "tile_columns": 64, "thread_rows": 4, "thread_columns": 4},
+    {"tile_rows": 32, "tile_columns": 32, "thread_rows": 4, "thread_columns": 4},
 )  # fmt: skip
-# What the tuner tries for sums of products, and for everything else.
-MATMUL_CANDIDATES = [
-    {}, {"depth": 8}, {"depth": 32}, {"pipelined": False}, {"rows": 256, "depth": 8}, {"columns": 256, "depth": 8},
-    {"rows": 64, "columns": 64, "thread_rows": 4, "thread_columns": 4},
-    {"rows": 64, "thread_rows": 4}, {"columns": 64, "thread_columns": 4}, {"columns": 256, "thread_columns": 16},
-    {"rows": 256, "thread_rows": 16}, {"rows": 64, "columns": 64},
-    {"rows": 32, "columns": 32, "thread_rows": 4, "thread_columns": 4},
+# Candidates of the autotuner, for matrix products and for all other kernels.
+MATMUL_CANDIDATES: list[dict[str, int]] = [
+    {}, {"tile_depth": 8}, {"tile_depth": 32}, {"tile_rows": 256, "tile_depth": 8},
+    {"tile_columns": 256, "tile_depth": 8},
+    {"tile_rows": 64, "tile_columns": 64, "thread_rows": 4, "thread_columns": 4},
+    {"tile_rows": 64, "thread_rows": 4}, {"tile_columns": 64, "thread_columns": 4},
+    {"tile_columns": 256, "thread_columns": 16}, {"tile_rows": 256, "thread_rows": 16},
+    {"tile_rows": 64, "tile_columns": 64},
+    {"tile_rows": 32, "tile_columns": 32, "thread_rows": 4, "thread_columns": 4},
 ]  # fmt: skip
-MAP_CANDIDATES = [
-        {}, {"items": 1}, {"items": 2}, {"items": 8}, {"group": 128}, {"group": 512}, {"group": 512, "items": 8},
-        {"spread": 8}, {"spread": 32}, {"spread": 64}, {"spread": 32, "items": 2}]  # fmt: skip
+MAP_CANDIDATES: list[dict[str, int]] = [
+    {}, {"items_per_thread": 1}, {"items_per_thread": 2}, {"items_per_thread": 8}, {"group_size": 128},
+    {"group_size": 512}, {"group_size": 512, "items_per_thread": 8}, {"groups_per_unit": 8}, {"groups_per_unit": 32},
+    {"groups_per_unit": 64}, {"groups_per_unit": 32, "items_per_thread": 2},
+]  # fmt: skip
 
 
 def read_schedules(path: Path) -> dict[str, Schedule]:
-    """The schedules of a program's parts by hash; none if there is no file."""
+    """The schedules of a program's kernels by key; none if the file does not exist. Raises InputError."""
     if not path.is_file():
         return {}
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise InputError(f"{path}: {error}") from None
-    parts = table.get("parts", {})
-    if not isinstance(parts, dict):
-        raise InputError(f"{path}: parts must be a table")
-    return {str(key): checked(path, key, entries) for key, entries in parts.items()}
+    kernels = table.get("kernels", {})
+    if not isinstance(kernels, dict) or table.keys() - {"kernels"}:
+        raise InputError(f"{path}: found {', '.join(table)}; allowed are tables [kernels.KEY]")
+    return {str(key): parse_schedule(f"{path}: kernels.{key}", entries) for key, entries in kernels.items()}
 
 
-def checked(path: Path, key: str, entries) -> Schedule:
-    known = {f.name for f in fields(Schedule)}
+def parse_schedule(location: str, entries: Any) -> Schedule:
+    """A schedule from its table in a file."""
     if not isinstance(entries, dict):
-        raise InputError(f"{path}: parts.{key} must be a table")
+        raise InputError(f"{location} must be a table")
     for name, value in entries.items():
-        if name not in known:
-            raise InputError(f"{path}: parts.{key}.{name} is unknown; allowed are {', '.join(sorted(known))}")
-        if value not in ALLOWED[name] or isinstance(value, bool) != isinstance(ALLOWED[name][0], bool):
-            raise InputError(f"{path}: parts.{key}.{name} = {value}; allowed are {', '.join(map(str, ALLOWED[name]))}")
-    return valid(path, key, replace(DEFAULT, **entries))
-
-
-def valid(path: Path, key: str, schedule: Schedule) -> Schedule:
-    threads = schedule.rows // schedule.thread_rows * (schedule.columns // schedule.thread_columns)
-    if not 16 <= threads <= 1024 or schedule.depth * (schedule.rows + schedule.columns + 8) * 8 > 160 * 1024:
+        if name not in ALLOWED:
+            raise InputError(f"{location}.{name} is unknown; allowed are {', '.join(sorted(ALLOWED))}")
+        if value not in ALLOWED[name] or isinstance(value, bool):
+            raise InputError(f"{location}.{name} = {value}; allowed are {', '.join(map(str, ALLOWED[name]))}")
+    s = replace(DEFAULT, **entries)
+    threads = s.tile_rows // s.thread_rows * (s.tile_columns // s.thread_columns)
+    if not 16 <= threads <= 1024 or s.tile_depth * (s.tile_rows + s.tile_columns + 8) * 8 > 160 * 1024:
         raise InputError(
-            f"{path}: parts.{key}: a tile of {schedule.rows} x {schedule.columns} x {schedule.depth} "
-            f"by {threads} threads does not fit"
+            f"{location}: a tile of {s.tile_rows} x {s.tile_columns} x {s.tile_depth} by {threads} threads does not fit"
         )
-    return schedule
+    return s
 
 
-def schedule_text(schedules: dict[str, Schedule], notes: dict[str, str]) -> str:
-    """The file that --tune writes: what differs from the defaults."""
-    lines = ["# How the parts of this program run; written by `run --tune`, read by every run beside the program.", ""]
+def schedule_text(schedules: dict[str, Schedule], comments: dict[str, str]) -> str:
+    """The file that --tune writes: what differs from the default schedule."""
+    lines = ["# Schedules of this program's kernels; written by `run --tune`, read by every run of the program.", ""]
     for key, schedule in schedules.items():
-        lines.append(f'[parts."{key}"]  # {notes.get(key, "")}'.rstrip("# "))
-        for name, value in asdict(schedule).items():
-            if value != getattr(DEFAULT, name):
-                lines.append(f"{name} = {str(value).lower() if isinstance(value, bool) else value}")
+        lines.append(f'[kernels."{key}"]  # {comments.get(key, "")}'.rstrip("# "))
+        lines += [f"{name} = {value}" for name, value in asdict(schedule).items() if value != getattr(DEFAULT, name)]
         lines.append("")
     return "\n".join(lines)

@@ -1,0 +1,50 @@
+"""The interface of targets: what evaluates the nodes of a program's DAG (the paper's target executors)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from renderer.cdollar.checker.values import FunctionValue
+from renderer.cdollar.ir.dag import Node
+
+
+@dataclass
+class KernelCounters:
+    """Launches, and the cache of compiled kernels: hits, compilations and their time."""
+
+    launches: int = 0
+    compiled: int = 0
+    cache_hits: int = 0
+    compile_seconds: float = 0.0
+
+
+class Target(ABC):
+    """Evaluates nodes of one program.
+
+    `trace`, if it is a list, collects for --explain and --tune: ("passes", root node, remarks) for each DAG that is
+    run, and ("kernel", node, KernelPlan) for each kernel.
+    """
+
+    name: str
+    device_name = "NumPy"
+
+    def __init__(self) -> None:
+        """Start without trace and with all counters 0."""
+        self.counters = KernelCounters()
+        self.trace: list[tuple[str, Node, Any]] | None = None
+
+    @abstractmethod
+    def evaluate_scalars(self, nodes: list[Node]) -> list:
+        """The numbers of nodes without free variables."""
+
+    @abstractmethod
+    def materialize(self, function: FunctionValue) -> FunctionValue:
+        """A function evaluated over its domain, as an array."""
+
+    @abstractmethod
+    def evaluate(self, node: Node) -> list[np.ndarray]:
+        """The components of a functional node over its domain, one array each."""

@@ -1,0 +1,168 @@
+"""Binds main's parameters: arrays from files, numbers from text, defaults, and those of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from renderer.cdollar.checker.arrays import array_function, open_array
+from renderer.cdollar.checker.compilation import Compilation
+from renderer.cdollar.checker.values import DataValue, FunctionValue, UserFunction, Value
+from renderer.cdollar.frontend.ast import AstNode
+from renderer.cdollar.frontend.diagnostics import ArgumentError
+from renderer.cdollar.ir.dag import Dag
+from renderer.cdollar.ir.types import INT, Data, FunctionType, Type, component_types
+from renderer.errors import InputError
+
+# Parameters that a picture passes to main, with their defaults (Shadertoy's inputs).
+PICTURE_PARAMETERS: dict[str, Any] = {"width": 512, "height": 512, "time": 0.0, "mouse": (0.0, 0.0)}
+
+
+def parse_assignments(texts: list[str], option: str) -> dict[str, str]:
+    """NAME=VALUE texts of a command line option as a dictionary; raises ArgumentError."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise ArgumentError(f"{option} {text}: must be name=value")
+        if name in values:
+            raise ArgumentError(f"{option} {name}: is given twice")
+        values[name] = value
+    return values
+
+
+def bind_parameters(
+    compilation: Compilation,
+    function: UserFunction,
+    files: Mapping[str, Any],
+    numbers: Mapping[str, str],
+    free: tuple[str, ...] = (),
+) -> list[Value | None]:
+    """A value for each parameter of main; None for those that stay free (a picture's x and y).
+
+    `files` are paths or arrays, `numbers` texts.
+    """
+    for option, given in (("--in", files), ("--set", numbers)):
+        for name in given:
+            if name not in function.parameter_names:
+                known = ", ".join(function.parameter_names) or "none"
+                raise ArgumentError(f"{option} {name}: main has no such parameter; it has {known}")
+    for name in files.keys() & numbers.keys():
+        raise ArgumentError(f"--set {name}: is given by --in already")
+    defaults = {p.name: p.default for p in function.declaration.parameters}
+    values: list[Value | None] = []
+    for name, type_ in zip(function.parameter_names, function.parameter_types, strict=True):
+        if name in free:
+            values.append(None)
+        elif name in files:
+            values.append(value_from_file(compilation, files[name], type_, name))
+        elif name in numbers:
+            if not isinstance(type_, Data):
+                raise ArgumentError(f"--set {name}: is {type_}, an array; use --in {name}=FILE.npy")
+            values.append(runtime_value(compilation.dag, parse_number(numbers[name], type_, name), type_, name))
+        elif defaults[name] is not None:
+            values.append(default_value(compilation, defaults[name], type_, name))
+        elif free and name in PICTURE_PARAMETERS:
+            values.append(picture_parameter(compilation.dag, PICTURE_PARAMETERS[name], type_, name))
+        else:
+            raise_missing(name, type_)
+    return values
+
+
+def picture_parameter(dag: Dag, number: Any, type_: Data, name: str) -> DataValue:
+    """A number, or a tuple of them, as the value of a picture's parameter."""
+    numbers, types = number if isinstance(number, tuple) else (number,), component_types(type_)
+    if len(types) != len(numbers):
+        wanted = "float2" if len(numbers) == 2 else "a number"
+        raise ArgumentError(f"--set {name}: a picture's `{name}` is {wanted}, not {type_}")
+    converted = tuple(int(n) if t in ("int", "uint") else float(n) for n, t in zip(numbers, types, strict=True))
+    return runtime_value(dag, converted, type_, name)
+
+
+def raise_missing(name: str, type_: Type) -> NoReturn:
+    """Raise ArgumentError for a parameter that is not given."""
+    if isinstance(type_, Data):
+        raise ArgumentError(f"--set {name}: is missing; main needs `{name}`, {type_}")
+    if not is_array_type(type_):
+        raise ArgumentError(
+            f"--in {name}: main's `{name}` is {type_}; only functions of int indices are filled from files"
+        )
+    raise ArgumentError(f"--in {name}: is missing; main needs `{name}`, {type_}, from --in {name}=FILE.npy")
+
+
+def is_array_type(type_: Type) -> bool:
+    """Whether an array can have this type: a function of int indices."""
+    return (
+        isinstance(type_, FunctionType) and all(p == INT for p in type_.parameters) and isinstance(type_.result, Data)
+    )
+
+
+def value_from_file(compilation: Compilation, source: Any, type_: Type, name: str) -> Value:
+    """A parameter from the path of a .npy file, or from an array."""
+    if isinstance(type_, FunctionType):
+        if not is_array_type(type_):
+            raise_missing(name, type_)
+        if isinstance(source, np.ndarray):
+            return array_function(compilation.dag, source, type_, f"--in {name}")
+        return open_array(compilation.dag, Path(source), type_, f"--in {name}={source}")
+    value = open_array(compilation.dag, Path(source), None, f"--in {name}={source}")
+    array = np.asarray(value.node.attribute.data.array)
+    count = len(component_types(type_))
+    if array.shape != (() if count == 1 else (count,)):
+        raise InputError(f"--in {name}={source}: has shape {array.shape}, but `{name}` is {type_}")
+    text = ",".join(str(x) for x in array.reshape(-1).tolist())
+    return runtime_value(compilation.dag, parse_number(text, type_, name), type_, name)
+
+
+def cached_array(compilation: Compilation, name: str, path: str, type_: Type) -> FunctionValue:
+    """An array parameter's file, opened once for each path."""
+    if not path:
+        raise_missing(name, type_)
+    key, opened = f"parameter {name} {path}", compilation.program.files.opened
+    if key not in opened:
+        opened[key] = open_array(compilation.dag, Path(path), type_, path)
+    return opened[key]
+
+
+def default_value(compilation: Compilation, expression: AstNode, type_: Type, name: str) -> Value:
+    """The default of a parameter; its numbers are passed to kernels as arguments."""
+    value = compilation.lower_constant(expression, type_)
+    if not isinstance(value, DataValue):
+        return value
+    return runtime_value(compilation.dag, tuple(map(compilation.program.host.node_number, value.nodes)), type_, name)
+
+
+def runtime_value(dag: Dag, numbers: tuple, type_: Data, name: str) -> DataValue:
+    """Numbers of the host as a value whose components are kernel arguments."""
+    nodes = tuple(dag.runtime_scalar(n, t, name) for n, t in zip(numbers, component_types(type_), strict=True))
+    return DataValue(type_, nodes)
+
+
+def parse_number(text: str, type_: Data, name: str) -> tuple:
+    """The components of a parameter written as text: `5`, `1.5`, `true`, `1,2,3`; raises ArgumentError."""
+    types = component_types(type_)
+    parts = [part.strip() for part in text.strip().strip("()").split(",")]
+    if len(parts) != len(types):
+        raise ArgumentError(f"--set {name}={text}: {type_} needs {len(types)} numbers, found {len(parts)}")
+    return tuple(parse_component(part, t, f"--set {name}={text}") for part, t in zip(parts, types, strict=True))
+
+
+def parse_component(text: str, type_: str, option: str) -> bool | int | float:
+    """One number of a scalar type."""
+    if type_ == "bool":
+        if text.lower() not in ("true", "false", "1", "0"):
+            raise ArgumentError(f"{option}: bool is true or false")
+        return text.lower() in ("true", "1")
+    try:
+        if type_ not in ("int", "uint"):
+            return float(text)
+        number = int(text, 0)
+    except ValueError:
+        raise ArgumentError(f"{option}: `{text}` is no {type_}") from None
+    low, high = (-(2**31), 2**31) if type_ == "int" else (0, 2**32)
+    if not low <= number < high:
+        raise ArgumentError(f"{option}: {type_} is {low}..{high - 1}")
+    return number

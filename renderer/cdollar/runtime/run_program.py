@@ -1,0 +1,104 @@
+"""Runs a program's main on a target and prints or writes its result."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from renderer.cdollar.checker.values import DataValue
+from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_of, save_npy
+from renderer.cdollar.runtime.explain import explain as explain_run
+from renderer.cdollar.runtime.parameters import parse_assignments
+from renderer.cdollar.targets.autotuner import write_schedule
+from renderer.cdollar.targets.open_target import schedule_file, target_factory
+
+MAX_JSON_VALUES = 4096  # elements of an array that --json prints
+
+
+def run_program(
+    program: Path,
+    inputs: list[str],
+    numbers: list[str],
+    *,
+    target: str | None = None,
+    output: str | None = None,
+    strict: bool = False,
+    tune: bool = False,
+    explain: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Run a program; returns the exit code.
+
+    `inputs` are NAME=FILE.npy, `numbers` NAME=VALUE. Raises UserError, or ProgramError with the source location.
+    """
+    make_target = target_factory(target, program, strict)
+    started = time.perf_counter()
+    files, values = parse_assignments(inputs, "--in"), parse_assignments(numbers, "--set")
+    compilation = load_program(program, make_target)
+    span = main_of(compilation).declaration.name_span
+    compilation.target.trace = [] if explain or tune else None
+    value = build_main(compilation, files, values)
+    result = evaluate_value(compilation, value, span)
+    seconds = time.perf_counter() - started
+    if tune:
+        write_schedule(compilation.target, schedule_file(program))
+    if output:
+        if result.array is None:
+            raise ProgramError("CS0306", span, f"the result is a {result.type}, which no .npy file holds")
+        save_npy(Path(output), result.array)
+    if explain:
+        node = value.nodes[0] if isinstance(value, DataValue) else value.node
+        print(explain_run(compilation, node), file=sys.stderr if as_json else sys.stdout)
+    if as_json:
+        facts = {
+            "target": compilation.target.name,
+            "device": compilation.target.device_name,
+            "seconds": round(seconds, 6),
+            "output": output,
+        }
+        print(json.dumps(result_facts(result, with_value=not output) | facts))
+    else:
+        print(result_text(result, output))
+    return 0
+
+
+def result_text(result: Result, output: str | None) -> str:
+    """The result for a reader, or what was written to `output`."""
+    if result.array is None:
+        return result.text
+    origin = f"first index {', '.join(map(str, result.origin))}" if any(result.origin) else ""
+    if output:
+        shape = " x ".join(map(str, result.array.shape)) or "one number"
+        return f"{output}: {result.type}, {shape}, {result.array.dtype}{', ' + origin if origin else ''}"
+    if result.array.ndim == 0:
+        return str(result.array[()])
+    return (origin + "\n" if origin else "") + np.array2string(result.array, threshold=1000, max_line_width=120)
+
+
+def result_facts(result: Result, with_value: bool) -> dict[str, Any]:
+    """The result as JSON has it; large arrays without their values."""
+    array = result.array
+    shown = array is not None and array.size <= MAX_JSON_VALUES and with_value
+    return {
+        "type": str(result.type),
+        "shape": list(array.shape) if array is not None else None,
+        "dtype": str(array.dtype) if array is not None else None,
+        "origin": list(result.origin),
+        "value": json_value(array) if shown else result.text or None,
+    }
+
+
+def json_value(array: np.ndarray) -> Any:
+    """Numbers as JSON has them: NaN and infinities as strings, records as objects."""
+    if array.ndim:
+        return [json_value(row) for row in array]
+    if array.dtype.names:
+        return {name: json_value(np.asarray(array[name])) for name in array.dtype.names}
+    number = array.item()
+    return number if not isinstance(number, float) or np.isfinite(number) else str(number)

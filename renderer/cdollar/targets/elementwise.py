@@ -1,0 +1,78 @@
+"""Elementwise kernels: all arrays are read at the linear index that is written, four elements at a time if possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from renderer.cdollar.ir.dag import Access, BoundVariable, Node, without_lets
+from renderer.cdollar.ir.passes import order_within_scope
+from renderer.cdollar.targets.emitter import EmittedValue, Emitter, RangesOf, indented
+
+VECTOR = "xyzw"  # components of a vector of four elements
+
+
+def is_elementwise(variables: tuple[BoundVariable, ...], bodies: tuple[Node, ...], ranges_of: RangesOf) -> bool:
+    """Whether all arrays are read at the very index that is written, so that indices need no decoding."""
+    box = [(v.range.low, v.range.high) for v in variables]
+    nodes = [node for body in bodies for node in order_within_scope(body)]
+    reads = 0
+    for node in nodes:
+        if node.op == "reduce" and node.free_variables:
+            return False
+        if node.op != "apply" or not isinstance(node.attribute, Access):
+            continue
+        indices = [index.attribute if index.op == "variable" else None for index in node.inputs[1:]]
+        ranges = ranges_of(without_lets(node.inputs[0]))
+        if indices != list(variables) or [(r.low, r.high) for r in ranges] != box:
+            return False
+        reads += 1
+    users = [node for node in nodes for child in node.inputs if child.op == "variable"]
+    only_read = all(isinstance(user.attribute, Access) for user in users)
+    return reads > 0 and only_read and not any(body.op == "variable" for body in bodies)
+
+
+class ElementwiseEmitter(Emitter):
+    """Loads arrays at `linear_index`, or, while `component` is set, from that component of a loaded vector."""
+
+    component = ""
+
+    def access(self, node: Node) -> None:
+        """Emit loads of an array's components."""
+        source, block = self.input_of(without_lets(node.inputs[0])), self.hoist_target(node)
+        names = []
+        for k, type_ in enumerate(source.types):
+            buffer, name = source.buffer(k), self.fresh()
+            if self.component:
+                element = f"{buffer}_vector.{self.component}"
+            else:
+                element = self.dialect.load(buffer, "linear_index", type_)
+            block.lines.append(self.dialect.constant(type_, name, element))
+            names.append(name)
+        self.bind(node, EmittedValue(tuple(names)))
+
+    def element(
+        self, variables: tuple[BoundVariable, ...], emit: Callable[[str], None], component: str = ""
+    ) -> list[str]:
+        """The lines that `emit(component)` emits for one element, in a block of their own."""
+        self.component = component
+        with self.block() as block:
+            for variable in variables:
+                self.define(variable, "linear_index")
+            emit(component)
+        self.component = ""
+        return block.lines
+
+    def vector(self, variables: tuple[BoundVariable, ...], emit: Callable[[str], None]) -> list[str]:
+        """The lines for the four elements at `vector_index`: vector loads, then each element."""
+        elements = [self.element(variables, emit, component) for component in VECTOR]
+        loads = [
+            f"const {type_}4 {source.buffer(k)}_vector = ((GLOBAL const {type_}4 *){source.buffer(k)})[vector_index];"
+            for source in self.inputs.values()
+            for k, type_ in enumerate(source.types)
+        ]
+        return [*loads, *(line for lines in elements for line in ("{", *indented(lines), "}"))]
+
+    def is_vectorizable(self, outputs: tuple[str, ...]) -> bool:
+        """Whether all arrays, which are known after the first element, hold 4-byte numbers."""
+        types = [type_ for source in self.inputs.values() for type_ in source.types]
+        return all(type_ in ("float", "int", "uint") for type_ in (*types, *outputs))

@@ -1,0 +1,336 @@
+"""Targets that run a DAG as a sequence of kernels or passes: what compute devices and GLSL have in common.
+
+Functions and closed reductions are computed in dependency order, after the array regions that they access are uploaded.
+Representations (one buffer per component) are cached by DAG node.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from renderer.cdollar.checker.compilation import Compilation
+from renderer.cdollar.checker.target import Target
+from renderer.cdollar.checker.values import FunctionValue
+from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.ir.affine import affine, value_bounds
+from renderer.cdollar.ir.dag import (
+    Access,
+    ArraySource,
+    BoundVariable,
+    Node,
+    Range,
+    UserCall,
+    substitute,
+    topological_order,
+    with_span_of,
+    without_lets,
+)
+from renderer.cdollar.ir.device_function import DeviceFunction
+from renderer.cdollar.ir.passes import PASSES, is_computed_function, run_passes
+from renderer.cdollar.ir.types import DTYPES, FunctionType, Record, Scalar, component_types
+from renderer.cdollar.targets.device_functions import LOOP_LIMIT_STATUS, MAX_DEVICE_ITERATIONS, has_loops
+from renderer.cdollar.targets.kernel_plan import KernelPlan, output_types
+from renderer.cdollar.targets.memory import check_memory
+from renderer.cdollar.targets.numpy_reductions import COMBINERS, check_not_empty
+from renderer.cdollar.targets.numpy_simt import LoopLimitExceeded, SimtInterpreter
+from renderer.cdollar.targets.numpy_target import NumpyTarget
+from renderer.cdollar.targets.poison import HINT
+
+CHUNK_BYTES = 256 << 20  # of host arrays that a reduction reads at a time
+
+
+@dataclass
+class Representation:
+    """Buffers of the components, with their scalar types, over a box of indices."""
+
+    ranges: tuple[Range, ...]
+    buffers: list[Any]
+    types: tuple[str, ...]
+
+
+@dataclass
+class DeviceArray:
+    """An evaluated function that stays on the device; read lazily."""
+
+    target: GraphTarget
+    representation: Representation
+    host: list[np.ndarray] = field(default_factory=list)
+
+    def read(self, box: tuple) -> list[np.ndarray]:
+        """The components at NumPy indices."""
+        if not self.host:
+            self.host = self.target.read_back(self.representation)
+        return [array[box] for array in self.host]
+
+
+@dataclass(frozen=True)
+class PendingCheck:
+    """A status word, read after a run: a bounds check that failed, or a loop that was stopped."""
+
+    read_status: Callable[[], int]
+    plan: KernelPlan
+
+
+class GraphTarget(Target):
+    """Runs DAGs; a subclass allocates buffers and runs kernels."""
+
+    max_memory_bytes: int | None = None  # of the device; None: that of the host
+
+    def __init__(self, compilation: Compilation) -> None:
+        """Evaluate nodes of a program."""
+        super().__init__()
+        self.compilation, self.dag = compilation, compilation.dag
+        self.numpy = NumpyTarget(compilation.dag)  # for numbers that need no kernel
+        self.representations: WeakKeyDictionary[Node, Representation] = WeakKeyDictionary()
+        self.required_regions: WeakKeyDictionary[Node, tuple[Range, ...]] = WeakKeyDictionary()
+        self.captured_launches: list[Callable[[], Any]] | None = None
+
+    # What a subclass implements
+
+    @abstractmethod
+    def upload(self, array: np.ndarray, type_: str) -> Any:
+        """A buffer with one component of an array."""
+
+    @abstractmethod
+    def read_back(self, representation: Representation) -> list[np.ndarray]:
+        """The components as NumPy arrays."""
+
+    @abstractmethod
+    def run_kernel(self, node: Node, checks: list[PendingCheck]) -> Representation:
+        """Compute a function or a closed reduction whose inputs are computed."""
+
+    # The interface of targets
+
+    def evaluate_scalars(self, nodes: list[Node]) -> list:
+        """The numbers of nodes without free variables; those that need no reduction are computed on the host."""
+        if not any(node.needs_evaluation for node in nodes):
+            return self.numpy.evaluate_scalars(nodes)
+        record = Record("numbers", tuple((f"n{k}", Scalar(node.type)) for k, node in enumerate(nodes)))
+        function = self.dag.function((), tuple(nodes), FunctionType(record, ()))
+        return [array.item() for array in self.evaluate(function)]
+
+    def materialize(self, function: FunctionValue) -> FunctionValue:
+        """A function evaluated over its domain, as an array that stays on the device."""
+        node = function.node
+        if isinstance(node.attribute, ArraySource):
+            return function
+        representation, domain = self.run(node), tuple(function.domain)
+        type_ = FunctionType(function.type.result, function.type.parameters, True)
+        array = self.dag.array(type_, "array", DeviceArray(self, representation), domain)
+        self.representations[array] = representation
+        return FunctionValue(type_, array, domain)
+
+    def evaluate(self, node: Node) -> list[np.ndarray]:
+        """The components of a functional node over its domain, one array each."""
+        return self.read_back(self.run(node))
+
+    def capture(self, node: Node) -> tuple[Representation, Callable[[], None]]:
+        """Run a functional node; returns its representation and a function that launches the same kernels again."""
+        self.captured_launches = []
+        try:
+            representation = self.run(node)
+        finally:
+            launches, self.captured_launches = self.captured_launches, None
+
+        def relaunch() -> None:
+            for launch in launches:
+                launch()
+
+        return representation, relaunch
+
+    # Running
+
+    def run(self, node: Node) -> Representation:
+        """Compute a functional node over its domain, and all that it depends on."""
+        (root,), remarks = run_passes(self.dag, (without_lets(node),), PASSES)
+        root = without_lets(root)
+        if self.trace is not None:
+            self.trace.append(("passes", root, remarks))
+        self.infer_required_regions([root])
+        checks: list[PendingCheck] = []
+        for part in topological_order([root]):
+            if part in self.representations:
+                continue
+            if is_computed_function(part) and (part is root or is_closed_and_finite(part)):
+                self.representations[part] = self.run_kernel(part, checks)
+            elif part.op == "reduce" and not part.free_variables:
+                self.representations[part] = self.run_reduction(part, checks)
+        self.check(checks)
+        return self.representation_of(root)
+
+    def infer_required_regions(self, roots: list[Node]) -> None:
+        """The region of each host array that accesses can read; only these are uploaded."""
+        regions: dict[Node, list[tuple[Range, ...]]] = {}
+        for node in topological_order(roots):
+            if node.op == "apply" and isinstance(node.attribute, Access):
+                function = without_lets(node.inputs[0])
+                if is_host_array(function):
+                    regions.setdefault(function, []).append(accessed_region(node, function.attribute.ranges))
+        for function, accessed in regions.items():
+            hull = tuple(
+                Range(min(r.low for r in dim), max(r.high for r in dim)) for dim in zip(*accessed, strict=True)
+            )
+            known = self.required_regions.get(function)
+            if known is None or any(k.low > h.low or k.high < h.high for k, h in zip(known, hull, strict=True)):
+                self.required_regions[function] = hull
+                self.representations.pop(function, None)
+
+    def ranges_of(self, function: Node) -> tuple[Range, ...]:
+        """The indices that a function's buffers hold."""
+        if not isinstance(function.attribute, ArraySource):
+            return tuple(v.range for v in function.attribute)
+        if function in self.representations:
+            return self.representations[function].ranges
+        return self.required_regions.get(function, function.attribute.ranges)
+
+    def representation_of(self, node: Node) -> Representation:
+        """The representation of a node that was computed, or of an array, which is uploaded at its first use."""
+        if node not in self.representations:
+            ranges, types = self.ranges_of(node), component_types(node.type.result)
+            check_memory(tuple(r.size for r in ranges), types, "an array", self.max_memory_bytes)
+            lows = [r.low for r in node.attribute.ranges]
+            box = tuple(slice(r.low - low, r.high - low) for r, low in zip(ranges, lows, strict=True))
+            arrays = node.attribute.data.read(box)
+            buffers = [self.upload(a, t) for a, t in zip(arrays, types, strict=True)]
+            self.representations[node] = Representation(ranges, buffers, types)
+        return self.representations[node]
+
+    def output_ranges(self, node: Node) -> tuple[Range, ...]:
+        """The domain of a node that is to be computed; raises if it is too large or reduces nothing."""
+        ranges = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
+        check_memory(tuple(r.size for r in ranges), output_types(node), "an array", self.max_memory_bytes)
+        for part in topological_order([node]):
+            if part.op == "reduce":
+                check_not_empty(part, self.dag.spans)
+        return ranges
+
+    def check(self, checks: list[PendingCheck]) -> None:
+        """Raise the first error that a kernel reported."""
+        for check in checks:
+            status, plan = check.read_status(), check.plan
+            if status >= LOOP_LIMIT_STATUS:
+                raise LoopLimitExceeded(looping_function_under(plan.node), MAX_DEVICE_ITERATIONS)
+            if status:
+                access = plan.check_sites[status - 1]
+                ranges = " x ".join(map(str, self.ranges_of(without_lets(access.inputs[0]))))
+                message = f"an index is outside of the domain {ranges}"
+                raise ProgramError("CS0317", self.dag.spans[access], message, HINT)
+
+    # Reductions of host arrays that are larger than a chunk
+
+    def run_reduction(self, node: Node, checks: list[PendingCheck]) -> Representation:
+        """Compute a closed reduction, chunk by chunk if it reads much of the host."""
+        chunks = self.chunk_ranges(node)
+        if len(chunks) == 1:
+            return self.run_kernel(node, checks)
+        types = output_types(node)
+        state: list | None = None
+        for chunk in chunks:
+            state = combine_chunks(node, state, self.reduce_chunk(node, chunk, state, checks))
+        assert state is not None
+        buffers = [
+            self.upload(np.asarray(n).reshape(1).astype(DTYPES[t]), t) for n, t in zip(state, types, strict=True)
+        ]
+        return Representation((), buffers, types)
+
+    def chunk_bytes(self) -> int:
+        """Bytes of host arrays in a chunk."""
+        return CHUNK_BYTES if self.max_memory_bytes is None else min(CHUNK_BYTES, self.max_memory_bytes // 8)
+
+    def chunk_ranges(self, node: Node) -> list[Range]:
+        """Split the range of the first reduced variable, so that each chunk reads about chunk_bytes() of the host.
+
+        argmin and argmax are never split.
+        """
+        reduction, variables = node.attribute
+        needed = 0
+        for function in host_arrays_under(node):
+            region = self.required_regions.get(function, function.attribute.ranges)
+            element = sum(np.dtype(DTYPES[t]).itemsize for t in component_types(function.type.result))
+            needed += element * int(np.prod([r.size for r in region], dtype=np.int64))
+        count = -(-needed // self.chunk_bytes())
+        whole = variables[0].range
+        if count <= 1 or whole.size < 2 or reduction.name in ("argmin", "argmax"):
+            return [whole]
+        step = -(-whole.size // count)
+        return [Range(low, min(low + step, whole.high)) for low in range(whole.low, whole.high, step)]
+
+    def reduce_chunk(self, node: Node, chunk: Range, state: list | None, checks: list[PendingCheck]) -> list:
+        """The result of a reduction over one chunk; a fold starts from the state."""
+        reduction, (first, *others) = node.attribute
+        variable = BoundVariable(first.name, first.type, chunk, True)
+        inputs = substitute(self.dag, node.inputs, {first: self.dag.bound_variable(variable)})
+        if reduction.name == "fold" and state is not None:
+            starts = tuple(self.dag.constant(n, t) for n, t in zip(state, output_types(node), strict=True))
+            inputs = starts + inputs[len(starts) :]
+        part = self.dag.intern("reduce", node.type, inputs, (reduction, (variable, *others)))
+        with_span_of(self.dag, node, part)
+        self.forget_host_arrays(part)
+        self.infer_required_regions([part])
+        numbers = [array.reshape(-1)[0] for array in self.read_back(self.run_kernel(part, checks))]
+        self.forget_host_arrays(part)
+        return numbers
+
+    def forget_host_arrays(self, node: Node) -> None:
+        """Free the uploaded regions of the host arrays that a node reads."""
+        for function in host_arrays_under(node):
+            self.representations.pop(function, None)
+            self.required_regions.pop(function, None)
+
+
+def combine_chunks(node: Node, state: list | None, numbers: list) -> list:
+    """The result of a reduction over one more chunk."""
+    reduction, types = node.attribute[0], output_types(node)
+    if state is None or reduction.name == "fold":
+        return [n.item() for n in numbers]
+    if reduction.function is not None:
+        before = [DTYPES[t](s) for s, t in zip(state, types, strict=True)]
+        return [n.reshape(-1)[0].item() for n in SimtInterpreter(reduction.function).call([*before, *numbers])]
+    dtype = DTYPES[node.type] if node.type in ("int", "uint", "bool") else np.float64
+    with np.errstate(all="ignore"):
+        return [COMBINERS[reduction.name](np.asarray(state[0], dtype), numbers[0]).item()]
+
+
+def is_closed_and_finite(node: Node) -> bool:
+    """Whether a function depends on no outer variable and has a finite domain."""
+    return not node.free_variables and all(isinstance(v.range, Range) for v in node.attribute)
+
+
+def is_host_array(node: Node) -> bool:
+    """Whether a function is an array in host memory or in a file."""
+    return isinstance(node.attribute, ArraySource) and not isinstance(node.attribute.data, DeviceArray)
+
+
+def host_arrays_under(node: Node) -> list[Node]:
+    """The host arrays that a node reads."""
+    return [n for n in topological_order([node]) if n.op == "function" and is_host_array(n)]
+
+
+def looping_function_under(node: Node) -> DeviceFunction:
+    """A device function with loops that a node calls."""
+    for part in topological_order([node]):
+        function = part.attribute.function if isinstance(part.attribute, UserCall) else None
+        if part.op == "reduce":
+            function = part.attribute[0].function
+        if function is not None and has_loops(function):
+            return function
+    raise AssertionError("no loop is under this node")
+
+
+def accessed_region(node: Node, ranges: tuple[Range, ...]) -> tuple[Range, ...]:
+    """The box of indices that an access can read: all of a dimension whose index is not affine."""
+    region = []
+    for index, range_, border in zip(node.inputs[1:], ranges, node.attribute.borders, strict=True):
+        form = affine(index)
+        bounds = value_bounds(form) if form is not None and form.is_known and border is None else None
+        if bounds is None or bounds[0] < range_.low or bounds[1] >= range_.high:
+            region.append(Range(range_.low, range_.high))
+        else:
+            region.append(Range(bounds[0], bounds[1] + 1))
+    return tuple(region)

@@ -1,0 +1,104 @@
+"""Emits a reduction that runs as loops: state variables before, one step inside, a value after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from renderer.cdollar.ir.dag import Node, scalar_types
+from renderer.cdollar.targets.device_functions import has_loops
+from renderer.cdollar.targets.dialects import literal, neutral_text, operation_text
+
+if TYPE_CHECKING:
+    from renderer.cdollar.targets.emitter import Emitter
+
+
+class LoopReduction:
+    """The state of a reduction of one thread.
+
+    `state` names the variables of the result. `best` is the compared value of argmin and argmax. `first` is true until
+    an element was combined, for reductions without a neutral element.
+    """
+
+    def __init__(self, emitter: Emitter, node: Node) -> None:
+        """Reduce `node` in the blocks of `emitter`."""
+        self.emitter, self.node = emitter, node
+        self.reduction, self.variables = node.attribute
+        self.types = scalar_types(node)
+        self.is_arg_extremum = self.reduction.name in ("argmin", "argmax")
+        has_start = self.reduction.function is None or self.reduction.name == "fold"
+        self.has_first = self.is_arg_extremum or not has_start
+        self.state: list[str] = []
+        self.best = self.first = self.poison = ""
+        self.may_poison = False
+
+    def start(self) -> None:
+        """Emit the state's variables."""
+        e = self.emitter
+        poison = None
+        if self.is_arg_extremum:
+            type_ = self.node.inputs[0].type
+            self.best = e.fresh("best")
+            e.line(e.dialect.variable(type_, self.best, literal(0, type_, e.dialect)))
+        self.state = [e.fresh("acc") for _ in self.types]
+        if self.reduction.name == "fold":
+            starts = [e.value(child) for child in self.node.inputs[: len(self.types)]]
+            values = [v.names[0] for v in starts]
+            poison = next((v.poison for v in starts if v.poison), None)
+        else:
+            values = [neutral_text(self.reduction.name, type_, e.dialect) for type_ in self.types]
+        for variable, type_, value in zip(self.state, self.types, values, strict=True):
+            e.line(e.dialect.variable(type_, variable, value))
+        if self.has_first:
+            self.first = e.fresh("first")
+            e.line(f"bool {self.first} = true;")
+        self.poison, self.may_poison = e.fresh("poison"), poison is not None
+        e.line(f"int {self.poison} = {poison or '0'};")
+
+    def combine_element(self) -> None:
+        """Emit the step of the innermost loop."""
+        e, name = self.emitter, self.reduction.name
+        inputs = self.node.inputs[len(self.types) :] if name == "fold" else self.node.inputs
+        values = [e.value(child) for child in inputs]
+        poison = e.merge_poison([v.poison for v in values], e.blocks[-1])
+        if poison:
+            self.may_poison = True
+            e.line(f"{self.poison} = {self.poison} != 0 ? {self.poison} : {poison};")
+        names = [v.names[0] for v in values]
+        if self.is_arg_extremum:
+            self.combine_arg_extremum(names)
+        elif self.reduction.function is not None:
+            self.combine_by_function(names)
+        else:
+            text = operation_text(e.dialect, name, self.types[0], self.types[0], [self.state[0], names[0]])
+            e.line(f"{self.state[0]} = {text};")
+
+    def combine_arg_extremum(self, names: list[str]) -> None:
+        """Emit the step of argmin and argmax: the first of equal values wins, NaN never does."""
+        e = self.emitter
+        sign = "<" if self.reduction.name == "argmin" else ">"
+        e.line(f"if ({names[0]} == {names[0]} && ({self.first} || {names[0]} {sign} {self.best})) {{")
+        e.line(f"    {self.first} = false; {self.best} = {names[0]};")
+        for state, name, variable in zip(self.state, names[1:], self.variables, strict=True):
+            e.line(f"    {state} = {e.dialect.cast('int', name) if variable.type == 'uint' else name};")
+        e.line("}")
+
+    def combine_by_function(self, names: list[str]) -> None:
+        """Emit the step of a reduction by a device function; the first element becomes the state."""
+        e, function = self.emitter, self.reduction.function
+        if self.first:
+            stores = " ".join(f"{s} = {n};" for s, n in zip(self.state, names, strict=True))
+            e.line(f"if ({self.first}) {{ {self.first} = false; {stores} }} else {{")
+        else:
+            e.line("{")
+        lines: list[str] = []
+        results = e.call_function(function, [*self.state, *names], e.dialect.poison_argument(self.poison), lines)
+        lines += [f"{s} = {r};" for s, r in zip(self.state, results, strict=True)]
+        for line in lines:
+            e.line("    " + line)
+        e.line("}")
+        self.may_poison |= has_loops(function)
+
+    @property
+    def result_poison(self) -> str | None:
+        """The variable with the poison of the result, or None if it has none."""
+        return self.poison if self.may_poison else None

@@ -1,0 +1,116 @@
+"""Recognizes functions that are matrix products, and emits loads of their operands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from renderer.cdollar.ir.contraction import contraction_factors
+from renderer.cdollar.ir.dag import Access, BoundVariable, Node
+from renderer.cdollar.ir.passes import order_within_scope
+from renderer.cdollar.targets.dialects import operation_text
+from renderer.cdollar.targets.emitter import Emitter
+from renderer.cdollar.targets.kernel_plan import volume
+
+
+@dataclass(frozen=True)
+class MatrixProduct:
+    """A function that is a sum of products of left factors (batch, rows, k) and right factors (batch, k, columns)."""
+
+    node: Node
+    left: tuple[Node, ...]
+    right: tuple[Node, ...]
+    batch: tuple[BoundVariable, ...]
+    rows: tuple[BoundVariable, ...]
+    columns: tuple[BoundVariable, ...]
+    inner: tuple[BoundVariable, ...]
+
+    @property
+    def type(self) -> str:
+        """The scalar type: float or double."""
+        return self.node.inputs[0].type
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers of rows, columns and products per sum."""
+        return {"rows": volume(self.rows), "columns": volume(self.columns), "depth": volume(self.inner)}
+
+
+def match_matrix_product(node: Node) -> MatrixProduct | None:
+    """The function as a matrix product, if its body is a sum of products of two sides."""
+    if node.op != "function" or len(node.inputs) != 1 or node.inputs[0].op != "reduce":
+        return None
+    reduction = node.inputs[0]
+    factors = contraction_factors(reduction)
+    if factors is None or any(has_inner_reduction(f) for f in factors):
+        return None
+    inner = frozenset(reduction.attribute[1])
+    left, right = [factors[0]], []
+    rows = factors[0].free_variables - inner
+    for factor in factors[1:]:
+        (left if factor.free_variables - inner <= rows else right).append(factor)
+    if not right:
+        return None
+    columns = frozenset().union(*(f.free_variables for f in right)) - inner
+    batch = rows & columns
+    if not rows - batch or not columns - batch or (rows | columns) != frozenset(node.attribute):
+        return None
+
+    def in_order(variables: frozenset[BoundVariable]) -> tuple[BoundVariable, ...]:
+        return tuple(v for v in node.attribute if v in variables)
+
+    return MatrixProduct(
+        node,
+        tuple(left),
+        tuple(right),
+        in_order(batch),
+        in_order(rows - batch),
+        in_order(columns - batch),
+        reduction.attribute[1],
+    )
+
+
+def has_inner_reduction(node: Node) -> bool:
+    """Whether a factor contains a reduction of its own."""
+    return any(part.op == "reduce" and part.free_variables for part in order_within_scope(node))
+
+
+def is_contiguous_along(factors: tuple[Node, ...], variables: tuple[BoundVariable, ...]) -> bool:
+    """Whether the last index of the first array in some factors depends on the last of these variables."""
+    for factor in factors:
+        for part in order_within_scope(factor):
+            if part.op == "apply" and isinstance(part.attribute, Access):
+                return variables[-1] in part.inputs[-1].free_variables
+    return False
+
+
+class Operand:
+    """Lines that compute one element of an operand, and the variable `name` that holds it.
+
+    `indices` are groups of variables with the names of their linear indices. `checked` reports poison to the host.
+    """
+
+    def __init__(
+        self,
+        emitter: Emitter,
+        factors: tuple[Node, ...],
+        indices: list[tuple[tuple[BoundVariable, ...], str]],
+        checked: bool = True,
+    ) -> None:
+        """Emit the product of the factors."""
+        type_ = factors[0].type
+        with emitter.block() as block:
+            for variables, linear_index in indices:
+                emitter.delinearize(variables, linear_index)
+            values = [emitter.value(f) for f in factors]
+            self.name = values[0].names[0]
+            for value in values[1:]:
+                self.name = operation_text(emitter.dialect, "*", type_, type_, [self.name, value.names[0]])
+            poison = emitter.merge_poison([v.poison for v in values], block)
+        self.lines = [*block.lines, *(emitter.report_poison(poison) if checked else [])]
+
+
+def operands_of(emitter: Emitter, product: MatrixProduct) -> tuple[Operand, Operand]:
+    """The left operand at (batch, row, k), the right one at (batch, k, column)."""
+    batch, k = (product.batch, "batch"), (product.inner, "k")
+    left = Operand(emitter, product.left, [batch, (product.rows, "row"), k])
+    return left, Operand(emitter, product.right, [batch, (product.columns, "column"), k])

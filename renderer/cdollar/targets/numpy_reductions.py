@@ -1,0 +1,217 @@
+"""Reductions in NumPy, over boxes of bounded size; sums of products run as einsum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.ir.contraction import contraction_factors
+from renderer.cdollar.ir.dag import BoundVariable, Node, Range, Reduction, scalar_types, topological_order
+from renderer.cdollar.ir.operations import REDUCERS
+from renderer.cdollar.ir.types import DTYPES
+from renderer.cdollar.targets.iteration_space import IterationSpace, split_box
+from renderer.cdollar.targets.numpy_simt import SimtInterpreter
+from renderer.cdollar.targets.poison import Poison, merge_poison
+
+MAX_TEMPORARY_ELEMENTS = 1 << 22
+MAX_EINSUM_AXES = 26  # one letter each
+Evaluated = tuple[Any, Poison | None]  # an array, or a list of one array per component, and where it is poisoned
+COMBINERS = {
+    "+": np.add, "*": np.multiply, "min": np.fmin, "max": np.fmax, "&&": np.logical_and, "||": np.logical_or,
+}  # fmt: skip
+
+
+def as_node_value(node: Node, components: list) -> Any:
+    """The components as the value of a node: one component stands for itself."""
+    return components if isinstance(node.type, tuple) else components[0]
+
+
+def temporary_factor(body: Node, outer: frozenset[BoundVariable]) -> int:
+    """How many temporary elements the reductions under a node need per point of the space of `outer`."""
+    factor = 1
+    for node in topological_order([body]):
+        if node.op == "reduce" and node.free_variables & outer and contraction_factors(node) is None:
+            size = 1
+            for variable in node.attribute[1]:
+                size *= max(1, variable.range.size)
+            factor = max(factor, min(size, MAX_TEMPORARY_ELEMENTS))
+    return factor
+
+
+def check_not_empty(node: Node, spans: WeakKeyDictionary[Node, Span]) -> None:
+    """Raise the program's error if a reduction without a neutral element has an empty domain."""
+    reduction, variables = node.attribute
+    reducer = REDUCERS.get(reduction.name)
+    has_neutral = reduction.name == "fold" or reducer is not None and reducer.neutral is not None
+    if not has_neutral and any(v.range.size == 0 for v in variables):
+        raise ProgramError("CS0318", spans[node], f"`{reduction.name}` over an empty domain has no value")
+
+
+class NumpyReductions:
+    """Evaluates reduce nodes; `evaluate(node, space)` gives the values of the nodes that are reduced."""
+
+    def __init__(
+        self, evaluate: Callable[[Node, IterationSpace], Evaluated], spans: WeakKeyDictionary[Node, Span]
+    ) -> None:
+        """Keep the evaluator of other nodes, and the source spans for errors."""
+        self.evaluate, self.spans = evaluate, spans
+
+    def reduce(self, node: Node, space: IterationSpace) -> Evaluated:
+        """The value of a reduction at all points of a space."""
+        reduction, variables = node.attribute
+        ranges = tuple(v.range for v in variables)
+        if any(r.size == 0 for r in ranges):
+            return self.reduce_empty(node, reduction), None
+        factors = contraction_factors(node)
+        if factors is not None and space.depth:
+            contracted = self.contract(node, factors, variables, ranges, space)
+            if contracted is not None:
+                return contracted
+        axes = frozenset(variables) | frozenset(space.axes)
+        temporaries = max(1, *(temporary_factor(child, axes) for child in node.inputs))
+        outer = 1  # points of the outer space at which the reduction has its own value
+        for variable in node.free_variables:
+            if variable in space.axes:
+                outer *= space.ranges[variable].size
+            elif variable in space.values:
+                outer = max(outer, np.asarray(space.values[variable]).size)
+        state, poisons = None, []
+        for box in split_box(list(ranges), max(1, MAX_TEMPORARY_ELEMENTS // (outer * temporaries))):
+            inner = space.inner(variables, box)
+            operands = [self.evaluate(child, inner) for child in node.inputs]
+            shape = tuple(r.size for r in box)
+            state = self.combine_box(node, state, [v for v, _ in operands], shape, space.depth)
+            for _, poison in operands:
+                if poison is not None:
+                    full = np.broadcast_shapes(poison.where.shape, shape + (1,) * space.depth)
+                    where = np.broadcast_to(poison.where, full).any(axis=tuple(range(len(shape))))
+                    poisons.append(Poison(where, poison.node, poison.index))
+        return self.result(node, state), merge_poison(poisons)
+
+    def reduce_empty(self, node: Node, reduction: Reduction) -> Any:
+        """The start value of a fold, or the neutral element."""
+        check_not_empty(node, self.spans)
+        if reduction.name == "fold":
+            starts = node.inputs[: len(scalar_types(node))]
+            return as_node_value(node, [self.evaluate(child, IterationSpace())[0] for child in starts])
+        return np.asarray(REDUCERS[reduction.name].neutral(node.type)).astype(DTYPES[node.type])
+
+    def combine_box(self, node: Node, state: Any, values: list, shape: tuple[int, ...], depth: int) -> Any:
+        """The state after one more box of the reduced variables, which are the first axes of the values."""
+        full = [np.broadcast_to(v, np.broadcast_shapes(np.shape(v), shape + (1,) * depth)) for v in values]
+        reduction, axes = node.attribute[0], tuple(range(len(shape)))
+        if reduction.name in ("argmin", "argmax"):
+            return arg_extremum(reduction.name, state, full, len(shape))
+        if reduction.function is not None:
+            return reduce_by_function(node, state, full, len(shape))
+        combiner = COMBINERS[reduction.name]
+        with np.errstate(all="ignore"):
+            if reduction.name in ("+", "*"):
+                dtype = np.float64 if node.type in ("float", "double") else full[0].dtype
+                value = combiner.reduce(full[0], axis=axes, dtype=dtype)
+            else:
+                value = combiner.reduce(full[0], axis=axes)
+            return value if state is None else combiner(state, value)
+
+    def result(self, node: Node, state: Any) -> Any:
+        """The value of a reduction from its state after the last box."""
+        reduction = node.attribute[0]
+        if reduction.name in ("argmin", "argmax"):
+            return as_node_value(node, [np.asarray(index).astype(np.int32) for index in state[1:]])
+        if reduction.function is not None:
+            return as_node_value(node, state)
+        with np.errstate(all="ignore"):
+            return np.asarray(state).astype(DTYPES[node.type])
+
+    def contract(
+        self,
+        node: Node,
+        factors: list[Node],
+        variables: tuple[BoundVariable, ...],
+        ranges: tuple[Range, ...],
+        space: IterationSpace,
+    ) -> Evaluated | None:
+        """A sum of products as one einsum in double precision; None if it has too many axes or poisoned factors."""
+        inner = space.inner(variables, ranges)
+        if len(inner.axes) > MAX_EINSUM_AXES or space.values:
+            return None
+        letters = {v: chr(ord("a") + k) for k, v in enumerate(inner.axes)}
+        operands, subscripts, used = [], [], set()
+        for factor in factors:
+            value, poison = self.evaluate(factor, inner)
+            if poison is not None:
+                return None
+            value = np.asarray(value)
+            axes = [v for v in sorted(inner.axes, key=lambda v: -inner.axes[v]) if v in factor.free_variables]
+            dimensions = [value.ndim - 1 - inner.axes[v] for v in axes]
+            array = value.reshape(tuple(value.shape[d] if d >= 0 else 1 for d in dimensions))
+            shape = tuple(inner.ranges[v].size for v in axes)
+            operands.append(np.broadcast_to(array, shape).astype(np.float64))
+            subscripts.append("".join(letters[v] for v in axes))
+            used |= set(axes)
+        out = [v for v in sorted(space.axes, key=lambda v: -space.axes[v]) if v in used]
+        repeats = 1
+        for variable, range_ in zip(variables, ranges, strict=True):
+            if variable not in used:
+                repeats *= range_.size
+        expression = ",".join(subscripts) + "->" + "".join(letters[v] for v in out)
+        product = np.einsum(expression, *operands, optimize="greedy")
+        axes = [space.axes[v] for v in out]
+        shape = tuple(space.axis_size(a) if a in axes else 1 for a in range(max(axes, default=-1), -1, -1))
+        with np.errstate(all="ignore"):
+            return (product * repeats).reshape(shape).astype(DTYPES[node.type]), None
+
+
+def arg_extremum(name: str, state: list | None, full: list[np.ndarray], axes: int) -> list:
+    """The least or greatest value so far and its indices; the first of equal values wins, NaN never does."""
+    values = full[0].reshape((-1,) + full[0].shape[axes:])
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), np.inf if name == "argmin" else -np.inf, values)
+    position = (np.argmin if name == "argmin" else np.argmax)(values, axis=0)[None]
+    best = [np.take_along_axis(values, position, axis=0)[0]]
+    for index in full[1:]:
+        shape = np.broadcast_shapes(index.shape, full[0].shape[:axes] + (1,) * (index.ndim - axes))
+        flat = np.broadcast_to(index, shape).reshape((-1,) + shape[axes:])
+        flat = np.broadcast_to(flat, (flat.shape[0],) + values.shape[1:])
+        best.append(np.take_along_axis(flat, position, axis=0)[0])
+    if state is None:
+        return best
+    better = best[0] < state[0] if name == "argmin" else best[0] > state[0]
+    return [np.where(better, new, old) for new, old in zip(best, state, strict=True)]
+
+
+def reduce_by_function(node: Node, state: list | None, full: list[np.ndarray], axes: int) -> list:
+    """Combine the elements by a device function in row-major order; as a tree if the function is associative."""
+    reduction = node.attribute[0]
+    starts = len(scalar_types(node)) if reduction.name == "fold" else 0
+    elements = full[starts:]
+    outer = np.broadcast_shapes(*(e.shape[axes:] for e in full))
+    flat = [np.broadcast_to(e, e.shape[:axes] + outer).reshape((-1,) + outer) for e in elements]
+    combiner = SimtInterpreter(reduction.function)
+    if not reduction.ordered:
+        combined = tree_reduce(combiner, flat)
+        return combined if state is None else combiner.call([*state, *combined])
+    first = 0
+    if state is None and starts:
+        state = [np.broadcast_to(s, s.shape[:axes] + outer)[(0,) * axes] for s in full[:starts]]
+    elif state is None:
+        state, first = [f[0] for f in flat], 1
+    for row in range(first, flat[0].shape[0]):
+        state = combiner.call([*state, *(f[row] for f in flat)])
+    return state
+
+
+def tree_reduce(combiner: SimtInterpreter, components: list[np.ndarray]) -> list[np.ndarray]:
+    """Combine neighbors along the first axis by an associative function, in log2(n) rounds."""
+    while components[0].shape[0] > 1:
+        count = components[0].shape[0]
+        even = count - count % 2
+        combined = combiner.call([c[0:even:2] for c in components] + [c[1:even:2] for c in components])
+        if count % 2:
+            combined = [np.concatenate([new, c[-1:]]) for new, c in zip(combined, components, strict=True)]
+        components = combined
+    return [c[0] for c in components]
