@@ -24,7 +24,7 @@ LAYERS = [
 ]
 SIDEWAYS = {("gpu", "scene"), ("gpu", "formats"), ("formats", "gpu"), ("scene", "gpu")}  # the two ground floors
 # Packages whose sub-packages may not import each other in a circle either.
-ROOMS = ["renderer.flames", "renderer.formats", "renderer.gpu", "renderer.window"]
+ROOMS = ["renderer.cdollar", "renderer.flames", "renderer.formats", "renderer.gpu", "renderer.window"]
 BINDINGS = {
     "pycuda": {"gpu"}, "pyopencl": {"gpu"}, "cuda": {"gpu"}, "moderngl": {"gpu"}, "glfw": {"window"},
     "imgui_bundle": {"window"}, "PIL": {"formats"}, "OpenEXR": {"formats"}, "trimesh": {"formats"},

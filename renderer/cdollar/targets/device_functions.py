@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from renderer.cdollar.ir.dag import Component, Node, UserCall, topological_order
 from renderer.cdollar.ir.device_function import (
@@ -16,10 +15,7 @@ from renderer.cdollar.ir.device_function import (
     StoreOp,
 )
 from renderer.cdollar.ir.types import component_types
-from renderer.cdollar.targets.dialects import literal, operation_text
-
-if TYPE_CHECKING:
-    from renderer.cdollar.targets.emitter import Emitter
+from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
 
 MAX_DEVICE_ITERATIONS = 1 << 24  # iterations of one loop, after which it is stopped
 LOOP_LIMIT_STATUS = 1 << 30  # the poison of a value whose loop was stopped
@@ -31,12 +27,52 @@ def identifier(prefix: str, name: str) -> str:
     return re.sub("__+", "_", f"{prefix}_{name}")
 
 
-class DeviceFunctionEmitter:
-    """Emits one device function under a name; `emitter` emits the kernel that calls it."""
+class FunctionTable:
+    """New names, and the device functions that a kernel calls; the emitters of kernels derive from it."""
 
-    def __init__(self, emitter: Emitter, function: DeviceFunction, name: str) -> None:
+    def __init__(self, dialect: CDialect) -> None:
+        """Emit in a dialect."""
+        self.dialect = dialect
+        self.function_names: dict[int, str] = {}
+        self.function_text: list[str] = []
+        self.has_doubles = False
+        self.name_count = 0
+
+    def fresh(self, prefix: str = "v") -> str:
+        """A new name."""
+        self.name_count += 1
+        return f"{prefix}{self.name_count}"
+
+    def call_function(
+        self, function: DeviceFunction, arguments: list[str], poison_argument: str, lines: list[str]
+    ) -> tuple[str, ...]:
+        """Append a call to lines; returns the names of its components. Functions with loops take `poison_argument`."""
+        called = self.function_name(function)
+        text = f"{called}({', '.join([*arguments, poison_argument] if has_loops(function) else arguments)})"
+        types = component_types(function.result_type)
+        if len(types) == 1:
+            name = self.fresh()
+            lines.append(self.dialect.constant(types[0], name, text))
+            return (name,)
+        whole = self.fresh("r")
+        lines.append(f"R{called} {whole} = {text};")
+        return tuple(f"{whole}.c{k}" for k in range(len(types)))
+
+    def function_name(self, function: DeviceFunction) -> str:
+        """The name of a device function, which is emitted at its first call, after the functions that it calls."""
+        if function.unique_id not in self.function_names:
+            name = identifier(f"u{len(self.function_names)}", function.name)
+            self.function_names[function.unique_id] = name
+            self.function_text.append(DeviceFunctionEmitter(self, function, name).text())
+        return self.function_names[function.unique_id]
+
+
+class DeviceFunctionEmitter:
+    """Emits one device function under a name, for a kernel with the functions of `table`."""
+
+    def __init__(self, table: FunctionTable, function: DeviceFunction, name: str) -> None:
         """Name the function's parameters and locals."""
-        self.emitter, self.function, self.dialect, self.name = emitter, function, emitter.dialect, name
+        self.table, self.function, self.dialect, self.name = table, function, table.dialect, name
         self.types = component_types(function.result_type)
         self.lines: list[str] = []
         self.locals = {
@@ -45,7 +81,7 @@ class DeviceFunctionEmitter:
 
     def text(self) -> str:
         """The function's definition, after that of the struct it returns, if it returns several components."""
-        self.emitter.has_doubles |= "double" in self.types or any(s.type == "double" for s in self.locals)
+        self.table.has_doubles |= "double" in self.types or any(s.type == "double" for s in self.locals)
         parameters = [f"{self.dialect.types[s.type]} {self.locals[s]}" for s in self.function.parameters]
         if has_loops(self.function):
             parameters.append(self.dialect.poison_parameter)
@@ -87,7 +123,7 @@ class DeviceFunctionEmitter:
 
     def branch(self, statement: BranchOp, indent: str) -> None:
         """Emit an if statement."""
-        test = self.emitter.fresh("t")
+        test = self.table.fresh("t")
         self.lines += [f"{indent}bool {test};", f"{indent}{{"]
         condition = self.values((statement.condition,), indent + INDENT)[0]
         self.lines += [f"{indent}{INDENT}{test} = {condition};", f"{indent}}}", f"{indent}if ({test}) {{"]
@@ -103,7 +139,7 @@ class DeviceFunctionEmitter:
         Increment and test stand at the top of the body, so that `continue` reaches them; the same text is valid C and
         GLSL.
         """
-        count, inner = self.emitter.fresh("round"), indent + INDENT
+        count, inner = self.table.fresh("round"), indent + INDENT
         stop = f"{self.dialect.poison_variable} = {LOOP_LIMIT_STATUS}; break;"
         self.lines.append(f"{indent}for (int {count} = 0; ; {count}++) {{")
         self.lines.append(f"{inner}if ({count} == {MAX_DEVICE_ITERATIONS}) {{ {stop} }}")
@@ -130,7 +166,7 @@ class DeviceFunctionEmitter:
         for root in roots:
             name = emitted[id(root)][0]
             if root.op == "local" and len(roots) > 1:
-                copy = self.emitter.fresh()
+                copy = self.table.fresh()
                 lines.append(self.dialect.constant(root.type, copy, name))
                 name = copy
             names.append(name)
@@ -147,8 +183,8 @@ class DeviceFunctionEmitter:
             return (operands[0][node.attribute.index],)
         names = [operand[0] for operand in operands]
         if isinstance(node.attribute, UserCall):
-            return self.emitter.call_function(node.attribute.function, names, "poison", lines)
-        variable = self.emitter.fresh()
+            return self.table.call_function(node.attribute.function, names, "poison", lines)
+        variable = self.table.fresh()
         text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names)
         lines.append(self.dialect.constant(node.type, variable, text))
         return (variable,)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, without_lets
 from renderer.cdollar.ir.passes import order_within_scope
-from renderer.cdollar.targets.emitter import EmittedValue, Emitter, RangesOf, indented
+from renderer.cdollar.targets.emitter import Emitter
+from renderer.cdollar.targets.expression_emitter import EmittedValue, RangesOf, indented
 
 VECTOR = "xyzw"  # components of a vector of four elements
 

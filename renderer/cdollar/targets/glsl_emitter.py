@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from renderer.cdollar.ir.dag import Node
+from renderer.cdollar.ir.operations import wrap_int32
 from renderer.cdollar.targets.dialects import GlslDialect
-from renderer.cdollar.targets.emitter import Emitter, KernelInput, RangesOf, indented
+from renderer.cdollar.targets.emitter import Emitter
+from renderer.cdollar.targets.expression_emitter import KernelInput, RangesOf, indented
 from renderer.errors import UnavailableError
 from renderer.gpu.gl import GlContext
 from renderer.gpu.kernel_source import GeneratedSource
@@ -92,7 +94,7 @@ def uniform_value(number: Any, type_: str) -> bool | int | float:
     if type_ == "bool":
         return bool(number)
     if type_ == "int":
-        return int(number) - 2**32 if number >= 2**31 else int(number)
+        return int(wrap_int32(number, type_))
     return int(number) if type_ == "uint" else float(number)
 
 

@@ -7,17 +7,15 @@ one value per texel (tests/fps/results/nvidia_h200_cdollar.jsonl).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from renderer.cdollar.targets.emitter import indented
+from renderer.cdollar.targets.expression_emitter import indented
 from renderer.cdollar.targets.glsl_emitter import GlslEmitter, pass_text
+from renderer.cdollar.targets.glsl_passes import GlslPasses
 from renderer.cdollar.targets.kernel_plan import volume
 from renderer.cdollar.targets.map_kernels import MIN_MATMUL_DEPTH
 from renderer.cdollar.targets.matrix_product import MatrixProduct, Operand
 from renderer.errors import UnavailableError
-
-if TYPE_CHECKING:
-    from renderer.cdollar.targets.glsl_target import GlslTarget
 
 Indices = list[tuple[tuple, str]]  # groups of bound variables with the names of their linear indices
 
@@ -35,7 +33,7 @@ def can_pack(emitter: GlslEmitter, product: MatrixProduct) -> bool:
     return not emitter.check_sites and volume(product.inner) >= MIN_MATMUL_DEPTH
 
 
-def draw_product(target: GlslTarget, product: MatrixProduct, output: Any) -> None:
+def draw_product(target: GlslPasses, product: MatrixProduct, output: Any) -> None:
     """Compute a matrix product into the texture `output`."""
     sizes, batch = product.sizes, volume(product.batch)
     rows, columns, depth = sizes["rows"], sizes["columns"], sizes["depth"]
@@ -53,7 +51,7 @@ def draw_product(target: GlslTarget, product: MatrixProduct, output: Any) -> Non
 
 
 def pack(
-    target: GlslTarget,
+    target: GlslPasses,
     factors: tuple,
     indices: Indices,
     down: tuple[str, int],
@@ -97,7 +95,7 @@ def product_lines() -> list[str]:
     ]
 
 
-def unpack(target: GlslTarget, product: MatrixProduct, packed: Any, output: Any) -> None:
+def unpack(target: GlslPasses, product: MatrixProduct, packed: Any, output: Any) -> None:
     """Copy the product from texels of (batch, row, column / 4) to the layout of the function's own order."""
     emitter = target.emitter()
     layout = target.layout(tuple(v.range for v in product.node.attribute))
@@ -122,7 +120,7 @@ def unpack(target: GlslTarget, product: MatrixProduct, packed: Any, output: Any)
 
 
 def draw_lines(
-    target: GlslTarget, emitter: GlslEmitter, lines: list[str], type_: str, texture: Any, inputs: dict[str, Any]
+    target: GlslPasses, emitter: GlslEmitter, lines: list[str], type_: str, texture: Any, inputs: dict[str, Any]
 ) -> None:
     """Draw one pass of these lines into a texture of `type_`; `inputs` are ints and float textures."""
     declarations = [f"uniform {'int' if isinstance(v, int) else 'sampler2D'} {n};" for n, v in inputs.items()]

@@ -9,8 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from renderer.cdollar.ir.dag import BoundVariable, Node, scalar_types
+from renderer.cdollar.ir.operations import wrap_int32
 from renderer.cdollar.ir.types import DTYPES, FunctionType
-from renderer.cdollar.targets.emitter import Emitter, indented
+from renderer.cdollar.targets.emitter import Emitter
+from renderer.cdollar.targets.expression_emitter import indented
 
 KernelKind = Literal["map", "reduction", "tiled_matmul", "cpu_matmul", "combine_partials", "pass"]
 
@@ -102,17 +104,12 @@ def finish_plan(
             arguments.append(BufferArgument("array", component, array))
     for name, type_, number in emitter.arguments:
         parameters.append(f"{'int' if type_ == 'bool' else type_} {name}")
-        arguments.append(np.int32(bool(number)) if type_ == "bool" else DTYPES[type_](wrapped_int(number, type_)))
+        arguments.append(np.int32(bool(number)) if type_ == "bool" else DTYPES[type_](wrap_int32(number, type_)))
     text = assemble_source("compute", parameters, body, emitter.function_text)
     return KernelPlan(
         node, kind, text, "compute", group_size, group_count, arguments, emitter.check_sites, emitter.has_doubles,
         emitter.writes_status,
     )  # fmt: skip
-
-
-def wrapped_int(number: Any, type_: str) -> Any:
-    """A number of the host in the range of a 32-bit int."""
-    return number - 2**32 if type_ == "int" and number >= 2**31 else number
 
 
 def volume(variables: tuple[BoundVariable, ...]) -> int:

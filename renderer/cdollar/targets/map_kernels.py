@@ -8,7 +8,8 @@ from __future__ import annotations
 from renderer.cdollar.ir.dag import Component, Node
 from renderer.cdollar.targets.dialects import CDialect
 from renderer.cdollar.targets.elementwise import ElementwiseEmitter, is_elementwise
-from renderer.cdollar.targets.emitter import Emitter, RangesOf, indented
+from renderer.cdollar.targets.emitter import Emitter
+from renderer.cdollar.targets.expression_emitter import RangesOf, indented
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
 from renderer.cdollar.targets.matmul_kernels import choose_tile_size, plan_cpu_matmul, plan_tiled_matmul
 from renderer.cdollar.targets.matrix_product import match_matrix_product

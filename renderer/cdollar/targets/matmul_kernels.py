@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from renderer.cdollar.targets.dialects import CDialect
-from renderer.cdollar.targets.emitter import Emitter, RangesOf, indented
+from renderer.cdollar.targets.emitter import Emitter
+from renderer.cdollar.targets.expression_emitter import RangesOf, indented
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, volume
 from renderer.cdollar.targets.matrix_product import MatrixProduct, Operand, is_contiguous_along, operands_of
 from renderer.cdollar.targets.schedule import DEFAULT, TILE_SIZES, Schedule

@@ -26,7 +26,7 @@ from renderer.cdollar.ir.dag import (
     UserCall,
     without_lets,
 )
-from renderer.cdollar.ir.operations import evaluate
+from renderer.cdollar.ir.operations import evaluate, wrap_int32
 from renderer.cdollar.ir.passes import fuse, run_passes, simplify
 from renderer.cdollar.ir.types import DTYPES, component_types
 from renderer.cdollar.targets.iteration_space import IterationSpace, order_within_space, split_box
@@ -129,8 +129,8 @@ class NumpyTarget(Target):
         """The values of a node whose inputs are known."""
         if node.op == "scalar":
             number = node.attribute.number
-            wrapped = number if number < 2**31 or node.type != "int" else number - 2**32
-            return np.asarray(wrapped).astype(DTYPES[node.type]), None
+            number = wrap_int32(number, node.type)
+            return np.asarray(number).astype(DTYPES[node.type]), None
         if node.op == "variable":
             return variable_values(node, space), None
         if node.op == "let":

@@ -11,7 +11,8 @@ from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.device_functions import has_loops
 from renderer.cdollar.targets.dialects import CDialect, operation_text
 from renderer.cdollar.targets.elementwise import ElementwiseEmitter, is_elementwise
-from renderer.cdollar.targets.emitter import Emitter, RangesOf, indented
+from renderer.cdollar.targets.emitter import Emitter, LoopReduction
+from renderer.cdollar.targets.expression_emitter import RangesOf, indented
 from renderer.cdollar.targets.kernel_plan import (
     BufferArgument,
     KernelPlan,
@@ -22,7 +23,6 @@ from renderer.cdollar.targets.kernel_plan import (
     storage_type,
     volume,
 )
-from renderer.cdollar.targets.loop_reduction import LoopReduction
 from renderer.cdollar.targets.schedule import Schedule
 from renderer.gpu import DeviceProperties
 

@@ -1,0 +1,350 @@
+"""Emits DAG nodes as expressions, in C (common/portable.h) or GLSL.
+
+Every value is a scalar variable; vectors and records are their components. An index that is not proven in bounds is
+clamped, and an int records the error (0: none, the number of the bounds check, or the loop-limit code). This error
+value propagates like LLVM's poison, without branches; `select`, `&&` and `||` drop that of the operand not taken, so
+`c ? a(i) : 0` is valid where c is false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from renderer.cdollar.ir.affine import affine, value_bounds
+from renderer.cdollar.ir.dag import (
+    Access,
+    BoundVariable,
+    Component,
+    Node,
+    Range,
+    RuntimeScalar,
+    UserCall,
+    scalar_types,
+    without_lets,
+)
+from renderer.cdollar.ir.types import component_types
+from renderer.cdollar.targets.device_functions import FunctionTable, has_loops
+from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
+from renderer.cdollar.targets.iteration_space import order_within_space
+
+RangesOf = Callable[[Node], tuple[Range, ...]]  # the indices that the buffers of an array hold
+
+
+@dataclass
+class KernelInput:
+    """An array that a kernel reads: its function node, the name of its buffers, and the types of its components."""
+
+    function: Node
+    name: str
+    types: tuple[str, ...]
+
+    def buffer(self, component: int) -> str:
+        """The name of a component's buffer."""
+        return f"{self.name}_{component}"
+
+
+@dataclass
+class Block:
+    """Lines of one nesting level, the variables that it binds, and the values that it computes."""
+
+    variables: frozenset[BoundVariable] = frozenset()
+    lines: list[str] = field(default_factory=list)
+    values: dict[int, EmittedValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EmittedValue:
+    """The variables of a value's components, and the variable that holds its poison, or None."""
+
+    names: tuple[str, ...]
+    poison: str | None = None
+
+
+class ExpressionEmitter(FunctionTable):
+    """Emits expressions into nested blocks; collects the inputs, arguments and functions that the text needs."""
+
+    def __init__(self, dialect: CDialect, ranges_of: RangesOf) -> None:
+        """Emit in a dialect."""
+        super().__init__(dialect)
+        self.ranges_of = ranges_of
+        self.blocks: list[Block] = [Block()]
+        self.inputs: dict[Node, KernelInput] = {}
+        self.scalars: dict[Node, str] = {}  # closed reductions, which other kernels leave on the device
+        self.arguments: list[tuple[str, str, Any]] = []  # name, scalar type, number
+        self.argument_names: dict[Any, str] = {}
+        self.check_sites: list[Node] = []  # accesses by the number of their bounds check, from 1
+        self.variable_names: dict[BoundVariable, str] = {}
+        self.writes_status = False
+
+    # Names and lines
+
+    def line(self, text: str) -> None:
+        """Append a line to the innermost block."""
+        self.blocks[-1].lines.append(text)
+
+    @contextmanager
+    def block(self) -> Iterator[Block]:
+        """A block inside the innermost one; its lines are not appended to that."""
+        outer = self.blocks
+        inner = Block()
+        self.blocks = [*outer, inner]
+        try:
+            yield inner
+        finally:
+            self.blocks = outer
+
+    def argument(self, key: Any, type_: str, number: Any, prefix: str) -> str:
+        """A scalar argument of the kernel, one for each key."""
+        if key not in self.argument_names:
+            name = f"{prefix}{len(self.arguments)}"
+            self.argument_names[key] = name
+            self.arguments.append((name, type_, number))
+        return self.argument_names[key]
+
+    def define(self, variable: BoundVariable, name: str) -> None:
+        """Bind a variable to a name in the innermost block."""
+        block = self.blocks[-1]
+        block.variables = block.variables | {variable}
+        self.variable_names[variable] = name
+
+    def delinearize(self, variables: tuple[BoundVariable, ...], linear_index: str) -> None:
+        """Bind variables to the coordinates of a linear index in their box, the last one fastest."""
+        rest = linear_index
+        for position in range(len(variables) - 1, -1, -1):
+            variable = variables[position]
+            value = rest
+            if position:
+                size = self.argument((variable.unique_id, "size"), "int", variable.range.size, "n")
+                value, rest = f"{rest} % {size}", f"({rest} / {size})"
+            if variable.range.low:
+                low = self.argument((variable.unique_id, "low"), "int", variable.range.low, "l")
+                value = f"{value} + {low}"
+            value = f"({value})" if variable.type == "int" else self.dialect.cast("uint", f"({value})")
+            name = self.fresh("at")
+            self.line(self.dialect.constant(variable.type, name, value))
+            self.define(variable, name)
+
+    # Values
+
+    def hoist_target(self, node: Node) -> Block:
+        """The outermost block that binds all variables of a node."""
+        missing = set(node.free_variables)
+        for block in self.blocks:
+            missing -= block.variables
+            if not missing:
+                return block
+        raise AssertionError(f"{node}: {missing} are not bound here")
+
+    def lookup(self, node: Node) -> EmittedValue:
+        """The value of a node that was emitted."""
+        return self.hoist_target(node).values[id(node)]
+
+    def bind(self, node: Node, value: EmittedValue) -> None:
+        """Keep the value of a node in the block that can hold it."""
+        self.hoist_target(node).values[id(node)] = value
+
+    def value(self, root: Node) -> EmittedValue:
+        """Emit a node, each part in the outermost block that can hold it."""
+        for node in order_within_space(root):
+            if id(node) not in self.hoist_target(node).values:
+                self.compute(node)
+        return self.lookup(root)
+
+    def compute(self, node: Node) -> None:
+        """Emit a node whose inputs are emitted."""
+        self.has_doubles |= "double" in scalar_types(node)
+        if node.op == "scalar":
+            self.bind(node, EmittedValue((self.number(node),)))
+        elif node.op == "variable":
+            self.bind(node, EmittedValue((self.variable_names[node.attribute],)))
+        elif node.op == "let":
+            self.bind(node, self.lookup(node.inputs[0]))
+        elif node.op == "reduce":
+            self.reduce(node)
+        elif isinstance(node.attribute, Component):
+            whole = self.lookup(node.inputs[0])
+            self.bind(node, EmittedValue((whole.names[node.attribute.index],), whole.poison))
+        elif isinstance(node.attribute, Access):
+            self.access(node)
+        elif isinstance(node.attribute, UserCall):
+            self.call(node)
+        else:
+            self.operation(node)
+
+    def number(self, node: Node) -> str:
+        """A literal, or an argument for a number of the host."""
+        if isinstance(node.attribute, RuntimeScalar):
+            return self.argument(node.attribute, node.type, node.attribute.number, "x")
+        return literal(node.attribute.number, node.type, self.dialect)
+
+    def operation(self, node: Node) -> None:
+        """Emit an operation of the table."""
+        operands = [self.lookup(child) for child in node.inputs]
+        names = [o.names[0] for o in operands]
+        name = self.fresh()
+        text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names)
+        self.hoist_target(node).lines.append(self.dialect.constant(node.type, name, text))
+        self.bind(node, EmittedValue((name,), self.propagate_poison(node, operands, names)))
+
+    def propagate_poison(self, node: Node, operands: list[EmittedValue], names: list[str]) -> str | None:
+        """Emit the poison of an operation's result, without that of the operand that is not taken."""
+        poisons = [o.poison for o in operands]
+        block = self.hoist_target(node)
+        if not any(poisons):
+            return None
+        if node.attribute == "select":
+            taken = f"({names[0]} ? {poisons[1] or '0'} : {poisons[2] or '0'})"
+        elif node.attribute in ("&&", "||") and poisons[1]:
+            taken = f"({names[0] if node.attribute == '&&' else f'!{names[0]}'} ? {poisons[1]} : 0)"
+        else:
+            return self.merge_poison(poisons, block)
+        if poisons[0]:
+            taken = f"({poisons[0]} != 0 ? {poisons[0]} : {taken})"
+        name = self.fresh("poison")
+        block.lines.append(f"int {name} = {taken};")
+        return name
+
+    def merge_poison(self, poisons: list[str | None], block: Block) -> str | None:
+        """Emit the first poison that is not 0; None if there is none."""
+        present = [p for p in poisons if p]
+        if len(present) < 2:
+            return present[0] if present else None
+        text = present[0]
+        for other in present[1:]:
+            text = f"({text} != 0 ? {text} : {other})"
+        name = self.fresh("poison")
+        block.lines.append(f"int {name} = {text};")
+        return name
+
+    def report_poison(self, poison: str | None) -> list[str]:
+        """Lines of a kernel that report poison to the host."""
+        self.writes_status |= poison is not None
+        return [f"if ({poison} != 0) atomic_max(status, {poison});"] if poison else []
+
+    # Arrays
+
+    def input_of(self, function: Node) -> KernelInput:
+        """The input for an array, added at its first use."""
+        if function not in self.inputs:
+            types = component_types(function.type.result)
+            self.inputs[function] = KernelInput(function, f"f{len(self.inputs)}", types)
+            self.has_doubles |= "double" in types
+        return self.inputs[function]
+
+    def size_name(self, source: KernelInput, dimension: int) -> str:
+        """The argument with the size of an array's dimension."""
+        range_ = self.ranges_of(source.function)[dimension]
+        return self.argument((source.name, "n", dimension), "int", range_.size, "n")
+
+    def access(self, node: Node) -> None:
+        """Emit loads of an array's components at indices."""
+        source, block = self.input_of(without_lets(node.inputs[0])), self.hoist_target(node)
+        positions: list[str] = []
+        poisons: list[str | None] = []
+        zero: list[str] = []  # conditions for which border mode `zero` applies
+        ranges = self.ranges_of(source.function)
+        for dimension, (index, border) in enumerate(zip(node.inputs[1:], node.attribute.borders, strict=True)):
+            value = self.lookup(index)
+            position = value.names[0]
+            if index.type == "uint":
+                position = self.dialect.cast("int", position)
+            if ranges[dimension].low != 0:
+                low = self.argument((source.name, "low", dimension), "int", ranges[dimension].low, "o")
+                position = f"({position} - {low})"
+            poisons.append(value.poison)
+            if not is_proven_in_bounds(index, ranges[dimension]):
+                size = self.size_name(source, dimension)
+                position = self.clamped_index(position, size, border, node, block, poisons, zero)
+            positions.append(position)
+        row = "0"
+        for dimension, position in enumerate(positions[:-1]):
+            row = f"({row} * {self.size_name(source, dimension)} + {position})" if dimension else position
+        last = positions[-1] if positions else "0"
+        size = self.size_name(source, len(positions) - 1) if len(positions) > 1 else "1"
+        names = []
+        for component, type_ in enumerate(source.types):
+            text = self.load(source, component, type_, row, last, size)
+            if zero:
+                text = f"({' || '.join(zero)} ? {literal(0, type_, self.dialect)} : {text})"
+            name = self.fresh()
+            block.lines.append(self.dialect.constant(type_, name, text))
+            names.append(name)
+        self.bind(node, EmittedValue(tuple(names), self.merge_poison(poisons, block)))
+
+    def load(self, source: KernelInput, component: int, type_: str, row: str, last: str, size: str) -> str:
+        """An element of an array: by the linear index of all dimensions but the last, the last index and its size."""
+        linear = last if row == "0" else f"({row} * {size} + {last})"
+        return self.dialect.load(source.buffer(component), linear, type_)
+
+    def clamped_index(
+        self,
+        position: str,
+        size: str,
+        border: str | None,
+        node: Node,
+        block: Block,
+        poisons: list[str | None],
+        zero: list[str],
+    ) -> str:
+        """A position in 0..size: by its border mode, or clamped, with poison if it was outside."""
+        if border in ("wrap", "mirror"):
+            return f"{border}_index({position}, {size})"
+        name = self.fresh("i")
+        block.lines.append(self.dialect.constant("int", name, position))
+        outside = f"({name} < 0 || {name} >= {size})"
+        if border == "zero":
+            zero.append(outside)
+        elif border is None:
+            self.check_sites.append(node)
+            poison = self.fresh("poison")
+            block.lines.append(f"int {poison} = {outside} ? {len(self.check_sites)} : 0;")
+            poisons.append(poison)
+        return f"clamp_index({name}, {size})"
+
+    def reduce(self, node: Node) -> None:
+        """Emit a reduction inside a kernel."""
+        raise NotImplementedError
+
+    def load_scalar_result(self, node: Node) -> None:
+        """Emit loads of the result that another kernel left on the device."""
+        name = self.scalars.setdefault(node, f"s{len(self.scalars)}")
+        names = []
+        for component, type_ in enumerate(scalar_types(node)):
+            variable = self.fresh()
+            text = self.dialect.load(f"{name}_{component}", self.dialect.first_index, type_)
+            self.blocks[0].lines.append(self.dialect.constant(type_, variable, text))
+            names.append(variable)
+        self.bind(node, EmittedValue(tuple(names)))
+
+    # Device functions
+
+    def call(self, node: Node) -> None:
+        """Emit a call of a device function."""
+        operands = [self.lookup(child) for child in node.inputs]
+        function, block = node.attribute.function, self.hoist_target(node)
+        poisons = [o.poison for o in operands]
+        argument = ""
+        if has_loops(function):
+            poison = self.fresh("poison")
+            block.lines.append(f"int {poison} = 0;")
+            poisons.append(poison)
+            argument = self.dialect.poison_argument(poison)
+        names = self.call_function(function, [o.names[0] for o in operands], argument, block.lines)
+        self.bind(node, EmittedValue(names, self.merge_poison(poisons, block)))
+
+
+def indented(lines: list[str]) -> list[str]:
+    """Lines of an inner block."""
+    return ["    " + line for line in lines]
+
+
+def is_proven_in_bounds(index: Node, range_: Range) -> bool:
+    """Whether an index lies in a range for all values of its variables."""
+    form = affine(index)
+    if form is None or not form.is_known:
+        return False
+    bounds = value_bounds(form)
+    return bounds is not None and bounds[0] >= range_.low and bounds[1] < range_.high
