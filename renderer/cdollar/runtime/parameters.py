@@ -161,7 +161,7 @@ def parse_component(text: str, type_: str, option: str) -> bool | int | float:
             return float(text)
         number = int(text, 0)
     except ValueError:
-        raise ArgumentError(f"{option}: `{text}` is no {type_}") from None
+        raise ArgumentError(f"{option}: `{text}` is not a valid {type_}") from None
     low, high = (-(2**31), 2**31) if type_ == "int" else (0, 2**32)
     if not low <= number < high:
         raise ArgumentError(f"{option}: {type_} is {low}..{high - 1}")
