@@ -66,11 +66,11 @@ def editor(screen):
 
 
 def frame(screen) -> WindowTransform:
-    return editor(screen).frame(screen.app.image_rects[0])
+    return editor(screen).transform(screen.app.image_rects[0])
 
 
 def spots(screen, number: int, post: bool = False) -> dict:
-    return triangles.handles([frame(screen).place(c) for c in edit.triangle(settings(screen).xforms[number], post)])
+    return triangles.handles([frame(screen).to_window(c) for c in edit.triangle(settings(screen).xforms[number], post)])
 
 
 # ---- places
@@ -83,13 +83,13 @@ def test_corners_stand_on_the_pixels_of_the_points_they_are(gpu, rng, up):
     view = View2D(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
     where = WindowTransform.of(view, up, 1.25, (0, 0, *size))
     places = np.stack([rng.uniform(8, size[0] - 8, 5), rng.uniform(8, size[1] - 8, 5)], 1)
-    xforms = tuple(Xform((0.0, 0.0, x, 0.0, 0.0, y)) for x, y in (where.point(place) for place in places))
+    xforms = tuple(Xform((0.0, 0.0, x, 0.0, 0.0, y)) for x, y in (where.to_plane(place) for place in places))
     flame = Settings(
         xforms=xforms, palette="white", filter_radius=0.0, quality=20.0, view=view, y_axis=up, pixel_aspect=1.25
     )
     pixels = Picture(gpu).draw(flame, size, 0.0).read()
     lit = set(zip(*(axis.tolist() for axis in np.nonzero(pixels[..., 0])), strict=True))
-    corners = [where.place(edit.triangle(m)[0]) for m in xforms]
+    corners = [where.to_window(edit.triangle(m)[0]) for m in xforms]
     assert np.allclose(corners, places) and lit == {(int(y), int(x)) for x, y in corners}
 
 
@@ -99,7 +99,7 @@ def test_what_is_hit_is_what_lies_under_the_pointer():
 
     def found(place, selected=0):
         grip = triangles.hit_test(flame, where, place, selected, False, 6.0)
-        return grip and (grip.number, grip.handle)
+        return grip and (grip.index, grip.handle)
 
     assert found((12, 18)) == (0, "O") and found((110, 21)) == (0, "X") and found((60, 20)) == (0, "OX")
     assert found((60, 70)) == (0, "XY") and found((30, 40)) == (0, "inside") and found((200, 200)) is None
@@ -115,7 +115,7 @@ def test_a_drag_moves_the_corners_that_the_handle_holds(rng, handle):
     if handle == "XY":
         start = before[1:].mean(0)
     grip = triangles.Drag(0, handle, False, tuple(map(tuple, before)), tuple(start))
-    after = np.array(edit.triangle(triangles.dragged(flame, grip, end).xforms[0]))
+    after = np.array(edit.triangle(triangles.apply_drag(flame, grip, end).xforms[0]))
     held = {"O": "OXY", "inside": "OXY"}.get(handle, handle)
     if handle == "XY":  # a similarity about O that takes the middle of XY to the pointer
         sides = [np.linalg.norm(t[[1, 2, 2]] - t[[0, 0, 1]], axis=1) for t in (before, after)]
@@ -138,7 +138,7 @@ def test_dragging_a_corner_edits_the_map_undoes_and_compiles_nothing(screen):
     end = (start[0] + 31, start[1] - 17)
     drag(screen, start, end)
     after = settings(screen)
-    wanted = edit.move_corner(before, 0, 1, frame(screen).point(end))
+    wanted = edit.move_corner(before, 0, 1, frame(screen).to_plane(end))
     assert np.allclose(after.xforms[0].affine, wanted.xforms[0].affine, atol=1e-6) and after.view == before.view
     assert after.xforms[1:] == before.xforms[1:]
     finish(screen)
@@ -158,7 +158,7 @@ def test_post_affines_are_dragged_too_and_the_ground_moves_the_view(screen):
     drag(screen, start, (start[0] - 20, start[1] + 9))
     after = settings(screen)
     assert after.xforms[1].affine == before.xforms[1].affine and after.xforms[1].post != before.xforms[1].post
-    place = frame(screen).place(edit.triangle(after.xforms[1], True)[2])
+    place = frame(screen).to_window(edit.triangle(after.xforms[1], True)[2])
     assert np.allclose(place, (start[0] - 20, start[1] + 9), atol=1e-3)
     press(screen, "G")
     drag(screen, start, (start[0] + 40, start[1]))
@@ -173,7 +173,7 @@ def test_keys_do_what_the_functions_of_edit_do(screen):
     press(screen, "]")
     assert settings(screen).xforms[1].weight == pytest.approx(1.25 * max(before.xforms[1].weight, 0.01))
     press(screen, "Alt+Right")
-    moved = np.subtract(spots(screen, 1)["O"], frame(screen).place(edit.triangle(before.xforms[1])[0]))
+    moved = np.subtract(spots(screen, 1)["O"], frame(screen).to_window(edit.triangle(before.xforms[1])[0]))
     assert moved == pytest.approx((0.02 * screen.app.image_rects[0][3], 0.0), abs=1e-6), "to the right as it is seen"
     state = settings(screen)
     press(screen, "Alt+Shift+Left")
@@ -182,9 +182,9 @@ def test_keys_do_what_the_functions_of_edit_do(screen):
     assert len(settings(screen).xforms) == 5 and settings(screen).xforms[4].affine == settings(screen).xforms[1].affine
     press(screen, "Delete")
     press(screen, "A")
-    assert len(settings(screen).xforms) == 5 and editor(screen).number == 4
+    assert len(settings(screen).xforms) == 5 and editor(screen).index == 4
     press(screen, "F")
-    assert settings(screen).final_xform is not None and editor(screen).number == edit.FINAL_XFORM
+    assert settings(screen).final_xform is not None and editor(screen).index == edit.FINAL_XFORM
     press(screen, "F")
     assert settings(screen).final_xform is None
     press(screen, "C")
@@ -246,7 +246,7 @@ def test_palettes_are_taken_from_strips_and_turned(screen, places):
     frames(screen)
     click(screen, middle(places["palette"]))
     frames(screen)
-    click(screen, middle(places["strip sea"]))
+    click(screen, middle(places["gradient sea"]))
     assert settings(screen).palette == "sea"
     left, top, right, bottom = places["##rotate"]
     drag(screen, middle(places["##rotate"]), (left + 0.75 * (right - left), (top + bottom) / 2))

@@ -1,12 +1,13 @@
-"""The editor of flames: triangles over the picture, controls beside it, keys. The interface asks for it by the
-picture's name. All that it does to a flame are the functions of renderer/flames/edit.py, breed.py and fit.py.
+"""The flame editor: triangles over the picture, controls beside it, keys. Edits are functions of renderer/flames.
 
-With key frames it edits one of them, and holds the clock at its time.
+With key frames it edits one of them, and pauses the panel at its time.
 """
 
 import os
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from renderer.pictures.flame import Settings, keyframes_for_file, to_keyframe
 from renderer.scene.scene import Scene
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
+from renderer.window.controls.theme import Rect
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import sections, triangles
 from renderer.window.flame_editor.variants import Variants
@@ -29,53 +31,57 @@ from renderer.window.state.app_state import AppState
 from renderer.window.state.save_files import unused_path
 
 GROUP = "Flame"
-NUDGE, TURN, GROWTH = 0.02, 5.0, 1.05  # of the view's height, degrees, a factor: what one key press does to a triangle
-MAX_TRIES = 40  # chance flames until one is worth seeing
-KEY_SECONDS = 2.0  # from one key frame to the next
+NUDGE, ROTATE, SCALE = 0.02, 5.0, 1.05  # of one key press: fraction of the view's height, degrees, factor
+MAX_TRIES = 40  # random flames until one is acceptable
+KEYFRAME_SECONDS = 2.0  # from one key frame to the next
+FLAME_FIELDS = [f.name for f in fields(Flame)]
 
 
 class Editor:
-    """What the user edits: the map that is selected, whether triangles are shown, and of which affine."""
+    """What is edited: the selected xform, whether triangles are displayed, and of which affine."""
 
-    def __init__(self, app: AppState, fonts, scale: float):
+    def __init__(self, app: AppState, fonts: theme.Fonts, scale: float):
         self.app, self.fonts, self.scale = app, fonts, scale
         self.triangles, self.post = True, False
-        self.selected, self.key = 0, 0
-        self.grip: triangles.Drag | None = None
-        self.under: triangles.Drag | None = None
+        self.selected = 0  # xform
+        self.key = 0  # key frame
+        self.drag: triangles.Drag | None = None  # of the pressed handle
+        self.hovered: triangles.Drag | None = None
         self.rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
         self.variants = Variants(app, scale)
         self.sections = sections.Sections(self)
-        self._tries = 0  # chance flames that are still to be looked at
-        self._game = None
+        self._tries = 0  # random flames that are still to be tried
+        self._game: ChaosGame | None = None
 
     # What is edited
 
     @property
     def settings(self) -> Settings:
+        """The settings of the active panel."""
         return self.app.panel.scene.settings
 
     @property
     def flame(self) -> Flame:
-        """The flame at hand: the settings themselves, or that of the chosen key frame."""
+        """The current flame: the settings themselves, or the one of the current key frame."""
         settings = self.settings
         self.key = min(self.key, max(len(settings.keyframes) - 1, 0))
         return settings.keyframes[self.key].flame if settings.keyframes else settings
 
     @property
-    def number(self) -> int:
-        """The selected map, one that is there."""
+    def index(self) -> int:
+        """The index of the selected xform."""
         flame = self.flame
         if self.selected == edit.FINAL_XFORM and flame.final_xform is None or self.selected >= len(flame.xforms):
             self.selected = len(flame.xforms) - 1
         return self.selected
 
     @property
-    def map(self) -> Xform:
-        return edit.xform_at(self.flame, self.number)
+    def xform(self) -> Xform:
+        """The selected xform."""
+        return edit.xform_at(self.flame, self.index)
 
-    def put(self, flame: Flame, moved: bool = True) -> None:
-        """Shows another flame in place of the one at hand."""
+    def put(self, flame: Any, moved: bool = True) -> None:
+        """Replaces the current flame."""
         settings = self.settings
         if settings.keyframes:
             keys = list(settings.keyframes)
@@ -84,20 +90,22 @@ class Editor:
         self.show(flame, moved)
 
     def show(self, settings: Settings, moved: bool = True) -> None:
+        """Replaces the settings of the active panel."""
         self.app.change_scene(replace(self.app.panel.scene, settings=settings), moved=moved)
 
-    def change(self, work, *arguments, **named) -> None:
-        """Puts work(flame, ...) in place of the flame; a mistake is told."""
+    def change(self, edit_flame: Callable[..., Flame], *arguments: Any, **options: Any) -> None:
+        """Replaces the flame by edit_flame(flame, ...); shows its error as a message."""
         try:
-            self.put(work(self.flame, *arguments, **named))
+            self.put(edit_flame(self.flame, *arguments, **options))
         except (UserError, ValueError) as error:
             self.app.show_message(str(error))
 
-    def change_map(self, **changes) -> None:
-        self.change(edit.with_xform, self.number, **changes)
+    def change_xform(self, **changes: Any) -> None:
+        """Changes fields of the selected xform."""
+        self.change(edit.with_xform, self.index, **changes)
 
-    def view(self):
-        """How the flame at hand is looked at: a key frame moves with the settings' view."""
+    def view(self) -> Any:
+        """The view of the current flame: that of a key frame moves with the settings' view."""
         settings = self.settings
         if not settings.keyframes:
             return settings.view
@@ -105,88 +113,97 @@ class Editor:
 
     # Over the picture
 
-    def frame(self, rectangle) -> triangles.WindowTransform:
+    def transform(self, rect: Rect) -> triangles.WindowTransform:
+        """The transform from the plane to the panel's picture in `rect`."""
         settings = self.settings
-        return triangles.WindowTransform.of(self.view(), settings.y_axis, settings.pixel_aspect, rectangle)
+        return triangles.WindowTransform.of(self.view(), settings.y_axis, settings.pixel_aspect, rect)
 
-    def mouse(self, rectangle) -> bool:
-        """Handles of triangles under the pointer; whether the pointer is busy with one. After the panel's button."""
+    def mouse(self, rect: Rect) -> bool:
+        """Handles the mouse on triangles, after the panel's button; whether it is used up."""
         if not self.triangles or self.flame.is_3d:
             return False
-        frame, place = self.frame(rectangle), tuple(imgui.get_mouse_pos())
-        if self.grip is not None:
+        transform, pointer = self.transform(rect), imgui.get_mouse_pos()
+        position = (pointer.x, pointer.y)
+        if self.drag is not None:
             if imgui.is_mouse_down(0) or imgui.is_mouse_released(0):
-                if tuple(imgui.get_mouse_drag_delta(0, 0.0)) != (0.0, 0.0):
-                    self.put(triangles.dragged(self.flame, self.grip, frame.point(place)))
+                delta = imgui.get_mouse_drag_delta(0, 0.0)
+                if delta.x or delta.y:
+                    self.put(triangles.apply_drag(self.flame, self.drag, transform.to_plane(position)))
             if not imgui.is_mouse_down(0):
-                self.grip = None
+                self.drag = None
             return True
-        hovered = imgui.is_item_hovered()
-        reach = triangles.REACH * self.scale
-        self.under = triangles.hit_test(self.flame, frame, place, self.number, self.post, reach) if hovered else None
-        if self.under is None or imgui.get_io().key_shift:
+        self.hovered = None
+        if imgui.is_item_hovered():
+            radius = triangles.HIT_RADIUS * self.scale
+            self.hovered = triangles.hit_test(self.flame, transform, position, self.index, self.post, radius)
+        if self.hovered is None or imgui.get_io().key_shift:
             return False
         if imgui.is_item_activated() and imgui.is_mouse_down(0):
-            self.grip, self.selected = self.under, self.under.number
+            self.drag, self.selected = self.hovered, self.hovered.index
             self.pin_time()
             return True
-        return self.under.handle != triangles.INSIDE and imgui.is_mouse_double_clicked(0)
+        return self.hovered.handle != triangles.INSIDE and imgui.is_mouse_double_clicked(0)
 
-    def draw(self, rectangle) -> None:
-        """The triangles, over the picture."""
+    def draw(self, rect: Rect) -> None:
+        """Draws the triangles over the picture."""
         if self.triangles and not self.flame.is_3d:
-            sections.draw_triangles(self, self.frame(rectangle))
+            sections.draw_triangles(self, self.transform(rect))
 
     # Beside the picture
 
     def controls(self) -> None:
-        """The part of the controls that edits the flame."""
+        """Draws the flame's section of the controls."""
         if imgui.collapsing_header("Flame", imgui.TreeNodeFlags_.default_open):
             imgui.push_id("flame")
             self.sections.draw()
             imgui.pop_id()
 
     def overlay(self) -> None:
-        """The grid of variants, over the window, and what goes on by itself: the search for a chance flame."""
+        """Draws the grid of variants over the window, and advances the search for a random flame."""
         try:
-            self._look_for_chance()
+            self._try_random()
             chosen = self.variants.draw(self)
         except (UserError, KernelError) as error:
-            self._tries, self.variants.opened, chosen = 0, False, None
+            self._tries, self.variants.is_open, chosen = 0, False, None
             self.app.show_message(str(error))
         if chosen is not None:
             self.put(chosen, moved=False)
 
     @property
     def pending(self) -> bool:
-        """Whether the window should go on although no panel draws."""
+        """Whether the window must draw another frame although no panel draws."""
         return self._tries > 0 or self.variants.pending
 
     def pin_time(self) -> None:
-        """The clock stands at the key frame that is edited."""
+        """Pauses the panel at the time of the current key frame."""
         settings, panel = self.settings, self.app.panel
         if settings.keyframes:
             panel.scene_time, panel.paused = settings.keyframes[self.key].time, True
 
-    # What buttons and keys do
+    # Actions on xforms
 
     def select(self, step: int) -> None:
-        numbers = triangles.numbers_of(self.flame)
-        self.selected = numbers[(numbers.index(self.number) + step) % len(numbers)]
-        self.app.show_message("final map" if self.selected == edit.FINAL_XFORM else f"map {self.selected + 1}")
+        """Selects the next (1) or the previous (-1) xform."""
+        indices = triangles.xform_indices(self.flame)
+        self.selected = indices[(indices.index(self.index) + step) % len(indices)]
+        final = self.selected == edit.FINAL_XFORM
+        self.app.show_message("final xform" if final else f"xform {self.selected + 1}")
 
-    def add(self) -> None:
-        self.change(edit.add_xform)
+    def add(self, source: Xform | None = None) -> None:
+        """Adds an xform, a copy of `source` if given, and selects it."""
+        self.change(edit.add_xform, source)
         self.selected = len(self.flame.xforms) - 1
 
     def duplicate(self) -> None:
-        self.change(edit.add_xform, self.map)
-        self.selected = len(self.flame.xforms) - 1
+        """Duplicates the selected xform."""
+        self.add(self.xform)
 
     def delete(self) -> None:
-        self.change(edit.delete_xform, self.number)
+        """Deletes the selected xform."""
+        self.change(edit.delete_xform, self.index)
 
     def toggle_final(self) -> None:
+        """Adds or deletes the final xform."""
         if self.flame.final_xform is None:
             self.change(edit.add_final_xform)
             self.selected = edit.FINAL_XFORM
@@ -194,22 +211,36 @@ class Editor:
             self.change(edit.delete_xform, edit.FINAL_XFORM)
 
     def nudge(self, right: float, up: float) -> None:
-        """Moves the selected triangle by parts of the view's height, as it is seen."""
+        """Moves the selected triangle by NUDGE to the right and up as it is displayed."""
         (rx, ry), (dx, dy) = self.view().pixel_vectors(1)
         sign = 1.0 if self.settings.y_axis == "up" else -1.0
-        o, *_ = edit.triangle(self.map, self.post)
-        place = (o[0] + NUDGE * (right * rx - up * dx), o[1] + sign * NUDGE * (right * ry - up * dy))
-        self.change(edit.move_corner, self.number, 0, place, self.post)
+        o, *_ = edit.triangle(self.xform, self.post)
+        position = (o[0] + NUDGE * (right * rx - up * dx), o[1] + sign * NUDGE * (right * ry - up * dy))
+        self.change(edit.move_corner, self.index, 0, position, self.post)
 
-    def turn(self, degrees: float, growth: float = 1.0) -> None:
-        self.change(edit.rotate_scale, self.number, degrees, growth, self.post)
+    def rotate_scale(self, degrees: float, factor: float = 1.0) -> None:
+        """Rotates and scales the selected triangle about O."""
+        self.change(edit.rotate_scale, self.index, degrees, factor, self.post)
 
     def scale_weight(self, factor: float) -> None:
-        weight = min(max(self.map.weight, 0.01) * factor, 1e6)
-        self.change_map(weight=weight)
+        """Multiplies the weight of the selected xform."""
+        weight = min(max(self.xform.weight, 0.01) * factor, 1e6)
+        self.change_xform(weight=weight)
         self.app.show_message(f"weight {weight:.3g}")
 
+    def toggle_triangles(self) -> None:
+        """Shows or hides the triangles."""
+        self.triangles = not self.triangles
+
+    def toggle_post(self) -> None:
+        """Edits post-affines, or affines again."""
+        self.post, self.triangles = not self.post, True
+        self.app.show_message("triangles of the post-affines" if self.post else "triangles of the affines")
+
+    # Actions on the flame
+
     def step_palette(self, step: int) -> None:
+        """Switches to the next (1) or the previous (-1) built-in palette."""
         names, flame = palettes.builtin_names(), self.flame
         here = names.index(flame.palette) if not flame.colors and flame.palette in names else -step
         name = names[(here + step) % len(names)]
@@ -217,74 +248,57 @@ class Editor:
         self.app.show_message(f"palette {name}")
 
     def fit(self) -> None:
-        """Looks at the whole flame."""
+        """Fits the view to the whole flame."""
         settings, flame = self.settings, self.flame
-        width, height = self._size()
+        width, height = self._image_size()
         try:
-            view = framing.fit_view(self.device, flame, width / height, settings.y_axis, self.game)
+            view = framing.fit_view(self.app.gpu.device, flame, width / height, settings.y_axis, self._short_game())
         except (UserError, KernelError) as error:
             self.app.show_message(str(error))
             return
-        home = settings.keyframes[self.key].view if settings.keyframes else view
-        self.app.set_view(relative_view(settings.view, home, view) if settings.keyframes else view)
+        if settings.keyframes:
+            view = relative_view(settings.view, settings.keyframes[self.key].view, view)
+        self.app.set_view(view)
 
-    def _size(self) -> tuple[int, int]:
-        """Of the active panel's picture in the window."""
+    def _image_size(self) -> tuple[int, int]:
+        """The size of the active panel's picture in window units."""
         return self.app.image_rects[self.app.visible().index(self.app.active)][2:]
 
     def random(self) -> None:
+        """Starts the search for a random flame; one is tried each frame."""
         self._tries = MAX_TRIES
-        self.app.show_message("looking for a flame that is worth seeing")
+        self.app.show_message("searching for a random flame")
 
-    def symmetry(self, kind: int) -> None:
+    def _short_game(self) -> ChaosGame:
+        """A chaos game for short runs of any flame, without waiting for its kernels to compile."""
+        if self._game is None:
+            self._game = ChaosGame(self.app.gpu.device)
+            self._game.kernels.never_block()
+        return self._game
+
+    def _try_random(self) -> None:
+        """Tries one random flame; shows it if it is acceptable, or the last one."""
+        if self._tries == 0:
+            return
+        flame, view, acceptable = framing.propose_flame(self.app.gpu.device, self.rng, self._short_game())
+        self._tries -= 1
+        if acceptable or self._tries == 0:
+            self._tries = 0
+            values = {name: getattr(flame, name) for name in FLAME_FIELDS}
+            values |= {name: getattr(self.settings, name) for name in ("quality", "estimator_radius")}
+            self.selected = self.key = 0
+            self.show(replace(self.settings, view=view, y_axis="up", keyframes=(), **values), moved=False)
+
+    def add_symmetry(self, kind: int) -> None:
+        """Adds the xforms of a symmetry, as in flam3: |kind| rotations, with a mirror if negative."""
         self.change(evolve.add_symmetry, kind)
 
     def mutate(self) -> None:
-        """The flame with one change by chance."""
+        """Makes one random change."""
         self.change(evolve.mutate, self.rng)
 
-    def add_key(self, source: Scene | None = None) -> None:
-        """The flame at hand, or that of another scene, as the next key frame."""
-        settings, size = self.settings, self._size()
-        keys = settings.keyframes or (to_keyframe(settings, size),)
-        settings = replace(settings, keyframes=keys)
-        if source is not None and (source.settings.is_3d or source.settings.y_axis != settings.y_axis):
-            self.app.show_message(
-                "only flames of the plane with y in the same direction can be key frames of one animation"
-            )
-            return
-        new = to_keyframe(source.settings, size) if source else keys[self.key]
-        self.show(edit.add_keyframe(settings, replace(new, time=keys[-1].time + KEY_SECONDS)))
-        self.choose_key(len(keys))
-
-    def choose_key(self, number: int) -> None:
-        self.key = number
-        self.pin_time()
-
-    def delete_keyframe(self) -> None:
-        settings = self.settings
-        if not settings.keyframes:
-            self.app.show_message("there is no key frame to take away")
-            return
-        kept = edit.delete_keyframe(settings, self.key)
-        if not kept.keyframes:
-            last = settings.keyframes[1 - self.key].flame
-            kept = replace(kept, **{name: getattr(last, name) for name in Flame.__dataclass_fields__})
-        self.show(kept)
-        self.choose_key(max(self.key - 1, 0))
-
-    def play(self) -> None:
-        """Goes on from key frame to key frame, or stops."""
-        panel, keys = self.app.panel, self.settings.keyframes
-        if not keys:
-            self.app.show_message("an animation needs two key frames: K makes one of this flame")
-            return
-        panel.paused = not panel.paused
-        if not panel.paused and panel.scene_time >= keys[-1].time:
-            panel.scene_time = keys[0].time
-
     def save(self) -> None:
-        """Writes the flame, or its key frames, as a .flame file into the current folder."""
+        """Writes the flame, or its key frames, as a .flame file to the current folder."""
         panel = self.app.panel
         path = unused_path(Path.cwd(), panel.original.path.stem, ".flame")
         size = panel.display_texture.size if panel.display_texture is not None else (1280, 720)
@@ -296,92 +310,101 @@ class Editor:
         except UserError as error:
             self.app.show_message(str(error))
 
-    # Chance
+    # Actions on key frames
 
-    @property
-    def device(self):
-        return self.app.gpu.device
-
-    @property
-    def game(self) -> ChaosGame:
-        """One that plays short games of any flame without waiting for its kernel."""
-        if self._game is None:
-            self._game = ChaosGame(self.device)
-            self._game.kernels.never_block()
-        return self._game
-
-    def _look_for_chance(self) -> None:
-        """One chance flame a frame, until one is worth seeing."""
-        if self._tries == 0:
+    def add_keyframe(self, source: Scene | None = None) -> None:
+        """Appends the current flame, or that of another scene, as a key frame."""
+        settings, size = self.settings, self._image_size()
+        keys = settings.keyframes or (to_keyframe(settings, size),)
+        if source is not None and (source.settings.is_3d or source.settings.y_axis != settings.y_axis):
+            self.app.show_message("the key frames of an animation must all be 2D flames with the same y axis")
             return
-        flame, view, acceptable = framing.propose_flame(self.device, self.rng, self.game)
-        self._tries -= 1
-        if acceptable or self._tries == 0:
-            self._tries = 0
-            named = {name: getattr(flame, name) for name in Flame.__dataclass_fields__}
-            named |= {name: getattr(self.settings, name) for name in ("quality", "estimator_radius")}
-            self.selected = self.key = 0
-            self.show(replace(self.settings, view=view, y_axis="up", keyframes=(), **named), moved=False)
+        new = to_keyframe(source.settings, size) if source else keys[self.key]
+        new = replace(new, time=keys[-1].time + KEYFRAME_SECONDS)
+        self.show(edit.add_keyframe(replace(settings, keyframes=keys), new))
+        self.select_keyframe(len(keys))
+
+    def select_keyframe(self, index: int) -> None:
+        """Edits a key frame, by index, and goes to its time."""
+        self.key = index
+        self.pin_time()
+
+    def step_keyframe(self, step: int) -> None:
+        """Selects the next (1) or the previous (-1) key frame."""
+        if self.settings.keyframes:
+            self.select_keyframe((self.key + step) % len(self.settings.keyframes))
+            self.app.show_message(f"key frame {self.key + 1} of {len(self.settings.keyframes)}")
+
+    def delete_keyframe(self) -> None:
+        """Deletes the current key frame; of two, the other one becomes the flame."""
+        settings = self.settings
+        if not settings.keyframes:
+            self.app.show_message("there is no key frame to delete")
+            return
+        kept = edit.delete_keyframe(settings, self.key)
+        if not kept.keyframes:
+            other = settings.keyframes[1 - self.key].flame
+            kept = replace(kept, **{name: getattr(other, name) for name in FLAME_FIELDS})
+        self.show(kept)
+        self.select_keyframe(max(self.key - 1, 0))
+
+    def play(self) -> None:
+        """Plays or pauses the key frames."""
+        panel, keys = self.app.panel, self.settings.keyframes
+        if not keys:
+            self.app.show_message("an animation needs two key frames: K adds one of this flame")
+            return
+        panel.paused = not panel.paused
+        if not panel.paused and panel.scene_time >= keys[-1].time:
+            panel.scene_time = keys[0].time
 
     # Keys
 
     def actions(self) -> list[Action]:
-        """The keys of this editor; each works on the active panel."""
+        """The key bindings of this editor; each works on the active panel."""
 
-        def action(keys: str, name: str, run, repeats: bool = False) -> Action:
+        def action(keys: str, name: str, run: Callable[[], None], repeats: bool = False) -> Action:
             return Action(keys, name, GROUP, lambda _app: run(), repeats)
 
         return [
             action("G", "triangles of the xforms", self.toggle_triangles),
             action("O", "triangles of the post-affines", self.toggle_post),
-            action("M", "next map", lambda: self.select(1)),
-            action("Shift+M", "map before", lambda: self.select(-1)),
-            action("A", "add a map", self.add),
-            action("Shift+A", "double the map", self.duplicate),
-            action("Delete", "take the map away", self.delete),
-            action("F", "final map", self.toggle_final),
+            action("M", "next xform", lambda: self.select(1)),
+            action("Shift+M", "previous xform", lambda: self.select(-1)),
+            action("A", "add xform", self.add),
+            action("Shift+A", "duplicate xform", self.duplicate),
+            action("Delete", "delete xform", self.delete),
+            action("F", "final xform", self.toggle_final),
             action("Alt+Left", "move the triangle", lambda: self.nudge(-1, 0), True),
             action("Alt+Right", "move the triangle", lambda: self.nudge(1, 0), True),
             action("Alt+Up", "move the triangle", lambda: self.nudge(0, 1), True),
             action("Alt+Down", "move the triangle", lambda: self.nudge(0, -1), True),
-            action("Alt+Shift+Left", "turn and grow it", lambda: self.turn(TURN), True),
-            action("Alt+Shift+Right", "turn and grow it", lambda: self.turn(-TURN), True),
-            action("Alt+Shift+Up", "turn and grow it", lambda: self.turn(0.0, GROWTH), True),
-            action("Alt+Shift+Down", "turn and grow it", lambda: self.turn(0.0, 1 / GROWTH), True),
-            action("]", "heavier", lambda: self.scale_weight(1.25), True),
-            action("[", "lighter", lambda: self.scale_weight(0.8), True),
+            action("Alt+Shift+Left", "rotate and scale it", lambda: self.rotate_scale(ROTATE), True),
+            action("Alt+Shift+Right", "rotate and scale it", lambda: self.rotate_scale(-ROTATE), True),
+            action("Alt+Shift+Up", "rotate and scale it", lambda: self.rotate_scale(0.0, SCALE), True),
+            action("Alt+Shift+Down", "rotate and scale it", lambda: self.rotate_scale(0.0, 1 / SCALE), True),
+            action("]", "increase weight", lambda: self.scale_weight(1.25), True),
+            action("[", "decrease weight", lambda: self.scale_weight(0.8), True),
             action("C", "next palette", lambda: self.step_palette(1), True),
-            action("Shift+C", "palette before", lambda: self.step_palette(-1), True),
-            action("B", "a random flame", self.random),
-            action("V", "variants to choose from", self.variants.toggle),
-            action("Shift+V", "one change by chance", self.mutate),
-            action("U", "look at the whole flame", self.fit),
-            action("K", "key frame of this flame", self.add_key),
-            action("Shift+K", "take the key frame away", self.delete_keyframe),
-            action("J", "next key frame", lambda: self.step_key(1)),
-            action("Shift+J", "key frame before", lambda: self.step_key(-1)),
-            action("Y", "play the key frames", self.play),
+            action("Shift+C", "previous palette", lambda: self.step_palette(-1), True),
+            action("B", "random flame", self.random),
+            action("V", "variants", self.variants.toggle),
+            action("Shift+V", "mutate", self.mutate),
+            action("U", "fit view to the flame", self.fit),
+            action("K", "add key frame of this flame", self.add_keyframe),
+            action("Shift+K", "delete key frame", self.delete_keyframe),
+            action("J", "next key frame of the flame", lambda: self.step_keyframe(1)),
+            action("Shift+J", "previous key frame of the flame", lambda: self.step_keyframe(-1)),
+            action("Y", "play key frames", self.play),
             action("Ctrl+E", "save as .flame", self.save),
         ]
 
-    def toggle_triangles(self) -> None:
-        self.triangles = not self.triangles
-
-    def toggle_post(self) -> None:
-        self.post, self.triangles = not self.post, True
-        self.app.show_message("triangles of the post-affines" if self.post else "triangles of the affines")
-
-    def step_key(self, step: int) -> None:
-        if self.settings.keyframes:
-            self.choose_key((self.key + step) % len(self.settings.keyframes))
-            self.app.show_message(f"key frame {self.key + 1} of {len(self.settings.keyframes)}")
-
-    def color_of(self, number: int) -> tuple[float, float, float, float]:
-        """A map's color in the palette, bright enough for a line."""
-        if number == edit.FINAL_XFORM:
+    def xform_color(self, index: int) -> theme.Color:
+        """The color of an xform in the palette, brightened for a line; white for the final one."""
+        if index == edit.FINAL_XFORM:
             return theme.TEXT
         flame = self.flame
-        at = int(min(max(edit.xform_at(flame, number).color, 0.0), 1.0) * 255)
-        color = flame.colors[at] if flame.colors else palettes.builtin(flame.palette)[at]
+        entry = int(min(max(edit.xform_at(flame, index).color, 0.0), 1.0) * 255)
+        color = flame.colors[entry] if flame.colors else palettes.builtin(flame.palette)[entry]
         r, g, b = (float(value) / 255 * 0.55 + 0.45 for value in color)
         return r, g, b, 1.0

@@ -1,75 +1,78 @@
-"""What the editor of flames draws: the triangles over the picture, and its sections beside it."""
+"""What the flame editor draws: the triangles over the picture, and the sections of controls beside it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from renderer.flames import edit, palettes
-from renderer.flames.genome import IDENTITY_2D
+from renderer.flames.genome import IDENTITY_2D, Flame
 from renderer.flames.variations import parameter_owners, variation_table
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui
-from renderer.window.flame_editor.triangles import CORNERS, EDGES, handles, numbers_of
+from renderer.window.flame_editor.triangles import CORNERS, EDGES, WindowTransform, handles, xform_indices
 from renderer.window.state import open_files
 
-GRADIENT_HEIGHT, SEGMENTS = 18, 64  # height of a palette's strip at scale 1, and its steps
+GRADIENT_HEIGHT, GRADIENT_SEGMENTS = 18, 64  # height at scale 1
+CACHED_GRADIENTS = 64
 SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)
+Button = tuple[str, Callable[[], Any], str]  # label, what it runs, tooltip
 
 
-def draw_triangles(editor, frame) -> None:
-    """Every map's triangle; that of the selected one with its handles."""
+def draw_triangles(editor: Any, transform: WindowTransform) -> None:
+    """Draws the triangle of each xform; the selected one with all its handles."""
     draw, scale, flame = imgui.get_window_draw_list(), editor.scale, editor.flame
-    unit = [imgui.ImVec2(*frame.place(corner)) for corner in ((0, 0), (1, 0), (0, 1))]
-    draw.add_triangle(*unit, theme.color_u32((1, 1, 1, 0.18)), scale)
-    for number in sorted(numbers_of(flame), key=lambda number: number == editor.number):
-        chosen = number == editor.number
-        corners = edit.triangle(edit.xform_at(flame, number), editor.post)
-        spots = handles([frame.place(corner) for corner in corners])
-        color, points = editor.color_of(number), [imgui.ImVec2(*spots[name]) for name in CORNERS]
-        draw.add_triangle(*points, theme.color_u32((0, 0, 0, 0.6)), (4.0 if chosen else 2.6) * scale)
-        if chosen:
-            draw.add_triangle_filled(*points, theme.color_u32(color, 0.13))
-        draw.add_triangle(*points, theme.color_u32(color, 1.0 if chosen else 0.85), (2.0 if chosen else 1.2) * scale)
-        held = editor.grip or editor.under
-        for name in (*CORNERS, *EDGES) if chosen else CORNERS:
-            lit = held is not None and held.number == number and held.handle == name
-            _handle(draw, spots[name], name, color, chosen, lit, scale)
-        if chosen:
-            label = "final" if number == edit.FINAL_XFORM else str(number + 1)
-            _label(draw, editor, spots["O"], label + (" post" if editor.post else ""), color)
+    unit = [imgui.ImVec2(*transform.to_window(corner)) for corner in ((0, 0), (1, 0), (0, 1))]
+    draw.add_triangle(unit[0], unit[1], unit[2], theme.color_u32((1, 1, 1, 0.18)), scale)
+    for index in sorted(xform_indices(flame), key=lambda index: index == editor.index):
+        selected = index == editor.index
+        corners = edit.triangle(edit.xform_at(flame, index), editor.post)
+        points = handles([transform.to_window(corner) for corner in corners])
+        color, (o, x, y) = editor.xform_color(index), [imgui.ImVec2(*points[name]) for name in CORNERS]
+        draw.add_triangle(o, x, y, theme.color_u32((0, 0, 0, 0.6)), (4.0 if selected else 2.6) * scale)
+        if selected:
+            draw.add_triangle_filled(o, x, y, theme.color_u32(color, 0.13))
+        outline = theme.color_u32(color, 1.0 if selected else 0.85)
+        draw.add_triangle(o, x, y, outline, (2.0 if selected else 1.2) * scale)
+        active = editor.drag or editor.hovered
+        for name in (*CORNERS, *EDGES) if selected else CORNERS:
+            lit = active is not None and active.index == index and active.handle == name
+            _draw_handle(editor, points[name], name, color, selected, lit)
+        if selected:
+            label = ("final" if index == edit.FINAL_XFORM else str(index + 1)) + (" post" if editor.post else "")
+            px, py = points["O"][0] - 6 * scale, points["O"][1] + 8 * scale
+            theme.shadow_text(draw, editor.fonts.bold, theme.FONT_SIZE * scale, px, py, color, label)
 
 
-def _handle(draw, spot, name: str, color, chosen: bool, lit: bool, scale: float) -> None:
-    radius = (6.0 if lit else 4.5 if chosen and name in CORNERS else 3.0) * scale
-    center = imgui.ImVec2(*spot)
+def _draw_handle(
+    editor: Any, point: tuple[float, float], name: str, color: theme.Color, selected: bool, lit: bool
+) -> None:
+    draw, scale = imgui.get_window_draw_list(), editor.scale
+    radius = (6.0 if lit else 4.5 if selected and name in CORNERS else 3.0) * scale
+    center = imgui.ImVec2(*point)
     draw.add_circle_filled(center, radius + 1.2 * scale, theme.color_u32((0, 0, 0, 0.8)))
-    filled = theme.TEXT if lit else color
-    draw.add_circle_filled(center, radius, theme.color_u32(filled))
-    if name == "O" and chosen:
+    draw.add_circle_filled(center, radius, theme.color_u32(theme.TEXT if lit else color))
+    if name == "O" and selected:
         draw.add_circle_filled(center, radius * 0.45, theme.color_u32((0, 0, 0, 1)))
-    if chosen and name in ("X", "Y"):
-        place = imgui.ImVec2(spot[0] + 7 * scale, spot[1] - 16 * scale)
-        draw.add_text(imgui.ImVec2(place.x + 1, place.y + 1), theme.color_u32((0, 0, 0, 1)), name)
-        draw.add_text(place, theme.color_u32(color), name)
-
-
-def _label(draw, editor, spot, label: str, color) -> None:
-    place = imgui.ImVec2(spot[0] - 6 * editor.scale, spot[1] + 8 * editor.scale)
-    size = theme.FONT_SIZE * editor.scale
-    draw.add_text(editor.fonts.bold, size, imgui.ImVec2(place.x + 1, place.y + 1), theme.color_u32((0, 0, 0, 1)), label)
-    draw.add_text(editor.fonts.bold, size, place, theme.color_u32(color), label)
+    if selected and name in ("X", "Y"):
+        x, y = point[0] + 7 * scale, point[1] - 16 * scale
+        theme.shadow_text(draw, imgui.get_font(), imgui.get_font_size(), x, y, color, name)
 
 
 class Sections:
-    """The controls of the flame at hand; every change goes through the editor."""
+    """The controls of the current flame; every change goes through the editor."""
 
-    def __init__(self, editor):
+    def __init__(self, editor: Any):
         self.editor, self.filter = editor, ""
-        self._base = None  # the palette before the slider that is held
-        self._gradient_cache: dict[str, list[int]] = {}
+        self._held_slider: tuple[str, int, np.ndarray] | None = None  # name, value, and the palette before it
+        self._gradients: dict[str, list[int]] = {}
 
     def draw(self) -> None:
+        """Draws all sections in the current Dear ImGui window."""
         editor, flame = self.editor, self.editor.flame
         if flame.is_3d:
-            imgui.text_wrapped("Maps of space have no triangles; their numbers are under Settings.")
+            imgui.text_wrapped("3D xforms have no triangles; their numbers are under Settings.")
         else:
             editor.triangles = imgui.checkbox("triangles", editor.triangles)[1]
             imgui.set_item_tooltip("G")
@@ -79,27 +82,25 @@ class Sections:
         self._buttons(("Random", editor.random, "B"), ("Variants", editor.variants.toggle, "V"),
                       ("Mutate", editor.mutate, "Shift+V"), ("Fit", editor.fit, "U"))  # fmt: skip
         self._symmetry()
-        self._keys()
-        self._maps(flame)
-        self._map()
+        self._keyframes()
+        self._xforms(flame)
+        self._xform()
         if imgui.tree_node_ex("variations", imgui.TreeNodeFlags_.default_open):
             self._variations()
             imgui.tree_pop()
-        if imgui.tree_node("affine"):
-            self._affine("affine", editor.map.affine)
-            imgui.tree_pop()
-        if imgui.tree_node("post-affine"):
-            self._affine("post", editor.map.post)
-            imgui.tree_pop()
-        if imgui.tree_node("xaos"):
-            self._xaos(flame)
-            imgui.tree_pop()
-        if imgui.tree_node("palette"):
-            self._palette(flame)
-            imgui.tree_pop()
+        sections = {
+            "affine": lambda: self._affine("affine", editor.xform.affine),
+            "post-affine": lambda: self._affine("post", editor.xform.post),
+            "xaos": lambda: self._xaos(flame),
+            "palette": lambda: self._palette(flame),
+        }
+        for name, section in sections.items():
+            if imgui.tree_node(name):
+                section()
+                imgui.tree_pop()
         self._buttons(("Save as .flame", editor.save, "Ctrl+E"))
 
-    def _buttons(self, *buttons) -> None:
+    def _buttons(self, *buttons: Button) -> None:
         for number, (label, run, keys) in enumerate(buttons):
             if number:
                 imgui.same_line(0, 4 * self.editor.scale)
@@ -114,88 +115,88 @@ class Sections:
         for kind in SYMMETRIES:
             imgui.same_line(0, 3 * self.editor.scale)
             if imgui.small_button(f"{kind}##symmetry"):
-                self.editor.symmetry(kind)
-            imgui.set_item_tooltip(f"{abs(kind)} turns" + (" and a mirror" if kind < 0 else ""))
+                self.editor.add_symmetry(kind)
+            imgui.set_item_tooltip(f"{abs(kind)} rotations" + (" and a mirror" if kind < 0 else ""))
 
-    def _keys(self) -> None:
-        """The key frames: their times, which is edited, and flames that may become the next."""
+    def _keyframes(self) -> None:
+        """The key frames: their times, the edited one, and other flames that can be added."""
         editor, keys = self.editor, self.editor.settings.keyframes
         if not imgui.tree_node(f"key frames ({len(keys)})###keys"):
             return
-        self._buttons(("Add this", editor.add_key, "K"), ("Take away", editor.delete_keyframe, "Shift+K"),
-                      ("Stop" if keys and not editor.app.panel.paused else "Play", editor.play, "Y"))  # fmt: skip
-        for number, key in enumerate(keys):
-            if imgui.radio_button(f"{number + 1}##key", number == editor.key):
-                editor.choose_key(number)
+        playing = keys and not editor.app.panel.paused
+        self._buttons(("Add", editor.add_keyframe, "K"), ("Delete", editor.delete_keyframe, "Shift+K"),
+                      ("Pause" if playing else "Play", editor.play, "Y"))  # fmt: skip
+        for index, key in enumerate(keys):
+            if imgui.radio_button(f"{index + 1}##key", index == editor.key):
+                editor.select_keyframe(index)
             imgui.same_line()
             imgui.set_next_item_width(-1)
-            changed, time = imgui.input_double(f"##time{number}", key.time, 0.0, 0.0, "at %.4g s")
-            low = keys[number - 1].time if number else -1e9
-            high = keys[number + 1].time if number + 1 < len(keys) else 1e9
+            changed, time = imgui.input_double(f"##time{index}", key.time, 0.0, 0.0, "at %.4g s")
+            low = keys[index - 1].time if index else -1e9
+            high = keys[index + 1].time if index + 1 < len(keys) else 1e9
             if changed and low < time < high:
-                moved = (*keys[:number], edit.replace(key, time=time), *keys[number + 1 :])
-                editor.show(edit.replace(editor.settings, keyframes=moved))
-                editor.choose_key(number)
-        others = [p.scene for p in editor.app.panels if p is not editor.app.panel] + open_files.presets(editor.app)
-        others = [scene for scene in others if scene.picture == editor.app.panel.scene.picture]
+                moved = (*keys[:index], replace(key, time=time), *keys[index + 1 :])
+                editor.show(replace(editor.settings, keyframes=moved))
+                editor.select_keyframe(index)
+        panel = editor.app.panel
+        others = [p.scene for p in editor.app.panels if p is not panel] + open_files.presets(editor.app)
+        others = [scene for scene in others if scene.picture == panel.scene.picture]
         imgui.set_next_item_width(-1)
         if others and imgui.begin_combo("##other", "add another flame"):
             for number, scene in enumerate(others):
                 if imgui.selectable(f"{scene.title}##{number}", False)[0]:
-                    editor.add_key(scene)
+                    editor.add_keyframe(scene)
             imgui.end_combo()
         imgui.tree_pop()
 
-    def _maps(self, flame) -> None:
-        """One button a map, in its color, and what makes and takes away xforms."""
+    def _xforms(self, flame: Flame) -> None:
+        """A button for each xform, in its color, and buttons that add and delete xforms."""
         editor, scale = self.editor, self.editor.scale
         right = imgui.get_cursor_screen_pos().x + imgui.get_content_region_avail().x
-        for number in numbers_of(flame):
-            label = "final" if number == edit.FINAL_XFORM else str(number + 1)
-            if number not in (0, edit.FINAL_XFORM) or number == edit.FINAL_XFORM:
-                width = imgui.calc_text_size(label).x + 4 * imgui.get_style().frame_padding.x
-                if imgui.get_item_rect_max().x + width < right:
-                    imgui.same_line(0, 4 * scale)
-            color = editor.color_of(number)
-            chosen = number == editor.number
-            imgui.push_style_color(imgui.Col_.text, imgui.ImVec4(*color))
-            held = theme.COLORS["button_active" if chosen else "button"]
-            imgui.push_style_color(imgui.Col_.button, imgui.ImVec4(*held))
-            if imgui.button(f"{label}##map{number}"):
-                editor.selected = number
+        for index in xform_indices(flame):
+            label = "final" if index == edit.FINAL_XFORM else str(index + 1)
+            width = imgui.calc_text_size(label).x + 4 * imgui.get_style().frame_padding.x
+            if index and imgui.get_item_rect_max().x + width < right:
+                imgui.same_line(0, 4 * scale)
+            background = theme.COLORS["button_active" if index == editor.index else "button"]
+            imgui.push_style_color(imgui.Col_.text, imgui.ImVec4(*editor.xform_color(index)))
+            imgui.push_style_color(imgui.Col_.button, imgui.ImVec4(*background))
+            if imgui.button(f"{label}##map{index}"):
+                editor.selected = index
             imgui.pop_style_color(2)
-        self._buttons(("Add", editor.add, "A"), ("Double", editor.duplicate, "Shift+A"),
-                      ("Delete", editor.delete, "Delete"),
+        self._buttons(("Add##xform", editor.add, "A"), ("Duplicate", editor.duplicate, "Shift+A"),
+                      ("Delete##xform", editor.delete, "Delete"),
                       ("No final" if flame.final_xform else "Final", editor.toggle_final, "F"))  # fmt: skip
 
-    def _map(self) -> None:
-        editor, m = self.editor, self.editor.map
-        final = editor.number == edit.FINAL_XFORM
-        if not final:
-            self._slider("weight", m.weight, 0.001, 10.0, 1e9, True)
-        self._slider("color", m.color, 0.0, 1.0)
-        self._slider("color_speed", m.color_speed, 0.0, 1.0)
-        self._slider("opacity", m.opacity, 0.0, 1.0)
+    def _xform(self) -> None:
+        """The numbers of the selected xform."""
+        xform = self.editor.xform
+        if self.editor.index != edit.FINAL_XFORM:
+            self._slider("weight", xform.weight, 0.001, 10.0, logarithmic=True)
+        self._slider("color", xform.color, 0.0, 1.0)
+        self._slider("color_speed", xform.color_speed, 0.0, 1.0)
+        self._slider("opacity", xform.opacity, 0.0, 1.0)
 
-    def _slider(self, name: str, value: float, low: float, high: float, most=None, logarithmic=False) -> None:
+    def _slider(self, name: str, value: float, low: float, high: float, logarithmic: bool = False) -> None:
         flags = imgui.SliderFlags_.logarithmic if logarithmic else 0
-        self._label_column(name)
+        self._label(name)
         changed, new = imgui.slider_float(f"##{name}", value, low, high, "%.4g", flags)
         if changed and np.isfinite(new):
-            self.editor.change_map(**{name: float(min(max(new, 0.0 if most else -1e9), most or 1e9))})
+            lowest = 0.0 if name == "weight" else -1e9  # Ctrl+click accepts numbers beyond the slider's range
+            self.editor.change_xform(**{name: float(min(max(new, lowest), 1e9))})
 
-    def _label_column(self, name: str) -> None:
+    def _label(self, name: str) -> None:
+        """A label, with the next control in the column beside it."""
         imgui.align_text_to_frame_padding()
         imgui.text_disabled(name.replace("_", " "))
         imgui.same_line(imgui.get_cursor_start_pos().x + 110 * self.editor.scale)
         imgui.set_next_item_width(-1)
 
-    def _affine(self, name: str, values) -> None:
-        """Two rows of three numbers, by hand, and turns and mirrors of the triangle."""
+    def _affine(self, name: str, values: tuple[float, ...]) -> None:
+        """The rows of an affine, and buttons that rotate, scale, mirror and reset it."""
         editor, out = self.editor, list(values)
-        width = (imgui.get_content_region_avail().x - 16 * editor.scale) / 3
         per_row = 4 if len(values) == 12 else 3
-        width = width * 3 / per_row
+        width = (imgui.get_content_region_avail().x - 16 * editor.scale) / per_row
         for k, value in enumerate(values):
             if k % per_row:
                 imgui.same_line(0, 4 * editor.scale)
@@ -204,57 +205,59 @@ class Sections:
             if changed and np.isfinite(new) and abs(new) < 1e9:
                 out[k] = float(new)
         if tuple(out) != tuple(values):
-            editor.change_map(**{name: tuple(out)})
+            editor.change_xform(**{name: tuple(out)})
         if len(values) != 6:
             return
-        post = name == "post"
-        turned = edit.rotate_scale
+
+        def rotate_scale(degrees: float, factor: float) -> Callable[[], None]:
+            return lambda: editor.change(edit.rotate_scale, editor.index, degrees, factor, name == "post")
+
         self._buttons(
-            ("-15°", lambda: editor.change(turned, editor.number, -15.0, 1.0, post), ""),
-            ("+15°", lambda: editor.change(turned, editor.number, 15.0, 1.0, post), ""),
-            ("x 1.1", lambda: editor.change(turned, editor.number, 0.0, 1.1, post), ""),
-            ("x 0.9", lambda: editor.change(turned, editor.number, 0.0, 1 / 1.1, post), ""),
+            ("-15°", rotate_scale(-15.0, 1.0), ""),
+            ("+15°", rotate_scale(15.0, 1.0), ""),
+            ("x 1.1", rotate_scale(0.0, 1.1), ""),
+            ("x 0.9", rotate_scale(0.0, 1 / 1.1), ""),
             ("Mirror", lambda: self._mirror(name), ""),
-            ("Reset", lambda: editor.change_map(**{name: IDENTITY_2D}), ""),
+            ("Reset", lambda: editor.change_xform(**{name: IDENTITY_2D}), ""),
         )
 
     def _mirror(self, name: str) -> None:
-        a, b, c, d, e, f = getattr(self.editor.map, name)
-        self.editor.change_map(**{name: (-a, b, c, -d, e, f)})
+        a, b, c, d, e, f = getattr(self.editor.xform, name)
+        self.editor.change_xform(**{name: (-a, b, c, -d, e, f)})
 
     def _variations(self) -> None:
-        """Each variation of the map with its amount and parameters, and a search for more."""
-        editor, m = self.editor, self.editor.map
+        """Each variation of the xform with its weight and parameters, and a search for more."""
+        editor, xform = self.editor, self.editor.xform
         reset = imgui.get_frame_height()
-        for name, weight in m.variations.items():
+        for name, weight in xform.variations.items():
             imgui.push_id(name)
-            self._label_column(name)
+            self._label(name)
             imgui.set_next_item_width(-reset - 6 * editor.scale)
             changed, new = imgui.drag_float("##amount", weight, 0.005, 0.0, 0.0, "%.4f")
-            if changed and np.isfinite(new):  # 0 would take it away under the pointer
-                editor.change(edit.with_variation, editor.number, name, float(new) or 1e-6)
+            if changed and np.isfinite(new):  # a weight of 0 would remove the control under the pointer
+                editor.change(edit.with_variation, editor.index, name, float(new) or 1e-6)
             imgui.same_line(0, 6 * editor.scale)
             if imgui.button("x", imgui.ImVec2(reset, 0)):
-                editor.change(edit.with_variation, editor.number, name, 0.0)
-            imgui.set_item_tooltip("take it away")
+                editor.change(edit.with_variation, editor.index, name, 0.0)
+            imgui.set_item_tooltip("remove variation")
             for parameter in variation_table()[name].parameters:
-                self._label_column("  " + parameter.removeprefix(f"{name}_"))
-                changed, new = imgui.drag_float(f"##{parameter}", m.parameter_value(parameter), 0.01, 0.0, 0.0, "%.4f")
+                self._label("  " + parameter.removeprefix(f"{name}_"))
+                value = xform.parameter_value(parameter)
+                changed, new = imgui.drag_float(f"##{parameter}", value, 0.01, 0.0, 0.0, "%.4f")
                 if changed and np.isfinite(new) and parameter_owners()[parameter] == name:
-                    editor.change(edit.with_parameter, editor.number, parameter, float(new))
+                    editor.change(edit.with_parameter, editor.index, parameter, float(new))
             imgui.pop_id()
         self._search()
 
     def _search(self) -> None:
-        """A list of variations that narrows as one types; Enter adds the first."""
+        """A list of variations, filtered by the typed text; Enter adds the first."""
         editor = self.editor
         imgui.set_next_item_width(-1)
         flags = imgui.InputTextFlags_.enter_returns_true
         entered, self.filter = imgui.input_text_with_hint("##search", "add a variation", self.filter, flags)
         words = self.filter.lower().split()
-        mine = editor.map.variations
-        free = [name for name in variation_table() if name not in mine]
-        found = [name for name in free if all(word in name for word in words)]
+        unused = [name for name in variation_table() if name not in editor.xform.variations]
+        found = [name for name in unused if all(word in name for word in words)]
         chosen = found[0] if entered and words and found else None
         if imgui.begin_list_box("##found", imgui.ImVec2(-1, 110 * editor.scale)):
             for name in found:
@@ -262,20 +265,20 @@ class Sections:
                     chosen = name
             imgui.end_list_box()
         if chosen:
-            editor.change(edit.with_variation, editor.number, chosen, 0.5)
+            editor.change(edit.with_variation, editor.index, chosen, 0.5)
             self.filter = ""
 
-    def _xaos(self, flame) -> None:
-        """How much more often (above 1) or less a map comes after another: a row for the map before."""
+    def _xaos(self, flame: Flame) -> None:
+        """The xaos matrix: factors on the probability that an xform (column) follows another (row)."""
         editor, count = self.editor, len(flame.xforms)
         flags = imgui.TableFlags_.scroll_x | imgui.TableFlags_.sizing_fixed_fit
         height = (count + 1.6) * imgui.get_frame_height_with_spacing()
         if not imgui.begin_table("##xaos", count + 1, flags, imgui.ImVec2(0, min(height, 220 * editor.scale))):
             return
-        for k in range(-1, count):
+        for column in range(-1, count):
             imgui.table_next_column()
-            imgui.text_disabled("after" if k < 0 else str(k + 1))
-        for before, m in enumerate(flame.xforms):
+            imgui.text_disabled("after" if column < 0 else str(column + 1))
+        for before, xform in enumerate(flame.xforms):
             imgui.table_next_row()
             imgui.table_next_column()
             imgui.align_text_to_frame_padding()
@@ -283,62 +286,59 @@ class Sections:
             for after in range(count):
                 imgui.table_next_column()
                 imgui.set_next_item_width(52 * editor.scale)
-                value = m.xaos[after] if after < len(m.xaos) else 1.0
+                value = xform.xaos[after] if after < len(xform.xaos) else 1.0
                 changed, new = imgui.drag_float(f"##{before} {after}", value, 0.01, 0.0, 1e6, "%.3g")
                 if changed and np.isfinite(new) and new >= 0:
                     editor.change(edit.with_xaos, before, after, float(new))
         imgui.end_table()
 
-    def _palette(self, flame) -> None:
-        """The flame's colors, sliders that turn them, and every built-in palette as a strip."""
-        editor, scale = self.editor, self.editor.scale
+    def _palette(self, flame: Flame) -> None:
+        """The flame's gradient, sliders that rotate it and its hue, and all built-in palettes."""
         self._gradient("the flame's colors", flame.palette_colors, f"own {hash(flame.colors)} {flame.palette}")
         self._palette_slider("rotate", -128, 128)
         self._palette_slider("hue", -180, 180)
         imgui.spacing()
         for name in palettes.builtin_names():
             if self._gradient(name, palettes.builtin(name), name, not flame.colors and flame.palette == name):
-                editor.change(edit.with_palette, name)
-        imgui.dummy(imgui.ImVec2(0, 2 * scale))
+                self.editor.change(edit.with_palette, name)
+        imgui.dummy(imgui.ImVec2(0, 2 * self.editor.scale))
 
     def _palette_slider(self, name: str, low: int, high: int) -> None:
-        """A slider from the middle that turns the palette as long as it is held."""
-        held, base = self._base or (None, None)
-        value = held[1] if held and held[0] == name else 0
-        self._label_column(name)
-        changed, value = imgui.slider_int(f"##{name}", value, low, high)
-        if imgui.is_item_activated():
-            base = self.editor.flame.palette_colors
-        if changed and base is not None:
+        """A slider that returns to 0; while held, it rotates the palette as it was when pressed."""
+        held = self._held_slider if self._held_slider and self._held_slider[0] == name else None
+        self._label(name)
+        changed, value = imgui.slider_int(f"##{name}", held[1] if held else 0, low, high)
+        base = held[2] if held else self.editor.flame.palette_colors
+        if changed:
             entries, hue = (value, 0.0) if name == "rotate" else (0, value / 360)
             self.editor.change(edit.with_palette_colors, edit.rotate_palette(base, entries, hue))
         if imgui.is_item_active():
-            self._base = (name, value), base
-        elif held and held[0] == name:
-            self._base = None
+            self._held_slider = name, value, base
+        elif held:
+            self._held_slider = None
 
-    def _gradient(self, name: str, colors, key: str, chosen: bool = False) -> bool:
-        """A palette from left to right; whether it was pressed."""
+    def _gradient(self, name: str, colors: np.ndarray, key: str, selected: bool = False) -> bool:
+        """A palette from left to right; whether it was clicked."""
         scale = self.editor.scale
         size = imgui.ImVec2(imgui.get_content_region_avail().x, GRADIENT_HEIGHT * scale)
         low = imgui.get_cursor_screen_pos()
-        pressed = imgui.invisible_button(f"strip {name}", size)
+        clicked = imgui.invisible_button(f"gradient {name}", size)
         imgui.set_item_tooltip(name)
-        draw, packed = imgui.get_window_draw_list(), self._packed_gradient(colors, key)
-        step = size.x / SEGMENTS
-        for k in range(SEGMENTS):
+        draw, packed = imgui.get_window_draw_list(), self._packed_colors(colors, key)
+        step = size.x / GRADIENT_SEGMENTS
+        for k in range(GRADIENT_SEGMENTS):
             left, right = imgui.ImVec2(low.x + k * step, low.y), imgui.ImVec2(low.x + (k + 1) * step, low.y + size.y)
-            one, two = packed[k], packed[k + 1]
-            draw.add_rect_filled_multi_color(left, right, one, two, two, one)
-        if chosen or imgui.is_item_hovered() or imgui.is_item_focused():
+            draw.add_rect_filled_multi_color(left, right, packed[k], packed[k + 1], packed[k + 1], packed[k])
+        if selected or imgui.is_item_hovered() or imgui.is_item_focused():
             high = imgui.ImVec2(low.x + size.x, low.y + size.y)
-            draw.add_rect(low, high, theme.color_u32(theme.ACCENT if chosen else theme.TEXT), 0, 1.5 * scale)
-        return pressed
+            draw.add_rect(low, high, theme.color_u32(theme.ACCENT if selected else theme.TEXT), 0, 1.5 * scale)
+        return clicked
 
-    def _packed_gradient(self, colors, key: str) -> list[int]:
-        if key not in self._gradient_cache:
-            if len(self._gradient_cache) > 64:
-                self._gradient_cache.clear()
-            at = np.linspace(0, 255, SEGMENTS + 1).astype(int)
-            self._gradient_cache[key] = [theme.color_u32((*(float(c) / 255 for c in colors[k]), 1.0)) for k in at]
-        return self._gradient_cache[key]
+    def _packed_colors(self, colors: np.ndarray, key: str) -> list[int]:
+        """The colors at the ends of the gradient's segments as draw lists take them, cached by `key`."""
+        if key not in self._gradients:
+            if len(self._gradients) > CACHED_GRADIENTS:
+                self._gradients.clear()
+            entries = np.linspace(0, 255, GRADIENT_SEGMENTS + 1).astype(int)
+            self._gradients[key] = [theme.color_u32((*(float(c) / 255 for c in colors[k]), 1.0)) for k in entries]
+        return self._gradients[key]

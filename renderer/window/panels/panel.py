@@ -165,7 +165,8 @@ class Panel:
         if not isinstance(error, (UserError, KernelError)):
             self.error = f"{type(error).__name__}: {error}"
             traceback.print_exception(error, file=sys.stderr)
-        self.device_lost = self.uses_compute_device and not _responds(self._last_frame.device)
+        frame = self._last_frame
+        self.device_lost = not (frame is None or isinstance(frame, Texture) or _responds(frame.device))
         if isinstance(error, UnavailableError) and not self.device_lost:
             self._release()  # free our device memory: another panel may need it
 
@@ -260,6 +261,7 @@ class Panel:
     def pick(self, u: float, v: float) -> float | None:
         """The distance along the view at these fractions of width and height; None if nothing is there."""
         self.wait_idle()
+        assert self.picture is not None
         width, height = self._size
         return self.picture.pick(self.settings(), self._size, u * width, v * height)
 
@@ -420,9 +422,9 @@ class Panel:
 
     def _complete(self, timestamp: float) -> None:
         """Takes over the tile that was complete at `timestamp`."""
-        assert self.tiles is not None
-        self._spent_seconds += max(timestamp - self.started, 1e-6)
         frame = self._last_frame
+        assert self.tiles is not None and frame is not None
+        self._spent_seconds += max(timestamp - self.started, 1e-6)
         self.frame, self.transfer = self.tiles.store_tile(frame), self.tiles.transfer
         self.device = frame.gl.renderer if isinstance(frame, Texture) else frame.device.name
         if self.tiles.done == 0:
@@ -469,7 +471,7 @@ class Panel:
             self._start_denoising()
 
     def _start_denoising(self) -> None:
-        assert self.tiles is not None and self.frame is not None
+        assert self.picture is not None and self.tiles is not None and self.frame is not None
         picture = self.picture.clone() if self.tiles.count > 1 else self.picture
         self._denoiser.start(self.frame, picture, self._drawn)
 
