@@ -1,0 +1,109 @@
+"""The Laplacian filter of images on devices (thesis, chapter 4), by four methods of shaders/numerics/laplacian.cu.
+
+The methods differ in where pixels are kept: naive, shared_tiles and register_rows are the thesis's lesson on GPUs,
+cpu_rows is for CPUs. For pictures/laplacian.py, which also has an OpenGL fragment pass.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from renderer.errors import UserError
+from renderer.gpu import Buffer, Device
+
+BORDERS = {"clamp": 0, "reflect": 1, "wrap": 2, "zero": 3}
+METHODS = ("auto", "naive", "shared_tiles", "register_rows", "cpu_rows")
+ROWS, TILE = 4, (64, 16)  # rows of a thread of register_rows; elements across and rows of a tile
+GROUP = 256
+
+
+def laplacian(
+    device: Device, image: Buffer, out: Buffer, neighbors: int = 8, border: str = "clamp", method: str = "auto"
+) -> None:
+    """Fills `out` with the Laplacian of `image`: the sum of the neighbors minus their number times the pixel.
+
+    Both are (height, width) or (height, width, channels), float32 or uint8, whose results are clamped to 0..255.
+    `neighbors` is 4 or 8. "auto" takes cpu_rows on CPUs, else register_rows; images of a few pixels, and uint8 of more
+    than four channels, take "naive" instead of register_rows. UserError for other shapes, types and choices.
+    """
+    bind_laplacian(device, image, out, neighbors, border, method)()
+
+
+def bind_laplacian(
+    device: Device, image: Buffer, out: Buffer, neighbors: int = 8, border: str = "clamp", method: str = "auto"
+) -> Callable[[], None]:
+    """The launch that laplacian() makes, for repeated calls."""
+    _check(image, out, neighbors, border, method)
+    height, width = image.shape[:2]
+    channels = image.shape[2] if len(image.shape) == 3 else 1
+    if 0 in (height, width, channels):
+        return lambda: None
+    size, length = image.dtype.itemsize, width * channels
+    if method == "auto":
+        method = "cpu_rows" if device.properties.scalar_threads else "register_rows"
+    plan = _RowsPlan.of(length, height, channels, size) if method == "register_rows" else None
+    constants: dict[str, Any] = {"ELEMENT": "float" if size == 4 else "uchar", "BYTES": int(size == 1)}
+    constants |= {"CHANNELS": channels, "NEIGHBORS": neighbors, "BORDER": BORDERS[border]}
+    arguments: list[Any] = []
+    group, threads = GROUP, length * height
+    if plan:
+        constants |= {"ROWS": ROWS, "ROW_SKEW": plan.skew, "HALO_WORDS": plan.halo}
+        edges = -(-plan.edges // group) * group
+        threads = edges + plan.threads
+        arguments = [np.uint32(plan.head), np.uint64(plan.tail), np.uint32(edges)]
+    elif method == "shared_tiles":
+        constants |= {"TILE_COLUMNS": TILE[0], "TILE_ROWS": TILE[1]}
+        threads = -(-length // TILE[0]) * -(-height // TILE[1]) * group
+    elif method == "cpu_rows":
+        rows_per_item = max(1, -(-height // (8 * device.properties.compute_units)))
+        group, threads = 1, -(-height // rows_per_item)
+        arguments = [np.uint32(rows_per_item), np.int32(channels)]
+    else:
+        method = "naive"
+    kernel = device.kernel("numerics/laplacian.cu", method, group_size=group, **constants)
+    return kernel.bind_launch(threads, image, out, np.uint32(width), np.uint32(height), *arguments)
+
+
+@dataclass(frozen=True)
+class _RowsPlan:
+    """How register_rows of numerics/laplacian.cu divides an image."""
+
+    skew: int  # elements by which a row exceeds (or falls short of) a number of 16-byte words
+    halo: int  # words read on both sides of a word, so that all neighbors are among them
+    head: int  # elements at the image's beginning and, from `tail` on, at its end that are computed one by one
+    tail: int
+    edges: int  # elements that are computed one by one
+    threads: int  # for the others
+
+    @classmethod
+    def of(cls, length: int, height: int, channels: int, size: int) -> "_RowsPlan | None":
+        """The plan for `height` rows of `length` elements; None for small images and uint8 of over four channels."""
+        word = 16 // size
+        skew = length % word - (word if length % word > word // 2 else 0)
+        halo = -(-(abs(skew) + channels) // word)
+        pitch = (length - skew) // word
+        head = (pitch + halo) * word
+        last = length * height // word - pitch - halo
+        if size == 1 and channels > 4 or length < 2 * (word + channels) or head >= last * word:
+            return None
+        edges = head + length * height - last * word + 2 * channels * max(0, height - 2)
+        threads = pitch * -(-(last - pitch - halo) // (pitch * ROWS))
+        return cls(skew, halo, head, last * word, edges, threads)
+
+
+def _check(image: Buffer, out: Buffer, neighbors: int, border: str, method: str) -> None:
+    if image.shape != out.shape or image.dtype != out.dtype or len(image.shape) not in (2, 3):
+        found = f"{image.dtype} {image.shape} into {out.dtype} {out.shape}"
+        raise UserError(
+            f"laplacian of {found}: both must be (height, width) or (height, width, channels), of one dtype"
+        )
+    if image.dtype not in (np.float32, np.uint8):
+        raise UserError(f"laplacian of {image.dtype}: allowed are float32 and uint8")
+    choices: tuple[tuple[str, Any, Any], ...] = (
+        ("neighbors", neighbors, (4, 8)), ("border", border, BORDERS), ("method", method, METHODS),
+    )  # fmt: skip
+    for name, value, allowed in choices:
+        if value not in allowed:
+            raise UserError(f"{name} is {value!r}; allowed are {', '.join(map(str, allowed))}")
