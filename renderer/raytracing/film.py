@@ -1,72 +1,77 @@
-"""The film of a picture: its samples in ranges of RANGE, each with a mean of its own, merged in their order.
+"""The film of a picture: sample ranges of RANGE_SAMPLES samples, each with its own mean, merged in their order.
 
-So a picture has the same bits whether one device drew all of its ranges or many devices some each; raytracing/film.h
-counts the samples of a range, shaders/raytracing/merge_films.cu merges.
+So a picture has the same bits whether one device draws all ranges or many devices draw some each. The kernels of
+shaders/raytracing/film.h accumulate a range, shaders/raytracing/merge_films.cu merges two.
 """
-
-from collections.abc import Iterator
 
 import numpy as np
 
-RANGE = 64  # samples
+from renderer.gpu.device import Buffer, Device, Kernel
+
+RANGE_SAMPLES = 64
+MIN_SAMPLES = 32  # of a pixel before its error is estimated; the same in film.h
 
 
-def ranges_of(samples: int) -> int:
-    return -(-samples // RANGE)
+def range_count(samples: int) -> int:
+    """The ranges that a picture of `samples` samples has; the last may be shorter."""
+    return -(-samples // RANGE_SAMPLES)
 
 
-def samples_of(number: int, samples: int) -> Iterator[int]:
-    """The samples of a range of a picture that has so many."""
-    return range(number * RANGE, min((number + 1) * RANGE, samples))
+def range_samples(index: int, samples: int) -> range:
+    """The sample indices of a range of a picture of `samples` samples."""
+    return range(index * RANGE_SAMPLES, min((index + 1) * RANGE_SAMPLES, samples))
 
 
 class Film:
-    """What is drawn of a picture so far; `part`, a frame and where it is kept a spread, is what the kernels add to."""
+    """What was drawn of a picture so far.
 
-    def __init__(self, device, part: tuple):
-        self._device, self.part = device, part
-        self._total: tuple = ()  # of the ranges before the one at hand
-        self._spare: tuple = ()
-        self.shown = part  # of all samples
-        self._merge = None  # the kernel
+    `current` are the buffers that kernels add a range's samples to: the means (height, width, 4) and, if the settings
+    keep the variance, the sums of squared deviations. `merged` are those of all samples.
+    """
 
-    def begin(self) -> None:
+    def __init__(self, device: Device, current: tuple[Buffer, ...]):
+        self._device, self.current = device, current
+        self._total: tuple[Buffer, ...] = ()  # of the ranges before the current one
+        self._spare: tuple[Buffer, ...] = ()
+        self.merged = current
+        self._kernel: Kernel | None = None
+
+    def reset(self) -> None:
         """The next sample is the first of a picture."""
-        self.shown = self.part
+        self.merged = self.current
 
-    def close(self) -> None:
+    def next_range(self) -> None:
         """The next sample is the first of another range."""
-        if self.shown is not self.part:
-            self._total, self._spare = self.shown, self._total
+        if self.merged is not self.current:
+            self._total, self._spare = self.merged, self._total
             return
         if not self._total:
-            self._total = tuple(self._device.buffer(buffer.shape) for buffer in self.part)
-        for total, part in zip(self._total, self.part, strict=True):
-            total.copy_from(part)
+            self._total = tuple(self._device.buffer(buffer.shape) for buffer in self.current)
+        for total, current in zip(self._total, self.current, strict=True):
+            total.copy_from(current)
 
-    def merge(self, before: int, more: int) -> None:
-        """Shows the range at hand, of `more` samples so far, with the `before` samples of those that were closed."""
-        if not before:
+    def merge(self, previous: int, count: int) -> None:
+        """Merges the current range's `count` samples so far with the `previous` samples of the ranges before it."""
+        if not previous:
             return
         if not self._spare:
-            self._spare = tuple(self._device.buffer(buffer.shape) for buffer in self.part)
-        if self._merge is None:
-            spread = len(self.part) - 1
-            self._merge = self._device.kernel(
-                "raytracing/merge_films.cu", "merge_films", group_size=128, STRICT=1, M2=spread
+            self._spare = tuple(self._device.buffer(buffer.shape) for buffer in self.current)
+        if self._kernel is None:
+            self._kernel = self._device.kernel(
+                "raytracing/merge_films.cu", "merge_films", group_size=128, STRICT=1, M2=len(self.current) - 1
             )
-        pixels = self.part[0].shape[0] * self.part[0].shape[1]
-        buffers = [b for three in zip(self._total, self.part, self._spare, strict=True) for b in three]
-        self._merge(pixels, pixels, before, more, *buffers)
-        self.shown = self._spare
+        pixels = self.current[0].shape[0] * self.current[0].shape[1]
+        buffers = [b for three in zip(self._total, self.current, self._spare, strict=True) for b in three]
+        self._kernel(pixels, pixels, previous, count, *buffers)
+        self.merged = self._spare
 
-    def read_part(self) -> tuple[np.ndarray, ...]:
-        """The range at hand: (height, width, 3) float32 means, and where they are kept sums of squared distances."""
-        return tuple(np.ascontiguousarray(buffer.read()[..., :3]) for buffer in self.part)
+    def read_range(self) -> tuple[np.ndarray, ...]:
+        """The current range: means and, if kept, sums of squared deviations, (height, width, 3) float32."""
+        return tuple(np.ascontiguousarray(buffer.read()[..., :3]) for buffer in self.current)
 
-    def write_part(self, arrays: tuple[np.ndarray, ...]) -> None:
-        """Puts what read_part gave elsewhere in place of the range at hand."""
-        for buffer, array, last in zip(self.part, arrays, (1.0, 0.0), strict=False):
-            whole = np.full(buffer.shape, last, "f4")
-            whole[..., :3] = array
-            buffer.write(whole)
+    def write_range(self, arrays: tuple[np.ndarray, ...]) -> None:
+        """Replaces the current range by what read_range returned, on this or another device."""
+        for buffer, array, fourth in zip(self.current, arrays, (1.0, 0.0), strict=False):
+            pixels = np.full(buffer.shape, fourth, "f4")
+            pixels[..., :3] = array
+            buffer.write(pixels)

@@ -1,4 +1,4 @@
-"""Mesh and glTF files as scenes: on a floor under a plain studio light, unless a file says how it is lit and seen."""
+"""Mesh and glTF files as scenes: on a floor under an area light, unless the file has lights and a camera."""
 
 from pathlib import Path
 
@@ -15,27 +15,27 @@ from renderer.scene.scene import Scene, ToneMapping
 TONE = ToneMapping(curve="none")
 SKY = {"horizon": (0.55, 0.6, 0.68), "zenith": (0.25, 0.35, 0.55)}
 FLOOR = Material("floor", color=(0.5, 0.5, 0.5))
-LAMP = Material("lamp", "emitter", emission=(14.0, 13.0, 11.5))
-SMALLEST = 1e-17  # whose inverse MeshShape takes as a scale
-HEIGHT = 720  # of the picture of a file whose camera says how wide it is
+AREA_LIGHT = Material("lamp", "emitter", emission=(14.0, 13.0, 11.5))
+MIN_SPAN = 1e-17  # its reciprocal is a scale that MeshShape accepts
+HEIGHT = 720  # pixels of the picture of a file whose camera has an aspect ratio
 
 
 def open_file(path: Path) -> Scene:
-    """The scene of a mesh file, seen from above its front, or of a glTF file with its own camera and lights."""
+    """The scene of a mesh file, seen from the front and above, or of a glTF file with its own camera and lights."""
     path = Path(path)
     if path.suffix.lower() in (".glb", ".gltf"):
         return _open_model(path)
     vertices, _ = load_mesh(path)
     low, high = vertices.min(0).astype("f8"), vertices.max(0).astype("f8")
-    scale, position = _brought_near(low, high, path)
+    scale, position = _rescaled(low, high, path)
     low, high = low * scale + position, high * scale + position
-    centre, radius = _ball(low, high)
+    center, radius = _bounding_sphere(low, high)
     settings = Settings(
-        view=_framing(centre, radius),
+        view=_camera_around(center, radius),
         samples=64,
-        materials=(Material("body", color=(0.72, 0.55, 0.4)), FLOOR, LAMP),
+        materials=(Material("body", color=(0.72, 0.55, 0.4)), FLOOR, AREA_LIGHT),
         meshes=(MeshShape("body", str(path.resolve()), scale, position=_point(position)),),
-        quads=_studio(centre, radius, float(low[1])),
+        quads=_floor_and_light(center, radius, float(low[1])),
         **SKY,
     )
     return Scene(path, path.stem, "raytrace", settings, TONE)
@@ -44,13 +44,13 @@ def open_file(path: Path) -> Scene:
 def _open_model(path: Path) -> Scene:
     model = gltf.load(path)
     low, high = bounds_of(model)
-    centre, radius = _ball(low, high)
+    center, radius = _bounding_sphere(low, high)
     camera = model.cameras[0] if model.cameras else None
-    view = _seen(camera, centre, radius) if camera else _framing(centre, radius)
+    view = _gltf_camera(camera, center, radius) if camera else _camera_around(center, radius)
     settings = {"view": view, "samples": 64, "models": (ModelShape(str(path.resolve())),)}
     if not model.lights:
-        quads = _studio(centre, radius, float(low[1]))
-        settings |= {"materials": (FLOOR, LAMP), "quads": quads[1:] if camera else quads, **SKY}
+        quads = _floor_and_light(center, radius, float(low[1]))
+        settings |= {"materials": (FLOOR, AREA_LIGHT), "quads": quads[1:] if camera else quads, **SKY}
     else:
         settings |= lights_of(model)
     size = (max(1, round(HEIGHT * camera.aspect)), HEIGHT) if camera and camera.aspect else None
@@ -73,42 +73,42 @@ def lights_of(model: gltf.Model) -> dict:
     return {"suns": tuple(suns), "point_lights": tuple(points)}
 
 
-def _seen(camera: gltf.Camera, centre: np.ndarray, radius: float) -> Camera:
-    """The view of a file's camera; its target lies as far as the middle of all, for mouse and lens."""
+def _gltf_camera(camera: gltf.Camera, center: np.ndarray, radius: float) -> Camera:
+    """The view of a file's camera; its target is at the distance of the scene's center, for the mouse and the lens."""
     matrix = camera.matrix
     forward = -matrix[:3, 2] / np.linalg.norm(matrix[:3, 2])
     position = matrix[:3, 3]
-    reach = max(float((centre - position) @ forward), 0.1 * radius)
+    reach = max(float((center - position) @ forward), 0.1 * radius)
     return Camera(_point(position), _point(position + reach * forward), _point(matrix[:3, 1]), camera.fov_degrees)
 
 
-def _brought_near(low: np.ndarray, high: np.ndarray, path: Path) -> tuple[float, np.ndarray]:
-    """Scale and position of a mesh: its own, but where products of its sizes would leave the range of float32."""
+def _rescaled(low: np.ndarray, high: np.ndarray, path: Path) -> tuple[float, np.ndarray]:
+    """Scale and position of a mesh: 1 and 0, unless products of its sizes would leave the range of float32."""
     span = float(np.abs(high - low).max())
-    if 0 < span < SMALLEST:
-        raise InputError(f"{path}: spans {span:g}; meshes must span at least {SMALLEST:g} to be drawn")
+    if 0 < span < MIN_SPAN:
+        raise InputError(f"{path}: spans {span:g}; meshes must span at least {MIN_SPAN:g} to be drawn")
     if span == 0 or 1e-4 <= span <= 1e7:
         return 1.0, np.zeros(3)
     scale = 10.0 ** -round(np.log10(span))
     return scale, -(low + high) / 2 * scale
 
 
-def _ball(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, float]:
+def _bounding_sphere(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, float]:
     return (low + high) / 2, max(float(np.linalg.norm(high - low)) / 2, 1e-6)
 
 
-def _framing(centre: np.ndarray, radius: float) -> Camera:
+def _camera_around(center: np.ndarray, radius: float) -> Camera:
     away = np.array([0.5, 0.35, 1.0]) / np.linalg.norm([0.5, 0.35, 1.0])
-    return Camera(_point(centre + 2.7 * radius * away), _point(centre), fov_degrees=40.0)
+    return Camera(_point(center + 2.7 * radius * away), _point(center), fov_degrees=40.0)
 
 
-def _studio(centre: np.ndarray, radius: float, lowest: float) -> tuple[Quad, Quad]:
-    """A floor just below what is shown, and a lamp."""
-    floor = (centre[0], lowest - 1e-3 * radius, centre[2])
-    lamp = centre + radius * np.array([-1.5, 3.5, 2.0])
+def _floor_and_light(center: np.ndarray, radius: float, lowest: float) -> tuple[Quad, Quad]:
+    """A floor just below the object, and an area light."""
+    floor = (center[0], lowest - 1e-3 * radius, center[2])
+    lamp = center + radius * np.array([-1.5, 3.5, 2.0])
     return (
         Quad("floor", _square(floor, (20 * radius, 0, 0), (0, 0, 20 * radius))),
-        Quad("lamp", _lamp(lamp, centre, radius)),
+        Quad("lamp", _lamp(lamp, center, radius)),
     )
 
 
@@ -120,9 +120,9 @@ def _lamp(position: np.ndarray, target: np.ndarray, radius: float):
     return _square(position, first, np.cross(first, towards))
 
 
-def _square(centre, first, second) -> tuple:
-    """Corners about `centre` whose front is where second x first points."""
-    c, a, b = np.array(centre, "f8"), np.array(first, "f8"), np.array(second, "f8")
+def _square(center, first, second) -> tuple:
+    """The corners of a square or rectangle about `center`; its front normal is second x first."""
+    c, a, b = np.array(center, "f8"), np.array(first, "f8"), np.array(second, "f8")
     return tuple(_point(p) for p in (c - a - b, c - a + b, c + a + b, c + a - b))
 
 

@@ -1,4 +1,4 @@
-"""glTF models in scenes: their triangles with normals and coordinates, their materials, and the pictures on them."""
+"""glTF models in scenes: triangles with vertex attributes, materials and textures (shaders/raytracing/texture.h)."""
 
 from dataclasses import dataclass, replace
 
@@ -7,127 +7,132 @@ import numpy as np
 from renderer.bvh.primitives import PRIMITIVE, collapse_duplicates, triangles
 from renderer.formats import gltf
 from renderer.formats.images import srgb_to_linear
-from renderer.raytracing.instances import Point, turn_of
+from renderer.raytracing.instances import Point, rotation_matrix
 from renderer.scene.schema import setting
 
-# What the corners of a primitive carry: see raytracing/texture.h. The last two rows are there where a part asks for
-# them.
-ROWS, MORE_ROWS = 4, 6
-LOOK = np.dtype([("color", "i4"), ("surface", "i4"), ("normal", "i4"), ("emission", "i4"),
-                 ("normal_scale", "f4"), ("alpha", "f4"), ("cutoff", "f4"), ("mode", "i4")])  # fmt: skip
-MODES = {"OPAQUE": 0, "MASK": 1, "BLEND": 2}
+BASE_FLOAT4S, FULL_FLOAT4S = 4, 6  # float4s of attributes a primitive: normals and uv; with tangents and colors too
+MATERIAL_TEXTURES = np.dtype([
+    ("color", "i4"), ("metallic_roughness", "i4"), ("normal", "i4"), ("emission", "i4"), ("normal_scale", "f4"),
+    ("alpha", "f4"), ("alpha_cutoff", "f4"), ("alpha_mode", "i4"),
+])  # fmt: skip
+ALPHA_MODES = {"OPAQUE": 0, "MASK": 1, "BLEND": 2}
 WRAPS = {"repeat": 0, "clamp": 1, "mirror": 2}
-SMOOTH = 16
-PLAIN = gltf.Material("plain", metallic=0.0, color=(0.75, 0.75, 0.75, 1.0))
-INSTANCED = 20_000  # triangles of all copies of a mesh from which they are instances of one
+LINEAR_FILTER = 16
+DEFAULT_MATERIAL = gltf.Material("default", metallic=0.0, color=(0.75, 0.75, 0.75, 1.0))
+MIN_INSTANCED_TRIANGLES = 20_000  # of all copies of a mesh together; below, the copies are static triangles
 
 
 @dataclass(frozen=True)
 class ModelShape:
-    """A glTF file with its own materials and pictures, scaled, then turned, then moved."""
+    """A glTF file with its own materials and textures, scaled, then rotated, then moved."""
 
     file: str = setting("", file=True)
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     position: Point = (0.0, 0.0, 0.0)
-    name: str = setting("", help="a named shape stands only where instances place it")
+    name: str = setting("", help="a named shape is drawn only as instances")
 
     def matrix(self) -> np.ndarray:
-        """From the file's world to the scene's, (4, 4)."""
+        """The transform (4, 4) from the file's world to the scene's."""
         out = np.eye(4)
-        out[:3, :3] = turn_of(self.rotation_degrees) * self.scale
+        out[:3, :3] = rotation_matrix(self.rotation_degrees) * self.scale
         out[:3, 3] = self.position
         return out
 
 
 def materials_of(model: gltf.Model) -> list[gltf.Material]:
-    """The model's materials, and behind them the one of triangles that have none."""
-    return [*model.materials, PLAIN]
+    """The model's materials, and behind them that of mesh primitives without one."""
+    return [*model.materials, DEFAULT_MATERIAL]
 
 
-def bare_attributes(count: int) -> np.ndarray:
-    """(count, MORE_ROWS, 4) of primitives without normals, coordinates and tangents, and all white."""
-    attributes = np.zeros((count, MORE_ROWS, 4), "f4")
-    attributes.view("u4").reshape(count, 4 * MORE_ROWS)[:, 16:22] = 0xFFFFFFFF
+def default_attributes(count: int) -> np.ndarray:
+    """Attributes (count, FULL_FLOAT4S, 4) of primitives without normals, uv and tangents, with white vertices."""
+    attributes = np.zeros((count, FULL_FLOAT4S, 4), "f4")
+    attributes.view("u4").reshape(count, 4 * FULL_FLOAT4S)[:, 16:22] = 0xFFFFFFFF
     return attributes
 
 
-def corners_of(part: gltf.Part, matrix: np.ndarray, material: int) -> tuple[np.ndarray, np.ndarray]:
-    """Primitives (m,) and attributes (m, MORE_ROWS, 4) of a part moved by a matrix (4, 4); `material` is the row of the
-    model's first one."""
-    row = material + part.material if part.material >= 0 else None
+def primitive_arrays(part: gltf.Part, matrix: np.ndarray, first_material: int) -> tuple[np.ndarray, np.ndarray]:
+    """Primitives (m,) and attributes (m, FULL_FLOAT4S, 4) of a mesh primitive transformed by a matrix (4, 4).
+
+    `first_material` is the index of the model's first material.
+    """
+    assert part.material >= 0, "with_default_material comes first"
     vertices, faces = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3], part.faces
-    mirrors = np.linalg.det(matrix[:3, :3]) < 0
-    if mirrors:  # so that the front stays outside
+    if np.linalg.det(matrix[:3, :3]) < 0:  # the transform flips the winding: flip it back
         faces = faces[:, [0, 2, 1]]
-    attributes = bare_attributes(len(faces))
+    attributes = default_attributes(len(faces))
     if part.normals is not None:
-        turned = part.normals.astype("f8") @ np.linalg.inv(matrix[:3, :3])
-        size = np.linalg.norm(turned, axis=1, keepdims=True)
-        attributes[:, :3, :3] = np.divide(turned, size, out=np.zeros_like(turned), where=size > 1e-30)[faces]
+        normals = part.normals.astype("f8") @ np.linalg.inv(matrix[:3, :3])
+        size = np.linalg.norm(normals, axis=1, keepdims=True)
+        attributes[:, :3, :3] = np.divide(normals, size, out=np.zeros_like(normals), where=size > 1e-30)[faces]
     if part.coordinates is not None:
-        wanted = np.clip(part.coordinates, -1e6, 1e6)[faces]
-        attributes[:, :3, 3], attributes[:, 3, :3] = wanted[..., 0], wanted[..., 1]
-    words = attributes.view("u4").reshape(-1, 4 * MORE_ROWS)
+        uv = np.clip(part.coordinates, -1e6, 1e6)[faces]
+        attributes[:, :3, 3], attributes[:, 3, :3] = uv[..., 0], uv[..., 1]
+    words = attributes.view("u4").reshape(-1, 4 * FULL_FLOAT4S)
     if part.colors is not None:
         pairs = np.rint(np.clip(part.colors, 0, 1) * 65535).astype("u4") << np.array([0, 16, 0, 16], "u4")
         words[:, 16:22] = (pairs[:, ::2] | pairs[:, 1::2])[faces].reshape(-1, 6)
     if part.tangents is not None:
-        words[:, [15, 22, 23]] = _packed_tangents(part.tangents, matrix[:3, :3])[faces]
-    assert row is not None, "a part without a material has been given the plain one"
-    return collapse_duplicates(triangles(vertices, faces, row)), attributes
+        words[:, [15, 22, 23]] = _octahedral_tangents(part.tangents, matrix[:3, :3])[faces]
+    return collapse_duplicates(triangles(vertices, faces, first_material + part.material)), attributes
 
 
-def _packed_tangents(tangents: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """(n,) uint32 of tangents (n, 4) moved by a matrix (3, 3): 15 bits each of two coordinates on an octahedron, bit 30
-    where the handedness is negative, bit 31 always; 0 for no direction."""
-    turned = tangents[:, :3].astype("f8") @ matrix.T
-    size = np.abs(turned).sum(1, keepdims=True)
-    x, y, z = np.divide(turned, size, out=np.zeros_like(turned), where=size > 1e-30).T
+def _octahedral_tangents(tangents: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Words (n,) uint32 of tangents (n, 4) transformed by a matrix (3, 3).
+
+    Octahedral unit vectors (Q. Meyer et al. 2010) of 15 bits a coordinate; bit 30 is set if the bitangent is flipped,
+    bit 31 always. A zero vector becomes 0.
+    """
+    directions = tangents[:, :3].astype("f8") @ matrix.T
+    size = np.abs(directions).sum(1, keepdims=True)
+    x, y, z = np.divide(directions, size, out=np.zeros_like(directions), where=size > 1e-30).T
     folded = [(1 - np.abs(b)) * np.where(a < 0, -1, 1) for a, b in ((x, y), (y, x))]
-    flat = [np.where(z < 0, fold, a) for fold, a in zip(folded, (x, y), strict=True)]
-    across, down = (np.rint((a * 0.5 + 0.5) * 32767).astype("u4") for a in flat)
-    left = (tangents[:, 3] < 0) != (np.linalg.det(matrix) < 0)
-    words = across | down << np.uint32(15) | left.astype("u4") << np.uint32(30) | np.uint32(1 << 31)
+    plane = [np.where(z < 0, fold, a) for fold, a in zip(folded, (x, y), strict=True)]
+    u, v = (np.rint((a * 0.5 + 0.5) * 32767).astype("u4") for a in plane)
+    flipped = (tangents[:, 3] < 0) != (np.linalg.det(matrix) < 0)
+    words = u | v << np.uint32(15) | flipped.astype("u4") << np.uint32(30) | np.uint32(1 << 31)
     return np.where(size[:, 0] > 1e-30, words, np.uint32(0))
 
 
-def rows_of(models: list[gltf.Model]) -> int:
-    """Rows of attributes that models with these parts need."""
+def attribute_float4s(models: list[gltf.Model]) -> int:
+    """Float4s of attributes a primitive that the models need: FULL_FLOAT4S if any has tangents or vertex colors."""
     parts = [part for model in models for parts in model.meshes for part in parts]
-    bare = all(part.tangents is None and part.colors is None for part in parts)
-    return ROWS if bare else MORE_ROWS
+    base = all(part.tangents is None and part.colors is None for part in parts)
+    return BASE_FLOAT4S if base else FULL_FLOAT4S
 
 
-def with_plain(model: gltf.Model, part: gltf.Part) -> gltf.Part:
-    """The part with a row for its material."""
-    if part.material >= 0:
-        return part
-    return replace(part, material=len(model.materials))
+def with_default_material(model: gltf.Model, part: gltf.Part) -> gltf.Part:
+    """The mesh primitive with the index of DEFAULT_MATERIAL in materials_of, if it has no material."""
+    return part if part.material >= 0 else replace(part, material=len(model.materials))
 
 
-def joined(model: gltf.Model, mesh_number: int, matrix: np.ndarray, material: int) -> tuple[np.ndarray, np.ndarray]:
-    """Primitives and attributes of all parts of a mesh."""
-    parts = [corners_of(with_plain(model, part), matrix, material) for part in model.meshes[mesh_number]]
+def mesh_arrays(
+    model: gltf.Model, mesh: int, matrix: np.ndarray, first_material: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """primitive_arrays of all primitives of mesh number `mesh`."""
+    parts = [
+        primitive_arrays(with_default_material(model, part), matrix, first_material) for part in model.meshes[mesh]
+    ]
     if not parts:
-        return np.zeros(0, PRIMITIVE), bare_attributes(0)
-    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+        return np.zeros(0, PRIMITIVE), default_attributes(0)
+    return np.concatenate([primitives for primitives, _ in parts]), np.concatenate([a for _, a in parts])
 
 
-def repeated(model: gltf.Model) -> set[int]:
-    """The meshes that many nodes draw, and that do not shine: copies of them are instances."""
+def instanced_meshes(model: gltf.Model) -> set[int]:
+    """The meshes that become instances: repeated by several nodes, large enough, and not emissive."""
     uses = np.bincount([number for number, _ in model.placed], minlength=len(model.meshes))
     return {
         number
         for number, parts in enumerate(model.meshes)
         if uses[number] > 1
-        and uses[number] * sum(len(part.faces) for part in parts) >= INSTANCED
+        and uses[number] * sum(len(part.faces) for part in parts) >= MIN_INSTANCED_TRIANGLES
         and not any(any(model.materials[part.material].emission) for part in parts if part.material >= 0)
     }
 
 
 def bounds_of(model: gltf.Model) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and highest corner (3,) of all that a model draws."""
+    """The AABB of the model's nodes: min and max corner (3,) float64."""
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
     for number, matrix in model.placed:
         for part in model.meshes[number]:
@@ -136,36 +141,40 @@ def bounds_of(model: gltf.Model) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-class Pictures:
-    """The looks of all materials of a scene and the pictures of all its models, as raytracing/texture.h reads them.
+class TextureArrays:
+    """The textures of all models and the textures of each material, in the arrays of shaders/raytracing/texture.h.
 
-    `plain` is the number of the scene's own materials, which stand before the models' and have no pictures.
+    `own_materials` is the number of the scene's own materials, which precede the models' and have no textures.
     """
 
-    def __init__(self, plain: int, models: list[gltf.Model]):
-        looks, pictures, texels = [_look(PLAIN, 0)] * plain, [], [srgb_to_linear(np.arange(256, dtype="u1")).view("u4")]
-        start = 256
+    def __init__(self, own_materials: int, models: list[gltf.Model]):
+        records, textures = [_texture_record(DEFAULT_MATERIAL, 0)] * own_materials, []
+        texels = [srgb_to_linear(np.arange(256, dtype="u1")).view("u4")]
+        size = 256
         for model in models:
-            looks += [_look(material, len(pictures)) for material in materials_of(model)]
-            placed: dict[int, int] = {}
-            for picture in model.pictures:
-                if id(picture.pixels) not in placed:
-                    placed[id(picture.pixels)] = start
-                    texels.append(np.ascontiguousarray(picture.pixels).view("<u4").ravel())
-                    start += texels[-1].size
-                height, width = picture.pixels.shape[:2]
-                bits = WRAPS[picture.wrap[0]] | WRAPS[picture.wrap[1]] << 2 | (SMOOTH if picture.smooth else 0)
-                pictures.append((placed[id(picture.pixels)], width, height, bits))
-        self.looks = np.array(looks or [_look(PLAIN, 0)], LOOK)
-        self.pictures = np.array(pictures or [(0, 1, 1, 0)], "i4")
+            records += [_texture_record(material, len(textures)) for material in materials_of(model)]
+            offsets: dict[int, int] = {}  # by the image's identity: textures may share an image
+            for texture in model.pictures:
+                if id(texture.pixels) not in offsets:
+                    offsets[id(texture.pixels)] = size
+                    texels.append(np.ascontiguousarray(texture.pixels).view("<u4").ravel())
+                    size += texels[-1].size
+                height, width = texture.pixels.shape[:2]
+                wraps = WRAPS[texture.wrap[0]] | WRAPS[texture.wrap[1]] << 2
+                bits = wraps | (LINEAR_FILTER if texture.smooth else 0)
+                textures.append((offsets[id(texture.pixels)], width, height, bits))
+        self.material_textures = np.array(records or [_texture_record(DEFAULT_MATERIAL, 0)], MATERIAL_TEXTURES)
+        self.textures = np.array(textures or [(0, 1, 1, 0)], "i4")
         self.texels = np.concatenate(texels)
 
     @property
-    def cut_out(self) -> bool:
-        return bool((self.looks["mode"] > 0).any())
+    def has_alpha(self) -> bool:
+        """Whether a material needs alpha tests."""
+        return bool((self.material_textures["alpha_mode"] > 0).any())
 
 
-def _look(material: gltf.Material, first: int) -> tuple:
-    rows = (material.color_picture, material.surface_picture, material.normal_picture, material.emission_picture)
-    rows = (first + row if row >= 0 else -1 for row in rows)
-    return (*rows, material.normal_scale, material.color[3], material.cutoff, MODES[material.alpha])
+def _texture_record(material: gltf.Material, first: int) -> tuple:
+    """A MATERIAL_TEXTURES; `first` is the index of the model's first texture."""
+    own = (material.color_picture, material.surface_picture, material.normal_picture, material.emission_picture)
+    indices = (first + index if index >= 0 else -1 for index in own)
+    return (*indices, material.normal_scale, material.color[3], material.cutoff, ALPHA_MODES[material.alpha])

@@ -1,48 +1,50 @@
-"""Scenes made from a number: primitives of any count, so that nobody needs a download.
+"""Procedural shapes of any number of primitives, so that scenes and benches need no download.
 
-After E. Haines's Standard Procedural Databases: `sphereflake` (its balls), `tetra`, `mount`, `gears`, `rings`, `tree`.
-`menger` shows each visible unit face once.
+E. Haines's Standard Procedural Databases (SPD): `sphereflake` (its balls), `tetra`, `mount`, `gears`, `rings`, `tree`.
+`menger` has each visible face of its unit cubes once.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
 from renderer.bvh.primitives import PRIMITIVE, spheres, triangles
 
-# The highest level of each: 600,000 spheres; 13, 4, 1/30, 6, 10 and 2 million primitives.
-LEVELS = {"sphereflake": 6, "menger": 5, "tetra": 11, "mount": 7, "gears": 22, "rings": 50, "tree": 15}
+# 600,000 spheres; 13, 4, 1/30, 6, 10 and 2 million primitives.
+MAX_LEVELS = {"sphereflake": 6, "menger": 5, "tetra": 11, "mount": 7, "gears": 22, "rings": 50, "tree": 15}
 
 
-def make(kind: str, level: int) -> np.ndarray:
+def generate(kind: str, level: int) -> np.ndarray:
     """Primitives (m,) PRIMITIVE of a kind at a level, about the origin, material 0."""
-    return MAKERS[kind](level)
+    return GENERATORS[kind](level)
 
 
 def attractor(maps: np.ndarray, level: int, radius: float) -> np.ndarray:
-    """Balls on the attractor of an iterated function system: one for each word of `level` maps (k, 3, 4).
+    """Spheres on the attractor of an iterated function system, one for each sequence of `level` maps (k, 3, 4).
 
-    A ball's centre is the word's image of the first map's fixed point, its radius `radius` times the cube root of the
-    word's volume, and at least a thousandth of it, so that flat maps leave something to see.
+    A sphere's center is the image of the first map's fixed point under the sequence. Its radius is `radius` times the
+    cube root of the sequence's determinant, but at least a thousandth of `radius`, so that singular maps stay visible.
     """
     linear, shift = maps[:, :, :3], maps[:, :, 3]
-    centres = np.linalg.lstsq(np.eye(3) - linear[0], shift[0], rcond=None)[0][None]
+    centers = np.linalg.lstsq(np.eye(3) - linear[0], shift[0], rcond=None)[0][None]
     sizes = np.array([1.0])
     shrink = np.cbrt(np.abs(np.linalg.det(linear)))
     for _ in range(level):
-        centres = (np.einsum("kij,nj->kni", linear, centres) + shift[:, None]).reshape(-1, 3)
+        centers = (np.einsum("kij,nj->kni", linear, centers) + shift[:, None]).reshape(-1, 3)
         sizes = np.outer(shrink, sizes).ravel()
-    return spheres(centres, radius * np.maximum(sizes, 1e-3))
+    return spheres(centers, radius * np.maximum(sizes, 1e-3))
 
 
 def sphereflake(level: int) -> np.ndarray:
     """Sum of 9^k spheres, k = 0..level: the root of radius 1/2, a child a third as large and touching its parent."""
     directions = _sphereflake_directions()
-    centres, axes, radius = np.zeros((1, 3)), np.array([[0.0, 0.0, 1.0]]), 0.5
-    parts = [(centres, radius)]
+    centers, axes, radius = np.zeros((1, 3)), np.array([[0.0, 0.0, 1.0]]), 0.5
+    parts = [(centers, radius)]
     for _ in range(level):
         axes = np.einsum("nij,kj->nki", _from_z(axes), directions).reshape(-1, 3)
-        centres = np.repeat(centres, len(directions), 0) + axes * radius * (1 + 1 / 3)
+        centers = np.repeat(centers, len(directions), 0) + axes * radius * (1 + 1 / 3)
         radius /= 3
-        parts.append((centres, radius))
+        parts.append((centers, radius))
     return np.concatenate([spheres(c, np.full(len(c), r)) for c, r in parts])
 
 
@@ -56,14 +58,14 @@ def _sphereflake_directions() -> np.ndarray:
 
 
 def _rotation(axis: np.ndarray, angle: float) -> np.ndarray:
-    """The matrix (3, 3) that turns by `angle` about a unit axis."""
+    """The rotation (3, 3) by `angle` about a unit axis."""
     x, y, z = axis
     cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
 
 
 def _from_z(axes: np.ndarray) -> np.ndarray:
-    """Matrices (n, 3, 3) that turn z into each unit axis (n, 3) by the shortest way."""
+    """The rotations (n, 3, 3) by the smallest angle from z to each unit axis (n, 3)."""
     x, y, z = axes.T
     k = np.where(z > -1 + 1e-9, 1 / np.maximum(1 + z, 1e-9), 0)
     rows = [[1 - k * x * x, -k * x * y, x], [-k * x * y, 1 - k * y * y, y], [-x, -y, z]]
@@ -82,13 +84,13 @@ def menger(level: int) -> np.ndarray:
     quads = []
     for axis in range(3):
         for direction in (-1, 1):
-            beside = np.zeros_like(solid)
+            neighbor = np.zeros_like(solid)
             inside = [slice(None)] * 3
             outside = [slice(None)] * 3
             inside[axis] = slice(1, None) if direction < 0 else slice(None, -1)
             outside[axis] = slice(None, -1) if direction < 0 else slice(1, None)
-            beside[tuple(inside)] = solid[tuple(outside)]
-            quads.append(_faces(np.argwhere(solid & ~beside), axis, direction, side))
+            neighbor[tuple(inside)] = solid[tuple(outside)]
+            quads.append(_faces(np.argwhere(solid & ~neighbor), axis, direction, side))
     return np.concatenate(quads)
 
 
@@ -109,8 +111,8 @@ def _faces(cells: np.ndarray, axis: int, direction: int, side: float) -> np.ndar
     return out.ravel()
 
 
-def tessellated(balls: np.ndarray, level: int) -> np.ndarray:
-    """20 * 4^level triangles (m,) PRIMITIVE for each sphere: an icosahedron whose edges are halved `level` times."""
+def icospheres(balls: np.ndarray, level: int) -> np.ndarray:
+    """The spheres as 20 * 4^level triangles each: icosahedra whose edges are halved `level` times."""
     corners = _icosahedron()
     for _ in range(level):
         a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
@@ -145,17 +147,17 @@ def _icosahedron() -> np.ndarray:
 def tetra(level: int) -> np.ndarray:
     """4^level triangles of the recursive tetrahedral pyramid inside the cube [-1, 1]^3, level 1 upwards."""
     corners = np.array([[-1, -1, 1], [-1, 1, -1], [1, -1, -1], [1, 1, 1]], "f8")
-    centres, half = np.zeros((1, 3)), 1.0
+    centers, half = np.zeros((1, 3)), 1.0
     for _ in range(max(level, 1) - 1):
         half /= 2
-        centres = (centres[:, None] + half * corners).reshape(-1, 3)
+        centers = (centers[:, None] + half * corners).reshape(-1, 3)
     faces = np.array([[0, 1, 2], [3, 2, 1], [2, 3, 0], [1, 0, 3]])
-    vertices = (centres[:, None] + half * corners).reshape(-1, 3)
-    return triangles(vertices, (np.arange(len(centres))[:, None, None] * 4 + faces).reshape(-1, 3))
+    vertices = (centers[:, None] + half * corners).reshape(-1, 3)
+    return triangles(vertices, (np.arange(len(centers))[:, None, None] * 4 + faces).reshape(-1, 3))
 
 
 def mount(level: int) -> np.ndarray:
-    """2 * 4^level triangles of L. Carpenter's fractal mountain over [-1, 1]^2, z up, with its own random numbers."""
+    """2 * 4^level triangles of L. Carpenter's fractal mountain over [-1, 1]^2, z up, with SPD's random numbers."""
     points = 1 << level
     ratio = 2.0 / np.exp(np.log(2.0) / (2.2 - 1.0))  # fractal dimension 2.2
     roughness = np.sqrt(ratio * ratio - 1)
@@ -186,17 +188,17 @@ def mount(level: int) -> np.ndarray:
 
 
 def _gauss(a: np.ndarray, b: np.ndarray, level: int) -> np.ndarray:
-    """Normal numbers (n,) of the database's generator, seeded by grid places a and b."""
+    """Normal random numbers (n,) of SPD's generator, seeded by grid coordinates a and b."""
     second = 21 + (((a << (23 - level)) + (b << (15 - level)) + (a << (7 - level))) & 0xFFFF)
-    out, wanted = np.zeros(len(a)), np.arange(len(a))
-    while len(wanted):
+    out, pending = np.zeros(len(a)), np.arange(len(a))
+    while len(pending):
         first = (28411 + second * 8121) % 134456
         second = (28411 + first * 8121) % 134456
         v1, v2 = first * 2.0 / 134456 - 1, second * 2.0 / 134456 - 1
         square = v1 * v1 + v2 * v2
         good = square < 1
-        out[wanted[good]] = v1[good] * np.sqrt(-2 * np.log(square[good]) / square[good])
-        wanted, second = wanted[~good], second[~good]
+        out[pending[good]] = v1[good] * np.sqrt(-2 * np.log(square[good]) / square[good])
+        pending, second = pending[~good], second[~good]
     return out
 
 
@@ -209,12 +211,12 @@ def gears(level: int) -> np.ndarray:
     turns = tooth * (np.arange(36)[:, None] + np.array([-0.19, 0.19, 0.3, 0.7])).ravel()
     reach = np.tile([0.995 * radius, 0.995 * radius, 0.9 * radius, 0.9 * radius], 36)
     iz, iy, ix = (i.ravel() for i in np.indices((size, size, size)))
-    centres = np.stack([radius - 1 + ix * radius * 1.9, radius - 1 + iy * radius * 1.9, 1 - iz / size], 1)
+    centers = np.stack([radius - 1 + ix * radius * 1.9, radius - 1 + iy * radius * 1.9, 1 - iz / size], 1)
     angle = turns + (np.pi / 36 * ((ix + iy + iz) % 2))[:, None]
     rim = np.stack([reach * np.cos(angle), reach * np.sin(angle), np.zeros_like(angle)], 2)
     below = np.array([0, 0, -thickness])
-    top, bottom = centres[:, None] + rim, centres[:, None] + rim + below
-    vertices = np.concatenate([top, bottom, centres[:, None], centres[:, None] + below], 1)  # 144, 144, 1, 1
+    top, bottom = centers[:, None] + rim, centers[:, None] + rim + below
+    vertices = np.concatenate([top, bottom, centers[:, None], centers[:, None] + below], 1)  # 144, 144, 1, 1
     k = np.arange(144)
     n = (k + 1) % 144
     faces = [(0 * k + 288, k, n), (0 * k + 289, n + 144, k + 144), (k, k + 144, n + 144), (k, n + 144, n)]
@@ -245,20 +247,20 @@ def rings(level: int) -> np.ndarray:
 
 
 def tree(level: int) -> np.ndarray:
-    """2^(level + 1) - 1 branches, z up: cones of SIDES sides and spheres at their ends (M. Aono, T. Kunii 1984)."""
-    steps = []
-    for angle, turn, shrink in ((40.0, 90.0, 0.65), (25.0, 230.0, 0.70)):
-        matrix = np.eye(4)  # of row vectors: turn about x, then about z, shrink, and move up the parent
-        about_x, about_z = (_rotation(a, np.radians(d)).T for a, d in ((np.eye(3)[0], angle), (np.eye(3)[2], turn)))
+    """2^(level + 1) - 1 branches, z up: cones of SIDES sides and spheres at their tips (M. Aono, T. Kunii 1984)."""
+    branches = []
+    for x_degrees, z_degrees, shrink in ((40.0, 90.0, 0.65), (25.0, 230.0, 0.70)):
+        matrix = np.eye(4)  # for row vectors: rotate about x, then about z, scale, and move to the parent's tip
+        about_x, about_z = (_rotation(a, np.radians(d)).T for a, d in ((np.eye(3)[0], x_degrees), (np.eye(3)[2], z_degrees)))
         matrix[:3, :3] = about_x @ about_z * shrink
         matrix[3, 2] = 1
-        steps.append(matrix)
-    places, scale, parts = np.eye(4)[None], 0.15, []
+        branches.append(matrix)
+    frames, scale, parts = np.eye(4)[None], 0.15, []
     for _ in range(level + 1):
-        base, apex = places[:, 3, :3], places[:, 2, :3] + places[:, 3, :3]
-        wide, narrow = np.full(len(places), scale), np.full(len(places), scale * 0.67)
+        base, apex = frames[:, 3, :3], frames[:, 2, :3] + frames[:, 3, :3]
+        wide, narrow = np.full(len(frames), scale), np.full(len(frames), scale * 0.67)
         parts += [_cones(base, apex, wide, narrow), spheres(apex, narrow)]
-        places, scale = np.concatenate([step @ places for step in steps]), scale * 0.67
+        frames, scale = np.concatenate([branch @ frames for branch in branches]), scale * 0.67
     return np.concatenate(parts)
 
 
@@ -274,7 +276,7 @@ def _cones(base: np.ndarray, apex: np.ndarray, wide: np.ndarray, narrow: np.ndar
     other = np.cross(axis, side)
     angle = 2 * np.pi / SIDES * np.arange(SIDES)
     around = np.cos(angle)[:, None] * side[:, None] + np.sin(angle)[:, None] * other[:, None]
-    rings_ = [centre[:, None] + radius[:, None, None] * around for centre, radius in ((base, wide), (apex, narrow))]
+    rings_ = [center[:, None] + radius[:, None, None] * around for center, radius in ((base, wide), (apex, narrow))]
     vertices = np.concatenate(rings_, 1)
     k = np.arange(SIDES)
     n = (k + 1) % SIDES
@@ -282,7 +284,7 @@ def _cones(base: np.ndarray, apex: np.ndarray, wide: np.ndarray, narrow: np.ndar
     return triangles(vertices.reshape(-1, 3), (np.arange(len(base))[:, None, None] * 2 * SIDES + faces).reshape(-1, 3))
 
 
-MAKERS = {
+GENERATORS: dict[str, Callable[[int], np.ndarray]] = {
     "sphereflake": sphereflake, "menger": menger, "tetra": tetra, "mount": mount,
     "gears": gears, "rings": rings, "tree": tree,
 }  # fmt: skip

@@ -1,43 +1,44 @@
-"""The state of all rays of a picture on a device, as the schedules of shaders/raytracing/raytrace.cu keep it."""
+"""The buffers that hold the state of a picture's rays on a device, as shaders/raytracing/raytrace.cu reads them."""
 
-GROUP = 128  # threads: four words of the stencil
-MOST_DEPTHS = 16  # of a path
-WORDS_PER_WARP = 4  # that a warp of a stage looks at one after the other
+from renderer.gpu.device import Buffer, Device
+
+GROUP_SIZE = 128  # threads; four stencil words
+MAX_DEPTHS = 16  # of a path; the same in raytrace.cu
+WORDS_PER_WARP = 4  # stencil words that each warp of a wavefront stage handles in turn
 
 
-class Rays:
-    """The state of all rays of a picture's size on a device, and its frame."""
+class RayBuffers:
+    """The film of a tile of `size` (width, height) pixels, and the ray state that a schedule keeps in memory.
+
+    `float4s_per_hit` is 2 for scenes with instances. All float4 buffers are (count, 4) float32.
+    """
 
     def __init__(
         self,
-        device,
+        device: Device,
         size: tuple[int, int],
-        depth: int,
+        max_depth: int,
         stencil: str,
         schedule: str,
-        rows_of_a_hit: int = 1,
-        variance=False,
+        float4s_per_hit: int = 1,
+        keeps_variance: bool = False,
     ):
         width, height = size
-        self.count = -(-width // 8) * -(-height // 4) * 32
-        self.padded = -(-self.count // (GROUP * WORDS_PER_WARP)) * GROUP * WORDS_PER_WARP
-        self.threads = self.padded // WORDS_PER_WARP
-        self.frame = device.buffer((height, width, 4))
-        self.spread = device.buffer((height, width, 4)) if variance else None
-        self.film = (self.frame, self.spread) if variance else (self.frame,)  # FRAME_TAKEN of shaders/raytracing/film.h
-        self.counts = device.buffer(17, "u4")
-        if schedule == "regenerate":  # its paths live in registers
-            return
-        self.words = self.padded if stencil == "flags" and schedule == "wavefront" else self.padded // 32
-        if schedule == "megakernel":  # the words of all depths lie together
-            self.living = [device.buffer((self.words, MOST_DEPTHS), "u4").fill(0)]
-            return
-        self.living = [device.buffer(self.words, "u4") for _ in range(depth + 1)]
-        self.hitting, self.lit = device.buffer(self.words, "u4"), device.buffer(self.words, "u4")
-        self.path = self.origins, self.directions, self.throughputs, self.radiances = _float4s(device, self.padded, 4)
-        self.light_directions, self.light_brings = _float4s(device, self.padded, 2)
-        self.hits = device.buffer((self.padded * rows_of_a_hit, 4)).fill(0)
-
-
-def _float4s(device, count: int, number: int) -> list:
-    return [device.buffer((count, 4)).fill(0) for _ in range(number)]
+        blocks = -(-width // 8) * -(-height // 4)
+        self.padded_count = -(-blocks * 32 // (GROUP_SIZE * WORDS_PER_WARP)) * GROUP_SIZE * WORDS_PER_WARP
+        self.launch_threads = self.padded_count // WORDS_PER_WARP
+        self.film_mean = device.buffer((height, width, 4))
+        self.film_m2 = device.buffer((height, width, 4)) if keeps_variance else None
+        self.film = (self.film_mean,) if self.film_m2 is None else (self.film_mean, self.film_m2)  # FILM_PARAMS
+        self.counts = device.buffer(1 + MAX_DEPTHS, "u4")  # of the regenerate schedule
+        self.mask_words = self.padded_count if stencil == "flags" and schedule == "wavefront" else self.padded_count // 32
+        self.active_masks: list[Buffer] = []  # by depth; the megakernel's lie in one buffer (words, MAX_DEPTHS)
+        if schedule == "megakernel":
+            self.active_masks = [device.buffer((self.mask_words, MAX_DEPTHS), "u4").fill(0)]
+        if schedule == "wavefront":
+            self.active_masks = [device.buffer(self.mask_words, "u4") for _ in range(max_depth + 1)]
+            self.hit_mask, self.shadow_mask = device.buffer(self.mask_words, "u4"), device.buffer(self.mask_words, "u4")
+            float4s = [device.buffer((self.padded_count, 4)).fill(0) for _ in range(6)]
+            self.path = self.origins, self.directions, self.throughputs, self.radiances = float4s[:4]
+            self.shadow_rays = float4s[4:]  # directions and contributions
+            self.hits = device.buffer((self.padded_count * float4s_per_hit, 4)).fill(0)

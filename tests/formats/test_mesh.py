@@ -145,14 +145,14 @@ def test_links_to_other_files_are_not_followed(tmp_path):
 
 @pytest.mark.parametrize("level", range(4))
 def test_menger_has_its_exact_count_and_area(level):
-    primitives = with_primitive_ids(procedural.make("menger", level))
+    primitives = with_primitive_ids(procedural.generate("menger", level))
     assert len(primitives) == 4 * 20**level + 8 * 8**level
     assert np.isclose(areas(primitives).sum(), 2 * (20 / 9) ** level + 4 * (8 / 9) ** level)
 
 
 @pytest.mark.parametrize("level", range(5))
 def test_sphereflake_has_its_count_and_its_spheres_touch_their_parents(level):
-    primitives = procedural.make("sphereflake", level)
+    primitives = procedural.generate("sphereflake", level)
     counts = 9 ** np.arange(level + 1)
     assert len(primitives) == counts.sum()
     edges = np.cumsum(counts) - counts
@@ -165,13 +165,13 @@ def test_sphereflake_has_its_count_and_its_spheres_touch_their_parents(level):
 
 
 def test_databases_have_their_published_counts():
-    assert len(procedural.make("rings", 7)) == 4200 + 4200 * 2 * procedural.SIDES
-    assert len(procedural.make("tetra", 4)) == 4**4 and len(procedural.make("mount", 5)) == 2 * 4**5
-    assert len(procedural.make("gears", 2)) == 8 * 576 and len(procedural.make("tree", 5)) == 63 * (
+    assert len(procedural.generate("rings", 7)) == 4200 + 4200 * 2 * procedural.SIDES
+    assert len(procedural.generate("tetra", 4)) == 4**4 and len(procedural.generate("mount", 5)) == 2 * 4**5
+    assert len(procedural.generate("gears", 2)) == 8 * 576 and len(procedural.generate("tree", 5)) == 63 * (
         1 + 2 * procedural.SIDES
     )
-    for kind in procedural.MAKERS:
-        assert np.isfinite(procedural.make(kind, 1)["v0"][:, :3]).all()
+    for kind in procedural.GENERATORS:
+        assert np.isfinite(procedural.generate(kind, 1)["v0"][:, :3]).all()
 
 
 def test_repeated_triangles_of_a_shape_become_points(rng):

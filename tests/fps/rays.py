@@ -35,7 +35,7 @@ def cases(gpu) -> list[Case]:
     small = gpu.device.properties.scalar_threads
     shapes = {
         "menger": lambda: procedural.menger(3 if small else 4),
-        "sphereflake": lambda: procedural.tessellated(procedural.sphereflake(2 if small else 3), 2),
+        "sphereflake": lambda: procedural.icospheres(procedural.sphereflake(2 if small else 3), 2),
     }
     shapes |= {
         "hair": lambda: hair(2_000 if small else 100_000),
@@ -74,10 +74,10 @@ def terrain(side: int) -> np.ndarray:
 
 def stadium(level: int) -> np.ndarray:
     """A teapot in a stadium, six times over: spheres inside each other, open towards the camera, and a sphereflake."""
-    balls = procedural.tessellated(procedural.sphereflake(level), 1)
+    balls = procedural.icospheres(procedural.sphereflake(level), 1)
     shells = [balls]
     for index in range(1, 7):
-        hull = procedural.tessellated(spheres(np.zeros((1, 3)), np.array([8.0**index])), 4)
+        hull = procedural.icospheres(spheres(np.zeros((1, 3)), np.array([8.0**index])), 4)
         centroid = hull["v0"][:, :3] + (hull["edge1"][:, :3] + hull["edge2"][:, :3]) / 3
         shells.append(hull[centroid @ TO_CAMERA < 0])
     return np.concatenate(shells)

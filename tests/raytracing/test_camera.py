@@ -101,5 +101,5 @@ def test_panorama_sees_all_around(picture, rng):
 
 
 def test_panorama_has_no_lens():
-    with pytest.raises(ValueError, match="lens_radius is 0.5; a panorama has no lens"):
+    with pytest.raises(ValueError, match="lens_radius is 0.5; an equirectangular camera has no lens"):
         Settings(projection="equirectangular", lens_radius=0.5)

@@ -453,7 +453,7 @@ def test_bad_radiance_is_told(picture, tmp_path, spoil, words):
     "data, words",
     [
         (b"", "does not begin"),
-        (b"#?RADIANCE\n", "tells no size"),
+        (b"#?RADIANCE\n", "has no size"),
         (b"#?RADIANCE\n\n-Y 999999 +X 999999\n", "allowed are 1 to"),
         (b"#?RADIANCE\n\n-Y 4096 +X 8192\n\2\2\x20\x00", "ends early"),
         (b"#?RADIANCE\n\n-Y 0 +X 8\n", "allowed are 1 to"),

@@ -80,7 +80,7 @@ def glass_balls():
 
 def database(name):
     """Its primitives, with the kind of their surfaces for a material, and the refraction of its glass."""
-    made = procedural.make(name, DATABASES[name].level)
+    made = procedural.generate(name, DATABASES[name].level)
     assert len(made) == DATABASES[name].primitives
     kinds = made["edge1"].view("i4")[:, 3]
     if name == "sphereflake":
