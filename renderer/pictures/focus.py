@@ -141,7 +141,7 @@ class Picture(BasePicture):
         pixels = height / (2 * np.tan(np.radians(shapes.view.fov_degrees) / 2) * settings.view.distance)
         circles = self.device.buffer((height, width))
         numbers = [np.float32(v) for v in (settings.view.distance, 2 * settings.view.radius * pixels)]
-        self._find(width * height, view[()], *numbers, *self._geometry.rows, circles)
+        self._find(width * height, view[()], *numbers, *self._geometry.kernel_args, circles)
         return circles
 
     def _put_part(self, source, size, at: int, tile) -> None:

@@ -156,15 +156,19 @@ class AccumulatingPicture(Picture):
     def draw(self, settings: Any, size: Size, time: float, tile: Tile | None = None) -> Frame:
         """Add a sample to the picture of (settings, size, time, tile), or start it."""
         tile = tile or (0, 0, *size)
+        self.begin_if_changed(settings, size, time, tile)
+        frame = self.add_sample(settings, size, time, tile)
+        self.samples += 1
+        return frame
+
+    def begin_if_changed(self, settings: Any, size: Size, time: float, tile: Tile) -> None:
+        """Start the picture of (settings, size, time, tile), unless it is the one that the samples belong to."""
         time = time if self.depends_on_time(settings) else 0.0
         key = (self.restart_key(settings), size, time, tile)
         if key != self._drawn:
             self._drawn, self.samples = None, 0  # no picture if begin() fails
             self.begin(settings, size, time, tile)
             self._drawn = key
-        frame = self.add_sample(settings, size, time, tile)
-        self.samples += 1
-        return frame
 
     def restart(self) -> None:
         """Make the next draw the first sample."""

@@ -20,10 +20,10 @@ MAX_FIELDS = 64
 
 @dataclass(frozen=True)
 class DistanceField:
-    """A fractal about its origin: the sponge is a cube of side 1, bulbs and quaternion Julia sets have radius 1 to 2."""
+    """A fractal about its origin: the sponge is a cube of side 1, bulbs and Julia sets have radius 1 to 2."""
 
     material: str
-    kind: Literal[KINDS]  # type: ignore[valid-type]  # the files of the folder are the allowed values
+    kind: Literal[KINDS]  # type: ignore[valid-type]  # the files
     position: Point = (0.0, 0.0, 0.0)
     rotation_degrees: Point = setting((0.0, 0.0, 0.0), help="about x, then y, then z")
     scale: float = setting(1.0, 1e-6, 1e6, logarithmic=True)

@@ -1,5 +1,6 @@
 """Mesh and glTF files as scenes: on a floor under an area light, unless the file has lights and a camera."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from renderer.scene.cameras import Camera
 from renderer.scene.scene import Scene, ToneMapping
 
 TONE = ToneMapping(curve="none")
-SKY = {"horizon": (0.55, 0.6, 0.68), "zenith": (0.25, 0.35, 0.55)}
+BACKGROUND = Settings(horizon=(0.55, 0.6, 0.68), zenith=(0.25, 0.35, 0.55))
 FLOOR = Material("floor", color=(0.5, 0.5, 0.5))
 AREA_LIGHT = Material("lamp", "emitter", emission=(14.0, 13.0, 11.5))
 MIN_SPAN = 1e-17  # its reciprocal is a scale that MeshShape accepts
@@ -30,13 +31,13 @@ def open_file(path: Path) -> Scene:
     scale, position = _rescaled(low, high, path)
     low, high = low * scale + position, high * scale + position
     center, radius = _bounding_sphere(low, high)
-    settings = Settings(
+    settings = replace(
+        BACKGROUND,
         view=_camera_around(center, radius),
         samples=64,
         materials=(Material("body", color=(0.72, 0.55, 0.4)), FLOOR, AREA_LIGHT),
         meshes=(MeshShape("body", str(path.resolve()), scale, position=_point(position)),),
         quads=_floor_and_light(center, radius, float(low[1])),
-        **SKY,
     )
     return Scene(path, path.stem, "raytrace", settings, TONE)
 
@@ -47,30 +48,32 @@ def _open_model(path: Path) -> Scene:
     center, radius = _bounding_sphere(low, high)
     camera = model.cameras[0] if model.cameras else None
     view = _gltf_camera(camera, center, radius) if camera else _camera_around(center, radius)
-    settings = {"view": view, "samples": 64, "models": (ModelShape(str(path.resolve())),)}
-    if not model.lights:
-        quads = _floor_and_light(center, radius, float(low[1]))
-        settings |= {"materials": (FLOOR, AREA_LIGHT), "quads": quads[1:] if camera else quads, **SKY}
+    models = (ModelShape(str(path.resolve())),)
+    if model.lights:
+        suns, points = lights_of(model)
+        settings = Settings(view=view, samples=64, models=models, suns=suns, point_lights=points)
     else:
-        settings |= lights_of(model)
+        quads = _floor_and_light(center, radius, float(low[1]))
+        quads = quads[1:] if camera else quads  # a file with a camera has its own floor
+        settings = replace(BACKGROUND, view=view, samples=64, models=models, materials=(FLOOR, AREA_LIGHT), quads=quads)
     size = (max(1, round(HEIGHT * camera.aspect)), HEIGHT) if camera and camera.aspect else None
-    return Scene(path, path.stem, "raytrace", Settings(**settings), TONE, size)
+    return Scene(path, path.stem, "raytrace", settings, TONE, size)
 
 
-def lights_of(model: gltf.Model) -> dict:
-    """Settings `suns` and `point_lights` of a model's lights; 1 lux (candela) is irradiance (intensity) 1."""
+def lights_of(model: gltf.Model) -> tuple[tuple[Sun, ...], tuple[PointLight, ...]]:
+    """Suns and point lights of a model's lights; 1 lux (candela) is an irradiance (intensity) of 1."""
     suns, points = [], []
     for light in model.lights:
         axis = light.matrix[:3, 2] / max(np.linalg.norm(light.matrix[:3, 2]), 1e-30)
         if light.kind == "directional":
             suns.append(Sun(_point(axis), light.power, 0.0))
-        else:
-            cone = {}
-            if light.kind == "spot":
-                cone = {"direction": _point(-axis), "inner_degrees": float(np.degrees(light.inner)),
-                        "outer_degrees": float(np.degrees(light.outer))}  # fmt: skip
-            points.append(PointLight(_point(light.matrix[:3, 3]), light.power, **cone))
-    return {"suns": tuple(suns), "point_lights": tuple(points)}
+            continue
+        point = PointLight(_point(light.matrix[:3, 3]), light.power)
+        if light.kind == "spot":
+            inner, outer = float(np.degrees(light.inner)), float(np.degrees(light.outer))
+            point = replace(point, direction=_point(-axis), inner_degrees=inner, outer_degrees=outer)
+        points.append(point)
+    return tuple(suns), tuple(points)
 
 
 def _gltf_camera(camera: gltf.Camera, center: np.ndarray, radius: float) -> Camera:
@@ -102,29 +105,24 @@ def _camera_around(center: np.ndarray, radius: float) -> Camera:
     return Camera(_point(center + 2.7 * radius * away), _point(center), fov_degrees=40.0)
 
 
-def _floor_and_light(center: np.ndarray, radius: float, lowest: float) -> tuple[Quad, Quad]:
-    """A floor just below the object, and an area light."""
-    floor = (center[0], lowest - 1e-3 * radius, center[2])
-    lamp = center + radius * np.array([-1.5, 3.5, 2.0])
+def _floor_and_light(center: np.ndarray, radius: float, lowest: float) -> tuple[Quad, ...]:
+    """A floor just below the object, and an area light, a square that faces the object."""
+    floor = np.array([center[0], lowest - 1e-3 * radius, center[2]])
+    position = center + radius * np.array([-1.5, 3.5, 2.0])
+    normal = (center - position) / np.linalg.norm(center - position)
+    side = np.cross(normal, [0, 1, 0])
+    side *= radius / np.linalg.norm(side)
     return (
-        Quad("floor", _square(floor, (20 * radius, 0, 0), (0, 0, 20 * radius))),
-        Quad("lamp", _lamp(lamp, center, radius)),
+        Quad("floor", _corners(floor, np.array([20 * radius, 0, 0]), np.array([0, 0, 20 * radius]))),
+        Quad("lamp", _corners(position, side, np.cross(side, normal))),
     )
 
 
-def _lamp(position: np.ndarray, target: np.ndarray, radius: float):
-    """Corners of a square of half-side `radius` at `position` that faces `target`."""
-    towards = (target - position) / np.linalg.norm(target - position)
-    first = np.cross(towards, [0, 1, 0])
-    first *= radius / np.linalg.norm(first)
-    return _square(position, first, np.cross(first, towards))
+def _corners(center: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[Point, Point, Point, Point]:
+    """The corners of a rectangle about `center` with half-sides a and b; its front normal is b x a."""
+    return _point(center - a - b), _point(center - a + b), _point(center + a + b), _point(center + a - b)
 
 
-def _square(center, first, second) -> tuple:
-    """The corners of a square or rectangle about `center`; its front normal is second x first."""
-    c, a, b = np.array(center, "f8"), np.array(first, "f8"), np.array(second, "f8")
-    return tuple(_point(p) for p in (c - a - b, c - a + b, c + a + b, c + a - b))
-
-
-def _point(p) -> Point:
-    return tuple(float(x) for x in p)
+def _point(p: np.ndarray) -> Point:
+    x, y, z = (float(value) for value in p)
+    return x, y, z

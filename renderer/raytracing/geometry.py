@@ -44,10 +44,11 @@ class Geometry:
         self._has_alpha, self._float4s_per_primitive = False, BASE_FLOAT4S
         if shapes.attributes is not None:
             self._upload_attributes(device, shapes.attributes, len(settings.materials))
-        self._lights, self._lights_key = np.zeros(0, PRIMITIVE), None
+        self._lights = np.zeros(0, PRIMITIVE)
+        self._lights_key: tuple = ()
         self._field_count = len(settings.distance_fields)
         self._fields = device.buffer(max(self._field_count, 1), FIELD)
-        self._placed: tuple | None = None  # the settings of the last update
+        self._placed: tuple = ()  # the settings of the last update
         self.update(settings)
 
     @property

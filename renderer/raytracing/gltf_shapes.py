@@ -107,9 +107,7 @@ def with_default_material(model: gltf.Model, part: gltf.Part) -> gltf.Part:
     return part if part.material >= 0 else replace(part, material=len(model.materials))
 
 
-def mesh_arrays(
-    model: gltf.Model, mesh: int, matrix: np.ndarray, first_material: int
-) -> tuple[np.ndarray, np.ndarray]:
+def mesh_arrays(model: gltf.Model, mesh: int, matrix: np.ndarray, first_material: int) -> tuple[np.ndarray, np.ndarray]:
     """primitive_arrays of all primitives of mesh number `mesh`."""
     parts = [
         primitive_arrays(with_default_material(model, part), matrix, first_material) for part in model.meshes[mesh]
@@ -148,7 +146,8 @@ class TextureArrays:
     """
 
     def __init__(self, own_materials: int, models: list[gltf.Model]):
-        records, textures = [_texture_record(DEFAULT_MATERIAL, 0)] * own_materials, []
+        records = [_texture_record(DEFAULT_MATERIAL, 0)] * own_materials
+        textures: list[tuple[int, int, int, int]] = []
         texels = [srgb_to_linear(np.arange(256, dtype="u1")).view("u4")]
         size = 256
         for model in models:

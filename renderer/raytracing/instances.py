@@ -1,4 +1,4 @@
-"""Instances: named shapes transformed by matrices, one by one or scattered over a rectangle, open and close of shutter."""
+"""Instances: named shapes transformed by matrices, one by one or scattered over a rectangle; motion in the shutter."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -113,6 +113,7 @@ def check_instances(settings: "Settings", shapes: set[str], materials: Iterable[
     """Raises ValueError if an instance names a shape or material that does not exist."""
     materials = list(materials)
     allowed_shapes = ", ".join(sorted(shapes)) or "none: no shape has a name"
+    named: list[tuple[str, int, tuple[str, ...], str]]
     named = [("instances", i, (x.shape,), x.material) for i, x in enumerate(settings.instances)]
     named += [("shutter_close", i, (x.shape,), x.material) for i, x in enumerate(settings.shutter_close)]
     named += [("scattered", i, x.shapes, x.material) for i, x in enumerate(settings.scattered)]

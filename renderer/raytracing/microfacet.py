@@ -103,9 +103,9 @@ def tables() -> dict[str, np.ndarray]:
     ggx = [axis.ravel() for axis in np.meshgrid(grid(GGX_COSINES), grid(GGX_ROUGHNESSES), indexing="ij")]
     glass = [axis.ravel() for axis in np.meshgrid(grid(GLASS_COSINES), grid(GLASS_ROUGHNESSES), indexing="ij")]
     count = GLASS_COSINES * GLASS_ROUGHNESSES
-    albedos = np.stack([dielectric_albedo(*glass, np.full(count, eta)) for eta in glass_iors()])
+    albedos = np.stack([dielectric_albedo(glass[0], glass[1], np.full(count, eta)) for eta in glass_iors()])
     return {
-        "reflector": np.stack(ggx_split_sum(*ggx), -1).reshape(GGX_COSINES, GGX_ROUGHNESSES, 2).astype("f4"),
+        "reflector": np.stack(ggx_split_sum(ggx[0], ggx[1]), -1).reshape(GGX_COSINES, GGX_ROUGHNESSES, 2).astype("f4"),
         "dielectric": albedos.reshape(GLASS_IORS, GLASS_COSINES, GLASS_ROUGHNESSES).astype("f4"),
     }
 
@@ -131,4 +131,4 @@ def _literals(values: np.ndarray) -> str:
 
 
 if __name__ == "__main__":
-    np.savez_compressed(ASSET, **tables())
+    np.savez_compressed(ASSET, allow_pickle=False, **tables())

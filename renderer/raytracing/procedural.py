@@ -219,8 +219,8 @@ def gears(level: int) -> np.ndarray:
     vertices = np.concatenate([top, bottom, centers[:, None], centers[:, None] + below], 1)  # 144, 144, 1, 1
     k = np.arange(144)
     n = (k + 1) % 144
-    faces = [(0 * k + 288, k, n), (0 * k + 289, n + 144, k + 144), (k, k + 144, n + 144), (k, n + 144, n)]
-    faces = np.concatenate([np.stack(face, 1) for face in faces])
+    corners = [(0 * k + 288, k, n), (0 * k + 289, n + 144, k + 144), (k, k + 144, n + 144), (k, n + 144, n)]
+    faces = np.concatenate([np.stack(face, 1) for face in corners])
     every = np.arange(size**3)[:, None, None] * 290 + faces
     return triangles(vertices.reshape(-1, 3), every.reshape(-1, 3))
 
@@ -231,9 +231,9 @@ def rings(level: int) -> np.ndarray:
     angle = 2 * np.pi / 5 * np.arange(5)
     pentagon = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1) / (1 + radius)
     tilt = _rotation(np.array([1.0, 0, 0]), 2 * np.arccos(np.cos(np.pi / 3) / np.sin(np.pi / 5)))
-    points = [pentagon]
-    points += [pentagon @ tilt.T @ _rotation(np.array([0, 0, 1.0]), np.pi * (2 * k + 1) / 5).T for k in range(5)]
-    points = np.concatenate(points)
+    pentagons = [pentagon]
+    pentagons += [pentagon @ tilt.T @ _rotation(np.array([0, 0, 1.0]), np.pi * (2 * k + 1) / 5).T for k in range(5)]
+    points = np.concatenate(pentagons)
     before = np.concatenate([np.roll(np.arange(5), 1) + 5 * k for k in range(6)])
     spread = 1 / np.sin(np.pi / 8)
     offsets = np.array([
@@ -251,7 +251,9 @@ def tree(level: int) -> np.ndarray:
     branches = []
     for x_degrees, z_degrees, shrink in ((40.0, 90.0, 0.65), (25.0, 230.0, 0.70)):
         matrix = np.eye(4)  # for row vectors: rotate about x, then about z, scale, and move to the parent's tip
-        about_x, about_z = (_rotation(a, np.radians(d)).T for a, d in ((np.eye(3)[0], x_degrees), (np.eye(3)[2], z_degrees)))
+        about_x, about_z = (
+            _rotation(a, np.radians(d)).T for a, d in ((np.eye(3)[0], x_degrees), (np.eye(3)[2], z_degrees))
+        )
         matrix[:3, :3] = about_x @ about_z * shrink
         matrix[3, 2] = 1
         branches.append(matrix)

@@ -24,6 +24,7 @@ class RayBuffers:
         keeps_variance: bool = False,
     ):
         width, height = size
+        self.stencil = stencil
         blocks = -(-width // 8) * -(-height // 4)
         self.padded_count = -(-blocks * 32 // (GROUP_SIZE * WORDS_PER_WARP)) * GROUP_SIZE * WORDS_PER_WARP
         self.launch_threads = self.padded_count // WORDS_PER_WARP
@@ -31,7 +32,9 @@ class RayBuffers:
         self.film_m2 = device.buffer((height, width, 4)) if keeps_variance else None
         self.film = (self.film_mean,) if self.film_m2 is None else (self.film_mean, self.film_m2)  # FILM_PARAMS
         self.counts = device.buffer(1 + MAX_DEPTHS, "u4")  # of the regenerate schedule
-        self.mask_words = self.padded_count if stencil == "flags" and schedule == "wavefront" else self.padded_count // 32
+        self.mask_words = (
+            self.padded_count if stencil == "flags" and schedule == "wavefront" else self.padded_count // 32
+        )
         self.active_masks: list[Buffer] = []  # by depth; the megakernel's lie in one buffer (words, MAX_DEPTHS)
         if schedule == "megakernel":
             self.active_masks = [device.buffer((self.mask_words, MAX_DEPTHS), "u4").fill(0)]

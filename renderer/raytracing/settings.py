@@ -27,7 +27,7 @@ class Material:
     """The material of surfaces that name it; one with an emission emits from its front face."""
 
     name: str
-    kind: Literal[MATERIALS] = "diffuse"  # type: ignore[valid-type]  # the files of the folder are the allowed values
+    kind: Literal[MATERIALS] = "diffuse"  # type: ignore[valid-type]  # the files of the folder
     color: RGB = setting((0.75, 0.75, 0.75), 0.0, 1.0, "albedo or reflectance, linear RGB")
     emission: RGB = setting((0.0, 0.0, 0.0), 0.0, 1e6, "radiance")
     ior: float = setting(1.5, 0.1, 10.0, "index of refraction of glass")
@@ -73,7 +73,7 @@ class Procedural:
     """A procedural shape (procedural.py), scaled, then moved; `z_up` maps its z axis to y."""
 
     material: str
-    kind: Literal[tuple(procedural.GENERATORS)]  # type: ignore[valid-type]  # the keys are the allowed values
+    kind: Literal[tuple(procedural.GENERATORS)]  # type: ignore[valid-type]  # the keys
     level: int = setting(3, 0, 50)
     scale: float = setting(1.0, 1e-9, 1e9, logarithmic=True)
     position: Point = (0.0, 0.0, 0.0)
@@ -125,7 +125,7 @@ class Sun:
 
 @dataclass(frozen=True)
 class PointLight:
-    """A point light; with an outer angle below 180 degrees a spot light, which fades from the inner to the outer angle."""
+    """A point light; a spot light if the outer angle is below 180 degrees, fading from the inner to the outer angle."""
 
     position: Point = (0.0, 1.0, 0.0)
     intensity: RGB = setting((1.0, 1.0, 1.0), 0.0, 1e12, "power per solid angle")
@@ -173,7 +173,9 @@ class Settings(PictureSettings):
         "perspective", help="of a camera, or equirectangular: 360 degrees wide and 180 high"
     )
     lens_radius: float = setting(0.0, 0.0, 1e6, "of a thin lens; 0 is a pinhole, without depth of field")
-    focus_distance: float = setting(0.0, 0.0, 1e9, "of the plane of focus, along the view axis; 0: the plane of the view's target")
+    focus_distance: float = setting(
+        0.0, 0.0, 1e9, "of the plane of focus, along the view axis; 0: the plane of the view's target"
+    )
     max_depth: int = setting(6, 1, 16, "rays of a path at most", key="d")
     samples: int = setting(64, 1, 1 << 20, "a pixel of the finished picture", logarithmic=True)
     seed: int = setting(1, 0, 2**31 - 1, "of the random numbers")
@@ -192,7 +194,9 @@ class Settings(PictureSettings):
     builder: Literal["auto", "host_sah", "sah", "hploc", "presplit"] = setting(
         "auto", help="binned SAH on the host or the device, H-PLOC there, or SAH with long triangles split first"
     )
-    integrator: Literal["path", "whitted"] = setting("path", help="whitted ends paths at the first surface that is not specular")
+    integrator: Literal["path", "whitted"] = setting(
+        "path", help="whitted ends paths at the first surface that is not specular"
+    )
     noise_threshold: float = setting(
         0.0, 0.0, 1.0, "relative error at which a pixel stops sampling; 0: all pixels take `samples`"
     )
@@ -230,7 +234,9 @@ class Settings(PictureSettings):
         if len(set(names)) < len(names):
             raise ValueError(f"two materials have one name; the names are {', '.join(names)}")
         if self.projection == "equirectangular" and self.lens_radius > 0:
-            raise ValueError(f"lens_radius is {self.lens_radius}; an equirectangular camera has no lens, so it must be 0")
+            raise ValueError(
+                f"lens_radius is {self.lens_radius}; an equirectangular camera has no lens, so it must be 0"
+            )
         for group in (*SHAPE_GROUPS, "distance_fields"):
             for index, shape in enumerate(getattr(self, group)):
                 if shape.material not in names:

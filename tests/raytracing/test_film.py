@@ -42,7 +42,7 @@ def test_no_draw_asks_for_a_kernel_again(picture, monkeypatch):
     """To put a kernel's text together takes the host longer than a GPU takes for a small picture."""
     scene, size = film_scene(), (16, 12)
     picture.restart()
-    for _ in range(film.RANGE + 2):  # the film merges ranges then
+    for _ in range(film.RANGE_SAMPLES + 2):  # the film merges ranges then
         picture.draw(scene, size, 0.0)
     monkeypatch.setattr(type(picture.device), "kernel", None)
     picture.draw(scene, size, 0.0)

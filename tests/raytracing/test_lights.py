@@ -308,7 +308,7 @@ def aimed(device, settings, point, count, seed):
     """Directions and densities (count, 4) that shadow rays of one point get, and radiances with distances."""
     picture = Picture(SimpleNamespace(device=device))
     settings = replace(settings, schedule="wavefront")
-    picture._arrange(settings)
+    picture._update_geometry(settings)
     geometry, materials = picture._geometry, material_rows(settings)
     lights = LightSampler(device, settings, geometry.primitives, materials)
     constants = compile_constants(settings, geometry.has_spheres)

@@ -278,10 +278,10 @@ def test_repeated_meshes_become_instances_that_look_the_same(picture, tmp_path, 
     settings = facing(put(tmp_path, maker))
     seen = []
     for least in (1, 10**9):
-        monkeypatch.setattr(gltf_shapes, "INSTANCED", least)
+        monkeypatch.setattr(gltf_shapes, "MIN_INSTANCED_TRIANGLES", least)
         picture._shape_key = None
         seen.append((picture.layers(settings, SIZE), render(picture, settings, samples=16)))
-        assert (picture._geometry.instances is not None) == (least == 1)
+        assert (picture._geometry._instances is not None) == (least == 1)
     (placed, light), (flat, true_light) = seen
     assert np.isclose(placed["depth"], flat["depth"], rtol=1e-4).mean() > 0.995
     for name in ("albedo", "normal"):

@@ -117,10 +117,10 @@ def test_bit_count_is_the_number_of_live_rays(picture, rng):
     size = tuple(int(n) for n in rng.integers(1, 90, 2))
     scene = mixed_scene(max_depth=7)
     render(picture, replace(scene, stencil="flags"), size)
-    flags = [int((row.read() != 0).sum()) for row in picture._rays.living[:7]]
+    flags = [int((row.read() != 0).sum()) for row in picture._rays.active_masks[:7]]
     assert flags[0] == size[0] * size[1]
     render(picture, scene, size)
-    rows = [row.read() for row in picture._rays.living[:7]]
+    rows = [row.read() for row in picture._rays.active_masks[:7]]
     report = picture.report()
     assert [int(np.bitwise_count(row).sum()) for row in rows] == flags == report["active rays"]
     assert [int((row == 0).sum()) for row in rows] == report["empty stencil words"]

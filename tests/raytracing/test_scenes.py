@@ -11,7 +11,7 @@ from renderer.errors import InputError
 from renderer.formats.mesh import load_mesh
 from renderer.pictures.raytrace import Picture
 from renderer.raytracing.distance_fields import KINDS, DistanceField
-from renderer.raytracing.instances import Instance, Scattered, matrix_of, scatter
+from renderer.raytracing.instances import Instance, Scattered, instance_matrix, scatter
 from renderer.raytracing.settings import Material, MeshShape, Procedural, Quad, Settings, Sphere
 from renderer.scene.animation import read_animation, settings_at
 from renderer.scene.cameras import Camera
@@ -108,7 +108,7 @@ def test_instances_look_as_their_copies_would(picture, rng, tmp_path):
         instance = Instance("cube", "", tuple(rng.uniform(-0.3, 0.3, 3)), tuple(rng.uniform(0, 360, 3)), 0.6,
                             matrix=tuple(matrix.ravel()))  # fmt: skip
         instances.append(instance)
-        copies.append(MeshShape("matte", placed_file(tmp_path, tmp_path / "cube.obj", matrix_of(instance))))
+        copies.append(MeshShape("matte", placed_file(tmp_path, tmp_path / "cube.obj", instance_matrix(instance))))
     shape = MeshShape("matte", str(tmp_path / "cube.obj"), name="cube")
     placed = studio(meshes=(shape,), instances=tuple(instances), samples=64)
     copied = studio(meshes=tuple(copies), samples=64)
@@ -161,7 +161,7 @@ def test_motion_blur_is_the_mean_of_stills(picture, rng):
     closing = replace(opening, position=(0.5, 0.0, 0.4), scale=0.8)
     size, scene = (40, 28), studio(spheres=(Sphere("lamp", name="ball"),), instances=(opening,), max_depth=3)
     blurred = render(picture, replace(scene, shutter_close=(closing,), samples=1024), size, 512)[..., :3]
-    first, last = matrix_of(opening), matrix_of(closing)
+    first, last = instance_matrix(opening), instance_matrix(closing)
     stills = []
     for moment in (np.arange(64) + rng.random(64)) / 64:
         matrix = tuple((first + (last - first) * moment).ravel())
