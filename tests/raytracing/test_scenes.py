@@ -296,7 +296,7 @@ def test_the_bulb_has_no_room_between_camera_and_hit(picture, power, iterations)
         ({"spheres": [{"material": "plain", "name": "a"}], "instances": [{"shape": "a", "material": "b"}]},
          "instances[0]: material is 'b'; allowed are plain"),
         ({"instances": [{"shape": "a", "matrix": [1, 2]}]}, "matrix has 2 numbers; it must have 12"),
-        ({"instances": [{"shape": "a", "matrix": [1, 0, 0, 0, 0, 1, 0, 0, 1, 1, 0, 0]}]}, "matrix is flat"),
+        ({"instances": [{"shape": "a", "matrix": [1, 0, 0, 0, 0, 1, 0, 0, 1, 1, 0, 0]}]}, "matrix is singular"),
         ({"instances": [{"shape": "a", "scale": 0}]}, "scale is 0.0; it must be 1e-09 to 1000000000.0"),
         ({"scattered": [{"shapes": []}]}, "shapes is empty"),
         ({"scattered": [{"shapes": ["a"], "columns": 4096, "rows": 4096}]}, "more than the 1048576 allowed"),
