@@ -1,0 +1,145 @@
+"""The schedules of shaders/raytracing/raytrace.cu: how a sample of every pixel is launched. All give the same bits.
+
+"auto" is the fastest (tests/fps/results): regenerate on GPUs with a ballot, the megakernel elsewhere. A stencil other
+than "bits" needs the wavefront.
+"""
+
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from renderer.bvh.bvh2_quantized import has_ballot
+from renderer.gpu.device import Buffer, Device, Kernel
+from renderer.raytracing.kernels import STAGES, kernel_source
+from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
+from renderer.raytracing.settings import Settings
+
+PERSISTENT_THREADS = 1 << 18  # of the regenerate schedule; more than are resident at once do no harm
+
+
+def with_schedule(device: Device, settings: Settings) -> Settings:
+    """The settings with the schedule that "auto" stands for on the device."""
+    if settings.schedule != "auto":
+        return settings
+    if settings.stencil != "bits":
+        return replace(settings, schedule="wavefront")
+    return replace(settings, schedule="regenerate" if has_ballot(device) else "megakernel")
+
+
+class SceneArgs(NamedTuple):
+    """What kernels read of a scene."""
+
+    geometry: tuple[Buffer, ...]  # SCENE_PARAMS
+    materials: Buffer
+    lights: Buffer
+    light_count: int
+
+
+class Schedule:
+    """Draws samples into the film of `rays` by kernels compiled with `constants`."""
+
+    group_sizes: ClassVar[dict[str, int]] = {}  # of entries that do not have GROUP_SIZE
+
+    def __init__(self, device: Device, kernels: dict[str, Kernel], rays: RayBuffers):
+        self._device, self._kernels, self._rays = device, kernels, rays
+
+    @classmethod
+    def compile(cls, device: Device, constants: dict[str, object]) -> dict[str, Kernel]:
+        """The kernels of the schedule, by entry."""
+        source = kernel_source()
+        return {
+            entry: device.kernel(source, entry, group_size=cls.group_size(device, entry), **constants)
+            for entry in STAGES[cls.__name__.lower()]
+        }
+
+    @classmethod
+    def group_size(cls, device: Device, entry: str) -> int:
+        """Threads of a group of a kernel."""
+        return cls.group_sizes.get(entry, GROUP_SIZE)
+
+    def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
+        """Adds a sample of every pixel to the film; `params` is the launch_params record."""
+        raise NotImplementedError
+
+    def report(self, max_depth: int) -> dict[str, list[int]]:
+        """Active rays by depth and, of stencils of bits, the words that are 0, of the last sample."""
+        raise NotImplementedError
+
+    def _count(self, masks: list[tuple[Buffer, int, int]]) -> dict[str, list[int]]:
+        """Counts of masks: buffer, first word, words from one of its words to the next."""
+        counts = []
+        for words, first, step in masks:
+            out = self._device.buffer(2, "u4").fill(0)
+            self._kernels["count_rays"](self._rays.mask_words, words, first, step, self._rays.mask_words, out)
+            counts.append(out.read().tolist())
+        active, empty = np.array(counts).T.tolist()
+        return {"active rays": active, "empty stencil words": empty}
+
+
+class Wavefront(Schedule):
+    """One launch a stage."""
+
+    def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
+        run, rays, masks = self._kernels, self._rays, self._rays.active_masks
+        run["generate"](rays.padded_count, params, *rays.film, masks[0], *rays.path)
+        for depth in range(settings.max_depth):
+            run["trace"](
+                rays.launch_threads, params, masks[depth], rays.hit_mask, *rays.path, rays.hits, *scene.geometry,
+                scene.lights,
+            )  # fmt: skip
+            run["shade"](
+                rays.launch_threads, params, depth, rays.hit_mask, masks[depth + 1], rays.shadow_mask, *rays.path,
+                rays.hits, *rays.shadow_rays, *scene.geometry, scene.materials, scene.lights,
+            )  # fmt: skip
+            if settings.direct_lighting != "bsdf" and scene.light_count:
+                run["connect"](
+                    rays.launch_threads, rays.shadow_mask, rays.origins, *rays.shadow_rays, rays.radiances,
+                    *scene.geometry,
+                )  # fmt: skip
+        run["accumulate"](rays.padded_count, params, rays.radiances, *rays.film)
+
+    def report(self, max_depth: int) -> dict[str, list[int]]:
+        if self._rays.stencil != "bits":
+            return {}
+        return self._count([(mask, 0, 1) for mask in self._rays.active_masks[:max_depth]])
+
+
+class Regenerate(Schedule):
+    """One launch; threads that end a path start the next."""
+
+    group_sizes: ClassVar[dict[str, int]] = {"regenerate": 64}
+
+    def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
+        rays = self._rays
+        rays.counts.fill(0)
+        threads = min(rays.padded_count, PERSISTENT_THREADS)
+        film_and_scene = *rays.film, *scene.geometry, scene.materials, scene.lights
+        self._kernels["regenerate"](threads, params, rays.counts, *film_and_scene)
+
+    def report(self, max_depth: int) -> dict[str, list[int]]:
+        return {"active rays": self._rays.counts.read()[1 : 1 + max_depth].tolist()}
+
+
+class Megakernel(Schedule):
+    """One launch for all depths; on devices without warps a thread traces the 32 paths of a stencil word."""
+
+    group_sizes: ClassVar[dict[str, int]] = {"megakernel": 256}
+    scalar_group_size = 4  # threads that trace a word each
+
+    @classmethod
+    def group_size(cls, device: Device, entry: str) -> int:
+        scalar = device.properties.scalar_threads and entry == "megakernel"
+        return cls.scalar_group_size if scalar else super().group_size(device, entry)
+
+    def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
+        rays = self._rays
+        threads = rays.padded_count // 32 if self._device.properties.scalar_threads else rays.padded_count
+        film_and_scene = *rays.film, *scene.geometry, scene.materials, scene.lights
+        self._kernels["megakernel"](threads, params, rays.active_masks[0], *film_and_scene)
+
+    def report(self, max_depth: int) -> dict[str, list[int]]:
+        return self._count([(self._rays.active_masks[0], depth, MAX_DEPTHS) for depth in range(max_depth)])
+
+
+SCHEDULES: dict[str, type[Schedule]] = {"wavefront": Wavefront, "regenerate": Regenerate, "megakernel": Megakernel}
