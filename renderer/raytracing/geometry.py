@@ -84,7 +84,8 @@ class Geometry:
         """The instances of the settings, and behind them those of repeated meshes of models."""
         groups = []
         if settings.has_instances:
-            groups.append(instance_transforms(settings, self._names, material_indices(settings)))
+            moving = settings.instances, settings.shutter_close, settings.scattered
+            groups.append(instance_transforms(*moving, self._names, material_indices(settings)))
         if self._repeated:
             shape_of = np.array([self._names.index(name) for name, _ in self._repeated])
             matrices = np.array([matrix for _, matrix in self._repeated])

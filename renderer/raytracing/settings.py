@@ -246,7 +246,7 @@ class Settings(PictureSettings):
         if len(self.distance_fields) > MAX_FIELDS:
             raise ValueError(f"{len(self.distance_fields)} distance_fields are more than the {MAX_FIELDS} allowed")
         shapes = {shape.name for group in (*SHAPE_GROUPS, "models") for shape in getattr(self, group)}
-        check_instances(self, shapes - {""}, names)
+        check_instances(self.instances, self.shutter_close, self.scattered, shapes - {""}, names)
         if self.environment.file and self.sky.strength:
             raise ValueError("environment.file and sky.strength are both set; allowed is one of them")
         emissive = {material.name for material in self.materials if any(material.emission)}
