@@ -273,7 +273,7 @@ class HostExecutor:
         ranges = [None] * count if tree.domain is None else self.expressions.lower_ranges(tree.domain, count)
         for (name, span), range_ in zip(tree.names, ranges, strict=True):
             if self.body.scope.find(name) is not None:
-                raise ProgramError("CS0312", span, f"`{name}` is already declared, so it is no bound variable")
+                raise ProgramError("CS0312", span, f"`{name}` is already declared, so it cannot be a bound variable")
             self.body.scope.restrictions[name] = RestrictionStatement(type_, range_, tree.span)
 
 
@@ -283,7 +283,7 @@ class HostExecutor:
 def check_in_loop(tree: ast.Jump, loop_depth: int) -> None:
     """Raises CS0207 for a jump outside of a loop."""
     if not loop_depth:
-        raise ProgramError("CS0207", tree.span, f"`{tree.kind}` stands outside of a loop")
+        raise ProgramError("CS0207", tree.span, f"`{tree.kind}` is outside of a loop")
 
 
 def expand_compound_assignment(tree: ast.Assignment) -> ast.AstNode:
