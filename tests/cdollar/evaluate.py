@@ -23,10 +23,10 @@ def value_of(text, make_target=numpy_target, numbers=None, folder=None, **arrays
 def error_of(text, numbers=None, **arrays) -> ProgramError:
     """The error a program ends with."""
     try:
-        found = value_of(text, numbers=numbers, **arrays)
+        result = value_of(text, numbers=numbers, **arrays)
     except ProgramError as error:
         return error
-    raise AssertionError(f"the program runs and yields {found}")
+    raise AssertionError(f"the program runs and yields {result}")
 
 
 def codes_of(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Wrong programs: their exact messages, a page for every code, and nothing but clear errors."""
+"""Diagnostics: exact messages of wrong programs, a reference entry for every code, limits of resources."""
 
 import re
 
@@ -14,9 +14,9 @@ from renderer.errors import UnavailableError, UserError
 from renderer.paths import ROOT
 from tests.cdollar.evaluate import numpy_target, value_of
 
-PAGES = (ROOT / "assets" / "reference" / "cdollar_errors.md").read_text()
-EXAMPLES = dict(re.findall(r"## (CS\d{4})[^\n]*\n(?:(?!## ).*\n)*?```cb\n(.*?)\n```", PAGES))
-WRONG = sorted((ROOT / "tests" / "cdollar" / "diagnostics").glob("*.cb"))
+REFERENCE = (ROOT / "assets" / "reference" / "cdollar_errors.md").read_text()
+EXAMPLES = dict(re.findall(r"## (CS\d{4})[^\n]*\n(?:(?!## ).*\n)*?```cb\n(.*?)\n```", REFERENCE))
+WRONG_PROGRAMS = sorted((ROOT / "tests" / "cdollar" / "diagnostics").glob("*.cb"))
 
 
 def run_with_any_input(text, name="test.cb"):
@@ -33,26 +33,26 @@ def run_with_any_input(text, name="test.cb"):
     return value_of(text, numpy_target, numbers, **arrays)
 
 
-def test_every_code_has_a_page_and_every_page_a_code():
+def test_codes_and_reference_entries_match():
     used = {code for path in ROOT.glob("renderer/cdollar/**/*.py") for code in re.findall(r"CS\d{4}", path.read_text())}
-    assert used == set(re.findall(r"(?m)^## (CS\d{4})", PAGES))
+    assert used == set(re.findall(r"(?m)^## (CS\d{4})", REFERENCE))
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_the_example_of_a_page_has_its_mistake(code):
+def test_reference_example_raises_its_code(code):
     with pytest.raises(ProgramError) as caught:
         run_with_any_input(EXAMPLES[code])
     assert caught.value.code == code, str(caught.value)
 
 
-@pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
-def test_the_whole_message_is_as_recorded(path):
+@pytest.mark.parametrize("path", WRONG_PROGRAMS, ids=lambda path: path.stem)
+def test_message_matches_the_recorded_one(path):
     with pytest.raises(UserError) as caught:
         run_with_any_input(path.read_text(), path.name)
     assert str(caught.value) == path.with_suffix(".txt").read_text().rstrip("\n")
 
 
-def test_what_would_not_fit_is_refused_before_it_starts():
+def test_arrays_larger_than_memory_are_refused_before_allocation():
     text = "float[,] main() { var f(i : 0..1000000, j : 0..1000000) = 1.0; return f; }"
     with pytest.raises(UnavailableError, match=r"1000000 x 1000000 elements needs 3725\.3 GiB"):
         value_of(text)
@@ -62,7 +62,7 @@ def test_what_would_not_fit_is_refused_before_it_starts():
     ]
 
 
-def test_loops_without_end_end(monkeypatch):
+def test_infinite_loops_are_stopped(monkeypatch):
     monkeypatch.setattr(host_executor, "MAX_HOST_STATEMENTS", 2000)
     monkeypatch.setattr(numpy_simt, "MAX_ITERATIONS", 2000)
     host = "float main() { var u(i : 0..3) = 1.0; while (true) u = u + 1; return sum(u); }"

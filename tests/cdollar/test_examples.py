@@ -1,4 +1,4 @@
-"""Every program in scenes/ yields what its head comment says, on every target."""
+"""Every program in scenes/ yields the result of its header comment, on every target."""
 
 import json
 import re
@@ -22,22 +22,22 @@ LINE = re.compile(
 
 
 def expectation(path):
-    """What a program is given (name -> value) and what it gives, from its head comment."""
-    given, found = {}, {"near": 1e-5}
+    """The inputs (name -> value) and the expected result of a program, from its header comment."""
+    given, expected = {}, {"near": 1e-5}
     for line in path.read_text().splitlines():
         match = LINE.match(line)
         if match and match["name"]:
             given[match["name"]] = json.loads(match["value"])
         elif match and match["gives"]:
-            found["gives"] = json.loads(match["gives"])
+            expected["gives"] = json.loads(match["gives"])
         elif match and match["near"]:
-            found["near"] = float(match["near"])
+            expected["near"] = float(match["near"])
         elif match and match["between"]:
-            found["between"] = tuple(map(float, match["between"].split()))
+            expected["between"] = tuple(map(float, match["between"].split()))
         elif not line.startswith("//"):
             break
-    assert found.keys() & {"gives", "between"}, f"{path} does not say what it gives"
-    return given, found
+    assert expected.keys() & {"gives", "between"}, f"{path} does not say what it gives"
+    return given, expected
 
 
 def run_program(path, make_target):
@@ -54,36 +54,35 @@ def run_program(path, make_target):
     return value_of(text, make_target, numbers, path.parent, **arrays), expected
 
 
-def assert_gives(found, expected):
+def assert_matches(result, expected):
     if "between" in expected:
         low, high = expected["between"]
-        assert np.isfinite(found).all() and (found >= low).all() and (found <= high).all()
+        assert np.isfinite(result).all() and (result >= low).all() and (result <= high).all()
         return
-    wanted = expected["gives"]
-    if isinstance(wanted, dict):
-        for name, value in wanted.items():
-            assert np.allclose(found[name], value, rtol=0, atol=expected["near"]), name
+    gives, tolerance = expected["gives"], expected["near"]
+    if isinstance(gives, dict):
+        for name, value in gives.items():
+            assert np.allclose(result[name], value, rtol=0, atol=tolerance), name
         return
-    wanted = np.array(wanted)
-    assert found.shape == wanted.shape
-    assert np.allclose(found, wanted, rtol=0, atol=expected["near"])
+    assert result.shape == np.shape(gives)
+    assert np.allclose(result, gives, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_program_gives_what_its_head_says(path):
-    assert_gives(*run_program(path, numpy_target))
+def test_numpy_result_matches_the_header_comment(path):
+    assert_matches(*run_program(path, numpy_target))
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_program_gives_the_same_on_a_device(path, device):
-    assert_gives(*run_program(path, lambda compilation: DeviceTarget(compilation, device, "device")))
+def test_device_result_matches_the_header_comment(path, device):
+    assert_matches(*run_program(path, lambda compilation: DeviceTarget(compilation, device, "device")))
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_program_gives_the_same_by_passes(path, gl):
+def test_glsl_result_matches_the_header_comment(path, gl):
     try:
-        found, expected = run_program(path, lambda compilation: GlslTarget(compilation, gl))
+        result, expected = run_program(path, lambda compilation: GlslTarget(compilation, gl))
     except UnavailableError as error:
         assert "double" in str(error) and "double" in path.read_text()
         return
-    assert_gives(found, expected)
+    assert_matches(result, expected)

@@ -1,4 +1,4 @@
-"""Random well-typed programs: interpreter with and without passes, devices and GLSL agree; random texts never crash."""
+"""Random well-typed programs: NumPy with and without passes, devices and GLSL agree; random texts never crash."""
 
 import numpy as np
 import pytest
@@ -94,64 +94,64 @@ def arguments(seed):
     return arrays, {"s": repr(float(np.float32(rng.standard_normal())))}
 
 
-def assert_same_bits(found, wanted, text):
-    both = np.isnan(found) & np.isnan(wanted)
-    small = (np.abs(found) < 1e-37) & (np.abs(wanted) < 1e-37)  # GPUs and llvmpipe may flush subnormal numbers
-    assert np.all((found == wanted) | both | small), text
+def assert_same_bits(result, expected, text):
+    both = np.isnan(result) & np.isnan(expected)
+    small = (np.abs(result) < 1e-37) & (np.abs(expected) < 1e-37)  # GPUs and llvmpipe may flush subnormal numbers
+    assert np.all((result == expected) | both | small), text
 
 
 @QUICK
 @given(programs(), st.integers(0, 99))
-def test_passes_change_no_bit(text, seed):
+def test_passes_preserve_every_bit(text, seed):
     arrays, numbers = arguments(seed)
-    wanted = value_of(text, lambda compilation: NumpyTarget(compilation.dag, ()), numbers, **arrays)
-    assert_same_bits(value_of(text, numpy_target, numbers, **arrays), wanted, text)
+    expected = value_of(text, lambda compilation: NumpyTarget(compilation.dag, ()), numbers, **arrays)
+    assert_same_bits(value_of(text, numpy_target, numbers, **arrays), expected, text)
 
 
 @QUICK
 @given(programs(), st.integers(0, 99))
-def test_devices_agree_bit_for_bit_in_strict_mode(device, text, seed):
+def test_devices_match_numpy_bit_for_bit_in_strict_mode(device, text, seed):
     arrays, numbers = arguments(seed)
-    wanted = value_of(text, numpy_target, numbers, **arrays)
-    found = value_of(
+    expected = value_of(text, numpy_target, numbers, **arrays)
+    result = value_of(
         text, lambda compilation: DeviceTarget(compilation, device, "device", strict=True), numbers, **arrays
     )
-    assert_same_bits(found, wanted, text)
+    assert_same_bits(result, expected, text)
 
 
 @QUICK
 @given(programs(), st.integers(0, 99))
-def test_passes_of_glsl_agree_bit_for_bit_in_strict_mode(gl, text, seed):
+def test_glsl_matches_numpy_bit_for_bit_in_strict_mode(gl, text, seed):
     if gl.version < 400:
         pytest.skip("this driver has no `precise`")
     arrays, numbers = arguments(seed)
-    wanted = value_of(text, numpy_target, numbers, **arrays)
+    expected = value_of(text, numpy_target, numbers, **arrays)
     assert_same_bits(
-        value_of(text, lambda compilation: GlslTarget(compilation, gl, strict=True), numbers, **arrays), wanted, text
+        value_of(text, lambda compilation: GlslTarget(compilation, gl, strict=True), numbers, **arrays), expected, text
     )
 
 
 @pytest.mark.parametrize("zero", ["(1.5 - 1.5)", "0 * s", "(-0.0)"])
-def test_division_by_zero_is_what_ieee_says_in_strict_mode(device, gl, zero):
+def test_division_by_zero_follows_ieee_in_strict_mode(device, gl, zero):
     text = f"float[,] main(float[,] a, float s) {{ var f(i, j) = a(i, j) / {zero} + 1.5 / (2.5 - 2.5); return f; }}"
     a = np.array([[1, -2, 0, np.inf]], "f4")
-    wanted = value_of(text, numpy_target, {"s": "3"}, a=a)
+    expected = value_of(text, numpy_target, {"s": "3"}, a=a)
     targets = [lambda compilation: DeviceTarget(compilation, device, "device", strict=True)]
     if gl.version >= 400:
         targets.append(lambda compilation: GlslTarget(compilation, gl, strict=True))
     for target in targets:
-        assert_same_bits(value_of(text, target, {"s": "3"}, a=a), wanted, text)
+        assert_same_bits(value_of(text, target, {"s": "3"}, a=a), expected, text)
 
 
-PIECES = (
+TOKENS = (
     "float int float[] float[,] var let for if else while return ( ) { } [ ] ; , . .. : ? + - * / % < > = == => && || "
     "a b i j main sum max min fold x f 0 1 2.5 1e9 0x1F 5u \" ' @ // /* */ \n type class final new true in operator"
 ).split(" ")
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join))
-def test_random_words_give_a_program_or_an_error(text):
+@given(st.lists(st.sampled_from(TOKENS), max_size=40).map(" ".join))
+def test_random_tokens_parse_or_raise_an_error(text):
     try:
         parse(SourceFile("fuzz.cb", text))
     except ProgramError as error:
@@ -160,7 +160,7 @@ def test_random_words_give_a_program_or_an_error(text):
 
 @settings(max_examples=150, deadline=None)
 @given(st.text(max_size=60))
-def test_random_text_gives_a_program_or_an_error(text):
+def test_random_text_parses_or_raises_an_error(text):
     try:
         parse(SourceFile("fuzz.cb", text))
     except ProgramError as error:
@@ -169,13 +169,13 @@ def test_random_text_gives_a_program_or_an_error(text):
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_damaged_programs_give_a_value_or_an_error(data):
+def test_mutated_programs_yield_a_value_or_an_error(data):
     """A good program with a few of its words removed, doubled or exchanged."""
     words = data.draw(programs()).replace("(", " ( ").replace(")", " ) ").replace(";", " ; ").split(" ")
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(words) - 1))
         words[place : place + 1] = data.draw(
-            st.sampled_from([[], [words[place]] * 2, [data.draw(st.sampled_from(PIECES))]])
+            st.sampled_from([[], [words[place]] * 2, [data.draw(st.sampled_from(TOKENS))]])
         )
     arrays, numbers = arguments(1)
     try:

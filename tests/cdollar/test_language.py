@@ -1,4 +1,4 @@
-"""The language C$: meaning of its constructs by the interpreter, against NumPy written by hand."""
+"""The language C$: results of its constructs on the NumPy target, compared with NumPy."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_listing_3_is_the_matrix_product(rng, sizes):
     assert np.allclose(value_of(MATRIX, a=a, b=b), a.astype("f8") @ b, rtol=1e-5, atol=1e-5)
 
 
-def test_listing_1_parameters_of_different_types_stay_apart(rng):
+def test_listing_1_parameters_of_different_types_stay_separate(rng):
     text = """
         float sin(float x) { return x - x * x * x / 6; }
         float[] main(float[] g, float[] l) {
@@ -38,14 +38,14 @@ def test_listing_1_parameters_of_different_types_stay_apart(rng):
     assert np.allclose(value_of(text, g=g, l=other), g + (0.5 - 0.125 / 6) + other * g, atol=1e-6)
 
 
-def test_listing_1_maps_join_point_by_point():
+def test_listing_1_functions_add_pointwise():
     text = """
         float(float) twice(float(float) m) => m + sin;
         float main() { float(float) m = cos; var w = twice(m); return w(0.25); }"""
     assert np.isclose(value_of(text), np.cos(0.25) + np.sin(0.25), atol=1e-6)
 
 
-def test_listing_2_the_dot_takes_part_in_superposition(rng):
+def test_listing_2_member_access_is_promoted(rng):
     text = """
         final class float3 { float x, y, z; }
         float[] main(float3[] vs, float[] g) {
@@ -57,7 +57,7 @@ def test_listing_2_the_dot_takes_part_in_superposition(rng):
     assert np.allclose(value_of(text, vs=vs, g=g), vs[:, 0] * vs[:, 1] + g, atol=1e-6)
 
 
-def test_records_of_the_program_work_like_vectors(rng):
+def test_operators_of_classes_are_promoted_and_reduce(rng):
     text = """
         final class Complex { float re, im; }
         Complex operator *(Complex a, Complex b) => Complex(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
@@ -67,35 +67,35 @@ def test_records_of_the_program_work_like_vectors(rng):
             return sum(z * z);
         }"""
     re, im = floats(rng, 12), floats(rng, 12)
-    wanted = ((re + 1j * im).astype("c16") ** 2).sum()
-    found = value_of(text, re=re, im=im)
-    assert np.isclose(found["re"], wanted.real, atol=1e-4) and np.isclose(found["im"], wanted.imag, atol=1e-4)
+    expected = ((re + 1j * im).astype("c16") ** 2).sum()
+    result = value_of(text, re=re, im=im)
+    assert np.isclose(result["re"], expected.real, atol=1e-4) and np.isclose(result["im"], expected.imag, atol=1e-4)
 
 
-def test_convolution_infers_its_range_in_rounds(rng):
+def test_convolution_infers_its_domain(rng):
     text = "float[] main(float[] b, float[] w) { var c(i) = + (b(i + k) * w(k)); return c; }"
     b, w = floats(rng, 20), floats(rng, 5)
     assert np.allclose(value_of(text, b=b, w=w), np.convolve(b, w[::-1], "valid"), atol=1e-5)
 
 
-def test_origins_are_carried(rng):
+def test_first_index_may_differ_from_zero(rng):
     text = "float[] main(float[] b) { var c(i) = b(i - 3) + b(i - 1); return c; }"
     b = floats(rng, 10)
-    found = result_of(text, b=b)
-    assert found.origin == (3,) and np.allclose(found.array, b[:8] + b[2:], atol=1e-6)
+    result = result_of(text, b=b)
+    assert result.origin == (3,) and np.allclose(result.array, b[:8] + b[2:], atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("index", "wanted"),
+    ("index", "expected"),
     [("n - 1 - i", lambda b: b[::-1]), ("2 * i", lambda b: b[::2]), ("2 * i + 1", lambda b: b[1::2])],
 )
-def test_affine_indices(rng, index, wanted):
+def test_affine_indices(rng, index, expected):
     b = floats(rng, 11)
     text = f"float[] main(float[] b) {{ int n = size(b); var c(i) = b({index}); return c; }}"
-    assert np.array_equal(value_of(text, b=b), wanted(b))
+    assert np.array_equal(value_of(text, b=b), expected(b))
 
 
-def test_a_range_with_two_uses_is_their_intersection(rng):
+def test_two_affine_constraints_intersect(rng):
     b = floats(rng, 8)
     text = "float[] main(float[] b) { var c(i) = b(2 * i) + b(2 * i + 1); return c; }"
     assert np.allclose(value_of(text, b=b), b[::2] + b[1::2], atol=1e-6)
@@ -119,36 +119,36 @@ def test_currying_and_blanks(rng):
     assert np.array_equal(value_of(text, a=a), a.T)
 
 
-def test_max_of_sums_in_three_spellings(rng):
+def test_max_of_sums_in_three_notations(rng):
     a = floats(rng, 7, 9)
-    wanted = a.astype("f8").sum(1).max()
+    expected = a.astype("f8").sum(1).max()
     for body in (
         "var s(i) = + a(i, j); return max(s);",
         "return max(+ (a(i, j), int j), int i);",
         "return max(sum(a(i, )), int i);",
     ):
-        assert np.isclose(value_of(f"float main(float[,] a) {{ {body} }}", a=a), wanted, rtol=1e-6)
+        assert np.isclose(value_of(f"float main(float[,] a) {{ {body} }}", a=a), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("call", "wanted"),
+    ("call", "expected"),
     [
         ("sum(a)", np.sum), ("prod(a)", np.prod), ("min(a)", np.min), ("max(a)", np.max), ("+ a", np.sum),
         ("* (a(i))", np.prod), ("argmin(a)", np.argmin), ("argmax(a(i))", np.argmax),
         ("sum(a > 0)", lambda a: (a > 0).sum()), ("any(a > 2) ? 1 : 0", lambda a: (a > 2).any()),
     ],
 )  # fmt: skip
-def test_reductions(rng, call, wanted):
+def test_reductions(rng, call, expected):
     a = floats(rng, 33)
-    assert np.isclose(value_of(f"float main(float[] a) => {call};", a=a), wanted(a.astype("f8")), rtol=1e-5)
+    assert np.isclose(value_of(f"float main(float[] a) => {call};", a=a), expected(a.astype("f8")), rtol=1e-5)
 
 
-def test_argmax_over_two_dimensions_is_the_first_of_equals():
+def test_argmax_over_two_dimensions_returns_the_first_maximum():
     a = np.array([[1, 5, 2], [5, 0, 5]], "f4")
     assert value_of("int2 main(float[,] a) => argmax(a);", a=a).tolist() == [0, 1]
 
 
-def test_user_reductions_keep_their_order_unless_associative(rng):
+def test_user_reductions_run_in_order_unless_associative(rng):
     a = floats(rng, 40)
     ordered = "float f(float s, float x) { return 0.5 * s + x; } float main(float[] a) => f(a);"
     state = a[0]
@@ -172,11 +172,11 @@ def test_a_fold_computes_mean_and_variance_in_one_pass(rng):
         }
         Welford main(float[] a) => fold(add, Welford(0, 0, 0), a);"""
     a = floats(rng, 200)
-    found = value_of(text, a=a)
+    result = value_of(text, a=a)
     assert (
-        found["n"] == 200
-        and np.isclose(found["mean"], a.mean(dtype="f8"))
-        and np.isclose(found["m2"], 200 * a.var(dtype="f8"))
+        result["n"] == 200
+        and np.isclose(result["mean"], a.mean(dtype="f8"))
+        and np.isclose(result["m2"], 200 * a.var(dtype="f8"))
     )
 
 
@@ -193,21 +193,21 @@ def test_softmax(rng):
     assert np.allclose(value_of(text, a=a), e / e.sum(1, keepdims=True), rtol=1e-5)
 
 
-def test_host_loops_build_functions_and_conditions_choose(rng):
+def test_host_loops_build_functions_and_conditions_select(rng):
     text = """
         float(int) step(float(int) u) {
             var v(i) = 0.25 * u.clamp(i - 1) + 0.5 * u(i) + 0.25 * u.clamp(i + 1);
             return v;
         }
         float[] main(float[] u, int n = 3) { for (int i = 0; i < n; i++) u = step(u); return u; }"""
-    u = wanted = floats(rng, 16)
+    u = expected = floats(rng, 16)
     for _ in range(300):
-        padded = np.pad(wanted, 1, "edge")
-        wanted = np.float32(0.25) * padded[:-2] + np.float32(0.5) * wanted + np.float32(0.25) * padded[2:]
-    assert np.allclose(value_of(text, u=u, numbers={"n": "300"}), wanted, atol=1e-5)
+        padded = np.pad(expected, 1, "edge")
+        expected = np.float32(0.25) * padded[:-2] + np.float32(0.5) * expected + np.float32(0.25) * padded[2:]
+    assert np.allclose(value_of(text, u=u, numbers={"n": "300"}), expected, atol=1e-5)
 
 
-def test_a_host_loop_may_run_until_a_reduction_says_stop(rng):
+def test_a_reduction_can_end_a_host_loop(rng):
     text = """
         int main(float[] g) {
             var u = g; int n = 0;
@@ -220,7 +220,7 @@ def test_a_host_loop_may_run_until_a_reduction_says_stop(rng):
     assert value_of(text, g=g) == n
 
 
-def test_scalar_functions_take_their_own_way_at_every_point():
+def test_device_functions_diverge_at_every_point():
     text = """
         int collatz(int n) {
             int steps = 0;
@@ -242,7 +242,7 @@ def test_scalar_functions_take_their_own_way_at_every_point():
     assert value_of(text).tolist() == [collatz(n) for n in range(1, 100)]
 
 
-def test_if_on_a_bound_variable_chooses_between_values(rng):
+def test_if_on_a_bound_variable_selects(rng):
     text = """
         float edge(float[] a, int i) {
             float s = a(i);
@@ -252,12 +252,12 @@ def test_if_on_a_bound_variable_chooses_between_values(rng):
         }
         float[] main(float[] a) { var c(i) = edge(a, i); return c; }"""
     a = floats(rng, 6)
-    wanted = np.where(np.arange(6) > 2, a * 2, a + 1)
-    wanted[0] = -1
-    assert np.array_equal(value_of(text, a=a), wanted)
+    expected = np.where(np.arange(6) > 2, a * 2, a + 1)
+    expected[0] = -1
+    assert np.array_equal(value_of(text, a=a), expected)
 
 
-def test_a_guarded_index_is_read_only_where_it_is_reached(rng):
+def test_a_guarded_index_is_read_only_where_its_condition_holds(rng):
     a = floats(rng, 6)
     text = "float[] main(float[] a) { var c(i : 0..6) = i > 0 ? a(i - 1) : 0; return c; }"
     assert np.array_equal(value_of(text, a=a), np.concatenate([[0], a[:-1]]).astype("f4"))
@@ -266,16 +266,16 @@ def test_a_guarded_index_is_read_only_where_it_is_reached(rng):
     assert error_of(wrong, a=a, p=np.array([5, 6], "i4")).code == "CS0317"
 
 
-def test_picture_programs_fill_width_height_and_time():
+def test_picture_programs_have_built_in_inputs():
     text = """
         float3 main(int x, int y, int width, int height, float time)
             => float3((x + 0.5) / width, (y + 0.5) / height, time);"""
-    found = value_of(text, numbers={"width": "5", "height": "3", "time": "2.5"})
+    result = value_of(text, numbers={"width": "5", "height": "3", "time": "2.5"})
     x, y = np.meshgrid((np.arange(5) + 0.5) / 5, (np.arange(3) + 0.5) / 3)
-    assert found.shape == (3, 5, 3) and np.allclose(found, np.stack([x, y, np.full_like(x, 2.5)], -1))
+    assert result.shape == (3, 5, 3) and np.allclose(result, np.stack([x, y, np.full_like(x, 2.5)], -1))
 
 
-def test_a_file_is_read_only_where_it_is_reached(tmp_path, rng):
+def test_only_the_accessed_region_of_a_file_is_read(tmp_path, rng):
     class Counted(np.memmap):
         pass
 
@@ -286,15 +286,15 @@ def test_a_file_is_read_only_where_it_is_reached(tmp_path, rng):
     assert np.isclose(value_of(text, folder=tmp_path), (2 * big[10:13].astype("f8") + 1).sum(), rtol=1e-5)
 
 
-def test_integers_wrap_and_divide_towards_zero():
+def test_integers_wrap_and_division_truncates():
     text = "int[] main(int[] a, int[] b) { var c(i) = a(i) / b(i) + 7 * (a(i) % b(i)); return c; }"
     a, b = np.array([7, -7, 7, -7, 5, -(2**31)], "i4"), np.array([2, 2, -2, -2, 0, 3], "i4")
-    wanted = [3 + 7, -3 - 7, -3 + 7, 3 - 7, 0, -715827882 - 14]
-    assert value_of(text, a=a, b=b).tolist() == wanted
+    expected = [3 + 7, -3 - 7, -3 + 7, 3 - 7, 0, -715827882 - 14]
+    assert value_of(text, a=a, b=b).tolist() == expected
     assert value_of("int main(int n) => n + 1;", numbers={"n": "2147483647"}) == -(2**31)
 
 
-def test_let_and_arrays_share_one_evaluation(rng):
+def test_let_and_array_casts_evaluate_once(rng):
     text = "float main(float[] a) { let b = exp(a); float[] c = b + 1; return sum(c) + (let x = 3.0 in x * x); }"
     a = floats(rng, 5)
     assert np.isclose(value_of(text, a=a), (np.exp(a) + 1).sum() + 9, rtol=1e-6)
@@ -317,7 +317,7 @@ def test_higher_order_functions_and_lambdas():
     assert np.isclose(value_of(text), 9 + 2, atol=1e-3)
 
 
-def test_overloads_prefer_ordinary_then_user_then_reduction():
+def test_overload_resolution_order():
     text = """
         float f(float a) => a + 1;
         [Associative] float f(float a, float b) => a + b;
@@ -329,27 +329,29 @@ def test_overloads_prefer_ordinary_then_user_then_reduction():
     assert value_of(promoted, a=np.ones(3, "f4")).tolist() == [2, 2, 2]
 
 
-def test_the_prelude_is_known_and_may_be_replaced():
+def test_prelude_functions_can_be_redefined():
     text = "float3 main() => hsv(0.25, 0.5, 0.8) + palette(0.1, float3(0, 0.33, 0.67)) + luminance(float3(1, 1, 1));"
-    found = value_of(text)
+    result = value_of(text)
     hue = 0.8 * (0.5 + 0.5 * np.array([0.5, 1, 0]))
     wave = 0.5 + 0.5 * np.cos(2 * np.pi * (0.1 + np.array([0, 0.33, 0.67])))
-    assert np.allclose(found, hue + wave + 1, atol=1e-5)
+    assert np.allclose(result, hue + wave + 1, atol=1e-5)
     assert value_of("float luminance(float3 c) => 7; float main() => luminance(float3(0, 0, 0));") == 7
 
 
-def test_random_of_the_prelude_is_even_and_repeats():
+def test_random_of_the_prelude_is_uniform_and_deterministic():
     text = "float[,] main() { var r(i : -100..100, j : 0..200) = random(i, j); return r; }"
-    found = value_of(text)
-    assert np.array_equal(found, value_of(text)) and found.min() >= 0 and found.max() < 1
-    assert abs(found.mean() - 0.5) < 0.01 and np.abs(np.histogram(found, 10, (0, 1))[0] / found.size - 0.1).max() < 0.01
+    result = value_of(text)
+    assert np.array_equal(result, value_of(text)) and result.min() >= 0 and result.max() < 1
+    assert (
+        abs(result.mean() - 0.5) < 0.01 and np.abs(np.histogram(result, 10, (0, 1))[0] / result.size - 0.1).max() < 0.01
+    )
 
 
-def test_every_function_of_the_prelude_passes_the_checks():
+def test_prelude_functions_check_with_abstract_arguments():
     assert value_of(prelude().text + "\nfloat main() => 1;") == 1
 
 
-def test_defaults_fill_missing_arguments(rng):
+def test_default_arguments(rng):
     text = """
         float f(float x, float y = 2, int n = 1) => x * y + n;
         float[] main(float[] a) { float s = f(3); return f(a, s); }"""
@@ -357,7 +359,7 @@ def test_defaults_fill_missing_arguments(rng):
     assert np.allclose(value_of(text, a=a), a * 7 + 1, atol=1e-5)
 
 
-def test_a_running_sum_is_written_as_the_hint_says(rng):
+def test_running_sum_of_the_hint_is_right(rng):
     a = floats(rng, 9)
     text = "float[] main(float[] a) { var s(i : a) = sum(k <= i ? a(k) : 0, k : a); return s; }"
     assert np.allclose(value_of(text, a=a), np.cumsum(a), atol=1e-5)

@@ -80,7 +80,7 @@ def write(tmp_path, text, name="p.cb"):
         (["--in", "a={file}", "--set", "n=5", "-o", "/nowhere/c.npy"], 2, "the folder /nowhere does not exist"),
     ],
 )
-def test_usage_mistakes_are_one_clear_sentence(tmp_path, capsys, arguments, code, words):
+def test_usage_errors_are_one_sentence(tmp_path, capsys, arguments, code, words):
     np.save(tmp_path / "a.npy", np.ones(3, "f4"))
     program = write(tmp_path, "float main(float[] a, int n) => n * sum(a);")
     filled = [text.replace("{file}", str(tmp_path / "a.npy")) for text in arguments]
@@ -88,7 +88,7 @@ def test_usage_mistakes_are_one_clear_sentence(tmp_path, capsys, arguments, code
     assert words in capsys.readouterr().err
 
 
-def test_a_bad_program_says_where_and_exits_5(tmp_path, capsys):
+def test_program_errors_have_a_location_and_exit_code_5(tmp_path, capsys):
     program = write(tmp_path, "float main(float x) {\n    return y;\n}\n")
     assert main(["run", program]) == 5
     err = capsys.readouterr().err
@@ -101,7 +101,7 @@ def test_a_bad_program_says_where_and_exits_5(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("target", ["numpy", "opencl"])
-def test_hostile_and_wrong_files_are_refused(tmp_path, capsys, target):
+def test_malformed_files_are_refused(tmp_path, capsys, target):
     program = write(tmp_path, "float main(float[] a) => sum(a);")
     np.save(tmp_path / "objects.npy", np.array([{}, []], object), allow_pickle=True)
     np.save(tmp_path / "whole.npy", np.ones(1000, "f4"))
@@ -122,7 +122,7 @@ def test_hostile_and_wrong_files_are_refused(tmp_path, capsys, target):
         assert f"{name}.npy" in err and "Traceback" not in err
 
 
-def test_other_types_of_files_convert_or_say_so(tmp_path, capsys):
+def test_element_types_convert_or_raise_an_error(tmp_path, capsys):
     program = write(tmp_path, "float main(float[] a) => sum(a);")
     for dtype in ("i1", "u1", "i2", ">i4", "f2", "f8", ">f4", "u4"):
         np.save(tmp_path / "a.npy", np.arange(5).astype(dtype))
@@ -135,7 +135,7 @@ def test_other_types_of_files_convert_or_say_so(tmp_path, capsys):
         assert main(["run", whole, "--in", f"a={tmp_path / 'a.npy'}", "--target", "numpy"]) == code
 
 
-def test_an_old_output_stays_whole_when_a_run_fails(tmp_path, capsys):
+def test_a_failed_run_keeps_the_old_output(tmp_path, capsys):
     out = tmp_path / "c.npy"
     out.write_bytes(b"old")
     program = write(tmp_path, "float[] main() { var f(i : 0..3) = 1.0; return f(9); }")
@@ -152,7 +152,7 @@ def test_results_keep_types_and_origins(tmp_path, capsys):
     assert told["value"] == [{"n": 2, "v": [2, -2]}, {"n": 3, "v": [3, -3]}] and told["origin"] == [2]
 
 
-def test_the_prompt_shows_type_domain_and_value():
+def test_repl_shows_type_domain_and_value():
     lines = []
     repl = Repl(numpy_target, lines.append)
     for text in (
@@ -181,7 +181,7 @@ def test_the_prompt_shows_type_domain_and_value():
     assert lines[-1] == "[0 1 4 9]" and not repl.handle(":q")
 
 
-def test_run_without_a_program_reads_lines(monkeypatch, capsys):
+def test_run_without_a_program_starts_the_repl(monkeypatch, capsys):
     monkeypatch.setattr(
         sys, "stdin", io.StringIO("var x = 3;\nx * 2.5\nfloat f(float t) {\n  return t + 1;\n}\nf(x)\n")
     )
@@ -202,7 +202,7 @@ def test_run_without_a_program_reads_lines(monkeypatch, capsys):
     assert capsys.readouterr().out.split() == ["float", "7.5", "float", "f(float)", "float", "4.0"]
 
 
-def test_a_first_result_from_text_is_quick(tmp_path):
+def test_run_in_a_new_process(tmp_path):
     """Not a bench: a run of a process of its own ends at all, without a traceback, and says the right thing."""
     program = write(tmp_path, "float main() => 6 * 7;")
     environment = {**os.environ, "RAYFOLD_CACHE": str(tmp_path / "cache")}
@@ -229,14 +229,14 @@ def test_a_program_is_a_picture(gpu, tmp_path):
     settings = set_from_text(scene.settings, "gain", "0.5")
     frame = picture.draw(settings, (6, 4), 0.25).read()
     x, y = np.meshgrid(np.arange(6), np.arange(4))
-    wanted = np.stack([0.5 * x / 6, y / 4, np.full_like(x, 0.25, float), np.ones_like(x, float)], -1)
-    assert np.allclose(frame, wanted, atol=1e-6)
+    expected = np.stack([0.5 * x / 6, y / 4, np.full_like(x, 0.25, float), np.ones_like(x, float)], -1)
+    assert np.allclose(frame, expected, atol=1e-6)
     assert picture.depends_on_time(settings) and picture.sample_count(settings, (6, 4)) == 1
     tile = picture.draw(settings, (6, 4), 0.25, (2, 1, 3, 2)).read()
     assert np.array_equal(tile, frame[1:3, 2:5])
 
 
-def test_a_saved_program_is_recompiled_and_a_mistake_keeps_the_last_good_one(gpu, tmp_path, capsys, monkeypatch):
+def test_a_saved_program_is_recompiled_and_errors_keep_the_last_one(gpu, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("renderer.pictures.cdollar.POLL_SECONDS", 0.0)
     path = Path(write(tmp_path, "float main(int x, int y) => 0.25;"))
     scene = load(path)
@@ -257,7 +257,7 @@ def test_a_saved_program_is_recompiled_and_a_mistake_keeps_the_last_good_one(gpu
     assert shown("float main(int x, int y) => 0.5;") == 0.5 and "error" not in picture.report()
 
 
-def test_what_is_no_picture_says_so(tmp_path):
+def test_programs_that_are_not_pictures_are_refused(tmp_path):
     with pytest.raises(InputError, match="to be a picture"):
         load(Path(write(tmp_path, "float main(float a) => a;")))
 

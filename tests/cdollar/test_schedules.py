@@ -52,11 +52,11 @@ def scheduled(device, schedule):
 
 
 @pytest.mark.parametrize("change", quick_first(MATMUL_CANDIDATES, 5), ids=str)
-def test_tiles_of_every_shape_multiply(device, rng, change):
+def test_matmul_with_every_tile_shape(device, rng, change):
     sizes = rng.integers(1, 200, 3)
     a, b = rng.standard_normal(sizes[:2]).astype("f4"), rng.standard_normal(sizes[1:]).astype("f4")
-    found = value_of(PRODUCT, scheduled(device, replace(DEFAULT, **change)), a=a, b=b)
-    assert np.allclose(found, a.astype("f8") @ b, rtol=1e-4, atol=1e-4), sizes
+    result = value_of(PRODUCT, scheduled(device, replace(DEFAULT, **change)), a=a, b=b)
+    assert np.allclose(result, a.astype("f8") @ b, rtol=1e-4, atol=1e-4), sizes
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_tiles_of_every_shape_multiply(device, rng, change):
 def test_fused_and_transposed_products_are_tiled(device, rng, body, einsum):
     a, b = rng.standard_normal((40, 40)).astype("f4"), rng.standard_normal((40, 40)).astype("f4")
     text = f"float[,] main(float[,] a, float[,] b) {{ {body} return c; }}"
-    found = value_of(text, scheduled(device, DEFAULT), a=a, b=b)
-    wanted = np.einsum(einsum, a, b) if einsum else (a + 0.5) @ (b - 1)
-    assert np.allclose(found, wanted * (2 if "2 * a" in body else 1), rtol=1e-4, atol=1e-4)
+    result = value_of(text, scheduled(device, DEFAULT), a=a, b=b)
+    expected = np.einsum(einsum, a, b) if einsum else (a + 0.5) @ (b - 1)
+    assert np.allclose(result, expected * (2 if "2 * a" in body else 1), rtol=1e-4, atol=1e-4)
 
 
 def test_batches_of_products_in_double(device, rng):
@@ -115,8 +115,8 @@ def test_associative_functions_keep_the_order_of_elements(device, rng):
         for i in range(1, a.size):
             scale, shift = a[i] * scale, a[i] * shift + np.int32(i)
     for target in (scheduled(device, DEFAULT), lambda compilation: DeviceTarget(compilation, device, "device")):
-        found = value_of(text, target, a=a)
-        assert (found["scale"], found["shift"]) == (scale, shift)
+        result = value_of(text, target, a=a)
+        assert (result["scale"], result["shift"]) == (scale, shift)
 
 
 def test_packed_passes_multiply(gl, rng):
@@ -128,7 +128,7 @@ def test_packed_passes_multiply(gl, rng):
 
 
 @pytest.mark.parametrize("count", [*range(1, 20), 63, 64, 65, 4095, 4096, 4097, 16411, 70001])
-def test_sums_by_passes_of_every_size(gl, rng, count):
+def test_glsl_sums_of_every_size(gl, rng, count):
     a = rng.integers(-100, 100, count).astype("i4")
     assert value_of("int main(int[] a) => sum(a);", lambda compilation: GlslTarget(compilation, gl), a=a) == a.sum()
     layout = texture_layout((count,), gl.max_texture_size)
@@ -184,8 +184,8 @@ def test_reductions_read_large_files_in_chunks(device, rng, tmp_path, monkeypatc
     monkeypatch.setattr(DeviceTarget, "upload", counted)
     total = "sum(f) + 1000 * max(f) + 7 * (+ (f(i, j), int i : 20..290, int j))"
     text = f'int main() {{ var f = file("big.npy"); return {total}; }}'
-    found = value_of(text, lambda compilation: DeviceTarget(compilation, device, "device"), folder=tmp_path)
-    assert found == big.sum() + 1000 * big.max() + 7 * big[20:290].sum()
+    result = value_of(text, lambda compilation: DeviceTarget(compilation, device, "device"), folder=tmp_path)
+    assert result == big.sum() + 1000 * big.max() + 7 * big[20:290].sum()
     assert max(largest) <= 4096 + 40 * 4
 
 
@@ -195,11 +195,11 @@ def test_scalars_are_kernel_arguments(device, rng):
     targets = []
 
     def target(compilation):
-        found = DeviceTarget(compilation, device, "device")
+        result = DeviceTarget(compilation, device, "device")
         if targets:
-            found.kernels = targets[-1].kernels
-        targets.append(found)
-        return found
+            result.kernels = targets[-1].kernels
+        targets.append(result)
+        return result
 
     for s, n in ((0.5, 3), (3, 50), (50, 0)):
         assert np.allclose(value_of(text, target, {"s": str(s), "n": str(n)}, a=a), s * a + n, rtol=1e-5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from inspect import signature
 
 from renderer.cdollar.checker.node_builder import NodeBuilder
 from renderer.cdollar.checker.values import DataValue
@@ -50,11 +51,9 @@ class BuiltinFunctions:
         if name in OPERATIONS:
             return self.builder.function(name, values)
         function = self.composed.get(name)
-        count = {"lerp": 3, "mix": 3, "clamp": 3, "smoothstep": 3}.get(name, 1)
-        count = 2 if name in ("dot", "distance", "cross", "reflect", "mod") else count
-        if function is None or len(values) != count or any(scalar_type_of(v.type) in (None, "bool") for v in values):
+        if function is None or len(values) != len(signature(function).parameters):
             return None
-        return function(*values)
+        return None if any(scalar_type_of(v.type) in (None, "bool") for v in values) else function(*values)
 
     def _op(self, name: str, *values: Operand) -> Operand:
         """An operation by its name or operator; None if an operand is None."""

@@ -6,15 +6,11 @@ from typing import Protocol
 
 from renderer.cdollar.checker.builtins import FUNCTIONS, BuiltinFunctions
 from renderer.cdollar.checker.domains import DomainLowering
-from renderer.cdollar.checker.functions import FunctionBuilder
-from renderer.cdollar.checker.names import NameResolver
-from renderer.cdollar.checker.overload_resolution import OverloadResolver, is_exact_match
-from renderer.cdollar.checker.program import Program, UserCalls
+from renderer.cdollar.checker.overload_resolution import BodyTools, is_exact_match
 from renderer.cdollar.checker.reductions import ReductionLowering
 from renderer.cdollar.checker.values import (
     Argument,
     BlankValue,
-    Body,
     DataValue,
     DomainValue,
     FunctionValue,
@@ -44,21 +40,12 @@ class CallLowering:
     """Lowers the calls of one body."""
 
     def __init__(
-        self,
-        program: Program,
-        body: Body,
-        names: NameResolver,
-        functions: FunctionBuilder,
-        resolver: OverloadResolver,
-        domains: DomainLowering,
-        reductions: ReductionLowering,
-        user_calls: UserCalls,
-        expressions: ExpressionLowerer,
+        self, tools: BodyTools, domains: DomainLowering, reductions: ReductionLowering, expressions: ExpressionLowerer
     ):
-        self.program, self.body, self.names, self.functions = program, body, names, functions
-        self.resolver, self.domains, self.reductions = resolver, domains, reductions
-        self.user_calls, self.expressions = user_calls, expressions
-        self.builtins = BuiltinFunctions(program.builder)
+        self.program, self.body, self.names, self.functions = tools.program, tools.body, tools.names, tools.functions
+        self.resolver, self.user_calls, self.domains = tools.resolver, tools.user_calls, domains
+        self.reductions, self.expressions = reductions, expressions
+        self.builtins = BuiltinFunctions(tools.program.builder)
 
     def lower_call(self, tree: ast.Call) -> Value:
         """A call of a function by name, an index of a function's value, or the dimension of a domain."""

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from renderer.cdollar.checker.functions import FunctionBuilder
-from renderer.cdollar.checker.names import NameResolver
-from renderer.cdollar.checker.overload_resolution import OverloadResolver
-from renderer.cdollar.checker.program import Program
-from renderer.cdollar.checker.values import Body, DataValue, DomainValue, FunctionValue, OverloadSet, Value, Variable
+from renderer.cdollar.checker.overload_resolution import BodyTools
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, Value, Variable
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Range
@@ -20,17 +17,9 @@ MEMBERS = {"lo": "low", "low": "low", "hi": "high", "high": "high", "size": "siz
 class DomainLowering:
     """Lowers what introduces bound variables or asks for domains; `lower` lowers an expression of the same body."""
 
-    def __init__(
-        self,
-        program: Program,
-        body: Body,
-        names: NameResolver,
-        functions: FunctionBuilder,
-        resolver: OverloadResolver,
-        lower: Callable[[ast.AstNode], Value],
-    ):
-        self.program, self.body, self.names = program, body, names
-        self.functions, self.resolver, self.lower = functions, resolver, lower
+    def __init__(self, tools: BodyTools, lower: Callable[[ast.AstNode], Value]):
+        self.program, self.body, self.names = tools.program, tools.body, tools.names
+        self.functions, self.resolver, self.lower = tools.functions, tools.resolver, lower
 
     # Ranges
 

@@ -7,9 +7,7 @@ from functools import partial
 from renderer.cdollar.checker.builtins import CONSTANTS
 from renderer.cdollar.checker.calls import CallLowering
 from renderer.cdollar.checker.domains import DomainLowering
-from renderer.cdollar.checker.functions import FunctionBuilder
-from renderer.cdollar.checker.names import NameResolver
-from renderer.cdollar.checker.overload_resolution import BOOL_HINT, OverloadResolver
+from renderer.cdollar.checker.overload_resolution import BOOL_HINT, BodyTools
 from renderer.cdollar.checker.program import Program, UserCalls
 from renderer.cdollar.checker.reductions import ReductionLowering
 from renderer.cdollar.checker.values import (
@@ -45,15 +43,12 @@ class ExpressionLowering:
     """Lowers the expressions of one body. Its parts share `body`: the current scope and enclosing conditions."""
 
     def __init__(self, program: Program, user_calls: UserCalls, body: Body):
-        self.program, self.user_calls, self.body = program, user_calls, body
-        self.builder = program.builder
-        self.names = NameResolver(program, body)
-        self.functions = FunctionBuilder(program, body)
-        self.resolver = OverloadResolver(program, body, self.functions, user_calls)
-        shared = (program, body, self.names, self.functions, self.resolver)
-        self.domains = DomainLowering(*shared, self.lower)
-        self.reductions = ReductionLowering(*shared, self.domains, user_calls, self.lower)
-        self.calls = CallLowering(*shared, self.domains, self.reductions, user_calls, self)
+        self.program, self.body, self.builder = program, body, program.builder
+        tools = BodyTools(program, body, user_calls)
+        self.names, self.functions, self.resolver = tools.names, tools.functions, tools.resolver
+        self.domains = DomainLowering(tools, self.lower)
+        self.reductions = ReductionLowering(tools, self.domains, self.lower)
+        self.calls = CallLowering(tools, self.domains, self.reductions, self)
 
     # Whole expressions
 

@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from renderer.cdollar.checker.builtins import FUNCTIONS
 from renderer.cdollar.checker.functions import FunctionBuilder
+from renderer.cdollar.checker.names import NameResolver
 from renderer.cdollar.checker.program import Program, UserCalls
 from renderer.cdollar.checker.values import (
     Argument,
@@ -279,6 +280,16 @@ class OverloadResolver:
         if len(nodes) != size:
             raise ProgramError("CS0402", tree.span, f"{target} has {size} components, but {len(nodes)} are given")
         return DataValue(target, tuple(nodes))
+
+
+class BodyTools:
+    """What the lowering of domains, reductions and calls of one body shares."""
+
+    def __init__(self, program: Program, body: Body, user_calls: UserCalls):
+        self.program, self.body, self.user_calls = program, body, user_calls
+        self.names = NameResolver(program, body)
+        self.functions = FunctionBuilder(program, body)
+        self.resolver = OverloadResolver(program, body, self.functions, user_calls)
 
 
 def is_exact_match(function: UserFunction, values: list[Argument]) -> bool:

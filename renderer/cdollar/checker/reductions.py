@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from renderer.cdollar.checker.domains import DomainLowering
-from renderer.cdollar.checker.functions import FunctionBuilder
-from renderer.cdollar.checker.names import NameResolver
-from renderer.cdollar.checker.overload_resolution import OverloadResolver
-from renderer.cdollar.checker.program import Program, UserCalls
-from renderer.cdollar.checker.values import Body, DataValue, FunctionValue, Operand, UserFunction, Value
+from renderer.cdollar.checker.overload_resolution import BodyTools
+from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, UserFunction, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import INFINITE, BoundVariable, Node, Reduction, tuple_type
@@ -20,19 +17,9 @@ from renderer.cdollar.ir.types import BOOL, INT, Data, Record, Scalar, Vector, c
 class ReductionLowering:
     """Lowers reductions of one body; `lower` lowers an expression of the same body."""
 
-    def __init__(
-        self,
-        program: Program,
-        body: Body,
-        names: NameResolver,
-        functions: FunctionBuilder,
-        resolver: OverloadResolver,
-        domains: DomainLowering,
-        user_calls: UserCalls,
-        lower: Callable[[ast.AstNode], Value],
-    ):
-        self.program, self.body, self.names, self.functions = program, body, names, functions
-        self.resolver, self.domains, self.user_calls, self.lower = resolver, domains, user_calls, lower
+    def __init__(self, tools: BodyTools, domains: DomainLowering, lower: Callable[[ast.AstNode], Value]):
+        self.program, self.body, self.names, self.functions = tools.program, tools.body, tools.names, tools.functions
+        self.resolver, self.domains, self.user_calls, self.lower = tools.resolver, domains, tools.user_calls, lower
 
     # Bodies
 
