@@ -143,7 +143,7 @@ def read_image(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     return srgb_to_linear(read_pixels(path, max_pixels), alpha=True)
 
 
-def read_pixels(path: Path, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> np.ndarray:
+def read_pixels(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> np.ndarray:
     """(height, width, 4) uint8 pixels of an image file as they stand in it; InputError names what is wrong.
 
     `data` is the file's content where it does not lie at `path`, which then only names it.
@@ -156,7 +156,7 @@ def read_pixels(path: Path, max_pixels: int = MAX_PIXELS, data: bytes | None = N
 
 
 @contextlib.contextmanager
-def _open_image(path: Path, max_pixels: int = MAX_PIXELS, data: bytes | None = None):
+def _open_image(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None):
     Image.MAX_IMAGE_PIXELS = None  # the size is checked here, before a pixel is decoded
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:

@@ -23,7 +23,8 @@ def row_pitch(field: LightField) -> int:
 class DeviceViews:
     """Views in device memory if they fit into `max_bytes` (0: most of what the device has), else streamed."""
 
-    def __init__(self, device: Device, field: LightField, max_bytes: int):
+    def __init__(self, device: Device, field: LightField, max_bytes: int) -> None:
+        """Upload the views, if they fit."""
         count, height = field.pixels.shape[:2]
         self._device, self._field, self._pitch = device, field, row_pitch(field)
         self._bytes = 2 * GUARD_BYTES + count * height * self._pitch

@@ -28,7 +28,8 @@ class LightFieldKernels:
     target, first_stored_row, stored_rows, begin_row, end_row); other kernels with threads and their own arguments.
     """
 
-    def __init__(self, device: Device, field: LightField):
+    def __init__(self, device: Device, field: LightField) -> None:
+        """Kernels for the views of `field`."""
         self._device = device
         self._width, self._height = field.size
         self._channels = field.pixels.shape[3]
@@ -39,6 +40,7 @@ class LightFieldKernels:
         self._compiled: dict[str, Callable] = {}
 
     def __getitem__(self, name: str) -> Callable:
+        """The kernel of this name."""
         if name not in self._compiled:
             self._compiled[name] = self._flatten_kernel(name) if name in FLATTEN_KERNELS else self._kernel(name)
         return self._compiled[name]

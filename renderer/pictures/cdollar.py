@@ -9,10 +9,12 @@ import sys
 import time as clock
 from dataclasses import dataclass
 from pathlib import Path
+from types import GenericAlias
 from typing import Any
 
 from renderer.cdollar.checker.compilation import Compilation
-from renderer.cdollar.ir.types import FunctionType, Scalar, component_types
+from renderer.cdollar.checker.values import DataValue
+from renderer.cdollar.ir.types import Data, FunctionType, Scalar, component_types
 from renderer.cdollar.runtime.evaluate import build_picture, is_picture, load_program, main_of
 from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, default_value
 from renderer.cdollar.targets.device_target import DeviceTarget
@@ -38,17 +40,8 @@ class Settings(PictureSettings):
 
 def open_file(path: Path) -> Scene:
     """A program as a scene: its numbers with defaults are settings."""
-    settings = read_settings({"program": path.name}, str(path), path.parent)
+    settings = Picture.read_settings({"program": path.name}, str(path), path.parent)
     return Scene(path, path.stem, "cdollar", settings, Picture.tone)
-
-
-def read_settings(table: dict, where: str, folder: Path) -> Any:
-    """The settings of the program that a table names, from that table. Raises InputError."""
-    common = from_table(Settings, {k: v for k, v in table.items() if k == "program"}, where, folder)
-    if not common.program:
-        raise InputError(f"{where}: program is missing; it is the name of a .cb file")
-    compilation = load_program(Path(common.program), numpy_target)
-    return from_table(settings_of(compilation, common.program), table, where, folder)
 
 
 def settings_of(compilation: Compilation, program: str) -> type:
@@ -65,12 +58,14 @@ def settings_of(compilation: Compilation, program: str) -> type:
         if isinstance(type_, FunctionType):
             fields.append((name, str, setting("", help=f"{type_} from a .npy file", file=True)))
             continue
+        assert isinstance(type_, Data), "a parameter is data or a function"
         default = default_numbers(compilation, parameter, type_)
-        kinds = tuple(PYTHON_TYPES[t] for t in component_types(type_))
+        kind: Any = PYTHON_TYPES[component_types(type_)[0]]
         if isinstance(type_, Scalar):
-            fields.append((name, kinds[0], setting(default[0], help=str(type_))))
+            fields.append((name, kind, setting(default[0], help=str(type_))))
         else:
-            fields.append((name, tuple[kinds], setting(default, help=str(type_))))
+            vector: Any = GenericAlias(tuple, (kind,) * len(default))
+            fields.append((name, vector, setting(default, help=str(type_))))
     return dataclasses.make_dataclass("ProgramSettings", fields, bases=(Settings,), frozen=True)
 
 
@@ -79,6 +74,7 @@ def default_numbers(compilation: Compilation, parameter: Any, type_: Any) -> tup
     if parameter.default is None:
         return tuple(PYTHON_TYPES[t](0) for t in component_types(type_))
     value = default_value(compilation, parameter.default, type_, parameter.name)
+    assert isinstance(value, DataValue), "the parameter is data"
     return tuple(PYTHON_TYPES[node.type](node.attribute.number) for node in value.nodes)
 
 
@@ -86,7 +82,6 @@ class Picture(BasePicture):
     """Draws a program; one draw is the whole picture."""
 
     settings_type = Settings
-    read_settings = staticmethod(read_settings)
     tone = ToneMapping("manual")
 
     def __init__(self, gpu: DeviceContext) -> None:
@@ -98,6 +93,15 @@ class Picture(BasePicture):
         self._last_poll = 0.0
         self._error = ""
         self._frame: Buffer | None = None
+
+    @classmethod
+    def read_settings(cls, table: Any, context: str, folder: Path) -> Any:
+        """The settings of the program that a table names, from that table. Raises InputError."""
+        common = from_table(Settings, {k: v for k, v in table.items() if k == "program"}, context, folder)
+        if not common.program:
+            raise InputError(f"{context}: program is missing; it is the name of a .cb file")
+        compilation = load_program(Path(common.program), numpy_target)
+        return from_table(settings_of(compilation, common.program), table, context, folder)
 
     def draw(self, settings: Any, size: Size, time: float, tile: Tile | None = None) -> Buffer:
         """Draw the picture, or a tile of it."""

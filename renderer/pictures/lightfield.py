@@ -70,6 +70,7 @@ class Settings(PictureSettings):
     memory_mib: int = setting(0, 0, 1 << 30, "device memory for the light field; 0: most of what the device has")
 
     def __post_init__(self) -> None:
+        """Raise ValueError for a reversed range of disparities."""
         if self.disparity_min > self.disparity_max:
             raise ValueError(
                 f"disparity_min is {self.disparity_min} and disparity_max {self.disparity_max}; "
@@ -90,7 +91,8 @@ class Picture(BasePicture):
     settings_type = Settings
     tone = ToneMapping("manual")
 
-    def __init__(self, gpu: DeviceContext):
+    def __init__(self, gpu: DeviceContext) -> None:
+        """Load nothing yet: the first draw opens the light field."""
         self._gpu = gpu
         self._source: tuple | None = None  # the settings of which the light field was read
         self._drawn: tuple | None = None  # settings, size and tile of the last draw

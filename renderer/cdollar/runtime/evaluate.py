@@ -25,7 +25,7 @@ from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, S
 from renderer.cdollar.frontend.lexer import MAX_SOURCE_CHARS
 from renderer.cdollar.frontend.parser import parse
 from renderer.cdollar.ir.dag import BoundVariable, Range
-from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, Record, Type, Vector, component_types
+from renderer.cdollar.ir.types import DTYPES, FLOAT, INT, Data, Record, Vector, component_types
 from renderer.cdollar.runtime.parameters import (
     PICTURE_PARAMETERS,
     bind_parameters,
@@ -104,13 +104,14 @@ def is_picture(function: UserFunction) -> bool:
 
 
 def build_main(compilation: Compilation, files: Mapping[str, Any], numbers: Mapping[str, str]) -> Value:
-    """main's value, with its parameters bound to paths or arrays, and to texts of numbers.
+    """The value of main, with its parameters bound to paths or arrays, and to texts of numbers.
 
     A picture becomes a function of (y, x).
     """
     function = main_of(compilation)
     if not is_picture(function) or {"x", "y"} & numbers.keys():
-        return compilation.call_main(function, bind_parameters(compilation, function, files, numbers))
+        bound = bind_parameters(compilation, function, files, numbers)
+        return compilation.call_main(function, [value for value in bound if value is not None])
     sizes = {
         n: parse_number(numbers[n], INT, n)[0]
         for n in ("width", "height")
@@ -124,7 +125,7 @@ def build_main(compilation: Compilation, files: Mapping[str, Any], numbers: Mapp
 
 
 def build_picture(compilation: Compilation, given: Mapping[str, Any], tile: tuple[int, int, int, int]) -> FunctionValue:
-    """main over a tile (left, top, width, height) of its pixels.
+    """The picture of main over a tile (left, top, width, height) of its pixels.
 
     `given` holds its other parameters: numbers, tuples of numbers, and paths of .npy files for arrays.
     """
@@ -134,28 +135,32 @@ def build_picture(compilation: Compilation, given: Mapping[str, Any], tile: tupl
     for name, type_ in zip(function.parameter_names, function.parameter_types, strict=True):
         if name in ("x", "y"):
             values.append(None)
-        elif name in given and isinstance(given[name], str):
-            values.append(cached_array(compilation, name, given[name], type_))
-        else:
+        elif isinstance(type_, Data):
             values.append(picture_parameter(compilation.dag, given[name], type_, name))
+        else:
+            values.append(cached_array(compilation, name, given[name], type_))
     return over_pixels(compilation, function, values, tile)
 
 
 def over_pixels(
     compilation: Compilation, function: UserFunction, values: list[Value | None], tile: tuple[int, int, int, int]
 ) -> FunctionValue:
-    """main(x, y) over a tile of rows and columns: a function of (y, x), as pictures are stored."""
+    """The call main(x, y) over a tile of rows and columns: a function of (y, x), as pictures are stored."""
     left, top, width, height = tile
     x = BoundVariable("x", "int", Range(left, left + width))
     y = BoundVariable("y", "int", Range(top, top + height))
     pixel = {name: DataValue(INT, (compilation.dag.bound_variable(v),)) for name, v in (("x", x), ("y", y))}
     arguments = [pixel[n] if v is None else v for n, v in zip(function.parameter_names, values, strict=True)]
-    return make_function(compilation.dag, [y, x], compilation.call_main(function, arguments))
+    color = compilation.call_main(function, arguments)
+    assert isinstance(color, DataValue), "is_picture() has checked the result's type"
+    return make_function(compilation.dag, [y, x], color)
 
 
 def picture_side(compilation: Compilation, value: Value | None, name: str, sizes: dict[str, int]) -> int:
     """Width or height of a picture; raises ArgumentError."""
-    side = sizes.get(name, PICTURE_PARAMETERS[name]) if value is None else int(compilation.program.host.number(value))
+    side = sizes.get(name, PICTURE_PARAMETERS[name])
+    if isinstance(value, DataValue):
+        side = int(compilation.program.host.number(value))
     if not 1 <= side <= MAX_PICTURE_SIDE:
         raise ArgumentError(f"--set {name}={side}: a picture has 1 to {MAX_PICTURE_SIDE} pixels on a side")
     return side
@@ -178,13 +183,16 @@ def evaluate_value(compilation: Compilation, value: Value, span: Span) -> Result
         )
     whole = compilation.materialize(value, span)
     components = compilation.target.evaluate(whole.node)
-    return Result(whole.type, pack_components(components, whole.type.result), tuple(r.low for r in whole.domain))
+    origin = tuple(r.low for r in whole.domain if isinstance(r, Range))
+    return Result(whole.type, pack_components(components, whole.type.result), origin)
 
 
-def pack_components(components: list[np.ndarray], type_: Type) -> np.ndarray:
+def pack_components(components: list[np.ndarray], type_: Data) -> np.ndarray:
     """Components as .npy stores them: a last axis for vectors, a structured dtype for records."""
     types = component_types(type_)
-    arrays = [np.asarray(c).astype(DTYPES[t], copy=False) for c, t in zip(components, types, strict=True)]
+    arrays: list[np.ndarray] = [
+        np.asarray(c).astype(DTYPES[t], copy=False) for c, t in zip(components, types, strict=True)
+    ]
     if isinstance(type_, Record):
         flat = np.empty(arrays[0].shape, [(f"f{k}", DTYPES[t]) for k, t in enumerate(types)])
         for k, array in enumerate(arrays):
@@ -193,7 +201,7 @@ def pack_components(components: list[np.ndarray], type_: Type) -> np.ndarray:
     return np.stack(arrays, axis=-1) if isinstance(type_, Vector) else arrays[0]
 
 
-def record_dtype(type_: Type) -> np.dtype:
+def record_dtype(type_: Data) -> np.dtype:
     """The dtype of an element; records are structured."""
     if isinstance(type_, Record):
         return np.dtype([(name, record_dtype(field)) for name, field in type_.fields])

@@ -10,7 +10,7 @@ import numpy as np
 
 from renderer.cdollar.checker.arrays import array_function, open_array
 from renderer.cdollar.checker.compilation import Compilation
-from renderer.cdollar.checker.values import DataValue, FunctionValue, UserFunction, Value
+from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, UserFunction, Value
 from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError
 from renderer.cdollar.ir.dag import Dag
@@ -63,9 +63,9 @@ def bind_parameters(
             if not isinstance(type_, Data):
                 raise ArgumentError(f"--set {name}: is {type_}, an array; use --in {name}=FILE.npy")
             values.append(runtime_value(compilation.dag, parse_number(numbers[name], type_, name), type_, name))
-        elif defaults[name] is not None:
-            values.append(default_value(compilation, defaults[name], type_, name))
-        elif free and name in PICTURE_PARAMETERS:
+        elif (default := defaults[name]) is not None:
+            values.append(default_value(compilation, default, type_, name))
+        elif free and name in PICTURE_PARAMETERS and isinstance(type_, Data):
             values.append(picture_parameter(compilation.dag, PICTURE_PARAMETERS[name], type_, name))
         else:
             raise_missing(name, type_)
@@ -108,6 +108,7 @@ def value_from_file(compilation: Compilation, source: Any, type_: Type, name: st
         if isinstance(source, np.ndarray):
             return array_function(compilation.dag, source, type_, f"--in {name}")
         return open_array(compilation.dag, Path(source), type_, f"--in {name}={source}")
+    assert isinstance(type_, Data), "a parameter is data or a function"
     value = open_array(compilation.dag, Path(source), None, f"--in {name}={source}")
     array = np.asarray(value.node.attribute.data.array)
     count = len(component_types(type_))
@@ -127,12 +128,13 @@ def cached_array(compilation: Compilation, name: str, path: str, type_: Type) ->
     return opened[key]
 
 
-def default_value(compilation: Compilation, expression: AstNode, type_: Type, name: str) -> Value:
+def default_value(compilation: Compilation, expression: AstNode, type_: Type, name: str) -> Operand:
     """The default of a parameter; its numbers are passed to kernels as arguments."""
     value = compilation.lower_constant(expression, type_)
     if not isinstance(value, DataValue):
         return value
-    return runtime_value(compilation.dag, tuple(map(compilation.program.host.node_number, value.nodes)), type_, name)
+    numbers = tuple(map(compilation.program.host.node_number, value.nodes))
+    return runtime_value(compilation.dag, numbers, value.type, name)
 
 
 def runtime_value(dag: Dag, numbers: tuple, type_: Data, name: str) -> DataValue:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from renderer.cdollar.checker.compilation import Compilation
-from renderer.cdollar.checker.values import DomainValue, FunctionValue, OverloadSet, Value
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import SourceFile
 from renderer.cdollar.frontend.parser import parse, parse_repl_input
@@ -113,6 +113,7 @@ class Repl:
     def describe(self, value: Value) -> str:
         """The type of a value, and its domain if it is a function."""
         if not isinstance(value, FunctionValue):
+            assert isinstance(value, (DataValue, DomainValue)), "overload sets are resolved"
             return str(value.type)
         return f"{value.type}  domain {' x '.join(map(str, value.domain_with_borders))}"
 

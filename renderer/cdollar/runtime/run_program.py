@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.cdollar.checker.values import DataValue
+from renderer.cdollar.checker.values import DataValue, FunctionValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_of, save_npy
 from renderer.cdollar.runtime.explain import explain as explain_run
@@ -53,7 +53,8 @@ def run_program(
             raise ProgramError("CS0306", span, f"the result is a {result.type}, which no .npy file holds")
         save_npy(Path(output), result.array)
     if explain:
-        node = value.nodes[0] if isinstance(value, DataValue) else value.node
+        assert isinstance(value, (DataValue, FunctionValue)), "main returned it"
+        node = value.node
         print(explain_run(compilation, node), file=sys.stderr if as_json else sys.stdout)
     if as_json:
         facts = {
@@ -84,13 +85,15 @@ def result_text(result: Result, output: str | None) -> str:
 def result_facts(result: Result, with_value: bool) -> dict[str, Any]:
     """The result as JSON has it; large arrays without their values."""
     array = result.array
-    shown = array is not None and array.size <= MAX_JSON_VALUES and with_value
+    value = result.text or None
+    if array is not None and array.size <= MAX_JSON_VALUES and with_value:
+        value = json_value(array)
     return {
         "type": str(result.type),
         "shape": list(array.shape) if array is not None else None,
         "dtype": str(array.dtype) if array is not None else None,
         "origin": list(result.origin),
-        "value": json_value(array) if shown else result.text or None,
+        "value": value,
     }
 
 

@@ -218,8 +218,8 @@ def multiply_tile(s: Schedule, type_: str) -> list[str]:
                 stores = " ".join(f"{name}_line[{4 * run + c}] = four.{'xyzw'[c]};" for c in range(4))
                 lines.append(f"    {{ {load} {stores} }}")
             else:
-                stores = [f"{name}_line[{4 * run + c}] = {name}_tile[{position} + {c}];" for c in range(4)]
-                lines.append("    " + " ".join(stores))
+                loads = [f"{name}_line[{4 * run + c}] = {name}_tile[{position} + {c}];" for c in range(4)]
+                lines.append("    " + " ".join(loads))
     return [
         *lines,
         "    UNROLL for (int i = 0; i < THREAD_ROWS; i++)",

@@ -44,7 +44,8 @@ def match_matrix_product(node: Node) -> MatrixProduct | None:
     if factors is None or any(has_inner_reduction(f) for f in factors):
         return None
     inner = frozenset(reduction.attribute[1])
-    left, right = [factors[0]], []
+    left: list[Node] = [factors[0]]
+    right: list[Node] = []
     rows = factors[0].free_variables - inner
     for factor in factors[1:]:
         (left if factor.free_variables - inner <= rows else right).append(factor)

@@ -88,7 +88,7 @@ class NumpyReductions:
             for _, poison in operands:
                 if poison is not None:
                     full = np.broadcast_shapes(poison.where.shape, shape + (1,) * space.depth)
-                    where = np.broadcast_to(poison.where, full).any(axis=tuple(range(len(shape))))
+                    where = np.asarray(np.broadcast_to(poison.where, full).any(axis=tuple(range(len(shape)))))
                     poisons.append(Poison(where, poison.node, poison.index))
         return self.result(node, state), merge_poison(poisons)
 
@@ -98,7 +98,9 @@ class NumpyReductions:
         if reduction.name == "fold":
             starts = node.inputs[: len(scalar_types(node))]
             return as_node_value(node, [self.evaluate(child, IterationSpace())[0] for child in starts])
-        return np.asarray(REDUCERS[reduction.name].neutral(node.type)).astype(DTYPES[node.type])
+        neutral = REDUCERS[reduction.name].neutral
+        assert neutral is not None, "checked above"
+        return np.asarray(neutral(node.type)).astype(DTYPES[node.type])
 
     def combine_box(self, node: Node, state: Any, values: list, shape: tuple[int, ...], depth: int) -> Any:
         """The state after one more box of the reduced variables, which are the first axes of the values."""
@@ -140,7 +142,9 @@ class NumpyReductions:
         if len(inner.axes) > MAX_EINSUM_AXES or space.values:
             return None
         letters = {v: chr(ord("a") + k) for k, v in enumerate(inner.axes)}
-        operands, subscripts, used = [], [], set()
+        operands: list[np.ndarray] = []
+        subscripts: list[str] = []
+        used: set[BoundVariable] = set()
         for factor in factors:
             value, poison = self.evaluate(factor, inner)
             if poison is not None:
@@ -160,8 +164,8 @@ class NumpyReductions:
                 repeats *= range_.size
         expression = ",".join(subscripts) + "->" + "".join(letters[v] for v in out)
         product = np.einsum(expression, *operands, optimize="greedy")
-        axes = [space.axes[v] for v in out]
-        shape = tuple(space.axis_size(a) if a in axes else 1 for a in range(max(axes, default=-1), -1, -1))
+        out_axes = [space.axes[v] for v in out]
+        shape = tuple(space.axis_size(a) if a in out_axes else 1 for a in range(max(out_axes, default=-1), -1, -1))
         with np.errstate(all="ignore"):
             return (product * repeats).reshape(shape).astype(DTYPES[node.type]), None
 

@@ -199,7 +199,9 @@ class NumpyTarget(Target):
             positions.append(apply_border(position, range_.size, border))
         if any(r.size == 0 for r in ranges):
             shape = np.broadcast_shapes(*(p.shape for p in positions))
-            components = [np.zeros(shape, DTYPES[t]) for t in component_types(node.inputs[0].type.result)]
+            components: list[np.ndarray] = [
+                np.zeros(shape, DTYPES[t]) for t in component_types(node.inputs[0].type.result)
+            ]
         else:
             components = read(tuple(np.broadcast_arrays(*positions)) if len(positions) > 1 else tuple(positions))
         if zero is not None:
@@ -213,7 +215,7 @@ def variable_values(node: Node, space: IterationSpace) -> Any:
     if variable in space.values:
         return space.values[variable]
     range_ = space.ranges[variable]
-    values = np.arange(range_.low, range_.high, dtype=np.int64).astype(DTYPES[node.type])
+    values: np.ndarray = np.arange(range_.low, range_.high, dtype=np.int64).astype(DTYPES[node.type])
     return values.reshape((-1,) + (1,) * space.axes[variable])
 
 
