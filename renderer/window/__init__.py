@@ -1,2 +1,4 @@
-"""The window's parts, from below: toolkit (GLFW, Dear ImGui), theme, counter, panel, actions, controls, session, app
-(the state), table (its keys), interface and overlays (what is drawn around and over the panels), screen, remote."""
+"""The window: live panels, controls and keys.
+
+Imports run one way: app -> flame_editor, timeline -> state -> panels -> controls; remote knows state and controls.
+"""
