@@ -45,8 +45,8 @@ SCENE_KEYS = ("title", "picture", "size", "tone", "settings", "animation", "benc
 
 
 def picture_kinds() -> list[str]:
-    """The values that `picture` may have in a scene file: the modules of this package but picture.py."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name != "picture")
+    """The values that `picture` may have in a scene file: the modules of this package but picture.py and source.py."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in ("picture", "source"))
 
 
 def load(path: Path) -> Scene:

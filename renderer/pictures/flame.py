@@ -1,339 +1,345 @@
-"""Iterated function systems and fractal flames: the chaos game with exact sums, developed as flam3 does.
+"""Iterated function systems and fractal flames: the chaos game with exact sums, exposed and filtered as in flam3.
 
-One draw is some more steps of every chain; the first is about a million samples, each next one 41 % of all before it,
-up to a bound. The picture is a function of settings, size, time and number of draws alone.
+One draw is one batch of steps of every chain: the first is about a million samples, each next one 41 % of all before
+it, up to a limit. The picture is a function of settings, size, time and number of draws alone.
 """
 
 import math
-import types
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from renderer.errors import InputError, UserError
+from renderer.flames.camera import bucket_transform, pixels_per_unit
 from renderer.flames.chaos_game import BLOCK, ChaosGame
-from renderer.flames.genome import Flame, Xform
+from renderer.flames.genome import Flame, Xform, read_only
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.postprocess import BucketGrid, ExposureSettings, Postprocess
-from renderer.flames.temporal import make_passes, make_schedule, make_temporal_samples, middle_sample
+from renderer.flames.sample_schedule import SampleSchedule
+from renderer.flames.temporal import Pass, make_passes, make_schedule, make_temporal_samples, middle_sample
 from renderer.flames.xml.read import print_warnings, read_flames
 from renderer.gpu import DeviceContext
-from renderer.pictures.picture import Picture as BasePicture
+from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
 from renderer.scene.cameras import Camera, View2D
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
-MAKING_UP = 3  # rounds of steps for those that ended in bad points
+MAX_REPLACEMENT_ROUNDS = 3  # rounds of steps that replace bad values
 
 
 @dataclass(frozen=True)
 class Settings(Flame, PictureSettings):
-    """A flame and how it is looked at. y grows upwards in xforms of ours, downwards in .flame files.
+    """A flame and its view. y points up in flames of scene files, down in .flame files.
 
-    Where there are key frames they say the flame of each time; the view is then relative to the first one's camera.
+    With key frames, they give the flame of each time, and the view is relative to the first one's.
     """
 
     view: View2D = View2D()
     y_axis: Literal["up", "down"] = "up"
     seed: int = 0
     transparent: bool = setting(False, help="alpha instead of the background")
-    early_clip: bool = setting(False, help="curves and clips each bucket before the spatial filter, for sharper edges")
-    pixel_aspect: float = setting(1.0, 1e-3, 1e3, "width of a pixel by its height")
+    early_clip: bool = setting(False, help="tone map and clip buckets before the spatial filter, for sharper edges")
+    pixel_aspect: float = setting(1.0, 1e-3, 1e3, "width of a pixel over its height")
     keyframes: tuple[KeyFrame, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         times = [key.time for key in self.keyframes]
         if not isinstance(self.view, Camera) and self.is_3d:
-            raise ValueError("affine has 12 numbers; xforms of space are drawn by the picture flame3d")
+            raise ValueError("affine has 12 numbers; 3D xforms need the picture flame3d")
         if any(two <= one for one, two in pairwise(times)):
-            raise ValueError(f"keys: the times {times} must increase")
+            raise ValueError(f"keyframes: the times {times} must increase")
 
 
-def settings_from_keyframe(key: KeyFrame, keys: tuple[KeyFrame, ...] = ()) -> Settings:
+# ---- .flame files
+
+
+def settings_from_keyframe(key: KeyFrame, keyframes: tuple[KeyFrame, ...] = ()) -> Settings:
     """The settings that draw a flame of a file."""
     values = {f.name: getattr(key.flame, f.name) for f in fields(Flame)}
     values["quality"] = min(max(key.quality, 1e-3), 1e9)
-    return Settings(**values, view=key.view, y_axis="down", pixel_aspect=key.pixel_aspect, keyframes=keys)
+    return Settings(**values, view=key.view, y_axis="down", pixel_aspect=key.pixel_aspect, keyframes=keyframes)
 
 
-def to_keyframe(settings: Settings, size: tuple[int, int], time: float = 0.0, name: str = "") -> KeyFrame:
-    """The flame and its view as a key frame of `size`, in the settings' own direction of y."""
+def to_keyframe(settings: Settings, size: Size, time: float = 0.0, name: str = "") -> KeyFrame:
+    """The flame and its view as a key frame of `size`, with the settings' y_axis."""
     flame = Flame(**{f.name: getattr(settings, f.name) for f in fields(Flame)})
-    view, extra = settings.view, types.MappingProxyType({"name": name} if name else {})
+    view, extra = settings.view, read_only({"name": name} if name else {})
     return KeyFrame(
         flame, time, size, (view.center[0], -view.center[1]), size[1] / view.height, 0.0, view.rotation_degrees,
         settings.pixel_aspect, extra=extra,
     )  # fmt: skip
 
 
-def keyframes_for_file(settings: Settings, size: tuple[int, int], name: str) -> list[KeyFrame]:
-    """What a .flame file of the settings holds, where y grows downwards: other flames are turned over at their end."""
-    keys = settings.keyframes or (to_keyframe(settings, size, 0.0, name),)
-    return [replace(key, flame=flip_y(key.flame)) for key in keys] if settings.y_axis == "up" else list(keys)
+def keyframes_for_file(settings: Settings, size: Size, name: str) -> list[KeyFrame]:
+    """The key frames that a .flame file of the settings contains; their y points down."""
+    keyframes = settings.keyframes or (to_keyframe(settings, size, 0.0, name),)
+    if settings.y_axis == "down":
+        return list(keyframes)
+    return [replace(key, flame=flip_y(key.flame)) for key in keyframes]
 
 
 def flip_y(flame: Flame) -> Flame:
-    """The flame whose points have the opposite y: what its final map plots is mirrored."""
+    """The flame whose points have the opposite y, by a mirror after its final xform."""
     final = flame.final_xform or Xform(color_speed=0.0)
     if final.opacity != 1:
-        raise UserError("a flame with y upwards and a final map of an opacity below 1 cannot be written as a .flame")
+        raise UserError(
+            f"a flame with y_axis up and a final xform of opacity {final.opacity:g} cannot be written as a .flame file;"
+            " its opacity must be 1"
+        )
     a, b, c, d, e, f = final.post
     return replace(flame, final_xform=replace(final, post=(a, b, c, -d, -e, -f)))
 
 
 def open_file(path: Path) -> Scene:
-    """The Scene of a .flame: an animation where its flames have growing times, else its first flame."""
-    keys, warnings = read_flames(path)
-    times = [key.time for key in keys]
-    animation = len(keys) > 1 and all(two > one for one, two in pairwise(times))
-    if len(keys) > 1 and not animation:
-        warnings.append(f"holds {len(keys)} flames whose times do not grow, so no animation; the first is drawn")
+    """The Scene of a .flame file: an animation if the times of its flames increase, else its first flame."""
+    keyframes, warnings = read_flames(path)
+    is_animation = len(keyframes) > 1 and all(two.time > one.time for one, two in pairwise(keyframes))
+    if len(keyframes) > 1 and not is_animation:
+        warnings.append(f"has {len(keyframes)} flames whose times do not increase; only the first is drawn")
     print_warnings(path, warnings)
-    first = keys[0]
-    title = first.extra.get("name", Path(path).stem)
+    first = keyframes[0]
     try:
-        settings = settings_from_keyframe(first, tuple(keys) if animation else ())
+        settings = settings_from_keyframe(first, tuple(keyframes) if is_animation else ())
     except ValueError as error:
         raise InputError(f"{path}: {error}") from error
+    title = first.extra.get("name", Path(path).stem)
     return Scene(Path(path), title, "flame", settings, Picture.tone, first.size)
 
 
-class Picture(BasePicture):
-    settings_type = Settings
-    layer_names = ("density", "light")
+# ---- the picture
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The passes of a picture, and the buckets of one of its tiles."""
+
+    settings: Settings
+    size: Size
+    tile: Tile
+    passes: list[Pass]
+    schedule: SampleSchedule
+    flame: Flame  # the first pass's, with the largest density estimation radius of all
+    grid: BucketGrid
+
+
+def _make_plan(settings: Settings, size: Size, time: float, tile: Tile) -> _Plan:
+    samples, weights = make_temporal_samples(settings, time)
+    passes = make_passes(samples, weights)
+    flame = replace(passes[0].flame, estimator_radius=max(each.flame.estimator_radius for each in passes))
+    grid = BucketGrid.for_tile(flame, size, tile)
+    return _Plan(settings, size, tile, passes, make_schedule(samples, size), flame, grid)
+
+
+class Picture(AccumulatingPicture):
+    """Draws flames; a draw is a batch of the schedule."""
+
+    settings_type: ClassVar[type] = Settings
+    layer_names = ("density", "color_sum")
     tone = ToneMapping("manual")
 
-    def __init__(self, gpu: DeviceContext):
-        self.device = gpu.device
-        self._drawn = None  # what the sums hold samples of
-        self._finished = None  # settings, size and tile of the last picture
-        self._more: tuple = ()
-        self._game = ChaosGame(self.device)
-        self._postprocess = Postprocess(self.device)
+    def __init__(self, gpu: DeviceContext) -> None:
+        super().__init__(gpu)
+        self._game = ChaosGame(gpu.device)
+        self._postprocess = Postprocess(gpu.device)
+        self._plan: Any = None  # the _Plan of the last picture
+        self._pass = self._batch = 0
+        self._past_passes: list[tuple[int, int, np.ndarray]] = []  # samples, bad values, sums
+        self._chunk_key: tuple | None = None  # the chunk whose chains are in the game
+        self._chunk_extra_steps: tuple = ()
+        self._merged: list[dict[str, Any]] = []  # by pass
 
     def never_block(self) -> None:
-        """From now on no draw waits for a kernel of its own flame: one that draws all flames begins."""
+        """From now on the generic kernel draws flames whose specialized kernel is not compiled."""
         self._game.kernels.never_block()
 
-    def ready(self) -> None:
-        """Waits, after hurry(), until draws of flames that were never seen wait for nothing more."""
+    def wait_ready(self) -> None:
+        """After never_block(), wait until draws of new flames need not wait."""
         self._game.kernels.wait_ready()
 
-    def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None):
-        wanted = (settings, size, tile, time if settings.keyframes else 0.0)
-        if wanted != self._drawn:
-            self._drawn = None
-            self._restart(settings, size, tile or (0, 0, *size), time)
-            self._drawn = wanted
-        if self._draws == self._schedule.batches and self._pass + 1 < len(self._passes):
-            self._next_pass()
-        self._game.advance(self._schedule.batch_steps(self._draws))
-        self._draws += 1
-        if self._draws == self._schedule.batches:
-            self._make_up()
-        self._finished = wanted[:3]
-        return self._developed()
+    def begin(self, settings: Settings, size: Size, time: float, tile: Tile) -> None:
+        """Start the chains of the first pass."""
+        self._start(_make_plan(settings, size, time, tile))
 
-    def _developed(self):
+    def _start(self, plan: _Plan, chunk: tuple[int, int] = (0, 1)) -> None:
+        self._plan, self._batch, self._past_passes = plan, 0, []
+        self._chunk_key, self._chunk_extra_steps = None, ()
+        self._start_pass(0, chunk)
+
+    def _start_pass(self, index: int, chunk: tuple[int, int] = (0, 1)) -> None:
+        """Start a pass, which has its own temporal samples and chains."""
+        plan, settings = self._plan, self._plan.settings
+        one: Pass = plan.passes[index]
+        cameras = [
+            bucket_transform(
+                sample.view, settings.y_axis, plan.size, plan.flame.supersample, plan.grid.gutter, settings.pixel_aspect
+            )
+            for sample in one.temporal_samples
+        ]
+        self._pass = index
+        self._game.restart(
+            [sample.flame for sample in one.temporal_samples], cameras, one.temporal_weights, plan.grid.rect,
+            plan.schedule.chains, settings.seed + (index << 64), chunk,
+            one.sample_weights if one.needs_hit_counts else None,
+        )  # fmt: skip
+
+    def add_sample(self, settings: Settings, size: Size, time: float, tile: Tile) -> Frame:
+        """Draw the next batch."""
+        schedule: SampleSchedule = self._plan.schedule
+        if self._batch == schedule.batches and self._pass + 1 < len(self._plan.passes):
+            self._next_pass()
+        self._game.advance(schedule.batch_steps(self._batch))
+        self._batch += 1
+        if self._batch == schedule.batches:
+            self._replace_bad_values()
+        return self._frame()
+
+    def _frame(self) -> Frame:
         """The picture of all samples so far."""
-        settings, exposed = self._settings, self._passes[self._pass]
-        scale = pixels_per_unit(exposed.view, self._size) / math.sqrt(settings.pixel_aspect)
-        look = ExposureSettings(
-            scale, exposed.weight, exposed.hits_per_sample, settings.transparent, settings.early_clip, self._pass
+        plan, settings = self._plan, self._plan.settings
+        one: Pass = plan.passes[self._pass]
+        scale = pixels_per_unit(one.view, plan.size) / math.sqrt(settings.pixel_aspect)
+        exposure = ExposureSettings(
+            scale, one.weight, one.hits_per_sample, settings.transparent, settings.early_clip, self._pass
         )
-        return self._postprocess(self._game, exposed.flame, self._grid, self._tile[2:], look)
+        return self._postprocess(self._game, one.flame, plan.grid, plan.tile[2:], exposure)
 
     def _next_pass(self) -> None:
-        """Keeps what the pass has come to, and plays other chains."""
-        self._developed()
+        """Keep the pass's log-density and start the chains of the next."""
+        self._frame()
         self._postprocess.end_pass(self._pass)
         game = self._game
-        self._past.append((game.samples, game.bad_values(), game.sums.read()))
-        self._draws = 0
-        self._play(self._pass + 1)
+        self._past_passes.append((game.samples, game.bad_values(), game.sums.read()))
+        self._batch = 0
+        self._start_pass(self._pass + 1)
 
-    def restart(self) -> None:
-        """The next draw is the first one."""
-        self._drawn = None
-
-    def _make_up(self) -> None:
-        """Steps instead of those that ended in bad points, so that a finished picture has its samples, as in flam3."""
+    def _replace_bad_values(self) -> None:
+        """Further steps for the samples that ended in bad values, so that a finished picture has its samples."""
         game = self._game
-        for _ in range(MAKING_UP):
-            steps = self._schedule.replacement_steps(game.samples, game.bad_values())
+        for _ in range(MAX_REPLACEMENT_ROUNDS):
+            steps = self._plan.schedule.replacement_steps(game.samples, game.bad_values())
             if not steps:
                 break
             game.advance(steps)
 
-    def chunks(self, settings: Settings, size: tuple[int, int], samples: int, count: int) -> list[tuple]:
-        """At most `count` parts (k, n) that the picture's chains are dealt into; their sums are whole numbers."""
-        moments, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
-        if samples != self.sample_count(settings, size):
-            return []  # only all draws make up for bad points
-        count = min(count, make_schedule(moments, size).chains // BLOCK)
-        return [(k, count) for k in range(count)]
-
-    def draw_chunk(self, settings: Settings, size, time: float, part: tuple[int, int], more: tuple) -> dict:
-        """What part k of n leaves of the finished picture: of each pass sums (cells, 4) uint64, its bad points, and
-        hits where they are counted. `more` are the steps, of each pass, that `missing` asked for.
-        """
-        wanted = (settings, size, "part", part, time if settings.keyframes else 0.0)
-        kept = wanted == self._drawn and len(self._passes) == 1 and more[: len(self._more)] == self._more
-        if not kept:
-            self._drawn, self._more = None, ()
-            self._restart(settings, size, (0, 0, *size), time, part)
-        left = []
-        for number in range(len(self._passes)):
-            if number:
-                self._play(number, part)
-            steps = sum(steps[number] for steps in more[len(self._more) :])
-            self._game.advance(steps if kept else self._schedule.steps_per_chain + steps)
-            left.append(self._game.partial_result())
-        self._drawn, self._more = wanted, more
-        return {"passes": left}
-
-    def start_merge(self, settings: Settings, size: tuple[int, int], time: float) -> None:
-        self._drawn = None
-        self._restart(settings, size, (0, 0, *size), time)
-        self._merged = None
-
-    def merge(self, part: dict) -> None:
-        """Adds what draw_part left of one part, in any order."""
-        if self._merged is None:
-            self._merged = part["passes"]
-        else:
-            pairs = zip(self._merged, part["passes"], strict=True)
-            self._merged = [{name: ours[name] + theirs[name] for name in ours} for ours, theirs in pairs]
-
-    def missing_steps(self, more: tuple) -> tuple[int, ...]:
-        """Steps of each pass that every part is to make once more, since points of theirs were bad; () for none."""
-        if len(more) == MAKING_UP:
-            return ()
-        merged, schedule = self._merged, self._schedule
-        wanted = [
-            schedule.replacement_steps(self._samples(number, more), one["bad"]) for number, one in enumerate(merged)
-        ]
-        return tuple(wanted) if any(wanted) else ()
-
-    def _samples(self, number: int, more: tuple) -> int:
-        """Samples of a pass, bad ones among them, with the steps that were made once more."""
-        return (self._schedule.steps_per_chain + sum(steps[number] for steps in more)) * self._schedule.chains
-
-    def merged_frame(self, more: tuple):
-        """The finished picture of the parts that were merged."""
-        for number, merged in enumerate(self._merged):
-            if number:
-                self._next_pass()
-            self._game.load_result(merged, self._samples(number, more))
-        self._finished = self._settings, self._size, None
-        return self._developed()
-
-    def _restart(self, settings: Settings, size, tile, time: float, part=(0, 1)) -> None:
-        self._settings, self._size = settings, size
-        self._draws, self._past = 0, []
-        moments, weights = make_temporal_samples(settings, time)
-        self._passes, self._schedule = make_passes(moments, weights), make_schedule(moments, size)
-        widest = max(one.flame.estimator_radius for one in self._passes)
-        self._flame = replace(self._passes[0].flame, estimator_radius=widest)
-        self._grid, self._tile = BucketGrid.for_tile(self._flame, size, tile), tile
-        self._play(0, part)
-
-    def _play(self, number: int, part: tuple[int, int] = (0, 1)) -> None:
-        """Begins the game of a pass, which has its own moments and chains."""
-        settings, size, played = self._settings, self._size, self._passes[number]
-        over, margin, aspect = self._flame.supersample, self._grid.gutter, settings.pixel_aspect
-        cameras = [
-            bucket_transform(m.view, settings.y_axis, size, over, margin, aspect) for m in played.temporal_samples
-        ]
-        flames, seed = [m.flame for m in played.temporal_samples], settings.seed + (number << 64)
-        self._pass = number
-        self._game.restart(
-            flames, cameras, played.temporal_weights, self._grid.rect, self._schedule.chains, seed, part,
-            played.sample_weights if played.needs_hit_counts else None,
-        )  # fmt: skip
-
-    def sample_count(self, settings: Settings, size: tuple[int, int]) -> int:
-        moments, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
-        return middle_sample(moments).flame.passes * make_schedule(moments, size).batches
+    def sample_count(self, settings: Settings, size: Size) -> int:
+        """Batches of all passes."""
+        samples, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
+        return middle_sample(samples).flame.passes * make_schedule(samples, size).batches
 
     def fraction_done(self, drawn: int, total: int) -> float:
-        """The part of the picture's samples that is drawn: its first draws are smaller than the later ones."""
-        steps = self._pass * self._schedule.steps_per_chain + max(self._game.steps - self._game.fuse, 0)
-        return min(steps / (self._flame.passes * self._schedule.steps_per_chain), 1.0)
+        """Fraction of the picture's steps that are done: the first batches are smaller than the later ones."""
+        plan = self._plan
+        steps = self._pass * plan.schedule.steps_per_chain + max(self._game.steps - self._game.fuse, 0)
+        return min(steps / (len(plan.passes) * plan.schedule.steps_per_chain), 1.0)
 
     def depends_on_time(self, settings: Settings) -> bool:
-        """Whether the picture depends on time."""
+        """Whether there are key frames to interpolate."""
         return len(settings.keyframes) > 1
 
-    def layers(self, settings: Settings, size: tuple[int, int], tile=None) -> dict[str, np.ndarray]:
-        """What the histogram holds of each pixel, for EXR: `density` (height, width) hits, and `light` (height, width,
-        3) the sum of their colors, 0 to 1 each; linear in the samples, before exposure and filters. Of the last draw.
+    # Chunks are ranges of chains, whose sums are integers.
+
+    def chunks(self, settings: Settings, size: Size, samples: int, max_count: int) -> list[tuple]:
+        """At most `max_count` chunks (k, n); none for unfinished pictures, whose bad values are not replaced."""
+        if samples != self.sample_count(settings, size):
+            return []
+        temporal, _ = make_temporal_samples(settings, settings.keyframes[0].time if settings.keyframes else 0.0)
+        count = min(max_count, make_schedule(temporal, size).chains // BLOCK)
+        return [(k, count) for k in range(count)]
+
+    def draw_chunk(
+        self, settings: Settings, size: Size, time: float, chunk: tuple, extra_steps: tuple
+    ) -> dict[str, Any]:
+        """The partial results of chunk k of n, by pass: sums (buckets, 4) uint64, bad values, hits if counted.
+
+        `extra_steps` are the steps of each pass that missing_steps() asked for.
         """
-        assert self._finished == (settings, size, tile), "the layers are those of the last draw"
-        grid, over = self._grid, self._flame.supersample
-        sums = sum((past for _, _, past in self._past), self._game.sums.read())
-        sums = sums.reshape(grid.rect.rows, grid.rect.columns, 4)
-        width, height = self._tile[2:]
-        top = grid.gutter + self._tile[1] * over - grid.rect.top
-        left = grid.gutter + self._tile[0] * over - grid.rect.left
-        inside = sums[top : top + height * over, left : left + width * over].astype("f8")
-        pixels = inside.reshape(height, over, width, over, 4).sum((1, 3)) / 255
+        key = (settings, size, chunk, time if self.depends_on_time(settings) else 0.0)
+        resumes = key == self._chunk_key and len(self._plan.passes) == 1
+        resumes = resumes and extra_steps[: len(self._chunk_extra_steps)] == self._chunk_extra_steps
+        self._drawn = None
+        if not resumes:
+            self._start(_make_plan(settings, size, time, (0, 0, *size)), chunk)
+        results = []
+        for index in range(len(self._plan.passes)):
+            if index:
+                self._start_pass(index, chunk)
+            steps = sum(steps[index] for steps in extra_steps[len(self._chunk_extra_steps) :])
+            self._game.advance(steps if resumes else self._plan.schedule.steps_per_chain + steps)
+            results.append(self._game.partial_result())
+        self._chunk_key, self._chunk_extra_steps = key, extra_steps
+        return {"passes": results}
+
+    def start_merge(self, settings: Settings, size: Size, time: float) -> None:
+        """Start a picture whose sums merge() fills."""
+        self._drawn, self._merged = None, []
+        self._start(_make_plan(settings, size, time, (0, 0, *size)))
+
+    def merge(self, drawn: dict[str, Any]) -> None:
+        """Add the partial results of one chunk."""
+        if self._merged:
+            pairs = zip(self._merged, drawn["passes"], strict=True)
+            self._merged = [{name: ours[name] + theirs[name] for name in ours} for ours, theirs in pairs]
+        else:
+            self._merged = drawn["passes"]
+
+    def missing_steps(self, extra_steps: tuple) -> tuple[int, ...]:
+        """Steps of each pass that every chunk must make to replace bad values; () for none."""
+        if len(extra_steps) == MAX_REPLACEMENT_ROUNDS:
+            return ()
+        replace_steps = self._plan.schedule.replacement_steps
+        steps = [replace_steps(self._pass_samples(k, extra_steps), one["bad"]) for k, one in enumerate(self._merged)]
+        return tuple(steps) if any(steps) else ()
+
+    def _pass_samples(self, index: int, extra_steps: tuple) -> int:
+        """Samples of a pass, bad values among them, with the extra steps."""
+        schedule = self._plan.schedule
+        return (schedule.steps_per_chain + sum(steps[index] for steps in extra_steps)) * schedule.chains
+
+    def merged_frame(self, extra_steps: tuple) -> Frame:
+        """The finished picture of the merged chunks."""
+        for index, merged in enumerate(self._merged):
+            if index:
+                self._next_pass()
+            self._game.load_result(merged, self._pass_samples(index, extra_steps))
+        return self._frame()
+
+    # What is known of the last draw.
+
+    def layers(self, settings: Settings, size: Size, tile: Tile | None = None) -> dict[str, np.ndarray]:
+        """The histogram per pixel, linear in the samples, before exposure and filters.
+
+        `density` (height, width): hits. `color_sum` (height, width, 3): sum of their palette colors, 0 to 1 each.
+        """
+        plan = self._plan
+        assert (plan.settings, plan.size, plan.tile) == (settings, size, tile or (0, 0, *size)), "not the last draw"
+        rect, n = plan.grid.rect, plan.flame.supersample
+        sums = sum((past for _, _, past in self._past_passes), self._game.sums.read())
+        left, top, width, height = plan.tile
+        first_row = plan.grid.gutter + top * n - rect.top
+        first_column = plan.grid.gutter + left * n - rect.left
+        buckets = sums.reshape(rect.rows, rect.columns, 4)
+        buckets = buckets[first_row : first_row + height * n, first_column : first_column + width * n].astype("f8")
+        pixels = buckets.reshape(height, n, width, n, 4).sum((1, 3)) / 255
         return {"density": pixels[..., 3].astype("f4"), "color_sum": pixels[..., :3].astype("f4")}
 
-    def report(self) -> dict:
-        game = self._game
+    def report(self) -> dict[str, Any]:
+        """Samples, bad values, and the fraction of samples in frame; reads the histogram."""
+        game, plan = self._game, self._plan
         sums, bad, samples = game.sums.read(), game.bad_values(), game.samples
-        for more_samples, more_bad, more_sums in self._past:
-            sums, bad, samples = sums + more_sums, bad + more_bad, samples + more_samples
-        steps = self._schedule.batch_steps(max(self._draws - 1, 0))
-        weight = float(np.mean([one.temporal_weights for one in self._passes[: self._pass + 1]]))
+        for past_samples, past_bad, past_sums in self._past_passes:
+            sums, bad, samples = sums + past_sums, bad + past_bad, samples + past_samples
+        steps = plan.schedule.batch_steps(max(self._batch - 1, 0))
+        weight = float(np.mean([one.temporal_weights for one in plan.passes[: self._pass + 1]]))
         return {
             "samples": samples - bad,
-            "last_batch": f"{self._schedule.chains} chains x {steps} steps",
+            "last_batch": f"{plan.schedule.chains} chains x {steps} steps",
             "bad_values": bad,
             "in_frame": float(sums[:, 3].sum() / 255 / weight / max(samples - bad, 1)),
             "chains": game.chains,
             "temporal_samples": game.temporal_sample_count,
-            "passes": self._flame.passes,
+            "passes": plan.flame.passes,
         }
-
-
-def bucket_transform(view, y_axis: str, size: tuple[int, int], supersample: int, margin: int, aspect=1.0) -> np.ndarray:
-    """What places points of the plane (6,) or of space (12,) in buckets of the whole grid."""
-    if isinstance(view, Camera):
-        return world_to_buckets(view, size, supersample, margin)
-    return plane_to_buckets(view, y_axis, size, supersample, margin, aspect)
-
-
-def pixels_per_unit(view, size: tuple[int, int]) -> float:
-    """Pixels that a unit of the flame is long; of space, at the camera's target."""
-    if isinstance(view, Camera):
-        return size[1] / (2 * math.tan(math.radians(view.fov_degrees) / 2) * math.dist(view.position, view.target))
-    return size[1] / view.height
-
-
-def world_to_buckets(view: Camera, size: tuple[int, int], supersample: int, margin: int) -> np.ndarray:
-    """(12,) float64: rows of four whose first two, over the third (the depth), are column and row of the bucket."""
-    right, up, forward = view.axes()
-    focal = size[1] / 2 / math.tan(math.radians(view.fov_degrees) / 2) * supersample
-    middle = np.array(size) / 2 * supersample + margin
-    rows = np.array([focal * right + middle[0] * forward, -focal * up + middle[1] * forward, forward])
-    return np.concatenate([rows, -rows @ np.array(view.position)[:, None]], 1).ravel()
-
-
-def plane_to_buckets(
-    view: View2D, y_axis: str, size: tuple[int, int], supersample: int, margin: int, aspect=1.0
-) -> np.ndarray:
-    """(6,) float64: the affine from the flame's plane to buckets of the whole grid."""
-    scale = size[1] / view.height * supersample
-    c, s = math.cos(math.radians(view.rotation_degrees)), math.sin(math.radians(view.rotation_degrees))
-    # With y upwards the panel is R(-rotation) of the plane; the rows of the picture grow downwards.
-    rows = np.array([[c / aspect, s / aspect], [s, -c]]) * scale
-    offset = np.array(size) / 2 * supersample + margin - rows @ np.array(view.center)
-    if y_axis == "down":
-        rows[:, 1] *= -1
-    return np.array([rows[0, 0], rows[0, 1], offset[0], rows[1, 0], rows[1, 1], offset[1]])

@@ -1,6 +1,7 @@
 """3D iterated function systems, seen by a perspective camera: flames whose xforms have 12 coefficients."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from renderer.flames.genome import IDENTITY_3D, Xform
 from renderer.pictures import flame
@@ -9,18 +10,18 @@ from renderer.scene.cameras import Camera
 
 @dataclass(frozen=True)
 class Settings(flame.Settings):
-    """Maps of space, (x, y, z) with y upwards. Variations act on x and y; z goes through linear ones."""
+    """3D xforms of (x, y, z) with y up. Variations act on x and y; z passes through linear ones only."""
 
     xforms: tuple[Xform, ...] = (Xform(IDENTITY_3D),)
-    view: Camera = Camera((1.6, 1.2, 2.6), (0.0, 0.3, 0.0))
+    view: Camera = Camera((1.6, 1.2, 2.6), (0.0, 0.3, 0.0))  # type: ignore[assignment]  # a camera instead of a 2D view
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not self.is_3d:
-            raise ValueError(f"affine has {len(self.xforms[0].affine)} numbers; a map of space has 12")
+            raise ValueError(f"affine has {len(self.xforms[0].affine)} numbers; a 3D xform has 12")
 
 
 class Picture(flame.Picture):
-    """Draws flames of space; see flame.py."""
+    """Draws 3D flames as flame.py draws 2D ones."""
 
-    settings_type = Settings
+    settings_type: ClassVar[type] = Settings

@@ -1,95 +1,114 @@
-"""Several scenes side by side in one picture, each tone mapped as its own scene says; the window takes them apart."""
+"""Several scenes side by side in one picture, each with its own tone mapping; the window shows each in a panel."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from renderer.errors import InputError
 from renderer.gpu import DeviceContext
 from renderer.gpu.gl import Texture
 from renderer.gpu.gl_interop import GlInterop
 from renderer.images.tone_mapping import GlToneMapper
-from renderer.pictures import load, open_picture, require_untiled
+from renderer.pictures import load, open_picture
 from renderer.pictures.picture import Picture as BasePicture
+from renderer.pictures.picture import Size, Tile, require_untiled
 from renderer.scene.panel_grid import grid
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import PictureSettings, setting
 
-LARGEST_COUNT = 16
+MAX_PANELS = 16
 
 
 @dataclass(frozen=True)
 class Settings(PictureSettings):
-    panels: tuple[str, ...] = setting((), help="scene files, shown from left to right and downwards", file=True)
-    columns: int = setting(0, 0, LARGEST_COUNT, "panels in a row; 0 takes the squarest grid")
+    """The scenes, and the grid that they are shown in."""
+
+    panels: tuple[str, ...] = setting((), help="scene files, from left to right, then down", file=True)
+    columns: int = setting(0, 0, MAX_PANELS, "panels per row; 0 makes the squarest grid")
     gap: int = setting(6, 0, 200, "pixels between the panels")
 
-    def __post_init__(self):
-        if not 1 <= len(self.panels) <= LARGEST_COUNT:
-            raise ValueError(f"panels has {len(self.panels)} files; it must have 1 to {LARGEST_COUNT}")
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.panels) <= MAX_PANELS:
+            raise ValueError(f"panels has {len(self.panels)} files; it must have 1 to {MAX_PANELS}")
+
+
+class _Panel(NamedTuple):
+    scene: Scene
+    picture: BasePicture
+    interop: GlInterop
 
 
 def panels(scene: Scene) -> list[Scene]:
-    """The scenes of the layout; InputError when one of them is a layout itself."""
+    """The scenes of a layout; InputError if one of them is a layout too."""
     scenes = [load(Path(path)) for path in scene.settings.panels]
     for inner in scenes:
         if inner.picture == scene.picture:
-            raise InputError(f"{scene.path}: panels: {inner.path} is a layout too; a layout holds no other")
+            raise InputError(f"{scene.path}: panels: {inner.path} is a layout too; a layout cannot contain another")
     return scenes
 
 
 class Picture(BasePicture):
+    """Draws one more sample of every unfinished panel per call."""
+
     settings_type = Settings
     panels = staticmethod(panels)
-    tone = ToneMapping("manual")  # the panels are tone mapped one by one
+    tone = ToneMapping("manual")  # the panels have their own
 
-    def __init__(self, gpu: DeviceContext):
+    def __init__(self, gpu: DeviceContext) -> None:
+        super().__init__(gpu)
         self._gpu = gpu
-        self._tone = GlToneMapper(gpu.gl)
-        self._place = gpu.gl.render_pass("images/blit.frag")
-        self._opened: tuple = ((), [])
-        self._drawn = None
-        self._count = 0
+        self._tone_mapper = GlToneMapper(gpu.gl)
+        self._blit = gpu.gl.render_pass("images/blit.frag")
+        self._paths: tuple[str, ...] = ()
+        self._panels: list[_Panel] = []
+        self._drawn: tuple | None = None
+        self._samples = 0
+        self._target: Any = None
+        self._rectangles: list[tuple[int, int, int, int]] = []
+        self._toned: list[Texture] = []
 
-    def draw(self, settings: Settings, size: tuple[int, int], time: float, tile=None) -> Texture:
+    def draw(self, settings: Settings, size: Size, time: float, tile: Tile | None = None) -> Texture:
+        """Draw every panel and copy it, tone mapped, into the picture."""
         require_untiled("layout", size, tile)
-        members = self._members(settings)
+        opened = self._open(settings)
         if (settings, size, time) != self._drawn:
-            self._drawn, self._count = (settings, size, time), 0
+            self._drawn, self._samples = (settings, size, time), 0
             self._target = self._gpu.gl.texture(size)
-            self._rectangles = grid(len(members), size, settings.columns, settings.gap)
-            self._shown = [self._gpu.gl.texture((w, h), 4, "f1") for _, _, w, h in self._rectangles]
-        for member, rectangle, shown in zip(members, self._rectangles, self._shown, strict=True):
-            self._draw_member(member, rectangle, shown, time)
-        self._count += 1
+            self._rectangles = grid(len(opened), size, settings.columns, settings.gap)
+            self._toned = [self._gpu.gl.texture((w, h), 4, "f1") for _, _, w, h in self._rectangles]
+        for index, panel in enumerate(opened):
+            self._draw_panel(index, panel, time)
+        self._samples += 1
         return self._target
 
     def restart(self) -> None:
-        """The next draw is the first sample of every panel."""
+        """Make the next draw the first sample of every panel."""
         self._drawn = None
-        for _, picture, _ in self._opened[1]:
-            picture.restart()
+        for panel in self._panels:
+            panel.picture.restart()
 
-    def sample_count(self, settings: Settings, size: tuple[int, int]) -> int:
+    def sample_count(self, settings: Settings, size: Size) -> int:
+        """The largest of the panels."""
         rectangles = grid(len(settings.panels), size, settings.columns, settings.gap)
-        members = zip(self._members(settings), rectangles, strict=True)
-        return max(picture.sample_count(scene.settings, r[2:]) for (scene, picture, _), r in members)
+        panels_ = zip(self._open(settings), rectangles, strict=True)
+        return max(panel.picture.sample_count(panel.scene.settings, (w, h)) for panel, (_, _, w, h) in panels_)
 
-    def report(self) -> dict:
-        return {scene.title: picture.report() for scene, picture, _ in self._opened[1]}
+    def report(self) -> dict[str, Any]:
+        """The panels' reports by title."""
+        return {panel.scene.title: panel.picture.report() for panel in self._panels}
 
-    def _members(self, settings: Settings) -> list[tuple]:
-        """Scene, Picture and GlInterop of each panel."""
-        if self._opened[0] != settings.panels:
-            scene = Scene(Path("layout"), "", __name__.rpartition(".")[2], settings)
-            members = [(s, open_picture(s, self._gpu), GlInterop(self._gpu.gl)) for s in panels(scene)]
-            self._opened = (settings.panels, members)
-        return self._opened[1]
+    def _open(self, settings: Settings) -> list[_Panel]:
+        if self._paths != settings.panels:
+            scenes = panels(Scene(Path("layout"), "", "layout", settings))
+            self._panels = [_Panel(s, open_picture(s, self._gpu), GlInterop(self._gpu.gl)) for s in scenes]
+            self._paths = settings.panels
+        return self._panels
 
-    def _draw_member(self, member, rectangle, shown: Texture, time: float) -> None:
+    def _draw_panel(self, index: int, panel: _Panel, time: float) -> None:
         """One more sample of a panel, unless it is finished."""
-        scene, picture, bridge = member
-        if self._count < picture.sample_count(scene.settings, rectangle[2:]):
-            frame = picture.draw(scene.settings, rectangle[2:], time)
-            self._tone(bridge.texture(frame), scene.tone, shown)
-        first = int(member is self._opened[1][0])
-        self._place(self._target, image=shown, corner=rectangle[:2], background=first)
+        left, top, width, height = self._rectangles[index]
+        settings, toned = panel.scene.settings, self._toned[index]
+        if self._samples < panel.picture.sample_count(settings, (width, height)):
+            frame = panel.picture.draw(settings, (width, height), time)
+            self._tone_mapper(panel.interop.texture(frame), panel.scene.tone, toned)
+        self._blit(self._target, image=toned, offset=(left, top), background=int(index == 0))

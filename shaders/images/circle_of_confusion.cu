@@ -1,10 +1,10 @@
-// The circles of confusion of a scene: the first hit of each pixel's middle, its depth along the camera's axis, and how wide
-// a lens spreads it. The text that includes this file has the type View.
+// Circles of confusion of a scene seen through a thin lens: the depth of the first hit of each pixel's center ray, and
+// the diameter to which the lens blurs it. The host defines LaunchParams. For renderer/pictures/focus.py.
 #include "bvh/traverse_bvh2.h"
 
-// `scale` is the lens's diameter in pixels of the plane in focus; what nothing hits is infinitely far.
-KERNEL find_depth(const LaunchParams params, const float distance, const float scale, GLOBAL const float4 *nodes,
-                  GLOBAL const float4 *primitives, GLOBAL float *circles) {
+// `scale`: the lens's diameter in pixels of the focal plane. A ray without a hit is infinitely far.
+KERNEL coc_diameters(const LaunchParams params, const float distance, const float scale, GLOBAL const float4 *nodes,
+                  GLOBAL const float4 *primitives, GLOBAL float *diameters) {
     int p = (int)thread_index();
     if (p >= params.width * params.height) return;
     float sx = 2.0f * ((float)(p % params.width) + 0.5f) / (float)params.width - 1.0f;
@@ -12,5 +12,5 @@ KERNEL find_depth(const LaunchParams params, const float distance, const float s
     float3 direction = normalize_fma(madd(xyz(params.up), sy, madd(xyz(params.right), sx, xyz(params.forward))));
     Hit hit = closest_hit(nodes, primitives, xyz(params.eye), direction, FLT_MAX);
     float depth = hit.t * dot(direction, xyz(params.forward));
-    circles[p] = hit.primitive < 0 ? scale : scale * fabs(depth - distance) / max_nnan(depth, 1e-20f);
+    diameters[p] = hit.primitive < 0 ? scale : scale * fabs(depth - distance) / max_nnan(depth, 1e-20f);
 }

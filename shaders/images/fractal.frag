@@ -1,24 +1,25 @@
-// Mandelbrot and Julia sets by escape time, one sample of every pixel averaged into `previous`. REAL and REAL2 are float
-// and vec2, or double and dvec2; JULIA and PALETTE are constants; PALETTE 0 leaves the numbers instead of colours.
+// Mandelbrot and Julia sets by escape time (Peitgen and Saupe, The Science of Fractal Images, 1988): one sample of
+// every pixel, averaged with the samples in `previous`. REAL and REAL2 are float and vec2, or double and dvec2; JULIA and
+// PALETTE are constants; PALETTE 0 writes the smooth iteration count and the distance instead of colors.
 uniform sampler2D previous;
-uniform REAL2 centre;    // of the picture
-uniform REAL2 right;     // one pixel to the right in the plane
-uniform REAL2 down;      // one pixel downwards
-uniform REAL2 constant;  // c of a Julia set
-uniform vec2 pixels;     // width and height of the whole picture
-uniform vec2 corner;     // left and top of the tile that is drawn
-uniform vec2 jitter;     // of this sample within the pixel
-uniform float sample_number;  // samples before this one
-uniform int iterations;
-uniform float density;   // palette turns for each doubling of the iterations
-uniform float phase;
-uniform float relief;    // 0 flat, 1 fully lit from the side
+uniform REAL2 center;         // of the picture
+uniform REAL2 right;          // one pixel to the right in the plane
+uniform REAL2 down;           // one pixel down in the plane
+uniform REAL2 julia_c;
+uniform vec2 resolution;      // width and height of the whole picture
+uniform vec2 tile_origin;     // left and top of the tile
+uniform vec2 jitter;          // offset of this sample within the pixel, -0.5 to 0.5
+uniform float sample_index;   // samples before this one
+uniform int max_iterations;
+uniform float color_density;  // palette cycles per doubling of the iteration count
+uniform float color_offset;   // palette coordinate added, in cycles
+uniform float relief;         // shading by the potential's normal, 0 off to 1 full
 out vec4 pixel;
 
-#define ESCAPE 65536.0  // |z|^2; so late that the smooth count is continuous to 1e-5
+#define BAILOUT2 65536.0  // |z|^2, large enough that the smooth count is continuous to 1e-5
 
-// The main cardioid and the disc of period 2 never escape; iterating them would take most of the time.
-bool surely_inside(REAL2 c) {
+// The main cardioid and the period-2 bulb never escape; iterating them would take most of the time.
+bool in_cardioid_or_bulb(REAL2 c) {
     REAL x = c.x - REAL(0.25), q = x * x + c.y * c.y, y = c.x + REAL(1.0);
     return q * (q + x) < REAL(0.25) * c.y * c.y || y * y + c.y * c.y < REAL(0.0625);
 }
@@ -42,51 +43,53 @@ vec3 palette(float t) {
     return mix(stops[i], stops[(i + 1) % 6], f * f * (3.0 - 2.0 * f));
 }
 
-vec4 coloured(float count, float distance_in_pixels, vec2 slope) {
+vec4 shade(float count, float distance_in_pixels, vec2 normal) {
 #if PALETTE == 0
     return vec4(count, distance_in_pixels, 0.0, 1.0);
 #else
     if (count < 0.0) return vec4(0.0, 0.0, 0.0, 1.0);
-    vec3 colour = palette(density * log2(1.0 + count) + phase);
-    float light = clamp(0.5 + 0.5 * dot(slope, vec2(-0.6, 0.8)), 0.0, 1.0);
-    colour *= mix(1.0, 0.15 + 1.25 * light, relief);
-    return vec4(colour * min(1.0, sqrt(distance_in_pixels) * 1.2), 1.0);
+    vec3 color = palette(color_density * log2(1.0 + count) + color_offset);
+    float light = clamp(0.5 + 0.5 * dot(normal, vec2(-0.6, 0.8)), 0.0, 1.0);
+    color *= mix(1.0, 0.15 + 1.25 * light, relief);
+    return vec4(color * min(1.0, sqrt(distance_in_pixels) * 1.2), 1.0);
 #endif
 }
 
-vec4 sampled() {
-    vec2 place = gl_FragCoord.xy + corner - 0.5 * pixels + jitter;
-    REAL2 p = centre + right * REAL(place.x) + down * REAL(place.y);
+vec4 escape_time() {
+    vec2 offset = gl_FragCoord.xy + tile_origin - 0.5 * resolution + jitter;
+    REAL2 p = center + right * REAL(offset.x) + down * REAL(offset.y);
 #if JULIA
-    REAL2 z = p, c = constant;
+    REAL2 z = p, c = julia_c;
     vec2 dz = vec2(1.0, 0.0);
-    const float step = 0.0;
+    const float dc = 0.0;
 #else
-    if (surely_inside(p)) return coloured(-1.0, 0.0, vec2(0.0));
+    if (in_cardioid_or_bulb(p)) return shade(-1.0, 0.0, vec2(0.0));
     REAL2 z = REAL2(0.0), c = p;
     vec2 dz = vec2(0.0);
-    const float step = 1.0;
+    const float dc = 1.0;
 #endif
-    float radius = 0.0;
+    float norm2 = 0.0;
     int n = 0;
-    for (; n <= iterations; n++) {
+    for (; n <= max_iterations; n++) {
         REAL xx = z.x * z.x, yy = z.y * z.y;
-        radius = float(xx + yy);
-        if (radius > ESCAPE || n == iterations) break;
+        norm2 = float(xx + yy);
+        if (norm2 > BAILOUT2 || n == max_iterations) break;
         vec2 zf = vec2(z);
-        dz = 2.0 * vec2(zf.x * dz.x - zf.y * dz.y + 0.5 * step, zf.x * dz.y + zf.y * dz.x);
+        dz = 2.0 * vec2(zf.x * dz.x - zf.y * dz.y + 0.5 * dc, zf.x * dz.y + zf.y * dz.x);
         z = REAL2(xx - yy + c.x, REAL(2.0) * z.x * z.y + c.y);
     }
-    if (radius <= ESCAPE) return coloured(-1.0, 0.0, vec2(0.0));
+    if (norm2 <= BAILOUT2) return shade(-1.0, 0.0, vec2(0.0));
     vec2 zf = vec2(z);
-    float steepness = max(dot(dz, dz), 1e-36);
-    float reach = 0.5 * sqrt(radius) * log(radius) / sqrt(steepness);  // exterior distance estimate, units of the plane
-    vec2 slope = vec2(zf.x * dz.x + zf.y * dz.y, zf.y * dz.x - zf.x * dz.y);
-    return coloured(float(n) - log2(log(radius) / log(ESCAPE)), reach / float(length(right)), normalize(slope + 1e-30));
+    float dz_norm2 = max(dot(dz, dz), 1e-36);
+    // exterior distance estimate, in units of the plane
+    float distance_estimate = 0.5 * sqrt(norm2) * log(norm2) / sqrt(dz_norm2);
+    vec2 normal = vec2(zf.x * dz.x + zf.y * dz.y, zf.y * dz.x - zf.x * dz.y);
+    float count = float(n) - log2(log(norm2) / log(BAILOUT2));  // smooth count (Vepstas 1997)
+    return shade(count, distance_estimate / float(length(right)), normalize(normal + 1e-30));
 }
 
 void main() {
     vec4 before = texelFetch(previous, ivec2(gl_FragCoord.xy), 0);
-    vec4 now = sampled();
-    pixel = sample_number == 0.0 ? now : before + (now - before) / (sample_number + 1.0);
+    vec4 now = escape_time();
+    pixel = sample_index == 0.0 ? now : before + (now - before) / (sample_index + 1.0);
 }

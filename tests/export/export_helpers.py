@@ -11,15 +11,15 @@ size = [70, 46]
 [settings]
 kind = "julia"
 samples = 2
-iterations = 60
+max_iterations = 60
 [animation]
 duration = 0.25
 [[animation.keyframes]]
 time = 0.0
-set = { "phase" = 0.0 }
+set = { "color_offset" = 0.0 }
 [[animation.keyframes]]
 time = 1.0
-set = { "phase" = 1.0 }
+set = { "color_offset" = 1.0 }
 """
 
 

@@ -89,9 +89,9 @@ def test_a_film_without_numbers_is_as_long_as_its_animation(scene, tmp_path):
 
 
 def test_sixteen_bits_and_recipe(scene, tmp_path):
-    export(scene, "-o", tmp_path / "deep.png", "--bits", 16, "--set", "phase=0.25", "--set", "tone.ev=-1")
+    export(scene, "-o", tmp_path / "deep.png", "--bits", 16, "--set", "color_offset=0.25", "--set", "tone.ev=-1")
     recipe = read_recipe(tmp_path / "deep.png")
-    assert recipe["scene"]["settings"]["phase"] == 0.25 and recipe["scene"]["tone"]["ev"] == -1
+    assert recipe["scene"]["settings"]["color_offset"] == 0.25 and recipe["scene"]["tone"]["ev"] == -1
     assert recipe["samples"] == 2 and recipe["size"] == [70, 46]
     export(scene, "-o", tmp_path / "deep.exr", "--bits", 16, code=2)
 

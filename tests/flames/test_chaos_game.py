@@ -16,6 +16,7 @@ from renderer.cli import main
 from renderer.errors import InputError
 from renderer.export.render import spoken
 from renderer.flames import chaos_game, evolve, filters, kernel_cache, kernel_source, sample_schedule, variations
+from renderer.flames.camera import world_to_buckets
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.xml import read
 from renderer.formats.images import read_pixels, read_recipe
@@ -199,7 +200,7 @@ def test_the_interpreter_knows_every_variation(device, rng):
 @pytest.mark.slow
 def test_the_interpreter_draws_flames_of_space(device):
     settings = load(SCENES / "tree.toml").settings
-    camera = picture_module.world_to_buckets(settings.view, (96, 64), 1, 0)
+    camera = world_to_buckets(settings.view, (96, 64), 1, 0)
     first, _ = interpreted(device, settings, 1, camera)
     wanted = played(with_lanes(device, 1), settings, 20, camera=camera).sums.read()
     assert np.array_equal(first, wanted) and first.any()
@@ -580,7 +581,7 @@ def test_the_camera_places_points_of_space(gpu, rng):
 
 def test_flames_of_space_have_the_same_bits_in_any_arrangement(device):
     settings = load(SCENES / "tetrahedron.toml").settings
-    camera = picture_module.world_to_buckets(settings.view, (96, 64), 1, 0)
+    camera = world_to_buckets(settings.view, (96, 64), 1, 0)
     one = played(with_lanes(device, 1), settings, camera=camera).sums.read()
     assert one[:, 3].sum() > 255 * 10000
     for lanes in (4, 16):

@@ -15,6 +15,7 @@ import numpy as np
 
 from renderer.bench.cases import Case
 from renderer.flames import evolve
+from renderer.flames.camera import plane_to_buckets
 from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.interpolation import KeyFrame
 from renderer.flames.postprocess import BucketGrid, ExposureSettings, Postprocess
@@ -22,7 +23,7 @@ from renderer.flames.sample_schedule import SampleSchedule
 from renderer.flames.xml.write import to_xml
 from renderer.paths import ROOT
 from renderer.pictures import load
-from renderer.pictures.flame import Picture, Settings, plane_to_buckets
+from renderer.pictures.flame import Picture, Settings
 
 SIZE, CPU_SIZE = (1920, 1080), (512, 512)
 FLAMES = {"affine 3 maps": "sierpinski.toml", "affine 4 maps": "fern.toml", "5 maps, 7 variations": "lantern.flame"}
@@ -128,7 +129,7 @@ def first_picture(gpu) -> Case:
         picture = opened()
         picture.never_block()
         picture.draw(Settings(), size, 0.0)
-        picture.ready()
+        picture.wait_ready()
         settings, patient = unseen(), Picture(gpu)
         assert np.array_equal(picture.draw(settings, size, 0.0).read(), patient.draw(settings, size, 0.0).read())
 

@@ -136,7 +136,7 @@ def test_pyramid_ends_in_the_whole_image(gl, rng, tmp_path, operation):
 
 
 def test_pyramid_of_a_scene_draws_the_scene(gl, tmp_path):
-    (tmp_path / "f.toml").write_text('picture = "fractal"\nsettings = { iterations = 20, samples = 3 }\n')
+    (tmp_path / "f.toml").write_text('picture = "fractal"\nsettings = { max_iterations = 20, samples = 3 }\n')
     drawn, picture = pyramid(gl, tmp_path / "f.toml")
     scene = load(tmp_path / "f.toml")
     assert picture.sample_count(reduction_picture.Settings(str(tmp_path / "f.toml")), (9, 9)) == 3

@@ -13,7 +13,7 @@ from renderer.errors import InputError
 from renderer.gpu import DeviceContext
 from renderer.paths import SCENES
 from renderer.pictures import load, raytrace
-from renderer.pictures.focus import VARIANCE, Lens, Picture, Settings, gather_band
+from renderer.pictures.focus import CONDUCTANCE_SCALE, Lens, Picture, Settings, assemble_gather_matrix
 from renderer.scene.cameras import Camera
 
 # A small bright square in front of black, looked at along -z from 10 away; its face is at z = 0.
@@ -49,11 +49,16 @@ def gpu_of(device):
 @pytest.fixture
 def settings(tmp_path):
     (tmp_path / "square.toml").write_text(SQUARE)
-    return Settings(scene=str(tmp_path / "square.toml"), view=Lens(distance=6.0, radius=0.4), show="split", samples=1)
+    return Settings(
+        source=str(tmp_path / "square.toml"),
+        view=Lens(focus_distance=6.0, lens_radius=0.4),
+        show="separable",
+        samples=1,
+    )
 
 
 def circles_of(picture, settings, size=SIZE):
-    picture._open(settings)
+    picture._open(settings.source)
     return picture._circles(settings, size).read()
 
 
@@ -63,7 +68,7 @@ def test_circles_follow_the_thin_lens(gpu_of, settings):
     pixels = SIZE[1] / (2 * np.tan(np.radians(10)) * 6.0)
     assert circles[24, 32] == pytest.approx(2 * 0.4 * pixels * abs(10 - 6) / 10, rel=1e-5)
     assert circles[0, 0] == pytest.approx(2 * 0.4 * pixels, rel=1e-5)  # nothing is hit: infinitely far
-    sharp = replace(settings, view=Lens(distance=10.0, radius=0.4))
+    sharp = replace(settings, view=Lens(focus_distance=10.0, lens_radius=0.4))
     assert circles_of(picture, sharp)[24, 32] < 1e-4
 
 
@@ -73,7 +78,7 @@ def test_split_equals_scipy_line_by_line(gpu_of, settings):
     first, circles = sharp_of(gpu_of, picture, settings), circles_of(picture, settings).astype("f8")
     for axis in (1, 0):
         first, c = np.moveaxis(first, axis, 0), np.moveaxis(circles, axis, 0)
-        s = VARIANCE * np.minimum(c[1:], c[:-1]) ** 2
+        s = CONDUCTANCE_SCALE * np.minimum(c[1:], c[:-1]) ** 2
         out = np.empty_like(first)
         for k in range(first.shape[1]):
             main = 1 + np.append(s[:, k], 0) + np.insert(s[:, k], 0, 0)
@@ -85,19 +90,19 @@ def test_split_equals_scipy_line_by_line(gpu_of, settings):
 
 def sharp_of(gpu_of, picture, settings):
     """The pinhole's first sample, from a tracer of its own."""
-    shapes = replace(picture._shapes, samples=settings.samples, seed=settings.seed)
+    shapes = replace(picture._traced, samples=settings.samples, seed=settings.seed)
     return raytrace.Picture(gpu_of).draw(shapes, SIZE, 0.0).read()[..., :3].astype("f8")
 
 
 @pytest.mark.parametrize("size", [(64, 48), (30, 40)])
 def test_whole_equals_a_sparse_solver(gpu_of, settings, size):
     picture = Picture(gpu_of)
-    blurred = picture.draw(replace(settings, show="whole"), size, 0.0).read()[..., :3]
+    blurred = picture.draw(replace(settings, show="full"), size, 0.0).read()[..., :3]
     circles = circles_of(picture, settings, size).astype("f8")
-    shapes = replace(picture._shapes, samples=1, seed=1)
+    shapes = replace(picture._traced, samples=1, seed=1)
     sharp = raytrace.Picture(gpu_of).draw(shapes, size, 0.0).read()[..., :3].astype("f8")
     height, width = circles.shape
-    weight = (VARIANCE * circles**2).ravel()
+    weight = (CONDUCTANCE_SCALE * circles**2).ravel()
     n = weight.size
     right = weight * (np.arange(n) % width < width - 1)
     left = weight * (np.arange(n) % width > 0)
@@ -111,7 +116,7 @@ def test_whole_equals_a_sparse_solver(gpu_of, settings, size):
 
 
 def test_the_gathering_matrix_is_not_symmetric(rng):
-    ab = gather_band(rng.random((5, 7)).astype("f4"), 1.0)
+    ab = assemble_gather_matrix(rng.random((5, 7)).astype("f4"), 1.0)
     assert ab.shape == (11, 35) and not np.array_equal(ab[4, 1:], ab[6, :-1])
     columns = np.zeros(35)
     for d, offset in ((0, 5), (4, 1), (5, 0), (6, -1), (10, -5)):  # rows add up to 1: a flat picture stays flat
@@ -122,9 +127,9 @@ def test_the_gathering_matrix_is_not_symmetric(rng):
 
 def test_what_is_in_focus_stays_sharp_and_light_is_kept(gpu_of, settings):
     picture = Picture(gpu_of)
-    focused = replace(settings, view=Lens(distance=10.0, radius=0.4))
-    sharp = picture.draw(replace(focused, show="sharp"), SIZE, 0.0).read()
-    for show in ("split", "whole"):
+    focused = replace(settings, view=Lens(focus_distance=10.0, lens_radius=0.4))
+    sharp = picture.draw(replace(focused, show="pinhole"), SIZE, 0.0).read()
+    for show in ("separable", "full"):
         inside = Picture(gpu_of).draw(replace(focused, show=show), SIZE, 0.0).read()
         assert np.abs(inside[20:28, 28:36] - sharp[20:28, 28:36]).max() < 0.01
     closed = Picture(gpu_of).draw(replace(settings, view=Lens(6.0, 0.0)), SIZE, 0.0).read()
@@ -136,7 +141,7 @@ def test_what_is_in_focus_stays_sharp_and_light_is_kept(gpu_of, settings):
 
 
 def test_the_thin_lens_shows_the_plane_in_focus_like_a_pinhole(gpu_of, settings):
-    shapes = load(Path(settings.scene)).settings
+    shapes = load(Path(settings.source)).settings
     tracer = raytrace.Picture(gpu_of)
 
     def mean(**more):
@@ -168,7 +173,7 @@ def test_diffusion_spreads_as_the_lens_does(gpu_of, settings):
     picture.draw(settings, size, 0.0)
     blur = picture._blur
     circle = 8.0
-    blur._circles.write(np.full((96, 96), circle, "f4"))
+    blur.diameters.write(np.full((96, 96), circle, "f4"))
     point = np.zeros((96, 96, 4), "f4")
     point[48, 48] = 1
     spread = blur(picture.device.buffer(point.shape).write(point)).read()[..., 0].astype("f8")
@@ -179,23 +184,25 @@ def test_diffusion_spreads_as_the_lens_does(gpu_of, settings):
 
 
 def test_beside_shows_both_and_tiles_are_parts(gpu_of, settings):
-    beside = replace(settings, show="beside")
+    beside = replace(settings, show="compare")
     whole = Picture(gpu_of).draw(beside, (80, 40), 0.0).read()
     left = Picture(gpu_of).draw(settings, (40, 40), 0.0).read()
-    right = Picture(gpu_of).draw(replace(settings, show="lens"), (40, 40), 0.0).read()
+    right = Picture(gpu_of).draw(replace(settings, show="thin_lens"), (40, 40), 0.0).read()
     assert np.array_equal(whole[:, :40], left) and np.array_equal(whole[:, 40:], right)
     part = Picture(gpu_of).draw(beside, (80, 40), 0.0, (25, 7, 31, 20)).read()
     assert np.array_equal(part, whole[7:27, 25:56])
 
 
 def test_mouse_and_bad_input(gpu_of, settings, tmp_path):
-    assert Lens(4.0, 0.1).drag(0.0, 0.5).distance == pytest.approx(2.0)
-    assert Lens(4.0, 0.1).drag(0.5, 0.0).radius == pytest.approx(0.2) and Lens(4.0, 0.1).scroll(1).distance > 4
+    assert Lens(4.0, 0.1).drag(0.0, 0.5).focus_distance == pytest.approx(2.0)
+    assert (
+        Lens(4.0, 0.1).drag(0.5, 0.0).lens_radius == pytest.approx(0.2) and Lens(4.0, 0.1).scroll(1).focus_distance > 4
+    )
     with pytest.raises(InputError, match="it must name a scene"):
         Picture(gpu_of).draw(Settings(), SIZE, 0.0)
     with pytest.raises(InputError, match="needs a scene of the ray tracer"):
-        Picture(gpu_of).draw(replace(settings, scene=str(SCENES / "fern.toml")), SIZE, 0.0)
-    with pytest.raises(InputError, match="too many for show = whole"):
-        gather_band(np.zeros((700, 700), "f4"), 1.0)
+        Picture(gpu_of).draw(replace(settings, source=str(SCENES / "fern.toml")), SIZE, 0.0)
+    with pytest.raises(InputError, match="too many for show = full"):
+        assemble_gather_matrix(np.zeros((700, 700), "f4"), 1.0)
     scene = load(SCENES / "focus.toml")
-    assert scene.picture == "focus" and isinstance(load(Path(scene.settings.scene)).settings.view, Camera)
+    assert scene.picture == "focus" and isinstance(load(Path(scene.settings.source)).settings.view, Camera)

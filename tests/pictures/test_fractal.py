@@ -11,7 +11,7 @@ from renderer.pictures.fractal import Picture, Settings
 from renderer.scene.cameras import View2D
 from renderer.scene.schema import from_table
 
-ESCAPE = 65536.0
+BAILOUT2 = 65536.0
 
 
 @pytest.fixture
@@ -20,32 +20,32 @@ def picture(gl):
 
 
 def plane(view: View2D, width: int, height: int) -> np.ndarray:
-    """The complex number at each pixel's centre (height, width)."""
+    """The complex number at each pixel's center (height, width)."""
     x = (np.arange(width) + 0.5 - width / 2) / height * view.height
     y = -(np.arange(height) + 0.5 - height / 2) / height * view.height
     return complex(*view.center) + (x[None, :] + 1j * y[:, None]) * np.exp(1j * np.radians(view.rotation_degrees))
 
 
-def twin(z: np.ndarray, c: np.ndarray, iterations: int) -> np.ndarray:
+def reference(z: np.ndarray, c: np.ndarray, iterations: int) -> np.ndarray:
     """The smooth count of every pixel in complex128, -1 where none of the iterates escapes."""
     count = np.full(z.shape, -1.0)
     z, c, alive = z.copy(), np.broadcast_to(c, z.shape), np.ones(z.shape, bool)
     for n in range(iterations + 1):
         square = np.abs(z) ** 2
-        out = alive & (square > ESCAPE)
-        count[out] = n - np.log2(np.log(square[out]) / np.log(ESCAPE))
+        out = alive & (square > BAILOUT2)
+        count[out] = n - np.log2(np.log(square[out]) / np.log(BAILOUT2))
         alive &= ~out
         if n == iterations:
             return count
         z = np.where(alive, z * z + c, 0)
 
 
-def numbers(picture, settings: Settings, width=48, height=32) -> np.ndarray:
-    return picture.draw(replace(settings, palette="numbers", samples=1), (width, height), 0.0).read()
+def raw(picture, settings: Settings, width=48, height=32) -> np.ndarray:
+    return picture.draw(replace(settings, palette="raw", samples=1), (width, height), 0.0).read()
 
 
-def share_of_equal(count: np.ndarray, wanted: np.ndarray, tolerance: float) -> float:
-    """Chaos near the set turns one rounding into another count, so a share of the pixels is asked for, not all."""
+def equal_fraction(count: np.ndarray, wanted: np.ndarray, tolerance: float) -> float:
+    """Chaos near the set turns one rounding into another count, so a fraction of the pixels is asked for, not all."""
     inside = (count < 0) == (wanted < 0)
     return float((inside & (np.abs(count - wanted) < tolerance)).mean())
 
@@ -57,26 +57,26 @@ def test_mandelbrot_equals_numpy(picture, rng, precision):
     views = [View2D((-0.6, 0.0), 2.6), View2D((-0.75, 0.1), 0.2, 30.0)]
     views.append(View2D((float(rng.uniform(-1.8, 0.4)), float(rng.uniform(-1, 1))), 0.5, float(rng.uniform(0, 360))))
     for view in views:
-        settings = Settings(iterations=60, view=view, precision=precision)
+        settings = Settings(max_iterations=60, view=view, precision=precision)
         c = plane(view, 48, 32)
-        share = share_of_equal(numbers(picture, settings)[..., 0], twin(0 * c, c, 60), 0.01)
-        assert share > (0.97 if precision == "single" else 0.995), (view, share)
+        fraction = equal_fraction(raw(picture, settings)[..., 0], reference(0 * c, c, 60), 0.01)
+        assert fraction > (0.97 if precision == "single" else 0.995), (view, fraction)
 
 
 def test_julia_equals_numpy(picture, rng):
     for constant in [(-0.8, 0.156), tuple(float(x) for x in rng.uniform(-0.7, 0.7, 2))]:
-        settings = Settings("julia", constant, iterations=50, view=View2D(height=3.0))
-        wanted = twin(plane(settings.view, 48, 32), complex(*constant), 50)
-        assert share_of_equal(numbers(picture, settings)[..., 0], wanted, 0.01) > 0.97, constant
+        settings = Settings("julia", constant, max_iterations=50, view=View2D(height=3.0))
+        wanted = reference(plane(settings.view, 48, 32), complex(*constant), 50)
+        assert equal_fraction(raw(picture, settings)[..., 0], wanted, 0.01) > 0.97, constant
 
 
 def test_squaring_alone_escapes_as_its_closed_form_says(picture):
-    """For c = 0, |z_n| = |z_0|^(2^n): the smooth count is log2(log ESCAPE / log |z_0|^2), the distance is known."""
+    """For c = 0, |z_n| = |z_0|^(2^n): the smooth count is log2(log BAILOUT2 / log |z_0|^2), the distance is known."""
     view = View2D(height=8.0)
-    drawn = numbers(picture, Settings("julia", (0.0, 0.0), iterations=100, view=view))
+    drawn = raw(picture, Settings("julia", (0.0, 0.0), max_iterations=100, view=view))
     radius = np.abs(plane(view, 48, 32))
     outside = radius > 1.01
-    wanted = np.log2(np.log(ESCAPE) / np.log(radius[outside] ** 2))
+    wanted = np.log2(np.log(BAILOUT2) / np.log(radius[outside] ** 2))
     assert np.allclose(drawn[..., 0][outside], wanted, atol=2e-4)
     assert (drawn[..., 0][radius < 0.99] == -1).all()
     reach = radius * np.log(radius) / 2 / (8 / 32) * 2  # |z| log|z| / |z'| with z' = 2^n z_0^(2^n - 1), in pixels
@@ -84,7 +84,7 @@ def test_squaring_alone_escapes_as_its_closed_form_says(picture):
 
 
 def test_mandelbrot_is_its_own_mirror_image(picture):
-    count = numbers(picture, Settings(iterations=40, view=View2D((-0.6, 0.0), 2.6)))[..., 0]
+    count = raw(picture, Settings(max_iterations=40, view=View2D((-0.6, 0.0), 2.6)))[..., 0]
     assert np.array_equal(count, count[::-1])
 
 
@@ -96,13 +96,13 @@ def test_known_points(picture):
         ((0.26, 0.0), False),
         ((0.0, 1.0), True),
     ]:
-        count = numbers(picture, Settings(iterations=2000, view=View2D(c, 1e-9), precision="auto"), 1, 1)[0, 0, 0]
+        count = raw(picture, Settings(max_iterations=2000, view=View2D(c, 1e-9), precision="auto"), 1, 1)[0, 0, 0]
         assert (count < 0) == inside, c
 
 
 def test_area_of_the_set(picture):
     """1.5066 by counting points (Mitchell, Mathematics of Computation 2001)."""
-    count = numbers(picture, Settings(iterations=400, view=View2D((-0.75, 0.0), 2.5)), 300, 250)[..., 0]
+    count = raw(picture, Settings(max_iterations=400, view=View2D((-0.75, 0.0), 2.5)), 300, 250)[..., 0]
     assert (count < 0).mean() * 2.5 * 3.0 == pytest.approx(1.5066, abs=0.03)
 
 
@@ -110,13 +110,13 @@ def test_deep_views_take_double(picture, rng):
     if picture.gl.version < 400:
         pytest.skip(f"{picture.gl.renderer} has no double in GLSL")
     view = View2D((-0.743643887037151, 0.131825904205330), 1e-9)
-    settings = Settings(iterations=1500, view=view)
+    settings = Settings(max_iterations=1500, view=view)
     c = plane(view, 48, 32)
-    wanted = twin(0 * c, c, 1500)
-    assert share_of_equal(numbers(picture, settings)[..., 0], wanted, 0.05) > 0.9
+    wanted = reference(0 * c, c, 1500)
+    assert equal_fraction(raw(picture, settings)[..., 0], wanted, 0.05) > 0.9
     assert picture.report()["arithmetic"] == "double"
-    single = numbers(picture, replace(settings, precision="single"))[..., 0]
-    assert share_of_equal(single, wanted, 0.05) < 0.3, "or else the view is not deep"
+    single = raw(picture, replace(settings, precision="single"))[..., 0]
+    assert equal_fraction(single, wanted, 0.05) < 0.3, "or else the view is not deep"
 
 
 def test_double_without_a_driver_for_it_is_a_sentence(picture, monkeypatch):
@@ -128,12 +128,12 @@ def test_double_without_a_driver_for_it_is_a_sentence(picture, monkeypatch):
 
 
 def test_samples_average_and_restart(picture):
-    settings = Settings(iterations=30, view=View2D((-0.6, 0.0), 2.6), palette="grey")
+    settings = Settings(max_iterations=30, view=View2D((-0.6, 0.0), 2.6), palette="gray")
     first = picture.draw(settings, (24, 16), 0.0).read()
     for _ in range(3):
         fourth = picture.draw(settings, (24, 16), 0.0).read()
     assert picture.report()["samples"] == 4 and not np.array_equal(first, fourth)
-    picture.draw(replace(settings, phase=0.5), (24, 16), 0.0)
+    picture.draw(replace(settings, color_offset=0.5), (24, 16), 0.0)
     assert picture.report()["samples"] == 1
     assert np.array_equal(picture.draw(settings, (24, 16), 7.0).read(), first), (
         "a still picture does not depend on time"
@@ -142,24 +142,24 @@ def test_samples_average_and_restart(picture):
 
 
 def test_a_travelling_julia_constant(picture):
-    settings = Settings("julia", (-0.7, 0.1), orbit=0.1, iterations=40, view=View2D(height=3.0))
-    half_a_turn = picture.draw(replace(settings, palette="numbers"), (24, 16), 10.0).read()
-    assert np.array_equal(half_a_turn, numbers(picture, replace(settings, constant=(-0.8, 0.1), orbit=0.0), 24, 16))
+    settings = Settings("julia", (-0.7, 0.1), c_path_radius=0.1, max_iterations=40, view=View2D(height=3.0))
+    half_a_turn = picture.draw(replace(settings, palette="raw"), (24, 16), 10.0).read()
+    assert np.array_equal(half_a_turn, raw(picture, replace(settings, c=(-0.8, 0.1), c_path_radius=0.0), 24, 16))
 
 
-def test_colours_are_finite_and_the_inside_is_black(picture, rng):
-    for palette in ("sea", "ice", "ember", "grey"):
+def test_colors_are_finite_and_the_inside_is_black(picture, rng):
+    for palette in ("sea", "ice", "ember", "gray"):
         view = View2D((-0.6, float(rng.uniform(-0.2, 0.2))), 2.6)
-        settings = Settings(iterations=40, view=view, palette=palette)
-        colours = picture.draw(settings, (48, 32), 0.0).read()
-        count = numbers(picture, settings)[..., 0]
-        assert np.isfinite(colours).all() and (colours[..., 3] == 1).all() and colours.min() >= 0
-        assert not colours[count < 0][:, :3].any() and colours[count >= 0][:, :3].max() > 0.05
+        settings = Settings(max_iterations=40, view=view, palette=palette)
+        colors = picture.draw(settings, (48, 32), 0.0).read()
+        count = raw(picture, settings)[..., 0]
+        assert np.isfinite(colors).all() and (colors[..., 3] == 1).all() and colors.min() >= 0
+        assert not colors[count < 0][:, :3].any() and colors[count >= 0][:, :3].max() > 0.05
 
 
 def test_mistakes_are_told():
     for table, words in [
-        ({"iterations": 0}, "1 to 1000000"),
+        ({"max_iterations": 0}, "1 to 1000000"),
         ({"kind": "newton"}, "mandelbrot, julia"),
         ({"view": {"height": 0}}, "height"),
     ]:

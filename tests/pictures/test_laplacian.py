@@ -31,7 +31,8 @@ def test_pass_and_kernels_show_the_same_edges(shared_gl, file, border):
     settings = Settings(source=file, neighbors=8, border=border, gain=0.5)
     size = (40, 24)
     wanted = picture.draw(replace(settings, method="naive"), size, 0.0).read()
-    source = fitted(picture._open(file)[1], size)
+    picture.open_source(file)
+    source = fitted(picture._pixels, size)
     by_hand = np.abs(0.5 * laplacian_reference(source, 8, border)[..., :3])
     assert np.allclose(wanted[..., :3], by_hand, atol=1e-5) and (wanted[..., 3] == 1).all()
     for method in ("auto", "shared_tiles", "register_rows", "gl"):

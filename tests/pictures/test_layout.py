@@ -11,7 +11,7 @@ from renderer.scene.panel_grid import grid
 from renderer.scene.scene import ToneMapping
 
 SCENE = """picture = "fractal"
-settings = {{ iterations = 30, samples = {samples}, palette = "{palette}" }}
+settings = {{ max_iterations = 30, samples = {samples}, palette = "{palette}" }}
 tone = {{ ev = {ev} }}
 """
 

@@ -4,15 +4,15 @@ import time
 
 FRACTAL = """title = "{title}"
 picture = "fractal"
-settings = {{ iterations = 40, samples = 3, view = {{ center = [-0.6, 0.0], height = 2.6 }} }}
+settings = {{ max_iterations = 40, samples = 3, view = {{ center = [-0.6, 0.0], height = 2.6 }} }}
 """
 MOVING = """
 [animation]
 duration = 2.0
 loop = true
 keyframes = [
-    { time = 0.0, set = { "phase" = 0.0, "view.height" = 2.6 } },
-    { time = 1.0, interpolation = "linear", set = { "phase" = 0.5, "view.height" = 0.5 } },
+    { time = 0.0, set = { "color_offset" = 0.0, "view.height" = 2.6 } },
+    { time = 1.0, interpolation = "linear", set = { "color_offset" = 0.5, "view.height" = 0.5 } },
 ]
 """
 WIDTH, HEIGHT = 900, 520

@@ -67,8 +67,8 @@ def disturb(screen: OffscreenWindow, count: int) -> None:
         view_actions.drag(app, 0.05 if count % 14 else -0.05, 0.0)
     if count % 40 == 0:
         app.next_panel(1)
-    if count % 50 == 0 and hasattr(app.panel.scene.settings, "phase"):
-        app.step_setting("phase", 1)
+    if count % 50 == 0 and hasattr(app.panel.scene.settings, "color_offset"):
+        app.step_setting("color_offset", 1)
     if count % 60 == 0:
         io.add_mouse_pos_event(count % 300, count % 150)
     if count % 400 == 0:

@@ -17,9 +17,9 @@ from tests.window.helpers import HEIGHT, WIDTH
 def test_keys_do_what_the_table_says(screen):
     app = screen.app
     press(screen, "D")
-    assert app.panel.scene.settings.iterations == 50
+    assert app.panel.scene.settings.max_iterations == 50
     press(screen, "Shift+D")
-    assert app.panel.scene.settings.iterations == 40
+    assert app.panel.scene.settings.max_iterations == 40
     press(screen, "Space")
     assert app.panel.paused
     press(screen, "Tab")
@@ -75,7 +75,7 @@ def test_help_and_palette_come_from_the_table(screen):
     frames(screen, 3)
     imgui.get_io().add_input_characters_utf8("next ")
     frames(screen, 3)
-    for keys in ("Down", "Down", "Down", "Up", "Enter"):  # next iterations, next scene, next panel
+    for keys in ("Down", "Down", "Down", "Up", "Enter"):  # next max_iterations, next scene, next panel
         press(screen, keys)
     assert not screen.app.palette and screen.app.active == 1
 
@@ -104,7 +104,9 @@ def places(monkeypatch):
     return places
 
 
-@pytest.mark.parametrize("name, low, high", [("density", 0.01, 4.0), ("phase", 0.0, 1.0), ("relief", 0.0, 1.0)])
+@pytest.mark.parametrize(
+    "name, low, high", [("color_density", 0.01, 4.0), ("color_offset", 0.0, 1.0), ("relief", 0.0, 1.0)]
+)
 def test_a_slider_follows_the_pointer(screen, places, name, low, high):
     frames(screen)
     before = screen.app.panel.scene.settings
@@ -125,15 +127,15 @@ def test_a_screen_of_twice_the_density_has_strips_and_controls_of_twice_the_size
             finish(screen)
             panel, (_, y, width, height) = screen.app.panel, screen.app.image_rects[0]
             assert y - screen.app.panel_rects[0][1] == 26 * scale and panel.display_texture.size == (width, height)
-            left, top, right, bottom = places["phase"]
+            left, top, right, bottom = places["color_offset"]
             assert bottom - top == pytest.approx(23 * scale, abs=2 * scale) and right > 880 * scale - 60 * scale
             drag(screen, (left + 20 * scale, (top + bottom) / 2), 0.75 * (right - left) - 20 * scale, 0)
-            assert panel.scene.settings.phase == pytest.approx(0.75, abs=0.04)
+            assert panel.scene.settings.color_offset == pytest.approx(0.75, abs=0.04)
 
 
 def test_a_value_can_be_typed_and_stays_in_its_range(screen, places):
     frames(screen)
-    io, (left, top, right, bottom) = imgui.get_io(), places["iterations"]
+    io, (left, top, right, bottom) = imgui.get_io(), places["max_iterations"]
     for typed, wanted in (("123", 123), ("99999999", 1_000_000)):
         io.add_key_event(imgui.Key.mod_ctrl, True)
         drag(screen, ((left + right) / 2, (top + bottom) / 2), 0, 0)
@@ -142,7 +144,7 @@ def test_a_value_can_be_typed_and_stays_in_its_range(screen, places):
         io.add_input_characters_utf8(typed)
         frames(screen, 3)
         press(screen, "Enter")
-        assert screen.app.panel.scene.settings.iterations == wanted
+        assert screen.app.panel.scene.settings.max_iterations == wanted
 
 
 def test_the_keyboard_alone_works_the_controls(screen, places):
@@ -165,10 +167,10 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
     press(screen, "D")
     press(screen, "Ctrl+K")
     assert actions.shows_timeline(app) and panel.paused and app.image_rects[0][3] < below[3]
-    assert [track.path for track in panel.scene.animation.tracks] == ["iterations"]
+    assert [track.path for track in panel.scene.animation.tracks] == ["max_iterations"]
     assert panel.scene.animation.duration == 4.0
     press(screen, "Ctrl+Shift+K")
-    assert panel.scene.animation is None and panel.scene.settings.iterations == 50
+    assert panel.scene.animation is None and panel.scene.settings.max_iterations == 50
     press(screen, "Ctrl+Backspace")
     press(screen, "Ctrl+K")
     paths = {track.path for track in panel.scene.animation.tracks}
@@ -184,9 +186,11 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
     wait_still(screen)
     press(screen, "D")
     wait_still(screen)
-    assert panel.settings().iterations == 50 and "iterations" not in {t.path for t in panel.scene.animation.tracks}
+    assert panel.settings().max_iterations == 50 and "max_iterations" not in {
+        t.path for t in panel.scene.animation.tracks
+    }
     press(screen, "PageUp")
-    assert panel.scene_time == 0.0 and panel.settings().view == start and panel.settings().iterations == 50
+    assert panel.scene_time == 0.0 and panel.settings().view == start and panel.settings().max_iterations == 50
     press(screen, "PageDown")
     assert panel.scene_time == 1.0 and panel.settings().view == moved
     press(screen, "Ctrl+Z")

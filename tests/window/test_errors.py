@@ -113,7 +113,7 @@ def test_a_saved_scene_is_read_anew_and_a_bad_one_is_told(screen, scene_files):
     finish(screen)
     first, second = screen.app.panels
     scene_files[0].write_text(FRACTAL.format(title="first").replace("40", "77"))
-    until(screen, lambda: first.scene.settings.iterations == 77)
+    until(screen, lambda: first.scene.settings.max_iterations == 77)
     finish(screen)
     good = first.display_texture.read()
     scene_files[0].write_text("picture = nonsense")
@@ -125,7 +125,7 @@ def test_a_saved_scene_is_read_anew_and_a_bad_one_is_told(screen, scene_files):
     scene_files[0].write_text(FRACTAL.format(title="first"))
     until(screen, lambda: not first.update_error)
     finish(screen)
-    assert not first.error and first.is_finished() and first.scene.settings.iterations == 40
+    assert not first.error and first.is_finished() and first.scene.settings.max_iterations == 40
 
 
 def test_a_shader_with_a_mistake_leaves_the_last_good_one(screen, tmp_path, monkeypatch):

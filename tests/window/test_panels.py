@@ -128,7 +128,7 @@ def test_thousands_of_frames_keep_nothing(screen):
 
     for count in range(5_000):
         if count % 50 == 0:
-            screen.app.step_setting("phase", 1)
+            screen.app.step_setting("color_offset", 1)
         if count % 400 == 0:
             screen.app.restart()
             screen.resize((WIDTH, HEIGHT) if count % 800 else (300, 200))
@@ -249,16 +249,16 @@ def test_a_change_ends_a_picture_between_two_bands(screen, in_tiles):
     press(screen, "Ctrl+W")
     panel = screen.app.panel
     finish(screen)
-    screen.app.change_scene(replace(panel.scene, settings=replace(panel.scene.settings, phase=0.3)))
+    screen.app.change_scene(replace(panel.scene, settings=replace(panel.scene.settings, color_offset=0.3)))
     for _ in range(100):
         screen.frame()
         if panel.tiles.done > 1:
             break
     assert panel.tiles.count > 3 and panel.tiles.done > 1
     old = panel.frame.read()
-    screen.app.change_scene(replace(panel.scene, settings=replace(panel.scene.settings, phase=0.7)))
+    screen.app.change_scene(replace(panel.scene, settings=replace(panel.scene.settings, color_offset=0.7)))
     screen.frame()
-    assert panel._drawn[0].phase == 0.7 and panel.tiles.done == 1 and panel.samples == 0
+    assert panel._drawn[0].color_offset == 0.7 and panel.tiles.done == 1 and panel.samples == 0
     assert np.array_equal(panel.frame.read()[-20:], old[-20:]), "until its band comes, what was there stays"
     finish(screen)
     assert panel.samples == 3 and not np.array_equal(panel.frame.read()[-20:], old[-20:])

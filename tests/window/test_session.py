@@ -36,7 +36,7 @@ def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
     assert scene.settings == screen.app.panel.scene.settings and scene.size == screen.app.panel.display_texture.size
     assert read_recipe(written)["samples"] == 3
     open_files.open_dropped_files(screen.app, [written])
-    assert screen.app.panel.scene.settings.iterations == 50
+    assert screen.app.panel.scene.settings.max_iterations == 50
     press(screen, "Shift+F12")
     assert read_pixels(tmp_path / "window-001.png").shape == (HEIGHT, WIDTH, 4)
 
@@ -90,7 +90,7 @@ def test_key_frames_stay_in_sessions_scenes_and_recipes(screen, scene_files, tmp
     panel.paused, panel.scene_time = True, 0.4
     finish(screen)
     wanted = panel.settings()
-    assert wanted.phase not in (0.0, 0.5)
+    assert wanted.color_offset not in (0.0, 0.5)
     press(screen, "Ctrl+S")
     press(screen, "F12")
     save(screen.app.session(), tmp_path / "session.json")
@@ -143,8 +143,8 @@ def test_a_session_is_kept_while_the_window_runs(gl, scene_files, tmp_path):
         frames(screen, 3)
         press(screen, "D")
         seconds(screen, app_state.SAVE_INTERVAL + 0.1)
-        assert restore(kept).scenes[0].settings.iterations == 50 and not restore(kept).clean
+        assert restore(kept).scenes[0].settings.max_iterations == 50 and not restore(kept).clean
         assert rotate_session(kept).startswith("the last session ended unexpectedly") and not kept.exists()
         screen.app.restore()
-        assert screen.app.panel.scene.settings.iterations == 50
+        assert screen.app.panel.scene.settings.max_iterations == 50
     assert restore(kept).clean

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from renderer.flames import edit
+from renderer.flames.camera import plane_to_buckets
 from renderer.flames.genome import Flame
-from renderer.pictures.flame import plane_to_buckets
 from renderer.window.controls.theme import Rect
 
 CORNERS, EDGES, INSIDE = ("O", "X", "Y"), ("OX", "OY", "XY"), "inside"

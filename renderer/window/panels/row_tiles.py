@@ -68,7 +68,7 @@ class RowTiles:
             self._composed = self._gl.texture(size)
             if previous is not None and not is_postprocessed:
                 step = tuple(old / new for old, new in zip(previous.size, size, strict=True))
-                self._copy(self._composed, image=previous, corner=(0, 0), step_=step)
+                self._copy(self._composed, image=previous, offset=(0, 0), texel_step=step)
 
     def tile(self) -> Tile:
         """The next tile."""
@@ -92,7 +92,7 @@ class RowTiles:
         if self.count > 1:
             assert self._composed is not None
             tile = self.tile()
-            self._copy(self._composed, scissor=tile, image=texture, corner=tile[:2], step_=(1.0, 1.0))
+            self._copy(self._composed, scissor=tile, image=texture, offset=tile[:2], texel_step=(1.0, 1.0))
             texture = self._composed
         self.done = (self.done + 1) % self.count
         if self.count == 1 or self._drawn[0] is self.picture:

@@ -1,0 +1,59 @@
+"""What pictures share that show another picture or an image file, named by their setting `source`: open it, draw it."""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from renderer.errors import InputError
+from renderer.formats.images import read_image
+from renderer.gpu import DeviceContext
+from renderer.pictures import load, open_picture
+from renderer.pictures.picture import Picture, Size
+from renderer.scene.scene import Scene
+
+
+class SourcePicture(Picture):
+    """A picture made of another one or of an image. `kind` is its value of `picture` in scene files."""
+
+    kind: ClassVar[str]
+    image_suffixes: ClassVar[tuple[str, ...]]
+
+    def __init__(self, gpu: DeviceContext) -> None:
+        super().__init__(gpu)
+        self.gpu = gpu
+        self._path = ""
+        self._source: tuple[Scene, Picture] | None = None
+        self._pixels = np.zeros((0, 0, 4), "f4")  # (height, width, 4) of an image
+
+    def open_source(self, path: str) -> tuple[Scene, Picture] | None:
+        """The scene and picture of the source; None for an image, whose pixels are then in _pixels."""
+        if not path:
+            raise InputError(f"{self.kind}: source is empty; it must name an image file or a scene")
+        if self._path != path:
+            if Path(path).suffix.lower() in self.image_suffixes:
+                self._source, self._pixels = None, read_image(Path(path))
+            else:
+                scene = load(Path(path))
+                if scene.picture in (self.kind, "layout"):
+                    raise InputError(
+                        f"{path}: is a {scene.picture}; the source of a {self.kind} must be a picture of another kind"
+                    )
+                self._source = scene, open_picture(scene, self.gpu)
+            self._path = path
+        return self._source
+
+    def restart(self) -> None:
+        """Restart the source."""
+        if self._source:
+            self._source[1].restart()
+
+    def sample_count(self, settings: Any, size: Size) -> int:
+        """The samples of the source; 1 for an image."""
+        source = self.open_source(settings.source)
+        return source[1].sample_count(source[0].settings, size) if source else 1
+
+    def depends_on_time(self, settings: Any) -> bool:
+        """Whether the source does."""
+        source = self.open_source(settings.source)
+        return bool(source and source[1].depends_on_time(source[0].settings))
