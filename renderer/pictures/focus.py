@@ -129,14 +129,14 @@ class Picture(BasePicture):
         )
         self._source_path, self._blur_key = path, None
 
-    def _draw_one(self, settings: Settings, kind: str, size: Size) -> Buffer:
+    def _draw_one(self, settings: Settings, kind: str, size: Size) -> Any:
         """A frame (height, width, 4) of one kind."""
         base = replace(self._traced, samples=settings.samples, seed=settings.seed)
         lens = settings.view
         if kind == "thin_lens":
             through = replace(base, lens_radius=lens.lens_radius, focus_distance=lens.focus_distance)
             return self._lens.draw(through, size, 0.0)
-        sharp = self._pinhole.draw(base, size, 0.0)
+        sharp: Any = self._pinhole.draw(base, size, 0.0)
         if kind == "pinhole":
             return sharp
         key = settings.source, lens, kind, size
