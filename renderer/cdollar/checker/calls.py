@@ -211,6 +211,6 @@ class CallLowering:
         return self.functions.apply_at(function, converted, tree.span, free)
 
     def _curry_overload(self, function: UserFunction, values: list[Argument], tree: ast.Call) -> Value:
-        if not function.takes_and_returns_data:
+        if not function.takes_data:
             return self.resolver.fail(function.name, [function], values, tree.span)
-        return self.apply(self.resolver.user_function(function), values, tree)
+        return self.apply(self.resolver.user_function(function, tree.span), values, tree)

@@ -78,7 +78,7 @@ class Compilation:
 
     def check(self, function: UserFunction) -> None:
         """Checks a function with abstract arguments."""
-        if function.takes_and_returns_data and self.device_function_or_none(function):
+        if function.takes_data and isinstance(function.result_type, Data) and self.device_function_or_none(function):
             return
         self.program.host.abstract_depth += 1
         try:

@@ -132,33 +132,35 @@ class OverloadResolver:
             if match is None:
                 raise ProgramError("CS0412", span, f"no overload of {value.name} is {expected}")
             if isinstance(match, UserFunction):
-                return self.user_function(match)
-            return self._builtin_function(match, expected.parameters)
-        if len(overloads) == 1 and overloads[0].takes_and_returns_data:
-            return self.user_function(overloads[0])
+                return self.user_function(match, span)
+            return self._builtin_function(match, expected.parameters, span)
+        if len(overloads) == 1 and overloads[0].takes_data:
+            return self.user_function(overloads[0], span)
         if not overloads and value.name in OPERATIONS:
-            return self._builtin_function(value.name, (FLOAT,) * len(OPERATIONS[value.name].parameters))
+            return self._builtin_function(value.name, (FLOAT,) * len(OPERATIONS[value.name].parameters), span)
         raise ProgramError(
             "CS0412", span,
             f"the function {value.name} cannot stand alone here: it has several overloads or takes functions",
             "call it, or cast it: `(float(float)) f`",
         )  # fmt: skip
 
-    def user_function(self, function: UserFunction) -> FunctionValue:
-        """A function of the program with data parameters, as a value."""
+    def user_function(self, function: UserFunction, span: Span) -> FunctionValue:
+        """A function of the program with data parameters, as a value; raises CS0412 if it returns a function."""
 
         def call(values: list[DataValue]) -> DataValue:
             result = self.user_calls.call(function, values, function.declaration.name_span, self.body)
-            assert isinstance(result, DataValue)
+            if not isinstance(result, DataValue):
+                raise ProgramError("CS0412", span, f"{function.name} returns a function, so it cannot stand alone here")
             return result
 
         types = tuple(t for t in function.parameter_types if isinstance(t, Data))
         return self.functions.from_operation(function.parameter_names, types, call)
 
-    def _builtin_function(self, name: str, types: tuple[Data, ...]) -> FunctionValue:
+    def _builtin_function(self, name: str, types: tuple[Data, ...], span: Span) -> FunctionValue:
         def call(values: list[DataValue]) -> DataValue:
             result = self.program.builder.function(name, values)
-            assert result is not None
+            if result is None:
+                raise ProgramError("CS0412", span, f"{name} does not take ({', '.join(map(str, types))})")
             return result
 
         return self.functions.from_operation("xyzw", types, call)

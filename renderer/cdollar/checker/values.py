@@ -142,9 +142,9 @@ class UserFunction:
         return f"{self.name}({', '.join(map(str, self.parameter_types))})"
 
     @property
-    def takes_and_returns_data(self) -> bool:
-        """Whether no parameter is a function, nor the result."""
-        return all(isinstance(type_, Data) for type_ in (*self.parameter_types, self.result_type))
+    def takes_data(self) -> bool:
+        """Whether no parameter is a function."""
+        return all(isinstance(type_, Data) for type_ in self.parameter_types)
 
     @property
     def is_reduction_operator(self) -> bool:
