@@ -1,487 +1,491 @@
-// Matrix products out (store)= a b, one kernel an idea, all with one signature: the ladder of the thesis "Making parallel
-// programs fast on CUDA" (chapter 3) and the rungs found since. Matrices are rows of `stride` numbers from `start` on.
-//   REAL          float or double; REALV is 16 bytes of them, RUN of them in it
-//   A_COLUMNS     a is stored (inner, rows), so that element (i, k) stands at k * stride + i; B_COLUMNS: b as (columns, inner)
-//   STORE         0 out = a b, 1 out += a b, 2 out -= a b
-#define PRODUCT(name) PRODUCT_RESIDENT(name, 1)
-#define PRODUCT_RESIDENT(name, groups)                                                                                 \
+// Matrix products out (store)= a b: the kernels of the thesis "Making parallel programs fast on CUDA" (chapter 3) and
+// later ones, all with one signature, from the naive one to the fastest. Matrices are row-major, from an offset on,
+// with a leading dimension.
+//   REAL            float or double; REAL_VECTOR is a 16-byte vector of VECTOR_LENGTH of them
+//   A_COLUMN_MAJOR  a is stored column-major: element (i, k) at k * lda + i; B_COLUMN_MAJOR likewise
+//   STORE           0 out = a b, 1 out += a b, 2 out -= a b
+#define MATMUL_KERNEL(name) MATMUL_KERNEL_RESIDENT(name, 1)
+#define MATMUL_KERNEL_RESIDENT(name, groups)                                                                                 \
     KERNEL_MIN_GROUPS(groups)                                                                                            \
     name(GLOBAL const REAL *RESTRICT a, GLOBAL const REAL *RESTRICT b, GLOBAL REAL *RESTRICT out, uint rows,    \
-                uint columns, uint inner, ulong a_start, ulong b_start, ulong out_start, ulong a_stride,               \
-                ulong b_stride, ulong out_stride)
-#define A_AT(i, k) a[a_start + (A_COLUMNS ? (k) * a_stride + (i) : (i) * a_stride + (k))]
-#define B_AT(k, j) b[b_start + (B_COLUMNS ? (j) * b_stride + (k) : (k) * b_stride + (j))]
-#define OUT_AT(i, j) out[out_start + (i) * out_stride + (j)]
+                uint columns, uint inner, ulong a_offset, ulong b_offset, ulong out_offset, ulong lda,               \
+                ulong ldb, ulong ld_out)
+#define A_AT(i, k) a[a_offset + (A_COLUMN_MAJOR ? (k) * lda + (i) : (i) * lda + (k))]
+#define B_AT(k, j) b[b_offset + (B_COLUMN_MAJOR ? (j) * ldb + (k) : (k) * ldb + (j))]
+#define OUT_AT(i, j) out[out_offset + (i) * ld_out + (j)]
 
-DEVICE void put(GLOBAL REAL *place, REAL value) {
-    if (STORE == 0) *place = value;
-    if (STORE == 1) *place += value;
-    if (STORE == 2) *place -= value;
+DEVICE void store_out(GLOBAL REAL *target, REAL value) {
+    if (STORE == 0) *target = value;
+    if (STORE == 1) *target += value;
+    if (STORE == 2) *target -= value;
 }
 
-// One thread a row: neighbours read addresses a whole row apart.
-PRODUCT(row_per_thread) {
+// One thread per row: neighboring threads read addresses a row apart.
+MATMUL_KERNEL(row_per_thread) {
     uint i = thread_index();
     if (i >= rows) return;
     for (uint j = 0; j < columns; j++) {
         REAL sum = 0;
         for (uint k = 0; k < inner; k++) sum += A_AT(i, k) * B_AT(k, j);
-        put(&OUT_AT(i, j), sum);
+        store_out(&OUT_AT(i, j), sum);
     }
 }
 
-// One thread an element, neighbours along a row of out: reads of b and writes of out are coalesced.
-PRODUCT(element_per_thread) {
+// One thread per element, neighboring threads along a row of out: reads of b and writes of out are coalesced.
+MATMUL_KERNEL(element_per_thread) {
     uint across = (columns + TILE - 1) / TILE;
     uint i = group_index() / across * TILE + local_index() / TILE, j = group_index() % across * TILE + local_index() % TILE;
     if (i >= rows || j >= columns) return;
     REAL sum = 0;
     for (uint k = 0; k < inner; k++) sum += A_AT(i, k) * B_AT(k, j);
-    put(&OUT_AT(i, j), sum);
+    store_out(&OUT_AT(i, j), sum);
 }
 
-#ifdef EACH  // ------------------------------------------------------------------------ square tiles in local memory
-// TILE x TILE threads, each EACH elements of a row TILE apart. UNROLLED 1: the loop over the tile has no counter.
-// PREFETCH 1: the next tiles travel from global memory to registers while the present ones are used.
+#ifdef THREAD_TILE  // ------------------------------------------------------------------------ square tiles in local memory
+// TILE x TILE threads, each THREAD_TILE elements of a row TILE apart. UNROLLED 1: the loop over the tile is unrolled.
+// PREFETCH 1: the next tiles are loaded into registers while the current ones are used.
 #if UNROLLED
 #define UNROLL_TILE UNROLL
 #else
 #define UNROLL_TILE NO_UNROLL
 #endif
-PRODUCT(tiles) {
+MATMUL_KERNEL(shared_tiled) {
     LOCAL_ARRAY(REAL, a_tile, TILE *TILE);
-    LOCAL_ARRAY(REAL, b_tile, TILE *TILE *EACH);
-    uint across = (columns + TILE * EACH - 1) / (TILE * EACH);
+    LOCAL_ARRAY(REAL, b_tile, TILE *TILE *THREAD_TILE);
+    uint across = (columns + TILE * THREAD_TILE - 1) / (TILE * THREAD_TILE);
     uint y = local_index() / TILE, x = local_index() % TILE;
-    uint i = group_index() / across * TILE + y, j = group_index() % across * (TILE * EACH) + x;
-    REAL sums[EACH], b_next[EACH], a_next = 0;
-    UNROLL for (int e = 0; e < EACH; e++) { sums[e] = 0; b_next[e] = 0; }
-#define FETCH(first)                                                                                                   \
+    uint i = group_index() / across * TILE + y, j = group_index() % across * (TILE * THREAD_TILE) + x;
+    REAL sums[THREAD_TILE], b_next[THREAD_TILE], a_next = 0;
+    UNROLL for (int e = 0; e < THREAD_TILE; e++) { sums[e] = 0; b_next[e] = 0; }
+#define LOAD_ELEMENTS(first)                                                                                                   \
     {                                                                                                                  \
         uint ka = (first) + x, kb = (first) + y;                                                                       \
         a_next = i < rows && ka < inner ? A_AT(i, ka) : 0;                                                             \
-        UNROLL for (int e = 0; e < EACH; e++)                                                                          \
+        UNROLL for (int e = 0; e < THREAD_TILE; e++)                                                                          \
             b_next[e] = kb < inner && j + e * TILE < columns ? B_AT(kb, j + e * TILE) : 0;                             \
     }
-    if (PREFETCH) FETCH(0)
+    if (PREFETCH) LOAD_ELEMENTS(0)
     for (uint first = 0; first < inner; first += TILE) {
-        if (!PREFETCH) FETCH(first)
+        if (!PREFETCH) LOAD_ELEMENTS(first)
         a_tile[y * TILE + x] = a_next;
-        UNROLL for (int e = 0; e < EACH; e++) b_tile[y * (TILE * EACH) + e * TILE + x] = b_next[e];
+        UNROLL for (int e = 0; e < THREAD_TILE; e++) b_tile[y * (TILE * THREAD_TILE) + e * TILE + x] = b_next[e];
         BARRIER();
-        if (PREFETCH) FETCH(first + TILE)
+        if (PREFETCH) LOAD_ELEMENTS(first + TILE)
         UNROLL_TILE for (int k = 0; k < TILE; k++)
-            UNROLL for (int e = 0; e < EACH; e++)
-                sums[e] += a_tile[y * TILE + k] * b_tile[k * (TILE * EACH) + e * TILE + x];
+            UNROLL for (int e = 0; e < THREAD_TILE; e++)
+                sums[e] += a_tile[y * TILE + k] * b_tile[k * (TILE * THREAD_TILE) + e * TILE + x];
         BARRIER();
     }
-    UNROLL for (int e = 0; e < EACH; e++)
-        if (i < rows && j + e * TILE < columns) put(&OUT_AT(i, j + e * TILE), sums[e]);
+    UNROLL for (int e = 0; e < THREAD_TILE; e++)
+        if (i < rows && j + e * TILE < columns) store_out(&OUT_AT(i, j + e * TILE), sums[e]);
 }
 #endif
 
-#ifdef BLOCK_ROWS  // ---------------------------------------------------- a block of out in the registers of a group
-// Each group makes BLOCK_ROWS x BLOCK_COLUMNS of out from tiles BLOCK_INNER deep; each thread EACH_ROWS x EACH_COLUMNS of it.
-//   VECTOR        global and local memory are read 16 bytes at a time (starts and strides are multiples of RUN)
-//   BUFFERS       2: the next tiles are loaded beside the arithmetic and stored to the other buffer, one barrier a tile
-//   WARP_ROWS, WARP_COLUMNS   threads of a warp as a rectangle, each with runs of RUN elements WARP_*  * RUN apart, so that
-//                 a warp reads neighbouring 16-byte words; 0: a thread owns one compact rectangle
-//   SLICES        the depth of each tile is shared out among so many sets of threads, whose sums are added at the end
-//   WHOLE         the block sizes divide the matrix: no bounds are checked
-//   RESIDENT      groups that a unit holds at once: the limit of registers
-#define SET_THREADS (GROUP_SIZE / SLICES)
-#define SLICE_INNER (BLOCK_INNER / SLICES)
-#define A_PITCH (BLOCK_ROWS + A_PAD)
-#define B_PITCH (BLOCK_COLUMNS + B_PAD)
-#define A_LOADS (BLOCK_ROWS * BLOCK_INNER / GROUP_SIZE)
-#define B_LOADS (BLOCK_COLUMNS * BLOCK_INNER / GROUP_SIZE)
+#ifdef BLOCK_M  // ---------------------------------------------------- a block of out in the registers of a group
+// Each group computes BLOCK_M x BLOCK_N of out from tiles BLOCK_K deep, each thread THREAD_TILE_M x THREAD_TILE_N.
+//   VECTOR           1: global and local memory are read 16 bytes at a time (offsets and strides are multiples of VECTOR_LENGTH)
+//   BUFFERS          2: the next tiles are loaded beside the arithmetic and stored to the other buffer, one barrier per tile
+//   WARP_ROWS, WARP_COLUMNS   the threads of a warp as a rectangle, each with vectors WARP_* * VECTOR_LENGTH elements apart, so that a
+//                    warp reads neighboring 16-byte words; 0: a thread has one compact rectangle
+//   SLICED_K         sets of threads that share the depth of each tile (CUTLASS: sliced-K); their sums are added at the end
+//   UNGUARDED        1: the block sizes divide m, n and k: no bounds checks
+//   MIN_GROUPS_PER_SM  CUDA __launch_bounds__: limits the registers
+#define SET_THREADS (GROUP_SIZE / SLICED_K)
+#define SLICE_K (BLOCK_K / SLICED_K)
+#define A_PITCH (BLOCK_M + A_PAD)
+#define B_PITCH (BLOCK_N + B_PAD)
+#define A_LOADS (BLOCK_M * BLOCK_K / GROUP_SIZE)
+#define B_LOADS (BLOCK_N * BLOCK_K / GROUP_SIZE)
 
 #if VECTOR
-#define STEP RUN
+#define STEP VECTOR_LENGTH
 #else
 #define STEP 1
 #endif
 
-#if RUN == 4
-#define SPREAD(array, at, v) { array[at] = v.x; array[at + 1] = v.y; array[at + 2] = v.z; array[at + 3] = v.w; }
-#define GATHER(array, at) make_float4(array[at], array[at + 1], array[at + 2], array[at + 3])
+#if VECTOR_LENGTH == 4
+#define UNPACK_VECTOR(array, at, v) { array[at] = v.x; array[at + 1] = v.y; array[at + 2] = v.z; array[at + 3] = v.w; }
+#define PACK_VECTOR(array, at) make_float4(array[at], array[at + 1], array[at + 2], array[at + 3])
 #else
-#define SPREAD(array, at, v) { array[at] = v.x; array[at + 1] = v.y; }
-#define GATHER(array, at) make_double2(array[at], array[at + 1])
+#define UNPACK_VECTOR(array, at, v) { array[at] = v.x; array[at + 1] = v.y; }
+#define PACK_VECTOR(array, at) make_double2(array[at], array[at + 1])
 #endif
 
-// STEP numbers of an operand into kept[at...]: `along` counts in its contiguous direction, `over` from run to run.
+// Loads STEP numbers of an operand into kept[at...]. Tiles are indexed by CONTIGUOUS and STRIDED directions (CUTLASS
+// PitchLinear).
 #if VECTOR
-#define LOAD(kept, at, source, place, inside, room)                                                                    \
+#define LOAD_VECTOR(kept, at, source, target, inside, room)                                                                    \
     {                                                                                                                  \
-        if (WHOLE || ((inside) && (room) >= RUN)) {                                                                    \
-            REALV word = *(GLOBAL const REALV *)&source[place];                                                        \
-            SPREAD(kept, at, word)                                                                                     \
+        if (UNGUARDED || ((inside) && (room) >= VECTOR_LENGTH)) {                                                                    \
+            REAL_VECTOR word = *(GLOBAL const REAL_VECTOR *)&source[target];                                                        \
+            UNPACK_VECTOR(kept, at, word)                                                                                     \
         } else                                                                                                         \
-            UNROLL for (int r = 0; r < RUN; r++) kept[(at) + r] = (inside) && (room) > r ? source[(place) + r] : 0;    \
+            UNROLL for (int r = 0; r < VECTOR_LENGTH; r++) kept[(at) + r] = (inside) && (room) > r ? source[(target) + r] : 0;    \
     }
 #else
-#define LOAD(kept, at, source, place, inside, room)                                                                    \
-    { kept[at] = WHOLE || ((inside) && (room) > 0) ? source[place] : 0; }
+#define LOAD_VECTOR(kept, at, source, target, inside, room)                                                                    \
+    { kept[at] = UNGUARDED || ((inside) && (room) > 0) ? source[target] : 0; }
 #endif
 
-// The tile element that load number t of this thread begins: along the contiguous direction of length `extent` first.
-#define ALONG(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) % ((extent) / STEP) * STEP)
-#define OVER(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) / ((extent) / STEP))
+// The tile element at which load number t of this thread begins; `extent` is the length of the contiguous direction.
+#define CONTIGUOUS(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) % ((extent) / STEP) * STEP)
+#define STRIDED(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) / ((extent) / STEP))
 
-// a_here and b_here are where this thread's first loads begin; each further load lies A_HOP or B_HOP runs on.
-#define A_EXTENT (A_COLUMNS ? BLOCK_ROWS : BLOCK_INNER)
-#define B_EXTENT (B_COLUMNS ? BLOCK_INNER : BLOCK_COLUMNS)
-#define A_HOP (GROUP_SIZE * STEP / A_EXTENT)
-#define B_HOP (GROUP_SIZE * STEP / B_EXTENT)
-#define FETCH_BLOCK(first)                                                                                             \
+// a_load and b_load point to this thread's first loads; each further load is A_LOAD_STRIDE or B_LOAD_STRIDE rows
+// behind.
+#define A_EXTENT (A_COLUMN_MAJOR ? BLOCK_M : BLOCK_K)
+#define B_EXTENT (B_COLUMN_MAJOR ? BLOCK_K : BLOCK_N)
+#define A_LOAD_STRIDE (GROUP_SIZE * STEP / A_EXTENT)
+#define B_LOAD_STRIDE (GROUP_SIZE * STEP / B_EXTENT)
+#define LOAD_TILES(first)                                                                                             \
     {                                                                                                                  \
         UNROLL for (int t = 0; t < A_LOADS; t += STEP) {                                                               \
-            uint along = ALONG(0, A_EXTENT), over = OVER(t, A_EXTENT);                                                 \
-            bool inside = A_COLUMNS ? (first) + over < inner : block_row + over < rows;                                \
-            int room = A_COLUMNS ? (int)rows - (int)(block_row + along) : (int)inner - (int)((first) + along);         \
-            LOAD(a_next, t, a, a_here + (t / STEP) * (A_HOP * a_stride), inside, room)                                 \
+            uint contiguous = CONTIGUOUS(0, A_EXTENT), strided = STRIDED(t, A_EXTENT);                                                 \
+            bool inside = A_COLUMN_MAJOR ? (first) + strided < inner : block_row + strided < rows;                                \
+            int room = A_COLUMN_MAJOR ? (int)rows - (int)(block_row + contiguous) : (int)inner - (int)((first) + contiguous);         \
+            LOAD_VECTOR(a_next, t, a, a_load + (t / STEP) * (A_LOAD_STRIDE * lda), inside, room)                                 \
         }                                                                                                              \
         UNROLL for (int t = 0; t < B_LOADS; t += STEP) {                                                               \
-            uint along = ALONG(0, B_EXTENT), over = OVER(t, B_EXTENT);                                                 \
-            bool inside = B_COLUMNS ? block_column + over < columns : (first) + over < inner;                          \
-            int room = B_COLUMNS ? (int)inner - (int)((first) + along) : (int)columns - (int)(block_column + along);   \
-            LOAD(b_next, t, b, b_here + (t / STEP) * (B_HOP * b_stride), inside, room)                                 \
+            uint contiguous = CONTIGUOUS(0, B_EXTENT), strided = STRIDED(t, B_EXTENT);                                                 \
+            bool inside = B_COLUMN_MAJOR ? block_column + strided < columns : (first) + strided < inner;                          \
+            int room = B_COLUMN_MAJOR ? (int)inner - (int)((first) + contiguous) : (int)columns - (int)(block_column + contiguous);   \
+            LOAD_VECTOR(b_next, t, b, b_load + (t / STEP) * (B_LOAD_STRIDE * ldb), inside, room)                                 \
         }                                                                                                              \
-        a_here += A_COLUMNS ? BLOCK_INNER * a_stride : BLOCK_INNER;                                                    \
-        b_here += B_COLUMNS ? BLOCK_INNER : BLOCK_INNER * b_stride;                                                    \
+        a_load += A_COLUMN_MAJOR ? BLOCK_K * lda : BLOCK_K;                                                    \
+        b_load += B_COLUMN_MAJOR ? BLOCK_K : BLOCK_K * ldb;                                                    \
     }
-// Tiles stand in local memory with the depth outermost, so that a thread's rows and columns are runs.
-#define KEEP_BLOCK(buffer)                                                                                             \
+// Tiles are stored in local memory with the depth outermost, so that a thread's rows and columns are contiguous.
+#define STORE_TILES(buffer)                                                                                             \
     {                                                                                                                  \
         UNROLL for (int t = 0; t < A_LOADS; t += STEP) UNROLL for (int r = 0; r < STEP; r++) {                         \
-            uint i = A_COLUMNS ? ALONG(t, BLOCK_ROWS) + r : OVER(t, BLOCK_INNER);                                      \
-            uint k = A_COLUMNS ? OVER(t, BLOCK_ROWS) : ALONG(t, BLOCK_INNER) + r;                                      \
-            a_tile[((buffer) * BLOCK_INNER + k) * A_PITCH + i] = a_next[t + r];                                        \
+            uint i = A_COLUMN_MAJOR ? CONTIGUOUS(t, BLOCK_M) + r : STRIDED(t, BLOCK_K);                                      \
+            uint k = A_COLUMN_MAJOR ? STRIDED(t, BLOCK_M) : CONTIGUOUS(t, BLOCK_K) + r;                                      \
+            a_tile[((buffer) * BLOCK_K + k) * A_PITCH + i] = a_next[t + r];                                        \
         }                                                                                                              \
         UNROLL for (int t = 0; t < B_LOADS; t += STEP) {                                                               \
-            if (VECTOR && !B_COLUMNS) {                                                                                \
-                uint at = ((buffer) * BLOCK_INNER + OVER(t, BLOCK_COLUMNS)) * B_PITCH + ALONG(t, BLOCK_COLUMNS);       \
-                *(LOCAL REALV *)&b_tile[at] = GATHER(b_next, t);                                                       \
+            if (VECTOR && !B_COLUMN_MAJOR) {                                                                                \
+                uint at = ((buffer) * BLOCK_K + STRIDED(t, BLOCK_N)) * B_PITCH + CONTIGUOUS(t, BLOCK_N);       \
+                *(LOCAL REAL_VECTOR *)&b_tile[at] = PACK_VECTOR(b_next, t);                                                       \
             } else UNROLL for (int r = 0; r < STEP; r++) {                                                             \
-                uint j = B_COLUMNS ? OVER(t, BLOCK_INNER) : ALONG(t, BLOCK_COLUMNS) + r;                               \
-                uint k = B_COLUMNS ? ALONG(t, BLOCK_INNER) + r : OVER(t, BLOCK_COLUMNS);                               \
-                b_tile[((buffer) * BLOCK_INNER + k) * B_PITCH + j] = b_next[t + r];                                    \
+                uint j = B_COLUMN_MAJOR ? STRIDED(t, BLOCK_K) : CONTIGUOUS(t, BLOCK_N) + r;                               \
+                uint k = B_COLUMN_MAJOR ? CONTIGUOUS(t, BLOCK_K) + r : STRIDED(t, BLOCK_N);                               \
+                b_tile[((buffer) * BLOCK_K + k) * B_PITCH + j] = b_next[t + r];                                    \
             }                                                                                                          \
         }                                                                                                              \
     }
 
 #if WARP_ROWS
-#define WARPS_ACROSS (BLOCK_COLUMNS / (WARP_COLUMNS * EACH_COLUMNS))
-// Lanes go in 2 x 2 squares: a half warp then reads few enough words for one 16-byte load to take half the cycles.
-#if !SQUARES
-#define LANE_ROW (lane / WARP_COLUMNS)
-#define LANE_COLUMN (lane % WARP_COLUMNS)
-#elif WARP_ROWS == 4
+#define WARPS_ACROSS (BLOCK_N / (WARP_COLUMNS * THREAD_TILE_N))
+// Lanes are arranged in 2 x 2 squares: a half warp then reads so few words that a 16-byte load takes half the cycles.
+#if WARP_ROWS == 4
 #define LANE_ROW ((lane & 1) | (lane >> 4) << 1)
 #define LANE_COLUMN (lane >> 1 & 7)
 #else
 #define LANE_ROW ((lane & 1) | (lane >> 2 & 3) << 1)
 #define LANE_COLUMN ((lane >> 1 & 1) | (lane >> 4) << 1)
 #endif
-#define FIRST_ROW (warp / WARPS_ACROSS * (WARP_ROWS * EACH_ROWS) + LANE_ROW * RUN)
-#define FIRST_COLUMN (warp % WARPS_ACROSS * (WARP_COLUMNS * EACH_COLUMNS) + LANE_COLUMN * RUN)
-#define ROW_OF(r) ((r) / RUN * (WARP_ROWS * RUN) + (r) % RUN)
-#define COLUMN_OF(c) ((c) / RUN * (WARP_COLUMNS * RUN) + (c) % RUN)
+#define FIRST_ROW (warp / WARPS_ACROSS * (WARP_ROWS * THREAD_TILE_M) + LANE_ROW * VECTOR_LENGTH)
+#define FIRST_COLUMN (warp % WARPS_ACROSS * (WARP_COLUMNS * THREAD_TILE_N) + LANE_COLUMN * VECTOR_LENGTH)
+#define ROW_OF(r) ((r) / VECTOR_LENGTH * (WARP_ROWS * VECTOR_LENGTH) + (r) % VECTOR_LENGTH)
+#define COLUMN_OF(c) ((c) / VECTOR_LENGTH * (WARP_COLUMNS * VECTOR_LENGTH) + (c) % VECTOR_LENGTH)
 #else
-#define FIRST_ROW (member / (BLOCK_COLUMNS / EACH_COLUMNS) * EACH_ROWS)
-#define FIRST_COLUMN (member % (BLOCK_COLUMNS / EACH_COLUMNS) * EACH_COLUMNS)
+#define FIRST_ROW (member / (BLOCK_N / THREAD_TILE_N) * THREAD_TILE_M)
+#define FIRST_COLUMN (member % (BLOCK_N / THREAD_TILE_N) * THREAD_TILE_N)
 #define ROW_OF(r) (r)
 #define COLUMN_OF(c) (c)
 #endif
 
-// A fragment of `count` numbers out of local memory, 16 bytes at a time where they are runs.
-#define FRAGMENT(fragment, count, tile, place, OFFSET)                                                                 \
+// Loads a fragment of `count` numbers from local memory, 16 bytes at a time where they are contiguous.
+#define LOAD_FRAGMENT(fragment, count, tile, target, OFFSET)                                                                 \
     {                                                                                                                  \
-        if (VECTOR && (count) % RUN == 0) {                                                                            \
-            UNROLL for (int f = 0; f < (count); f += RUN) {                                                            \
-                REALV word = *(LOCAL const REALV *)&tile[(place) + OFFSET(f)];                                         \
-                SPREAD(fragment, f, word)                                                                              \
+        if (VECTOR && (count) % VECTOR_LENGTH == 0) {                                                                            \
+            UNROLL for (int f = 0; f < (count); f += VECTOR_LENGTH) {                                                            \
+                REAL_VECTOR word = *(LOCAL const REAL_VECTOR *)&tile[(target) + OFFSET(f)];                                         \
+                UNPACK_VECTOR(fragment, f, word)                                                                              \
             }                                                                                                          \
         } else                                                                                                         \
-            UNROLL for (int f = 0; f < (count); f++) fragment[f] = tile[(place) + OFFSET(f)];                          \
+            UNROLL for (int f = 0; f < (count); f++) fragment[f] = tile[(target) + OFFSET(f)];                          \
     }
 
-// The sums of a thread to their places in out.
-DEVICE void leave_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint first_column, uint rows, uint columns,
-                        ulong out_start, ulong out_stride) {
-    UNROLL for (int r = 0; r < EACH_ROWS; r++) {
+// Stores the sums of a thread in out (CUTLASS: epilogue).
+DEVICE void store_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint first_column, uint rows, uint columns,
+                        ulong out_offset, ulong ld_out) {
+    UNROLL for (int r = 0; r < THREAD_TILE_M; r++) {
         uint i = first_row + ROW_OF(r);
-        if (!WHOLE && i >= rows) continue;
+        if (!UNGUARDED && i >= rows) continue;
 #if VECTOR && STORE == 0
-        UNROLL for (int c = 0; c < EACH_COLUMNS; c += RUN) {
+        UNROLL for (int c = 0; c < THREAD_TILE_N; c += VECTOR_LENGTH) {
             uint j = first_column + COLUMN_OF(c);
-            if (WHOLE || j + RUN <= columns)
-                *(GLOBAL REALV *)&OUT_AT(i, j) = GATHER(sums, r * EACH_COLUMNS + c);
+            if (UNGUARDED || j + VECTOR_LENGTH <= columns)
+                *(GLOBAL REAL_VECTOR *)&OUT_AT(i, j) = PACK_VECTOR(sums, r * THREAD_TILE_N + c);
             else
-                UNROLL for (int f = 0; f < RUN; f++)
-                    if (j + f < columns) put(&OUT_AT(i, j + f), sums[r * EACH_COLUMNS + c + f]);
+                UNROLL for (int f = 0; f < VECTOR_LENGTH; f++)
+                    if (j + f < columns) store_out(&OUT_AT(i, j + f), sums[r * THREAD_TILE_N + c + f]);
         }
 #else
-        UNROLL for (int c = 0; c < EACH_COLUMNS; c++) {
+        UNROLL for (int c = 0; c < THREAD_TILE_N; c++) {
             uint j = first_column + COLUMN_OF(c);
-            if (WHOLE || j < columns) put(&OUT_AT(i, j), sums[r * EACH_COLUMNS + c]);
+            if (UNGUARDED || j < columns) store_out(&OUT_AT(i, j), sums[r * THREAD_TILE_N + c]);
         }
 #endif
     }
 }
 
-// Groups walk out in bands of BAND block rows, so that those running together share tiles in the second-level cache.
-#define PLACE_GROUP                                                                                                    \
-    uint down = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS, across = (columns + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;          \
-    uint band = group_index() / (BAND * across), high = min(down - band * BAND, (uint)BAND);                           \
-    uint within = group_index() - band * BAND * across;                                                                \
-    uint block_row = (band * BAND + within % high) * BLOCK_ROWS, block_column = within / high * BLOCK_COLUMNS;
+// Threadblock swizzle (CUTLASS): groups take SWIZZLE_ROWS block rows together, so that they share tiles in the
+// second-level cache.
+#define SWIZZLE_GROUP_INDEX                                                                                                    \
+    uint down = (rows + BLOCK_M - 1) / BLOCK_M, across = (columns + BLOCK_N - 1) / BLOCK_N;          \
+    uint band = group_index() / (SWIZZLE_ROWS * across), high = min(down - band * SWIZZLE_ROWS, (uint)SWIZZLE_ROWS);                           \
+    uint within = group_index() - band * SWIZZLE_ROWS * across;                                                                \
+    uint block_row = (band * SWIZZLE_ROWS + within % high) * BLOCK_M, block_column = within / high * BLOCK_N;
 
 #ifndef STAGES
-PRODUCT_RESIDENT(blocks, RESIDENT) {
-    LOCAL_ARRAY(REALV, a_words, BUFFERS *BLOCK_INNER *A_PITCH / RUN);  // of 16 bytes, so that they are aligned to 16
-    LOCAL_ARRAY(REALV, b_words, BUFFERS *BLOCK_INNER *B_PITCH / RUN);
+MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
+    LOCAL_ARRAY(REAL_VECTOR, a_words, BUFFERS *BLOCK_K *A_PITCH / VECTOR_LENGTH);  // vectors, so that they are aligned to 16 bytes
+    LOCAL_ARRAY(REAL_VECTOR, b_words, BUFFERS *BLOCK_K *B_PITCH / VECTOR_LENGTH);
     LOCAL REAL *a_tile = (LOCAL REAL *)a_words, *b_tile = (LOCAL REAL *)b_words;
-    PLACE_GROUP
+    SWIZZLE_GROUP_INDEX
     uint slice = local_index() / SET_THREADS, member = local_index() % SET_THREADS;
     uint warp = member / 32, lane = member % 32;
     uint row = FIRST_ROW, column = FIRST_COLUMN;
-    REAL a_next[A_LOADS], b_next[B_LOADS], sums[EACH_ROWS * EACH_COLUMNS];
-    UNROLL for (int e = 0; e < EACH_ROWS * EACH_COLUMNS; e++) sums[e] = 0;
-    ulong a_over = OVER(0, A_EXTENT), a_along = ALONG(0, A_EXTENT), b_over = OVER(0, B_EXTENT), b_along = ALONG(0, B_EXTENT);
-    ulong a_here = a_start + (A_COLUMNS ? a_over * a_stride + block_row + a_along : (block_row + a_over) * a_stride + a_along);
-    ulong b_here = b_start + (B_COLUMNS ? (block_column + b_over) * b_stride + b_along
-                                        : b_over * b_stride + block_column + b_along);
-    FETCH_BLOCK(0)
-    KEEP_BLOCK(0)
+    REAL a_next[A_LOADS], b_next[B_LOADS], sums[THREAD_TILE_M * THREAD_TILE_N];
+    UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) sums[e] = 0;
+    ulong a_strided = STRIDED(0, A_EXTENT), a_contiguous = CONTIGUOUS(0, A_EXTENT), b_strided = STRIDED(0, B_EXTENT), b_contiguous = CONTIGUOUS(0, B_EXTENT);
+    ulong a_load = a_offset + (A_COLUMN_MAJOR ? a_strided * lda + block_row + a_contiguous : (block_row + a_strided) * lda + a_contiguous);
+    ulong b_load = b_offset + (B_COLUMN_MAJOR ? (block_column + b_strided) * ldb + b_contiguous
+                                        : b_strided * ldb + block_column + b_contiguous);
+    LOAD_TILES(0)
+    STORE_TILES(0)
     BARRIER();
     uint buffer = 0;
-    for (uint first = 0; first < inner; first += BLOCK_INNER) {
-        bool more = first + BLOCK_INNER < inner;
-        if (BUFFERS == 2 && more) FETCH_BLOCK(first + BLOCK_INNER)
-        uint depth = buffer * BLOCK_INNER + slice * SLICE_INNER;
-        LOCAL const REAL *a_from = a_tile + depth * A_PITCH + row, *b_from = b_tile + depth * B_PITCH + column;
-        UNROLL for (int k = 0; k < SLICE_INNER; k++) {
-            REAL a_run[EACH_ROWS], b_run[EACH_COLUMNS];
-            FRAGMENT(a_run, EACH_ROWS, a_from, k * A_PITCH, ROW_OF)
-            FRAGMENT(b_run, EACH_COLUMNS, b_from, k * B_PITCH, COLUMN_OF)
-            UNROLL for (int r = 0; r < EACH_ROWS; r++)
-                UNROLL for (int c = 0; c < EACH_COLUMNS; c++) sums[r * EACH_COLUMNS + c] += a_run[r] * b_run[c];
+    for (uint first = 0; first < inner; first += BLOCK_K) {
+        bool more = first + BLOCK_K < inner;
+        if (BUFFERS == 2 && more) LOAD_TILES(first + BLOCK_K)
+        uint depth = buffer * BLOCK_K + slice * SLICE_K;
+        LOCAL const REAL *a_read = a_tile + depth * A_PITCH + row, *b_read = b_tile + depth * B_PITCH + column;
+        UNROLL for (int k = 0; k < SLICE_K; k++) {
+            REAL a_fragment[THREAD_TILE_M], b_fragment[THREAD_TILE_N];
+            LOAD_FRAGMENT(a_fragment, THREAD_TILE_M, a_read, k * A_PITCH, ROW_OF)
+            LOAD_FRAGMENT(b_fragment, THREAD_TILE_N, b_read, k * B_PITCH, COLUMN_OF)
+            UNROLL for (int r = 0; r < THREAD_TILE_M; r++)
+                UNROLL for (int c = 0; c < THREAD_TILE_N; c++) sums[r * THREAD_TILE_N + c] += a_fragment[r] * b_fragment[c];
         }
         if (BUFFERS == 2) {
             buffer ^= 1;
-            if (more) KEEP_BLOCK(buffer)
+            if (more) STORE_TILES(buffer)
         } else if (more) {
-            FETCH_BLOCK(first + BLOCK_INNER)
+            LOAD_TILES(first + BLOCK_K)
             BARRIER();
-            KEEP_BLOCK(0)
+            STORE_TILES(0)
         }
         BARRIER();
     }
-#if SLICES > 1
-    // The sets leave their sums in the tiles' memory, one at a time, and the first adds them in order: the same bits always.
-    LOCAL_ARRAY(REAL, shared_sums, SET_THREADS *EACH_ROWS *EACH_COLUMNS);
-    for (uint turn = 1; turn < SLICES; turn++) {
+#if SLICED_K > 1
+    // The sets pass their sums through local memory, one at a time, and the first adds them in order: the same bits
+    // always.
+    LOCAL_ARRAY(REAL, shared_sums, SET_THREADS *THREAD_TILE_M *THREAD_TILE_N);
+    for (uint turn = 1; turn < SLICED_K; turn++) {
         if (slice == turn)
-            UNROLL for (int e = 0; e < EACH_ROWS * EACH_COLUMNS; e++) shared_sums[e * SET_THREADS + member] = sums[e];
+            UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) shared_sums[e * SET_THREADS + member] = sums[e];
         BARRIER();
         if (slice == 0)
-            UNROLL for (int e = 0; e < EACH_ROWS * EACH_COLUMNS; e++) sums[e] += shared_sums[e * SET_THREADS + member];
+            UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) sums[e] += shared_sums[e * SET_THREADS + member];
         BARRIER();
     }
     if (slice != 0) return;
 #endif
-    leave_block(out, sums, block_row + row, block_column + column, rows, columns, out_start, out_stride);
+    store_block(out, sums, block_row + row, block_column + column, rows, columns, out_offset, ld_out);
 }
 #else
-// Staged: tiles travel by asynchronous copies, STAGES - 1 of them under way beside the arithmetic, with no register between;
-// the fragments of the next step are read beside the multiplications of this one, over the border of tiles too, so that the
-// one barrier a tile finds every thread with work at hand (after CUTLASS' multistage pipeline).
-#define A_STEP (VECTOR && A_COLUMNS ? RUN : 1)
-#define B_STEP (VECTOR && !B_COLUMNS ? RUN : 1)
-#define COPY_ALONG(t, step, extent) (((t) * GROUP_SIZE + local_index()) % ((extent) / (step)) * (step))
-#define COPY_OVER(t, step, extent) (((t) * GROUP_SIZE + local_index()) / ((extent) / (step)))
-#define A_RUNS (GROUP_SIZE / (A_EXTENT / A_STEP))  // runs of a's tile that one round of copies fetches
-#define B_RUNS (GROUP_SIZE / (B_EXTENT / B_STEP))
-#define A_STAGE (BLOCK_INNER * A_PITCH)
-#define B_STAGE (BLOCK_INNER * B_PITCH)
-#if RUN == 4
+// Multistage (after CUTLASS): asynchronous copies fill a ring of STAGES tiles in local memory without passing through
+// registers; up to STAGES - 1 are in flight during the arithmetic. The fragments of step k + 1 are read while step k
+// multiplies, across tile boundaries too, so threads still have multiplications to issue after the one barrier per
+// tile.
+#define A_STEP (VECTOR && A_COLUMN_MAJOR ? VECTOR_LENGTH : 1)
+#define B_STEP (VECTOR && !B_COLUMN_MAJOR ? VECTOR_LENGTH : 1)
+#define COPY_CONTIGUOUS(t, step, extent) (((t) * GROUP_SIZE + local_index()) % ((extent) / (step)) * (step))
+#define COPY_STRIDED(t, step, extent) (((t) * GROUP_SIZE + local_index()) / ((extent) / (step)))
+#define A_COPY_STRIDE (GROUP_SIZE / (A_EXTENT / A_STEP))  // rows of a's tile between two copies of a thread
+#define B_COPY_STRIDE (GROUP_SIZE / (B_EXTENT / B_STEP))
+#define A_STAGE (BLOCK_K * A_PITCH)
+#define B_STAGE (BLOCK_K * B_PITCH)
+#if VECTOR_LENGTH == 4
 #define ASYNC_ONE async_copy4
 #else
 #define ASYNC_ONE async_copy8
 #endif
-// Tile `first` / BLOCK_INNER into the stage that a_to and b_to begin; a_here and b_here walk on.
-#define COPY_TILE(first)                                                                                               \
+// Copies tile `first` / BLOCK_K into the stage at a_store and b_store; advances a_load and b_load.
+#define COPY_TILES_ASYNC(first)                                                                                               \
     {                                                                                                                  \
-        UNROLL for (int t = 0; t < BLOCK_ROWS * BLOCK_INNER / GROUP_SIZE / A_STEP; t++) {                              \
-            uint along = COPY_ALONG(0, A_STEP, A_EXTENT), over = COPY_OVER(0, A_STEP, A_EXTENT) + t * A_RUNS;          \
-            uint i = A_COLUMNS ? along : over, k = A_COLUMNS ? over : along;                                           \
+        UNROLL for (int t = 0; t < BLOCK_M * BLOCK_K / GROUP_SIZE / A_STEP; t++) {                              \
+            uint contiguous = COPY_CONTIGUOUS(0, A_STEP, A_EXTENT), strided = COPY_STRIDED(0, A_STEP, A_EXTENT) + t * A_COPY_STRIDE;          \
+            uint i = A_COLUMN_MAJOR ? contiguous : strided, k = A_COLUMN_MAJOR ? strided : contiguous;                                           \
             uint room = block_row + i >= rows || (first) + k >= inner ? 0 : rows - block_row - i;                      \
-            uint valid = (WHOLE ? A_STEP : min(room, (uint)A_STEP)) * sizeof(REAL);                                    \
-            GLOBAL const REAL *from = WHOLE || valid ? a_here + t * A_RUNS * a_stride : a;                             \
-            LOCAL REAL *to = a_to + t * (int)(A_COLUMNS ? A_RUNS * A_PITCH : A_RUNS);                                  \
+            uint valid = (UNGUARDED ? A_STEP : min(room, (uint)A_STEP)) * sizeof(REAL);                                    \
+            GLOBAL const REAL *from = UNGUARDED || valid ? a_load + t * A_COPY_STRIDE * lda : a;                             \
+            LOCAL REAL *to = a_store + t * (int)(A_COLUMN_MAJOR ? A_COPY_STRIDE * A_PITCH : A_COPY_STRIDE);                                  \
             if (A_STEP > 1) async_copy16(to, from, valid);                                                             \
             else ASYNC_ONE(to, from, valid);                                                                           \
         }                                                                                                              \
-        UNROLL for (int t = 0; t < BLOCK_COLUMNS * BLOCK_INNER / GROUP_SIZE / B_STEP; t++) {                           \
-            uint along = COPY_ALONG(0, B_STEP, B_EXTENT), over = COPY_OVER(0, B_STEP, B_EXTENT) + t * B_RUNS;          \
-            uint j = B_COLUMNS ? over : along, k = B_COLUMNS ? along : over;                                           \
+        UNROLL for (int t = 0; t < BLOCK_N * BLOCK_K / GROUP_SIZE / B_STEP; t++) {                           \
+            uint contiguous = COPY_CONTIGUOUS(0, B_STEP, B_EXTENT), strided = COPY_STRIDED(0, B_STEP, B_EXTENT) + t * B_COPY_STRIDE;          \
+            uint j = B_COLUMN_MAJOR ? strided : contiguous, k = B_COLUMN_MAJOR ? contiguous : strided;                                           \
             uint room = block_column + j >= columns || (first) + k >= inner ? 0 : columns - block_column - j;          \
-            uint valid = (WHOLE ? B_STEP : min(room, (uint)B_STEP)) * sizeof(REAL);                                    \
-            GLOBAL const REAL *from = WHOLE || valid ? b_here + t * B_RUNS * b_stride : b;                             \
-            LOCAL REAL *to = b_to + t * (int)(B_COLUMNS ? B_RUNS : B_RUNS * B_PITCH);                                  \
+            uint valid = (UNGUARDED ? B_STEP : min(room, (uint)B_STEP)) * sizeof(REAL);                                    \
+            GLOBAL const REAL *from = UNGUARDED || valid ? b_load + t * B_COPY_STRIDE * ldb : b;                             \
+            LOCAL REAL *to = b_store + t * (int)(B_COLUMN_MAJOR ? B_COPY_STRIDE : B_COPY_STRIDE * B_PITCH);                                  \
             if (B_STEP > 1) async_copy16(to, from, valid);                                                             \
             else ASYNC_ONE(to, from, valid);                                                                           \
         }                                                                                                              \
-        a_here += A_COLUMNS ? BLOCK_INNER * a_stride : BLOCK_INNER;                                                    \
-        b_here += B_COLUMNS ? BLOCK_INNER : BLOCK_INNER * b_stride;                                                    \
+        a_load += A_COLUMN_MAJOR ? BLOCK_K * lda : BLOCK_K;                                                    \
+        b_load += B_COLUMN_MAJOR ? BLOCK_K : BLOCK_K * ldb;                                                    \
     }
 
-// To and fro: a register that is read twice in a row is read once.
+// Serpentine order: consecutive multiply-adds share an operand, so the hardware reads that register once.
 #define MULTIPLY_FRAGMENTS                                                                                             \
-    UNROLL for (int c = 0; c < EACH_COLUMNS; c++)                                                                      \
-        UNROLL for (int r = 0; r < EACH_ROWS; r++) {                                                                   \
-            const int s = c & 1 ? EACH_ROWS - 1 - r : r;                                                               \
-            sums[s * EACH_COLUMNS + c] += a_run[k & 1][s] * b_run[k & 1][c];                                           \
+    UNROLL for (int c = 0; c < THREAD_TILE_N; c++)                                                                      \
+        UNROLL for (int r = 0; r < THREAD_TILE_M; r++) {                                                                   \
+            const int s = c & 1 ? THREAD_TILE_M - 1 - r : r;                                                               \
+            sums[s * THREAD_TILE_N + c] += a_fragment[k & 1][s] * b_fragment[k & 1][c];                                           \
         }
 
-PRODUCT_RESIDENT(staged, RESIDENT) {
-    LOCAL_ARRAY(REALV, a_words, STAGES *A_STAGE / RUN);  // of 16 bytes, so that they are aligned to 16
-    LOCAL_ARRAY(REALV, b_words, STAGES *B_STAGE / RUN);
+MATMUL_KERNEL_RESIDENT(multistage, MIN_GROUPS_PER_SM) {
+    LOCAL_ARRAY(REAL_VECTOR, a_words, STAGES *A_STAGE / VECTOR_LENGTH);  // vectors, so that they are aligned to 16 bytes
+    LOCAL_ARRAY(REAL_VECTOR, b_words, STAGES *B_STAGE / VECTOR_LENGTH);
     LOCAL REAL *a_tile = (LOCAL REAL *)a_words, *b_tile = (LOCAL REAL *)b_words;
-    PLACE_GROUP
+    SWIZZLE_GROUP_INDEX
     uint warp = local_index() / 32, lane = local_index() % 32;
     uint row = FIRST_ROW, column = FIRST_COLUMN;
-    REAL sums[EACH_ROWS * EACH_COLUMNS], a_run[2][EACH_ROWS], b_run[2][EACH_COLUMNS];
-    UNROLL for (int e = 0; e < EACH_ROWS * EACH_COLUMNS; e++) sums[e] = 0;
-    uint a_over = COPY_OVER(0, A_STEP, A_EXTENT), a_along = COPY_ALONG(0, A_STEP, A_EXTENT);
-    uint b_over = COPY_OVER(0, B_STEP, B_EXTENT), b_along = COPY_ALONG(0, B_STEP, B_EXTENT);
-    GLOBAL const REAL *a_here = a + a_start + (A_COLUMNS ? a_over * a_stride + block_row + a_along
-                                                         : (block_row + a_over) * a_stride + a_along);
-    GLOBAL const REAL *b_here = b + b_start + (B_COLUMNS ? (block_column + b_over) * b_stride + b_along
-                                                         : b_over * b_stride + block_column + b_along);
-    // Pointers, since constant distances from them stand in the instructions.
-    LOCAL REAL *const a_first = a_tile + (A_COLUMNS ? a_over * A_PITCH + a_along : a_along * A_PITCH + a_over);
-    LOCAL REAL *const b_first = b_tile + (B_COLUMNS ? b_along * B_PITCH + b_over : b_over * B_PITCH + b_along);
-    LOCAL REAL *a_to = a_first, *b_to = b_first;
-    LOCAL const REAL *a_from = a_tile + row, *b_from = b_tile + column;
-    uint stage = 0, filled = STAGES - 1;  // the one that is read, the one that is filled next
+    REAL sums[THREAD_TILE_M * THREAD_TILE_N], a_fragment[2][THREAD_TILE_M], b_fragment[2][THREAD_TILE_N];
+    UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) sums[e] = 0;
+    uint a_strided = COPY_STRIDED(0, A_STEP, A_EXTENT), a_contiguous = COPY_CONTIGUOUS(0, A_STEP, A_EXTENT);
+    uint b_strided = COPY_STRIDED(0, B_STEP, B_EXTENT), b_contiguous = COPY_CONTIGUOUS(0, B_STEP, B_EXTENT);
+    GLOBAL const REAL *a_load = a + a_offset + (A_COLUMN_MAJOR ? a_strided * lda + block_row + a_contiguous
+                                                         : (block_row + a_strided) * lda + a_contiguous);
+    GLOBAL const REAL *b_load = b + b_offset + (B_COLUMN_MAJOR ? (block_column + b_strided) * ldb + b_contiguous
+                                                         : b_strided * ldb + block_column + b_contiguous);
+    // Pointers, since constant offsets from them are part of the instructions.
+    LOCAL REAL *const a_first = a_tile + (A_COLUMN_MAJOR ? a_strided * A_PITCH + a_contiguous : a_contiguous * A_PITCH + a_strided);
+    LOCAL REAL *const b_first = b_tile + (B_COLUMN_MAJOR ? b_contiguous * B_PITCH + b_strided : b_strided * B_PITCH + b_contiguous);
+    LOCAL REAL *a_store = a_first, *b_store = b_first;
+    LOCAL const REAL *a_read = a_tile + row, *b_read = b_tile + column;
+    uint stage = 0, filled = STAGES - 1;  // the stage that is read, the stage that is filled next
     UNROLL for (uint s = 0; s < STAGES - 1; s++) {
-        if (WHOLE ? s * BLOCK_INNER < inner : true) COPY_TILE(s * BLOCK_INNER)
+        if (UNGUARDED ? s * BLOCK_K < inner : true) COPY_TILES_ASYNC(s * BLOCK_K)
         async_commit_group();
-        a_to += A_STAGE;
-        b_to += B_STAGE;
+        a_store += A_STAGE;
+        b_store += B_STAGE;
     }
     async_wait_group(STAGES - 2);
     BARRIER();
-    FRAGMENT(a_run[0], EACH_ROWS, a_from, 0, ROW_OF)
-    FRAGMENT(b_run[0], EACH_COLUMNS, b_from, 0, COLUMN_OF)
-    NO_UNROLL for (uint first = 0; first < inner; first += BLOCK_INNER) {
-        UNROLL for (int k = 0; k < BLOCK_INNER; k++) {
-            if (k == BLOCK_INNER - 1) {
+    LOAD_FRAGMENT(a_fragment[0], THREAD_TILE_M, a_read, 0, ROW_OF)
+    LOAD_FRAGMENT(b_fragment[0], THREAD_TILE_N, b_read, 0, COLUMN_OF)
+    NO_UNROLL for (uint first = 0; first < inner; first += BLOCK_K) {
+        UNROLL for (int k = 0; k < BLOCK_K; k++) {
+            if (k == BLOCK_K - 1) {
                 async_wait_group(STAGES - 2);
                 BARRIER();
                 stage = stage == STAGES - 1 ? 0 : stage + 1;
-                a_from = stage ? a_from + A_STAGE : a_tile + row;
-                b_from = stage ? b_from + B_STAGE : b_tile + column;
+                a_read = stage ? a_read + A_STAGE : a_tile + row;
+                b_read = stage ? b_read + B_STAGE : b_tile + column;
             }
-            const int step = (k + 1) % BLOCK_INNER;
-            FRAGMENT(a_run[(k + 1) & 1], EACH_ROWS, a_from, step * A_PITCH, ROW_OF)
-            FRAGMENT(b_run[(k + 1) & 1], EACH_COLUMNS, b_from, step * B_PITCH, COLUMN_OF)
+            const int step = (k + 1) % BLOCK_K;
+            LOAD_FRAGMENT(a_fragment[(k + 1) & 1], THREAD_TILE_M, a_read, step * A_PITCH, ROW_OF)
+            LOAD_FRAGMENT(b_fragment[(k + 1) & 1], THREAD_TILE_N, b_read, step * B_PITCH, COLUMN_OF)
             if (k == 0) {
-                uint next = first + (STAGES - 1) * BLOCK_INNER;
-                if (next < inner) COPY_TILE(next)
+                uint next = first + (STAGES - 1) * BLOCK_K;
+                if (next < inner) COPY_TILES_ASYNC(next)
                 async_commit_group();
                 filled = filled == STAGES - 1 ? 0 : filled + 1;
-                a_to = filled ? a_to + A_STAGE : a_first;
-                b_to = filled ? b_to + B_STAGE : b_first;
+                a_store = filled ? a_store + A_STAGE : a_first;
+                b_store = filled ? b_store + B_STAGE : b_first;
             }
             MULTIPLY_FRAGMENTS
         }
     }
-    leave_block(out, sums, block_row + row, block_column + column, rows, columns, out_start, out_stride);
+    store_block(out, sums, block_row + row, block_column + column, rows, columns, out_offset, ld_out);
 }
 #endif
 #endif
 
-#ifdef PANEL_INNER  // --------------------------------------------- for processors whose work items do not run in step
-// A work item packs PANEL_INNER x (2 wide vectors) of b into memory of its own, which stays in the first-level caches, and
+#ifdef PANEL_K  // ------------------------------------------------------------------------------------- for CPUs
+// A work-item packs PANEL_K x (2 wide vectors) of b into private memory, which stays in the first-level caches, and
 // multiplies its rows of a by it, six at a time: 12 wide accumulators, 8 loads for 12 multiply-adds (Goto, van de
-// Geijn, Anatomy of high-performance matrix multiplication). The items of a column of panels share the rows of out evenly.
-#if RUN == 4
-#define WIDE float16
-#define WIDTH 16
+// Geijn, Anatomy of High-Performance Matrix Multiplication). The items of a column of panels share the rows of out
+// evenly.
+#if VECTOR_LENGTH == 4
+#define WIDE_VECTOR float16
+#define WIDE_LENGTH 16
 #define VLOAD vload16
 #define VSTORE vstore16
 #else
-#define WIDE double8
-#define WIDTH 8
+#define WIDE_VECTOR double8
+#define WIDE_LENGTH 8
 #define VLOAD vload8
 #define VSTORE vstore8
 #endif
-#define PANEL (2 * WIDTH)
+#define PANEL_WIDTH (2 * WIDE_LENGTH)
 #define SIX(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
 
-PRODUCT(panels) {
-    REAL packed[PANEL_INNER * PANEL];
-    REAL edge[6 * PANEL];
-    uint across = (columns + PANEL - 1) / PANEL;
+MATMUL_KERNEL(packed_panels) {
+    REAL packed[PANEL_K * PANEL_WIDTH];
+    REAL edge[6 * PANEL_WIDTH];
+    uint across = (columns + PANEL_WIDTH - 1) / PANEL_WIDTH;
     uint items = group_count() / across, span = ((rows + items - 1) / items + 5) / 6 * 6;
-    uint first_column = thread_index() % across * PANEL, first_row = thread_index() / across * span;
-    uint wide = min(columns - min(first_column, columns), (uint)PANEL);
+    uint first_column = thread_index() % across * PANEL_WIDTH, first_row = thread_index() / across * span;
+    uint wide = min(columns - min(first_column, columns), (uint)PANEL_WIDTH);
     uint last_row = min(rows, first_row + span);
     if (first_row >= rows) return;
-    for (uint first = 0; first < inner; first += PANEL_INNER) {
-        uint deep = min(inner - first, (uint)PANEL_INNER);
+    for (uint first = 0; first < inner; first += PANEL_K) {
+        uint deep = min(inner - first, (uint)PANEL_K);
         for (uint k = 0; k < deep; k++) {
-            if (!B_COLUMNS && wide == PANEL) {
+            if (!B_COLUMN_MAJOR && wide == PANEL_WIDTH) {
                 VSTORE(VLOAD(0, &B_AT(first + k, first_column)), 2 * k, packed);
-                VSTORE(VLOAD(0, &B_AT(first + k, first_column + WIDTH)), 2 * k + 1, packed);
+                VSTORE(VLOAD(0, &B_AT(first + k, first_column + WIDE_LENGTH)), 2 * k + 1, packed);
             } else
-                for (uint j = 0; j < PANEL; j++)
-                    packed[k * PANEL + j] = j < wide ? B_AT(first + k, first_column + j) : 0;
+                for (uint j = 0; j < PANEL_WIDTH; j++)
+                    packed[k * PANEL_WIDTH + j] = j < wide ? B_AT(first + k, first_column + j) : 0;
         }
         for (uint i = first_row; i < last_row; i += 6) {
             uint end = last_row - 1;
 #define ZERO(r)                                                                                                        \
-    WIDE left##r = SPLAT(WIDE, 0), right##r = SPLAT(WIDE, 0);                                                          \
+    WIDE_VECTOR left##r = SPLAT(WIDE_VECTOR, 0), right##r = SPLAT(WIDE_VECTOR, 0);                                                          \
     GLOBAL const REAL *a##r = &A_AT(min(i + r, end), first);
             SIX(ZERO)
             for (uint k = 0; k < deep; k++) {
-                WIDE b_left = VLOAD(2 * k, packed), b_right = VLOAD(2 * k + 1, packed);
+                WIDE_VECTOR b_left = VLOAD(2 * k, packed), b_right = VLOAD(2 * k + 1, packed);
 #define MULTIPLY(r)                                                                                                    \
     {                                                                                                                  \
-        REAL x = a##r[A_COLUMNS ? k * a_stride : k];                                                                   \
+        REAL x = a##r[A_COLUMN_MAJOR ? k * lda : k];                                                                   \
         left##r += x * b_left;                                                                                         \
         right##r += x * b_right;                                                                                       \
     }
                 SIX(MULTIPLY)
             }
-#define LEAVE(r)                                                                                                       \
+#define STORE_ROW(r)                                                                                                       \
     if (i + r <= end) {                                                                                                \
-        if (wide == PANEL) {                                                                                           \
-            GLOBAL REAL *place = &OUT_AT(i + r, first_column);                                                         \
+        if (wide == PANEL_WIDTH) {                                                                                           \
+            GLOBAL REAL *target = &OUT_AT(i + r, first_column);                                                         \
             if (STORE == 2) {                                                                                          \
-                VSTORE(VLOAD(0, place) - left##r, 0, place);                                                           \
-                VSTORE(VLOAD(1, place) - right##r, 1, place);                                                          \
+                VSTORE(VLOAD(0, target) - left##r, 0, target);                                                           \
+                VSTORE(VLOAD(1, target) - right##r, 1, target);                                                          \
             } else if (STORE == 1 || first > 0) {                                                                      \
-                VSTORE(VLOAD(0, place) + left##r, 0, place);                                                           \
-                VSTORE(VLOAD(1, place) + right##r, 1, place);                                                          \
+                VSTORE(VLOAD(0, target) + left##r, 0, target);                                                           \
+                VSTORE(VLOAD(1, target) + right##r, 1, target);                                                          \
             } else {                                                                                                   \
-                VSTORE(left##r, 0, place);                                                                             \
-                VSTORE(right##r, 1, place);                                                                            \
+                VSTORE(left##r, 0, target);                                                                             \
+                VSTORE(right##r, 1, target);                                                                            \
             }                                                                                                          \
         } else {                                                                                                       \
             VSTORE(left##r, 0, edge);                                                                                  \
             VSTORE(right##r, 1, edge);                                                                                 \
             for (uint j = 0; j < wide; j++) {                                                                          \
-                GLOBAL REAL *place = &OUT_AT(i + r, first_column + j);                                                 \
-                *place = STORE == 2 ? *place - edge[j] : STORE == 1 || first > 0 ? *place + edge[j] : edge[j];         \
+                GLOBAL REAL *target = &OUT_AT(i + r, first_column + j);                                                 \
+                *target = STORE == 2 ? *target - edge[j] : STORE == 1 || first > 0 ? *target + edge[j] : edge[j];         \
             }                                                                                                          \
         }                                                                                                              \
     }
-            SIX(LEAVE)
+            SIX(STORE_ROW)
         }
     }
     if (STORE == 0 && inner == 0)

@@ -1,11 +1,11 @@
-"""Matrix products: the thesis' table (512 x 512; groups of 4, 8, 16 squared), and the best beside vendors' products."""
+"""Matrix products: the thesis's table (512 x 512; groups of 4, 8, 16 squared), and "auto" beside vendors' products."""
 
 import time
 
 import numpy as np
 
 from renderer.bench.cases import Case, LazyDevice
-from renderer.numerics.matmul import ladder, product
+from renderer.numerics.matmul import bind_matmul, variants
 
 # MFLOP/s of the thesis (Tesla C2075, CUDA 4.0) for blocks of 4 x 4, 8 x 8, 16 x 16 threads; None: out of memory.
 THESIS = {
@@ -19,44 +19,45 @@ THESIS = {
     "each4": (10222.22, 8467.46, None),
 }
 TILES = (4, 8, 16)
-SIZES = {1: (128, 256, 512, 1024, 2048), 32: (128, 256, 512, 1024, 2048, 4096, 8192)}
+CPU_SIZES = 128, 256, 512, 1024, 2048
+GPU_SIZES = *CPU_SIZES, 4096, 8192
 
 
 def cases(gpu):
-    lanes = gpu.device.properties.warp_size
+    is_cpu = gpu.device.properties.scalar_threads
     out = []
     for column, tile in enumerate(TILES):
-        rungs = ladder(tile)
+        known = variants(tile)
         for name, figures in THESIS.items():
             facts = {"thesis_gflops": (figures[column] or 0) / 1e3}
-            out.append(multiplication(gpu, f"thesis/tile={tile}/{name}", 512, rungs[name], facts, peer=False))
-    if lanes > 1:
-        rungs = [rung for rung in ladder().values() if rung.name != "row" and rung.fits(gpu.device)]
-        out += [multiplication(gpu, f"ladder/{rung.name}", 4096, rung) for rung in rungs]
-    out += [multiplication(gpu, f"best/float32/size={size}", size, "best") for size in SIZES[lanes]]
-    out += [multiplication(gpu, f"autotuned/float32/size={size}", size, "autotuned") for size in SIZES[lanes][:-1]]
-    return out + [multiplication(gpu, f"best/float64/size={size}", size, "best", dtype="f8") for size in SIZES[lanes]]
+            out.append(multiplication(gpu, f"thesis/tile={tile}/{name}", 512, known[name], facts, peer=False))
+    if not is_cpu:
+        shown = [variant for variant in variants().values() if variant.name != "row" and variant.runs_on(gpu.device)]
+        out += [multiplication(gpu, f"variants/{variant.name}", 4096, variant) for variant in shown]
+    sizes = CPU_SIZES if is_cpu else GPU_SIZES
+    out += [multiplication(gpu, f"auto/float32/size={size}", size, "auto") for size in sizes]
+    return out + [multiplication(gpu, f"auto/float64/size={size}", size, "auto", dtype="f8") for size in sizes]
 
 
 def table(records: list[dict]) -> str:
-    """The thesis' table with this device's figures beside: GFLOP/s of 512 x 512 by edge of the groups of threads."""
+    """The thesis's table with this device's figures beside: GFLOP/s of 512 x 512 by edge of the groups of threads."""
     rates = {record["case"]: record["rate"] for record in records}
     lines = []
-    for rung in THESIS:
-        found = [rates.get(f"products/thesis/tile={tile}/{rung}") for tile in TILES]
-        if any(found):
-            cells = [f"{(old or 0) / 1e3:8.2f} {new or 0:10.1f}" for old, new in zip(THESIS[rung], found, strict=True)]
-            lines.append(f"{rung:18s}" + "".join(cells))
+    for name in THESIS:
+        here = [rates.get(f"products/thesis/tile={tile}/{name}") for tile in TILES]
+        if any(here):
+            cells = [f"{(old or 0) / 1e3:8.2f} {new or 0:10.1f}" for old, new in zip(THESIS[name], here, strict=True)]
+            lines.append(f"{name:18s}" + "".join(cells))
     for record in records:
-        if lines and record["case"] == "products/best/float32/size=512":
-            lines.append(f"{'best rung':18s}{record['rate']:19.1f}")
+        if lines and record["case"] == "products/auto/float32/size=512":
+            lines.append(f"{'auto':18s}{record['rate']:19.1f}")
             if "peer" in record:
                 lines.append(f"{record['peer']['name']:18s}{record['rate'] / record['peer']['ratio']:19.1f}")
     heads = "".join(f"{f'thesis {tile}x{tile}':>12s}{'here':>7s}" for tile in TILES)
     return "\n".join([f"{'512 x 512, GFLOP/s':18s}{heads}", *lines]) if lines else ""
 
 
-def multiplication(gpu, name: str, size: int, rung, facts=None, dtype="f4", peer=True) -> Case:
+def multiplication(gpu, name: str, size: int, variant, facts=None, dtype="f4", peer=True) -> Case:
     """out = a b of size x size standard normal numbers."""
     opened, device = [], LazyDevice(lambda: gpu.device)
 
@@ -64,7 +65,7 @@ def multiplication(gpu, name: str, size: int, rung, facts=None, dtype="f4", peer
         a, b = np.random.default_rng(1).standard_normal((2, size, size)).astype(dtype)
         buffers = [gpu.device.buffer((size, size), dtype) for _ in range(3)]
         buffers[0].write(a), buffers[1].write(b), buffers[2].fill(0xFF)
-        launch = product(gpu.device, *buffers, rung)
+        launch = bind_matmul(gpu.device, *buffers, variant)
         launch()
         rows = np.random.default_rng(2).integers(0, size, 8)
         error = np.abs(buffers[2].read()[rows] - a[rows].astype("f8") @ b.astype("f8")).max()
