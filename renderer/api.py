@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import UserError
-from renderer.export.render import WHOLE_PIXELS, Job, Rendered, Sheet, device_of, displayed, write
+from renderer.export.render import (
+    MAX_UNTILED_PIXELS,
+    RenderJob,
+    RenderResult,
+    TiledImage,
+    device_of,
+    tonemapped_blocks,
+    write,
+)
 from renderer.export.render import render as render_job
 from renderer.formats.images import png_bytes
 from renderer.gpu import open_context
@@ -30,12 +38,12 @@ class Image(np.ndarray):
     An ndarray that knows how it was made: `samples` per pixel, `device`, `scene`. It shows itself in notebooks.
     """
 
-    _rendered: Rendered
-    _job: Job
+    _rendered: RenderResult
+    _job: RenderJob
     _shown: bool
 
     @classmethod
-    def _of(cls, rendered: Rendered, job: Job) -> "Image":
+    def _of(cls, rendered: RenderResult, job: RenderJob) -> "Image":
         image = np.asarray(rendered.linear[:]).view(cls)
         image._rendered, image._job, image._shown = rendered, job, False
         return image
@@ -57,7 +65,7 @@ class Image(np.ndarray):
 
     def displayed(self, dtype: str = "u1") -> np.ndarray:
         """(height, width, 4) sRGB pixels by the scene's tone mapping, uint8 or (dtype="u2") uint16."""
-        return np.concatenate(list(displayed(self._rendered, self._job.scene, np.dtype(dtype))))
+        return np.concatenate(list(tonemapped_blocks(self._rendered, self._job.scene, np.dtype(dtype))))
 
     def save(self, path: str | Path, bits: int = 8) -> None:
         """Writes .png (tone mapped, `bits` a channel, with its recipe) or .exr (linear).
@@ -103,7 +111,7 @@ def render(
         UserError: a setting or size that is not allowed; InputError: a bad file; UnavailableError: a missing device.
     """
     job, picture = _prepare(source, size, samples, time, device, settings)
-    if _in_notebook() and job.size[0] * job.size[1] <= WHOLE_PIXELS:
+    if _in_notebook() and job.size[0] * job.size[1] <= MAX_UNTILED_PIXELS:
         return _show_while_drawn(job, picture)
     title = f"{job.scene.title}, {job.size[0]} x {job.size[1]}"
     with Progress(job.samples * len(job.tiles()), title) as progress:
@@ -137,7 +145,7 @@ def _prepare(
     time: float | None,
     device: str,
     settings: dict[str, Any],
-) -> tuple[Job, Picture]:
+) -> tuple[RenderJob, Picture]:
     scene = source if isinstance(source, Scene) else load(Path(source))
     for key, value in settings.items():
         scene = replace(scene, settings=replace_path(scene.settings, [key], value, "render"))
@@ -148,24 +156,24 @@ def _prepare(
         raise UserError(f"samples is {samples!r}; it must be a whole number of at least 1")
     picture = open_picture(scene, device)
     samples = samples or scene.samples or picture.sample_count(scene.settings, size)
-    return Job(scene, size, samples, scene.time if time is None else time), picture
+    return RenderJob(scene, size, samples, scene.time if time is None else time), picture
 
 
-def _refined(job: Job, picture: Picture) -> Iterator[Image]:
+def _refined(job: RenderJob, picture: Picture) -> Iterator[Image]:
     """The job's image at each power of two of its samples, and at last after all of them."""
     count = 0
     picture.restart()
     while count < job.samples:
         goal = min(2 * count or 1, job.samples)
         while count < goal:
-            frame = picture.draw(job.settings(), job.size, job.moment)
+            frame = picture.draw(job.settings(), job.size, job.time)
             count += 1
-        sheet = Sheet(job.size)
-        sheet.put((0, 0, *job.size), frame.read(), {})
-        yield Image._of(sheet.rendered(count, device_of(frame), frame), job)
+        image = TiledImage(job.size)
+        image.merge_tile((0, 0, *job.size), frame.read(), {})
+        yield Image._of(image.result(count, device_of(frame), frame), job)
 
 
-def _show_while_drawn(job: Job, picture: Picture) -> Image:
+def _show_while_drawn(job: RenderJob, picture: Picture) -> Image:
     from IPython.display import display
 
     handle = None

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import NoReturn
 
-from renderer import __version__, arguments
+from renderer import __version__
 from renderer.errors import KernelError, UserError
 from renderer.paths import ensure_cache
 
@@ -88,57 +88,9 @@ def _serve(command) -> None:
 
 
 def _export(command) -> None:
-    command.add_argument(
-        "input", metavar="INPUT", help="scene .toml, mesh, .flame, .cb program, light field, or a PNG of ours"
-    )
-    command.add_argument(
-        "-o", "--output", required=True, metavar="OUT", help=".png, .exr, a film, or frames as out_####.png"
-    )
-    command.add_argument("--size", type=arguments.size, metavar="WxH", help="in pixels (default: what the input says)")
-    command.add_argument(
-        "--samples", type=arguments.positive, metavar="N", help="draws that are averaged (default: what the input says)"
-    )
-    command.add_argument(
-        "--time", type=arguments.seconds, metavar="T", help="seconds into an animated scene (default 0)"
-    )
-    command.add_argument("--frames", metavar="A-B", help="frame numbers of a film or of out_####.png, such as 1-48")
-    command.add_argument(
-        "--rate", type=arguments.positive, default=24, metavar="FPS", help="frames a second of scene time (default 24)"
-    )
-    command.add_argument(
-        "--seed", type=arguments.seed, metavar="S", help="of the random numbers; the same seed gives the same picture"
-    )
-    command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
-    command.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the scene; repeatable"
-    )
-    command.add_argument("--bits", type=int, choices=(8, 16), default=8, help="a channel of a PNG (default 8)")
-    command.add_argument(
-        "--tile", type=arguments.positive, metavar="N", help="draw in tiles of N x N (default: only when large)"
-    )
-    command.add_argument(
-        "--time-limit", type=arguments.duration, metavar="SECONDS", help="stop drawing then; exit code 3 if too early"
-    )
-    command.add_argument(
-        "--denoise", action="store_true", help="filter the noise out, guided by albedo and normal (package pyoidn)"
-    )
-    command.add_argument("--overwrite", action="store_true", help="draw frames again that are already done")
-    command.add_argument("--dry-run", action="store_true", help="print the plan and the memory it takes, and stop")
-    command.add_argument(
-        "--grid",
-        type=arguments.grid,
-        metavar="ROWSxCOLUMNS",
-        help="a light field of the scene: OUT is a folder of its views",
-    )
-    command.add_argument(
-        "--baseline",
-        type=float,
-        metavar="B",
-        help="between neighbouring cameras, in lengths of the scene (default: its target moves by 2 pixels)",
-    )
-    command.add_argument("--farm", metavar="WHERE", help="local:N processes, or a scheduler at tcp://HOST:PORT")
-    command.add_argument("--split", choices=("tiles", "samples"), help="how a farm shares one picture (default: tiles)")
-    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    from renderer.export.command import add_arguments  # imports no library
+
+    add_arguments(command)
 
 
 def _run(command) -> None:
@@ -173,7 +125,7 @@ COMMANDS = {
     "demo": ("draw the demo picture: four kinds of panels side by side", _demo),
     "view": ("open the window with live panels", _view),
     "serve": ("show the window in a browser, for machines without a screen", _serve),
-    "export": ("render a picture, a film or frames to files, without a window", _export),
+    "export": ("render a picture, a video or frames to files, without a window", _export),
     "run": ("evaluate a C$ program", _run),
     "sum": ("add up huge arrays, fast or exactly", _sum),
     "solve": ("solve banded systems by P L U on CPU and GPUs", _solve),
@@ -192,7 +144,7 @@ def dispatch(args: argparse.Namespace) -> int:
     elif args.command == "serve":
         from renderer.window.app.command import serve as command
     elif args.command == "export":
-        from renderer.export import export as command
+        from renderer.export.command import export as command
     elif args.command == "run":
         from renderer.cdollar.runtime.command import run as command
     elif args.command == "sum":

@@ -89,7 +89,7 @@ def test_export_writes_the_picture_and_its_recipe_renders_the_same_again(tmp_pat
     assert first.returncode == 0, first.stderr
     facts = json.loads(first.stdout)
     assert facts["size"] == [64, 48] and facts["samples"] == 2 and facts["output"] == str(tmp_path / "a.png")
-    assert {"seconds", "frames_per_second", "device"} <= facts.keys()
+    assert {"seconds", "samples_per_second", "device"} <= facts.keys()
     again = rayfold("export", tmp_path / "a.png", "-o", tmp_path / "b.png")
     assert again.returncode == 0 and again.stdout.strip() == str(tmp_path / "b.png"), again.stderr
     assert (read_pixels(tmp_path / "a.png") == read_pixels(tmp_path / "b.png")).all()

@@ -1,4 +1,6 @@
-"""Frames, tiles, samples and views over processes and machines on `distributed`: one machine's bits, whoever drew what.
+"""Distribute frames, tiles, samples and light-field views to local processes or remote workers with dask.distributed.
+
+The files have the same bits as those of a single machine.
 
 A task says all that its part of the picture depends on, the contents of mesh and image files included, so a worker
 needs nothing but this program (worker.py is what it runs). A worker that dies has its tasks drawn by another; a
@@ -18,29 +20,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from renderer.errors import UnavailableError, UserError
-from renderer.export.farm_worker import work
-from renderer.export.frames import Manifest, numbered
-from renderer.export.light_field import Array, Views
-from renderer.export.plan import recipe_of_frames
-from renderer.export.render import WHOLE_PIXELS, Job, Sheet, write
+from renderer.export.farm_worker import run_task
+from renderer.export.frames import Manifest, frame_path
+from renderer.export.light_field import CameraArray, LightFieldViews
+from renderer.export.options import ExportOptions
+from renderer.export.plan import ExportPlan, frames_recipe
+from renderer.export.render import MAX_UNTILED_PIXELS, RenderJob, TiledImage, write
 from renderer.formats.images import atomic_write
 from renderer.gpu import DeviceContext, open_context
 from renderer.pictures import open_picture, recipe_of
 from renderer.progress import Progress
 from renderer.scene.scene import Scene
-from renderer.scene.schema import referenced_files
-from renderer.scene.schema import to_table as table_of
+from renderer.scene.schema import referenced_files, to_table
 
 FARM_TILE = 512
-DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # what a worker of this machine begins with
-SILENT = 60  # above every level of a log: what matters is raised
-LARGEST_INPUT = 256 << 20  # bytes of files that travel with the tasks
-STRAGGLER = 3.0  # times the median
-PATIENCE = 1.0  # seconds that are no straggling yet
-FETCHING = 20.0  # seconds that an answer may take from its worker to here
-TRIES = 3
-PARTS_A_WORKER = 2
-MOST_PARTS = 256  # that the samples of one picture are dealt into
+IGNORE_SIGINT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # preloaded by local workers
+NO_LOGS = 60  # above every level of a log: what matters is raised
+MAX_INPUT_BYTES = 256 << 20  # bytes of files that travel with the tasks
+STRAGGLER_FACTOR = 3.0  # times the median
+STRAGGLER_GRACE = 1.0  # seconds that are no straggling yet
+RESULT_TIMEOUT = 20.0  # seconds that an answer may take from its worker to here
+MAX_ATTEMPTS = 3
+CHUNKS_PER_WORKER = 2
+MAX_CHUNKS = 256  # that the samples of one picture are dealt into
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Farm:
     device: str
 
 
-def farm_of(text: str, device: str) -> Farm:
+def parse_farm(text: str, device: str) -> Farm:
     """The Farm of `--farm local:N` or `--farm tcp://HOST:PORT` (tls:// with dask's TLS configuration)."""
     local = re.fullmatch(r"local:(\d{1,3})", text)
     if local and int(local[1]) > 0:
@@ -63,7 +65,7 @@ def farm_of(text: str, device: str) -> Farm:
 
 
 @contextmanager
-def client_of(farm: Farm):
+def open_client(farm: Farm):
     """A connected client; UnavailableError where the package or the scheduler is not there."""
     try:
         import distributed  # optional: the extra [farm]
@@ -83,20 +85,20 @@ def client_of(farm: Farm):
         try:
             client = distributed.Client(farm.address, timeout="5s", set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
-            raise UnavailableError(f"--farm {farm.address}: no scheduler answers there: {error}") from error
+            raise UnavailableError(f"--farm {farm.address}: no scheduler results there: {error}") from error
         with client:
             yield client
         return
     options = dict(n_workers=farm.workers, threads_per_worker=1, processes=True, dashboard_address=None)
-    with _deaf_to_interrupts():  # which workers take over until they load DEAF themselves
-        cluster = distributed.LocalCluster(**options, silence_logs=SILENT, preload=[DEAF])
+    with _ignore_sigint():  # which workers take over until they load IGNORE_SIGINT themselves
+        cluster = distributed.LocalCluster(**options, silence_logs=NO_LOGS, preload=[IGNORE_SIGINT])
     with cluster:
         with distributed.Client(cluster, set_as_default=False) as client:
             yield client
 
 
 @contextmanager
-def _deaf_to_interrupts():
+def _ignore_sigint():
     """Processes that are started meanwhile do not hear Ctrl-C, which is for this one to answer."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -108,96 +110,101 @@ def _deaf_to_interrupts():
         signal.signal(signal.SIGINT, before)
 
 
-def render_on_farm(farm: Farm, plan, args) -> tuple[int, str, bool]:
+def render_on_farm(farm: Farm, plan: ExportPlan, options: ExportOptions) -> tuple[int, str, bool]:
     """Renders the plan; returns samples, the devices' names, and True."""
-    refuse_time_limit(args)
-    with client_of(farm) as client:
+    require_no_time_limit(options)
+    with open_client(farm) as client:
         if plan.numbers is not None:
-            return render_frames(client, farm, plan, args)
-        return (_by_samples if args.split == "samples" else _by_tiles)(client, farm, plan)
+            return render_frames(client, farm, plan, options)
+        return (_render_samples if options.split == "samples" else _render_tiles)(client, farm, plan)
 
 
-def refuse_time_limit(args) -> None:
-    if args.time_limit:
+def require_no_time_limit(options) -> None:
+    if options.time_limit:
         raise UserError("--time-limit: not together with --farm, whose workers do not share a clock")
 
 
-def _by_tiles(client, farm: Farm, plan) -> tuple[int, str, bool]:
+def _render_tiles(client, farm: Farm, plan: ExportPlan) -> tuple[int, str, bool]:
     """One picture, tile by tile."""
-    tiles = Job(plan.scene, plan.size, 1, plan.moment, plan.tile or FARM_TILE).tiles()
-    base = _base(farm, plan.scene, plan.size, plan.samples) | {"layers": plan.layers}
-    tasks = [{"kind": "tile", "moment": plan.moment, "tile": tile} for tile in tiles]
-    sheet, devices = Sheet(plan.size), set()
+    tiles = RenderJob(plan.scene, plan.size, 1, plan.time, plan.tile or FARM_TILE).tiles()
+    common = _common(farm, plan.scene, plan.size, plan.samples) | {"layers": plan.layers}
+    tasks = [{"kind": "tile", "time": plan.time, "tile": tile} for tile in tiles]
+    image, devices = TiledImage(plan.size), set()
     with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} tiles") as progress:
-        for index, answer in answers(client, base, tasks):
-            sheet.put(tiles[index], answer["linear"], answer["layers"])
+        for index, answer in results(client, common, tasks):
+            image.merge_tile(tiles[index], answer["linear"], answer["layers"])
             devices.add(answer["device"])
             progress.advance()
-    like, device = _like(answer["texture"], open_context(farm.device)), ", ".join(sorted(devices))
-    rendered = sheet.rendered(answer["samples"], device, like)
-    write(plan.output, rendered, Job(plan.scene, plan.size, answer["samples"], plan.moment), plan.bits)
+    prototype, device = _prototype(answer["texture"], open_context(farm.device)), ", ".join(sorted(devices))
+    rendered = image.result(answer["samples"], device, prototype)
+    write(plan.output, rendered, RenderJob(plan.scene, plan.size, answer["samples"], plan.time), plan.bit_depth)
     return answer["samples"], device, True
 
 
-def _like(texture: bool, gpu: DeviceContext):
+def _prototype(texture: bool, gpu: DeviceContext):
     """A frame of the kind that the workers drew, for tone mapping here."""
     return gpu.gl.texture((1, 1)) if texture else gpu.device.buffer((1, 1, 4))
 
 
-def _by_samples(client, farm: Farm, plan) -> tuple[int, str, bool]:
-    """One picture whose samples are dealt to the workers, to the same bits whatever the number of parts."""
+def _render_samples(client, farm: Farm, plan: ExportPlan) -> tuple[int, str, bool]:
+    """One picture whose samples are dealt to the workers, to the same bits whatever the number of chunks."""
     picture = open_picture(plan.scene, open_context(farm.device))
-    job = Job(plan.scene, plan.size, 1, plan.moment, layers=plan.layers)
+    job = RenderJob(plan.scene, plan.size, 1, plan.time, layers=plan.layers)
     settings, size = job.settings(), plan.size
     samples = plan.samples or picture.sample_count(settings, size)
-    parts = _dealt(picture, plan, settings, samples, min(PARTS_A_WORKER * max(1, len(_workers(client))), MOST_PARTS))
-    base = _base(farm, plan.scene, size, samples) | {"layers": plan.layers}
-    devices, more = set(), ()
-    with Progress(len(parts), f"{plan.scene.title}, {len(parts)} parts") as progress:
+    chunks = _chunks(
+        picture, plan, settings, samples, min(CHUNKS_PER_WORKER * max(1, len(_workers(client))), MAX_CHUNKS)
+    )
+    common = _common(farm, plan.scene, size, samples) | {"layers": plan.layers}
+    devices: set[str] = set()
+    extra: tuple = ()
+    with Progress(len(chunks), f"{plan.scene.title}, {len(chunks)} chunks") as progress:
         while True:
-            tasks = [{"kind": "part", "moment": plan.moment, "part": part, "more": more} for part in parts]
-            picture.start_merge(settings, size, plan.moment)
-            for _, answer in answers(client, base, tasks):
-                picture.merge(answer["part"])
+            tasks = [{"kind": "chunk", "time": plan.time, "chunk": chunk, "extra_steps": extra} for chunk in chunks]
+            picture.start_merge(settings, size, plan.time)
+            for _, answer in results(client, common, tasks):
+                picture.merge(answer["chunk"])
                 devices.add(answer["device"])
                 progress.advance()
-            missing = picture.missing_steps(more)
+            missing = picture.missing_steps(extra)
             if not missing:
                 break
-            more = (*more, missing)
-    frame, device, sheet = picture.merged_frame(more), ", ".join(sorted(devices)), Sheet(size)
-    sheet.put((0, 0, *size), frame.read(), picture.layers(settings, size) if plan.layers else {})
-    rendered = sheet.rendered(samples, device, frame)
-    write(plan.output, rendered, Job(plan.scene, size, samples, plan.moment), plan.bits)
+            extra = (*extra, missing)
+    frame, device, image = picture.merged_frame(extra), ", ".join(sorted(devices)), TiledImage(size)
+    image.merge_tile((0, 0, *size), frame.read(), picture.layers(settings, size) if plan.layers else {})
+    rendered = image.result(samples, device, frame)
+    write(plan.output, rendered, RenderJob(plan.scene, size, samples, plan.time), plan.bit_depth)
     return samples, device, True
 
 
-def _dealt(picture, plan, settings, samples: int, count: int) -> list[tuple]:
-    """The parts that the samples of the plan's picture are dealt into; UserError where they cannot be."""
+def _chunks(picture, plan, settings, samples: int, count: int) -> list[tuple]:
+    """The chunks that the samples of the plan's picture are dealt into; UserError where they cannot be."""
     width, height = plan.size
     if plan.tile:
         raise UserError(f"--tile {plan.tile}: not together with --split samples")
-    if width * height > WHOLE_PIXELS:
-        raise UserError(f"--split samples: {width} x {height} pixels are more than the {WHOLE_PIXELS} of one part")
-    parts = picture.chunks(settings, plan.size, samples, count)
-    if not parts:
+    if width * height > MAX_UNTILED_PIXELS:
+        raise UserError(
+            f"--split samples: {width} x {height} pixels are more than the {MAX_UNTILED_PIXELS} of one part"
+        )
+    chunks = picture.chunks(settings, plan.size, samples, count)
+    if not chunks:
         raise UserError(f"--split samples: this {plan.scene.picture} picture is split into tiles")
-    return parts
+    return chunks
 
 
-def render_frames(client, farm: Farm, plan, args) -> tuple[int, str, bool]:
+def render_frames(client, farm: Farm, plan: ExportPlan, options: ExportOptions) -> tuple[int, str, bool]:
     """The frames that are not done yet, one a task."""
     plan.pattern.parent.mkdir(exist_ok=True)
-    manifest = Manifest(plan.pattern, recipe_of_frames(plan))
-    wanted = [number for number in plan.numbers if args.overwrite or not manifest.done(number)]
-    base = _base(farm, plan.scene, plan.size, plan.samples) | {"tile": plan.tile, "bits": plan.bits}
-    names = [numbered(plan.pattern, number).name for number in wanted]
-    moments = [plan.moment_of(number) for number in wanted]
-    tasks = [{"kind": "frame", "moment": m, "name": name} for m, name in zip(moments, names, strict=True)]
+    manifest = Manifest(plan.pattern, frames_recipe(plan))
+    wanted = [number for number in plan.numbers if options.overwrite or not manifest.done(number)]
+    common = _common(farm, plan.scene, plan.size, plan.samples) | {"tile": plan.tile, "bit_depth": plan.bit_depth}
+    names = [frame_path(plan.pattern, number).name for number in wanted]
+    times = [plan.time_of(number) for number in wanted]
+    tasks = [{"kind": "frame", "time": m, "name": name} for m, name in zip(times, names, strict=True)]
     samples, devices = plan.samples or 0, set()
     with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} frames") as progress:
-        for index, answer in answers(client, base, tasks):
-            _keep(numbered(plan.pattern, wanted[index]), answer["file"])
+        for index, answer in results(client, common, tasks):
+            _keep(frame_path(plan.pattern, wanted[index]), answer["file"])
             manifest.add(wanted[index], answer["seconds"], answer["device"])
             samples = answer["samples"]
             devices.add(answer["device"])
@@ -205,22 +212,24 @@ def render_frames(client, farm: Farm, plan, args) -> tuple[int, str, bool]:
     return samples, ", ".join(sorted(devices)) or "none: every frame was done", True
 
 
-def render_field_on_farm(farm: Farm, job: Job, views: Views, args) -> tuple[int, str]:
+def render_light_field_on_farm(
+    farm: Farm, job: RenderJob, views: LightFieldViews, options: ExportOptions
+) -> tuple[int, str]:
     """Every view of a light field that is not done, one a task; returns the samples of one and the devices' names."""
-    refuse_time_limit(args)
+    require_no_time_limit(options)
     array, middle = views.array, views.array.views()[0]
-    asked = args.samples or job.scene.samples
-    base = _base(farm, job.scene, job.size, asked) | _table_of_array(array)
-    cells, devices, samples = views.wanted(args.overwrite), set(), asked or 0
-    with client_of(farm) as client, Progress(len(cells), f"{job.scene.title}, {len(cells)} views") as progress:
+    asked = options.samples or job.scene.samples
+    common = _common(farm, job.scene, job.size, asked) | _table_of_array(array)
+    cells, devices, samples = views.wanted(options.overwrite), set(), asked or 0
+    with open_client(farm) as client, Progress(len(cells), f"{job.scene.title}, {len(cells)} views") as progress:
         rounds = [[middle], [cell for cell in cells if cell != middle]] if middle in cells else [cells]
         ev = None if middle in cells else views.exposure() if cells else 0.0
         for cells_of_round in rounds:  # the middle view's exposure serves all
             tasks = [
-                {"kind": "view", "moment": job.moment, "cell": cell, "ev": ev, "name": array.name(*cell)}
+                {"kind": "view", "time": job.time, "cell": cell, "ev": ev, "name": array.name(*cell)}
                 for cell in cells_of_round
             ]
-            for index, answer in answers(client, base, tasks):
+            for index, answer in results(client, common, tasks):
                 _keep(views.path(cells_of_round[index]), answer["file"])
                 views.add(cells_of_round[index], answer["seconds"], answer["device"])
                 ev, samples = answer["ev"], answer["samples"]
@@ -229,7 +238,7 @@ def render_field_on_farm(farm: Farm, job: Job, views: Views, args) -> tuple[int,
     return samples, ", ".join(sorted(devices)) or "none: every view was done"
 
 
-def _table_of_array(array: Array) -> dict:
+def _table_of_array(array: CameraArray) -> dict:
     return {"grid": [array.rows, array.columns], "baseline": array.baseline}
 
 
@@ -238,23 +247,25 @@ def _keep(path: Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
-def answers(client, base: dict, tasks: list[dict]):
+def results(client, common: dict, tasks: list[dict]):
     """(index, answer) of every task as they come; a straggler is submitted again and the first answer counts."""
     import distributed
 
     run = hashlib.sha256(repr((time.time_ns(), id(tasks))).encode()).hexdigest()[:16]
     attempts = [0] * len(tasks)
-    files = base["files"]
+    files = common["files"]
     if files:  # they travel to each worker once, and are there again when a worker that held them died
-        files = client.submit(dict, files, key=f"rayfold-{run}-files", pure=False, retries=TRIES)
+        files = client.submit(dict, files, key=f"rayfold-{run}-files", pure=False, retries=MAX_ATTEMPTS)
         client.replicate([files])
-    base = {name: value for name, value in base.items() if name != "files"}
+    common = {name: value for name, value in common.items() if name != "files"}
 
     def submit(index: int, workers=None):
         key = f"rayfold-{run}-{index}-{attempts[index]}"
         attempts[index] += 1
         options = dict(workers=workers, allow_other_workers=True) if workers else {}
-        return client.submit(work, base, files, tasks[index], key=key, pure=False, retries=TRIES, **options)
+        return client.submit(
+            run_task, common, files, tasks[index], key=key, pure=False, retries=MAX_ATTEMPTS, **options
+        )
 
     waiting = {submit(index): index for index in range(len(tasks))}
     missing, took = set(range(len(tasks))), []
@@ -266,19 +277,19 @@ def answers(client, base: dict, tasks: list[dict]):
                 if index not in missing:
                     continue
                 try:
-                    answer = future.result(timeout=FETCHING)
+                    answer = future.result(timeout=RESULT_TIMEOUT)
                 except distributed.scheduler.KilledWorker as error:
                     raise UnavailableError(f"--farm: every worker that drew part {index} died: {error}") from error
                 except TimeoutError:  # its worker hangs with the answer in its hands
-                    waiting[submit(index, _idle(client)) if attempts[index] < TRIES else future] = index
+                    waiting[submit(index, _idle(client)) if attempts[index] < MAX_ATTEMPTS else future] = index
                     continue
                 missing.discard(index)
                 took.append(answer["seconds"])
                 yield index, answer
             if missing and took and len(missing) <= max(1, len(_workers(client))):
                 alone_since = alone_since or time.monotonic()
-                late = PATIENCE + STRAGGLER * statistics.median(took)
-                if time.monotonic() - alone_since > late and max(attempts[i] for i in missing) < TRIES:
+                late = STRAGGLER_GRACE + STRAGGLER_FACTOR * statistics.median(took)
+                if time.monotonic() - alone_since > late and max(attempts[i] for i in missing) < MAX_ATTEMPTS:
                     waiting |= {submit(index, _idle(client)): index for index in missing}
                     alone_since = time.monotonic()
     finally:
@@ -306,19 +317,19 @@ def _idle(client) -> list[str]:
     return [address for address, keys in client.processing().items() if not keys]
 
 
-def _base(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) -> dict:
-    """What all parts have in common: the scene as a table, the contents of its files, size, samples, device."""
+def _common(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) -> dict:
+    """What all chunks have in common: the scene as a table, the contents of its files, size, samples, device."""
     files: dict[str, bytes] = {}
     for path in sorted(set(referenced_files(scene.settings))) if farm.address else ():
         if Path(path).is_dir() or path.lower().endswith(".gltf"):
             whole = "a .glb" if path.lower().endswith(".gltf") else "a .zip"
-            raise UnavailableError(f"--farm {farm.address}: {path} is more than one file; {whole} can travel")
+            raise UnavailableError(f"--farm {farm.address}: {path} is extra than one file; {whole} can travel")
         files[path] = Path(path).read_bytes()
-        if sum(map(len, files.values())) > LARGEST_INPUT:
+        if sum(map(len, files.values())) > MAX_INPUT_BYTES:
             raise UnavailableError(
-                f"--farm: the scene's files are larger than the {LARGEST_INPUT >> 20} MiB that travel"
+                f"--farm: the scene's files are larger than the {MAX_INPUT_BYTES >> 20} MiB that travel"
             )
-    tables = recipe_of(scene, Path("."))["scene"] | {"settings": table_of(scene.settings)}
+    tables = recipe_of(scene, Path("."))["scene"] | {"settings": to_table(scene.settings)}
     return {
         "scene": json.dumps(tables),
         "path": scene.path.name,

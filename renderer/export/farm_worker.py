@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from renderer.export.light_field import array_of, tone_of, view_scene
-from renderer.export.render import Job, device_of, draw, render, write
+from renderer.export.light_field import camera_array, light_field_tone, view_scene
+from renderer.export.render import RenderJob, device_of, draw, render, write
 from renderer.gpu import list_devices, open_context
 from renderer.gpu.gl import Texture
 from renderer.pictures import open_picture, scene_of_table
@@ -23,24 +23,24 @@ from renderer.progress import Progress
 from renderer.scene.scene import ToneMapping
 
 
-def work(base: dict, files: dict, task: dict) -> dict:
+def run_task(common: dict, files: dict, task: dict) -> dict:
     """The answer to a task: `base` is what all tasks of a picture or film have in common, `files` what it reads."""
     import distributed
 
-    base = base | {"files": files, "number": distributed.get_worker().name}
-    return _thread().submit(_done, base, task).result()
+    common = common | {"files": files, "number": distributed.get_worker().name}
+    return _thread().submit(_run_task, common, task).result()
 
 
-def _done(base: dict, task: dict) -> dict:
+def _run_task(common: dict, task: dict) -> dict:
     began = time.monotonic()
-    answer = {"tile": _tile, "frame": _frame, "view": _view, "part": _part}[task["kind"]](base, task)
+    answer = {"tile": _tile, "frame": _frame, "view": _view, "chunk": _chunk}[task["kind"]](common, task)
     return answer | {"seconds": time.monotonic() - began}
 
 
-def _tile(base: dict, task: dict) -> dict:
+def _tile(common: dict, task: dict) -> dict:
     """The linear values of one tile."""
-    scene, picture, samples = _opened_for(base)
-    job = Job(scene, tuple(base["size"]), samples, task["moment"], layers=base["layers"])
+    scene, picture, samples = _open_task_picture(common)
+    job = RenderJob(scene, tuple(common["size"]), samples, task["time"], layers=common["layers"])
     with Progress(samples, "") as progress:
         frame, _ = draw(picture, job, tuple(task["tile"]), progress)
     facts = {"linear": frame.read(), "samples": samples, "device": device_of(frame)}
@@ -48,42 +48,46 @@ def _tile(base: dict, task: dict) -> dict:
     return facts | {"texture": isinstance(frame, Texture), "layers": layers}
 
 
-def _frame(base: dict, task: dict) -> dict:
+def _frame(common: dict, task: dict) -> dict:
     """The file of one frame, as bytes."""
-    scene, picture, samples = _opened_for(base)
+    scene, picture, samples = _open_task_picture(common)
     layers = task["name"].endswith(".exr")
-    job = Job(scene, tuple(base["size"]), samples, task["moment"], base["tile"], layers=layers)
+    job = RenderJob(scene, tuple(common["size"]), samples, task["time"], common["tile"], layers=layers)
     with Progress(samples, "") as progress:
         rendered = render(picture, job, progress)
-    return {"file": _file_of(task["name"], rendered, job, base["bits"]), "samples": samples, "device": rendered.device}
+    return {
+        "file": _file_of(task["name"], rendered, job, common["bit_depth"]),
+        "samples": samples,
+        "device": rendered.device,
+    }
 
 
-def _view(base: dict, task: dict) -> dict:
+def _view(common: dict, task: dict) -> dict:
     """The file of one view of a light field, as bytes, and the exposure that it has."""
-    scene, picture, samples = _opened_for(base)
-    size = tuple(base["size"])
-    array = array_of(scene, size, tuple(base["grid"]), base["baseline"])
+    scene, picture, samples = _open_task_picture(common)
+    size = tuple(common["size"])
+    array = camera_array(scene, size, tuple(common["grid"]), common["baseline"])
     scene = view_scene(scene, array, *task["cell"])
-    job = Job(scene, size, samples, task["moment"])
+    job = RenderJob(scene, size, samples, task["time"])
     with Progress(samples, "") as progress:
         rendered = render(picture, job, progress)
-    tone = tone_of(rendered, scene.tone) if task["ev"] is None else ToneMapping("manual", task["ev"], "none")
+    tone = light_field_tone(rendered, scene.tone) if task["ev"] is None else ToneMapping("manual", task["ev"], "none")
     file = _file_of(task["name"], rendered, replace(job, scene=replace(scene, tone=tone)), 8)
     return {"file": file, "ev": tone.ev, "samples": samples, "device": rendered.device}
 
 
-def _part(base: dict, task: dict) -> dict:
+def _chunk(common: dict, task: dict) -> dict:
     """What one of the parts leaves that the samples of a picture are dealt into."""
-    scene, picture, samples = _opened_for(base)
-    job = Job(scene, tuple(base["size"]), samples, task["moment"], layers=base["layers"])
-    part = picture.draw_chunk(job.settings(), job.size, job.moment, tuple(task["part"]), tuple(task["more"]))
-    return {"part": part, "device": picture.device.name}
+    scene, picture, samples = _open_task_picture(common)
+    job = RenderJob(scene, tuple(common["size"]), samples, task["time"], layers=common["layers"])
+    chunk = picture.draw_chunk(job.settings(), job.size, job.time, tuple(task["chunk"]), tuple(task["extra_steps"]))
+    return {"chunk": chunk, "device": picture.device.name}
 
 
-def _file_of(name: str, rendered, job: Job, bits: int) -> bytes:
+def _file_of(name: str, rendered, job: RenderJob, bit_depth: int) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
-        write(path, rendered, job, bits)
+        write(path, rendered, job, bit_depth)
         return path.read_bytes()
 
 
@@ -93,15 +97,15 @@ def _thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "drawing")
 
 
-def _opened_for(base: dict):
+def _open_task_picture(common: dict):
     """The scene, its picture and its number of samples."""
-    device = device_here(base["device"], base["number"])
-    scene, picture = _opened(base["scene"], base["path"], _kept(base["files"]), device)
-    return scene, picture, base["samples"] or picture.sample_count(scene.settings, tuple(base["size"]))
+    device = worker_device(common["device"], common["number"])
+    scene, picture = _open_scene_picture(common["scene"], common["path"], _store_files(common["files"]), device)
+    return scene, picture, common["samples"] or picture.sample_count(scene.settings, tuple(common["size"]))
 
 
 @functools.lru_cache(maxsize=2)
-def _opened(tables: str, name: str, files: tuple[tuple[str, str], ...], device: str):
+def _open_scene_picture(tables: str, name: str, files: tuple[tuple[str, str], ...], device: str):
     """The scene and its picture, kept from task to task."""
     for sent, here in files:
         tables = tables.replace(json.dumps(sent), json.dumps(here))
@@ -109,7 +113,7 @@ def _opened(tables: str, name: str, files: tuple[tuple[str, str], ...], device: 
     return scene, open_picture(scene, open_context(device))
 
 
-def _kept(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
+def _store_files(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
     """Writes the files that travelled, once each, by content; pairs of the path as sent and the path here."""
     folder = Path(tempfile.gettempdir(), f"rayfold-farm-{getattr(os, 'getuid', int)()}")
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -125,7 +129,7 @@ def _kept(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
 
 
 @functools.cache
-def device_here(device_id: str, number) -> str:
+def worker_device(device_id: str, number) -> str:
     """The worker's own device: its number picks among the GPUs of this machine when --device is auto."""
     gpus = [found.device_id for found in list_devices()[0] if found.device_type == "gpu"]
     kinds = {gpu.split(":")[0] for gpu in gpus}

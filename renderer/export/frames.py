@@ -8,9 +8,9 @@ from pathlib import Path
 from renderer.errors import UserError
 from renderer.formats.images import atomic_write
 
-FILMS = (".mp4", ".webm", ".mkv", ".gif")
-MARKS = re.compile(r"#+")
-MOST = 1_000_000
+VIDEO_SUFFIXES = (".mp4", ".webm", ".mkv", ".gif")
+FRAME_PLACEHOLDER = re.compile(r"#+")
+MAX_FRAMES = 1_000_000
 
 
 def frame_numbers(text: str) -> list[int]:
@@ -19,22 +19,22 @@ def frame_numbers(text: str) -> list[int]:
     for part in text.split(","):
         match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if last < first or last - first >= MOST:
+        if last < first or last - first >= MAX_FRAMES:
             raise UserError(f"--frames {text}: must be numbers and ranges such as 1-48 or 1-30,47")
         numbers.update(range(first, last + 1))
     return sorted(numbers)
 
 
-def pattern_of(output: Path) -> Path:
-    """Where a film's frames go until it is encoded: OUT.mp4.frames/####.png; numbered outputs go where they say."""
-    if output.suffix.lower() in FILMS:
+def frame_pattern(output: Path) -> Path:
+    """Where a film's frames go until it is encoded: OUT.mp4.frames/####.png; frame_path outputs go where they say."""
+    if output.suffix.lower() in VIDEO_SUFFIXES:
         return output.with_name(output.name + ".frames") / "######.png"
     return output
 
 
-def numbered(pattern: Path, number: int) -> Path:
+def frame_path(pattern: Path, number: int) -> Path:
     """out_####.png and 7 make out_0007.png."""
-    return pattern.with_name(MARKS.sub(lambda marks: str(number).zfill(len(marks[0])), pattern.name))
+    return pattern.with_name(FRAME_PLACEHOLDER.sub(lambda marks: str(number).zfill(len(marks[0])), pattern.name))
 
 
 class Manifest:
@@ -45,9 +45,9 @@ class Manifest:
 
     def __init__(self, pattern: Path, recipe: dict, path_of=None):
         """`path_of(number)` is where a frame goes, if not where the pattern says."""
-        stem = MARKS.sub("", pattern.stem).strip("_-. ") or "frames"
+        stem = FRAME_PLACEHOLDER.sub("", pattern.stem).strip("_-. ") or "frames"
         self.path = pattern.with_name(f"{stem}.frames.jsonl")
-        self._path_of = path_of or (lambda number: numbered(pattern, number))
+        self._path_of = path_of or (lambda number: frame_path(pattern, number))
         self._recipe = hashlib.sha256(json.dumps(recipe, sort_keys=True, default=str).encode()).hexdigest()
         self._rows = {row["frame"]: row for row in self._read()}
 

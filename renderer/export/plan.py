@@ -1,47 +1,160 @@
-"""The checked plan of an export, and the recipe that its frames share."""
+"""The checked plan of an export: everything that can be wrong is found here, before any work."""
 
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
-from renderer.export.frames import FILMS, pattern_of
-from renderer.pictures import recipe_of
+from renderer.errors import UserError
+from renderer.export import video
+from renderer.export.frames import FRAME_PLACEHOLDER, VIDEO_SUFFIXES, frame_numbers, frame_pattern
+from renderer.export.options import ExportOptions
+from renderer.export.render import MAX_UNTILED_PIXELS
+from renderer.images import denoise
+from renderer.pictures import load, recipe_of
 from renderer.scene.scene import Scene
+from renderer.scene.schema import set_from_text
+
+DEFAULT_SIZE = (1280, 720)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What an export will do. `numbers` is None for a still, else the frames; the first one shows `moment`."""
+class ExportPlan:
+    """What an export will do. `numbers` are the frames, None for a still; the first one shows `time` (seconds)."""
 
     scene: Scene
     output: Path
     size: tuple[int, int]
     numbers: list[int] | None
-    moment: float
-    rate: int
-    bits: int
+    time: float
+    fps: int
+    bit_depth: int
     tile: int
     denoise: bool = False
-    samples: int | None = None  # None: what the picture says
+    samples: int | None = None  # None: as many as the picture's settings ask for
 
     @property
     def pattern(self) -> Path:
-        return pattern_of(self.output)
+        """Path of the frames, with # for the digits of their numbers."""
+        return frame_pattern(self.output)
 
     @property
-    def is_film(self) -> bool:
-        return self.numbers is not None and self.output.suffix.lower() in FILMS
+    def is_video(self) -> bool:
+        """Whether the frames become a video."""
+        return self.numbers is not None and self.output.suffix.lower() in VIDEO_SUFFIXES
 
     @property
     def layers(self) -> bool:
+        """Whether the picture's layers are written too."""
         return self.output.suffix.lower() == ".exr"
 
-    def moment_of(self, number: int) -> float:
-        return self.moment + (number - self.numbers[0]) / self.rate
+    @property
+    def title(self) -> str:
+        """The scene's title and the size, for progress bars."""
+        return f"{self.scene.title}, {self.size[0]} x {self.size[1]}"
+
+    def time_of(self, number: int) -> float:
+        """Scene time of a frame in seconds."""
+        assert self.numbers is not None
+        return self.time + (number - self.numbers[0]) / self.fps
 
 
-def recipe_of_frames(plan: Plan) -> dict:
+def make_plan(options: ExportOptions) -> ExportPlan:
+    """The plan of a still, of frames or of a video. Raises UserError or InputError."""
+    output = options.output
+    numbers = _frame_numbers(options)
+    _check_output(output)
+    if options.bit_depth == 16 and output.suffix.lower() != ".png":
+        raise UserError(f"--bit-depth 16: only .png files have it, not {output.suffix}")
+    scene = load_scene(options)
+    if numbers is None and output.suffix.lower() in VIDEO_SUFFIXES:
+        duration = scene.animation.duration if scene.animation else 0
+        if not duration:
+            raise UserError(
+                f"-o {output}: a video needs --frames A-B, or a scene with an [animation] that has a duration"
+            )
+        numbers = list(range(1, max(1, round(duration * options.fps)) + 1))
+    size = options.size or scene.size or DEFAULT_SIZE
+    if options.denoise:
+        _check_denoise(options, scene, size)
+    return ExportPlan(
+        scene, output, size, numbers, time_of(options, scene), options.fps, options.bit_depth, options.tile or 0,
+        options.denoise, options.samples or scene.samples,
+    )  # fmt: skip
+
+
+def _check_denoise(options: ExportOptions, scene: Scene, size: tuple[int, int]) -> None:
+    """Raise if the picture cannot be denoised."""
+    if options.farm:
+        raise UserError("--denoise: not together with --farm, whose workers draw only parts")
+    if scene.picture != "raytrace":
+        raise UserError(f"--denoise: a {scene.picture} picture has no albedo and normal; allowed is raytrace")
+    if size[0] * size[1] > MAX_UNTILED_PIXELS:
+        limit = f"the {MAX_UNTILED_PIXELS} that fit in memory"
+        raise UserError(f"--denoise: {size[0]} x {size[1]} pixels are more than {limit}")
+    denoise.check_installed()
+
+
+def time_of(options: ExportOptions, scene: Scene) -> float:
+    """Seconds of --time; without it those of the PNG that is the input, or 0."""
+    return scene.time if options.time is None else options.time
+
+
+def _frame_numbers(options: ExportOptions) -> list[int] | None:
+    """The frames of --frames; None for a still, or for a video as long as its scene."""
+    output = options.output
+    placeholders = FRAME_PLACEHOLDER.findall(output.name)
+    if options.frames is None:
+        if placeholders:
+            raise UserError(f"-o {output}: numbered frames need --frames A-B")
+        return None
+    numbers = frame_numbers(options.frames)
+    if output.suffix.lower() not in VIDEO_SUFFIXES and len(placeholders) != 1:
+        raise UserError(f"-o {output}: frames need one run of # in the name, such as out_####.png")
+    return numbers
+
+
+def _check_output(output: Path) -> None:
+    """Raise if the output cannot be written."""
+    suffix = output.suffix.lower()
+    if suffix not in (".png", ".exr", *VIDEO_SUFFIXES):
+        allowed = ".png, .exr, .mp4, .webm, .mkv, .gif, and frames as out_####.png"
+        raise UserError(f"-o {output}: unknown suffix {suffix or '(none)'}; allowed are {allowed}")
+    if suffix in VIDEO_SUFFIXES:
+        video.check_installed()
+    if not output.parent.is_dir():
+        raise UserError(f"-o {output}: there is no folder {output.parent}")
+    if output.is_dir():
+        raise UserError(f"-o {output}: is a folder; it must be a file")
+    try:
+        with tempfile.TemporaryFile(dir=output.parent):
+            pass
+    except OSError as error:
+        raise UserError(f"-o {output}: cannot be written: {error.strerror}") from error
+
+
+def load_scene(options: ExportOptions) -> Scene:
+    """The input's scene with --set and --seed applied; keys that begin with `tone.` change its tone mapping."""
+    scene = load(options.input)
+    settings, tone = scene.settings, scene.tone
+    for assignment in options.set:
+        key, equals, text = assignment.partition("=")
+        if not equals:
+            raise UserError(f"--set {assignment}: must be KEY=VALUE")
+        if key.startswith("tone."):
+            tone = set_from_text(tone, key[5:], text)
+        else:
+            settings = set_from_text(settings, key, text)
+    if options.seed is not None:
+        if "seed" not in [f.name for f in fields(settings)]:
+            raise UserError(f"--seed {options.seed}: a {scene.picture} picture has no random numbers")
+        settings = set_from_text(settings, "seed", str(options.seed), "--seed")
+    return replace(scene, settings=settings, tone=tone)
+
+
+def frames_recipe(plan: ExportPlan) -> dict[str, Any]:
     """What all frames have in common and depend on."""
-    facts = dict(size=list(plan.size), samples=plan.samples, bits=plan.bits)
+    facts: dict[str, Any] = dict(size=list(plan.size), samples=plan.samples, bit_depth=plan.bit_depth)
     recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, **facts)
     recipe |= {"denoise": True} if plan.denoise else {}
-    return recipe | {"moment": plan.moment, "rate": plan.rate}
+    return recipe | {"time": plan.time, "fps": plan.fps}

@@ -19,22 +19,22 @@ from renderer.pictures import Tile, recipe_of
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 
-WHOLE_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
+MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels take 256 MiB of float32 RGBA
 TILE = 2048
-BAND_PIXELS = 1 << 22
-MODELS = re.compile(r" \([a-z]+(:\d+)+\)")  # which of a machine's equal devices drew is no part of a recipe
-WAIT = 0.15  # seconds, about, until Ctrl-C or a deadline is heard
-TELL_AFTER, TELL_FROM = 1.0, 60.0  # seconds of drawing after which a long rest is told, and what is long
+ROW_BLOCK_PIXELS = 1 << 22
+DEVICE_INDEX = re.compile(r" \([a-z]+(:\d+)+\)")  # which of a machine's equal devices drew is no part of a recipe
+SYNC_SECONDS = 0.15  # seconds, about, until Ctrl-C or a deadline is heard
+ETA_AFTER, MIN_ETA_SECONDS = 1.0, 60.0  # seconds of drawing after which a long rest is told, and what is long
 
 
-class Stop:
+class InterruptHandler:
     """A context in which the first Ctrl-C sets `asked`, so that what is drawn can be kept; the second ends at once."""
 
     def __init__(self):
-        self.asked = False
+        self.requested = False
         self._before = None
 
-    def __enter__(self) -> "Stop":
+    def __enter__(self) -> "InterruptHandler":
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._ask)
         return self
@@ -44,35 +44,35 @@ class Stop:
             signal.signal(signal.SIGINT, self._before)
 
     def _ask(self, *_) -> None:
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
         print("rayfold: stopping; what is drawn is kept (Ctrl-C again ends at once)", file=sys.stderr)
 
 
 @dataclass(frozen=True)
-class Job:
+class RenderJob:
     """What one picture needs: the scene at a moment, size, samples, tile size (0: whole) and a deadline."""
 
     scene: Scene
     size: tuple[int, int]
     samples: int
-    moment: float = 0.0
+    time: float = 0.0  # scene time in seconds
     tile: int = 0
     deadline: float = float("inf")  # on time.monotonic's clock
     layers: bool = False  # whether the picture's layers are wanted too
-    stop: Stop | None = None  # what may end it before
+    stop: InterruptHandler | None = None  # what may end it before
     denoise: bool = False
 
     def settings(self):
         """The scene's settings at the moment; with the variance of pixels where that is one of the layers."""
-        settings = settings_at(self.scene, self.moment)
+        settings = settings_at(self.scene, self.time)
         return settings.with_variance() if self.layers else settings
 
     def tiles(self) -> list[Tile | None]:
         """The parts that are drawn one after another; [None] for the whole picture at once."""
         width, height = self.size
-        step = self.tile or (TILE if width * height > WHOLE_PIXELS else 0)
+        step = self.tile or (TILE if width * height > MAX_UNTILED_PIXELS else 0)
         if not step:
             return [None]
         return [
@@ -83,19 +83,19 @@ class Job:
 
 
 @dataclass
-class Rendered:
+class RenderResult:
     """A finished picture: (height, width, 4) float32 linear values, in memory or in a file that vanishes with it."""
 
-    linear: "np.ndarray | Spool"
+    linear: "np.ndarray | FileBackedImage"
     meter: ExposureMeter
     opaque: bool
     samples: int
     device: str
-    like: object  # a frame of the kind that was drawn, which tells where tone mapping runs
+    prototype: object  # a frame of the kind that was drawn, which tells where tone mapping runs
     layers: dict[str, np.ndarray] = field(default_factory=dict)  # what an .exr file holds beside the picture
 
 
-def draw(picture, job: Job, tile: Tile | None, progress) -> tuple[object, int]:
+def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[object, int]:
     """The frame after the job's samples and how many it took until the deadline or until it was asked to stop.
 
     Waits for the device now and then, so that the progress is true and Ctrl-C is heard.
@@ -104,45 +104,42 @@ def draw(picture, job: Job, tile: Tile | None, progress) -> tuple[object, int]:
     picture.restart()  # a frame of a film may be equal to the last one, and is not to go on where that one ended
     waited = time.monotonic()
     drawn, first = 0, None
-    queued, most = 0, 1  # samples on their way to the device, and how many may be: what it does in WAIT seconds
+    queued, most = 0, 1  # samples on their way to the device, and how many may be: what it does in SYNC_SECONDS seconds
     while drawn < job.samples:
-        where = (settings, job.size, job.moment)
+        where = (settings, job.size, job.time)
         frame = picture.draw(*where) if tile is None else picture.draw(*where, tile)
         drawn, queued = drawn + 1, queued + 1
         progress.advance()
         if queued >= most or time.monotonic() > job.deadline:
             finish(frame)
             took, waited = time.monotonic() - waited, time.monotonic()
-            queued, most = 0, max(1, min(2 * most, int(queued * WAIT / max(took, 1e-9))))
+            queued, most = 0, max(1, min(2 * most, int(queued * SYNC_SECONDS / max(took, 1e-9))))
             if waited > job.deadline:
                 break
             if first is None:  # it may have compiled, or brought points onto their attractor
-                first = waited, share_of(picture, job, drawn)
-            elif first[0] > 0 and waited - first[0] > TELL_AFTER and not (job.stop and job.stop.asked):
-                tell_rest(job, waited - first[0], first[1], share_of(picture, job, drawn))
+                first = waited, picture.fraction_done(drawn, job.samples)
+            elif first[0] > 0 and waited - first[0] > ETA_AFTER and not (job.stop and job.stop.requested):
+                print_eta(job, waited - first[0], first[1], picture.fraction_done(drawn, job.samples))
                 first = (0.0, 0.0)
-        if job.stop is not None and job.stop.asked:
+        if job.stop is not None and job.stop.requested:
             break
     finish(frame)
     return frame, drawn
 
 
-def share_of(picture, job: Job, drawn: int) -> float:
-    """The part of the job, or of its tile, that is drawn."""
-    return picture.fraction_done(drawn, job.samples)
-
-
-def tell_rest(job: Job, seconds: float, before: float, now: float) -> None:
+def print_eta(job: RenderJob, seconds: float, before: float, now: float) -> None:
     """Says on stderr how long all will take, where that is long, and how to end it before; the share that is drawn
     grew from `before` to `now` in so many seconds.
     """
     whole = seconds / max(now - before, 1e-18) * len(job.tiles())
-    if min(whole, job.deadline - time.monotonic()) > TELL_FROM:
+    if min(whole, job.deadline - time.monotonic()) > MIN_ETA_SECONDS:
         kept = "keeps what is drawn until then" if len(job.tiles()) == 1 else "ends it"
-        print(f"rayfold: this will take about {spoken(whole)}; Ctrl-C {kept}, --time-limit too", file=sys.stderr)
+        print(
+            f"rayfold: this will take about {format_duration(whole)}; Ctrl-C {kept}, --time-limit too", file=sys.stderr
+        )
 
 
-def spoken(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time as people say it: 90 minutes, 3 hours, 12 days, 40 years."""
     for unit, length in (("years", 31557600.0), ("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2 * length:
@@ -150,17 +147,17 @@ def spoken(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def render(picture, job: Job, progress) -> Rendered:
+def render(picture, job: RenderJob, progress) -> RenderResult:
     """Draws the job, tile by tile where it is large, into linear values on the host."""
-    sheet, fewest = Sheet(job.size), job.samples
+    image, fewest = TiledImage(job.size), job.samples
     for tile in job.tiles():
         frame, drawn = draw(picture, job, tile, progress)
-        if job.stop is not None and job.stop.asked and len(job.tiles()) > 1:
+        if job.stop is not None and job.stop.requested and len(job.tiles()) > 1:
             raise KeyboardInterrupt  # there is nothing yet of the other tiles
         layers = picture.layers(job.settings(), job.size, tile) if job.layers or job.denoise else {}
-        sheet.put(tile or (0, 0, *job.size), frame.read(), layers)
+        image.merge_tile(tile or (0, 0, *job.size), frame.read(), layers)
         fewest = min(fewest, drawn)
-    rendered = sheet.rendered(fewest, device_of(frame), frame)
+    rendered = image.result(fewest, device_of(frame), frame)
     if job.denoise:
         clean = denoise(rendered.linear, rendered.layers["albedo"], rendered.layers["normal"])
         rendered.linear, rendered.meter = clean, ExposureMeter().add(clean)
@@ -168,15 +165,15 @@ def render(picture, job: Job, progress) -> Rendered:
     return rendered
 
 
-class Sheet:
+class TiledImage:
     """A picture of `size` that comes tile by tile, and its layers."""
 
     def __init__(self, size: tuple[int, int]):
         self._shape = size[1], size[0]
-        self._linear, self._layers = room((*self._shape, 4)), {}
+        self._linear, self._layers = allocate_image((*self._shape, 4)), {}
         self._meter, self._opaque = ExposureMeter(), True
 
-    def put(self, tile: Tile, part: np.ndarray, layers: dict[str, np.ndarray]) -> None:
+    def merge_tile(self, tile: Tile, part: np.ndarray, layers: dict[str, np.ndarray]) -> None:
         left, top, wide, high = tile
         assert part.shape == (high, wide, 4), (part.shape, tile)
         where = slice(top, top + high), slice(left, left + wide)
@@ -187,12 +184,12 @@ class Sheet:
             whole = self._layers.setdefault(name, np.zeros((*self._shape, *layer.shape[2:]), layer.dtype))
             whole[where] = layer
 
-    def rendered(self, samples: int, device: str, like) -> Rendered:
+    def result(self, samples: int, device: str, prototype) -> RenderResult:
         """The picture, once all of its tiles are there."""
-        return Rendered(self._linear, self._meter, self._opaque, samples, device, like, self._layers)
+        return RenderResult(self._linear, self._meter, self._opaque, samples, device, prototype, self._layers)
 
 
-class Spool:
+class FileBackedImage:
     """A picture larger than memory should hold: (height, width, 4) float32 in a nameless file, written by parts."""
 
     def __init__(self, shape: tuple[int, int, int]):
@@ -218,42 +215,42 @@ class Spool:
         return values.reshape(bottom - top, *self.shape[1:])
 
 
-def room(shape):
-    """Memory for a picture, or a Spool where it is larger than one that is drawn whole."""
-    return np.empty(shape, "f4") if shape[0] * shape[1] <= WHOLE_PIXELS else Spool(shape)
+def allocate_image(shape):
+    """Memory for a picture, or a FileBackedImage where it is larger than one that is drawn whole."""
+    return np.empty(shape, "f4") if shape[0] * shape[1] <= MAX_UNTILED_PIXELS else FileBackedImage(shape)
 
 
-def displayed(rendered: Rendered, scene: Scene, dtype="u1"):
-    """Bands of (rows, width, 4) displayed pixels, top to bottom."""
-    rows = max(1, BAND_PIXELS // rendered.linear.shape[1])
+def tonemapped_blocks(rendered: RenderResult, scene: Scene, dtype="u1"):
+    """Bands of (rows, width, 4) tonemapped_blocks pixels, top to bottom."""
+    rows = max(1, ROW_BLOCK_PIXELS // rendered.linear.shape[1])
     for top in range(0, len(rendered.linear), rows):
         band = np.ascontiguousarray(rendered.linear[top : top + rows])
-        yield tonemap(_frame_like(rendered.like, band), scene.tone, dtype, rendered.meter)
-        finish(rendered.like)  # which frees what the band took
+        yield tonemap(_upload_like(rendered.prototype, band), scene.tone, dtype, rendered.meter)
+        finish(rendered.prototype)  # which frees what the band took
 
 
-def _frame_like(frame, array: np.ndarray):
+def _upload_like(frame, array: np.ndarray):
     if isinstance(frame, Texture):
         return frame.gl.texture((array.shape[1], array.shape[0])).write(array)
     return frame.device.buffer(array.shape).write(array)
 
 
-def write(path: Path, rendered: Rendered, job: Job, bits: int = 8) -> None:
-    """Writes the picture by the path's suffix: .png displayed and with its recipe, .exr linear."""
+def write(path: Path, rendered: RenderResult, job: RenderJob, bit_depth: int = 8) -> None:
+    """Writes the picture by the path's suffix: .png tonemapped_blocks and with its recipe, .exr linear."""
     height, width, _ = rendered.linear.shape
     recipe = recipe_of(
         job.scene,
         path.resolve().parent,
         size=[width, height],
         samples=rendered.samples,
-        time=job.moment,
-        device=", ".join(dict.fromkeys(MODELS.sub("", rendered.device).split(", "))),
+        time=job.time,
+        device=", ".join(dict.fromkeys(DEVICE_INDEX.sub("", rendered.device).split(", "))),
     )
     if path.suffix.lower() == ".exr":
         write_exr(path, {"RGBA": rendered.linear[:], **rendered.layers}, recipe)
         return
-    dtype = np.dtype(f"u{bits // 8}")
-    bands = displayed(rendered, job.scene, dtype)
+    dtype = np.dtype(f"u{bit_depth // 8}")
+    bands = tonemapped_blocks(rendered, job.scene, dtype)
     if rendered.opaque:
         bands = (band[..., :3] for band in bands)
     write_png_rows(path, (height, width, 3 if rendered.opaque else 4), dtype, bands, recipe)

@@ -1,4 +1,4 @@
-"""Frames to a film by PyAV: H.264 in .mp4 and .mkv, VP9 in .webm, and GIF. The only user of av."""
+"""Frames to a video by PyAV: H.264 in .mp4 and .mkv, VP9 in .webm, and GIF. The only user of av."""
 
 import json
 from fractions import Fraction
@@ -26,28 +26,30 @@ def check_installed() -> None:
 
 def _av():
     try:
-        import av  # optional: the extra [film]
+        import av  # optional: the extra [video]
     except ImportError as error:
-        raise UnavailableError(f"films need PyAV: pip install av ({error})") from error
+        raise UnavailableError(f"videos need PyAV: pip install av ({error})") from error
     return av
 
 
-def encode(frames: list[Path], output: Path, rate: int, recipe: dict) -> None:
-    """Writes the film of PNG frames, all of one size, at `rate` frames a second, with the recipe as its comment."""
+def encode_video(frames: list[Path], output: Path, fps: int, recipe: dict) -> None:
+    """Writes the video of PNG frames, all of one size, at `fps` frames a second, with the recipe as its comment."""
     with atomic_write(output) as temporary:
         if output.suffix.lower() == ".gif":
-            _encode_gif(frames, temporary, rate)
+            _encode_gif(frames, temporary, fps)
         else:
-            _encode_video(frames, temporary, rate, output.suffix.lower(), recipe)
+            _encode_video(frames, temporary, fps, output.suffix.lower(), recipe)
 
 
-def _encode_video(frames, path: Path, rate: int, suffix: str, recipe: dict) -> None:
+def _encode_video(frames, path: Path, fps: int, suffix: str, recipe: dict) -> None:
     av = _av()
     codec, pixel_format, options = CODECS[suffix]
     more = {"movflags": "+faststart+use_metadata_tags"} if suffix == ".mp4" else {}
-    with av.open(str(path), "w", format={".mkv": "matroska"}.get(suffix, suffix[1:]), container_options=more) as film:
-        film.metadata["comment"] = json.dumps(recipe)
-        stream = film.add_stream(codec, rate=rate, options=options)
+    with av.open(
+        str(path), "w", format={".mkv": "matroska"}.get(suffix, suffix[1:]), container_options=more
+    ) as container:
+        container.metadata["comment"] = json.dumps(recipe)
+        stream = container.add_stream(codec, rate=fps, options=options)
         stream.pix_fmt = pixel_format
         stream.height, stream.width = _even(read_pixels(frames[0])).shape[:2]
         context = stream.codec_context
@@ -57,16 +59,16 @@ def _encode_video(frames, path: Path, rate: int, suffix: str, recipe: dict) -> N
             frame = av.VideoFrame.from_ndarray(pixels, "rgb24").reformat(
                 format=pixel_format, dst_colorspace="ITU709", src_color_range="JPEG", dst_color_range="MPEG"
             )
-            film.mux(stream.encode(frame))
-        film.mux(stream.encode(None))
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
 
 
-def _encode_gif(frames, path: Path, rate: int) -> None:
+def _encode_gif(frames, path: Path, fps: int) -> None:
     av = _av()
     first = read_pixels(frames[0])[..., :3]
     height, width = first.shape[:2]
     graph = av.filter.Graph()
-    source = graph.add_buffer(width=width, height=height, format="rgb24", time_base=f"1/{rate}")
+    source = graph.add_buffer(width=width, height=height, format="rgb24", time_base=f"1/{fps}")
     halves, palette = graph.add("split"), graph.add("palettegen", "stats_mode=diff")
     use, sink = graph.add("paletteuse", "dither=sierra2_4a"), graph.add("buffersink")
     source.link_to(halves)
@@ -77,15 +79,15 @@ def _encode_gif(frames, path: Path, rate: int) -> None:
     graph.configure()
     for number, path_of_frame in enumerate(frames):
         frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(read_pixels(path_of_frame)[..., :3]), "rgb24")
-        frame.pts, frame.time_base = number, Fraction(1, rate)
+        frame.pts, frame.time_base = number, Fraction(1, fps)
         graph.push(frame)
     graph.push(None)
-    with av.open(str(path), "w", format="gif") as film:
-        stream = film.add_stream("gif", rate=rate)
+    with av.open(str(path), "w", format="gif") as container:
+        stream = container.add_stream("gif", rate=fps)
         stream.width, stream.height, stream.pix_fmt = width, height, "pal8"
         for _ in frames:
-            film.mux(stream.encode(graph.pull()))
-        film.mux(stream.encode(None))
+            container.mux(stream.encode(graph.pull()))
+        container.mux(stream.encode(None))
 
 
 def _even(pixels: np.ndarray) -> np.ndarray:

@@ -53,7 +53,7 @@ def test_commands_run(words, tmp_path, monkeypatch):
         pytest.importorskip("pyoidn")
     words = [FEWER.get(word, word) for word in words]
     extra = next((more for start, more in SMALL.items() if " ".join(words).startswith(start)), [])
-    if "--grid" in words:
+    if "--light-field" in words:
         extra = ["--size", "32x24", "--samples", "1"]
     assert cli.main([*words, *extra]) == 0
     if "-o" in words:

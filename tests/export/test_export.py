@@ -44,7 +44,7 @@ def test_png_of_the_exr_is_the_png(scene, tmp_path):
 
 
 def test_frames_follow_the_animation_and_resume(scene, tmp_path):
-    words = [scene, "-o", tmp_path / "f_###.png", "--frames", "3-5", "--rate", "10"]
+    words = [scene, "-o", tmp_path / "f_###.png", "--frames", "3-5", "--fps", "10"]
     answer = export(*words, "--json")
     facts = json.loads(answer.stdout)
     assert [Path(path).name for path in facts["output"]] == ["f_003.png", "f_004.png", "f_005.png"]
@@ -83,17 +83,17 @@ def test_films_hold_every_frame(scene, tmp_path, suffix):
 
 def test_a_film_without_numbers_is_as_long_as_its_animation(scene, tmp_path):
     av = pytest.importorskip("av", reason="films need PyAV")
-    export(scene, "-o", tmp_path / "film.mp4", "--rate", "24")
+    export(scene, "-o", tmp_path / "film.mp4", "--fps", "24")
     with av.open(str(tmp_path / "film.mp4")) as film:
         assert sum(1 for _ in film.decode(video=0)) == 6
 
 
 def test_sixteen_bits_and_recipe(scene, tmp_path):
-    export(scene, "-o", tmp_path / "deep.png", "--bits", 16, "--set", "color_offset=0.25", "--set", "tone.ev=-1")
+    export(scene, "-o", tmp_path / "deep.png", "--bit-depth", 16, "--set", "color_offset=0.25", "--set", "tone.ev=-1")
     recipe = read_recipe(tmp_path / "deep.png")
     assert recipe["scene"]["settings"]["color_offset"] == 0.25 and recipe["scene"]["tone"]["ev"] == -1
     assert recipe["samples"] == 2 and recipe["size"] == [70, 46]
-    export(scene, "-o", tmp_path / "deep.exr", "--bits", 16, code=2)
+    export(scene, "-o", tmp_path / "deep.exr", "--bit-depth", 16, code=2)
 
 
 def test_time_limit_leaves_a_whole_picture_and_says_so(scene, tmp_path):
@@ -110,7 +110,7 @@ def test_a_film_that_a_time_limit_ends_tells_what_is_done_and_goes_on(scene, tmp
     export(scene, "-o", tmp_path / name, "--frames", "1-3", "--samples", 1)
     answer = export(*words, "--frames", "1-3", "--time-limit", "0.5", "--overwrite", "--json", code=3)
     facts = json.loads(answer.stdout)
-    assert "0 of 3 frames are done; the same command goes on" in answer.stderr
+    assert "0 of 3 frames are done; the same command resumes" in answer.stderr
     assert (facts["frames"], facts["output"]) == (0, []), "what an earlier run left is not what this one asks for"
     if name.endswith("mp4"):
         assert (tmp_path / name).stat().st_size > 0, "the film that was there before stays"

@@ -39,19 +39,19 @@ def scene(tmp_path):
 @pytest.fixture
 def signalled(monkeypatch):
     """Sends a signal to one of a farm's workers that is at work, once so many answers came; lists whom."""
-    hit, answers = [], farm.answers
+    hit, results = [], farm.results
 
     def of(number: int, after: int = 1):
         def counted(client, base, tasks):
             pids = client.run(os.getpid)
-            for count, answer in enumerate(answers(client, base, tasks), 1):
+            for count, answer in enumerate(results(client, base, tasks), 1):
                 yield answer
                 if count == after and not hit:
                     busy = [address for address, keys in client.processing().items() if keys]
                     hit.append(pids[(busy or list(pids))[0]])
                     os.kill(hit[0], number)
 
-        monkeypatch.setattr(farm, "answers", counted)
+        monkeypatch.setattr(farm, "results", counted)
         return hit
 
     return of
@@ -267,7 +267,7 @@ def test_parts_of_a_flame_merge_to_its_bits_whatever_their_number(device, bad, p
 
 
 def test_farm_of_views_equals_the_whole_and_both_resume(tmp_path, gpu):
-    words = [ROOT / "scenes/mirrors.toml", "--grid", "3x2", "--size", "48x40", "--samples", 2]
+    words = [ROOT / "scenes/mirrors.toml", "--light-field", "3x2", "--size", "48x40", "--samples", 2]
     export(*words, "-o", tmp_path / "here")
     views = sorted(path.name for path in (tmp_path / "here").glob("*.png"))
     assert len(views) == 6

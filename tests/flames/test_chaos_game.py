@@ -14,7 +14,7 @@ import pytest
 
 from renderer.cli import main
 from renderer.errors import InputError
-from renderer.export.render import spoken
+from renderer.export.render import format_duration
 from renderer.flames import chaos_game, evolve, filters, kernel_cache, kernel_source, sample_schedule, variations
 from renderer.flames.camera import world_to_buckets
 from renderer.flames.genome import Flame, Xform
@@ -546,8 +546,12 @@ def test_an_endless_picture_tells_its_time_and_keeps_what_it_has(tmp_path):
 
 
 def test_spoken_times():
-    assert spoken(100) == "100 seconds" and spoken(600) == "10 minutes" and spoken(86400 * 12) == "12 days"
-    assert spoken(3600.0 * 5) == "5 hours" and spoken(31557600.0 * 12345) == "12,345 years"
+    assert (
+        format_duration(100) == "100 seconds"
+        and format_duration(600) == "10 minutes"
+        and format_duration(86400 * 12) == "12 days"
+    )
+    assert format_duration(3600.0 * 5) == "5 hours" and format_duration(31557600.0 * 12345) == "12,345 years"
 
 
 # ---- space

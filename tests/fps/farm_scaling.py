@@ -14,14 +14,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from renderer.paths import ROOT
-
+ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from main import arguments  # noqa: E402
-from renderer.export import plan_of  # noqa: E402
-from renderer.export.farm import Farm, client_of, render_frames  # noqa: E402
+from renderer.cli import build_parser  # noqa: E402
+from renderer.export.command import options_of  # noqa: E402
+from renderer.export.farm import Farm, open_client, render_frames  # noqa: E402
 from renderer.export.frames import file_hash  # noqa: E402
+from renderer.export.plan import make_plan  # noqa: E402
 
 DEFAULT = ["scenes/mirrors.toml", "--frames", "1-16", "--size", "3840x2160", "--samples", "512"]
 
@@ -53,13 +53,16 @@ def drawn(count: int, asked: list[str], folder: Path) -> tuple[float, str, list[
     """Seconds, devices, the files' hashes and the number of frames that `count` workers draw."""
     where = folder / str(count)
     where.mkdir()
-    args = arguments().parse_args(["export", *asked, "-o", str(where / "frame_####.png"), "--farm", f"local:{count}"])
-    plan = plan_of(args)
-    with client_of(Farm("", count, args.device)) as client:
+    args = build_parser().parse_args(
+        ["export", *asked, "-o", str(where / "frame_####.png"), "--farm", f"local:{count}"]
+    )
+    options = options_of(args)
+    plan = make_plan(options)
+    with open_client(Farm("", count, options.device)) as client:
         warm = replace(plan, output=where / "warm_####.png", numbers=plan.numbers[: max(2 * count, 2)])
-        render_frames(client, Farm("", count, args.device), warm, args)
+        render_frames(client, Farm("", count, options.device), warm, options)
         began = time.perf_counter()
-        _, devices, _ = render_frames(client, Farm("", count, args.device), plan, args)
+        _, devices, _ = render_frames(client, Farm("", count, options.device), plan, options)
         seconds = time.perf_counter() - began
     return seconds, devices, [file_hash(path) for path in sorted(where.glob("frame_*.png"))], len(plan.numbers)
 

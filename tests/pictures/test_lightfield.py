@@ -322,9 +322,9 @@ def test_reversed_disparity_range_raises():
 
 @pytest.fixture(scope="session")
 def rendered_field(tmp_path_factory):
-    """A folder with 9 x 9 views of 96 x 96 of scenes/bokeh.toml by `export --grid`, and its facts."""
+    """A folder with 9 x 9 views of 96 x 96 of scenes/bokeh.toml by `export --light-field`, and its facts."""
     folder = tmp_path_factory.mktemp("fields") / "bokeh"
-    size = ["--size", "96x96", "--samples", "12", "--grid", "9x9", "--baseline", "0.03", "--json"]
+    size = ["--size", "96x96", "--samples", "12", "--light-field", "9x9", "--baseline", "0.03", "--json"]
     with contextlib.redirect_stdout(io.StringIO()) as told:
         assert cli.main(["export", str(ROOT / "scenes/bokeh.toml"), "-o", str(folder), *size]) == 0
     return folder, json.loads(told.getvalue())
@@ -352,7 +352,7 @@ def test_exported_light_field_has_camera_positions(rendered_field):
     np.testing.assert_allclose(field.camera_positions, (field.view_indices - 4)[:, ::-1], atol=1e-3)
     assert lightfield.resolve_v_direction(field) is field  # its v grows downwards, as the pictures say too
     focal = 96 / (2 * np.tan(np.radians(34) / 2))
-    assert facts["disparity_of_target"] == pytest.approx(focal * 0.03 / np.hypot(5.0, 0.6), rel=1e-6)
+    assert facts["target_disparity"] == pytest.approx(focal * 0.03 / np.hypot(5.0, 0.6), rel=1e-6)
 
 
 @pytest.mark.parametrize("distance", [3.6, 5.0, 8.0])
@@ -401,11 +401,11 @@ def test_opening_a_folder_focuses_on_its_center(gpu, rendered_field):
 @pytest.mark.parametrize(
     "arguments, told",
     [
-        (["--baseline", "1"], "needs --grid"),
-        (["--grid", "0x3"], "is not an array of cameras"),
-        (["--grid", "3x3", "--baseline", "-1"], "--baseline -1: must be at least"),
-        (["--grid", "3x3", "--frames", "1-3"], "--frames: not together with --grid"),
-        (["--grid", "3x3", "--bits", "16"], "--bits 16"),
+        (["--baseline", "1"], "needs --light-field"),
+        (["--light-field", "0x3"], "is not an array of cameras"),
+        (["--light-field", "3x3", "--baseline", "-1"], "--baseline -1: must be at least"),
+        (["--light-field", "3x3", "--frames", "1-3"], "--frames: not together with --light-field"),
+        (["--light-field", "3x3", "--bit-depth", "16"], "--bit-depth 16"),
     ],
 )
 def test_invalid_light_field_exports_are_refused(tmp_path, capsys, arguments, told):
@@ -419,7 +419,7 @@ def test_invalid_light_field_exports_are_refused(tmp_path, capsys, arguments, to
 
 
 def test_export_without_camera_and_into_a_folder_of_other_pictures_is_refused(tmp_path, capsys):
-    command = ["export", "-o", str(tmp_path), "--grid", "2x2"]
+    command = ["export", "-o", str(tmp_path), "--light-field", "2x2"]
     assert cli.main([*command, str(ROOT / "scenes/mandelbrot.toml")]) == 2
     assert "a fractal picture has no camera in space" in capsys.readouterr().err
     (tmp_path / "holiday.png").write_bytes(b"")

@@ -1,0 +1,53 @@
+"""The command `rayfold export`: its options. argparse's namespace ends here; no heavy library is imported."""
+
+import argparse
+from dataclasses import fields
+from pathlib import Path
+
+from renderer import arguments
+from renderer.export.options import ExportOptions
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the options of `rayfold export`."""
+    add = command.add_argument
+    add(
+        "input",
+        metavar="INPUT",
+        help="scene .toml, mesh, .flame, .cb program, light field, or a PNG that Rayfold wrote",
+    )
+    add("-o", "--output", required=True, metavar="OUT", help=".png, .exr, a video, or frames as out_####.png")
+    add("--size", type=arguments.size, metavar="WxH", help="in pixels (default: from the scene file)")
+    add("--samples", type=arguments.positive, metavar="N", help="samples to accumulate (default: from the scene file)")
+    add("--time", type=arguments.seconds, metavar="T", help="seconds into an animated scene (default 0)")
+    add("--frames", metavar="A-B", help="frame numbers of a video or of out_####.png, such as 1-48")
+    add("--fps", type=arguments.positive, default=24, metavar="FPS", help="frames a second of scene time (default 24)")
+    add("--seed", type=arguments.seed, metavar="S", help="of the random numbers; the same seed gives the same picture")
+    add("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the scene; repeatable")
+    add("--bit-depth", type=int, choices=(8, 16), default=8, help="bits per channel of a PNG (default 8)")
+    add("--tile", type=arguments.positive, metavar="N", help="draw in tiles of N x N (default: only large pictures)")
+    add("--time-limit", type=arguments.duration, metavar="SECONDS", help="stop drawing then; exit code 3 if too early")
+    add("--denoise", action="store_true", help="denoise with albedo and normal as auxiliary images (package pyoidn)")
+    add("--overwrite", action="store_true", help="draw frames again that are already done")
+    add("--dry-run", action="store_true", help="print the plan and the memory it takes, and stop")
+    light_field = "export a light field: OUT is a folder of its views"
+    add("--light-field", type=arguments.grid, metavar="ROWSxCOLUMNS", help=light_field)
+    baseline = "distance of neighboring cameras, in scene units (default: a disparity of 2 pixels at the target)"
+    add("--baseline", type=float, metavar="B", help=baseline)
+    add("--farm", metavar="CLUSTER", help="local:N processes, or a scheduler at tcp://HOST:PORT")
+    add("--split", choices=("tiles", "samples"), help="what a farm distributes of one picture (default: tiles)")
+    add("--json", action="store_true", help="print exactly one JSON object")
+
+
+def export(args: argparse.Namespace) -> int:
+    """Run `rayfold export`; returns the exit code."""
+    from renderer.export.run import run
+
+    return run(options_of(args))
+
+
+def options_of(args: argparse.Namespace) -> ExportOptions:
+    """The parsed options as plain data."""
+    values = {f.name: getattr(args, f.name) for f in fields(ExportOptions)}
+    return ExportOptions(**values | {"input": Path(args.input), "output": Path(args.output)})

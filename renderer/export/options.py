@@ -1,0 +1,31 @@
+"""What `rayfold export` is asked for, as plain data."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """The options of the command (renderer/export/command.py explains each); None where one is not given."""
+
+    input: Path
+    output: Path
+    size: tuple[int, int] | None = None
+    samples: int | None = None
+    time: float | None = None
+    frames: str | None = None
+    fps: int = 24
+    seed: int | None = None
+    device: str = "auto"
+    set: tuple[str, ...] | list[str] = ()
+    bit_depth: int = 8
+    tile: int | None = None
+    time_limit: float | None = None
+    denoise: bool = False
+    overwrite: bool = False
+    dry_run: bool = False
+    light_field: tuple[int, int] | None = None
+    baseline: float | None = None
+    farm: str | None = None
+    split: str | None = None
+    json: bool = False

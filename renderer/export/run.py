@@ -1,0 +1,205 @@
+"""Carries out an export: in this process or on a farm; prints what was written."""
+
+import json
+import shutil
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from renderer.errors import UserError
+from renderer.export.farm import parse_farm, render_light_field_on_farm, render_on_farm
+from renderer.export.frames import Manifest, frame_path
+from renderer.export.light_field import LightFieldViews, camera_array, check_folder, render_light_field
+from renderer.export.options import ExportOptions
+from renderer.export.plan import DEFAULT_SIZE, ExportPlan, frames_recipe, load_scene, make_plan, time_of
+from renderer.export.render import MAX_UNTILED_PIXELS, TILE, InterruptHandler, RenderJob, render, write
+from renderer.export.video import encode_video
+from renderer.gpu import open_context
+from renderer.pictures import Picture, open_picture, recipe_of
+from renderer.progress import Progress
+
+
+def run(options: ExportOptions) -> int:
+    """Export; returns the exit code.
+
+    3 if --time-limit ended it before all samples were drawn, 130 if Ctrl-C did. Both write the samples of a still.
+    """
+    start = time.monotonic()
+    if options.light_field:
+        return export_light_field(options)
+    if options.baseline is not None:
+        raise UserError(f"--baseline {options.baseline:g}: needs --light-field ROWSxCOLUMNS, the array of cameras")
+    if options.split and not options.farm:
+        raise UserError(f"--split {options.split}: needs --farm CLUSTER")
+    plan = make_plan(options)
+    if options.dry_run:
+        return print_plan(plan, options)
+    interrupt = InterruptHandler()
+    if options.farm:
+        samples, device, finished = render_on_farm(parse_farm(options.farm, options.device), plan, options)
+        facts = {}
+    else:
+        picture = open_picture(plan.scene, open_context(options.device))
+        samples = plan.samples or picture.sample_count(plan.scene.settings, plan.size)
+        deadline = start + options.time_limit if options.time_limit else float("inf")
+        if plan.numbers is None:
+            device, samples, finished = _export_still(plan, picture, samples, deadline, interrupt)
+        else:
+            device, finished = _export_frames(plan, picture, samples, options.overwrite, deadline)
+        facts = picture.report()
+    if plan.is_video and finished:
+        _encode(plan)
+    print_result(options, plan, samples, device, time.monotonic() - start, facts, finished)
+    return 0 if finished else 130 if interrupt.requested else 3
+
+
+def export_light_field(options: ExportOptions) -> int:
+    """Export a light field of a scene; returns the exit code."""
+    start = time.monotonic()
+    assert options.light_field is not None
+    for name in ("frames", "split", "tile", "time_limit", "dry_run", "denoise"):
+        if getattr(options, name):
+            raise UserError(f"--{name.replace('_', '-')}: not together with --light-field")
+    if options.bit_depth != 8:
+        raise UserError("--bit-depth 16: the views of a light field have 8 bits per channel")
+    scene = load_scene(options)
+    size = options.size or scene.size or DEFAULT_SIZE
+    folder, array = options.output, camera_array(scene, size, options.light_field, options.baseline)
+    check_folder(folder, array)
+    scene_time = time_of(options, scene)
+    facts: dict[str, Any] = dict(size=list(size), samples=options.samples, time=scene_time)
+    views = LightFieldViews(folder, array, recipe_of(scene, folder.resolve(), **facts))
+    if options.farm:
+        job = RenderJob(scene, size, options.samples or 1, scene_time)
+        farm = parse_farm(options.farm, options.device)
+        samples, device = render_light_field_on_farm(farm, job, views, options)
+    else:
+        picture = open_picture(scene, open_context(options.device))
+        samples = options.samples or scene.samples or picture.sample_count(scene.settings, size)
+        job = RenderJob(scene, size, samples, scene_time)
+        title = f"{scene.title}, {array.rows} x {array.columns} views"
+        with Progress(samples * len(views.wanted(options.overwrite)), title) as progress:
+            device = render_light_field(picture, job, views, options.overwrite, progress)
+    seconds, count = time.monotonic() - start, len(array.views())
+    if options.json:
+        answer = {
+            "light_field": [array.rows, array.columns], "baseline": array.baseline, "target_disparity": array.disparity,
+            "output": str(folder), "size": list(size), "samples": samples, "frames": count, "seconds": seconds,
+            "samples_per_second": samples * count / seconds, "device": device,
+        }  # fmt: skip
+        print(json.dumps(answer))
+        return 0
+    print(folder)
+    text = f"cameras {array.baseline:g} apart, the target in focus at disparity {array.disparity:.3f}"
+    print(f"{count} views of {samples} samples in {seconds:.2f} s on {device}; {text}", file=sys.stderr)
+    return 0
+
+
+def _export_still(
+    plan: ExportPlan, picture: Picture, samples: int, deadline: float, interrupt: InterruptHandler
+) -> tuple[str, int, bool]:
+    """Render and write a still; returns the device's name, the samples drawn, and whether these are all."""
+    job = RenderJob(
+        plan.scene, plan.size, samples, plan.time, plan.tile, deadline, plan.layers, interrupt, plan.denoise
+    )
+    with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
+        rendered = render(picture, job, progress)
+    write(plan.output, rendered, job, plan.bit_depth)
+    return rendered.device, rendered.samples, rendered.samples == samples
+
+
+def _export_frames(
+    plan: ExportPlan, picture: Picture, samples: int, overwrite: bool, deadline: float
+) -> tuple[str, bool]:
+    """Render the frames that are not done; a file is complete before the manifest lists it."""
+    assert plan.numbers is not None
+    plan.pattern.parent.mkdir(exist_ok=True)
+    manifest = Manifest(plan.pattern, frames_recipe(plan))
+    wanted = [number for number in plan.numbers if overwrite or not manifest.done(number)]
+    device = "none: every frame was done"
+    with Progress(len(wanted) * samples, plan.title) as progress:
+        for number in wanted:
+            start = time.monotonic()
+            scene_time = plan.time_of(number)
+            job = RenderJob(
+                plan.scene, plan.size, samples, scene_time, plan.tile, deadline, plan.layers, denoise=plan.denoise
+            )
+            rendered = render(picture, job, progress)
+            if rendered.samples < samples:
+                return rendered.device, False
+            write(frame_path(plan.pattern, number), rendered, job, plan.bit_depth)
+            manifest.add(number, time.monotonic() - start, rendered.device)
+            device = rendered.device
+    return device, True
+
+
+def _encode(plan: ExportPlan) -> None:
+    """Encode the video of the plan's frames; then remove the frames."""
+    assert plan.numbers is not None
+    frames = [frame_path(plan.pattern, number) for number in plan.numbers]
+    facts: dict[str, Any] = dict(size=list(plan.size), fps=plan.fps)
+    encode_video(frames, plan.output, plan.fps, recipe_of(plan.scene, plan.output.resolve().parent, **facts))
+    shutil.rmtree(plan.pattern.parent)
+
+
+def print_plan(plan: ExportPlan, options: ExportOptions) -> int:
+    """Print what --dry-run shows: the plan, and an estimate of the memory it takes."""
+    width, height = plan.size
+    untiled = width * height <= MAX_UNTILED_PIXELS
+    step = plan.tile or (0 if untiled else TILE)
+    facts = {
+        "output": str(plan.output),
+        "size": list(plan.size),
+        "frames": 1 if plan.numbers is None else len(plan.numbers),
+        "tiles": len(RenderJob(plan.scene, plan.size, 1, tile=plan.tile).tiles()),
+        "samples": options.samples or "from the scene file",
+        "host_bytes": 16 * width * height if untiled else 16 * min(4 << 20, width * height),
+        "disk_bytes": 0 if untiled else 16 * width * height,
+        "device_bytes_per_frame": 16 * (min(step, width) * min(step, height) if step else width * height),
+    }
+    if options.json:
+        print(json.dumps(facts))
+    else:
+        for key, value in facts.items():
+            print(f"{key.replace('_', ' '):24s} {value}")
+    return 0
+
+
+def print_result(
+    options: ExportOptions, plan: ExportPlan, samples: int, device: str, seconds: float, facts: dict, finished: bool
+) -> None:
+    """Print the paths, or one JSON object; statistics for people go to stderr."""
+    if plan.numbers is None:
+        written, count = [str(plan.output)], 1
+    elif plan.is_video and finished:
+        written, count = [str(plan.output)], len(plan.numbers)
+    else:
+        manifest = Manifest(plan.pattern, frames_recipe(plan))
+        done = [number for number in plan.numbers if finished or manifest.done(number)]
+        written, count = [str(frame_path(plan.pattern, number)) for number in done], len(done)
+        if not finished:
+            text = f"{count} of {len(plan.numbers)} frames are done; the same command resumes with the others"
+            print(f"rayfold: {text}", file=sys.stderr)
+    rate = samples * count / seconds
+    if options.json:
+        answer = {
+            "output": written[0] if len(written) == 1 else written,
+            "size": list(plan.size),
+            "samples": samples,
+            "frames": count,
+            "seconds": seconds,
+            "samples_per_second": rate,
+            "device": device,
+            "report": facts,
+        }
+        print(json.dumps(answer, default=_to_json))
+        return
+    for path in written:
+        print(path)
+    print(f"{samples * count} samples in {seconds:.2f} s ({rate:.1f} a second) on {device}", file=sys.stderr)
+
+
+def _to_json(value: Any) -> Any:
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
