@@ -1,11 +1,11 @@
 """Primitives, the records that a BVH is built over: triangles and spheres as arrays.
 
-A triangle is a corner and two edges, a sphere a center and a radius above 0; see shaders/bvh/geometry.h.
+A triangle is a vertex and two edges, a sphere a center and a radius above 0; see shaders/bvh/geometry.h.
 """
 
 import numpy as np
 
-# corner or center, and the primitive id | first edge, and the material's index | second edge, and the radius; 48 bytes.
+# vertex 0 or center, and the primitive id | first edge, and the material's index | second edge, and the radius; 48 bytes.
 PRIMITIVE = np.dtype([("v0", "f4", (4,)), ("edge1", "f4", (4,)), ("edge2", "f4", (4,))])
 
 

@@ -36,9 +36,12 @@ DEVICE Box box_of(const Primitive p) {
                           min_nnan(min_nnan(a.z, b.z), c.z) - radius);
     box.high = make_float3(max_nnan(max_nnan(a.x, b.x), c.x) + radius, max_nnan(max_nnan(a.y, b.y), c.y) + radius,
                            max_nnan(max_nnan(a.z, b.z), c.z) + radius);
-    float3 extent = make_float3(max_nnan(fabs(box.low.x), fabs(box.high.x)), max_nnan(fabs(box.low.y), fabs(box.high.y)),
-                               max_nnan(fabs(box.low.z), fabs(box.high.z)));
-    float more = fma((sliver_error(xyz(p.edge1), xyz(p.edge2)) - 1.0f) * max_nnan(max_nnan(extent.x, extent.y), extent.z), BOX_PAD, 1e-30f);
+    float3 extent =
+        make_float3(max_nnan(fabs(box.low.x), fabs(box.high.x)), max_nnan(fabs(box.low.y), fabs(box.high.y)),
+                    max_nnan(fabs(box.low.z), fabs(box.high.z)));
+    float more =
+        fma((sliver_error(xyz(p.edge1), xyz(p.edge2)) - 1.0f) * max_nnan(max_nnan(extent.x, extent.y), extent.z),
+            BOX_PAD, 1e-30f);
     float3 pad = make_float3(fma(extent.x, BOX_PAD, more), fma(extent.y, BOX_PAD, more), fma(extent.z, BOX_PAD, more));
     box.low = box.low - pad;
     box.high = box.high + pad;
@@ -46,7 +49,8 @@ DEVICE Box box_of(const Primitive p) {
 }
 
 DEVICE float3 centroid(const Box box) {
-    return make_float3(0.5f * box.low.x + 0.5f * box.high.x, 0.5f * box.low.y + 0.5f * box.high.y, 0.5f * box.low.z + 0.5f * box.high.z);
+    return make_float3(0.5f * box.low.x + 0.5f * box.high.x, 0.5f * box.low.y + 0.5f * box.high.y,
+                       0.5f * box.low.z + 0.5f * box.high.z);
 }
 
 DEVICE float component(float3 p, uint axis) { return axis == 0 ? p.x : axis == 1 ? p.y : p.z; }

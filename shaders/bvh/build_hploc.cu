@@ -5,8 +5,8 @@
 #include "bvh/aabb.h"
 #include "common/scan.h"
 
-#define MERGE_THRESHOLD 16u   // clusters that a range may keep for the next merge
-#define SEARCH_RADIUS 8u      // neighbors on each side
+#define MERGE_THRESHOLD 16u  // clusters that a range may keep for the next merge
+#define SEARCH_RADIUS 8u  // neighbors on each side
 #define DIGITS 256u
 #define SORT_TILE (GROUP_SIZE * 16u)  // keys that one group sorts
 
@@ -32,8 +32,10 @@ KERNEL find_bounds(GLOBAL const float4 *primitives, int count, GLOBAL uint *boun
         atomic_max(&shared[axis + 3], high[axis]);
     }
     BARRIER();
-    if (local_index() < 3) atomic_min(&bounds[local_index()], shared[local_index()]);
-    else if (local_index() < 6) atomic_max(&bounds[local_index()], shared[local_index()]);
+    if (local_index() < 3)
+        atomic_min(&bounds[local_index()], shared[local_index()]);
+    else if (local_index() < 6)
+        atomic_max(&bounds[local_index()], shared[local_index()]);
 }
 
 // Ten bits with two zeros after each.
@@ -48,11 +50,14 @@ DEVICE uint grid_cell(float x, float low, float extent) {
     return (uint)clamp((x - low) * (extent > 0.0f ? 1024.0f / extent : 0.0f), 0.0f, 1023.0f);
 }
 
-KERNEL morton_codes(GLOBAL const float4 *primitives, int count, GLOBAL const uint *bounds, GLOBAL uint *keys, GLOBAL uint *rows) {
+KERNEL morton_codes(GLOBAL const float4 *primitives, int count, GLOBAL const uint *bounds, GLOBAL uint *keys,
+                    GLOBAL uint *rows) {
     uint i = thread_index();
     if (i >= (uint)count) return;
-    float3 low = make_float3(float_from_ordered(bounds[0]), float_from_ordered(bounds[1]), float_from_ordered(bounds[2]));
-    float3 extent = make_float3(float_from_ordered(bounds[3]), float_from_ordered(bounds[4]), float_from_ordered(bounds[5])) - low;
+    float3 low =
+        make_float3(float_from_ordered(bounds[0]), float_from_ordered(bounds[1]), float_from_ordered(bounds[2]));
+    float3 extent =
+        make_float3(float_from_ordered(bounds[3]), float_from_ordered(bounds[4]), float_from_ordered(bounds[5])) - low;
     float3 p = centroid(box_of(primitive_at(primitives, i)));
     keys[i] = spread_bits(grid_cell(p.x, low.x, extent.x)) << 2 | spread_bits(grid_cell(p.y, low.y, extent.y)) << 1 |
               spread_bits(grid_cell(p.z, low.z, extent.z));
@@ -68,7 +73,8 @@ KERNEL count_digits(GLOBAL const uint *keys, int count, int shift, GLOBAL uint *
     for (uint i = begin + local_index(); i < min(begin + SORT_TILE, (uint)count); i += GROUP_SIZE)
         atomic_add(&seen[(keys[i] >> shift) & (DIGITS - 1)], 1u);
     BARRIER();
-    for (uint digit = local_index(); digit < DIGITS; digit += GROUP_SIZE) counts[digit * group_count() + group_index()] = seen[digit];
+    for (uint digit = local_index(); digit < DIGITS; digit += GROUP_SIZE)
+        counts[digit * group_count() + group_index()] = seen[digit];
 }
 
 // One group a digit: its row of counts becomes their exclusive prefix sums over the tiles, and totals[digit] the sum.
@@ -92,8 +98,8 @@ DEVICE uint match_digit(uint digit, bool valid) {
 
 KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int count, int shift, GLOBAL const uint *counts,
                       GLOBAL const uint *totals, GLOBAL uint *keys_out, GLOBAL uint *rows_out) {
-    LOCAL_ARRAY(uint, place, DIGITS);                          // index of this tile's first key of a digit
-    LOCAL_ARRAY(uint, by_warp, DIGITS * (GROUP_SIZE / 32));    // keys of a digit in earlier warps of the tile
+    LOCAL_ARRAY(uint, place, DIGITS);  // index of this tile's first key of a digit
+    LOCAL_ARRAY(uint, by_warp, DIGITS * (GROUP_SIZE / 32));  // keys of a digit in earlier warps of the tile
     uint begin = group_index() * SORT_TILE;
     if (local_index() < DIGITS) place[local_index()] = totals[local_index()];
     BARRIER();
@@ -103,7 +109,8 @@ KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int coun
         if (local_index() < DIGITS) place[local_index()] += before;
         BARRIER();
     }
-    if (local_index() < DIGITS) place[local_index()] += counts[local_index() * group_count() + group_index()] - totals[local_index()];
+    if (local_index() < DIGITS)
+        place[local_index()] += counts[local_index() * group_count() + group_index()] - totals[local_index()];
 #if HAS_BALLOT
     uint warp = local_index() >> 5, ranks[16];
     for (uint i = local_index(); i < DIGITS * (GROUP_SIZE / 32); i += GROUP_SIZE) by_warp[i] = 0;
@@ -151,8 +158,8 @@ KERNEL scatter_digits(GLOBAL const uint *keys, GLOBAL const uint *rows, int coun
 }
 
 // The primitives in sorted order, their boxes, and the initial state of hploc_merge.
-KERNEL start_clusters(GLOBAL const float4 *primitives, int count, GLOBAL const uint *rows, GLOBAL float4 *sorted, GLOBAL float4 *boxes,
-                      GLOBAL uint *clusters, GLOBAL uint *visits) {
+KERNEL start_clusters(GLOBAL const float4 *primitives, int count, GLOBAL const uint *rows, GLOBAL float4 *sorted,
+                      GLOBAL float4 *boxes, GLOBAL uint *clusters, GLOBAL uint *visits) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     Primitive p = primitive_at(primitives, rows[i]);
@@ -182,14 +189,17 @@ DEVICE Box cluster_box(GLOBAL const float4 *boxes, GLOBAL const float4 *nodes, u
 }
 
 DEVICE float union_area(const Box a, const Box b) {
-    float x = max_nnan(a.high.x, b.high.x) - min_nnan(a.low.x, b.low.x), y = max_nnan(a.high.y, b.high.y) - min_nnan(a.low.y, b.low.y),
+    float x = max_nnan(a.high.x, b.high.x) - min_nnan(a.low.x, b.low.x),
+          y = max_nnan(a.high.y, b.high.y) - min_nnan(a.low.y, b.low.y),
           z = max_nnan(a.high.z, b.high.z) - min_nnan(a.low.z, b.low.z);
     return fma(x, y, fma(y, z, z * x));
 }
 
 // The cost's leading bits, then the pair: equal for both partners, different between pairs, so that at least one pair
 // is mutual. Among equal costs, pairs (2 k, 2 k + 1) come first, so that equal boxes do not become a chain.
-DEVICE uint pair_key(float cost, uint lower, uint upper) { return (as_uint(cost) & ~1023u) | (lower ^ upper) << 5 | lower; }
+DEVICE uint pair_key(float cost, uint lower, uint upper) {
+    return (as_uint(cost) & ~1023u) | (lower ^ upper) << 5 | lower;
+}
 DEVICE uint lower_of(uint key) { return key & 31u; }
 DEVICE uint upper_of(uint key) { return (key & 31u) ^ (key >> 5 & 31u); }
 
@@ -201,9 +211,11 @@ DEVICE uint height_of(GLOBAL const float4 *nodes, uint count, uint cluster) {
     return cluster < count ? 0u : as_uint(nodes[4 * (cluster - count) + 3].z);
 }
 
-DEVICE void write_node(GLOBAL float4 *nodes, uint count, uint number, uint left, const Box a, uint right, const Box b, uint height) {
+DEVICE void write_node(GLOBAL float4 *nodes, uint count, uint number, uint left, const Box a, uint right, const Box b,
+                       uint height) {
     GLOBAL float4 *node = nodes + 4 * number;
-    int first = left < count ? ~(int)(left * 8u) : (int)(left - count), second = right < count ? ~(int)(right * 8u) : (int)(right - count);
+    int first = left < count ? ~(int)(left * 8u) : (int)(left - count),
+        second = right < count ? ~(int)(right * 8u) : (int)(right - count);
     node[0] = make_float4(a.low.x, a.high.x, a.low.y, a.high.y);
     node[1] = make_float4(b.low.x, b.high.x, b.low.y, b.high.y);
     node[2] = make_float4(a.low.z, a.high.z, b.low.z, b.high.z);
@@ -216,9 +228,11 @@ DEVICE uint take_nodes(GLOBAL uint *made, uint count, uint wanted) { return coun
 #if HAS_BALLOT
 DEVICE Box box_from_lane(const Box box, uint lane) {
     Box other;
-    other.low = make_float3(as_float(warp_shuffle(as_uint(box.low.x), lane)), as_float(warp_shuffle(as_uint(box.low.y), lane)),
-                            as_float(warp_shuffle(as_uint(box.low.z), lane)));
-    other.high = make_float3(as_float(warp_shuffle(as_uint(box.high.x), lane)), as_float(warp_shuffle(as_uint(box.high.y), lane)),
+    other.low =
+        make_float3(as_float(warp_shuffle(as_uint(box.low.x), lane)), as_float(warp_shuffle(as_uint(box.low.y), lane)),
+                    as_float(warp_shuffle(as_uint(box.low.z), lane)));
+    other.high = make_float3(as_float(warp_shuffle(as_uint(box.high.x), lane)),
+                             as_float(warp_shuffle(as_uint(box.high.y), lane)),
                              as_float(warp_shuffle(as_uint(box.high.z), lane)));
     return other;
 }
@@ -237,15 +251,18 @@ DEVICE uint set_bit(uint word, uint n) {
 }
 
 // The warp merges the clusters of first..split and split + 1..last until `wanted` are left.
-DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *made, uint count,
-                        uint first, uint split, uint last, uint wanted) {
+DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes,
+                        GLOBAL uint *made, uint count, uint first, uint split, uint last, uint wanted) {
     uint lane = lane_index(), cluster = INVALID_INDEX;
     if (lane < MERGE_THRESHOLD && first + lane <= split) cluster = clusters[first + lane];
     uint lefts = popcount(ballot(cluster != INVALID_INDEX));
     uint from_right = lane - lefts;
-    if (lane >= lefts && from_right < MERGE_THRESHOLD && split + 1 + from_right <= last) cluster = clusters[split + 1 + from_right];
-    else if (lane >= lefts) cluster = INVALID_INDEX;
-    uint total = popcount(ballot(cluster != INVALID_INDEX)), height = cluster != INVALID_INDEX ? height_of(nodes, count, cluster) : 0u;
+    if (lane >= lefts && from_right < MERGE_THRESHOLD && split + 1 + from_right <= last)
+        cluster = clusters[split + 1 + from_right];
+    else if (lane >= lefts)
+        cluster = INVALID_INDEX;
+    uint total = popcount(ballot(cluster != INVALID_INDEX)),
+         height = cluster != INVALID_INDEX ? height_of(nodes, count, cluster) : 0u;
     Box box = {{FLT_MAX, FLT_MAX, FLT_MAX}, {-FLT_MAX, -FLT_MAX, -FLT_MAX}};
     if (cluster != INVALID_INDEX) box = cluster_box(boxes, nodes, count, cluster);
     while (total > wanted) {
@@ -291,12 +308,14 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
     GLOBAL_FENCE();
 }
 #else
-DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *made, uint count,
-                        uint first, uint split, uint last, uint wanted) {
+DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *boxes, GLOBAL float4 *nodes,
+                        GLOBAL uint *made, uint count, uint first, uint split, uint last, uint wanted) {
     uint held[2 * MERGE_THRESHOLD], height[2 * MERGE_THRESHOLD], best[2 * MERGE_THRESHOLD], total = 0;
     Box box[2 * MERGE_THRESHOLD];
-    for (uint i = first; i <= split && i < first + MERGE_THRESHOLD && clusters[i] != INVALID_INDEX; i++) held[total++] = clusters[i];
-    for (uint i = split + 1; i <= last && i < split + 1 + MERGE_THRESHOLD && clusters[i] != INVALID_INDEX; i++) held[total++] = clusters[i];
+    for (uint i = first; i <= split && i < first + MERGE_THRESHOLD && clusters[i] != INVALID_INDEX; i++)
+        held[total++] = clusters[i];
+    for (uint i = split + 1; i <= last && i < split + 1 + MERGE_THRESHOLD && clusters[i] != INVALID_INDEX; i++)
+        held[total++] = clusters[i];
     for (uint i = 0; i < total; i++) {
         box[i] = cluster_box(boxes, nodes, count, held[i]);
         height[i] = height_of(nodes, count, held[i]);
@@ -339,7 +358,8 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
         }
         total = kept;
     }
-    for (uint i = 0; i < MERGE_THRESHOLD && first + i <= last; i++) clusters[first + i] = i < total ? held[i] : INVALID_INDEX;
+    for (uint i = 0; i < MERGE_THRESHOLD && first + i <= last; i++)
+        clusters[first + i] = i < total ? held[i] : INVALID_INDEX;
     GLOBAL_FENCE();
 }
 #endif
@@ -353,21 +373,25 @@ DEVICE ulong morton_delta(GLOBAL const uint *keys, uint i) {
 // One thread a primitive goes up the radix tree; the first of two children to visit a parent stops, the second
 // continues with both.
 KERNEL hploc_merge(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *visits, GLOBAL volatile uint *clusters,
-             GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *state) {
+                   GLOBAL const float4 *boxes, GLOBAL float4 *nodes, GLOBAL uint *state) {
     GLOBAL uint *made = state + 6;  // behind the bounds
     uint count = (uint)primitive_count, first = thread_index(), last = thread_index(), split = 0;
     bool active = first < count;
     while (true) {
         bool merges = false;
         if (active) {
-            bool to_right = first == 0 || (last != count - 1 && morton_delta(keys, last) < morton_delta(keys, first - 1));
+            bool to_right =
+                first == 0 || (last != count - 1 && morton_delta(keys, last) < morton_delta(keys, first - 1));
             uint other = atomic_xchg(&visits[to_right ? last : first - 1], to_right ? first : last);
-            if (other == INVALID_INDEX) active = false;
+            if (other == INVALID_INDEX)
+                active = false;
             else {
                 GLOBAL_FENCE();
                 split = to_right ? last : first - 1;
-                if (to_right) last = other;
-                else first = other;
+                if (to_right)
+                    last = other;
+                else
+                    first = other;
                 merges = last - first + 1 > MERGE_THRESHOLD || last - first + 1 == count;
             }
         }
@@ -378,8 +402,8 @@ KERNEL hploc_merge(GLOBAL const uint *keys, int primitive_count, GLOBAL uint *vi
             uint lane = 31u - (uint)clz(serving);
             serving &= ~(1u << lane);
             uint whole_there = warp_shuffle(whole ? 1u : 0u, lane);
-            merge_range(clusters, boxes, nodes, made, count, warp_shuffle(first, lane), warp_shuffle(split, lane), warp_shuffle(last, lane),
-                        whole_there ? 1u : MERGE_THRESHOLD);
+            merge_range(clusters, boxes, nodes, made, count, warp_shuffle(first, lane), warp_shuffle(split, lane),
+                        warp_shuffle(last, lane), whole_there ? 1u : MERGE_THRESHOLD);
         }
         if (active && whole) active = false;
         if (ballot(active) == 0) break;
@@ -400,7 +424,9 @@ KERNEL center_nodes(GLOBAL float4 *nodes, int count) {
     for (int k = 0; k < 6; k++) {
         bool empty = low[k] > high[k];
         center[k] = empty ? 0.0f : fma(0.5f, high[k], 0.5f * low[k]);
-        half_extent[k] = empty ? -FLT_MAX : fma(fabs(center[k]), 1.2e-7f, max_nnan(high[k] - center[k], center[k] - low[k]) * 1.0000003f);
+        half_extent[k] =
+            empty ? -FLT_MAX
+                  : fma(fabs(center[k]), 1.2e-7f, max_nnan(high[k] - center[k], center[k] - low[k]) * 1.0000003f);
     }
     nodes[4 * i] = make_float4(center[0], center[1], center[2], codes.x);
     nodes[4 * i + 1] = make_float4(half_extent[0], half_extent[1], half_extent[2], codes.y);

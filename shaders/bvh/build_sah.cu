@@ -10,14 +10,15 @@
 #define RANGE_WORDS (3u * BINS * BIN_WORDS)
 #define ITEMS_PER_THREAD 16u  // consecutive primitives
 #define SCAN_TILE (GROUP_SIZE * ITEMS_PER_THREAD)
-#define TIE_FACTOR 0.999999f  // of costs that differ by rounding the first wins, so that regular scenes get regular BVHs
+#define TIE_FACTOR \
+    0.999999f  // of costs that differ by rounding the first wins, so that regular scenes get regular BVHs
 #define PENDING_STACK 16  // ranges that are still to split within a small range
 
 typedef struct {
     uint start, size, slot;  // slot: of the parent node, INVALID_INDEX for the root
     uint left_count;         // primitives on the left
     uint axis, plane;        // the last bin on the left; MEDIAN_SPLIT: no plane, the first `left_count` go left
-    uint left, right;        // indices of both sides in the next level's ranges, INVALID_INDEX for finished or small ones
+    uint left, right;  // indices of both sides in the next level's ranges, INVALID_INDEX for finished or small ones
 } Range;
 #define MEDIAN_SPLIT BINS
 
@@ -35,8 +36,8 @@ DEVICE Box stored_box(GLOBAL const float4 *boxes, uint i) {
 }
 
 // The first range. has_boxes: `boxes` are given, else they are made here.
-KERNEL start_ranges(GLOBAL const float4 *primitives, int count, int has_boxes, GLOBAL float4 *boxes, GLOBAL uint *order, GLOBAL uint *owner,
-                    GLOBAL Range *ranges, GLOBAL Range *small_ranges) {
+KERNEL start_ranges(GLOBAL const float4 *primitives, int count, int has_boxes, GLOBAL float4 *boxes, GLOBAL uint *order,
+                    GLOBAL uint *owner, GLOBAL Range *ranges, GLOBAL Range *small_ranges) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     if (!has_boxes) {
@@ -70,34 +71,42 @@ DEVICE uint owner_of_tile(GLOBAL const uint *owner, uint count) {
     return owner[last] == shared ? shared : INVALID_INDEX;
 }
 
-#define GROW(into, low, high)          \
-    {                                  \
-        atomic_min(&(into)[0], low.x); \
-        atomic_min(&(into)[1], low.y); \
-        atomic_min(&(into)[2], low.z); \
+#define GROW(into, low, high)           \
+    {                                   \
+        atomic_min(&(into)[0], low.x);  \
+        atomic_min(&(into)[1], low.y);  \
+        atomic_min(&(into)[2], low.z);  \
         atomic_max(&(into)[3], high.x); \
         atomic_max(&(into)[4], high.y); \
         atomic_max(&(into)[5], high.z); \
     }
 
-DEVICE uint3 ordered_of(float3 p) { return make_uint3(ordered_from_float(p.x), ordered_from_float(p.y), ordered_from_float(p.z)); }
+DEVICE uint3 ordered_of(float3 p) {
+    return make_uint3(ordered_from_float(p.x), ordered_from_float(p.y), ordered_from_float(p.z));
+}
 
 // bounds of each range: min and max of its boxes' centroids.
-KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count, GLOBAL uint *bounds) {
+KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
+                       GLOBAL uint *bounds) {
     LOCAL_ARRAY(uint, here, 6);
-    uint shared = owner_of_tile(owner, (uint)count), begin = group_index() * SCAN_TILE, end = min(begin + SCAN_TILE, (uint)count);
+    uint shared = owner_of_tile(owner, (uint)count), begin = group_index() * SCAN_TILE,
+         end = min(begin + SCAN_TILE, (uint)count);
     if (local_index() < 6) here[local_index()] = local_index() < 3 ? INVALID_INDEX : 0u;
     BARRIER();
     for (uint i = begin + local_index(); i < end; i += GROUP_SIZE) {
         if (owner[i] == INVALID_INDEX) continue;
         uint3 center = ordered_of(centroid(stored_box(boxes, order[i])));
-        if (shared != INVALID_INDEX) GROW(here, center, center)
-        else GROW(bounds + 6 * owner[i], center, center)
+        if (shared != INVALID_INDEX)
+            GROW(here, center, center)
+        else
+            GROW(bounds + 6 * owner[i], center, center)
     }
     BARRIER();
     if (shared == INVALID_INDEX) return;
-    if (local_index() < 3) atomic_min(&bounds[6 * shared + local_index()], here[local_index()]);
-    else if (local_index() < 6) atomic_max(&bounds[6 * shared + local_index()], here[local_index()]);
+    if (local_index() < 3)
+        atomic_min(&bounds[6 * shared + local_index()], here[local_index()]);
+    else if (local_index() < 6)
+        atomic_max(&bounds[6 * shared + local_index()], here[local_index()]);
 }
 
 // The bin of a centroid on an axis of a range's bounds.
@@ -107,11 +116,13 @@ DEVICE uint bin_of(GLOBAL const uint *bounds, float center, uint axis) {
     return (uint)clamp((center - low) * scale, 0.0f, BINS - 1.0f);
 }
 
-KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count, GLOBAL const uint *bounds,
-                 GLOBAL uint *bins) {
+KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
+                 GLOBAL const uint *bounds, GLOBAL uint *bins) {
     LOCAL_ARRAY(uint, here, RANGE_WORDS);
-    uint shared = owner_of_tile(owner, (uint)count), begin = group_index() * SCAN_TILE, end = min(begin + SCAN_TILE, (uint)count);
-    for (uint k = local_index(); k < RANGE_WORDS; k += GROUP_SIZE) here[k] = k % BIN_WORDS >= 1u && k % BIN_WORDS <= 3u ? INVALID_INDEX : 0u;
+    uint shared = owner_of_tile(owner, (uint)count), begin = group_index() * SCAN_TILE,
+         end = min(begin + SCAN_TILE, (uint)count);
+    for (uint k = local_index(); k < RANGE_WORDS; k += GROUP_SIZE)
+        here[k] = k % BIN_WORDS >= 1u && k % BIN_WORDS <= 3u ? INVALID_INDEX : 0u;
     BARRIER();
     for (uint i = begin + local_index(); i < end; i += GROUP_SIZE) {
         if (owner[i] == INVALID_INDEX) continue;
@@ -136,9 +147,12 @@ KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL co
         GLOBAL uint *into = bins + shared * RANGE_WORDS + k;
         uint word = k % BIN_WORDS;
         if (here[k / BIN_WORDS * BIN_WORDS] == 0u) continue;
-        if (word == 0) atomic_add(into, here[k]);
-        else if (word <= 3) atomic_min(into, here[k]);
-        else atomic_max(into, here[k]);
+        if (word == 0)
+            atomic_add(into, here[k]);
+        else if (word <= 3)
+            atomic_min(into, here[k]);
+        else
+            atomic_max(into, here[k]);
     }
 }
 
@@ -171,7 +185,8 @@ DEVICE uint link_node(GLOBAL float4 *nodes, const Range range, uint root) {
 }
 
 // Queues one side of a split: returns its index in the next level's ranges, INVALID_INDEX if it is small.
-DEVICE uint queue_range(uint start, uint size, uint slot, GLOBAL Range *next, GLOBAL Range *small_ranges, GLOBAL uint *counts) {
+DEVICE uint queue_range(uint start, uint size, uint slot, GLOBAL Range *next, GLOBAL Range *small_ranges,
+                        GLOBAL uint *counts) {
     Range range = {start, size, slot, 0, 0, 0, INVALID_INDEX, INVALID_INDEX};
     if (size == 1) return INVALID_INDEX;
     if (size <= SMALL_RANGE) {
@@ -185,8 +200,8 @@ DEVICE uint queue_range(uint start, uint size, uint slot, GLOBAL Range *next, GL
 
 // The best plane of every range, its node, and its two sides. force_median: split in the middle, which bounds the
 // depth.
-KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ranges, GLOBAL Range *next, GLOBAL Range *small_ranges,
-                     GLOBAL uint *counts, GLOBAL float4 *nodes) {
+KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ranges, GLOBAL Range *next,
+                     GLOBAL Range *small_ranges, GLOBAL uint *counts, GLOBAL float4 *nodes) {
     for (uint r = thread_index(); r < counts[THIS_LEVEL]; r += group_count() * GROUP_SIZE) {
         Range range = ranges[r];
         float best = FLT_MAX, from_right[BINS];
@@ -225,14 +240,16 @@ KERNEL choose_planes(GLOBAL const uint *bins, int force_median, GLOBAL Range *ra
     }
 }
 
-DEVICE bool goes_left(GLOBAL const float4 *boxes, GLOBAL const uint *bounds, const Range range, uint primitive, uint place, uint owner) {
+DEVICE bool goes_left(GLOBAL const float4 *boxes, GLOBAL const uint *bounds, const Range range, uint primitive,
+                      uint place, uint owner) {
     if (range.plane == MEDIAN_SPLIT) return place - range.start < range.left_count;
-    return bin_of(bounds + 6 * owner, component(centroid(stored_box(boxes, primitive)), range.axis), range.axis) <= range.plane;
+    return bin_of(bounds + 6 * owner, component(centroid(stored_box(boxes, primitive)), range.axis), range.axis) <=
+           range.plane;
 }
 
 // lefts: the primitives before each one in its tile that go left; sums: those of the whole tile.
-KERNEL count_lefts(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count, GLOBAL const uint *bounds,
-                  GLOBAL const Range *ranges, GLOBAL uint *lefts, GLOBAL uint *sums) {
+KERNEL count_lefts(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
+                   GLOBAL const uint *bounds, GLOBAL const Range *ranges, GLOBAL uint *lefts, GLOBAL uint *sums) {
     LOCAL_ARRAY(uint, before, GROUP_SIZE);
     uint begin = thread_index() * ITEMS_PER_THREAD, end = min(begin + ITEMS_PER_THREAD, (uint)count), own = 0;
     for (uint i = begin; i < end; i++) {
@@ -256,9 +273,9 @@ KERNEL scan_tiles(GLOBAL uint *sums, int tiles, GLOBAL uint *counts) {
 }
 
 // Partitions every range stably.
-KERNEL partition_ranges(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count, GLOBAL const uint *bounds,
-                   GLOBAL const Range *ranges, GLOBAL const uint *lefts, GLOBAL const uint *sums, GLOBAL uint *order_out,
-                   GLOBAL uint *owner_out) {
+KERNEL partition_ranges(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL const uint *owner, int count,
+                        GLOBAL const uint *bounds, GLOBAL const Range *ranges, GLOBAL const uint *lefts,
+                        GLOBAL const uint *sums, GLOBAL uint *order_out, GLOBAL uint *owner_out) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     uint primitive = order[i], own = owner[i], place = i, to = INVALID_INDEX;
@@ -274,7 +291,8 @@ KERNEL partition_ranges(GLOBAL const float4 *boxes, GLOBAL const uint *order, GL
 }
 
 // The best split of 2 to SMALL_RANGE primitives by their centroids on an axis: its SAH cost, and their order.
-DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint size, uint axis, uint *sorted, uint *left_count) {
+DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint size, uint axis, uint *sorted,
+                        uint *left_count) {
     float centroids[SMALL_RANGE], from_right[SMALL_RANGE], best;
     for (uint i = 0; i < size; i++) {
         float center = component(centroid(stored_box(boxes, members[i])), axis);
@@ -309,7 +327,8 @@ DEVICE float best_split(GLOBAL const float4 *boxes, const uint *members, uint si
 }
 
 // Splits ranges of 2 to SMALL_RANGE primitives down to single ones, one thread a range.
-KERNEL split_small_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL const Range *small_ranges, GLOBAL uint *counts, GLOBAL float4 *nodes) {
+KERNEL split_small_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL const Range *small_ranges,
+                          GLOBAL uint *counts, GLOBAL float4 *nodes) {
     for (uint s = thread_index(); s < counts[SMALL_RANGES]; s += group_count() * GROUP_SIZE) {
         Range pending[PENDING_STACK];
         uint top = 1, root = counts[COUNT_ROOT];
@@ -341,8 +360,8 @@ KERNEL split_small_ranges(GLOBAL const float4 *boxes, GLOBAL uint *order, GLOBAL
 }
 
 // Writes the primitives in sorted order, and the boxes of the leaves.
-KERNEL write_leaves(GLOBAL const float4 *primitives, GLOBAL const float4 *boxes, GLOBAL const uint *order, int count, GLOBAL float4 *sorted,
-                  GLOBAL float4 *nodes) {
+KERNEL write_leaves(GLOBAL const float4 *primitives, GLOBAL const float4 *boxes, GLOBAL const uint *order, int count,
+                    GLOBAL float4 *sorted, GLOBAL float4 *nodes) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     for (uint k = 0; k < 3; k++) sorted[3 * i + k] = primitives[3 * order[i] + k];

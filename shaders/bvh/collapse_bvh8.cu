@@ -38,7 +38,8 @@ DEVICE int prims_below(GLOBAL const float4 *nodes, int child_ref, int *prims) {
     }
 }
 
-DEVICE void set_child(GLOBAL const float4 *nodes, Children *c, int at, int child_ref, float4 center, float4 half_extent) {
+DEVICE void set_child(GLOBAL const float4 *nodes, Children *c, int at, int child_ref, float4 center,
+                      float4 half_extent) {
     int prims[MAX_LEAF_PRIMS];
     float low[3] = {center.x - half_extent.x, center.y - half_extent.y, center.z - half_extent.z};
     float high[3] = {center.x + half_extent.x, center.y + half_extent.y, center.z + half_extent.z};
@@ -59,7 +60,8 @@ DEVICE float area_of(const Children *c, int i) {
 }
 
 DEVICE void expand_node(GLOBAL const float4 *nodes, int node, Children *c, int at) {
-    float4 center1 = nodes[4 * node], half1 = nodes[4 * node + 1], center2 = nodes[4 * node + 2], half2 = nodes[4 * node + 3];
+    float4 center1 = nodes[4 * node], half1 = nodes[4 * node + 1], center2 = nodes[4 * node + 2],
+           half2 = nodes[4 * node + 3];
     int first = as_int(center1.w), second = as_int(half1.w);
     if (half1.x >= 0) set_child(nodes, c, at, first, center1, half1);
     if (half2.x >= 0) set_child(nodes, c, half1.x >= 0 ? c->count : at, second, center2, half2);
@@ -85,11 +87,13 @@ DEVICE void gather_children(GLOBAL const float4 *nodes, int node, Children *c) {
     }
 }
 
-DEVICE void write_leaf8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, int child_ref, GLOBAL float *leaf8) {
+DEVICE void write_leaf8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, int child_ref,
+                        GLOBAL float *leaf8) {
     int prims[MAX_LEAF_PRIMS], count = prims_below(nodes, child_ref, prims);
     for (int i = 1; i < count; i++) {  // sorted by primitive id
         int prim = prims[i], at = i;
-        for (; at > 0 && as_int(primitives[3 * prims[at - 1]].w) > as_int(primitives[3 * prim].w); at--) prims[at] = prims[at - 1];
+        for (; at > 0 && as_int(primitives[3 * prims[at - 1]].w) > as_int(primitives[3 * prim].w); at--)
+            prims[at] = prims[at - 1];
         prims[at] = prim;
     }
     for (int k = 0; k < 8; k++) {
@@ -108,8 +112,8 @@ DEVICE void write_leaf8(GLOBAL const float4 *nodes, GLOBAL const float4 *primiti
 // queue: BVH2 nodes that become nodes, and their first lines; counts: nodes and lines so far; levels[k]: where level k
 // begins in the queue. Beyond `capacity` lines nothing is written, but counts[1] still becomes the number of lines
 // needed.
-KERNEL collapse_bvh8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, GLOBAL uint2 *queue, GLOBAL uint *counts,
-                         GLOBAL const uint *levels, int level, GLOBAL float *lines, int capacity) {
+KERNEL collapse_bvh8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives, GLOBAL uint2 *queue,
+                     GLOBAL uint *counts, GLOBAL const uint *levels, int level, GLOBAL float *lines, int capacity) {
     uint begin = levels[level], end = levels[level + 1], stride = group_count() * GROUP_SIZE;
     for (uint i = begin + thread_index(); i < end; i += stride) {
         uint2 own = queue[i];
@@ -120,7 +124,8 @@ KERNEL collapse_bvh8(GLOBAL const float4 *nodes, GLOBAL const float4 *primitives
         for (int k = 0; k < c.count; k++) {
             inner += is_leaf8(&c, k) ? 0u : 1u;
             needed += is_leaf8(&c, k) ? LEAF8_LINES : NODE8_LINES;
-            for (int axis = 0; axis < 3; axis++) extent = max_nnan(extent, max_nnan(fabs(c.low[k][axis]), fabs(c.high[k][axis])));
+            for (int axis = 0; axis < 3; axis++)
+                extent = max_nnan(extent, max_nnan(fabs(c.low[k][axis]), fabs(c.high[k][axis])));
         }
         uint slot = atomic_add(&counts[0], inner), line = atomic_add(&counts[1], needed);
         bool fits = line + needed <= (uint)capacity && own.y + NODE8_LINES <= (uint)capacity;

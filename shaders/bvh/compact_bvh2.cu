@@ -29,7 +29,8 @@ DEVICE SubtreeStats stats_of_slot(GLOBAL const float4 *nodes, GLOBAL const Subtr
 
 // From the leaves up: every node's box and stats. A node becomes a leaf if it contains two primitives, or three whose
 // split would cost more by the SAH. visits starts at 0.
-KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GLOBAL uint *visits, GLOBAL SubtreeStats *stats) {
+KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GLOBAL uint *visits,
+             GLOBAL SubtreeStats *stats) {
     uint slot = thread_index();
     if (slot >= 2u * (uint)count || ref_of_slot(nodes, slot) >= 0) return;
     for (uint node = slot >> 1;; node = slot >> 1) {
@@ -41,7 +42,8 @@ KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GL
         both.primitives = a.primitives + b.primitives;
         both.areas = a.areas + b.areas;
         both.pad = 0.0f;
-        bool leaf = node != 0 && (both.primitives <= 2 || (both.primitives == 3 && both.areas >= 2.0f * half_area(box)));
+        bool leaf =
+            node != 0 && (both.primitives <= 2 || (both.primitives == 3 && both.areas >= 2.0f * half_area(box)));
         both.kept = leaf ? 0u : 1u + a.kept + b.kept;
         stats[node] = both;
         slot = parent_slot[node];
@@ -51,7 +53,8 @@ KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GL
 }
 
 // Where a slot's subtree begins in depth-first order: its first primitive, its first node; and its depth.
-DEVICE uint3 begin_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot, uint slot) {
+DEVICE uint3 begin_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot,
+                           uint slot) {
     uint primitive = 0, kept = 0, depth = 0;
     while (slot != INVALID_INDEX) {
         if (slot & 1u) {
@@ -67,8 +70,9 @@ DEVICE uint3 begin_of_slot(GLOBAL const float4 *nodes, GLOBAL const SubtreeStats
 }
 
 // Writes the primitives in depth-first order. depth_and_count: the depth of the BVH, and the number of nodes that stay.
-KERNEL compact_primitives(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot,
-                      GLOBAL const float4 *primitives, GLOBAL float4 *compacted, GLOBAL uint *depth_and_count) {
+KERNEL compact_primitives(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats,
+                          GLOBAL const uint *parent_slot, GLOBAL const float4 *primitives, GLOBAL float4 *compacted,
+                          GLOBAL uint *depth_and_count) {
     uint slot = thread_index();
     if (slot >= 2u * (uint)count) return;
     int child_ref = ref_of_slot(nodes, slot);
@@ -81,8 +85,8 @@ KERNEL compact_primitives(GLOBAL const float4 *nodes, int count, GLOBAL const Su
 
 // Writes the nodes that stay in depth-first order. cost[0]: the sum of the half areas of all children, leaves' times
 // their number of primitives; cost[1]: the root's half area.
-KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats, GLOBAL const uint *parent_slot, GLOBAL float4 *compacted,
-                 GLOBAL float *cost) {
+KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const SubtreeStats *stats,
+                     GLOBAL const uint *parent_slot, GLOBAL float4 *compacted, GLOBAL float *cost) {
     float sum = 0.0f;
     for (uint node = thread_index(); node < (uint)count; node += group_count() * GROUP_SIZE) {
         if (node == 0) cost[1] = half_area(box_union(box_of_slot(nodes, 0), box_of_slot(nodes, 1)));
@@ -92,7 +96,8 @@ KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const Subtree
         for (uint side = 0; side < 2; side++) {
             SubtreeStats own = stats_of_slot(nodes, stats, 2 * node + side);
             Box box = box_of_slot(nodes, 2 * node + side);
-            write_slot(compacted, 2 * begin.y + side, box, own.kept ? (int)child : ~(int)(begin.x * 8 + own.primitives - 1));
+            write_slot(compacted, 2 * begin.y + side, box,
+                       own.kept ? (int)child : ~(int)(begin.x * 8 + own.primitives - 1));
             sum += half_area(box) * (own.kept ? 1.0f : (float)own.primitives);
             begin.x += own.primitives;
             child += own.kept;

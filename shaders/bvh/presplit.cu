@@ -95,9 +95,12 @@ DEVICE SplitTriangle split_triangle(const Primitive p, float distance) {
     t.c = t.a + edge2;
     t.whole = box_of(p);
     float more = fma(distance * sliver_error(edge1, edge2), BOX_PAD, 1e-30f);
-    t.padding = make_float3(fma(fabs(edge1.x) + fabs(edge2.x), EDGE_PADDING, fma(max_nnan(fabs(t.whole.low.x), fabs(t.whole.high.x)), 2.0f * BOX_PAD, more)),
-                         fma(fabs(edge1.y) + fabs(edge2.y), EDGE_PADDING, fma(max_nnan(fabs(t.whole.low.y), fabs(t.whole.high.y)), 2.0f * BOX_PAD, more)),
-                         fma(fabs(edge1.z) + fabs(edge2.z), EDGE_PADDING, fma(max_nnan(fabs(t.whole.low.z), fabs(t.whole.high.z)), 2.0f * BOX_PAD, more)));
+    t.padding = make_float3(fma(fabs(edge1.x) + fabs(edge2.x), EDGE_PADDING,
+                                fma(max_nnan(fabs(t.whole.low.x), fabs(t.whole.high.x)), 2.0f * BOX_PAD, more)),
+                            fma(fabs(edge1.y) + fabs(edge2.y), EDGE_PADDING,
+                                fma(max_nnan(fabs(t.whole.low.y), fabs(t.whole.high.y)), 2.0f * BOX_PAD, more)),
+                            fma(fabs(edge1.z) + fabs(edge2.z), EDGE_PADDING,
+                                fma(max_nnan(fabs(t.whole.low.z), fabs(t.whole.high.z)), 2.0f * BOX_PAD, more)));
     return t;
 }
 
@@ -112,8 +115,9 @@ DEVICE void write_ref(const SplitTriangle t, Box box, GLOBAL float4 *boxes) {
 // `emit`, ends[i] becomes the number of references. With `emit`, ends holds their inclusive prefix sums, and every
 // reference gets its box and a copy of its primitive. grid: min corner and size of the scene, then the distance from
 // which rays come.
-KERNEL split_primitives(GLOBAL const float4 *primitives, int count, GLOBAL const uint *splits, GLOBAL const float4 *grid, int emit,
-                      GLOBAL uint *ends, GLOBAL float4 *boxes, GLOBAL float4 *refs) {
+KERNEL split_primitives(GLOBAL const float4 *primitives, int count, GLOBAL const uint *splits,
+                        GLOBAL const float4 *grid, int emit, GLOBAL uint *ends, GLOBAL float4 *boxes,
+                        GLOBAL float4 *refs) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     Primitive p = primitive_at(primitives, (int)i);

@@ -4,22 +4,22 @@
 #include "bvh/traverse_packet.h"
 
 // One ray a thread.
-#define CLOSEST(name, Node, traverse)                                                                                  \
-    KERNEL name(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const Node *nodes,                              \
-                GLOBAL const float4 *primitives, int count) {                                                          \
-        uint i = thread_index();                                                                                       \
-        if (i >= (uint)count) return;                                                                                  \
-        float4 origin = stream_load(rays + 2 * i), direction = stream_load(rays + 2 * i + 1);                          \
-        Hit hit = traverse(nodes, primitives, xyz(origin), xyz(direction), origin.w);                                  \
-        hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));                                           \
+#define CLOSEST(name, Node, traverse)                                                         \
+    KERNEL name(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL const Node *nodes,     \
+                GLOBAL const float4 *primitives, int count) {                                 \
+        uint i = thread_index();                                                              \
+        if (i >= (uint)count) return;                                                         \
+        float4 origin = stream_load(rays + 2 * i), direction = stream_load(rays + 2 * i + 1); \
+        Hit hit = traverse(nodes, primitives, xyz(origin), xyz(direction), origin.w);         \
+        hits[i] = make_float4(hit.t, hit.u, hit.v, as_float(hit.primitive));                  \
     }
-#define OCCLUDED(name, Node, traverse)                                                                                 \
-    KERNEL name(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const Node *nodes,                                \
-                GLOBAL const float4 *primitives, int count) {                                                          \
-        uint i = thread_index();                                                                                       \
-        if (i >= (uint)count) return;                                                                                  \
-        float4 origin = rays[2 * i];                                                                                   \
-        hits[i] = traverse(nodes, primitives, xyz(origin), xyz(rays[2 * i + 1]), origin.w) ? 1u : 0u;                  \
+#define OCCLUDED(name, Node, traverse)                                                                \
+    KERNEL name(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL const Node *nodes,               \
+                GLOBAL const float4 *primitives, int count) {                                         \
+        uint i = thread_index();                                                                      \
+        if (i >= (uint)count) return;                                                                 \
+        float4 origin = rays[2 * i];                                                                  \
+        hits[i] = traverse(nodes, primitives, xyz(origin), xyz(rays[2 * i + 1]), origin.w) ? 1u : 0u; \
     }
 CLOSEST(closest_bvh2, float4, closest_hit)
 OCCLUDED(occluded_bvh2, float4, any_hit)
@@ -101,8 +101,8 @@ DEVICE Hit baseline_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4
     }
 }
 
-DEVICE Hit baseline_closest(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
-                            float3 direction, float t_max) {
+DEVICE Hit baseline_closest(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives,
+                            float3 origin, float3 direction, float t_max) {
     return baseline_hit(nodes, primitives, origin, direction, t_max, false);
 }
 

@@ -18,7 +18,8 @@ DEVICE SlabRay slab_ray(float3 origin, float3 direction) {
     s.inverse = make_float3(safe_inverse(direction.x), safe_inverse(direction.y), safe_inverse(direction.z));
     s.abs_inverse = make_float3(fabs(s.inverse.x), fabs(s.inverse.y), fabs(s.inverse.z));
     float origin_error = max_nnan(max_nnan(fabs(origin.x), fabs(origin.y)), fabs(origin.z)) * 2.4e-7f;  // 2^-22
-    float3 slack = make_float3(s.abs_inverse.x * origin_error, s.abs_inverse.y * origin_error, s.abs_inverse.z * origin_error);
+    float3 slack =
+        make_float3(s.abs_inverse.x * origin_error, s.abs_inverse.y * origin_error, s.abs_inverse.z * origin_error);
     s.near_bias = make_float3(fma(-origin.x, s.inverse.x, -slack.x), fma(-origin.y, s.inverse.y, -slack.y),
                               fma(-origin.z, s.inverse.z, -slack.z));
     s.far_bias = make_float3(fma(-origin.x, s.inverse.x, slack.x), fma(-origin.y, s.inverse.y, slack.y),

@@ -34,8 +34,8 @@
 // extent.
 DEVICE bool intersect_box(const SlabRay s, float4 center, float4 half_extent, float t_max, float *near) {
     *near = max3_relu(fma(-half_extent.x, s.abs_inverse.x, fma(center.x, s.inverse.x, s.near_bias.x)),
-                            fma(-half_extent.y, s.abs_inverse.y, fma(center.y, s.inverse.y, s.near_bias.y)),
-                            fma(-half_extent.z, s.abs_inverse.z, fma(center.z, s.inverse.z, s.near_bias.z)));
+                      fma(-half_extent.y, s.abs_inverse.y, fma(center.y, s.inverse.y, s.near_bias.y)),
+                      fma(-half_extent.z, s.abs_inverse.z, fma(center.z, s.inverse.z, s.near_bias.z)));
     float far = min3_nonneg(fma(half_extent.x, s.abs_inverse.x, fma(center.x, s.inverse.x, s.far_bias.x)),
                             fma(half_extent.y, s.abs_inverse.y, fma(center.y, s.inverse.y, s.far_bias.y)),
                             fma(half_extent.z, s.abs_inverse.z, fma(center.z, s.inverse.z, s.far_bias.z)));
@@ -43,7 +43,8 @@ DEVICE bool intersect_box(const SlabRay s, float4 center, float4 half_extent, fl
 }
 
 DEVICE Children children_of(GLOBAL const float4 *RESTRICT nodes, int node, const SlabRay s, float t_max) {
-    float4 center1 = nodes[4 * node], half1 = nodes[4 * node + 1], center2 = nodes[4 * node + 2], half2 = nodes[4 * node + 3];
+    float4 center1 = nodes[4 * node], half1 = nodes[4 * node + 1], center2 = nodes[4 * node + 2],
+           half2 = nodes[4 * node + 3];
     Children c;
     c.hit1 = intersect_box(s, center1, half1, t_max, &c.near1);
     c.hit2 = intersect_box(s, center2, half2, t_max, &c.near2);
@@ -62,7 +63,8 @@ DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 directi
 
 // Replaces `best` if primitive i is hit nearer; breaks ties in t by lower primitive id, so that hits are bit-identical,
 // independent of traversal order.
-DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, float3 origin, float3 direction, Hit *best, int *prim_id) {
+DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, float3 origin, float3 direction, Hit *best,
+                           int *prim_id) {
     Primitive p = primitive_at(primitives, i);
     Hit hit;
     if (intersect_primitive(p, origin, direction, best->t, &hit) && (hit.t < best->t || as_int(p.v0.w) < *prim_id)) {
@@ -84,12 +86,15 @@ DEVICE int next_node(GLOBAL const float4 *RESTRICT nodes, int node, const Traver
     return *--*top;
 }
 
-DEVICE void intersect_leaf(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction, Hit *best, int *prim_id) {
+DEVICE void intersect_leaf(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction,
+                           Hit *best, int *prim_id) {
     NO_UNROLL  // fewer registers and instructions are faster than two primitives at a time
-    for (int i = ~child_ref >> 3, end = i + (~child_ref & 7); i <= end; i++) update_closest(primitives, i, origin, direction, best, prim_id);
+        for (int i = ~child_ref >> 3, end = i + (~child_ref & 7); i <= end; i++)
+            update_closest(primitives, i, origin, direction, best, prim_id);
 }
 
-DEVICE bool leaf_any_hit(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction, float t_max) {
+DEVICE bool leaf_any_hit(GLOBAL const float4 *RESTRICT primitives, int child_ref, float3 origin, float3 direction,
+                         float t_max) {
     Hit hit;
     NO_UNROLL
     for (int i = ~child_ref >> 3, end = i + (~child_ref & 7); i <= end; i++)

@@ -12,7 +12,8 @@
 
 typedef struct {
     float3 scale, near_bias, far_bias;
-    uint near_x, near_y, near_z, far_x, far_y, far_z;  // selectors of the bytes that hold the first and the last plane on the ray
+    uint near_x, near_y, near_z, far_x, far_y,
+        far_z;  // selectors of the bytes that hold the first and the last plane on the ray
 } TraversalRay;
 
 // Byte selectors that make a float of half a word and GRID_ONE: 1 + half / 2^15.
@@ -23,14 +24,17 @@ typedef struct {
 DEVICE TraversalRay traversal_ray(GLOBAL const float4 *RESTRICT nodes, float3 origin, float3 direction) {
     float4 corner = nodes[0], size = nodes[1];
     float3 inverse = make_float3(safe_inverse(direction.x), safe_inverse(direction.y), safe_inverse(direction.z));
-    float origin_error = max_nnan(max_nnan(max_nnan(fabs(origin.x), fabs(origin.y)), fabs(origin.z)), corner.w) * 4.8e-7f;  // 2^-21
+    float origin_error =
+        max_nnan(max_nnan(max_nnan(fabs(origin.x), fabs(origin.y)), fabs(origin.z)), corner.w) * 4.8e-7f;  // 2^-21
     float3 to_corner = make_float3(corner.x - origin.x, corner.y - origin.y, corner.z - origin.z);
     TraversalRay r;
     r.scale = make_float3(size.x * inverse.x, size.y * inverse.y, size.z * inverse.z);
-    r.near_bias = make_float3(fma(to_corner.x, inverse.x, -origin_error * fabs(inverse.x)), fma(to_corner.y, inverse.y, -origin_error * fabs(inverse.y)),
-                               fma(to_corner.z, inverse.z, -origin_error * fabs(inverse.z)));
-    r.far_bias = make_float3(fma(to_corner.x, inverse.x, origin_error * fabs(inverse.x)), fma(to_corner.y, inverse.y, origin_error * fabs(inverse.y)),
-                              fma(to_corner.z, inverse.z, origin_error * fabs(inverse.z)));
+    r.near_bias = make_float3(fma(to_corner.x, inverse.x, -origin_error * fabs(inverse.x)),
+                              fma(to_corner.y, inverse.y, -origin_error * fabs(inverse.y)),
+                              fma(to_corner.z, inverse.z, -origin_error * fabs(inverse.z)));
+    r.far_bias = make_float3(fma(to_corner.x, inverse.x, origin_error * fabs(inverse.x)),
+                             fma(to_corner.y, inverse.y, origin_error * fabs(inverse.y)),
+                             fma(to_corner.z, inverse.z, origin_error * fabs(inverse.z)));
     r.near_x = keep_in_register(inverse.x < 0.0f ? HIGH_HALF : LOW_HALF);
     r.near_y = keep_in_register(inverse.y < 0.0f ? HIGH_HALF : LOW_HALF);
     r.near_z = keep_in_register(inverse.z < 0.0f ? HIGH_HALF : LOW_HALF);
@@ -40,11 +44,14 @@ DEVICE TraversalRay traversal_ray(GLOBAL const float4 *RESTRICT nodes, float3 or
     return r;
 }
 
-#define PLANE(word, half, axis, shift) fma(as_float(byte_perm(word, GRID_ONE, r.half##_##axis)), r.scale.axis, r.shift.axis)
+#define PLANE(word, half, axis, shift) \
+    fma(as_float(byte_perm(word, GRID_ONE, r.half##_##axis)), r.scale.axis, r.shift.axis)
 
 DEVICE bool intersect_box_quantized(const TraversalRay r, uint4 box, float t_max, float *near) {
-    *near = max3_relu(PLANE(box.x, near, x, near_bias), PLANE(box.y, near, y, near_bias), PLANE(box.z, near, z, near_bias));
-    float far = min3_nonneg(PLANE(box.x, far, x, far_bias), PLANE(box.y, far, y, far_bias), PLANE(box.z, far, z, far_bias));
+    *near =
+        max3_relu(PLANE(box.x, near, x, near_bias), PLANE(box.y, near, y, near_bias), PLANE(box.z, near, z, near_bias));
+    float far =
+        min3_nonneg(PLANE(box.x, far, x, far_bias), PLANE(box.y, far, y, far_bias), PLANE(box.z, far, z, far_bias));
     return *near <= min_nnan(far, t_max);
 }
 

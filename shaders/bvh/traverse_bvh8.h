@@ -39,14 +39,19 @@ DEVICE SingleRay single_ray(float3 origin, float3 direction) {
     return r;
 }
 
-DEVICE float8 slab_plane8(float8 plane, float inverse, float shift) { return fma(plane, (float8)(inverse), (float8)(shift)); }
+DEVICE float8 slab_plane8(float8 plane, float inverse, float shift) {
+    return fma(plane, (float8)(inverse), (float8)(shift));
+}
 
 // Mask of the boxes that the ray meets before `t_max`, and the distances at which it enters them.
 DEVICE uint intersect_boxes8(Lines node8, const SingleRay *r, float t_max, float8 *near) {
     const SlabRay *s = &r->slabs;
-    float8 near_x = slab_plane8(NODE_PLANES(r->near_x), s->inverse.x, s->near_bias.x), far_x = slab_plane8(NODE_PLANES(r->near_x ^ 8u), s->inverse.x, s->far_bias.x);
-    float8 near_y = slab_plane8(NODE_PLANES(r->near_y), s->inverse.y, s->near_bias.y), far_y = slab_plane8(NODE_PLANES(r->near_y ^ 8u), s->inverse.y, s->far_bias.y);
-    float8 near_z = slab_plane8(NODE_PLANES(r->near_z), s->inverse.z, s->near_bias.z), far_z = slab_plane8(NODE_PLANES(r->near_z ^ 8u), s->inverse.z, s->far_bias.z);
+    float8 near_x = slab_plane8(NODE_PLANES(r->near_x), s->inverse.x, s->near_bias.x),
+           far_x = slab_plane8(NODE_PLANES(r->near_x ^ 8u), s->inverse.x, s->far_bias.x);
+    float8 near_y = slab_plane8(NODE_PLANES(r->near_y), s->inverse.y, s->near_bias.y),
+           far_y = slab_plane8(NODE_PLANES(r->near_y ^ 8u), s->inverse.y, s->far_bias.y);
+    float8 near_z = slab_plane8(NODE_PLANES(r->near_z), s->inverse.z, s->near_bias.z),
+           far_z = slab_plane8(NODE_PLANES(r->near_z ^ 8u), s->inverse.z, s->far_bias.z);
     *near = max_nnan(max_nnan(near_x, near_y), max_nnan(near_z, (float8)(0.0f)));
     float8 far = min_nnan(min_nnan(far_x, far_y), min_nnan(far_z, (float8)(t_max)));
     return movemask8(*near <= far);
@@ -73,41 +78,41 @@ DEVICE uint nearest_child(Lines node8, uint met, float8 near, uint2 *stack, int 
 
 // intersect_triangle and intersect_sphere of bvh/geometry.h for N pairs of a ray and a primitive, with the same
 // roundings. F, I, U: vectors of N floats, ints and uints.
-#define VECTOR_TESTS(N, F, I, U)                                                                                          \
-    DEVICE I intersect_triangles##N(F cx, F cy, F cz, F ax, F ay, F az, F bx, F by, F bz, F ox, F oy, F oz, F dx, F dy, F dz,  \
-                               F t_max, F *t, F *u, F *v) {                                                             \
-        F hx = fma(dy, bz, -(dz * by)), hy = fma(dz, bx, -(dx * bz)), hz = fma(dx, by, -(dy * bx));                       \
-        F determinant = fma(az, hz, fma(ay, hy, ax * hx)), scale = fabs(determinant);                                     \
-        F least = -EDGE_EPSILON * scale, most = scale + EDGE_EPSILON * scale;                                                             \
-        F sx = ox - cx, sy = oy - cy, sz = oz - cz;                                                                       \
-        F qx = fma(sy, az, -(sz * ay)), qy = fma(sz, ax, -(sx * az)), qz = fma(sx, ay, -(sy * ax));                       \
-        U sign = as_u##I(determinant) & 0x80000000u;                                                                      \
-        F first = as_##F(as_u##I(fma(sz, hz, fma(sy, hy, sx * hx))) ^ sign);                                              \
-        F second = as_##F(as_u##I(fma(dz, qz, fma(dy, qy, dx * qx))) ^ sign);                                             \
-        I inside = (min_nnan(first, second) >= least) & (first + second <= most);                                          \
-        if (!movemask##N(inside)) return inside;                                                                           \
-        F inverse = 1.0f / determinant;                                                                                   \
-        *t = fma(bz, qz, fma(by, qy, bx * qx)) * inverse;                                                                 \
-        inverse = fabs(inverse);                                                                                          \
-        *u = first * inverse;                                                                                             \
-        *v = second * inverse;                                                                                            \
-        return inside & (*t > 0.0f) & (*t <= t_max);                                                                    \
-    }                                                                                                                     \
-    DEVICE I intersect_spheres##N(F cx, F cy, F cz, F radius, F ox, F oy, F oz, F dx, F dy, F dz, F t_max, F *t) {           \
-        F fx = ox - cx, fy = oy - cy, fz = oz - cz;                                                                       \
-        F a = fma(dz, dz, fma(dy, dy, dx * dx)), b = -fma(fz, dz, fma(fy, dy, fx * dx));                                  \
-        F far = b / a, rx = fma(dx, far, fx), ry = fma(dy, far, fy), rz = fma(dz, far, fz);                               \
-        F discriminant = fma(radius, radius, -fma(rz, rz, fma(ry, ry, rx * rx)));                                         \
-        I inside = discriminant > 0.0f;                                                                                   \
-        if (!movemask##N(inside)) return inside;                                                                           \
-        F c = fma(-radius, radius, fma(fz, fz, fma(fy, fy, fx * fx))), root = sqrt(a * discriminant);                     \
-        F q = b + (b < 0.0f ? -root : root), one = c / q, other = q / a;                                                  \
-        I swap = one > other;                                                                                             \
-        F nearer = swap ? other : one, farther = swap ? one : other;                                                      \
-        F start = 2.0e-6f * (radius + fabs(c) / radius);                                                                  \
-        I keeps = (nearer > 0.0f) & ~(nearer * nearer * a < start * start);                                               \
-        *t = keeps ? nearer : farther;                                                                                    \
-        return inside & (*t > 0.0f) & (*t <= t_max);                                                                    \
+#define VECTOR_TESTS(N, F, I, U)                                                                                   \
+    DEVICE I intersect_triangles##N(F cx, F cy, F cz, F ax, F ay, F az, F bx, F by, F bz, F ox, F oy, F oz, F dx,  \
+                                    F dy, F dz, F t_max, F *t, F *u, F *v) {                                       \
+        F hx = fma(dy, bz, -(dz * by)), hy = fma(dz, bx, -(dx * bz)), hz = fma(dx, by, -(dy * bx));                \
+        F determinant = fma(az, hz, fma(ay, hy, ax * hx)), scale = fabs(determinant);                              \
+        F least = -EDGE_EPSILON * scale, most = scale + EDGE_EPSILON * scale;                                      \
+        F sx = ox - cx, sy = oy - cy, sz = oz - cz;                                                                \
+        F qx = fma(sy, az, -(sz * ay)), qy = fma(sz, ax, -(sx * az)), qz = fma(sx, ay, -(sy * ax));                \
+        U sign = as_u##I(determinant) & 0x80000000u;                                                               \
+        F first = as_##F(as_u##I(fma(sz, hz, fma(sy, hy, sx * hx))) ^ sign);                                       \
+        F second = as_##F(as_u##I(fma(dz, qz, fma(dy, qy, dx * qx))) ^ sign);                                      \
+        I inside = (min_nnan(first, second) >= least) & (first + second <= most);                                  \
+        if (!bits_of##N(inside)) return inside;                                                                    \
+        F inverse = 1.0f / determinant;                                                                            \
+        *t = fma(bz, qz, fma(by, qy, bx * qx)) * inverse;                                                          \
+        inverse = fabs(inverse);                                                                                   \
+        *u = first * inverse;                                                                                      \
+        *v = second * inverse;                                                                                     \
+        return inside & (*t > 0.0f) & (*t <= t_max);                                                               \
+    }                                                                                                              \
+    DEVICE I intersect_spheres##N(F cx, F cy, F cz, F radius, F ox, F oy, F oz, F dx, F dy, F dz, F t_max, F *t) { \
+        F fx = ox - cx, fy = oy - cy, fz = oz - cz;                                                                \
+        F a = fma(dz, dz, fma(dy, dy, dx * dx)), b = -fma(fz, dz, fma(fy, dy, fx * dx));                           \
+        F far = b / a, rx = fma(dx, far, fx), ry = fma(dy, far, fy), rz = fma(dz, far, fz);                        \
+        F discriminant = fma(radius, radius, -fma(rz, rz, fma(ry, ry, rx * rx)));                                  \
+        I inside = discriminant > 0.0f;                                                                            \
+        if (!bits_of##N(inside)) return inside;                                                                    \
+        F c = fma(-radius, radius, fma(fz, fz, fma(fy, fy, fx * fx))), root = sqrt(a * discriminant);              \
+        F q = b + (b < 0.0f ? -root : root), one = c / q, other = q / a;                                           \
+        I swap = one > other;                                                                                      \
+        F nearer = swap ? other : one, farther = swap ? one : other;                                               \
+        F start = 2.0e-6f * (radius + fabs(c) / radius);                                                           \
+        I keeps = (nearer > 0.0f) & ~(nearer * nearer * a < start * start);                                        \
+        *t = keeps ? nearer : farther;                                                                             \
+        return inside & (*t > 0.0f) & (*t <= t_max);                                                               \
     }
 VECTOR_TESTS(8, float8, int8, uint8)
 VECTOR_TESTS(16, float16, int16, uint16)
@@ -115,18 +120,23 @@ VECTOR_TESTS(16, float16, int16, uint16)
 // Mask of the primitives of a leaf8 that the ray hits up to `t_max`.
 DEVICE uint intersect_leaf8(Lines leaf8, const SingleRay *r, float t_max, float8 *t, float8 *u, float8 *v) {
     float8 ox = (float8)(r->origin.x), oy = (float8)(r->origin.y), oz = (float8)(r->origin.z);
-    float8 dx = (float8)(r->direction.x), dy = (float8)(r->direction.y), dz = (float8)(r->direction.z), end = (float8)(t_max);
+    float8 dx = (float8)(r->direction.x), dy = (float8)(r->direction.y), dz = (float8)(r->direction.z),
+           end = (float8)(t_max);
 #if SPHERES
     int8 round = LEAF_ROW(LEAF_RADII) > 0.0f, met = round;
     uint rounds = movemask8(round);
     if (rounds) {
-        met = intersect_spheres8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(LEAF_RADII), ox, oy, oz, dx, dy, dz, end, t) & round;
+        met = intersect_spheres8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(LEAF_RADII), ox, oy, oz, dx, dy, dz,
+                                 end, t) &
+              round;
         *u = *v = (float8)(0.0f);
         if (rounds == movemask8(as_int8(LEAF_ROW(LEAF_PRIM_INDICES)) >= 0)) return movemask8(met);
     }
     float8 flat_t, flat_u, flat_v;
-    int8 flat = intersect_triangles8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(3), LEAF_ROW(4), LEAF_ROW(5), LEAF_ROW(6), LEAF_ROW(7), LEAF_ROW(8), ox, oy, oz,
-                                dx, dy, dz, end, &flat_t, &flat_u, &flat_v) & ~round;
+    int8 flat =
+        intersect_triangles8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(3), LEAF_ROW(4), LEAF_ROW(5), LEAF_ROW(6),
+                             LEAF_ROW(7), LEAF_ROW(8), ox, oy, oz, dx, dy, dz, end, &flat_t, &flat_u, &flat_v) &
+        ~round;
     if (!rounds) {
         *t = flat_t;
         *u = flat_u;
@@ -138,8 +148,8 @@ DEVICE uint intersect_leaf8(Lines leaf8, const SingleRay *r, float t_max, float8
     *v = round ? *v : flat_v;
     return movemask8(met | flat);
 #else
-    return movemask8(intersect_triangles8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(3), LEAF_ROW(4), LEAF_ROW(5), LEAF_ROW(6), LEAF_ROW(7), LEAF_ROW(8), ox, oy, oz,
-                                    dx, dy, dz, end, t, u, v));
+    return movemask8(intersect_triangles8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(3), LEAF_ROW(4), LEAF_ROW(5),
+                                          LEAF_ROW(6), LEAF_ROW(7), LEAF_ROW(8), ox, oy, oz, dx, dy, dz, end, t, u, v));
 #endif
 }
 
@@ -163,7 +173,8 @@ DEVICE void update_closest8(Lines leaf8, Primitives primitives, uint met, float8
 }
 
 // The closest hit nearer than `best`, which another traversal may have found.
-DEVICE_NOINLINE_ALWAYS Hit single_ray_hit(Lines nodes, Primitives primitives, float3 origin, float3 direction, Hit best, bool accept_first_hit) {
+DEVICE_NOINLINE_ALWAYS Hit single_ray_hit(Lines nodes, Primitives primitives, float3 origin, float3 direction, Hit best,
+                                          bool accept_first_hit) {
     SingleRay r = single_ray(origin, direction);
     uint2 stack[STACK8_SIZE];  // child references, and the distances at which the ray enters their boxes
     int top = 0;

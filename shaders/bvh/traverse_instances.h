@@ -4,9 +4,9 @@
 
 // An instance, 64 bytes: the matrix from world space to its shape's, and where that lies in the BLAS arrays.
 typedef struct {
-    float4 x, y, z;       // rows of the 3 x 4 matrix
+    float4 x, y, z;  // rows of the 3 x 4 matrix
     int node, primitive;  // the first of the shape's nodes and primitives
-    int material;         // replaces the shape's own materials; -1 keeps them
+    int material;  // replaces the shape's own materials; -1 keeps them
     int pad;
 } InstanceRecord;
 
@@ -16,7 +16,8 @@ typedef struct {
 } Matrix;
 
 DEVICE float3 transform_rows(const float4 x, const float4 y, const float4 z, float3 p, float w) {
-    return make_float3(fma(x.w, w, dot_fma(xyz(x), p)), fma(y.w, w, dot_fma(xyz(y), p)), fma(z.w, w, dot_fma(xyz(z), p)));
+    return make_float3(fma(x.w, w, dot_fma(xyz(x), p)), fma(y.w, w, dot_fma(xyz(y), p)),
+                       fma(z.w, w, dot_fma(xyz(z), p)));
 }
 
 DEVICE float3 transform(const Matrix m, float3 p, float w) { return transform_rows(m.x, m.y, m.z, p, w); }
@@ -33,7 +34,8 @@ DEVICE Matrix inverse(const Matrix m) {
     float3 bc = cross_fma(b, c), ca = cross_fma(c, a), ab = cross_fma(a, b);
     float scale = 1.0f / dot_fma(a, bc);
     float3 translation = make_float3(m.x.w, m.y.w, m.z.w);
-    float3 x = make_float3(bc.x, ca.x, ab.x) * scale, y = make_float3(bc.y, ca.y, ab.y) * scale, z = make_float3(bc.z, ca.z, ab.z) * scale;
+    float3 x = make_float3(bc.x, ca.x, ab.x) * scale, y = make_float3(bc.y, ca.y, ab.y) * scale,
+           z = make_float3(bc.z, ca.z, ab.z) * scale;
     Matrix out;
     out.x = with_w(x, -dot_fma(x, translation));
     out.y = with_w(y, -dot_fma(y, translation));
@@ -42,11 +44,13 @@ DEVICE Matrix inverse(const Matrix m) {
 }
 
 DEVICE float4 lerp4(float4 a, float4 b, float weight) {
-    return make_float4(fma(b.x - a.x, weight, a.x), fma(b.y - a.y, weight, a.y), fma(b.z - a.z, weight, a.z), fma(b.w - a.w, weight, a.w));
+    return make_float4(fma(b.x - a.x, weight, a.x), fma(b.y - a.y, weight, a.y), fma(b.z - a.z, weight, a.z),
+                       fma(b.w - a.w, weight, a.w));
 }
 
 // The matrix from shape to world at a time within the shutter, 0 to 1: lerped between its ends by components.
-DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL const float4 *RESTRICT matrices_close, int which, float time) {
+DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL const float4 *RESTRICT matrices_close,
+                             int which, float time) {
     Matrix m = {matrices_open[3 * which], matrices_open[3 * which + 1], matrices_open[3 * which + 2]};
 #if MOTION
     m.x = lerp4(m.x, matrices_close[3 * which], time);
@@ -57,16 +61,18 @@ DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL
 }
 
 // The TLAS and the BLASes, as parameters and as arguments.
-#define INSTANCE_PARAMS                                                                                                \
-    GLOBAL const float4 *RESTRICT tlas_nodes, GLOBAL const float4 *RESTRICT tlas_primitives,                           \
-        GLOBAL const InstanceRecord *RESTRICT instance_records, GLOBAL const float4 *RESTRICT matrices_open,           \
-        GLOBAL const float4 *RESTRICT matrices_close, GLOBAL const float4 *RESTRICT blas_nodes,                        \
+#define INSTANCE_PARAMS                                                                                      \
+    GLOBAL const float4 *RESTRICT tlas_nodes, GLOBAL const float4 *RESTRICT tlas_primitives,                 \
+        GLOBAL const InstanceRecord *RESTRICT instance_records, GLOBAL const float4 *RESTRICT matrices_open, \
+        GLOBAL const float4 *RESTRICT matrices_close, GLOBAL const float4 *RESTRICT blas_nodes,              \
         GLOBAL const float4 *RESTRICT blas_primitives
-#define INSTANCE_ARGS tlas_nodes, tlas_primitives, instance_records, matrices_open, matrices_close, blas_nodes, blas_primitives
+#define INSTANCE_ARGS \
+    tlas_nodes, tlas_primitives, instance_records, matrices_open, matrices_close, blas_nodes, blas_primitives
 
 // Finds the closest hit before best->t; without one, `best` and `instance` are left alone. With accept_first_hit only
 // whether there is one. origin.w is the time.
-DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool accept_first_hit, Hit *best, int *instance) {
+DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool accept_first_hit, Hit *best,
+                          int *instance) {
     TraversalRay ray = traversal_ray(tlas_nodes, xyz(origin), direction);
     int node = ROOT_NODE, found = -1, stack[STACK_SIZE], *top = stack;
     *top++ = STACK_SENTINEL;
@@ -88,7 +94,8 @@ DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool
                     continue;
                 }
                 Hit hit = closest_hit(nodes, primitives, from, to, best->t);
-                if (hit.primitive >= 0 && (hit.t < best->t || (found >= 0 ? which < found : *instance < 0 && best->primitive < 0))) {
+                if (hit.primitive >= 0 &&
+                    (hit.t < best->t || (found >= 0 ? which < found : *instance < 0 && best->primitive < 0))) {
                     *best = hit;
                     best->primitive += p.primitive;
                     found = which;

@@ -32,7 +32,8 @@ typedef struct {
     float sign, start, end, slack;  // sign of the direction along k; where the rays start and end along it; padding
     float lower[2], upper[2], lower_shift[2], upper_shift[2];
     uint k, i[2];
-    uint near_k, lower_k[2], upper_k[2];  // offsets of a box's plane that comes first along k, and of those farthest inside
+    uint near_k, lower_k[2],
+        upper_k[2];  // offsets of a box's plane that comes first along k, and of those farthest inside
 } Frustum;
 
 #define FRUSTUM_SLACK 3.814697265625e-6f  // 2^-18 of the scene's extent: more than rounding and EDGE_EPSILON move a hit
@@ -139,7 +140,8 @@ DEVICE uint cull_leaf8(Lines leaf8, const Frustum *b) {
 }
 
 // 16 rays of a packet against primitive k of a leaf8; whether one of them hits.
-DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint k, Primitives primitives, Packet *p, int h, bool accept_first_hit) {
+DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint k, Primitives primitives, Packet *p, int h,
+                                                  bool accept_first_hit) {
     float16 t, u = (float16)(0.0f), v = (float16)(0.0f), t_max = p->t.v16[h];
     float16 ox = p->origin[0].v16[h], oy = p->origin[1].v16[h], oz = p->origin[2].v16[h];
     float16 dx = p->direction[0].v16[h], dy = p->direction[1].v16[h], dz = p->direction[2].v16[h];
@@ -148,9 +150,9 @@ DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint k, Primitive
     if (SPHERES && leaf8[8 * LEAF_RADII + k] > 0.0f)
         met = intersect_spheres16(cx, cy, cz, (float16)(leaf8[8 * LEAF_RADII + k]), ox, oy, oz, dx, dy, dz, t_max, &t);
     else
-        met = intersect_triangles16(cx, cy, cz, (float16)(leaf8[24 + k]), (float16)(leaf8[32 + k]), (float16)(leaf8[40 + k]),
-                               (float16)(leaf8[48 + k]), (float16)(leaf8[56 + k]), (float16)(leaf8[64 + k]), ox, oy, oz, dx, dy, dz,
-                               t_max, &t, &u, &v);
+        met = intersect_triangles16(cx, cy, cz, (float16)(leaf8[24 + k]), (float16)(leaf8[32 + k]),
+                                    (float16)(leaf8[40 + k]), (float16)(leaf8[48 + k]), (float16)(leaf8[56 + k]),
+                                    (float16)(leaf8[64 + k]), ox, oy, oz, dx, dy, dz, t_max, &t, &u, &v);
     if (!movemask16(met)) return false;
     int prim_index = as_int(leaf8[8 * LEAF_PRIM_INDICES + k]), prim_id = prim_id_at(primitives, prim_index);
     met &= (t < t_max) | (p->prim_id.v16[h] > prim_id);
@@ -163,7 +165,8 @@ DEVICE_NOINLINE_ALWAYS bool intersect_packet_half(Lines leaf8, uint k, Primitive
 }
 
 // Returns false when the visit budget is spent: the caller then traces the rays one by one. Hits found so far are kept.
-DEVICE bool traverse_frustum(Lines nodes, Primitives primitives, Packet *p, Frustum *b, int budget, bool accept_first_hit) {
+DEVICE bool traverse_frustum(Lines nodes, Primitives primitives, Packet *p, Frustum *b, int budget,
+                             bool accept_first_hit) {
     uint2 stack[STACK8_SIZE];  // child references, and where their boxes begin along k
     int top = 0;
     uint child_ref = 0;
@@ -173,7 +176,8 @@ DEVICE bool traverse_frustum(Lines nodes, Primitives primitives, Packet *p, Frus
             bool nearer = false;
             for (uint in = cull_leaf8(here, b); in; in &= in - 1u) {
                 uint k = ctz(in);
-                for (int h = 0; h < 2; h++) nearer |= intersect_packet_half(here, k, primitives, p, h, accept_first_hit);
+                for (int h = 0; h < 2; h++)
+                    nearer |= intersect_packet_half(here, k, primitives, p, h, accept_first_hit);
                 budget -= PRIMITIVE_COST;
             }
             if (nearer) b->end = frustum_far(b, p);
@@ -203,7 +207,9 @@ DEVICE Hit packet_hit_at(const Packet *p, uint j) {
     return hit;
 }
 
-DEVICE float3 packet_origin(const Packet *p, uint j) { return make_float3(p->origin[0].s[j], p->origin[1].s[j], p->origin[2].s[j]); }
+DEVICE float3 packet_origin(const Packet *p, uint j) {
+    return make_float3(p->origin[0].s[j], p->origin[1].s[j], p->origin[2].s[j]);
+}
 
 DEVICE float3 packet_direction(const Packet *p, uint j) {
     return make_float3(p->direction[0].s[j], p->direction[1].s[j], p->direction[2].s[j]);
@@ -232,7 +238,8 @@ DEVICE void packet_set_hit(Packet *p, uint j, const Hit hit) {
 
 // Finds the hits of the `active` rays of a packet, set by packet_set_ray; prim_index is -1 for none. With
 // accept_first_hit only whether there is one.
-DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, Packet *p, uint active, bool accept_first_hit) {
+DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, Packet *p, uint active,
+                                            bool accept_first_hit) {
     Frustum frustum;
     for (int h = 0; h < 2; h++) {
         p->prim_index.v16[h] = (int16)(-1);
@@ -246,12 +253,15 @@ DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, 
         for (uint inactive = ~active; inactive; inactive &= inactive - 1u)
             packet_set_ray(p, ctz(inactive), origin, direction, -1.0f);
         int budget = NODES_PER_RAY * (int)popcount(active);
-        if (bound_packet(nodes, p, &frustum) && traverse_frustum(nodes, primitives, p, &frustum, budget, accept_first_hit)) return;
+        if (bound_packet(nodes, p, &frustum) &&
+            traverse_frustum(nodes, primitives, p, &frustum, budget, accept_first_hit))
+            return;
     }
     for (; active; active &= active - 1u) {
         uint j = ctz(active);
         if (accept_first_hit && p->prim_index.s[j] >= 0) continue;
-        Hit hit = single_ray_hit(nodes, primitives, packet_origin(p, j), packet_direction(p, j), packet_hit_at(p, j), accept_first_hit);
+        Hit hit = single_ray_hit(nodes, primitives, packet_origin(p, j), packet_direction(p, j), packet_hit_at(p, j),
+                                 accept_first_hit);
         packet_set_hit(p, j, hit);
     }
 }

@@ -11,7 +11,8 @@ DEVICE float3 transformed_half_extent(const Matrix m, float3 half_extent) {
 // The AABB of a transformed box, padded for the rounding of transformed rays.
 DEVICE void transform_box(const Matrix m, float3 center, float3 half_extent, float3 *low, float3 *high) {
     float3 moved = transform(m, center, 1.0f), extent = transformed_half_extent(m, half_extent);
-    float padding = 1e-5f * (max_nnan(max_nnan(fabs(moved.x), fabs(moved.y)), fabs(moved.z)) + max_nnan(max_nnan(extent.x, extent.y), extent.z));
+    float padding = 1e-5f * (max_nnan(max_nnan(fabs(moved.x), fabs(moved.y)), fabs(moved.z)) +
+                             max_nnan(max_nnan(extent.x, extent.y), extent.z));
     float3 padded = make_float3(extent.x + padding, extent.y + padding, extent.z + padding);
     *low = moved - padded;
     *high = moved + padded;
@@ -21,8 +22,9 @@ DEVICE void transform_box(const Matrix m, float3 center, float3 half_extent, flo
 // shapes (min corner and first node, max corner and first primitive): the rows that the TLAS is built over, whose box
 // is corner to corner + edge1, and the instance records with the inverse matrix at shutter open. Matrices are lerped,
 // so every point moves along a line, and the union of the boxes at both ends contains it.
-KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 *matrices_close, GLOBAL const int2 *shape_of,
-                        GLOBAL const float4 *shapes, int count, GLOBAL float4 *tlas_primitives, GLOBAL InstanceRecord *instance_records) {
+KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 *matrices_close,
+                        GLOBAL const int2 *shape_of, GLOBAL const float4 *shapes, int count,
+                        GLOBAL float4 *tlas_primitives, GLOBAL InstanceRecord *instance_records) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     Matrix open = {matrices_open[3 * i], matrices_open[3 * i + 1], matrices_open[3 * i + 2]};
@@ -33,7 +35,8 @@ KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 
     transform_box(open, center, half_extent, &corner, &far_corner);
     transform_box(close, center, half_extent, &other, &far_other);
     corner = make_float3(min_nnan(corner.x, other.x), min_nnan(corner.y, other.y), min_nnan(corner.z, other.z));
-    far_corner = make_float3(max_nnan(far_corner.x, far_other.x), max_nnan(far_corner.y, far_other.y), max_nnan(far_corner.z, far_other.z));
+    far_corner = make_float3(max_nnan(far_corner.x, far_other.x), max_nnan(far_corner.y, far_other.y),
+                             max_nnan(far_corner.z, far_other.z));
     tlas_primitives[3 * i] = with_w(corner, as_float((int)i));
     tlas_primitives[3 * i + 1] = with_w(far_corner - corner, 0.0f);
     tlas_primitives[3 * i + 2] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -47,7 +50,8 @@ KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 
 }
 
 // One ray a thread. hits: t, u, v, index in the BLAS primitives or -1; instances: which one was hit, or -1.
-KERNEL closest_instanced(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL int *instances, int count, INSTANCE_PARAMS) {
+KERNEL closest_instanced(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL int *instances, int count,
+                         INSTANCE_PARAMS) {
     uint i = thread_index();
     if (i >= (uint)count) return;
     Hit best = {rays[2 * i].w, 0.0f, 0.0f, -1};
