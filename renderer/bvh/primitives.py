@@ -5,7 +5,7 @@ A triangle is a vertex and two edges, a sphere a center and a radius above 0; se
 
 import numpy as np
 
-# vertex 0 or center, and the primitive id | first edge, and the material's index | second edge, and the radius; 48 bytes.
+# 48 bytes: vertex 0 or center, primitive id | first edge, index of the material | second edge, radius.
 PRIMITIVE = np.dtype([("v0", "f4", (4,)), ("edge1", "f4", (4,)), ("edge2", "f4", (4,))])
 
 
