@@ -6,15 +6,17 @@ fastest. All layouts and builders give bit-identical hits. `auto` chose between 
 
 - presplit: hair, 20,000 triangles: SAH cost 553 -> 144, nodes visited by a ray 1,510 -> 270
 - SAH over H-PLOC: terrain, 80,000 triangles: nodes visited by a ray 33.9 -> 26.1
-- bvh8 (CPUs), bvh2_quantized (GPUs) over bvh2: see traversal.py
+- bvh8 over bvh2 on CPUs: see bvh8.py
 
-Reinsertion of subtrees (Meister and Bittner 2018) on top of SAH was removed: it saved at most 3 % of visited nodes.
+Tried in pictures on an H200 and removed (tests/fps/results/h200_layouts.jsonl), with frames a second against BVH2 and
+while-while scheduling: BVH2 quantized to 32-byte nodes, 0.73 to 1.04; if-if scheduling within a warp (Aila and Laine
+2009), 0.89 to 1.05; CWBVH (Ylitie et al. 2017), 0.43 to 0.83; packets of a warp (Wald et al. 2001), 0.81 to 0.86.
+Reinsertion of subtrees (Meister and Bittner 2018) saved at most 3 % of the nodes that rays visit.
 """
 
 import numpy as np
 
 from renderer.bvh import device_sah, presplit
-from renderer.bvh.bvh2_quantized import quantized_if_faster
 from renderer.bvh.bvh8 import Bvh8
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
@@ -30,12 +32,10 @@ def build_bvh(device: Device, primitives: np.ndarray, builder: str = "auto", lay
 
     `builder` is "host_sah", "sah" (on the device), "hploc", "presplit" (SAH over presplit references) or "auto":
     host_sah for small scenes and sah for others, presplit where splits are predicted to pay and its cost is below
-    presplit.MAX_COST_RATIO of that. `layout` is "bvh2" or "auto": bvh8 on CPUs, on GPUs bvh2_quantized or bvh2.
+    presplit.MAX_COST_RATIO of that. `layout` is "bvh2" or "auto": bvh8 on CPUs, bvh2 on GPUs.
     """
     bvh = _auto_bvh2(device, primitives) if builder == "auto" else _bvh2(device, primitives, builder)
-    if layout == "bvh2":
-        return bvh
-    return Bvh8(device, bvh) if device.properties.scalar_threads else quantized_if_faster(bvh)
+    return Bvh8(device, bvh) if layout == "auto" and device.properties.scalar_threads else bvh
 
 
 def _bvh2(device: Device, primitives: np.ndarray, builder: str) -> Bvh2:

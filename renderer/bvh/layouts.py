@@ -1,6 +1,6 @@
 """Node layouts of BVHs on a device: what all of them offer, and BVH2, the layout that every builder writes.
 
-bvh2_quantized.py and bvh8.py make the other layouts from a BVH2. The names follow tinybvh.
+bvh8.py makes the other layout from a BVH2. The names follow tinybvh.
 """
 
 import numpy as np

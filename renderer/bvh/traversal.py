@@ -1,16 +1,18 @@
-"""How rays traverse a BVH: the compile-time choices of pictures, and the same for sets of rays (bvh/ray_queries.cu)."""
+"""How rays traverse a BVH: the compile-time choice of pictures, and the same for sets of rays (bvh/ray_queries.cu)."""
 
 from dataclasses import dataclass
+from functools import cache
 
-from renderer.bvh.bvh2_quantized import MIN_NODES, has_ballot
 from renderer.bvh.layouts import Bvh
-from renderer.gpu import Buffer
+from renderer.gpu import Buffer, Device
 
-# Inner nodes that a thread visits before a leaf that it has reached gets its turn (Aila and Laine 2009, if-if); 0 is
-# while-while. 3 steps against 0, in a BVH2 on an H200 (tests/fps/results/h200_traversals.jsonl): for camera rays 1.20
-# in the bunny, 1.13 in a sphereflake, 1.18 in a terrain, 0.97 in a Menger sponge; for incoherent rays 1.18, 1.19, 1.27
-# and 0.95.
-INNER_STEPS = 4
+
+@cache
+def has_ballot(device: Device) -> bool:
+    """Whether kernels of the device have warps of 32 with ballots (CUDA, NVIDIA OpenCL)."""
+    answer = device.buffer(1, "u4")
+    device.kernel("bvh/query_ballot.cu", "query_ballot", group_size=64)(1, answer)
+    return bool(answer.read()[0])
 
 
 @dataclass(frozen=True)
@@ -18,22 +20,20 @@ class TraversalConfig:
     """The traversal of one BVH.
 
     `constants` select it in shaders/raytracing/scene.h and in ray_queries.cu, where the kernels are closest_`kernels`
-    and occluded_`kernels`, launched with `rays_per_thread` and `group` threads.
+    and occluded_`kernels`, launched with `rays_per_thread` and `group_size`.
     """
 
     kernels: str
     rays_per_thread: int
-    group: int
+    group_size: int
     constants: dict[str, int]
 
 
 def traversal_of(bvh: Bvh) -> TraversalConfig:
     """The traversal that pictures use for a BVH: packets of 32 rays in a BVH8, else single rays."""
     if bvh.layout == "bvh8":
-        return TraversalConfig("packet", 32, 16, {"BVH8": 1, "QUANTIZED": 0, "MAX_INNER_STEPS": 0})
-    quantized = bvh.layout == "bvh2_quantized"
-    steps = INNER_STEPS if bvh.nodes.shape[0] >= MIN_NODES and has_ballot(bvh.device) else 0
-    return TraversalConfig("bvh2", 1, 64, {"BVH8": 0, "QUANTIZED": int(quantized), "MAX_INNER_STEPS": steps})
+        return TraversalConfig("packet", 32, 16, {"BVH8": 1})
+    return TraversalConfig("bvh2", 1, 64, {"BVH8": 0})
 
 
 class RayQuery:
@@ -45,7 +45,7 @@ class RayQuery:
         self._bvh, self._rays_per_thread = bvh, config.rays_per_thread
         self.entry = f"{'occluded' if any_hit else 'closest'}_{config.kernels}"
         constants = dict(STRICT=1, SPHERES=int(spheres), **config.constants)
-        self._kernel = bvh.device.kernel("bvh/ray_queries.cu", self.entry, group_size=config.group, **constants)
+        self._kernel = bvh.device.kernel("bvh/ray_queries.cu", self.entry, group_size=config.group_size, **constants)
 
     def __call__(self, rays: Buffer, hits: Buffer, count: int) -> None:
         """Launches the kernel: rays (n, 2, 4) to hits (n, 4) float32, or with any_hit to (n,) uint32, 1 for a hit.

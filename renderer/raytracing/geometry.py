@@ -31,9 +31,7 @@ class Geometry:
         static = by_name.pop("")
         self.primitive_count = len(static)
         has_instances = bool(settings.has_instances or shapes.instanced)
-        # BLASes are BVH2, and on GPUs one kernel traverses all BVHs of a scene with the same nodes
-        layout = "bvh2" if has_instances and not device.properties.scalar_threads else settings.bvh
-        self.bvh = build_bvh(device, static, settings.builder, layout)
+        self.bvh = build_bvh(device, static, settings.builder, settings.bvh)
         self.primitives = self.bvh.primitives.read()[: self.bvh.count].view(PRIMITIVE).ravel()
         self._names, self._shapes, self._repeated = list(by_name), list(by_name.values()), shapes.instanced
         self._instances: Instances | None = None

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from renderer.bvh.bvh2_quantized import has_ballot
+from renderer.bvh.traversal import has_ballot
 from renderer.gpu.device import Buffer, Device, Kernel
 from renderer.raytracing.kernels import STAGES, kernel_source
 from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers

@@ -188,9 +188,7 @@ class Settings(PictureSettings):
         "megakernel: one launch for all depths",
         key="c",
     )
-    bvh: Literal["auto", "bvh2"] = setting(
-        "auto", help="node layout: bvh2; or auto: quantized bvh2 on GPUs where that is faster, bvh8 on CPUs"
-    )
+    bvh: Literal["auto", "bvh2"] = setting("auto", help="node layout: bvh2; or auto: bvh8 on CPUs, bvh2 on GPUs")
     builder: Literal["auto", "host_sah", "sah", "hploc", "presplit"] = setting(
         "auto", help="binned SAH on the host or the device, H-PLOC there, or SAH with long triangles split first"
     )

@@ -4,31 +4,46 @@
 //     words 0-2 center, 4-6 half extent of the first child; 8-10 and 12-14 of the second; 3 and 7 their references; 11
 //     and 15 unused
 // A child reference is the index of an inner node, or ~(first * 8 + count - 1) for a leaf of up to 8 primitives in leaf
-// order. With QUANTIZED, nodes are those of bvh/traverse_bvh2_quantized.h.
-#include "bvh/slabs.h"
-
-#if QUANTIZED
-#include "bvh/traverse_bvh2_quantized.h"
-#endif
+// order.
+#include "bvh/geometry.h"
 
 #define STACK_SENTINEL ((int)0x80000000)
 #define STACK_SIZE 64  // no builder makes a deeper BVH
-
-// Scheduling within a warp (Aila and Laine 2009). MAX_INNER_STEPS 0, while-while: a thread visits inner nodes until it
-// reaches a leaf, while threads already at a leaf wait. MAX_INNER_STEPS n, if-if: at most n inner nodes, then one leaf
-// if reached; faster for rays that diverge repeatedly.
-#if MAX_INNER_STEPS
-#define WHILE_INNER(node) for (int k_ = 0; k_ < MAX_INNER_STEPS && node >= 0; k_++)
-#define WHILE_LEAF(node) if (node < 0 && node != STACK_SENTINEL)
-#else
-#define WHILE_INNER(node) while (node >= 0)
-#define WHILE_LEAF(node) while (node < 0 && node != STACK_SENTINEL)
-#endif
-
-#if !QUANTIZED
 #define ROOT_NODE 0
-#define TraversalRay SlabRay
-#define traversal_ray(nodes, origin, direction) slab_ray(origin, direction)
+
+// A ray for slab tests (T. Kay and J. Kajiya 1986).
+// Near planes are moved closer by the rounding error of the origin's term and far planes farther, so that no box is
+// missed whose primitive is hit; the boxes themselves are padded for the planes' term.
+typedef struct {
+    float3 inverse, abs_inverse, near_bias, far_bias;
+} SlabRay;
+
+DEVICE float safe_inverse(float d) {
+    // at least 2^-60, so that no 0 * infinity follows
+    return fast_rcp(as_float((as_uint(d) & 0x80000000u) | as_uint(max_nnan(fabs(d), 8.6736174e-19f))));
+}
+
+DEVICE SlabRay slab_ray(float3 origin, float3 direction) {
+    SlabRay s;
+    s.inverse = make_float3(safe_inverse(direction.x), safe_inverse(direction.y), safe_inverse(direction.z));
+    s.abs_inverse = make_float3(fabs(s.inverse.x), fabs(s.inverse.y), fabs(s.inverse.z));
+    float origin_error = max_nnan(max_nnan(fabs(origin.x), fabs(origin.y)), fabs(origin.z)) * 2.4e-7f;  // 2^-22
+    float3 slack =
+        make_float3(s.abs_inverse.x * origin_error, s.abs_inverse.y * origin_error, s.abs_inverse.z * origin_error);
+    s.near_bias = make_float3(fma(-origin.x, s.inverse.x, -slack.x), fma(-origin.y, s.inverse.y, -slack.y),
+                              fma(-origin.z, s.inverse.z, -slack.z));
+    s.far_bias = make_float3(fma(-origin.x, s.inverse.x, slack.x), fma(-origin.y, s.inverse.y, slack.y),
+                             fma(-origin.z, s.inverse.z, slack.z));
+    return s;
+}
+
+// The children of a node: whether the ray meets their boxes before t_max, at which distances it enters them, and their
+// references.
+typedef struct {
+    float near1, near2;
+    int left, right;
+    bool hit1, hit2;
+} Children;
 
 // Whether the ray meets a box before `t_max`, and the distance at which it enters it. An empty box has a negative half
 // extent.
@@ -52,7 +67,6 @@ DEVICE Children children_of(GLOBAL const float4 *RESTRICT nodes, int node, const
     c.right = as_int(half1.w);
     return c;
 }
-#endif
 
 DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 direction, float t_max, Hit *hit) {
 #if SPHERES
@@ -75,7 +89,7 @@ DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, floa
 }
 
 // Visits an inner node: returns the nearer child that is hit and pushes the farther one; pops where none is hit.
-DEVICE int next_node(GLOBAL const float4 *RESTRICT nodes, int node, const TraversalRay ray, float t_max, int **top) {
+DEVICE int next_node(GLOBAL const float4 *RESTRICT nodes, int node, const SlabRay ray, float t_max, int **top) {
     Children c = children_of(nodes, node, ray, t_max);
     if (c.hit1 && c.hit2) {
         bool swap = c.near2 < c.near1;
@@ -104,13 +118,13 @@ DEVICE bool leaf_any_hit(GLOBAL const float4 *RESTRICT primitives, int child_ref
 
 DEVICE Hit closest_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
                        float3 direction, float t_max) {
-    TraversalRay ray = traversal_ray(nodes, origin, direction);
+    SlabRay ray = slab_ray(origin, direction);
     Hit best = {t_max, 0.0f, 0.0f, -1};
     int prim_id = 0x7fffffff, node = ROOT_NODE, stack[STACK_SIZE], *top = stack;
     *top++ = STACK_SENTINEL;
     while (node != STACK_SENTINEL) {
-        WHILE_INNER(node) node = next_node(nodes, node, ray, best.t, &top);
-        WHILE_LEAF(node) {
+        while (node >= 0) node = next_node(nodes, node, ray, best.t, &top);
+        while (node < 0 && node != STACK_SENTINEL) {
             intersect_leaf(primitives, node, origin, direction, &best, &prim_id);
             node = *--top;
         }
@@ -121,12 +135,12 @@ DEVICE Hit closest_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 
 // Whether the ray hits anything before `t_max`.
 DEVICE bool any_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
                     float3 direction, float t_max) {
-    TraversalRay ray = traversal_ray(nodes, origin, direction);
+    SlabRay ray = slab_ray(origin, direction);
     int node = ROOT_NODE, stack[STACK_SIZE], *top = stack;
     *top++ = STACK_SENTINEL;
     while (node != STACK_SENTINEL) {
-        WHILE_INNER(node) node = next_node(nodes, node, ray, t_max, &top);
-        WHILE_LEAF(node) {
+        while (node >= 0) node = next_node(nodes, node, ray, t_max, &top);
+        while (node < 0 && node != STACK_SENTINEL) {
             if (leaf_any_hit(primitives, node, origin, direction, t_max)) return true;
             node = *--top;
         }

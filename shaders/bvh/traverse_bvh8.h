@@ -90,7 +90,7 @@ DEVICE uint nearest_child(Lines node8, uint met, float8 near, uint2 *stack, int 
         F first = as_##F(as_u##I(fma(sz, hz, fma(sy, hy, sx * hx))) ^ sign);                                       \
         F second = as_##F(as_u##I(fma(dz, qz, fma(dy, qy, dx * qx))) ^ sign);                                      \
         I inside = (min_nnan(first, second) >= least) & (first + second <= most);                                  \
-        if (!movemask##N(inside)) return inside;                                                                    \
+        if (!movemask##N(inside)) return inside;                                                                   \
         F inverse = 1.0f / determinant;                                                                            \
         *t = fma(bz, qz, fma(by, qy, bx * qx)) * inverse;                                                          \
         inverse = fabs(inverse);                                                                                   \
@@ -104,7 +104,7 @@ DEVICE uint nearest_child(Lines node8, uint met, float8 near, uint2 *stack, int 
         F far = b / a, rx = fma(dx, far, fx), ry = fma(dy, far, fy), rz = fma(dz, far, fz);                        \
         F discriminant = fma(radius, radius, -fma(rz, rz, fma(ry, ry, rx * rx)));                                  \
         I inside = discriminant > 0.0f;                                                                            \
-        if (!movemask##N(inside)) return inside;                                                                    \
+        if (!movemask##N(inside)) return inside;                                                                   \
         F c = fma(-radius, radius, fma(fz, fz, fma(fy, fy, fx * fx))), root = sqrt(a * discriminant);              \
         F q = b + (b < 0.0f ? -root : root), one = c / q, other = q / a;                                           \
         I swap = one > other;                                                                                      \

@@ -73,7 +73,7 @@ DEVICE Matrix matrix_at_time(GLOBAL const float4 *RESTRICT matrices_open, GLOBAL
 // whether there is one. origin.w is the time.
 DEVICE bool traverse_tlas(INSTANCE_PARAMS, float4 origin, float3 direction, bool accept_first_hit, Hit *best,
                           int *instance) {
-    TraversalRay ray = traversal_ray(tlas_nodes, xyz(origin), direction);
+    SlabRay ray = slab_ray(xyz(origin), direction);
     int node = ROOT_NODE, found = -1, stack[STACK_SIZE], *top = stack;
     *top++ = STACK_SENTINEL;
     while (node != STACK_SENTINEL) {

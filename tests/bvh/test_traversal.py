@@ -1,20 +1,16 @@
 """Every builder, layout and traversal against brute force, on hard cases too."""
 
-import itertools
-
 import numpy as np
 import pytest
 
-from renderer.bvh import host_sah, instances, traversal
+from renderer.bvh import host_sah, instances
 from renderer.bvh.build import build_bvh
-from renderer.bvh.bvh2_quantized import QuantizedBvh2, has_ballot, quantized_if_faster
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.primitives import PRIMITIVE, spheres, triangles, with_primitive_ids
 from renderer.bvh.traversal import RayQuery
-from renderer.raytracing import procedural
 from tests.bvh.brute_force import closest_hits
 
-KINDS = "host_sah", "host_sah quantized", "hploc", "hploc quantized", "sah"
+KINDS = "host_sah", "hploc", "sah"
 KERNELS = dict(group_size=64, STRICT=1)
 
 
@@ -101,10 +97,7 @@ class Queries:
 
     def __init__(self, device, primitives, kind="host_sah"):
         self.device = device
-        builder, _, quantized = kind.partition(" ")
-        self.set_bvh(build_bvh(device, primitives, builder, "bvh2"))
-        if quantized:
-            self.set_bvh(QuantizedBvh2(self.bvh))
+        self.set_bvh(build_bvh(device, primitives, kind, "bvh2"))
         self.constants = {**KERNELS, "SPHERES": int((primitives["edge2"][:, 3] > 0).any())}
 
     def set_bvh(self, bvh):
@@ -119,8 +112,7 @@ class Queries:
         return self._hits("brute_force", rays, self.bvh.primitives, len(self.in_order))
 
     def _kernel(self, entry):
-        constants = {**self.constants, "QUANTIZED": int(self.bvh.layout == "bvh2_quantized")}
-        return self.device.kernel("bvh/ray_queries.cu", entry, **constants)
+        return self.device.kernel("bvh/ray_queries.cu", entry, **self.constants)
 
     def _hits(self, entry, rays, *arguments):
         count = len(rays)
@@ -141,22 +133,15 @@ class Queries:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", CASES)
-def test_hits_equal_brute_force(device, rng, case, kind, **constants):
+def test_hits_equal_brute_force(device, rng, case, kind):
     primitives = with_primitive_ids(CASES[case](rng))
     queries = Queries(device, primitives, kind)
-    queries.constants |= constants
     assert np.array_equal(np.sort(queries.in_order["v0"].view("i4")[:, 3]), np.arange(len(primitives)))
     rays = rays_at(rng, primitives)
     t, prim_id = queries.closest(rays)
     brute_t, brute_id = queries.brute(rays)
     assert np.array_equal(t, brute_t) and np.array_equal(prim_id, brute_id)
     assert np.array_equal(queries.any(rays), prim_id >= 0)
-
-
-@pytest.mark.parametrize("case", ["slivers", "coplanar quads", "exponential", "mixed"])
-def test_if_if_traversal_equals_brute_force(device, rng, case):
-    for kind in ("host_sah", "host_sah quantized"):
-        test_hits_equal_brute_force(device, rng, case, kind, MAX_INNER_STEPS=3)
 
 
 @pytest.mark.parametrize("case", ["soup", "mixed", "coplanar quads", "three spheres"])
@@ -295,16 +280,6 @@ def test_a_thousand_instances_inside_one_another_are_hit(device, rng):
     assert np.allclose(hits.read()[:, 0], np.repeat([2, sizes[-1]], 32), rtol=1e-4)
 
 
-def test_bvhs_are_quantized_where_their_boxes_fit_a_grid(device, rng):
-    """One grid resolves a sponge's boxes, but not a small thing in a large place or far from the origin."""
-    sponge = Queries(device, with_primitive_ids(procedural.menger(2))).bvh
-    assert QuantizedBvh2(sponge).coarse < 0.01
-    if not has_ballot(device):
-        assert quantized_if_faster(sponge) is sponge
-    for primitives in (exponential(rng, 40), far_away(rng)):
-        assert QuantizedBvh2(Queries(device, with_primitive_ids(primitives)).bvh).coarse > 0.2
-
-
 @pytest.mark.parametrize("layout", ["bvh2", "auto"])
 def test_an_empty_scene_is_hit_by_nothing(device, rng, layout):
     bvh = build_bvh(device, np.zeros(0, PRIMITIVE), layout=layout)
@@ -326,14 +301,11 @@ def test_sah_beats_median_splits(rng, monkeypatch):
 
 @pytest.mark.parametrize("any_hit", [False, True])
 @pytest.mark.parametrize("case", ["soup", "mixed", "exponential", "one triangle"])
-def test_the_traversal_of_pictures_equals_brute_force(device, rng, case, any_hit, monkeypatch):
+def test_the_traversal_of_pictures_equals_brute_force(device, rng, case, any_hit):
     """Any number of rays, in every layout that a device may get."""
     primitives = with_primitive_ids(CASES[case](rng))
     queries = Queries(device, primitives)
-    for bvh, min_nodes in itertools.product(
-        (queries.bvh, QuantizedBvh2(queries.bvh), build_bvh(device, primitives)), (0, 1e9)
-    ):
-        monkeypatch.setattr(traversal, "MIN_NODES", min_nodes)
+    for bvh in (queries.bvh, build_bvh(device, primitives)):
         rays = rays_at(rng, primitives, int(rng.integers(1, 3000)))
         brute_t, _ = queries.brute(rays)
         query = RayQuery(bvh, any_hit, spheres=bool(queries.constants["SPHERES"]))

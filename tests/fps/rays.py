@@ -5,9 +5,9 @@ traversal: host SAH, leaves of up to four, boxes by min and max corners, nearer 
 `build/` times H-PLOC on the device, from primitives that are there.
 
 Records made before pictures and this bench had one traversal name their kernel as "walk". Their figures of packets and
-persistent threads on GPUs were deleted with these kernels. Their "closest" on GPUs had MAX_INNER_STEPS 5 or 0 and
-groups of 128; on CPUs "closest_beam" is closest_packet, and "closest_lone" single rays, which pictures trace only when
-a packet is incoherent.
+persistent threads on GPUs were deleted with these kernels. Their "closest" on GPUs traversed a
+quantized BVH2, if-if, in groups of 128; on CPUs "closest_beam" is closest_packet, and "closest_lone" single rays,
+which pictures trace only when a packet is incoherent.
 """
 
 from functools import cache, partial

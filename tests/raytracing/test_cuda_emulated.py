@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from renderer.bvh.bvh2_quantized import has_ballot
+from renderer.bvh.traversal import has_ballot
 from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture

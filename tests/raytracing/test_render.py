@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from renderer.bvh import bvh2_quantized
 from renderer.errors import InputError, UserError
 from renderer.paths import SCENES
 from renderer.pictures import load, open_picture
@@ -95,8 +94,7 @@ def test_no_schedule_changes_a_bit_of_the_picture(picture, rng, paths):
 
 
 @pytest.mark.parametrize("schedule", ["regenerate", "megakernel", pytest.param("wavefront", marks=pytest.mark.slow)])
-def test_no_bvh_changes_a_bit_of_the_picture(picture, schedule, monkeypatch):
-    monkeypatch.setattr(bvh2_quantized, "MIN_NODES", 2)  # "auto" is quantized on GPUs
+def test_no_bvh_changes_a_bit_of_the_picture(picture, schedule):
     scene = mixed_scene(max_depth=4, schedule=schedule)
     wanted = render(picture, replace(scene, builder="host_sah", bvh="bvh2"), (50, 40))
     for builder, bvh in (
