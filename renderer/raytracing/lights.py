@@ -42,6 +42,7 @@ class NonAreaLight(NamedTuple):
 
     @property
     def record(self) -> tuple[float, ...]:
+        """The first float4 of the light in lights.h."""
         return (*map(float, self.place), self.kind)
 
 

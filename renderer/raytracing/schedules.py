@@ -81,6 +81,7 @@ class Wavefront(Schedule):
     """One launch a stage."""
 
     def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
+        """Adds a sample of every pixel to the film."""
         run, rays, masks = self._kernels, self._rays, self._rays.active_masks
         run["generate"](rays.padded_count, params, *rays.film, masks[0], *rays.path)
         for depth in range(settings.max_depth):
@@ -100,6 +101,7 @@ class Wavefront(Schedule):
         run["accumulate"](rays.padded_count, params, rays.radiances, *rays.film)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
+        """Active rays and empty words by depth; nothing without a stencil of bits."""
         if self._rays.stencil != "bits":
             return {}
         return self._count([(mask, 0, 1) for mask in self._rays.active_masks[:max_depth]])
@@ -111,6 +113,7 @@ class Regenerate(Schedule):
     group_sizes: ClassVar[dict[str, int]] = {"regenerate": 64}
 
     def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
+        """Adds a sample of every pixel to the film."""
         rays = self._rays
         rays.counts.fill(0)
         threads = min(rays.padded_count, PERSISTENT_THREADS)
@@ -118,6 +121,7 @@ class Regenerate(Schedule):
         self._kernels["regenerate"](threads, params, rays.counts, *film_and_scene)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
+        """Active rays by depth."""
         return {"active rays": self._rays.counts.read()[1 : 1 + max_depth].tolist()}
 
 
@@ -129,16 +133,19 @@ class Megakernel(Schedule):
 
     @classmethod
     def group_size(cls, device: Device, entry: str) -> int:
+        """Threads of a group of a kernel; few on devices without warps."""
         scalar = device.properties.scalar_threads and entry == "megakernel"
         return cls.scalar_group_size if scalar else super().group_size(device, entry)
 
     def draw_sample(self, settings: Settings, params: Any, scene: SceneArgs) -> None:
+        """Adds a sample of every pixel to the film."""
         rays = self._rays
         threads = rays.padded_count // 32 if self._device.properties.scalar_threads else rays.padded_count
         film_and_scene = *rays.film, *scene.geometry, scene.materials, scene.lights
         self._kernels["megakernel"](threads, params, rays.active_masks[0], *film_and_scene)
 
     def report(self, max_depth: int) -> dict[str, list[int]]:
+        """Active rays and empty words by depth."""
         return self._count([(self._rays.active_masks[0], depth, MAX_DEPTHS) for depth in range(max_depth)])
 
 

@@ -1,4 +1,4 @@
-"""The ray tracer's camera: panoramas, and the distance of what is under the pointer."""
+"""The ray tracer's camera: equirectangular projection, and picking of distances."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,13 +16,13 @@ def picture(device):
     return Picture(SimpleNamespace(device=device))
 
 
-def ball(centre=(0.0, 0.0, 0.0), radius=1.0, **changes):
+def ball(center=(0.0, 0.0, 0.0), radius=1.0, **changes):
     lamp = Material("lamp", "emitter", emission=(1.0, 1.0, 1.0))
-    return Settings(materials=(lamp,), spheres=(Sphere("lamp", centre, radius),), **changes)
+    return Settings(materials=(lamp,), spheres=(Sphere("lamp", center, radius),), **changes)
 
 
 def direction_at(camera, size, x, y):
-    """The panorama's direction at pixels (x, y), written down from its definition."""
+    """The direction at pixels (x, y) of the equirectangular projection, from its definition."""
     right, up, forward = camera.axes()
     longitude, latitude = 2 * np.pi * (x / size[0] - 0.5), np.pi * (0.5 - y / size[1])
     level = np.cos(longitude) * forward + np.sin(longitude) * right
@@ -61,8 +61,8 @@ def test_picking_leaves_the_picture_as_it_is(picture):
     assert np.array_equal(frame.read(), wanted)
 
 
-def test_what_is_picked_is_sharp(picture):
-    """With the picked distance in focus a wide lens gives the pinhole's picture of an edge, with another not."""
+def test_the_picked_distance_is_in_focus(picture):
+    """A wide lens gives the pinhole picture of an edge if it is focused at the picked distance, else not."""
     lamp = Material("lamp", "emitter", emission=(1.0, 1.0, 1.0))
     corners = ((0.0, -9.0, 0.0), (9.0, -9.0, 0.0), (9.0, 9.0, 0.0), (0.0, 9.0, 0.0))
     sharp = Settings(view=Camera((0.0, 0.0, 7.0)), materials=(lamp,), quads=(Quad("lamp", corners),), samples=8)
@@ -80,13 +80,13 @@ def test_what_is_picked_is_sharp(picture):
     assert np.abs(row(replace(sharp, lens_radius=0.5, focus_distance=3.0)) - wanted).sum() > 1.5
 
 
-def test_panorama_sees_all_around(picture, rng):
-    """A small ball in any direction stands where the direction says, and takes the share that its solid angle is."""
+def test_equirectangular_camera_sees_all_directions(picture, rng):
+    """A small sphere appears at the pixel of its direction, and covers the fraction of its solid angle."""
     size, camera = (128, 64), Camera((0.2, 0.1, 0.5), (1.0, 0.3, -2.0))
     for _ in range(3):
         x, y = rng.uniform(8, 120), rng.uniform(8, 56)
-        centre = np.array(camera.position) + 5 * direction_at(camera, size, x, y)
-        settings = ball(tuple(map(float, centre)), 0.6, view=camera, projection="equirectangular", samples=64)
+        center = np.array(camera.position) + 5 * direction_at(camera, size, x, y)
+        settings = ball(tuple(map(float, center)), 0.6, view=camera, projection="equirectangular", samples=64)
         picture._drawn = None
         for _ in range(64):
             frame = picture.draw(settings, size, 0.0)
@@ -100,6 +100,6 @@ def test_panorama_sees_all_around(picture, rng):
         assert picture.pick(settings, size, x, y) == pytest.approx(4.4, rel=1e-3)
 
 
-def test_panorama_has_no_lens():
+def test_equirectangular_camera_has_no_lens():
     with pytest.raises(ValueError, match="lens_radius is 0.5; an equirectangular camera has no lens"):
         Settings(projection="equirectangular", lens_radius=0.5)

@@ -1,4 +1,4 @@
-"""Rough metals against Mitsuba 3, by numbers it has left (tests/raytracing/golden/make_mitsuba_conductor.py)."""
+"""Rough metals against Mitsuba 3, by its recorded means (tests/raytracing/golden/make_mitsuba_conductor.py)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ KNOWN = 6e-3  # Mitsuba shadows the two directions apart, we together: up to 0.5
 
 
 def compensation(settings) -> np.ndarray:
-    """(2, 3, 3): what light that is scattered more than once adds to each tile."""
+    """(2, 3, 3): what multiple scattering adds to each tile."""
     camera = settings.view
     right, up, forward = camera.axes()
     reach = np.tan(np.radians(camera.fov_degrees) / 2)
@@ -27,7 +27,7 @@ def compensation(settings) -> np.ndarray:
     return 1 + np.array(COLOR) * ((1 - kept) / kept)[..., None]
 
 
-def test_rough_metals_are_mitsubas(device, rng):
+def test_rough_metals_agree_with_mitsuba(device, rng):
     """Welch's test of every tile's mean over batches of seeds; a false alarm of all is one in a million."""
     with np.load(Path(__file__).parent / "golden" / "mitsuba_conductor.npz", allow_pickle=False) as stored:
         means, errors = stored["means"].astype("f8"), stored["errors"].astype("f8")

@@ -1,4 +1,4 @@
-"""The ray tracer's schedule for processors without warps: the bits of the stencil's stages, and their counts."""
+"""The megakernel on devices without warps: the bits of the wavefront, and its counts of active rays."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ def picture(device):
 
 
 @pytest.mark.parametrize("paths, lights", [("path", "mis"), ("whitted", "bsdf")])
-def test_tiles_draw_and_count_as_the_stages_do(picture, rng, paths, lights):
+def test_scalar_megakernel_draws_and_counts_as_the_wavefront(picture, rng, paths, lights):
     size = tuple(int(n) for n in rng.integers(1, 100, 2))
     seed, depth = int(rng.integers(0, 2**31 - 1)), int(rng.integers(2, 9))
     scene = mixed_scene(
@@ -35,8 +35,8 @@ def test_tiles_draw_and_count_as_the_stages_do(picture, rng, paths, lights):
     assert found["empty stencil words"] == told["empty stencil words"]
 
 
-def even_room(rng):
-    """Diffuse walls and things of other kinds among them, under triangles and a ball that shine, a lamp and a sun."""
+def lambertian_room(rng):
+    """Lambertian walls and other materials among them, lit by triangles, a sphere, a point light and a sun."""
     materials = (Material("white", color=(0.8, 0.7, 0.6)), Material("red", color=(0.9, 0.1, 0.05)),
                  Material("lamp", "emitter", emission=(9.0, 8.0, 6.0)), Material("warm", emission=(0.5, 0.3, 0.1)),
                  Material("metal", "conductor", roughness=0.4), Material("silver", "mirror"))  # fmt: skip
@@ -53,10 +53,10 @@ LAMPS = {"point_lights": (PointLight((0.0, 1.0, 0.0)),), "suns": (Sun((0.0, 0.3,
 
 
 @pytest.mark.parametrize("lamps", [{}, pytest.param(LAMPS, marks=pytest.mark.slow)])
-def test_eight_diffuse_paths_at_once_have_the_bits_of_one(picture, rng, lamps):
+def test_simd8_shading_has_the_bits_of_scalar_shading(picture, rng, lamps):
     size, seed = tuple(int(n) for n in rng.integers(20, 90, 2)), int(rng.integers(0, 2**31 - 1))
     scene = replace(
-        even_room(rng), max_depth=int(rng.integers(2, 7)), rr_depth=int(rng.integers(1, 4)), seed=seed, **lamps
+        lambertian_room(rng), max_depth=int(rng.integers(2, 7)), rr_depth=int(rng.integers(1, 4)), seed=seed, **lamps
     )
     wanted, told = render(picture, replace(scene, schedule="wavefront"), size, 3), picture.report()
     assert np.isfinite(wanted).all() and wanted.mean() > 0.01
@@ -64,7 +64,7 @@ def test_eight_diffuse_paths_at_once_have_the_bits_of_one(picture, rng, lamps):
     assert picture.report()["active rays"] == told["active rays"]
 
 
-def test_a_part_of_the_picture_has_the_bits_of_the_whole(picture, rng):
+def test_a_tile_has_the_bits_of_the_whole_picture(picture, rng):
     scene = mixed_scene(max_depth=5, schedule="megakernel")
     whole = render(picture, scene, (61, 47))
     left, top = (int(n) for n in rng.integers(0, 30, 2))
@@ -73,7 +73,7 @@ def test_a_part_of_the_picture_has_the_bits_of_the_whole(picture, rng):
     assert np.array_equal(part, whole[top : top + 15, left : left + 29])
 
 
-def test_the_schedule_of_a_processor_without_warps(picture):
+def test_auto_schedule_without_warps(picture):
     render(picture, mixed_scene(schedule="auto"))
     assert picture.report()["schedule"] == "megakernel"
     render(picture, mixed_scene(schedule="auto", stencil="flags"))

@@ -1,4 +1,4 @@
-"""The ray tracer's CUDA kernels on the emulated CUDA device, beside the OpenCL ones of a processor."""
+"""The ray tracer's CUDA kernels on the emulated CUDA device, against the OpenCL kernels on the CPU."""
 
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Denoised pictures: nearer to the truth than noisy ones, and what is said where they cannot be made."""
+"""Denoised pictures are nearer to the converged picture than noisy ones; errors where none can be made."""
 
 import sys
 
@@ -25,7 +25,7 @@ name = "floor"
 kind = "checker"
 [[settings.spheres]]
 material = "red"
-centre = [0.0, 0.5, 0.0]
+center = [0.0, 0.5, 0.0]
 radius = 0.5
 [[settings.quads]]
 material = "floor"
@@ -59,14 +59,14 @@ def test_high_dynamic_range_and_alpha_are_kept(rng):
     assert np.array_equal(clean[..., 3], linear[..., 3]) and abs(clean[..., :3].mean() - 100) < 2
 
 
-def test_without_the_package_the_way_to_it_is_told(tmp_path, monkeypatch, capsys):
+def test_a_missing_denoiser_names_its_package(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pyoidn", None)
     with pytest.raises(UnavailableError, match="pip install pyoidn"):
         denoise.check_installed()
     assert export(tmp_path, "--denoise") == 4 and "pip install pyoidn" in capsys.readouterr().err
 
 
-def test_what_cannot_be_denoised_is_told(tmp_path, capsys):
+def test_pictures_without_albedo_are_refused(tmp_path, capsys):
     pytest.importorskip("pyoidn")
     assert export(tmp_path, "--denoise", "--size", "8192x4096") == 2
     assert "8192 x 4096 pixels are more than" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The film: variance against NumPy, and pixels that stop when they know enough."""
+"""The film: variance against NumPy, and pixels that stop at the noise threshold."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ def picture(device):
 
 
 def film_scene(**changes):
-    """A lamp over a floor with a ball: some pixels are noisy, some are the sky's."""
+    """An area light over a floor with a sphere: some pixels are noisy, some show the background."""
     scene = mixed_scene(max_depth=3, schedule="auto")
     return replace(scene, **changes)
 
@@ -39,7 +39,7 @@ def test_variance_is_that_of_the_samples(picture):
 
 
 def test_no_draw_asks_for_a_kernel_again(picture, monkeypatch):
-    """To put a kernel's text together takes the host longer than a GPU takes for a small picture."""
+    """Generating a kernel's source takes the host longer than a GPU takes for a small picture."""
     scene, size = film_scene(), (16, 12)
     picture.restart()
     for _ in range(film.RANGE_SAMPLES + 2):  # the film merges ranges then
@@ -52,7 +52,7 @@ SLOW_SCHEDULES = [pytest.param(name, marks=pytest.mark.slow) for name in ("wavef
 
 
 @pytest.mark.parametrize("schedule", ["megakernel", *SLOW_SCHEDULES])
-def test_pixels_stop_when_their_noise_is_low(picture, schedule):
+def test_pixels_stop_at_the_noise_threshold(picture, schedule):
     scene, size = film_scene(noise_threshold=0.08, schedule=schedule), (40, 32)
     frame = render(picture, scene, size, 128)
     layers = picture.layers(scene, size)

@@ -1,4 +1,4 @@
-"""Every sampler of lights by chi-square: how often shadow rays go where their density says."""
+"""Chi-square tests of all light samplers: samples follow their pdf."""
 
 from dataclasses import replace
 
@@ -10,11 +10,11 @@ from renderer.gpu.kernel_source import GeneratedSource
 from renderer.raytracing.kernels import compile_constants, kernel_source, launch_params
 from renderer.raytracing.lights import LightSampler
 from renderer.raytracing.settings import Environment, Quad, Sky, Sphere, Sun
-from tests.raytracing.test_lights import aimed, exr, floor_scene, many_lights
+from tests.raytracing.test_lights import exr, floor_scene, light_samples, many_lights
 
 COUNT = 1 << 16
 DENSITY = """
-KERNEL environment_densities(const LaunchParams params, GLOBAL const float4 *lights, GLOBAL const float4 *directions,
+KERNEL environment_pdfs(const LaunchParams params, GLOBAL const float4 *lights, GLOBAL const float4 *directions,
                              GLOBAL float *densities) {
     uint i = thread_index();
     densities[i] = environment_pdf(params, lights, xyz(directions[i]));
@@ -22,7 +22,7 @@ KERNEL environment_densities(const LaunchParams params, GLOBAL const float4 *lig
 """
 
 
-def assert_as_often(found: np.ndarray, wanted: np.ndarray) -> None:
+def assert_chi_square(found: np.ndarray, wanted: np.ndarray) -> None:
     """Chi-square of counts against expected counts, those below 10 pooled; a false alarm is one in a million."""
     assert found.sum() == pytest.approx(wanted.sum(), rel=2e-3)
     wanted = wanted * (found.sum() / wanted.sum())
@@ -36,15 +36,15 @@ def assert_as_often(found: np.ndarray, wanted: np.ndarray) -> None:
     assert statistic < stats.chi2.isf(1e-6, len(wanted) - 1), (statistic, len(wanted))
 
 
-def assert_even(x: np.ndarray, y: np.ndarray, columns: int = 12, rows: int = 8) -> None:
-    """Chi-square of pairs that should be even over the unit square."""
+def assert_uniform(x: np.ndarray, y: np.ndarray, columns: int = 12, rows: int = 8) -> None:
+    """Chi-square of pairs that should be uniform on the unit square."""
     assert min(x.min(), y.min()) > -1e-3 and max(x.max(), y.max()) < 1 + 1e-3
     found, *_ = np.histogram2d(np.clip(x, 0, 1), np.clip(y, 0, 1), (columns, rows), ((0, 1), (0, 1)))
-    assert_as_often(found.ravel(), np.full(found.size, len(x) / found.size))
+    assert_chi_square(found.ravel(), np.full(found.size, len(x) / found.size))
 
 
 def around(axis: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """1 - cosine of the angle from an axis, and the share of a turn about it."""
+    """1 - cosine of the angle to an axis, and the azimuth about it in turns."""
     axis = axis / np.linalg.norm(axis)
     first = np.cross(axis, [0.6, 0.8, 0.0])
     first /= np.linalg.norm(first)
@@ -53,8 +53,8 @@ def around(axis: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.nda
     return (apart**2).sum(1) / 2, turn / (2 * np.pi) % 1
 
 
-def test_points_are_even_on_triangles(device, rng):
-    """And the density of each is its distance squared over the area and the cosine."""
+def test_points_are_uniform_on_triangles(device, rng):
+    """The pdf of each is distance squared over area and cosine."""
     corners = rng.normal(size=(2, 3)) * [1, 0.2, 1]
     origin = np.array([0.3, 2.5, -0.2])
     quad = [origin, origin + corners[0], origin + corners[0] + corners[1], origin + corners[1]]
@@ -63,66 +63,66 @@ def test_points_are_even_on_triangles(device, rng):
         quad.reverse()
     settings = replace(floor_scene(), quads=(*floor_scene().quads, Quad("lamp", tuple(map(tuple, np.array(quad))))))
     point = rng.uniform(-0.5, 0.5, 3) * [1, 0, 1]
-    found, told = aimed(device, settings, point, COUNT, rng.integers(1 << 31))
+    found, told = light_samples(device, settings, point, COUNT, rng.integers(1 << 31))
     direction, density, distance = found[:, :3].astype("f8"), found[:, 3].astype("f8"), told[:, 3].astype("f8")
     ends = point + direction * distance[:, None] - origin
     places, *_ = np.linalg.lstsq(corners.T, ends.T, rcond=None)
-    assert_even(*places)
+    assert_uniform(*places)
     area = np.linalg.norm(normal)
     cosine = np.abs(direction @ normal) / area
     assert np.allclose(density, distance**2 / (area * cosine), rtol=1e-3)
 
 
-def test_directions_are_even_in_the_cone_of_a_ball(device, rng):
-    radius, centre = float(rng.uniform(0.1, 1.5)), rng.uniform(1, 2, 3)
-    settings = replace(floor_scene(), spheres=(Sphere("lamp", tuple(centre), radius),))
+def test_directions_are_uniform_in_the_cone_of_a_sphere(device, rng):
+    radius, center = float(rng.uniform(0.1, 1.5)), rng.uniform(1, 2, 3)
+    settings = replace(floor_scene(), spheres=(Sphere("lamp", tuple(center), radius),))
     point = np.array([0.1, 0.0, -0.2])
-    found, _ = aimed(device, settings, point, COUNT, rng.integers(1 << 31))
-    sine2 = radius**2 / ((centre - point) ** 2).sum()
+    found, _ = light_samples(device, settings, point, COUNT, rng.integers(1 << 31))
+    sine2 = radius**2 / ((center - point) ** 2).sum()
     cone = sine2 / (1 + np.sqrt(1 - sine2))
-    height, turn = around(centre - point, found[:, :3].astype("f8"))
-    assert_even(height / cone, turn)
+    height, turn = around(center - point, found[:, :3].astype("f8"))
+    assert_uniform(height / cone, turn)
     assert np.allclose(found[:, 3], 1 / (2 * np.pi * cone), rtol=1e-3)
 
 
-def test_directions_are_even_in_the_disc_of_a_sun(device, rng):
+def test_directions_are_uniform_in_the_disc_of_a_sun(device, rng):
     axis, angle = rng.normal(size=3) + [0, 4, 0], float(rng.uniform(0.3, 80))
     settings = replace(floor_scene(), suns=(Sun(tuple(axis), (1.0, 1.0, 1.0), angle),))
-    found, _ = aimed(device, settings, np.zeros(3), COUNT, rng.integers(1 << 31))
+    found, _ = light_samples(device, settings, np.zeros(3), COUNT, rng.integers(1 << 31))
     cone = 2 * np.sin(np.radians(angle) / 4) ** 2
     height, turn = around(axis, found[:, :3].astype("f8"))
-    assert_even(height / cone, turn)
+    assert_uniform(height / cone, turn)
     assert np.allclose(found[:, 3], 1 / (2 * np.pi * cone), rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["environment", "sky"])
-def test_directions_follow_the_density_of_pictures(device, rng, tmp_path, name):
-    """Against the integral of the density that paths are weighed with."""
+def test_directions_follow_the_pdf_of_environment_maps(device, rng, tmp_path, name):
+    """Against the integral of the pdf that MIS weights use."""
     turn = float(rng.uniform(-0.5, 0.5)) if name == "environment" else 0.0
     if name == "environment":
         path = exr(tmp_path / "noise.exr", np.exp(2 * rng.normal(size=(8, 16, 3))))
         settings = floor_scene(environment=Environment(str(path), 1.0, 360 * turn))
     else:
         settings = floor_scene(sky=Sky(1.0, float(rng.uniform(2, 8)), float(rng.uniform(5, 85)), sun_scale=0.0))
-    found, _ = aimed(device, settings, np.zeros(3), COUNT, rng.integers(1 << 31))
+    found, _ = light_samples(device, settings, np.zeros(3), COUNT, rng.integers(1 << 31))
     columns, rows, fine = 16, 8, 32  # edges of the bins are edges of the picture's cells
     theta = (np.arange(rows * fine) + 0.5) / (rows * fine) * np.pi
     phi = 2 * np.pi * ((np.arange(columns * fine) + 0.5) / (columns * fine) - 0.5 - turn)
     theta, phi = np.meshgrid(theta, phi, indexing="ij")
     grid = np.stack([np.sin(theta) * np.sin(phi), np.cos(theta), -np.sin(theta) * np.cos(phi), 0 * phi], -1)
-    densities = environment_densities(device, settings, grid.reshape(-1, 4).astype("f4")).reshape(theta.shape)
+    densities = environment_pdfs(device, settings, grid.reshape(-1, 4).astype("f4")).reshape(theta.shape)
     parts = densities * np.sin(theta) * (np.pi / (rows * fine)) * (2 * np.pi / (columns * fine)) * COUNT
     wanted = parts.reshape(rows, fine, columns, fine).sum((1, 3)).ravel()
     x, y, z = found[:, :3].astype("f8").T
     row = np.clip((np.arccos(np.clip(y, -1, 1)) / np.pi * rows).astype(int), 0, rows - 1)
     column = ((np.arctan2(x, -z) / (2 * np.pi) + 0.5 + turn) % 1 * columns).astype(int) % columns
-    assert_as_often(np.bincount(row * columns + column, minlength=rows * columns), wanted)
-    told = environment_densities(device, settings, found)
+    assert_chi_square(np.bincount(row * columns + column, minlength=rows * columns), wanted)
+    told = environment_pdfs(device, settings, found)
     assert (np.abs(told / found[:, 3] - 1) < 1e-3).mean() > 0.995  # but on the edges of cells
 
 
-def environment_densities(device, settings, directions):
-    """What weighs paths in directions (n, 4) where the environment is the one light."""
+def environment_pdfs(device, settings, directions):
+    """environment_pdf of directions (n, 4) in a scene that only the environment lights."""
     from renderer.bvh.primitives import triangles
     from renderer.raytracing.kernels import material_rows
 
@@ -130,15 +130,15 @@ def environment_densities(device, settings, directions):
     lights = LightSampler(device, settings, nothing, material_rows(settings))
     constants = compile_constants(replace(settings, schedule="wavefront"), False)
     text = GeneratedSource("materials", kernel_source().text + DENSITY)
-    kernel = device.kernel(text, "environment_densities", group_size=64, **constants)
+    kernel = device.kernel(text, "environment_pdfs", group_size=64, **constants)
     count = len(directions)
     given, out = device.buffer((count, 4)).write(directions), device.buffer(count)
     kernel(count, launch_params(settings, (8, 8), (0, 0, 8, 8), lights.fields)[()], lights.buffer, given, out)
     return out.read()
 
 
-def test_lights_are_picked_by_their_power(device, rng, tmp_path):
-    """A ball, a lamp, a sun and an environment, told apart by their radiance, against their powers in NumPy."""
+def test_lights_are_selected_by_power(device, rng, tmp_path):
+    """A sphere, a quad, a sun and an environment, distinguished by radiance, against their powers in NumPy."""
     path = exr(tmp_path / "even.exr", np.full((8, 16, 3), 0.3))
     settings = many_lights(path)
     powers = {
@@ -146,7 +146,7 @@ def test_lights_are_picked_by_their_power(device, rng, tmp_path):
         "lamp": (np.array([10.0, 10.0, 10.0]), 0.8 * 0.8),
     }
     point = np.array([0.2, 0.05, 1.1])
-    found, told = aimed(device, settings, point, COUNT, rng.integers(1 << 31))
+    found, told = light_samples(device, settings, point, COUNT, rng.integers(1 << 31))
     luminance = np.array([0.2126, 0.7152, 0.0722])
     share = {name: light @ luminance * area for name, (light, area) in powers.items()}
     counts = {name: (np.abs(told[:, :3] - light).max(1) < 1e-3).sum() for name, (light, _) in powers.items()}

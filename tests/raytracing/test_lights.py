@@ -1,4 +1,4 @@
-"""Lights against algebra: analytic irradiance, furnaces, densities; three estimators of one picture; hostile files."""
+"""Lights against algebra: irradiance, furnaces, pdfs; three estimators of one picture; invalid files."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -49,7 +49,7 @@ def floor_scene(**changes):
 
 
 def hdr(path, pixels):
-    """A plain Radiance file of (height, width, 3) powers of two times bytes."""
+    """A flat Radiance file of (height, width, 3) powers of two times bytes."""
     high = np.maximum(pixels.max(-1, keepdims=True), 1e-30)
     exponent = np.floor(np.log2(high)).astype(int) + 1
     mantissa = np.clip(np.floor(pixels / 2.0**exponent * 256), 0, 255)
@@ -64,7 +64,7 @@ def exr(path, pixels):
     return path
 
 
-def test_a_point_light_brings_intensity_cosine_over_distance_squared(picture, rng):
+def test_irradiance_of_a_point_light_is_intensity_cosine_over_distance_squared(picture, rng):
     x, height, power = rng.uniform(-2, 2), rng.uniform(1, 3), rng.uniform(1, 20)
     scene = floor_scene(point_lights=(PointLight((x, height, 0.0), (power,) * 3),))
     wanted = 0.5 / np.pi * power * height / (x**2 + height**2) ** 1.5
@@ -75,7 +75,7 @@ def test_a_point_light_brings_intensity_cosine_over_distance_squared(picture, rn
 
 @pytest.mark.parametrize("angle", [0.0, 0.533, 30.0])
 @pytest.mark.parametrize("lights", ["mis", AIMED])
-def test_a_sun_brings_its_irradiance(picture, rng, angle, lights):
+def test_a_sun_has_its_irradiance(picture, rng, angle, lights):
     direction = rng.normal(size=3) + [0, 3, 0]
     direction[1] = abs(direction[1]) + 2
     power = rng.uniform(0.5, 5, 3)
@@ -106,7 +106,7 @@ def rectangle_factor(a, b, height) -> float:
 
 
 @pytest.mark.parametrize("lights", ["mis", "nee", "bsdf"])
-def test_a_rectangle_brings_lamberts_formula(picture, rng, lights):
+def test_irradiance_of_a_rectangle_is_lamberts_formula(picture, rng, lights):
     """Irradiance of a polygon: half the sum of the angles of its edges times the tilts of the planes (Lambert)."""
     a, b, height = rng.uniform(0.3, 1.5, 3)
     corners = ((-a, height, -b), (a, height, -b), (a, height, b), (-a, height, b))
@@ -119,8 +119,8 @@ def test_a_rectangle_brings_lamberts_formula(picture, rng, lights):
 
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("lights", ["mis", AIMED, HIT])
-def test_instances_that_shine_are_aimed_at(picture, rng, lights, mirrored):
-    """As the rectangle that they are in the world, where the shape's own material is dark."""
+def test_emissive_instances_are_sampled_by_next_event_estimation(picture, rng, lights, mirrored):
+    """They light as the same rectangle in world space; the material of the shape itself emits nothing."""
     (a, b), height = rng.uniform(0.3, 1.5, 2), float(rng.uniform(0.5, 1.5))
     scene = floor_scene(
         direct_lighting=lights, quads=(FLOOR, Quad("floor", ((-1, 0, -1), (1, 0, -1), (1, 0, 1), (-1, 0, 1)), "plate")),
@@ -136,7 +136,7 @@ def test_instances_that_shine_are_aimed_at(picture, rng, lights, mirrored):
 
 
 @pytest.mark.slow
-def test_moving_instances_shine_by_chance_alone(picture):
+def test_moving_emissive_instances_are_found_by_bsdf_sampling(picture):
     plate = Quad("floor", ((-1, 0, -1), (1, 0, -1), (1, 0, 1), (-1, 0, 1)), "plate")
     here, there = (Instance("plate", "lamp", position=(x, 1.0, 0.0)) for x in (0.0, 0.5))
     scene = floor_scene(quads=(FLOOR, plate), instances=(here,), shutter_close=(there,), exposure_seconds=1.0)
@@ -146,8 +146,8 @@ def test_moving_instances_shine_by_chance_alone(picture):
 
 @pytest.mark.parametrize("lights", ["mis", AIMED, "bsdf"])
 @pytest.mark.parametrize("name", ["constant.exr", "half.hdr", "dot.exr"])
-def test_an_environment_brings_the_integral_of_its_picture(picture, tmp_path, rng, lights, name):
-    """A floor under a picture of directions: albedo / pi times the sum of radiance, cosine and solid angle."""
+def test_irradiance_of_an_environment_map_is_its_integral(picture, tmp_path, rng, lights, name):
+    """A floor under an environment map: albedo / pi times the sum of radiance, cosine and solid angle."""
     height, width = 32, 64
     pixels = np.ones((height, width, 3)) * [1.0, 0.5, 0.25]
     if name == "half.hdr":
@@ -170,7 +170,7 @@ def test_an_environment_brings_the_integral_of_its_picture(picture, tmp_path, rn
     assert (np.abs(values.mean((0, 1)) - wanted) < 4.5 * error + 6e-3 * wanted).all(), (values.mean((0, 1)), wanted)
 
 
-def test_an_environment_stands_where_it_says(picture, tmp_path):
+def test_orientation_of_the_environment_map(picture, tmp_path):
     """-z in the middle, +x right of it, the zenith on top; rotation turns it about y."""
     height, width = 64, 128
     u, v = np.meshgrid((np.arange(width) + 0.5) / width, (np.arange(height) + 0.5) / height)
@@ -187,7 +187,7 @@ def test_an_environment_stands_where_it_says(picture, tmp_path):
 
 @pytest.mark.parametrize("name", ["diffuse", "mirror", "conductor", "metallic", "glass", "rough glass", "checker"])
 def test_white_furnace_by_an_environment(picture, tmp_path, name):
-    """A white ball in an environment of radiance 1 vanishes, whoever finds the light."""
+    """A white sphere in an environment of radiance 1 is invisible with every strategy of direct lighting."""
     path = exr(tmp_path / "white.exr", np.ones((8, 16, 3)))
     kind = name.split()[-1]
     rough = 0.0 if name == "glass" else 0.5
@@ -201,9 +201,9 @@ def test_white_furnace_by_an_environment(picture, tmp_path, name):
 
 @pytest.mark.parametrize("roughness", [0.3, 0.7])
 def test_white_furnace_inside_of_rough_glass(picture, tmp_path, rng, roughness):
-    """Seen from inside of a closed ball, whose wall stops every shadow ray but those from the wall itself.
+    """Seen from inside a closed sphere, whose wall stops every shadow ray but those from the wall itself.
 
-    From near its centre: from elsewhere total reflection keeps up to 2 % of the light for more than 16 reflections.
+    From near its center: from elsewhere total reflection keeps up to 2 % of the light for more than 16 reflections.
     """
     path = exr(tmp_path / "white.exr", np.ones((8, 16, 3)))
     ball = Material("m", "glass", color=WHITE, roughness=roughness)
@@ -214,7 +214,7 @@ def test_white_furnace_inside_of_rough_glass(picture, tmp_path, rng, roughness):
     assert render(picture, scene, (24, 24), 64).mean() == pytest.approx(1, abs=0.012)
 
 
-def test_a_closed_grey_box_keeps_its_mean_under_roulette(picture):
+def test_russian_roulette_keeps_the_mean_of_a_closed_gray_box(picture):
     from tests.raytracing.test_render import room
 
     wall = Material("wall", color=(0.6,) * 3, emission=(0.4,) * 3)
@@ -228,7 +228,7 @@ def test_a_closed_grey_box_keeps_its_mean_under_roulette(picture):
 
 
 def many_lights(path, **changes):
-    """A glossy and a diffuse ball and rough glass, over a floor, lit in every way there is."""
+    """A glossy and a diffuse sphere and rough glass over a floor, lit by every kind of light."""
     materials = (
         *MATERIALS,
         Material("metal", "conductor", (0.9, 0.7, 0.4), roughness=0.7),
@@ -248,7 +248,7 @@ def many_lights(path, **changes):
 
 
 def inside_rough_glass(path):
-    """A closed ball of rough glass with a diffuse ball in it: what shines is behind one surface or two."""
+    """A closed sphere of rough glass around a diffuse one: the lights are behind one surface or two."""
     full = many_lights(path, max_depth=6)
     return replace(full, quads=full.quads[:2], spheres=(
         Sphere("glass", (0.0, 0.75, 0.0), 0.75), Sphere("floor", (0.0, 0.75, 0.0), 0.35),
@@ -270,8 +270,8 @@ def veach(path):
 
 
 @pytest.mark.parametrize("scene_of", [many_lights, inside_rough_glass, pytest.param(veach, marks=pytest.mark.slow)])
-def test_three_estimators_have_one_mean(picture, tmp_path, rng, scene_of):
-    """Shadow rays alone, hits alone, and both: z-tests of 4 x 3 tiles' means over seeds, of every kind of light."""
+def test_nee_bsdf_and_mis_have_one_mean(picture, tmp_path, rng, scene_of):
+    """nee, bsdf and mis: z-tests of 4 x 3 tiles' means over seeds, of every kind of light."""
     pixels = np.exp(rng.normal(size=(16, 32, 3)))
     path = exr(tmp_path / "noise.exr", pixels)
     means, errors = {}, {}
@@ -304,8 +304,8 @@ KERNEL aim(const LaunchParams params, float x, float y, float z, uint seed, GLOB
 """
 
 
-def aimed(device, settings, point, count, seed):
-    """Directions and densities (count, 4) that shadow rays of one point get, and radiances with distances."""
+def light_samples(device, settings, point, count, seed):
+    """Directions and pdfs (count, 4) of light samples from one point, and radiances with distances."""
     picture = Picture(SimpleNamespace(device=device))
     settings = replace(settings, schedule="wavefront")
     picture._update_geometry(settings)
@@ -323,8 +323,8 @@ def aimed(device, settings, point, count, seed):
 
 
 @pytest.mark.parametrize("name", ["ball", "square", "sun", "environment", "all"])
-def test_shadow_rays_follow_their_density(device, rng, tmp_path, name):
-    """The sum of 1 / density over the rays of a region of directions estimates its solid angle, cell by cell."""
+def test_light_samples_follow_their_pdf(device, rng, tmp_path, name):
+    """The sum of 1 / pdf over the samples of a region of directions estimates its solid angle, cell by cell."""
     pixels = np.exp(rng.normal(size=(8, 16, 3))) * 0.2
     path = exr(tmp_path / "noise.exr", pixels)
     full = many_lights(path)
@@ -337,7 +337,7 @@ def test_shadow_rays_follow_their_density(device, rng, tmp_path, name):
         "all": full,
     }[name]
     point, count = np.array([0.3, 0.1, 0.9]), 1 << 17
-    found, told = aimed(device, settings, point, count, rng.integers(1 << 31))
+    found, told = light_samples(device, settings, point, count, rng.integers(1 << 31))
     kept = found[:, 3] > 0
     direction, density = found[kept, :3].astype("f8"), found[kept, 3].astype("f8")
     assert np.allclose(np.linalg.norm(direction, axis=1), 1, atol=1e-5)
@@ -362,11 +362,11 @@ def test_shadow_rays_follow_their_density(device, rng, tmp_path, name):
     assert np.isfinite(power).all() and (power > 0).all()
 
 
-def test_a_ball_is_aimed_at_where_it_is_seen(device, rng):
-    """Every ray ends on the near side of the ball, evenly over the solid angle."""
+def test_spheres_are_sampled_on_their_visible_side(device, rng):
+    """Samples lie on the near side of the sphere, uniformly over its solid angle."""
     settings = replace(floor_scene(), spheres=(Sphere("lamp", (2.0, 3.0, 1.0), 0.7),))
     point = np.array([0.1, 0.0, -0.2])
-    found, told = aimed(device, settings, point, 4096, rng.integers(1 << 31))
+    found, told = light_samples(device, settings, point, 4096, rng.integers(1 << 31))
     ends = point + found[:, :3].astype("f8") * told[:, 3:]
     assert np.allclose(np.linalg.norm(ends - [2, 3, 1], axis=1), 0.7, atol=1e-4)
     assert (((ends - [2, 3, 1]) * found[:, :3]).sum(1) < 0).all()
@@ -394,7 +394,7 @@ def test_daylight_is_preethams(rng):
         assert np.isfinite(sky_map(any_sky)).all() and (sky_map(any_sky) >= 0).all()
 
 
-def test_cells_cover_what_shines(rng):
+def test_environment_cdf_covers_all_emissive_pixels(rng):
     pixels = np.zeros((64, 128, 3), "f4")
     pixels[10, 100] = 5
     rows, cells, total = environment_cdf(pixels)
@@ -441,7 +441,7 @@ def test_run_length_encoded_radiance_files_are_read(tmp_path, rng):
         (lambda p: p.__imul__(0), "all pixels are black"),
     ],
 )
-def test_bad_radiance_is_told(picture, tmp_path, spoil, words):
+def test_invalid_radiance_is_reported(picture, tmp_path, spoil, words):
     pixels = np.ones((4, 8, 3), "f4")
     spoil(pixels)
     path = exr(tmp_path / "bad.exr", pixels)
@@ -463,14 +463,14 @@ def test_bad_radiance_is_told(picture, tmp_path, spoil, words):
         (b"#?RADIANCE\nFORMAT=32-bit_rle_xyze\n\n-Y 1 +X 8\n" + bytes(32), "XYZ"),
     ],
 )
-def test_hostile_radiance_files_are_told(tmp_path, data, words):
+def test_invalid_radiance_files_are_reported(tmp_path, data, words):
     path = tmp_path / "hostile.hdr"
     path.write_bytes(data)
     with pytest.raises(InputError, match=f"hostile.hdr.*{words}"):
         read_hdr(path)
 
 
-def test_hostile_exr_files_are_told(tmp_path, rng):
+def test_invalid_exr_files_are_reported(tmp_path, rng):
     path = exr(tmp_path / "sky.exr", np.ones((8, 16, 3)))
     good, no_primitives = path.read_bytes(), triangles(np.zeros((0, 3)), np.zeros((0, 3), int))
     place = good.index(b"dataWindow")
@@ -497,6 +497,6 @@ def test_hostile_exr_files_are_told(tmp_path, rng):
         ),
     ],
 )  # fmt: skip
-def test_impossible_lights_and_materials_are_told(table, words):
+def test_invalid_lights_and_materials_are_reported(table, words):
     with pytest.raises(InputError, match=f"scene.toml: settings.*{words}"):
         from_table(Settings, table, "scene.toml: settings")

@@ -1,4 +1,4 @@
-"""Materials against algebra: samples follow the density, weights are value over density, nothing is made or lost."""
+"""Materials against algebra: samples follow the pdf, weights are value over pdf, energy is conserved."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -93,7 +93,7 @@ def grid(rows, columns, fine, lowest):
 
 
 @pytest.mark.parametrize("name", [*MATERIALS, *GLASSES])
-def test_samples_follow_the_density(device, rng, name):
+def test_bsdf_samples_follow_their_pdf(device, rng, name):
     """Chi-square over 12 x 24 cells of equal solid angle of each half; cells of few are pooled (W. Jakob's test)."""
     probe = Probe(device, (MATERIALS | GLASSES)[name])
     cosine, count, lowest = float(rng.uniform(0.2, 0.95)), 1 << 17, -1 if name in GLASSES else 0
@@ -117,7 +117,7 @@ def test_samples_follow_the_density(device, rng, name):
 
 
 @pytest.mark.parametrize("name", [*MATERIALS, *GLASSES])
-def test_weights_are_value_over_density(device, rng, name):
+def test_sample_weights_are_value_over_pdf(device, rng, name):
     probe, way = Probe(device, (MATERIALS | GLASSES)[name]), incoming(float(rng.uniform(0.1, 1.0)))
     directions, weights = probe.sample(way, 4096, 5)
     kept = directions[:, 3] > 0
@@ -127,7 +127,7 @@ def test_weights_are_value_over_density(device, rng, name):
 
 
 def furnace(device, material, samples=64):
-    """The mean of a ball's pixels under a sky of radiance 1."""
+    """The mean of the pixels of a sphere under a background of radiance 1."""
     settings = Settings(
         view=Camera((0.0, 0.0, 3.0), fov_degrees=30.0), max_depth=16, horizon=WHITE, zenith=WHITE,
         materials=(material,), spheres=(Sphere("m", radius=1.0),))  # fmt: skip
@@ -141,15 +141,15 @@ def furnace(device, material, samples=64):
 
 
 @pytest.mark.parametrize("roughness", [0.1, 0.4, 0.7, 1.0])
-def test_white_surfaces_neither_make_nor_lose_light(device, roughness):
+def test_white_surfaces_conserve_energy(device, roughness):
     assert furnace(device, Material("m", "conductor", WHITE, roughness=roughness)) == pytest.approx(1, abs=0.005)
     plastic = Material("m", "metallic", WHITE, roughness=roughness, metallic=0.3)
     assert furnace(device, plastic) == pytest.approx(1, abs=0.005)
 
 
 @pytest.mark.parametrize("ior", [1.5, 1 / 1.5, 1.3])
-def test_rough_glass_neither_makes_nor_loses_light(device, rng, refraction):
-    """At one surface: paths that stay inside a ball for more than the deepest bounce would hide what is tested."""
+def test_rough_glass_conserves_energy(device, rng, refraction):
+    """At a single surface: in a sphere, paths longer than max_depth would hide a loss."""
     for roughness in (0.2, 0.5, 0.9):
         glass = Probe(device, Material("m", "glass", WHITE, roughness=roughness, ior=refraction))
         for cosine in rng.uniform(0.15, 1.0, 4):
@@ -157,7 +157,7 @@ def test_rough_glass_neither_makes_nor_loses_light(device, rng, refraction):
             assert weights[:, 0].mean() == pytest.approx(1, abs=0.012), (roughness, cosine)
 
 
-def test_coloured_surfaces_lose_light(device, rng):
+def test_colored_surfaces_lose_energy(device, rng):
     for name in MATERIALS:
         kept = furnace(device, MATERIALS[name], samples=16)
         assert (kept <= 1.005).all() and (kept > 0).all(), (name, kept)

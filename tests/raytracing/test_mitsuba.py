@@ -29,8 +29,8 @@ def variant():
         pytest.skip(f"Mitsuba's scalar_rgb does not run here: {error}")
 
 
-def rgb(colour):
-    return {"type": "rgb", "value": list(map(float, colour))}
+def rgb(color):
+    return {"type": "rgb", "value": list(map(float, color))}
 
 
 def bsdf_of(material: Material):
@@ -149,14 +149,14 @@ def mixed(tmp_path):
     from renderer.scene.cameras import Camera
     from tests.raytracing.test_lights import exr
 
-    floor = Quad("grey", ((-2.0, 0.0, 2.0), (2.0, 0.0, 2.0), (2.0, 0.0, -2.0), (-2.0, 0.0, -2.0)))
+    floor = Quad("gray", ((-2.0, 0.0, 2.0), (2.0, 0.0, 2.0), (2.0, 0.0, -2.0), (-2.0, 0.0, -2.0)))
     u, v = np.meshgrid(np.linspace(0, 6, 2048), np.linspace(0, 3, 1024))
     sky = np.stack([1.2 + np.sin(u), 1.1 + np.cos(u + v), 1.5 + np.sin(3 * v)], -1) * 0.4
     return Settings(
         view=Camera((0.0, 1.2, 5.0), (0.0, 0.5, 0.0), fov_degrees=35.0), max_depth=5, rr_depth=16,
-        materials=(Material("grey", color=(0.6, 0.5, 0.4)), Material("silver", "mirror", color=(0.9, 0.8, 0.7)),
+        materials=(Material("gray", color=(0.6, 0.5, 0.4)), Material("silver", "mirror", color=(0.9, 0.8, 0.7)),
                    Material("glass", "glass", color=(1.0, 1.0, 1.0))),
-        quads=(floor,), spheres=(Sphere("silver", (-0.8, 0.5, 0.0), 0.5), Sphere("grey", (0.5, 0.4, 0.4), 0.4)),
+        quads=(floor,), spheres=(Sphere("silver", (-0.8, 0.5, 0.0), 0.5), Sphere("gray", (0.5, 0.4, 0.4), 0.4)),
         point_lights=(PointLight((1.0, 2.0, 1.0), (2.0, 1.5, 1.0)),),
         suns=(Sun((1.0, 2.0, 0.5), (0.7, 0.8, 0.9), 0.0),),
         environment=Environment(str(exr(tmp_path / "sky.exr", sky)), 0.7),

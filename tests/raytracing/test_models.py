@@ -1,4 +1,4 @@
-"""glTF models in the ray tracer: pictures on surfaces, normals, cut-outs, instances, cameras and lights."""
+"""glTF models in the ray tracer: textures, normals, alpha tests, instances, cameras and lights."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -51,7 +51,7 @@ def facing(path, **changes):
 
 
 def textured(maker, pixels, repeats=1.0, shift=0.0, **sampler):
-    """A square with a picture on it as its colour."""
+    """A square with a base color texture."""
     material = maker.add("materials", {"pbrMetallicRoughness": {
         "metallicFactor": 0, "baseColorTexture": {"index": maker.texture(pixels, **sampler)}}})  # fmt: skip
     number = square(maker, material=material)
@@ -62,7 +62,7 @@ def textured(maker, pixels, repeats=1.0, shift=0.0, **sampler):
 
 
 def texel_rows(x, count, wrap):
-    """Texel numbers by the three ways to go on beyond an edge."""
+    """Texel indices by the three wrap modes."""
     if wrap == 33071:
         return np.clip(x, 0, count - 1)
     if wrap == 33648:
@@ -73,8 +73,8 @@ def texel_rows(x, count, wrap):
 
 @pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize("wrap", [33071, 33648, 10497])
-def test_pictures_are_read_as_the_specification_says(picture, tmp_path, rng, wrap, smooth):
-    """The albedo of every pixel against a NumPy twin, beyond the picture's edges too."""
+def test_textures_are_sampled_as_gltf_specifies(picture, tmp_path, rng, wrap, smooth):
+    """The albedo of every pixel against NumPy, beyond the texture's edges too."""
     pixels = rng.integers(0, 256, (5, 7, 3), dtype="u1")
     maker = Maker()
     textured(maker, pixels, 1.6, -0.3, wrapS=wrap, wrapT=wrap, magFilter=9729 if smooth else 9728)
@@ -100,7 +100,7 @@ def test_pictures_are_read_as_the_specification_says(picture, tmp_path, rng, wra
 
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("hand", [0, 1, -1])
-def test_normal_pictures_bend_towards_their_axes(picture, tmp_path, rng, mirrored, hand):
+def test_normal_maps_follow_tangent_and_bitangent(picture, tmp_path, rng, mirrored, hand):
     """Red towards growing u, green towards falling v, or where a tangent and its hand say, on a turned square and on a
     mirrored one."""
     bend = np.array([0.4, 0.3, 0.0])
@@ -125,8 +125,8 @@ def test_normal_pictures_bend_towards_their_axes(picture, tmp_path, rng, mirrore
     assert np.allclose(normal, wanted, atol=0.02)
 
 
-def test_corners_colours_tint_what_lies_between_them(picture, tmp_path, rng):
-    """Colours of 16 bits and of floats, with and without a picture, and of an instance too."""
+def test_vertex_colors_are_interpolated(picture, tmp_path, rng):
+    """Colors of 16 bits and of floats, with and without a texture, and of an instance."""
     colors, pixels = rng.random((4, 4)), np.full((1, 1, 3), 188, "u1")
     maker = Maker()
     tints = {"COLOR_0": maker.array(colors[:, :3])}
@@ -146,8 +146,8 @@ def test_corners_colours_tint_what_lies_between_them(picture, tmp_path, rng):
         assert np.allclose(picture.layers(scene, SIZE)["albedo"], wanted, atol=0.02)
 
 
-@pytest.mark.slow  # of what test_rays_pass_where_alpha_says tells of pictures
-def test_corners_alpha_lets_rays_pass(picture, tmp_path):
+@pytest.mark.slow  # of what test_alpha_modes tells of pictures
+def test_vertex_alpha_is_part_of_the_alpha_test(picture, tmp_path):
     behind = Quad("matte", ((-3.0, -3.0, -1.0), (3.0, -3.0, -1.0), (3.0, 3.0, -1.0), (-3.0, 3.0, -1.0)))
     maker = Maker()
     alpha = {"COLOR_0": maker.array(np.array([[255, 0, 0, 64]] * 4), "u1", normalized=True)}
@@ -161,7 +161,7 @@ def test_corners_alpha_lets_rays_pass(picture, tmp_path):
     assert np.isfinite(light).all() and light.min() > 0
 
 
-def test_smooth_normals_shade_as_the_ball_that_they_are_of(picture, tmp_path):
+def test_vertex_normals_of_a_sphere_shade_as_the_sphere(picture, tmp_path):
     apart = {}
     for smooth in (True, False):
         maker = Maker()
@@ -212,8 +212,8 @@ def half_cut(maker, alpha, mode, **material):
     maker.node(mesh=square(maker, material=number))
 
 
-def test_rays_pass_where_alpha_says(picture, tmp_path):
-    """What is seen, and what shadow it throws: masked, opaque, and half there."""
+def test_alpha_modes(picture, tmp_path):
+    """MASK, OPAQUE and BLEND, seen directly and by their shadow."""
     behind = Quad("matte", ((-3.0, -3.0, -1.0), (3.0, -3.0, -1.0), (3.0, 3.0, -1.0), (-3.0, 3.0, -1.0)))
     for mode, alpha, share in (("MASK", 100, 0.0), ("MASK", 200, 1.0), ("BLEND", 64, 64 / 255), ("OPAQUE", 0, 1.0)):
         maker = Maker()
@@ -225,8 +225,8 @@ def test_rays_pass_where_alpha_says(picture, tmp_path):
         assert np.allclose(left, share * np.array([1, 0, 0]) + (1 - share) * 0.6, atol=0.02), mode
 
 
-def test_shadows_are_cut_out_too(picture, tmp_path):
-    """A lamp above, a square half there, a floor: the floor's light under it is that of no square times 1 - alpha."""
+def test_shadow_rays_are_alpha_tested(picture, tmp_path):
+    """Under a square of mode BLEND the floor receives 1 - alpha of the light that it has without the square."""
     floor = Quad("matte", ((-9.0, -9.0, -1.0), (9.0, -9.0, -1.0), (9.0, 9.0, -1.0), (-9.0, 9.0, -1.0)))
     lamp = Quad("lamp", ((-0.2, -0.2, 5.0), (-0.2, 0.2, 5.0), (0.2, 0.2, 5.0), (0.2, -0.2, 5.0)))
     light = {}
@@ -289,7 +289,7 @@ def test_repeated_meshes_become_instances_that_look_the_same(picture, tmp_path, 
     assert light.mean() == pytest.approx(true_light.mean(), rel=0.01)
 
 
-def test_a_file_brings_its_camera_and_lights(picture, tmp_path):
+def test_camera_and_lights_of_a_file(picture, tmp_path):
     maker = Maker()
     maker.node(mesh=square(maker))
     camera = maker.add("cameras", {"type": "perspective", "perspective": {"yfov": 0.5, "aspectRatio": 2.0}})
@@ -299,11 +299,11 @@ def test_a_file_brings_its_camera_and_lights(picture, tmp_path):
     assert scene.size == (1440, 720) and scene.settings.view.position == (0, 0, 9)
     assert scene.settings.view.fov_degrees == pytest.approx(np.degrees(0.5))
     light = render(picture, scene.settings, (64, 32), 4)[12:20, 28:36, :3].reshape(-1, 3).mean(0)
-    # a rough metal of full colour gives back most of the sun that it faces, mirrored about its normal
+    # a rough metal of full color gives back most of the sun that it faces, mirrored about its normal
     assert light[0] > 0.05 and np.allclose(light / light[0], [1, 0.5, 0.25], rtol=0.02)
 
 
-def test_a_file_without_light_stands_in_the_studio(picture, tmp_path):
+def test_a_file_without_lights_gets_a_floor_and_an_area_light(picture, tmp_path):
     maker = Maker()
     maker.node(mesh=ball(maker, 6))
     scene = open_file(put(tmp_path, maker))
@@ -328,7 +328,7 @@ def test_exports_of_models(tmp_path, capsys):
     assert str(tmp_path / "bad.glb") in capsys.readouterr().err
 
 
-def test_spots_fade_between_their_angles(picture):
+def test_spot_falloff(picture):
     """The light on a floor below a spot, by the specification's formula."""
     floor = Quad("matte", ((-9.0, -2.0, 9.0), (9.0, -2.0, 9.0), (9.0, -2.0, -9.0), (-9.0, -2.0, -9.0)))
     spot = PointLight((0.0, 0.0, 0.0), (5.0, 5.0, 5.0), (0.0, -2.0, 0.0), 10.0, 35.0)
@@ -347,7 +347,7 @@ def test_spots_fade_between_their_angles(picture):
 
 
 @pytest.mark.parametrize("placed", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_shining_pictures_light_the_same_by_aim_and_by_chance(picture, tmp_path, rng, placed):
+def test_textured_emitters_agree_between_nee_and_bsdf_sampling(picture, tmp_path, rng, placed):
     """A square whose emission is a picture with an alpha: next-event estimation against paths that run into it; as an
     instance that mirrors it too. By quarters, so that a picture that lies otherwise is another light."""
     pixels = rng.integers(64, 256, (3, 3, 4), dtype="u1")

@@ -1,4 +1,4 @@
-"""The ray tracer against algebra, and against itself: no schedule of the same work may change a bit of the picture."""
+"""The ray tracer against algebra, and against itself: all schedules give the same bits."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ def render(picture, settings, size=(24, 16), samples=1):
 
 
 def room(material, half=1.0):
-    """Six quads about the origin whose fronts look inwards."""
+    """Six quads about the origin that face inwards."""
     quads = []
     for axis in range(3):
         for side in (-half, half):
@@ -45,7 +45,7 @@ def room(material, half=1.0):
 
 
 def mixed_scene(**changes):
-    """Every material, spheres and quads and a level of the sphereflake, with a lamp."""
+    """Every material on spheres, quads and a sphereflake, with area lights."""
     materials = (
         Material("matte", color=(0.7, 0.5, 0.3)),
         Material("board", "checker", checker_size=0.5),
@@ -111,7 +111,7 @@ def test_no_bvh_changes_a_bit_of_the_picture(picture, schedule):
         )
 
 
-def test_bit_count_is_the_number_of_live_rays(picture, rng):
+def test_bit_count_is_the_number_of_active_rays(picture, rng):
     size = tuple(int(n) for n in rng.integers(1, 90, 2))
     scene = mixed_scene(max_depth=7)
     render(picture, replace(scene, stencil="flags"), size)
@@ -132,7 +132,7 @@ def test_every_pixel_of_any_size_is_drawn(picture, size):
     assert np.array_equal(frame, np.broadcast_to(np.array([0.25, 0.5, 0.75, 1], "f4"), frame.shape))
 
 
-def test_a_tile_is_that_part_of_the_picture_bit_for_bit(picture, rng):
+def test_a_tile_is_bit_identical_to_the_whole_picture(picture, rng):
     size, scene = (61, 43), mixed_scene()
     whole = [picture.draw(scene, size, 0.0).read() for _ in range(2)]
     for _ in range(4):
@@ -154,13 +154,13 @@ def test_white_furnace_reads_the_albedo(picture, rng):
     assert np.allclose(frame[on_ball], albedo, rtol=1e-6)
 
 
-def test_white_ball_vanishes_in_the_furnace(picture):
+def test_white_sphere_vanishes_in_the_furnace(picture):
     scene = Settings(materials=(Material("ball", color=WHITE),), spheres=(Sphere("ball"),), horizon=WHITE, zenith=WHITE)
     assert np.allclose(render(picture, scene, (40, 40)), 1, rtol=1e-6)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5, 16])
-def test_closed_grey_box_reads_the_geometric_sum(picture, rng, depth):
+def test_closed_gray_box_has_the_geometric_sum(picture, rng, depth):
     albedo, shine = (float(x) for x in rng.uniform(0.2, 0.8, 2).astype("f4"))
     wall = Material("wall", color=(albedo,) * 3, emission=(shine,) * 3)
     scene = Settings(
@@ -177,7 +177,7 @@ def test_closed_grey_box_reads_the_geometric_sum(picture, rng, depth):
         assert np.allclose(frame, shine / (1 - albedo), rtol=albedo**16 * 1.01 + 1e-5)
 
 
-def test_grey_box_of_mirrors_reads_the_same_sum(picture):
+def test_gray_box_of_mirrors_has_the_geometric_sum(picture):
     wall = Material("wall", "mirror", color=(0.5,) * 3, emission=WHITE)
     scene = Settings(view=Camera((0.1, 0.2, 0.3)), materials=(wall,), quads=room("wall"), max_depth=10, rr_depth=16)
     assert np.allclose(render(picture, scene)[..., :3], 2 * (1 - 0.5**10), rtol=1e-6)
@@ -185,8 +185,8 @@ def test_grey_box_of_mirrors_reads_the_same_sum(picture):
 
 @pytest.mark.parametrize("light", ["sphere", "quad"])
 @pytest.mark.parametrize("lights", ["mis", "bsdf"])
-def test_a_lamp_overhead_lights_the_floor_as_the_formula_says(picture, light, lights):
-    """A Lambert floor reads albedo L (R / h)^2 under a ball of radius R; a small square brings L area / (pi h^2)."""
+def test_irradiance_of_an_area_light_overhead(picture, light, lights):
+    """A Lambertian floor shows albedo L (R / h)^2 under a sphere of radius R; a small square gives L area / (pi h^2)."""
     floor = Quad("floor", ((-9.0, 0.0, 9.0), (9.0, 0.0, 9.0), (9.0, 0.0, -9.0), (-9.0, 0.0, -9.0)))
     materials = (Material("floor", color=(0.5,) * 3), Material("lamp", "emitter", emission=(10.0,) * 3))
     view = Camera((0.01, 0.2, 0.01), (0.0, 0.0, 0.0), fov_degrees=5.0)
@@ -206,8 +206,8 @@ def test_a_lamp_overhead_lights_the_floor_as_the_formula_says(picture, light, li
     assert error < (0.01 if lights == "mis" else 0.1) * wanted
 
 
-def test_sampled_and_hit_lights_agree(picture):
-    """Both estimate the same integral, in a scene of every material with two lamps."""
+def test_mis_and_bsdf_agree(picture):
+    """Both estimate the same integral, in a scene of every material with two area lights."""
     means, errors = [], []
     for lights in ("mis", "bsdf"):
         frames = [
@@ -227,7 +227,7 @@ def test_glass_of_index_one_is_invisible(picture):
     assert np.allclose(empty, filled, atol=2e-5)
 
 
-def test_glass_in_the_furnace_loses_nothing(picture):
+def test_glass_conserves_energy_in_the_furnace(picture):
     ball = Material("ball", "glass", color=WHITE)
     scene = Settings(materials=(ball,), spheres=(Sphere("ball"),), horizon=WHITE, zenith=WHITE, max_depth=16)
     frame = render(picture, scene, (40, 40))[..., :3]
@@ -235,7 +235,7 @@ def test_glass_in_the_furnace_loses_nothing(picture):
 
 
 def test_mirror_shows_what_the_law_of_reflection_says(picture):
-    """A level mirror seen from above shows the sky of the reflected direction."""
+    """A horizontal mirror shows the background of the reflected direction."""
     mirror = Quad("m", ((-9.0, 0.0, 9.0), (9.0, 0.0, 9.0), (9.0, 0.0, -9.0), (-9.0, 0.0, -9.0)))
     zenith = np.array([0.9, 0.6, 0.3])
     view = Camera((0.0, 2.0, 2.0), (0.0, 0.0, 0.0), fov_degrees=0.2)
@@ -246,7 +246,7 @@ def test_mirror_shows_what_the_law_of_reflection_says(picture):
     assert np.allclose(frame[..., :3], np.sqrt(0.5) * zenith * [0.8, 0.5, 1.0], rtol=5e-3)
 
 
-def test_lights_shine_from_their_front_only(picture):
+def test_emitters_emit_from_their_front_only(picture):
     lamp = Quad("lamp", ((-1.0, -1.0, 0.0), (1.0, -1.0, 0.0), (1.0, 1.0, 0.0), (-1.0, 1.0, 0.0)))  # faces +z
     scene = Settings(materials=(Material("lamp", "emitter", emission=(2.0, 3.0, 4.0)),), quads=(lamp,))
     front = render(picture, replace(scene, view=Camera((0.0, 0.0, 1.0))), (8, 8))
@@ -304,7 +304,7 @@ def test_cornell_box_is_red_on_the_left_and_green_on_the_right(picture):
     assert frame[8:10, 29:36, 0].min() > 10  # the lamp
 
 
-def test_a_mesh_is_opened_under_a_studio_light(picture, tmp_path):
+def test_a_mesh_file_gets_a_floor_and_an_area_light(picture, tmp_path):
     path = tmp_path / "tent.obj"
     path.write_text("v 0 0 0\nv 1 0 0\nv 0.5 1 0\nv 0.5 0 1\nf 1 2 3\nf 1 3 4\nf 2 4 3\n")
     scene = load(path)
@@ -342,20 +342,20 @@ WRONG = {
     "level": ({"procedural": [{"material": "plain", "kind": "menger", "level": 9}]}, "menger allows 0 to"),
     "radius": ({"spheres": [{"material": "plain", "radius": -1.0}]}, "radius is -1.0"),
     "max_depth": ({"max_depth": 0}, "max_depth is 0; it must be 1 to 16"),
-    "colour": ({"materials": [{"name": "a", "color": [2.0, 0, 0]}]}, "0.0 to 1.0"),
+    "color": ({"materials": [{"name": "a", "color": [2.0, 0, 0]}]}, "0.0 to 1.0"),
     "corners": ({"quads": [{"material": "plain", "corners": [[0, 0, 0]]}]}, "4 values"),
     "schedule": ({"schedule": "magic"}, "allowed are auto"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_settings_are_told(case):
+def test_invalid_settings_are_reported(case):
     table, words = WRONG[case]
     with pytest.raises(InputError, match=words):
         from_table(Settings, table, "scene.toml: settings")
 
 
-def test_a_bad_mesh_in_a_scene_is_told_when_drawn(picture, tmp_path):
+def test_an_invalid_mesh_is_reported_when_drawn(picture, tmp_path):
     path = tmp_path / "bad.obj"
     path.write_text("v 0 0 0\nv 1 0 nan\nv 0 1 0\nf 1 2 3\n")
     with pytest.raises(InputError, match="bad.obj: vertex 1"):
@@ -369,13 +369,13 @@ def test_set_reaches_into_the_scene():
         set_from_text(settings, "max_depth", "99")
 
 
-def test_layers_are_what_the_camera_sees_first(picture):
-    """A ball before a floor, by hand: depth and normal of the middle, numbers of both, nothing above the horizon."""
+def test_aovs_are_those_of_the_first_hit(picture):
+    """A sphere before a floor: depth and normal at the center, ids of both, nothing above the horizon."""
     settings = Settings(
         view=Camera((0.0, 0.0, 5.0), fov_degrees=30.0), samples=4,
-        materials=(Material("red", color=(0.8, 0.2, 0.1)), Material("grey", color=(0.4, 0.4, 0.4))),
+        materials=(Material("red", color=(0.8, 0.2, 0.1)), Material("gray", color=(0.4, 0.4, 0.4))),
         spheres=(Sphere("red", radius=0.5),),
-        quads=(Quad("grey", ((-9.0, -1.0, 9.0), (9.0, -1.0, 9.0), (9.0, -1.0, -9.0), (-9.0, -1.0, -9.0))),),
+        quads=(Quad("gray", ((-9.0, -1.0, 9.0), (9.0, -1.0, 9.0), (9.0, -1.0, -9.0), (-9.0, -1.0, -9.0))),),
     )  # fmt: skip
     layers = picture.layers(settings, (33, 33))
     assert layers["depth"][16, 16] == pytest.approx(4.5, abs=1e-3) and layers["id"][16, 16] == 1
@@ -389,8 +389,8 @@ def test_layers_are_what_the_camera_sees_first(picture):
     assert all(np.array_equal(part[name], layer[9:22, 8:25]) for name, layer in layers.items())
 
 
-def test_an_attractor_is_the_images_of_its_balls(rng):
-    """Every centre lies on the attractor: its image under any map is a centre one level deeper; sizes are volumes."""
+def test_an_attractor_is_the_image_of_its_spheres(rng):
+    """Every center lies on the attractor: its image under a map is a center one level deeper; sizes are volumes."""
     maps = np.concatenate([rng.uniform(-0.35, 0.35, (3, 3, 3)), rng.uniform(-1, 1, (3, 3, 1))], 2)
     few, many = (procedural.attractor(maps, level, 2.0) for level in (2, 3))
     assert len(few) == 9 and len(many) == 27
@@ -401,8 +401,8 @@ def test_an_attractor_is_the_images_of_its_balls(rng):
     assert np.allclose(few["edge2"][:, 3], np.maximum(wanted, 2e-3), rtol=1e-5)
 
 
-def test_an_attractor_shines_and_stands_in_the_ray_tracer(picture):
-    """One map to one point: a ball like any other, as geometry and as light."""
+def test_an_attractor_is_geometry_and_light(picture):
+    """One map to one point gives a sphere, as geometry and as light."""
     still = (0.5, 0.0, 0.0, 0.5, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0)  # its fixed point is (1, 0, 0)
     for material in (Material("m", color=(0.7, 0.5, 0.3)), Material("m", "emitter", emission=(3.0, 2.0, 1.0))):
         common = dict(view=Camera((0.0, 0.0, 6.0)), horizon=WHITE, materials=(material,))
@@ -411,7 +411,7 @@ def test_an_attractor_shines_and_stands_in_the_ray_tracer(picture):
         assert np.array_equal(render(picture, attractor), render(picture, ball))
 
 
-def test_attractors_that_are_none_are_told():
+def test_maps_that_do_not_contract_are_reported():
     with pytest.raises(ValueError, match="stretches by 2"):
         Attractor("m", ((2.0,) + (0.0,) * 11,), 1)
     with pytest.raises(ValueError, match="or none"):

@@ -49,7 +49,7 @@ def studio(**changes):
 
 
 def crowded(rng, **changes):
-    """Everything at once: instances of two shapes, some of which move, scattered ones, and a field of each kind."""
+    """Instances of two shapes, some moving, scattered instances, and a distance field of each kind."""
     named = (
         Sphere("matte", (0.2, 0.0, 0.0), 0.4, name="pair"),
         Sphere("glass", (-0.3, 0.3, 0.1), 0.3, name="pair"),
@@ -71,7 +71,7 @@ def crowded(rng, **changes):
     return studio(**(parts | changes))
 
 
-def test_no_schedule_or_tree_changes_a_bit_of_instances_and_fields(picture, rng):
+def test_no_schedule_or_bvh_changes_a_bit_of_instances_and_fields(picture, rng):
     scene, size = crowded(rng, schedule="wavefront", seed=int(rng.integers(0, 2**31 - 1))), (57, 34)
     wanted = render(picture, scene, size, 2)
     assert np.isfinite(wanted).all() and wanted[..., :3].mean() > 0.05
@@ -81,7 +81,7 @@ def test_no_schedule_or_tree_changes_a_bit_of_instances_and_fields(picture, rng)
 
 
 def placed_file(tmp_path: Path, source: Path, matrix: np.ndarray) -> str:
-    """The mesh of a file with all corners moved by a matrix (3, 4), as another file."""
+    """Writes the mesh of a file transformed by a matrix (3, 4)."""
     vertices, faces = load_mesh(source)
     vertices = vertices @ matrix[:, :3].T + matrix[:, 3]
     if np.linalg.det(matrix[:, :3]) < 0:
@@ -98,7 +98,7 @@ f 4 3 2 1\nf 5 6 7 8\nf 1 2 6 5\nf 2 3 7 6\nf 3 4 8 7\nf 4 1 5 8
 
 
 def test_instances_look_as_their_copies_would(picture, rng, tmp_path):
-    """Also mirrored, stretched and sheared ones, to the depth, the normal and the light of every pixel."""
+    """Also reflected, scaled and sheared: depth, normal and radiance of every pixel."""
     (tmp_path / "cube.obj").write_text(CUBE)
     instances, copies = [], []
     for index in range(6):
@@ -144,19 +144,19 @@ def test_a_stretched_sphere_is_an_ellipsoid(picture, rng):
     assert np.allclose(found["depth"][both], t[both], rtol=1e-4)
 
 
-def test_one_material_may_stand_for_the_shapes_own(picture):
+def test_an_instance_may_override_the_material(picture):
     red = Material("red", color=(1.0, 0.0, 0.0))
     settings = studio(
         quads=(), materials=(MATTE, red), spheres=(Sphere("matte", name="ball"),),
         instances=tuple(Instance("ball", name, (x, 0.0, 0.0), scale=0.7) for name, x in (("", -1.0), ("red", 1.0))),
     )  # fmt: skip
     albedo = picture.layers(settings, (64, 32))["albedo"].reshape(-1, 3)
-    for colour in (MATTE.color, red.color):
-        assert (np.abs(albedo - colour).max(1) < 1e-6).sum() > 20
+    for color in (MATTE.color, red.color):
+        assert (np.abs(albedo - color).max(1) < 1e-6).sum() > 20
 
 
 def test_motion_blur_is_the_mean_of_stills(picture, rng):
-    """Of pictures without blur at random moments of the shutter."""
+    """Stills at random times of the shutter interval."""
     opening = Instance("ball", "", (-0.6, 0.2, 0.0), (0.0, 0.0, 0.0), 0.5)
     closing = replace(opening, position=(0.5, 0.0, 0.4), scale=0.8)
     size, scene = (40, 28), studio(spheres=(Sphere("lamp", name="ball"),), instances=(opening,), max_depth=3)
@@ -198,7 +198,7 @@ def test_key_frames_of_instances_blur_while_the_shutter_is_open():
             assert shown.shutter_close == ()
 
 
-def test_moving_instances_rebuilds_only_the_upper_tree(picture, rng):
+def test_moving_instances_rebuilds_only_the_tlas(picture, rng):
     scene = crowded(rng, shutter_close=())
     render(picture, scene)
     geometry = picture._geometry
@@ -237,7 +237,7 @@ def test_the_sponge_of_distances_is_the_sponge_of_triangles(picture, rng, level)
 
 
 def test_the_julia_set_of_nothing_is_a_sphere(picture):
-    """To its depth, and to the light that it reflects and the shadow that it throws."""
+    """In depth, reflected light and shadow."""
     field = DistanceField(
         "matte", "julia", (0.0, 0.1, 0.0), iterations=20, c=(0.0, 0.0, 0.0, 0.0), scale=0.9, detail=2e-5
     )
@@ -251,7 +251,7 @@ def test_the_julia_set_of_nothing_is_a_sphere(picture):
 
 
 def bulb_escapes(p, power, iterations):
-    """Whether points (n, 3) leave the ball of radius 4, by angles in double precision."""
+    """Whether points (n, 3) leave the sphere of radius 4, by angles in double precision."""
     z, out = p.astype("f8"), np.zeros(len(p), bool)
     for _ in range(iterations):
         r = np.linalg.norm(z, axis=1)
@@ -265,7 +265,7 @@ def bulb_escapes(p, power, iterations):
 
 
 @pytest.mark.parametrize(("power", "iterations"), [(2, 14), (5, 8), (8, 7)])
-def test_the_bulb_has_no_room_between_camera_and_hit(picture, power, iterations):
+def test_rays_reach_the_bulb_and_stop_before_it(picture, power, iterations):
     """Rays stop just before points that do not escape, and pass only ones that do."""
     view = Camera((0.3, 0.4, 4.0), fov_degrees=50.0)
     field = DistanceField("matte", "mandelbulb", power=power, iterations=iterations, detail=1e-3)
@@ -308,7 +308,7 @@ def test_the_bulb_has_no_room_between_camera_and_hit(picture, power, iterations)
          "shutter_close has other shapes"),
     ],
 )  # fmt: skip
-def test_bad_scenes_are_told_in_one_sentence(table, told):
+def test_invalid_scenes_are_reported_in_one_sentence(table, told):
     with pytest.raises(InputError) as error:
         from_table(Settings, table, "scene.toml: settings")
     assert told in str(error.value) and "scene.toml: settings" in str(error.value)

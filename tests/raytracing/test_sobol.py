@@ -1,4 +1,4 @@
-"""The sampler against its definition: nets in base 2, a NumPy twin bit for bit, less error than independent numbers."""
+"""The sampler: nets in base 2, a NumPy reference bit for bit, less error than with independent numbers."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -64,7 +64,7 @@ def sobol(number, dimension):
 
 
 def twin(seed, pixel, dimension, samples):
-    """What the kernel draws, from the definition."""
+    """The values of the kernel, from the definition."""
     with np.errstate(over="ignore"):
         own = mix(mix(seed) ^ word(pixel))
         pair = mix(own + np.uint32(dimension >> 1) * np.uint32(0x9E3779B9))
@@ -72,7 +72,7 @@ def twin(seed, pixel, dimension, samples):
     return reverse(scramble(reverse(digits), mix(pair ^ np.uint32(0x68BC21EB + (dimension & 1)))))
 
 
-def test_the_twin_draws_what_scipy_calls_sobol():
+def test_the_reference_is_scipys_sobol():
     order = np.arange(256) ^ (np.arange(256) >> 1)  # SciPy counts in Gray code
     points = qmc.Sobol(2, scramble=False, bits=32).random(256)
     for dimension in (0, 1):
@@ -97,8 +97,8 @@ def test_every_elementary_interval_holds_one_point(device, rng, m):
         assert len(np.unique(boxes)) == 1 << m, a
 
 
-def test_numbers_are_even_and_pairs_apart(device, rng):
-    """Over pixels each number is uniform; two pairs, two pixels and two seeds have no correlation."""
+def test_values_are_uniform_and_pairs_uncorrelated(device, rng):
+    """Over pixels each value is uniform; two pairs, two pixels and two seeds have no correlation."""
     seed = int(rng.integers(0, 2**31))
     first = np.array([draw(device, seed, pixel, 0, 4) for pixel in range(2048)]) / 2**32
     assert stats.kstest(first.ravel(), "uniform").pvalue > 1e-5
@@ -110,7 +110,7 @@ def test_numbers_are_even_and_pairs_apart(device, rng):
 
 
 def test_pictures_have_less_error_than_with_independent_numbers(device):
-    """A lamp over a floor: direct light from 16 samples of each sampler against 1,024, both of the same mean."""
+    """An area light over a floor: direct light from 16 samples of each sampler against 1,024, both of the same mean."""
     floor = Quad("floor", ((-9.0, 0.0, 9.0), (9.0, 0.0, 9.0), (9.0, 0.0, -9.0), (-9.0, 0.0, -9.0)))
     lamp = Quad("lamp", ((-1.0, 2.0, -1.0), (1.0, 2.0, -1.0), (1.0, 2.0, 1.0), (-1.0, 2.0, 1.0)))
     scene = Settings(

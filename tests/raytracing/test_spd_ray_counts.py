@@ -79,7 +79,7 @@ def glass_balls():
 
 
 def database(name):
-    """Its primitives, with the kind of their surfaces for a material, and the refraction of its glass."""
+    """Its primitives, with the kind of surface as material, and the index of its glass."""
     made = procedural.generate(name, DATABASES[name].level)
     assert len(made) == DATABASES[name].primitives
     kinds = made["edge1"].view("i4")[:, 3]
@@ -120,7 +120,7 @@ def dot(a, b):
 
 
 class Counter:
-    """A database on a device, and what rays meet in it."""
+    """A database on a device, and its ray counts."""
 
     def __init__(self, device, name: str):
         self.device, self.view = device, DATABASES[name]

@@ -312,7 +312,7 @@ def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rn
 
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["megakernel", "regenerate"])
-def test_live_rays_by_depth_stand_in_the_window(gl, gpu, schedule):
+def test_active_rays_by_depth_are_shown_in_the_window(gl, gpu, schedule):
     scene = load(ROOT / "scenes" / "mirrors.toml")
     scene = replace(scene, settings=replace(scene.settings, schedule=schedule, samples=1, max_depth=4))
     with window([scene], gpu, gl, (640, 400)) as screen:

@@ -45,8 +45,8 @@ def batches_of_mitsuba(roughness: float) -> np.ndarray:
     settings = plate(roughness)
     camera, (metal, lamp), point = settings.view, settings.quads, settings.point_lights[0]
 
-    def rgb(colour):
-        return {"type": "rgb", "value": list(map(float, colour))}
+    def rgb(color):
+        return {"type": "rgb", "value": list(map(float, color))}
 
     def quad(shape):
         """Mitsuba's rectangle is -1 to 1 in x and y, and faces +z."""
