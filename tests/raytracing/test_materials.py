@@ -148,10 +148,10 @@ def test_white_surfaces_conserve_energy(device, roughness):
 
 
 @pytest.mark.parametrize("ior", [1.5, 1 / 1.5, 1.3])
-def test_rough_glass_conserves_energy(device, rng, refraction):
+def test_rough_glass_conserves_energy(device, rng, ior):
     """At a single surface: in a sphere, paths longer than max_depth would hide a loss."""
     for roughness in (0.2, 0.5, 0.9):
-        glass = Probe(device, Material("m", "glass", WHITE, roughness=roughness, ior=refraction))
+        glass = Probe(device, Material("m", "glass", WHITE, roughness=roughness, ior=ior))
         for cosine in rng.uniform(0.15, 1.0, 4):
             _, weights = glass.sample(incoming(cosine), 1 << 16, rng.integers(1 << 31))
             assert weights[:, 0].mean() == pytest.approx(1, abs=0.012), (roughness, cosine)

@@ -186,7 +186,7 @@ def test_gray_box_of_mirrors_has_the_geometric_sum(picture):
 @pytest.mark.parametrize("light", ["sphere", "quad"])
 @pytest.mark.parametrize("lights", ["mis", "bsdf"])
 def test_irradiance_of_an_area_light_overhead(picture, light, lights):
-    """A Lambertian floor shows albedo L (R / h)^2 under a sphere of radius R; a small square gives L area / (pi h^2)."""
+    """A Lambertian floor shows albedo L (R / h)^2 under a sphere of radius R, a small square L area / (pi h^2)."""
     floor = Quad("floor", ((-9.0, 0.0, 9.0), (9.0, 0.0, 9.0), (9.0, 0.0, -9.0), (-9.0, 0.0, -9.0)))
     materials = (Material("floor", color=(0.5,) * 3), Material("lamp", "emitter", emission=(10.0,) * 3))
     view = Camera((0.01, 0.2, 0.01), (0.0, 0.0, 0.0), fov_degrees=5.0)
