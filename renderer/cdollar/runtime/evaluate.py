@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +33,7 @@ from renderer.cdollar.runtime.parameters import (
 )
 from renderer.cdollar.targets.open_target import TargetFactory
 from renderer.errors import InputError, UserError
+from renderer.formats.images import atomic_write
 from renderer.paths import SHADERS
 
 PRELUDE = SHADERS / "cdollar" / "prelude.cb"
@@ -214,22 +213,5 @@ def save_npy(path: Path, array: np.ndarray) -> None:
     """Write a .npy file; an old file stays whole if anything fails. Raises UserError."""
     if not path.parent.is_dir():
         raise UserError(f"-o {path}: the folder {path.parent} does not exist")
-    name = ""
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".npy", delete=False) as stream:
-            name = stream.name
-            np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
-        os.chmod(name, 0o666 & ~current_umask())
-        os.replace(name, path)
-    except OSError as error:
-        raise UserError(f"-o {path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        if name and os.path.exists(name):
-            os.unlink(name)
-
-
-def current_umask() -> int:
-    """The permissions that new files of this process lack."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with atomic_write(path) as temporary, open(temporary, "wb") as file:
+        np.save(file, np.ascontiguousarray(array), allow_pickle=False)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +22,7 @@ from renderer.cdollar.targets.schedule import (
     schedule_text,
 )
 from renderer.errors import KernelError, UnavailableError, UserError
+from renderer.formats.images import atomic_write
 
 REPEATS = 5
 
@@ -80,15 +79,6 @@ def write_schedule(target: Target, path: Path) -> None:
         raise UserError(f"--tune: the {target.name} target has no schedules to tune; use --target opencl or cuda")
     schedules, comments = tune_kernels(target)
     merged = {**read_schedules(path), **schedules}
-    name = ""
-    try:
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".toml", delete=False, encoding="utf-8") as file:
-            name = file.name
-            file.write(schedule_text(merged, comments))
-        os.replace(name, path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        if name and os.path.exists(name):
-            os.unlink(name)
+    with atomic_write(path) as temporary:
+        temporary.write_text(schedule_text(merged, comments), encoding="utf-8")
     print(f"{path}: {len(schedules)} kernels", file=sys.stderr)

@@ -57,23 +57,25 @@ def whole_reduction(node: Node) -> Node | None:
 
 
 def plan_map(node: Node, ranges_of: RangesOf, schedule: Schedule, scalar_threads: bool) -> KernelPlan:
-    """A thread computes a few elements of an elementwise function, one element of another function."""
+    """A thread computes one element, or `items_per_thread` of an elementwise function of 4-byte numbers."""
     types, count = output_types(node), volume(node.attribute)
-    items = 1
-    if is_elementwise(node.attribute, node.inputs, ranges_of):
-        items = 1 if scalar_threads else schedule.items_per_thread
-        emitter: Emitter
-        emitter = elementwise = ElementwiseEmitter(CDialect(), ranges_of)
-        lines = elementwise_lines(elementwise, node, types, items)
+    vectors = 0
+    elementwise = is_elementwise(node.attribute, node.inputs, ranges_of)
+    emitter: Emitter = (ElementwiseEmitter if elementwise else Emitter)(CDialect(), ranges_of)
+    if isinstance(emitter, ElementwiseEmitter):
+        element = emitter.element(node.attribute, lambda component: emit_outputs(emitter, node, component))
+        if not scalar_threads and emitter.is_vectorizable(types):
+            vectors = schedule.items_per_thread // 4
     else:
-        emitter = Emitter(CDialect(), ranges_of)
-        emitter.delinearize(node.attribute, "linear_index")
-        emit_outputs(emitter, node, "")
-        lines = [
-            "const int linear_index = (int)thread_index();",
-            *guarded("linear_index < count", emitter.blocks[0].lines),
-        ]
-    group_count = -(-count // (schedule.group_size * items))
+        with emitter.block() as block:
+            emitter.delinearize(node.attribute, "linear_index")
+            emit_outputs(emitter, node, "")
+        element = block.lines
+    loop = ["const int linear_index = (int)thread_index();", "if (linear_index < count) {", *indented(element), "}"]
+    if vectors and isinstance(emitter, ElementwiseEmitter):
+        loop = vector_loop(emitter, node, types, vectors, element)
+    lines = [*emitter.blocks[0].lines, *loop]
+    group_count = -(-count // (schedule.group_size * max(1, 4 * vectors)))
     return finish_plan(emitter, node, "map", {"count": count}, types, lines, schedule.group_size, group_count)
 
 
@@ -88,52 +90,25 @@ def emit_outputs(emitter: Emitter, node: Node, component: str) -> None:
         emitter.line(line)
 
 
-def guarded(condition: str, lines: list[str]) -> list[str]:
-    """Lines under a condition."""
-    return [f"if ({condition}) {{", *indented(lines), "}"]
-
-
-def elementwise_lines(emitter: ElementwiseEmitter, node: Node, types: tuple[str, ...], items: int) -> list[str]:
-    """The kernel of an elementwise function: `items` elements per thread, as vectors of four where possible."""
-
-    def emit(component: str) -> None:
-        emit_outputs(emitter, node, component)
-
-    element = emitter.element(node.attribute, emit)
-    if items >= 4 and emitter.is_vectorizable(types):
-        vectors = items // 4
-        vector = [
-            *(f"{type_}4 out{k}_vector;" for k, type_ in enumerate(types)),
-            *emitter.vector(node.attribute, emit),
-            *(f"((GLOBAL {type_}4 *)out{k})[vector_index] = out{k}_vector;" for k, type_ in enumerate(types)),
-        ]
-        first = f"(int)(group_index() * (GROUP_SIZE * {vectors}) + local_index())"
-        loop = [
-            f"UNROLL for (int item = 0; item < {vectors}; item++) {{",
-            f"    const int vector_index = {first} + item * GROUP_SIZE;",
-            "    if (4 * vector_index + 3 < count) {",
-            *indented(indented(vector)),
-            "    } else {",
-            "        for (int linear_index = 4 * vector_index; linear_index < count; linear_index++) {",
-            *indented(indented(indented(element))),
-            "        }",
-            "    }",
-            "}",
-        ]
-    elif items > 1:
-        loop = [
-            f"const int first = (int)(group_index() * (GROUP_SIZE * {items}) + local_index());",
-            f"if (first + {items - 1} * GROUP_SIZE < count) {{",
-            f"    UNROLL for (int item = 0; item < {items}; item++) {{",
-            "        const int linear_index = first + item * GROUP_SIZE;",
-            *indented(indented(element)),
-            "    }",
-            "} else {",
-            "    for (int linear_index = first; linear_index < count; linear_index += GROUP_SIZE) {",
-            *indented(indented(element)),
-            "    }",
-            "}",
-        ]
-    else:
-        loop = ["const int linear_index = (int)thread_index();", *guarded("linear_index < count", element)]
-    return [*emitter.blocks[0].lines, *loop]
+def vector_loop(
+    emitter: ElementwiseEmitter, node: Node, types: tuple[str, ...], vectors: int, element: list[str]
+) -> list[str]:
+    """The loop of an elementwise function over `vectors` vectors of four elements per thread."""
+    vector = [
+        *(f"{type_}4 out{k}_vector;" for k, type_ in enumerate(types)),
+        *emitter.vector(node.attribute, lambda component: emit_outputs(emitter, node, component)),
+        *(f"((GLOBAL {type_}4 *)out{k})[vector_index] = out{k}_vector;" for k, type_ in enumerate(types)),
+    ]
+    first = f"(int)(group_index() * (GROUP_SIZE * {vectors}) + local_index())"
+    return [
+        f"UNROLL for (int item = 0; item < {vectors}; item++) {{",
+        f"    const int vector_index = {first} + item * GROUP_SIZE;",
+        "    if (4 * vector_index + 3 < count) {",
+        *indented(indented(vector)),
+        "    } else {",
+        "        for (int linear_index = 4 * vector_index; linear_index < count; linear_index++) {",
+        *indented(indented(indented(element))),
+        "        }",
+        "    }",
+        "}",
+    ]
