@@ -34,11 +34,11 @@ DEVICE float4 sample_view(GLOBAL const uchar* views, VIEW_SHIFT shift, GLOBAL co
             if (weight > 0.0f) {
                 ulong row = (ulong)shift.view * (ulong)stored_rows + (ulong)(top + j - first_stored_row);
                 GLOBAL const uchar* pixel = views + GUARD_BYTES + row * PITCH + (ulong)((left + i) * CHANNELS);
-                float part = CHANNELS == 4 ? weight * (float)pixel[CHANNELS - 1] * (1.0f / 255.0f) : weight;
-                sum.x += part * linear[pixel[0]];
-                sum.y += part * linear[pixel[1]];
-                sum.z += part * linear[pixel[2]];
-                sum.w += part;
+                float pixel_weight = CHANNELS == 4 ? weight * (float)pixel[CHANNELS - 1] * (1.0f / 255.0f) : weight;
+                sum.x += pixel_weight * linear[pixel[0]];
+                sum.y += pixel_weight * linear[pixel[1]];
+                sum.z += pixel_weight * linear[pixel[2]];
+                sum.w += pixel_weight;
             }
         }
     }
@@ -295,7 +295,7 @@ KERNEL median(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int co
               GLOBAL float4* image, int first_stored_row, int stored_rows, int begin_row, int end_row) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y < end_row) {
-        uint found[3] = {0u, 0u, 0u};
+        uint level0[3] = {0u, 0u, 0u};
         float below[3] = {0.0f, 0.0f, 0.0f}, total = 0.0f;
         for (int round = 0; round < 4; round++) {
             uint unit = 12u - 4u * (uint)round;
@@ -306,8 +306,8 @@ KERNEL median(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int co
                 float channel[3] = {value.x, value.y, value.z};
                 for (int c = 0; c < 3; c++) {
                     uint level = (uint)(clamp(channel[c], 0.0f, 1.0f) * LEVELS + 0.5f),
-                         bin = (level - found[c]) >> unit;
-                    if (level >= found[c] && bin < 16u) bins[16 * c + (int)bin] += value.w;
+                         bin = (level - level0[c]) >> unit;
+                    if (level >= level0[c] && bin < 16u) bins[16 * c + (int)bin] += value.w;
                 }
                 if (round == 0) total += value.w;
             }
@@ -317,11 +317,11 @@ KERNEL median(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int co
                     below[c] += bins[16 * c + bin];
                     bin++;
                 }
-                found[c] += (uint)bin << unit;
+                level0[c] += (uint)bin << unit;
             }
         }
-        image[y * WIDTH + x] = make_float4((float)found[0] * (1.0f / LEVELS), (float)found[1] * (1.0f / LEVELS),
-                                           (float)found[2] * (1.0f / LEVELS), 1.0f);
+        image[y * WIDTH + x] = make_float4((float)level0[0] * (1.0f / LEVELS), (float)level0[1] * (1.0f / LEVELS),
+                                           (float)level0[2] * (1.0f / LEVELS), 1.0f);
     }
 }
 

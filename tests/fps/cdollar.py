@@ -112,15 +112,15 @@ def with_peer(case: Case, device, module: str, peer_of) -> Case:
 def torch_seconds(torch, work) -> float:
     """The least time of a few runs, by CUDA events."""
     work()
-    found = []
+    seconds = []
     for _ in range(5):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         work()
         end.record()
         torch.cuda.synchronize()
-        found.append(start.elapsed_time(end) * 1e-3)
-    return min(found)
+        seconds.append(start.elapsed_time(end) * 1e-3)
+    return min(seconds)
 
 
 def matrix_peer(torch, a, b):
@@ -137,18 +137,18 @@ def copy_peer(torch, count: int):
 
 
 def sum_peer(cupy, a):
-    held = cupy.asarray(a)
+    array = cupy.asarray(a)
 
-    def seconds() -> float:
-        cupy.sum(held)
-        found = []
+    def fastest() -> float:
+        cupy.sum(array)
+        seconds = []
         for _ in range(5):
             start, end = cupy.cuda.Event(), cupy.cuda.Event()
             start.record()
-            cupy.sum(held)
+            cupy.sum(array)
             end.record()
             end.synchronize()
-            found.append(cupy.cuda.get_elapsed_time(start, end) * 1e-3)
-        return min(found)
+            seconds.append(cupy.cuda.get_elapsed_time(start, end) * 1e-3)
+        return min(seconds)
 
-    return seconds
+    return fastest

@@ -154,13 +154,13 @@ class GraphTarget(Target):
             self.trace.append(("passes", root, remarks))
         self.infer_required_regions([root])
         checks: list[PendingCheck] = []
-        for part in topological_order([root]):
-            if part in self.representations:
+        for step in topological_order([root]):
+            if step in self.representations:
                 continue
-            if is_computed_function(part) and (part is root or is_closed_and_finite(part)):
-                self.representations[part] = self.run_kernel(part, checks)
-            elif part.op == "reduce" and not part.free_variables:
-                self.representations[part] = self.run_reduction(part, checks)
+            if is_computed_function(step) and (step is root or is_closed_and_finite(step)):
+                self.representations[step] = self.run_kernel(step, checks)
+            elif step.op == "reduce" and not step.free_variables:
+                self.representations[step] = self.run_reduction(step, checks)
         self.check(checks)
         return self.representation_of(root)
 
@@ -269,12 +269,12 @@ class GraphTarget(Target):
         if reduction.name == "fold" and state is not None:
             starts = tuple(self.dag.constant(n, t) for n, t in zip(state, output_types(node), strict=True))
             inputs = starts + inputs[len(starts) :]
-        part = self.dag.intern("reduce", node.type, inputs, (reduction, (variable, *others)))
-        with_span_of(self.dag, node, part)
-        self.forget_host_arrays(part)
-        self.infer_required_regions([part])
-        numbers = [array.reshape(-1)[0] for array in self.read_back(self.run_kernel(part, checks))]
-        self.forget_host_arrays(part)
+        partial = self.dag.intern("reduce", node.type, inputs, (reduction, (variable, *others)))
+        with_span_of(self.dag, node, partial)
+        self.forget_host_arrays(partial)
+        self.infer_required_regions([partial])
+        numbers = [array.reshape(-1)[0] for array in self.read_back(self.run_kernel(partial, checks))]
+        self.forget_host_arrays(partial)
         return numbers
 
     def forget_host_arrays(self, node: Node) -> None:

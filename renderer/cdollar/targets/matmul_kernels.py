@@ -160,8 +160,8 @@ def tile_elements(s: Schedule, group_size: int, tile: TileOperand) -> tuple[str,
     fast, slow = ("k_in_tile", "mn_in_tile") if tile.k_contiguous else ("mn_in_tile", "k_in_tile")
     width = s.tile_depth if tile.k_contiguous else tile.extent
     return (
-        f"UNROLL for (int part = 0; part < {-(-tile.extent * s.tile_depth // group_size)}; part++) {{",
-        f"    const int element = thread + part * {group_size};"
+        f"UNROLL for (int slot = 0; slot < {-(-tile.extent * s.tile_depth // group_size)}; slot++) {{",
+        f"    const int element = thread + slot * {group_size};"
         f" const int {fast} = element % {width}, {slow} = element / {width};",
     )
 
@@ -177,16 +177,16 @@ def load_to_registers(s: Schedule, group_size: int, tile: TileOperand) -> list[s
     in_tile = f" && element < {tile.extent * s.tile_depth}" if is_partial else ""
     guarded = [
         *opening,
-        f"    {name}_next[part] = 0;",
+        f"    {name}_next[slot] = 0;",
         f"    if ({index} < {tile.limit} && k < depth{in_tile}) {{",
         *indented(indented(operand.lines)),
-        f"        {name}_next[part] = {operand.name};",
+        f"        {name}_next[slot] = {operand.name};",
         "    }",
         "}",
     ]
     if is_partial:
         return guarded
-    inside = [*opening, *indented(operand.lines), f"    {name}_next[part] = {operand.name};", "}"]
+    inside = [*opening, *indented(operand.lines), f"    {name}_next[slot] = {operand.name};", "}"]
     condition = f"{index}0 + {tile.extent} <= {tile.limit} && k0 + {s.tile_depth} <= depth"
     return [f"if ({condition}) {{", *indented(inside), "} else {", *indented(guarded), "}"]
 
@@ -198,7 +198,7 @@ def store_to_local(s: Schedule, group_size: int, tile: TileOperand) -> list[str]
     position = f"(stage * {s.tile_depth} + k_in_tile) * {tile.extent + 4} + mn_in_tile"
     return [
         *tile_elements(s, group_size, tile),
-        f"    {guard}{tile.name}_tile[{position}] = {tile.name}_next[part];",
+        f"    {guard}{tile.name}_tile[{position}] = {tile.name}_next[slot];",
         "}",
     ]
 
