@@ -1,3 +1,1 @@
-"""Fractal flames without pictures: genome, .flame files, variations, palettes, kernels of the chaos game,
-development.
-"""
+"""Fractal flames, below pictures: genome, .flame files, variations, palettes, kernels of the chaos game, exposure."""

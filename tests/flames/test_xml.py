@@ -107,17 +107,17 @@ def test_symmetry_elements_append_rotations_and_a_mirror():
 
 
 def test_all_forms_of_palettes():
-    grey = np.repeat(np.arange(256)[:, None], 3, 1)
-    rgb = grey.astype("u1").tobytes().hex()
+    gray = np.repeat(np.arange(256)[:, None], 3, 1)
+    rgb = gray.astype("u1").tobytes().hex()
     for inside in (
         f'<palette count="256" format="RGB">{rgb}</palette>',
-        f'<colors count="256" data="{np.insert(grey, 0, 0, 1).astype("u1").tobytes().hex()}"/>',
+        f'<colors count="256" data="{np.insert(gray, 0, 0, 1).astype("u1").tobytes().hex()}"/>',
         "".join(f'<color index="{i}" rgb="{i} {i} {i}"/>' for i in range(256)),
         '<color index="0" rgb="0 0 0"/><color index="255" rgb="255 255 255"/>',
-        f'<palette format="RGBA">{np.insert(grey, 3, 255, 1).astype("u1").tobytes().hex()}</palette>',
+        f'<palette format="RGBA">{np.insert(gray, 3, 255, 1).astype("u1").tobytes().hex()}</palette>',
     ):
         key, _ = one(inside)
-        assert np.allclose(key.flame.palette_colors, grey) and not key.flame.alphas, inside[:40]
+        assert np.allclose(key.flame.palette_colors, gray) and not key.flame.alphas, inside[:40]
     for alpha in ('rgba="1 2 3 127.5"', 'rgb="1 2 3" a="127.5"'):
         key, _ = one(f'<color index="0" {alpha}/>')
         assert key.flame.alphas[0] == 0.5 and key.flame.palette_colors[0].tolist() == [1, 2, 3]
@@ -149,8 +149,8 @@ def test_numbered_palettes_win_and_their_hue_turns():
     key, warnings = one('<color index="0" rgb="1 2 3"/>', 'palette="23" hue="0.5"')
     plain = palettes.flam3_palette(23)
     hsv, turned = palettes.rgb_to_hsv(plain / 255), palettes.rgb_to_hsv(key.flame.palette_colors / 255)
-    grey = hsv[:, 1] * hsv[:, 2] < 0.05
-    assert np.allclose(((turned - hsv)[:, 0] % 6)[~grey], 3, atol=1e-6) and not warnings
+    gray = hsv[:, 1] * hsv[:, 2] < 0.05
+    assert np.allclose(((turned - hsv)[:, 0] % 6)[~gray], 3, atol=1e-6) and not warnings
     assert np.allclose(turned[:, 1:], hsv[:, 1:])
 
 
