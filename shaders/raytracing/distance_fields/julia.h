@@ -1,4 +1,4 @@
-// The quaternion Julia set of z^2 + c cut by the space of i's, j's and the real part: |z| ln|z| / 2|z'| (J. Hart et al. 1989).
+// The quaternion Julia set of z^2 + c in the slice without k; the distance is |z| ln|z| / 2|z'| (J. Hart et al. 1989).
 DEVICE float julia_distance(const DistanceField f, float3 p) {
     float4 z = make_float4(p.x, p.y, p.z, 0.0f);
     float size2 = dot_fma(p, p), slope2 = 1.0f;

@@ -1,6 +1,6 @@
-// The Mandelbulb of a whole power (D. White and P. Nylander 2009): angles are multiplied by multiplying complex numbers, so that
-// no trigonometry rounds differently on two devices. The distance is r ln r / 2 r'.
-DEVICE float2 raised(float2 a, int power) {
+// The Mandelbulb of an integer power (D. White and P. Nylander 2009); the distance is r ln r / 2 r'. Angles are multiplied by
+// powers of complex numbers, because trigonometric functions round differently on different devices.
+DEVICE float2 complex_power(float2 a, int power) {
     float2 out = make_float2(1.0f, 0.0f);
     for (int rest = power; rest > 0; rest >>= 1) {
         if (rest & 1) out = make_float2(fma(out.x, a.x, -(out.y * a.y)), fma(out.x, a.y, out.y * a.x));
@@ -15,8 +15,8 @@ DEVICE float mandelbulb_distance(const DistanceField f, float3 p) {
     for (int i = 0; i < f.iterations && radius < 8.0f && radius > 0.0f; i++) {
         float level = sqrt(fma(z.x, z.x, z.y * z.y)), inverse = 1.0f / radius, size = 1.0f;
         float2 around = level > 0.0f ? make_float2(z.x / level, z.y / level) : make_float2(1.0f, 0.0f);
-        around = raised(around, f.power);
-        float2 down = raised(make_float2(z.z * inverse, level * inverse), f.power);
+        around = complex_power(around, f.power);
+        float2 down = complex_power(make_float2(z.z * inverse, level * inverse), f.power);
         for (int k = 1; k < f.power; k++) size *= radius;
         slope = fma((float)f.power * size, slope, 1.0f);
         size *= radius;

@@ -1,5 +1,5 @@
-// K. Menger's sponge of `iterations` levels, the cube of side 1 about the origin: at each level the distance to the cube minus
-// its crosses, a lower bound of the true one (after I. Quilez).
+// The Menger sponge of `iterations` levels, in a cube of side 1 about the origin: the distance to the cube minus the crosses
+// of each level, a lower bound of the true distance (after I. Quilez).
 DEVICE float menger_distance(const DistanceField f, float3 p) {
     float3 q = make_float3(2.0f * p.x, 2.0f * p.y, 2.0f * p.z);
     float3 out = make_float3(fabs(q.x) - 1.0f, fabs(q.y) - 1.0f, fabs(q.z) - 1.0f);
