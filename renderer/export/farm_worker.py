@@ -81,7 +81,7 @@ def _chunk(common: dict, task: dict) -> dict:
     scene, picture, samples = _open_task_picture(common)
     job = RenderJob(scene, tuple(common["size"]), samples, task["time"], layers=common["layers"])
     chunk = picture.draw_chunk(job.settings(), job.size, job.time, tuple(task["chunk"]), tuple(task["extra_steps"]))
-    return {"chunk": chunk, "device": picture.device.name}
+    return {"chunk": chunk, "device": picture.gpu.device.name}
 
 
 def _file_of(name: str, rendered, job: RenderJob, bit_depth: int) -> bytes:

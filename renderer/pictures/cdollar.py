@@ -86,6 +86,7 @@ class Picture(BasePicture):
 
     def __init__(self, gpu: DeviceContext) -> None:
         """Compile the kernel that interleaves color channels."""
+        super().__init__(gpu)
         self._device = gpu.device
         self._interleave = self._device.kernel("cdollar/interleave.cu", "interleave", group_size=128)
         self._compilation: Compilation | None = None

@@ -56,7 +56,6 @@ class Picture(BasePicture):
 
     def __init__(self, gpu: DeviceContext) -> None:
         super().__init__(gpu)
-        self._gpu = gpu
         self._tone_mapper = GlToneMapper(gpu.gl)
         self._blit = gpu.gl.render_pass("images/blit.frag")
         self._paths: tuple[str, ...] = ()
@@ -73,9 +72,9 @@ class Picture(BasePicture):
         opened = self._open(settings)
         if (settings, size, time) != self._drawn:
             self._drawn, self._samples = (settings, size, time), 0
-            self._target = self._gpu.gl.texture(size)
+            self._target = self.gpu.gl.texture(size)
             self._rectangles = grid(len(opened), size, settings.columns, settings.gap)
-            self._toned = [self._gpu.gl.texture((w, h), 4, "f1") for _, _, w, h in self._rectangles]
+            self._toned = [self.gpu.gl.texture((w, h), 4, "f1") for _, _, w, h in self._rectangles]
         for index, panel in enumerate(opened):
             self._draw_panel(index, panel, time)
         self._samples += 1
@@ -100,7 +99,7 @@ class Picture(BasePicture):
     def _open(self, settings: Settings) -> list[_Panel]:
         if self._paths != settings.panels:
             scenes = panels(Scene(Path("layout"), "", "layout", settings))
-            self._panels = [_Panel(s, open_picture(s, self._gpu), GlInterop(self._gpu.gl)) for s in scenes]
+            self._panels = [_Panel(s, open_picture(s, self.gpu), GlInterop(self.gpu.gl)) for s in scenes]
             self._paths = settings.panels
         return self._panels
 

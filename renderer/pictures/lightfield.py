@@ -93,7 +93,7 @@ class Picture(BasePicture):
 
     def __init__(self, gpu: DeviceContext) -> None:
         """Load nothing yet: the first draw opens the light field."""
-        self._gpu = gpu
+        super().__init__(gpu)
         self._source: tuple | None = None  # the settings of which the light field was read
         self._drawn: tuple | None = None  # settings, size and tile of the last draw
         self._plane = 0  # the next plane
@@ -152,7 +152,7 @@ class Picture(BasePicture):
         for warning in field.warnings:
             print(f"rayfold: {Path(settings.light_field).name}: {warning}", file=sys.stderr)
         self._measured_range, self._focused, self._drawn, self._aperture, self._shifts = None, None, None, None, None
-        device, (width, height) = self._gpu.device, field.size
+        device, (width, height) = self.gpu.device, field.size
         self._field: LightField = field
         self._views = DeviceViews(device, field, settings.memory_mib << 20)
         self._kernels = LightFieldKernels(device, field)
@@ -185,7 +185,7 @@ class Picture(BasePicture):
             self._frame = self._best if settings.output == "all_in_focus" else self._picture
             self._rectangles = None
             return
-        self._frame = self._gpu.device.buffer((height, width, 4))
+        self._frame = self.gpu.device.buffer((height, width, 4))
         self._kernels["clear_black"](width * height, self._frame, width * height)
         rectangles = grid(count, size, 0, STACK_GAP if count > 1 else 0)
         self._rectangles = [(x - left, y - top, w, h) for x, y, w, h in rectangles]

@@ -34,7 +34,8 @@ class Picture:
     can_pick = False
 
     def __init__(self, gpu: DeviceContext) -> None:
-        """Compile the kernels that do not depend on the settings."""
+        """Keep the devices; a subclass calls this and compiles the kernels that do not depend on the settings."""
+        self.gpu = gpu
 
     @classmethod
     def read_settings(cls, table: Any, context: str, folder: Path) -> Any:
