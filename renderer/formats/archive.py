@@ -1,7 +1,7 @@
 """Folders and zip files as one thing: sorted names, and the bytes of a name, never more than a limit.
 
 Archives come from strangers: only the members that are wanted are opened, nothing is unpacked to disk, and a member
-that would grow suspiciously is refused before it is expanded.
+whose compression ratio is suspicious is refused before it is expanded.
 """
 
 import zipfile
@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 
 from renderer.errors import InputError
 
-LARGEST_MEMBER = 1 << 30  # bytes of one file of a field
-LARGEST_COUNT = 1 << 16  # names looked at in one folder or zip
+MAX_MEMBER_BYTES = 1 << 30  # bytes of one file of a field
+MAX_NAMES = 1 << 16  # names looked at in one folder or zip
 TRUSTED_GROWTH = 100  # times a packed member may grow when it ends up larger than TRUSTED_SIZE; images hardly grow
 TRUSTED_SIZE = 16 << 20  # bytes
 
@@ -23,18 +23,20 @@ class Folder:
         self.path = Path(path)
         try:
             found = (entry.name for entry in self.path.iterdir() if entry.is_file() and not entry.name.startswith("."))
-            self.names = sorted(name for name, _ in zip(found, range(LARGEST_COUNT), strict=False))
+            self.names = sorted(name for name, _ in zip(found, range(MAX_NAMES), strict=False))
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from error
 
     def full_name(self, name: str) -> str:
+        """The path of a file, for messages."""
         return str(self.path / name)
 
     def read(self, name: str) -> bytes:
+        """The bytes of a file; InputError when it cannot be read or is too large."""
         path = self.path / name
         try:
-            if path.stat().st_size > LARGEST_MEMBER:
-                raise InputError(f"{path}: larger than the {LARGEST_MEMBER >> 20} MiB that a view may have")
+            if path.stat().st_size > MAX_MEMBER_BYTES:
+                raise InputError(f"{path}: larger than the {MAX_MEMBER_BYTES >> 20} MiB that a view may have")
             return path.read_bytes()
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from error
@@ -47,7 +49,7 @@ class Zip:
         self.path = Path(path)
         try:
             with zipfile.ZipFile(self.path) as archive:
-                infos = [info for info in archive.infolist()[:LARGEST_COUNT] if not info.is_dir()]
+                infos = [info for info in archive.infolist()[:MAX_NAMES] if not info.is_dir()]
         except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             raise InputError(f"{path}: not a zip file that can be read: {error}") from error
         kept = [info for info in infos if "__MACOSX" not in info.filename]
@@ -55,11 +57,13 @@ class Zip:
         self.names = sorted(name for name in self._infos if name and not name.startswith("."))
 
     def full_name(self, name: str) -> str:
+        """The path of the zip and the name within, for messages."""
         return f"{self.path}: {self._infos[name].filename}"
 
     def read(self, name: str) -> bytes:
+        """The bytes of a member; InputError when it is damaged, too large or a zip bomb."""
         info = self._infos[name]
-        if info.file_size > LARGEST_MEMBER:
+        if info.file_size > MAX_MEMBER_BYTES:
             raise InputError(f"{self.full_name(name)}: {info.file_size >> 20} MiB are more than a view may have")
         if info.file_size > max(TRUSTED_SIZE, TRUSTED_GROWTH * info.compress_size):
             raise InputError(
@@ -72,6 +76,7 @@ class Zip:
             raise InputError(f"{self.full_name(name)}: the zip is damaged: {error}") from error
         if len(data) != info.file_size:
             raise InputError(
-                f"{self.full_name(name)}: the zip is damaged: {len(data)} bytes where it tells {info.file_size}"
+                f"{self.full_name(name)}: the zip is damaged: {len(data)} bytes, where its directory says "
+                f"{info.file_size}"
             )
         return data

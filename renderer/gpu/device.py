@@ -26,6 +26,7 @@ class Buffer(Protocol):
     device: "Device"
     shape: tuple[int, ...]
     dtype: np.dtype
+    nbytes: int
 
     def write(self, array) -> "Buffer":
         """Copies a host array of the same size and dtype into the buffer; returns the buffer."""
@@ -48,6 +49,8 @@ class Kernel(Protocol):
 
     Arguments: int -> int32, float -> float32, NumPy scalars as they are (a record goes by value), Buffer -> pointer.
     """
+
+    group_size: int
 
     def __call__(self, threads: int, *arguments) -> None: ...
 

@@ -2,13 +2,13 @@
 
 Each pass draws a target an eighth as wide and high (8 x 8 squares of vec4 were the fastest of those measured), down to
 one texel. Nothing is read back: the result is a texture for the next pass. The order of the additions depends on the
-size alone, so a sum repeats bit for bit.
+size alone, so a sum has the same bits on every run.
 """
 
 from renderer.gpu.gl import GlContext, Texture
 
 BLOCK = 8
-SUM, SMALLEST, LARGEST = range(3)  # numbered as in shaders/numerics/reduce.frag
+SUM, MIN, MAX = range(3)  # numbered as in shaders/numerics/reduce.frag
 
 
 class Reduction:
@@ -25,30 +25,32 @@ class Reduction:
         return self._texel("sum", image, SUM)
 
     def min(self, image: Texture) -> Texture:
-        """One texel: the smallest value of each component, NaN passed over; infinite where all are NaN."""
-        return self._texel("min", image, SMALLEST)
+        """One texel: the smallest value of each component, NaN ignored; infinite where all are NaN."""
+        return self._texel("min", image, MIN)
 
     def max(self, image: Texture) -> Texture:
-        """One texel: the largest value of each component, NaN passed over; minus infinite where all are NaN."""
-        return self._texel("max", image, LARGEST)
+        """One texel: the largest value of each component, NaN ignored; minus infinite where all are NaN."""
+        return self._texel("max", image, MAX)
 
     def mean_log_luminance(self, image: Texture) -> Texture:
-        """One texel: x the mean log2 luminance of the pixels that count (see images/tone_mapping.h), y 1 if any
-        does, else 0."""
-        targets = self._fitting("mean_log_luminance", image.size, 2)
+        """One texel: x is the mean log2 luminance of the pixels that count (see images/tone_mapping.h).
+
+        y is 1 if any pixel counts, else 0.
+        """
+        targets = self._targets_for("mean_log_luminance", image.size, 2)
         for level, target in enumerate(targets):
             self._shader(SUM, level == 0, level == len(targets) - 1)(target, image=image)
             image = target
         return image
 
     def levels(self, operation: str, image: Texture) -> list[Texture]:
-        """The targets of every pass of "sum", "min" or "max", the largest first, one texel last."""
-        self._texel(operation, image, {"sum": SUM, "min": SMALLEST, "max": LARGEST}[operation])
+        """The targets of every pass of "sum", "min" or "max", from the largest to one texel."""
+        self._texel(operation, image, {"sum": SUM, "min": MIN, "max": MAX}[operation])
         return list(self._targets[operation][1])
 
     def _texel(self, name: str, image: Texture, operation: int) -> Texture:
         shader = self._shader(operation, False, False)
-        for target in self._fitting(name, image.size, image.components):
+        for target in self._targets_for(name, image.size, image.components):
             shader(target, image=image)
             image = target
         return image
@@ -57,8 +59,8 @@ class Reduction:
         constants = dict(OPERATION=operation, LOG_LUMINANCE=log_luminance, DIVIDE=divide, BLOCK=self.block)
         return self.gl.render_pass("numerics/reduce.frag", **constants)
 
-    def _fitting(self, name: str, size: tuple[int, int], components: int) -> list[Texture]:
-        """The targets for an image of `size`; the last call's when they fit, so that a frame allocates nothing."""
+    def _targets_for(self, name: str, size: tuple[int, int], components: int) -> list[Texture]:
+        """The render targets for an image of `size`; those of the last call are reused if they fit."""
         key = (size, components)
         if self._targets.get(name, (None,))[0] != key:
             self._targets[name] = (key, [self.gl.texture(level, components) for level in self.sizes(size)])
@@ -66,8 +68,8 @@ class Reduction:
 
     def sizes(self, size: tuple[int, int]) -> list[tuple[int, int]]:
         """(width, height) of each pass's target; at least one, the last (1, 1)."""
-        out = []
+        out: list[tuple[int, int]] = []
         while not out or size != (1, 1):
-            size = tuple(-(-n // self.block) for n in size)
+            size = -(-size[0] // self.block), -(-size[1] // self.block)
             out.append(size)
         return out

@@ -71,7 +71,7 @@ class BandedBatch:
         self._solve(count * nrhs, self.matrix, self.pivots, rhs, n, count, nrhs)
 
     def solve(self, b: np.ndarray) -> np.ndarray:
-        """x (count, n, m) of b (count, n, m)."""
+        """The solutions x (count, n, m) of b (count, n, m)."""
         b = real_array(b, "b")
         if b.ndim != 3 or b.shape[:2] != (self.count, self.n):
             raise InputError(f"the right-hand sides are {b.shape}; they must be ({self.count}, {self.n}, m)")

@@ -216,7 +216,7 @@ def norm1(ab: np.ndarray, kl: int, ku: int) -> float:
 
 
 def max_abs(ab: np.ndarray, kl: int, ku: int) -> float:
-    """max |a_ij|; NaN if the matrix holds any."""
+    """The maximum of |a_ij|; NaN if the matrix holds any."""
     n = ab.shape[1]
     inner = slice(ku, max(n - kl, ku))  # columns that belong to the matrix from top to bottom
     found = _bounds(ab[:, inner])

@@ -105,7 +105,7 @@ class BlockCyclicFactors:
 
     @property
     def max_abs_a(self) -> float:
-        """max |a_ij| of the matrix that was uploaded; infinite where it holds NaN."""
+        """The maximum of |a_ij| of the matrix that was uploaded; infinite where it holds NaN."""
         count = len(self.per_device)
         return float(max(c.max_abs.read()[c.index :: count].max(initial=0) for c in self.per_device))
 
@@ -262,7 +262,7 @@ class BlockCyclicFactors:
         return self._upper_stats()[1]
 
     def max_abs_u(self) -> float:
-        """max |u_ij|."""
+        """The maximum of |u_ij|."""
         return float(self._upper_stats()[0].max())
 
     def _upper_stats(self) -> tuple[np.ndarray, np.ndarray]:
@@ -272,7 +272,7 @@ class BlockCyclicFactors:
         return np.sum([s[0] for s in stats], axis=0), np.sum([s[1] for s in stats], axis=0)
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        """x (n, m): on the device where one device has all factors, else by the host."""
+        """The solution x (n, m): on the device where one device has all factors, else by the host."""
         if transposed or not self.on_one_device:
             return self.download().solve(b, transposed)
         layout = self.layout

@@ -81,13 +81,18 @@ def solve_files(
     factored = time.perf_counter() - began
     common: dict[str, Any] = {"info": lu.info, "pivot_growth": lu.pivot_growth, "device": lu.device_name}
     if lu.info:
-        result = {"singular_column": lu.info - 1, "residual": None, "rcond": 0.0, "seconds": {"factor": factored}}
-        return common | result, lu.step_seconds
+        singular: dict[str, Any] = {
+            "singular_column": lu.info - 1,
+            "residual": None,
+            "rcond": 0.0,
+            "seconds": {"factor": factored},
+        }
+        return common | singular, lu.step_seconds
     began = time.perf_counter()
     x = lu.solve(b)
     solved = time.perf_counter() - began
     write_npy(Path(output), x)
-    result = {
+    result: dict[str, Any] = {
         "n": lu.n, "kl": kl, "ku": ku, "right_hand_sides": b.size // lu.n, "dtype": str(lu.dtype), "block": lu.layout.s,
         "residual": lu.residual(x, b), "rcond": lu.rcond(), "row_interchanges": lu.row_interchanges,
         "seconds": {"read": read, "factor": factored, "solve": solved, **lu.seconds}, "output": str(output),

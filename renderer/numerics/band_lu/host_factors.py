@@ -72,7 +72,7 @@ class BlockFactors:
         return self.flat[layout.u * layout.s :: layout.ld + 1][: layout.n].copy()
 
     def max_abs_u(self) -> float:
-        """max |u_ij|."""
+        """The maximum of |u_ij|."""
         layout, worst = self.layout, 0.0
         for t in range(layout.p):
             part = self.flat[t * layout.stride : t * layout.stride + layout.s * layout.ld]
@@ -87,7 +87,7 @@ class BlockFactors:
         return worst
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        """x (n, m) of A x = b, or of the transposed system."""
+        """The solution x (n, m) of A x = b, or of the transposed system."""
         layout = self.layout
         ld = layout.p * layout.s
         x = np.zeros((b.shape[1], ld), self.dtype)  # column-major (ld, m)
@@ -183,11 +183,11 @@ class GbtrfFactors:
         return np.array(self._factors[self.layout.kl + self.layout.ku])
 
     def max_abs_u(self) -> float:
-        """max |u_ij|."""
+        """The maximum of |u_ij|."""
         return float(np.abs(self.upper()).max())
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        """x (n, m) of A x = b, or of the transposed system."""
+        """The solution x (n, m) of A x = b, or of the transposed system."""
         layout = self.layout
         x, info = self._gbtrs(self._factors, layout.kl, layout.ku, b, self._pivots, trans=int(transposed))
         assert info == 0, info

@@ -70,12 +70,12 @@ class Lapack:
         self._laswp(_INT[columns], a, _INT[ld], _INT[1], _INT[count], pivots, _INT[-1 if inverse else 1])
 
     def trsm(self, order: int, columns: int, a: int, ld: int, x: int, ldx: int, uplo_trans_diag: bytes) -> None:
-        """x = op(T)^-1 x in place, T the triangle of a that for example b"LNU" names."""
+        """Computes x = op(T)^-1 x in place, T the triangle of a that for example b"LNU" names."""
         kind = [_CHAR[letter] for letter in uplo_trans_diag]
         self._trsm(_CHAR[b"L"[0]], *kind, _INT[order], _INT[columns], self._one, a, _INT[ld], x, _INT[ldx])
 
     def trmm_unit_lower(self, order: int, columns: int, a: int, ld: int, x: int, ldx: int) -> None:
-        """x = L x in place, L the unit lower triangle of a."""
+        """Computes x = L x in place, L the unit lower triangle of a."""
         kind = [_CHAR[letter] for letter in b"LLNU"]
         self._trmm(*kind, _INT[order], _INT[columns], self._one, a, _INT[ld], x, _INT[ldx])
 
@@ -88,7 +88,7 @@ class Lapack:
     def gemm_subtract(
         self, m: int, n: int, k: int, a: int, lda: int, b: int, ldb: int, c: int, ldc: int, trans: bytes = b"N"
     ) -> None:
-        """c (m, n) -= op(a) (m, k) b (k, n) in place."""
+        """Computes c (m, n) -= op(a) (m, k) b (k, n) in place."""
         if m > 0 and n > 0 and k > 0:
             sizes = _INT[m], _INT[n], _INT[k]
             operands = a, _INT[lda], b, _INT[ldb], self._one, c, _INT[ldc]

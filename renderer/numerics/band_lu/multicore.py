@@ -240,7 +240,7 @@ class HostFactors(BlockFactors):
         self._clock.append((i, ("laswp", "trsm", "update"), (began, swapped, solved, time.perf_counter())))
 
     def _solve_triangle(self, i: int, count: int, left: int, x: int) -> None:
-        """x (s, count) = L^-1 x, L the unit lower triangle at `left`: by its inverse in half the time of trsm."""
+        """Solves x (s, count) = L^-1 x, L the unit lower triangle at `left`: by its inverse, twice as fast as trsm."""
         lapack, s, lda, step = self.lapack, self.layout.s, self.layout.ld, self.dtype.itemsize
         order, invertible = self._inverse_order, self._invertible[i % len(self._inverses)]
         for row in range(0, s, order):

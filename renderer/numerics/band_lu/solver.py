@@ -35,10 +35,10 @@ CHOICES = {
 
 
 def solve(ab: np.ndarray, kl: int, ku: int, b: np.ndarray, devices: Sequence[Device] = ()) -> np.ndarray:
-    """x of A x = b, A the real band matrix of ab (kl + ku + 1, n) in LAPACK's layout, b and x (n,) or (n, m).
+    """The solution x of A x = b, A the real band matrix of ab (kl + ku + 1, n) in LAPACK's layout.
 
-    On the host's cores, or on `devices`; BandedLU, which this is short for, has more choices and keeps the factors.
-    Errors as BandedLU and its solve().
+    b and x are (n,) or (n, m). The host's cores or `devices` solve. BandedLU, which this is short for, has more
+    choices, keeps the factors, and says which errors are raised.
     """
     return BandedLU(ab, kl, ku, devices).solve(b)
 
@@ -160,7 +160,7 @@ class BandedLU:
 
     @property
     def pivot_growth(self) -> float:
-        """max |u_ij| / max |a_ij|."""
+        """The maximum of |u_ij| / max |a_ij|."""
         return self._factors.max_abs_u() / self._max_abs_a if self._max_abs_a else 1.0
 
     def upper(self) -> np.ndarray:
@@ -169,7 +169,7 @@ class BandedLU:
         return np.ldexp(upper, -self._exponent) if self._exponent else upper
 
     def solve(self, b: np.ndarray, trans: Literal["N", "T"] = "N") -> np.ndarray:
-        """x of A x = b, or of A^T x = b with trans "T"; b and x are (n,) or (n, m), float32 or float64.
+        """The solution x of A x = b, or of A^T x = b with trans "T"; b and x are (n,) or (n, m), float32 or float64.
 
         SingularMatrix if a pivot is exactly zero, SolutionOverflows if x would not be finite.
         """
@@ -226,7 +226,7 @@ class BandedLU:
 
     @property
     def padded_n(self) -> int:
-        """n rounded up to whole blocks."""
+        """The order n rounded up to whole blocks."""
         return self.layout.p * self.layout.s
 
     def _solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
@@ -235,7 +235,7 @@ class BandedLU:
             return np.ldexp(x, self._exponent) if self._exponent else x
 
     def _solve_scaled(self, b: np.ndarray, transposed: bool) -> np.ndarray:
-        """x of A 2^exponent x = b."""
+        """The solution x of A 2^exponent x = b."""
         return self._factors.solve(b.astype(self.precision, copy=False), transposed).astype(self.dtype, copy=False)
 
     def _refined(self, b: np.ndarray, transposed: bool) -> np.ndarray:
@@ -320,14 +320,14 @@ def inverse_norm1(n: int, solve: Callable, solve_transposed: Callable, dtype) ->
 
 
 def checked_band(ab, kl: int, ku: int) -> np.ndarray:
-    """ab as a float32 or float64 array of the shape that kl and ku ask for; InputError unless finite."""
+    """Returns ab as a float32 or float64 array of the shape that kl and ku ask for; InputError unless finite."""
     ab = shaped_band(ab, kl, ku)
     checked_max_abs(ab, kl, ku)
     return ab
 
 
 def checked_max_abs(ab: np.ndarray, kl: int, ku: int) -> float:
-    """max |a_ij| of a band; InputError unless all are finite."""
+    """The maximum of |a_ij| of a band; InputError unless all are finite."""
     with np.errstate(invalid="ignore"):
         size = block_columns.max_abs(ab, int(kl), int(ku))
     if not np.isfinite(size):
@@ -340,7 +340,7 @@ def checked_max_abs(ab: np.ndarray, kl: int, ku: int) -> float:
 
 
 def shaped_band(ab, kl: int, ku: int) -> np.ndarray:
-    """ab as a float32 or float64 array of the shape that kl and ku ask for, or InputError."""
+    """Returns ab as a float32 or float64 array of the shape that kl and ku ask for, or InputError."""
     ab = block_columns.real_array(ab, "ab")
     for name, value in (("kl", kl), ("ku", ku)):
         block_columns.check_integer(name, value, 0)

@@ -19,12 +19,12 @@ DEVICE void load_strip(GLOBAL const REAL *from, int panel_ld, int thread, REAL *
 // Rows of U: interchanges rows by the pivots of panel i in block column t and solves with the panel's unit lower
 // triangle. One warp per column, one lane per 32nd row.
 KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, GLOBAL const REAL *panel, const ulong at,
-                   const int panel_ld, const int i, const int t, const int u, const int panel_ld, const int devices, const int slots) {
+                   const int panel_ld, const int i, const int t, const int u, const int ld, const int devices, const int slots) {
     LOCAL_ARRAY(int, ipiv, S);
     LOCAL_ARRAY(int, from, 2 * S);
     LOCAL_ARRAY(REAL, lower, S * STRIP);
     int thread = (int)local_index(), lane = thread % 32, c = (int)group_index() * GROUP_WARPS + thread / 32;
-    GLOBAL REAL *column_values = matrix + block_offset(i, t, u, panel_ld, devices, slots) + (ulong)c * (ulong)panel_ld;
+    GLOBAL REAL *column_values = matrix + block_offset(i, t, u, ld, devices, slots) + (ulong)c * (ulong)ld;
     REAL strip[STRIP_LOADS], own[ROWS_PER_LANE], moved[ROWS_PER_LANE];
     load_strip(panel + at, panel_ld, thread, strip);
     for (int k = thread; k < S; k += GROUP_SIZE) ipiv[k] = pivots[pivots_at + k] - 1;
@@ -78,20 +78,20 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
 
 // A_jt -= L_ji U_it in block column t by tensor cores: 64 x 64 elements per group, 16 x 32 per warp.
 KERNEL lookahead_gemm(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, const int panel_ld, const int rows, const int i,
-                    const int t, const int u, const int panel_ld, const int devices, const int slots) {
+                    const int t, const int u, const int ld, const int devices, const int slots) {
     LOCAL_ARRAY(REAL, left, DEPTH * LEFT_PITCH);
     LOCAL_ARRAY(REAL, right, TILE_SIDE * RIGHT_PITCH);
     int thread = (int)local_index(), lane = thread % 32, warp = thread / 32, below = rows - S;
     int first_row = (int)group_index() / (S / TILE_SIDE) * TILE_SIDE, column = (int)group_index() % (S / TILE_SIDE) * TILE_SIDE;
-    GLOBAL REAL *upper = matrix + block_offset(i, t, u, panel_ld, devices, slots) + (ulong)column * (ulong)panel_ld;
+    GLOBAL REAL *upper = matrix + block_offset(i, t, u, ld, devices, slots) + (ulong)column * (ulong)ld;
     GLOBAL const REAL *lower = panel + at + (ulong)(S + first_row);
     int row = warp % 4 * 16 + lane / 4, side = warp / 4 * 32, across = lane % 4;
-    GLOBAL REAL *column_values = upper + (ulong)(side + across * 2) * (ulong)panel_ld + (ulong)(S + first_row + row);
+    GLOBAL REAL *column_values = upper + (ulong)(side + across * 2) * (ulong)ld + (ulong)(S + first_row + row);
     REAL sum[2][4][2], next_left[TILE_LOADS], next_right[TILE_LOADS];
     UNROLL
     for (int e = 0; e < 16; e++) {
         int m = e / 8, n = e / 2 % 4;
-        sum[m][n][e % 2] = first_row + row + m * 8 < below ? column_values[(ulong)(n * 8 + e % 2) * (ulong)panel_ld + (ulong)(m * 8)] : 0;
+        sum[m][n][e % 2] = first_row + row + m * 8 < below ? column_values[(ulong)(n * 8 + e % 2) * (ulong)ld + (ulong)(m * 8)] : 0;
     }
     NO_UNROLL
     for (int depth = -DEPTH; depth < S; depth += DEPTH) {
@@ -111,7 +111,7 @@ KERNEL lookahead_gemm(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong
                 int k = thread + e * GROUP_SIZE, r = k % TILE_SIDE;
                 ulong d = (ulong)(depth + DEPTH);
                 next_left[e] = first_row + r < below ? lower[(d + (ulong)(k / TILE_SIDE)) * (ulong)panel_ld + (ulong)r] : 0;
-                next_right[e] = upper[(ulong)(k / DEPTH) * (ulong)panel_ld + d + (ulong)(k % DEPTH)];
+                next_right[e] = upper[(ulong)(k / DEPTH) * (ulong)ld + d + (ulong)(k % DEPTH)];
             }
         }
         if (depth < 0) continue;
@@ -129,6 +129,6 @@ KERNEL lookahead_gemm(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong
     UNROLL
     for (int e = 0; e < 16; e++) {
         int m = e / 8, n = e / 2 % 4;
-        if (first_row + row + m * 8 < below) column_values[(ulong)(n * 8 + e % 2) * (ulong)panel_ld + (ulong)(m * 8)] = sum[m][n][e % 2];
+        if (first_row + row + m * 8 < below) column_values[(ulong)(n * 8 + e % 2) * (ulong)ld + (ulong)(m * 8)] = sum[m][n][e % 2];
     }
 }
