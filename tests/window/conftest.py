@@ -22,7 +22,7 @@ def scene_files(tmp_path):
 
 @pytest.fixture
 def screen(gl, scene_files, tmp_path, monkeypatch):
-    """The interface with two panels in a texture; events are injected."""
+    """The interface with two panels in a texture; events are simulated."""
     monkeypatch.chdir(tmp_path)
     with window([load(path) for path in scene_files], None, gl, (WIDTH, HEIGHT)) as screen:
         frames(screen, 3)

@@ -1,7 +1,7 @@
-"""A headless window whose clock goes on by the same time each frame, and events put into it.
+"""A headless window with a simulated clock, and functions that send it events.
 
-Nothing in such a window depends on how quick the machine is: compute devices are waited for after each frame, and a
-draw counts as having taken no time.
+The clock advances by the same time each frame, compute devices finish after each frame and a draw takes no time, so
+results do not depend on the machine's speed.
 """
 
 import time
@@ -18,7 +18,7 @@ FRAME = 1 / 60  # seconds of the window's clock
 
 
 class Clock:
-    """Seconds that go on only where someone moves them."""
+    """A clock that advances only when it is set."""
 
     def __init__(self):
         self.seconds = 1000.0
@@ -27,8 +27,8 @@ class Clock:
         return self.seconds
 
 
-class Stepped(OffscreenWindow):
-    """A headless window on a Clock of its own."""
+class SteppedWindow(OffscreenWindow):
+    """A headless window with a simulated clock."""
 
     def frame(self) -> None:
         self.app.now.seconds += FRAME
@@ -39,16 +39,16 @@ class Stepped(OffscreenWindow):
 
 @contextmanager
 def window(scenes, gpu, gl, size, scale=1.0, **more):
-    """A Stepped window of the scenes, drawn by the devices of `gpu` and by `gl`; `scale` is 1 for 96 dots an inch."""
-    screen = Stepped(AppState(scenes, beside(gl, gpu), clock=Clock(), **more), gl, size, scale)
+    """A SteppedWindow of the scenes on the devices of `gpu` and on `gl`; `scale` is 1 at 96 dots per inch."""
+    screen = SteppedWindow(AppState(scenes, context_with(gl, gpu), clock=Clock(), **more), gl, size, scale)
     try:
         yield screen
     finally:
         screen.close()
 
 
-def beside(gl, gpu) -> DeviceContext:
-    """A DeviceContext with this GL and the compute devices of another one; of none for None."""
+def context_with(gl, gpu) -> DeviceContext:
+    """A DeviceContext with this GL and the compute device of `gpu`, if given."""
     own = DeviceContext(gl=gl)
     if gpu is not None:
         own.devices = [gpu.device]
@@ -61,33 +61,33 @@ def frames(screen, count: int = 2) -> None:
 
 
 def seconds(screen, count: float) -> None:
-    """Frames for so many seconds of the window's clock."""
+    """Draws frames for so many seconds of the simulated clock."""
     frames(screen, round(count / FRAME))
 
 
-def wait_still(screen) -> None:
-    """Frames until what is done next is another step of undo."""
+def wait_for_undo_step(screen) -> None:
+    """Draws frames until the next action starts a new undo step."""
     until(screen, lambda: not any(panel.is_interacting(screen.app.now()) for panel in screen.app.panels))
     frames(screen)
 
 
 def finish(screen) -> None:
-    """Frames until nothing moves and every visible panel is finished at its full size."""
-    wait_still(screen)
+    """Draws frames until every visible panel is finished at full resolution."""
+    wait_for_undo_step(screen)
     until(screen, lambda: screen.app.activity(screen.app.now()) != "drawing" and not screen.app.panel.busy)
-    screen.frame()  # shows what the last one drew
+    screen.frame()  # displays the last draw
 
 
 def until(screen, condition, limit: float = 150.0) -> None:
-    """Frames until the condition holds; `limit` is of the wall's clock, and far from what any machine needs."""
+    """Draws frames until the condition holds; fails after `limit` seconds of real time, far more than needed."""
     end = time.perf_counter() + limit
     while not condition():
-        assert time.perf_counter() < end, "it did not happen in time"
+        assert time.perf_counter() < end, "timeout"
         screen.frame()
 
 
-def settled(screen) -> None:
-    """Frames until the active panel shows a whole sample of what it is to show, at its full size."""
+def draw_full_sample(screen) -> None:
+    """Draws frames until the active panel shows a whole sample at full resolution."""
     panel, app = screen.app.panel, screen.app
     frames(screen)
 
@@ -100,29 +100,31 @@ def settled(screen) -> None:
     until(screen, is_there)
 
 
-def sampled(screen, samples: int) -> None:
-    """Frames until the active panel has so many samples, or says why not."""
+def draw_samples(screen, samples: int) -> None:
+    """Draws frames until the active panel has so many samples, or an error."""
     until(screen, lambda: screen.app.panel.samples >= samples or screen.app.panel.error)
 
 
 def press(screen, keys: str) -> None:
-    """Presses and releases the keys of a chord, as a keyboard does."""
+    """Presses and releases a key with its modifiers."""
     io, wanted = imgui.get_io(), chord(keys)
-    held = [imgui.Key.mod_ctrl] * wanted.ctrl + [imgui.Key.mod_shift] * wanted.shift + [imgui.Key.mod_alt] * wanted.alt
+    modifiers = (
+        [imgui.Key.mod_ctrl] * wanted.ctrl + [imgui.Key.mod_shift] * wanted.shift + [imgui.Key.mod_alt] * wanted.alt
+    )
     for down in (True, False):
-        for key in [*held, wanted.key]:
+        for key in [*modifiers, wanted.key]:
             io.add_key_event(key, down)
         frames(screen)
 
 
 def point(screen, x: float, y: float) -> None:
-    """Moves the mouse there."""
+    """Moves the pointer."""
     imgui.get_io().add_mouse_pos_event(x, y)
     frames(screen)
 
 
 def hold(screen, button: int, down: bool) -> None:
-    """Presses a mouse button, or lets it go."""
+    """Presses or releases a mouse button."""
     imgui.get_io().add_mouse_button_event(button, down)
     frames(screen)
 

@@ -1,4 +1,4 @@
-"""What the window's tests have in common: scenes, the window's size, waiting for a program."""
+"""Shared by the window's tests: scenes, the window's size, waiting for a process."""
 
 import time
 
@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 900, 520
 
 
 def wait_for(condition, process, limit: float = 120.0):
-    """What condition() gives once it is true, while the process lives; `limit` is far from what any machine needs."""
+    """Waits for condition() to be true, and returns its value; fails if the process exits or after `limit` seconds."""
     end = time.perf_counter() + limit
     while time.perf_counter() < end:
         assert process.poll() is None, process.communicate()
@@ -27,4 +27,4 @@ def wait_for(condition, process, limit: float = 120.0):
         if value:
             return value
         time.sleep(0.1)
-    raise AssertionError("it did not happen in time")
+    raise AssertionError("timeout")

@@ -1,9 +1,9 @@
-"""Eight hours of the window in one go: frames while settings, sizes, views and scenes change; what is held is printed.
+"""A soak test: frames while settings, sizes, views and scenes change; prints the resources in use.
 
     python tests/window/soak.py [FRAMES] [--device DEVICE]
 
-A JSON line each tenth of the frames: MiB resident, GL textures and device buffers that are alive, Python's objects.
-Exit code 1 where the last line holds more than the one after three tenths by more than noise.
+Prints a JSON line each tenth of the frames: MiB resident, GL textures and device buffers alive, Python objects. The
+exit code is 1 if the last line exceeds the third by more than MAX_GROWTH.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from renderer.window.timeline import actions
 
 SCENES = ("julia", "mirrors", "fern")
 SIZES = ((360, 220), (240, 160))
-ALLOWED = {"mib": 40, "textures": 16, "buffers": 24, "objects": 5000}  # more than at three tenths
+MAX_GROWTH = {"mib": 40, "textures": 16, "buffers": 24, "objects": 5000}  # more than at three tenths
 
 
 def main() -> int:
@@ -47,21 +47,21 @@ def main() -> int:
     screen = OffscreenWindow(AppState(scenes, gpu), gpu.gl, SIZES[0])
     rows, began = [], time.perf_counter()
     for count in range(args.frames):
-        disturb(screen, count)
+        simulate_user(screen, count)
         screen.frame()
         if (count + 1) % max(args.frames // 10, 1) == 0:
-            row = {"frames": count + 1, "seconds": round(time.perf_counter() - began, 1), **held(screen)}
+            row = {"frames": count + 1, "seconds": round(time.perf_counter() - began, 1), **resources(screen)}
             row["errors"] = [panel.error for panel in screen.app.panels if panel.error]
             rows.append(row)
             print(json.dumps(row), flush=True)
     screen.close()
-    grown = {name: rows[-1][name] - rows[min(2, len(rows) - 1)][name] for name in ALLOWED}
+    grown = {name: rows[-1][name] - rows[min(2, len(rows) - 1)][name] for name in MAX_GROWTH}
     print(json.dumps({"grown": grown}))
-    return int(any(grown[name] > most for name, most in ALLOWED.items()) or any(row["errors"] for row in rows))
+    return int(any(grown[name] > most for name, most in MAX_GROWTH.items()) or any(row["errors"] for row in rows))
 
 
-def disturb(screen: OffscreenWindow, count: int) -> None:
-    """What a user does, on a fixed plan: drags, steps of settings, other panels, other sizes, restarts, key frames."""
+def simulate_user(screen: OffscreenWindow, count: int) -> None:
+    """Simulates a user by a fixed plan: drags, steps of settings, other panels, other sizes, restarts, key frames."""
     app, io = screen.app, imgui.get_io()
     if count % 7 == 0:
         view_actions.drag(app, 0.05 if count % 14 else -0.05, 0.0)
@@ -83,7 +83,7 @@ def disturb(screen: OffscreenWindow, count: int) -> None:
         open_files.reload(app)
 
 
-def held(screen: OffscreenWindow) -> dict:
+def resources(screen: OffscreenWindow) -> dict:
     """MiB resident, textures alive or waiting to be freed, device buffers, Python's objects."""
     gc.collect()
     things = gc.get_objects()

@@ -11,10 +11,10 @@ from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.window.controls.toolkit import imgui
 from renderer.window.panels import pixel_inspector
-from tests.window.headless import center, drag, finish, frames, press, settled, until, window
+from tests.window.headless import center, drag, draw_full_sample, finish, frames, press, until, window
 
 
-def test_comparing_with_a_kept_picture(screen):
+def test_comparison_with_a_kept_picture(screen):
     finish(screen)
     panel = screen.app.panel
     press(screen, "S")
@@ -46,7 +46,7 @@ def test_comparing_with_a_kept_picture(screen):
     assert panel.comparison.mode == "off"
 
 
-def test_comparing_with_another_panel_follows_it(screen):
+def test_comparison_with_another_panel_follows_it(screen):
     finish(screen)
     press(screen, "W")
     first, second = screen.app.panels
@@ -57,7 +57,7 @@ def test_comparing_with_another_panel_follows_it(screen):
     assert not screen.app.panel.error
 
 
-def test_the_inspector_reads_the_pixel_under_the_pointer(screen):
+def test_pixel_inspector_reads_the_pixel_under_the_pointer(screen):
     finish(screen)
     panel, (x, y, width, height) = screen.app.panel, screen.app.image_rects[0]
     linear, shown = panel.frame.read(), panel.display_texture.read()
@@ -81,11 +81,11 @@ def test_the_inspector_reads_the_pixel_under_the_pointer(screen):
         frames(screen)
 
 
-def test_a_click_with_ctrl_puts_what_is_there_into_focus(gl, gpu):
+def test_ctrl_click_sets_the_focus_distance(gl, gpu):
     scene = load(ROOT / "scenes" / "mirrors.toml")
     with window([scene], gpu, gl, (640, 400)) as screen:
         app = screen.app
-        settled(screen)
+        draw_full_sample(screen)
         x, y, width, height = app.image_rects[0]
         eye, target = (np.array(point) for point in (scene.settings.view.position, scene.settings.view.target))
         forward = (target - eye) / np.linalg.norm(target - eye)
@@ -113,7 +113,7 @@ def test_a_click_with_ctrl_puts_what_is_there_into_focus(gl, gpu):
         assert app.panel.settings().focus_distance == pytest.approx(wanted, rel=0.01)
 
 
-def test_pictures_without_depth_say_so(screen):
+def test_focus_on_a_picture_without_depth_shows_a_message(screen):
     finish(screen)
     before = screen.app.panel.scene
     press(screen, "Ctrl+F")
@@ -122,13 +122,13 @@ def test_pictures_without_depth_say_so(screen):
 
 
 @pytest.mark.slow
-def test_a_finished_picture_is_denoised_where_that_is_asked(gl, gpu):
+def test_finished_pictures_are_denoised_on_request(gl, gpu):
     pytest.importorskip("pyoidn", reason="denoising needs pyoidn")
     scene = load(ROOT / "scenes" / "cornell.toml")
     scene = replace(scene, settings=replace(scene.settings, samples=2, max_depth=2))
     with window([scene], gpu, gl, (420, 300)) as screen:
         panel = screen.app.panel
-        settled(screen)
+        draw_full_sample(screen)
         until(screen, panel.is_finished)
         noisy = panel.frame.read()
         press(screen, "Ctrl+N")
@@ -140,10 +140,10 @@ def test_a_finished_picture_is_denoised_where_that_is_asked(gl, gpu):
         wanted = denoise.denoise(drawn.read(), layers["albedo"], layers["normal"])
         assert np.allclose(panel.frame.read(), wanted, atol=1e-3) and not np.allclose(wanted, noisy, atol=1e-2)
         press(screen, "D")  # another picture: noisy while it is drawn, clean when it is finished
-        settled(screen)
+        draw_full_sample(screen)
         until(screen, lambda: panel.denoised)
         press(screen, "Shift+D")
         press(screen, "Ctrl+N")
-        settled(screen)
+        draw_full_sample(screen)
         until(screen, panel.is_finished)
         assert not panel.denoised and np.array_equal(panel.frame.read(), noisy)

@@ -1,4 +1,4 @@
-"""Controls, keys and the line of time in a headless window."""
+"""Controls, keys and the timeline in a headless window."""
 
 from dataclasses import replace
 
@@ -10,11 +10,11 @@ from renderer.scene.animation import keyframe_times
 from renderer.window.controls import settings
 from renderer.window.controls.toolkit import imgui
 from renderer.window.timeline import actions
-from tests.window.headless import center, drag, finish, frames, press, view, wait_still, window
+from tests.window.headless import center, drag, finish, frames, press, view, wait_for_undo_step, window
 from tests.window.helpers import HEIGHT, WIDTH
 
 
-def test_keys_do_what_the_table_says(screen):
+def test_keys_run_their_actions(screen):
     app = screen.app
     press(screen, "D")
     assert app.panel.scene.settings.max_iterations == 50
@@ -40,13 +40,13 @@ def test_keys_do_what_the_table_says(screen):
     assert app.quit_requested
 
 
-def test_undo_and_redo_take_one_step_a_drag(screen):
+def test_undo_takes_one_step_per_drag(screen):
     start = view(screen)
     drag(screen, center(screen, 0), 40, 0)
-    wait_still(screen)
+    wait_for_undo_step(screen)
     dragged = view(screen)
     press(screen, "E")
-    wait_still(screen)
+    wait_for_undo_step(screen)
     press(screen, "Ctrl+Z")
     assert view(screen) == dragged and screen.app.panel.scene.tone.ev == 0
     press(screen, "Ctrl+Z")
@@ -60,7 +60,7 @@ def test_undo_and_redo_take_one_step_a_drag(screen):
     assert screen.app.panel.scene == screen.app.panel.original
 
 
-def test_help_and_palette_come_from_the_table(screen):
+def test_help_and_palette_list_the_actions(screen):
     plain = screen.pixels()
     press(screen, "F1")
     assert screen.app.help and not np.array_equal(screen.pixels(), plain)
@@ -80,7 +80,7 @@ def test_help_and_palette_come_from_the_table(screen):
     assert not screen.app.palette and screen.app.active == 1
 
 
-def test_typed_letters_are_no_commands(screen):
+def test_typed_text_runs_no_action(screen):
     press(screen, "Ctrl+P")
     frames(screen, 3)
     press(screen, "E")
@@ -91,7 +91,7 @@ def test_typed_letters_are_no_commands(screen):
 
 @pytest.fixture
 def places(monkeypatch):
-    """Where each control stands: name -> (left, top, right, bottom)."""
+    """The rectangle of each control: name -> (left, top, right, bottom)."""
     places, control = {}, settings._control
 
     def noted(f, kind, value):
@@ -115,13 +115,13 @@ def test_a_slider_follows_the_pointer(screen, places, name, low, high):
     after = screen.app.panel.scene.settings
     assert getattr(after, name) == pytest.approx(low + 0.75 * (high - low), abs=0.04 * (high - low))
     assert replace(after, **{name: getattr(before, name)}) == before, "no other setting changed"
-    left, top, right, bottom = places[name]  # beside it stands the button that goes back now
+    left, top, right, bottom = places[name]  # beside it is the reset button now
     drag(screen, (right + 16, (top + bottom) / 2), 0, 0)
     assert screen.app.panel.scene.settings == before
 
 
-def test_a_screen_of_twice_the_density_has_strips_and_controls_of_twice_the_size(gl, scene_files, places):
-    """What is dragged there is where it is drawn; pictures have a pixel for each of the window's."""
+def test_bars_and_controls_scale_with_the_pixel_density(gl, scene_files, places):
+    """Drags hit the scaled controls; pictures have the window's pixel density."""
     for scale in (1.0, 2.0):
         with window([load(scene_files[0])], None, gl, (int(900 * scale), int(520 * scale)), scale) as screen:
             finish(screen)
@@ -147,7 +147,7 @@ def test_a_value_can_be_typed_and_stays_in_its_range(screen, places):
         assert screen.app.panel.scene.settings.max_iterations == wanted
 
 
-def test_the_keyboard_alone_works_the_controls(screen, places):
+def test_controls_work_by_keyboard_alone(screen, places):
     press(screen, "F6")
     assert screen.app.keyboard_navigation
     before = screen.app.panel.scene
@@ -161,7 +161,7 @@ def test_the_keyboard_alone_works_the_controls(screen, places):
     assert screen.app.panel.scene.settings.view != before.settings.view
 
 
-def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
+def test_key_frames_are_inserted_and_edited_in_the_window(screen, tmp_path):
     app, panel = screen.app, screen.app.panel
     below = app.image_rects[0]
     press(screen, "D")
@@ -175,7 +175,7 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
     press(screen, "Ctrl+K")
     paths = {track.path for track in panel.scene.animation.tracks}
     assert paths == {"view.center", "view.height", "view.rotation_degrees"}, "without a change the view is kept"
-    wait_still(screen)  # so that what follows is a step of its own
+    wait_for_undo_step(screen)  # so that what follows is a step of its own
     for _ in range(24):
         press(screen, ".")
     assert panel.scene_time == 1.0
@@ -183,12 +183,10 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
     drag(screen, center(screen, 0), 60, 0)
     moved = panel.settings().view
     assert moved.center[0] < start.center[0] and keyframe_times(panel.scene.animation) == [0.0, 1.0]
-    wait_still(screen)
+    wait_for_undo_step(screen)
     press(screen, "D")
-    wait_still(screen)
-    assert panel.settings().max_iterations == 50 and "max_iterations" not in {
-        t.path for t in panel.scene.animation.tracks
-    }
+    wait_for_undo_step(screen)
+    assert panel.settings().iterations == 50 and "iterations" not in {t.path for t in panel.scene.animation.tracks}
     press(screen, "PageUp")
     assert panel.scene_time == 0.0 and panel.settings().view == start and panel.settings().max_iterations == 50
     press(screen, "PageDown")
@@ -198,14 +196,14 @@ def test_key_frames_are_made_and_moved_in_the_window(screen, tmp_path):
     assert keyframe_times(panel.scene.animation) == [0.0]
     press(screen, "Ctrl+Y")
     press(screen, "Space")
-    wait_still(screen)
+    wait_for_undo_step(screen)
     assert not panel.paused and panel.scene_time > 1.0
     press(screen, "Ctrl+S")
     saved = load(tmp_path / "first-001.toml")
     assert saved.animation == panel.scene.animation and saved.settings == panel.scene.settings
 
 
-def test_the_line_of_time_scrubs(screen):
+def test_the_timeline_scrubs(screen):
     panel = screen.app.panel
     press(screen, "Ctrl+K")
     press(screen, "H")

@@ -1,4 +1,4 @@
-"""What goes wrong while the window lives: pictures, devices, files that are saved with a mistake."""
+"""Errors while the window runs: in pictures, devices and edited files."""
 
 import gc
 import shutil
@@ -15,7 +15,7 @@ from renderer.paths import ROOT
 from renderer.pictures import load
 from renderer.window.state import open_files
 from renderer.window.state.session import restore
-from tests.window.headless import finish, press, sampled, seconds, settled, until, window
+from tests.window.headless import draw_full_sample, draw_samples, finish, press, seconds, until, window
 from tests.window.helpers import FRACTAL
 
 
@@ -37,10 +37,10 @@ def test_an_error_of_one_picture_stays_in_its_panel(screen, monkeypatch):
     assert not np.array_equal(screen.pixels(), before)
 
 
-def test_a_lost_device_keeps_the_session_and_ends_with_a_sentence(gl, gpu, tmp_path, monkeypatch, capsys):
+def test_a_lost_device_saves_the_session_and_raises(gl, gpu, tmp_path, monkeypatch, capsys):
     kept = tmp_path / "session.json"
     with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (200, 160), session_path=kept) as screen:
-        sampled(screen, 1)
+        draw_samples(screen, 1)
 
         def gone(*arguments):
             raise RuntimeError("the driver does not answer")
@@ -57,18 +57,18 @@ def test_a_lost_device_keeps_the_session_and_ends_with_a_sentence(gl, gpu, tmp_p
 
 @pytest.fixture
 def room(gpu, monkeypatch):
-    """Limits the device's memory: `limit` is the bytes that buffers may hold together, `held` what they do."""
-    counts, buffer = SimpleNamespace(limit=1 << 40, held=0), type(gpu.device).buffer
+    """Limits device memory: `limit` is the bytes that buffers may use, `allocated` the bytes of those alive."""
+    counts, buffer = SimpleNamespace(limit=1 << 40, allocated=0), type(gpu.device).buffer
 
     def give_back(count: int) -> None:
-        counts.held -= count
+        counts.allocated -= count
 
     def limited(device, shape, dtype="f4"):
         count = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if counts.held + count > counts.limit:
+        if counts.allocated + count > counts.limit:
             raise UnavailableError(f"{device.name}: no room for {count / 2**20:.0f} MiB")
         made = buffer(device, shape, dtype)
-        counts.held += count
+        counts.allocated += count
         weakref.finalize(made, give_back, count)
         return made
 
@@ -76,15 +76,15 @@ def room(gpu, monkeypatch):
     return counts
 
 
-def test_a_scene_that_takes_the_device_s_last_byte(gl, gpu, room):
-    """Its panel says so and gives back what it took; the others go on, and it comes once there is room."""
+def test_a_panel_that_runs_out_of_device_memory_frees_its_own(gl, gpu, room):
+    """It shows the error and frees its buffers; other panels continue, and it draws once there is memory."""
     scene = load(ROOT / "scenes" / "mirrors.toml")
     with window([scene, replace(scene, title="large")], gpu, gl, (500, 300)) as screen:
         app = screen.app
         finish(screen)
         gc.collect()
-        both = room.held
-        room.limit = both - 50_000  # once the second is begun anew, its tree finds room, and the last of it does not
+        both = room.allocated
+        room.limit = both - 50_000  # when the second restarts, its BVH fits, and its last buffer does not
         press(screen, "2")
         press(screen, "R")
         finish(screen)
@@ -93,7 +93,7 @@ def test_a_scene_that_takes_the_device_s_last_byte(gl, gpu, room):
         x, y, width, _ = app.image_rects[1]
         assert screen.pixels()[y + 40, x + width // 2].astype(int) @ (1, -1, 0) > 5, "the panel is tinted red"
         gc.collect()
-        assert room.held < 0.6 * both and second.picture is None and not first.error and first.is_finished()
+        assert room.allocated < 0.6 * both and second.picture is None and not first.error and first.is_finished()
         room.limit = 1 << 40
         press(screen, "1")
         press(screen, "Shift+D")
@@ -109,7 +109,7 @@ def test_a_scene_that_takes_the_device_s_last_byte(gl, gpu, room):
         )
 
 
-def test_a_saved_scene_is_read_anew_and_a_bad_one_is_told(screen, scene_files):
+def test_an_edited_scene_is_reloaded_and_an_error_is_shown(screen, scene_files):
     finish(screen)
     first, second = screen.app.panels
     scene_files[0].write_text(FRACTAL.format(title="first").replace("40", "77"))
@@ -128,8 +128,8 @@ def test_a_saved_scene_is_read_anew_and_a_bad_one_is_told(screen, scene_files):
     assert not first.error and first.is_finished() and first.scene.settings.max_iterations == 40
 
 
-def test_a_shader_with_a_mistake_leaves_the_last_good_one(screen, tmp_path, monkeypatch):
-    """Files of shaders/ are edited in a copy; the error names its line, and the next good save is taken."""
+def test_an_edited_shader_with_an_error_keeps_the_last_good_picture(screen, tmp_path, monkeypatch):
+    """Files of shaders/ are edited in a copy; the error names its line, and the next good save is used."""
     shaders = tmp_path / "shaders"
     shutil.copytree(kernel_source.SHADERS, shaders)
     for module in (kernel_source, open_files):
@@ -160,7 +160,7 @@ def test_a_shader_with_a_mistake_leaves_the_last_good_one(screen, tmp_path, monk
     assert np.array_equal(panel.display_texture.read(), good)
 
 
-def test_a_mesh_that_is_saved_is_read_anew(gl, gpu, tmp_path):
+def test_an_edited_mesh_is_reloaded(gl, gpu, tmp_path):
     mesh = tmp_path / "shape.obj"
     mesh.write_text("v -1 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     (tmp_path / "one.toml").write_text(
@@ -169,7 +169,7 @@ def test_a_mesh_that_is_saved_is_read_anew(gl, gpu, tmp_path):
     )
     with window([load(tmp_path / "one.toml")], gpu, gl, (320, 240)) as screen:
         panel = screen.app.panel
-        settled(screen)
+        draw_full_sample(screen)
         triangle = panel.display_texture.read()
         assert panel.report["primitives"] == 1
         mesh.write_text("v nonsense\nf 1 2 3\n")
@@ -177,5 +177,5 @@ def test_a_mesh_that_is_saved_is_read_anew(gl, gpu, tmp_path):
         assert "shape.obj" in panel.update_error and not panel.error
         mesh.write_text("v -1 0 0\nv 1 0 0\nv 0 1 0\nv 0 -1 0\nf 1 2 3\nf 1 2 4\n")
         until(screen, lambda: not panel.update_error)
-        settled(screen)
+        draw_full_sample(screen)
         assert panel.report["primitives"] == 2 and not np.array_equal(panel.display_texture.read(), triangle)

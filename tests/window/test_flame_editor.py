@@ -19,14 +19,14 @@ from renderer.window.controls.shortcuts import chord
 from renderer.window.controls.toolkit import imgui
 from renderer.window.flame_editor import sections, triangles
 from renderer.window.flame_editor.triangles import WindowTransform
-from tests.window.headless import finish, frames, press, wait_still, window
+from tests.window.headless import finish, frames, press, wait_for_undo_step, window
 
 WIDTH, HEIGHT = 900, 460
 
 
 @pytest.fixture
 def screen(gpu, gl, tmp_path, monkeypatch):
-    """The interface with one flame in a texture; events are injected."""
+    """The interface with one flame in a texture; events are simulated."""
     monkeypatch.chdir(tmp_path)
     fern = load(SCENES / "fern.toml")
     xforms = tuple(
@@ -69,16 +69,16 @@ def frame(screen) -> WindowTransform:
     return editor(screen).transform(screen.app.image_rects[0])
 
 
-def spots(screen, number: int, post: bool = False) -> dict:
+def handle_positions(screen, number: int, post: bool = False) -> dict:
     return triangles.handles([frame(screen).to_window(c) for c in edit.triangle(settings(screen).xforms[number], post)])
 
 
-# ---- places
+# ---- triangles
 
 
 @pytest.mark.parametrize("up", ["up", "down"])
-def test_corners_stand_on_the_pixels_of_the_points_they_are(gpu, rng, up):
-    """Maps onto points: what the picture lights is where their corner O stands, in a turned and zoomed view."""
+def test_triangle_corners_lie_on_the_pixels_of_their_points(gpu, rng, up):
+    """Xforms that map to one point: the picture's lit pixels are their corners O, in a rotated and zoomed view."""
     size = (90, 70)
     view = View2D(tuple(map(float, rng.uniform(-1, 1, 2))), float(rng.uniform(2, 5)), float(rng.uniform(-180, 180)))
     where = WindowTransform.of(view, up, 1.25, (0, 0, *size))
@@ -93,7 +93,7 @@ def test_corners_stand_on_the_pixels_of_the_points_they_are(gpu, rng, up):
     assert np.allclose(corners, places) and lit == {(int(y), int(x)) for x, y in corners}
 
 
-def test_what_is_hit_is_what_lies_under_the_pointer():
+def test_hit_test_finds_the_handle_under_the_pointer():
     flame = Flame((Xform((1.0, 0.0, 0.0, 0.0, 1.0, 0.0)), Xform((0.5, 0.0, 0.6, 0.0, 0.5, 0.0))))
     where = WindowTransform(np.array([[100.0, 0.0, 10.0], [0.0, 100.0, 20.0]]))
 
@@ -108,7 +108,7 @@ def test_what_is_hit_is_what_lies_under_the_pointer():
 
 
 @pytest.mark.parametrize("handle", [*triangles.CORNERS, *triangles.EDGES, "inside"])
-def test_a_drag_moves_the_corners_that_the_handle_holds(rng, handle):
+def test_a_drag_moves_the_corners_of_its_handle(rng, handle):
     flame = Flame((Xform(tuple(map(float, rng.normal(size=6)))),))
     before = np.array(edit.triangle(flame.xforms[0]))
     start, end = rng.normal(size=(2, 2))
@@ -116,25 +116,25 @@ def test_a_drag_moves_the_corners_that_the_handle_holds(rng, handle):
         start = before[1:].mean(0)
     grip = triangles.Drag(0, handle, False, tuple(map(tuple, before)), tuple(start))
     after = np.array(edit.triangle(triangles.apply_drag(flame, grip, end).xforms[0]))
-    held = {"O": "OXY", "inside": "OXY"}.get(handle, handle)
+    moving = {"O": "OXY", "inside": "OXY"}.get(handle, handle)
     if handle == "XY":  # a similarity about O that takes the middle of XY to the pointer
         sides = [np.linalg.norm(t[[1, 2, 2]] - t[[0, 0, 1]], axis=1) for t in (before, after)]
         assert np.allclose(after[1:].mean(0), end) and np.ptp(sides[1] / sides[0]) < 1e-9
         assert np.linalg.det(after[1:] - after[0]) * np.linalg.det(before[1:] - before[0]) > 0
     else:
         for k, corner in enumerate("OXY"):
-            assert np.allclose(after[k] - before[k], (end - start) * (corner in held))
+            assert np.allclose(after[k] - before[k], (end - start) * (corner in moving))
 
 
 # ---- the window
 
 
-def test_dragging_a_corner_edits_the_map_undoes_and_compiles_nothing(screen):
+def test_dragging_a_corner_edits_the_xform_and_compiles_nothing(screen):
     finish(screen)
     before, ask = settings(screen), screen.app.gpu.device.kernel
     built = []
     screen.app.gpu.device.kernel = lambda *arguments, **named: built.append(arguments) or ask(*arguments, **named)
-    start = spots(screen, 0)["X"]
+    start = handle_positions(screen, 0)["X"]
     end = (start[0] + 31, start[1] - 17)
     drag(screen, start, end)
     after = settings(screen)
@@ -149,12 +149,12 @@ def test_dragging_a_corner_edits_the_map_undoes_and_compiles_nothing(screen):
     assert settings(screen) == after
 
 
-def test_post_affines_are_dragged_too_and_the_ground_moves_the_view(screen):
+def test_post_affines_are_dragged_and_the_background_pans(screen):
     finish(screen)
     press(screen, "M")
     press(screen, "O")
     before = settings(screen)
-    start = spots(screen, 1, post=True)["Y"]
+    start = handle_positions(screen, 1, post=True)["Y"]
     drag(screen, start, (start[0] - 20, start[1] + 9))
     after = settings(screen)
     assert after.xforms[1].affine == before.xforms[1].affine and after.xforms[1].post != before.xforms[1].post
@@ -167,14 +167,14 @@ def test_post_affines_are_dragged_too_and_the_ground_moves_the_view(screen):
     )
 
 
-def test_keys_do_what_the_functions_of_edit_do(screen):
+def test_keys_apply_the_functions_of_edit(screen):
     before = settings(screen)
     press(screen, "M")
     press(screen, "]")
     assert settings(screen).xforms[1].weight == pytest.approx(1.25 * max(before.xforms[1].weight, 0.01))
     press(screen, "Alt+Right")
-    moved = np.subtract(spots(screen, 1)["O"], frame(screen).to_window(edit.triangle(before.xforms[1])[0]))
-    assert moved == pytest.approx((0.02 * screen.app.image_rects[0][3], 0.0), abs=1e-6), "to the right as it is seen"
+    moved = np.subtract(handle_positions(screen, 1)["O"], frame(screen).to_window(edit.triangle(before.xforms[1])[0]))
+    assert moved == pytest.approx((0.02 * screen.app.image_rects[0][3], 0.0), abs=1e-6), "to the right as displayed"
     state = settings(screen)
     press(screen, "Alt+Shift+Left")
     assert settings(screen) == edit.rotate_scale(state, 1, 5.0)
@@ -192,14 +192,14 @@ def test_keys_do_what_the_functions_of_edit_do(screen):
     assert settings(screen).palette == names[(names.index(before.palette) + 1) % len(names)]
 
 
-def test_the_editor_s_keys_are_free(screen):
+def test_the_editor_s_keys_do_not_collide(screen):
     chords = [chord(action.keys) for action in editor(screen).actions()]
     assert len(set(chords)) == len(chords) and not set(chords) & {chord(action.keys) for action in ACTIONS}
 
 
 @pytest.fixture
 def places(monkeypatch):
-    """Where controls of the editor stand: label -> (left, top, right, bottom)."""
+    """The rectangles of the editor's controls: label -> (left, top, right, bottom)."""
     places = {}
 
     def noting(work):
@@ -222,7 +222,7 @@ def middle(rectangle) -> tuple[float, float]:
     return (left + right) / 2, (top + bottom) / 2
 
 
-def test_sliders_and_the_search_for_variations_edit_the_selected_map(screen, places):
+def test_sliders_and_the_variation_search_edit_the_selected_xform(screen, places):
     screen.resize((WIDTH, 1400))
     frames(screen)
     left, top, right, bottom = places["##color"]
@@ -241,7 +241,7 @@ def test_sliders_and_the_search_for_variations_edit_the_selected_map(screen, pla
     assert len(settings(screen).xforms) == 7
 
 
-def test_palettes_are_taken_from_strips_and_turned(screen, places):
+def test_palettes_are_chosen_by_gradient_and_rotated(screen, places):
     screen.resize((WIDTH, 1800))
     frames(screen)
     click(screen, middle(places["palette"]))
@@ -262,7 +262,7 @@ def test_palettes_are_taken_from_strips_and_turned(screen, places):
     assert settings(screen).xforms[0].xaos[1] > 1.2 and settings(screen).xforms[0].xaos[0] == 1.0
 
 
-def test_variants_are_drawn_and_one_is_taken(screen):
+def test_a_variant_is_selected_by_click(screen):
     finish(screen)
     before = settings(screen)
     press(screen, "V")
@@ -277,7 +277,7 @@ def test_variants_are_drawn_and_one_is_taken(screen):
     assert settings(screen).xforms == variants.flames[0].xforms and settings(screen).quality == before.quality
 
 
-def test_a_chance_flame_can_be_undone(screen):
+def test_a_random_flame_can_be_undone(screen):
     finish(screen)
     before = settings(screen)
     editor(screen).rng = np.random.default_rng(3)
@@ -293,7 +293,7 @@ def test_a_chance_flame_can_be_undone(screen):
 # ---- key frames and files
 
 
-def test_key_frames_are_made_edited_and_played(screen):
+def test_key_frames_are_added_edited_and_played(screen):
     finish(screen)
     before = settings(screen)
     press(screen, "K")
@@ -311,7 +311,7 @@ def test_key_frames_are_made_edited_and_played(screen):
     frames(screen, 3)
     assert not screen.app.panel.paused and screen.app.panel.scene_time > 0
     press(screen, "Y")
-    wait_still(screen)
+    wait_for_undo_step(screen)
     press(screen, "Shift+K")
     assert not settings(screen).keyframes and settings(screen).xforms == keys[1].flame.xforms
     press(screen, "Ctrl+Z")
@@ -335,7 +335,7 @@ def test_a_saved_flame_file_draws_the_same_picture(screen, gpu, tmp_path):
     assert np.corrcoef(boxed[0].ravel(), flipped.ravel())[0, 1] < 0.9
 
 
-def test_a_read_flame_is_written_as_it_was():
+def test_a_flame_file_round_trips():
     scene = load(SCENES / "lantern.flame")
     (key,) = keyframes_for_file(scene.settings, scene.size, scene.title)
     again = settings_from_keyframe(key)
@@ -344,14 +344,14 @@ def test_a_read_flame_is_written_as_it_was():
     assert again.view.height == pytest.approx(scene.settings.view.height)
 
 
-def test_turned_palettes_keep_their_colors(rng):
+def test_rotated_palettes_keep_their_colors(rng):
     colors = np.round(rng.uniform(0, 255, (256, 3)))
     assert np.array_equal(edit.rotate_palette(colors, 10)[10:], colors[:-10])
     assert np.allclose(edit.rotate_palette(edit.rotate_palette(colors, 0, 0.3), 0, -0.3), colors, atol=1e-6)
     assert np.allclose(edit.rotate_palette(colors, 0, 0.3).max(1), colors.max(1)), "a turned hue keeps the value"
 
 
-def test_keys_stand_in_the_order_of_their_times(rng):
+def test_key_frames_are_sorted_by_time(rng):
     home = Settings(xforms=(Xform(), Xform(IDENTITY_2D, color=0.5)))
     keys = [to_keyframe(home, (64, 48), float(time)) for time in (3.0, 1.0, 2.0)]
     made = edit.add_keyframe(edit.add_keyframe(edit.add_keyframe(home, keys[0]), keys[1]), keys[2])
@@ -360,12 +360,12 @@ def test_keys_stand_in_the_order_of_their_times(rng):
     assert not edit.delete_keyframe(edit.delete_keyframe(made, 0), 0).keyframes
 
 
-def test_an_animation_of_two_flames_is_drawn_in_between(gpu):
-    """Half-way between a map at -1 and one at 1 lies one at 0."""
+def test_an_animation_interpolates_two_flames(gpu):
+    """Halfway between an xform at -1 and one at 1 is one at 0."""
     one, two = (
         Settings(xforms=(Xform((0.1, 0.0, x, 0.0, 0.1, 0.0)),), palette="white", quality=20.0) for x in (-0.9, 0.9)
     )
     made = replace(one, keyframes=(to_keyframe(one, (64, 64), 0.0), to_keyframe(two, (64, 64), 2.0)))
     picture = open_picture(Scene(Path("x"), "x", "flame", made), gpu)
-    columns = [np.nonzero(picture.draw(made, (64, 64), moment).read()[..., 0].max(0))[0].mean() for moment in (0, 1, 2)]
+    columns = [np.nonzero(picture.draw(made, (64, 64), time).read()[..., 0].max(0))[0].mean() for time in (0, 1, 2)]
     assert columns == pytest.approx([31.5 - 16, 31.5, 31.5 + 16], abs=1.0)

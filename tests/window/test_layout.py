@@ -1,4 +1,4 @@
-"""Panels are arranged by their titles and by the gaps between them; what was arranged comes back."""
+"""Panel layouts: docking by mouse and keyboard, splitters, and layouts in sessions."""
 
 import json
 from itertools import combinations
@@ -14,19 +14,19 @@ from renderer.window.state.session import restore, save
 from tests.window.headless import drag, frames, hold, point, press, seconds
 
 
-def chance(rng, count: int):
-    """A tree of so many panels, made by putting them beside each other."""
+def random_layout(rng, count: int):
+    """A random layout of `count` panels."""
     place = 0
     for index in range(1, count):
         place = layout.insert(place, index, int(rng.integers(index)), str(rng.choice(SIDES)))
     return place
 
 
-def test_trees_keep_every_panel_and_cover_the_window(rng):
+def test_layouts_hold_every_panel_once_and_tile_the_window(rng):
     area, gap = (7, 5, 16_000_000, 12_000_000), 4  # so large that no part is rounded to nothing
     for _ in range(60):
         count = int(rng.integers(2, 9))
-        place = chance(rng, count)
+        place = random_layout(rng, count)
         for _ in range(4):
             one, other = (int(n) for n in rng.choice(count, 2, replace=False))
             side = str(rng.choice(SIDES))
@@ -46,7 +46,7 @@ def test_trees_keep_every_panel_and_cover_the_window(rng):
         assert sorted(layout.panel_indices(left)) == list(range(count - 1))
 
 
-def test_a_grid_of_panels_is_the_grid_of_pictures(rng):
+def test_the_grid_layout_equals_the_grid_of_pictures(rng):
     for _ in range(40):
         count, columns = int(rng.integers(1, 17)), int(rng.integers(0, 6))
         size = tuple(int(n) for n in rng.integers(40, 2000, 2))
@@ -54,7 +54,7 @@ def test_a_grid_of_panels_is_the_grid_of_pictures(rng):
         assert [cells[k] for k in range(count)] == grid(count, size, columns, 4)
 
 
-def test_a_panel_goes_where_it_is_put():
+def test_insert_and_dock_place_panels():
     two = Split(True, (0, 1), (0.5, 0.5))
     assert layout.insert(two, 0, 1, "right") == Split(True, (1, 0), (0.5, 0.5))
     assert layout.insert(two, 0, 1, "above") == Split(False, (0, 1), (0.5, 0.5))
@@ -79,7 +79,7 @@ def test_a_panel_goes_where_it_is_put():
         ("left", "a panel's index, or a table"),
     ],
 )
-def test_layouts_that_cannot_be(screen, tmp_path, table, words):
+def test_malformed_layouts_raise(screen, tmp_path, table, words):
     save(screen.app.session(), tmp_path / "session.json")
     kept = json.loads((tmp_path / "session.json").read_text())
     (tmp_path / "session.json").write_text(json.dumps(kept | {"layout": table}))
@@ -97,10 +97,10 @@ def title(screen, index: int) -> tuple[float, float]:
     return x + width / 2, y + 8
 
 
-def test_a_title_is_dragged_to_another_place(screen, tmp_path):
+def test_a_title_bar_is_dragged_to_move_its_panel(screen, tmp_path):
     app = screen.app
     first, second = app.panel_rects
-    assert first[1] == second[1], "they stand beside each other"
+    assert first[1] == second[1], "they stand context_with each other"
     x, y, width, height = second
     point(screen, *title(screen, 0))
     hold(screen, 0, True)
@@ -110,7 +110,7 @@ def test_a_title_is_dragged_to_another_place(screen, tmp_path):
     hold(screen, 0, False)
     assert not app.dragging_panel and app.active == 0
     plain = screen.pixels()[y + height // 2 + 30 : y + height - 40, x + 30 : x + width - 30].astype(int).mean((0, 1))
-    assert shown[2] > plain[2] + 10, "where it would go is tinted"
+    assert shown[2] > plain[2] + 10, "the drop preview is tinted"
     first, second = app.panel_rects
     assert first[0] == second[0] and first[1] > second[1] and first[2] > width, "below the other one"
     save(app.session(), tmp_path / "session.json")
@@ -124,7 +124,7 @@ def test_a_title_is_dragged_to_another_place(screen, tmp_path):
     assert len(app.panels) == 2 and not any(panel.error for panel in app.panels)
 
 
-def test_a_dragged_title_can_be_let_stay(screen):
+def test_dragging_a_title_bar_can_be_canceled(screen):
     app = screen.app
     point(screen, *title(screen, 0))
     hold(screen, 0, True)
@@ -144,10 +144,10 @@ def test_a_dragged_title_can_be_let_stay(screen):
         hold(screen, 0, False)
     assert app.solo
     drag(screen, title(screen, 0), -100, 100)
-    assert app.layout is None, "one alone has no other place"
+    assert app.layout is None, "a maximized panel cannot be moved"
 
 
-def test_the_gap_between_panels_is_dragged(screen):
+def test_a_splitter_is_dragged(screen):
     app = screen.app
     (x, y, width, height), second = app.panel_rects
     drag(screen, (x + width + 1, y + height / 2), 80, 0)
@@ -155,11 +155,11 @@ def test_the_gap_between_panels_is_dragged(screen):
         second[2] - 80, abs=1
     )
     drag(screen, (x + app.panel_rects[0][2] + 1, y + height / 2), 5000, 0)
-    assert 10 < app.panel_rects[1][2] < 60, "every panel keeps some room"
-    assert app.panels[0].scene.settings.view == app.panels[1].scene.settings.view, "no view was dragged"
+    assert 10 < app.panel_rects[1][2] < 60, "every panel keeps its minimum"
+    assert app.panels[0].scene.settings.view == app.panels[1].scene.settings.view, "no view changed"
 
 
-def test_panels_are_arranged_without_a_mouse(screen):
+def test_panels_are_arranged_by_keyboard(screen):
     app = screen.app
     press(screen, "Ctrl+Right")
     assert app.panel_rects[0][0] > app.panel_rects[1][0] and app.active == 0
@@ -169,7 +169,7 @@ def test_panels_are_arranged_without_a_mouse(screen):
     assert app.panel_rects[0][1] > app.panel_rects[1][1] and app.panel_rects[0][2] == app.panel_rects[1][2]
     press(screen, "Ctrl+D")
     assert len(app.panel_rects) == 3 and app.panel_rects[2][1] == app.panel_rects[0][1] > app.panel_rects[1][1], (
-        "beside the active one"
+        "context_with the active one"
     )
     press(screen, "1")
     press(screen, "Ctrl+W")
@@ -182,7 +182,7 @@ def test_panels_are_arranged_without_a_mouse(screen):
     assert app.layout is None and len(app.panels) == 1
 
 
-def test_a_window_too_small_for_its_panels_still_arranges_them(screen):
+def test_a_tiny_window_still_places_its_panels(screen):
     while len(screen.app.panels) < 6:
         press(screen, "Ctrl+D")
         press(screen, "Ctrl+Shift+Right")

@@ -1,4 +1,4 @@
-"""Panels in a headless window: they draw, are moved and arranged, and share the time there is."""
+"""Panels in a headless window: drawing, views, tiles and budgets."""
 
 import gc
 import subprocess
@@ -21,11 +21,23 @@ from renderer.window.controls.toolkit import imgui
 from renderer.window.panels import frame_budget, row_tiles
 from renderer.window.state import open_files
 from tests.lightfields.synthetic_planes import layered_views
-from tests.window.headless import center, drag, finish, frames, press, sampled, seconds, settled, until, view, window
+from tests.window.headless import (
+    center,
+    drag,
+    draw_full_sample,
+    draw_samples,
+    finish,
+    frames,
+    press,
+    seconds,
+    until,
+    view,
+    window,
+)
 from tests.window.helpers import FRACTAL, HEIGHT, MOVING, WIDTH
 
 
-def test_panels_draw_to_their_end_and_then_rest(screen):
+def test_finished_panels_draw_no_more(screen):
     finish(screen)
     for panel in screen.app.panels:
         assert panel.is_finished() and panel.samples == 3 and panel.budget.divisor == 1 and not panel.error
@@ -35,7 +47,7 @@ def test_panels_draw_to_their_end_and_then_rest(screen):
     assert [panel.started for panel in screen.app.panels] == begun, "a finished panel draws nothing"
 
 
-def test_a_picture_of_one_sample_is_drawn_at_its_full_size(screen, scene_files, tmp_path):
+def test_a_picture_of_one_sample_is_drawn_at_full_resolution(screen, scene_files, tmp_path):
     path = tmp_path / "one.toml"
     path.write_text(FRACTAL.format(title="one").replace("samples = 3", "samples = 1"))
     screen.resize((1400, 800))  # large enough for a coarse picture to come first
@@ -64,7 +76,7 @@ def test_the_window_shows_what_export_writes(screen, scene_files, tmp_path):
     assert psnr(screen.pixels()[y + 8 : y + height - 8, x + 8 : x + width - 8], exported[8:-8, 8:-8]) > 45
 
 
-def test_a_drag_pans_by_what_the_pointer_moved(screen):
+def test_a_drag_pans_by_the_pointer_s_movement(screen):
     before, height = view(screen), screen.app.image_rects[0][3]
     drag(screen, center(screen, 0), 60, -30)
     moved = before.drag(60 / height, -30 / height)
@@ -83,7 +95,7 @@ def test_the_wheel_zooms_about_the_pointer(screen):
     assert screen.app.active == 1
 
 
-def test_a_double_click_shows_one_panel_alone(screen):
+def test_a_double_click_maximizes_a_panel(screen):
     io = imgui.get_io()
     io.add_mouse_pos_event(*center(screen, 1))
     frames(screen)
@@ -105,7 +117,7 @@ def test_windows_of_every_size_draw(screen):
         assert not any(panel.error for panel in screen.app.panels)
 
 
-def test_many_panels_and_closing_them(screen):
+def test_at_most_16_panels_and_at_least_one(screen):
     while len(screen.app.panels) < 16:
         press(screen, "Ctrl+D")
     press(screen, "Ctrl+D")
@@ -116,10 +128,10 @@ def test_many_panels_and_closing_them(screen):
 
 
 @pytest.mark.slow
-def test_thousands_of_frames_keep_nothing(screen):
-    """Neither memory (this GL keeps its textures there too) nor objects grow while settings and sizes change."""
+def test_thousands_of_frames_leak_nothing(screen):
+    """Neither memory (where software GL keeps its textures) nor the number of objects grows over settings and sizes."""
 
-    def held() -> tuple[float, int, int]:
+    def resources() -> tuple[float, int, int]:
         """MiB resident, textures alive or waiting to be freed, Python's objects."""
         gc.collect()
         objects = gc.get_objects()
@@ -133,17 +145,17 @@ def test_thousands_of_frames_keep_nothing(screen):
             screen.app.restart()
             screen.resize((WIDTH, HEIGHT) if count % 800 else (300, 200))
         if count == 1500:
-            before = held()
+            before = resources()
         screen.frame()
-    after = held()
+    after = resources()
     assert after[0] - before[0] < 40 and after[1] - before[1] < 12 and after[2] - before[2] < 5000, (before, after)
 
 
-def test_a_compute_picture_leaves_the_window_alive(gl, gpu, monkeypatch):
-    """Frames come and keys are heard while a device does not come to its end."""
+def test_a_compute_picture_does_not_block_the_window(gl, gpu, monkeypatch):
+    """Frames are drawn and keys handled while a device is still busy."""
     with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (640, 400)) as screen:
         panel = screen.app.panel
-        sampled(screen, 3)
+        draw_samples(screen, 3)
         assert not panel.error and panel.transfer and panel.report["active rays"]
         assert panel.device == gpu.device.name
         works, finish_device = threading.Event(), type(gpu.device).finish
@@ -165,12 +177,12 @@ def test_a_compute_picture_leaves_the_window_alive(gl, gpu, monkeypatch):
             assert screen.app.help and panel.busy
             works.set()
             panel.wait_idle()
-        sampled(screen, 1)
+        draw_samples(screen, 1)
         assert not panel.error
 
 
 def test_the_right_button_flies(gl, gpu):
-    """W A S D Q E move the camera along its axes, the mouse turns it where it stands, and letters are no commands."""
+    """W A S D Q E move the camera along its axes, the mouse turns it in place, and letters run no action."""
     with window([load(ROOT / "scenes" / "mirrors.toml")], gpu, gl, (300, 220)) as screen:
         frames(screen)
         panel, io = screen.app.panel, imgui.get_io()
@@ -199,14 +211,14 @@ def test_the_right_button_flies(gl, gpu):
 
 @pytest.fixture
 def in_tiles(monkeypatch):
-    """Lets a band take less time than any draw counts as, so that every picture is cut that can be."""
+    """Makes the budget of a tile so short that each picture that can be tiled is."""
     for name in ("GPU_TILE_SECONDS", "SOFTWARE_GL_TILE_SECONDS", "CPU_TILE_SECONDS"):
         monkeypatch.setattr(frame_budget, name, 1e-8)
     monkeypatch.setattr(row_tiles, "MAX_TILES", 9)
 
 
 @pytest.mark.parametrize("name", ["mirrors", "mandelbrot", "cornell"])
-def test_bands_give_the_bits_of_the_whole(gl, gpu, in_tiles, name):
+def test_tiles_give_the_bits_of_the_whole_picture(gl, gpu, in_tiles, name):
     scene = load(ROOT / "scenes" / f"{name}.toml")
     scene = replace(scene, settings=replace(scene.settings, samples=3))
     with window([scene], gpu, gl, (330, 260)) as screen:
@@ -226,8 +238,8 @@ MADE = {"laplacian": {"gain": 5.0}, "reduction": {"operation": "max"}}
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_a_picture_made_of_another_is_drawn_in_bands_of_that_one(gl, gpu, in_tiles, name):
-    """The frame is that of the whole, each of its draws a band, and it shows no half of it."""
+def test_a_postprocessed_picture_draws_its_source_in_tiles(gl, gpu, in_tiles, name):
+    """The frame equals the whole picture's; a partly drawn sample is not displayed."""
     scene = load(ROOT / "scenes" / f"{name}.toml")
     with window([scene], gpu, gl, (330, 260)) as screen:
         panel = screen.app.panel
@@ -235,9 +247,9 @@ def test_a_picture_made_of_another_is_drawn_in_bands_of_that_one(gl, gpu, in_til
         assert not panel.error
         panel.paused = True
         until(screen, lambda: panel.tiles.done == 0)
-        (settings, moment, size), whole = panel._drawn, open_picture(scene, screen.app.gpu)
+        (settings, time, size), whole = panel._drawn, open_picture(scene, screen.app.gpu)
         for _ in range(panel.samples):
-            frame = whole.draw(settings, size, moment)
+            frame = whole.draw(settings, size, time)
         assert np.array_equal(panel.frame.read(), frame.read())
         shown = panel.display_texture.read()
         screen.app.change_scene(replace(panel.scene, settings=replace(settings, **MADE[name])))
@@ -245,7 +257,7 @@ def test_a_picture_made_of_another_is_drawn_in_bands_of_that_one(gl, gpu, in_til
         assert 0 < panel.tiles.done < panel.tiles.count and np.array_equal(panel.display_texture.read(), shown)
 
 
-def test_a_change_ends_a_picture_between_two_bands(screen, in_tiles):
+def test_a_change_interrupts_a_picture_between_two_tiles(screen, in_tiles):
     press(screen, "Ctrl+W")
     panel = screen.app.panel
     finish(screen)
@@ -258,14 +270,14 @@ def test_a_change_ends_a_picture_between_two_bands(screen, in_tiles):
     old = panel.frame.read()
     screen.app.change_scene(replace(panel.scene, settings=replace(panel.scene.settings, color_offset=0.7)))
     screen.frame()
-    assert panel._drawn[0].color_offset == 0.7 and panel.tiles.done == 1 and panel.samples == 0
-    assert np.array_equal(panel.frame.read()[-20:], old[-20:]), "until its band comes, what was there stays"
+    assert panel._drawn[0].phase == 0.7 and panel.tiles.done == 1 and panel.samples == 0
+    assert np.array_equal(panel.frame.read()[-20:], old[-20:]), "the previous picture stays until its tile is drawn"
     finish(screen)
     assert panel.samples == 3 and not np.array_equal(panel.frame.read()[-20:], old[-20:])
 
 
 def test_a_frame_of_an_animation_is_finished_before_the_next_begins(screen, scene_files, in_tiles, tmp_path):
-    """Each of its bands shows the moment at which it was begun."""
+    """All tiles of a frame have its scene time."""
     path = tmp_path / "moving.toml"
     path.write_text(FRACTAL.format(title="moving").replace("samples = 3", "samples = 1") + MOVING)
     press(screen, "Ctrl+W")
@@ -276,8 +288,8 @@ def test_a_frame_of_an_animation_is_finished_before_the_next_begins(screen, scen
         nonlocal seen
         assert not panel.error
         if panel.tiles is not None and panel.tiles.count > 1 and panel.samples == 1 and panel.tiles.done == 0:
-            settings, moment, size = panel._drawn
-            whole = open_picture(panel.scene, DeviceContext(gl=screen.gl)).draw(settings, size, moment)
+            settings, time, size = panel._drawn
+            whole = open_picture(panel.scene, DeviceContext(gl=screen.gl)).draw(settings, size, time)
             assert np.array_equal(panel.frame.read(), whole.read())
             seen += 1
         return seen == 3
@@ -290,7 +302,7 @@ def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rn
     np.save(tmp_path / "bars.npy", views)
     with window([load(tmp_path / "bars.npy")], gpu, gl, (640, 400)) as screen:
         app = screen.app
-        sampled(screen, 1)
+        draw_samples(screen, 1)
         x, y, width, height = app.image_rects[0]
         for column, disparity in ((10, 1.0), (30, -1.0)):  # on a bar, and between bars
             side = min(width, height)
@@ -298,7 +310,7 @@ def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rn
             drag(screen, (across, y + height / 2), 0, 0)
             assert view(screen).focus_point == pytest.approx(((across - x - width / 2) / height, 0, 0, 0), abs=0.01)
             frames(screen, 4)
-            sampled(screen, 1)
+            draw_samples(screen, 1)
             assert app.panel.picture.report()["focus_disparity"] == pytest.approx(disparity, abs=0.15)
         focused = view(screen)
         drag(screen, center(screen, 0), height * 0.2, height * -0.1)
@@ -312,10 +324,10 @@ def test_a_click_focuses_a_light_field_and_a_drag_does_not(gl, gpu, tmp_path, rn
 
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["megakernel", "regenerate"])
-def test_active_rays_by_depth_are_shown_in_the_window(gl, gpu, schedule):
+def test_active_rays_by_depth_are_reported(gl, gpu, schedule):
     scene = load(ROOT / "scenes" / "mirrors.toml")
     scene = replace(scene, settings=replace(scene.settings, schedule=schedule, samples=1, max_depth=4))
     with window([scene], gpu, gl, (640, 400)) as screen:
-        settled(screen)
+        draw_full_sample(screen)
         live, (_, _, width, height) = screen.app.panel.report["active rays"], screen.app.image_rects[0]
         assert len(live) == 4 and live[0] == width * height and live == sorted(live, reverse=True) and live[3] > 0

@@ -21,7 +21,7 @@ from tests.window.helpers import wait_for
 
 
 def request(address: str, path: str, body=None, headers=None):
-    """Status, headers and body of an answer."""
+    """Status, headers and body of a response."""
     data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     asked = urllib.request.Request(address + path, data, headers={"X-Rayfold": "1", **(headers or {})})
     try:
@@ -32,7 +32,7 @@ def request(address: str, path: str, body=None, headers=None):
             return error.code, dict(error.headers), error.read()
 
 
-def decoded(body: bytes, folder: Path) -> np.ndarray:
+def decode_jpeg(body: bytes, folder: Path) -> np.ndarray:
     (folder / "frame.jpg").write_bytes(body)
     return read_pixels(folder / "frame.jpg")[..., :3].astype(int)
 
@@ -41,13 +41,15 @@ def key_events(code: str, **modifiers):
     return [{"kind": "key", "code": code, "down": down, **modifiers} for down in (True, False)]
 
 
-def test_a_browser_sees_the_window_and_works_it(served, tmp_path):
+def test_frames_and_events_over_http(served, tmp_path):
     process, address = served
     assert address.startswith("http://127.0.0.1:")
     status, headers, page = request(address, "")
     assert status == 200 and b"<canvas" in page
     status, headers, body = request(address, "frame?after=0")
-    assert status == 200 and headers["Content-Type"] == "image/jpeg" and decoded(body, tmp_path).shape == (400, 500, 3)
+    assert (
+        status == 200 and headers["Content-Type"] == "image/jpeg" and decode_jpeg(body, tmp_path).shape == (400, 500, 3)
+    )
     first = headers["X-Frame"]
     assert request(address, "events", key_events("KeyH"))[0] == 204  # hides the controls
     status, headers, body = request(address, f"frame?after={first}")
@@ -59,12 +61,12 @@ def test_a_browser_sees_the_window_and_works_it(served, tmp_path):
     wait_for(lambda: (tmp_path / "first-001.png").exists(), process)
     assert load(tmp_path / "first-001.png").settings.view.center[0] < -0.6
     request(address, "events", [{"kind": "resize", "width": 320, "height": 10**5}])
-    wait_for(lambda: decoded(request(address, "frame?after=0")[2], tmp_path).shape == (4096, 320, 3), process)
+    wait_for(lambda: decode_jpeg(request(address, "frame?after=0")[2], tmp_path).shape == (4096, 320, 3), process)
     request(address, "events", key_events("KeyQ", ctrl=True))
     assert process.wait(20) == 0 and "Traceback" not in process.stderr.read()
 
 
-def test_a_server_takes_no_nonsense(served):
+def test_malformed_requests_are_refused(served):
     process, address = served
     assert request(address, "nothing")[0] == 404
     assert request(address, "events", b"{")[0] == 400 and request(address, "events", [1])[0] == 400
@@ -84,8 +86,8 @@ def test_a_server_takes_no_nonsense(served):
     assert process.wait(20) == 130
 
 
-def test_other_hosts_need_the_token(screen):
-    remote = RemoteServer("127.0.0.2", 0)  # not one of the names that are taken for this machine
+def test_other_hosts_require_the_token(screen):
+    remote = RemoteServer("127.0.0.2", 0)  # not in LOOPBACK
     try:
         address, token = remote.address.split("?token=")
         assert len(token) >= 16
@@ -97,12 +99,12 @@ def test_other_hosts_need_the_token(screen):
         remote.close()
 
 
-def test_a_taken_port_is_a_sentence(scene_files):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+def test_a_port_in_use_raises(scene_files):
+    with socket.socket() as take_screenshot:
+        take_screenshot.bind(("127.0.0.1", 0))
+        take_screenshot.listen()
         with pytest.raises(UnavailableError, match="cannot listen on"):
-            RemoteServer("127.0.0.1", taken.getsockname()[1])
+            RemoteServer("127.0.0.1", take_screenshot.getsockname()[1])
 
 
 @pytest.fixture
@@ -125,7 +127,7 @@ def browser(tmp_path):
         process.wait()
 
 
-def commanded(port: int, script):
+def run_commands(port: int, script):
     """Runs `await script(command)` with command(method, **parameters) on the page of a Chromium."""
     from tornado.ioloop import IOLoop
     from tornado.websocket import websocket_connect
@@ -148,7 +150,7 @@ def commanded(port: int, script):
     return IOLoop(make_current=False).run_sync(run, timeout=60)
 
 
-def test_a_real_browser_shows_the_window_and_works_it(served, browser, tmp_path):
+def test_frames_and_events_in_a_real_browser(served, browser, tmp_path):
     process, address = served
 
     async def value(command, expression: str):
@@ -171,5 +173,5 @@ def test_a_real_browser_shows_the_window_and_works_it(served, browser, tmp_path)
             assert time.perf_counter() < end, "the keys do not arrive"
             await command("Runtime.evaluate", expression="0")
 
-    commanded(browser, script)
+    run_commands(browser, script)
     assert load(tmp_path / "first-001.png").settings.view.center[0] < -0.6

@@ -1,4 +1,4 @@
-"""What the window opens and keeps: scenes, pictures with recipes, sessions."""
+"""What the window opens and saves: scenes, pictures with recipes, sessions."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ def test_a_screenshot_can_be_opened_as_the_scene_it_shows(screen, tmp_path):
 
 
 def test_every_input_of_export_can_be_dropped(screen, tmp_path, rng):
-    """One replaces the active panel's scene, several come beside it; what cannot be opened is told."""
+    """One file replaces the active panel's scene, several open new panels; an error is shown."""
     views, _ = layered_views(rng, 3, 3, 16, back=-1.0, front=1.0, bars=0.5, period=8)
     np.save(tmp_path / "views.npy", views)
     (tmp_path / "field").mkdir()
@@ -82,7 +82,7 @@ def test_a_scene_can_be_saved_and_opened(screen, tmp_path):
     assert scene.settings == screen.app.panel.scene.settings and scene.tone == screen.app.panel.scene.tone
 
 
-def test_key_frames_stay_in_sessions_scenes_and_recipes(screen, scene_files, tmp_path):
+def test_key_frames_are_kept_in_sessions_scenes_and_recipes(screen, scene_files, tmp_path):
     path = tmp_path / "moving.toml"
     path.write_text(FRACTAL.format(title="moving") + MOVING)
     open_files.open_dropped_files(screen.app, [path])
@@ -105,7 +105,7 @@ def test_key_frames_stay_in_sessions_scenes_and_recipes(screen, scene_files, tmp
     assert screen.app.panel.settings() == wanted
 
 
-def test_sessions_come_back(screen, tmp_path):
+def test_sessions_are_restored(screen, tmp_path):
     press(screen, "D")
     press(screen, "2")
     drag(screen, center(screen, 1), 30, 30)
@@ -131,13 +131,13 @@ def test_sessions_come_back(screen, tmp_path):
         ("[" * 100000, "not a session"),
     ],
 )
-def test_sessions_that_cannot_be(tmp_path, text, words):
+def test_malformed_sessions_raise(tmp_path, text, words):
     (tmp_path / "session.json").write_text(text)
     with pytest.raises(InputError, match=words):
         restore(tmp_path / "session.json")
 
 
-def test_a_session_is_kept_while_the_window_runs(gl, scene_files, tmp_path):
+def test_the_session_is_saved_while_the_window_runs(gl, scene_files, tmp_path):
     kept = tmp_path / "state" / "session.json"
     with window([load(scene_files[0])], None, gl, (300, 300), session_path=kept) as screen:
         frames(screen, 3)

@@ -1,4 +1,4 @@
-"""The parts of the window alone: counters, keys, steps of settings, what is looked at on disk."""
+"""Unit tests of the window: frame rates, keys, steps of settings, file watching, the command."""
 
 import tomllib
 from dataclasses import dataclass, fields, replace
@@ -22,31 +22,31 @@ from renderer.window.state.save_files import to_toml
 from tests.window.helpers import FRACTAL
 
 
-def test_counter_tells_the_median_of_the_last_second(rng):
-    counter = FrameRateCounter()
-    moment, intervals = 100.0, rng.uniform(0.005, 0.05, 400)
+def test_frame_rate_is_the_median_of_the_last_second(rng):
+    frame_rate = FrameRateCounter()
+    time, intervals = 100.0, rng.uniform(0.005, 0.05, 400)
     for interval in intervals:
-        moment += interval
-        counter.add(moment)
-    moments = 100.0 + np.cumsum(intervals)
-    last = moments[moments >= moments[-1] - 1]
-    assert counter.rate(moments[-1]) == pytest.approx(1 / np.median(np.diff(last)), rel=1e-6)
-    assert counter.rate(moments[-1] + 60) == 0
+        time += interval
+        frame_rate.add(time)
+    timestamps = 100.0 + np.cumsum(intervals)
+    last = timestamps[timestamps >= timestamps[-1] - 1]
+    assert frame_rate.rate(timestamps[-1]) == pytest.approx(1 / np.median(np.diff(last)), rel=1e-6)
+    assert frame_rate.rate(timestamps[-1] + 60) == 0
 
 
 def test_one_slow_frame_does_not_move_the_rate():
-    counter = FrameRateCounter()
-    for moment in [*np.arange(0, 0.5, 0.01), *np.arange(0.8, 1.0, 0.01)]:
-        counter.add(float(moment))
-    assert counter.rate(1.0) == pytest.approx(100, rel=1e-3)
+    frame_rate = FrameRateCounter()
+    for time in [*np.arange(0, 0.5, 0.01), *np.arange(0.8, 1.0, 0.01)]:
+        frame_rate.add(float(time))
+    assert frame_rate.rate(1.0) == pytest.approx(100, rel=1e-3)
 
 
-def test_slow_pictures_have_a_rate_too():
-    counter = FrameRateCounter()
-    counter.add(0.0)
-    assert counter.rate(0.1) == 0
-    counter.add(4.0)
-    assert counter.rate(4.1) == pytest.approx(0.25)
+def test_slow_pictures_have_a_frame_rate():
+    frame_rate = FrameRateCounter()
+    frame_rate.add(0.0)
+    assert frame_rate.rate(0.1) == 0
+    frame_rate.add(4.0)
+    assert frame_rate.rate(4.1) == pytest.approx(0.25)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def test_keys_step_settings_within_their_range_and_wrap():
         assert 1 <= value.depth <= 16 and 1 <= value.count <= 1 << 20 and 0 <= value.part <= 1
 
 
-def test_every_action_has_keys_of_its_own():
+def test_no_two_actions_share_keys():
     chords = [chord(action.keys) for action in ACTIONS]
     assert len(set(chords)) == len(chords)
     assert all(action.name and action.group for action in ACTIONS)
@@ -87,7 +87,7 @@ def test_every_action_has_keys_of_its_own():
 
 
 @pytest.mark.parametrize("kind", picture_kinds())
-def test_no_picture_takes_a_key_of_the_window(kind):
+def test_no_picture_uses_a_key_of_the_window(kind):
     import importlib
 
     module = importlib.import_module(f"renderer.pictures.{kind}")
@@ -98,7 +98,7 @@ def test_no_picture_takes_a_key_of_the_window(kind):
     assert all(chord(key) for key in own)
 
 
-def test_the_picture_s_keys_stand_in_the_table():
+def test_the_picture_s_keys_become_actions():
     live = active_actions(ACTIONS, Numbers())
     assert [a.keys for a in live if a.group == PICTURE_GROUP] == ["D", "Shift+D", "K", "Shift+K"]
     assert len(live) == len(ACTIONS) + 4
@@ -120,21 +120,21 @@ def test_inputs_become_panels(tmp_path):
         load_panels([tmp_path / "absent.toml"])
 
 
-def test_no_display_is_a_sentence(monkeypatch):
+def test_no_display_raises(monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     with pytest.raises(UnavailableError, match="no display.*rayfold export"):
         Window((100, 100), "no")
 
 
-def test_watch_tells_only_what_was_saved(tmp_path):
+def test_file_watcher_reports_saved_files_only(tmp_path):
     a, b = tmp_path / "a", tmp_path / "b"
     a.write_text("1")
     b.write_text("1")
     watch = FileWatcher()
     assert watch.poll({a, b}, 1.0) == set()
     a.write_text("22")
-    assert watch.poll({a, b}, 1.1) == set(), "it looks a few times a second"
+    assert watch.poll({a, b}, 1.1) == set(), "within POLL_SECONDS"
     assert watch.poll({a, b}, 2.0) == {a}
     b.unlink()
     assert watch.poll({a, b}, 3.0) == set()
@@ -142,7 +142,7 @@ def test_watch_tells_only_what_was_saved(tmp_path):
     assert watch.poll({a, b}, 4.0) == {b}
 
 
-def test_toml_of_is_read_back(rng):
+def test_to_toml_round_trips(rng):
     table = {"title": 'a "quoted" \\ line\nand é 🌿', "list": [1, 2.5, -1e-30, True], "size": [3, 4]}
     table["settings"] = {"view": {"center": [float(rng.standard_normal()), 0.0]}, "maps": [{"a b": 1}, {"c": "x"}]}
     assert tomllib.loads(to_toml(table)) == table
