@@ -186,7 +186,9 @@ def test_key_frames_are_inserted_and_edited_in_the_window(screen, tmp_path):
     wait_for_undo_step(screen)
     press(screen, "D")
     wait_for_undo_step(screen)
-    assert panel.settings().iterations == 50 and "iterations" not in {t.path for t in panel.scene.animation.tracks}
+    assert panel.settings().max_iterations == 50 and "max_iterations" not in {
+        t.path for t in panel.scene.animation.tracks
+    }
     press(screen, "PageUp")
     assert panel.scene_time == 0.0 and panel.settings().view == start and panel.settings().max_iterations == 50
     press(screen, "PageDown")

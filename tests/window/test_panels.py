@@ -270,7 +270,7 @@ def test_a_change_interrupts_a_picture_between_two_tiles(screen, in_tiles):
     old = panel.frame.read()
     screen.app.change_scene(replace(panel.scene, settings=replace(panel.scene.settings, color_offset=0.7)))
     screen.frame()
-    assert panel._drawn[0].phase == 0.7 and panel.tiles.done == 1 and panel.samples == 0
+    assert panel._drawn[0].color_offset == 0.7 and panel.tiles.done == 1 and panel.samples == 0
     assert np.array_equal(panel.frame.read()[-20:], old[-20:]), "the previous picture stays until its tile is drawn"
     finish(screen)
     assert panel.samples == 3 and not np.array_equal(panel.frame.read()[-20:], old[-20:])

@@ -62,7 +62,7 @@ def test_a_real_window_with_real_keys_and_a_real_mouse(display, scene_files, tmp
         xdotool(display, "key", "d")
         shot = take_screenshot(display, tmp_path, process)
         moved = load(shot).settings
-        assert moved.view.center[0] < start_view.center[0] and moved.iterations == 50
+        assert moved.view.center[0] < start_view.center[0] and moved.max_iterations == 50
         xdotool(display, "key", "ctrl+q")
         out, err = process.communicate(timeout=20)
         assert process.returncode == 0 and "Traceback" not in err, err
