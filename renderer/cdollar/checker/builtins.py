@@ -103,12 +103,12 @@ class BuiltinFunctions:
         return self._op("-", self._op("*", a1, b2), self._op("*", a2, b1))
 
     def reflect(self, v: DataValue, normal: DataValue) -> Operand:
-        """v mirrored at a plane: v - 2 dot(normal, v) normal."""
+        """The mirror image of v at a plane: v - 2 dot(normal, v) normal."""
         twice = self._op("*", self._constant(2.0), self.dot(normal, v))
         return self._op("-", v, self._op("*", twice, normal))
 
     def lerp(self, a: DataValue, b: DataValue, t: DataValue) -> Operand:
-        """a + (b - a) t."""
+        """Linear interpolation: a + (b - a) t."""
         a, b = self._to_float(a), self._to_float(b)
         return self._op("+", a, self._op("*", self._op("-", b, a), t))
 
@@ -117,7 +117,7 @@ class BuiltinFunctions:
         return self._op("min", self._op("max", x, low), high)
 
     def saturate(self, x: DataValue) -> Operand:
-        """x clamped to 0..1."""
+        """Clamps x to 0..1."""
         return self.clamp(self._to_float(x), self._constant(0.0), self._constant(1.0))
 
     def smoothstep(self, low: DataValue, high: DataValue, x: DataValue) -> Operand:
@@ -128,10 +128,10 @@ class BuiltinFunctions:
         return self._op("*", self._op("*", t, t), self._op("-", self._constant(3.0), twice))
 
     def fract(self, x: DataValue) -> Operand:
-        """x - floor(x)."""
+        """The fraction: x - floor(x)."""
         return self._op("-", self._to_float(x), self._op("floor", x))
 
     def mod(self, a: DataValue, b: DataValue) -> Operand:
-        """a - b floor(a / b), which has the sign of b."""
+        """The remainder with the sign of b: a - b floor(a / b)."""
         a, b = self._to_float(a), self._to_float(b)
         return self._op("-", a, self._op("*", b, self._op("floor", self._op("/", a, b))))

@@ -34,13 +34,13 @@ def remainder(a, b):
 
 
 def shift_left(a, b):
-    """a << (b modulo 32)."""
+    """Shifts a left by b modulo 32."""
     a = np.asarray(a)
     return (a.astype(np.uint32) << (np.asarray(b).astype(np.uint32) & np.uint32(31))).astype(a.dtype)
 
 
 def shift_right(a, b):
-    """a >> (b modulo 32), arithmetic for int."""
+    """Shifts a right by b modulo 32; arithmetic for int."""
     a = np.asarray(a)
     return a >> (np.asarray(b).astype(np.uint32) & np.uint32(31)).astype(a.dtype)
 

@@ -46,7 +46,7 @@ def literal_value(node: Node) -> Any:
 
 
 def simplify(dag: Dag, roots: tuple[Node, ...], remarks: list[str]) -> tuple[Node, ...]:
-    """x * 1, x / 1 and integer x + 0, x * 0: exact for all x (floating-point x + 0 and x * 0 are not)."""
+    """Removes x * 1, x / 1 and integer x + 0, x * 0: exact for all x (floating-point x + 0 and x * 0 are not)."""
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op == "apply" and isinstance(node.attribute, str) and len(inputs) == 2:
