@@ -150,7 +150,7 @@ class Picture(BasePicture):
         try:
             if failure is not None:
                 raise failure
-            compilation = load_program(path, lambda compilation: DeviceTarget(compilation, self._device, "device"))
+            compilation = load_program(path, lambda dag: DeviceTarget(dag, self._device, "device"))
             settings_of(compilation, str(path))
         except UserError as error:
             if self._compilation is None or not same_file:

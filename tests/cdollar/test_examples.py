@@ -75,13 +75,13 @@ def test_numpy_result_matches_the_header_comment(path):
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_device_result_matches_the_header_comment(path, device):
-    assert_matches(*run_program(path, lambda compilation: DeviceTarget(compilation, device, "device")))
+    assert_matches(*run_program(path, lambda dag: DeviceTarget(dag, device, "device")))
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_glsl_result_matches_the_header_comment(path, gl):
     try:
-        result, expected = run_program(path, lambda compilation: GlslTarget(compilation, gl))
+        result, expected = run_program(path, lambda dag: GlslTarget(dag, gl))
     except UnavailableError as error:
         assert "double" in str(error) and "double" in path.read_text()
         return

@@ -104,7 +104,7 @@ def assert_same_bits(result, expected, text):
 @given(programs(), st.integers(0, 99))
 def test_passes_preserve_every_bit(text, seed):
     arrays, numbers = arguments(seed)
-    expected = value_of(text, lambda compilation: NumpyTarget(compilation.dag, ()), numbers, **arrays)
+    expected = value_of(text, lambda dag: NumpyTarget(dag, ()), numbers, **arrays)
     assert_same_bits(value_of(text, numpy_target, numbers, **arrays), expected, text)
 
 
@@ -113,9 +113,7 @@ def test_passes_preserve_every_bit(text, seed):
 def test_devices_match_numpy_bit_for_bit_in_strict_mode(device, text, seed):
     arrays, numbers = arguments(seed)
     expected = value_of(text, numpy_target, numbers, **arrays)
-    result = value_of(
-        text, lambda compilation: DeviceTarget(compilation, device, "device", strict=True), numbers, **arrays
-    )
+    result = value_of(text, lambda dag: DeviceTarget(dag, device, "device", strict=True), numbers, **arrays)
     assert_same_bits(result, expected, text)
 
 
@@ -126,9 +124,7 @@ def test_glsl_matches_numpy_bit_for_bit_in_strict_mode(gl, text, seed):
         pytest.skip("this driver has no `precise`")
     arrays, numbers = arguments(seed)
     expected = value_of(text, numpy_target, numbers, **arrays)
-    assert_same_bits(
-        value_of(text, lambda compilation: GlslTarget(compilation, gl, strict=True), numbers, **arrays), expected, text
-    )
+    assert_same_bits(value_of(text, lambda dag: GlslTarget(dag, gl, strict=True), numbers, **arrays), expected, text)
 
 
 @pytest.mark.parametrize("zero", ["(1.5 - 1.5)", "0 * s", "(-0.0)"])
@@ -136,9 +132,9 @@ def test_division_by_zero_follows_ieee_in_strict_mode(device, gl, zero):
     text = f"float[,] main(float[,] a, float s) {{ var f(i, j) = a(i, j) / {zero} + 1.5 / (2.5 - 2.5); return f; }}"
     a = np.array([[1, -2, 0, np.inf]], "f4")
     expected = value_of(text, numpy_target, {"s": "3"}, a=a)
-    targets = [lambda compilation: DeviceTarget(compilation, device, "device", strict=True)]
+    targets = [lambda dag: DeviceTarget(dag, device, "device", strict=True)]
     if gl.version >= 400:
-        targets.append(lambda compilation: GlslTarget(compilation, gl, strict=True))
+        targets.append(lambda dag: GlslTarget(dag, gl, strict=True))
     for target in targets:
         assert_same_bits(value_of(text, target, {"s": "3"}, a=a), expected, text)
 

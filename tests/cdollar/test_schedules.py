@@ -48,7 +48,7 @@ def scheduled(device, schedule):
         def plan(self, node):
             return plan_kernel(node, self.ranges_of, schedule, self.device.properties)
 
-    return lambda compilation: Scheduled(compilation, AsGpu(device), "device")
+    return lambda dag: Scheduled(dag, AsGpu(device), "device")
 
 
 @pytest.mark.parametrize("change", quick_first(MATMUL_CANDIDATES, 5), ids=str)
@@ -114,7 +114,7 @@ def test_associative_functions_keep_the_order_of_elements(device, rng):
     with np.errstate(all="ignore"):
         for i in range(1, a.size):
             scale, shift = a[i] * scale, a[i] * shift + np.int32(i)
-    for target in (scheduled(device, DEFAULT), lambda compilation: DeviceTarget(compilation, device, "device")):
+    for target in (scheduled(device, DEFAULT), lambda dag: DeviceTarget(dag, device, "device")):
         result = value_of(text, target, a=a)
         assert (result["scale"], result["shift"]) == (scale, shift)
 
@@ -123,14 +123,14 @@ def test_packed_passes_multiply(gl, rng):
     for _ in range(4):
         sizes = rng.integers(4, 70, 3)
         a, b = rng.standard_normal(sizes[:2]).astype("f4"), rng.standard_normal(sizes[1:]).astype("f4")
-        product = value_of(PRODUCT, lambda compilation: GlslTarget(compilation, gl), a=a, b=b)
+        product = value_of(PRODUCT, lambda dag: GlslTarget(dag, gl), a=a, b=b)
         assert np.allclose(product, a.astype("f8") @ b, rtol=1e-4, atol=1e-4), sizes
 
 
 @pytest.mark.parametrize("count", [*range(1, 20), 63, 64, 65, 4095, 4096, 4097, 16411, 70001])
 def test_glsl_sums_of_every_size(gl, rng, count):
     a = rng.integers(-100, 100, count).astype("i4")
-    assert value_of("int main(int[] a) => sum(a);", lambda compilation: GlslTarget(compilation, gl), a=a) == a.sum()
+    assert value_of("int main(int[] a) => sum(a);", lambda dag: GlslTarget(dag, gl), a=a) == a.sum()
     layout = texture_layout((count,), gl.max_texture_size)
     assert layout.width * layout.height >= count and layout.width <= gl.max_texture_size
 
@@ -156,17 +156,15 @@ def test_autotuner_checks_and_chooses(device, rng):
     a, b = (rng.standard_normal((64, 64)).astype("f4") for _ in range(2))
     held = {}
 
-    def target(compilation):
-        held["target"] = DeviceTarget(compilation, AsGpu(device), "device")
+    def target(dag):
+        held["target"] = DeviceTarget(dag, AsGpu(device), "device")
         held["target"].trace = []
         return held["target"]
 
     value_of(PRODUCT, target, a=a, b=b)
     schedules, notes = tune_kernels(held["target"])
     assert len(schedules) == 1 and "tiled_matmul" in next(iter(notes.values()))
-    again = value_of(
-        PRODUCT, lambda compilation: DeviceTarget(compilation, AsGpu(device), "device", schedules), a=a, b=b
-    )
+    again = value_of(PRODUCT, lambda dag: DeviceTarget(dag, AsGpu(device), "device", schedules), a=a, b=b)
     assert np.allclose(again, a @ b, rtol=1e-4, atol=1e-4)
 
 
@@ -184,7 +182,7 @@ def test_reductions_read_large_files_in_chunks(device, rng, tmp_path, monkeypatc
     monkeypatch.setattr(DeviceTarget, "upload", counted)
     total = "sum(f) + 1000 * max(f) + 7 * (+ (f(i, j), int i : 20..290, int j))"
     text = f'int main() {{ var f = file("big.npy"); return {total}; }}'
-    result = value_of(text, lambda compilation: DeviceTarget(compilation, device, "device"), folder=tmp_path)
+    result = value_of(text, lambda dag: DeviceTarget(dag, device, "device"), folder=tmp_path)
     assert result == big.sum() + 1000 * big.max() + 7 * big[20:290].sum()
     assert max(largest) <= 4096 + 40 * 4
 
@@ -194,8 +192,8 @@ def test_scalars_are_kernel_arguments(device, rng):
     text = "float[] main(float[] a, float s, int n) { var c(i) = s * a(i) + n; return c; }"
     targets = []
 
-    def target(compilation):
-        result = DeviceTarget(compilation, device, "device")
+    def target(dag):
+        result = DeviceTarget(dag, device, "device")
         if targets:
             result.kernels = targets[-1].kernels
         targets.append(result)

@@ -36,8 +36,8 @@ def program(text: str, make_target, **arrays):
 def cases(gpu):
     device = gpu.device
 
-    def target(compilation):
-        return DeviceTarget(compilation, device, "device")
+    def target(dag):
+        return DeviceTarget(dag, device, "device")
 
     is_cpu = device.properties.scalar_threads
     all_cases = [product_case(device, target, n) for n in ((CPU_ROWS,) if is_cpu else (1024, 2048, 4096))]
@@ -87,7 +87,7 @@ def passes_case(gpu, size: int) -> Case:
 
     def prepare():
         a, b = numbers((size, size), (size, size))
-        return *program(PRODUCT, lambda compilation: GlslTarget(compilation, gpu.gl), a=a, b=b), a @ b
+        return *program(PRODUCT, lambda dag: GlslTarget(dag, gpu.gl), a=a, b=b), a @ b
 
     return case_of(f"passes-float4-simple-{size}", "GFLOP/s", 2 * size**3 / 1e9, gpu.gl, prepare)
 

@@ -23,7 +23,7 @@ from renderer.cdollar.checker.values import (
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
-from renderer.cdollar.ir.dag import Node, TooLarge, UserCall, tuple_type
+from renderer.cdollar.ir.dag import Dag, Node, TooLarge, UserCall, tuple_type
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.types import Data, FunctionType, Type, component_types
 
@@ -31,13 +31,13 @@ MAX_CALL_DEPTH = 64
 
 
 class Compilation:
-    """A checked program. `make_target(compilation)` gives the target that evaluates it."""
+    """A checked program. `make_target(dag)` gives the target that evaluates it."""
 
-    def __init__(self, source: SourceFile, make_target: Callable[[Compilation], Target], folder: Path | None = None):
-        self.source, self.program = source, Program(folder)
+    def __init__(self, source: SourceFile, make_target: Callable[[Dag], Target], folder: Path | None = None):
+        self.source, self.program = source, Program(make_target, folder)
         self.dag = self.program.dag
         self.call_stack: list[UserFunction] = []
-        self.target = self.program.host.target = make_target(self)
+        self.target = self.program.host.target
 
     def restart(self, source: SourceFile) -> None:
         """Before another line of the prompt or another frame: forgets what counted for the last one."""

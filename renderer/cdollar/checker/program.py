@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -11,6 +12,7 @@ import numpy as np
 from renderer.cdollar.checker.arrays import open_array
 from renderer.cdollar.checker.domain_inference import InferenceStack
 from renderer.cdollar.checker.node_builder import NodeBuilder
+from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import Body, DataValue, FunctionValue, Operand, Scope, UserFunction, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
@@ -151,8 +153,8 @@ class HostEvaluator:
     While `abstract_depth` is positive, a function is checked with abstract arguments, whose numbers are unknown (None).
     """
 
-    def __init__(self) -> None:
-        self.target: Any = None  # a Target; set once it is made for the compilation's DAG
+    def __init__(self, target: Target):
+        self.target = target
         self.abstract_depth = 0
         self.statement_count = 0  # statements that ran on the host
         self.known: WeakKeyDictionary[Node, Any] = WeakKeyDictionary()
@@ -236,14 +238,14 @@ class FileTable:
 class Program:
     """All tables of one compilation, its DAG and its inference contexts."""
 
-    def __init__(self, folder: Path | None = None):
+    def __init__(self, make_target: Callable[[Dag], Target], folder: Path | None = None):
         self.dag = Dag()
         self.builder = NodeBuilder(self.dag)
         self.types = TypeTable()
         self.functions = FunctionTable(self.types)
         self.globals = Scope()
         self.inference = InferenceStack()
-        self.host = HostEvaluator()
+        self.host = HostEvaluator(make_target(self.dag))
         self.files = FileTable(self.dag, folder)
 
     def abstract_value(self, name: str, type_: Type) -> Operand:

@@ -65,7 +65,7 @@ def read_source(path: Path) -> SourceFile:
 
 
 def load_program(path: Path, make_target: TargetFactory) -> Compilation:
-    """Parse and check a program's file; make_target(compilation) evaluates it."""
+    """Parse and check a program's file; make_target(dag) gives the target that evaluates it."""
     return load_text(read_source(path), make_target, path.parent)
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.cdollar.checker.compilation import Compilation
-from renderer.cdollar.ir.dag import Node, topological_order
+from renderer.cdollar.ir.dag import Dag, Node, topological_order
 from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, Representation
 from renderer.cdollar.targets.kernel_plan import BufferArgument, KernelPlan, output_types, volume
@@ -30,14 +29,14 @@ class DeviceTarget(GraphTarget):
 
     def __init__(
         self,
-        compilation: Compilation,
+        dag: Dag,
         device: Device,
         name: str,
         schedules: dict[str, Schedule] | None = None,
         strict: bool = False,
     ) -> None:
         """`name` is that of the backend; `schedules` by KernelPlan.key; `strict` forbids contraction to fma."""
-        super().__init__(compilation)
+        super().__init__(dag)
         self.device, self.name, self.strict = device, name, strict
         self.device_name = device.name
         self.max_memory_bytes = device.properties.memory_bytes

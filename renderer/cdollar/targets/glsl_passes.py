@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.cdollar.checker.compilation import Compilation
-from renderer.cdollar.ir.dag import Node, Range
+from renderer.cdollar.ir.dag import Dag, Node, Range
 from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.glsl_emitter import (
@@ -43,9 +42,9 @@ class GlslPasses(GraphTarget):
 
     name = "glsl"
 
-    def __init__(self, compilation: Compilation, gl: GlContext, strict: bool = False) -> None:
+    def __init__(self, dag: Dag, gl: GlContext, strict: bool = False) -> None:
         """`strict`: no contraction, correctly rounded division and square root; needs GL 4.0."""
-        super().__init__(compilation)
+        super().__init__(dag)
         self.gl, self.strict, self.device_name = gl, strict, gl.renderer
         if strict and gl.version < 400:
             raise UnavailableError(f"--strict: GLSL of {gl.renderer} has no `precise`; it needs GL 4.0")

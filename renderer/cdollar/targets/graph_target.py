@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
@@ -23,6 +22,7 @@ from renderer.cdollar.ir.dag import (
     Access,
     ArraySource,
     BoundVariable,
+    Dag,
     Node,
     Range,
     UserCall,
@@ -82,11 +82,11 @@ class GraphTarget(Target):
 
     max_memory_bytes: int | None = None  # of the device; None: that of the host
 
-    def __init__(self, compilation: Compilation) -> None:
+    def __init__(self, dag: Dag) -> None:
         """Evaluate nodes of a program."""
         super().__init__()
-        self.compilation, self.dag = compilation, compilation.dag
-        self.numpy = NumpyTarget(compilation.dag)  # for numbers that need no kernel
+        self.dag = dag
+        self.numpy = NumpyTarget(dag)  # for numbers that need no kernel
         self.representations: WeakKeyDictionary[Node, Representation] = WeakKeyDictionary()
         self.required_regions: WeakKeyDictionary[Node, tuple[Range, ...]] = WeakKeyDictionary()
         self.captured_launches: list[Callable[[], Any]] | None = None

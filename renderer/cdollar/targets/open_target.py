@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.checker.target import Target
+from renderer.cdollar.ir.dag import Dag
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
@@ -16,7 +16,7 @@ from renderer.errors import UnavailableError
 from renderer.gpu import list_devices, open_device
 from renderer.gpu.gl import GlContext
 
-TargetFactory = Callable[[Compilation], Target]
+TargetFactory = Callable[[Dag], Target]
 
 
 def schedule_file(program: Path) -> Path:
@@ -24,9 +24,9 @@ def schedule_file(program: Path) -> Path:
     return program.with_suffix(".schedule.toml")
 
 
-def numpy_target(compilation: Compilation) -> NumpyTarget:
+def numpy_target(dag: Dag) -> NumpyTarget:
     """The target `numpy` of a program."""
-    return NumpyTarget(compilation.dag)
+    return NumpyTarget(dag)
 
 
 def target_factory(name: str | None, program: Path | None = None, strict: bool = False) -> TargetFactory:
@@ -39,7 +39,7 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
         return numpy_target
     if name == "glsl":
         gl = GlContext.headless()
-        return lambda compilation: GlslTarget(compilation, gl, strict)
+        return lambda dag: GlslTarget(dag, gl, strict)
     devices, missing = list_devices()
     if name is None:
         devices = [device for device in devices if device.device_type == "gpu"]
@@ -56,7 +56,7 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
         except UnavailableError as error:
             reasons.append(str(error).splitlines()[0])
             continue
-        return lambda compilation: DeviceTarget(compilation, device, info.backend, schedules, strict)
+        return lambda dag: DeviceTarget(dag, device, info.backend, schedules, strict)
     if name is None:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
         return numpy_target
