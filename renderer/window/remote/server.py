@@ -63,7 +63,8 @@ class RemoteServer:
         self.token = "" if host in LOOPBACK else secrets.token_urlsafe(16)
         self.exchange = FrameExchange()
         try:
-            self._server = ThreadingHTTPServer((host, port), _handler_class(self.exchange, self.token))
+            handler = type("Handler", (_Handler,), {"exchange": self.exchange, "token": self.token})
+            self._server = ThreadingHTTPServer((host, port), handler)
         except OSError as error:
             raise UnavailableError(f"serve: cannot listen on {host}:{port}: {error.strerror}") from error
         self._server.daemon_threads = True
@@ -121,82 +122,83 @@ def _are_numbers(event: dict, *names: str) -> bool:
     return all(type(value) in (int, float) and abs(value) < 1e6 for value in (event.get(name, "") for name in names))
 
 
-def _handler_class(exchange: FrameExchange, token: str) -> type[BaseHTTPRequestHandler]:
-    """The request handler of one exchange; the standard library makes an instance a connection."""
+class _Handler(BaseHTTPRequestHandler):
+    """Answers requests; RemoteServer derives a class with the exchange and the token of one server."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        server_version = "Rayfold"
-        timeout = 60
+    exchange: FrameExchange
+    token: str
+    protocol_version = "HTTP/1.1"
+    server_version = "Rayfold"
+    timeout = 60
 
-        def do_GET(self):
-            url = urlsplit(self.path)
-            if not self._allowed(url):
-                return
-            if url.path == "/":
-                self._answer(200, PAGE.read_bytes(), "text/html; charset=utf-8")
-            elif url.path == "/frame":
-                self._send_frame(parse_qs(url.query).get("after", ["0"])[0])
-            else:
-                self._answer(404)
+    def do_GET(self):
+        url = urlsplit(self.path)
+        if not self._allowed(url):
+            return
+        if url.path == "/":
+            self._answer(200, PAGE.read_bytes(), "text/html; charset=utf-8")
+        elif url.path == "/frame":
+            self._send_frame(parse_qs(url.query).get("after", ["0"])[0])
+        else:
+            self._answer(404)
 
-        def do_POST(self):
-            url = urlsplit(self.path)
-            length = self.headers.get("Content-Length", "")
-            if not (length.isdigit() and int(length) <= MAX_BODY_BYTES):
-                self.close_connection = True
-                self._answer(413)
-                return
-            body = self.rfile.read(int(length))
-            if not self._allowed(url):
-                return
-            if url.path != "/events" or self.headers.get("X-Rayfold") != "1":  # a header that other sites cannot send
-                self._answer(403)
-                return
-            try:
-                events = json.loads(body)
-            except (ValueError, RecursionError):
-                events = None
-            if not (isinstance(events, list) and all(isinstance(event, dict) for event in events)):
-                self._answer(400, b"events must be a list of objects")
-                return
-            exchange.post_events(events)
+    def do_POST(self):
+        url = urlsplit(self.path)
+        length = self.headers.get("Content-Length", "")
+        if not (length.isdigit() and int(length) <= MAX_BODY_BYTES):
+            self.close_connection = True
+            self._answer(413)
+            return
+        body = self.rfile.read(int(length))
+        if not self._allowed(url):
+            return
+        if url.path != "/events" or self.headers.get("X-Rayfold") != "1":  # a header that other sites cannot send
+            self._answer(403)
+            return
+        try:
+            events = json.loads(body)
+        except (ValueError, RecursionError):
+            events = None
+        if not (isinstance(events, list) and all(isinstance(event, dict) for event in events)):
+            self._answer(400, b"events must be a list of objects")
+            return
+        self.exchange.post_events(events)
+        self._answer(204)
+
+    def _allowed(self, url: SplitResult) -> bool:
+        """Checks the token; without one, the Host header, which defeats DNS rebinding. Answers 403 if refused."""
+        header = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        given = header or parse_qs(url.query).get("token", [""])[0]
+        host = (self.headers.get("Host") or "").partition(":")[0]
+        allowed = host in LOOPBACK
+        if self.token:
+            allowed = hmac.compare_digest(given.encode(), self.token.encode())
+        if not allowed:
+            self._answer(403, b"this address needs its token")
+        return allowed
+
+    def _send_frame(self, after: str) -> None:
+        result = self.exchange.wait_frame(int(after) if after.isdigit() and len(after) < 18 else 0)
+        if result is None:
+            self._answer(410)
+        elif result[1] is None:
             self._answer(204)
+        else:
+            self._answer(200, encode_jpeg(result[1]), "image/jpeg", {"X-Frame": str(result[0])})
 
-        def _allowed(self, url: SplitResult) -> bool:
-            """Checks the token; without one, the Host header, which defeats DNS rebinding. Answers 403 if refused."""
-            header = self.headers.get("Authorization", "").removeprefix("Bearer ")
-            given = header or parse_qs(url.query).get("token", [""])[0]
-            host = (self.headers.get("Host") or "").partition(":")[0]
-            allowed = hmac.compare_digest(given.encode(), token.encode()) if token else host in LOOPBACK
-            if not allowed:
-                self._answer(403, b"this address needs its token")
-            return allowed
+    def _answer(
+        self, status: int, body: bytes = b"", content_type: str = "text/plain", extra: dict | None = None
+    ) -> None:
+        self.send_response(status)
+        headers = {"Content-Type": content_type, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
+        headers |= {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", **(extra or {})}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        try:
+            self.end_headers()
+            self.wfile.write(body)
+        except ConnectionError:
+            self.close_connection = True  # the browser closed the connection
 
-        def _send_frame(self, after: str) -> None:
-            result = exchange.wait_frame(int(after) if after.isdigit() and len(after) < 18 else 0)
-            if result is None:
-                self._answer(410)
-            elif result[1] is None:
-                self._answer(204)
-            else:
-                self._answer(200, encode_jpeg(result[1]), "image/jpeg", {"X-Frame": str(result[0])})
-
-        def _answer(
-            self, status: int, body: bytes = b"", content_type: str = "text/plain", extra: dict | None = None
-        ) -> None:
-            self.send_response(status)
-            headers = {"Content-Type": content_type, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
-            headers |= {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", **(extra or {})}
-            for name, value in headers.items():
-                self.send_header(name, value)
-            try:
-                self.end_headers()
-                self.wfile.write(body)
-            except ConnectionError:
-                self.close_connection = True  # the browser closed the connection
-
-        def log_message(self, *arguments) -> None:
-            """Logs nothing: stderr is for messages to the user."""
-
-    return Handler
+    def log_message(self, *arguments) -> None:
+        """Logs nothing: stderr is for messages to the user."""
