@@ -63,7 +63,9 @@ def test_panel_shapes_have_room_for_every_row():
             if shape is None:
                 assert rows > 8 * 1024 * 4 or s == 512
                 continue
-            assert shape["GROUP"] <= 1024 and s % shape["WIDTH"] == 0 and shape["WIDTH"] % shape["BATCH"] == 0
+            assert (
+                shape["GROUP"] <= 1024 and s % shape["INNER_BLOCK"] == 0 and shape["INNER_BLOCK"] % shape["BATCH"] == 0
+            )
             assert shape["GROUP"] * shape["ROWS"] * 8 >= rows
 
 
@@ -137,7 +139,7 @@ def test_numbers_that_are_not_finite_are_named_wherever_the_panels_are_made(devi
                 lu.refactor(ab)
             ab[5, 41], ab[0, 3], ab[7, 59] = 1, value, value  # corners that are no part of the matrix
             assert lu.refactor(ab).residual(lu.solve(np.ones(60)), np.ones(60)) < EPS["f8"]
-    with pytest.raises(InputError, match="1e.300, which is no float32"):
+    with pytest.raises(InputError, match="1e.300, which is not a float32"):
         BandedLU(np.full((1, 20), 1e300), 0, 0, [device], 16, precision="f4", panels="device")
 
 
