@@ -20,7 +20,7 @@ if EMULATED:
     emulated.replace_cuda(devices=4, seed=EMULATED_SEED, races="RAYFOLD_EMULATED_RACES" in os.environ)
 
 from renderer.errors import UnavailableError  # noqa: E402
-from renderer.gpu import cuda, list_devices, open_device, opencl  # noqa: E402
+from renderer.gpu import list_devices, nvrtc, open_device, opencl  # noqa: E402
 
 np.seterr(all="raise", under="ignore")
 hypothesis.settings.register_profile("rayfold", derandomize=not FRESH, deadline=None)
@@ -44,7 +44,7 @@ COMPILED: set[str] = set()  # kernel files whose text NVRTC has compiled in this
 @pytest.fixture(scope="session", autouse=True)
 def compile_for_cuda_too():
     """Every kernel text that a test builds for OpenCL is compiled by NVRTC for sm_90 as well, with no GPU needed."""
-    if cuda.nvrtc is None or EMULATED:
+    if nvrtc.nvrtc is None or EMULATED:
         yield
         return
     build = opencl.OpenclDevice._build
@@ -54,7 +54,7 @@ def compile_for_cuda_too():
         scalar = re.sub(
             r"#define LANES \d+", "#define LANES 1", text
         )  # points a work item carries on CPUs; one on GPUs
-        cuda.compile_cubin(scalar, "sm_90", name, strict=options == opencl.STRICT_OPTIONS)
+        nvrtc.compile_cubin(scalar, "sm_90", name, strict=options == opencl.STRICT_OPTIONS)
         COMPILED.add(name)
         return program
 

@@ -194,6 +194,7 @@ def _chunks(picture, plan, settings, samples: int, count: int) -> list[tuple]:
 
 def render_frames(client, farm: Farm, plan: ExportPlan, options: ExportOptions) -> tuple[int, str, bool]:
     """The frames that are not done yet, one a task."""
+    assert plan.numbers is not None
     plan.pattern.parent.mkdir(exist_ok=True)
     manifest = Manifest(plan.pattern, frames_recipe(plan))
     wanted = [number for number in plan.numbers if options.overwrite or not manifest.done(number)]

@@ -52,7 +52,7 @@ class Manifest:
         self._rows = {row["frame"]: row for row in self._read()}
 
     def _read(self) -> list[dict]:
-        rows = []
+        rows: list[dict] = []
         try:
             lines = self.path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError):

@@ -17,7 +17,7 @@ from renderer.export.frames import Manifest
 from renderer.export.render import RenderJob, RenderResult, render, write
 from renderer.formats.images import read_recipe
 from renderer.progress import Progress
-from renderer.scene.cameras import Camera
+from renderer.scene.cameras import Camera, to_point
 from renderer.scene.scene import Scene, ToneMapping
 
 
@@ -45,8 +45,8 @@ class CameraArray:
         v, u = self.camera_offset(row, column)
         right, up, _ = self.camera.axes()
         shift = u * right - v * up
-        moved = (tuple(float(x) for x in np.add(point, shift)) for point in (self.camera.position, self.camera.target))
-        return replace(self.camera, **dict(zip(("position", "target"), moved, strict=True)))
+        position, target = (to_point(np.add(point, shift)) for point in (self.camera.position, self.camera.target))
+        return replace(self.camera, position=position, target=target)
 
     def name(self, row: int, column: int) -> str:
         v, u = self.camera_offset(row, column)

@@ -15,7 +15,7 @@ from renderer.formats.images import write_exr, write_png_rows
 from renderer.gpu.gl import Texture
 from renderer.images.denoise import denoise
 from renderer.images.tone_mapping import ExposureMeter, tonemap
-from renderer.pictures import Tile, recipe_of
+from renderer.pictures import Frame, Tile, recipe_of
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 
@@ -91,11 +91,11 @@ class RenderResult:
     opaque: bool
     samples: int
     device: str
-    prototype: object  # a frame of the kind that was drawn, which tells where tone mapping runs
+    prototype: Frame  # a frame of the kind that was drawn, which tells where tone mapping runs
     layers: dict[str, np.ndarray] = field(default_factory=dict)  # what an .exr file holds beside the picture
 
 
-def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[object, int]:
+def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[Frame, int]:
     """The frame after the job's samples and how many it took until the deadline or until it was asked to stop.
 
     Waits for the device now and then, so that the progress is true and Ctrl-C is heard.
@@ -159,7 +159,7 @@ def render(picture, job: RenderJob, progress) -> RenderResult:
         fewest = min(fewest, drawn)
     rendered = image.result(fewest, device_of(frame), frame)
     if job.denoise:
-        clean = denoise(rendered.linear, rendered.layers["albedo"], rendered.layers["normal"])
+        clean = denoise(rendered.linear[:], rendered.layers["albedo"], rendered.layers["normal"])
         rendered.linear, rendered.meter = clean, ExposureMeter().add(clean)
         rendered.layers = rendered.layers if job.layers else {}
     return rendered
@@ -170,7 +170,8 @@ class TiledImage:
 
     def __init__(self, size: tuple[int, int]):
         self._shape = size[1], size[0]
-        self._linear, self._layers = allocate_image((*self._shape, 4)), {}
+        self._linear = allocate_image((*self._shape, 4))
+        self._layers: dict[str, np.ndarray] = {}
         self._meter, self._opaque = ExposureMeter(), True
 
     def merge_tile(self, tile: Tile, part: np.ndarray, layers: dict[str, np.ndarray]) -> None:

@@ -11,9 +11,12 @@ import os
 import struct
 import tempfile
 import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import DTypeLike
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from renderer.errors import DiskFullError, InputError, UnavailableError, UserError
@@ -23,7 +26,7 @@ MAX_PIXELS = 1 << 28  # of a picture that a stranger hands us
 
 
 @contextlib.contextmanager
-def atomic_write(path: Path):
+def atomic_write(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that becomes it when the block ends well; UserError when it cannot be written."""
     path = Path(path)
     if path.is_dir():
@@ -58,7 +61,9 @@ def write_png(path: Path, pixels: np.ndarray, recipe: dict | None = None) -> Non
     write_png_rows(path, pixels.shape, pixels.dtype, [pixels], recipe)
 
 
-def write_png_rows(path: Path, shape, dtype, row_blocks, recipe: dict | None = None) -> None:
+def write_png_rows(
+    path: Path, shape: Any, dtype: DTypeLike, row_blocks: Iterable[np.ndarray], recipe: dict | None = None
+) -> None:
     """Writes a PNG of `shape` (height, width, 3 or 4) from row_blocks of rows, one at a time, so that any size fits.
 
     Pillow writes neither 16 bits a channel in color nor a picture that is not whole in memory. PNG specification, W3C.
@@ -79,7 +84,7 @@ def write_png_rows(path: Path, shape, dtype, row_blocks, recipe: dict | None = N
         _chunk(file, b"IEND", b"")
 
 
-def _write_rows(file, row_blocks, row_shape, dtype) -> None:
+def _write_rows(file: BinaryIO, row_blocks: Iterable[np.ndarray], row_shape: tuple[int, int], dtype: np.dtype) -> None:
     """The compressed pixel rows, each under the Up filter: its bytes less those of the row above."""
     packer = zlib.compressobj(4)
     above = np.zeros((1, row_shape[0] * row_shape[1] * dtype.itemsize), "u1")
@@ -94,13 +99,13 @@ def _write_rows(file, row_blocks, row_shape, dtype) -> None:
         filtered[:, 0] = 2
         np.subtract(rows, np.concatenate([above, rows[:-1]]), out=filtered[:, 1:])
         above = rows[-1:]
-        data = packer.compress(filtered)
+        data = packer.compress(filtered.tobytes())
         if data:
             _chunk(file, b"IDAT", data)
     _chunk(file, b"IDAT", packer.flush())
 
 
-def _chunk(file, kind: bytes, data: bytes) -> None:
+def _chunk(file: BinaryIO, kind: bytes, data: bytes) -> None:
     for start in range(0, max(len(data), 1), 1 << 30):  # a chunk's length has 31 bits
         part = data[start : start + (1 << 30)]
         file.write(struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part)))
@@ -156,7 +161,7 @@ def read_pixels(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | No
 
 
 @contextlib.contextmanager
-def _open_image(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None):
+def _open_image(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | None = None) -> Iterator[Any]:
     Image.MAX_IMAGE_PIXELS = None  # the size is checked here, before a pixel is decoded
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
@@ -172,7 +177,7 @@ def _open_image(path: Path | str, max_pixels: int = MAX_PIXELS, data: bytes | No
         yield picture
 
 
-def linear_to_srgb(linear: np.ndarray, dtype="u1") -> np.ndarray:
+def linear_to_srgb(linear: np.ndarray, dtype: DTypeLike = "u1") -> np.ndarray:
     """uint8 or uint16 of linear values: clipped to 0..1, through the sRGB curve, rounded. NaN reads 0."""
     x = np.clip(np.nan_to_num(np.asarray(linear, "f4"), nan=0.0, posinf=1.0, neginf=0.0), 0, 1)
     curve = np.where(x <= 0.0031308, 12.92 * x, 1.055 * x ** (1 / 2.4) - 0.055)
@@ -225,7 +230,7 @@ def read_exr(path: Path, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     return out
 
 
-def _openexr():
+def _openexr() -> Any:
     try:
         import OpenEXR  # its wheel is not there for every platform
     except ImportError as error:

@@ -11,6 +11,7 @@ import os
 import struct
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,17 +23,17 @@ LARGEST_NODES = 10_000  # of a .glb scene
 SUFFIXES = (".obj", ".ply", ".stl", ".glb")
 
 
-def load_mesh(path) -> tuple[np.ndarray, np.ndarray]:
+def load_mesh(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Vertices (n, 3) float32 and faces (m, 3) int32 of a mesh file; the arrays are shared, so they are read-only."""
     return _loaded(path)[:2]
 
 
-def load_normals(path) -> np.ndarray | None:
+def load_normals(path: Path) -> np.ndarray | None:
     """The normals (n, 3) float32 that a mesh file gives its vertices, (0, 0, 0) for none; None where it gives none."""
     return _loaded(path)[2]
 
 
-def _loaded(path):
+def _loaded(path: Path) -> Any:
     path = Path(path)
     try:
         state = os.stat(path)
@@ -42,7 +43,7 @@ def _loaded(path):
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path, changed: int, size: int):
+def _load(path: Path, changed: int, size: int) -> Any:
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: no mesh file; allowed are {', '.join(SUFFIXES)}")
     if size > LARGEST_FILE:

@@ -1,15 +1,19 @@
 """NVIDIA's own matrix product (cuBLAS) on buffers of a CUDA device, by ctypes; absent without its library."""
 
 import ctypes
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError
+from renderer.gpu.device import Matrix
 
 OP_N, LEFT, LOWER, UNIT = 0, 0, 0, 1  # cublasOperation_t, SideMode, FillMode, DiagType
 
 
-def _library():
+def _library() -> Any:
     """The shared library: found by NVIDIA's own finder (pip wheels, system), or None."""
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
@@ -22,7 +26,7 @@ def _library():
         return None
 
 
-def open_blas(device, dtype):
+def open_blas(device: Any, dtype: DTypeLike) -> Any:
     """The Cublas of a device for "f4" or "f8", or None."""
     library = _library()
     return Cublas(device, library, np.dtype(dtype)) if library is not None else None
@@ -31,7 +35,7 @@ def open_blas(device, dtype):
 class Cublas:
     """Calls run on the device's queue. Float32 products are full float32: no TF32."""
 
-    def __init__(self, device, library, dtype: np.dtype):
+    def __init__(self, device: Any, library: Any, dtype: np.dtype) -> None:
         self.device, self._library, self.dtype = device, library, dtype
         letter, self._real = {"f4": ("S", ctypes.c_float), "f8": ("D", ctypes.c_double)}[dtype.str[1:]]
         self._gemm = getattr(library, f"cublas{letter}gemm_v2_64")
@@ -49,23 +53,30 @@ class Cublas:
         if status:
             raise KernelError(f"{self.device.name}: {call} failed with status {status}")
 
-    def _matrix_argument(self, matrix) -> tuple:
+    def _matrix_argument(self, matrix: Matrix) -> tuple:
         buffer, first, leading = matrix
         assert buffer.dtype == self.dtype and buffer.device.index == self.device.index, (
             "a matrix of another kind or device"
         )
         return ctypes.c_void_p(buffer.pointer + first * self.dtype.itemsize), ctypes.c_int64(leading)
 
-    def gemm_subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)) -> None:
+    def gemm_subtract(
+        self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
+    ) -> None:
+        """Matrix product c -= a b; see VendorBlas."""
         self.bind_gemm_subtract(m, n, k, a, b, c, batch)()
 
-    def bind_gemm_subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)):
+    def bind_gemm_subtract(
+        self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
+    ) -> Callable[[], None]:
+        """gemm_subtract() with its arguments converted once."""
         if min(m, n, k, batch[0]) <= 0:
             return lambda: None
         sizes = ctypes.c_int64(m), ctypes.c_int64(n), ctypes.c_int64(k)
         matrix_arguments = [self._matrix_argument(matrix) for matrix in (a, b, c)]
         count, *strides = (ctypes.c_int64(number) for number in batch)
         if batch[0] == 1:
+            arguments: tuple
             (a, b, c), call = matrix_arguments, self._gemm
             arguments = self._handle, OP_N, OP_N, *sizes, self._minus_one, *a, *b, self._one, *c
         else:
@@ -82,7 +93,8 @@ class Cublas:
 
         return multiply
 
-    def trsm_unit_lower(self, m: int, n: int, a, b) -> None:
+    def trsm_unit_lower(self, m: int, n: int, a: Matrix, b: Matrix) -> None:
+        """Triangular solve b = L^-1 b; see VendorBlas."""
         if min(m, n) <= 0:
             return
         sizes = ctypes.c_int64(m), ctypes.c_int64(n)

@@ -1,41 +1,43 @@
-"""The device contract over PyCUDA; kernels compiled by NVRTC (no host compiler), cubins cached on disk by content.
+"""The device contract over PyCUDA; nvrtc.py compiles the kernels, cuda_streams.py has streams, events and graphs.
 
 The context is CUDA's retained primary one, so that GL interop, CuPy and PyTorch in the same process share it. It is
-pushed around every call and popped after it: PyCUDA aborts the process when a context is left on the stack at exit.
+pushed around every call and popped after it: PyCUDA aborts the process if a context is on the stack at exit.
 """
 
 import ctypes
 import hashlib
-import os
 import struct
 import sys
-import tempfile
-import weakref
-from functools import cached_property, partial
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError
-from renderer.gpu.kernel_source import Counters, DeviceProperties, alignment, preprocess
+from renderer.gpu import nvrtc
+from renderer.gpu.cuda_streams import (
+    NON_BLOCKING,
+    CudaGraph,
+    CudaTimestamp,
+    Event,
+    PeerCopy,
+    PriorityStream,
+    check,
+    cu,
+    pycuda_driver,
+)
+from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, alignment, preprocess, source_name
+from renderer.gpu.nvrtc import compile_cubin
 
-try:
-    import pycuda.driver as pycuda_driver
-except ImportError as error:
-    pycuda_driver, DRIVER_MISSING = None, str(error)
-try:
-    from cuda.bindings import driver as cu
-    from cuda.bindings import nvrtc
-except ImportError as error:
-    nvrtc, NVRTC_MISSING = None, str(error)
-
-PEER_ACCESS_ALREADY_ENABLED = cu.CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED if nvrtc else None
-NVIDIA_CONTROL_FILE = Path("/dev/nvidiactl")  # is there where NVIDIA's driver is
-PORTABLE_CLUSTER = 8  # groups that every GPU with clusters takes
-NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: beside the default stream
+PEER_ACCESS_ALREADY_ENABLED = cu.CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED if cu else None
+NVIDIA_CONTROL_FILE = Path("/dev/nvidiactl")  # exists if NVIDIA's driver is loaded
+PORTABLE_CLUSTER = 8  # groups; supported by every GPU with clusters
 
 
-def list_devices():
+def list_devices() -> tuple[list[Any], str]:
     """This machine's CUDA devices as gpu.DeviceInfo, and the reason when there is none."""
     from renderer.gpu.device import DeviceInfo  # it imports this module when it lists devices
 
@@ -44,79 +46,28 @@ def list_devices():
     if pycuda_driver is None:
         return (
             [],
-            f"PyCUDA is missing ({DRIVER_MISSING}): pip install pycuda cuda-bindings nvidia-cuda-nvrtc nvidia-cublas "
+            "PyCUDA is missing: pip install pycuda cuda-bindings nvidia-cuda-nvrtc nvidia-cublas "
             "(PyCUDA is built with a C++ compiler)",
         )
-    if nvrtc is None:
-        return [], f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc"
+    if nvrtc.nvrtc is None:
+        return [], f"NVRTC is missing ({nvrtc.IMPORT_ERROR}): pip install cuda-bindings nvidia-cuda-nvrtc"
     try:
         pycuda_driver.init()
     except pycuda_driver.Error as error:
         return [], f"the CUDA driver does not start: {error}"
     names = [pycuda_driver.Device(index).name() for index in range(pycuda_driver.Device.count())]
-    devices = [DeviceInfo(f"cuda:{i}", name, "cuda", "gpu", partial(CudaDevice, i)) for i, name in enumerate(names)]
+    devices = [DeviceInfo(f"cuda:{i}", name, "cuda", "gpu", _opener(i)) for i, name in enumerate(names)]
     return devices, "" if devices else "the CUDA driver shows no device"
 
 
-def cache_folder() -> Path:
-    """Where compiled kernels are kept: RAYFOLD_CACHE, or rayfold/ in the user's cache folder."""
-    root = os.environ.get("RAYFOLD_CACHE")
-    return Path(root) if root else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "rayfold"
-
-
-def compile_cubin(text: str, architecture: str, name: str = "kernel.cu", strict: bool = False) -> bytes:
-    """The machine code of CUDA text for an architecture such as "sm_90".
-
-    From the disk cache when it was compiled before.
-    """
-    if nvrtc is None:
-        raise UnavailableError(f"NVRTC is missing ({NVRTC_MISSING}): pip install cuda-bindings nvidia-cuda-nvrtc")
-    options = [f"--gpu-architecture={architecture}", "--std=c++17", "--generate-line-info"]
-    options += ["--diag-suppress=1444"]  # of double4, which OpenCL has too
-    options += ["--fmad=false"] if strict else []
-    _, major, minor = nvrtc.nvrtcVersion()
-    key = hashlib.sha256("\0".join([text, *options, f"nvrtc {major}.{minor}"]).encode()).hexdigest()
-    path = cache_folder() / "cubin" / f"{key}.cubin"
-    try:
-        return path.read_bytes()
-    except OSError:
-        code = _compile(text, options, name)
-    _write_cache(path, code)
-    return code
-
-
-def _write_cache(path: Path, code: bytes) -> None:
-    """Writes the cache file whole or not at all; a cache that cannot be written is no error."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(code)
-        os.replace(file.name, path)
-    except OSError:
-        pass
-
-
-def _compile(text: str, options: list[str], name: str) -> bytes:
-    status, program = nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, None, None)
-    try:
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
-        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            _, size = nvrtc.nvrtcGetProgramLogSize(program)
-            log = b" " * size
-            nvrtc.nvrtcGetProgramLog(program, log)
-            raise KernelError(f"{name}: NVRTC refuses it\n{log.decode(errors='replace').strip(chr(0)).strip()}")
-        _, size = nvrtc.nvrtcGetCUBINSize(program)
-        code = b" " * size
-        nvrtc.nvrtcGetCUBIN(program, code)
-        return code
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
+def _opener(index: int) -> Callable[[], Any]:
+    return lambda: CudaDevice(index)
 
 
 class CudaDevice:
     """An NVIDIA GPU; `architecture` is such as "sm_90"."""
 
-    def __init__(self, index: int):
+    def __init__(self, index: int) -> None:
         pycuda_driver.init()
         handle = pycuda_driver.Device(index)
         self.index = index
@@ -144,11 +95,11 @@ class CudaDevice:
             self._events = pycuda_driver.Event(), pycuda_driver.Event()
             self._copy_stream = pycuda_driver.Stream(NON_BLOCKING)  # beside the default stream, which kernels use
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.context.push()
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         pycuda_driver.Context.pop()
 
     @property
@@ -161,7 +112,8 @@ class CudaDevice:
             self._peer_copies[other.index] = PeerCopy(self, other)
         return self._peer_copies[other.index]
 
-    def can_access_peer(self, other) -> bool:
+    def can_access_peer(self, other: Any) -> bool:
+        """Whether kernels of this device may read and write buffers of the other."""
         if not isinstance(other, CudaDevice):
             return False
         if other.index not in self._peer_access:
@@ -170,50 +122,60 @@ class CudaDevice:
             self._peer_access[other.index] = status in (cu.CUresult.CUDA_SUCCESS, PEER_ACCESS_ALREADY_ENABLED)
         return self._peer_access[other.index]
 
-    def buffer(self, shape, dtype="f4") -> "CudaBuffer":
+    def buffer(self, shape: Any, dtype: Any = "f4") -> "CudaBuffer":
+        """Allocate device memory; see Device."""
         return CudaBuffer(self, shape, dtype)
 
     def staging_buffer(self, count: int) -> "CudaStagingBuffer":
+        """Allocate a staging buffer; see Device."""
         return CudaStagingBuffer(self, count)
 
     def readback_buffer(self, count: int) -> "CudaReadback":
+        """Allocate a readback buffer; see Device."""
         return CudaReadback(self, count)
 
-    def vendor_blas(self, dtype):
+    def vendor_blas(self, dtype: DTypeLike) -> Any:
+        """The vendor's BLAS for a dtype, or None."""
         from renderer.gpu import cublas  # loads a library of 500 MB: only for those who multiply
 
         if np.dtype(dtype) not in self._vendor_blas:
             self._vendor_blas[np.dtype(dtype)] = cublas.open_blas(self, dtype)
         return self._vendor_blas[np.dtype(dtype)]
 
-    def capture_graph(self, work) -> "CudaGraph":
+    def capture_graph(self, work: Callable[..., None]) -> "CudaGraph":
+        """What launches the kernels of work() again; see Device."""
         return CudaGraph(self, work)
 
     def timestamp(self) -> "CudaTimestamp":
+        """Record a timestamp in the current queue."""
         return CudaTimestamp(self)
 
     def priority_queue(self) -> "PriorityStream":
+        """A high-priority queue; see Device."""
         return PriorityStream(self)
 
     def record_event(self, reuse: "Event | None" = None) -> "Event":
+        """Record an event in the current queue; see Device."""
         with self:
             event = reuse or Event()
             event.record(self._stream)
         return event
 
     def wait_event(self, event: "Event") -> None:
+        """Make later work of the current queue wait for the event."""
         with self:
             event.block_stream(self._stream)
 
-    def synchronize_stream(self, stream=None) -> None:
+    def synchronize_stream(self, stream: Any = None) -> None:
         """Waits until all that a stream, the default one without, was given is done."""
         with self:
             event = Event()
             event.record(stream)
             event.synchronize()
 
-    def kernel(self, file, entry: str, group_size: int = 256, **constants) -> "CudaKernel":
-        name = getattr(file, "name", file)
+    def kernel(self, file: str | GeneratedSource, entry: str, group_size: int = 256, **constants: Any) -> "CudaKernel":
+        """Compile a kernel; see Device."""
+        name = source_name(file)
         text = preprocess(file, GROUP_SIZE=group_size, **constants)
         key = hashlib.sha256(text.encode()).digest()
         with self:
@@ -226,13 +188,15 @@ class CudaDevice:
                 raise KernelError(f"{name} has no kernel {entry}") from error
 
     def finish(self) -> None:
+        """Wait for all work; raises KernelError if a kernel failed."""
         with self:
             try:
                 pycuda_driver.Context.synchronize()
             except pycuda_driver.Error as error:
                 raise KernelError(f"{self.name}: a kernel failed: {error}") from error
 
-    def time_seconds(self, work) -> float:
+    def time_seconds(self, work: Callable[..., None]) -> float:
+        """Device time in seconds of what work() launches."""
         start, end = self._events
         with self:
             start.record()
@@ -243,9 +207,11 @@ class CudaDevice:
 
 
 class CudaBuffer:
-    def __init__(self, device: CudaDevice, shape, dtype="f4"):
+    """Device memory of a CUDA device; see Buffer."""
+
+    def __init__(self, device: CudaDevice, shape: Any, dtype: Any = "f4") -> None:
         self.device = device
-        self.shape = (int(shape),) if np.isscalar(shape) else tuple(int(n) for n in shape)
+        self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
         self.dtype = np.dtype(dtype)
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
         device.counters.allocations += 1
@@ -256,10 +222,11 @@ class CudaBuffer:
                 raise UnavailableError(f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB") from error
         self.pointer = int(self._memory)
 
-    def __del__(self):
+    def __del__(self) -> None:
         _free(self.device, getattr(self, "_memory", None))
 
-    def write(self, array) -> "CudaBuffer":
+    def write(self, array: Any) -> "CudaBuffer":
+        """Copy a host array into the buffer; returns the buffer."""
         array = np.ascontiguousarray(array)
         assert array.dtype == self.dtype and array.nbytes == self.nbytes, (
             array.dtype,
@@ -279,6 +246,7 @@ class CudaBuffer:
         return self
 
     def read(self) -> np.ndarray:
+        """The contents as a new host array; waits for earlier work."""
         array = np.empty(self.shape, self.dtype)
         self.device.counters.downloads += 1
         if self.nbytes:
@@ -292,12 +260,14 @@ class CudaBuffer:
         return array
 
     def fill(self, byte: int) -> "CudaBuffer":
+        """Set every byte; returns the buffer."""
         if self.nbytes:
             with self.device:
-                checked(cu.cuMemsetD8Async(self.pointer, byte, self.nbytes, self.device.stream_handle))
+                check(cu.cuMemsetD8Async(self.pointer, byte, self.nbytes, self.device.stream_handle))
         return self
 
-    def copy_from(self, source) -> "CudaBuffer":
+    def copy_from(self, source: Any) -> "CudaBuffer":
+        """Copy from another buffer; see Buffer."""
         assert source.nbytes == self.nbytes, (source.shape, self.shape)
         if not isinstance(source, CudaBuffer):
             return self.write(source.read().view(self.dtype).reshape(self.shape))
@@ -312,7 +282,7 @@ class CudaBuffer:
 
     def _copy_same_device(self, source: "CudaBuffer", stream: int) -> None:
         """From the same GPU."""
-        checked(cu.cuMemcpyDtoDAsync(self.pointer, source.pointer, self.nbytes, stream))
+        check(cu.cuMemcpyDtoDAsync(self.pointer, source.pointer, self.nbytes, stream))
 
     def _copy_from_peer(self, source: "CudaBuffer") -> None:
         """From another device: a stream between the two waits for both queues, and both queues wait for the copy."""
@@ -334,128 +304,17 @@ class CudaBuffer:
             between.copied.block_stream(self.device._stream)
 
 
-class PeerCopy:
-    """From one GPU to another: a stream and the places of the copy that it is at; made with the source entered."""
-
-    def __init__(self, source: CudaDevice, target: CudaDevice):
-        with target:
-            self.target_ready = Event()
-        with source:
-            self.stream, self.source_ready, self.copied = pycuda_driver.Stream(NON_BLOCKING), Event(), Event()
-        source.can_access_peer(target), target.can_access_peer(source)  # copies are faster then
-
-
-def _free(device: CudaDevice, memory) -> None:
+def _free(device: CudaDevice, memory: Any) -> None:
     """Gives memory back with its context entered: PyCUDA frees in the thread that made the context, or not at all."""
     if memory is not None and not sys.is_finalizing():
         with device:
             memory.free()
 
 
-class Event:
-    """A place in a stream that other streams can wait for: an event, from cuda.bindings, since PyCUDA's have no handle.
-
-    Its device is entered when it is made and used; no stream means the default one, which kernels use.
-    """
-
-    def __init__(self):
-        self._event = checked(cu.cuEventCreate(cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
-        weakref.finalize(self, cu.cuEventDestroy, self._event).atexit = False
-
-    def record(self, stream=None) -> None:
-        checked(cu.cuEventRecord(self._event, stream.handle if stream else 0))
-
-    def block_stream(self, stream=None) -> None:
-        """Later work of the stream waits until this place is reached."""
-        checked(cu.cuStreamWaitEvent(stream.handle if stream else 0, self._event, 0))
-
-    def synchronize(self) -> None:
-        checked(cu.cuEventSynchronize(self._event))
-
-
-def checked(answer):
-    """The value of a cuda.bindings answer; KernelError when its status is not success."""
-    status, *values = answer
-    if status != cu.CUresult.CUDA_SUCCESS:
-        raise KernelError(f"CUDA: a kernel or a copy failed: {status.name}")
-    return values[0] if values else None
-
-
-class PriorityStream:
-    """A stream that the scheduler prefers to the default one; entered, it takes the launches of the thread."""
-
-    def __init__(self, device: CudaDevice):
-        self.device, self._previous_streams = device, []
-        with device:
-            _, _, urgent = cu.cuCtxGetStreamPriorityRange()
-            self.handle = int(checked(cu.cuStreamCreateWithPriority(NON_BLOCKING, urgent)))
-        weakref.finalize(self, _destroy_stream, device, self.handle).atexit = False
-
-    def __enter__(self) -> "PriorityStream":
-        self._previous_streams.append(self.device._stream)
-        self.device._stream = self
-        return self
-
-    def __exit__(self, *error) -> None:
-        self.device._stream = self._previous_streams.pop()
-
-
-def _destroy_stream(device: CudaDevice, handle: int) -> None:
-    with device:
-        cu.cuStreamDestroy(handle)
-
-
-class CudaTimestamp:
-    def __init__(self, device: CudaDevice):
-        self.device = device
-        with device:
-            self._event = checked(cu.cuEventCreate(0))
-            checked(cu.cuEventRecord(self._event, device.stream_handle))
-        weakref.finalize(self, cu.cuEventDestroy, self._event).atexit = False
-
-    def seconds_since(self, earlier: "CudaTimestamp") -> float:
-        with self.device:
-            checked(cu.cuEventSynchronize(self._event))
-            return checked(cu.cuEventElapsedTime(earlier._event, self._event)) * 1e-3
-
-
-class CudaGraph:
-    """A CUDA graph of launches: one call starts them all, some ten times faster than Python starts them one by one."""
-
-    def __init__(self, device: CudaDevice, work):
-        self.device, self._kept_alive = device, work
-        before = device.counters.launches
-        with device:
-            stream = pycuda_driver.Stream(NON_BLOCKING)  # the default stream cannot be captured
-            mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-            checked(cu.cuStreamBeginCapture(stream.handle, mode))
-            entered, device._stream = device._stream, stream
-            try:
-                work()
-            finally:
-                device._stream = entered
-                graph = checked(cu.cuStreamEndCapture(stream.handle))
-            self._graph = checked(cu.cuGraphInstantiate(graph, 0))
-            checked(cu.cuGraphDestroy(graph))
-        weakref.finalize(self, _destroy_graph, device, self._graph).atexit = False  # the process's end frees it too
-        self._launches = device.counters.launches - before
-        device.counters.launches = before
-
-    def __call__(self) -> None:
-        self.device.counters.launches += self._launches
-        with self.device:
-            checked(cu.cuGraphLaunch(self._graph, self.device.stream_handle))
-
-
-def _destroy_graph(device: CudaDevice, graph) -> None:
-    with device:
-        cu.cuGraphExecDestroy(graph)
-
-
 class CudaReadback:
     """A buffer and page-locked memory; the copy runs on a second stream."""
 
-    def __init__(self, device: CudaDevice, count: int):
+    def __init__(self, device: CudaDevice, count: int) -> None:
         self.device, self.buffer = device, CudaBuffer(device, count, "u1")
         with device:
             try:
@@ -467,11 +326,12 @@ class CudaReadback:
             self._written, self._arrived = Event(), Event()
             self._readback_stream = pycuda_driver.Stream(NON_BLOCKING)  # not behind uploads
 
-    def __del__(self):
+    def __del__(self) -> None:
         if hasattr(self, "_array"):
             _free(self.device, self._array.base)
 
     def start_copy(self) -> None:
+        """Start to copy the buffer to the host after earlier work."""
         with self.device:
             self._written.record(self.device._stream)
             self._written.block_stream(self._readback_stream)
@@ -479,6 +339,7 @@ class CudaReadback:
             self._arrived.record(self._readback_stream)
 
     def wait(self) -> np.ndarray:
+        """Wait for the last start_copy(); the host's bytes."""
         with self.device:
             self._arrived.synchronize()
         return self._array
@@ -487,7 +348,7 @@ class CudaReadback:
 class CudaStagingBuffer:
     """Page-locked memory and a buffer; copies run on a second stream, ordered with the kernels by two events."""
 
-    def __init__(self, device: CudaDevice, count: int):
+    def __init__(self, device: CudaDevice, count: int) -> None:
         self.device, self.buffer = device, CudaBuffer(device, count, "u1")
         with device:
             try:
@@ -498,16 +359,18 @@ class CudaStagingBuffer:
                 ) from error
             self._arrived, self._consumed = Event(), Event()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if hasattr(self, "_array"):
             _free(self.device, self._array.base)
 
     def map(self) -> np.ndarray:
+        """The host's bytes, to be filled; waits until the last upload has read them."""
         with self.device:
             self._arrived.synchronize()
         return self._array
 
-    def upload_then(self, count: int, work) -> None:
+    def upload_then(self, count: int, work: Callable[..., None]) -> None:
+        """Start to upload the first `count` bytes, then call work(buffer)."""
         self.device.counters.uploads += 1
         self.device.counters.uploaded_bytes += count
         with self.device:
@@ -524,24 +387,26 @@ class CudaStagingBuffer:
 class Module:
     """A cubin as PyCUDA loads it, and for streams that PyCUDA cannot make as cuda.bindings does."""
 
-    def __init__(self, code: bytes):
+    def __init__(self, code: bytes) -> None:
         self._code, self._loaded = code, pycuda_driver.module_from_buffer(code)
 
-    def function(self, entry: str):
+    def function(self, entry: str) -> Any:
+        """The kernel as a PyCUDA function."""
         return self._loaded.get_function(entry)
 
     @cached_property
-    def _driver_function(self):
-        return checked(cu.cuModuleLoadData(self._code))
+    def _driver_function(self) -> Any:
+        return check(cu.cuModuleLoadData(self._code))
 
-    def driver_function(self, entry: str):
-        return checked(cu.cuModuleGetFunction(self._driver_function, entry.encode()))
+    def driver_function(self, entry: str) -> Any:
+        """The kernel as a handle of cuda.bindings."""
+        return check(cu.cuModuleGetFunction(self._driver_function, entry.encode()))
 
 
 class CudaKernel:
     """Packs arguments as C aligns them and launches on the default stream, or on the queue that is entered."""
 
-    def __init__(self, device: CudaDevice, module: Module, entry: str, name: str, group_size: int):
+    def __init__(self, device: CudaDevice, module: Module, entry: str, name: str, group_size: int) -> None:
         self.device, self.name, self.group_size = device, name, group_size
         self._module, self._entry, self._function, self._block = (
             module,
@@ -553,6 +418,7 @@ class CudaKernel:
         self._nonportable_cluster = False  # whether its clusters are larger than PyCUDA can launch
 
     def supports_cluster_size(self, groups: int) -> bool:
+        """Whether the device can run clusters of so many groups."""
         if groups <= PORTABLE_CLUSTER:
             return True
         with self.device:
@@ -566,10 +432,12 @@ class CudaKernel:
                 self._nonportable_cluster = status == cu.CUresult.CUDA_SUCCESS and count > 0
         return self._nonportable_cluster
 
-    def __call__(self, threads: int, *arguments) -> None:
+    def __call__(self, threads: int, *arguments: Any) -> None:
+        """Launch the kernel over at least `threads` work-items."""
         self.bind_launch(threads, *arguments)()
 
-    def warm_up(self, threads: int, *arguments) -> None:
+    def warm_up(self, threads: int, *arguments: Any) -> None:
+        """Launch once beside the queue and wait; see Kernel."""
         grid = (-(-threads // self.group_size), 1, 1)
         with self.device:
             copies = self.device._copy_stream
@@ -579,19 +447,20 @@ class CudaKernel:
             except pycuda_driver.Error as error:
                 raise KernelError(f"{self.name}: {error}") from error
 
-    def _packed(self, arguments) -> bytes:
+    def _packed(self, arguments: Any) -> bytes:
         packed = b""
         for argument in arguments:
             align, data = _pack(argument, self)
             packed = packed.ljust(-(-len(packed) // align) * align, b"\0") + data
         return packed
 
-    def bind_launch(self, threads: int, *arguments):
+    def bind_launch(self, threads: int, *arguments: Any) -> Callable[[], None]:
+        """A launch with these arguments converted once."""
         packed = self._packed(arguments)
         grid, block, start = (-(-threads // self.group_size), 1, 1), self._block, self._function._launch_kernel
         bare = DriverArguments(packed)
 
-        def launch(_kept_alive=arguments) -> None:
+        def launch(_kept_alive: Any = arguments) -> None:
             self.device.counters.launches += 1
             with self.device:
                 try:
@@ -605,29 +474,30 @@ class CudaKernel:
         return launch if threads > 0 else lambda: None
 
     @cached_property
-    def _driver_function(self):
+    def _driver_function(self) -> Any:
         return self._module.driver_function(self._entry)
 
     def _launch_with_driver(self, grid: tuple, bare: "DriverArguments") -> None:
         stream = self.device.stream_handle
-        checked(cu.cuLaunchKernel(self._driver_function, *grid, *self._block, 0, stream, 0, bare.address))
+        check(cu.cuLaunchKernel(self._driver_function, *grid, *self._block, 0, stream, 0, bare.address))
 
 
 class DriverArguments:
     """An argument block as the driver's own launch takes it: CU_LAUNCH_PARAM_BUFFER_POINTER (1), _BUFFER_SIZE (2)."""
 
-    def __init__(self, packed: bytes):
+    def __init__(self, packed: bytes) -> None:
         self._packed = packed
 
     @cached_property
     def address(self) -> int:
+        """Address of the argument block for cuLaunchKernel."""
         self._kept = ctypes.create_string_buffer(self._packed, len(self._packed)), ctypes.c_size_t(len(self._packed))
         block, size = (ctypes.addressof(part) for part in self._kept)
         self._words = (ctypes.c_void_p * 5)(1, block, 2, size, 0)
         return ctypes.addressof(self._words)
 
 
-def _pack(argument, kernel: CudaKernel) -> tuple[int, bytes]:
+def _pack(argument: Any, kernel: CudaKernel) -> tuple[int, bytes]:
     """Alignment and bytes of one kernel argument."""
     if isinstance(argument, CudaBuffer):
         assert kernel.device.can_access_peer(argument.device), f"{kernel.name}: a buffer of another device"

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError, UserError
-from renderer.gpu.kernel_source import Counters, DeviceProperties
+from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource
 
+Matrix = tuple[Any, int, int]  # buffer, first element, leading dimension; column-major
 BACKENDS = ("cuda", "opencl")  # the modules of this package that define list_devices() and are asked in this order
 
 
@@ -28,7 +30,7 @@ class Buffer(Protocol):
     dtype: np.dtype
     nbytes: int
 
-    def write(self, array) -> "Buffer":
+    def write(self, array: Any) -> "Buffer":
         """Copies a host array of the same size and dtype into the buffer; returns the buffer."""
 
     def read(self) -> np.ndarray:
@@ -52,15 +54,15 @@ class Kernel(Protocol):
 
     group_size: int
 
-    def __call__(self, threads: int, *arguments) -> None: ...
+    def __call__(self, threads: int, *arguments: Any) -> None: ...
 
-    def bind_launch(self, threads: int, *arguments) -> Callable[[], None]:
+    def bind_launch(self, threads: int, *arguments: Any) -> Callable[[], None]:
         """The launch of __call__ with its arguments converted once: for small kernels that are launched very often."""
 
     def supports_cluster_size(self, groups: int) -> bool:
         """Whether the device runs this kernel, compiled for clusters of so many groups; asked before it is launched."""
 
-    def warm_up(self, threads: int, *arguments) -> None:
+    def warm_up(self, threads: int, *arguments: Any) -> None:
         """The launch beside the queue, waited for: drivers that translate a kernel at its first run have then done so.
 
         From a thread of its own; the buffers must be no other kernel's.
@@ -104,14 +106,18 @@ class VendorBlas(Protocol):
 
     name: str
 
-    def gemm_subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)) -> None:
-        """c (m, n) -= a (m, k) b (k, n); batch is (count, elements from one a to the next, of b, of c)."""
+    def gemm_subtract(
+        self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
+    ) -> None:
+        """Product c (m, n) -= a (m, k) b (k, n); batch is (count, elements from one a to the next, of b, of c)."""
 
-    def bind_gemm_subtract(self, m: int, n: int, k: int, a, b, c, batch=(1, 0, 0, 0)) -> Callable[[], None]:
-        """gemm_subtract() with its arguments converted once: for products that are made very often."""
+    def bind_gemm_subtract(
+        self, m: int, n: int, k: int, a: Matrix, b: Matrix, c: Matrix, batch: tuple[int, int, int, int] = (1, 0, 0, 0)
+    ) -> Callable[[], None]:
+        """A gemm_subtract() with its arguments converted once: for products that are made very often."""
 
-    def trsm_unit_lower(self, m: int, n: int, a, b) -> None:
-        """b (m, n) = L^-1 b, L the unit lower triangle of a (m, m)."""
+    def trsm_unit_lower(self, m: int, n: int, a: Matrix, b: Matrix) -> None:
+        """Triangular solve b (m, n) = L^-1 b, L the unit lower triangle of a (m, m)."""
 
 
 class Device(Protocol):
@@ -133,7 +139,7 @@ class Device(Protocol):
     def can_access_peer(self, other: "Device") -> bool:
         """Whether kernels of this device may read and write buffers of the other."""
 
-    def buffer(self, shape, dtype="f4") -> Buffer:
+    def buffer(self, shape: Any, dtype: DTypeLike = "f4") -> Buffer:
         """New device memory; UnavailableError when there is not enough."""
 
     def staging_buffer(self, count: int) -> StagingBuffer:
@@ -142,7 +148,7 @@ class Device(Protocol):
     def readback_buffer(self, count: int) -> ReadbackBuffer:
         """New memory of `count` bytes for results that travel to the host beside later work."""
 
-    def vendor_blas(self, dtype) -> VendorBlas | None:
+    def vendor_blas(self, dtype: DTypeLike) -> VendorBlas | None:
         """The vendor's product for "f4" or "f8" where its library is installed, else None."""
 
     def capture_graph(self, work: Callable[[], None]) -> Callable[[], None]:
@@ -163,7 +169,7 @@ class Device(Protocol):
     def wait_event(self, event: object) -> None:
         """Later work of the entered queue waits until the place, of this device or another, is reached."""
 
-    def kernel(self, file, entry: str, group_size: int = 256, **constants) -> Kernel:
+    def kernel(self, file: str | GeneratedSource, entry: str, group_size: int = 256, **constants: Any) -> Kernel:
         """The entry of shaders/`file` (or of a GeneratedSource); number -> #define, dtype -> typedef struct.
 
         STRICT=1 forbids the contraction of a * b + c into one rounding. KernelError when it does not compile.
@@ -263,27 +269,30 @@ class DeviceContext:
     `gl` opens a headless context unless the viewer hands over its window's.
     """
 
-    def __init__(self, device_ids: tuple[str, ...] = ("auto",), gl=None):
+    def __init__(self, device_ids: tuple[str, ...] = ("auto",), gl: Any = None) -> None:
         self.device_ids = device_ids
         if gl is not None:
             self.gl = gl
 
     @cached_property
     def devices(self) -> list[Device]:
+        """The compute devices, opened at the first use."""
         return [open_device(device_id) for device_id in self.device_ids]
 
     @property
     def device(self) -> Device:
+        """The first compute device."""
         return self.devices[0]
 
     @cached_property
-    def gl(self):
+    def gl(self) -> Any:
+        """The GL context, opened at the first use."""
         from renderer.gpu.gl import GlContext  # moderngl is optional on a machine that only computes
 
         return GlContext.headless()
 
 
-def open_context(*device_ids: str, gl=None) -> DeviceContext:
+def open_context(*device_ids: str, gl: Any = None) -> DeviceContext:
     """The DeviceContext of these --device options ("auto" if none); devices other than auto are opened at once."""
     gpu = DeviceContext(device_ids or ("auto",), gl)
     if any(device_id != "auto" for device_id in gpu.device_ids):

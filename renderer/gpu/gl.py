@@ -7,13 +7,15 @@ target never bound as an input, integer textures with integer outputs, alignment
 import os
 import re
 import time
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import moderngl
 import numpy as np
 
 from renderer.errors import KernelError, UnavailableError
-from renderer.gpu.kernel_source import Counters, preprocess_glsl
+from renderer.gpu.kernel_source import Counters, GeneratedSource, preprocess_glsl
 
 FULLSCREEN_TRIANGLE_VS = (
     "#version 330\nvoid main() { gl_Position = vec4(gl_VertexID == 1 ? 3 : -1, gl_VertexID == 2 ? 3 : -1, 0, 1); }\n"
@@ -26,7 +28,7 @@ SOFTWARE = ("llvmpipe", "softpipe", "swrast")
 class GlContext:
     """A GL 3.3 context, a window's or a headless one, and what is made in it. One thread only."""
 
-    def __init__(self, ctx: moderngl.Context):
+    def __init__(self, ctx: moderngl.Context) -> None:
         self.ctx = ctx
         self.renderer = ctx.info["GL_RENDERER"]
         self.software = any(name in self.renderer.lower() for name in SOFTWARE)
@@ -41,9 +43,10 @@ class GlContext:
     @cache
     def headless(cls) -> "GlContext":
         """The context without a window, through EGL: one a process, since GL calls reach whichever was made last."""
+        options: dict[str, Any] = {"backend": "egl"}
         for version in (430, 400, 330):  # NVIDIA's EGL gives just what is asked for; `precise` needs 4.0
             try:
-                return cls(moderngl.create_context(standalone=True, backend="egl", require=version))
+                return cls(moderngl.create_context(standalone=True, require=version, **options))
             except Exception as error:  # glcontext raises bare Exceptions; every one of them means no such EGL context
                 reason = error
         raise UnavailableError(
@@ -57,7 +60,7 @@ class GlContext:
         return cls(moderngl.create_context(require=330))
 
     @property
-    def screen(self):
+    def screen(self) -> Any:
         """What a window shows: its default framebuffer."""
         return self.ctx.screen
 
@@ -65,7 +68,7 @@ class GlContext:
         """A texture of (width, height) texels that passes read and draw into; row 0 is the picture's top row."""
         return Texture(self, size, components, dtype)
 
-    def render_pass(self, file, **constants) -> "Pass":
+    def render_pass(self, file: str | GeneratedSource, **constants: Any) -> "Pass":
         """The pass of shaders/`file` (or of a GeneratedSource), compiled once for the same text."""
         text, names = preprocess_glsl(file, self.version, **constants)
         if text not in self._passes:
@@ -73,10 +76,11 @@ class GlContext:
         return self._passes[text]
 
     def finish(self) -> None:
+        """Wait for all work; raises KernelError if a kernel failed."""
         self.ctx.finish()
         self.ctx.gc()
 
-    def time_seconds(self, work) -> float:
+    def time_seconds(self, work: Callable[..., None]) -> float:
         """Seconds of what work() draws: by a timer query, or by the wall clock on software GL, whose queries lie."""
         self.ctx.finish()
         if self.software:
@@ -91,7 +95,9 @@ class GlContext:
 
 
 class Texture:
-    def __init__(self, gl: GlContext, size: tuple[int, int], components: int, dtype: str):
+    """A 2D texture that passes read and draw into; row 0 is the top row."""
+
+    def __init__(self, gl: GlContext, size: tuple[int, int], components: int, dtype: str) -> None:
         width, height = (int(n) for n in size)
         if not (0 < width <= gl.max_texture_size and 0 < height <= gl.max_texture_size):
             raise UnavailableError(
@@ -112,9 +118,10 @@ class Texture:
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """(height, width, components)."""
         return (self.size[1], self.size[0], self.components)
 
-    def write(self, array) -> "Texture":
+    def write(self, array: Any) -> "Texture":
         """Copies a host array of (height, width, components) in; returns the texture."""
         array = np.ascontiguousarray(array, self.dtype)
         assert array.size == np.prod(self.shape), (array.shape, self.shape)
@@ -146,7 +153,7 @@ class Pass:
     All of them, and no others.
     """
 
-    def __init__(self, gl: GlContext, text: str, names: list[str]):
+    def __init__(self, gl: GlContext, text: str, names: list[str]) -> None:
         self.gl = gl
         self.name = names[0]
         try:
@@ -159,7 +166,7 @@ class Pass:
         self._declared = frozenset(declared)
         self._active = frozenset(name for name in self._program if isinstance(self._program[name], moderngl.Uniform))
 
-    def __call__(self, target, scissor=None, **inputs) -> None:
+    def __call__(self, target: Any, scissor: tuple[int, int, int, int] | None = None, **inputs: Any) -> None:
         """Draws over `target`, a Texture or a tuple of Textures of one size (several render targets); over the
         rectangle `scissor` (left, top, width, height) of it where there is one.
         """
@@ -173,10 +180,10 @@ class Pass:
         self._array.render(moderngl.TRIANGLES, vertices=3)
         self.gl.counters.launches += 1
 
-    def _multi_target_framebuffer(self, targets):
+    def _multi_target_framebuffer(self, targets: tuple) -> Any:
         return self.gl.ctx.framebuffer([t.texture for t in targets])
 
-    def _bind(self, targets, inputs) -> None:
+    def _bind(self, targets: tuple, inputs: Any) -> None:
         unknown, unset = inputs.keys() - self._declared, self._active - inputs.keys()
         if unknown or unset:
             told = [f"it has no uniform {', '.join(sorted(unknown))}"] if unknown else []

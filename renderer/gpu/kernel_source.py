@@ -3,8 +3,10 @@ dtypes.
 """
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +30,7 @@ class Counters:
     allocations: int = 0
 
     def as_dict(self) -> dict[str, int]:
+        """The counts by name."""
         return dict(vars(self))
 
 
@@ -92,20 +95,22 @@ def restore_source_cache(texts: dict) -> None:
     _source_cache.update(texts)
 
 
-def included_files(file) -> list[Path]:
+def included_files(file: str | GeneratedSource) -> list[Path]:
     """The shader files that `file` is assembled from, itself first."""
     names: list[str] = []
     _expand(file, _text_of(file), names, lambda line, name: [])
     return [SHADERS / name for name in names]
 
 
-def _text_of(file) -> tuple[str, ...]:
+def _text_of(file: str | GeneratedSource) -> tuple[str, ...]:
     return tuple(file.text.splitlines()) if isinstance(file, GeneratedSource) else _lines(file)
 
 
-def _expand(file, lines, seen: list[str], line_directive) -> list[str]:
+def _expand(
+    file: str | GeneratedSource, lines: Sequence[str], seen: list[str], line_directive: Callable[[int, str], list[str]]
+) -> list[str]:
     """The lines with each #include replaced once by its file; `line_directive(line, name)` makes a #line line."""
-    name = file.name if isinstance(file, GeneratedSource) else file
+    name = source_name(file)
     if not isinstance(file, GeneratedSource):
         seen.append(name)
     out = line_directive(1, name)
@@ -119,6 +124,11 @@ def _expand(file, lines, seen: list[str], line_directive) -> list[str]:
             out += _expand(included, _lines(included), seen, line_directive)
         out += line_directive(number + 1, name)
     return out
+
+
+def source_name(file: str | GeneratedSource) -> str:
+    """The name that error messages show for a shader file or generated source."""
+    return file.name if isinstance(file, GeneratedSource) else file
 
 
 def alignment(dtype: np.dtype) -> int:
@@ -136,7 +146,7 @@ def c_struct(name: str, dtype: np.dtype) -> str:
     CUDA and 16 in OpenCL.
     """
     lines, end = [], 0
-    for field, (kind, offset, *_) in dtype.fields.items():
+    for field, (kind, offset, *_) in (dtype.fields or {}).items():
         base, shape = kind.subdtype or (kind, ())
         assert shape != (3,), f"{name}.{field}: three components have no portable layout; use four"
         assert offset == end and offset % alignment(kind) == 0, (
@@ -151,7 +161,7 @@ def c_struct(name: str, dtype: np.dtype) -> str:
     return "typedef struct {\n" + "\n".join(lines) + f"\n}} {name};  // {end} bytes\n"
 
 
-def _definition(name: str, value) -> str:
+def _definition(name: str, value: Any) -> str:
     if isinstance(value, np.dtype):
         return c_struct(name, value)
     if isinstance(value, (bool, np.bool_)):
@@ -168,7 +178,7 @@ def _definition(name: str, value) -> str:
     return f"#define {name} {value}\n"
 
 
-def preprocess(file, prelude: str | None = "common/portable.h", **constants) -> str:
+def preprocess(file: str | GeneratedSource, prelude: str | None = "common/portable.h", **constants: Any) -> str:
     """The whole text of a kernel file: numbers as #define, the prelude, dtypes as structs, then the file with its
     includes.
     """
@@ -184,7 +194,7 @@ def preprocess(file, prelude: str | None = "common/portable.h", **constants) -> 
     return numbers + "\n".join(head) + "\n" + structs + "\n".join(body) + "\n"
 
 
-def preprocess_glsl(file, version: int, **constants) -> tuple[str, list[str]]:
+def preprocess_glsl(file: str | GeneratedSource, version: int, **constants: Any) -> tuple[str, list[str]]:
     """A GLSL text and the names of its files: GLSL's #line takes a number, which indexes that list."""
     names: list[str] = []
 

@@ -4,29 +4,32 @@ import hashlib
 import os
 import tempfile
 import warnings
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError
-from renderer.gpu.kernel_source import Counters, DeviceProperties, preprocess
+from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, preprocess, source_name
 
 try:
     import fcntl
 except ImportError:  # not a POSIX system
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]  # checked before use
 try:
     import pyopencl as cl
 except ImportError as error:
-    cl, IMPORT_ERROR = None, str(error)
+    cl, IMPORT_ERROR = None, str(error)  # type: ignore[assignment]  # checked before use
 
 STRICT_OPTIONS = ["-cl-std=CL1.2", "-w", "-cl-fp32-correctly-rounded-divide-sqrt"]  # rounded as CUDA rounds by default
 OPTIONS = [*STRICT_OPTIONS, "-cl-mad-enable"]
 INSTALL_HINT = "Debian and Ubuntu: apt install pocl-opencl-icd"
 
 
-def list_devices():
+def list_devices() -> tuple[list, str]:
     """This machine's OpenCL devices as gpu.DeviceInfo, and the reason when there is none."""
     from renderer.gpu.device import DeviceInfo  # it imports this module when it lists devices
 
@@ -43,16 +46,21 @@ def list_devices():
         except cl.Error:  # a platform without devices answers with an error
             continue
         for d, handle in enumerate(handles):
-            device_type = {cl.device_type.GPU: "gpu", cl.device_type.CPU: "cpu"}.get(handle.type & 6, "other")
+            names: dict[int, str] = {int(cl.device_type.GPU): "gpu", int(cl.device_type.CPU): "cpu"}
+            device_type = names.get(int(handle.type) & 6, "other")
             name = f"{handle.name.strip()}, {platform.name.strip()}"
-            devices.append(DeviceInfo(f"opencl:{p}:{d}", name, "opencl", device_type, partial(OpenclDevice, p, d)))
+            devices.append(DeviceInfo(f"opencl:{p}:{d}", name, "opencl", device_type, _opener(p, d)))
     return devices, "" if devices else f"the OpenCL drivers show no device. {INSTALL_HINT}"
+
+
+def _opener(platform: int, index: int) -> Callable[[], Any]:
+    return lambda: OpenclDevice(platform, index)
 
 
 class OpenclDevice:
     """One device of one OpenCL platform, or, given `handle`, a sub-device of it."""
 
-    def __init__(self, platform: int, index: int, handle=None):
+    def __init__(self, platform: int, index: int, handle: Any = None) -> None:
         handle = handle or cl.get_platforms()[platform].get_devices()[index]
         self.name = f"{handle.name.strip()} (opencl:{platform}:{index})"
         self.driver = f"{handle.platform.version.strip()}, driver {handle.driver_version.strip()}"
@@ -78,38 +86,50 @@ class OpenclDevice:
             has_int64_atomics="cl_khr_int64_base_atomics" in extensions,
         )
 
-    def buffer(self, shape, dtype="f4") -> "OpenclBuffer":
+    def buffer(self, shape: Any, dtype: DTypeLike = "f4") -> "OpenclBuffer":
+        """Allocate device memory; see Device."""
         return OpenclBuffer(self, shape, dtype)
 
     def staging_buffer(self, count: int) -> "OpenclStagingBuffer":
+        """Allocate a staging buffer; see Device."""
         return OpenclStagingBuffer(self, count)
 
     def readback_buffer(self, count: int) -> "OpenclReadback":
+        """Allocate a readback buffer; see Device."""
         return OpenclReadback(self, count)
 
-    def vendor_blas(self, dtype) -> None:
+    def vendor_blas(self, dtype: DTypeLike) -> None:
+        """The vendor's BLAS for a dtype, or None."""
         return None
 
-    def capture_graph(self, work):
+    def capture_graph(self, work: Callable[..., None]) -> Callable[[], None]:
+        """What launches the kernels of work() again; see Device."""
         return work
 
     def timestamp(self) -> "OpenclTimestamp":
+        """Record a timestamp in the current queue."""
         return OpenclTimestamp(self)
 
-    def can_access_peer(self, other) -> bool:
+    def can_access_peer(self, other: Any) -> bool:
+        """Whether kernels of this device may read and write buffers of the other."""
         return other is self
 
-    def priority_queue(self):
+    def priority_queue(self) -> AbstractContextManager:
+        """A high-priority queue; see Device."""
         return nullcontext()  # one queue does all
 
     def record_event(self, reuse: None = None) -> None:
+        """Record an event in the current queue; see Device."""
         return None
 
     def wait_event(self, event: None) -> None:
         """Work comes after all that was asked for before it."""
 
-    def kernel(self, file, entry: str, group_size: int = 256, **constants) -> "OpenclKernel":
-        name = getattr(file, "name", file)
+    def kernel(
+        self, file: str | GeneratedSource, entry: str, group_size: int = 256, **constants: Any
+    ) -> "OpenclKernel":
+        """Compile a kernel; see Device."""
+        name = source_name(file)
         text = preprocess(file, GROUP_SIZE=group_size, **constants)
         options = STRICT_OPTIONS if constants.get("STRICT") else OPTIONS
         key = hashlib.sha256("\0".join([text, *options]).encode()).digest()
@@ -121,7 +141,7 @@ class OpenclDevice:
         except cl.Error as error:
             raise KernelError(f"{name} has no kernel {entry}: {error}") from error
 
-    def _build(self, text: str, options: list[str], name: str):
+    def _build(self, text: str, options: list[str], name: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # chatter of builds that succeed
             try:
@@ -130,12 +150,14 @@ class OpenclDevice:
                 raise KernelError(f"{name}: {self.name} refuses it\n{_log(error)}") from error
 
     def finish(self) -> None:
+        """Wait for all work; raises KernelError if a kernel failed."""
         try:
             self._queue.finish()
         except cl.Error as error:
             raise KernelError(f"{self.name}: a kernel failed: {error}") from error
 
-    def time_seconds(self, work) -> float:
+    def time_seconds(self, work: Callable[..., None]) -> float:
+        """Device time in seconds of what work() launches."""
         self._queue.finish()
         start = cl.enqueue_marker(self._queue)
         work()
@@ -145,7 +167,7 @@ class OpenclDevice:
 
 
 @contextmanager
-def _build_lock(key: bytes):
+def _build_lock(key: bytes) -> Iterator[None]:
     """Held by one process at a time for each key.
 
     PoCL 3.1 reads a program from its cache that another process has half written, and fails without a word.
@@ -160,16 +182,18 @@ def _build_lock(key: bytes):
         yield
 
 
-def _log(error) -> str:
+def _log(error: object) -> str:
     """The compiler's words without PyOpenCL's frame around them."""
     text = str(error)
     return text.split("Build on", 1)[-1].split("(options:", 1)[0].strip() if "Build on" in text else text
 
 
 class OpenclBuffer:
-    def __init__(self, device: OpenclDevice, shape, dtype="f4"):
+    """Device memory of an OpenCL device; see Buffer."""
+
+    def __init__(self, device: OpenclDevice, shape: Any, dtype: DTypeLike = "f4") -> None:
         self.device = device
-        self.shape = (int(shape),) if np.isscalar(shape) else tuple(int(n) for n in shape)
+        self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
         self.dtype = np.dtype(dtype)
         self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
         device.counters.allocations += 1
@@ -184,7 +208,8 @@ class OpenclBuffer:
             )
             raise UnavailableError(told) from error
 
-    def write(self, array) -> "OpenclBuffer":
+    def write(self, array: Any) -> "OpenclBuffer":
+        """Copy a host array into the buffer; returns the buffer."""
         array = np.ascontiguousarray(array)
         assert array.dtype == self.dtype and array.nbytes == self.nbytes, (
             array.dtype,
@@ -199,6 +224,7 @@ class OpenclBuffer:
         return self
 
     def read(self) -> np.ndarray:
+        """The contents as a new host array; waits for earlier work."""
         array = np.empty(self.shape, self.dtype)
         self.device.counters.downloads += 1
         if self.nbytes:
@@ -209,11 +235,13 @@ class OpenclBuffer:
         return array
 
     def fill(self, byte: int) -> "OpenclBuffer":
+        """Set every byte; returns the buffer."""
         if self.nbytes:
             cl.enqueue_fill_buffer(self.device._queue, self._memory, np.uint8(byte), 0, self.nbytes)
         return self
 
-    def copy_from(self, source) -> "OpenclBuffer":
+    def copy_from(self, source: Any) -> "OpenclBuffer":
+        """Copy from another buffer; see Buffer."""
         assert source.nbytes == self.nbytes, (source.shape, self.shape)
         same = isinstance(source, OpenclBuffer) and source.device is self.device
         if not same:
@@ -226,15 +254,18 @@ class OpenclBuffer:
 class OpenclStagingBuffer:
     """Memory that OpenCL allocates for the host: the kernels' own where both share memory, else copied from."""
 
-    def __init__(self, device: OpenclDevice, count: int):
+    def __init__(self, device: OpenclDevice, count: int) -> None:
         self.device, self.buffer = device, OpenclBuffer(device, count, "u1")
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
         self._memory = cl.Buffer(device._context, flags, count)
         if device._unified:
             self.buffer._memory = self._memory
-        self._count, self._array, self._pending_events = count, None, []
+        self._count = count
+        self._array: Any = None
+        self._pending_events: list = []
 
     def map(self) -> np.ndarray:
+        """The host's bytes, to be filled; waits until the last upload has read them."""
         if self._array is None:
             queue, flags = self.device._copy_queue, cl.map_flags.WRITE
             self._array, _ = cl.enqueue_map_buffer(
@@ -244,7 +275,8 @@ class OpenclStagingBuffer:
             cl.wait_for_events(self._pending_events)
         return self._array
 
-    def upload_then(self, count: int, work) -> None:
+    def upload_then(self, count: int, work: Callable[..., None]) -> None:
+        """Start to upload the first `count` bytes, then call work(buffer)."""
         queue, copies = self.device._queue, self.device._copy_queue
         self.device.counters.uploads += 1
         self.device.counters.uploaded_bytes += count
@@ -264,10 +296,13 @@ class OpenclStagingBuffer:
 
 
 class OpenclTimestamp:
-    def __init__(self, device: OpenclDevice):
+    """A marker in the queue; see Timestamp."""
+
+    def __init__(self, device: OpenclDevice) -> None:
         self._event = cl.enqueue_marker(device._queue)
 
     def seconds_since(self, earlier: "OpenclTimestamp") -> float:
+        """Device time in seconds between two timestamps; waits for both."""
         cl.wait_for_events([earlier._event, self._event])
         return (self._event.profile.end - earlier._event.profile.end) * 1e-9
 
@@ -275,11 +310,13 @@ class OpenclTimestamp:
 class OpenclReadback:
     """A buffer and host memory; the copy runs on the second queue."""
 
-    def __init__(self, device: OpenclDevice, count: int):
+    def __init__(self, device: OpenclDevice, count: int) -> None:
         self.device, self.buffer = device, OpenclBuffer(device, count, "u1")
-        self._array, self._arrived = np.empty(count, np.uint8), None
+        self._array = np.empty(count, np.uint8)
+        self._arrived: Any = None
 
     def start_copy(self) -> None:
+        """Start to copy the buffer to the host after earlier work."""
         queue, copies = self.device._queue, self.device._copy_queue
         filled = cl.enqueue_marker(queue)
         queue.flush()
@@ -287,6 +324,7 @@ class OpenclReadback:
         copies.flush()
 
     def wait(self) -> np.ndarray:
+        """Wait for the last start_copy(); the host's bytes."""
         try:
             self._arrived.wait()
         except cl.Error as error:
@@ -295,14 +333,16 @@ class OpenclReadback:
 
 
 class OpenclKernel:
-    def __init__(self, device: OpenclDevice, program, entry: str, name: str, group_size: int):
+    """A kernel of an OpenCL program; see Kernel."""
+
+    def __init__(self, device: OpenclDevice, program: Any, entry: str, name: str, group_size: int) -> None:
         self.device, self.name, self.group_size = device, name, group_size
         self._create = partial(cl.Kernel, program, entry)
-        self._kernels = {
+        self._kernels: dict[tuple | None, Any] = {
             None: self._create()
         }  # by the types of their arguments; made at once: the entry may be missing
 
-    def bind_launch(self, threads: int, *arguments):
+    def bind_launch(self, threads: int, *arguments: Any) -> Callable[[], None]:
         """The launch with these arguments, set once: setting a dozen of them can take as long as a small product."""
         if threads <= 0:
             return lambda: None
@@ -313,23 +353,26 @@ class OpenclKernel:
             raise KernelError(f"{self.name}: {error}") from error
         return partial(self._launch, kernel, threads, arguments)
 
-    def warm_up(self, threads: int, *arguments) -> None:
+    def warm_up(self, threads: int, *arguments: Any) -> None:
+        """Launch once beside the queue and wait; see Kernel."""
         self._enqueue(self.device._copy_queue, self._kernel_with_args(arguments), threads)
         self.device._copy_queue.finish()
 
     def supports_cluster_size(self, groups: int) -> bool:
+        """Whether the device can run clusters of so many groups."""
         return groups == 1
 
-    def __call__(self, threads: int, *arguments) -> None:
+    def __call__(self, threads: int, *arguments: Any) -> None:
+        """Launch the kernel over at least `threads` work-items."""
         if threads > 0:
             self._launch(self._kernel_with_args(arguments), threads)
 
-    def _launch(self, kernel, threads: int, kept: tuple = ()) -> None:
+    def _launch(self, kernel: Any, threads: int, kept: tuple = ()) -> None:
         """Launches a kernel whose arguments are set; `kept` are those that must live as long as the launch."""
         self.device.counters.launches += 1
         self._enqueue(self.device._queue, kernel, threads)
 
-    def _kernel_with_args(self, arguments):
+    def _kernel_with_args(self, arguments: Any) -> Any:
         """The OpenCL kernel for arguments of these types, with the arguments set.
 
         PyOpenCL sets numbers whose types were told once many times as fast as those that it must look into.
@@ -339,7 +382,7 @@ class OpenclKernel:
             if np.void in types:  # records, of which only their bytes can be told
                 kernel = self._kernels[None]
             else:
-                values = [value.item() if kind else value for kind, value in zip(types, values, strict=True)]
+                values = tuple(value.item() if kind else value for kind, value in zip(types, values, strict=True))
                 if types not in self._kernels:
                     kernel = self._create()
                     kernel.set_arg_types(types)
@@ -350,7 +393,7 @@ class OpenclKernel:
             raise KernelError(f"{self.name}: {error}") from error
         return kernel
 
-    def _enqueue(self, queue, kernel, threads: int) -> None:
+    def _enqueue(self, queue: Any, kernel: Any, threads: int) -> None:
         try:
             size = -(-threads // self.group_size) * self.group_size
             cl.enqueue_nd_range_kernel(queue, kernel, (size,), (self.group_size,))
@@ -358,7 +401,7 @@ class OpenclKernel:
             raise KernelError(f"{self.name}: {error}") from error
 
 
-def _argument(argument, kernel: OpenclKernel) -> tuple:
+def _argument(argument: Any, kernel: OpenclKernel) -> tuple:
     """The NumPy type of a number, None for a buffer, and what OpenCL takes for the argument."""
     if isinstance(argument, OpenclBuffer):
         assert argument.device is kernel.device, f"{kernel.name}: a buffer of another device"

@@ -7,7 +7,7 @@ does not depend on how the picture was cut into tiles.
 """
 
 import math
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -92,5 +92,7 @@ class GlToneMapper:
         """Draws the displayed picture of `image` into `target`, an 8-bit texture of the same size."""
         automatic = tone.exposure == "auto"
         exposure = self._reduction.mean_log_luminance(image) if automatic else self._neutral
-        inputs = dict(image=image, exposure=exposure, automatic=int(automatic), ev=tone.ev, curve=CURVES[tone.curve])
+        inputs: dict[str, Any] = dict(
+            image=image, exposure=exposure, automatic=int(automatic), ev=tone.ev, curve=CURVES[tone.curve]
+        )
         self._pass(target, **inputs)

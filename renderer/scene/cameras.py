@@ -6,7 +6,7 @@ that a view does not depend on pixels.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Camera(View):
 
     can_fly = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if np.allclose(np.cross(np.subtract(self.target, self.position), self.up), 0):
             raise ValueError("position, target and up lie on one line, so the camera has no upright direction")
 
@@ -80,19 +80,19 @@ class Camera(View):
         side = _rotated(side / np.linalg.norm(side), up_axis, -math.pi * dx)
         elevation = np.clip(math.asin(height) + math.pi * dy, -1.55, 1.55)
         offset = distance * (math.cos(elevation) * side + math.sin(elevation) * up_axis)
-        return replace(self, position=_point(np.add(self.target, offset)))
+        return replace(self, position=to_point(np.add(self.target, offset)))
 
     def pan(self, dx: float, dy: float) -> Self:
         """Moves camera and target in the picture's plane, so that the target follows the pointer."""
         right, up, _ = self.axes()
         target_plane_height = 2 * math.tan(math.radians(self.fov_degrees) / 2) * math.dist(self.position, self.target)
         shift = target_plane_height * (dy * up - dx * right)
-        return replace(self, position=_point(self.position + shift), target=_point(self.target + shift))
+        return replace(self, position=to_point(self.position + shift), target=to_point(self.target + shift))
 
     def scroll(self, steps: float, x: float = 0.0, y: float = 0.0) -> Self:
         """Dollies towards the target: a step takes an eighth of the way."""
         offset = np.subtract(self.position, self.target) * 0.875**steps
-        return replace(self, position=_point(np.add(self.target, offset)))
+        return replace(self, position=to_point(np.add(self.target, offset)))
 
     def look_around(self, dx: float, dy: float) -> Self:
         """Looks elsewhere from the same place: as far as a drag over the panel's height covers of what is seen."""
@@ -104,12 +104,12 @@ class Camera(View):
         side = _rotated(side / np.linalg.norm(side), up_axis, -angle * dx)
         elevation = np.clip(math.asin(float(np.clip(offset @ up_axis / distance, -1, 1))) - angle * dy, -1.55, 1.55)
         offset = distance * (math.cos(elevation) * side + math.sin(elevation) * up_axis)
-        return replace(self, target=_point(np.add(self.position, offset)))
+        return replace(self, target=to_point(np.add(self.position, offset)))
 
     def fly(self, right: float, up: float, forward: float) -> Self:
         """Moves camera and target along the camera's axes, in units of the distance between them."""
         shift = np.array([right, up, forward]) @ self.axes() * math.dist(self.position, self.target)
-        return replace(self, position=_point(self.position + shift), target=_point(self.target + shift))
+        return replace(self, position=to_point(self.position + shift), target=to_point(self.target + shift))
 
 
 @dataclass(frozen=True)
@@ -147,5 +147,7 @@ def _rotated(v: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
     return v * math.cos(angle) + np.cross(axis, v) * math.sin(angle) + axis * (axis @ v) * (1 - math.cos(angle))
 
 
-def _point(v) -> tuple[float, float, float]:
-    return tuple(float(x) for x in v)
+def to_point(v: Any) -> tuple[float, float, float]:
+    """Three numbers as a tuple of floats."""
+    x, y, z = (float(n) for n in v)
+    return x, y, z

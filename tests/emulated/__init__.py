@@ -1,4 +1,4 @@
-"""An emulated CUDA machine: renderer/gpu/cuda.py itself, over a driver and a compiler that need no GPU.
+"""An emulated CUDA machine: renderer/gpu/cuda.py and cuda_streams.py, over a driver and a compiler that need no GPU.
 
 The very texts that NVRTC gets are compiled by g++ (compiler.py, words.h), their threads run as fibers in an order that
 is drawn (fibers.cpp, waits.cpp), in memory between closed pages (memory.py); what streams are given runs late, in any
@@ -10,33 +10,40 @@ weaker than sequential consistency, kernels of two streams that mix while both r
 
 import importlib.util
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
+from unittest import mock
 
 import numpy as np
 
 from renderer.gpu import cublas
+from renderer.gpu.nvrtc import cache_folder, compile_cubin
 
 from . import compiler
 from .driver import Emulation, bindings_driver, pycuda_driver
 from .products import Library
 
-CUDA = Path(__file__).resolve().parents[2] / "renderer" / "gpu" / "cuda.py"
+GPU = Path(__file__).resolve().parents[2] / "renderer" / "gpu"
 
 
 def cuda_machine(devices: int = 4, seed: int = 0, races: bool = False, name: str = "emulated_cuda") -> ModuleType:
-    """renderer/gpu/cuda.py once more, on `devices` emulated devices: its CudaDevice(0) and so on.
+    """renderer/gpu/cuda.py and cuda_streams.py once more, on `devices` emulated devices: CudaDevice(0) and so on.
 
     With `races` every access to memory is checked against those of other threads (races.cpp), ten times slower.
     """
-    specification = importlib.util.spec_from_file_location(name, CUDA)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    folder = module.cache_folder() / "emulated"
-    module.emulation = Emulation(devices, seed, races, folder)
-    module.pycuda_driver, module.cu = pycuda_driver(module.emulation), bindings_driver(module.emulation)
-    module.nvrtc, module.NVIDIA_CONTROL_FILE = compiler.nvrtc(folder, races), CUDA
-    library = Library(module.emulation)
+    folder = cache_folder() / "emulated"
+    emulation = Emulation(devices, seed, races, folder)
+    streams, run_streams = _module(f"{name}_streams", "cuda_streams.py")
+    run_streams()
+    streams.pycuda_driver, streams.cu = pycuda_driver(emulation), bindings_driver(emulation)
+    with mock.patch.dict(sys.modules, {"renderer.gpu.cuda_streams": streams}):
+        module, run = _module(name, "cuda.py")
+        run()
+    module.emulation, module.NVIDIA_CONTROL_FILE = emulation, GPU
+    module.compile_cubin = partial(compile_cubin, compiler=compiler.nvrtc(folder, races))
+    library = Library(emulation)
 
     class Device(module.CudaDevice):
         def vendor_blas(self, dtype):
@@ -44,6 +51,13 @@ def cuda_machine(devices: int = 4, seed: int = 0, races: bool = False, name: str
 
     module.CudaDevice = Device
     return module
+
+
+def _module(name: str, file: str) -> tuple[ModuleType, Callable[[], None]]:
+    """A new module of a file of renderer/gpu, and what executes it."""
+    specification = importlib.util.spec_from_file_location(name, GPU / file)
+    module = importlib.util.module_from_spec(specification)
+    return module, partial(specification.loader.exec_module, module)
 
 
 def replace_cuda(devices: int, seed: int, races: bool) -> None:

@@ -252,7 +252,7 @@ def test_band_lu_in_many_orders(rng, seed):
         how = {
             "panels": str(rng.choice(["host", "device"])),
             "residency": str(rng.choice(["resident", "streamed"])),
-            "products": str(rng.choice(["vendor", "own"])),
+            "gemm": str(rng.choice(["vendor", "own"])),
         }
         host, lu = BandedLU(ab, kl, ku, block=16), BandedLU(ab, kl, ku, devices, 16, **how)
         assert np.array_equal(lu.pivots, host.pivots), how

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from renderer.errors import InputError, UnavailableError
-from renderer.gpu import DeviceProperties, cuda, open_device
+from renderer.gpu import DeviceProperties, nvrtc, open_device
 from renderer.gpu.kernel_source import preprocess
 from renderer.numerics.band_lu import BandedLU, device_columns, memory
 from renderer.numerics.band_lu.block_columns import BlockLayout
@@ -29,7 +29,7 @@ class Compiler:
         self.entries = []
 
     def kernel(self, file, entry, group_size=256, **constants):
-        cuda.compile_cubin(preprocess(file, GROUP_SIZE=group_size, **constants), "sm_90", file)
+        nvrtc.compile_cubin(preprocess(file, GROUP_SIZE=group_size, **constants), "sm_90", file)
         self.entries.append(entry)
         return SimpleNamespace(group_size=group_size, supports_cluster_size=lambda groups: True)
 
@@ -46,7 +46,7 @@ QUICK_BLOCKS = (128, 256)
     "block", [b if b in QUICK_BLOCKS else pytest.param(b, marks=pytest.mark.slow) for b in range(16, 513, 16)]
 )
 def test_every_block_size_compiles_for_gpus_with_clusters(block):
-    if cuda.nvrtc is None:
+    if nvrtc.nvrtc is None:
         pytest.skip("NVRTC is not installed")
     for k in (100, 1024, 4096) if block > 64 else (100, 1024):
         device = Compiler()

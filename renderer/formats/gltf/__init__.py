@@ -18,7 +18,7 @@ from renderer.formats.gltf.nodes import model_of
 __all__ = ["Camera", "Light", "Material", "Model", "Part", "Picture", "load"]
 
 
-def load(path) -> Model:
+def load(path: Path) -> Model:
     """The Model of a file, read once while it and the files it names stay as they are; its arrays are shared, so they
     are read-only."""
     path = Path(path)

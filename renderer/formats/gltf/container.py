@@ -7,6 +7,7 @@ import math
 import struct
 import urllib.parse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ UNDERSTOOD = {
 }  # fmt: skip
 
 
-def _is_number(value) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -42,7 +43,7 @@ def stamp_of(path: Path) -> tuple[int, int] | None:
 class Container:
     """One file while it is read."""
 
-    def __init__(self, path: Path, size: int):
+    def __init__(self, path: Path, size: int) -> None:
         self.path = path
         if size > LARGEST_FILE:
             self.fail("the file", f"is larger than the {LARGEST_FILE >> 20} MiB allowed")
@@ -76,7 +77,7 @@ class Container:
         self.floats: dict[int, np.ndarray] = {}
         self.taken = {"zeros": 0, "vertices": 0, "triangles": 0}
 
-    def fail(self, item: str, what: str):
+    def fail(self, item: str, what: str) -> None:
         raise InputError(f"{self.path}: {item} {what}")
 
     def take(self, what: str, count: int, most: int, item: str) -> None:
@@ -98,7 +99,7 @@ class Container:
             self.fail(item, f"has {key} that are {format_value(value)}; they must be a list")
         return value
 
-    def item(self, group: str, index, item: str) -> dict:
+    def item(self, group: str, index: Any, item: str) -> dict:
         """An entry of one of the file's lists, by its number."""
         values = self.list_of(group)
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(values):
@@ -107,7 +108,7 @@ class Container:
             self.fail(f"{group}[{index}]", f"is {format_value(values[index])}; it must be an object")
         return values[index]
 
-    def number(self, table: dict, key: str, default, low, high, item: str):
+    def number(self, table: dict, key: str, default: Any, low: Any, high: Any, item: str) -> Any:
         value = table.get(key, default)
         if not _is_number(value) or not low <= value <= high:
             self.fail(item, f"has a {key} of {format_value(value)}; it must be {low:g} to {high:g}")
@@ -119,14 +120,16 @@ class Container:
             self.fail(item, f"has a {key} of {format_value(value)}; it must be a whole number from 0 to {most}")
         return value
 
-    def one_of(self, table: dict, key: str, allowed: dict, item: str, default=None):
+    def one_of(self, table: dict, key: str, allowed: dict, item: str, default: Any = None) -> Any:
         """What stands for a number in `allowed`."""
         value = table.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
             self.fail(item, f"has the {key} {format_value(value)}; allowed are {list(allowed)}")
         return allowed[value]
 
-    def numbers(self, table: dict, key: str, default: tuple, item: str, low=-1e18, high=1e18) -> tuple[float, ...]:
+    def numbers(
+        self, table: dict, key: str, default: tuple, item: str, low: Any = -1e18, high: Any = 1e18
+    ) -> tuple[float, ...]:
         value = table.get(key, default)
         if not isinstance(value, (list, tuple)) or len(value) != len(default):
             self.fail(item, f"has a {key} that is {format_value(value)}; it must be {len(default)} numbers")
@@ -157,7 +160,7 @@ class Container:
             self.fail("the file", "has no chunk of JSON")
         return text
 
-    def content(self, uri, item: str) -> bytes:
+    def content(self, uri: Any, item: str) -> bytes:
         """The bytes behind a data: URI or a file in this file's folder."""
         if not isinstance(uri, str):
             self.fail(item, f"has a uri that is {format_value(uri)}; it must be a text")
@@ -187,7 +190,7 @@ class Container:
                 f"{self.path}: {item} has the uri {format_value(uri)}, which cannot be read: {error}"
             ) from error
 
-    def buffer(self, index, item: str) -> memoryview:
+    def buffer(self, index: Any, item: str) -> memoryview:
         entry = self.item("buffers", index, item)
         if index not in self.buffers:
             name = f"buffers[{index}]"
@@ -203,7 +206,7 @@ class Container:
             self.buffers[index] = data[:length]
         return self.buffers[index]
 
-    def view(self, index, item: str) -> tuple[memoryview, int]:
+    def view(self, index: Any, item: str) -> tuple[memoryview, int]:
         """The bytes of a buffer view and its stride, 0 where items follow one another."""
         entry, name = self.item("bufferViews", index, item), f"bufferViews[{index}]"
         data = self.buffer(entry.get("buffer"), name)
@@ -227,7 +230,7 @@ class Container:
             else np.zeros((0, width), dtype)
         )
 
-    def accessor(self, index, kinds: tuple[str, ...], item: str) -> np.ndarray:
+    def accessor(self, index: Any, kinds: tuple[str, ...], item: str) -> np.ndarray:
         """(count, width) of an accessor of one of the types: whole numbers as they are, but float32 where they are
         normalised; checked to be finite."""
         entry, name = self.item("accessors", index, item), f"accessors[{index}]"
@@ -252,7 +255,7 @@ class Container:
         self.read[index] = values
         return values
 
-    def real(self, index, kinds: tuple[str, ...], item: str) -> np.ndarray:
+    def real(self, index: Any, kinds: tuple[str, ...], item: str) -> np.ndarray:
         """An accessor's items as float32, shared by all that name it."""
         values = self.accessor(index, kinds, item)
         if index not in self.floats:

@@ -1,6 +1,7 @@
 """The nodes of a glTF file: where its meshes, cameras and lights stand, and the triangles of the meshes."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def model_of(file: Container) -> Model:
     return Model(meshes, placed, read, pictures, cameras, lights)
 
 
-def _nodes(file: Container):
+def _nodes(file: Container) -> Any:
     """(mesh, matrix) of the nodes of the scene that have a mesh, cameras, lights, (mesh, skin, node's name) of those
     whose mesh has a skin, and the matrices of all nodes by their number."""
     scenes, nodes = file.list_of("scenes"), file.list_of("nodes")
@@ -93,7 +94,7 @@ def _matrix(file: Container, node: dict, name: str) -> np.ndarray:
     return out
 
 
-def _camera(file: Container, index, matrix: np.ndarray, node: str) -> list[Camera]:
+def _camera(file: Container, index: Any, matrix: np.ndarray, node: str) -> list[Camera]:
     """The camera in a list; an empty one for an orthographic camera, which has no angle of view."""
     entry, name = file.item("cameras", index, node), f"cameras[{index}]"
     if entry.get("type") != "perspective":
@@ -106,7 +107,7 @@ def _camera(file: Container, index, matrix: np.ndarray, node: str) -> list[Camer
     return [Camera(str(entry.get("name", name)), matrix, math.degrees(fov), aspect)]
 
 
-def _light(file: Container, index, matrix: np.ndarray, node: str) -> Light:
+def _light(file: Container, index: Any, matrix: np.ndarray, node: str) -> Light:
     extension = file.part(file.part(file.tree, "extensions", "the file"), "KHR_lights_punctual", "the file")
     lights = file.list_of("lights", extension)
     if not isinstance(index, int) or not 0 <= index < len(lights) or not isinstance(lights[index], dict):

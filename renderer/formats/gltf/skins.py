@@ -1,6 +1,7 @@
 """Skins of a glTF file: vertices that follow joints, as the nodes stand."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ class Pose:
     matrices: np.ndarray
 
 
-def pose_of(file: Container, index, worlds: dict[int, np.ndarray], node: str) -> Pose:
+def pose_of(file: Container, index: Any, worlds: dict[int, np.ndarray], node: str) -> Pose:
     """The pose of a skin; `worlds` are the matrices (4, 4) of the scene's nodes by their number."""
     entry, name = file.item("skins", index, node), f"skins[{index}]"
     joints = file.list_of("joints", entry, name)

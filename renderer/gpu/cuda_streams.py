@@ -1,0 +1,147 @@
+"""Streams, events, timestamps and graphs of CUDA, over cuda.bindings.driver (CUDA driver API); see cuda.py."""
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from renderer.errors import KernelError
+
+try:
+    import pycuda.driver as pycuda_driver
+except ImportError:
+    pycuda_driver: Any = None  # type: ignore[no-redef]  # not installed
+try:
+    from cuda.bindings import driver as cu
+except ImportError:
+    cu: Any = None  # type: ignore[no-redef]  # not installed
+
+__all__ = [
+    "NON_BLOCKING",
+    "CudaGraph",
+    "CudaTimestamp",
+    "Event",
+    "PeerCopy",
+    "PriorityStream",
+    "check",
+    "cu",
+    "pycuda_driver",
+]
+NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: does not synchronize with the default stream
+
+
+class Event:
+    """A point in a stream that other streams can wait for: cuda.bindings, since PyCUDA's events have no handle.
+
+    The caller makes its device current. Without a stream, the default one is meant, which kernels use.
+    """
+
+    def __init__(self) -> None:
+        self._event = check(cu.cuEventCreate(cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        weakref.finalize(self, cu.cuEventDestroy, self._event).atexit = False
+
+    def record(self, stream: Any = None) -> None:
+        """Record the event at the end of the stream's work."""
+        check(cu.cuEventRecord(self._event, stream.handle if stream else 0))
+
+    def block_stream(self, stream: Any = None) -> None:
+        """Later work of the stream waits until this place is reached."""
+        check(cu.cuStreamWaitEvent(stream.handle if stream else 0, self._event, 0))
+
+    def synchronize(self) -> None:
+        """Wait on the host until the event has happened."""
+        check(cu.cuEventSynchronize(self._event))
+
+
+def check(answer: tuple) -> Any:
+    """The value of a cuda.bindings answer; KernelError when its status is not success."""
+    status, *values = answer
+    if status != cu.CUresult.CUDA_SUCCESS:
+        raise KernelError(f"CUDA: a kernel or a copy failed: {status.name}")
+    return values[0] if values else None
+
+
+class PriorityStream:
+    """A stream that the scheduler prefers to the default one; entered, it takes the launches of the thread."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        self._previous_streams: list = []
+        with device:
+            _, _, urgent = cu.cuCtxGetStreamPriorityRange()
+            self.handle = int(check(cu.cuStreamCreateWithPriority(NON_BLOCKING, urgent)))
+        weakref.finalize(self, _destroy_stream, device, self.handle).atexit = False
+
+    def __enter__(self) -> "PriorityStream":
+        self._previous_streams.append(self.device._stream)
+        self.device._stream = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.device._stream = self._previous_streams.pop()
+
+
+def _destroy_stream(device: Any, handle: int) -> None:
+    with device:
+        cu.cuStreamDestroy(handle)
+
+
+class CudaTimestamp:
+    """A timed event in the queue; see Timestamp."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        with device:
+            self._event = check(cu.cuEventCreate(0))
+            check(cu.cuEventRecord(self._event, device.stream_handle))
+        weakref.finalize(self, cu.cuEventDestroy, self._event).atexit = False
+
+    def seconds_since(self, earlier: "CudaTimestamp") -> float:
+        """Device time in seconds between two timestamps; waits for both."""
+        with self.device:
+            check(cu.cuEventSynchronize(self._event))
+            return check(cu.cuEventElapsedTime(earlier._event, self._event)) * 1e-3
+
+
+class CudaGraph:
+    """A CUDA graph of launches: one call starts them all, some ten times faster than Python starts them one by one."""
+
+    def __init__(self, device: Any, work: Callable[[], None]) -> None:
+        self.device, self._kept_alive = device, work
+        before = device.counters.launches
+        with device:
+            stream = pycuda_driver.Stream(NON_BLOCKING)  # the default stream cannot be captured
+            mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+            check(cu.cuStreamBeginCapture(stream.handle, mode))
+            entered, device._stream = device._stream, stream
+            try:
+                work()
+            finally:
+                device._stream = entered
+                graph = check(cu.cuStreamEndCapture(stream.handle))
+            self._graph = check(cu.cuGraphInstantiate(graph, 0))
+            check(cu.cuGraphDestroy(graph))
+        weakref.finalize(self, _destroy_graph, device, self._graph).atexit = False  # the process's end frees it too
+        self._launches = device.counters.launches - before
+        device.counters.launches = before
+
+    def __call__(self) -> None:
+        """Launch the kernel over at least `threads` work-items."""
+        self.device.counters.launches += self._launches
+        with self.device:
+            check(cu.cuGraphLaunch(self._graph, self.device.stream_handle))
+
+
+def _destroy_graph(device: Any, graph: Any) -> None:
+    with device:
+        cu.cuGraphExecDestroy(graph)
+
+
+class PeerCopy:
+    """From one GPU to another: a stream and the places of the copy that it is at; made with the source entered."""
+
+    def __init__(self, source: Any, target: Any) -> None:
+        with target:
+            self.target_ready = Event()
+        with source:
+            self.stream, self.source_ready, self.copied = pycuda_driver.Stream(NON_BLOCKING), Event(), Event()
+        source.can_access_peer(target), target.can_access_peer(source)  # makes the copies faster
