@@ -120,6 +120,7 @@ def render_on_farm(farm: Farm, plan: ExportPlan, options: ExportOptions) -> tupl
 
 
 def require_no_time_limit(options) -> None:
+    """UserError if there is a --time-limit."""
     if options.time_limit:
         raise UserError("--time-limit: not together with --farm, whose workers do not share a clock")
 

@@ -42,6 +42,7 @@ class CameraArray:
         return (row - (self.rows - 1) / 2) * self.baseline, (column - (self.columns - 1) / 2) * self.baseline
 
     def camera_at(self, row: int, column: int) -> Camera:
+        """The camera of a view."""
         v, u = self.camera_offset(row, column)
         right, up, _ = self.camera.axes()
         shift = u * right - v * up
@@ -49,6 +50,7 @@ class CameraArray:
         return replace(self.camera, position=position, target=target)
 
     def name(self, row: int, column: int) -> str:
+        """File name of a view after Stanford's convention: row, column, v, u."""
         v, u = self.camera_offset(row, column)
         return f"out_{row:02d}_{column:02d}_{v:.6f}_{u:.6f}_.png"
 
@@ -104,6 +106,7 @@ class LightFieldViews:
         self._manifest = Manifest(pattern, facts, lambda number: folder / array.name(*divmod(number, array.columns)))
 
     def path(self, index: tuple[int, int]) -> Path:
+        """Path of a view's file."""
         return self._folder / self.array.name(*index)
 
     def wanted(self, overwrite: bool) -> list[tuple[int, int]]:
@@ -118,6 +121,7 @@ class LightFieldViews:
         return read_recipe(self.path(self.array.views()[0]))["scene"]["tone"].get("ev", 0.0)
 
     def add(self, index: tuple[int, int], seconds: float, device: str) -> None:
+        """List a view whose file is complete in the manifest."""
         self._manifest.add(self._number(index), seconds, device)
 
     def _number(self, index: tuple[int, int]) -> int:

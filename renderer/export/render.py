@@ -175,6 +175,7 @@ class TiledImage:
         self._meter, self._opaque = ExposureMeter(), True
 
     def merge_tile(self, tile: Tile, part: np.ndarray, layers: dict[str, np.ndarray]) -> None:
+        """Copy a tile and its layers into the image, and meter it."""
         left, top, wide, high = tile
         assert part.shape == (high, wide, 4), (part.shape, tile)
         where = slice(top, top + high), slice(left, left + wide)

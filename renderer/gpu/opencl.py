@@ -237,7 +237,7 @@ class OpenclBuffer:
     def fill(self, byte: int) -> "OpenclBuffer":
         """Set every byte; returns the buffer."""
         if self.nbytes:
-            cl.enqueue_fill_buffer(self.device._queue, self._memory, np.uint8(byte), 0, self.nbytes)
+            cl.enqueue_fill_buffer(self.device._queue, self._memory, np.full(1, byte, np.uint8), 0, self.nbytes)
         return self
 
     def copy_from(self, source: Any) -> "OpenclBuffer":
@@ -269,7 +269,7 @@ class OpenclStagingBuffer:
         if self._array is None:
             queue, flags = self.device._copy_queue, cl.map_flags.WRITE
             self._array, _ = cl.enqueue_map_buffer(
-                queue, self._memory, flags, 0, self._count, np.uint8, wait_for=self._pending_events
+                queue, self._memory, flags, 0, (self._count,), np.dtype(np.uint8), wait_for=self._pending_events
             )
         else:
             cl.wait_for_events(self._pending_events)

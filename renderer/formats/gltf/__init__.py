@@ -20,7 +20,8 @@ __all__ = ["Camera", "Light", "Material", "Model", "Part", "Picture", "load"]
 
 def load(path: Path) -> Model:
     """The Model of a file, read once while it and the files it names stay as they are; its arrays are shared, so they
-    are read-only."""
+    are read-only.
+    """
     path = Path(path)
     try:
         state = os.stat(path)

@@ -232,7 +232,8 @@ class Container:
 
     def accessor(self, index: Any, kinds: tuple[str, ...], item: str) -> np.ndarray:
         """(count, width) of an accessor of one of the types: whole numbers as they are, but float32 where they are
-        normalised; checked to be finite."""
+        normalised; checked to be finite.
+        """
         entry, name = self.item("accessors", index, item), f"accessors[{index}]"
         if entry.get("type") not in kinds:
             self.fail(item, f"needs {' or '.join(kinds)}; {name} is {format_value(entry.get('type'))}")

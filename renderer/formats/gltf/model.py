@@ -40,7 +40,8 @@ class Material:
 class Part:
     """Triangles of one material: vertices (n, 3) float32, faces (m, 3) int32; normals (n, 3), coordinates (n, 2),
     tangents (n, 4) whose last number is the handedness, and colours (n, 4) that the material's is multiplied by, or
-    None."""
+    None.
+    """
 
     vertices: np.ndarray
     faces: np.ndarray

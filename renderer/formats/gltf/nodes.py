@@ -40,7 +40,8 @@ def model_of(file: Container) -> Model:
 
 def _nodes(file: Container) -> Any:
     """(mesh, matrix) of the nodes of the scene that have a mesh, cameras, lights, (mesh, skin, node's name) of those
-    whose mesh has a skin, and the matrices of all nodes by their number."""
+    whose mesh has a skin, and the matrices of all nodes by their number.
+    """
     scenes, nodes = file.list_of("scenes"), file.list_of("nodes")
     if len(nodes) > LARGEST_NODES:
         file.fail("the file", f"has {len(nodes)} nodes; {LARGEST_NODES} are allowed")

@@ -39,7 +39,8 @@ def pose_of(file: Container, index: Any, worlds: dict[int, np.ndarray], node: st
 
 def posed(file: Container, pose: Pose, attributes: dict, vertices: np.ndarray, directions: list, name: str) -> list:
     """Vertices (n, 3) moved by their joints; then `directions` moved, which are normals (n, 3) and tangents (n, 4), or
-    None."""
+    None.
+    """
     joints, weights = _influences(file, pose, attributes, len(vertices), name)
     out = [None if array is None else np.array(array, "f8") for array in (vertices, *directions)]
     moved, normals, tangents = out
