@@ -315,6 +315,7 @@ class CudaReadback:
     """A buffer and page-locked memory; the copy runs on a second stream."""
 
     def __init__(self, device: CudaDevice, count: int) -> None:
+        self._array: Any = None  # for __del__, if the next line raises
         self.device, self.buffer = device, CudaBuffer(device, count, "u1")
         with device:
             try:
@@ -327,7 +328,7 @@ class CudaReadback:
             self._readback_stream = pycuda_driver.Stream(NON_BLOCKING)  # not behind uploads
 
     def __del__(self) -> None:
-        if hasattr(self, "_array"):
+        if self._array is not None:
             _free(self.device, self._array.base)
 
     def start_copy(self) -> None:
@@ -349,6 +350,7 @@ class CudaStagingBuffer:
     """Page-locked memory and a buffer; copies run on a second stream, ordered with the kernels by two events."""
 
     def __init__(self, device: CudaDevice, count: int) -> None:
+        self._array: Any = None  # for __del__, if the next line raises
         self.device, self.buffer = device, CudaBuffer(device, count, "u1")
         with device:
             try:
@@ -360,7 +362,7 @@ class CudaStagingBuffer:
             self._arrived, self._consumed = Event(), Event()
 
     def __del__(self) -> None:
-        if hasattr(self, "_array"):
+        if self._array is not None:
             _free(self.device, self._array.base)
 
     def map(self) -> np.ndarray:
