@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from renderer.cdollar.checker.compilation import Compilation
-from renderer.cdollar.ir.dag import (
-    Access,
-    ArraySource,
-    BoundVariable,
-    Component,
-    Constant,
-    Node,
-    RuntimeScalar,
-    UserCall,
-    topological_order,
-)
+from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.types import FunctionType
 
 
-def graph(root: Node) -> list[str]:
+def graph(root: ir.Node) -> list[str]:
     """One line per node, inputs before their users."""
     names: dict[int, str] = {}
     lines = []
-    for node in topological_order([root]):
+    for node in ir.topological_order([root]):
         names[id(node)] = f"%{len(names)}"
         type_ = node.type if not isinstance(node.type, tuple) else f"({', '.join(node.type)})"
         inputs = " ".join(names[id(child)] for child in node.inputs)
@@ -29,22 +19,22 @@ def graph(root: Node) -> list[str]:
     return lines
 
 
-def label(node: Node) -> str:
+def label(node: ir.Node) -> str:
     """The attribute of a node for a reader."""
     attribute = node.attribute
-    if isinstance(attribute, Constant):
+    if isinstance(attribute, ir.Constant):
         return str(attribute.number)
-    if isinstance(attribute, RuntimeScalar):
+    if isinstance(attribute, ir.RuntimeScalar):
         return f"{attribute.name} = {attribute.number} (argument)"
-    if isinstance(attribute, BoundVariable):
+    if isinstance(attribute, ir.BoundVariable):
         return f"{attribute.name} : {attribute.range}"
-    if isinstance(attribute, ArraySource):
+    if isinstance(attribute, ir.ArraySource):
         return f"{attribute.name} [{' x '.join(map(str, attribute.ranges))}]"
-    if isinstance(attribute, Access):
+    if isinstance(attribute, ir.Access):
         return "at" + (f" {attribute.borders}" if any(attribute.borders) else "")
-    if isinstance(attribute, Component):
+    if isinstance(attribute, ir.Component):
         return f"component {attribute.index}"
-    if isinstance(attribute, UserCall):
+    if isinstance(attribute, ir.UserCall):
         return f"call {attribute.function.name}"
     if node.op == "reduce":
         return f"`{attribute[0].name}` over " + ", ".join(f"{v.name} : {v.range}" for v in attribute[1])
@@ -53,7 +43,7 @@ def label(node: Node) -> str:
     return "" if attribute is None else str(attribute)
 
 
-def explain(compilation: Compilation, root: Node) -> str:
+def explain(compilation: Compilation, root: ir.Node) -> str:
     """The explanation of a run whose target has a trace."""
     target = compilation.target
     lines = ["domains", *(f"  {text}" for text in compilation.program.inference.log or ["(nothing to infer)"])]

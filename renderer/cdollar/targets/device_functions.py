@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import re
 
+from renderer.cdollar.ir import device_function
 from renderer.cdollar.ir.dag import Component, Node, UserCall, topological_order
-from renderer.cdollar.ir.device_function import (
-    BranchOp,
-    DeviceFunction,
-    JumpOp,
-    LoopOp,
-    ReturnOp,
-    Statement,
-    StoreOp,
-)
 from renderer.cdollar.ir.types import component_types
 from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
 
@@ -44,7 +36,7 @@ class FunctionTable:
         return f"{prefix}{self.name_count}"
 
     def call_function(
-        self, function: DeviceFunction, arguments: list[str], poison_argument: str, lines: list[str]
+        self, function: device_function.DeviceFunction, arguments: list[str], poison_argument: str, lines: list[str]
     ) -> tuple[str, ...]:
         """Append a call to lines; returns the names of its components. Functions with loops take `poison_argument`."""
         called = self.function_name(function)
@@ -58,7 +50,7 @@ class FunctionTable:
         lines.append(f"R{called} {whole} = {text};")
         return tuple(f"{whole}.c{k}" for k in range(len(types)))
 
-    def function_name(self, function: DeviceFunction) -> str:
+    def function_name(self, function: device_function.DeviceFunction) -> str:
         """The name of a device function, which is emitted at its first call, after the functions that it calls."""
         if function.unique_id not in self.function_names:
             name = identifier(f"u{len(self.function_names)}", function.name)
@@ -70,7 +62,7 @@ class FunctionTable:
 class DeviceFunctionEmitter:
     """Emits one device function under a name, for a kernel with the functions of `table`."""
 
-    def __init__(self, table: FunctionTable, function: DeviceFunction, name: str) -> None:
+    def __init__(self, table: FunctionTable, function: device_function.DeviceFunction, name: str) -> None:
         """Name the function's parameters and locals."""
         self.table, self.function, self.dialect, self.name = table, function, table.dialect, name
         self.types = component_types(function.result_type)
@@ -102,26 +94,26 @@ class DeviceFunctionEmitter:
             return f"return {values[0]};"
         return self.dialect.return_struct(f"R{self.name}", values)
 
-    def statements(self, body: tuple[Statement, ...], indent: str) -> None:
+    def statements(self, body: tuple[device_function.Statement, ...], indent: str) -> None:
         """Emit statements."""
         for statement in body:
-            if isinstance(statement, BranchOp):
+            if isinstance(statement, device_function.BranchOp):
                 self.branch(statement, indent)
-            elif isinstance(statement, LoopOp):
+            elif isinstance(statement, device_function.LoopOp):
                 self.loop(statement, indent)
-            elif isinstance(statement, JumpOp):
+            elif isinstance(statement, device_function.JumpOp):
                 self.lines.append(f"{indent}{statement.kind};")
             else:
                 self.lines.append(f"{indent}{{")
                 values = self.values(statement.nodes, indent + INDENT)
-                if isinstance(statement, StoreOp):
+                if isinstance(statement, device_function.StoreOp):
                     for local, value in zip(statement.locals, values, strict=True):
                         self.lines.append(f"{indent}{INDENT}{self.locals[local]} = {value};")
                 else:
                     self.lines.append(indent + INDENT + self.return_text(values))
                 self.lines.append(f"{indent}}}")
 
-    def branch(self, statement: BranchOp, indent: str) -> None:
+    def branch(self, statement: device_function.BranchOp, indent: str) -> None:
         """Emit an if statement."""
         test = self.table.fresh("t")
         self.lines += [f"{indent}bool {test};", f"{indent}{{"]
@@ -133,7 +125,7 @@ class DeviceFunctionEmitter:
             self.statements(statement.if_false, indent + INDENT)
         self.lines.append(f"{indent}}}")
 
-    def loop(self, statement: LoopOp, indent: str) -> None:
+    def loop(self, statement: device_function.LoopOp, indent: str) -> None:
         """Emit a loop.
 
         Increment and test stand at the top of the body, so that `continue` reaches them; the same text is valid C and
@@ -190,18 +182,18 @@ class DeviceFunctionEmitter:
         return (variable,)
 
 
-def has_loops(function: DeviceFunction) -> bool:
+def has_loops(function: device_function.DeviceFunction) -> bool:
     """Whether a function, or one that it calls, has loops."""
     stack = list(function.body)
     while stack:
         statement = stack.pop()
-        if isinstance(statement, LoopOp):
+        if isinstance(statement, device_function.LoopOp):
             return True
         nodes: tuple[Node, ...] = ()
-        if isinstance(statement, BranchOp):
+        if isinstance(statement, device_function.BranchOp):
             stack += [*statement.if_true, *statement.if_false]
             nodes = (statement.condition,)
-        elif isinstance(statement, (StoreOp, ReturnOp)):
+        elif isinstance(statement, (device_function.StoreOp, device_function.ReturnOp)):
             nodes = statement.nodes
         for node in topological_order(nodes):
             if isinstance(node.attribute, UserCall) and has_loops(node.attribute.function):

@@ -13,31 +13,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import affine, value_bounds
-from renderer.cdollar.ir.dag import (
-    Access,
-    BoundVariable,
-    Component,
-    Node,
-    Range,
-    RuntimeScalar,
-    UserCall,
-    scalar_types,
-    without_lets,
-)
 from renderer.cdollar.ir.types import component_types
 from renderer.cdollar.targets.device_functions import FunctionTable, has_loops
 from renderer.cdollar.targets.dialects import CDialect, literal, operation_text
 from renderer.cdollar.targets.iteration_space import order_within_space
 
-RangesOf = Callable[[Node], tuple[Range, ...]]  # the indices that the buffers of an array hold
+RangesOf = Callable[[ir.Node], tuple[ir.Range, ...]]  # the indices that the buffers of an array hold
 
 
 @dataclass
 class KernelInput:
     """An array that a kernel reads: its function node, the name of its buffers, and the types of its components."""
 
-    function: Node
+    function: ir.Node
     name: str
     types: tuple[str, ...]
 
@@ -50,7 +40,7 @@ class KernelInput:
 class Block:
     """Lines of one nesting level, the variables that it binds, and the values that it computes."""
 
-    variables: frozenset[BoundVariable] = frozenset()
+    variables: frozenset[ir.BoundVariable] = frozenset()
     lines: list[str] = field(default_factory=list)
     values: dict[int, EmittedValue] = field(default_factory=dict)
 
@@ -71,12 +61,12 @@ class ExpressionEmitter(FunctionTable):
         super().__init__(dialect)
         self.ranges_of = ranges_of
         self.blocks: list[Block] = [Block()]
-        self.inputs: dict[Node, KernelInput] = {}
-        self.scalars: dict[Node, str] = {}  # closed reductions, which other kernels leave on the device
+        self.inputs: dict[ir.Node, KernelInput] = {}
+        self.scalars: dict[ir.Node, str] = {}  # closed reductions, which other kernels leave on the device
         self.arguments: list[tuple[str, str, Any]] = []  # name, scalar type, number
         self.argument_names: dict[Any, str] = {}
-        self.check_sites: list[Node] = []  # accesses by the number of their bounds check, from 1
-        self.variable_names: dict[BoundVariable, str] = {}
+        self.check_sites: list[ir.Node] = []  # accesses by the number of their bounds check, from 1
+        self.variable_names: dict[ir.BoundVariable, str] = {}
         self.writes_status = False
 
     # Names and lines
@@ -104,13 +94,13 @@ class ExpressionEmitter(FunctionTable):
             self.arguments.append((name, type_, number))
         return self.argument_names[key]
 
-    def define(self, variable: BoundVariable, name: str) -> None:
+    def define(self, variable: ir.BoundVariable, name: str) -> None:
         """Bind a variable to a name in the innermost block."""
         block = self.blocks[-1]
         block.variables = block.variables | {variable}
         self.variable_names[variable] = name
 
-    def delinearize(self, variables: tuple[BoundVariable, ...], linear_index: str) -> None:
+    def delinearize(self, variables: tuple[ir.BoundVariable, ...], linear_index: str) -> None:
         """Bind variables to the coordinates of a linear index in their box, the last one fastest."""
         rest = linear_index
         for position in range(len(variables) - 1, -1, -1):
@@ -129,7 +119,7 @@ class ExpressionEmitter(FunctionTable):
 
     # Values
 
-    def hoist_target(self, node: Node) -> Block:
+    def hoist_target(self, node: ir.Node) -> Block:
         """The outermost block that binds all variables of a node."""
         missing = set(node.free_variables)
         for block in self.blocks:
@@ -138,24 +128,24 @@ class ExpressionEmitter(FunctionTable):
                 return block
         raise AssertionError(f"{node}: {missing} are not bound here")
 
-    def lookup(self, node: Node) -> EmittedValue:
+    def lookup(self, node: ir.Node) -> EmittedValue:
         """The value of a node that was emitted."""
         return self.hoist_target(node).values[id(node)]
 
-    def bind(self, node: Node, value: EmittedValue) -> None:
+    def bind(self, node: ir.Node, value: EmittedValue) -> None:
         """Keep the value of a node in the block that can hold it."""
         self.hoist_target(node).values[id(node)] = value
 
-    def value(self, root: Node) -> EmittedValue:
+    def value(self, root: ir.Node) -> EmittedValue:
         """Emit a node, each part in the outermost block that can hold it."""
         for node in order_within_space(root):
             if id(node) not in self.hoist_target(node).values:
                 self.compute(node)
         return self.lookup(root)
 
-    def compute(self, node: Node) -> None:
+    def compute(self, node: ir.Node) -> None:
         """Emit a node whose inputs are emitted."""
-        self.has_doubles |= "double" in scalar_types(node)
+        self.has_doubles |= "double" in ir.scalar_types(node)
         if node.op == "scalar":
             self.bind(node, EmittedValue((self.number(node),)))
         elif node.op == "variable":
@@ -164,23 +154,23 @@ class ExpressionEmitter(FunctionTable):
             self.bind(node, self.lookup(node.inputs[0]))
         elif node.op == "reduce":
             self.reduce(node)
-        elif isinstance(node.attribute, Component):
+        elif isinstance(node.attribute, ir.Component):
             whole = self.lookup(node.inputs[0])
             self.bind(node, EmittedValue((whole.names[node.attribute.index],), whole.poison))
-        elif isinstance(node.attribute, Access):
+        elif isinstance(node.attribute, ir.Access):
             self.access(node)
-        elif isinstance(node.attribute, UserCall):
+        elif isinstance(node.attribute, ir.UserCall):
             self.call(node)
         else:
             self.operation(node)
 
-    def number(self, node: Node) -> str:
+    def number(self, node: ir.Node) -> str:
         """A literal, or an argument for a number of the host."""
-        if isinstance(node.attribute, RuntimeScalar):
+        if isinstance(node.attribute, ir.RuntimeScalar):
             return self.argument(node.attribute, node.type, node.attribute.number, "x")
         return literal(node.attribute.number, node.type, self.dialect)
 
-    def operation(self, node: Node) -> None:
+    def operation(self, node: ir.Node) -> None:
         """Emit an operation of the table."""
         operands = [self.lookup(child) for child in node.inputs]
         names = [o.names[0] for o in operands]
@@ -189,7 +179,7 @@ class ExpressionEmitter(FunctionTable):
         self.hoist_target(node).lines.append(self.dialect.constant(node.type, name, text))
         self.bind(node, EmittedValue((name,), self.propagate_poison(node, operands, names)))
 
-    def propagate_poison(self, node: Node, operands: list[EmittedValue], names: list[str]) -> str | None:
+    def propagate_poison(self, node: ir.Node, operands: list[EmittedValue], names: list[str]) -> str | None:
         """Emit the poison of an operation's result, without that of the operand that is not taken."""
         poisons = [o.poison for o in operands]
         block = self.hoist_target(node)
@@ -226,7 +216,7 @@ class ExpressionEmitter(FunctionTable):
 
     # Arrays
 
-    def input_of(self, function: Node) -> KernelInput:
+    def input_of(self, function: ir.Node) -> KernelInput:
         """The input for an array, added at its first use."""
         if function not in self.inputs:
             types = component_types(function.type.result)
@@ -239,9 +229,9 @@ class ExpressionEmitter(FunctionTable):
         range_ = self.ranges_of(source.function)[dimension]
         return self.argument((source.name, "n", dimension), "int", range_.size, "n")
 
-    def access(self, node: Node) -> None:
+    def access(self, node: ir.Node) -> None:
         """Emit loads of an array's components at indices."""
-        source, block = self.input_of(without_lets(node.inputs[0])), self.hoist_target(node)
+        source, block = self.input_of(ir.without_lets(node.inputs[0])), self.hoist_target(node)
         positions: list[str] = []
         poisons: list[str | None] = []
         zero: list[str] = []  # conditions for which border mode `zero` applies
@@ -284,7 +274,7 @@ class ExpressionEmitter(FunctionTable):
         position: str,
         size: str,
         border: str | None,
-        node: Node,
+        node: ir.Node,
         block: Block,
         poisons: list[str | None],
         zero: list[str],
@@ -304,15 +294,15 @@ class ExpressionEmitter(FunctionTable):
             poisons.append(poison)
         return f"clamp_index({name}, {size})"
 
-    def reduce(self, node: Node) -> None:
+    def reduce(self, node: ir.Node) -> None:
         """Emit a reduction inside a kernel."""
         raise NotImplementedError
 
-    def load_scalar_result(self, node: Node) -> None:
+    def load_scalar_result(self, node: ir.Node) -> None:
         """Emit loads of the result that another kernel left on the device."""
         name = self.scalars.setdefault(node, f"s{len(self.scalars)}")
         names = []
-        for component, type_ in enumerate(scalar_types(node)):
+        for component, type_ in enumerate(ir.scalar_types(node)):
             variable = self.fresh()
             text = self.dialect.load(f"{name}_{component}", self.dialect.first_index, type_)
             self.blocks[0].lines.append(self.dialect.constant(type_, variable, text))
@@ -321,7 +311,7 @@ class ExpressionEmitter(FunctionTable):
 
     # Device functions
 
-    def call(self, node: Node) -> None:
+    def call(self, node: ir.Node) -> None:
         """Emit a call of a device function."""
         operands = [self.lookup(child) for child in node.inputs]
         function, block = node.attribute.function, self.hoist_target(node)
@@ -341,7 +331,7 @@ def indented(lines: list[str]) -> list[str]:
     return ["    " + line for line in lines]
 
 
-def is_proven_in_bounds(index: Node, range_: Range) -> bool:
+def is_proven_in_bounds(index: ir.Node, range_: ir.Range) -> bool:
     """Whether an index lies in a range for all values of its variables."""
     form = affine(index)
     if form is None or not form.is_known:

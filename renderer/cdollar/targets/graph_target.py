@@ -17,20 +17,8 @@ import numpy as np
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import affine, value_bounds
-from renderer.cdollar.ir.dag import (
-    Access,
-    ArraySource,
-    BoundVariable,
-    Dag,
-    Node,
-    Range,
-    UserCall,
-    substitute,
-    topological_order,
-    with_span_of,
-    without_lets,
-)
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.passes import PASSES, is_computed_function, run_passes
 from renderer.cdollar.ir.types import DTYPES, FunctionType, Record, Scalar, component_types
@@ -49,7 +37,7 @@ CHUNK_BYTES = 256 << 20  # of host arrays that a reduction reads at a time
 class Representation:
     """Buffers of the components, with their scalar types, over a box of indices."""
 
-    ranges: tuple[Range, ...]
+    ranges: tuple[ir.Range, ...]
     buffers: list[Any]
     types: tuple[str, ...]
 
@@ -82,13 +70,13 @@ class GraphTarget(Target):
 
     max_memory_bytes: int | None = None  # of the device; None: that of the host
 
-    def __init__(self, dag: Dag) -> None:
+    def __init__(self, dag: ir.Dag) -> None:
         """Evaluate nodes of a program."""
         super().__init__()
         self.dag = dag
         self.numpy = NumpyTarget(dag)  # for numbers that need no kernel
-        self.representations: WeakKeyDictionary[Node, Representation] = WeakKeyDictionary()
-        self.required_regions: WeakKeyDictionary[Node, tuple[Range, ...]] = WeakKeyDictionary()
+        self.representations: WeakKeyDictionary[ir.Node, Representation] = WeakKeyDictionary()
+        self.required_regions: WeakKeyDictionary[ir.Node, tuple[ir.Range, ...]] = WeakKeyDictionary()
         self.captured_launches: list[Callable[[], Any]] | None = None
 
     # What a subclass implements
@@ -102,12 +90,12 @@ class GraphTarget(Target):
         """The components as NumPy arrays."""
 
     @abstractmethod
-    def run_kernel(self, node: Node, checks: list[PendingCheck]) -> Representation:
+    def run_kernel(self, node: ir.Node, checks: list[PendingCheck]) -> Representation:
         """Compute a function or a closed reduction whose inputs are computed."""
 
     # The interface of targets
 
-    def evaluate_scalars(self, nodes: list[Node]) -> list:
+    def evaluate_scalars(self, nodes: list[ir.Node]) -> list:
         """The numbers of nodes without free variables; those that need no reduction are computed on the host."""
         if not any(node.needs_evaluation for node in nodes):
             return self.numpy.evaluate_scalars(nodes)
@@ -118,7 +106,7 @@ class GraphTarget(Target):
     def materialize(self, function: FunctionValue) -> FunctionValue:
         """A function evaluated over its domain, as an array that stays on the device."""
         node = function.node
-        if isinstance(node.attribute, ArraySource):
+        if isinstance(node.attribute, ir.ArraySource):
             return function
         representation, domain = self.run(node), tuple(function.domain)
         type_ = FunctionType(function.type.result, function.type.parameters, True)
@@ -126,11 +114,11 @@ class GraphTarget(Target):
         self.representations[array] = representation
         return FunctionValue(type_, array, domain)
 
-    def evaluate(self, node: Node) -> list[np.ndarray]:
+    def evaluate(self, node: ir.Node) -> list[np.ndarray]:
         """The components of a functional node over its domain, one array each."""
         return self.read_back(self.run(node))
 
-    def capture(self, node: Node) -> tuple[Representation, Callable[[], None]]:
+    def capture(self, node: ir.Node) -> tuple[Representation, Callable[[], None]]:
         """Run a functional node; returns its representation and a function that launches the same kernels again."""
         self.captured_launches = []
         try:
@@ -146,15 +134,15 @@ class GraphTarget(Target):
 
     # Running
 
-    def run(self, node: Node) -> Representation:
+    def run(self, node: ir.Node) -> Representation:
         """Compute a functional node over its domain, and all that it depends on."""
-        (root,), remarks = run_passes(self.dag, (without_lets(node),), PASSES)
-        root = without_lets(root)
+        (root,), remarks = run_passes(self.dag, (ir.without_lets(node),), PASSES)
+        root = ir.without_lets(root)
         if self.trace is not None:
             self.trace.append(("passes", root, remarks))
         self.infer_required_regions([root])
         checks: list[PendingCheck] = []
-        for step in topological_order([root]):
+        for step in ir.topological_order([root]):
             if step in self.representations:
                 continue
             if is_computed_function(step) and (step is root or is_closed_and_finite(step)):
@@ -164,32 +152,32 @@ class GraphTarget(Target):
         self.check(checks)
         return self.representation_of(root)
 
-    def infer_required_regions(self, roots: list[Node]) -> None:
+    def infer_required_regions(self, roots: list[ir.Node]) -> None:
         """The region of each host array that accesses can read; only these are uploaded."""
-        regions: dict[Node, list[tuple[Range, ...]]] = {}
-        for node in topological_order(roots):
-            if node.op == "apply" and isinstance(node.attribute, Access):
-                function = without_lets(node.inputs[0])
+        regions: dict[ir.Node, list[tuple[ir.Range, ...]]] = {}
+        for node in ir.topological_order(roots):
+            if node.op == "apply" and isinstance(node.attribute, ir.Access):
+                function = ir.without_lets(node.inputs[0])
                 if is_host_array(function):
                     regions.setdefault(function, []).append(accessed_region(node, function.attribute.ranges))
         for function, accessed in regions.items():
             hull = tuple(
-                Range(min(r.low for r in dim), max(r.high for r in dim)) for dim in zip(*accessed, strict=True)
+                ir.Range(min(r.low for r in dim), max(r.high for r in dim)) for dim in zip(*accessed, strict=True)
             )
             known = self.required_regions.get(function)
             if known is None or any(k.low > h.low or k.high < h.high for k, h in zip(known, hull, strict=True)):
                 self.required_regions[function] = hull
                 self.representations.pop(function, None)
 
-    def ranges_of(self, function: Node) -> tuple[Range, ...]:
+    def ranges_of(self, function: ir.Node) -> tuple[ir.Range, ...]:
         """The indices that a function's buffers hold."""
-        if not isinstance(function.attribute, ArraySource):
+        if not isinstance(function.attribute, ir.ArraySource):
             return tuple(v.range for v in function.attribute)
         if function in self.representations:
             return self.representations[function].ranges
         return self.required_regions.get(function, function.attribute.ranges)
 
-    def representation_of(self, node: Node) -> Representation:
+    def representation_of(self, node: ir.Node) -> Representation:
         """The representation of a node that was computed, or of an array, which is uploaded at its first use."""
         if node not in self.representations:
             ranges, types = self.ranges_of(node), component_types(node.type.result)
@@ -201,11 +189,11 @@ class GraphTarget(Target):
             self.representations[node] = Representation(ranges, buffers, types)
         return self.representations[node]
 
-    def output_ranges(self, node: Node) -> tuple[Range, ...]:
+    def output_ranges(self, node: ir.Node) -> tuple[ir.Range, ...]:
         """The domain of a node that is to be computed; raises if it is too large or reduces nothing."""
         ranges = () if node.op == "reduce" else tuple(v.range for v in node.attribute)
         check_memory(tuple(r.size for r in ranges), output_types(node), "an array", self.max_memory_bytes)
-        for part in topological_order([node]):
+        for part in ir.topological_order([node]):
             if part.op == "reduce":
                 check_not_empty(part, self.dag.spans)
         return ranges
@@ -218,13 +206,13 @@ class GraphTarget(Target):
                 raise LoopLimitExceeded(looping_function_under(plan.node), MAX_DEVICE_ITERATIONS)
             if status:
                 access = plan.check_sites[status - 1]
-                ranges = " x ".join(map(str, self.ranges_of(without_lets(access.inputs[0]))))
+                ranges = " x ".join(map(str, self.ranges_of(ir.without_lets(access.inputs[0]))))
                 message = f"an index is outside of the domain {ranges}"
                 raise ProgramError("CS0317", self.dag.spans[access], message, HINT)
 
     # Reductions of host arrays that are larger than a chunk
 
-    def run_reduction(self, node: Node, checks: list[PendingCheck]) -> Representation:
+    def run_reduction(self, node: ir.Node, checks: list[PendingCheck]) -> Representation:
         """Compute a closed reduction, chunk by chunk if it reads much of the host."""
         chunks = self.chunk_ranges(node)
         if len(chunks) == 1:
@@ -243,7 +231,7 @@ class GraphTarget(Target):
         """Bytes of host arrays in a chunk."""
         return CHUNK_BYTES if self.max_memory_bytes is None else min(CHUNK_BYTES, self.max_memory_bytes // 8)
 
-    def chunk_ranges(self, node: Node) -> list[Range]:
+    def chunk_ranges(self, node: ir.Node) -> list[ir.Range]:
         """Split the range of the first reduced variable, so that each chunk reads about chunk_bytes() of the host.
 
         argmin and argmax are never split.
@@ -259,32 +247,32 @@ class GraphTarget(Target):
         if count <= 1 or whole.size < 2 or reduction.name in ("argmin", "argmax"):
             return [whole]
         step = -(-whole.size // count)
-        return [Range(low, min(low + step, whole.high)) for low in range(whole.low, whole.high, step)]
+        return [ir.Range(low, min(low + step, whole.high)) for low in range(whole.low, whole.high, step)]
 
-    def reduce_chunk(self, node: Node, chunk: Range, state: list | None, checks: list[PendingCheck]) -> list:
+    def reduce_chunk(self, node: ir.Node, chunk: ir.Range, state: list | None, checks: list[PendingCheck]) -> list:
         """The result of a reduction over one chunk; a fold starts from the state."""
         reduction, (first, *others) = node.attribute
-        variable = BoundVariable(first.name, first.type, chunk, True)
-        inputs = substitute(self.dag, node.inputs, {first: self.dag.bound_variable(variable)})
+        variable = ir.BoundVariable(first.name, first.type, chunk, True)
+        inputs = ir.substitute(self.dag, node.inputs, {first: self.dag.bound_variable(variable)})
         if reduction.name == "fold" and state is not None:
             starts = tuple(self.dag.constant(n, t) for n, t in zip(state, output_types(node), strict=True))
             inputs = starts + inputs[len(starts) :]
         partial = self.dag.intern("reduce", node.type, inputs, (reduction, (variable, *others)))
-        with_span_of(self.dag, node, partial)
+        ir.with_span_of(self.dag, node, partial)
         self.forget_host_arrays(partial)
         self.infer_required_regions([partial])
         numbers = [array.reshape(-1)[0] for array in self.read_back(self.run_kernel(partial, checks))]
         self.forget_host_arrays(partial)
         return numbers
 
-    def forget_host_arrays(self, node: Node) -> None:
+    def forget_host_arrays(self, node: ir.Node) -> None:
         """Free the uploaded regions of the host arrays that a node reads."""
         for function in host_arrays_under(node):
             self.representations.pop(function, None)
             self.required_regions.pop(function, None)
 
 
-def combine_chunks(node: Node, state: list | None, numbers: list) -> list:
+def combine_chunks(node: ir.Node, state: list | None, numbers: list) -> list:
     """The result of a reduction over one more chunk."""
     reduction, types = node.attribute[0], output_types(node)
     if state is None or reduction.name == "fold":
@@ -297,25 +285,25 @@ def combine_chunks(node: Node, state: list | None, numbers: list) -> list:
         return [COMBINERS[reduction.name](np.asarray(state[0], dtype), numbers[0]).item()]
 
 
-def is_closed_and_finite(node: Node) -> bool:
+def is_closed_and_finite(node: ir.Node) -> bool:
     """Whether a function depends on no outer variable and has a finite domain."""
-    return not node.free_variables and all(isinstance(v.range, Range) for v in node.attribute)
+    return not node.free_variables and all(isinstance(v.range, ir.Range) for v in node.attribute)
 
 
-def is_host_array(node: Node) -> bool:
+def is_host_array(node: ir.Node) -> bool:
     """Whether a function is an array in host memory or in a file."""
-    return isinstance(node.attribute, ArraySource) and not isinstance(node.attribute.data, DeviceArray)
+    return isinstance(node.attribute, ir.ArraySource) and not isinstance(node.attribute.data, DeviceArray)
 
 
-def host_arrays_under(node: Node) -> list[Node]:
+def host_arrays_under(node: ir.Node) -> list[ir.Node]:
     """The host arrays that a node reads."""
-    return [n for n in topological_order([node]) if n.op == "function" and is_host_array(n)]
+    return [n for n in ir.topological_order([node]) if n.op == "function" and is_host_array(n)]
 
 
-def looping_function_under(node: Node) -> DeviceFunction:
+def looping_function_under(node: ir.Node) -> DeviceFunction:
     """A device function with loops that a node calls."""
-    for part in topological_order([node]):
-        function = part.attribute.function if isinstance(part.attribute, UserCall) else None
+    for part in ir.topological_order([node]):
+        function = part.attribute.function if isinstance(part.attribute, ir.UserCall) else None
         if part.op == "reduce":
             function = part.attribute[0].function
         if function is not None and has_loops(function):
@@ -323,14 +311,14 @@ def looping_function_under(node: Node) -> DeviceFunction:
     raise AssertionError("no loop is under this node")
 
 
-def accessed_region(node: Node, ranges: tuple[Range, ...]) -> tuple[Range, ...]:
+def accessed_region(node: ir.Node, ranges: tuple[ir.Range, ...]) -> tuple[ir.Range, ...]:
     """The box of indices that an access can read: all of a dimension whose index is not affine."""
     region = []
     for index, range_, border in zip(node.inputs[1:], ranges, node.attribute.borders, strict=True):
         form = affine(index)
         bounds = value_bounds(form) if form is not None and form.is_known and border is None else None
         if bounds is None or bounds[0] < range_.low or bounds[1] >= range_.high:
-            region.append(Range(range_.low, range_.high))
+            region.append(ir.Range(range_.low, range_.high))
         else:
-            region.append(Range(bounds[0], bounds[1] + 1))
+            region.append(ir.Range(bounds[0], bounds[1] + 1))
     return tuple(region)

@@ -10,17 +10,8 @@ from typing import Any
 import numpy as np
 
 from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.ir import device_function
 from renderer.cdollar.ir.dag import Component, Node, UserCall, topological_order
-from renderer.cdollar.ir.device_function import (
-    BranchOp,
-    DeviceFunction,
-    JumpOp,
-    Local,
-    LoopOp,
-    ReturnOp,
-    Statement,
-    StoreOp,
-)
 from renderer.cdollar.ir.operations import evaluate
 from renderer.cdollar.ir.types import DTYPES, component_types
 
@@ -31,7 +22,7 @@ Lanes = np.ndarray | None  # the indices of the active lanes; None means all
 class LoopLimitExceeded(ProgramError):
     """A loop of a device function exceeded its limit of iterations."""
 
-    def __init__(self, function: DeviceFunction, limit: int) -> None:
+    def __init__(self, function: device_function.DeviceFunction, limit: int) -> None:
         """The error of a loop in `function`, which may run `limit` times."""
         message = f"a loop of {function.name} ran more than {limit} times at one point"
         hint = "it may never end"
@@ -47,12 +38,12 @@ class SimtInterpreter:
     `continue` are appended to `broken` and `continued`.
     """
 
-    def __init__(self, function: DeviceFunction) -> None:
+    def __init__(self, function: device_function.DeviceFunction) -> None:
         """Prepare calls of a function."""
         self.function = function
         self.count = 0  # lanes
         self.iterations = 0
-        self.locals: dict[Local, Any] = {}
+        self.locals: dict[device_function.Local, Any] = {}
         self.results: list[np.ndarray] = []
         self.orders: dict[tuple[int, ...], list[Node]] = {}
 
@@ -76,7 +67,7 @@ class SimtInterpreter:
         """The indices of the active lanes."""
         return np.arange(self.count) if active is None else active
 
-    def block(self, body: tuple[Statement, ...], active: Lanes, broken: list, continued: list) -> Lanes:
+    def block(self, body: tuple[device_function.Statement, ...], active: Lanes, broken: list, continued: list) -> Lanes:
         """Run statements until no lane is active."""
         for statement in body:
             if self.active_count(active) == 0:
@@ -84,23 +75,23 @@ class SimtInterpreter:
             active = self.statement(statement, active, broken, continued)
         return active
 
-    def statement(self, statement: Statement, active: Lanes, broken: list, continued: list) -> Lanes:
+    def statement(self, statement: device_function.Statement, active: Lanes, broken: list, continued: list) -> Lanes:
         """Run one statement."""
-        if isinstance(statement, StoreOp):
+        if isinstance(statement, device_function.StoreOp):
             self.store(statement, active)
             return active
-        if isinstance(statement, BranchOp):
+        if isinstance(statement, device_function.BranchOp):
             return self.branch(statement, active, broken, continued)
-        if isinstance(statement, LoopOp):
+        if isinstance(statement, device_function.LoopOp):
             return self.loop(statement, active)
-        if isinstance(statement, JumpOp):
+        if isinstance(statement, device_function.JumpOp):
             (broken if statement.kind == "break" else continued).append(self.lane_indices(active))
-        elif isinstance(statement, ReturnOp):
+        elif isinstance(statement, device_function.ReturnOp):
             for result, value in zip(self.results, self.values(statement.nodes, active), strict=True):
                 result[... if active is None else active] = value
         return np.empty(0, np.int64)
 
-    def store(self, statement: StoreOp, active: Lanes) -> None:
+    def store(self, statement: device_function.StoreOp, active: Lanes) -> None:
         """Assign locals in the active lanes."""
         values = self.values(statement.nodes, active)
         for local, value in zip(statement.locals, values, strict=True):
@@ -115,7 +106,7 @@ class SimtInterpreter:
         """A condition in each active lane."""
         return np.broadcast_to(self.values((node,), active)[0], (self.active_count(active),))
 
-    def branch(self, statement: BranchOp, active: Lanes, broken: list, continued: list) -> Lanes:
+    def branch(self, statement: device_function.BranchOp, active: Lanes, broken: list, continued: list) -> Lanes:
         """Run both branches, each for its lanes."""
         condition = self.condition(statement.condition, active)
         if condition.all():
@@ -129,7 +120,7 @@ class SimtInterpreter:
             return active
         return np.sort(np.concatenate([self.lane_indices(if_true), self.lane_indices(if_false)]))
 
-    def loop(self, statement: LoopOp, active: Lanes) -> Lanes:
+    def loop(self, statement: device_function.LoopOp, active: Lanes) -> Lanes:
         """Run a loop until all lanes have left it."""
         exited: list[np.ndarray] = []
         first, entered = True, active

@@ -15,17 +15,8 @@ import numpy as np
 from renderer.cdollar.checker.arrays import evaluated_array
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import FunctionValue
+from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.affine import Affine, affine
-from renderer.cdollar.ir.dag import (
-    Access,
-    ArraySource,
-    Component,
-    Dag,
-    Node,
-    Range,
-    UserCall,
-    without_lets,
-)
 from renderer.cdollar.ir.operations import evaluate, wrap_int32
 from renderer.cdollar.ir.passes import fuse, run_passes, simplify
 from renderer.cdollar.ir.types import DTYPES, component_types
@@ -50,17 +41,17 @@ class NumpyTarget(Target):
 
     name = "numpy"
 
-    def __init__(self, dag: Dag, passes: Sequence[Callable] = PASSES) -> None:
+    def __init__(self, dag: ir.Dag, passes: Sequence[Callable] = PASSES) -> None:
         """Evaluate nodes of `dag`, after passes over it."""
         super().__init__()
         self.dag, self.passes = dag, list(passes)
         self.reductions = NumpyReductions(self.value, dag.spans)
-        self.optimized: WeakKeyDictionary[Node, Node] = WeakKeyDictionary()
-        self.arrays: WeakKeyDictionary[Node, list[np.ndarray]] = WeakKeyDictionary()
+        self.optimized: WeakKeyDictionary[ir.Node, ir.Node] = WeakKeyDictionary()
+        self.arrays: WeakKeyDictionary[ir.Node, list[np.ndarray]] = WeakKeyDictionary()
 
     # The interface of targets
 
-    def evaluate_scalars(self, nodes: list[Node]) -> list:
+    def evaluate_scalars(self, nodes: list[ir.Node]) -> list:
         """The numbers of nodes without free variables."""
         numbers = []
         for node in run_passes(self.dag, tuple(nodes), self.passes)[0]:
@@ -74,25 +65,25 @@ class NumpyTarget(Target):
         components = self.evaluate(function.node)
         return evaluated_array(self.dag, components, tuple(function.domain), function.type, "array")
 
-    def evaluate(self, node: Node) -> list[np.ndarray]:
+    def evaluate(self, node: ir.Node) -> list[np.ndarray]:
         """The components of a functional node over its domain, one array each."""
-        node = without_lets(node)
+        node = ir.without_lets(node)
         if node not in self.optimized:
             self.optimized[node] = run_passes(self.dag, (node,), self.passes)[0][0]
         return self.materialized_components(self.optimized[node])
 
     # Functions over their whole domain
 
-    def materialized_components(self, node: Node) -> list[np.ndarray]:
+    def materialized_components(self, node: ir.Node) -> list[np.ndarray]:
         """The components of a functional node over its domain, cached."""
-        node = without_lets(node)
-        if isinstance(node.attribute, ArraySource):
+        node = ir.without_lets(node)
+        if isinstance(node.attribute, ir.ArraySource):
             return node.attribute.data.read((slice(None),) * len(node.attribute.ranges))
         if node not in self.arrays:
             self.arrays[node] = self.materialize_function(node)
         return self.arrays[node]
 
-    def materialize_function(self, node: Node) -> list[np.ndarray]:
+    def materialize_function(self, node: ir.Node) -> list[np.ndarray]:
         """A function of bound variables at every point of its domain, box by box."""
         variables = node.attribute
         sizes = tuple(v.range.size for v in variables)
@@ -114,7 +105,7 @@ class NumpyTarget(Target):
 
     # Nodes
 
-    def value(self, root: Node, space: IterationSpace) -> Evaluated:
+    def value(self, root: ir.Node, space: IterationSpace) -> Evaluated:
         """The values of a node, which broadcast over the space, and where they are poisoned."""
         result = space.hoist_target(root).memo.get(id(root))
         if result is not None:
@@ -125,7 +116,7 @@ class NumpyTarget(Target):
                 target.memo[id(node)] = self.compute(node, target)
         return space.hoist_target(root).memo[id(root)]
 
-    def compute(self, node: Node, space: IterationSpace) -> Evaluated:
+    def compute(self, node: ir.Node, space: IterationSpace) -> Evaluated:
         """The values of a node whose inputs are known."""
         if node.op == "scalar":
             number = node.attribute.number
@@ -137,28 +128,28 @@ class NumpyTarget(Target):
             return self.value(node.inputs[0], space)
         if node.op == "reduce":
             return self.reductions.reduce(node, space)
-        if isinstance(node.attribute, Component):
+        if isinstance(node.attribute, ir.Component):
             components, poison = self.value(node.inputs[0], space)
             return components[node.attribute.index], poison
-        if isinstance(node.attribute, Access):
+        if isinstance(node.attribute, ir.Access):
             return self.access(node, space)
         operands = [self.value(child, space) for child in node.inputs]
         values = [value for value, _ in operands]
         with np.errstate(all="ignore"):
-            if isinstance(node.attribute, UserCall):
+            if isinstance(node.attribute, ir.UserCall):
                 result = as_node_value(node, SimtInterpreter(node.attribute.function).call(values))
                 return result, merge_poison(poison for _, poison in operands)
             return evaluate(node.attribute, node.type, values), propagate_poison(node.attribute, operands)
 
     # Functions at indices
 
-    def access(self, node: Node, space: IterationSpace) -> Evaluated:
+    def access(self, node: ir.Node, space: IterationSpace) -> Evaluated:
         """A function at indices: by slices where possible, else by gathering elements."""
-        function, indices = without_lets(node.inputs[0]), node.inputs[1:]
+        function, indices = ir.without_lets(node.inputs[0]), node.inputs[1:]
         read: Reader
-        if isinstance(function.attribute, ArraySource):
+        if isinstance(function.attribute, ir.ArraySource):
             ranges, read = function.attribute.ranges, function.attribute.data.read
-        elif all(isinstance(v.range, Range) for v in function.attribute):
+        elif all(isinstance(v.range, ir.Range) for v in function.attribute):
             ranges = tuple(v.range for v in function.attribute)
             arrays = self.materialized_components(function)
 
@@ -172,7 +163,7 @@ class NumpyTarget(Target):
         box, order, shape = slices
         return as_node_value(node, [np.transpose(a, order).reshape(shape) for a in read(box)]), None
 
-    def inlined(self, node: Node, function: Node, space: IterationSpace) -> Evaluated:
+    def inlined(self, node: ir.Node, function: ir.Node, space: IterationSpace) -> Evaluated:
         """A function with an infinite domain: its body, with its variables bound to the values of the arguments."""
         operands = [self.value(child, space) for child in node.inputs[1:]]
         values = dict(space.values)
@@ -182,7 +173,7 @@ class NumpyTarget(Target):
         poison = merge_poison([p for _, p in operands] + [p for _, p in results])
         return as_node_value(node, [v for v, _ in results]), poison
 
-    def gathered(self, node: Node, ranges: tuple[Range, ...], read: Reader, space: IterationSpace) -> Evaluated:
+    def gathered(self, node: ir.Node, ranges: tuple[ir.Range, ...], read: Reader, space: IterationSpace) -> Evaluated:
         """An array at any indices: by their border modes, poisoned where an index without one is out of bounds."""
         operands = [self.value(index, space) for index in node.inputs[1:]]
         poisons = [poison for _, poison in operands]
@@ -209,7 +200,7 @@ class NumpyTarget(Target):
         return as_node_value(node, list(components)), merge_poison(poisons)
 
 
-def variable_values(node: Node, space: IterationSpace) -> Any:
+def variable_values(node: ir.Node, space: IterationSpace) -> Any:
     """The values of a bound variable along its axis."""
     variable = node.attribute
     if variable in space.values:
@@ -220,7 +211,7 @@ def variable_values(node: Node, space: IterationSpace) -> Any:
 
 
 def slices_of(
-    indices: tuple[Node, ...], ranges: tuple[Range, ...], space: IterationSpace
+    indices: tuple[ir.Node, ...], ranges: tuple[ir.Range, ...], space: IterationSpace
 ) -> tuple[tuple, list[int], tuple[int, ...]] | None:
     """NumPy slices, axis order and shape of an access whose indices each run along their own axis, in bounds."""
     box: list[int | slice] = []
@@ -249,7 +240,7 @@ def slices_of(
     return tuple(box), order, shape
 
 
-def form_over_axes(index: Node, space: IterationSpace) -> Affine | None:
+def form_over_axes(index: ir.Node, space: IterationSpace) -> Affine | None:
     """The index as an affine form of the space's axes, or None."""
     form = affine(index)
     if form is None or any(v not in space.axes or v in space.values for v, _ in form.terms):

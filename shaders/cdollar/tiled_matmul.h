@@ -1,0 +1,119 @@
+// The body of a kernel that multiplies matrices on a GPU: a work-group computes a tile of the output, a thread
+// THREAD_ROWS x THREAD_COLUMNS elements in registers. The next tiles of the operands are loaded into registers while
+// these are multiplied. The generated text before it defines TYPE, the constants of the schedule, LOAD_LEFT(value) at
+// (batch, row, k), LOAD_RIGHT(value) at (batch, k, column), and OUTPUT_INDEX of (batch, row, column).
+
+// Tiles of the output by groups: bands of BAND_TILES tile rows, so that the L2 cache serves both operands.
+const int tiles_across = (columns + TILE_COLUMNS - 1) / TILE_COLUMNS;
+const int tiles_down = (rows + TILE_ROWS - 1) / TILE_ROWS, tiles = tiles_across * tiles_down;
+const int tile = (int)group_index() % tiles, batch = (int)group_index() / tiles;
+const int band = tile / (BAND_TILES * tiles_across), band_rows = min(BAND_TILES, tiles_down - band * BAND_TILES);
+const int in_band = tile - band * BAND_TILES * tiles_across;
+const int row0 = (band * BAND_TILES + in_band % band_rows) * TILE_ROWS, column0 = (in_band / band_rows) * TILE_COLUMNS;
+
+// Where the tile divides so, a warp covers 8 x 4 sub-tiles, so that its 32 threads read only 8 column runs and 4 row
+// runs (broadcast).
+const int thread = (int)local_index();
+#if THREADS_ACROSS % 8 == 0 && THREADS_DOWN % 4 == 0
+const int thread_column = thread / 32 % (THREADS_ACROSS / 8) * 8 + thread % 8;
+const int thread_row = thread / 32 / (THREADS_ACROSS / 8) * 4 + thread % 32 / 8;
+#else
+const int thread_column = thread % THREADS_ACROSS, thread_row = thread / THREADS_ACROSS;
+#endif
+
+// Two stages of a tile in local memory, with k as the slower dimension, padded by 4 to avoid bank conflicts; `next`
+// holds a thread's elements of the next tile. Neighboring threads read along the index that is contiguous in memory.
+#define PITCH(extent) ((extent) + 4)
+#define TILE_ELEMENTS(extent) ((extent) * TILE_DEPTH)
+#define SLOTS(extent) ((TILE_ELEMENTS(extent) + GROUP_SIZE - 1) / GROUP_SIZE)
+#define IN_TILE(extent) (TILE_ELEMENTS(extent) % GROUP_SIZE == 0 || element < TILE_ELEMENTS(extent))
+#define ALONG_K(extent, k_contiguous) ((k_contiguous) ? element % TILE_DEPTH : element / (extent))
+#define ACROSS_K(extent, k_contiguous) ((k_contiguous) ? element / TILE_DEPTH : element % (extent))
+#if VECTOR_LOADS  // floats, aligned for loads of four
+#define DECLARE_TILE(name, extent) LOCAL_ARRAY(float4, name##_vectors, TILE_DEPTH * PITCH(extent) / 2)
+#define TILE_OF(name) LOCAL float *name##_tile = (LOCAL float *)name##_vectors
+#define LOAD_RUN(line, run)                                \
+    {                                                      \
+        const float4 four = *(LOCAL const float4 *)&(run); \
+        (line)[0] = four.x, (line)[1] = four.y;            \
+        (line)[2] = four.z, (line)[3] = four.w;            \
+    }
+#else
+#define DECLARE_TILE(name, extent) LOCAL_ARRAY(TYPE, name##_elements, 2 * TILE_DEPTH * PITCH(extent))
+#define TILE_OF(name) LOCAL TYPE *name##_tile = name##_elements
+#define LOAD_RUN(line, run) \
+    UNROLL for (int c = 0; c < 4; c++) (line)[c] = (&(run))[c];
+#endif
+DECLARE_TILE(left, TILE_ROWS);
+DECLARE_TILE(right, TILE_COLUMNS);
+TILE_OF(left);
+TILE_OF(right);
+TYPE left_next[SLOTS(TILE_ROWS)], right_next[SLOTS(TILE_COLUMNS)];
+
+// Loads a thread's elements of the tile at k0 into `next`; elements outside of the matrix are 0.
+#define LOAD_NEXT(next, LOAD, index, origin, limit, extent, k_contiguous)                                           \
+    if (TILE_ELEMENTS(extent) % GROUP_SIZE == 0 && origin + extent <= limit && k0 + TILE_DEPTH <= depth) {          \
+        UNROLL for (int slot = 0; slot < SLOTS(extent); slot++) {                                                   \
+            const int element = thread + slot * GROUP_SIZE;                                                         \
+            const int index = origin + ACROSS_K(extent, k_contiguous), k = k0 + ALONG_K(extent, k_contiguous);      \
+            LOAD(next[slot])                                                                                        \
+        }                                                                                                           \
+    } else {                                                                                                        \
+        UNROLL for (int slot = 0; slot < SLOTS(extent); slot++) {                                                   \
+            const int element = thread + slot * GROUP_SIZE;                                                         \
+            const int index = origin + ACROSS_K(extent, k_contiguous), k = k0 + ALONG_K(extent, k_contiguous);      \
+            next[slot] = 0;                                                                                         \
+            if (index < limit && k < depth && IN_TILE(extent)) LOAD(next[slot])                                     \
+        }                                                                                                           \
+    }
+#define LOAD_NEXT_TILES()                                                                     \
+    LOAD_NEXT(left_next, LOAD_LEFT, row, row0, rows, TILE_ROWS, LEFT_K_CONTIGUOUS)            \
+    LOAD_NEXT(right_next, LOAD_RIGHT, column, column0, columns, TILE_COLUMNS, RIGHT_K_CONTIGUOUS)
+#define STORE_NEXT(tile, next, extent, k_contiguous)                                                                \
+    UNROLL for (int slot = 0; slot < SLOTS(extent); slot++) {                                                       \
+        const int element = thread + slot * GROUP_SIZE, k = stage * TILE_DEPTH + ALONG_K(extent, k_contiguous);     \
+        if (IN_TILE(extent)) tile[k * PITCH(extent) + ACROSS_K(extent, k_contiguous)] = next[slot];                 \
+    }
+#define STORE_NEXT_TILES()                                               \
+    STORE_NEXT(left_tile, left_next, TILE_ROWS, LEFT_K_CONTIGUOUS)       \
+    STORE_NEXT(right_tile, right_next, TILE_COLUMNS, RIGHT_K_CONTIGUOUS)
+
+TYPE sum[THREAD_ROWS][THREAD_COLUMNS];
+UNROLL for (int i = 0; i < THREAD_ROWS; i++)
+    UNROLL for (int j = 0; j < THREAD_COLUMNS; j++) sum[i][j] = 0;
+int k0 = 0, stage = 0;
+LOAD_NEXT_TILES()
+STORE_NEXT_TILES()
+BARRIER();
+for (; k0 < depth;) {
+    k0 += TILE_DEPTH;
+    if (k0 < depth) {
+        LOAD_NEXT_TILES()
+    }
+    UNROLL for (int k = 0; k < TILE_DEPTH; k++) {
+        const int left_row = (stage * TILE_DEPTH + k) * PITCH(TILE_ROWS) + thread_row * 4;
+        const int right_row = (stage * TILE_DEPTH + k) * PITCH(TILE_COLUMNS) + thread_column * 4;
+        TYPE left_line[THREAD_ROWS], right_line[THREAD_COLUMNS];
+        UNROLL for (int i = 0; i < THREAD_ROWS; i += 4)
+            LOAD_RUN(left_line + i, left_tile[left_row + i * THREADS_DOWN])
+        UNROLL for (int j = 0; j < THREAD_COLUMNS; j += 4)
+            LOAD_RUN(right_line + j, right_tile[right_row + j * THREADS_ACROSS])
+        UNROLL for (int i = 0; i < THREAD_ROWS; i++)
+            UNROLL for (int j = 0; j < THREAD_COLUMNS; j++) sum[i][j] += left_line[i] * right_line[j];
+    }
+    stage = 1 - stage;
+    if (k0 < depth) {
+        STORE_NEXT_TILES()
+    }
+    BARRIER();
+}
+
+// A thread's rows (and columns) lie in runs of four, one run of every thread side by side, so that vector loads from
+// local memory do not conflict.
+UNROLL for (int i = 0; i < THREAD_ROWS; i++) {
+    UNROLL for (int j = 0; j < THREAD_COLUMNS; j++) {
+        const int row = row0 + i / 4 * (THREADS_DOWN * 4) + thread_row * 4 + i % 4;
+        const int column = column0 + j / 4 * (THREADS_ACROSS * 4) + thread_column * 4 + j % 4;
+        if (row < rows && column < columns) out0[OUTPUT_INDEX] = sum[i][j];
+    }
+}
