@@ -8,22 +8,61 @@ import argparse
 import errno
 import os
 import sys
-from typing import NoReturn
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn
 
 from renderer import __version__
 from renderer.errors import KernelError, UserError
 from renderer.paths import ensure_cache
 
-EXAMPLES = {
-    "demo": "rayfold demo",
-    "view": "rayfold view cornell fern bunny.obj",
-    "serve": "rayfold serve cornell --port 8377",
-    "export": "rayfold export cornell -o cornell.png --size 512x512 --samples 64",
-    "run": "rayfold run product --in a=a.npy --in b=b.npy -o c.npy",
-    "sum": "rayfold sum big.npy --mode exact",
-    "solve": "rayfold solve band.npz rhs.npy -o x.npy",
-    "bench": "rayfold bench run mirrors -o today.jsonl",
-    "doctor": "rayfold doctor",
+
+class Command(NamedTuple):
+    """A command: what `--help` says, and the module whose functions declare its options and run it."""
+
+    help: str
+    example: str
+    module: str
+    declare: str = "add_arguments"
+    run: str = "command"
+
+
+COMMANDS = {
+    "demo": Command("draw the demo picture: four kinds of panels side by side", "rayfold demo", "renderer.demo"),
+    "view": Command(
+        "open the window with live panels",
+        "rayfold view cornell fern bunny.obj",
+        *("renderer.window.app.command", "add_view_arguments", "view"),
+    ),
+    "serve": Command(
+        "show the window in a browser, for machines without a screen",
+        "rayfold serve cornell --port 8377",
+        *("renderer.window.app.command", "add_serve_arguments", "serve"),
+    ),
+    "export": Command(
+        "render a picture, a video or frames to files, without a window",
+        "rayfold export cornell -o cornell.png --size 512x512 --samples 64",
+        *("renderer.export.command", "add_arguments", "export"),
+    ),
+    "run": Command(
+        "evaluate a C$ program",
+        "rayfold run product --in a=a.npy --in b=b.npy -o c.npy",
+        *("renderer.cdollar.runtime.command", "add_arguments", "run"),
+    ),
+    "sum": Command(
+        "add up huge arrays, fast or exactly", "rayfold sum big.npy --mode exact", "renderer.numerics.sums.command"
+    ),
+    "solve": Command(
+        "solve banded systems by LU with partial pivoting, on CPU and GPUs",
+        "rayfold solve band.npz rhs.npy -o x.npy",
+        "renderer.numerics.band_lu.command",
+    ),
+    "bench": Command(
+        "measure frame rates and find regressions", "rayfold bench run mirrors -o today.jsonl", "renderer.bench"
+    ),
+    "doctor": Command(
+        "say what this machine can do, and which command installs what is missing", "rayfold doctor", "renderer.doctor"
+    ),
 }
 
 
@@ -38,6 +77,7 @@ class Parser(argparse.ArgumentParser):
         self._declare = declare
 
     def parse_known_args(self, args=None, namespace=None):
+        """Declares the options, then parses them."""
         if self._declare:
             declare, self._declare = self._declare, None
             declare(self)
@@ -58,104 +98,19 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"rayfold {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (text, declare) in COMMANDS.items():
+    for name, command in COMMANDS.items():
         commands.add_parser(
             name,
-            help=text,
-            description=text[0].upper() + text[1:] + ".",
-            epilog=f"example: {EXAMPLES[name]}",
-            declare=declare,
+            help=command.help,
+            description=command.help[0].upper() + command.help[1:] + ".",
+            epilog=f"example: {command.example}",
+            declare=partial(_call, command.module, command.declare),
         )
     return parser
 
 
-def _demo(command) -> None:
-    command.add_argument("-o", "--output", default="demo.png", metavar="OUT", help="default: demo.png")
-    command.add_argument("--device", default="auto", help="cuda:INDEX, opencl:PLATFORM:INDEX, cpu or auto")
-    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
-
-
-def _view(command) -> None:
-    from renderer.window.app.command import add_view_arguments  # imports no library
-
-    add_view_arguments(command)
-
-
-def _serve(command) -> None:
-    from renderer.window.app.command import add_serve_arguments
-
-    add_serve_arguments(command)
-
-
-def _export(command) -> None:
-    from renderer.export.command import add_arguments  # imports no library
-
-    add_arguments(command)
-
-
-def _run(command) -> None:
-    from renderer.cdollar.runtime.command import add_arguments  # imports no library
-
-    add_arguments(command)
-
-
-def _sum(command) -> None:
-    from renderer.numerics.sums.command import add_arguments
-
-    add_arguments(command)
-
-
-def _solve(command) -> None:
-    from renderer.numerics.band_lu.command import add_arguments
-
-    add_arguments(command)
-
-
-def _bench(command) -> None:
-    from renderer.bench import add_arguments  # its sub-commands; imports nothing heavy
-
-    add_arguments(command)
-
-
-def _doctor(command) -> None:
-    command.add_argument("--json", action="store_true", help="print exactly one JSON object")
-
-
-COMMANDS = {
-    "demo": ("draw the demo picture: four kinds of panels side by side", _demo),
-    "view": ("open the window with live panels", _view),
-    "serve": ("show the window in a browser, for machines without a screen", _serve),
-    "export": ("render a picture, a video or frames to files, without a window", _export),
-    "run": ("evaluate a C$ program", _run),
-    "sum": ("add up huge arrays, fast or exactly", _sum),
-    "solve": ("solve banded systems by P L U on CPU and GPUs", _solve),
-    "bench": ("measure frame rates and tell regressions", _bench),
-    "doctor": ("say what this machine can do and what brings what is missing", _doctor),
-}
-
-
-def dispatch(args: argparse.Namespace) -> int:
-    """Runs the parsed command; returns its exit code."""
-    if args.command == "demo":
-        options = ["--device", args.device, *(["--json"] if args.json else [])]
-        return dispatch(build_parser().parse_args(["export", "demo", "-o", args.output, *options]))
-    if args.command == "view":
-        from renderer.window.app.command import view as command
-    elif args.command == "serve":
-        from renderer.window.app.command import serve as command
-    elif args.command == "export":
-        from renderer.export.command import export as command
-    elif args.command == "run":
-        from renderer.cdollar.runtime.command import run as command
-    elif args.command == "sum":
-        from renderer.numerics.sums.command import command
-    elif args.command == "solve":
-        from renderer.numerics.band_lu.command import command
-    elif args.command == "bench":
-        from renderer.bench import command
-    else:
-        from renderer.doctor import doctor as command
-    return command(args)
+def _call(module: str, name: str, argument: Any) -> Any:
+    return getattr(import_module(module), name)(argument)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -163,7 +118,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         args = build_parser().parse_args(argv)
         ensure_cache()
-        return dispatch(args)
+        command = COMMANDS[args.command]
+        return _call(command.module, command.run, args)
     except (UserError, KernelError) as error:
         print(f"rayfold: {error}", file=sys.stderr)
         return error.exit_code

@@ -1,5 +1,6 @@
 """What this machine can do: every compute device and GL, self-tested; and the command that brings what is missing."""
 
+import argparse
 import importlib.util
 import json
 import platform
@@ -36,7 +37,12 @@ void main() {
 """
 
 
-def doctor(args) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `rayfold doctor`."""
+    parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
+
+
+def command(args: argparse.Namespace) -> int:
     """`rayfold doctor`: exit code 0 when a picture can be made here, 4 when not."""
     devices, missing = examined_devices()
     gl = examined_gl()

@@ -20,6 +20,7 @@ LAYERS = [
     {"images", "raytracing"},
     {"pictures"},
     {"bench", "doctor", "export"},
+    {"demo"},
     {"window"},
 ]
 SIDEWAYS = {("gpu", "scene"), ("gpu", "formats"), ("formats", "gpu"), ("scene", "gpu")}  # the two ground floors
