@@ -41,7 +41,7 @@ class DeviceTarget(GraphTarget):
         self.device_name = device.name
         self.max_memory_bytes = device.properties.memory_bytes
         self.schedules = schedules or {}
-        self.kernels: dict[tuple[str, str, int], Any] = {}
+        self.kernels: dict[tuple[str, int], Any] = {}
         self.unused_status = device.buffer(1, "i4").fill(0)
 
     def upload(self, array: np.ndarray, type_: str) -> Buffer:
@@ -49,29 +49,19 @@ class DeviceTarget(GraphTarget):
         flat = np.ascontiguousarray(array, storage_dtype(type_)).reshape(-1)
         return self.device.buffer(max(1, flat.size), flat.dtype).write(flat if flat.size else np.zeros(1, flat.dtype))
 
-    def read_back(self, representation: Representation) -> list[np.ndarray]:
-        """The components as NumPy arrays."""
-        shape = tuple(r.size for r in representation.ranges)
-        count = int(np.prod(shape, dtype=np.int64))
-        return [
-            buffer.read()[:count].astype(DTYPES[type_], copy=False).reshape(shape)
-            for buffer, type_ in zip(representation.buffers, representation.types, strict=True)
-        ]
-
     def run_kernel(self, node: Node, checks: list[PendingCheck]) -> Representation:
         """Compute a function or a closed reduction whose inputs are computed."""
         outputs = self.allocate_outputs(node)
-        count = int(np.prod([r.size for r in outputs.ranges], dtype=np.int64))
-        check_index_range(count, node)
-        if count:
+        check_index_range(outputs.size, node)
+        if outputs.size:
             self.launch_plan(self.plan(node), outputs, checks)
         return outputs
 
     def allocate_outputs(self, node: Node) -> Representation:
         """Buffers for the result of a node."""
-        ranges, types = self.output_ranges(node), output_types(node)
-        count = max(1, int(np.prod([r.size for r in ranges], dtype=np.int64)))
-        return Representation(ranges, [self.device.buffer(count, storage_dtype(t)) for t in types], types)
+        outputs = Representation(self.output_ranges(node), [], output_types(node))
+        outputs.buffers = [self.device.buffer(max(1, outputs.size), storage_dtype(t)) for t in outputs.types]
+        return outputs
 
     def plan(self, node: Node) -> KernelPlan:
         """The kernel of a node, by its schedule if there is one."""
@@ -90,39 +80,30 @@ class DeviceTarget(GraphTarget):
             status = self.device.buffer(1, "i4").fill(0)
             checks.append(PendingCheck(lambda: int(status.read()[0]), plan))
         if plan.combine is None:
-            self.launch(plan, outputs.buffers, status)
+            self.launch(plan, {"output": outputs.buffers, "status": [status]})
             return
         partials = [self.device.buffer(plan.group_count, storage_dtype(t)) for t in plan.partial_types]
-        self.launch(plan, partials, status)
-        self.launch(plan.combine, [*partials, *outputs.buffers], status)
+        self.launch(plan, {"output": partials, "status": [status]})
+        self.launch(plan.combine, {"partial": partials, "output": outputs.buffers, "status": [status]})
 
-    def launch(self, plan: KernelPlan, outputs: list[Buffer], status: Buffer) -> None:
-        """Launch one kernel."""
-        kernel = self.kernel(plan)
-        threads, arguments = plan.group_count * plan.group_size, self.kernel_arguments(plan, outputs, status)
+    def launch(self, plan: KernelPlan, buffers: dict[str, list[Buffer]]) -> None:
+        """Launch one kernel; `buffers` are those that are no arrays of the program, by BufferArgument.kind."""
+        kernel, threads = self.kernel(plan), plan.group_count * plan.group_size
+        arguments = []
+        for argument in plan.arguments:
+            if isinstance(argument, BufferArgument):
+                array = argument.node
+                given = buffers[argument.kind] if array is None else self.representation_of(array).buffers
+                argument = given[argument.component]
+            arguments.append(argument)
         kernel(threads, *arguments)
         self.counters.launches += 1
         if self.captured_launches is not None:
             self.captured_launches.append(kernel.bind_launch(threads, *arguments))
 
-    def kernel_arguments(self, plan: KernelPlan, outputs: list[Buffer], status: Buffer) -> list:
-        """The arguments of a plan's kernel, with its buffers in place."""
-        arguments = []
-        for argument in plan.arguments:
-            if not isinstance(argument, BufferArgument):
-                arguments.append(argument)
-            elif argument.kind == "status":
-                arguments.append(status)
-            elif argument.kind == "output":
-                arguments.append(outputs[argument.component])
-            else:
-                assert argument.node is not None
-                arguments.append(self.representation_of(argument.node).buffers[argument.component])
-        return arguments
-
     def kernel(self, plan: KernelPlan) -> Any:
         """The compiled kernel of a plan."""
-        key = (plan.text, plan.entry, plan.group_size)
+        key = (plan.text, plan.group_size)
         if key in self.kernels:
             self.counters.cache_hits += 1
             return self.kernels[key]
@@ -131,7 +112,7 @@ class DeviceTarget(GraphTarget):
         if plan.has_doubles:
             constants["DOUBLES"] = 1
         source = GeneratedSource(f"cdollar_{hashlib.sha256(plan.text.encode()).hexdigest()[:12]}.cu", plan.text)
-        self.kernels[key] = self.device.kernel(source, plan.entry, group_size=plan.group_size, **constants)
+        self.kernels[key] = self.device.kernel(source, "compute", group_size=plan.group_size, **constants)
         self.counters.compiled += 1
         self.counters.compile_seconds += time.perf_counter() - started
         return self.kernels[key]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from renderer.cdollar.ir.dag import Access, BoundVariable, Node, without_lets
 from renderer.cdollar.ir.passes import order_within_scope
+from renderer.cdollar.targets.dialects import CDialect
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import EmittedValue, RangesOf, indented
 
@@ -32,10 +33,14 @@ def is_elementwise(variables: tuple[BoundVariable, ...], bodies: tuple[Node, ...
     return reads > 0 and only_read and not any(body.op == "variable" for body in bodies)
 
 
+def emitter_of(variables: tuple[BoundVariable, ...], bodies: tuple[Node, ...], ranges_of: RangesOf) -> Emitter:
+    """The emitter of a kernel that computes `bodies` at each point of the variables' box."""
+    elementwise = is_elementwise(variables, bodies, ranges_of)
+    return (ElementwiseEmitter if elementwise else Emitter)(CDialect(), ranges_of)
+
+
 class ElementwiseEmitter(Emitter):
     """Loads arrays at `linear_index`, or, while `component` is set, from that component of a loaded vector."""
-
-    component = ""
 
     def access(self, node: Node) -> None:
         """Emit loads of an array's components."""
@@ -51,29 +56,26 @@ class ElementwiseEmitter(Emitter):
             names.append(name)
         self.bind(node, EmittedValue(tuple(names)))
 
-    def element(
-        self, variables: tuple[BoundVariable, ...], emit: Callable[[str], None], component: str = ""
-    ) -> list[str]:
-        """The lines that `emit(component)` emits for one element, in a block of their own."""
-        self.component = component
-        with self.block() as block:
-            for variable in variables:
-                self.define(variable, "linear_index")
-            emit(component)
-        self.component = ""
-        return block.lines
+    def bind_element(self, variables: tuple[BoundVariable, ...]) -> None:
+        """Bind the variables of the element at `linear_index`, whose coordinates nothing needs."""
+        for variable in variables:
+            self.define(variable, "linear_index")
 
-    def vector(self, variables: tuple[BoundVariable, ...], emit: Callable[[str], None]) -> list[str]:
-        """The lines for the four elements at `vector_index`: vector loads, then each element."""
-        elements = [self.element(variables, emit, component) for component in VECTOR]
+    def vector(
+        self, variables: tuple[BoundVariable, ...], emit: Callable[[], None], outputs: tuple[str, ...] = ()
+    ) -> list[str]:
+        """Vector loads, then each element; none unless all arrays and `outputs` hold 4-byte numbers."""
+        types = [type_ for source in self.inputs.values() for type_ in source.types]
+        if not all(type_ in ("float", "int", "uint") for type_ in (*types, *outputs)):
+            return []
+        elements = []
+        for component in VECTOR:
+            self.component = component
+            elements += ["{", *indented(self.element(variables, emit)), "}"]
+        self.component = ""
         loads = [
             f"const {type_}4 {source.buffer(k)}_vector = ((GLOBAL const {type_}4 *){source.buffer(k)})[vector_index];"
             for source in self.inputs.values()
             for k, type_ in enumerate(source.types)
         ]
-        return [*loads, *(line for lines in elements for line in ("{", *indented(lines), "}"))]
-
-    def is_vectorizable(self, outputs: tuple[str, ...]) -> bool:
-        """Whether all arrays, which are known after the first element, hold 4-byte numbers."""
-        types = [type_ for source in self.inputs.values() for type_ in source.types]
-        return all(type_ in ("float", "int", "uint") for type_ in (*types, *outputs))
+        return [*loads, *elements]

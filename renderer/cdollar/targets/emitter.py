@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from renderer.cdollar.ir.dag import BoundVariable, Node, scalar_types
 from renderer.cdollar.targets.device_functions import has_loops
 from renderer.cdollar.targets.dialects import literal, neutral_text, operation_text
@@ -103,7 +105,26 @@ class LoopReduction:
 
 
 class Emitter(ExpressionEmitter):
-    """Emits expressions with reductions, which become loops."""
+    """Emits expressions with reductions, which become loops, and the lines of one element of a kernel's result."""
+
+    component = ""  # of a vector of elements that is being emitted; "" for a single element
+
+    def bind_element(self, variables: tuple[BoundVariable, ...]) -> None:
+        """Bind the variables of the element at `linear_index`."""
+        self.delinearize(variables, "linear_index")
+
+    def element(self, variables: tuple[BoundVariable, ...], emit: Callable[[], None]) -> list[str]:
+        """The lines that `emit` emits for one element, in a block of their own."""
+        with self.block() as block:
+            self.bind_element(variables)
+            emit()
+        return block.lines
+
+    def vector(
+        self, variables: tuple[BoundVariable, ...], emit: Callable[[], None], outputs: tuple[str, ...] = ()
+    ) -> list[str]:
+        """The lines for the four elements at `vector_index`; none if elements are computed one by one."""
+        return []
 
     def reduce(self, node: Node) -> None:
         """Emit a reduction as loops; a closed one is loaded."""

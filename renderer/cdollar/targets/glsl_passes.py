@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from renderer.cdollar.ir.dag import Dag, Node, Range
-from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.glsl_emitter import (
     GlslEmitter,
@@ -24,7 +23,7 @@ from renderer.cdollar.targets.glsl_emitter import (
     texture_layout,
     uniform_value,
 )
-from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck, Representation
+from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck
 from renderer.cdollar.targets.kernel_plan import KernelPlan
 from renderer.errors import UnavailableError
 from renderer.gpu.gl import GlContext
@@ -73,15 +72,6 @@ class GlslPasses(GraphTarget):
         flat[: array.size] = np.asarray(array).reshape(-1)
         return texture.write(flat.reshape(layout.height, layout.width, 1))
 
-    def read_back(self, representation: Representation) -> list[np.ndarray]:
-        """The components as NumPy arrays."""
-        shape = tuple(r.size for r in representation.ranges)
-        count = int(np.prod(shape, dtype=np.int64))
-        return [
-            texture.read().reshape(-1)[:count].astype(DTYPES[type_]).reshape(shape)
-            for texture, type_ in zip(representation.buffers, representation.types, strict=True)
-        ]
-
     def emitter(self) -> GlslEmitter:
         """An emitter for a pass."""
         return GlslEmitter(self.strict, self.ranges_of, lambda function: self.layout(self.ranges_of(function)))
@@ -120,7 +110,7 @@ class GlslPasses(GraphTarget):
             *stores,
         ]
         text = pass_text(["uniform int count_;", "uniform int width_;", *uniforms, *outputs], emitter, body)
-        plan = KernelPlan(node, "pass", text, "main", 1, layout.width * layout.height, check_sites=emitter.check_sites)
+        plan = KernelPlan(node, "pass", text, 1, layout.width * layout.height, check_sites=emitter.check_sites)
         targets = list(textures)
         if poison:
             status = self.gl.texture((layout.width, layout.height), 1, "i4")

@@ -6,6 +6,7 @@ Representations (one buffer per component) are cached by DAG node.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -40,6 +41,16 @@ class Representation:
     ranges: tuple[ir.Range, ...]
     buffers: list[Any]
     types: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extent of each dimension."""
+        return tuple(r.size for r in self.ranges)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
 
 
 @dataclass
@@ -86,10 +97,6 @@ class GraphTarget(Target):
         """A buffer with one component of an array."""
 
     @abstractmethod
-    def read_back(self, representation: Representation) -> list[np.ndarray]:
-        """The components as NumPy arrays."""
-
-    @abstractmethod
     def run_kernel(self, node: ir.Node, checks: list[PendingCheck]) -> Representation:
         """Compute a function or a closed reduction whose inputs are computed."""
 
@@ -133,6 +140,14 @@ class GraphTarget(Target):
         return representation, relaunch
 
     # Running
+
+    def read_back(self, representation: Representation) -> list[np.ndarray]:
+        """The components as NumPy arrays."""
+        flat = [buffer.read().reshape(-1)[: representation.size] for buffer in representation.buffers]
+        return [
+            array.astype(DTYPES[type_], copy=False).reshape(representation.shape)
+            for array, type_ in zip(flat, representation.types, strict=True)
+        ]
 
     def run(self, node: ir.Node) -> Representation:
         """Compute a functional node over its domain, and all that it depends on."""
@@ -241,7 +256,7 @@ class GraphTarget(Target):
         for function in host_arrays_under(node):
             region = self.required_regions.get(function, function.attribute.ranges)
             element = sum(np.dtype(DTYPES[t]).itemsize for t in component_types(function.type.result))
-            needed += element * int(np.prod([r.size for r in region], dtype=np.int64))
+            needed += element * math.prod(r.size for r in region)
         count = -(-needed // self.chunk_bytes())
         whole = variables[0].range
         if count <= 1 or whole.size < 2 or reduction.name in ("argmin", "argmax"):

@@ -14,14 +14,15 @@ from renderer.cdollar.ir.types import DTYPES, FunctionType
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import indented
 
+BufferKind = Literal["array", "partial", "output", "status"]
 KernelKind = Literal["map", "reduction", "tiled_matmul", "cpu_matmul", "combine_partials", "pass"]
 
 
 @dataclass(frozen=True)
 class BufferArgument:
-    """A buffer: component of an array or scalar that `node` is, component of the outputs, or the status word."""
+    """A buffer: a component of an array or scalar that `node` is, of partial results or outputs, or the status word."""
 
-    kind: Literal["array", "output", "status"]
+    kind: BufferKind
     component: int = 0
     node: Node | None = None
 
@@ -31,20 +32,18 @@ class KernelPlan:
     """A kernel for `node`, a function of bound variables or a closed reduction.
 
     Sizes and numbers of the program are arguments, so that the same text serves all of them. A reduction writes
-    `partials_per_output` partial results of `partial_types`, which the kernel `combine` combines.
+    partial results of `partial_types`, which the kernel `combine` combines.
     """
 
     node: Node
     kind: KernelKind
     text: str
-    entry: str
     group_size: int
     group_count: int
     arguments: list[Any] = field(default_factory=list)  # numbers and BufferArguments
     check_sites: list[Node] = field(default_factory=list)
     has_doubles: bool = False
     writes_status: bool = False
-    partials_per_output: int = 1
     partial_types: tuple[str, ...] = ()
     combine: KernelPlan | None = None
     reason: str = ""
@@ -53,9 +52,6 @@ class KernelPlan:
     def key(self) -> str:
         """The hash that names a kernel in a schedule file: of its text by the default schedule."""
         return hashlib.sha256(f"{self.kind}\n{self.text}".encode()).hexdigest()[:16]
-
-
-STATUS = BufferArgument("status")
 
 
 def storage_type(type_: str) -> str:
@@ -70,18 +66,6 @@ def output_types(node: Node) -> tuple[str, ...]:
     return scalar_types(node)
 
 
-def output_arguments(types: tuple[str, ...]) -> tuple[list[str], list[BufferArgument]]:
-    """Parameters out0, out1, ... and the arguments for them."""
-    parameters = [f"GLOBAL {storage_type(t)} *RESTRICT out{k}" for k, t in enumerate(types)]
-    return parameters, [BufferArgument("output", k) for k in range(len(types))]
-
-
-def assemble_source(entry: str, parameters: list[str], body: list[str], functions: list[str]) -> str:
-    """The text of a kernel and of the device functions that it calls."""
-    head = f"KERNEL {entry}({', '.join(parameters)}) {{"
-    return "\n".join(['#include "cdollar/builtins.h"', *functions, head, *indented(body), "}"]) + "\n"
-
-
 def finish_plan(
     emitter: Emitter,
     node: Node,
@@ -91,24 +75,36 @@ def finish_plan(
     body: list[str],
     group_size: int,
     group_count: int,
+    inputs: tuple[str, ...] = (),
 ) -> KernelPlan:
-    """The plan of a kernel whose text an emitter has emitted; `sizes` are its first parameters, `outputs` types."""
-    out_parameters, out_arguments = output_arguments(outputs)
-    parameters = [*(f"int {name}" for name in sizes), "GLOBAL int *status", *out_parameters]
-    arguments: list[Any] = [*map(np.int32, sizes.values()), STATUS, *out_arguments]
-    arrays = [(source.function, source.name, source.types) for source in emitter.inputs.values()]
-    arrays += [(scalar, name, scalar_types(scalar)) for scalar, name in emitter.scalars.items()]
-    for array, name, types in arrays:
-        for component, type_ in enumerate(types):
-            parameters.append(f"GLOBAL const {storage_type(type_)} *RESTRICT {name}_{component}")
-            arguments.append(BufferArgument("array", component, array))
+    """The plan of a kernel whose text an emitter has emitted.
+
+    Its parameters are the `sizes`, the status word, the partial results in0, in1, ... with the types `inputs`, out0,
+    out1, ... with the types `outputs`, the arrays that it reads, and numbers of the program.
+    """
+    parameters = [*(f"int {name}" for name in sizes), "GLOBAL int *status"]
+    arguments: list[Any] = [*map(np.int32, sizes.values()), BufferArgument("status")]
+
+    def add_buffers(name: str, types: tuple[str, ...], kind: BufferKind, array: Node | None = None) -> None:
+        const = "" if kind == "output" else "const "
+        for k, type_ in enumerate(types):
+            parameters.append(f"GLOBAL {const}{storage_type(type_)} *RESTRICT {name}{k}")
+            arguments.append(BufferArgument(kind, k, array))
+
+    add_buffers("in", inputs, "partial")
+    add_buffers("out", outputs, "output")
+    for source in emitter.inputs.values():
+        add_buffers(f"{source.name}_", source.types, "array", source.function)
+    for scalar, name in emitter.scalars.items():
+        add_buffers(f"{name}_", scalar_types(scalar), "array", scalar)
     for name, type_, number in emitter.arguments:
         parameters.append(f"{'int' if type_ == 'bool' else type_} {name}")
         arguments.append(np.int32(bool(number)) if type_ == "bool" else DTYPES[type_](wrap_int32(number, type_)))
-    text = assemble_source("compute", parameters, body, emitter.function_text)
+    head = f"KERNEL compute({', '.join(parameters)}) {{"
+    lines = ['#include "cdollar/builtins.h"', *emitter.function_text, head, *indented(body), "}"]
     return KernelPlan(
-        node, kind, text, "compute", group_size, group_count, arguments, emitter.check_sites, emitter.has_doubles,
-        emitter.writes_status,
+        node, kind, "\n".join(lines) + "\n", group_size, group_count, arguments, emitter.check_sites,
+        emitter.has_doubles or "double" in inputs, emitter.writes_status,
     )  # fmt: skip
 
 

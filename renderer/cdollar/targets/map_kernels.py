@@ -6,8 +6,7 @@ A kernel computes a function of bound variables (its result is an array) or a re
 from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Component, Node
-from renderer.cdollar.targets.dialects import CDialect
-from renderer.cdollar.targets.elementwise import ElementwiseEmitter, is_elementwise
+from renderer.cdollar.targets.elementwise import emitter_of
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import RangesOf, indented
 from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, volume
@@ -59,44 +58,36 @@ def whole_reduction(node: Node) -> Node | None:
 def plan_map(node: Node, ranges_of: RangesOf, schedule: Schedule, scalar_threads: bool) -> KernelPlan:
     """A thread computes one element, or `items_per_thread` of an elementwise function of 4-byte numbers."""
     types, count = output_types(node), volume(node.attribute)
-    vectors = 0
-    elementwise = is_elementwise(node.attribute, node.inputs, ranges_of)
-    emitter: Emitter = (ElementwiseEmitter if elementwise else Emitter)(CDialect(), ranges_of)
-    if isinstance(emitter, ElementwiseEmitter):
-        element = emitter.element(node.attribute, lambda component: emit_outputs(emitter, node, component))
-        if not scalar_threads and emitter.is_vectorizable(types):
-            vectors = schedule.items_per_thread // 4
+    emitter = emitter_of(node.attribute, node.inputs, ranges_of)
+    element = emitter.element(node.attribute, lambda: emit_outputs(emitter, node))
+    vectors, vector = 0 if scalar_threads else schedule.items_per_thread // 4, []
+    if vectors:
+        vector = emitter.vector(node.attribute, lambda: emit_outputs(emitter, node), types)
+    if vector:
+        loop = vector_loop(types, vectors, vector, element)
     else:
-        with emitter.block() as block:
-            emitter.delinearize(node.attribute, "linear_index")
-            emit_outputs(emitter, node, "")
-        element = block.lines
-    loop = ["const int linear_index = (int)thread_index();", "if (linear_index < count) {", *indented(element), "}"]
-    if vectors and isinstance(emitter, ElementwiseEmitter):
-        loop = vector_loop(emitter, node, types, vectors, element)
+        loop = ["const int linear_index = (int)thread_index();", "if (linear_index < count) {", *indented(element), "}"]
     lines = [*emitter.blocks[0].lines, *loop]
-    group_count = -(-count // (schedule.group_size * max(1, 4 * vectors)))
+    group_count = -(-count // (schedule.group_size * (4 * vectors if vector else 1)))
     return finish_plan(emitter, node, "map", {"count": count}, types, lines, schedule.group_size, group_count)
 
 
-def emit_outputs(emitter: Emitter, node: Node, component: str) -> None:
+def emit_outputs(emitter: Emitter, node: Node) -> None:
     """Emit a function's body and the stores of its components."""
     values = [emitter.value(body) for body in node.inputs]
     poison = emitter.merge_poison([v.poison for v in values], emitter.blocks[-1])
     for k, value in enumerate(values):
-        target = f"out{k}_vector.{component}" if component else f"out{k}[linear_index]"
+        target = f"out{k}_vector.{emitter.component}" if emitter.component else f"out{k}[linear_index]"
         emitter.line(f"{target} = {value.names[0]};")
     for line in emitter.report_poison(poison):
         emitter.line(line)
 
 
-def vector_loop(
-    emitter: ElementwiseEmitter, node: Node, types: tuple[str, ...], vectors: int, element: list[str]
-) -> list[str]:
+def vector_loop(types: tuple[str, ...], vectors: int, vector: list[str], element: list[str]) -> list[str]:
     """The loop of an elementwise function over `vectors` vectors of four elements per thread."""
     vector = [
         *(f"{type_}4 out{k}_vector;" for k, type_ in enumerate(types)),
-        *emitter.vector(node.attribute, lambda component: emit_outputs(emitter, node, component)),
+        *vector,
         *(f"((GLOBAL {type_}4 *)out{k})[vector_index] = out{k}_vector;" for k, type_ in enumerate(types)),
     ]
     first = f"(int)(group_index() * (GROUP_SIZE * {vectors}) + local_index())"

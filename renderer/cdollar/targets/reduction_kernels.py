@@ -5,24 +5,13 @@ A second kernel combines the partial results of the groups, in order.
 
 from __future__ import annotations
 
-import numpy as np
-
 from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.targets.device_functions import has_loops
 from renderer.cdollar.targets.dialects import CDialect, operation_text
-from renderer.cdollar.targets.elementwise import ElementwiseEmitter, is_elementwise
+from renderer.cdollar.targets.elementwise import emitter_of
 from renderer.cdollar.targets.emitter import Emitter, LoopReduction
 from renderer.cdollar.targets.expression_emitter import RangesOf, indented
-from renderer.cdollar.targets.kernel_plan import (
-    BufferArgument,
-    KernelPlan,
-    assemble_source,
-    finish_plan,
-    output_arguments,
-    output_types,
-    storage_type,
-    volume,
-)
+from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, storage_type, volume
 from renderer.cdollar.targets.schedule import Schedule
 from renderer.gpu import DeviceProperties
 
@@ -86,8 +75,7 @@ def plan_reduction(
     chunk = -(-elements // partials)
     partials = -(-elements // chunk)
     contiguous = operator.function is not None or operator.name.startswith("arg") or group_size == 1
-    elementwise = not outer and is_elementwise(variables, reduction.inputs, ranges_of)
-    emitter = (ElementwiseEmitter if elementwise else Emitter)(CDialect(), ranges_of)
+    emitter = Emitter(CDialect(), ranges_of) if outer else emitter_of(variables, reduction.inputs, ranges_of)
     emitter.delinearize(outer, "output")
     state = ReductionState(emitter, reduction)
     state.loop.start()
@@ -96,24 +84,22 @@ def plan_reduction(
         "const int output = (int)(group_index() / (uint)partials), partial = (int)(group_index() % (uint)partials);",
         *emitter.blocks[0].lines,
         *loops,
-        *tree(state, contiguous),
+        *tree(state, state.values(), contiguous),
+        "if (local_index() == 0) {",
+        *(f"    out{k}[group_index()] = shared{k}[0];" for k in range(len(state.types))),
+        "}",
         *emitter.report_poison(state.loop.result_poison),
     ]
     sizes = {"outputs": outputs, "partials": partials, "elements": elements, "chunk": chunk}
     plan = finish_plan(emitter, node, "reduction", sizes, state.types, lines, group_size, outputs * partials)
-    plan.partials_per_output, plan.partial_types = partials, state.types
+    plan.partial_types = state.types
     plan.combine = plan_combine(node, reduction, outputs, partials)
     return plan
 
 
 def element_lines(emitter: Emitter, loop: LoopReduction) -> list[str]:
     """The step of the reduction for the element at `linear_index`."""
-    if isinstance(emitter, ElementwiseEmitter):
-        return emitter.element(loop.variables, lambda component: loop.combine_element())
-    with emitter.block() as block:
-        emitter.delinearize(loop.variables, "linear_index")
-        loop.combine_element()
-    return block.lines
+    return emitter.element(loop.variables, loop.combine_element)
 
 
 def contiguous_loop(emitter: Emitter, loop: LoopReduction) -> list[str]:
@@ -134,8 +120,8 @@ def strided_loops(emitter: Emitter, loop: LoopReduction, schedule: Schedule) -> 
     Groups take tiles in turn, so that those that run at the same time read neighboring memory.
     """
     element = element_lines(emitter, loop)
-    if isinstance(emitter, ElementwiseEmitter) and emitter.is_vectorizable(()):
-        vector = emitter.vector(loop.variables, lambda component: loop.combine_element())
+    vector = emitter.vector(loop.variables, loop.combine_element)
+    if vector:
         return [
             "const int vectors = elements / 4;",
             *tiled_loops("vector_index", "vectors", vector, schedule.items_per_thread),
@@ -164,45 +150,24 @@ def tiled_loops(index: str, limit: str, body: list[str], unroll: int) -> list[st
     ]
 
 
-def tree(state: ReductionState, ordered: bool) -> list[str]:
-    """A tree over the threads of a group in local memory; `ordered` combines neighbors first."""
-    lines = shared_state(state, state.values())
-    if ordered:
-        lines += ordered_tree(state, "GROUP_SIZE")
-    else:
-        lines += [
-            "for (int step = GROUP_SIZE / 2; step > 0; step /= 2) {",
-            "    const int index = (int)local_index(), next = index + step;",
-            "    if (index < step) {",
-            *indented(indented(combine_shared(state))),
-            "    }",
-            "    BARRIER();",
-            "}",
-        ]
-    stores = [f"out{k}[group_index()] = shared{k}[0];" for k in range(len(state.types))]
-    return [*lines, "if (local_index() == 0) {", *indented(stores), "}"]
+def tree(state: ReductionState, values: list[str], ordered: bool, threads: str = "GROUP_SIZE") -> list[str]:
+    """A tree over `values` of the threads of a group in local memory, whose result is the state of thread 0.
 
-
-def shared_state(state: ReductionState, values: list[str]) -> list[str]:
-    """Lines that put the state of each thread into local memory."""
-    arrays = [f"LOCAL_ARRAY({storage_type(t)}, shared{k}, GROUP_SIZE);" for k, t in enumerate(state.types)]
-    stores = [f"shared{k}[local_index()] = {value};" for k, value in enumerate(values)]
-    return [*arrays, *stores, "BARRIER();"]
-
-
-def combine_shared(state: ReductionState) -> list[str]:
-    """Lines that combine the state of thread `next` into that of thread `index`."""
+    `ordered` combines neighbors first, which keeps the order of the elements, for the first `threads` of the group.
+    """
     count = range(len(state.types))
-    return state.combine([f"shared{k}[index]" for k in count], [f"shared{k}[next]" for k in count])
-
-
-def ordered_tree(state: ReductionState, threads: str) -> list[str]:
-    """A tree that combines neighbors first, which keeps the order of the elements."""
+    steps, condition = "int step = GROUP_SIZE / 2; step > 0; step /= 2", "index < step"
+    if ordered:
+        steps = "int step = 1; step < GROUP_SIZE; step *= 2"
+        condition = f"index % (2 * step) == 0 && next < {threads}"
     return [
-        "for (int step = 1; step < GROUP_SIZE; step *= 2) {",
+        *(f"LOCAL_ARRAY({storage_type(t)}, shared{k}, GROUP_SIZE);" for k, t in enumerate(state.types)),
+        *(f"shared{k}[local_index()] = {value};" for k, value in enumerate(values)),
+        "BARRIER();",
+        f"for ({steps}) {{",
         "    const int index = (int)local_index(), next = index + step;",
-        f"    if (index % (2 * step) == 0 && next < {threads}) {{",
-        *indented(indented(combine_shared(state))),
+        f"    if ({condition}) {{",
+        *indented(indented(state.combine([f"shared{k}[index]" for k in count], [f"shared{k}[next]" for k in count]))),
         "    }",
         "    BARRIER();",
         "}",
@@ -229,17 +194,12 @@ def plan_combine(node: Node, reduction: Node, outputs: int, partials: int) -> Ke
         *(f"    const {t} {n} = in{k}[partial];" for k, (n, t) in enumerate(zip(nexts, types, strict=True))),
         *indented(state.combine(values, nexts)),
         "}",
-        *shared_state(state, values),
-        *ordered_tree(state, "threads"),
+        *tree(state, values, True, "threads"),
         "if (local_index() == 0) {",
         *(f"    out{k}[output] = shared{k}[0];" for k in range(len(state.result_types))),
         "}",
     ]
-    inputs = [f"GLOBAL const {t} *RESTRICT in{k}" for k, t in enumerate(types)]
-    parameters = ["int partials", *inputs, *output_arguments(state.result_types)[0]]
-    text = assemble_source("combine_partials", parameters, lines, emitter.function_text)
-    buffers = [BufferArgument("output", k) for k in range(len(inputs) + len(state.result_types))]
-    return KernelPlan(
-        node, "combine_partials", text, "combine_partials", COMBINE_GROUP_SIZE, outputs,
-        [np.int32(partials), *buffers], has_doubles="double" in state.types,
+    return finish_plan(
+        emitter, node, "combine_partials", {"partials": partials}, state.result_types, lines, COMBINE_GROUP_SIZE,
+        outputs, inputs=state.types,
     )  # fmt: skip
