@@ -12,9 +12,10 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n t
 MAY_INSTALL := $(shell command -v apt-get >/dev/null && { [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null; } && echo yes)
 APT_INSTALL = $(SUDO) apt-get update -qq && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -qq
 PIP_INSTALL = $(PY) -m pip install --disable-pip-version-check --no-input
-# One line that names the package at hand, in place of pip's hundreds.
-SHOW_PROGRESS = awk '/^Collecting|^Downloading|^Installing|^Building/ { n++; printf "\r\033[K  %3d  %s", n, substr($$0, 1, 70); fflush() } \
-  /^ERROR|^error/ { print "\n" $$0 } END { print "\r\033[K  done" }'
+# On a terminal one line that names the package at hand, in place of pip's hundreds; elsewhere errors alone.
+SHOW_PROGRESS = awk -v live=$$([ -t 1 ] && echo 1) '/^Collecting|^Downloading|^Installing|^Building/ { n++; \
+  if (live) { printf "\r\033[K  %3d  %s", n, substr($$0, 1, 70); fflush() } } /^ERROR|^error/ { print } \
+  END { if (live) printf "\r\033[K"; print "  " n + 0 " steps done" }'
 
 .PHONY: demo test test-all test-emulated setup setup-dev lint types format system test-system wheel reference
 .DELETE_ON_ERROR:
