@@ -84,11 +84,6 @@ def texel_of(linear: str, width: str) -> str:
     return f"({linear}) % {width}, ({linear}) / {width}"
 
 
-def store_text(name: str, value: str, type_: str) -> str:
-    """Assigns an output of a pass."""
-    return f"{name} = {value} ? 1u : 0u;" if type_ == "bool" else f"{name} = {value};"
-
-
 def uniform_value(number: Any, type_: str) -> bool | int | float:
     """A number of the host as a uniform of a scalar type."""
     if type_ == "bool":

@@ -14,21 +14,13 @@ from renderer.cdollar.targets.glsl_emitter import GlslEmitter, pass_text
 from renderer.cdollar.targets.glsl_passes import GlslPasses
 from renderer.cdollar.targets.kernel_plan import volume
 from renderer.cdollar.targets.map_kernels import MIN_MATMUL_DEPTH
-from renderer.cdollar.targets.matrix_product import MatrixProduct, Operand
+from renderer.cdollar.targets.matrix_product import Indices, MatrixProduct, Operand, operand_factors
 from renderer.errors import UnavailableError
-
-Indices = list[tuple[tuple, str]]  # groups of bound variables with the names of their linear indices
-
-
-def operand_indices(product: MatrixProduct) -> tuple[Indices, Indices]:
-    """The indices of the left and of the right operand."""
-    batch, k = (product.batch, "batch"), (product.inner, "k")
-    return [batch, (product.rows, "row"), k], [batch, (product.columns, "column"), k]
 
 
 def can_pack(emitter: GlslEmitter, product: MatrixProduct) -> bool:
     """Whether packing reads only indices that are proven in bounds, and is worth it; uses up the emitter."""
-    for factors, indices in zip((product.left, product.right), operand_indices(product), strict=True):
+    for factors, indices in operand_factors(product):
         Operand(emitter, factors, indices, checked=False)
     return not emitter.check_sites and volume(product.inner) >= MIN_MATMUL_DEPTH
 
@@ -41,12 +33,16 @@ def draw_product(target: GlslPasses, product: MatrixProduct, output: Any) -> Non
     for width, height in ((deep, rows * batch), (wide, depth * batch), (wide, rows * batch)):
         if max(width, height) > target.gl.max_texture_size:
             raise UnavailableError(f"--target glsl: a matrix of {width} x {height} texels does not fit into a texture")
-    left_indices, right_indices = operand_indices(product)
-    left = pack(target, product.left, left_indices, ("row", rows), ("k", depth), batch)
-    right = pack(target, product.right, right_indices, ("k", depth), ("column", columns), batch)
+    left, right = operand_factors(product)
     packed = target.gl.texture((wide, rows * batch), 4)
-    inputs = {"left": left, "right": right, "deep_": deep, "rows_": rows, "depth_": depth}
-    draw_lines(target, target.emitter(), product_lines(), "vec4", packed, inputs)
+    inputs = {
+        "left": pack(target, *left, ("row", rows), ("k", depth), batch),
+        "right": pack(target, *right, ("k", depth), ("column", columns), batch),
+        "deep_": deep,
+        "rows_": rows,
+        "depth_": depth,
+    }
+    draw_lines(target, target.emitter(), ['#include "cdollar/packed_matmul.h"'], "vec4", packed, inputs)
     unpack(target, product, packed, output)
 
 
@@ -78,21 +74,6 @@ def pack(
     lines.append("out0 = vec4(value0, value1, value2, value3);")
     draw_lines(target, emitter, lines, "vec4", texture, {"height_": down[1]})
     return texture
-
-
-def product_lines() -> list[str]:
-    """The pass that multiplies: a texel of `left` holds four k, one of `right` four columns."""
-    rows = [f"texelFetch(right, ivec2(column, batch * depth_ + min(4 * k + {c}, depth_ - 1)), 0)" for c in range(4)]
-    return [
-        "int column = int(gl_FragCoord.x), batch = int(gl_FragCoord.y) / rows_;",
-        "vec4 sum = vec4(0.0);",
-        "for (int k = 0; k < deep_; k++) {",
-        "    vec4 a = texelFetch(left, ivec2(k, int(gl_FragCoord.y)), 0);",
-        *(f"    vec4 b{c} = {row};" for c, row in enumerate(rows)),
-        *(f"    sum += a.{component} * b{c};" for c, component in enumerate("xyzw")),
-        "}",
-        "out0 = sum;",
-    ]
 
 
 def unpack(target: GlslPasses, product: MatrixProduct, packed: Any, output: Any) -> None:

@@ -19,7 +19,6 @@ from renderer.cdollar.targets.glsl_emitter import (
     TextureLayout,
     fma_rounds_once,
     pass_text,
-    store_text,
     texture_layout,
     uniform_value,
 )
@@ -95,7 +94,7 @@ class GlslPasses(GraphTarget):
         if emitter.has_doubles:
             self.texture(layout, "double")  # raises
         outputs = [f"layout(location = {k}) out {OUTPUT_TYPES[t]} out{k};" for k, t in enumerate(types)]
-        stores = [store_text(f"out{k}", v, t) for k, (v, t) in enumerate(zip(values, types, strict=True))]
+        stores = [f"out{k} = {OUTPUT_TYPES[t]}({v});" for k, (v, t) in enumerate(zip(values, types, strict=True))]
         zeros = [f"out{k} = {OUTPUT_TYPES[t]}(0);" for k, t in enumerate(types)]
         if poison:
             outputs.append(f"layout(location = {len(types)}) out int status;")

@@ -57,18 +57,14 @@ class GlslTarget(GlslPasses):
         partials = -(-elements // chunk)
         emitter = self.emitter()
         state = ReductionState(emitter, node)
-        count, per_texel = (
-            emitter.argument("elements", "int", elements, "n"),
-            emitter.argument("chunk", "int", chunk, "n"),
-        )
+        count = emitter.argument("elements", "int", elements, "n")
+        per_texel = emitter.argument("chunk", "int", chunk, "n")
         state.loop.start()
         body = element_lines(emitter, state.loop)
         emitter.line(f"int end = min(linear_index * {per_texel} + {per_texel}, {count});")
         emitter.line(f"for (int element = linear_index * {per_texel}; element < end; element++) {{")
         emitter.line("    int linear_index = element;")
-        for line in indented(body):
-            emitter.line(line)
-        emitter.line("}")
+        emitter.blocks[0].lines += [*indented(body), "}"]
         layout = texture_layout((partials,), self.gl.max_texture_size)
         textures = [self.texture(layout, t) for t in state.types]
         poison = state.loop.result_poison
@@ -93,9 +89,7 @@ class GlslTarget(GlslPasses):
         emitter.line(f"for (int index = 1; index < {count}; index++) {{")
         for k, type_ in enumerate(state.types):
             emitter.line(f"    {type_} {nexts[k]} = {load(k, 'index')};")
-        for line in indented(state.combine(names, nexts)):
-            emitter.line(line)
-        emitter.line("}")
+        emitter.blocks[0].lines += [*indented(state.combine(names, nexts)), "}"]
         samplers = {f"in{k}": (type_, textures[k]) for k, type_ in enumerate(state.types)}
         self.draw(
             node, emitter, names[: len(state.result_types)], state.result_types, None, 1, TextureLayout(1, 1),

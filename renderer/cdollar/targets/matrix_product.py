@@ -11,6 +11,8 @@ from renderer.cdollar.targets.dialects import operation_text
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.kernel_plan import volume
 
+Indices = list[tuple[tuple[BoundVariable, ...], str]]  # groups of variables with the names of their linear indices
+
 
 @dataclass(frozen=True)
 class MatrixProduct:
@@ -59,15 +61,8 @@ def match_matrix_product(node: Node) -> MatrixProduct | None:
     def in_order(variables: frozenset[BoundVariable]) -> tuple[BoundVariable, ...]:
         return tuple(v for v in node.attribute if v in variables)
 
-    return MatrixProduct(
-        node,
-        tuple(left),
-        tuple(right),
-        in_order(batch),
-        in_order(rows - batch),
-        in_order(columns - batch),
-        reduction.attribute[1],
-    )
+    groups = in_order(batch), in_order(rows - batch), in_order(columns - batch)
+    return MatrixProduct(node, tuple(left), tuple(right), *groups, reduction.attribute[1])
 
 
 def has_inner_reduction(node: Node) -> bool:
@@ -87,14 +82,14 @@ def is_contiguous_along(factors: tuple[Node, ...], variables: tuple[BoundVariabl
 class Operand:
     """Lines that compute one element of an operand, and the variable `name` that holds it.
 
-    `indices` are groups of variables with the names of their linear indices. `checked` reports poison to the host.
+    `checked` reports poison to the host.
     """
 
     def __init__(
         self,
         emitter: Emitter,
         factors: tuple[Node, ...],
-        indices: list[tuple[tuple[BoundVariable, ...], str]],
+        indices: Indices,
         checked: bool = True,
     ) -> None:
         """Emit the product of the factors."""
@@ -110,8 +105,10 @@ class Operand:
         self.lines = [*block.lines, *(emitter.report_poison(poison) if checked else [])]
 
 
-def operands_of(emitter: Emitter, product: MatrixProduct) -> tuple[Operand, Operand]:
-    """The left operand at (batch, row, k), the right one at (batch, k, column)."""
+def operand_factors(product: MatrixProduct) -> list[tuple[tuple[Node, ...], Indices]]:
+    """The factors of both operands: the left one at (batch, row, k), the right one at (batch, k, column)."""
     batch, k = (product.batch, "batch"), (product.inner, "k")
-    left = Operand(emitter, product.left, [batch, (product.rows, "row"), k])
-    return left, Operand(emitter, product.right, [batch, (product.columns, "column"), k])
+    return [
+        (product.left, [batch, (product.rows, "row"), k]),
+        (product.right, [batch, (product.columns, "column"), k]),
+    ]
