@@ -18,7 +18,7 @@ from renderer.cdollar.ir.types import Data, FunctionType, Scalar, component_type
 from renderer.cdollar.runtime.evaluate import build_picture, is_picture, load_program, main_of
 from renderer.cdollar.runtime.parameters import PICTURE_PARAMETERS, default_value
 from renderer.cdollar.targets.device_target import DeviceTarget
-from renderer.cdollar.targets.open_target import numpy_target
+from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.errors import InputError, UserError
 from renderer.gpu import Buffer, DeviceContext
 from renderer.pictures.picture import Picture as BasePicture
@@ -101,7 +101,7 @@ class Picture(BasePicture):
         common = from_table(Settings, {k: v for k, v in table.items() if k == "program"}, context, folder)
         if not common.program:
             raise InputError(f"{context}: program is missing; it is the name of a .cb file")
-        compilation = load_program(Path(common.program), numpy_target)
+        compilation = load_program(Path(common.program), NumpyTarget)
         return from_table(settings_of(compilation, common.program), table, context, folder)
 
     def draw(self, settings: Any, size: Size, time: float, tile: Tile | None = None) -> Buffer:

@@ -4,10 +4,10 @@ import re
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.runtime.evaluate import build_main, evaluate_value, load_text, main_of
-from renderer.cdollar.targets.open_target import numpy_target
+from renderer.cdollar.targets.numpy_target import NumpyTarget
 
 
-def result_of(text, make_target=numpy_target, numbers=None, folder=None, **arrays):
+def result_of(text, make_target=NumpyTarget, numbers=None, folder=None, **arrays):
     """The Result of a program's main with parameters filled by arrays and by texts of numbers."""
     compilation = load_text(SourceFile("test.cb", text), make_target, folder)
     return evaluate_value(
@@ -15,7 +15,7 @@ def result_of(text, make_target=numpy_target, numbers=None, folder=None, **array
     )
 
 
-def value_of(text, make_target=numpy_target, numbers=None, folder=None, **arrays):
+def value_of(text, make_target=NumpyTarget, numbers=None, folder=None, **arrays):
     """The result as a NumPy array."""
     return result_of(text, make_target, numbers, folder, **arrays).array
 

@@ -10,9 +10,10 @@ from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile
 from renderer.cdollar.ir.types import DTYPES, FunctionType, component_types
 from renderer.cdollar.runtime.evaluate import load_text, main_of
 from renderer.cdollar.targets import numpy_simt
+from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.errors import UnavailableError, UserError
 from renderer.paths import ROOT
-from tests.cdollar.evaluate import numpy_target, value_of
+from tests.cdollar.evaluate import value_of
 
 REFERENCE = (ROOT / "assets" / "reference" / "cdollar_errors.md").read_text()
 EXAMPLES = dict(re.findall(r"## (CS\d{4})[^\n]*\n(?:(?!## ).*\n)*?```cb\n(.*?)\n```", REFERENCE))
@@ -21,7 +22,7 @@ WRONG_PROGRAMS = sorted((ROOT / "tests" / "cdollar" / "diagnostics").glob("*.cb"
 
 def run_with_any_input(text, name="test.cb"):
     """Evaluates a program whose parameters are filled with ones of small shapes."""
-    main = main_of(load_text(SourceFile(name, text), numpy_target))
+    main = main_of(load_text(SourceFile(name, text), NumpyTarget))
     arrays, numbers = {}, {}
     for parameter, type_ in zip(main.parameter_names, main.parameter_types, strict=True):
         parts = component_types(type_.result if isinstance(type_, FunctionType) else type_)
@@ -30,7 +31,7 @@ def run_with_any_input(text, name="test.cb"):
             arrays[parameter] = np.ones(shape, DTYPES[parts[0]])
         else:
             numbers[parameter] = ",".join("1" for _ in parts)
-    return value_of(text, numpy_target, numbers, **arrays)
+    return value_of(text, NumpyTarget, numbers, **arrays)
 
 
 def test_codes_and_reference_entries_match():

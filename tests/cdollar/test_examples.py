@@ -11,9 +11,10 @@ from renderer.cdollar.ir.types import DTYPES, FunctionType, component_types
 from renderer.cdollar.runtime.evaluate import load_text, main_of
 from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
+from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.errors import UnavailableError
 from renderer.paths import SCENES
-from tests.cdollar.evaluate import numpy_target, value_of
+from tests.cdollar.evaluate import value_of
 
 PROGRAMS = sorted(SCENES.glob("*.cb"))
 LINE = re.compile(
@@ -43,7 +44,7 @@ def expectation(path):
 def run_program(path, make_target):
     given, expected = expectation(path)
     text = path.read_text()
-    main = main_of(load_text(SourceFile(path.name, text), numpy_target))
+    main = main_of(load_text(SourceFile(path.name, text), NumpyTarget))
     types = dict(zip(main.parameter_names, main.parameter_types, strict=True))
     arrays, numbers = {}, {}
     for name, value in given.items():
@@ -70,7 +71,7 @@ def assert_matches(result, expected):
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_numpy_result_matches_the_header_comment(path):
-    assert_matches(*run_program(path, numpy_target))
+    assert_matches(*run_program(path, NumpyTarget))
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)

@@ -11,7 +11,7 @@ from renderer.cdollar.targets.device_target import DeviceTarget
 from renderer.cdollar.targets.glsl_target import GlslTarget
 from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.errors import UserError
-from tests.cdollar.evaluate import numpy_target, value_of
+from tests.cdollar.evaluate import value_of
 
 QUICK = settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -105,14 +105,14 @@ def assert_same_bits(result, expected, text):
 def test_passes_preserve_every_bit(text, seed):
     arrays, numbers = arguments(seed)
     expected = value_of(text, lambda dag: NumpyTarget(dag, ()), numbers, **arrays)
-    assert_same_bits(value_of(text, numpy_target, numbers, **arrays), expected, text)
+    assert_same_bits(value_of(text, NumpyTarget, numbers, **arrays), expected, text)
 
 
 @QUICK
 @given(programs(), st.integers(0, 99))
 def test_devices_match_numpy_bit_for_bit_in_strict_mode(device, text, seed):
     arrays, numbers = arguments(seed)
-    expected = value_of(text, numpy_target, numbers, **arrays)
+    expected = value_of(text, NumpyTarget, numbers, **arrays)
     result = value_of(text, lambda dag: DeviceTarget(dag, device, "device", strict=True), numbers, **arrays)
     assert_same_bits(result, expected, text)
 
@@ -123,7 +123,7 @@ def test_glsl_matches_numpy_bit_for_bit_in_strict_mode(gl, text, seed):
     if gl.version < 400:
         pytest.skip("this driver has no `precise`")
     arrays, numbers = arguments(seed)
-    expected = value_of(text, numpy_target, numbers, **arrays)
+    expected = value_of(text, NumpyTarget, numbers, **arrays)
     assert_same_bits(value_of(text, lambda dag: GlslTarget(dag, gl, strict=True), numbers, **arrays), expected, text)
 
 
@@ -131,7 +131,7 @@ def test_glsl_matches_numpy_bit_for_bit_in_strict_mode(gl, text, seed):
 def test_division_by_zero_follows_ieee_in_strict_mode(device, gl, zero):
     text = f"float[,] main(float[,] a, float s) {{ var f(i, j) = a(i, j) / {zero} + 1.5 / (2.5 - 2.5); return f; }}"
     a = np.array([[1, -2, 0, np.inf]], "f4")
-    expected = value_of(text, numpy_target, {"s": "3"}, a=a)
+    expected = value_of(text, NumpyTarget, {"s": "3"}, a=a)
     targets = [lambda dag: DeviceTarget(dag, device, "device", strict=True)]
     if gl.version >= 400:
         targets.append(lambda dag: GlslTarget(dag, gl, strict=True))
@@ -175,6 +175,6 @@ def test_mutated_programs_yield_a_value_or_an_error(data):
         )
     arrays, numbers = arguments(1)
     try:
-        value_of(" ".join(words), numpy_target, numbers, **arrays)
+        value_of(" ".join(words), NumpyTarget, numbers, **arrays)
     except UserError as error:
         assert str(error)

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from renderer.cdollar.runtime.repl import Repl
+from renderer.cdollar.targets.numpy_target import NumpyTarget
 from renderer.cli import main
 from renderer.errors import InputError
 from renderer.formats.images import read_image
 from renderer.paths import ROOT
 from renderer.pictures import load, open_picture
 from renderer.scene.schema import set_from_text
-from tests.cdollar.evaluate import numpy_target
 
 PRODUCT = str(ROOT / "scenes" / "product.cb")
 
@@ -154,7 +154,7 @@ def test_results_keep_types_and_origins(tmp_path, capsys):
 
 def test_repl_shows_type_domain_and_value():
     lines = []
-    repl = Repl(numpy_target, lines.append)
+    repl = Repl(NumpyTarget, lines.append)
     for text in (
         "var c(i : 0..4) = i * i;",
         "c",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -119,12 +120,8 @@ class Repl:
 
     def is_shown(self, value: FunctionValue) -> bool:
         """Whether a function is finite and small enough to be evaluated."""
-        size = 1
-        for range_ in value.domain_with_borders:
-            if not isinstance(range_, Range):
-                return False
-            size *= range_.size
-        return size <= MAX_SHOWN_ELEMENTS
+        sizes = [range_.size for range_ in value.domain_with_borders if isinstance(range_, Range)]
+        return len(sizes) == len(value.domain_with_borders) and math.prod(sizes) <= MAX_SHOWN_ELEMENTS
 
     def show_names(self) -> None:
         """Show the variables and functions that are declared."""

@@ -35,6 +35,12 @@ class FunctionTable:
         self.name_count += 1
         return f"{prefix}{self.name_count}"
 
+    def declare(self, lines: list[str], type_: str, value: str, prefix: str = "v") -> str:
+        """Append the declaration of a new constant to lines; returns its name."""
+        name = self.fresh(prefix)
+        lines.append(self.dialect.constant(type_, name, value))
+        return name
+
     def call_function(
         self, function: device_function.DeviceFunction, arguments: list[str], poison_argument: str, lines: list[str]
     ) -> tuple[str, ...]:
@@ -43,9 +49,7 @@ class FunctionTable:
         text = f"{called}({', '.join([*arguments, poison_argument] if has_loops(function) else arguments)})"
         types = component_types(function.result_type)
         if len(types) == 1:
-            name = self.fresh()
-            lines.append(self.dialect.constant(types[0], name, text))
-            return (name,)
+            return (self.declare(lines, types[0], text),)
         whole = self.fresh("r")
         lines.append(f"R{called} {whole} = {text};")
         return tuple(f"{whole}.c{k}" for k in range(len(types)))
@@ -158,9 +162,7 @@ class DeviceFunctionEmitter:
         for root in roots:
             name = emitted[id(root)][0]
             if root.op == "local" and len(roots) > 1:
-                copy = self.table.fresh()
-                lines.append(self.dialect.constant(root.type, copy, name))
-                name = copy
+                name = self.table.declare(lines, root.type, name)
             names.append(name)
         self.lines += [indent + line for line in lines]
         return names
@@ -176,10 +178,8 @@ class DeviceFunctionEmitter:
         names = [operand[0] for operand in operands]
         if isinstance(node.attribute, UserCall):
             return self.table.call_function(node.attribute.function, names, "poison", lines)
-        variable = self.table.fresh()
         text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names)
-        lines.append(self.dialect.constant(node.type, variable, text))
-        return (variable,)
+        return (self.table.declare(lines, node.type, text),)
 
 
 def has_loops(function: device_function.DeviceFunction) -> bool:

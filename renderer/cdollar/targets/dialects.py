@@ -97,10 +97,6 @@ class GlslDialect(CDialect):
         """Declares a struct with members c0, c1, ..."""
         return f"struct {name} {{ {self.members(types)} }};"
 
-    def return_struct(self, name: str, values: list[str]) -> str:
-        """Returns a struct with these members."""
-        return f"return {name}({', '.join(values)});"
-
     def poison_argument(self, name: str) -> str:
         """The argument that lets a device function set a variable."""
         return name

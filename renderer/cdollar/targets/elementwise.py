@@ -47,13 +47,10 @@ class ElementwiseEmitter(Emitter):
         source, block = self.input_of(without_lets(node.inputs[0])), self.hoist_target(node)
         names = []
         for k, type_ in enumerate(source.types):
-            buffer, name = source.buffer(k), self.fresh()
+            element = self.dialect.load(source.buffer(k), "linear_index", type_)
             if self.component:
-                element = f"{buffer}_vector.{self.component}"
-            else:
-                element = self.dialect.load(buffer, "linear_index", type_)
-            block.lines.append(self.dialect.constant(type_, name, element))
-            names.append(name)
+                element = f"{source.buffer(k)}_vector.{self.component}"
+            names.append(self.declare(block.lines, type_, element))
         self.bind(node, EmittedValue(tuple(names)))
 
     def bind_element(self, variables: tuple[BoundVariable, ...]) -> None:

@@ -113,9 +113,7 @@ class ExpressionEmitter(FunctionTable):
                 low = self.argument((variable.unique_id, "low"), "int", variable.range.low, "l")
                 value = f"{value} + {low}"
             value = f"({value})" if variable.type == "int" else self.dialect.cast("uint", f"({value})")
-            name = self.fresh("at")
-            self.line(self.dialect.constant(variable.type, name, value))
-            self.define(variable, name)
+            self.define(variable, self.declare(self.blocks[-1].lines, variable.type, value, "at"))
 
     # Values
 
@@ -174,9 +172,8 @@ class ExpressionEmitter(FunctionTable):
         """Emit an operation of the table."""
         operands = [self.lookup(child) for child in node.inputs]
         names = [o.names[0] for o in operands]
-        name = self.fresh()
         text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names)
-        self.hoist_target(node).lines.append(self.dialect.constant(node.type, name, text))
+        name = self.declare(self.hoist_target(node).lines, node.type, text)
         self.bind(node, EmittedValue((name,), self.propagate_poison(node, operands, names)))
 
     def propagate_poison(self, node: ir.Node, operands: list[EmittedValue], names: list[str]) -> str | None:
@@ -247,7 +244,7 @@ class ExpressionEmitter(FunctionTable):
             poisons.append(value.poison)
             if not is_proven_in_bounds(index, ranges[dimension]):
                 size = self.size_name(source, dimension)
-                position = self.clamped_index(position, size, border, node, block, poisons, zero)
+                position = self.clamped_index(position, size, border, node, poisons, zero)
             positions.append(position)
         row = "0"
         for dimension, position in enumerate(positions[:-1]):
@@ -259,9 +256,7 @@ class ExpressionEmitter(FunctionTable):
             text = self.load(source, component, type_, row, last, size)
             if zero:
                 text = f"({' || '.join(zero)} ? {literal(0, type_, self.dialect)} : {text})"
-            name = self.fresh()
-            block.lines.append(self.dialect.constant(type_, name, text))
-            names.append(name)
+            names.append(self.declare(block.lines, type_, text))
         self.bind(node, EmittedValue(tuple(names), self.merge_poison(poisons, block)))
 
     def load(self, source: KernelInput, component: int, type_: str, row: str, last: str, size: str) -> str:
@@ -270,20 +265,13 @@ class ExpressionEmitter(FunctionTable):
         return self.dialect.load(source.buffer(component), linear, type_)
 
     def clamped_index(
-        self,
-        position: str,
-        size: str,
-        border: str | None,
-        node: ir.Node,
-        block: Block,
-        poisons: list[str | None],
-        zero: list[str],
+        self, position: str, size: str, border: str | None, node: ir.Node, poisons: list[str | None], zero: list[str]
     ) -> str:
         """A position in 0..size: by its border mode, or clamped, with poison if it was outside."""
         if border in ("wrap", "mirror"):
             return f"{border}_index({position}, {size})"
-        name = self.fresh("i")
-        block.lines.append(self.dialect.constant("int", name, position))
+        block = self.hoist_target(node)
+        name = self.declare(block.lines, "int", position, "i")
         outside = f"({name} < 0 || {name} >= {size})"
         if border == "zero":
             zero.append(outside)
@@ -303,10 +291,8 @@ class ExpressionEmitter(FunctionTable):
         name = self.scalars.setdefault(node, f"s{len(self.scalars)}")
         names = []
         for component, type_ in enumerate(ir.scalar_types(node)):
-            variable = self.fresh()
             text = self.dialect.load(f"{name}_{component}", self.dialect.first_index, type_)
-            self.blocks[0].lines.append(self.dialect.constant(type_, variable, text))
-            names.append(variable)
+            names.append(self.declare(self.blocks[0].lines, type_, text))
         self.bind(node, EmittedValue(tuple(names)))
 
     # Device functions

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.ir.operations import wrap_int32
 from renderer.cdollar.targets.dialects import GlslDialect
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import KernelInput, RangesOf, indented
@@ -40,7 +37,7 @@ class TextureLayout:
 
 def texture_layout(sizes: tuple[int, ...], max_texture_size: int) -> TextureLayout:
     """The layout of an array; raises UnavailableError if it does not fit into a texture."""
-    count = int(np.prod(sizes, dtype=np.int64))
+    count = math.prod(sizes)
     width = sizes[-1] if sizes else 1
     height = count // width if width else 0
     if 0 < width <= max_texture_size and height <= max_texture_size:
@@ -82,15 +79,6 @@ class GlslEmitter(Emitter):
 def texel_of(linear: str, width: str) -> str:
     """Column and row of a linear index in rows of `width` texels."""
     return f"({linear}) % {width}, ({linear}) / {width}"
-
-
-def uniform_value(number: Any, type_: str) -> bool | int | float:
-    """A number of the host as a uniform of a scalar type."""
-    if type_ == "bool":
-        return bool(number)
-    if type_ == "int":
-        return int(wrap_int32(number, type_))
-    return int(number) if type_ == "uint" else float(number)
 
 
 def pass_text(declarations: list[str], emitter: Emitter, body: list[str]) -> str:

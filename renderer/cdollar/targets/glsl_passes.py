@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from renderer.cdollar.ir.dag import Dag, Node, Range
+from renderer.cdollar.ir.operations import wrap_int32
+from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.glsl_emitter import (
     GlslEmitter,
@@ -20,7 +22,6 @@ from renderer.cdollar.targets.glsl_emitter import (
     fma_rounds_once,
     pass_text,
     texture_layout,
-    uniform_value,
 )
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck
 from renderer.cdollar.targets.kernel_plan import KernelPlan
@@ -135,7 +136,7 @@ class GlslPasses(GraphTarget):
         values: dict[str, Any] = {name: texture for name, (_, texture) in textures.items()}
         for name, type_, number in emitter.arguments:
             lines.append(f"uniform {type_} {name};")
-            values[name] = uniform_value(number, type_)
+            values[name] = DTYPES[type_](wrap_int32(number, type_)).item()
         return lines, values
 
     def draw_pass(self, text: str, target: Any, inputs: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,9 +70,7 @@ def order_within_space(root: Node, evaluated: Collection[int] = ()) -> list[Node
 
 def split_box(ranges: list[Range], max_points: int) -> Iterator[tuple[Range, ...]]:
     """Boxes of at most `max_points` points that partition a box, in row-major order."""
-    total = 1
-    for range_ in ranges:
-        total *= range_.size
+    total = math.prod(range_.size for range_ in ranges)
     if total <= max_points or not ranges:
         yield tuple(ranges)
         return
@@ -80,8 +79,5 @@ def split_box(ranges: list[Range], max_points: int) -> Iterator[tuple[Range, ...
     step = max(1, max_points // max(1, row))
     for low in range(first.low, first.high, step):
         slab = Range(low, min(first.high, low + step))
-        if row <= max_points:
-            yield (slab, *rest)
-        else:
-            for other in split_box(rest, max_points):
-                yield (slab, *other)
+        for other in split_box(rest, max_points):
+            yield (slab, *other)

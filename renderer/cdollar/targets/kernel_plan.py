@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -110,4 +111,4 @@ def finish_plan(
 
 def volume(variables: tuple[BoundVariable, ...]) -> int:
     """The number of points of a box."""
-    return int(np.prod([v.range.size for v in variables], dtype=np.int64))
+    return math.prod(v.range.size for v in variables)

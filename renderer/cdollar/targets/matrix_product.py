@@ -85,13 +85,7 @@ class Operand:
     `checked` reports poison to the host.
     """
 
-    def __init__(
-        self,
-        emitter: Emitter,
-        factors: tuple[Node, ...],
-        indices: Indices,
-        checked: bool = True,
-    ) -> None:
+    def __init__(self, emitter: Emitter, factors: tuple[Node, ...], indices: Indices, checked: bool = True) -> None:
         """Emit the product of the factors."""
         type_ = factors[0].type
         with emitter.block() as block:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -10,7 +11,7 @@ import numpy as np
 
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.contraction import contraction_factors
-from renderer.cdollar.ir.dag import BoundVariable, Node, Range, Reduction, scalar_types, topological_order
+from renderer.cdollar.ir.dag import BoundVariable, Node, Reduction, scalar_types, topological_order
 from renderer.cdollar.ir.operations import REDUCERS
 from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.iteration_space import IterationSpace, split_box
@@ -35,9 +36,7 @@ def temporary_factor(body: Node, outer: frozenset[BoundVariable]) -> int:
     factor = 1
     for node in topological_order([body]):
         if node.op == "reduce" and node.free_variables & outer and contraction_factors(node) is None:
-            size = 1
-            for variable in node.attribute[1]:
-                size *= max(1, variable.range.size)
+            size = math.prod(max(1, variable.range.size) for variable in node.attribute[1])
             factor = max(factor, min(size, MAX_TEMPORARY_ELEMENTS))
     return factor
 
@@ -68,7 +67,7 @@ class NumpyReductions:
             return self.reduce_empty(node, reduction), None
         factors = contraction_factors(node)
         if factors is not None and space.depth:
-            contracted = self.contract(node, factors, variables, ranges, space)
+            contracted = self.contract(node, factors, space)
             if contracted is not None:
                 return contracted
         axes = frozenset(variables) | frozenset(space.axes)
@@ -111,12 +110,9 @@ class NumpyReductions:
         if reduction.function is not None:
             return reduce_by_function(node, state, full, len(shape))
         combiner = COMBINERS[reduction.name]
+        is_float_sum = reduction.name in ("+", "*") and node.type in ("float", "double")
         with np.errstate(all="ignore"):
-            if reduction.name in ("+", "*"):
-                dtype = np.float64 if node.type in ("float", "double") else full[0].dtype
-                value = combiner.reduce(full[0], axis=axes, dtype=dtype)
-            else:
-                value = combiner.reduce(full[0], axis=axes)
+            value = combiner.reduce(full[0], axis=axes, dtype=np.float64 if is_float_sum else full[0].dtype)
             return value if state is None else combiner(state, value)
 
     def result(self, node: Node, state: Any) -> Any:
@@ -129,16 +125,10 @@ class NumpyReductions:
         with np.errstate(all="ignore"):
             return np.asarray(state).astype(DTYPES[node.type])
 
-    def contract(
-        self,
-        node: Node,
-        factors: list[Node],
-        variables: tuple[BoundVariable, ...],
-        ranges: tuple[Range, ...],
-        space: IterationSpace,
-    ) -> Evaluated | None:
+    def contract(self, node: Node, factors: list[Node], space: IterationSpace) -> Evaluated | None:
         """A sum of products as one einsum in double precision; None if it has too many axes or poisoned factors."""
-        inner = space.inner(variables, ranges)
+        variables = node.attribute[1]
+        inner = space.inner(variables, tuple(v.range for v in variables))
         if len(inner.axes) > MAX_EINSUM_AXES or space.values:
             return None
         letters = {v: chr(ord("a") + k) for k, v in enumerate(inner.axes)}
@@ -158,10 +148,7 @@ class NumpyReductions:
             subscripts.append("".join(letters[v] for v in axes))
             used |= set(axes)
         out = [v for v in sorted(space.axes, key=lambda v: -space.axes[v]) if v in used]
-        repeats = 1
-        for variable, range_ in zip(variables, ranges, strict=True):
-            if variable not in used:
-                repeats *= range_.size
+        repeats = math.prod(v.range.size for v in variables if v not in used)
         expression = ",".join(subscripts) + "->" + "".join(letters[v] for v in out)
         product = np.einsum(expression, *operands, optimize="greedy")
         out_axes = [space.axes[v] for v in out]

@@ -24,11 +24,6 @@ def schedule_file(program: Path) -> Path:
     return program.with_suffix(".schedule.toml")
 
 
-def numpy_target(dag: Dag) -> NumpyTarget:
-    """The target `numpy` of a program."""
-    return NumpyTarget(dag)
-
-
 def target_factory(name: str | None, program: Path | None = None, strict: bool = False) -> TargetFactory:
     """A function that makes the target of a program.
 
@@ -36,7 +31,7 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     """
     schedules = read_schedules(schedule_file(program)) if program is not None else {}
     if name == "numpy":
-        return numpy_target
+        return NumpyTarget
     if name == "glsl":
         gl = GlContext.headless()
         return lambda dag: GlslTarget(dag, gl, strict)
@@ -44,7 +39,7 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
     if name is None:
         devices = [device for device in devices if device.device_type == "gpu"]
         if not devices:
-            return numpy_target
+            return NumpyTarget
     else:
         devices = [device for device in devices if device.backend == name]
         if not devices:
@@ -59,5 +54,5 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
         return lambda dag: DeviceTarget(dag, device, info.backend, schedules, strict)
     if name is None:
         print(f"note: no GPU works here ({'; '.join(reasons)}); NumPy runs the program", file=sys.stderr)
-        return numpy_target
+        return NumpyTarget
     raise UnavailableError(f"--target {name}: {'; '.join(reasons)}")
