@@ -59,3 +59,14 @@ def duration(text: str) -> float:
     if seconds(text) <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} must be more than 0 seconds")
     return seconds(text)
+
+
+def fraction(text: str) -> float:
+    """A number between 0 and 1, such as 2% or 0.02."""
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be between 0 and 1, such as 2% or 0.02")
+    return value

@@ -4,41 +4,34 @@ First line: header. Then a line for each process ("case", "arm", "stage", "pair"
 there is none), a line for each comparison of pictures, and a last line with the verdicts.
 """
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from renderer.bench.machine import machine_fault
+from renderer.bench.records import SCHEMA, RecordFile, are_positive_integers, read_lines
 from renderer.errors import InputError, UserError
 
-MAX_FILE_BYTES = 1 << 30
 ARMS = ("base", "head")
 SAME_HOST = ("cpu", "cores", "os")
 
 
 @dataclass
 class Experiment:
-    """Header and rows so far; `path` is None for an experiment that is not kept."""
+    """The header and the rows so far; new rows are appended to `file`."""
 
-    path: Path | None
     header: dict
     rows: list[dict] = field(default_factory=list)
+    file: RecordFile = field(default_factory=lambda: RecordFile(None))
 
     def add(self, row: dict) -> None:
         """Keeps a row, here and in the file."""
         self.rows.append(row)
-        self.write(row)
-
-    def write(self, row: dict) -> None:
-        """Appends a row to the file."""
-        if self.path:
-            with open(self.path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+        self.file.add(row)
 
     def of(self, case: str, stage: str | None = None) -> list[dict]:
-        """The processes of a case."""
+        """The rows of a case's processes."""
         return [r for r in self.rows if r["case"] == case and "arm" in r and stage in (None, r["stage"])]
 
     def names(self) -> list[str]:
@@ -46,7 +39,7 @@ class Experiment:
         return list(dict.fromkeys(row["case"] for row in self.rows))
 
     def pairs(self, case: str, stage: str) -> dict[int, dict[str, dict]]:
-        """The whole pairs of a stage, by number: both arms of one attempt, timed on a fit machine."""
+        """The complete pairs of a stage, by number: both arms of one attempt, with no throttling meanwhile."""
         attempts: dict[tuple, dict[str, dict]] = {}
         for row in self.of(case, stage):
             attempts.setdefault((row["pair"], row["attempt"]), {})[row["arm"]] = row
@@ -57,9 +50,8 @@ class Experiment:
         }
 
     def differences(self, case: str, stage: str) -> np.ndarray:
-        """The log ratio of time, head over base, of every whole pair."""
-        whole = self.pairs(case, stage).values()
-        return np.array([log_ratio(arms["base"], arms["head"]) for arms in whole])
+        """The log ratio of time, head over base, of every complete pair."""
+        return np.array([log_ratio(**arms) for arms in self.pairs(case, stage).values()])
 
     def digests(self, case: str) -> set:
         """The digests of the case's results, over all processes of both arms."""
@@ -73,7 +65,7 @@ class Experiment:
         return ""
 
     def crash(self, case: str) -> dict | None:
-        """The first row of an arm that crashed."""
+        """The first row of a process that crashed."""
         return next((row for row in self.of(case) if "crash" in row), None)
 
     def picture(self, case: str) -> dict | None:
@@ -82,10 +74,9 @@ class Experiment:
 
     def invalid(self, case: str) -> str:
         """Why no verdict can be given; empty where one can."""
-        crashed = self.crash(case)
+        crashed, compared = self.crash(case), self.picture(case)
         if crashed:
             return f"{crashed['arm']} crashed: {crashed['crash']}"
-        compared = self.picture(case)
         if compared:
             return "" if compared["equal"] else compared["message"]
         return "the results differ" if len(self.digests(case)) > 1 else ""
@@ -107,21 +98,21 @@ def throttle_reason(row: dict) -> str:
 
 
 def log_ratio(base: dict, head: dict) -> float:
-    """The median over the rounds of log(median of the head's turn / median of the base's).
+    """The median over the batches of log(median time of the head's batch / median time of the base's).
 
     Uses the device's clock where both arms find it reliable, else the wall clock.
     """
     key = "device_ns" if base["clock"] == head["clock"] == "device" else "wall_ns"
-    medians = [[np.log(np.median(turn)) for turn in turns(row, key)] for row in (base, head)]
+    medians = [[np.log(np.median(batch)) for batch in batches(row, key)] for row in (base, head)]
     if len(medians[0]) != len(medians[1]):
         return float(np.log(np.median(head[key]) / np.median(base[key])))
     return float(np.median(np.subtract(medians[1], medians[0])))
 
 
-def turns(row: dict, key: str) -> list[np.ndarray]:
-    """The times of each turn of a process; of all runs where the row does not say how they were cut."""
-    counts: list = row["turns"] if isinstance(row.get("turns"), list) else []
-    if not all(type(count) is int and count > 0 for count in counts) or sum(counts) != len(row[key]):
+def batches(row: dict, key: str) -> list[np.ndarray]:
+    """The times of each batch of a process; one batch where the row does not say how many runs each had."""
+    counts = row.get("turns", [])
+    if not are_positive_integers(counts) or sum(counts) != len(row[key]):
         return [np.array(row[key])]
     return np.split(np.array(row[key]), np.cumsum(counts)[:-1])
 
@@ -136,63 +127,37 @@ def open_experiment(path: Path | None, header: dict) -> Experiment:
         for key in SAME_HOST:
             if found.header.get("host", {}).get(key) != header["host"][key]:
                 raise UserError(f"-o {path}: was begun on another machine: its {key} differs; name another file")
-        terminate_last_line(path)
+        found.file = RecordFile(path)
         return found
-    experiment = Experiment(path, header)
-    try:
-        experiment.write(header)
-    except OSError as error:
-        raise UserError(f"-o {path}: cannot be written: {error.strerror}") from error
+    experiment = Experiment(header, file=RecordFile(path))
+    experiment.file.add(header)
     return experiment
-
-
-def terminate_last_line(path: Path) -> None:
-    """Ends a last line that a killed run left incomplete, so that the next line stays separate."""
-    with open(path, "rb+") as file:
-        if file.seek(0, 2) and file.seek(-1, 2) is not None and file.read(1) != b"\n":
-            file.write(b"\n")
-
-
-def read_lines(path: Path) -> list[dict]:
-    """The JSON objects of a file of lines; a line that a killed run left incomplete is skipped."""
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, which no record file is")
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    rows = []
-    for line in lines:
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict):
-            rows.append(row)
-    return rows
 
 
 def read_experiment(path: Path) -> Experiment:
     """The experiment of a file; InputError where it holds none."""
-    experiment = Experiment(path, {})
-    for row in read_lines(path):
-        if row.get("schema") == "bench/1" and "refs" in row:
-            experiment.header = row
-        elif isinstance(row.get("case"), str) and ("equal" in row or _is_process(row)):
-            experiment.rows.append(row)
-    if not experiment.header:
-        raise InputError(f"{path}: is no file of bench ab: no line has schema bench/1 and refs")
-    return experiment
+    rows = read_lines(path)
+    headers = [row for row in rows if is_header(row)]
+    if not headers:
+        raise InputError(f"{path}: is no file of bench ab: no line has schema {SCHEMA} and refs")
+    return Experiment(headers[-1], [row for row in rows if not is_header(row) and _is_valid(row)])
 
 
-def _is_process(row: dict) -> bool:
-    """Whether a line has what the judgement reads of it, of the right kinds."""
-    whole = all(type(row.get(key)) is int for key in ("pair", "attempt"))
-    if not (whole and row.get("arm") in ARMS and row.get("stage") in ("screen", "confirm")):
+def is_header(row: dict) -> bool:
+    """Whether a line is the header of an experiment."""
+    return row.get("schema") == SCHEMA and "refs" in row
+
+
+def _is_valid(row: dict) -> bool:
+    """Whether a line compares pictures, or describes a process by all that verdicts need, in the right types."""
+    if not isinstance(row.get("case"), str):
+        return False
+    if "equal" in row:
+        return True
+    integers = all(type(row.get(key)) is int for key in ("pair", "attempt"))
+    if not (integers and row.get("arm") in ARMS and row.get("stage") in ("screen", "confirm")):
         return False
     if "crash" in row or "missing" in row:
         return True
-    return row.get("clock") in ("wall", "device") and all(
-        isinstance(row.get(key), list) and row[key] and all(type(ns) is int and ns > 0 for ns in row[key])
-        for key in (["wall_ns", "device_ns"] if row["clock"] == "device" else ["wall_ns"])
-    )
+    clocks = {"wall": ("wall_ns",), "device": ("wall_ns", "device_ns")}.get(str(row.get("clock")), ())
+    return bool(clocks) and all(row.get(key) and are_positive_integers(row[key]) for key in clocks)

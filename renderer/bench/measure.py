@@ -1,6 +1,7 @@
-"""One case timed: check, warm up, at least ten runs to completion, every raw time kept."""
+"""Times one case: checks its result, warms up, and records the wall and device time of every run."""
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ WARMUP_FRACTION = 0.1  # of a batch: untimed runs that restore caches and clocks
 
 
 class WrongResult(UserError):
-    """A case whose check failed: nothing of it is timed."""
+    """A case whose check failed; it is not timed."""
 
     exit_code = 1
 
@@ -41,41 +42,37 @@ def measure(
     save_image: Path | None = None,
     batches: Callable[[float], Iterable[float]] | None = None,
 ) -> dict:
-    """The record (dict) of a case: raw wall and device times in ns, rate, spread, counters, peer, digest.
+    """Checks and times a case; returns its record: raw wall and device times in ns, rate, spread, counters, digest.
 
     `slowdown` makes every run slower by that fraction and `corrupt_result` changes a pixel: self-tests of the harness.
-    `save_image` is a .npy file for the checked picture, where the case has one. batches(seconds of a run) yields, for
-    each batch that is asked for, how many seconds of runs to time; without it there is one batch of `options`.
+    `save_image` names a .npy file for the checked picture, if the result is one. batches(seconds of a run) yields the
+    seconds of each batch of runs to time; without it there is one batch of `options.seconds`.
     """
     digest = verified_digest(case, corrupt_result, save_image)
     counters, single_device = count_operations(case)
-    warm_up(case, options)
+    seconds_of_a_run = warm_up(case, options.warmup_seconds)
     if slowdown:
         case = replace(case, run=slow_down(case, slowdown))
-    if batches is None:
-        wall, device = timed(case, options.seconds, options.min_runs)
-        counts = [len(wall)]
-    else:
-        wall, device, counts = [], [], []
-        start = time.perf_counter()
-        case.run()
-        case.finish()
-        for seconds in batches(time.perf_counter() - start):
-            warm_up(case, replace(options, warmup_seconds=seconds * WARMUP_FRACTION))
-            more_wall, more_device = timed(case, seconds, 1)
-            wall, device, counts = wall + more_wall, device + more_device, [*counts, len(more_wall)]
+    wall: list[int] = []
+    device: list[int] = []
+    counts = []
+    for seconds in batches(seconds_of_a_run) if batches else [options.seconds]:
+        if batches:
+            warm_up(case, seconds * WARMUP_FRACTION)
+        batch_wall, batch_device = time_runs(case, seconds, options.min_runs)
+        wall += batch_wall
+        device += batch_device
+        counts.append(len(batch_wall))
     return record(case, wall, device if single_device else None, counters, digest) | {"turns": counts}
 
 
-def timed(case: Case, seconds: float, min_runs: int) -> tuple[list[int], list[int]]:
-    """Wall and device times in ns of every run, to completion: at least `min_runs` runs and `seconds`."""
+def time_runs(case: Case, seconds: float, min_runs: int) -> tuple[list[int], list[int]]:
+    """Wall and device times in ns of each run, waited for: at least `min_runs` runs and `seconds`, at most MAX_RUNS."""
     wall: list[int] = []
     device: list[int] = []
     start, clock = time.perf_counter(), time.perf_counter_ns
     while len(wall) < min_runs or (time.perf_counter() - start < seconds and len(wall) < MAX_RUNS):
-        if case.setup:
-            case.setup()
-            case.finish()
+        case.prepare()
         began = clock()
         device_seconds = case.device.time_seconds(case.run)
         case.finish()
@@ -85,7 +82,7 @@ def timed(case: Case, seconds: float, min_runs: int) -> tuple[list[int], list[in
 
 
 def verified_digest(case: Case, corrupt_result: bool = False, save_image: Path | None = None) -> str | None:
-    """The digest of the checked result as hexadecimal text; WrongResult when the check says no."""
+    """The SHA-256 of the checked result as hexadecimal text, None for no result; WrongResult when the check fails."""
     try:
         result = case.check()
     except AssertionError as error:
@@ -130,23 +127,26 @@ def slow_down(case: Case, slowdown: float) -> Callable[[], None]:
     return run
 
 
-def warm_up(case: Case, options: TimingOptions) -> None:
-    """Runs until caches and clocks have settled; check and counters have run the case twice before."""
+def warm_up(case: Case, seconds: float) -> float:
+    """Runs until caches and clocks have settled; the seconds of the last run, NaN where `seconds` is 0."""
+    elapsed = math.nan
     start = time.perf_counter()
-    while time.perf_counter() - start < options.warmup_seconds:
-        if case.setup:
-            case.setup()
+    while time.perf_counter() - start < seconds:
+        case.prepare()
+        began = time.perf_counter()
         case.run()
         case.finish()
+        elapsed = time.perf_counter() - began
+    return elapsed
 
 
 def count_operations(case: Case) -> tuple[dict[str, int], bool]:
-    """Launches, uploads and the like of one run on all devices: exact numbers that must not rise.
+    """Counters of one run, summed over all devices: launches, uploads, allocations, and the case's own.
 
-    The second value says whether only `case.device` was used, so that its clock covers all work.
+    They are exact, and an experiment reports each that increases. The second value says whether the run used only
+    `case.device`, so that the clock of this device covers all work.
     """
-    if case.setup:
-        case.setup()
+    case.prepare()
     devices = case.devices()
     before = [device.counters.as_dict() for device in devices]
     case.run()
@@ -160,9 +160,10 @@ def count_operations(case: Case) -> tuple[dict[str, int], bool]:
 def record(case: Case, wall: list[int], device: list[int] | None, counters: dict, digest: str | None) -> dict:
     """The JSON line of a case. Rates use the device's clock where it is reliable, else the wall clock.
 
-    `device` is None where several devices worked: no single clock covers all work then.
+    `device` holds the device's times, or None where several devices worked: no single clock covers all work then.
+    Percentiles are None below the runs that they need: 64 for P90, 662 for P99.
     """
-    trusted = device is not None and bool(getattr(case.device, "has_reliable_timer", False)) and min(device) > 0
+    trusted = device is not None and case.device.has_reliable_timer and min(device) > 0
     times = np.array(device if trusted else wall)
     middle = float(np.median(times))
     answer = {
@@ -181,7 +182,7 @@ def record(case: Case, wall: list[int], device: list[int] | None, counters: dict
         "counters": counters,
         "digest": digest,
         "device": case.device.name,
-        "driver": getattr(case.device, "driver", ""),
+        "driver": case.device.driver,
         "wall_ns": wall,
         "device_ns": device if trusted else None,
         **case.facts,

@@ -1,16 +1,22 @@
-"""Records to people: rates by commit as a table, and plots as one HTML page. Only user of matplotlib."""
+"""Plots of record files as one HTML page, and rates by commit as a table. The only user of matplotlib."""
 
+import argparse
 import base64
 import html
 import io
 import json
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from renderer.bench.experiment import Experiment, read_lines
+from renderer.bench.experiment import Experiment, is_header, read_experiment
+from renderer.bench.records import are_positive_integers, read_lines
 from renderer.bench.verdict import shift_and_interval
 from renderer.errors import InputError
 from renderer.formats.images import atomic_write
@@ -29,211 +35,218 @@ NUMBERS = ("rate", "median_ms", "work")
 TEXTS = ("case", "unit", "device", "commit")
 BLUE, RED, GRAY = "#4477aa", "#cc3311", "#999999"
 
+Plots = Iterator[tuple[str, Figure]]
 
-def read_records(paths: list[str]) -> list[dict]:
-    """The records of `bench run` files or folders of them, each with the commit; InputError where there is none."""
+
+def read_files(paths: list[Path]) -> tuple[list[dict], list[Experiment]]:
+    """The records of `bench run`, each with its commit, and the experiments of `bench ab` and `aa`.
+
+    `paths` are files or folders of them. InputError for a file that holds neither.
+    """
     records: list[dict] = []
-    for path in _files(paths):
-        header: dict = {}
-        found = len(records)
-        for row in read_lines(path):
-            if "schema" in row:
-                header = row
-            elif "arm" not in row:
-                record = {"file": path.name, "device": "", "commit": str(header.get("commit", "")), **row}
-                if header.get("dirty"):
-                    record["commit"] = record["commit"][:12] + "+changes"
-                records += [record] if _is_record(record) else []
-        if len(records) == found and str(path) in paths and not _is_experiment(path):
-            raise InputError(f"{path}: holds no records of bench run")
-    return records
+    experiments: list[Experiment] = []
+    for path in paths:
+        files = sorted(path.glob("**/*.jsonl")) if path.is_dir() else [path]
+        if not files:
+            raise InputError(f"{path}: a folder without .jsonl files")
+        for file in files:
+            rows = read_lines(file)
+            found = list(_records(rows))
+            records += found
+            if any(is_header(row) for row in rows):
+                experiments.append(read_experiment(file))
+            elif not found and file == path:
+                raise InputError(f"{path}: holds no records of bench run")
+    return records, experiments
+
+
+def _records(rows: list[dict]) -> Iterator[dict]:
+    commit = ""
+    for row in rows:
+        if "schema" in row:
+            commit = str(row.get("commit", ""))
+            if row.get("dirty"):
+                commit = commit[:12] + "+changes"
+        elif "arm" not in row:
+            record = {"device": "", "commit": commit, **row}
+            if _is_record(record):
+                yield record
 
 
 def _is_record(row: dict) -> bool:
-    numbers = all(type(row.get(key)) in (int, float) and np.isfinite(row[key]) and row[key] > 0 for key in NUMBERS)
-    texts = all(isinstance(row.get(key), str) for key in TEXTS)
-    lists = [row[key] for key in ("wall_ns", "device_ns") if row.get(key) is not None]
+    """Whether a row has what tables and plots need, in the right types."""
+    times = [row[key] for key in ("wall_ns", "device_ns") if row.get(key) is not None]
     peer = row.get("peer", {"ratio": 1.0})
     return (
-        numbers
-        and texts
-        and all(isinstance(times, list) and all(type(ns) is int and ns > 0 for ns in times) for times in lists)
+        all(_is_positive(row.get(key)) for key in NUMBERS)
+        and all(isinstance(row.get(key), str) for key in TEXTS)
+        and all(map(are_positive_integers, times))
         and isinstance(peer, dict)
-        and type(peer.get("ratio")) in (int, float)
-        and peer["ratio"] > 0
+        and _is_positive(peer.get("ratio"))
     )
 
 
-def _files(paths: list[str]) -> list[Path]:
-    files = []
-    for path in map(Path, paths):
-        inside = sorted(path.glob("**/*.jsonl")) if path.is_dir() else [path]
-        if not inside:
-            raise InputError(f"{path}: a folder without .jsonl files")
-        files += inside
-    return files
+def _is_positive(value: Any) -> bool:
+    return type(value) in (int, float) and bool(np.isfinite(value)) and value > 0
 
 
-def _is_experiment(path: Path) -> bool:
-    return any("refs" in row and row.get("schema") == "bench/1" for row in read_lines(path))
-
-
-def read_experiments(paths: list[str]) -> list[Experiment]:
-    """The files that `bench ab` or `aa` wrote."""
-    from renderer.bench.experiment import read_experiment
-
-    return [read_experiment(path) for path in _files(paths) if _is_experiment(path)]
-
-
-def history(args) -> int:
+def history(args: argparse.Namespace) -> int:
     """`bench history F...`: the rate of every case in the order of the files, and its change; never a verdict."""
-    records = read_records(args.files)
+    records, _ = read_files(args.files)
     if not records:
         raise InputError(f"{args.files[0]}: holds no records of bench run")
     if args.json:
         keys = ("case", "commit", "rate", "unit", "median_ms", "device")
         print(json.dumps({"records": [{key: row.get(key) for key in keys} for row in records]}))
         return 0
-    before: dict[tuple, float] = {}
-    for row in sorted(records, key=lambda row: (row["case"], row["device"])):
-        key = (row["case"], row["device"], row["unit"])
-        change = f"{100 * (row['rate'] / before[key] - 1):+7.1f}%" if key in before else " " * 8
-        before[key] = row["rate"]
-        words = f"{row['rate']:12.4g} {row['unit']:12s} {change}  {row['device']}"
-        print(f"{row['case']:38s} {row['commit'][:20]:20s} {words}")
+    for (case, device, unit), rows in sorted(_grouped(records, "case", "device", "unit").items()):
+        before = None
+        for row in rows:
+            change = f"{100 * (row['rate'] / before - 1):+7.1f}%" if before else " " * 8
+            before = row["rate"]
+            print(f"{case:38s} {row['commit'][:20]:20s} {before:12.4g} {unit:12s} {change}  {device}")
     return 0
 
 
-def report(args) -> int:
+def report(args: argparse.Namespace) -> int:
     """`bench report F... -o report.html`."""
-    records, experiments = read_records(args.files), read_experiments(args.files)
-    figures = [
-        *curve_plots(records),
-        *depth_plots(records),
-        *bar_plots(records),
-        *history_plots(records),
-        *distribution_plots(records),
-        *verdict_plots(experiments),
-    ]
-    page = html_page(records, figures)
-    with atomic_write(Path(args.output)) as temporary:
+    records, experiments = read_files(args.files)
+    plots = [plot for kind in RECORD_PLOTS for plot in kind(records)] + list(verdict_plots(experiments))
+    page = html_page(records, plots)
+    with atomic_write(args.output) as temporary:
         temporary.write_text(page, encoding="utf-8")
     print(args.output)
     return 0
 
 
-def _figure(title: str, x: str, y: str, height: float = 4.2):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, height), layout="constrained")
+def _figure(title: str, x: str, y: str = "", rows: int = 0) -> tuple[Figure, Axes]:
+    """A figure with one pair of axes; its height suits `rows` named rows, or a curve for 0."""
+    figure = Figure(figsize=(7, max(2.4, 0.35 * rows + 1.2) if rows else 4.2), layout="constrained")
     axes = figure.subplots()
     axes.set(xlabel=x, ylabel=y)
     axes.set_title(title, fontsize=11)
     axes.grid(alpha=0.25)
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
+    if rows:
+        axes.tick_params(axis="y", labelsize=8)
     return figure, axes
 
 
-def _grouped(rows: list[dict], *keys) -> dict[tuple, list[dict]]:
+def _legend(axes: Axes, **position: Any) -> None:
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=8, **position)
+
+
+def _grouped(rows: Iterable[dict], *keys: str) -> dict[tuple, list[dict]]:
     groups: dict[tuple, list[dict]] = defaultdict(list)
     for row in rows:
         groups[tuple(row[key] for key in keys)].append(row)
     return groups
 
 
-def curve_plots(records: list[dict]) -> list[tuple[str, object]]:
-    """One plot for each family of cases that differ in one number: FPS by depth, rate by size, speed-up by devices."""
-    varied = []
-    for row in records:
-        match = PARAMETER.match(row["case"])
-        if match:
-            varied.append(row | {"family": match[1], "key": match[2], "x": float(match[3])})
-    plots = []
+def curve_plots(records: list[dict]) -> Plots:
+    """One plot for each family of cases that differ in one number: FPS by depth, rate by size, speed-up by devices.
+
+    Where a peer was timed too, a second plot shows the speed-up over it.
+    """
+    matches = [(row, match) for row in records if (match := PARAMETER.match(row["case"]))]
+    varied = [row | {"family": match[1], "key": match[2], "x": float(match[3])} for row, match in matches]
     for (family, key, unit), rows in _grouped(varied, "family", "key", "unit").items():
-        if len({row["x"] for row in rows}) > 1:
-            speed_up = key in SCALING_KEYS
-            title = f"{family} by {key}"
-            figure, axes = _figure(title, key, "times as fast as with the fewest" if speed_up else unit)
-            for (device, commit), line in _grouped(rows, "device", "commit").items():
-                _curve(axes, line, f"{device} {commit[:8]}".strip(), speed_up)
-            _finish_curves(axes, [row["x"] for row in rows], speed_up)
-            plots.append((title, figure))
-            plots += _speed_up_plots(title, key, rows)
-    return plots
+        if len({row["x"] for row in rows}) < 2:
+            continue
+        title, scaling = f"{family} by {key}", key in SCALING_KEYS
+        figure, axes = _figure(title, key, "times as fast as with the fewest" if scaling else unit)
+        _draw_curves(axes, rows, _draw_scaling if scaling else _draw_rates)
+        if scaling:
+            ends = [min(row["x"] for row in rows), max(row["x"] for row in rows)]
+            axes.plot(ends, [1, ends[1] / ends[0]], ":", color=GRAY, label="ideal")
+        _legend(axes)
+        yield title, figure
+        with_peer = [row | {"reference": _peer_name(row)} for row in rows if "peer" in row]
+        for (reference,), members in _grouped(with_peer, "reference").items():
+            name = f"{title}: speed-up over {reference}"
+            figure, axes = _figure(name, key, "times as fast")
+            _draw_curves(axes, members, _draw_ratios)
+            axes.axhline(1, color=GRAY, ls=":")
+            _legend(axes)
+            yield name, figure
 
 
-def _speed_up_plots(title: str, key: str, rows: list[dict]) -> list[tuple[str, object]]:
-    """How many times as fast as each peer, by what varies."""
-    rows_with_peer = [row | {"reference": str(row["peer"].get("name", "peer"))} for row in rows if "peer" in row]
-    plots = []
-    for (reference,), family in _grouped(rows_with_peer, "reference").items():
-        name = f"{title}: speed-up over {reference}"
-        figure, axes = _figure(name, key, "times as fast")
-        for (device, commit), line in _grouped(family, "device", "commit").items():
-            ratios = {row["x"]: row["peer"]["ratio"] for row in line}
-            axes.plot(sorted(ratios), [ratios[x] for x in sorted(ratios)], "o-", ms=4, label=f"{device} {commit[:8]}")
-        axes.axhline(1, color=GRAY, ls=":")
-        _finish_curves(axes, [row["x"] for row in family], False)
-        plots.append((name, figure))
-    return plots
+def _peer_name(row: dict) -> str:
+    return str(row["peer"].get("name", "peer"))
 
 
-def _curve(axes, rows: list[dict], label: str, speed_up: bool) -> None:
-    """A line of rates with the quartiles of its runs, its peers dashed, and the last rate as a share of the first."""
-    rows = sorted({row["x"]: row for row in rows}.values(), key=lambda row: row["x"])
-    x, y = [row["x"] for row in rows], np.array([row["rate"] for row in rows])
-    scale = 1 / y[0] if speed_up else 1.0
-    if not speed_up and len(rows) > 1:
-        label += f" (last/first {y[-1] / y[0]:.2f})"
-    (line,) = axes.plot(x, y * scale, "o-", ms=4, label=label)
-    quartiles = np.array([_quartiles(row) for row in rows]) * scale
-    axes.fill_between(x, quartiles[:, 0], quartiles[:, 1], color=line.get_color(), alpha=0.15, lw=0)
-    peers = [(row["x"], row["rate"] / row["peer"]["ratio"], row["peer"]) for row in rows if "peer" in row]
+def _draw_curves(axes: Axes, rows: list[dict], draw: Callable[[Axes, list[dict], str], None]) -> None:
+    """One curve for each device and commit: draw(axes, rows by x, label); then the scale of x."""
+    for (device, commit), members in _grouped(rows, "device", "commit").items():
+        latest = {row["x"]: row for row in members}
+        draw(axes, [latest[x] for x in sorted(latest)], f"{device} {commit[:8]}".strip())
+    x = sorted({row["x"] for row in rows})
+    if x[0] > 0 and x[-1] / x[0] >= 32:
+        axes.set_xscale("log", base=2)
+    elif all(value.is_integer() for value in x) and len(x) <= 20:
+        axes.set_xticks(x)
+    axes.set_ylim(bottom=0)
+
+
+def _draw_rates(axes: Axes, rows: list[dict], label: str, scale: float = 1.0) -> None:
+    """Rates with the quartiles of their runs, and the peer's rates dashed; the label says last rate / first rate."""
+    x, rates = [row["x"] for row in rows], [row["rate"] for row in rows]
+    if scale == 1.0 and len(rows) > 1:
+        label += f" (last/first {rates[-1] / rates[0]:.2f})"
+    (line,) = axes.plot(x, np.multiply(rates, scale), "o-", ms=4, label=label)
+    low, high = scale * np.array([_quartiles(row) for row in rows]).T
+    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, lw=0)
+    peers = [row for row in rows if "peer" in row]
     if peers:
-        name = str(peers[0][2].get("name", "peer"))
-        axes.plot([p[0] for p in peers], [p[1] * scale for p in peers], "--", color=GRAY, label=name)
+        peer_rates = [scale * row["rate"] / row["peer"]["ratio"] for row in peers]
+        axes.plot([row["x"] for row in peers], peer_rates, "--", color=GRAY, label=_peer_name(peers[0]))
 
 
-def depth_plots(records: list[dict]) -> list[tuple[str, object]]:
+def _draw_scaling(axes: Axes, rows: list[dict], label: str) -> None:
+    _draw_rates(axes, rows, label, 1 / rows[0]["rate"])
+
+
+def _draw_ratios(axes: Axes, rows: list[dict], label: str) -> None:
+    axes.plot([row["x"] for row in rows], [row["peer"]["ratio"] for row in rows], "o-", ms=4, label=label)
+
+
+def depth_plots(records: list[dict]) -> Plots:
     """One plot for each scene timed at depths 1, 2, ... whose records hold active rays.
 
-    It shows the time that each depth adds, the share of active rays and that of empty stencil words.
+    It shows the time that each depth adds, the fraction of active rays and that of empty stencil words.
     """
-    plots = []
-    rows = [row for row in records if re.search(r"/(max_)?depth=\d+$", row["case"]) and _has_counts(row)]
-    for (family, device, commit), found in _grouped(
-        [row | {"family": row["case"].rpartition("/")[0]} for row in rows], "family", "device", "commit"
-    ).items():
-        line = {int(row["case"].rpartition("=")[2]): row for row in found}
-        if sorted(line) != list(range(1, len(line) + 1)) or len(line) < 2:
+    rows = [
+        row | {"family": match[1], "depth": int(match[2])}
+        for row in records
+        if (match := re.fullmatch(r"(.+)/(?:max_)?depth=(\d+)", row["case"]))
+    ]
+    for (family, device, commit), members in _grouped(rows, "family", "device", "commit").items():
+        line = {row["depth"]: row for row in members if _has_counts(row)}
+        depths = list(range(1, len(line) + 1))
+        if sorted(line) != depths or len(line) < 2:
             continue
-        depths = sorted(line)
-        live = np.array(line[depths[-1]]["active rays"], float)
-        spent = np.diff([0.0, *(line[depth]["median_ms"] for depth in depths)])
+        active = np.array(line[depths[-1]]["active rays"], float)
         title = f"{family} by depth, {device} {commit[:8]}".strip()
         figure, axes = _figure(title.replace(", ", "\n", 1), "depth", "ms that the depth adds")
-        axes.bar(depths, spent, color=BLUE, alpha=0.6, label="time")
+        added = np.diff([0.0, *(line[depth]["median_ms"] for depth in depths)])
+        axes.bar(depths, added, color=BLUE, alpha=0.6, label="time")
         percent_axes = axes.twinx()
-        percent_axes.plot(depths, 100 * live / live[0], "o-", color=RED, ms=4, label="active rays")
-        skipped = line[depths[-1]].get("empty stencil words")
-        if skipped:
-            words = -(-live[0] // 32)
-            percent_axes.plot(depths, 100 * np.array(skipped) / words, "s--", color=GRAY, ms=4, label="words skipped")
+        percent_axes.plot(depths, 100 * active / active[0], "o-", color=RED, ms=4, label="active rays")
+        empty = line[depths[-1]].get("empty stencil words")
+        if empty:
+            percent = 100 * np.array(empty) / -(-active[0] // 32)
+            percent_axes.plot(depths, percent, "s--", color=GRAY, ms=4, label="words skipped")
         percent_axes.set(ylabel="%", ylim=(0, 105))
         axes.set_xticks(depths)
         figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=3)
-        plots.append((title, figure))
-    return plots
+        yield title, figure
 
 
 def _has_counts(row: dict) -> bool:
-    """Whether a record tells the active rays, and the words skipped if any, of each of its depths."""
-    depth = int(row["case"].rpartition("=")[2])
+    """Whether a record has the active rays, and if any the empty stencil words, of each of its depths."""
+    depth = row["depth"]
     lists = [row.get("active rays"), row.get("empty stencil words", [0] * depth)]
     counts = all(isinstance(n, list) and len(n) == depth and all(type(k) is int and k >= 0 for k in n) for n in lists)
     return counts and depth > 0 and row["active rays"][0] > 0
@@ -246,134 +259,114 @@ def _times(row: dict) -> list[int]:
 
 def _quartiles(row: dict) -> tuple[float, float]:
     """The rates between which half of the runs lie."""
-    times = _times(row)
-    if not times:
-        return row["rate"], row["rate"]
-    slow, fast = np.percentile(times, 75), np.percentile(times, 25)
+    slow, fast = np.percentile(_times(row) or [row["work"] / row["rate"] * 1e9], (75, 25))
     return row["work"] / slow * 1e9, row["work"] / fast * 1e9
 
 
-def _finish_curves(axes, x: list[float], speed_up: bool) -> None:
-    if min(x) > 0 and max(x) / min(x) >= 32:
-        axes.set_xscale("log", base=2)
-    elif all(value == int(value) for value in x) and len(set(x)) <= 20:
-        axes.set_xticks(sorted(set(x)))
-    if speed_up:
-        ends = [min(x), max(x)]
-        axes.plot(ends, [1, ends[1] / ends[0]], ":", color=GRAY, label="ideal")
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=8)
-
-
-def bar_plots(records: list[dict]) -> list[tuple[str, object]]:
-    """Bars for each family of cases of one unit that differ in their last part: the ladder of products."""
+def bar_plots(records: list[dict]) -> Plots:
+    """Bars for each family of cases of one unit that differ in their last part, such as the variants of a product."""
     rows = [row | {"family": row["case"].rpartition("/")[0]} for row in records if not PARAMETER.match(row["case"])]
-    plots = []
     for (family, unit, device), members in _grouped(rows, "family", "unit", "device").items():
         latest = list({row["case"]: row for row in members}.values())[::-1]
         if not family or len(latest) < 2:
             continue
-        figure, axes = _figure(f"{family}, {device}", unit, "", max(2.2, 0.34 * len(latest) + 1.2))
+        figure, axes = _figure(f"{family}, {device}", unit, rows=len(latest))
         rates = [row["rate"] for row in latest]
         bars = axes.barh([row["case"].rpartition("/")[2] for row in latest], rates, color=BLUE)
         axes.bar_label(bars, [f" {rate:.4g}" for rate in rates], fontsize=8)
-        peers = [(position, row) for position, row in enumerate(latest) if "peer" in row]
-        for position, row in peers:
-            peer = row["rate"] / row["peer"]["ratio"]
-            label = str(row["peer"].get("name", "peer")) if (position, row) == peers[0] else None
-            axes.plot([peer, peer], [position - 0.42, position + 0.42], color=RED, lw=2, label=label)
+        peers = {position: row for position, row in enumerate(latest) if "peer" in row}
         if peers:
-            axes.legend(frameon=False, fontsize=8)
+            peer_rates = [row["rate"] / row["peer"]["ratio"] for row in peers.values()]
+            name = _peer_name(next(iter(peers.values())))
+            axes.plot(peer_rates, list(peers), "|", color=RED, ms=16, mew=2, label=name)
+        _legend(axes)
         if max(rates) / min(rates) > 100:
             axes.set_xscale("log")
         axes.margins(x=0.12)
-        axes.tick_params(axis="y", labelsize=8)
-        plots.append((family, figure))
-    return plots
+        yield family, figure
 
 
-def history_plots(records: list[dict]) -> list[tuple[str, object]]:
-    """For each case that several commits were timed with: its rate, as a share of the first."""
-    lines = {}
-    for (case, device, _), rows in _grouped(records, "case", "device", "unit").items():
-        by_commit = {row["commit"]: row for row in rows}
-        if len(by_commit) > 1:
-            lines[(case, device)] = by_commit
-    plots = []
-    for device in sorted({device for _, device in lines}):
+def history_plots(records: list[dict]) -> Plots:
+    """One plot for each device: the rate of each case that several commits were timed with, over its first rate."""
+    for (device,), rows in sorted(_grouped(records, "device").items()):
+        commits = list(dict.fromkeys(row["commit"] for row in rows))
         figure, axes = _figure(f"By commit, {device}", "", "rate / first rate")
-        order = list(dict.fromkeys(row["commit"] for row in records if row["device"] == device))
-        for (case, _), by_commit in [item for item in lines.items() if item[0][1] == device]:
-            x = [order.index(commit) for commit in by_commit]
-            rates = np.array([row["rate"] for row in by_commit.values()])
-            axes.plot(x, rates / rates[0], "o-", ms=4, label=case)
-        axes.set_xticks(range(len(order)), [commit[:8] for commit in order], rotation=45, fontsize=8)
-        axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
-        plots.append((f"By commit, {device}", figure))
-    return plots
+        for (case, _), members in _grouped(rows, "case", "unit").items():
+            rates = {row["commit"]: row["rate"] for row in members}
+            if len(rates) > 1:
+                values = np.array(list(rates.values()))
+                axes.plot([commits.index(commit) for commit in rates], values / values[0], "o-", ms=4, label=case)
+        axes.set_xticks(range(len(commits)), [commit[:8] for commit in commits], rotation=45, fontsize=8)
+        _legend(axes, loc="upper left", bbox_to_anchor=(1, 1))
+        if axes.lines:
+            yield f"By commit, {device}", figure
 
 
-def distribution_plots(records: list[dict]) -> list[tuple[str, object]]:
-    """The times of all runs of each case, as a share of its median; whiskers from P1 to P99."""
+def distribution_plots(records: list[dict]) -> Plots:
+    """The times of all runs of each case over their median; whiskers from P1 to P99."""
     rows = [row for row in records if len(_times(row)) >= 10][:MAX_BOXES][::-1]
     if not rows:
-        return []
-    figure, axes = _figure("Times of single runs", "time / median", "", max(2.5, 0.28 * len(rows) + 1.2))
+        return
+    figure, axes = _figure("Times of single runs", "time / median", rows=len(rows))
     values = [np.array(_times(row)) / np.median(_times(row)) for row in rows]
-    style = {"flierprops": {"markersize": 2}, "medianprops": {"color": RED}}
-    axes.boxplot(values, orientation="horizontal", whis=(1, 99), **style)
-    axes.set_yticks(range(1, len(rows) + 1), [f"{row['case']} ({len(_times(row))})" for row in rows], fontsize=7)
+    fliers, medians = {"markersize": 2}, {"color": RED}
+    axes.boxplot(values, orientation="horizontal", whis=(1, 99), flierprops=fliers, medianprops=medians)
+    axes.set_yticks(range(1, len(rows) + 1), [f"{row['case']} ({len(_times(row))})" for row in rows])
     spread = max(float(np.percentile(v, 99)) for v in values)
     axes.set_xlim(min(0.8, *(float(v.min()) for v in values)) - 0.02, min(4.0, max(1.2, spread * 1.05)))
-    return [("Times of single runs", figure)]
+    yield "Times of single runs", figure
 
 
-def verdict_plots(experiments: list[Experiment]) -> list[tuple[str, object]]:
+def verdict_plots(experiments: list[Experiment]) -> Plots:
     """Every pair of each case as a dot, and the Hodges-Lehmann shift with its 99 % interval."""
-    plots = []
     for experiment in experiments:
-        names = [name for name in experiment.names() if len(experiment.differences(name, "screen")) >= 2][::-1]
-        if not names:
+        pairs = {name: experiment.differences(name, "screen") for name in reversed(experiment.names())}
+        pairs = {name: d for name, d in pairs.items() if len(d) >= 2}
+        if not pairs:
             continue
         refs = {key: str(value)[:10] for key, value in experiment.header["refs"].items()}
         title = f"head {refs.get('head')} against base {refs.get('base')}"
-        figure, axes = _figure(title, "time of the head, % more than the base", "", max(2.2, 0.4 * len(names) + 1.2))
+        figure, axes = _figure(title, "time of the head, % more than the base", rows=len(pairs))
         axes.axvline(0, color=GRAY, lw=1)
-        for position, name in enumerate(names):
-            d = experiment.differences(name, "screen")
+        for position, d in enumerate(pairs.values()):
             shift, low, high = (100 * np.expm1(value) for value in shift_and_interval(d))
             axes.plot(100 * np.expm1(d), np.full(len(d), position + 0.18), ".", color=GRAY, ms=4)
             if np.isfinite([low, high]).all():
                 axes.plot([low, high], [position, position], color=BLUE, lw=2)
             axes.plot([shift], [position], "o", color=RED, ms=5)
-        axes.set_yticks(range(len(names)), names, fontsize=8)
-        axes.set_ylim(-0.5, len(names) - 0.5)
-        plots.append((title, figure))
-    return plots
+        axes.set_yticks(range(len(pairs)), list(pairs))
+        axes.set_ylim(-0.5, len(pairs) - 0.5)
+        yield title, figure
 
 
-def html_page(records: list[dict], figures) -> str:
-    """The page: plots, then every record as a row; nothing is fetched from anywhere."""
-    parts = []
-    for title, figure in figures:
+RECORD_PLOTS = (curve_plots, depth_plots, bar_plots, history_plots, distribution_plots)
+
+
+def html_page(records: list[dict], plots: list[tuple[str, Figure]]) -> str:
+    """The page: plots, then every record as a row of a table; it refers to no other file."""
+    images = []
+    for title, figure in plots:
         buffer = io.BytesIO()
         figure.savefig(buffer, format="svg")
-        picture = base64.b64encode(buffer.getvalue()).decode()
-        parts.append(f'<img alt="{html.escape(title)}" src="data:image/svg+xml;base64,{picture}">')
-    rows = "".join(_row(row) for row in records)
+        data = base64.b64encode(buffer.getvalue()).decode()
+        images.append(f'<img alt="{html.escape(title)}" src="data:image/svg+xml;base64,{data}">')
+    head = "".join(f"<th>{name}" for name in COLUMNS)
+    rows = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}' for cell in _cells(row))}</tr>" for row in records)
     devices = sorted({row["device"] for row in records})
-    head = "".join(f"<th>{name}" for name in ("case", "rate", "unit", "median ms", "P90 ms", "runs", "peer", "device"))
     return (
         f"<!doctype html><html lang='en'><meta charset='utf-8'><title>Rayfold: recorded rates</title>"
         f"<style>{STYLE}</style><h1>Recorded rates</h1>"
         f"<p>{html.escape(', '.join(devices))}. A history, never a verdict: <code>bench ab</code> judges.</p>"
-        f"{''.join(parts)}<table><tr>{head}<th>commit</tr>{rows}</table></html>\n"
+        f"{''.join(images)}<table><tr>{head}</tr>{rows}</table></html>\n"
     )
 
 
-def _row(row: dict) -> str:
+COLUMNS = ("case", "rate", "unit", "median ms", "P90 ms", "runs", "peer", "device", "commit")
+
+
+def _cells(row: dict) -> list:
+    """The values of COLUMNS."""
     peer = f"{row['peer']['ratio']:.2f} x {row['peer'].get('name', '')}" if "peer" in row else ""
     p90 = f"{row['p90_ms']:.3f}" if isinstance(row.get("p90_ms"), float) else ""
-    cells = [row["case"], f"{row['rate']:.4g}", row["unit"], f"{row['median_ms']:.3f}", p90, row.get("runs", ""), peer]
-    cells += [row["device"], row["commit"][:20]]
-    return "<tr>" + "".join(f"<td>{html.escape(str(cell))}" for cell in cells) + "</tr>"
+    rate = [row["case"], f"{row['rate']:.4g}", row["unit"]]
+    return [*rate, f"{row['median_ms']:.3f}", p90, row.get("runs", ""), peer, row["device"], row["commit"][:20]]

@@ -110,6 +110,8 @@ def format_value(value: Any) -> str:
 def _convert(kind: Any, value: Any, context: str, folder: Path, metadata: Mapping) -> Any:
     """`value` as the type `kind`, or InputError."""
     origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
     if origin in (typing.Union, types.UnionType):  # X | None
         if value is None:
             return None

@@ -26,7 +26,7 @@ EPS = np.finfo("f8").eps
 class Host:
     """The clock of work that the host's cores do."""
 
-    name = "host"
+    name, driver = "host", ""
     has_reliable_timer = True
 
     def __init__(self):

@@ -26,7 +26,7 @@ def pass_case(gpu) -> Case:
         if not opened:
             from renderer.pictures.fractal import Picture, Settings
 
-            opened.extend([Picture(gpu), Settings(kind="julia", iterations=60)])
+            opened.extend([Picture(gpu), Settings(kind="julia", max_iterations=60)])
         return opened[0].draw(opened[1], (320, 240), 0.0)
 
     def check():

@@ -1,0 +1,52 @@
+"""Record files: JSON objects, one a line, appended so that a killed run loses at most the line that it was writing."""
+
+import json
+from pathlib import Path
+
+from renderer.errors import InputError, UserError
+
+SCHEMA = "bench/1"
+MAX_FILE_BYTES = 1 << 30
+
+
+class RecordFile:
+    """Appends rows to the file of the option -o; with path None it keeps nothing."""
+
+    def __init__(self, path: Path | None):
+        self._path = path
+        if path is None:
+            return
+        try:
+            with open(path, "ab+") as file:
+                if file.tell() and file.seek(-1, 2) is not None and file.read(1) != b"\n":
+                    file.write(b"\n")  # ends a last line that a killed run left incomplete
+        except OSError as error:
+            raise UserError(f"-o {path}: cannot be written: {error.strerror}") from error
+
+    def add(self, row: dict) -> None:
+        """Appends a row."""
+        if self._path:
+            with open(self._path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+def read_lines(path: Path) -> list[dict]:
+    """The JSON objects of a file of lines; a line that a killed run left incomplete is skipped."""
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise InputError(f"{path}: larger than {MAX_FILE_BYTES >> 20} MiB, which no record file is")
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    rows = []
+    for line in lines:
+        try:
+            rows.append(json.loads(line))
+        except (ValueError, RecursionError):
+            continue
+    return [row for row in rows if isinstance(row, dict)]
+
+
+def are_positive_integers(values: object) -> bool:
+    """Whether a value read from a file is a list of integers above 0, as times in ns are."""
+    return isinstance(values, list) and all(type(value) is int and value > 0 for value in values)

@@ -1,0 +1,104 @@
+"""`bench list`, `bench run` and `bench sample`: cases named, timed in this process, or timed for an experiment."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from renderer.bench.cases import find, tables
+from renderer.bench.machine import commit_info, host, machine_state
+from renderer.bench.measure import QUICK, TimingOptions, measure
+from renderer.bench.records import SCHEMA, RecordFile
+from renderer.errors import UnavailableError, UserError
+from renderer.gpu import open_context
+
+
+def list_cases(args: argparse.Namespace) -> int:
+    """Prints names, one a line; exit code 3 when a source of cases cannot be opened here."""
+    failures = FailureReport()
+    cases = list(find(args.cases, open_context(args.device), args.repo, args.size, failures))
+    if args.json:
+        print(json.dumps({"cases": [{"name": case.name, "unit": case.unit} for case in cases]}))
+    else:
+        for case in cases:
+            print(case.name)
+    return failures.exit_code
+
+
+class FailureReport:
+    """Prints each case that could not be timed on stderr, so that the others continue, and keeps the exit code."""
+
+    def __init__(self) -> None:
+        self.exit_code = 0
+
+    def __call__(self, name: str, error: Exception) -> None:
+        """Reports that the case or source `name` failed with `error`."""
+        code = 3 if isinstance(error, UnavailableError) else 1
+        message = f"cannot run here: {error}" if code == 3 else str(error)
+        if not isinstance(error, UserError):  # a crash of one case must not cost the records of the others
+            message = f"crashed: {type(error).__name__}: {str(error).strip() or 'no message'}{_source_line(error)}"
+        self.exit_code = 1 if 1 in (code, self.exit_code) else code
+        print(f"rayfold: {name}: {message}", file=sys.stderr)
+
+
+def _source_line(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    return f" ({Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno})" if trace else ""
+
+
+def run_cases(args: argparse.Namespace) -> int:
+    """Times the cases and prints a table; -o appends the records behind a header line.
+
+    Exit code 1 when a result was wrong or a case crashed, 3 when some case cannot run on this machine, 4 when none can.
+    """
+    header = {"schema": SCHEMA, "host": host(), **commit_info(args.repo)}
+    file = RecordFile(args.output)
+    file.add(header)
+    records: list[dict] = []
+    failures = FailureReport()
+    for case in find(args.cases, open_context(args.device), args.repo, args.size, failures):
+        try:
+            record = measure(case, TimingOptions(args.seconds))
+        except Exception as error:  # noqa: BLE001  (FailureReport prints it)
+            failures(case.name, error)
+            continue
+        file.add(record)
+        if not args.json:
+            _print_row(record, first=not records)
+        records.append(record)
+    file.add({"machine": {"after": machine_state()}})
+    if args.json:
+        print(json.dumps({"records": records, **header}))
+    else:
+        for text in tables(records):
+            print(f"\n{text}")
+    return UnavailableError.exit_code if failures.exit_code == 3 and not records else failures.exit_code
+
+
+def _print_row(record: dict, first: bool) -> None:
+    if first:
+        print(f"{'case':38s} {'median ms':>10s} {'rate':>12s} {'unit':12s} {'peer':>7s}  device")
+    peer = f"{record['peer']['ratio']:.2f}x" if "peer" in record else ""
+    numbers = f"{record['median_ms']:10.3f} {record['rate']:12.4g} {record['unit']:12s} {peer:>7s}"
+    print(f"{record['case']:38s} {numbers}  {record['device']}", flush=True)
+
+
+def sample(args: argparse.Namespace) -> int:
+    """Times one case in this fresh process of an experiment, and prints one JSON line."""
+    before = machine_state(gpu=False)
+    case = next(find([args.case], open_context(args.device), args.repo, args.size))
+    options = TimingOptions(args.seconds, QUICK.min_runs, QUICK.warmup_seconds)
+    record = measure(case, options, args.slowdown, args.spoil, args.picture, _batches if args.turns else None)
+    print(json.dumps(record | {"machine": {"before": before, "after": machine_state()}}), flush=True)
+    return 0
+
+
+def _batches(seconds_of_a_run: float) -> Iterator[float]:
+    """Reports that this process is ready, then yields the seconds of a batch for each line on stdin, until it ends."""
+    print(json.dumps({"ready": seconds_of_a_run}), flush=True)
+    for line in sys.stdin:
+        yield float(line)
+        print("done", flush=True)

@@ -1,0 +1,265 @@
+"""Cases, timing and record files: what is measured, what a record holds, what the report shows."""
+
+import json
+import runpy
+import time
+import tomllib
+
+import numpy as np
+import pytest
+
+from renderer.bench import report
+from renderer.bench.cases import check_unique_names, find, sources
+from renderer.bench.experiment import read_experiment
+from renderer.bench.machine import commit_info, diff_digest, git, machine_fault, read_gpus
+from renderer.bench.measure import WrongResult, count_operations, measure, one_percent_low
+from renderer.errors import InputError, UserError
+from renderer.gpu import DeviceContext
+from renderer.paths import ROOT
+from tests.bench.helpers import BUSY, METRONOME, SOME, Stopwatch, bench, case_of, repository, spin
+
+
+def test_a_record_holds_rate_counters_raw_times_and_facts():
+    answer = measure(case_of(facts={"size": [3, 4]}), SOME)
+    assert len(answer["wall_ns"]) == answer["runs"] >= 10 and min(answer["wall_ns"]) >= 1_990_000
+    assert answer["rate"] == pytest.approx(1e9 / np.median(answer["wall_ns"])) and answer["clock"] == "wall"
+    assert answer["counters"]["launches"] == 3 and answer["size"] == [3, 4] and answer["driver"] == "1"
+    assert answer["device_ns"] is None and json.dumps(answer)
+
+
+def test_a_device_clock_is_believed_only_where_it_tells_the_whole():
+    """A run that another device works in too is timed by the wall."""
+    case, other = case_of(), Stopwatch()
+    case.device.has_reliable_timer, case.device.time_seconds = True, lambda work: (work(), 0.005)[1]
+    assert measure(case, SOME)["clock"] == "device" and measure(case, SOME)["median_ms"] == 5
+    plain = case.run
+    case.run, case.others = (
+        lambda: (plain(), setattr(other.counters, "uploads", other.counters.uploads + 1)),
+        lambda: [other],
+    )
+    answer = measure(case, SOME)
+    assert answer["clock"] == "wall" and answer["counters"]["uploads"] == 1
+
+
+def test_slowdown_and_spoil_show():
+    metronome_case = runpy.run_path(str(ROOT / "tests/fps/metronome.py"))["metronome_case"]
+
+    answer, slow = measure(metronome_case(), SOME), measure(metronome_case(), SOME, slowdown=0.5, corrupt_result=True)
+    assert slow["median_ms"] / answer["median_ms"] == pytest.approx(1.5, rel=0.05)
+    assert slow["digest"] != answer["digest"]
+
+
+def test_prepare_is_not_timed():
+    answer = measure(case_of(0.001, setup=lambda: time.sleep(0.01)), SOME)
+    assert np.median(answer["wall_ns"]) < 9e6
+
+
+def test_overhead_is_under_one_percent_of_a_five_millisecond_frame():
+    """What a run of the harness takes beside the work itself: 50 us at most; the quickest of several decides."""
+    inner = []
+
+    def run():
+        began = time.perf_counter_ns()
+        spin(0.0005)
+        inner.append(time.perf_counter_ns() - began)
+
+    case = case_of()
+    case.run = run
+    answer = measure(case, SOME)
+    beside = np.array(answer["wall_ns"]) - inner[-answer["runs"] :]
+    assert np.median(beside) < 0.01 * 5e6
+
+
+def test_check_comes_before_any_time():
+    ran = []
+
+    def wrong():
+        raise AssertionError("17 is not 18")
+
+    case = case_of(check=wrong)
+    case.run = lambda: ran.append(1)
+    with pytest.raises(WrongResult, match="x: the result is wrong: 17 is not 18"):
+        measure(case)
+    assert not ran
+
+
+def test_one_percent_low_counts_time_not_frames():
+    times = np.full(1000, 1e6)
+    times[:5] = 4e6  # 20 ms of slow frames in about a second: all of the slowest 1 % of the time
+    assert one_percent_low(times, 1.0) == pytest.approx(250, rel=0.05)
+    assert one_percent_low(times[:600], 1.0) is None
+
+
+def test_a_hot_machine_is_unfit():
+    gpus = read_gpus("1980, 45, 0x0000000000000001\n1200, 88, 0x0000000000000040\n[N/A], [N/A], [Not Supported]\n")
+    assert (
+        [gpu["throttled"] for gpu in gpus] == [0, 0x40, 0]
+        and gpus[0]["clock_mhz"] == 1980
+        and gpus[2]["celsius"] is None
+    )
+    assert "GPU 1 was throttled" in machine_fault({}, {"gpus": gpus}) and machine_fault({}, {"gpus": gpus[:1]}) == ""
+    assert "CPU was throttled" in machine_fault({"cpu_throttles": 3}, {"cpu_throttles": 4})
+
+
+def test_a_dirty_tree_is_told(tmp_path):
+    tree = repository(tmp_path, a="1")
+    assert (
+        commit_info(tree) == {"commit": git("rev-parse", "HEAD", tree=tree), "dirty": False} and diff_digest(tree) == ""
+    )
+    (tree / "a").write_text("2")
+    edited = commit_info(tree)
+    assert edited["dirty"] and edited["diff_digest"]
+    (tree / "new").write_text("3")
+    assert commit_info(tree)["dirty"] and commit_info(tree)["diff_digest"] != edited["diff_digest"]
+    (tree / "inside").mkdir()
+    assert commit_info(tree / "inside")["commit"] == "unknown"  # a copy in another repository's folder
+
+
+def test_two_cases_of_one_name_are_refused():
+    with pytest.raises(InputError, match="two cases are named x"):
+        check_unique_names([case_of(), case_of()])
+
+
+def test_a_case_that_is_not_there_is_told():
+    with pytest.raises(UserError, match="no case warp; there are"):
+        find(["warp"], DeviceContext())
+    with pytest.raises(UserError, match="no case mirrors/depth=99"):
+        list(find(["mirrors/depth=99"], DeviceContext()))
+
+
+def test_every_scene_with_a_bench_table_is_a_source(tmp_path):
+    (tmp_path / "tests/fps").mkdir(parents=True)
+    (tmp_path / "tests/fps/sets.py").write_text("rays = 3\n")
+    assert sources(tmp_path) == {}
+    for path in ROOT.glob("scenes/*.toml"):
+        kernels = (ROOT / f"tests/fps/{path.stem}.py").exists()
+        assert (path.stem in sources()) == ("bench" in tomllib.loads(path.read_text()) or kernels), path
+
+
+@pytest.mark.parametrize("table, words", [
+    ("turns = 3", "unknown key 'turns'; allowed are size, frames, set, sweep"),
+    ("frames = 0", "frames is 0"), ("size = [10]", "size is [10]"), ("sweep = { depth = 3 }", "sweep.depth is 3"),
+    ("set = 3", "set is 3"), ("set = { max_iterations = -1 }", "max_iterations is -1"), ("sweep = { warp = [1] }", "warp"),
+])  # fmt: skip
+def test_mistakes_in_a_bench_table(tmp_path, table, words):
+    scene = (ROOT / "scenes/mandelbrot.toml").read_text().split("[bench]")[0]
+    (tmp_path / "scenes").mkdir()
+    (tmp_path / "scenes/m.toml").write_text(f"{scene}\n[bench]\n{table}\n")
+    with pytest.raises(InputError) as caught:
+        list(find([], DeviceContext(), tmp_path))
+    assert words in str(caught.value) and "m.toml" in str(caught.value)
+
+
+def scenes_to_count():
+    """Every scene that is a case; all but one of each kind of picture are slow tests."""
+    seen = set()
+    for path in [ROOT / f"scenes/{name}.toml" for name in sources()]:
+        if path.exists() and not (ROOT / f"tests/fps/{path.stem}.py").exists():
+            kind = tomllib.loads(path.read_text())["picture"]
+            yield pytest.param(path.stem, marks=[pytest.mark.slow] if kind in seen else [])
+            seen.add(kind)
+
+
+@pytest.mark.parametrize("name", list(scenes_to_count()))
+@pytest.mark.usefixtures("shared_gl")
+def test_a_steady_frame_of_a_scene_allocates_nothing_and_its_counters_are_exact(name, gpu):
+    """Two frames ask for the same; copies are what crosses from one device to another, or a solver's few bytes.
+
+    The rays that a sample scatters depend on its number, which is the same in both arms of an experiment.
+    """
+    case = next(find([name], gpu, size=(48, 36)))
+    case.check()
+    first, second = count_operations(case)[0], count_operations(case)[0]
+    assert first == second | {"rays": first.get("rays")} if "rays" in first else first == second
+    assert first["launches"] > 0 and first.get("rays", 1) > 0
+    assert first["allocations"] == 0 and first["uploads"] <= 2 and first["downloads"] <= 2
+
+
+@pytest.mark.usefixtures("shared_gl")
+def test_run_writes_records_that_history_and_report_read(tmp_path):
+    records, page = tmp_path / "r.jsonl", tmp_path / "r.html"
+    facts = json.loads(bench("run", "julia", "--size", "40x30", "--seconds", "0.05", "-o", records, "--json").stdout)
+    assert facts["records"][0]["case"] == "julia" and facts["schema"] == "bench/1"
+    header, row, end = map(json.loads, records.read_text().splitlines())
+    assert "load" in end["machine"]["after"]
+    assert header["commit"] and "dirty" in header and len(row["wall_ns"]) == row["runs"] >= 10
+    assert row["size"] == [40, 30] and row["driver"] and header["host"]["cores"] >= 1
+    assert "julia" in bench("history", records).stdout
+    bench("report", records, tmp_path, BUSY, "-o", page)
+    assert page.read_text().count("<tr>") == 3 and page.read_text().count("<img") >= 2
+
+
+def plotted(plots):
+    return {title: figure.axes[0] for title, figure in plots}
+
+
+def record_of(case, rate, **more):
+    row = {"case": case, "rate": rate, "median_ms": 1.0, "work": 1.0, "unit": "frames/s", "device": "d", "commit": "c"}
+    return row | {"wall_ns": [10**6] * 12, "clock": "wall"} | more
+
+
+def test_plots_show_the_recorded_numbers():
+    records = [record_of(f"mirrors/depth={n}", 100.0 / n) for n in (1, 2, 3)]
+    records += [record_of(f"solve/devices={n}", 1.8 * n, unit="GFLOP/s") for n in (1, 2, 4)]
+    records += [record_of(f"products/step_{n}", float(n), peer={"name": "BLAS", "ratio": 0.5}) for n in (1, 2)]
+    curves = plotted(report.curve_plots(records))
+    assert list(curves["mirrors by depth"].lines[0].get_ydata()) == pytest.approx([100, 50, 100 / 3])
+    assert list(curves["solve by devices"].lines[0].get_ydata()) == pytest.approx([1, 2, 4])
+    peers = [record_of(f"sums/size={n}", 3.0, peer={"name": "numpy", "ratio": r}) for n, r in ((16, 0.5), (4096, 6.0))]
+    plots = plotted(report.curve_plots(peers))
+    assert sorted(plots) == ["sums by size", "sums by size: speed-up over numpy"]
+    assert list(plots["sums by size: speed-up over numpy"].lines[0].get_ydata()) == [0.5, 6.0]
+    deep = [
+        record_of(
+            f"rays/depth={d}",
+            100.0,
+            median_ms=2.0 + d,
+            **{"active rays": [64, 8][:d], "empty stencil words": [0, 1][:d]},
+        )
+        for d in (1, 2)
+    ]
+    axes = plotted(report.depth_plots([*deep, deep[0] | {"case": "other/depth=1", "active rays": ["x"]}]))
+    (by_depth,) = axes.values()
+    assert [bar.get_height() for bar in by_depth.patches] == [3.0, 1.0]
+    ladder = plotted(report.bar_plots(records))["products"]
+    assert sorted(bar.get_width() for bar in ladder.patches) == [1, 2]
+    assert ladder.lines[0].get_xdata()[0] == pytest.approx(4)  # the peer: 2 / 0.5
+    again = [row | {"commit": "later", "rate": 3 * row["rate"]} for row in records]
+    lines = plotted(report.history_plots(records + again))["By commit, d"].lines
+    assert all(list(line.get_ydata()) == pytest.approx([1, 3]) for line in lines)
+
+
+def test_files_that_hold_no_records(tmp_path):
+    (tmp_path / "empty.jsonl").write_text("{}\nnonsense\n")
+    assert "no records" in bench("history", tmp_path / "empty.jsonl", code=5).stderr
+    assert "No such file" in bench("history", tmp_path / "none.jsonl", code=5).stderr
+    assert "schema" in bench("reanalyze", tmp_path / "empty.jsonl", code=5).stderr
+    (tmp_path / "new").mkdir()
+    assert "without .jsonl" in bench("report", tmp_path / "new", "-o", tmp_path / "x.html", code=5).stderr
+
+
+def test_hostile_lines_are_passed_over(tmp_path, capsys):
+    good = record_of("good", 2.0)
+    bad = [good | {"rate": None}, good | {"case": 3}, good | {"wall_ns": "many"}, good | {"wall_ns": [0]}]
+    bad += [good | {"peer": 3}, good | {"rate": float("nan")}, [good], "good", "[" * 100_000]
+    path = tmp_path / "r.jsonl"
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in [*bad, good]]
+    path.write_text("\n".join(lines))
+    assert [row["case"] for row in report.read_files([path])[0]] == ["good"]
+    process = {"case": "a", "arm": "base", "stage": "screen", "pair": 0, "attempt": 0, "clock": "wall", "wall_ns": [5]}
+    torn = [process | {"pair": "x"}, process | {"wall_ns": []}, process | {"clock": "sun"}, process | {"arm": "left"}]
+    header = json.dumps({"schema": "bench/1", "refs": {}})
+    path.write_text("\n".join([header, *map(json.dumps, [process, *torn])]))
+    assert len(read_experiment(path).rows) == 1
+
+
+def test_a_case_that_fails_does_not_cost_the_others(tmp_path):
+    wrong = METRONOME.replace("return [metronome_case()]", "return [wrong_case(), metronome_case()]") + (
+        "\n\ndef wrong_case():\n    case = metronome_case()\n    case.name = 'wrong'\n"
+        "    case.check = lambda: 1 / 0\n    return case\n"
+    )
+    broken = "import no_such_module\n\n\ndef cases(gpu):\n    return []\n"
+    tree = repository(tmp_path, tests__fps__mine_py=wrong, tests__fps__broken_py=broken)
+    answer = bench("run", "--repo", tree, "--seconds", "0.02", code=1)
+    assert "mine/beat" in answer.stdout and "mine/wrong: crashed: ZeroDivisionError" in answer.stderr
+    assert "broken: crashed: ModuleNotFoundError" in answer.stderr
