@@ -139,7 +139,8 @@ def test_every_scene_with_a_bench_table_is_a_source(tmp_path):
 @pytest.mark.parametrize("table, words", [
     ("turns = 3", "unknown key 'turns'; allowed are size, frames, set, sweep"),
     ("frames = 0", "frames is 0"), ("size = [10]", "size is [10]"), ("sweep = { depth = 3 }", "sweep.depth is 3"),
-    ("set = 3", "set is 3"), ("set = { max_iterations = -1 }", "max_iterations is -1"), ("sweep = { warp = [1] }", "warp"),
+    ("set = 3", "set is 3"), ("set = { max_iterations = -1 }", "max_iterations is -1"),
+    ("sweep = { warp = [1] }", "warp"), ("sweep = { seed = [] }", "sweep must have 1 to 1000 combinations"),
 ])  # fmt: skip
 def test_mistakes_in_a_bench_table(tmp_path, table, words):
     scene = (ROOT / "scenes/mandelbrot.toml").read_text().split("[bench]")[0]
