@@ -38,7 +38,7 @@ class CameraArray:
         return sorted(indices, key=lambda index: max(abs(index[0] - center[0]), abs(index[1] - center[1])))
 
     def camera_offset(self, row: int, column: int) -> tuple[float, float]:
-        """v downwards and u to the right of a camera, from the center of the array, in lengths of the scene."""
+        """Offsets v downwards and u to the right of a camera, from the center of the array, in lengths of the scene."""
         return (row - (self.rows - 1) / 2) * self.baseline, (column - (self.columns - 1) / 2) * self.baseline
 
     def camera_at(self, row: int, column: int) -> Camera:

@@ -128,8 +128,9 @@ def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[Frame, i
 
 
 def print_eta(job: RenderJob, seconds: float, before: float, now: float) -> None:
-    """Says on stderr how long all will take, where that is long, and how to end it before; the share that is drawn
-    grew from `before` to `now` in so many seconds.
+    """Print to stderr how long the job will take if that is long, and how to end it early.
+
+    The fraction that is drawn grew from `before` to `now` in `seconds`.
     """
     whole = seconds / max(now - before, 1e-18) * len(job.tiles())
     if min(whole, job.deadline - time.monotonic()) > MIN_ETA_SECONDS:

@@ -1,14 +1,12 @@
-"""Untrusted mesh files as arrays, read by trimesh, whose only user this is.
+"""Untrusted mesh files as one array of triangles: .obj, .ply and .stl by trimesh (its only user), .glb by gltf.
 
-A file may hold anything: sizes are bounded before they are allocated, no other file is followed, and what cannot
-be drawn (no triangle, a corner that is no number, a face whose corner is not there) is an InputError
-that names its place.
+A file may hold anything: its size is bounded before it is read, and what cannot be drawn (no triangle, a coordinate
+that is not finite, a face with an index out of range) is an InputError that names the place. Of an .obj, no other
+file is opened; a .glb follows links as renderer.formats.gltf does.
 """
 
 import io
-import json
 import os
-import struct
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,25 +14,24 @@ from typing import Any
 import numpy as np
 
 from renderer.errors import InputError
+from renderer.formats import gltf
 
-LARGEST_FILE = 1 << 30  # bytes
-LARGEST_FACES = 1 << 27
-LARGEST_NODES = 10_000  # of a .glb scene
+MAX_FILE_BYTES = 1 << 30
+MAX_FACES = 1 << 27
 SUFFIXES = (".obj", ".ply", ".stl", ".glb")
 
 
-def load_mesh(path: Path) -> tuple[np.ndarray, np.ndarray]:
+def load_mesh(path: Path | str) -> tuple[np.ndarray, np.ndarray]:
     """Vertices (n, 3) float32 and faces (m, 3) int32 of a mesh file; the arrays are shared, so they are read-only."""
-    return _loaded(path)[:2]
+    return _load_current(Path(path))[:2]
 
 
-def load_normals(path: Path) -> np.ndarray | None:
-    """The normals (n, 3) float32 that a mesh file gives its vertices, (0, 0, 0) for none; None where it gives none."""
-    return _loaded(path)[2]
+def load_normals(path: Path | str) -> np.ndarray | None:
+    """The vertex normals (n, 3) float32 in a mesh file, (0, 0, 0) for a vertex without; None if the file has none."""
+    return _load_current(Path(path))[2]
 
 
-def _loaded(path: Path) -> Any:
-    path = Path(path)
+def _load_current(path: Path) -> Any:
     try:
         state = os.stat(path)
     except OSError as error:
@@ -45,50 +42,61 @@ def _loaded(path: Path) -> Any:
 @lru_cache(maxsize=4)
 def _load(path: Path, changed: int, size: int) -> Any:
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path}: no mesh file; allowed are {', '.join(SUFFIXES)}")
-    if size > LARGEST_FILE:
-        raise InputError(f"{path}: larger than the {LARGEST_FILE >> 20} MiB that a mesh file may have")
-    data = path.read_bytes()
-    if path.suffix.lower() == ".glb":
-        data = _bare_glb(data, path)
-    vertices, faces, normals = _parse(data, path)
+        raise InputError(f"{path}: not a mesh file; allowed are {', '.join(SUFFIXES)}")
+    if size > MAX_FILE_BYTES:
+        raise InputError(f"{path}: larger than the {MAX_FILE_BYTES >> 20} MiB that a mesh file may have")
+    vertices, faces, normals = (_merge_nodes if path.suffix.lower() == ".glb" else _parse)(path)
     check_mesh(vertices, faces, str(path))
     vertices, faces = np.ascontiguousarray(vertices, "f4"), np.ascontiguousarray(faces, "i4")
     vertices.flags.writeable = faces.flags.writeable = False
     if normals is not None:
-        right = np.isfinite(normals).all(1) & (np.abs(normals) < 1e18).all(1)
-        normals = np.where(right[:, None], normals, 0).astype("f4")
+        valid = np.isfinite(normals).all(1) & (np.abs(normals) < 1e18).all(1)
+        normals = np.where(valid[:, None], normals, 0).astype("f4")
         normals.flags.writeable = False
     return vertices, faces, normals
 
 
-def _parse(data: bytes, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Vertices, faces and the vertices' normals, if there are any, as trimesh reads them, unchecked."""
-    import trimesh  # slow to import, and most scenes hold no mesh
+def _merge_nodes(path: Path) -> tuple[np.ndarray, np.ndarray, None]:
+    """The triangles of all nodes of a .glb in world space."""
+    model = gltf.load(path)
+    vertices, faces, count = [], [], 0
+    for mesh, matrix in model.placed:
+        for part in model.meshes[mesh]:
+            vertices.append(part.vertices @ matrix[:3, :3].T + matrix[:3, 3])
+            faces.append(part.faces + count)
+            count += len(part.vertices)
+    return np.concatenate(vertices), np.concatenate(faces), None
 
-    kind = path.suffix.lower()[1:]
+
+def _parse(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Vertices, faces and the vertex normals, if there are any, as trimesh reads them, unchecked."""
+    import trimesh  # slow to import, and most scenes have no mesh
+
+    data, kind = path.read_bytes(), path.suffix.lower()[1:]
     options = {"skip_materials": True, "split_objects": False} if kind == "obj" else {}
-    given = kind == "obj" and b"\nvn " in data or kind == "ply"
-    ordered = kind != "obj" or not given  # a corner of an .obj that has two normals becomes two vertices
+    has_normals = kind == "obj" and b"\nvn " in data or kind == "ply"
+    keep_order = kind != "obj" or not has_normals  # a corner of an .obj that has two normals becomes two vertices
     try:
-        scene = trimesh.load(io.BytesIO(data), file_type=kind, process=False, maintain_order=ordered, **options)
+        scene = trimesh.load(io.BytesIO(data), file_type=kind, process=False, maintain_order=keep_order, **options)
         mesh = scene.to_mesh() if hasattr(scene, "to_mesh") else scene
         vertices = np.asarray(mesh.vertices, "f8").reshape(-1, 3)
         faces = np.asarray(getattr(mesh, "faces", ()), "i8").reshape(-1, 3)
-        normals = mesh._cache.cache.get("vertex_normals") if given else None  # the property would make some up
-        return vertices, faces, None if np.shape(normals) != vertices.shape else np.asarray(normals, "f8")
+        normals = mesh._cache.cache.get("vertex_normals") if has_normals else None  # the property would compute some
+        if normals is None or np.shape(normals) != vertices.shape:
+            return vertices, faces, None
+        return vertices, faces, np.asarray(normals, "f8")
     except MemoryError as error:
-        raise InputError(f"{path}: asks for more memory than there is") from error
-    except Exception as error:  # the parsers raise whatever a hostile file leads them to
+        raise InputError(f"{path}: needs more memory than there is") from error
+    except Exception as error:  # the parsers raise anything on a malformed file
         raise InputError(f"{path}: not a .{kind} mesh that can be read: {type(error).__name__}: {error}") from error
 
 
 def check_mesh(vertices: np.ndarray, faces: np.ndarray, where: str) -> None:
-    """InputError when there is nothing to draw, a corner is no number, or a face names a corner that is not there."""
+    """Raise InputError if there is no triangle, a coordinate is not finite or a face has an index out of range."""
     if len(faces) == 0:
-        raise InputError(f"{where}: holds no triangle")
-    if len(faces) > LARGEST_FACES:
-        raise InputError(f"{where}: {len(faces)} triangles are more than the {LARGEST_FACES} allowed")
+        raise InputError(f"{where}: has no triangle")
+    if len(faces) > MAX_FACES:
+        raise InputError(f"{where}: {len(faces)} triangles are more than the {MAX_FACES} allowed")
     wrong = np.flatnonzero(((faces < 0) | (faces >= len(vertices))).any(1))
     if len(wrong):
         face = wrong[0]
@@ -101,58 +109,3 @@ def check_mesh(vertices: np.ndarray, faces: np.ndarray, where: str) -> None:
         raise InputError(
             f"{where}: vertex {vertex} is {vertices[vertex].tolist()}; coordinates must be numbers below 1e18"
         )
-
-
-def _bare_glb(data: bytes, path: Path) -> bytes:
-    """The .glb with only its geometry: pictures, extensions and links to other files dropped, sizes checked."""
-    wrong = f"{path}: not a .glb mesh that can be read"
-    if len(data) < 20 or data[:4] != b"glTF":
-        raise InputError(f"{wrong}: no glTF header")
-    length, kind = struct.unpack("<II", data[12:20])
-    if kind != 0x4E4F534A or 20 + length > len(data):
-        raise InputError(f"{wrong}: its first chunk is not whole JSON")
-    try:
-        tree = json.loads(data[20 : 20 + length])
-        kept = {
-            key: tree[key]
-            for key in ("asset", "scene", "scenes", "nodes", "meshes", "accessors", "bufferViews")
-            if key in tree
-        }
-        kept["buffers"] = [{"byteLength": int(buffer["byteLength"])} for buffer in tree.get("buffers", [])]
-        _check_glb(kept, len(data))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        raise InputError(f"{wrong}: {type(error).__name__}: {error}") from error
-    text = json.dumps(kept).encode()
-    text += b" " * (-len(text) % 4)
-    rest = data[20 + length :]
-    return struct.pack("<4sIIII", b"glTF", 2, 20 + len(text) + len(rest), len(text), kind) + text + rest
-
-
-def _check_glb(tree: dict, size: int) -> None:
-    """ValueError unless every array lies in the file and the nodes are a tree, so that nothing outgrows the file."""
-    width = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
-    item = {5120: 1, 5121: 1, 5122: 2, 5123: 2, 5125: 4, 5126: 4}
-    views = tree.get("bufferViews", [])
-    for number, accessor in enumerate(tree.get("accessors", [])):
-        accessor.pop("sparse", None)
-        need = int(accessor["count"]) * width[accessor["type"]] * item[accessor["componentType"]]
-        if need < 0 or need > int(views[accessor["bufferView"]]["byteLength"]) or need > size:
-            raise ValueError(f"accessor {number} does not lie in its buffer")
-    for mesh in tree.get("meshes", []):
-        for part in mesh["primitives"]:
-            part.pop("material", None)
-            part.pop("extensions", None)
-            part.pop("targets", None)
-            part["attributes"] = {"POSITION": part["attributes"]["POSITION"]}
-    nodes = tree.get("nodes", [])
-    children = [child for node in nodes for child in node.get("children", [])]
-    roots = [root for scene in tree.get("scenes", []) for root in scene.get("nodes", [])]
-    if len(nodes) > LARGEST_NODES or len(children) != len(set(children)) or set(roots) & set(children):
-        raise ValueError(f"its nodes are no tree of at most {LARGEST_NODES}")
-    for node in nodes:
-        node.pop("skin", None)
-        node.pop("extensions", None)
-    drawn = sum(len(tree["meshes"][node["mesh"]]["primitives"]) for node in nodes if "mesh" in node)
-    corners = max((int(a["count"]) for a in tree.get("accessors", [])), default=0)
-    if drawn * corners > 3 * LARGEST_FACES:
-        raise ValueError(f"its nodes draw more than {LARGEST_FACES} triangles")

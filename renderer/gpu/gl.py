@@ -167,8 +167,9 @@ class Pass:
         self._active = frozenset(name for name in self._program if isinstance(self._program[name], moderngl.Uniform))
 
     def __call__(self, target: Any, scissor: tuple[int, int, int, int] | None = None, **inputs: Any) -> None:
-        """Draws over `target`, a Texture or a tuple of Textures of one size (several render targets); over the
-        rectangle `scissor` (left, top, width, height) of it where there is one.
+        """Draw over `target`, a Texture or a tuple of Textures of one size (multiple render targets).
+
+        `scissor` (left, top, width, height) restricts the draw to a rectangle.
         """
         targets = target if isinstance(target, tuple) else (target,)
         self._bind(targets, inputs)

@@ -1,6 +1,4 @@
-"""Kernel and shader text: #include expansion with true line numbers, constants, and C structs written from NumPy
-dtypes.
-"""
+"""Kernel and shader text: #include expansion with correct line numbers, constants, C structs from NumPy dtypes."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -179,9 +177,7 @@ def _definition(name: str, value: Any) -> str:
 
 
 def preprocess(file: str | GeneratedSource, prelude: str | None = "common/portable.h", **constants: Any) -> str:
-    """The whole text of a kernel file: numbers as #define, the prelude, dtypes as structs, then the file with its
-    includes.
-    """
+    """The text of a kernel: numbers as #define, the prelude, dtypes as structs, then the file with its includes."""
 
     def line_directive(line: int, name: str) -> list[str]:
         return [f'#line {line} "{name}"']

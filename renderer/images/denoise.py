@@ -18,9 +18,9 @@ def denoise(linear: np.ndarray, albedo: np.ndarray, normal: np.ndarray) -> np.nd
     package = _package()
     assert linear.shape[:2] == albedo.shape[:2] == normal.shape[:2], (linear.shape, albedo.shape, normal.shape)
     guides = [np.ascontiguousarray(guide[..., :3], "f4") for guide in (albedo, normal)]
-    colour = np.ascontiguousarray(linear[..., :3], "f4")
+    color = np.ascontiguousarray(linear[..., :3], "f4")
     try:
-        clean = package.denoise(colour, albedo=guides[0], normal=guides[1], hdr=True)
+        clean = package.denoise(color, albedo=guides[0], normal=guides[1], hdr=True)
     except (RuntimeError, OSError, ValueError) as error:
         raise UnavailableError(f"the picture cannot be denoised: {error}") from error
     return np.concatenate([clean, linear[..., 3:]], 2)

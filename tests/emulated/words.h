@@ -252,7 +252,7 @@ inline float __expf(float x) { return expf(x); }
 inline float __logf(float x) { return logf(x); }
 inline float __log2f(float x) { return log2f(x); }
 inline float __powf(float x, float y) { return powf(x, y); }
-// nvcc never joins these with a neighbour into one rounding.
+// nvcc never joins these with a neighbor into one rounding.
 #define EMULATED_ROUNDED(name, T, op)                                                               \
     __attribute__((noinline, optimize("fp-contract=off"))) static T name(T a, T b) { return a op b; }
 EMULATED_ROUNDED(__fadd_rn, float, +) EMULATED_ROUNDED(__fsub_rn, float, -) EMULATED_ROUNDED(__fmul_rn, float, *)

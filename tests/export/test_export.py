@@ -64,7 +64,7 @@ def test_frames_follow_the_animation_and_resume(scene, tmp_path):
 
 
 def squares(pixels):
-    """Means of 2 x 2 pixels, which is what a film keeps of the colours."""
+    """Means of 2 x 2 pixels, which is what a film keeps of the colors."""
     return pixels.reshape(pixels.shape[0] // 2, 2, pixels.shape[1] // 2, 2, 3).mean((1, 3))
 
 

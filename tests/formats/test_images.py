@@ -36,7 +36,7 @@ def test_png_keeps_pixels_and_recipe(tmp_path, rng):
 def test_sixteen_bits_and_bands_are_what_another_reader_sees(tmp_path, rng):
     pixels = rng.integers(0, 65536, (37, 11, 3), "u2")
     write_png(tmp_path / "deep.png", pixels)
-    with Image.open(tmp_path / "deep.png") as picture:  # Pillow reads 16-bit colour as its high bytes
+    with Image.open(tmp_path / "deep.png") as picture:  # Pillow reads 16-bit color as its high bytes
         assert picture.size == (11, 37) and np.array_equal(np.asarray(picture.convert("RGB")), pixels >> 8)
     small = rng.integers(0, 256, (37, 11, 4), "u1")
     write_png_rows(tmp_path / "bands.png", small.shape, "u1", [small[:1], small[1:20], small[20:]], {"a": 1})

@@ -1,4 +1,4 @@
-"""Band LU: factorisation against LAPACK's dgbtrf on all cores of the same host, and solves with 1 and 64 sides.
+"""Band LU: factorization against LAPACK's dgbtrf on all cores of the same host, and solves with 1 and 64 sides.
 
 On a GPU n = 65,536 with kl = ku = 1,024, n = 16,384 with 4,096 and n = 65,536 with 256; on a CPU n = 16,384 with 256,
 by the host's own cores. What is timed reads the matrix from host memory: conversions, uploads and the check for NaN

@@ -11,8 +11,8 @@ from renderer.gpu.kernel_source import GeneratedSource
 
 COPY = """uniform sampler2D image;
 uniform float scale;
-out vec4 colour;
-void main() { colour = texelFetch(image, ivec2(gl_FragCoord.xy), 0) * scale; }
+out vec4 color;
+void main() { color = texelFetch(image, ivec2(gl_FragCoord.xy), 0) * scale; }
 """
 
 
@@ -43,7 +43,7 @@ def test_unknown_and_missing_inputs_are_refused(gl):
 
 def test_glsl_error_names_file_and_line(gl):
     with pytest.raises(KernelError, match=r"bad\.frag:3"):
-        gl.render_pass(GeneratedSource("bad.frag", "out vec4 colour;\n\nvoid main() { colour = nonsense; }\n"))
+        gl.render_pass(GeneratedSource("bad.frag", "out vec4 color;\n\nvoid main() { color = nonsense; }\n"))
 
 
 def test_too_large_a_texture_is_a_sentence(gl):

@@ -68,11 +68,11 @@ def convection(side, peclet_x, peclet_y, upwind=False, lines=None):
     if upwind:
         west, east = -1 - max(peclet_x, 0), -1 + min(peclet_x, 0)
         south, north = -1 - max(peclet_y, 0), -1 + min(peclet_y, 0)
-        centre = 4 + abs(peclet_x) + abs(peclet_y)
+        center = 4 + abs(peclet_x) + abs(peclet_y)
     else:
         west, east, south, north = -1 - peclet_x / 2, -1 + peclet_x / 2, -1 - peclet_y / 2, -1 + peclet_y / 2
-        centre = 4.0
-    ab[side] = centre
+        center = 4.0
+    ab[side] = center
     ab[side + 1] = np.where(inner < side - 1, west, 0)  # row j + 1, column j
     ab[side - 1] = np.where(inner > 0, east, 0)
     ab[2 * side], ab[0] = south, north

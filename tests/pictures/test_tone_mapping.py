@@ -26,10 +26,10 @@ def twin(image, tone):
     factor = 2.0**tone.ev
     if tone.exposure == "auto":
         factor *= 0.18 / 2 ** np.log2(y[y >= 2.0**-20]).mean()
-    colour = image[..., :3] * factor
+    color = image[..., :3] * factor
     if tone.curve == "reinhard":
-        colour = colour / (1 + colour @ LUMINANCE)[..., None]
-    return linear_to_srgb(colour)
+        color = color / (1 + color @ LUMINANCE)[..., None]
+    return linear_to_srgb(color)
 
 
 @pytest.mark.parametrize("exposure", ["auto", "manual"])
@@ -61,9 +61,9 @@ def test_every_8_bit_value_survives_without_a_curve(device):
 def test_curves_rise_from_black_to_white(device, curve):
     image = np.ones((1, 512, 4), "f4")
     image[0, :, :3] = np.geomspace(1e-6, 1e4, 512)[:, None]
-    grey = tonemap(device.buffer(image.shape).write(image), ToneMapping("manual", 0.0, curve))[0, :, :3].astype(int)
-    assert (np.diff(grey, axis=0) >= 0).all() and grey[0].max() <= 2 and grey[-1].min() >= 250
-    assert np.ptp(grey, axis=1).max() <= 1, "grey stays grey"
+    gray = tonemap(device.buffer(image.shape).write(image), ToneMapping("manual", 0.0, curve))[0, :, :3].astype(int)
+    assert (np.diff(gray, axis=0) >= 0).all() and gray[0].max() <= 2 and gray[-1].min() >= 250
+    assert np.ptp(gray, axis=1).max() <= 1, "gray stays gray"
 
 
 def test_not_a_number_and_infinity_show_as_magenta(device):

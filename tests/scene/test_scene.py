@@ -17,7 +17,7 @@ from renderer.scene.schema import PictureSettings, from_table, read_toml, set_fr
 
 @dataclass(frozen=True)
 class Ball:
-    centre: tuple[float, float, float]
+    center: tuple[float, float, float]
     radius: float = setting(1.0, 0.0)
 
 
@@ -59,9 +59,9 @@ def test_defaults_are_not_written():
         ({"depth": True}, "x.toml: depth is true; it must be a whole number"),
         ({"shine": math.nan}, "x.toml: shine is nan; it must be finite"),
         ({"mode": "perhaps"}, 'x.toml: mode is "perhaps"; allowed are on, off'),
-        ({"balls": [{"radius": 1.0}]}, r"x.toml: balls\[0\]: the key 'centre' is missing"),
-        ({"balls": [{"centre": [1, 2]}]}, r"balls\[0\]: centre is \[1, 2\]; it must have 3 values"),
-        ({"balls": [{"centre": [1, 2, 3], "radius": -1}]}, "radius is -1.0; it must be at least 0"),
+        ({"balls": [{"radius": 1.0}]}, r"x.toml: balls\[0\]: the key 'center' is missing"),
+        ({"balls": [{"center": [1, 2]}]}, r"balls\[0\]: center is \[1, 2\]; it must have 3 values"),
+        ({"balls": [{"center": [1, 2, 3], "radius": -1}]}, "radius is -1.0; it must be at least 0"),
         ({"named": {"a": 3}}, "x.toml: named.a is 3; it must be a table"),
         ({"balls": 3}, "x.toml: balls is 3; it must be a list"),
         (

@@ -1,9 +1,9 @@
-"""glTF 2.0 files of strangers (.gltf, .glb) as plain arrays: meshes, nodes, materials, pictures, cameras and lights.
+"""Untrusted glTF 2.0 files (.gltf, .glb) as plain arrays: meshes, nodes, materials, pictures, cameras and lights.
 
-What is read is that part of the Khronos specification which a still picture shows: skins as the nodes stand,
-but no morph targets, whose meshes stay as they are. Every number that leads to another place is checked before it is
-followed, sizes are bounded before they are allocated, and no file is opened that does not lie in the folder of the
-first. A wrong one is a InputError that names the file and the item.
+The part of the Khronos specification that a still picture shows is read: skins in the pose of the nodes, but no
+morph targets; their meshes keep their base shape. Every index and offset is checked before it is used, every size
+before it is allocated, and only files in the folder of the first are opened. Any violation is an InputError that
+names the file and the item.
 """
 
 import os
@@ -18,9 +18,10 @@ from renderer.formats.gltf.nodes import model_of
 __all__ = ["Camera", "Light", "Material", "Model", "Part", "Picture", "load"]
 
 
-def load(path: Path) -> Model:
-    """The Model of a file, read once while it and the files it names stay as they are; its arrays are shared, so they
-    are read-only.
+def load(path: Path | str) -> Model:
+    """The Model of a file, read again when it or a file that it names changes.
+
+    The arrays are shared, so they are read-only.
     """
     path = Path(path)
     try:
@@ -37,7 +38,7 @@ def load(path: Path) -> Model:
 @lru_cache(maxsize=4)
 def _load(path: Path, changed: int, size: int) -> tuple[Model, dict]:
     try:
-        file = Container(path, size)
+        file = Container(path)
         return model_of(file), file.linked
     except MemoryError as error:
-        raise InputError(f"{path}: asks for more memory than there is") from error
+        raise InputError(f"{path}: needs more memory than there is") from error

@@ -1,4 +1,4 @@
-"""The bytes and the JSON of a glTF file: every number that leads to another place is checked before it is followed."""
+"""The bytes and the JSON of a glTF file; every index and offset is checked before it is used."""
 
 import base64
 import binascii
@@ -7,21 +7,21 @@ import math
 import struct
 import urllib.parse
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from renderer.errors import InputError
-from renderer.scene.schema import format_value
+from renderer.scene.schema import format_value, read_file
 
-LARGEST_FILE = 1 << 30  # bytes
-LARGEST_TREE = 64 << 20  # bytes of JSON
-LARGEST_COUNT = 1 << 26  # items of an array
-LARGEST_ZEROS = 1 << 24  # items of arrays that stand for no bytes
+MAX_FILE_BYTES = 1 << 30  # bytes
+MAX_JSON_BYTES = 64 << 20  # bytes of JSON
+MAX_COUNT = 1 << 26  # items of an array
+MAX_ZEROS = 1 << 24  # items of accessors without a buffer view, which are zeros
 COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 INDICES = {number: kind for number, kind in COMPONENTS.items() if kind in ("<u1", "<u2", "<u4")}
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
-UNDERSTOOD = {
+SUPPORTED = {
     "KHR_lights_punctual", "KHR_materials_ior", "KHR_materials_transmission", "KHR_materials_emissive_strength",
     "KHR_mesh_quantization", "EXT_texture_webp",
 }  # fmt: skip
@@ -32,7 +32,7 @@ def _is_number(value: Any) -> bool:
 
 
 def stamp_of(path: Path) -> tuple[int, int] | None:
-    """What tells that a file was saved again; None for one that is not there."""
+    """Modification time and size, which change when a file is saved again; None if there is no file."""
     try:
         state = path.stat()
     except OSError:
@@ -41,23 +41,16 @@ def stamp_of(path: Path) -> tuple[int, int] | None:
 
 
 class Container:
-    """One file while it is read."""
+    """A glTF file that is being read: its JSON `tree`, its buffers, and accessors by their index."""
 
-    def __init__(self, path: Path, size: int) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        if size > LARGEST_FILE:
-            self.fail("the file", f"is larger than the {LARGEST_FILE >> 20} MiB allowed")
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        self.binary = None
-        self.linked: dict[
-            Path, tuple[int, int] | None
-        ] = {}  # files that this one names, as they were when they were read
+        data = read_file(path, MAX_FILE_BYTES)
+        self.binary: memoryview | None = None
+        self.linked: dict[Path, tuple[int, int] | None] = {}  # stamps of the files that this one names
         text = self._chunks(data) if data[:4] == b"glTF" else data
-        if len(text) > LARGEST_TREE:
-            self.fail("its JSON", f"is larger than the {LARGEST_TREE >> 20} MiB allowed")
+        if len(text) > MAX_JSON_BYTES:
+            self.fail("its JSON", f"is larger than the {MAX_JSON_BYTES >> 20} MiB allowed")
         try:
             self.tree = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -68,39 +61,42 @@ class Container:
         if not isinstance(version, str) or not version.startswith("2."):
             self.fail("asset", f"says version {format_value(version)}; 2.0 can be read")
         for name in self.list_of("extensionsRequired"):
-            if not isinstance(name, str) or name not in UNDERSTOOD:
+            if not isinstance(name, str) or name not in SUPPORTED:
                 self.fail(
-                    "extensionsRequired", f"names {format_value(name)}; understood are {', '.join(sorted(UNDERSTOOD))}"
+                    "extensionsRequired", f"names {format_value(name)}; understood are {', '.join(sorted(SUPPORTED))}"
                 )
         self.buffers: dict[int, memoryview] = {}
         self.read: dict[int, np.ndarray] = {}
         self.floats: dict[int, np.ndarray] = {}
         self.taken = {"zeros": 0, "vertices": 0, "triangles": 0}
 
-    def fail(self, item: str, what: str) -> None:
+    def fail(self, item: str, what: str) -> NoReturn:
+        """Raise the InputError of an item of the file."""
         raise InputError(f"{self.path}: {item} {what}")
 
     def take(self, what: str, count: int, most: int, item: str) -> None:
-        """Counts what a file asks for in all, so that many small numbers make no large one."""
+        """Add to a total over the whole file; InputError above `most`: many small arrays add up to a large one."""
         self.taken[what] += count
         if self.taken[what] > most:
-            self.fail(item, f"brings the {what} that the file asks for above the {most} allowed")
+            self.fail(item, f"raises the {what} of the whole file above the {most} allowed")
 
     # ---- JSON -------------------------------------------------------------------------------------------------------
     def part(self, table: dict, key: str, item: str) -> dict:
+        """The object at a key; empty if there is none."""
         value = table.get(key, {})
         if not isinstance(value, dict):
             self.fail(item, f"has a {key} that is {format_value(value)}; it must be an object")
         return value
 
     def list_of(self, key: str, table: dict | None = None, item: str = "the file") -> list:
+        """The list at a key of a table (the file's JSON if none); empty if there is none."""
         value = (self.tree if table is None else table).get(key, [])
         if not isinstance(value, list):
             self.fail(item, f"has {key} that are {format_value(value)}; they must be a list")
         return value
 
     def item(self, group: str, index: Any, item: str) -> dict:
-        """An entry of one of the file's lists, by its number."""
+        """An entry of one of the file's lists, by its index."""
         values = self.list_of(group)
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(values):
             self.fail(item, f"names {group}[{format_value(index)}]; there are {len(values)}, from 0")
@@ -109,19 +105,21 @@ class Container:
         return values[index]
 
     def number(self, table: dict, key: str, default: Any, low: Any, high: Any, item: str) -> Any:
+        """The number from `low` to `high` at a key."""
         value = table.get(key, default)
         if not _is_number(value) or not low <= value <= high:
             self.fail(item, f"has a {key} of {format_value(value)}; it must be {low:g} to {high:g}")
         return value
 
-    def count(self, table: dict, key: str, default: int | None, item: str, most: int = LARGEST_FILE) -> int:
-        value = table.get(key, default)
+    def count(self, table: dict, key: str, default: int | None, item: str, most: int = MAX_FILE_BYTES) -> int:
+        """The whole number from 0 to `most` at a key."""
+        value: Any = table.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             self.fail(item, f"has a {key} of {format_value(value)}; it must be a whole number from 0 to {most}")
         return value
 
     def one_of(self, table: dict, key: str, allowed: dict, item: str, default: Any = None) -> Any:
-        """What stands for a number in `allowed`."""
+        """The value of `allowed` under the number at a key."""
         value = table.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
             self.fail(item, f"has the {key} {format_value(value)}; allowed are {list(allowed)}")
@@ -130,6 +128,7 @@ class Container:
     def numbers(
         self, table: dict, key: str, default: tuple, item: str, low: Any = -1e18, high: Any = 1e18
     ) -> tuple[float, ...]:
+        """The list of numbers at a key, as long as `default`; each from `low` to `high`."""
         value = table.get(key, default)
         if not isinstance(value, (list, tuple)) or len(value) != len(default):
             self.fail(item, f"has a {key} that is {format_value(value)}; it must be {len(default)} numbers")
@@ -179,9 +178,10 @@ class Container:
             target = (folder / name).resolve()
             if not target.is_relative_to(folder) or not target.is_file():
                 self.fail(item, f"has the uri {format_value(uri)}; there is no such file in the folder of this one")
-            if target.stat().st_size > LARGEST_FILE:
+            if target.stat().st_size > MAX_FILE_BYTES:
                 self.fail(
-                    item, f"has the uri {format_value(uri)}, which is larger than the {LARGEST_FILE >> 20} MiB allowed"
+                    item,
+                    f"has the uri {format_value(uri)}, which is larger than the {MAX_FILE_BYTES >> 20} MiB allowed",
                 )
             self.linked[target] = stamp_of(target)
             return target.read_bytes()
@@ -191,6 +191,7 @@ class Container:
             ) from error
 
     def buffer(self, index: Any, item: str) -> memoryview:
+        """The bytes of a buffer."""
         entry = self.item("buffers", index, item)
         if index not in self.buffers:
             name = f"buffers[{index}]"
@@ -207,7 +208,7 @@ class Container:
         return self.buffers[index]
 
     def view(self, index: Any, item: str) -> tuple[memoryview, int]:
-        """The bytes of a buffer view and its stride, 0 where items follow one another."""
+        """The bytes of a buffer view and its stride in bytes, 0 for contiguous items."""
         entry, name = self.item("bufferViews", index, item), f"bufferViews[{index}]"
         data = self.buffer(entry.get("buffer"), name)
         start, length = self.count(entry, "byteOffset", 0, name), self.count(entry, "byteLength", None, name)
@@ -216,7 +217,7 @@ class Container:
         return data[start : start + length], self.count(entry, "byteStride", 0, name, 252)
 
     def array(self, table: dict, count: int, kind: str, width: int, item: str) -> np.ndarray:
-        """(count, width) as it stands in the buffer view that a table names."""
+        """Items (count, width) of the buffer view that a table names, as a view of its bytes."""
         data, stride = self.view(table.get("bufferView"), item)
         dtype, offset = np.dtype(kind), self.count(table, "byteOffset", 0, item)
         stride = stride or dtype.itemsize * width
@@ -224,15 +225,14 @@ class Container:
             self.fail(item, f"has items of {dtype.itemsize * width} bytes in a view with a byteStride of {stride}")
         if count and offset + (count - 1) * stride + dtype.itemsize * width > len(data):
             self.fail(item, f"has {count} items from byte {offset}; its view has {len(data)} bytes")
-        return (
-            np.ndarray((count, width), dtype, data, offset, (stride, dtype.itemsize))
-            if count
-            else np.zeros((0, width), dtype)
-        )
+        if not count:
+            return np.zeros((0, width), dtype)
+        return np.ndarray((count, width), dtype, data, offset, (stride, dtype.itemsize))
 
     def accessor(self, index: Any, kinds: tuple[str, ...], item: str) -> np.ndarray:
-        """(count, width) of an accessor of one of the types: whole numbers as they are, but float32 where they are
-        normalised; checked to be finite.
+        """Items (count, width) of an accessor of one of these types; all are finite.
+
+        Integers keep their type; normalized ones become float32.
         """
         entry, name = self.item("accessors", index, item), f"accessors[{index}]"
         if entry.get("type") not in kinds:
@@ -240,11 +240,11 @@ class Container:
         if index in self.read:
             return self.read[index]
         width, kind = WIDTHS[entry["type"]], self.one_of(entry, "componentType", COMPONENTS, name)
-        count = self.count(entry, "count", None, name, LARGEST_COUNT)
+        count = self.count(entry, "count", None, name, MAX_COUNT)
         if "bufferView" in entry:
             values = self.array(entry, count, kind, width, name)
         else:
-            self.take("zeros", count, LARGEST_ZEROS, name)
+            self.take("zeros", count, MAX_ZEROS, name)
             values = np.zeros((count, width), kind)
         if "sparse" in entry:
             values = self._with_sparse(values, self.part(entry, "sparse", name), kind, f"{name}.sparse")
@@ -257,7 +257,7 @@ class Container:
         return values
 
     def real(self, index: Any, kinds: tuple[str, ...], item: str) -> np.ndarray:
-        """An accessor's items as float32, shared by all that name it."""
+        """The items of an accessor as float32, shared by all that name it."""
         values = self.accessor(index, kinds, item)
         if index not in self.floats:
             self.floats[index] = values.astype("f4", copy=False)

@@ -1,6 +1,7 @@
 """Materials of a glTF file, and the pictures on them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -9,13 +10,14 @@ from renderer.formats.gltf.model import Material, Picture
 from renderer.formats.images import read_pixels
 from renderer.scene.schema import format_value
 
-LARGEST_PICTURE = 1 << 26  # pixels
-LARGEST_PICTURES = 1 << 27  # pixels of all
-LARGEST_IMAGES = 1 << 12
+MAX_PIXELS = 1 << 26  # pixels
+MAX_TOTAL_PIXELS = 1 << 27  # pixels of all
+MAX_TEXTURES = 1 << 12
 WRAPS = {33071: "clamp", 33648: "mirror", 10497: "repeat"}
 
 
 def material(file: Container, index: int) -> Material:
+    """The material of an index."""
     entry, name = file.item("materials", index, "the file"), f"materials[{index}]"
     surface, extra = file.part(entry, "pbrMetallicRoughness", name), file.part(entry, "extensions", name)
     strength = file.number(
@@ -61,27 +63,27 @@ def texture_row(file: Container, table: dict, key: str, name: str, sets: set[int
     if "KHR_texture_transform" in file.part(entry, "extensions", name):
         file.fail(name, f"moves its {key} by KHR_texture_transform, which cannot be read")
     sets.add(file.count(entry, "texCoord", 0, name, 7))
-    row = entry.get("index")
+    row: Any = entry.get("index")
     file.item("textures", row, f"{name}.{key}")
     return row
 
 
 def pictures(file: Container) -> list[Picture]:
-    """A Picture a texture; textures of one image share its pixels."""
+    """One Picture for each texture; textures of one image share its pixels."""
     images: dict[int, np.ndarray] = {}
     out, total, count = [], 0, len(file.list_of("textures"))
-    if count > LARGEST_IMAGES:
-        file.fail("the file", f"has {count} textures; {LARGEST_IMAGES} are allowed")
+    if count > MAX_TEXTURES:
+        file.fail("the file", f"has {count} textures; {MAX_TEXTURES} are allowed")
     for index in range(count):
         entry, name = file.item("textures", index, "the file"), f"textures[{index}]"
         webp = file.part(file.part(entry, "extensions", name), "EXT_texture_webp", name)
-        source = webp.get("source", entry.get("source"))
+        source: Any = webp.get("source", entry.get("source"))
         image = file.item("images", source, name)
         if source not in images:
             images[source] = pixels(file, image, f"images[{source}]")
             total += images[source].shape[0] * images[source].shape[1]
-            if total > LARGEST_PICTURES:
-                file.fail("its images", f"have more than the {LARGEST_PICTURES} pixels allowed")
+            if total > MAX_TOTAL_PIXELS:
+                file.fail("its images", f"have more than the {MAX_TOTAL_PIXELS} pixels allowed")
         sampler = file.item("samplers", entry["sampler"], name) if "sampler" in entry else {}
         wrap = tuple(file.one_of(sampler, key, WRAPS, f"{name}'s sampler", 10497) for key in ("wrapS", "wrapT"))
         out.append(Picture(images[source], wrap, sampler.get("magFilter", 9729) != 9728))
@@ -89,12 +91,13 @@ def pictures(file: Container) -> list[Picture]:
 
 
 def pixels(file: Container, image: dict, name: str) -> np.ndarray:
+    """The pixels (height, width, 4) uint8 of an image, read-only."""
     if "bufferView" in image:
         data = bytes(file.view(image["bufferView"], name)[0])
     else:
         data = file.content(image.get("uri"), name)
     if not data.startswith((b"\x89PNG", b"\xff\xd8\xff", b"RIFF")):
         file.fail(name, "is neither PNG nor JPEG nor WebP")
-    pixels = read_pixels(Path(f"{file.path}: {name}"), LARGEST_PICTURE, data)
+    pixels = read_pixels(Path(f"{file.path}: {name}"), MAX_PIXELS, data)
     pixels.flags.writeable = False
     return pixels

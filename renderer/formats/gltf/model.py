@@ -1,4 +1,4 @@
-"""What a glTF file draws, as plain arrays."""
+"""The contents of a glTF file as plain arrays."""
 
 import math
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Picture:
-    """A texture: (height, width, 4) uint8, how it goes on beyond its edges, and whether texels are blended."""
+    """A texture: (height, width, 4) uint8, its wrap modes, and whether it is filtered bilinearly."""
 
     pixels: np.ndarray
-    wrap: tuple[str, str] = ("repeat", "repeat")
+    wrap: tuple[str, ...] = ("repeat", "repeat")
     smooth: bool = True
 
 
@@ -20,10 +20,10 @@ class Material:
     """The metallic-roughness model; pictures by their row, -1 for none."""
 
     name: str = ""
-    color: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
+    color: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)
     metallic: float = 1.0
     roughness: float = 1.0
-    emission: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    emission: tuple[float, ...] = (0.0, 0.0, 0.0)
     color_picture: int = -1
     surface_picture: int = -1  # roughness in green, metallic in blue
     normal_picture: int = -1
@@ -38,9 +38,10 @@ class Material:
 
 @dataclass(frozen=True)
 class Part:
-    """Triangles of one material: vertices (n, 3) float32, faces (m, 3) int32; normals (n, 3), coordinates (n, 2),
-    tangents (n, 4) whose last number is the handedness, and colours (n, 4) that the material's is multiplied by, or
-    None.
+    """Triangles of one material: vertices (n, 3) float32 and faces (m, 3) int32.
+
+    Optional vertex arrays: normals (n, 3), texture coordinates (n, 2), tangents (n, 4) whose last number is the
+    handedness, and colors (n, 4), which multiply that of the material.
     """
 
     vertices: np.ndarray
@@ -54,6 +55,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Camera:
+    """A perspective camera of a node."""
+
     name: str
     matrix: np.ndarray  # (4, 4) to the world; it looks along -z
     fov_degrees: float  # vertical
@@ -74,7 +77,7 @@ class Light:
 
 @dataclass(frozen=True)
 class Model:
-    """What a file draws: `placed` are (mesh, matrix (4, 4)) of the nodes that have one; a mesh is a list of Parts."""
+    """The scene of a file: `placed` are (mesh, matrix (4, 4)) of its nodes with meshes; a mesh is a list of Parts."""
 
     meshes: list[list[Part]]
     placed: list[tuple[int, np.ndarray]]

@@ -1,4 +1,4 @@
-"""The nodes of a glTF file: where its meshes, cameras and lights stand, and the triangles of the meshes."""
+"""The nodes of a glTF file: the placement of meshes, cameras and lights, and the triangles of the meshes."""
 
 import math
 from typing import Any
@@ -11,12 +11,13 @@ from renderer.formats.gltf.model import Camera, Light, Material, Model, Part
 from renderer.formats.gltf.skins import Pose, pose_of, posed
 from renderer.scene.schema import format_value
 
-LARGEST_TRIANGLES = 1 << 25  # that all nodes draw, and that all meshes hold
-LARGEST_VERTICES = 1 << 27  # that all parts of meshes name, many of them the same
-LARGEST_NODES = 1 << 18
+MAX_TRIANGLES = 1 << 25  # that all nodes draw, and that all meshes hold
+MAX_VERTICES = 1 << 27  # that all parts of meshes name, many of them the same
+MAX_NODES = 1 << 18
 
 
 def model_of(file: Container) -> Model:
+    """The Model of the file's default scene."""
     read = [materials.material(file, i) for i in range(len(file.list_of("materials")))]
     pictures = materials.pictures(file)
     for index, material in enumerate(read):
@@ -32,19 +33,17 @@ def model_of(file: Container) -> Model:
         meshes.append(_mesh(file, mesh, read, pose_of(file, skin, worlds, name)))
     drawn = sum(len(part.faces) for mesh, _ in placed for part in meshes[mesh])
     if drawn == 0:
-        file.fail("its scene", "holds no triangle")
-    if drawn > LARGEST_TRIANGLES:
-        file.fail("its scene", f"draws {drawn} triangles; {LARGEST_TRIANGLES} are allowed")
+        file.fail("its scene", "has no triangle")
+    if drawn > MAX_TRIANGLES:
+        file.fail("its scene", f"draws {drawn} triangles; {MAX_TRIANGLES} are allowed")
     return Model(meshes, placed, read, pictures, cameras, lights)
 
 
 def _nodes(file: Container) -> Any:
-    """(mesh, matrix) of the nodes of the scene that have a mesh, cameras, lights, (mesh, skin, node's name) of those
-    whose mesh has a skin, and the matrices of all nodes by their number.
-    """
+    """Meshes (mesh, matrix), cameras, lights, skinned meshes (mesh, skin, node's name), and all matrices by node."""
     scenes, nodes = file.list_of("scenes"), file.list_of("nodes")
-    if len(nodes) > LARGEST_NODES:
-        file.fail("the file", f"has {len(nodes)} nodes; {LARGEST_NODES} are allowed")
+    if len(nodes) > MAX_NODES:
+        file.fail("the file", f"has {len(nodes)} nodes; {MAX_NODES} are allowed")
     if scenes:
         roots = file.list_of("nodes", file.item("scenes", file.tree.get("scene", 0), "the file"), "its scene")
     else:
@@ -57,15 +56,15 @@ def _nodes(file: Container) -> Any:
         index, outer, parent = left.pop()
         node, name = file.item("nodes", index, parent), f"nodes[{index}]"
         if index in worlds:
-            file.fail(name, "hangs from two nodes or from itself; nodes must be a tree")
+            file.fail(name, "has two parents or is its own ancestor; nodes must be a tree")
         worlds[index] = matrix = outer @ _matrix(file, node, name)
         if not (np.abs(matrix) < 1e18).all():
-            file.fail(name, "lies farther away than 1e18")
+            file.fail(name, "has a position beyond 1e18")
         if "mesh" in node:
             file.item("meshes", node["mesh"], name)
             if "skin" in node:
                 skinned.append((node["mesh"], node["skin"], name))
-            elif abs(np.linalg.det(matrix[:3, :3])) > 1e-30:  # flat ones have no volume: authors hide nodes so
+            elif abs(np.linalg.det(matrix[:3, :3])) > 1e-30:  # authors hide nodes by a scale of 0
                 placed.append((node["mesh"], matrix))
         if "camera" in node:
             cameras += _camera(file, node["camera"], matrix, name)
@@ -104,7 +103,7 @@ def _camera(file: Container, index: Any, matrix: np.ndarray, node: str) -> list[
     fov = file.number(lens, "yfov", None, 1e-3, 3.13, name)
     aspect = file.number(lens, "aspectRatio", None, 1e-3, 1e3, name) if "aspectRatio" in lens else None
     if abs(np.linalg.det(matrix[:3, :3])) < 1e-30:
-        file.fail(node, "holds a camera in a flat space")
+        file.fail(node, "has a camera and a singular matrix")
     return [Camera(str(entry.get("name", name)), matrix, math.degrees(fov), aspect)]
 
 
@@ -118,7 +117,8 @@ def _light(file: Container, index: Any, matrix: np.ndarray, node: str) -> Light:
     if kind not in ("directional", "point", "spot"):
         file.fail(name, f"has the type {format_value(kind)}; allowed are directional, point, spot")
     strength = file.number(entry, "intensity", 1.0, 0.0, 1e12, name)
-    power = tuple(strength * c for c in file.numbers(entry, "color", (1.0, 1.0, 1.0), name, 0.0, 1e6))
+    red, green, blue = file.numbers(entry, "color", (1.0, 1.0, 1.0), name, 0.0, 1e6)
+    power = strength * red, strength * green, strength * blue
     cone = file.part(entry, "spot", name)
     inner = file.number(cone, "innerConeAngle", 0.0, 0.0, math.pi / 2, name)
     outer = file.number(cone, "outerConeAngle", math.pi / 4, 0.0, math.pi / 2 + 1e-6, name)
@@ -146,14 +146,14 @@ def _triangles(
 ) -> Part:
     attributes = primitive["attributes"]
     vertices = file.real(attributes["POSITION"], ("VEC3",), name)
-    file.take("vertices", len(vertices), LARGEST_VERTICES, name)
+    file.take("vertices", len(vertices), MAX_VERTICES, name)
     if not (np.abs(vertices) < 1e18).all():
-        file.fail(name, "has vertices farther away than 1e18")
+        file.fail(name, "has vertices beyond 1e18")
     if "indices" in primitive:
         corners = file.accessor(primitive["indices"], ("SCALAR",), name)[:, 0]
         if corners.dtype.kind == "f":
-            file.fail(name, "has indices that are no whole numbers")
-        file.take("vertices", len(corners), LARGEST_VERTICES, name)
+            file.fail(name, "has indices that are not integers")
+        file.take("vertices", len(corners), MAX_VERTICES, name)
         corners = corners.astype("i8")
         if len(corners) and (corners.max() >= len(vertices) or corners.min() < 0):
             file.fail(name, f"names vertex {corners.max()}; there are {len(vertices)}, from 0")
@@ -166,7 +166,7 @@ def _triangles(
     normals = _vertex_array(file, attributes, "NORMAL", ("VEC3",), len(vertices), name)
     coordinates = _vertex_array(file, attributes, f"TEXCOORD_{chosen}", ("VEC2",), len(vertices), name)
     faces = _faces(corners, mode)
-    file.take("triangles", len(faces), LARGEST_TRIANGLES, name)
+    file.take("triangles", len(faces), MAX_TRIANGLES, name)
     tangents = _vertex_array(file, attributes, "TANGENT", ("VEC4",), len(vertices), name)
     if pose:
         vertices, normals, tangents = posed(file, pose, attributes, vertices, [normals, tangents], name)

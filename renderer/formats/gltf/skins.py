@@ -1,4 +1,4 @@
-"""Skins of a glTF file: vertices that follow joints, as the nodes stand."""
+"""Skins of a glTF file: vertices moved by joints, in the pose of the nodes (linear blend skinning)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,12 +7,12 @@ import numpy as np
 
 from renderer.formats.gltf.container import Container
 
-AT_ONCE = 1 << 16  # vertices whose matrices are in memory
+BLOCK = 1 << 16  # vertices whose matrices are in memory at a time
 
 
 @dataclass(frozen=True)
 class Pose:
-    """What the joints of a skin do to the vertices that they hold: `matrices` (j, 3, 4)."""
+    """The matrices (j, 3, 4) by which the joints of a skin move vertices."""
 
     name: str
     matrices: np.ndarray
@@ -38,14 +38,13 @@ def pose_of(file: Container, index: Any, worlds: dict[int, np.ndarray], node: st
 
 
 def posed(file: Container, pose: Pose, attributes: dict, vertices: np.ndarray, directions: list, name: str) -> list:
-    """Vertices (n, 3) moved by their joints; then `directions` moved, which are normals (n, 3) and tangents (n, 4), or
-    None.
-    """
+    """Vertices (n, 3) moved by their joints, then `directions`: normals (n, 3) and tangents (n, 4), or None."""
     joints, weights = _influences(file, pose, attributes, len(vertices), name)
     out = [None if array is None else np.array(array, "f8") for array in (vertices, *directions)]
     moved, normals, tangents = out
-    for begin in range(0, len(vertices), AT_ONCE):
-        part = slice(begin, begin + AT_ONCE)
+    assert moved is not None
+    for begin in range(0, len(vertices), BLOCK):
+        part = slice(begin, begin + BLOCK)
         total = weights[part].sum(1, keepdims=True)
         share = np.divide(weights[part], total, out=np.zeros(weights[part].shape), where=total > 0)
         matrices = np.einsum("nk,nkij->nij", share, pose.matrices[joints[part]])
@@ -59,13 +58,14 @@ def posed(file: Container, pose: Pose, attributes: dict, vertices: np.ndarray, d
         if tangents is not None:
             tangents[part, :3] = np.einsum("nij,nj->ni", turn, directions[1][part, :3])
     if not all(array is None or (np.abs(array) < 1e18).all() for array in out):
-        file.fail(name, f"is moved by {pose.name} farther away than 1e18")
+        file.fail(name, f"is moved by {pose.name} beyond 1e18")
     return [None if array is None else array.astype("f4") for array in out]
 
 
 def _influences(file: Container, pose: Pose, attributes: dict, count: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the joints (n, 4 k) that hold each vertex, and with which weights."""
-    joints, weights = [], []
+    """The joints (n, 4 k) of each vertex, by index, and their weights."""
+    joints: list[np.ndarray] = []
+    weights: list[np.ndarray] = []
     while f"JOINTS_{len(joints)}" in attributes:
         number = len(joints)
         joints.append(file.accessor(attributes[f"JOINTS_{number}"], ("VEC4",), name))
@@ -73,11 +73,11 @@ def _influences(file: Container, pose: Pose, attributes: dict, count: int, name:
             file.fail(name, f"has JOINTS_{number} and no WEIGHTS_{number}")
         weights.append(file.real(attributes[f"WEIGHTS_{number}"], ("VEC4",), name))
     if not joints:
-        file.fail(name, f"hangs on {pose.name} and has no JOINTS_0")
+        file.fail(name, f"has the skin {pose.name} and no JOINTS_0")
     for array in (*joints, *weights):
         if len(array) != count:
             file.fail(name, f"has {len(array)} items of joints or weights for {count} vertices")
     held, weight = np.concatenate(joints, 1), np.maximum(np.concatenate(weights, 1), 0)
     if held.dtype.kind == "f" or (count and (held.max() >= len(pose.matrices) or held.min() < 0)):
-        file.fail(name, f"names joints that are none of the {len(pose.matrices)} of {pose.name}, from 0")
+        file.fail(name, f"names a joint that {pose.name} does not have; it has {len(pose.matrices)}, from 0")
     return held.astype("i4"), weight.astype("f8")
