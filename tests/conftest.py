@@ -49,12 +49,10 @@ def compile_for_cuda_too():
         return
     build = opencl.OpenclDevice._build
 
-    def build_both(device, text, options, name):
-        program = build(device, text, options, name)
-        scalar = re.sub(
-            r"#define LANES \d+", "#define LANES 1", text
-        )  # points a work item carries on CPUs; one on GPUs
-        nvrtc.compile_cubin(scalar, "sm_90", name, strict=options == opencl.STRICT_OPTIONS)
+    def build_both(device, text, name, strict, key):
+        program = build(device, text, name, strict, key)
+        scalar = re.sub(r"#define LANES \d+", "#define LANES 1", text)  # points per work-item on CPUs; 1 on GPUs
+        nvrtc.compile_cubin(scalar, "sm_90", name, strict=strict)
         COMPILED.add(name)
         return program
 

@@ -5,11 +5,10 @@ pushed around every call and popped after it: PyCUDA aborts the process if a con
 """
 
 import ctypes
-import hashlib
 import struct
 import sys
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,7 +28,8 @@ from renderer.gpu.cuda_streams import (
     cu,
     pycuda_driver,
 )
-from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, alignment, preprocess, source_name
+from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer, convert_errors
+from renderer.gpu.kernel_source import DeviceProperties, alignment
 from renderer.gpu.nvrtc import compile_cubin
 
 PEER_ACCESS_ALREADY_ENABLED = cu.CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED if cu else None
@@ -37,18 +37,13 @@ NVIDIA_CONTROL_FILE = Path("/dev/nvidiactl")  # exists if NVIDIA's driver is loa
 PORTABLE_CLUSTER = 8  # groups; supported by every GPU with clusters
 
 
-def list_devices() -> tuple[list[Any], str]:
-    """This machine's CUDA devices as gpu.DeviceInfo, and the reason when there is none."""
-    from renderer.gpu.device import DeviceInfo  # it imports this module when it lists devices
-
+def list_devices() -> tuple[list[DeviceInfo], str]:
+    """This machine's CUDA devices, and the reason if there is none."""
     if not NVIDIA_CONTROL_FILE.exists():
         return [], "no NVIDIA driver is loaded"
     if pycuda_driver is None:
-        return (
-            [],
-            "PyCUDA is missing: pip install pycuda cuda-bindings nvidia-cuda-nvrtc nvidia-cublas "
-            "(PyCUDA is built with a C++ compiler)",
-        )
+        packages = "pycuda cuda-bindings nvidia-cuda-nvrtc nvidia-cublas"
+        return [], f"PyCUDA is missing: pip install {packages} (PyCUDA is built with a C++ compiler)"
     if nvrtc.nvrtc is None:
         return [], f"NVRTC is missing ({nvrtc.IMPORT_ERROR}): pip install cuda-bindings nvidia-cuda-nvrtc"
     try:
@@ -56,35 +51,28 @@ def list_devices() -> tuple[list[Any], str]:
     except pycuda_driver.Error as error:
         return [], f"the CUDA driver does not start: {error}"
     names = [pycuda_driver.Device(index).name() for index in range(pycuda_driver.Device.count())]
-    devices = [DeviceInfo(f"cuda:{i}", name, "cuda", "gpu", _opener(i)) for i, name in enumerate(names)]
+    devices = [DeviceInfo(f"cuda:{i}", name, "cuda", "gpu", partial(CudaDevice, i)) for i, name in enumerate(names)]
     return devices, "" if devices else "the CUDA driver shows no device"
 
 
-def _opener(index: int) -> Callable[[], Any]:
-    return lambda: CudaDevice(index)
-
-
-class CudaDevice:
+class CudaDevice(Device):
     """An NVIDIA GPU; `architecture` is such as "sm_90"."""
 
     def __init__(self, index: int) -> None:
+        super().__init__()
         pycuda_driver.init()
         handle = pycuda_driver.Device(index)
         self.index = index
         self.name = f"{handle.name()} (cuda:{index})"
-        self.driver = (
-            f"CUDA {pycuda_driver.get_driver_version() // 1000}.{pycuda_driver.get_driver_version() % 1000 // 10}"
-        )
+        version = pycuda_driver.get_driver_version()
+        self.driver = f"CUDA {version // 1000}.{version % 1000 // 10}"
         self.architecture = "sm_{}{}".format(*handle.compute_capability())
-        self.simd_width = 1
         self.has_float4_atomics = handle.compute_capability() >= (9, 0)
         self.context = handle.retain_primary_context()
-        self._kernels: dict = {}
-        self.counters, self.has_reliable_timer = Counters(), True
         self._vendor_blas: dict = {}
         self._peer_copies: dict = {}
         self._peer_access = {index: True}
-        self._stream = None  # where kernels go: the default stream, but while a graph is made
+        self._stream = None  # the current stream; None is the default one
         attribute = pycuda_driver.device_attribute
         memory = handle.total_memory()
         units = handle.get_attribute(attribute.MULTIPROCESSOR_COUNT)
@@ -104,10 +92,11 @@ class CudaDevice:
 
     @property
     def stream_handle(self) -> int:
-        """Of the stream that work goes to now; 0 is the default one."""
+        """Handle of the current stream; 0 is the default one."""
         return self._stream.handle if self._stream else 0
 
     def peer_copy_to(self, other: "CudaDevice") -> "PeerCopy":
+        """The stream and events for copies to another device."""
         if other.index not in self._peer_copies:
             self._peer_copies[other.index] = PeerCopy(self, other)
         return self._peer_copies[other.index]
@@ -143,7 +132,7 @@ class CudaDevice:
         return self._vendor_blas[np.dtype(dtype)]
 
     def capture_graph(self, work: Callable[..., None]) -> "CudaGraph":
-        """What launches the kernels of work() again; see Device."""
+        """A function that launches the kernels of work() again; see Device."""
         return CudaGraph(self, work)
 
     def timestamp(self) -> "CudaTimestamp":
@@ -154,46 +143,40 @@ class CudaDevice:
         """A high-priority queue; see Device."""
         return PriorityStream(self)
 
-    def record_event(self, reuse: "Event | None" = None) -> "Event":
+    def record_event(self, reuse: Any = None) -> "Event":
         """Record an event in the current queue; see Device."""
         with self:
             event = reuse or Event()
             event.record(self._stream)
         return event
 
-    def wait_event(self, event: "Event") -> None:
+    def wait_event(self, event: Any) -> None:
         """Make later work of the current queue wait for the event."""
         with self:
             event.block_stream(self._stream)
 
     def synchronize_stream(self, stream: Any = None) -> None:
-        """Waits until all that a stream, the default one without, was given is done."""
+        """Wait until all work of a stream, by default the default one, is done."""
         with self:
             event = Event()
             event.record(stream)
             event.synchronize()
 
-    def kernel(self, file: str | GeneratedSource, entry: str, group_size: int = 256, **constants: Any) -> "CudaKernel":
-        """Compile a kernel; see Device."""
-        name = source_name(file)
-        text = preprocess(file, GROUP_SIZE=group_size, **constants)
-        key = hashlib.sha256(text.encode()).digest()
+    def _build(self, text: str, name: str, strict: bool, key: bytes) -> "Module":
         with self:
-            if key not in self._kernels:
-                code = compile_cubin(text, self.architecture, name, strict=bool(constants.get("STRICT")))
-                self._kernels[key] = Module(code)
+            return Module(compile_cubin(text, self.architecture, name, strict=strict))
+
+    def _kernel_of(self, program: "Module", entry: str, name: str, group_size: int) -> "CudaKernel":
+        with self:
             try:
-                return CudaKernel(self, self._kernels[key], entry, f"{name}:{entry}", group_size)
+                return CudaKernel(self, program, entry, f"{name}:{entry}", group_size)
             except pycuda_driver.LogicError as error:
                 raise KernelError(f"{name} has no kernel {entry}") from error
 
     def finish(self) -> None:
         """Wait for all work; raises KernelError if a kernel failed."""
-        with self:
-            try:
-                pycuda_driver.Context.synchronize()
-            except pycuda_driver.Error as error:
-                raise KernelError(f"{self.name}: a kernel failed: {error}") from error
+        with self, convert_errors(pycuda_driver.Error, f"{self.name}: a kernel failed"):
+            pycuda_driver.Context.synchronize()
 
     def time_seconds(self, work: Callable[..., None]) -> float:
         """Device time in seconds of what work() launches."""
@@ -206,79 +189,50 @@ class CudaDevice:
             return end.time_since(start) * 1e-3
 
 
-class CudaBuffer:
+class CudaBuffer(Buffer):
     """Device memory of a CUDA device; see Buffer."""
 
-    def __init__(self, device: CudaDevice, shape: Any, dtype: Any = "f4") -> None:
-        self.device = device
-        self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
-        self.dtype = np.dtype(dtype)
-        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
-        device.counters.allocations += 1
-        with device:
+    device: CudaDevice
+
+    def _allocate(self) -> None:
+        with self.device:
             try:
                 self._memory = pycuda_driver.mem_alloc(max(self.nbytes, 4))
             except pycuda_driver.MemoryError as error:
-                raise UnavailableError(f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB") from error
+                raise UnavailableError(f"{self.device.name}: no room for {self.nbytes / 2**20:.0f} MiB") from error
         self.pointer = int(self._memory)
 
     def __del__(self) -> None:
         _free(self.device, getattr(self, "_memory", None))
 
-    def write(self, array: Any) -> "CudaBuffer":
-        """Copy a host array into the buffer; returns the buffer."""
-        array = np.ascontiguousarray(array)
-        assert array.dtype == self.dtype and array.nbytes == self.nbytes, (
-            array.dtype,
-            array.shape,
-            self.dtype,
-            self.shape,
-        )
-        self.device.counters.uploads += 1
-        self.device.counters.uploaded_bytes += self.nbytes
-        if self.nbytes:
-            with self.device as device:
-                if device._stream:
-                    device.synchronize_stream(device._stream)
-                pycuda_driver.memcpy_htod(self.pointer, array)
-                if device._stream:  # the host's memory is free by now, but the copy may be under way
-                    device.synchronize_stream()
-        return self
+    def _upload(self, array: np.ndarray) -> None:
+        with self.device as device:
+            if device._stream:
+                device.synchronize_stream(device._stream)
+            pycuda_driver.memcpy_htod(self.pointer, array)
+            if device._stream:  # the host's memory may be reused now, but the copy may still run
+                device.synchronize_stream()
 
-    def read(self) -> np.ndarray:
-        """The contents as a new host array; waits for earlier work."""
-        array = np.empty(self.shape, self.dtype)
-        self.device.counters.downloads += 1
-        if self.nbytes:
-            with self.device as device:
-                if device._stream:
-                    device.synchronize_stream(device._stream)
-                try:
-                    pycuda_driver.memcpy_dtoh(array, self.pointer)
-                except pycuda_driver.Error as error:
-                    raise KernelError(f"{self.device.name}: a kernel failed: {error}") from error
-        return array
+    def _download(self, array: np.ndarray) -> None:
+        with self.device as device:
+            if device._stream:
+                device.synchronize_stream(device._stream)
+            with convert_errors(pycuda_driver.Error, f"{device.name}: a kernel failed"):
+                pycuda_driver.memcpy_dtoh(array, self.pointer)
 
-    def fill(self, byte: int) -> "CudaBuffer":
-        """Set every byte; returns the buffer."""
-        if self.nbytes:
-            with self.device:
-                check(cu.cuMemsetD8Async(self.pointer, byte, self.nbytes, self.device.stream_handle))
-        return self
+    def _fill(self, byte: int) -> None:
+        with self.device:
+            check(cu.cuMemsetD8Async(self.pointer, byte, self.nbytes, self.device.stream_handle))
 
-    def copy_from(self, source: Any) -> "CudaBuffer":
-        """Copy from another buffer; see Buffer."""
-        assert source.nbytes == self.nbytes, (source.shape, self.shape)
-        if not isinstance(source, CudaBuffer):
-            return self.write(source.read().view(self.dtype).reshape(self.shape))
-        if not self.nbytes:
-            return self
+    def _can_copy(self, source: Any) -> bool:
+        return isinstance(source, CudaBuffer)
+
+    def _copy(self, source: Any) -> None:
         with self.device:
             if source.device is self.device:
                 self._copy_same_device(source, self.device.stream_handle)
             else:
                 self._copy_from_peer(source)
-        return self
 
     def _copy_same_device(self, source: "CudaBuffer", stream: int) -> None:
         """From the same GPU."""
@@ -311,79 +265,70 @@ def _free(device: CudaDevice, memory: Any) -> None:
             memory.free()
 
 
-class CudaReadback:
-    """A buffer and page-locked memory; the copy runs on a second stream."""
+class PageLocked:
+    """A buffer of `count` bytes and page-locked host memory of the same size."""
 
     def __init__(self, device: CudaDevice, count: int) -> None:
-        self._array: Any = None  # for __del__, if the next line raises
+        self._array: Any = None  # for __del__ if the next line raises
         self.device, self.buffer = device, CudaBuffer(device, count, "u1")
-        with device:
-            try:
-                self._array = pycuda_driver.pagelocked_empty(count, np.uint8)
-            except pycuda_driver.Error as error:
-                raise UnavailableError(
-                    f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}"
-                ) from error
-            self._written, self._arrived = Event(), Event()
-            self._readback_stream = pycuda_driver.Stream(NON_BLOCKING)  # not behind uploads
+        place = f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked"
+        with device, convert_errors(pycuda_driver.Error, place, UnavailableError):
+            self._array = pycuda_driver.pagelocked_empty(count, np.uint8)
+            self._ready, self._arrived = Event(), Event()  # the source of a copy may be read; the copy is done
 
     def __del__(self) -> None:
         if self._array is not None:
             _free(self.device, self._array.base)
+
+    def _wait(self) -> np.ndarray:
+        """The host's bytes after the last copy."""
+        with self.device:
+            self._arrived.synchronize()
+        return self._array
+
+
+class CudaReadback(PageLocked, ReadbackBuffer):
+    """Memory to read results from; its copies run on a stream of their own, not behind uploads."""
+
+    buffer: CudaBuffer
+
+    def __init__(self, device: CudaDevice, count: int) -> None:
+        super().__init__(device, count)
+        with device:
+            self._stream = pycuda_driver.Stream(NON_BLOCKING)
 
     def start_copy(self) -> None:
         """Start to copy the buffer to the host after earlier work."""
         with self.device:
-            self._written.record(self.device._stream)
-            self._written.block_stream(self._readback_stream)
-            pycuda_driver.memcpy_dtoh_async(self._array, self.buffer.pointer, self._readback_stream)
-            self._arrived.record(self._readback_stream)
+            self._ready.record(self.device._stream)
+            self._ready.block_stream(self._stream)
+            pycuda_driver.memcpy_dtoh_async(self._array, self.buffer.pointer, self._stream)
+            self._arrived.record(self._stream)
 
     def wait(self) -> np.ndarray:
         """Wait for the last start_copy(); the host's bytes."""
-        with self.device:
-            self._arrived.synchronize()
-        return self._array
+        return self._wait()
 
 
-class CudaStagingBuffer:
-    """Page-locked memory and a buffer; copies run on a second stream, ordered with the kernels by two events."""
-
-    def __init__(self, device: CudaDevice, count: int) -> None:
-        self._array: Any = None  # for __del__, if the next line raises
-        self.device, self.buffer = device, CudaBuffer(device, count, "u1")
-        with device:
-            try:
-                self._array = pycuda_driver.pagelocked_empty(count, np.uint8)
-            except pycuda_driver.Error as error:
-                raise UnavailableError(
-                    f"{device.name}: {count / 2**20:.0f} MiB cannot be page-locked: {error}"
-                ) from error
-            self._arrived, self._consumed = Event(), Event()
-
-    def __del__(self) -> None:
-        if self._array is not None:
-            _free(self.device, self._array.base)
+class CudaStagingBuffer(PageLocked):
+    """Memory to upload from; copies run on a second stream, ordered with the kernels by two events."""
 
     def map(self) -> np.ndarray:
         """The host's bytes, to be filled; waits until the last upload has read them."""
-        with self.device:
-            self._arrived.synchronize()
-        return self._array
+        return self._wait()
 
     def upload_then(self, count: int, work: Callable[..., None]) -> None:
         """Start to upload the first `count` bytes, then call work(buffer)."""
-        self.device.counters.uploads += 1
-        self.device.counters.uploaded_bytes += count
+        self.device.counters.count_upload(count)
         with self.device:
             copies = self.device._copy_stream
-            self._consumed.block_stream(copies)
+            self._ready.block_stream(copies)
             pycuda_driver.memcpy_htod_async(self.buffer.pointer, self._array[:count], copies)
             self._arrived.record(copies)
             self._arrived.block_stream(self.device._stream)
         work(self.buffer)
         with self.device:
-            self._consumed.record(self.device._stream)
+            self._ready.record(self.device._stream)
 
 
 class Module:
@@ -405,17 +350,13 @@ class Module:
         return check(cu.cuModuleGetFunction(self._driver_function, entry.encode()))
 
 
-class CudaKernel:
+class CudaKernel(Kernel):
     """Packs arguments as C aligns them and launches on the default stream, or on the queue that is entered."""
 
     def __init__(self, device: CudaDevice, module: Module, entry: str, name: str, group_size: int) -> None:
         self.device, self.name, self.group_size = device, name, group_size
-        self._module, self._entry, self._function, self._block = (
-            module,
-            entry,
-            module.function(entry),
-            (group_size, 1, 1),
-        )
+        self._module, self._entry = module, entry
+        self._function, self._block = module.function(entry), (group_size, 1, 1)
         self.registers, self.local_bytes = self._function.num_regs, self._function.local_size_bytes
         self._nonportable_cluster = False  # whether its clusters are larger than PyCUDA can launch
 
@@ -434,20 +375,12 @@ class CudaKernel:
                 self._nonportable_cluster = status == cu.CUresult.CUDA_SUCCESS and count > 0
         return self._nonportable_cluster
 
-    def __call__(self, threads: int, *arguments: Any) -> None:
-        """Launch the kernel over at least `threads` work-items."""
-        self.bind_launch(threads, *arguments)()
-
     def warm_up(self, threads: int, *arguments: Any) -> None:
         """Launch once beside the queue and wait; see Kernel."""
         grid = (-(-threads // self.group_size), 1, 1)
-        with self.device:
-            copies = self.device._copy_stream
-            try:
-                self._function._launch_kernel(grid, self._block, self._packed(arguments), 0, copies)
-                copies.synchronize()
-            except pycuda_driver.Error as error:
-                raise KernelError(f"{self.name}: {error}") from error
+        with self.device as device, convert_errors(pycuda_driver.Error, self.name):
+            self._function._launch_kernel(grid, self._block, self._packed(arguments), 0, device._copy_stream)
+            device._copy_stream.synchronize()
 
     def _packed(self, arguments: Any) -> bytes:
         packed = b""

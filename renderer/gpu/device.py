@@ -5,67 +5,122 @@ contract, a field of DeviceProperties or a macro of shaders/common/portable.h. T
 Futhark's small device layers.
 """
 
+import hashlib
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError, UserError
-from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource
+from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, preprocess, source_name
 
 Matrix = tuple[Any, int, int]  # buffer, first element, leading dimension; column-major
 BACKENDS = ("cuda", "opencl")  # the modules of this package that define list_devices() and are asked in this order
 
 
+@contextmanager
+def convert_errors(kind: type[Exception], context: str, to: type[Exception] = KernelError) -> Iterator[None]:
+    """Raise a driver's errors of this kind as ours, with `context` in front."""
+    try:
+        yield
+    except kind as error:
+        raise to(f"{context}: {error}") from error
+
+
 class Buffer(Protocol):
-    """Device memory of `shape` and `dtype`, C order, uninitialised; freed with the object."""
+    """Device memory of `shape` and `dtype`, C order, uninitialized; freed with the object.
+
+    A backend defines _allocate, _upload, _download, _fill, _can_copy and _copy; the last four only for nbytes > 0.
+    """
 
     device: "Device"
     shape: tuple[int, ...]
     dtype: np.dtype
     nbytes: int
 
-    def write(self, array: Any) -> "Buffer":
-        """Copies a host array of the same size and dtype into the buffer; returns the buffer."""
+    def __init__(self, device: "Device", shape: Any, dtype: DTypeLike = "f4") -> None:
+        self.device = device
+        self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
+        self.dtype = np.dtype(dtype)
+        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        device.counters.allocations += 1
+        self._allocate()
+
+    def write(self, array: Any) -> Self:
+        """Copy a host array of the same size and dtype into the buffer; returns the buffer."""
+        array = np.ascontiguousarray(array)
+        found, expected = (array.dtype, array.nbytes), (self.dtype, self.nbytes)
+        assert found == expected, (array.dtype, array.shape, self.dtype, self.shape)
+        self.device.counters.count_upload(self.nbytes)
+        if self.nbytes:
+            self._upload(array)
+        return self
 
     def read(self) -> np.ndarray:
-        """The contents as a new host array; waits for the work before it."""
+        """The contents as a new host array; waits for earlier work."""
+        array = np.empty(self.shape, self.dtype)
+        self.device.counters.downloads += 1
+        if self.nbytes:
+            self._download(array)
+        return array
 
-    def fill(self, byte: int) -> "Buffer":
-        """Sets every byte; returns the buffer."""
+    def fill(self, byte: int) -> Self:
+        """Set every byte; returns the buffer."""
+        if self.nbytes:
+            self._fill(byte)
+        return self
 
-    def copy_from(self, source: "Buffer") -> "Buffer":
-        """Copies from a buffer of the same number of bytes, on this device or another; returns the buffer.
+    def copy_from(self, source: Any) -> Self:
+        """Copy from a buffer of the same number of bytes, on this device or another; returns the buffer.
 
-        The copy comes after what the entered queues of both devices hold, and before what they get later.
+        The copy runs after earlier work of the current queues of both devices, and before their later work.
         """
+        assert source.nbytes == self.nbytes, (source.shape, self.shape)
+        if not self._can_copy(source):
+            return self.write(source.read().view(self.dtype).reshape(self.shape))
+        if self.nbytes:
+            self._copy(source)
+        return self
+
+    def _allocate(self) -> None: ...
+    def _upload(self, array: np.ndarray) -> None: ...
+    def _download(self, array: np.ndarray) -> None: ...
+    def _fill(self, byte: int) -> None: ...
+    def _copy(self, source: Any) -> None: ...
+
+    def _can_copy(self, source: Any) -> bool:
+        """Whether _copy() can copy from the buffer without the host."""
 
 
 class Kernel(Protocol):
-    """A compiled entry, launched over at least `threads` work items, rounded up to whole groups.
+    """A compiled entry, launched over at least `threads` work-items, rounded up to whole groups.
 
-    Arguments: int -> int32, float -> float32, NumPy scalars as they are (a record goes by value), Buffer -> pointer.
+    Arguments: int -> int32, float -> float32, NumPy scalars keep their type (a record is passed by value),
+    Buffer -> pointer.
     """
 
     group_size: int
 
-    def __call__(self, threads: int, *arguments: Any) -> None: ...
+    def __call__(self, threads: int, *arguments: Any) -> None:
+        """Launch the kernel over at least `threads` work-items."""
+        self.bind_launch(threads, *arguments)()
 
     def bind_launch(self, threads: int, *arguments: Any) -> Callable[[], None]:
         """The launch of __call__ with its arguments converted once: for small kernels that are launched very often."""
 
     def supports_cluster_size(self, groups: int) -> bool:
         """Whether the device runs this kernel, compiled for clusters of so many groups; asked before it is launched."""
+        return groups == 1
 
     def warm_up(self, threads: int, *arguments: Any) -> None:
-        """The launch beside the queue, waited for: drivers that translate a kernel at its first run have then done so.
+        """Launch once beside the queue and wait: drivers that translate a kernel at its first run have then done so.
 
-        From a thread of its own; the buffers must be no other kernel's.
+        Called from a thread of its own; no other kernel may use the buffers.
         """
 
 
@@ -97,7 +152,7 @@ class ReadbackBuffer(Protocol):
 class Timestamp(Protocol):
     """A place in the queue of a device."""
 
-    def seconds_since(self, earlier: "Timestamp") -> float:
+    def seconds_since(self, earlier: Any) -> float:
         """Device time between two marks of one device; waits for both."""
 
 
@@ -121,7 +176,7 @@ class VendorBlas(Protocol):
 
 
 class Device(Protocol):
-    """A device with one in-order queue.
+    """A device with one in-order queue. The methods with a body are for backends without the feature.
 
     `simd_width`: preferred vector length, in floats, of one work-item: 1 on GPUs, which vectorize across work-items in
     hardware; 4, 8 or 16 on CPUs. `has_float4_atomics`: whether atomic_add_float4 (common/portable.h) is a single
@@ -130,56 +185,81 @@ class Device(Protocol):
 
     name: str
     driver: str
-    simd_width: int
-    has_float4_atomics: bool
     properties: DeviceProperties
     counters: Counters
-    has_reliable_timer: bool  # whether seconds() is better than a wall clock
+    simd_width: int = 1
+    has_float4_atomics: bool = False
+    has_reliable_timer: bool = True
+    _programs: dict[bytes, Any]  # compiled, by the hash of their text and options
 
-    def can_access_peer(self, other: "Device") -> bool:
+    def __init__(self) -> None:
+        self.counters, self._programs = Counters(), {}
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def can_access_peer(self, other: Any) -> bool:
         """Whether kernels of this device may read and write buffers of the other."""
+        return other is self
 
     def buffer(self, shape: Any, dtype: DTypeLike = "f4") -> Buffer:
-        """New device memory; UnavailableError when there is not enough."""
+        """New device memory; UnavailableError if there is not enough."""
 
     def staging_buffer(self, count: int) -> StagingBuffer:
-        """New staging memory of `count` bytes, page-locked where the device has memory of its own."""
+        """New staging memory of `count` bytes, page-locked if the device has memory of its own."""
 
     def readback_buffer(self, count: int) -> ReadbackBuffer:
-        """New memory of `count` bytes for results that travel to the host beside later work."""
+        """New memory of `count` bytes for results that are copied to the host beside later work."""
 
     def vendor_blas(self, dtype: DTypeLike) -> VendorBlas | None:
-        """The vendor's product for "f4" or "f8" where its library is installed, else None."""
+        """The vendor's BLAS for "f4" or "f8" if its library is installed, else None."""
+        return None
 
     def capture_graph(self, work: Callable[[], None]) -> Callable[[], None]:
-        """What makes the launches of work(), and nothing else, again at less cost than calling it: a CUDA graph."""
+        """A function that launches the kernels of work(), and nothing else, at less cost: a CUDA graph."""
+        return work
 
     def timestamp(self) -> Timestamp:
-        """Marks this place in the queue, to measure from or to."""
+        """Record a timestamp in the current queue."""
 
     def priority_queue(self) -> AbstractContextManager:
-        """A further queue that is served first: while it is entered, kernels, copies, fills, marks and places go to it.
+        """A second queue of higher priority; while it is entered, kernels, copies, fills and events use it.
 
-        The two are ordered only by place() and wait(). Where a device has one queue alone it is that one.
+        Only record_event() and wait_event() order the two queues. A device without a second queue uses its own.
         """
+        return nullcontext()
 
-    def record_event(self, reuse: object = None) -> object:
-        """The place that the entered queue has come to; `again` is one that is needed no more and is used for it."""
+    def record_event(self, reuse: Any = None) -> Any:
+        """Record an event in the current queue; `reuse` is an earlier event that is no longer needed."""
+        return None
 
-    def wait_event(self, event: object) -> None:
-        """Later work of the entered queue waits until the place, of this device or another, is reached."""
+    def wait_event(self, event: Any) -> None:
+        """Make later work of the current queue wait for an event of this device or another."""
+        return None
 
-    def kernel(self, file: str | GeneratedSource, entry: str, group_size: int = 256, **constants: Any) -> Kernel:
-        """The entry of shaders/`file` (or of a GeneratedSource); number -> #define, dtype -> typedef struct.
+    def kernel(self, file: str | GeneratedSource, entry: str, group_size: int = 256, **constants: Any) -> Any:
+        """The Kernel `entry` of shaders/`file` (or of a GeneratedSource); number -> #define, dtype -> typedef struct.
 
-        STRICT=1 forbids the contraction of a * b + c into one rounding. KernelError when it does not compile.
+        STRICT=1 forbids the contraction of a * b + c into one rounding. KernelError if it does not compile.
         """
+        name, strict = source_name(file), bool(constants.get("STRICT"))
+        text = preprocess(file, GROUP_SIZE=group_size, **constants)
+        key = hashlib.sha256(f"{strict}\0{text}".encode()).digest()
+        if key not in self._programs:
+            self._programs[key] = self._build(text, name, strict, key)
+        return self._kernel_of(self._programs[key], entry, name, group_size)
+
+    def _build(self, text: str, name: str, strict: bool, key: bytes) -> Any:
+        """The compiled program; `key` identifies its text and options."""
+
+    def _kernel_of(self, program: Any, entry: str, name: str, group_size: int) -> Any:
+        """The Kernel of a compiled program."""
 
     def finish(self) -> None:
-        """Waits for all work; raises what went wrong in it."""
+        """Wait for all work; raises KernelError if a kernel failed."""
 
     def time_seconds(self, work: Callable[[], None]) -> float:
-        """Device time of what work() launches."""
+        """Device time in seconds of the launches of work()."""
 
 
 @dataclass(frozen=True)
@@ -235,11 +315,8 @@ def _select(device_id: str) -> Iterator[DeviceInfo]:
         return
     matches = [d for d in found if d.device_id == device_id or (device_id == "cpu" and d.device_type == "cpu")]
     if not matches:
-        known = [
-            "auto",
-            *(["cpu"] if any(d.device_type == "cpu" for d in found) else []),
-            *(d.device_id for d in found),
-        ]
+        cpu = ["cpu"] if any(d.device_type == "cpu" for d in found) else []
+        known = ["auto", *cpu, *(d.device_id for d in found)]
         reasons = "".join(f"; {kind}: {reason}" for kind, reason in missing.items())
         raise UnavailableError(f"--device {device_id}: not on this machine, which has {', '.join(known)}{reasons}")
     yield from matches
@@ -259,8 +336,8 @@ def open_device(device_id: str = "auto") -> Device:
             reasons.append(f"{found.device_id} ({found.name}): {str(error).splitlines()[0]}")
             continue
         return device
-    told = "; ".join(reasons) or "no driver shows one (`rayfold doctor` says what is missing)"
-    raise UnavailableError(f"--device {device_id}: no compute device works here: {told}")
+    reason = "; ".join(reasons) or "no driver shows one (`rayfold doctor` says what is missing)"
+    raise UnavailableError(f"--device {device_id}: no compute device works here: {reason}")
 
 
 class DeviceContext:
@@ -296,5 +373,5 @@ def open_context(*device_ids: str, gl: Any = None) -> DeviceContext:
     """The DeviceContext of these --device options ("auto" if none); devices other than auto are opened at once."""
     gpu = DeviceContext(device_ids or ("auto",), gl)
     if any(device_id != "auto" for device_id in gpu.device_ids):
-        gpu.devices  # noqa: B018  (opens them: a wrong --device is told before any work starts)
+        gpu.devices  # noqa: B018  (opens them: a wrong --device fails before any work starts)
     return gpu

@@ -125,8 +125,7 @@ class Texture:
         """Copies a host array of (height, width, components) in; returns the texture."""
         array = np.ascontiguousarray(array, self.dtype)
         assert array.size == np.prod(self.shape), (array.shape, self.shape)
-        self.gl.counters.uploads += 1
-        self.gl.counters.uploaded_bytes += array.nbytes
+        self.gl.counters.count_upload(array.nbytes)
         self.texture.write(array)
         return self
 
@@ -173,7 +172,8 @@ class Pass:
         """
         targets = target if isinstance(target, tuple) else (target,)
         self._bind(targets, inputs)
-        framebuffer = targets[0].framebuffer if len(targets) == 1 else self._multi_target_framebuffer(targets)
+        several = len(targets) > 1
+        framebuffer = self.gl.ctx.framebuffer([t.texture for t in targets]) if several else targets[0].framebuffer
         framebuffer.use()
         framebuffer.viewport = (0, 0, *targets[0].size)
         framebuffer.scissor = scissor
@@ -181,15 +181,12 @@ class Pass:
         self._array.render(moderngl.TRIANGLES, vertices=3)
         self.gl.counters.launches += 1
 
-    def _multi_target_framebuffer(self, targets: tuple) -> Any:
-        return self.gl.ctx.framebuffer([t.texture for t in targets])
-
     def _bind(self, targets: tuple, inputs: Any) -> None:
         unknown, unset = inputs.keys() - self._declared, self._active - inputs.keys()
         if unknown or unset:
-            told = [f"it has no uniform {', '.join(sorted(unknown))}"] if unknown else []
-            told += [f"uniform {', '.join(sorted(unset))} is not given"] if unset else []
-            raise TypeError(f"{self.name}: {' and '.join(told)}")
+            wrong = [f"it has no uniform {', '.join(sorted(unknown))}"] if unknown else []
+            wrong += [f"uniform {', '.join(sorted(unset))} is not given"] if unset else []
+            raise TypeError(f"{self.name}: {' and '.join(wrong)}")
         unit = 0
         for name, value in inputs.items():
             if isinstance(value, Texture):

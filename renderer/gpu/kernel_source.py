@@ -19,13 +19,18 @@ VECTORS = (2, 4)
 
 @dataclass
 class Counters:
-    """Exact numbers of what was asked of a device since it was opened; the harness wants that none rises."""
+    """Exact counts of operations since the device was opened; performance tests assert that none rises."""
 
     launches: int = 0
     uploads: int = 0
     uploaded_bytes: int = 0
     downloads: int = 0
     allocations: int = 0
+
+    def count_upload(self, nbytes: int) -> None:
+        """Count a copy of so many bytes to the device."""
+        self.uploads += 1
+        self.uploaded_bytes += nbytes
 
     def as_dict(self) -> dict[str, int]:
         """The counts by name."""
@@ -64,31 +69,27 @@ class GeneratedSource:
     text: str
 
 
-_source_cache: dict[str, tuple[str, ...]] = {}  # the lines of each file under shaders/ that was asked for
+_source_cache: dict[str, tuple[str, ...]] = {}  # the lines of each file under shaders/ that was read
 
 
 def _lines(name: str) -> tuple[str, ...]:
     if name not in _source_cache:
-        _source_cache[name] = _lines_of_file(name)
+        path = (SHADERS / name).resolve()
+        if not path.is_relative_to(SHADERS) or not path.is_file():
+            raise KernelError(f"shaders/{name}: no such file")
+        _source_cache[name] = tuple(path.read_text(encoding="utf-8").splitlines())
     return _source_cache[name]
 
 
-def _lines_of_file(name: str) -> tuple[str, ...]:
-    path = (SHADERS / name).resolve()
-    if not path.is_relative_to(SHADERS) or not path.is_file():
-        raise KernelError(f"shaders/{name}: no such file")
-    return tuple(path.read_text(encoding="utf-8").splitlines())
-
-
 def clear_source_cache() -> dict:
-    """Drops the texts that were read, so that edited files are read anew; returns them, for `restore_source_cache`."""
+    """Empty the cache, so that edited files are read again; returns the texts for restore_source_cache()."""
     texts = dict(_source_cache)
     _source_cache.clear()
     return texts
 
 
 def restore_source_cache(texts: dict) -> None:
-    """Puts texts back that clear_source_cache() dropped: those that last made kernels, where edited ones do not."""
+    """Put the texts of clear_source_cache() back: the last that compiled, if edited ones do not."""
     _source_cache.clear()
     _source_cache.update(texts)
 

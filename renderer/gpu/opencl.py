@@ -1,11 +1,10 @@
 """The device contract over PyOpenCL: GPUs of every vendor, and CPUs through PoCL or Intel's runtime."""
 
-import hashlib
 import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from renderer.errors import KernelError, UnavailableError
-from renderer.gpu.kernel_source import Counters, DeviceProperties, GeneratedSource, preprocess, source_name
+from renderer.gpu.device import Buffer, Device, DeviceInfo, Kernel, ReadbackBuffer, convert_errors
+from renderer.gpu.kernel_source import DeviceProperties
 
 try:
     import fcntl
@@ -29,10 +29,8 @@ OPTIONS = [*STRICT_OPTIONS, "-cl-mad-enable"]
 INSTALL_HINT = "Debian and Ubuntu: apt install pocl-opencl-icd"
 
 
-def list_devices() -> tuple[list, str]:
-    """This machine's OpenCL devices as gpu.DeviceInfo, and the reason when there is none."""
-    from renderer.gpu.device import DeviceInfo  # it imports this module when it lists devices
-
+def list_devices() -> tuple[list[DeviceInfo], str]:
+    """This machine's OpenCL devices, and the reason if there is none."""
     if cl is None:
         return [], f"PyOpenCL is missing ({IMPORT_ERROR}): pip install pyopencl"
     try:
@@ -49,32 +47,25 @@ def list_devices() -> tuple[list, str]:
             names: dict[int, str] = {int(cl.device_type.GPU): "gpu", int(cl.device_type.CPU): "cpu"}
             device_type = names.get(int(handle.type) & 6, "other")
             name = f"{handle.name.strip()}, {platform.name.strip()}"
-            devices.append(DeviceInfo(f"opencl:{p}:{d}", name, "opencl", device_type, _opener(p, d)))
+            devices.append(DeviceInfo(f"opencl:{p}:{d}", name, "opencl", device_type, partial(OpenclDevice, p, d)))
     return devices, "" if devices else f"the OpenCL drivers show no device. {INSTALL_HINT}"
 
 
-def _opener(platform: int, index: int) -> Callable[[], Any]:
-    return lambda: OpenclDevice(platform, index)
-
-
-class OpenclDevice:
+class OpenclDevice(Device):
     """One device of one OpenCL platform, or, given `handle`, a sub-device of it."""
 
     def __init__(self, platform: int, index: int, handle: Any = None) -> None:
+        super().__init__()
         handle = handle or cl.get_platforms()[platform].get_devices()[index]
         self.name = f"{handle.name.strip()} (opencl:{platform}:{index})"
         self.driver = f"{handle.platform.version.strip()}, driver {handle.driver_version.strip()}"
         self._handle = handle
-        self.has_float4_atomics = False
-        self.simd_width = 1
         if handle.type & cl.device_type.CPU:
             self.simd_width = max(width for width in (4, 8, 16) if width <= max(handle.native_vector_width_float, 4))
         self._context = cl.Context([handle])
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self._queue = cl.CommandQueue(self._context, properties=profiling)
         self._copy_queue = cl.CommandQueue(self._context)
-        self._programs: dict = {}
-        self.counters, self.has_reliable_timer = Counters(), True
         self._unified = bool(handle.host_unified_memory)
         extensions = handle.extensions.split()
         self.properties = DeviceProperties(
@@ -98,63 +89,26 @@ class OpenclDevice:
         """Allocate a readback buffer; see Device."""
         return OpenclReadback(self, count)
 
-    def vendor_blas(self, dtype: DTypeLike) -> None:
-        """The vendor's BLAS for a dtype, or None."""
-        return None
-
-    def capture_graph(self, work: Callable[..., None]) -> Callable[[], None]:
-        """What launches the kernels of work() again; see Device."""
-        return work
-
     def timestamp(self) -> "OpenclTimestamp":
         """Record a timestamp in the current queue."""
         return OpenclTimestamp(self)
 
-    def can_access_peer(self, other: Any) -> bool:
-        """Whether kernels of this device may read and write buffers of the other."""
-        return other is self
-
-    def priority_queue(self) -> AbstractContextManager:
-        """A high-priority queue; see Device."""
-        return nullcontext()  # one queue does all
-
-    def record_event(self, reuse: None = None) -> None:
-        """Record an event in the current queue; see Device."""
-        return None
-
-    def wait_event(self, event: None) -> None:
-        """Work comes after all that was asked for before it."""
-
-    def kernel(
-        self, file: str | GeneratedSource, entry: str, group_size: int = 256, **constants: Any
-    ) -> "OpenclKernel":
-        """Compile a kernel; see Device."""
-        name = source_name(file)
-        text = preprocess(file, GROUP_SIZE=group_size, **constants)
-        options = STRICT_OPTIONS if constants.get("STRICT") else OPTIONS
-        key = hashlib.sha256("\0".join([text, *options]).encode()).digest()
-        if key not in self._programs:
-            with _build_lock(key):
-                self._programs[key] = self._build(text, options, name)
-        try:
-            return OpenclKernel(self, self._programs[key], entry, f"{name}:{entry}", group_size)
-        except cl.Error as error:
-            raise KernelError(f"{name} has no kernel {entry}: {error}") from error
-
-    def _build(self, text: str, options: list[str], name: str) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cl.CompilerWarning)  # chatter of builds that succeed
+    def _build(self, text: str, name: str, strict: bool, key: bytes) -> Any:
+        with _build_lock(key), warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # output of builds that succeed
             try:
-                return cl.Program(self._context, text).build(options)
+                return cl.Program(self._context, text).build(STRICT_OPTIONS if strict else OPTIONS)
             except cl.Error as error:
                 raise KernelError(f"{name}: {self.name} refuses it\n{_log(error)}") from error
 
+    def _kernel_of(self, program: Any, entry: str, name: str, group_size: int) -> "OpenclKernel":
+        with convert_errors(cl.Error, f"{name} has no kernel {entry}"):
+            return OpenclKernel(self, program, entry, f"{name}:{entry}", group_size)
+
     def finish(self) -> None:
         """Wait for all work; raises KernelError if a kernel failed."""
-        try:
+        with convert_errors(cl.Error, f"{self.name}: a kernel failed"):
             self._queue.finish()
-        except cl.Error as error:
-            raise KernelError(f"{self.name}: a kernel failed: {error}") from error
 
     def time_seconds(self, work: Callable[..., None]) -> float:
         """Device time in seconds of what work() launches."""
@@ -175,7 +129,7 @@ def _build_lock(key: bytes) -> Iterator[None]:
     with ExitStack() as held:
         if fcntl:
             path = os.path.join(tempfile.gettempdir(), f"rayfold-builds-{os.getuid()}")
-            with suppress(OSError):  # without a place or a lock for it, builds go on as they are
+            with suppress(OSError):  # without a lock file, build without the lock
                 file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 held.callback(os.close, file)  # gives the lock back
                 fcntl.lockf(file, fcntl.LOCK_EX, 1, int.from_bytes(key[:4], "little"))
@@ -183,72 +137,41 @@ def _build_lock(key: bytes) -> Iterator[None]:
 
 
 def _log(error: object) -> str:
-    """The compiler's words without PyOpenCL's frame around them."""
+    """The compiler's log without PyOpenCL's text around it."""
     text = str(error)
     return text.split("Build on", 1)[-1].split("(options:", 1)[0].strip() if "Build on" in text else text
 
 
-class OpenclBuffer:
+class OpenclBuffer(Buffer):
     """Device memory of an OpenCL device; see Buffer."""
 
-    def __init__(self, device: OpenclDevice, shape: Any, dtype: DTypeLike = "f4") -> None:
-        self.device = device
-        self.shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
-        self.dtype = np.dtype(dtype)
-        self.nbytes = int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
-        device.counters.allocations += 1
-        limit = device._handle.max_mem_alloc_size
+    device: OpenclDevice
+
+    def _allocate(self) -> None:
+        limit = self.device._handle.max_mem_alloc_size
         try:
             if self.nbytes > limit:
                 raise cl.MemoryError("clCreateBuffer", cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE)
-            self._memory = cl.Buffer(device._context, cl.mem_flags.READ_WRITE, max(self.nbytes, 4))
+            self._memory = cl.Buffer(self.device._context, cl.mem_flags.READ_WRITE, max(self.nbytes, 4))
         except cl.MemoryError as error:
-            told = (
-                f"{device.name}: no room for {self.nbytes / 2**20:.0f} MiB; one buffer may hold {limit / 2**20:.0f} MiB"
-            )
-            raise UnavailableError(told) from error
+            sizes = f"{self.nbytes / 2**20:.0f} MiB; one buffer may have {limit / 2**20:.0f} MiB"
+            raise UnavailableError(f"{self.device.name}: no room for {sizes}") from error
 
-    def write(self, array: Any) -> "OpenclBuffer":
-        """Copy a host array into the buffer; returns the buffer."""
-        array = np.ascontiguousarray(array)
-        assert array.dtype == self.dtype and array.nbytes == self.nbytes, (
-            array.dtype,
-            array.shape,
-            self.dtype,
-            self.shape,
-        )
-        self.device.counters.uploads += 1
-        self.device.counters.uploaded_bytes += self.nbytes
-        if self.nbytes:
-            cl.enqueue_copy(self.device._queue, self._memory, array)
-        return self
+    def _upload(self, array: np.ndarray) -> None:
+        cl.enqueue_copy(self.device._queue, self._memory, array)
 
-    def read(self) -> np.ndarray:
-        """The contents as a new host array; waits for earlier work."""
-        array = np.empty(self.shape, self.dtype)
-        self.device.counters.downloads += 1
-        if self.nbytes:
-            try:
-                cl.enqueue_copy(self.device._queue, array, self._memory)
-            except cl.Error as error:
-                raise KernelError(f"{self.device.name}: a kernel failed: {error}") from error
-        return array
+    def _download(self, array: np.ndarray) -> None:
+        with convert_errors(cl.Error, f"{self.device.name}: a kernel failed"):
+            cl.enqueue_copy(self.device._queue, array, self._memory)
 
-    def fill(self, byte: int) -> "OpenclBuffer":
-        """Set every byte; returns the buffer."""
-        if self.nbytes:
-            cl.enqueue_fill_buffer(self.device._queue, self._memory, np.full(1, byte, np.uint8), 0, self.nbytes)
-        return self
+    def _fill(self, byte: int) -> None:
+        cl.enqueue_fill_buffer(self.device._queue, self._memory, np.full(1, byte, np.uint8), 0, self.nbytes)
 
-    def copy_from(self, source: Any) -> "OpenclBuffer":
-        """Copy from another buffer; see Buffer."""
-        assert source.nbytes == self.nbytes, (source.shape, self.shape)
-        same = isinstance(source, OpenclBuffer) and source.device is self.device
-        if not same:
-            return self.write(source.read().view(self.dtype).reshape(self.shape))
-        if self.nbytes:
-            cl.enqueue_copy(self.device._queue, self._memory, source._memory)
-        return self
+    def _can_copy(self, source: Any) -> bool:
+        return isinstance(source, OpenclBuffer) and source.device is self.device
+
+    def _copy(self, source: Any) -> None:
+        cl.enqueue_copy(self.device._queue, self._memory, source._memory)
 
 
 class OpenclStagingBuffer:
@@ -278,8 +201,7 @@ class OpenclStagingBuffer:
     def upload_then(self, count: int, work: Callable[..., None]) -> None:
         """Start to upload the first `count` bytes, then call work(buffer)."""
         queue, copies = self.device._queue, self.device._copy_queue
-        self.device.counters.uploads += 1
-        self.device.counters.uploaded_bytes += count
+        self.device.counters.count_upload(count)
         if self.device._unified:
             arrived = self._array.base.release(copies)
             self._array = None
@@ -307,7 +229,7 @@ class OpenclTimestamp:
         return (self._event.profile.end - earlier._event.profile.end) * 1e-9
 
 
-class OpenclReadback:
+class OpenclReadback(ReadbackBuffer):
     """A buffer and host memory; the copy runs on the second queue."""
 
     def __init__(self, device: OpenclDevice, count: int) -> None:
@@ -325,22 +247,19 @@ class OpenclReadback:
 
     def wait(self) -> np.ndarray:
         """Wait for the last start_copy(); the host's bytes."""
-        try:
+        with convert_errors(cl.Error, f"{self.device.name}: a kernel failed"):
             self._arrived.wait()
-        except cl.Error as error:
-            raise KernelError(f"{self.device.name}: a kernel failed: {error}") from error
         return self._array
 
 
-class OpenclKernel:
+class OpenclKernel(Kernel):
     """A kernel of an OpenCL program; see Kernel."""
 
     def __init__(self, device: OpenclDevice, program: Any, entry: str, name: str, group_size: int) -> None:
         self.device, self.name, self.group_size = device, name, group_size
         self._create = partial(cl.Kernel, program, entry)
-        self._kernels: dict[tuple | None, Any] = {
-            None: self._create()
-        }  # by the types of their arguments; made at once: the entry may be missing
+        # By the types of their arguments. The first is created at once, so that a missing entry is an error here.
+        self._kernels: dict[tuple | None, Any] = {None: self._create()}
 
     def bind_launch(self, threads: int, *arguments: Any) -> Callable[[], None]:
         """The launch with these arguments, set once: setting a dozen of them can take as long as a small product."""
@@ -358,10 +277,6 @@ class OpenclKernel:
         self._enqueue(self.device._copy_queue, self._kernel_with_args(arguments), threads)
         self.device._copy_queue.finish()
 
-    def supports_cluster_size(self, groups: int) -> bool:
-        """Whether the device can run clusters of so many groups."""
-        return groups == 1
-
     def __call__(self, threads: int, *arguments: Any) -> None:
         """Launch the kernel over at least `threads` work-items."""
         if threads > 0:
@@ -375,11 +290,11 @@ class OpenclKernel:
     def _kernel_with_args(self, arguments: Any) -> Any:
         """The OpenCL kernel for arguments of these types, with the arguments set.
 
-        PyOpenCL sets numbers whose types were told once many times as fast as those that it must look into.
+        PyOpenCL sets numbers of declared types many times as fast as those whose type it must find out.
         """
         try:
             types, values = zip(*(_argument(argument, self) for argument in arguments), strict=True)
-            if np.void in types:  # records, of which only their bytes can be told
+            if np.void in types:  # records, which have no declared type
                 kernel = self._kernels[None]
             else:
                 values = tuple(value.item() if kind else value for kind, value in zip(types, values, strict=True))

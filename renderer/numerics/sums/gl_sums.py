@@ -6,6 +6,7 @@ floats into one expansion without error.
 
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -100,7 +101,7 @@ def _draw_pass(
     width = min(count, WIDTH)
     size = (width, -(-count // width))
     expansions, flags = gl.texture(size), gl.texture(size)
-    uniforms = dict(
+    uniforms: dict[str, Any] = dict(
         numbers=images[0], texels=texels, width=width, min_magnitude=limits[0], max_magnitude=limits[1]
     )  # fmt: skip
     if len(images) == 2:
