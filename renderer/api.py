@@ -22,8 +22,9 @@ from renderer.export.render import render as render_job
 from renderer.formats.images import png_bytes
 from renderer.gpu import open_context
 from renderer.paths import ensure_cache
-from renderer.pictures import Picture, load
+from renderer.pictures import load
 from renderer.pictures import open_picture as open_picture_on
+from renderer.pictures.picture import Picture
 from renderer.progress import Progress
 from renderer.scene.scene import Scene
 from renderer.scene.schema import replace_path

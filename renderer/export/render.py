@@ -15,7 +15,8 @@ from renderer.formats.images import write_exr, write_png_rows
 from renderer.gpu.gl import Texture
 from renderer.images.denoise import denoise
 from renderer.images.tone_mapping import ExposureMeter, tonemap
-from renderer.pictures import Frame, Tile, recipe_of
+from renderer.pictures import recipe_of
+from renderer.pictures.picture import Frame, Tile
 from renderer.scene.animation import settings_at
 from renderer.scene.scene import Scene
 

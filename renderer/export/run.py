@@ -17,7 +17,8 @@ from renderer.export.plan import DEFAULT_SIZE, ExportPlan, frames_recipe, load_s
 from renderer.export.render import MAX_UNTILED_PIXELS, TILE, InterruptHandler, RenderJob, render, write
 from renderer.export.video import encode_video
 from renderer.gpu import open_context
-from renderer.pictures import Picture, open_picture, recipe_of
+from renderer.pictures import open_picture, recipe_of
+from renderer.pictures.picture import Picture
 from renderer.progress import Progress
 
 

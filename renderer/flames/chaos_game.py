@@ -24,7 +24,7 @@ from renderer.gpu import Device
 from renderer.gpu.device import Kernel
 
 MAX_FLUSH_SAMPLES = 1 << 24  # between two flushes: 255 * 2^24 < 2^32, even if all of them fall into one bucket
-FLUSH_ALWAYS, FLUSH_IF_EXACT, FLUSH_IF_INEXACT = 0, 1, 2  # as in shaders/flames/postprocess.cu
+FLUSH_ALWAYS, FLUSH_IF_EXACT, FLUSH_IF_INEXACT = 0, 1, 2  # as in shaders/flames/flush.cu
 FLOAT_INTEGER_LIMIT = 2.0**24  # smaller integers are exact in float32
 INITIAL_INTERVAL, MIN_INTERVAL, MAX_INTERVAL = 1 << 22, 1 << 20, 1 << 27  # samples between flushes of float sums
 MIN_PEAK_SAMPLES = 1 << 23  # samples after which the largest bucket's fraction of them is known well enough
@@ -46,19 +46,6 @@ class BucketRect:
     def buckets(self) -> int:
         """Their number."""
         return self.columns * self.rows
-
-
-@dataclass(frozen=True)
-class _Run:
-    """What the chains of two histograms have in common: that of colors and that of hits."""
-
-    spec: Specialization
-    flames: Sequence[Flame]
-    cameras: Sequence[np.ndarray]
-    rect: BucketRect
-    chains: int
-    seed: int
-    chunk: tuple[int, int]
 
 
 def seed_to_u32(seed: int) -> int:
@@ -86,12 +73,8 @@ class ChaosGame:
     def __init__(self, device: Device, kernels: KernelCache | None = None):
         self.device, self.kernels = device, kernels or KernelCache(device)
         self._hit_counter: ChaosGame | None = None
-        self._flushes = [
-            device.kernel("flames/postprocess.cu", "flush", group_size=64, STRICT=1, SUMS=k) for k in (1, 2)
-        ]
-        self._check_exactness = device.kernel(
-            "flames/postprocess.cu", "check_exactness", group_size=256, STRICT=1, SUMS=2
-        )
+        self._flushes = [device.kernel("flames/flush.cu", "flush", 64, STRICT=1, SUMS=kind) for kind in (1, 2)]
+        self._check_exactness = device.kernel("flames/flush.cu", "check_exactness", 256, STRICT=1, SUMS=2)
         # Made by restart():
         self.spec: Any = None
         self.rect = BucketRect(0, 0, 0, 0)
@@ -128,31 +111,33 @@ class ChaosGame:
             hits[..., 3] = 255 * np.asarray(sample_weights)[:, None]
         fractions = any(0 < adjusted_opacity(x.opacity) < 1 for flame in flames for x in flame.xforms)
         fractions = fractions or any(bool((values != np.floor(values)).any()) for values in (colors, hits))
-        run = _Run(specialization_of(flames, fractions), flames, cameras, rect, chains, seed, chunk)
-        self._start(run, colors)
+        run = (specialization_of(flames, fractions), flames, cameras, rect, chains, seed, chunk)
+        self._start(colors, *run)
         if sample_weights is None:
             self._hit_counter = None
         else:
             self._hit_counter = self._hit_counter or ChaosGame(self.device, self.kernels)
-            self._hit_counter._start(run, hits)
+            self._hit_counter._start(hits, *run)
 
-    def _start(self, run: _Run, palettes: np.ndarray) -> None:
-        """Start the run's chains with palettes (temporal samples, 256, 4)."""
-        device, spec, flames = self.device, run.spec, run.flames
-        self.spec, self.fuse, self.rect = spec, fuse_steps(list(flames)), run.rect
-        k, n = run.chunk
-        self.first_chain, end = (run.chains // BLOCK * i // n * BLOCK for i in (k, k + 1))
+    def _start(
+        self, palettes: np.ndarray, spec: Specialization, flames: Sequence[Flame], cameras: Sequence[np.ndarray],
+        rect: BucketRect, chains: int, seed: int, chunk: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """Start chains with palettes (temporal samples, 256, 4)."""
+        device = self.device
+        self.spec, self.fuse, self.rect = spec, fuse_steps(list(flames)), rect
+        k, n = chunk
+        self.first_chain, end = (chains // BLOCK * i // n * BLOCK for i in (k, k + 1))
         self.chains = end - self.first_chain
-        self.seed, self.steps, self.temporal_sample_count = seed_to_u32(run.seed), 0, len(flames)
+        self.seed, self.steps, self.temporal_sample_count = seed_to_u32(seed), 0, len(flames)
         self._allocate()
-        blocks = [pack_parameters(flame, camera, spec) for flame, camera in zip(flames, run.cameras, strict=True)]
+        blocks = [pack_parameters(flame, camera, spec) for flame, camera in zip(flames, cameras, strict=True)]
         self._parameters = device.buffer((len(blocks), len(blocks[0]))).write(np.stack(blocks))
         tables = np.stack([xform_distributions(flame, spec) for flame in flames])
         self._table = device.buffer(tables.shape, "u4").write(tables)
         unit = 256 if spec.stochastic_rounding else 1
-        packed = np.floor(palettes[..., (0, 3, 2, 1)] * unit + 0.5).astype(
-            "u4"
-        )  # red, alpha, blue, green as in flame.cu
+        # red, alpha, blue, green as in flame.cu
+        packed = np.floor(palettes[..., (0, 3, 2, 1)] * unit + 0.5).astype("u4")
         self._palettes = device.buffer(packed.shape, "u4").write(packed)
         self._xforms, self._parameter_stride = len(flames[0].xforms), len(blocks[0])
         self.sums.fill(0)
@@ -232,9 +217,8 @@ class ChaosGame:
         while done < steps and interval < MAX_INTERVAL_COUNT:
             now = min(steps - done, limit)
             self._launch(float_kernel, now)
-            self._check_exactness(
-                min(buckets, 1 << 18), self._histogram, buckets, self._inexact, interval, self._max_sum
-            )  # fmt: skip
+            threads = min(buckets, 1 << 18)
+            self._check_exactness(threads, self._histogram, buckets, self._inexact, interval, self._max_sum)
             self._flush(1, FLUSH_IF_EXACT, interval)
             self._launch(iterate, now, interval, True)
             self._flush(0, FLUSH_IF_INEXACT, interval)

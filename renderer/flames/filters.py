@@ -53,10 +53,10 @@ def _cubic(t: np.ndarray, b: float, c: float) -> np.ndarray:
     return np.where(t < 1, near, np.where(t < 2, far, 0))
 
 
-def spatial_filter(flame: Flame, aspect: float = 1.0) -> np.ndarray:
+def spatial_filter(flame: Flame) -> np.ndarray:
     """(width, width) float32 over buckets, sum 1; the width has the parity of `supersample`."""
     support = FILTER_SUPPORT[flame.filter_shape]
-    width = 2 * support * flame.supersample * flame.filter_radius / aspect
+    width = 2 * support * flame.supersample * flame.filter_radius
     taps = int(width) + 1
     taps += (taps ^ flame.supersample) & 1
     adjust = support * taps / width if width > 0 else 1.0

@@ -53,15 +53,6 @@ def fit_view(
     return View2D((x, y if y_axis == "up" else -y), height)
 
 
-def find_random_flame(device: Device, rng: np.random.Generator, tries: int = 30) -> tuple[Flame, View2D]:
-    """The first acceptable random flame and its view; the last one tried if none is acceptable."""
-    for _ in range(tries):
-        flame, view, acceptable = propose_flame(device, rng)
-        if acceptable:
-            break
-    return flame, view
-
-
 def propose_flame(
     device: Device, rng: np.random.Generator, game: ChaosGame | None = None
 ) -> tuple[Flame, View2D, bool]:  # fmt: skip

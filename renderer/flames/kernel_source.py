@@ -91,11 +91,6 @@ def header_floats(is_3d: bool) -> int:
     return 11 + 6 * is_3d
 
 
-def camera_floats(is_3d: bool) -> int:
-    """Floats of the transform from points to buckets."""
-    return 12 if is_3d else 6
-
-
 def specialization_of(flames: Sequence[Flame], stochastic_rounding: bool) -> Specialization:
     """The specialization that runs all of these temporal samples of one flame."""
     signatures = {signature_of(xform) for flame in flames for xform in flame.all_xforms}
@@ -177,7 +172,7 @@ def _defines(is_3d: bool, generic: bool) -> list[str]:
     return [
         f"#define GENERIC {int(generic)}",
         f"#define IS_3D {int(is_3d)}",
-        f"#define CAMERA_FLOATS {camera_floats(is_3d)}",
+        f"#define CAMERA_FLOATS {12 if is_3d else 6}",  # of the transform from points to buckets
     ]
 
 

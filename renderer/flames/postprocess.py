@@ -15,6 +15,10 @@ from renderer.formats.images import srgb_to_linear
 from renderer.gpu import Device
 
 TILE = 8  # as in shaders/flames/postprocess.cu
+TONE_CURVE = np.dtype(
+    [(name, "f4") for name in ("gamma", "threshold", "vibrancy", "highlight_power", "red", "green", "blue")]
+    + [("transparent", "i4")]
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ class Postprocess:
             "tone_map_buckets",
         )  # fmt: skip
         self._kernels = {
-            entry: device.kernel("flames/postprocess.cu", entry, group_size=64, STRICT=1, SUMS=1) for entry in entries
+            entry: device.kernel("flames/postprocess.cu", entry, 64, STRICT=1, ToneCurve=TONE_CURVE)
+            for entry in entries
         }
         self._srgb_to_linear = device.buffer(256).write(srgb_to_linear(np.arange(256)))
         self._buffers: dict[str, Any] = {}
@@ -83,7 +88,7 @@ class Postprocess:
     ) -> Any:
         """The (height, width, 4) float32 picture of a tile of `size`, valid until the next call."""
         width, height = size
-        buckets = self.log_density(game, flame, exposure.pixels_per_unit, exposure.mean_sample_weight)
+        buckets = self._log_density(game, flame, exposure)
         picture = self._buffer("picture", (height, width, 4))
         spatial, density = self._device_filters(flame)
         if density:
@@ -93,17 +98,15 @@ class Postprocess:
             mean, factor = self._buffer("mean", (count, 4)), 1.0 / (exposure.pass_index + 1)
             self._kernels["add_pass"](count, buckets, self._buffers["passes"], mean, count, factor)
             buckets = mean
-        curve = (
-            1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy, flame.highlight_power,
-            *(float(c) for c in flame.background), int(exposure.transparent),
-        )  # fmt: skip
+        numbers = (1.0 / flame.gamma, flame.gamma_threshold, flame.vibrancy, flame.highlight_power, *flame.background)
+        curve = np.array((*numbers, exposure.transparent), TONE_CURVE)[()]
         if exposure.early_clip:
             toned = self._buffer("toned", (count, 4))
-            self._kernels["tone_map_buckets"](count, buckets, toned, count, *curve)
+            self._kernels["tone_map_buckets"](count, buckets, toned, count, curve)
             buckets = toned
         self._kernels["resolve"](
             width * height, buckets, picture, spatial, self._srgb_to_linear, grid.rect.columns, width, height,
-            grid.first_column, grid.first_row, flame.supersample, spatial.shape[0], int(exposure.early_clip), *curve,
+            grid.first_column, grid.first_row, flame.supersample, spatial.shape[0], int(exposure.early_clip), curve,
         )  # fmt: skip
         return picture
 
@@ -116,13 +119,11 @@ class Postprocess:
         else:
             self._kernels["add_pass"](latest.shape[0], latest, passes, passes, latest.shape[0], 1.0)
 
-    def log_density(
-        self, game: ChaosGame, flame: Flame, pixels_per_unit: float, mean_sample_weight: float = 1.0
-    ) -> Any:
+    def _log_density(self, game: ChaosGame, flame: Flame, exposure: ExposureSettings) -> Any:
         """(buckets, 4) float32 log-density: red, green, blue, alpha, each in 1/255."""
         count = game.rect.buckets
         scaled = self._buffer("log_density", (count, 4))
-        area = (flame.supersample * pixels_per_unit) ** 2 / (255.0 * mean_sample_weight)
+        area = (flame.supersample * exposure.pixels_per_unit) ** 2 / (255.0 * exposure.mean_sample_weight)
         brightness = flame.brightness * 255 * 268 / 256
         samples = np.uint64(max(game.samples, 1))
         self._kernels["log_density"](
@@ -156,16 +157,12 @@ class Postprocess:
         )  # fmt: skip
         if self._filters_key != key:
             spatial, density = spatial_filter(flame), density_filter(flame)
-            on_device = None
-            if density:
-                kernels = self.device.buffer(density.kernels.shape).write(density.kernels)
-                on_device = (
-                    kernels,
-                    self.device.buffer(density.radii.shape, "i4").write(density.radii),
-                    density.max_hits,
-                )
-            self._filters_key, self._filters = key, (self.device.buffer(spatial.shape).write(spatial), on_device)
+            on_device = density and (self._upload(density.kernels), self._upload(density.radii), density.max_hits)
+            self._filters_key, self._filters = key, (self._upload(spatial), on_device)
         return self._filters
+
+    def _upload(self, array: np.ndarray) -> Any:
+        return self.device.buffer(array.shape, array.dtype).write(array)
 
     def _buffer(self, name: str, shape: tuple[int, ...], dtype: str = "f4") -> Any:
         """The buffer of that name, allocated anew if its shape changes; the old one is freed first."""

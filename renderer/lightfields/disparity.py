@@ -16,6 +16,7 @@ WINDOW_RADIUS = 4  # pixels to each side of a point that are compared
 COARSE_WINDOW_RADIUS = 2  # the same where many points are estimated
 MAX_VIEWS = 25  # views that are compared, spread over the array
 COARSE_VIEWS = 9  # the same where many points are estimated: those nearest to the middle
+TEXTURED_BLOCKS = 6  # along each side of a view, for the points where many are estimated
 COARSE_DISPARITIES = np.arange(-16, 16.5, 0.5)
 
 
@@ -81,8 +82,8 @@ def _select_views(
     return order[np.round(np.linspace(0, len(order) - 1, count)).astype(int)]
 
 
-def _textured_points(field: LightField, across: int = 6) -> np.ndarray:
-    """Points (n, 2) x, y: the strongest edge of each of across x across blocks of the middle view."""
+def _textured_points(field: LightField) -> np.ndarray:
+    """Points (n, 2) x, y: the strongest edge of each of TEXTURED_BLOCKS^2 blocks of the middle view."""
     view = field.pixels[_select_views(field, (0.0, 0.0), 1, nearest=True)[0]].astype("f4")[..., :3].sum(2)
     strength = np.zeros_like(view)
     strength[:, 1:-1] += np.abs(view[:, 2:] - view[:, :-2])
@@ -90,8 +91,8 @@ def _textured_points(field: LightField, across: int = 6) -> np.ndarray:
     height, width = view.shape
     edge = min(COARSE_WINDOW_RADIUS, height // 4, width // 4)
     points = []
-    for top, bottom in _split_range(edge, height - edge, across):
-        for left, right in _split_range(edge, width - edge, across):
+    for top, bottom in _split_range(edge, height - edge, TEXTURED_BLOCKS):
+        for left, right in _split_range(edge, width - edge, TEXTURED_BLOCKS):
             block = strength[top:bottom, left:right]
             y, x = np.unravel_index(block.argmax(), block.shape)
             points.append((left + x, top + y))

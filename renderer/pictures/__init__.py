@@ -17,25 +17,11 @@ from renderer.errors import InputError
 from renderer.formats.images import read_recipe
 from renderer.gpu import DeviceContext
 from renderer.paths import find_input
-from renderer.pictures.picture import AccumulatingPicture, Frame, Picture, Tile, require_untiled
+from renderer.pictures.picture import Picture
 from renderer.scene.animation import read_animation, write_animation
 from renderer.scene.scene import Scene, ToneMapping
 from renderer.scene.schema import format_value, from_table, read_toml, to_table
 
-__all__ = [
-    "AccumulatingPicture",
-    "Frame",
-    "Picture",
-    "Tile",
-    "expand_layout",
-    "load",
-    "open_picture",
-    "picture_class",
-    "picture_kinds",
-    "recipe_of",
-    "require_untiled",
-    "scene_of_table",
-]
 PICTURE_OF_SUFFIX = {
     ".obj": "raytrace", ".ply": "raytrace", ".stl": "raytrace", ".glb": "raytrace", ".gltf": "raytrace",
     ".flame": "flame", ".flam3": "flame", ".cb": "cdollar",
@@ -121,8 +107,7 @@ def _of_recipe(recipe: dict, path: Path) -> Scene:
         raise InputError(
             f"{path}: its recipe is of another version: {format_value(recipe.get('rayfold'))}; this program reads 1"
         )
-    size = recipe.get("size")
-    samples = recipe.get("samples")
+    size, samples = recipe.get("size"), recipe.get("samples")
     if samples is not None and (type(samples) is not int or not 1 <= samples <= 1 << 30):
         raise InputError(f"{path}: its recipe is damaged: samples is {format_value(samples)}")
     time = recipe.get("time", 0.0)

@@ -120,13 +120,8 @@ class Picture(BasePicture):
             raise InputError(f"{scene.path}: picture is {scene.picture!r}; focus needs a scene of the ray tracer")
         self._traced = scene.settings
         self._geometry = Geometry(self.device, replace(scene.settings, bvh="bvh2"))  # that coc_diameters traverses
-        self._coc_diameters = self.device.kernel(
-            "images/circle_of_confusion.cu",
-            "coc_diameters",
-            SPHERES=int(self._geometry.has_spheres),
-            STRICT=1,
-            LaunchParams=LAUNCH_PARAMS,
-        )
+        constants: dict[str, Any] = dict(SPHERES=int(self._geometry.has_spheres), STRICT=1, LaunchParams=LAUNCH_PARAMS)
+        self._coc_diameters = self.device.kernel("images/circle_of_confusion.cu", "coc_diameters", **constants)
         self._source_path, self._blur_key = path, None
 
     def _draw_one(self, settings: Settings, kind: str, size: Size) -> Any:
@@ -143,9 +138,8 @@ class Picture(BasePicture):
         if key != self._blur_key:
             self._blur = None  # free its memory before the next is allocated
             diameters = self._circles(settings, size)
-            made: Any = {"separable": _SeparableBlur, "full": _FullBlur, "coc": _CocView}[kind]
-            self._blur = made(self, diameters, size)
-            self._blur_key = key
+            make: Any = {"separable": _SeparableBlur, "full": _FullBlur, "coc": _show_coc}[kind]
+            self._blur, self._blur_key = make(self, diameters, size), key
         assert self._blur is not None
         return self._blur(sharp)
 
@@ -217,16 +211,11 @@ class _FullBlur:
         return self._frame
 
 
-class _CocView:
-    """The diameters of the circles of confusion in gray: 1 for 16 pixels."""
-
-    def __init__(self, picture: Picture, diameters: Buffer, size: Size):
-        self._frame = picture.device.buffer((size[1], size[0], 4))
-        picture.kernels["show_coc"](size[0] * size[1], diameters, self._frame, *size)
-
-    def __call__(self, sharp: Buffer) -> Buffer:
-        """The frame, whatever the picture."""
-        return self._frame
+def _show_coc(picture: Picture, diameters: Buffer, size: Size) -> Callable[[Buffer], Buffer]:
+    """The diameters of the circles of confusion in gray, 1 for 16 pixels, whatever the sharp frame."""
+    frame = picture.device.buffer((size[1], size[0], 4))
+    picture.kernels["show_coc"](size[0] * size[1], diameters, frame, *size)
+    return lambda sharp: frame
 
 
 def assemble_gather_matrix(diameters: np.ndarray, scale: float) -> np.ndarray:

@@ -38,31 +38,10 @@ typedef struct {
     uint random_per_step, random_per_xform;
 } RecordLayout;
 
-DEVICE RecordLayout unpack_flags(int flags, int record_floats, uint random_per_step, uint random_per_xform) {
-    RecordLayout layout;
-    layout.has_final = flags & 1;
-    layout.has_xaos = flags >> 1 & 1;
-    layout.linear_palette = flags >> 2 & 1;
-    layout.stochastic_rounding = flags >> 3 & 1;
-    layout.record_floats = record_floats;
-    layout.random_per_step = random_per_step;
-    layout.random_per_xform = random_per_xform;
-    return layout;
-}
-
 // The buckets that the histogram covers, out of the picture's whole grid.
 typedef struct {
     int left, top, columns, rows;
 } BucketRect;
-
-DEVICE BucketRect bucket_rect(int left, int top, int columns, int rows) {
-    BucketRect rect;
-    rect.left = left;
-    rect.top = top;
-    rect.columns = columns;
-    rect.rows = rows;
-    return rect;
-}
 
 // mixed() of random_simd.h for one integer: that one hashes a vector.
 DEVICE uint hash_u32(uint u) {
@@ -335,8 +314,9 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
                int parameter_stride, int temporal_samples, int first_chain, int chains, int first_step, int steps,
                int fuse, uint seed, int left, int top, int columns, int rows, int feature_flags, int record_floats,
                uint random_per_step, uint random_per_xform) {
-    RecordLayout layout = unpack_flags(feature_flags, record_floats, random_per_step, random_per_xform);
-    BucketRect rect = bucket_rect(left, top, columns, rows);
+    RecordLayout layout = {feature_flags & 1, feature_flags >> 1 & 1, feature_flags >> 2 & 1, feature_flags >> 3 & 1,
+                           record_floats, random_per_step, random_per_xform};
+    BucketRect rect = {left, top, columns, rows};
     uint bad_count = 0;
 #if LANES == 1
     if (only_if_inexact != 0 && inexact[interval] == 0u) return;
@@ -410,6 +390,7 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
             for (int k = 0; k < STATE_FLOATS; k++)
                 for (int slot = 0; slot < BLOCK; slot++)
                     point_buffers[k * BLOCK + slot] = before[k * chains + block * BLOCK + slot];
+        uint block_number = block_chain / BLOCK / (uint)temporal_samples;
         int current = 0;
         for (int step = first_step + 1; step <= first_step + steps; step++) {
             const float *old_points = point_buffers + current * STATE_FLOATS * BLOCK;
@@ -417,45 +398,46 @@ KERNEL iterate(GLOBAL const float *before, GLOBAL float *after, GLOBAL const flo
             float *new_points = point_buffers + current * STATE_FLOATS * BLOCK;
             uint step_hash = hash_step(step, seed);
             uint block_hash = hash_u32(block_key + (uint)step * block_gamma);
-            for (int slot = 0; slot < BLOCK; slot += LANES) {
-                int row = slot / COLUMNS;
-                bits column = bits_of_whole(lane_numbers + slot % COLUMNS);
-                uint block_number = block_chain / BLOCK / (uint)temporal_samples;
+            for (int row = 0; row < ROWS; row++) {
                 uint row_random = stratified_row_random((uint)row, block_hash, step_hash, block_number);
-                uint from_slots[LANES];
-                bits from = (((uint)row - row_rotation(column, step_hash)) & (ROWS - 1u)) * COLUMNS + column;
-                STORE_LANES(from, from_slots);
-                Point p;
-                LOAD_STATE(p, old_points, BLOCK, from_slots);
-                Random random;
-                random.gamma = LOAD_LANES_BITS(gammas + slot);
-                random.position = LOAD_LANES_BITS(keys + slot) + (uint)step * RANDOM_PER_STEP * random.gamma;
-                Point seen;
-                mask bad;
-                bits opacity;
-                p = iterate_row(layout, p, sample_parameters, sample_table, xforms, row_random, &random, &seen, &bad,
-                                &opacity);
-                STORE_STATE(p, new_points + slot, BLOCK);
-                if (step <= fuse) continue;
-                if (ANY_LANE(bad)) {
-                    int flags[LANES];
-                    STORE_LANES(bad, flags);
-                    for (int lane = 0; lane < LANES; lane++) bad_count += flags[lane] != 0 ? 1u : 0u;
-                }
-                whole bucket = bucket_index(seen, camera, rect), entry = palette_index(layout, seen.color);
-                bucket = bucket < 0 || bad || opacity == 0u ? (whole)(columns * rows) : bucket;
-                int buckets[LANES], entries[LANES];
-                STORE_LANES(bucket, buckets);
-                STORE_LANES(entry, entries);
-                if (STOCHASTIC_ROUNDING) {
-                    uint opacities[LANES], roundings[LANES];
-                    STORE_LANES(opacity, opacities);
-                    STORE_LANES(draw(&random), roundings);
-                    for (int lane = 0; lane < LANES; lane++)
-                        histogram[buckets[lane]] +=
-                            sample_color(layout, palette, entries[lane], opacities[lane], roundings[lane]);
-                } else {
-                    for (int lane = 0; lane < LANES; lane++) histogram[buckets[lane]] += palette[entries[lane]];
+                for (int first_column = 0; first_column < COLUMNS; first_column += LANES) {
+                    int slot = row * COLUMNS + first_column;
+                    bits column = bits_of_whole(lane_numbers + first_column);
+                    uint from_slots[LANES];
+                    bits from = (((uint)row - row_rotation(column, step_hash)) & (ROWS - 1u)) * COLUMNS + column;
+                    STORE_LANES(from, from_slots);
+                    Point p;
+                    LOAD_STATE(p, old_points, BLOCK, from_slots);
+                    Random random;
+                    random.gamma = LOAD_LANES_BITS(gammas + slot);
+                    random.position = LOAD_LANES_BITS(keys + slot) + (uint)step * RANDOM_PER_STEP * random.gamma;
+                    Point seen;
+                    mask bad;
+                    bits opacity;
+                    p = iterate_row(layout, p, sample_parameters, sample_table, xforms, row_random, &random, &seen, &bad,
+                                    &opacity);
+                    STORE_STATE(p, new_points + slot, BLOCK);
+                    if (step <= fuse) continue;
+                    if (ANY_LANE(bad)) {
+                        int flags[LANES];
+                        STORE_LANES(bad, flags);
+                        for (int lane = 0; lane < LANES; lane++) bad_count += flags[lane] != 0 ? 1u : 0u;
+                    }
+                    whole bucket = bucket_index(seen, camera, rect), entry = palette_index(layout, seen.color);
+                    bucket = bucket < 0 || bad || opacity == 0u ? (whole)(columns * rows) : bucket;
+                    int buckets[LANES], entries[LANES];
+                    STORE_LANES(bucket, buckets);
+                    STORE_LANES(entry, entries);
+                    if (STOCHASTIC_ROUNDING) {
+                        uint opacities[LANES], roundings[LANES];
+                        STORE_LANES(opacity, opacities);
+                        STORE_LANES(draw(&random), roundings);
+                        for (int lane = 0; lane < LANES; lane++)
+                            histogram[buckets[lane]] +=
+                                sample_color(layout, palette, entries[lane], opacities[lane], roundings[lane]);
+                    } else {
+                        for (int lane = 0; lane < LANES; lane++) histogram[buckets[lane]] += palette[entries[lane]];
+                    }
                 }
             }
         }

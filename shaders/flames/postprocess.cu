@@ -1,70 +1,8 @@
 // From the histogram of a flame to its picture, as flam3 does it: log-density, density estimation, spatial filter, tone
 // curve. Buckets are (columns, rows), pixels (width, height). A bucket's sums are red, green, blue, alpha, each in
-// 1/255. Called by chaos_game.py (check_exactness, flush) and postprocess.py (the rest) in renderer/flames/.
+// 1/255. Launched by renderer/flames/postprocess.py, which defines ToneCurve.
 #define LANES 1
 #include "common/reproducible_math.h"
-
-// Whether any float sum of the histogram has left the integers that float32 holds exactly. Sums only grow, so one below
-// 2^24 was exact all along. max_sum[0] = the largest sum's bits.
-KERNEL check_exactness(GLOBAL const float4 *histogram, int buckets, GLOBAL uint *inexact, int interval,
-                       GLOBAL uint *max_sum) {
-    LOCAL_ARRAY(float, largest, GROUP_SIZE);
-    float mine = 0.0f;
-    for (uint i = thread_index(); i < (uint)buckets; i += group_count() * GROUP_SIZE) {
-        float4 bucket = histogram[i];
-        mine = fmax(mine, fmax(fmax(bucket.x, bucket.y), fmax(bucket.z, bucket.w)));
-    }
-    uint k = local_index();
-    largest[k] = mine;
-    BARRIER();
-    for (uint stride = GROUP_SIZE / 2; stride > 0u; stride /= 2u) {
-        if (k < stride) largest[k] = fmax(largest[k], largest[k + stride]);
-        BARRIER();
-    }
-    if (k == 0u) {
-        atomic_max(max_sum, as_uint(largest[0]));
-        if (largest[0] >= 16777216.0f) atomic_or(inexact + interval, 1u);
-    }
-}
-
-#define FLUSH_ALWAYS 0
-#define FLUSH_IF_EXACT 1  // clears the histogram in any case
-#define FLUSH_IF_INEXACT 2
-
-// sums += the `copies` histograms, `stride` buckets apart, which are cleared; the count of bad values likewise.
-KERNEL flush(GLOBAL uint4 *histograms, int copies, int stride, GLOBAL ulong *sums, int buckets, GLOBAL uint *bad_values,
-             GLOBAL ulong *bad_value_total, GLOBAL const uint *inexact, int interval, int when) {
-    uint i = thread_index();
-    bool is_inexact = when != FLUSH_ALWAYS && inexact[interval] != 0u;
-    if (when == FLUSH_IF_INEXACT && !is_inexact) return;
-    bool counts = when != FLUSH_IF_EXACT || !is_inexact;
-    if (i == 0u) {
-        if (counts) bad_value_total[0] += bad_values[0];
-        bad_values[0] = 0u;
-    }
-    if (i < (uint)buckets) {
-        ulong red = 0, green = 0, blue = 0, alpha = 0;
-        for (int copy = 0; copy < copies; copy++) {
-            GLOBAL uint4 *bucket = histograms + (size_t)copy * (size_t)stride + i;
-            uint4 c = *bucket;
-            if ((c.x | c.y | c.z | c.w) == 0u) continue;
-            *bucket = make_uint4(0u, 0u, 0u, 0u);
-#if SUMS == 2
-            c = make_uint4((uint)as_float(c.x), (uint)as_float(c.y), (uint)as_float(c.z), (uint)as_float(c.w));
-#endif
-            red += c.x;
-            alpha += c.y;
-            blue += c.z;
-            green += c.w;
-        }
-        if (counts && (red | green | blue | alpha) != 0) {
-            sums[4 * (size_t)i] += red;
-            sums[4 * (size_t)i + 1] += green;
-            sums[4 * (size_t)i + 2] += blue;
-            sums[4 * (size_t)i + 3] += alpha;
-        }
-    }
-}
 
 // ln(1 + x) without the rounding error of 1 + x (W. Kahan's quotient).
 DEVICE float vlog1p(float x) {
@@ -83,12 +21,6 @@ KERNEL log_density(GLOBAL const ulong *sums, GLOBAL float4 *scaled, int buckets,
         scaled[i] = make_float4((float)sums[4 * (size_t)i] * factor, (float)sums[4 * (size_t)i + 1] * factor,
                                 (float)sums[4 * (size_t)i + 2] * factor, alpha * factor);
     }
-}
-
-// For even n the hits of (n + 1) x (n + 1) buckets are summed; this scales them to n x n.
-DEVICE float even_supersample_scale(int n) {
-    float ratio = (float)n / (float)(n + 1);
-    return ratio * ratio;
 }
 
 #define TILE 8  // buckets along each side of a tile, for which the largest filter radius is known
@@ -112,7 +44,8 @@ KERNEL choose_density_kernel(GLOBAL const ulong *sums, GLOBAL int *kernel_index,
                 for (int u = max(column - around, 0); u <= min(column + around, columns - 1); u++)
                     hits += sums[4 * ((size_t)v * (size_t)columns + (size_t)u) + 3];
             float n = (float)hits / hit;
-            if ((supersample & 1) == 0) n *= even_supersample_scale(supersample);
+            float scale = (float)supersample / (float)(supersample + 1);
+            if ((supersample & 1) == 0) n *= scale * scale;  // the sum is over one column and one row more
             if (n > max_hits)
                 chosen = last;
             else if (n <= 100.0f)
@@ -186,29 +119,6 @@ KERNEL add_pass(GLOBAL const float4 *scaled, GLOBAL const float4 *passes, GLOBAL
     if (i < (uint)buckets) sum[i] = (scaled[i] + passes[i]) * factor;
 }
 
-// The parameters of the tone curve, as kernel arguments and as a struct.
-typedef struct {
-    float gamma, threshold, vibrancy, highlight_power, red, green, blue;
-    int transparent;
-} ToneCurve;
-
-#define TONE_CURVE_ARGUMENTS                                                                                   \
-    float gamma, float threshold, float vibrancy, float highlight_power, float red, float green, float blue, \
-        int transparent
-
-DEVICE ToneCurve make_tone_curve(TONE_CURVE_ARGUMENTS) {
-    ToneCurve curve;
-    curve.gamma = gamma;
-    curve.threshold = threshold;
-    curve.vibrancy = vibrancy;
-    curve.highlight_power = highlight_power;
-    curve.red = red;
-    curve.green = green;
-    curve.blue = blue;
-    curve.transparent = transparent;
-    return curve;
-}
-
 // Color 0 to 255, not yet clamped, and opacity 0 to 1 of a scaled sum (red, green, blue, density); flam3_calc_newrgb.
 DEVICE float4 tone_map(float4 sum, ToneCurve curve) {
     sum = sum * (1.0f / 255.0f);
@@ -239,9 +149,8 @@ DEVICE float4 tone_map(float4 sum, ToneCurve curve) {
 }
 
 // toned = every bucket's color, clamped to 0 .. 255, and opacity: tone mapping before the spatial filter.
-KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int buckets, TONE_CURVE_ARGUMENTS) {
+KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int buckets, const ToneCurve curve) {
     uint i = thread_index();
-    ToneCurve curve = make_tone_curve(gamma, threshold, vibrancy, highlight_power, red, green, blue, transparent);
     if (i < (uint)buckets) {
         float4 t = tone_map(scaled[i], curve);
         toned[i] = make_float4(clamp(t.x, 0.0f, 255.0f), clamp(t.y, 0.0f, 255.0f), clamp(t.z, 0.0f, 255.0f), t.w);
@@ -253,9 +162,8 @@ KERNEL tone_map_buckets(GLOBAL const float4 *scaled, GLOBAL float4 *toned, int b
 // first pixel begins at bucket (first_column, first_row). `is_toned`: the buckets are tone mapped already.
 KERNEL resolve(GLOBAL const float4 *buckets, GLOBAL float4 *picture, GLOBAL const float *filter,
                GLOBAL const float *srgb_to_linear, int columns, int width, int height, int first_column, int first_row,
-               int supersample, int filter_width, int is_toned, TONE_CURVE_ARGUMENTS) {
+               int supersample, int filter_width, int is_toned, const ToneCurve curve) {
     uint i = thread_index();
-    ToneCurve curve = make_tone_curve(gamma, threshold, vibrancy, highlight_power, red, green, blue, transparent);
     if (i < (uint)(width * height)) {
         int column = (int)(i % (uint)width) * supersample + first_column;
         int row = (int)(i / (uint)width) * supersample + first_row;
@@ -266,7 +174,7 @@ KERNEL resolve(GLOBAL const float4 *buckets, GLOBAL float4 *picture, GLOBAL cons
                 sum = sum + buckets[from] * filter[v * filter_width + u];
             }
         if (is_toned == 0) sum = tone_map(sum, curve);
-        float alpha = transparent != 0 ? truncate_to_byte(clamp(sum.w, 0.0f, 1.0f) * 255.0f) / 255.0f : 1.0f;
+        float alpha = curve.transparent != 0 ? truncate_to_byte(clamp(sum.w, 0.0f, 1.0f) * 255.0f) / 255.0f : 1.0f;
         int red_byte = (int)truncate_to_byte(sum.x), green_byte = (int)truncate_to_byte(sum.y);
         int blue_byte = (int)truncate_to_byte(sum.z);
         picture[i] =

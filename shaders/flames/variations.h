@@ -27,26 +27,25 @@ typedef struct {
 
 // ---- affine maps
 
-// p after the affine at `a`: 6 coefficients, in 3D 12.
-DEVICE Point apply_affine(Point p, GLOBAL const float *a) {
-    Point q = p;
-#if IS_3D
-    q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, FUSED(a[2], p.z, a[3])));
-    q.y = FUSED(a[4], p.x, FUSED(a[5], p.y, FUSED(a[6], p.z, a[7])));
-    q.z = FUSED(a[8], p.x, FUSED(a[9], p.y, FUSED(a[10], p.z, a[11])));
-#else
-    q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, a[2]));
-    q.y = FUSED(a[3], p.x, FUSED(a[4], p.y, a[5]));
-#endif
-    return q;
-}
-
-// p after the post-affine at `a`, 6 coefficients that act on x and y.
+// p after an affine of x and y at `a`, 6 coefficients: a post-affine, or in 2D any.
 DEVICE Point apply_post(Point p, GLOBAL const float *a) {
     Point q = p;
     q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, a[2]));
     q.y = FUSED(a[3], p.x, FUSED(a[4], p.y, a[5]));
     return q;
+}
+
+// p after the affine at `a`: 6 coefficients, in 3D 12.
+DEVICE Point apply_affine(Point p, GLOBAL const float *a) {
+#if IS_3D
+    Point q = p;
+    q.x = FUSED(a[0], p.x, FUSED(a[1], p.y, FUSED(a[2], p.z, a[3])));
+    q.y = FUSED(a[4], p.x, FUSED(a[5], p.y, FUSED(a[6], p.z, a[7])));
+    q.z = FUSED(a[8], p.x, FUSED(a[9], p.y, FUSED(a[10], p.z, a[11])));
+    return q;
+#else
+    return apply_post(p, a);
+#endif
 }
 
 DEVICE Point at_origin(Point p) {
@@ -410,10 +409,7 @@ VARIATION(bent2, x = 1, y = 1) {
 VARIATION(bipolar, shift = 0) {
     real y2 = y * y, left = square(x + 1.0f) + y2, right = square(x - 1.0f) + y2;
     real v = 0.5f * angle_of(2.0f * y, x * x + y2 - 1.0f) - shift * (PI / 2.0f);
-    real above = -0.5f * PI + remainder_of(v + 0.5f * PI, (real)(PI));
-    real below = 0.5f * PI - remainder_of(0.5f * PI - v, (real)(PI));
-    v = v > 0.5f * PI ? above : v < -0.5f * PI ? below : v;
-    return scaled(weight * (2.0f / PI), 0.25f * logarithm_of(left / right), v);
+    return scaled(weight * (2.0f / PI), 0.25f * logarithm_of(left / right), wrap(v, (real)(0.5f * PI)));
 }
 
 VARIATION(boarders) {

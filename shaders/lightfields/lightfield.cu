@@ -7,9 +7,16 @@
 // linear light. A sample outside of the view has weight 0. Rows begin_row to end_row of the output are computed. WIDTH and
 // HEIGHT are those of a view. `linear` (256) decodes sRGB bytes.
 
+#include "common/srgb.h"
+
 #define COLUMNS_PER_THREAD 4
 #define SAMPLES            (3 * COLUMNS_PER_THREAD)
 #define WARP_SIZE          32
+
+// The arguments of the kernels that compute one value of type T per pixel from all views.
+#define FLATTEN_ARGUMENTS(T)                                                                                          \
+    GLOBAL const uchar *views, GLOBAL const VIEW_SHIFT *shifts, int count, GLOBAL const float *linear,                \
+        GLOBAL T *image, int first_stored_row, int stored_rows, int begin_row, int end_row
 
 // Whether both pixels that interpolation at index + fraction reads lie in 0..size.
 DEVICE bool lerp_inside(int index, float fraction, int size) {
@@ -57,9 +64,7 @@ DEVICE float4 weighted_mean(float red, float green, float blue, float weight) {
 }
 
 // Weighted mean of all views, one thread per pixel, for any CHANNELS: the reference for refocus_gpu and refocus_cpu.
-KERNEL refocus_reference(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int count,
-                         GLOBAL const float* linear, GLOBAL float4* image, int first_stored_row, int stored_rows,
-                         int begin_row, int end_row) {
+KERNEL refocus_reference(FLATTEN_ARGUMENTS(float4)) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y < end_row) {
         float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -74,7 +79,7 @@ KERNEL refocus_reference(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shi
 #ifdef ROWS_PER_THREAD
 // Decodes byte k of a word. The table is stored once per lane in local memory, so that lanes have no bank conflicts.
 // The byte offset is byte * WARP_SIZE * 4 + lane * 4, computed by one shift and one three-input operation.
-DEVICE float srgb_to_linear(const LOCAL uchar* tables, uint word, int k, uint lane_offset) {
+DEVICE float decode_byte(const LOCAL uchar* tables, uint word, int k, uint lane_offset) {
     uint offset = k == 0 ? word << 7 : word >> (8 * k - 7);
     return *(const LOCAL float*)(tables + ((offset & 0x7f80u) | lane_offset));
 }
@@ -103,7 +108,7 @@ DEVICE void decode_row(RowWords row, uint bit_shift, const LOCAL uchar* tables, 
     UNROLL
     for (int k = 0; k < SAMPLES + 3; k++) {
         uint shifted = funnel_shift_right(row.word[k / 4], row.word[k / 4 + 1], bit_shift);
-        light[k] = srgb_to_linear(tables, shifted, k % 4, lane_offset);
+        light[k] = decode_byte(tables, shifted, k % 4, lane_offset);
     }
 }
 
@@ -268,9 +273,7 @@ KERNEL refocus_cpu(GLOBAL const uchar* RESTRICT views, GLOBAL const VIEW_SHIFT* 
 #endif
 
 // Maximum (direction 1) or minimum (direction -1) of each channel over the views that cover the pixel.
-KERNEL min_max(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int count, GLOBAL const float* linear,
-               GLOBAL float4* image, int first_stored_row, int stored_rows, int begin_row, int end_row,
-               float direction) {
+KERNEL min_max(FLATTEN_ARGUMENTS(float4), float direction) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y < end_row) {
         float red = -FLT_MAX, green = -FLT_MAX, blue = -FLT_MAX;
@@ -291,8 +294,7 @@ KERNEL min_max(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int c
 // Weighted lower median of each channel: the least value that views of at least half of the total weight do not exceed.
 // Each of four rounds splits the interval into 16 bins, so it is exact to 1 / LEVELS of linear light.
 #define LEVELS 65535.0f
-KERNEL median(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int count, GLOBAL const float* linear,
-              GLOBAL float4* image, int first_stored_row, int stored_rows, int begin_row, int end_row) {
+KERNEL median(FLATTEN_ARGUMENTS(float4)) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y < end_row) {
         uint level0[3] = {0u, 0u, 0u};
@@ -326,8 +328,7 @@ KERNEL median(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int co
 }
 
 // Matching cost: variance over the views, summed over the channels; FLT_MAX if fewer than two views cover the pixel.
-KERNEL variance(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int count, GLOBAL const float* linear,
-                GLOBAL float* variances, int first_stored_row, int stored_rows, int begin_row, int end_row) {
+KERNEL variance(FLATTEN_ARGUMENTS(float)) {
     int x = (int)(thread_index() % WIDTH), y = begin_row + (int)(thread_index() / WIDTH);
     if (y < end_row) {
         float4 mean = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -345,7 +346,7 @@ KERNEL variance(GLOBAL const uchar* views, GLOBAL const VIEW_SHIFT* shifts, int 
                 seen++;
             }
         }
-        variances[y * WIDTH + x] = seen > 1 ? squares / mean.w : FLT_MAX;
+        image[y * WIDTH + x] = seen > 1 ? squares / mean.w : FLT_MAX;
     }
 }
 
@@ -388,23 +389,23 @@ KERNEL shade_disparity(GLOBAL const float4* best, GLOBAL float4* image, float di
         if (best_so_far.z < FLT_MAX && best_so_far.w < FLT_MAX && curve > 0.0f)
             disparity += step * clamp(0.5f * (best_so_far.z - best_so_far.w) / curve, -0.5f, 0.5f);
         float shade = clamp((disparity - disparity_min) / (disparity_max - disparity_min), 0.0f, 1.0f);
-        shade = shade <= 0.04045f ? shade / 12.92f : pow((shade + 0.055f) / 1.055f, 2.4f);
+        shade = srgb_to_linear(shade);
         image[index] = make_float4(shade, shade, shade, 1.0f);
     }
 }
 
-DEVICE float luminance(float4 c) { return 0.2126f * c.x + 0.7152f * c.y + 0.0722f * c.z; }
+DEVICE float pixel_luminance(float4 c) { return luminance(c.x, c.y, c.z); }
 
 // Keeps each pixel's color of the plane where its local contrast (variance of luminance in a window) is greatest.
 KERNEL keep_sharpest(GLOBAL const float4* slice, GLOBAL float4* best, GLOBAL float* sharpest, int radius,
                      int is_first_plane) {
     int x = (int)(thread_index() % WIDTH), y = (int)(thread_index() / WIDTH);
     if (y < HEIGHT) {
-        float sum = 0.0f, squares = 0.0f, center = luminance(slice[y * WIDTH + x]);
+        float sum = 0.0f, squares = 0.0f, center = pixel_luminance(slice[y * WIDTH + x]);
         int seen = 0;
         for (int j = max(y - radius, 0); j <= min(y + radius, HEIGHT - 1); j++) {
             for (int i = max(x - radius, 0); i <= min(x + radius, WIDTH - 1); i++) {
-                float value = luminance(slice[j * WIDTH + i]) - center;
+                float value = pixel_luminance(slice[j * WIDTH + i]) - center;
                 sum += value;
                 squares += value * value;
                 seen++;

@@ -28,13 +28,9 @@ INT_ATTRIBUTES = {name: name for name in FLAME_INTS} | {"oversample": "supersamp
 CAMERA_ATTRIBUTES = ("time", *CAMERA_FLOATS, "hsv_rgb_palette_blend", "hue")
 
 
-def _enum(settings: type, name: str) -> tuple[bool, tuple[str, ...]]:
-    """Whether the attribute is the key frame's, and the allowed values."""
-    return settings is KeyFrame, get_args(get_type_hints(settings)[name])
-
-
-ENUM_ATTRIBUTES = {
-    name: _enum(settings, name)
+# Attribute -> whether it is the key frame's, and the allowed values.
+ENUM_ATTRIBUTES: dict[str, tuple[bool, tuple[str, ...]]] = {
+    name: (settings is KeyFrame, get_args(get_type_hints(settings)[name]))
     for settings, names in (
         (Flame, ("filter_shape", "palette_mode", "temporal_filter_type")),
         (KeyFrame, ("interpolation", "interpolation_type", "palette_interpolation")),
@@ -63,18 +59,15 @@ def read_flames(path: Path) -> tuple[list[KeyFrame], list[str]]:
     data, parser = read_file(Path(path)), AttributeParser(path)
     try:
         declared = b"encoding" in data[:100] or data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        return _parse(parser, data if declared else data.decode("utf-8-sig"))
+        return parse_flames(data if declared else data.decode("utf-8-sig"), parser)
     except UnicodeDecodeError:
         parser.warn("not UTF-8 text, and no other encoding is declared; using Windows-1252 instead")
-        return _parse(parser, data.decode("cp1252", "replace"))
+        return parse_flames(data.decode("cp1252", "replace"), parser)
 
 
-def parse_flames(text: str, path: str = "text") -> tuple[list[KeyFrame], list[str]]:
+def parse_flames(text: str | bytes, parser: AttributeParser | None = None) -> tuple[list[KeyFrame], list[str]]:
     """Like read_flames, of a text."""
-    return _parse(AttributeParser(path), text)
-
-
-def _parse(parser: AttributeParser, text: str | bytes) -> tuple[list[KeyFrame], list[str]]:
+    parser = parser or AttributeParser("text")
     path = parser.path
     try:
         root = ElementTree.fromstring(text)
