@@ -108,10 +108,9 @@ class Flame:
     def __post_init__(self) -> None:
         if not self.xforms:
             raise ValueError("xforms is empty; a flame has at least one xform")
-        if self.colors and len(self.colors) != 256:
-            raise ValueError(f"colors has {len(self.colors)} entries; it must have 256")
-        if self.alphas and len(self.alphas) != 256:
-            raise ValueError(f"alphas has {len(self.alphas)} entries; it must have 256")
+        for name, entries in (("colors", self.colors), ("alphas", self.alphas)):
+            if entries and len(entries) != 256:
+                raise ValueError(f"{name} has {len(entries)} entries; it must have 256")
         if not self.colors and self.palette not in palettes.builtin_names():
             raise ValueError(f"palette is {self.palette!r}; allowed are {', '.join(palettes.builtin_names())}")
         if len({len(xform.affine) for xform in self.all_xforms}) > 1:

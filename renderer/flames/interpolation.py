@@ -160,9 +160,8 @@ def interpolate_affine(affines: Sequence[Sequence[float]], weights: Sequence[flo
 
     With "log", columns are interpolated in polar coordinates: angles by the shorter rotation, lengths geometrically.
     """
-    rows = np.array(affines, "f8")
-    weights_ = np.asarray(weights, "f8")
-    out = weights_ @ rows
+    rows, factors = np.array(affines, "f8"), np.asarray(weights, "f8")
+    out = factors @ rows
     if kind != "log" or rows.shape[1] != 6:
         return tuple(map(float, out))
     for column in (0, 1):  # the translation stays linear
@@ -177,8 +176,8 @@ def interpolate_affine(affines: Sequence[Sequence[float]], weights: Sequence[flo
             elif difference < -math.pi + 1e-10:
                 angles[k] += 2 * math.pi
         logarithms = np.log(np.maximum(lengths, 1e-300))
-        length = weights_ @ lengths if (logarithms < -10).any() else math.exp(weights_ @ logarithms)
-        angle = weights_ @ angles
+        length = factors @ lengths if (logarithms < -10).any() else math.exp(factors @ logarithms)
+        angle = factors @ angles
         out[column], out[3 + column] = length * math.cos(angle), length * math.sin(angle)
     return tuple(map(float, out))
 

@@ -78,8 +78,8 @@ def interpolate_hsv(palettes: Sequence[np.ndarray], weights: Sequence[float], ci
 
 
 @lru_cache(maxsize=1)
-def _flam3_palettes() -> dict[int, np.ndarray]:
-    """flam3's numbered palettes where flam3 is installed; their license differs, so they are not included here."""
+def flam3_palettes() -> dict[int, np.ndarray]:
+    """flam3's palettes (256, 3) by number, {} where flam3 is not installed; its license keeps them out of here."""
     for path in (os.environ.get("flam3_palettes"), *FLAM3_PALETTE_PATHS):
         if path and Path(path).is_file():
             found = {}
@@ -91,12 +91,7 @@ def _flam3_palettes() -> dict[int, np.ndarray]:
     return {}
 
 
-def flam3_installed() -> bool:
-    """Whether flam3's numbered palettes are installed."""
-    return bool(_flam3_palettes())
-
-
 def flam3_palette(number: int, hue: float = 0.0) -> np.ndarray | None:
     """(256, 3) float64 of a numbered palette of flam3, hues rotated by `hue` revolutions; None if there is none."""
-    colors = _flam3_palettes().get(number)
+    colors = flam3_palettes().get(number)
     return colors if colors is None or hue == 0 else rotate_hue(colors, hue)

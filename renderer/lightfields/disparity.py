@@ -6,8 +6,6 @@ disparities. The matching cost of a disparity is the variance over the cameras a
 disparity of least cost wins (Scharstein and Szeliski 2002).
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from renderer.lightfields.light_field import LightField
@@ -20,20 +18,13 @@ TEXTURED_BLOCKS = 6  # along each side of a view, for the points where many are 
 COARSE_DISPARITIES = np.arange(-16, 16.5, 0.5)
 
 
-def disparity_at(
-    field: LightField,
-    x: float,
-    y: float,
-    position: Sequence[float] | np.ndarray = (0.0, 0.0),
-    candidates: np.ndarray | None = None,
-) -> float:
+def disparity_at(field: LightField, x: float, y: float, position: np.ndarray, candidates: np.ndarray) -> float:
     """Disparity of what a camera at `position` (u, v) sees at pixel (x, y): the best of `candidates` (increasing).
 
     The result is refined between the candidates by a parabola.
     """
-    candidates = np.linspace(-8, 8, 129) if candidates is None else np.asarray(candidates, "f8")
     views = _select_views(field, position, MAX_VIEWS)
-    cost = _matching_cost(field, np.array([[x, y]]), candidates, views, np.asarray(position), WINDOW_RADIUS)[0]
+    cost = _matching_cost(field, np.array([[x, y]]), candidates, views, position, WINDOW_RADIUS)[0]
     return _subpixel_minimum(candidates, cost)
 
 
@@ -59,23 +50,19 @@ def resolve_v_direction(field: LightField) -> LightField:
     if field.rows < 2 or field.columns < 2 or len(field.pixels) < 4:
         return field
     points, flipped = _textured_points(field), field.flip_v()
-    cost, flipped_cost = (
-        float(np.minimum(_coarse_cost(tried, points).min(1), 1e12).sum()) for tried in (field, flipped)
-    )
+    cost, flipped_cost = (np.minimum(_coarse_cost(f, points).min(1), 1e12).sum() for f in (field, flipped))
     return flipped if flipped_cost < 0.7 * cost else field
 
 
 def _coarse_cost(field: LightField, points: np.ndarray) -> np.ndarray:
     """Matching cost (points, COARSE_DISPARITIES) seen from the middle of the array."""
-    views = _select_views(field, (0.0, 0.0), COARSE_VIEWS, nearest=True)
+    views = _select_views(field, np.zeros(2), COARSE_VIEWS, nearest=True)
     return _matching_cost(field, points, COARSE_DISPARITIES, views, np.zeros(2), COARSE_WINDOW_RADIUS)
 
 
-def _select_views(
-    field: LightField, position: Sequence[float] | np.ndarray, count: int, nearest: bool = False
-) -> np.ndarray:
+def _select_views(field: LightField, position: np.ndarray, count: int, nearest: bool = False) -> np.ndarray:
     """Indices of at most `count` views: the nearest to `position`, or spread over the whole array around it."""
-    distance = np.linalg.norm(field.camera_positions - np.asarray(position), axis=1)
+    distance = np.linalg.norm(field.camera_positions - position, axis=1)
     order = np.argsort(distance, kind="stable")
     if nearest or len(order) <= count:
         return order[:count]
@@ -84,7 +71,7 @@ def _select_views(
 
 def _textured_points(field: LightField) -> np.ndarray:
     """Points (n, 2) x, y: the strongest edge of each of TEXTURED_BLOCKS^2 blocks of the middle view."""
-    view = field.pixels[_select_views(field, (0.0, 0.0), 1, nearest=True)[0]].astype("f4")[..., :3].sum(2)
+    view = field.pixels[_select_views(field, np.zeros(2), 1, nearest=True)[0]].astype("f4")[..., :3].sum(2)
     strength = np.zeros_like(view)
     strength[:, 1:-1] += np.abs(view[:, 2:] - view[:, :-2])
     strength[1:-1] += np.abs(view[2:] - view[:-2])

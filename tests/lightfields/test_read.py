@@ -293,7 +293,7 @@ def test_disparity_is_estimated_and_a_reversed_v_axis_is_flipped(tmp_path, rng):
         assert bool(field.warnings) == (flip == -1), field.warnings
         low, high = disparity_range(field)
         assert low < disparity < high and high - low < 2
-        assert abs(disparity_at(field, 30, 33) - disparity) < 0.08
+        assert abs(disparity_at(field, 30, 33, np.zeros(2), np.linspace(-8, 8, 129)) - disparity) < 0.08
 
 
 def test_view_weights_of_apertures(tmp_path, rng):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from renderer.flames.palettes import builtin, flam3_installed, flam3_palette, interpolate_hsv
+from renderer.flames.palettes import builtin, flam3_palette, flam3_palettes, interpolate_hsv
 from renderer.flames.xml.attributes import AttributeParser
 from renderer.scene.schema import format_value
 
@@ -28,7 +28,7 @@ def parse_palette(parser: AttributeParser, element: Any, number: int, hue: float
         elif child.tag == "palette":
             form = "RGBA" if child.get("format", "RGB").upper() == "RGBA" else "RGB"
             _parse_hex(parser, (child.text or "") + child.get("data", ""), form, colors, alphas, "palette")
-    if number >= 0 and flam3_installed():
+    if number >= 0 and flam3_palettes():
         colors, alphas = _flam3_palette(parser, number, hue).copy(), np.ones(256)
     elif number >= 0:
         if np.isnan(colors).all():
@@ -88,7 +88,7 @@ def _parse_blend(parser: AttributeParser, child: Any, colors: np.ndarray) -> Non
          parser.number("palette hue", child.get(f"hue{k}", "0")))
         for k in (0, 1)
     ]  # fmt: skip
-    if flam3_installed():
+    if flam3_palettes():
         colors[:] = interpolate_hsv([_flam3_palette(parser, *each) for each in pair], (1 - blend, blend))
     else:
         colors[:] = builtin("spectrum")
