@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from renderer.errors import InputError, KernelError, UnavailableError
 
@@ -38,17 +37,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         if not name:
             return run_repl(target_factory(options.target, None, options.strict))
-        return run_program(
-            Path(name),
-            options.inputs,
-            options.set,
-            target=options.target,
-            output=options.output,
-            strict=options.strict,
-            tune=options.tune,
-            explain=options.explain,
-            as_json=options.json,
-        )
+        return run_program(options)
     except ProgramError as error:
         print(error, file=sys.stderr)
         return error.exit_code

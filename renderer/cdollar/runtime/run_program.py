@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from renderer.cdollar.checker.values import DataValue, FunctionValue
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.runtime.evaluate import Result, build_main, evaluate_value, load_program, main_of, save_npy
-from renderer.cdollar.runtime.explain import explain as explain_run
+from renderer.cdollar.runtime.explain import explain
 from renderer.cdollar.runtime.parameters import parse_assignments
 from renderer.cdollar.targets.autotuner import write_schedule
 from renderer.cdollar.targets.open_target import schedule_file, target_factory
@@ -21,42 +22,31 @@ from renderer.cdollar.targets.open_target import schedule_file, target_factory
 MAX_JSON_VALUES = 4096  # elements of an array that --json prints
 
 
-def run_program(
-    program: Path,
-    inputs: list[str],
-    numbers: list[str],
-    *,
-    target: str | None = None,
-    output: str | None = None,
-    strict: bool = False,
-    tune: bool = False,
-    explain: bool = False,
-    as_json: bool = False,
-) -> int:
-    """Run a program; returns the exit code.
+def run_program(options: Namespace) -> int:
+    """Run a program by the options of `rayfold run`; returns the exit code.
 
-    `inputs` are NAME=FILE.npy, `numbers` NAME=VALUE. Raises UserError, or ProgramError with the source location.
+    Raises UserError, or ProgramError with the source location.
     """
-    make_target = target_factory(target, program, strict)
+    program, output = Path(options.program), options.output
+    make_target = target_factory(options.target, program, options.strict)
     started = time.perf_counter()
-    files, values = parse_assignments(inputs, "--in"), parse_assignments(numbers, "--set")
+    files, values = parse_assignments(options.inputs, "--in"), parse_assignments(options.set, "--set")
     compilation = load_program(program, make_target)
     span = main_of(compilation).declaration.name_span
-    compilation.target.trace = [] if explain or tune else None
+    compilation.target.trace = [] if options.explain or options.tune else None
     value = build_main(compilation, files, values)
     result = evaluate_value(compilation, value, span)
     seconds = time.perf_counter() - started
-    if tune:
+    if options.tune:
         write_schedule(compilation.target, schedule_file(program))
     if output:
         if result.array is None:
             raise ProgramError("CS0306", span, f"the result is a {result.type}, which no .npy file holds")
         save_npy(Path(output), result.array)
-    if explain:
+    if options.explain:
         assert isinstance(value, (DataValue, FunctionValue)), "main returned it"
-        node = value.node
-        print(explain_run(compilation, node), file=sys.stderr if as_json else sys.stdout)
-    if as_json:
+        print(explain(compilation, value.node), file=sys.stderr if options.json else sys.stdout)
+    if options.json:
         facts = {
             "target": compilation.target.name,
             "device": compilation.target.device_name,

@@ -15,8 +15,9 @@ MAX_UNROLLED_EXTENT = 16  # a reduction over at most this many indices has its b
 class LoopReduction:
     """The state of a reduction of one thread.
 
-    `state` names the variables of the result. `best` is the compared value of argmin and argmax. `first` is true until
-    an element was combined, for reductions without a neutral element.
+    `state` names the variables of the result, of `types`. `best` is the compared value of argmin and argmax. `first` is
+    true until an element was combined, for reductions without a neutral element. `passed_types` are those of what a
+    thread passes on: the result, the compared value, and whether there is any.
     """
 
     def __init__(self, emitter: ExpressionEmitter, node: Node) -> None:
@@ -27,6 +28,8 @@ class LoopReduction:
         self.is_arg_extremum = self.reduction.name in ("argmin", "argmax")
         has_start = self.reduction.function is None or self.reduction.name == "fold"
         self.has_first = self.is_arg_extremum or not has_start
+        best = (node.inputs[0].type,) if self.is_arg_extremum else ()
+        self.passed_types = (*self.types, *best, *(("int",) if self.has_first else ()))
         self.state: list[str] = []
         self.best = self.first = self.poison = ""
         self.may_poison = False
@@ -97,6 +100,33 @@ class LoopReduction:
             e.line("    " + line)
         e.line("}")
         self.may_poison |= has_loops(function)
+
+    def passed_values(self) -> list[str]:
+        """What a thread passes on after its loop."""
+        best = [self.best] if self.is_arg_extremum else []
+        return [*self.state, *best, *([f"({self.first} ? 0 : 1)"] if self.has_first else [])]
+
+    def combine(self, state: list[str], later: list[str]) -> list[str]:
+        """Lines that combine the passed values `later`, which come later in the order, into `state`."""
+        e, reduction = self.emitter, self.reduction
+        stores = " ".join(f"{a} = {b};" for a, b in zip(state, later, strict=True))
+        if self.is_arg_extremum:
+            sign = "<" if reduction.name == "argmin" else ">"
+            return [f"if ({later[-1]} != 0 && ({state[-1]} == 0 || {later[-2]} {sign} {state[-2]})) {{ {stores} }}"]
+        if reduction.name == "fold":
+            return ["// one thread folds all elements"]
+        if reduction.function is None:
+            type_ = self.types[0]
+            return [f"{state[0]} = {operation_text(e.dialect, reduction.name, type_, type_, [state[0], later[0]])};"]
+        lines = ["int ignored = 0;"] if has_loops(reduction.function) else []
+        arguments = [*state[:-1], *later[:-1]]
+        results = e.call_function(reduction.function, arguments, e.dialect.poison_argument("ignored"), lines)
+        lines += [f"{s} = {r};" for s, r in zip(state[:-1], results, strict=True)]
+        return [
+            f"if ({later[-1]} != 0 && {state[-1]} != 0) {{",
+            *indented(lines),
+            f"}} else if ({later[-1]} != 0) {{ {stores} }}",
+        ]
 
     @property
     def result_poison(self) -> str | None:

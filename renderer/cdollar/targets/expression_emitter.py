@@ -63,8 +63,7 @@ class ExpressionEmitter(FunctionTable):
         self.blocks: list[Block] = [Block()]
         self.inputs: dict[ir.Node, KernelInput] = {}
         self.scalars: dict[ir.Node, str] = {}  # closed reductions, which other kernels leave on the device
-        self.arguments: list[tuple[str, str, Any]] = []  # name, scalar type, number
-        self.argument_names: dict[Any, str] = {}
+        self.arguments: dict[Any, tuple[str, str, Any]] = {}  # by key: name, scalar type, number
         self.check_sites: list[ir.Node] = []  # accesses by the number of their bounds check, from 1
         self.variable_names: dict[ir.BoundVariable, str] = {}
         self.writes_status = False
@@ -88,11 +87,7 @@ class ExpressionEmitter(FunctionTable):
 
     def argument(self, key: Any, type_: str, number: Any, prefix: str) -> str:
         """A scalar argument of the kernel, one for each key."""
-        if key not in self.argument_names:
-            name = f"{prefix}{len(self.arguments)}"
-            self.argument_names[key] = name
-            self.arguments.append((name, type_, number))
-        return self.argument_names[key]
+        return self.arguments.setdefault(key, (f"{prefix}{len(self.arguments)}", type_, number))[0]
 
     def define(self, variable: ir.BoundVariable, name: str) -> None:
         """Bind a variable to a name in the innermost block."""

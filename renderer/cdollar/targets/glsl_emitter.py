@@ -12,18 +12,8 @@ from renderer.cdollar.targets.emitter import Emitter
 from renderer.cdollar.targets.expression_emitter import KernelInput, RangesOf, indented
 from renderer.errors import UnavailableError
 from renderer.gpu.gl import GlContext
-from renderer.gpu.kernel_source import GeneratedSource
 
 WRAPPED_ROW_TEXELS = 4096  # texels in a row of an array whose last dimension is too long for a row
-FMA_PROBE = """uniform float a;
-uniform float b;
-layout(location = 0) out float remainder;
-void main() {
-    precise float product = a * b;
-    precise float exact = fma(a, b, -product);
-    remainder = exact;
-}
-"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +44,7 @@ def texture_layout(sizes: tuple[int, ...], max_texture_size: int) -> TextureLayo
 def fma_rounds_once(gl: GlContext) -> bool:
     """Whether this driver's fma() rounds once: it then gives the rounding error of a product, which is not 0 here."""
     remainder = gl.texture((1, 1), 1)
-    gl.render_pass(GeneratedSource("fma_probe.frag", FMA_PROBE))(remainder, a=1.0 + 2.0**-12, b=1.0 + 2.0**-13)
+    gl.render_pass("cdollar/fma_probe.frag")(remainder, a=1.0 + 2.0**-12, b=1.0 + 2.0**-13)
     return bool(remainder.read()[0, 0, 0] != 0)
 
 

@@ -134,7 +134,7 @@ class GlslPasses(GraphTarget):
             )
         lines = [f"uniform {SAMPLER_TYPES[type_]} {name};" for name, (type_, _) in textures.items()]
         values: dict[str, Any] = {name: texture for name, (_, texture) in textures.items()}
-        for name, type_, number in emitter.arguments:
+        for name, type_, number in emitter.arguments.values():
             lines.append(f"uniform {type_} {name};")
             values[name] = DTYPES[type_](wrap_int32(number, type_)).item()
         return lines, values

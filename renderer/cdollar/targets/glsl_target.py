@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from renderer.cdollar.ir.dag import Node
+from renderer.cdollar.targets.emitter import LoopReduction
 from renderer.cdollar.targets.expression_emitter import indented
 from renderer.cdollar.targets.glsl_emitter import TextureLayout, texel_of, texture_layout
 from renderer.cdollar.targets.glsl_matmul import can_pack, draw_product
@@ -12,7 +13,7 @@ from renderer.cdollar.targets.glsl_passes import MAX_RENDER_TARGETS, GlslPasses
 from renderer.cdollar.targets.graph_target import PendingCheck, Representation
 from renderer.cdollar.targets.kernel_plan import output_types, volume
 from renderer.cdollar.targets.matrix_product import match_matrix_product
-from renderer.cdollar.targets.reduction_kernels import ReductionState, element_lines
+from renderer.cdollar.targets.reduction_kernels import element_lines
 
 MIN_REDUCED_PER_TEXEL = 64
 
@@ -56,19 +57,19 @@ class GlslTarget(GlslPasses):
         chunk = elements if reduction.ordered else max(MIN_REDUCED_PER_TEXEL, math.isqrt(elements - 1) + 1)
         partials = -(-elements // chunk)
         emitter = self.emitter()
-        state = ReductionState(emitter, node)
+        state = LoopReduction(emitter, node)
         count = emitter.argument("elements", "int", elements, "n")
         per_texel = emitter.argument("chunk", "int", chunk, "n")
-        state.loop.start()
-        body = element_lines(emitter, state.loop)
+        state.start()
+        body = element_lines(emitter, state)
         emitter.line(f"int end = min(linear_index * {per_texel} + {per_texel}, {count});")
         emitter.line(f"for (int element = linear_index * {per_texel}; element < end; element++) {{")
         emitter.line("    int linear_index = element;")
         emitter.blocks[0].lines += [*indented(body), "}"]
         layout = texture_layout((partials,), self.gl.max_texture_size)
-        textures = [self.texture(layout, t) for t in state.types]
-        poison = state.loop.result_poison
-        self.draw(node, emitter, state.values(), state.types, poison, partials, layout, textures, checks)
+        textures = [self.texture(layout, t) for t in state.passed_types]
+        poison = state.result_poison
+        self.draw(node, emitter, state.passed_values(), state.passed_types, poison, partials, layout, textures, checks)
         self.combine_partials(node, textures, layout, partials, outputs)
 
     def combine_partials(
@@ -76,22 +77,22 @@ class GlslTarget(GlslPasses):
     ) -> None:
         """One texel that combines all partial results in order."""
         emitter = self.emitter()
-        state = ReductionState(emitter, node)
+        state = LoopReduction(emitter, node)
         count = emitter.argument("partials", "int", partials, "n")
         width = emitter.argument("width", "int", layout.width, "w")
-        names, nexts = ([f"{name}{k}" for k in range(len(state.types))] for name in ("value", "next"))
+        names, nexts = ([f"{name}{k}" for k in range(len(state.passed_types))] for name in ("value", "next"))
 
         def load(k: int, partial_index: str) -> str:
-            return emitter.dialect.load(f"in{k}", texel_of(partial_index, width), state.types[k])
+            return emitter.dialect.load(f"in{k}", texel_of(partial_index, width), state.passed_types[k])
 
-        for k, type_ in enumerate(state.types):
+        for k, type_ in enumerate(state.passed_types):
             emitter.line(f"{type_} {names[k]} = {load(k, '0')};")
         emitter.line(f"for (int index = 1; index < {count}; index++) {{")
-        for k, type_ in enumerate(state.types):
+        for k, type_ in enumerate(state.passed_types):
             emitter.line(f"    {type_} {nexts[k]} = {load(k, 'index')};")
         emitter.blocks[0].lines += [*indented(state.combine(names, nexts)), "}"]
-        samplers = {f"in{k}": (type_, textures[k]) for k, type_ in enumerate(state.types)}
+        samplers = {f"in{k}": (type_, textures[k]) for k, type_ in enumerate(state.passed_types)}
         self.draw(
-            node, emitter, names[: len(state.result_types)], state.result_types, None, 1, TextureLayout(1, 1),
+            node, emitter, names[: len(state.types)], state.types, None, 1, TextureLayout(1, 1),
             outputs.buffers, [], samplers,
         )  # fmt: skip

@@ -98,7 +98,7 @@ def finish_plan(
         add_buffers(f"{source.name}_", source.types, "array", source.function)
     for scalar, name in emitter.scalars.items():
         add_buffers(f"{name}_", scalar_types(scalar), "array", scalar)
-    for name, type_, number in emitter.arguments:
+    for name, type_, number in emitter.arguments.values():
         parameters.append(f"{'int' if type_ == 'bool' else type_} {name}")
         arguments.append(np.int32(bool(number)) if type_ == "bool" else DTYPES[type_](wrap_int32(number, type_)))
     head = f"KERNEL compute({', '.join(parameters)}) {{"

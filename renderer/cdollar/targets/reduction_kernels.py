@@ -6,57 +6,17 @@ A second kernel combines the partial results of the groups, in order.
 from __future__ import annotations
 
 from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.targets.device_functions import has_loops
-from renderer.cdollar.targets.dialects import CDialect, operation_text
+from renderer.cdollar.targets.dialects import CDialect
 from renderer.cdollar.targets.elementwise import emitter_of
 from renderer.cdollar.targets.emitter import Emitter, LoopReduction
 from renderer.cdollar.targets.expression_emitter import RangesOf, indented
-from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, output_types, storage_type, volume
+from renderer.cdollar.targets.kernel_plan import KernelPlan, finish_plan, storage_type, volume
 from renderer.cdollar.targets.schedule import Schedule
 from renderer.gpu import DeviceProperties
 
 COMBINE_GROUP_SIZE = 256
 CPU_GROUPS_PER_UNIT = 4
 MIN_ELEMENTS_PER_THREAD = 16
-
-
-class ReductionState:
-    """What a thread passes on: the result's components, argmin's compared value, and whether there is any."""
-
-    def __init__(self, emitter: Emitter, node: Node) -> None:
-        """The state of the reduction `node`."""
-        self.emitter, self.loop = emitter, LoopReduction(emitter, node)
-        self.reduction = node.attribute[0]
-        self.result_types = output_types(node)
-        best = (node.inputs[0].type,) if self.loop.is_arg_extremum else ()
-        self.types = (*self.result_types, *best, *(("int",) if self.loop.has_first else ()))
-
-    def values(self) -> list[str]:
-        """The state after the loop of a thread."""
-        best = [self.loop.best] if self.loop.is_arg_extremum else []
-        return [*self.loop.state, *best, *([f"({self.loop.first} ? 0 : 1)"] if self.loop.has_first else [])]
-
-    def combine(self, state: list[str], later: list[str]) -> list[str]:
-        """Lines that combine variables `later`, which come later in the order, into `state`."""
-        e, reduction = self.emitter, self.reduction
-        stores = " ".join(f"{a} = {b};" for a, b in zip(state, later, strict=True))
-        if self.loop.is_arg_extremum:
-            sign = "<" if reduction.name == "argmin" else ">"
-            return [f"if ({later[-1]} != 0 && ({state[-1]} == 0 || {later[-2]} {sign} {state[-2]})) {{ {stores} }}"]
-        if reduction.name == "fold":
-            return ["// one thread folds all elements"]
-        if reduction.function is None:
-            type_ = self.result_types[0]
-            return [f"{state[0]} = {operation_text(e.dialect, reduction.name, type_, type_, [state[0], later[0]])};"]
-        lines = ["int ignored = 0;"] if has_loops(reduction.function) else []
-        arguments = [*state[:-1], *later[:-1]]
-        results = e.call_function(reduction.function, arguments, e.dialect.poison_argument("ignored"), lines)
-        lines += [f"{s} = {r};" for s, r in zip(state[:-1], results, strict=True)]
-        return [
-            f"if ({later[-1]} != 0 && {state[-1]} != 0) {{",
-            *indented(lines),
-            f"}} else if ({later[-1]} != 0) {{ {stores} }}",
-        ]
 
 
 def plan_reduction(
@@ -77,22 +37,22 @@ def plan_reduction(
     contiguous = operator.function is not None or operator.name.startswith("arg") or group_size == 1
     emitter = Emitter(CDialect(), ranges_of) if outer else emitter_of(variables, reduction.inputs, ranges_of)
     emitter.delinearize(outer, "output")
-    state = ReductionState(emitter, reduction)
-    state.loop.start()
-    loops = contiguous_loop(emitter, state.loop) if contiguous else strided_loops(emitter, state.loop, schedule)
+    state = LoopReduction(emitter, reduction)
+    state.start()
+    loops = contiguous_loop(emitter, state) if contiguous else strided_loops(emitter, state, schedule)
     lines = [
         "const int output = (int)(group_index() / (uint)partials), partial = (int)(group_index() % (uint)partials);",
         *emitter.blocks[0].lines,
         *loops,
-        *tree(state, state.values(), contiguous),
+        *tree(state, state.passed_values(), contiguous),
         "if (local_index() == 0) {",
-        *(f"    out{k}[group_index()] = shared{k}[0];" for k in range(len(state.types))),
+        *(f"    out{k}[group_index()] = shared{k}[0];" for k in range(len(state.passed_types))),
         "}",
-        *emitter.report_poison(state.loop.result_poison),
+        *emitter.report_poison(state.result_poison),
     ]
     sizes = {"outputs": outputs, "partials": partials, "elements": elements, "chunk": chunk}
-    plan = finish_plan(emitter, node, "reduction", sizes, state.types, lines, group_size, outputs * partials)
-    plan.partial_types = state.types
+    plan = finish_plan(emitter, node, "reduction", sizes, state.passed_types, lines, group_size, outputs * partials)
+    plan.partial_types = state.passed_types
     plan.combine = plan_combine(node, reduction, outputs, partials)
     return plan
 
@@ -150,18 +110,18 @@ def tiled_loops(index: str, limit: str, body: list[str], unroll: int) -> list[st
     ]
 
 
-def tree(state: ReductionState, values: list[str], ordered: bool, threads: str = "GROUP_SIZE") -> list[str]:
+def tree(state: LoopReduction, values: list[str], ordered: bool, threads: str = "GROUP_SIZE") -> list[str]:
     """A tree over `values` of the threads of a group in local memory, whose result is the state of thread 0.
 
     `ordered` combines neighbors first, which keeps the order of the elements, for the first `threads` of the group.
     """
-    count = range(len(state.types))
+    count = range(len(state.passed_types))
     steps, condition = "int step = GROUP_SIZE / 2; step > 0; step /= 2", "index < step"
     if ordered:
         steps = "int step = 1; step < GROUP_SIZE; step *= 2"
         condition = f"index % (2 * step) == 0 && next < {threads}"
     return [
-        *(f"LOCAL_ARRAY({storage_type(t)}, shared{k}, GROUP_SIZE);" for k, t in enumerate(state.types)),
+        *(f"LOCAL_ARRAY({storage_type(t)}, shared{k}, GROUP_SIZE);" for k, t in enumerate(state.passed_types)),
         *(f"shared{k}[local_index()] = {value};" for k, value in enumerate(values)),
         "BARRIER();",
         f"for ({steps}) {{",
@@ -180,10 +140,10 @@ def plan_combine(node: Node, reduction: Node, outputs: int, partials: int) -> Ke
     Every thread combines a range of partial results, then a tree combines the threads that had any.
     """
     emitter = Emitter(CDialect(), lambda function: ())
-    state = ReductionState(emitter, reduction)
-    count = range(len(state.types))
+    state = LoopReduction(emitter, reduction)
+    count = range(len(state.passed_types))
     values, nexts = [f"value{k}" for k in count], [f"next{k}" for k in count]
-    types = [storage_type(t) for t in state.types]
+    types = [storage_type(t) for t in state.passed_types]
     lines = [
         "const int output = (int)group_index();",
         "const int chunk = (partials + GROUP_SIZE - 1) / GROUP_SIZE, threads = (partials + chunk - 1) / chunk;",
@@ -196,10 +156,10 @@ def plan_combine(node: Node, reduction: Node, outputs: int, partials: int) -> Ke
         "}",
         *tree(state, values, True, "threads"),
         "if (local_index() == 0) {",
-        *(f"    out{k}[output] = shared{k}[0];" for k in range(len(state.result_types))),
+        *(f"    out{k}[output] = shared{k}[0];" for k in range(len(state.types))),
         "}",
     ]
     return finish_plan(
-        emitter, node, "combine_partials", {"partials": partials}, state.result_types, lines, COMBINE_GROUP_SIZE,
-        outputs, inputs=state.types,
+        emitter, node, "combine_partials", {"partials": partials}, state.types, lines, COMBINE_GROUP_SIZE,
+        outputs, inputs=state.passed_types,
     )  # fmt: skip
