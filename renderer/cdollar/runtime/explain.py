@@ -43,17 +43,21 @@ def label(node: ir.Node) -> str:
     return "" if attribute is None else str(attribute)
 
 
+def section(title: str, lines: list[str]) -> list[str]:
+    """Lines under a title."""
+    return [title, *(f"  {line}" for line in lines)]
+
+
 def explain(compilation: Compilation, root: ir.Node) -> str:
     """The explanation of a run whose target has a trace."""
     target = compilation.target
-    lines = ["domains", *(f"  {text}" for text in compilation.program.inference.log or ["(nothing to infer)"])]
+    lines = section("domains", compilation.program.inference.log or ["(nothing to infer)"])
     if not target.trace:
-        return "\n".join([*lines, "graph", *(f"  {text}" for text in graph(root))])
+        return "\n".join(lines + section("graph", graph(root)))
     seen = set()
     for kind, node, entry in target.trace:
         if kind == "passes":
-            lines += ["graph after the passes", *(f"  {text}" for text in graph(node))]
-            lines += ["splits", *(f"  {text}" for text in entry or ["none"])]
+            lines += section("graph after the passes", graph(node)) + section("splits", entry or ["none"])
         elif entry.text in seen:
             lines.append(f"kernel {entry.key}: as above")
         else:

@@ -35,10 +35,10 @@ class FunctionTable:
         self.name_count += 1
         return f"{prefix}{self.name_count}"
 
-    def declare(self, lines: list[str], type_: str, value: str, prefix: str = "v") -> str:
-        """Append the declaration of a new constant to lines; returns its name."""
+    def declare(self, lines: list[str], type_: str, value: str, prefix: str = "v", constant: bool = True) -> str:
+        """Append the declaration of a new constant, or variable, to lines; returns its name."""
         name = self.fresh(prefix)
-        lines.append(self.dialect.constant(type_, name, value))
+        lines.append((self.dialect.constant if constant else self.dialect.variable)(type_, name, value))
         return name
 
     def call_function(
@@ -189,13 +189,12 @@ def has_loops(function: device_function.DeviceFunction) -> bool:
         statement = stack.pop()
         if isinstance(statement, device_function.LoopOp):
             return True
-        nodes: tuple[Node, ...] = ()
         if isinstance(statement, device_function.BranchOp):
             stack += [*statement.if_true, *statement.if_false]
-            nodes = (statement.condition,)
-        elif isinstance(statement, (device_function.StoreOp, device_function.ReturnOp)):
-            nodes = statement.nodes
-        for node in topological_order(nodes):
-            if isinstance(node.attribute, UserCall) and has_loops(node.attribute.function):
-                return True
+            nodes: tuple[Node, ...] = (statement.condition,)
+        else:
+            nodes = () if isinstance(statement, device_function.JumpOp) else statement.nodes
+        calls = [node.attribute for node in topological_order(nodes) if isinstance(node.attribute, UserCall)]
+        if any(has_loops(call.function) for call in calls):
+            return True
     return False

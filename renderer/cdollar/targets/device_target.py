@@ -21,6 +21,7 @@ from renderer.errors import UnavailableError
 from renderer.gpu import Buffer, Device
 from renderer.gpu.kernel_source import GeneratedSource
 
+STORAGE_DTYPES = {name: np.dtype(dtype) for name, dtype in (DTYPES | {"bool": np.uint8}).items()}
 MAX_INDEX = 2**31  # kernels count points in int
 
 
@@ -46,7 +47,7 @@ class DeviceTarget(GraphTarget):
 
     def upload(self, array: np.ndarray, type_: str) -> Buffer:
         """A buffer with one component of an array."""
-        flat = np.ascontiguousarray(array, storage_dtype(type_)).reshape(-1)
+        flat = np.ascontiguousarray(array, STORAGE_DTYPES[type_]).reshape(-1)
         return self.device.buffer(max(1, flat.size), flat.dtype).write(flat if flat.size else np.zeros(1, flat.dtype))
 
     def run_kernel(self, node: Node, checks: list[PendingCheck]) -> Representation:
@@ -60,7 +61,7 @@ class DeviceTarget(GraphTarget):
     def allocate_outputs(self, node: Node) -> Representation:
         """Buffers for the result of a node."""
         outputs = Representation(self.output_ranges(node), [], output_types(node))
-        outputs.buffers = [self.device.buffer(max(1, outputs.size), storage_dtype(t)) for t in outputs.types]
+        outputs.buffers = [self.device.buffer(max(1, outputs.size), STORAGE_DTYPES[t]) for t in outputs.types]
         return outputs
 
     def plan(self, node: Node) -> KernelPlan:
@@ -82,7 +83,7 @@ class DeviceTarget(GraphTarget):
         if plan.combine is None:
             self.launch(plan, {"output": outputs.buffers, "status": [status]})
             return
-        partials = [self.device.buffer(plan.group_count, storage_dtype(t)) for t in plan.partial_types]
+        partials = [self.device.buffer(plan.group_count, STORAGE_DTYPES[t]) for t in plan.partial_types]
         self.launch(plan, {"output": partials, "status": [status]})
         self.launch(plan.combine, {"partial": partials, "output": outputs.buffers, "status": [status]})
 
@@ -127,8 +128,3 @@ def check_index_range(count: int, node: Node) -> None:
         raise UnavailableError(
             f"a kernel would compute {count} points; devices compute less than {MAX_INDEX}, --target numpy more"
         )
-
-
-def storage_dtype(type_: str) -> np.dtype:
-    """The dtype in which buffers of a scalar type are stored."""
-    return np.dtype("u1") if type_ == "bool" else np.dtype(DTYPES[type_])

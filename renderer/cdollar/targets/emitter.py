@@ -36,26 +36,23 @@ class LoopReduction:
 
     def start(self) -> None:
         """Emit the state's variables."""
-        e = self.emitter
+        e, lines = self.emitter, self.emitter.blocks[-1].lines
         poison = None
         if self.is_arg_extremum:
             type_ = self.node.inputs[0].type
-            self.best = e.fresh("best")
-            e.line(e.dialect.variable(type_, self.best, literal(0, type_, e.dialect)))
-        self.state = [e.fresh("acc") for _ in self.types]
+            self.best = e.declare(lines, type_, literal(0, type_, e.dialect), "best", constant=False)
         if self.reduction.name == "fold":
             starts = [e.value(child) for child in self.node.inputs[: len(self.types)]]
             values = [v.names[0] for v in starts]
             poison = next((v.poison for v in starts if v.poison), None)
         else:
             values = [neutral_text(self.reduction.name, type_, e.dialect) for type_ in self.types]
-        for variable, type_, value in zip(self.state, self.types, values, strict=True):
-            e.line(e.dialect.variable(type_, variable, value))
+        for type_, value in zip(self.types, values, strict=True):
+            self.state.append(e.declare(lines, type_, value, "acc", constant=False))
         if self.has_first:
-            self.first = e.fresh("first")
-            e.line(f"bool {self.first} = true;")
-        self.poison, self.may_poison = e.fresh("poison"), poison is not None
-        e.line(f"int {self.poison} = {poison or '0'};")
+            self.first = e.declare(lines, "bool", "true", "first", constant=False)
+        self.may_poison = poison is not None
+        self.poison = e.declare(lines, "int", poison or "0", "poison", constant=False)
 
     def combine_element(self) -> None:
         """Emit the step of the innermost loop."""

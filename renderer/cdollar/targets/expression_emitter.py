@@ -185,9 +185,7 @@ class ExpressionEmitter(FunctionTable):
             return self.merge_poison(poisons, block)
         if poisons[0]:
             taken = f"({poisons[0]} != 0 ? {poisons[0]} : {taken})"
-        name = self.fresh("poison")
-        block.lines.append(f"int {name} = {taken};")
-        return name
+        return self.declare(block.lines, "int", taken, "poison", constant=False)
 
     def merge_poison(self, poisons: list[str | None], block: Block) -> str | None:
         """Emit the first poison that is not 0; None if there is none."""
@@ -197,9 +195,7 @@ class ExpressionEmitter(FunctionTable):
         text = present[0]
         for other in present[1:]:
             text = f"({text} != 0 ? {text} : {other})"
-        name = self.fresh("poison")
-        block.lines.append(f"int {name} = {text};")
-        return name
+        return self.declare(block.lines, "int", text, "poison", constant=False)
 
     def report_poison(self, poison: str | None) -> list[str]:
         """Lines of a kernel that report poison to the host."""
@@ -272,9 +268,8 @@ class ExpressionEmitter(FunctionTable):
             zero.append(outside)
         elif border is None:
             self.check_sites.append(node)
-            poison = self.fresh("poison")
-            block.lines.append(f"int {poison} = {outside} ? {len(self.check_sites)} : 0;")
-            poisons.append(poison)
+            text = f"{outside} ? {len(self.check_sites)} : 0"
+            poisons.append(self.declare(block.lines, "int", text, "poison", constant=False))
         return f"clamp_index({name}, {size})"
 
     def reduce(self, node: ir.Node) -> None:
@@ -299,8 +294,7 @@ class ExpressionEmitter(FunctionTable):
         poisons = [o.poison for o in operands]
         argument = ""
         if has_loops(function):
-            poison = self.fresh("poison")
-            block.lines.append(f"int {poison} = 0;")
+            poison = self.declare(block.lines, "int", "0", "poison", constant=False)
             poisons.append(poison)
             argument = self.dialect.poison_argument(poison)
         names = self.call_function(function, [o.names[0] for o in operands], argument, block.lines)

@@ -16,13 +16,7 @@ from renderer.cdollar.ir.dag import Dag, Node, Range
 from renderer.cdollar.ir.operations import wrap_int32
 from renderer.cdollar.ir.types import DTYPES
 from renderer.cdollar.targets.emitter import Emitter
-from renderer.cdollar.targets.glsl_emitter import (
-    GlslEmitter,
-    TextureLayout,
-    fma_rounds_once,
-    pass_text,
-    texture_layout,
-)
+from renderer.cdollar.targets.glsl_emitter import GlslEmitter, TextureLayout, fma_rounds_once, pass_text, texture_layout
 from renderer.cdollar.targets.graph_target import GraphTarget, PendingCheck
 from renderer.cdollar.targets.kernel_plan import KernelPlan
 from renderer.errors import UnavailableError

@@ -13,7 +13,6 @@ from renderer.cdollar.targets.glsl_passes import MAX_RENDER_TARGETS, GlslPasses
 from renderer.cdollar.targets.graph_target import PendingCheck, Representation
 from renderer.cdollar.targets.kernel_plan import output_types, volume
 from renderer.cdollar.targets.matrix_product import match_matrix_product
-from renderer.cdollar.targets.reduction_kernels import element_lines
 
 MIN_REDUCED_PER_TEXEL = 64
 
@@ -26,7 +25,7 @@ class GlslTarget(GlslPasses):
         ranges, types = self.output_ranges(node), output_types(node)
         layout = self.layout(ranges)
         outputs = Representation(ranges, [self.texture(layout, t) for t in types], types)
-        if 0 in [r.size for r in ranges]:
+        if not outputs.size:
             return outputs
         product = None if self.strict else match_matrix_product(node)
         if node.op == "reduce":
@@ -61,7 +60,7 @@ class GlslTarget(GlslPasses):
         count = emitter.argument("elements", "int", elements, "n")
         per_texel = emitter.argument("chunk", "int", chunk, "n")
         state.start()
-        body = element_lines(emitter, state)
+        body = emitter.element(state.variables, state.combine_element)
         emitter.line(f"int end = min(linear_index * {per_texel} + {per_texel}, {count});")
         emitter.line(f"for (int element = linear_index * {per_texel}; element < end; element++) {{")
         emitter.line("    int linear_index = element;")
@@ -82,15 +81,19 @@ class GlslTarget(GlslPasses):
         width = emitter.argument("width", "int", layout.width, "w")
         names, nexts = ([f"{name}{k}" for k in range(len(state.passed_types))] for name in ("value", "next"))
 
-        def load(k: int, partial_index: str) -> str:
-            return emitter.dialect.load(f"in{k}", texel_of(partial_index, width), state.passed_types[k])
+        def loads(variables: list[str], partial_index: str) -> list[str]:
+            texel = texel_of(partial_index, width)
+            return [
+                f"{type_} {name} = {emitter.dialect.load(f'in{k}', texel, type_)};"
+                for k, (name, type_) in enumerate(zip(variables, state.passed_types, strict=True))
+            ]
 
-        for k, type_ in enumerate(state.passed_types):
-            emitter.line(f"{type_} {names[k]} = {load(k, '0')};")
-        emitter.line(f"for (int index = 1; index < {count}; index++) {{")
-        for k, type_ in enumerate(state.passed_types):
-            emitter.line(f"    {type_} {nexts[k]} = {load(k, 'index')};")
-        emitter.blocks[0].lines += [*indented(state.combine(names, nexts)), "}"]
+        emitter.blocks[0].lines += [
+            *loads(names, "0"),
+            f"for (int index = 1; index < {count}; index++) {{",
+            *indented([*loads(nexts, "index"), *state.combine(names, nexts)]),
+            "}",
+        ]
         samplers = {f"in{k}": (type_, textures[k]) for k, type_ in enumerate(state.passed_types)}
         self.draw(
             node, emitter, names[: len(state.types)], state.types, None, 1, TextureLayout(1, 1),

@@ -242,12 +242,8 @@ class GraphTarget(Target):
         ]
         return Representation((), buffers, types)
 
-    def chunk_bytes(self) -> int:
-        """Bytes of host arrays in a chunk."""
-        return CHUNK_BYTES if self.max_memory_bytes is None else min(CHUNK_BYTES, self.max_memory_bytes // 8)
-
     def chunk_ranges(self, node: ir.Node) -> list[ir.Range]:
-        """Split the range of the first reduced variable, so that each chunk reads about chunk_bytes() of the host.
+        """Split the range of the first reduced variable, so that each chunk reads about CHUNK_BYTES of the host.
 
         argmin and argmax are never split.
         """
@@ -257,7 +253,8 @@ class GraphTarget(Target):
             region = self.required_regions.get(function, function.attribute.ranges)
             element = sum(np.dtype(DTYPES[t]).itemsize for t in component_types(function.type.result))
             needed += element * math.prod(r.size for r in region)
-        count = -(-needed // self.chunk_bytes())
+        limit = CHUNK_BYTES if self.max_memory_bytes is None else min(CHUNK_BYTES, self.max_memory_bytes // 8)
+        count = -(-needed // limit)
         whole = variables[0].range
         if count <= 1 or whole.size < 2 or reduction.name in ("argmin", "argmax"):
             return [whole]

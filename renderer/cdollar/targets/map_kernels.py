@@ -42,17 +42,13 @@ def plan_kernel(node: Node, ranges_of: RangesOf, schedule: Schedule, properties:
 def whole_reduction(node: Node) -> Node | None:
     """The reduction whose components are exactly those of a function; None for other functions."""
     body = node.inputs[0]
-    reduction = body.inputs[0] if body.op == "apply" and len(node.inputs) > 1 else body
+    reduction = body.inputs[0] if isinstance(body.attribute, Component) else body
     if reduction.op != "reduce" or not reduction.free_variables:
         return None
-    if len(node.inputs) == 1:
-        return None if isinstance(reduction.type, tuple) else reduction
-    components = [
-        b.attribute.index if isinstance(b.attribute, Component) and b.inputs[0] is reduction else None
-        for b in node.inputs
-    ]
-    is_whole = isinstance(reduction.type, tuple) and components == list(range(len(reduction.type)))
-    return reduction if is_whole else None
+    if isinstance(reduction.type, tuple):
+        whole = [((reduction,), Component(k)) for k in range(len(reduction.type))]
+        return reduction if [(b.inputs, b.attribute) for b in node.inputs] == whole else None
+    return reduction if node.inputs == (reduction,) else None
 
 
 def plan_map(node: Node, ranges_of: RangesOf, schedule: Schedule, scalar_threads: bool) -> KernelPlan:

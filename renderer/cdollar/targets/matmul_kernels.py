@@ -5,7 +5,7 @@ As in BLAS, the output has m rows and n columns, and each element is a sum of k 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from renderer.cdollar.targets.dialects import CDialect
 from renderer.cdollar.targets.emitter import Emitter
@@ -44,11 +44,7 @@ def plan_tiled_matmul(product: MatrixProduct, ranges_of: RangesOf, schedule: Sch
     s = fit_local_memory(schedule, product.type)
     threads_across, threads_down = s.tile_columns // s.thread_columns, s.tile_rows // s.thread_rows
     constants = {
-        "TILE_ROWS": s.tile_rows,
-        "TILE_COLUMNS": s.tile_columns,
-        "TILE_DEPTH": s.tile_depth,
-        "THREAD_ROWS": s.thread_rows,
-        "THREAD_COLUMNS": s.thread_columns,
+        **{name.upper(): value for name, value in asdict(s).items() if name.startswith(("tile_", "thread_"))},
         "THREADS_ACROSS": threads_across,
         "THREADS_DOWN": threads_down,
         "BAND_TILES": BAND_TILES,

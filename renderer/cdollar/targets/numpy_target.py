@@ -16,7 +16,7 @@ from renderer.cdollar.checker.arrays import evaluated_array
 from renderer.cdollar.checker.target import Target
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.ir import dag as ir
-from renderer.cdollar.ir.affine import Affine, affine
+from renderer.cdollar.ir.affine import affine
 from renderer.cdollar.ir.operations import evaluate, wrap_int32
 from renderer.cdollar.ir.passes import fuse, run_passes, simplify
 from renderer.cdollar.ir.types import DTYPES, component_types
@@ -119,9 +119,7 @@ class NumpyTarget(Target):
     def compute(self, node: ir.Node, space: IterationSpace) -> Evaluated:
         """The values of a node whose inputs are known."""
         if node.op == "scalar":
-            number = node.attribute.number
-            number = wrap_int32(number, node.type)
-            return np.asarray(number).astype(DTYPES[node.type]), None
+            return np.asarray(wrap_int32(node.attribute.number, node.type)).astype(DTYPES[node.type]), None
         if node.op == "variable":
             return variable_values(node, space), None
         if node.op == "let":
@@ -188,13 +186,12 @@ class NumpyTarget(Target):
             elif border == "zero":
                 zero = outside if zero is None else zero | outside
             positions.append(apply_border(position, range_.size, border))
-        if any(r.size == 0 for r in ranges):
-            shape = np.broadcast_shapes(*(p.shape for p in positions))
-            components: list[np.ndarray] = [
-                np.zeros(shape, DTYPES[t]) for t in component_types(node.inputs[0].type.result)
-            ]
+        elements = tuple(np.broadcast_arrays(*positions))
+        if all(r.size for r in ranges):
+            components = read(elements)
         else:
-            components = read(tuple(np.broadcast_arrays(*positions)) if len(positions) > 1 else tuple(positions))
+            types = component_types(node.inputs[0].type.result)
+            components = [np.zeros(elements[0].shape, DTYPES[t]) for t in types]
         if zero is not None:
             components = [np.where(zero, c.dtype.type(0), c) for c in components]
         return as_node_value(node, list(components)), merge_poison(poisons)
@@ -217,8 +214,10 @@ def slices_of(
     box: list[int | slice] = []
     axes: list[int] = []
     for index, range_ in zip(indices, ranges, strict=True):
-        form = form_over_axes(index, space)
+        form = affine(index)
         if form is None or len(form.terms) > 1:
+            return None
+        if any(v not in space.axes or v in space.values for v, _ in form.terms):
             return None
         if not form.terms:
             if not range_.low <= form.constant < range_.high:
@@ -238,14 +237,6 @@ def slices_of(
     order = sorted(range(len(axes)), key=lambda k: -axes[k])
     shape = tuple(space.axis_size(a) if a in axes else 1 for a in range(max(axes, default=-1), -1, -1))
     return tuple(box), order, shape
-
-
-def form_over_axes(index: ir.Node, space: IterationSpace) -> Affine | None:
-    """The index as an affine form of the space's axes, or None."""
-    form = affine(index)
-    if form is None or any(v not in space.axes or v in space.values for v, _ in form.terms):
-        return None
-    return form
 
 
 def apply_border(position: np.ndarray, size: int, border: str | None) -> np.ndarray:

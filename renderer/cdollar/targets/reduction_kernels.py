@@ -57,11 +57,6 @@ def plan_reduction(
     return plan
 
 
-def element_lines(emitter: Emitter, loop: LoopReduction) -> list[str]:
-    """The step of the reduction for the element at `linear_index`."""
-    return emitter.element(loop.variables, loop.combine_element)
-
-
 def contiguous_loop(emitter: Emitter, loop: LoopReduction) -> list[str]:
     """A loop in which each thread reduces a contiguous range, which keeps the order of the elements."""
     return [
@@ -69,7 +64,7 @@ def contiguous_loop(emitter: Emitter, loop: LoopReduction) -> list[str]:
         "const int per_thread = (until - from + GROUP_SIZE - 1) / GROUP_SIZE;",
         "const int begin = from + (int)local_index() * per_thread;",
         "for (int linear_index = begin; linear_index < min(begin + per_thread, until); linear_index++) {",
-        *indented(element_lines(emitter, loop)),
+        *indented(emitter.element(loop.variables, loop.combine_element)),
         "}",
     ]
 
@@ -79,7 +74,7 @@ def strided_loops(emitter: Emitter, loop: LoopReduction, schedule: Schedule) -> 
 
     Groups take tiles in turn, so that those that run at the same time read neighboring memory.
     """
-    element = element_lines(emitter, loop)
+    element = emitter.element(loop.variables, loop.combine_element)
     vector = emitter.vector(loop.variables, loop.combine_element)
     if vector:
         return [
