@@ -143,7 +143,7 @@ def run_repl(make_target: TargetFactory) -> int:
     while True:
         try:
             text = input("> " if interactive else "")
-            while is_incomplete(text):
+            while text.count("{") > text.count("}"):  # incomplete: braces are open
                 text += "\n" + input("  " if interactive else "")
         except EOFError:
             return 0
@@ -152,8 +152,3 @@ def run_repl(make_target: TargetFactory) -> int:
             continue
         if not repl.handle(text):
             return 0
-
-
-def is_incomplete(text: str) -> bool:
-    """Whether braces are still open."""
-    return text.count("{") > text.count("}")

@@ -67,9 +67,8 @@ class DeviceTarget(GraphTarget):
     def plan(self, node: Node) -> KernelPlan:
         """The kernel of a node, by its schedule if there is one."""
         plan = plan_kernel(node, self.ranges_of, DEFAULT, self.device.properties)
-        schedule = self.schedules.get(plan.key)
-        if schedule is not None:
-            plan = plan_kernel(node, self.ranges_of, schedule, self.device.properties)
+        if plan.key in self.schedules:
+            plan = plan_kernel(node, self.ranges_of, self.schedules[plan.key], self.device.properties)
         if self.trace is not None:
             self.trace.append(("kernel", node, plan))
         return plan

@@ -42,7 +42,7 @@ def emitter_of(variables: tuple[BoundVariable, ...], bodies: tuple[Node, ...], r
 class ElementwiseEmitter(Emitter):
     """Loads arrays at `linear_index`, or, while `component` is set, from that component of a loaded vector."""
 
-    def access(self, node: Node) -> None:
+    def access(self, node: Node) -> EmittedValue:
         """Emit loads of an array's components."""
         source, block = self.input_of(without_lets(node.inputs[0])), self.hoist_target(node)
         names = []
@@ -51,7 +51,7 @@ class ElementwiseEmitter(Emitter):
             if self.component:
                 element = f"{source.buffer(k)}_vector.{self.component}"
             names.append(self.declare(block.lines, type_, element))
-        self.bind(node, EmittedValue(tuple(names)))
+        return EmittedValue(tuple(names))
 
     def bind_element(self, variables: tuple[BoundVariable, ...]) -> None:
         """Bind the variables of the element at `linear_index`, whose coordinates nothing needs."""

@@ -85,17 +85,14 @@ class LoopReduction:
     def combine_by_function(self, names: list[str]) -> None:
         """Emit the step of a reduction by a device function; the first element becomes the state."""
         e, function = self.emitter, self.reduction.function
+        opening = "{"
+        lines: list[str] = []
         if self.first:
             stores = " ".join(f"{s} = {n};" for s, n in zip(self.state, names, strict=True))
-            e.line(f"if ({self.first}) {{ {self.first} = false; {stores} }} else {{")
-        else:
-            e.line("{")
-        lines: list[str] = []
+            opening = f"if ({self.first}) {{ {self.first} = false; {stores} }} else {{"
         results = e.call_function(function, [*self.state, *names], e.dialect.poison_argument(self.poison), lines)
         lines += [f"{s} = {r};" for s, r in zip(self.state, results, strict=True)]
-        for line in lines:
-            e.line("    " + line)
-        e.line("}")
+        e.blocks[-1].lines += [opening, *indented(lines), "}"]
         self.may_poison |= has_loops(function)
 
     def passed_values(self) -> list[str]:
@@ -153,11 +150,10 @@ class Emitter(ExpressionEmitter):
         """The lines for the four elements at `vector_index`; none if elements are computed one by one."""
         return []
 
-    def reduce(self, node: Node) -> None:
+    def reduce(self, node: Node) -> EmittedValue:
         """Emit a reduction as loops; a closed one is loaded."""
         if not node.free_variables:
-            self.load_scalar_result(node)
-            return
+            return self.load_scalar_result(node)
         depth = self.blocks.index(self.hoist_target(node))
         outer, self.blocks = self.blocks, self.blocks[: depth + 1]
         loop = LoopReduction(self, node)
@@ -175,7 +171,7 @@ class Emitter(ExpressionEmitter):
             self.blocks[-1].lines += indented(body)
             self.line("}")
         self.blocks = outer
-        self.bind(node, EmittedValue(tuple(loop.state), loop.result_poison))
+        return EmittedValue(tuple(loop.state), loop.result_poison)
 
     def loop_bounds(self, variable: BoundVariable) -> tuple[str, str]:
         """The half-open bounds of a loop; short ones are literals, so that the compiler unrolls the loop."""

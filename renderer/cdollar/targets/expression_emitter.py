@@ -125,37 +125,31 @@ class ExpressionEmitter(FunctionTable):
         """The value of a node that was emitted."""
         return self.hoist_target(node).values[id(node)]
 
-    def bind(self, node: ir.Node, value: EmittedValue) -> None:
-        """Keep the value of a node in the block that can hold it."""
-        self.hoist_target(node).values[id(node)] = value
-
     def value(self, root: ir.Node) -> EmittedValue:
         """Emit a node, each part in the outermost block that can hold it."""
         for node in order_within_space(root):
-            if id(node) not in self.hoist_target(node).values:
-                self.compute(node)
+            values = self.hoist_target(node).values
+            if id(node) not in values:
+                values[id(node)] = self.compute(node)
         return self.lookup(root)
 
-    def compute(self, node: ir.Node) -> None:
+    def compute(self, node: ir.Node) -> EmittedValue:
         """Emit a node whose inputs are emitted."""
         self.has_doubles |= "double" in ir.scalar_types(node)
         if node.op == "scalar":
-            self.bind(node, EmittedValue((self.number(node),)))
-        elif node.op == "variable":
-            self.bind(node, EmittedValue((self.variable_names[node.attribute],)))
-        elif node.op == "let":
-            self.bind(node, self.lookup(node.inputs[0]))
-        elif node.op == "reduce":
-            self.reduce(node)
-        elif isinstance(node.attribute, ir.Component):
+            return EmittedValue((self.number(node),))
+        if node.op == "variable":
+            return EmittedValue((self.variable_names[node.attribute],))
+        if node.op == "let":
+            return self.lookup(node.inputs[0])
+        if node.op == "reduce":
+            return self.reduce(node)
+        if isinstance(node.attribute, ir.Component):
             whole = self.lookup(node.inputs[0])
-            self.bind(node, EmittedValue((whole.names[node.attribute.index],), whole.poison))
-        elif isinstance(node.attribute, ir.Access):
-            self.access(node)
-        elif isinstance(node.attribute, ir.UserCall):
-            self.call(node)
-        else:
-            self.operation(node)
+            return EmittedValue((whole.names[node.attribute.index],), whole.poison)
+        if isinstance(node.attribute, ir.Access):
+            return self.access(node)
+        return self.call(node) if isinstance(node.attribute, ir.UserCall) else self.operation(node)
 
     def number(self, node: ir.Node) -> str:
         """A literal, or an argument for a number of the host."""
@@ -163,13 +157,13 @@ class ExpressionEmitter(FunctionTable):
             return self.argument(node.attribute, node.type, node.attribute.number, "x")
         return literal(node.attribute.number, node.type, self.dialect)
 
-    def operation(self, node: ir.Node) -> None:
+    def operation(self, node: ir.Node) -> EmittedValue:
         """Emit an operation of the table."""
         operands = [self.lookup(child) for child in node.inputs]
         names = [o.names[0] for o in operands]
         text = operation_text(self.dialect, node.attribute, node.inputs[-1].type, node.type, names)
         name = self.declare(self.hoist_target(node).lines, node.type, text)
-        self.bind(node, EmittedValue((name,), self.propagate_poison(node, operands, names)))
+        return EmittedValue((name,), self.propagate_poison(node, operands, names))
 
     def propagate_poison(self, node: ir.Node, operands: list[EmittedValue], names: list[str]) -> str | None:
         """Emit the poison of an operation's result, without that of the operand that is not taken."""
@@ -217,7 +211,7 @@ class ExpressionEmitter(FunctionTable):
         range_ = self.ranges_of(source.function)[dimension]
         return self.argument((source.name, "n", dimension), "int", range_.size, "n")
 
-    def access(self, node: ir.Node) -> None:
+    def access(self, node: ir.Node) -> EmittedValue:
         """Emit loads of an array's components at indices."""
         source, block = self.input_of(ir.without_lets(node.inputs[0])), self.hoist_target(node)
         positions: list[str] = []
@@ -248,7 +242,7 @@ class ExpressionEmitter(FunctionTable):
             if zero:
                 text = f"({' || '.join(zero)} ? {literal(0, type_, self.dialect)} : {text})"
             names.append(self.declare(block.lines, type_, text))
-        self.bind(node, EmittedValue(tuple(names), self.merge_poison(poisons, block)))
+        return EmittedValue(tuple(names), self.merge_poison(poisons, block))
 
     def load(self, source: KernelInput, component: int, type_: str, row: str, last: str, size: str) -> str:
         """An element of an array: by the linear index of all dimensions but the last, the last index and its size."""
@@ -272,22 +266,22 @@ class ExpressionEmitter(FunctionTable):
             poisons.append(self.declare(block.lines, "int", text, "poison", constant=False))
         return f"clamp_index({name}, {size})"
 
-    def reduce(self, node: ir.Node) -> None:
+    def reduce(self, node: ir.Node) -> EmittedValue:
         """Emit a reduction inside a kernel."""
         raise NotImplementedError
 
-    def load_scalar_result(self, node: ir.Node) -> None:
+    def load_scalar_result(self, node: ir.Node) -> EmittedValue:
         """Emit loads of the result that another kernel left on the device."""
         name = self.scalars.setdefault(node, f"s{len(self.scalars)}")
         names = []
         for component, type_ in enumerate(ir.scalar_types(node)):
             text = self.dialect.load(f"{name}_{component}", self.dialect.first_index, type_)
             names.append(self.declare(self.blocks[0].lines, type_, text))
-        self.bind(node, EmittedValue(tuple(names)))
+        return EmittedValue(tuple(names))
 
     # Device functions
 
-    def call(self, node: ir.Node) -> None:
+    def call(self, node: ir.Node) -> EmittedValue:
         """Emit a call of a device function."""
         operands = [self.lookup(child) for child in node.inputs]
         function, block = node.attribute.function, self.hoist_target(node)
@@ -298,7 +292,7 @@ class ExpressionEmitter(FunctionTable):
             poisons.append(poison)
             argument = self.dialect.poison_argument(poison)
         names = self.call_function(function, [o.names[0] for o in operands], argument, block.lines)
-        self.bind(node, EmittedValue(names, self.merge_poison(poisons, block)))
+        return EmittedValue(names, self.merge_poison(poisons, block))
 
 
 def indented(lines: list[str]) -> list[str]:

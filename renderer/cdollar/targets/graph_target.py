@@ -315,11 +315,9 @@ def host_arrays_under(node: ir.Node) -> list[ir.Node]:
 def looping_function_under(node: ir.Node) -> DeviceFunction:
     """A device function with loops that a node calls."""
     for part in ir.topological_order([node]):
-        function = part.attribute.function if isinstance(part.attribute, ir.UserCall) else None
-        if part.op == "reduce":
-            function = part.attribute[0].function
-        if function is not None and has_loops(function):
-            return function
+        caller = part.attribute[0] if part.op == "reduce" else part.attribute
+        if isinstance(caller, (ir.UserCall, ir.Reduction)) and caller.function and has_loops(caller.function):
+            return caller.function
     raise AssertionError("no loop is under this node")
 
 

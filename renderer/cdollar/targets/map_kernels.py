@@ -75,8 +75,7 @@ def emit_outputs(emitter: Emitter, node: Node) -> None:
     for k, value in enumerate(values):
         target = f"out{k}_vector.{emitter.component}" if emitter.component else f"out{k}[linear_index]"
         emitter.line(f"{target} = {value.names[0]};")
-    for line in emitter.report_poison(poison):
-        emitter.line(line)
+    emitter.blocks[-1].lines += emitter.report_poison(poison)
 
 
 def vector_loop(types: tuple[str, ...], vectors: int, vector: list[str], element: list[str]) -> list[str]:

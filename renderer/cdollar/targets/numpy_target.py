@@ -164,8 +164,7 @@ class NumpyTarget(Target):
     def inlined(self, node: ir.Node, function: ir.Node, space: IterationSpace) -> Evaluated:
         """A function with an infinite domain: its body, with its variables bound to the values of the arguments."""
         operands = [self.value(child, space) for child in node.inputs[1:]]
-        values = dict(space.values)
-        values.update(zip(function.attribute, (v for v, _ in operands), strict=True))
+        values = space.values | dict(zip(function.attribute, (v for v, _ in operands), strict=True))
         inner = IterationSpace(space.axes, space.ranges, values)
         results = [self.value(body, inner) for body in function.inputs]
         poison = merge_poison([p for _, p in operands] + [p for _, p in results])

@@ -36,14 +36,11 @@ def target_factory(name: str | None, program: Path | None = None, strict: bool =
         gl = GlContext.headless()
         return lambda dag: GlslTarget(dag, gl, strict)
     devices, missing = list_devices()
-    if name is None:
-        devices = [device for device in devices if device.device_type == "gpu"]
-        if not devices:
+    devices = [d for d in devices if (d.device_type == "gpu" if name is None else d.backend == name)]
+    if not devices:
+        if name is None:
             return NumpyTarget
-    else:
-        devices = [device for device in devices if device.backend == name]
-        if not devices:
-            raise UnavailableError(f"--target {name}: {missing.get(name) or 'no such device'} (numpy runs everywhere)")
+        raise UnavailableError(f"--target {name}: {missing.get(name) or 'no such device'} (numpy runs everywhere)")
     reasons = []
     for info in devices:
         try:
