@@ -64,7 +64,7 @@ def simulate_user(screen: OffscreenWindow, count: int) -> None:
     """Simulates a user by a fixed plan: drags, steps of settings, other panels, other sizes, restarts, key frames."""
     app, io = screen.app, imgui.get_io()
     if count % 7 == 0:
-        view_actions.drag(app, 0.05 if count % 14 else -0.05, 0.0)
+        view_actions.move_view(app, lambda view: view.drag(0.004 if count % 14 else -0.004, 0.0))
     if count % 40 == 0:
         app.next_panel(1)
     if count % 50 == 0 and hasattr(app.panel.scene.settings, "color_offset"):
@@ -74,7 +74,7 @@ def simulate_user(screen: OffscreenWindow, count: int) -> None:
     if count % 400 == 0:
         screen.resize(SIZES[count // 400 % 2])
     if count % 997 == 0:
-        app.restart()
+        app.panel.restart()
     if count % 1500 == 0:
         actions.add_keyframe(app)
         actions.delete_keyframe_here(app)

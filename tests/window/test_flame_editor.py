@@ -212,7 +212,7 @@ def places(monkeypatch):
         return noted
 
     for name in ("button", "small_button", "slider_float", "slider_int", "drag_float", "input_text_with_hint",
-                 "invisible_button", "tree_node"):  # fmt: skip
+                 "invisible_button", "tree_node", "tree_node_ex"):  # fmt: skip
         monkeypatch.setattr(sections.imgui, name, noting(getattr(imgui, name)))
     return places
 

@@ -53,7 +53,7 @@ def test_a_picture_of_one_sample_is_drawn_at_full_resolution(screen, scene_files
     screen.resize((1400, 800))  # large enough for a coarse picture to come first
     open_files.open_dropped_files(screen.app, [path])
     screen.app.solo = True
-    screen.app.restart()
+    screen.app.panel.restart()
     finish(screen)
     panel = screen.app.panel
     assert (
@@ -142,7 +142,7 @@ def test_thousands_of_frames_leak_nothing(screen):
         if count % 50 == 0:
             screen.app.step_setting("color_offset", 1)
         if count % 400 == 0:
-            screen.app.restart()
+            screen.app.panel.restart()
             screen.resize((WIDTH, HEIGHT) if count % 800 else (300, 200))
         if count == 1500:
             before = resources()
@@ -252,7 +252,7 @@ def test_a_postprocessed_picture_draws_its_source_in_tiles(gl, gpu, in_tiles, na
             frame = whole.draw(settings, size, time)
         assert np.array_equal(panel.frame.read(), frame.read())
         shown = panel.display_texture.read()
-        screen.app.change_scene(replace(panel.scene, settings=replace(settings, **MADE[name])))
+        screen.app.panel.show(replace(panel.scene, settings=replace(settings, **MADE[name])))
         frames(screen, 2)
         assert 0 < panel.tiles.done < panel.tiles.count and np.array_equal(panel.display_texture.read(), shown)
 
@@ -261,14 +261,14 @@ def test_a_change_interrupts_a_picture_between_two_tiles(screen, in_tiles):
     press(screen, "Ctrl+W")
     panel = screen.app.panel
     finish(screen)
-    screen.app.change_scene(replace(panel.scene, settings=replace(panel.scene.settings, color_offset=0.3)))
+    screen.app.panel.show(replace(panel.scene, settings=replace(panel.scene.settings, color_offset=0.3)))
     for _ in range(100):
         screen.frame()
         if panel.tiles.done > 1:
             break
     assert panel.tiles.count > 3 and panel.tiles.done > 1
     old = panel.frame.read()
-    screen.app.change_scene(replace(panel.scene, settings=replace(panel.scene.settings, color_offset=0.7)))
+    screen.app.panel.show(replace(panel.scene, settings=replace(panel.scene.settings, color_offset=0.7)))
     screen.frame()
     assert panel._drawn[0].color_offset == 0.7 and panel.tiles.done == 1 and panel.samples == 0
     assert np.array_equal(panel.frame.read()[-20:], old[-20:]), "the previous picture stays until its tile is drawn"

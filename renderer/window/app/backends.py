@@ -24,32 +24,34 @@ COMPUTE_WAIT = 1 / 60  # the same while only a compute device works
 MAX_DELTA_SECONDS = 0.1  # duration that a frame counts at most: a slow one must not look like a held key
 MAX_TICK_SECONDS = 0.25  # by which a frame advances scene times at most
 
-SAME_NAMES = "SPACE ENTER ESCAPE TAB BACKSPACE HOME DELETE PAGE_UP PAGE_DOWN EQUAL MINUS PERIOD COMMA SLASH".split()
-SAME_NAMES += [*"ABCDEFGHIJKLMNOPQRSTUVWXYZ", *(f"F{n}" for n in range(1, 13)), "LEFT_BRACKET", "RIGHT_BRACKET"]
-KEYS = {getattr(glfw, f"KEY_{name}"): getattr(imgui.Key, name.lower()) for name in SAME_NAMES}
-KEYS |= {
-    getattr(glfw, f"KEY_{name}"): getattr(imgui.Key, f"{name.lower()}_arrow")
-    for name in ("LEFT", "RIGHT", "UP", "DOWN")
+# Dear ImGui's keys by GLFW's numbers; the names differ in arrows and digits only
+KEYS: dict[int | None, imgui.Key] = {
+    getattr(glfw, f"KEY_{str(key.name).removesuffix('_arrow').lstrip('_').upper()}", None): key for key in imgui.Key
 }
-KEYS |= {getattr(glfw, f"KEY_{digit}"): getattr(imgui.Key, f"_{digit}") for digit in range(10)}
 
 
-class RenderTarget:
-    """An 8-bit texture that frames are drawn into."""
+def render(framebuffer: Any) -> None:
+    """Draws the frame that Dear ImGui has rendered last."""
+    framebuffer.use()
+    framebuffer.clear(*theme.BACKGROUND)
+    imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
 
-    def __init__(self, gl: GlContext, size: tuple[int, int]):
-        self.texture = Texture(gl, size, 4, "f1")
-        self.framebuffer = self.texture.framebuffer
 
-    def draw(self) -> None:
-        """Draws the frame that Dear ImGui has rendered last."""
-        self.framebuffer.use()
-        self.framebuffer.clear(*theme.BACKGROUND)
-        imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
+def read_pixels(texture: Texture) -> np.ndarray:
+    """A rendered frame, (height, width, 3) uint8, the top row first; in GL the bottom row is first."""
+    return np.ascontiguousarray(texture.read()[::-1, :, :3])
 
-    def pixels(self) -> np.ndarray:
-        """(height, width, 3) uint8, the top row first; in GL the bottom row is first."""
-        return np.ascontiguousarray(self.texture.read()[::-1, :, :3])
+
+def create_contexts() -> None:
+    """Creates the contexts of Dear ImGui and ImPlot."""
+    imgui.create_context()
+    implot.create_context()
+
+
+def destroy_contexts() -> None:
+    """Destroys the contexts of Dear ImGui and ImPlot."""
+    implot.destroy_context()
+    imgui.destroy_context()
 
 
 class UiContext:
@@ -67,9 +69,7 @@ class UiContext:
         pixels = io.display_framebuffer_scale.x or 1.0
         self.main_window.draw(io.display_size.x, io.display_size.y)
         imgui.render()
-        framebuffer.use()
-        framebuffer.clear(*theme.BACKGROUND)
-        imgui.backends.opengl3_render_draw_data(imgui.get_draw_data())
+        render(framebuffer)
         self._write_window_screenshot(int(io.display_size.x * pixels), int(io.display_size.y * pixels))
         now = self.app.now()
         self.app.advance(now, min(now - self._last_frame_at, MAX_TICK_SECONDS), pixels)
@@ -82,9 +82,9 @@ class UiContext:
         """Writes the frame to the path of a requested screenshot of the window."""
         path, self.app.pending_window_screenshot = self.app.pending_window_screenshot, None
         if path is not None:
-            target = RenderTarget(self.gl, (width, height))
-            target.draw()
-            write_png(path, target.pixels())
+            texture = self.gl.texture((width, height), 4, "f1")
+            render(texture.framebuffer)
+            write_png(path, read_pixels(texture))
             self.app.show_message(f"wrote {path.name}")
 
 
@@ -93,37 +93,35 @@ class OffscreenWindow:
 
     def __init__(self, app: AppState, gl: GlContext, size: tuple[int, int], scale: float = 1.0):
         self.gl, self.app = gl, app
-        imgui.create_context()
-        implot.create_context()
+        create_contexts()
         imgui.backends.opengl3_init("#version 330")
         self.ui = UiContext(app, gl, scale)
-        self.target = RenderTarget(gl, size)
+        self._texture = gl.texture(size, 4, "f1")
         self._last_frame_at = app.now()
 
     def resize(self, size: tuple[int, int]) -> None:
         """Sets the size in pixels."""
-        self.target = RenderTarget(self.gl, size)
+        self._texture = self.gl.texture(size, 4, "f1")
 
     def frame(self) -> None:
         """Draws one frame with the events added since the last one."""
         io, now = imgui.get_io(), self.app.now()
-        io.display_size = imgui.ImVec2(*self.target.texture.size)
+        io.display_size = imgui.ImVec2(*self._texture.size)
         io.delta_time = min(max(now - self._last_frame_at, 1e-4), MAX_DELTA_SECONDS)
         self._last_frame_at = now
         imgui.backends.opengl3_new_frame()
         imgui.new_frame()
-        self.ui.frame(self.target.framebuffer)
+        self.ui.frame(self._texture.framebuffer)
 
     def pixels(self) -> np.ndarray:
         """The last frame, (height, width, 3) uint8, the top row first."""
-        return self.target.pixels()
+        return read_pixels(self._texture)
 
     def close(self) -> None:
         """Saves the session and destroys the contexts of Dear ImGui."""
         self.app.close()
         imgui.backends.opengl3_shutdown()
-        implot.destroy_context()
-        imgui.destroy_context()
+        destroy_contexts()
 
 
 class Window:
@@ -142,8 +140,7 @@ class Window:
         glfw.set_key_callback(self.handle, self._on_key)
         on_drop: Any = self._on_drop  # the binding's stub has another signature
         glfw.set_drop_callback(self.handle, on_drop)
-        imgui.create_context()
-        implot.create_context()
+        create_contexts()
         address = ctypes.cast(self.handle, ctypes.c_void_p).value
         assert address is not None
         imgui.backends.glfw_init_for_opengl(address, True)  # after our callbacks, which it chains
@@ -154,13 +151,12 @@ class Window:
         ui = UiContext(app, self.gl, self.scale)
         ui.main_window.modifiers_at_press = self._modifiers_at_press
         app.wake = glfw.post_empty_event
-        clean = False
+        clean = True
         try:
             while not (glfw.window_should_close(self.handle) or app.quit_requested):
                 self.frame(app, ui)
-            clean = True
-        except KeyboardInterrupt:
-            clean = True
+        except Exception:
+            clean = False
             raise
         finally:
             app.close(clean)
@@ -209,8 +205,7 @@ class Window:
         """Destroys the window and the contexts of Dear ImGui."""
         imgui.backends.opengl3_shutdown()
         imgui.backends.glfw_shutdown()
-        implot.destroy_context()
-        imgui.destroy_context()
+        destroy_contexts()
         glfw.destroy_window(self.handle)
         glfw.terminate()
 
@@ -220,14 +215,13 @@ def _create_window(size: tuple[int, int], title: str) -> Any:
     glfw.window_hint(glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE)
     glfw.window_hint(glfw.OPENGL_FORWARD_COMPAT, glfw.TRUE)
     glfw.window_hint(glfw.SCALE_TO_MONITOR, glfw.TRUE)
-    reason = "GLFW creates no window"
+    reason = ""
     for major, minor in ((4, 3), (4, 0), (3, 3)):
         glfw.window_hint(glfw.CONTEXT_VERSION_MAJOR, major)
         glfw.window_hint(glfw.CONTEXT_VERSION_MINOR, minor)
         try:
-            if handle := glfw.create_window(*size, title, None, None):
-                return handle
-        except glfw.GLFWError as error:
+            return glfw.create_window(*size, title, None, None)
+        except glfw.GLFWError as error:  # raised for every failure; see _init_glfw()
             reason = str(error)
     glfw.terminate()
     raise UnavailableError(f"no window with OpenGL 3.3: {reason}. `rayfold doctor` lists what OpenGL is available")
@@ -243,9 +237,6 @@ def _init_glfw() -> None:
     if not has_display():
         raise UnavailableError(f"no display: neither DISPLAY nor WAYLAND_DISPLAY is set. {advice}")
     try:
-        started = glfw.init()
-        reason = "GLFW does not initialize"
-    except glfw.GLFWError as error:
-        started, reason = False, str(error)
-    if not started:
-        raise UnavailableError(f"no display: {reason}. {advice}")
+        glfw.init()
+    except glfw.GLFWError as error:  # with ERROR_REPORTING, every failure raises
+        raise UnavailableError(f"no display: {error}. {advice}") from error

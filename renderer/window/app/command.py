@@ -34,50 +34,46 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=arguments.port, default=8377, metavar="N", help="0 picks one (default 8377)")
 
 
-def view(args: argparse.Namespace) -> int:
-    """Runs the window until the user closes it; returns the exit code."""
+def run_view(args: argparse.Namespace) -> int:
+    """Runs `rayfold view` with its parsed arguments."""
+    view(requested_session(args.inputs, args.restore), args.device, args.size)
+    return 0
+
+
+def run_serve(args: argparse.Namespace) -> int:
+    """Runs `rayfold serve` with its parsed arguments."""
+    serve(requested_session(args.inputs, args.restore), args.device, args.size, args.host, args.port)
+    return 0
+
+
+def view(session: "Session", device: str, size: tuple[int, int]) -> None:
+    """Runs the window, `size` units large, until the user closes it."""
     from renderer.gpu import open_context
     from renderer.window.app.backends import Window
     from renderer.window.state.app_state import AppState
     from renderer.window.state.session import default_path
 
-    session = requested_session(args.inputs, args.restore)
     message = rotate_session(default_path())
-    scenes = list(session.scenes)
-    window = Window(args.size, f"{scenes[0].title} - Rayfold" if len(scenes) == 1 else "Rayfold")
-    try:
-        app = AppState(scenes, open_context(args.device, gl=window.gl), session_path=default_path())
-        app.apply_layout(session)
+    window = Window(size, f"{session.scenes[0].title} - Rayfold" if len(session.scenes) == 1 else "Rayfold")
+    with contextlib.closing(window):
+        app = AppState.of_session(session, open_context(device, gl=window.gl), default_path())
         if message:
             app.show_message(message)
         window.run(app)
-    finally:
-        window.close()
-    return 0
 
 
-def serve(args: argparse.Namespace) -> int:
-    """Draws the window without a display and serves it to a browser; returns the exit code."""
+def serve(session: "Session", device: str, size: tuple[int, int], host: str, port: int) -> None:
+    """Draws the window without a display, `size` pixels large, and serves it to a browser until the user quits."""
     from renderer.gpu import open_context
     from renderer.window.app.backends import OffscreenWindow
     from renderer.window.remote.server import RemoteServer
     from renderer.window.state.app_state import AppState
 
-    session = requested_session(args.inputs, args.restore)
-    gpu = open_context(args.device)
-    server = RemoteServer(args.host, args.port)
-    try:
-        app = AppState(list(session.scenes), gpu)
-        app.apply_layout(session)
-        window = OffscreenWindow(app, gpu.gl, args.size)
-        print(server.address, flush=True)
-        try:
+    gpu = open_context(device)
+    with contextlib.closing(RemoteServer(host, port)) as server:
+        with contextlib.closing(OffscreenWindow(AppState.of_session(session, gpu), gpu.gl, size)) as window:
+            print(server.address, flush=True)
             server.run(window)
-        finally:
-            window.close()
-    finally:
-        server.close()
-    return 0
 
 
 def requested_session(inputs: list[str], restore_last: bool) -> "Session":

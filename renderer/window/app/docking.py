@@ -28,8 +28,8 @@ class Docking:
             x, y, width, height = splitter.rectangle
             x, width = (x - margin, width + 2 * margin) if splitter.horizontal else (x, width)
             y, height = (y, height) if splitter.horizontal else (y - margin, height + 2 * margin)
-            imgui.set_cursor_screen_pos(imgui.ImVec2(x, y))
-            imgui.invisible_button(f"gap {number}", imgui.ImVec2(max(width, 1), max(height, 1)))
+            imgui.set_cursor_screen_pos((x, y))
+            imgui.invisible_button(f"gap {number}", (max(width, 1), max(height, 1)))
             if imgui.is_item_hovered() or imgui.is_item_active():
                 cursors = imgui.MouseCursor_
                 imgui.set_mouse_cursor(cursors.resize_ew if splitter.horizontal else cursors.resize_ns)
@@ -47,8 +47,8 @@ class Docking:
         bar_height = image_rect[1] - y
         if bar_height < 1:
             return
-        imgui.set_cursor_screen_pos(imgui.ImVec2(x, y))
-        imgui.invisible_button(f"title {index}", imgui.ImVec2(width, bar_height))
+        imgui.set_cursor_screen_pos((x, y))
+        imgui.invisible_button(f"title {index}", (width, bar_height))
         app = self.app
         if imgui.is_item_activated():
             app.active = index

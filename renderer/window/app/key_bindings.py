@@ -1,12 +1,14 @@
 """The window's key bindings: one action a line, shared by the dispatcher, the help and the command palette."""
 
 from functools import partial
+from operator import methodcaller
 
 from renderer.window.controls.shortcuts import Action
 from renderer.window.state import layout_actions, open_files, save_files, view_actions
 from renderer.window.state.app_state import AppState
 from renderer.window.timeline import actions
 
+ARROW_STEP = 0.08  # of the panel's height, by which an arrow key drags
 WINDOW, PANEL, VIEW, TONE, TIME = "Window", "Panel", "View", "Exposure", "Time"
 FOCUS_CONTROLS = Action(
     "F6", "move keyboard focus to the controls and back", WINDOW, AppState.toggle_keyboard_navigation
@@ -14,7 +16,7 @@ FOCUS_CONTROLS = Action(
 ACTIONS = [
     FOCUS_CONTROLS,
     Action("Space", "pause or resume", PANEL, AppState.toggle_pause),
-    Action("R", "restart", PANEL, AppState.restart),
+    Action("R", "restart", PANEL, lambda s: s.panel.restart()),
     Action("N", "next scene", PANEL, lambda s: open_files.next_scene(s, 1)),
     Action("P", "previous scene", PANEL, lambda s: open_files.next_scene(s, -1)),
     Action("Enter", "maximize panel (or double-click)", PANEL, lambda s: s.toggle("solo")),
@@ -23,20 +25,12 @@ ACTIONS = [
     Action("L", "render continuously, to measure frame rate", PANEL, AppState.toggle_free_run),
     Action("Z", "resolution: automatic, full, half, quarter", PANEL, AppState.cycle_resolution),
     Action("Ctrl+N", "denoise finished pictures on or off", PANEL, AppState.toggle_denoise),
-    Action("Ctrl+D", "duplicate panel", PANEL, AppState.duplicate),
+    Action("Ctrl+D", "duplicate panel", PANEL, lambda s: s.add_panels([s.panel.scene])),
     Action("Ctrl+W", "close panel", PANEL, AppState.close_panel),
     Action("Ctrl+G", "arrange panels in a grid", PANEL, layout_actions.reset_to_grid),
     Action("F12", "screenshot with its recipe", PANEL, save_files.screenshot),
-    Action("Left", "orbit", VIEW, lambda s: view_actions.drag(s, -1, 0), True),
-    Action("Right", "orbit", VIEW, lambda s: view_actions.drag(s, 1, 0), True),
-    Action("Up", "orbit", VIEW, lambda s: view_actions.drag(s, 0, -1), True),
-    Action("Down", "orbit", VIEW, lambda s: view_actions.drag(s, 0, 1), True),
-    Action("Shift+Left", "pan", VIEW, lambda s: view_actions.pan(s, -1, 0), True),
-    Action("Shift+Right", "pan", VIEW, lambda s: view_actions.pan(s, 1, 0), True),
-    Action("Shift+Up", "pan", VIEW, lambda s: view_actions.pan(s, 0, -1), True),
-    Action("Shift+Down", "pan", VIEW, lambda s: view_actions.pan(s, 0, 1), True),
-    Action("+", "zoom in", VIEW, lambda s: view_actions.zoom(s, 1), True),
-    Action("-", "zoom out", VIEW, lambda s: view_actions.zoom(s, -1), True),
+    Action("+", "zoom in", VIEW, lambda s: view_actions.move_view(s, lambda view: view.scroll(1)), True),
+    Action("-", "zoom out", VIEW, lambda s: view_actions.move_view(s, lambda view: view.scroll(-1)), True),
     Action("Home", "reset view", VIEW, view_actions.reset_view),
     Action("Ctrl+F", "focus on the next click (or Ctrl+click)", VIEW, view_actions.pick_focus),
     Action("Ctrl+T", "timeline on or off", TIME, actions.toggle_timeline),
@@ -66,12 +60,19 @@ ACTIONS = [
     Action("F5", "reload shaders and scenes", WINDOW, open_files.reload),
     Action("Shift+F12", "screenshot of the window", WINDOW, save_files.screenshot_window),
     Action("Escape", "close what is open", WINDOW, AppState.escape),
-    Action("Ctrl+Q", "quit", WINDOW, AppState.quit),
+    Action("Ctrl+Q", "quit", WINDOW, lambda s: setattr(s, "quit_requested", True)),
 ]
-ARROW_SIDES = {"Left": "left", "Right": "right", "Up": "above", "Down": "below"}
-for key, side in ARROW_SIDES.items():
-    swap, dock = partial(layout_actions.swap_panel, side=side), partial(layout_actions.dock_panel, side=side)
-    ACTIONS.append(Action(f"Ctrl+{key}", "swap with the neighbor panel", PANEL, swap))
-    ACTIONS.append(Action(f"Ctrl+Shift+{key}", "dock panel along that side", PANEL, dock))
+ARROWS = {"Left": ("left", -1, 0), "Right": ("right", 1, 0), "Up": ("above", 0, -1), "Down": ("below", 0, 1)}
+for key, (side, dx, dy) in ARROWS.items():
+    drag, pan = (
+        methodcaller("drag", ARROW_STEP * dx, ARROW_STEP * dy),
+        methodcaller("pan", ARROW_STEP * dx, ARROW_STEP * dy),
+    )
+    ACTIONS += [
+        Action(key, "orbit", VIEW, partial(view_actions.move_view, move=drag), True),
+        Action(f"Shift+{key}", "pan", VIEW, partial(view_actions.move_view, move=pan), True),
+        Action(f"Ctrl+{key}", "swap with the neighbor panel", PANEL, partial(layout_actions.swap_panel, side=side)),
+        Action(f"Ctrl+Shift+{key}", "dock panel along that side", PANEL, partial(layout_actions.dock_panel, side=side)),
+    ]
 for index in range(9):
     ACTIONS.append(Action(str(index + 1), "select panel", PANEL, partial(AppState.select_panel, index=index)))

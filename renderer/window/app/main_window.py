@@ -109,7 +109,7 @@ class MainWindow:
         app = self.app
         imgui.same_line(0, 20 * self.scale)
         self._button("Resume" if app.panel.paused else "Pause", "Space", AppState.toggle_pause)
-        self._button("Restart", "R", AppState.restart)
+        self._button("Restart", "R", lambda s: s.panel.restart())
         self._button("All panels" if app.solo else "Maximize", "Enter", lambda s: s.toggle("solo"))
         self._button("Previous", "P", lambda s: open_files.next_scene(s, -1))
         self._button("Next", "N", lambda s: open_files.next_scene(s, 1))
@@ -139,7 +139,7 @@ class MainWindow:
     # Panels
 
     def _panels(self, width: float, height: float, top: float, now: float) -> None:
-        imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.BACKGROUND, 1))
+        imgui.push_style_color(imgui.Col_.window_bg, (*theme.BACKGROUND, 1))
         self._begin("panels", (0, top, width, height), (0, 0))
         app = self.app
         self.docking.drag_splitters()
@@ -190,7 +190,7 @@ class MainWindow:
         if imgui.collapsing_header("Statistics", imgui.TreeNodeFlags_.default_open):
             statistics.draw(panel, self.fonts, self.scale)
         if scene != panel.scene:
-            app.change_scene(scene, moved=imgui.is_any_item_active())
+            app.panel.show(scene, moved=imgui.is_any_item_active())
         imgui.pop_item_flag()
         imgui.end()
 
@@ -216,10 +216,10 @@ class MainWindow:
     def _begin(self, name: str, rect: tuple, padding: tuple[int, int] | None, flags: int = NO_SCROLL) -> None:
         """Begins a fixed region of the window; `padding` is at scale 1."""
         x, y, width, height = rect
-        imgui.set_next_window_pos(imgui.ImVec2(x, y))
-        imgui.set_next_window_size(imgui.ImVec2(max(width, 1), max(height, 1)))
+        imgui.set_next_window_pos((x, y))
+        imgui.set_next_window_size((max(width, 1), max(height, 1)))
         if padding is not None:
-            scaled = imgui.ImVec2(padding[0] * self.scale, padding[1] * self.scale)
+            scaled = (padding[0] * self.scale, padding[1] * self.scale)
             imgui.push_style_var(imgui.StyleVar_.window_padding, scaled)
         imgui.begin(name, None, flags)
 

@@ -26,10 +26,10 @@ def handle_mouse(
     """
     x, y, width, height = rect
     io = imgui.get_io()
-    imgui.set_cursor_screen_pos(imgui.ImVec2(x, y))
+    imgui.set_cursor_screen_pos((x, y))
     buttons = imgui.ButtonFlags_
     flags = buttons.mouse_button_left | buttons.mouse_button_right | buttons.mouse_button_middle
-    imgui.invisible_button(f"panel {index}", imgui.ImVec2(width, height), flags)
+    imgui.invisible_button(f"panel {index}", (width, height), flags)
     if imgui.is_item_activated():
         app.active = index
     u, v = (io.mouse_pos.x - x) / width, (io.mouse_pos.y - y) / height

@@ -29,11 +29,11 @@ class Overlays:
 
     def _begin_centered_window(self, title: str, width: float, height: float) -> None:
         size = imgui.get_io().display_size
-        imgui.set_next_window_pos(imgui.ImVec2(size.x / 2, size.y / 2), imgui.Cond_.always, imgui.ImVec2(0.5, 0.5))
-        imgui.set_next_window_size_constraints(imgui.ImVec2(width, 0), imgui.ImVec2(width, height * 0.94))
+        imgui.set_next_window_pos((size.x / 2, size.y / 2), imgui.Cond_.always, (0.5, 0.5))
+        imgui.set_next_window_size_constraints((width, 0), (width, height * 0.94))
         imgui.set_next_window_bg_alpha(0.97)
         flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
-        imgui.push_style_color(imgui.Col_.window_bg, imgui.ImVec4(*theme.COLORS["popup_bg"]))
+        imgui.push_style_color(imgui.Col_.window_bg, theme.COLORS["popup_bg"])
         _, is_open = imgui.begin(title, True, flags | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse)
         imgui.pop_style_color()
         if not is_open:
@@ -58,7 +58,7 @@ class Overlays:
 
     def _group(self, group: str, keys_by_name: dict[str, str]) -> None:
         imgui.push_font(self.fonts.bold, theme.FONT_SIZE)
-        imgui.text_colored(imgui.ImVec4(*theme.ACCENT), group)
+        imgui.text_colored(theme.ACCENT, group)
         imgui.pop_font()
         for name, keys in keys_by_name.items():
             imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
@@ -100,11 +100,11 @@ class Overlays:
         wrap = max(width - 8 * pad, 1.0)
         size = imgui.calc_text_size(text, False, wrap)
         left, top = (width - size.x) / 2, height - size.y - 60 * self.scale
-        low, high = imgui.ImVec2(left - pad, top - pad / 2), imgui.ImVec2(left + size.x + pad, top + size.y + pad / 2)
+        low, high = (left - pad, top - pad / 2), (left + size.x + pad, top + size.y + pad / 2)
         draw.add_rect_filled(low, high, theme.color_u32((0.10, 0.12, 0.15, 0.94)), 6 * self.scale)
         draw.add_rect(low, high, theme.color_u32((0.30, 0.36, 0.45, 1)), 6 * self.scale)
         font_size, color = theme.FONT_SIZE * self.scale, theme.color_u32(theme.TEXT)
-        draw.add_text(self.fonts.text, font_size, imgui.ImVec2(left, top), color, text, wrap)
+        draw.add_text(self.fonts.text, font_size, (left, top), color, text, wrap)
 
 
 def _keys_by_name(actions: list[Action]) -> dict[str, str]:

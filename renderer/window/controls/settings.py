@@ -56,7 +56,7 @@ def _labeled_control(f: Field, kind: Any, value: Any, original: Any) -> Any:
     _tooltip(f)
     if changed:
         imgui.same_line(0, imgui.get_style().item_inner_spacing.x)
-        if imgui.button("x", imgui.ImVec2(reset, 0)):
+        if imgui.button("x", (reset, 0)):
             value = original
         imgui.set_item_tooltip("reset to the scene's value")
     return value

@@ -1,7 +1,13 @@
 """Steps a setting by key: to its next choice, on or off, or a number further."""
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, get_args, get_type_hints
+
+
+def next_item(items: Sequence[Any], current: Any, direction: int = 1) -> Any:
+    """The item after (1) or before (-1) the current one; the ends meet."""
+    return items[(items.index(current) + direction) % len(items)]
 
 
 def step_setting(settings: Any, name: str, direction: int) -> Any:
@@ -10,7 +16,7 @@ def step_setting(settings: Any, name: str, direction: int) -> Any:
     kind, value = get_type_hints(type(settings))[name], getattr(settings, name)
     choices = get_args(kind) if not isinstance(kind, type) else ()
     if choices:
-        new = choices[(choices.index(value) + direction) % len(choices)]
+        new = next_item(choices, value, direction)
     elif kind is bool:
         new = not value
     else:

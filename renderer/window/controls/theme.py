@@ -52,7 +52,7 @@ def apply(scale: float) -> Fonts:
     style = imgui.get_style()
     imgui.style_colors_dark()
     for name, color in COLORS.items():
-        style.set_color_(getattr(imgui.Col_, name), imgui.ImVec4(*color))
+        style.set_color_(getattr(imgui.Col_, name), color)
     style.window_rounding = style.child_rounding = 0
     style.frame_rounding = style.grab_rounding = style.popup_rounding = 4
     style.scrollbar_rounding, style.scrollbar_size = 6, 10
@@ -68,7 +68,7 @@ def apply(scale: float) -> Fonts:
 
 def color_u32(color: Color, alpha: float = 1.0) -> int:
     """The color as draw lists take it, its alpha multiplied by `alpha`."""
-    return imgui.get_color_u32(imgui.ImVec4(color[0], color[1], color[2], color[3] * alpha))
+    return imgui.get_color_u32((color[0], color[1], color[2], color[3] * alpha))
 
 
 def corners(rect: Rect) -> tuple[imgui.ImVec2, imgui.ImVec2]:
@@ -79,5 +79,5 @@ def corners(rect: Rect) -> tuple[imgui.ImVec2, imgui.ImVec2]:
 
 def shadow_text(draw, font, size: float, x: float, y: float, color: Color, text: str) -> None:
     """Draws text over a picture, with a black shadow for contrast."""
-    draw.add_text(font, size, imgui.ImVec2(x + 1, y + 1), color_u32((0, 0, 0, 1)), text)
-    draw.add_text(font, size, imgui.ImVec2(x, y), color_u32(color), text)
+    draw.add_text(font, size, (x + 1, y + 1), color_u32((0, 0, 0, 1)), text)
+    draw.add_text(font, size, (x, y), color_u32(color), text)

@@ -12,7 +12,7 @@ from renderer.errors import UnavailableError
 try:
     import glfw
     import imgui_bundle
-    from imgui_bundle import imgui, implot
+    from imgui_bundle import imgui, imgui_ctx, implot
 except ImportError as error:
     raise UnavailableError(
         f"the window needs glfw and imgui-bundle: pip install glfw imgui-bundle ({error})"
@@ -20,4 +20,4 @@ except ImportError as error:
 
 FONTS = Path(imgui_bundle.__file__).parent / "assets" / "fonts"  # part of the wheel
 
-__all__ = ["FONTS", "glfw", "imgui", "implot"]
+__all__ = ["FONTS", "glfw", "imgui", "imgui_ctx", "implot"]

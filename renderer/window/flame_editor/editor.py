@@ -6,7 +6,7 @@ With key frames it edits one of them, and pauses the panel at its time.
 import os
 from collections.abc import Callable
 from dataclasses import fields, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,18 +17,17 @@ from renderer.flames.chaos_game import ChaosGame
 from renderer.flames.genome import Flame, Xform
 from renderer.flames.temporal import relative_view
 from renderer.flames.xml.write import to_xml
-from renderer.formats.images import atomic_write
 from renderer.gpu import KernelError
 from renderer.pictures.flame import Settings, keyframes_for_file, to_keyframe
 from renderer.scene.scene import Scene
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.theme import Rect
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.flame_editor import sections, triangles
 from renderer.window.flame_editor.variants import Variants
 from renderer.window.state.app_state import AppState
-from renderer.window.state.save_files import unused_path
+from renderer.window.state.save_files import write_text
 
 GROUP = "Flame"
 NUDGE, ROTATE, SCALE = 0.02, 5.0, 1.05  # of one key press: fraction of the view's height, degrees, factor
@@ -91,14 +90,12 @@ class Editor:
 
     def show(self, settings: Settings, moved: bool = True) -> None:
         """Replaces the settings of the active panel."""
-        self.app.change_scene(replace(self.app.panel.scene, settings=settings), moved=moved)
+        self.app.panel.show(replace(self.app.panel.scene, settings=settings), moved=moved)
 
     def change(self, edit_flame: Callable[..., Flame], *arguments: Any, **options: Any) -> None:
         """Replaces the flame by edit_flame(flame, ...); shows its error as a message."""
-        try:
+        with self.app.errors_as_messages(ValueError):
             self.put(edit_flame(self.flame, *arguments, **options))
-        except (UserError, ValueError) as error:
-            self.app.show_message(str(error))
 
     def change_xform(self, **changes: Any) -> None:
         """Changes fields of the selected xform."""
@@ -154,9 +151,8 @@ class Editor:
     def controls(self) -> None:
         """Draws the flame's section of the controls."""
         if imgui.collapsing_header("Flame", imgui.TreeNodeFlags_.default_open):
-            imgui.push_id("flame")
-            self.sections.draw()
-            imgui.pop_id()
+            with imgui_ctx.push_id("flame"):
+                self.sections.draw()
 
     def overlay(self) -> None:
         """Draws the grid of variants over the window, and advances the search for a random flame."""
@@ -194,14 +190,6 @@ class Editor:
         self.change(edit.add_xform, source)
         self.selected = len(self.flame.xforms) - 1
 
-    def duplicate(self) -> None:
-        """Duplicates the selected xform."""
-        self.add(self.xform)
-
-    def delete(self) -> None:
-        """Deletes the selected xform."""
-        self.change(edit.delete_xform, self.index)
-
     def toggle_final(self) -> None:
         """Adds or deletes the final xform."""
         if self.flame.final_xform is None:
@@ -228,10 +216,6 @@ class Editor:
         self.change_xform(weight=weight)
         self.app.show_message(f"weight {weight:.3g}")
 
-    def toggle_triangles(self) -> None:
-        """Shows or hides the triangles."""
-        self.triangles = not self.triangles
-
     def toggle_post(self) -> None:
         """Edits post-affines, or affines again."""
         self.post, self.triangles = not self.post, True
@@ -251,14 +235,11 @@ class Editor:
         """Fits the view to the whole flame."""
         settings, flame = self.settings, self.flame
         width, height = self._image_size()
-        try:
+        with self.app.errors_as_messages():
             view = framing.fit_view(self.app.gpu.device, flame, width / height, settings.y_axis, self._short_game())
-        except (UserError, KernelError) as error:
-            self.app.show_message(str(error))
-            return
-        if settings.keyframes:
-            view = relative_view(settings.view, settings.keyframes[self.key].view, view)
-        self.app.set_view(view)
+            if settings.keyframes:
+                view = relative_view(settings.view, settings.keyframes[self.key].view, view)
+            self.app.set_view(view)
 
     def _image_size(self) -> tuple[int, int]:
         """The size of the active panel's picture in window units."""
@@ -289,26 +270,12 @@ class Editor:
             self.selected = self.key = 0
             self.show(replace(self.settings, view=view, y_axis="up", keyframes=(), **values), moved=False)
 
-    def add_symmetry(self, kind: int) -> None:
-        """Adds the xforms of a symmetry, as in flam3: |kind| rotations, with a mirror if negative."""
-        self.change(evolve.add_symmetry, kind)
-
-    def mutate(self) -> None:
-        """Makes one random change."""
-        self.change(evolve.mutate, self.rng)
-
     def save(self) -> None:
         """Writes the flame, or its key frames, as a .flame file to the current folder."""
         panel = self.app.panel
-        path = unused_path(Path.cwd(), panel.original.path.stem, ".flame")
         size = panel.display_texture.size if panel.display_texture is not None else (1280, 720)
-        try:
-            text = to_xml(keyframes_for_file(self.settings, size, panel.scene.title))
-            with atomic_write(path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
-            self.app.show_message(f"wrote {path.name}")
-        except UserError as error:
-            self.app.show_message(str(error))
+        with self.app.errors_as_messages():
+            write_text(self.app, ".flame", to_xml(keyframes_for_file(self.settings, size, panel.scene.title)))
 
     # Actions on key frames
 
@@ -366,30 +333,30 @@ class Editor:
         def action(keys: str, name: str, run: Callable[[], None], repeats: bool = False) -> Action:
             return Action(keys, name, GROUP, lambda _app: run(), repeats)
 
+        arrows = {"Left": (-1, 0, ROTATE, 1.0), "Right": (1, 0, -ROTATE, 1.0)}
+        arrows |= {"Up": (0, 1, 0.0, SCALE), "Down": (0, -1, 0.0, 1 / SCALE)}
+        moves = []
+        for key, (right, up, degrees, factor) in arrows.items():
+            moves.append(action(f"Alt+{key}", "move the triangle", partial(self.nudge, right, up), True))
+            turn = partial(self.rotate_scale, degrees, factor)
+            moves.append(action(f"Alt+Shift+{key}", "rotate and scale it", turn, True))
         return [
-            action("G", "triangles of the xforms", self.toggle_triangles),
+            *moves,
+            action("G", "triangles of the xforms", lambda: setattr(self, "triangles", not self.triangles)),
             action("O", "triangles of the post-affines", self.toggle_post),
             action("M", "next xform", lambda: self.select(1)),
             action("Shift+M", "previous xform", lambda: self.select(-1)),
             action("A", "add xform", self.add),
-            action("Shift+A", "duplicate xform", self.duplicate),
-            action("Delete", "delete xform", self.delete),
+            action("Shift+A", "duplicate xform", lambda: self.add(self.xform)),
+            action("Delete", "delete xform", lambda: self.change(edit.delete_xform, self.index)),
             action("F", "final xform", self.toggle_final),
-            action("Alt+Left", "move the triangle", lambda: self.nudge(-1, 0), True),
-            action("Alt+Right", "move the triangle", lambda: self.nudge(1, 0), True),
-            action("Alt+Up", "move the triangle", lambda: self.nudge(0, 1), True),
-            action("Alt+Down", "move the triangle", lambda: self.nudge(0, -1), True),
-            action("Alt+Shift+Left", "rotate and scale it", lambda: self.rotate_scale(ROTATE), True),
-            action("Alt+Shift+Right", "rotate and scale it", lambda: self.rotate_scale(-ROTATE), True),
-            action("Alt+Shift+Up", "rotate and scale it", lambda: self.rotate_scale(0.0, SCALE), True),
-            action("Alt+Shift+Down", "rotate and scale it", lambda: self.rotate_scale(0.0, 1 / SCALE), True),
             action("]", "increase weight", lambda: self.scale_weight(1.25), True),
             action("[", "decrease weight", lambda: self.scale_weight(0.8), True),
             action("C", "next palette", lambda: self.step_palette(1), True),
             action("Shift+C", "previous palette", lambda: self.step_palette(-1), True),
             action("B", "random flame", self.random),
             action("V", "variants", self.variants.toggle),
-            action("Shift+V", "mutate", self.mutate),
+            action("Shift+V", "mutate", lambda: self.change(evolve.mutate, self.rng)),
             action("U", "fit view to the flame", self.fit),
             action("K", "add key frame of this flame", self.add_keyframe),
             action("Shift+K", "delete key frame", self.delete_keyframe),

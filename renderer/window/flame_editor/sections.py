@@ -1,35 +1,38 @@
 """What the flame editor draws: the triangles over the picture, and the sections of controls beside it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from renderer.flames import edit, palettes
+from renderer.flames import edit, evolve, palettes
 from renderer.flames.genome import IDENTITY_2D, Flame
 from renderer.flames.variations import parameter_owners, variation_table
 from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.flame_editor.triangles import CORNERS, EDGES, WindowTransform, handles, xform_indices
 from renderer.window.state import open_files
+
+if TYPE_CHECKING:
+    from renderer.window.flame_editor.editor import Editor
 
 GRADIENT_HEIGHT, GRADIENT_SEGMENTS = 18, 64  # height at scale 1
 CACHED_GRADIENTS = 64
 SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)
-Button = tuple[str, Callable[[], Any], str]  # label, what it runs, tooltip
 
 
-def draw_triangles(editor: Any, transform: WindowTransform) -> None:
+def draw_triangles(editor: "Editor", transform: WindowTransform) -> None:
     """Draws the triangle of each xform; the selected one with all its handles."""
     draw, scale, flame = imgui.get_window_draw_list(), editor.scale, editor.flame
-    unit = [imgui.ImVec2(*transform.to_window(corner)) for corner in ((0, 0), (1, 0), (0, 1))]
-    draw.add_triangle(unit[0], unit[1], unit[2], theme.color_u32((1, 1, 1, 0.18)), scale)
+    o, x, y = [transform.to_window(corner) for corner in ((0, 0), (1, 0), (0, 1))]
+    draw.add_triangle(o, x, y, theme.color_u32((1, 1, 1, 0.18)), scale)
     for index in sorted(xform_indices(flame), key=lambda index: index == editor.index):
         selected = index == editor.index
         corners = edit.triangle(edit.xform_at(flame, index), editor.post)
         points = handles([transform.to_window(corner) for corner in corners])
-        color, (o, x, y) = editor.xform_color(index), [imgui.ImVec2(*points[name]) for name in CORNERS]
+        color, (o, x, y) = editor.xform_color(index), [points[name] for name in CORNERS]
         draw.add_triangle(o, x, y, theme.color_u32((0, 0, 0, 0.6)), (4.0 if selected else 2.6) * scale)
         if selected:
             draw.add_triangle_filled(o, x, y, theme.color_u32(color, 0.13))
@@ -40,21 +43,24 @@ def draw_triangles(editor: Any, transform: WindowTransform) -> None:
             lit = active is not None and active.index == index and active.handle == name
             _draw_handle(editor, points[name], name, color, selected, lit)
         if selected:
-            label = ("final" if index == edit.FINAL_XFORM else str(index + 1)) + (" post" if editor.post else "")
+            label = _xform_label(index) + (" post" if editor.post else "")
             px, py = points["O"][0] - 6 * scale, points["O"][1] + 8 * scale
             theme.shadow_text(draw, editor.fonts.bold, theme.FONT_SIZE * scale, px, py, color, label)
 
 
+def _xform_label(index: int) -> str:
+    return "final" if index == edit.FINAL_XFORM else str(index + 1)
+
+
 def _draw_handle(
-    editor: Any, point: tuple[float, float], name: str, color: theme.Color, selected: bool, lit: bool
+    editor: "Editor", point: tuple[float, float], name: str, color: theme.Color, selected: bool, lit: bool
 ) -> None:
     draw, scale = imgui.get_window_draw_list(), editor.scale
     radius = (6.0 if lit else 4.5 if selected and name in CORNERS else 3.0) * scale
-    center = imgui.ImVec2(*point)
-    draw.add_circle_filled(center, radius + 1.2 * scale, theme.color_u32((0, 0, 0, 0.8)))
-    draw.add_circle_filled(center, radius, theme.color_u32(theme.TEXT if lit else color))
+    draw.add_circle_filled(point, radius + 1.2 * scale, theme.color_u32((0, 0, 0, 0.8)))
+    draw.add_circle_filled(point, radius, theme.color_u32(theme.TEXT if lit else color))
     if name == "O" and selected:
-        draw.add_circle_filled(center, radius * 0.45, theme.color_u32((0, 0, 0, 1)))
+        draw.add_circle_filled(point, radius * 0.45, theme.color_u32((0, 0, 0, 1)))
     if selected and name in ("X", "Y"):
         x, y = point[0] + 7 * scale, point[1] - 16 * scale
         theme.shadow_text(draw, imgui.get_font(), imgui.get_font_size(), x, y, color, name)
@@ -63,7 +69,7 @@ def _draw_handle(
 class Sections:
     """The controls of the current flame; every change goes through the editor."""
 
-    def __init__(self, editor: Any):
+    def __init__(self, editor: "Editor"):
         self.editor, self.filter = editor, ""
         self._held_slider: tuple[str, int, np.ndarray] | None = None  # name, value, and the palette before it
         self._gradients: dict[str, list[int]] = {}
@@ -79,35 +85,38 @@ class Sections:
             imgui.same_line()
             editor.post = imgui.checkbox("of post-affines", editor.post)[1]
             imgui.set_item_tooltip("O")
-        self._buttons(("Random", editor.random, "B"), ("Variants", editor.variants.toggle, "V"),
-                      ("Mutate", editor.mutate, "Shift+V"), ("Fit", editor.fit, "U"))  # fmt: skip
+        self._action_buttons({"Random": "B", "Variants": "V", "Mutate": "Shift+V", "Fit": "U"})
         self._symmetry()
         self._keyframes()
         self._xforms(flame)
         self._xform()
-        if imgui.tree_node_ex("variations", imgui.TreeNodeFlags_.default_open):
-            self._variations()
-            imgui.tree_pop()
-        sections = {
+        sections: dict[str, Callable[[], None]] = {
+            "variations": self._variations,
             "affine": lambda: self._affine("affine", editor.xform.affine),
             "post-affine": lambda: self._affine("post", editor.xform.post),
             "xaos": lambda: self._xaos(flame),
             "palette": lambda: self._palette(flame),
         }
         for name, section in sections.items():
-            if imgui.tree_node(name):
+            if imgui.tree_node_ex(name, imgui.TreeNodeFlags_.default_open if name == "variations" else 0):
                 section()
                 imgui.tree_pop()
-        self._buttons(("Save as .flame", editor.save, "Ctrl+E"))
+        self._action_buttons({"Save as .flame": "Ctrl+E"})
 
-    def _buttons(self, *buttons: Button) -> None:
-        for number, (label, run, keys) in enumerate(buttons):
+    def _action_buttons(self, keys: dict[str, str]) -> None:
+        """A row of buttons that run the editor's actions: label -> keys, which the tooltip shows."""
+        run = {action.keys: partial(action.run, self.editor.app) for action in self.editor.actions()}
+        self._buttons({label: run[chord] for label, chord in keys.items()}, tooltips=keys)
+
+    def _buttons(self, buttons: Mapping[str, Callable[[], None]], tooltips: dict[str, str] | None = None) -> None:
+        """A row of buttons: label -> what it runs."""
+        for number, (label, run) in enumerate(buttons.items()):
             if number:
                 imgui.same_line(0, 4 * self.editor.scale)
             if imgui.button(label):
                 run()
-            if keys:
-                imgui.set_item_tooltip(keys)
+            if tooltips:
+                imgui.set_item_tooltip(tooltips[label])
 
     def _symmetry(self) -> None:
         imgui.align_text_to_frame_padding()
@@ -115,7 +124,7 @@ class Sections:
         for kind in SYMMETRIES:
             imgui.same_line(0, 3 * self.editor.scale)
             if imgui.small_button(f"{kind}##symmetry"):
-                self.editor.add_symmetry(kind)
+                self.editor.change(evolve.add_symmetry, kind)
             imgui.set_item_tooltip(f"{abs(kind)} rotations" + (" and a mirror" if kind < 0 else ""))
 
     def _keyframes(self) -> None:
@@ -124,8 +133,7 @@ class Sections:
         if not imgui.tree_node(f"key frames ({len(keys)})###keys"):
             return
         playing = keys and not editor.app.panel.paused
-        self._buttons(("Add", editor.add_keyframe, "K"), ("Delete", editor.delete_keyframe, "Shift+K"),
-                      ("Pause" if playing else "Play", editor.play, "Y"))  # fmt: skip
+        self._action_buttons({"Add": "K", "Delete": "Shift+K", "Pause" if playing else "Play": "Y"})
         for index, key in enumerate(keys):
             if imgui.radio_button(f"{index + 1}##key", index == editor.key):
                 editor.select_keyframe(index)
@@ -154,28 +162,25 @@ class Sections:
         editor, scale = self.editor, self.editor.scale
         right = imgui.get_cursor_screen_pos().x + imgui.get_content_region_avail().x
         for index in xform_indices(flame):
-            label = "final" if index == edit.FINAL_XFORM else str(index + 1)
+            label = _xform_label(index)
             width = imgui.calc_text_size(label).x + 4 * imgui.get_style().frame_padding.x
             if index and imgui.get_item_rect_max().x + width < right:
                 imgui.same_line(0, 4 * scale)
             background = theme.COLORS["button_active" if index == editor.index else "button"]
-            imgui.push_style_color(imgui.Col_.text, imgui.ImVec4(*editor.xform_color(index)))
-            imgui.push_style_color(imgui.Col_.button, imgui.ImVec4(*background))
-            if imgui.button(f"{label}##map{index}"):
-                editor.selected = index
-            imgui.pop_style_color(2)
-        self._buttons(("Add##xform", editor.add, "A"), ("Duplicate", editor.duplicate, "Shift+A"),
-                      ("Delete##xform", editor.delete, "Delete"),
-                      ("No final" if flame.final_xform else "Final", editor.toggle_final, "F"))  # fmt: skip
+            text_color = imgui_ctx.push_style_color(imgui.Col_.text, editor.xform_color(index))
+            with text_color, imgui_ctx.push_style_color(imgui.Col_.button, background):
+                if imgui.button(f"{label}##map{index}"):
+                    editor.selected = index
+        final = "No final" if flame.final_xform else "Final"
+        self._action_buttons({"Add##xform": "A", "Duplicate": "Shift+A", "Delete##xform": "Delete", final: "F"})
 
     def _xform(self) -> None:
         """The numbers of the selected xform."""
         xform = self.editor.xform
         if self.editor.index != edit.FINAL_XFORM:
             self._slider("weight", xform.weight, 0.001, 10.0, logarithmic=True)
-        self._slider("color", xform.color, 0.0, 1.0)
-        self._slider("color_speed", xform.color_speed, 0.0, 1.0)
-        self._slider("opacity", xform.opacity, 0.0, 1.0)
+        for name in ("color", "color_speed", "opacity"):
+            self._slider(name, getattr(xform, name), 0.0, 1.0)
 
     def _slider(self, name: str, value: float, low: float, high: float, logarithmic: bool = False) -> None:
         flags = imgui.SliderFlags_.logarithmic if logarithmic else 0
@@ -201,52 +206,45 @@ class Sections:
             if k % per_row:
                 imgui.same_line(0, 4 * editor.scale)
             imgui.set_next_item_width(width)
-            changed, new = imgui.drag_float(f"##{name}{k}", value, 0.005, 0.0, 0.0, "%.4f")
-            if changed and np.isfinite(new) and abs(new) < 1e9:
-                out[k] = float(new)
+            new = _drag(f"##{name}{k}", value, 0.005)
+            if new is not None and abs(new) < 1e9:
+                out[k] = new
         if tuple(out) != tuple(values):
             editor.change_xform(**{name: tuple(out)})
         if len(values) != 6:
             return
 
-        def rotate_scale(degrees: float, factor: float) -> Callable[[], None]:
-            return lambda: editor.change(edit.rotate_scale, editor.index, degrees, factor, name == "post")
-
+        a, b, c, d, e, f = out
+        changes = {"Mirror": (-a, b, c, -d, e, f), "Reset": IDENTITY_2D}
+        turns = {"-15°": (-15.0, 1.0), "+15°": (15.0, 1.0), "x 1.1": (0.0, 1.1), "x 0.9": (0.0, 1 / 1.1)}
         self._buttons(
-            ("-15°", rotate_scale(-15.0, 1.0), ""),
-            ("+15°", rotate_scale(15.0, 1.0), ""),
-            ("x 1.1", rotate_scale(0.0, 1.1), ""),
-            ("x 0.9", rotate_scale(0.0, 1 / 1.1), ""),
-            ("Mirror", lambda: self._mirror(name), ""),
-            ("Reset", lambda: editor.change_xform(**{name: IDENTITY_2D}), ""),
+            {
+                label: partial(editor.change, edit.rotate_scale, editor.index, degrees, factor, name == "post")
+                for label, (degrees, factor) in turns.items()
+            }
+            | {label: partial(editor.change_xform, **{name: affine}) for label, affine in changes.items()}
         )
-
-    def _mirror(self, name: str) -> None:
-        a, b, c, d, e, f = getattr(self.editor.xform, name)
-        self.editor.change_xform(**{name: (-a, b, c, -d, e, f)})
 
     def _variations(self) -> None:
         """Each variation of the xform with its weight and parameters, and a search for more."""
         editor, xform = self.editor, self.editor.xform
         reset = imgui.get_frame_height()
         for name, weight in xform.variations.items():
-            imgui.push_id(name)
-            self._label(name)
-            imgui.set_next_item_width(-reset - 6 * editor.scale)
-            changed, new = imgui.drag_float("##amount", weight, 0.005, 0.0, 0.0, "%.4f")
-            if changed and np.isfinite(new):  # a weight of 0 would remove the control under the pointer
-                editor.change(edit.with_variation, editor.index, name, float(new) or 1e-6)
-            imgui.same_line(0, 6 * editor.scale)
-            if imgui.button("x", imgui.ImVec2(reset, 0)):
-                editor.change(edit.with_variation, editor.index, name, 0.0)
-            imgui.set_item_tooltip("remove variation")
-            for parameter in variation_table()[name].parameters:
-                self._label("  " + parameter.removeprefix(f"{name}_"))
-                value = xform.parameter_value(parameter)
-                changed, new = imgui.drag_float(f"##{parameter}", value, 0.01, 0.0, 0.0, "%.4f")
-                if changed and np.isfinite(new) and parameter_owners()[parameter] == name:
-                    editor.change(edit.with_parameter, editor.index, parameter, float(new))
-            imgui.pop_id()
+            with imgui_ctx.push_id(name):
+                self._label(name)
+                imgui.set_next_item_width(-reset - 6 * editor.scale)
+                new = _drag("##amount", weight, 0.005)
+                if new is not None:  # a weight of 0 would remove the control under the pointer
+                    editor.change(edit.with_variation, editor.index, name, new or 1e-6)
+                imgui.same_line(0, 6 * editor.scale)
+                if imgui.button("x", (reset, 0)):
+                    editor.change(edit.with_variation, editor.index, name, 0.0)
+                imgui.set_item_tooltip("remove variation")
+                for parameter in variation_table()[name].parameters:
+                    self._label("  " + parameter.removeprefix(f"{name}_"))
+                    new = _drag(f"##{parameter}", xform.parameter_value(parameter), 0.01)
+                    if new is not None and parameter_owners()[parameter] == name:
+                        editor.change(edit.with_parameter, editor.index, parameter, new)
         self._search()
 
     def _search(self) -> None:
@@ -259,7 +257,7 @@ class Sections:
         unused = [name for name in variation_table() if name not in editor.xform.variations]
         found = [name for name in unused if all(word in name for word in words)]
         chosen = found[0] if entered and words and found else None
-        if imgui.begin_list_box("##found", imgui.ImVec2(-1, 110 * editor.scale)):
+        if imgui.begin_list_box("##found", (-1, 110 * editor.scale)):
             for name in found:
                 if imgui.selectable(name, False)[0]:
                     chosen = name
@@ -273,7 +271,7 @@ class Sections:
         editor, count = self.editor, len(flame.xforms)
         flags = imgui.TableFlags_.scroll_x | imgui.TableFlags_.sizing_fixed_fit
         height = (count + 1.6) * imgui.get_frame_height_with_spacing()
-        if not imgui.begin_table("##xaos", count + 1, flags, imgui.ImVec2(0, min(height, 220 * editor.scale))):
+        if not imgui.begin_table("##xaos", count + 1, flags, (0, min(height, 220 * editor.scale))):
             return
         for column in range(-1, count):
             imgui.table_next_column()
@@ -287,9 +285,9 @@ class Sections:
                 imgui.table_next_column()
                 imgui.set_next_item_width(52 * editor.scale)
                 value = xform.xaos[after] if after < len(xform.xaos) else 1.0
-                changed, new = imgui.drag_float(f"##{before} {after}", value, 0.01, 0.0, 1e6, "%.3g")
-                if changed and np.isfinite(new) and new >= 0:
-                    editor.change(edit.with_xaos, before, after, float(new))
+                new = _drag(f"##{before} {after}", value, 0.01, 0.0, 1e6, "%.3g")
+                if new is not None and new >= 0:
+                    editor.change(edit.with_xaos, before, after, new)
         imgui.end_table()
 
     def _palette(self, flame: Flame) -> None:
@@ -301,7 +299,7 @@ class Sections:
         for name in palettes.builtin_names():
             if self._gradient(name, palettes.builtin(name), name, not flame.colors and flame.palette == name):
                 self.editor.change(edit.with_palette, name)
-        imgui.dummy(imgui.ImVec2(0, 2 * self.editor.scale))
+        imgui.dummy((0, 2 * self.editor.scale))
 
     def _palette_slider(self, name: str, low: int, high: int) -> None:
         """A slider that returns to 0; while held, it rotates the palette as it was when pressed."""
@@ -327,11 +325,10 @@ class Sections:
         draw, packed = imgui.get_window_draw_list(), self._packed_colors(colors, key)
         step = size.x / GRADIENT_SEGMENTS
         for k in range(GRADIENT_SEGMENTS):
-            left, right = imgui.ImVec2(low.x + k * step, low.y), imgui.ImVec2(low.x + (k + 1) * step, low.y + size.y)
+            left, right = (low.x + k * step, low.y), (low.x + (k + 1) * step, low.y + size.y)
             draw.add_rect_filled_multi_color(left, right, packed[k], packed[k + 1], packed[k + 1], packed[k])
         if selected or imgui.is_item_hovered() or imgui.is_item_focused():
-            high = imgui.ImVec2(low.x + size.x, low.y + size.y)
-            draw.add_rect(low, high, theme.color_u32(theme.ACCENT if selected else theme.TEXT), 0, 1.5 * scale)
+            draw.add_rect(low, low + size, theme.color_u32(theme.ACCENT if selected else theme.TEXT), 0, 1.5 * scale)
         return clicked
 
     def _packed_colors(self, colors: np.ndarray, key: str) -> list[int]:
@@ -342,3 +339,11 @@ class Sections:
             entries = np.linspace(0, 255, GRADIENT_SEGMENTS + 1).astype(int)
             self._gradients[key] = [theme.color_u32((*(float(c) / 255 for c in colors[k]), 1.0)) for k in entries]
         return self._gradients[key]
+
+
+def _drag(
+    label: str, value: float, speed: float, low: float = 0.0, high: float = 0.0, text: str = "%.4f"
+) -> float | None:
+    """A number that is dragged or typed: the new value, or None if it was not changed to a finite one."""
+    changed, new = imgui.drag_float(label, value, speed, low, high, text)
+    return float(new) if changed and np.isfinite(new) else None

@@ -50,8 +50,8 @@ class Variants:
             return None
         size = imgui.get_io().display_size
         width, height = self._thumbnail_size(size)
-        center = imgui.ImVec2(size.x * 0.42, size.y / 2)
-        imgui.set_next_window_pos(center, imgui.Cond_.appearing, imgui.ImVec2(0.5, 0.5))
+        center = (size.x * 0.42, size.y / 2)
+        imgui.set_next_window_pos(center, imgui.Cond_.appearing, (0.5, 0.5))
         flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
         _, is_open = imgui.begin("Variants", True, flags | imgui.WindowFlags_.no_collapse)
         self.is_open = bool(is_open)
@@ -117,8 +117,8 @@ class Variants:
     def _cell(self, cell: int, size: tuple[int, int]) -> bool:
         """Draws one thumbnail; whether it was clicked."""
         low = imgui.get_cursor_screen_pos()
-        clicked = imgui.invisible_button(f"variant {cell}", imgui.ImVec2(*size))
-        draw, high = imgui.get_window_draw_list(), imgui.ImVec2(low.x + size[0], low.y + size[1])
+        clicked = imgui.invisible_button(f"variant {cell}", size)
+        draw, high = imgui.get_window_draw_list(), (low.x + size[0], low.y + size[1])
         if cell >= len(self.textures):
             draw.add_rect_filled(low, high, theme.color_u32((0.055, 0.063, 0.078, 1)))
             return False

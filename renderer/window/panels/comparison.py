@@ -3,6 +3,7 @@
 from typing import Any
 
 from renderer.gpu.gl import GlContext, Texture
+from renderer.window.controls.step import next_item
 
 MODES = ("off", "wipe", "flip", "difference")
 FLIP_SECONDS = 0.6  # each of the two pictures is displayed
@@ -33,8 +34,7 @@ class Comparison:
 
     def cycle(self) -> str:
         """Switches to the next mode and returns it; "off" if there is no reference."""
-        modes = MODES if self.reference() is not None else ("off",)
-        self.mode = modes[(modes.index(self.mode) + 1) % len(modes)] if self.mode in modes else "off"
+        self.mode = next_item(MODES, self.mode) if self.reference() is not None else "off"
         return self.mode
 
     def reference(self) -> Texture | None:

@@ -30,7 +30,7 @@ class PanelView:
         elif not panel.error:
             size = imgui.calc_text_size(PREPARING)
             x, y, width, height = image_rect
-            position = imgui.ImVec2(x + (width - size.x) / 2, y + (height - size.y) / 2)
+            position = (x + (width - size.x) / 2, y + (height - size.y) / 2)
             draw.add_text(position, theme.color_u32(theme.DIM), PREPARING)
         if image_rect != rect:
             self._bars(panel, rect, now, active)
@@ -46,12 +46,12 @@ class PanelView:
         low, high = corners(rect)
         left, right, split = comparison.textures(picture, now)
         middle = low.x + split * (high.x - low.x)
-        end = imgui.ImVec2(middle, high.y)
-        draw.add_image(imgui.ImTextureRef(left.texture.glo), low, end, imgui.ImVec2(0, 0), imgui.ImVec2(split, 1))
+        end = (middle, high.y)
+        draw.add_image(imgui.ImTextureRef(left.texture.glo), low, end, (0, 0), (split, 1))
         if right is not None:
-            begin = imgui.ImVec2(middle, low.y)
+            begin = (middle, low.y)
             texture = imgui.ImTextureRef(right.texture.glo)
-            draw.add_image(texture, begin, high, imgui.ImVec2(split, 0), imgui.ImVec2(1, 1))
+            draw.add_image(texture, begin, high, (split, 0), (1, 1))
             draw.add_line(begin, end, theme.color_u32(theme.TEXT), 1.5 * self.scale)
         if comparison.mode != "off":
             size, pad = theme.FONT_SIZE * self.scale, 8 * self.scale
@@ -74,15 +74,15 @@ class PanelView:
         self._text(statistics, x + pad, bottom, theme.DIM, self.fonts.text, left - pad)
         if panel.target_samples > 1 and panel.samples < panel.target_samples:
             done = width * panel.samples / panel.target_samples
-            low, high = imgui.ImVec2(x, y + height - max(2.0, 2 * self.scale)), imgui.ImVec2(x + done, y + height)
+            low, high = (x, y + height - max(2.0, 2 * self.scale)), (x + done, y + height)
             imgui.get_window_draw_list().add_rect_filled(low, high, theme.color_u32(theme.ACCENT))
 
     def _text(self, text: str, x: float, y: float, color: theme.Color, font, right: float) -> None:
         """Text centered vertically in the bar whose top is `y`, clipped at `right`."""
         draw, bar = imgui.get_window_draw_list(), int(BAR_HEIGHT * self.scale)
         size = theme.FONT_SIZE * self.scale
-        draw.push_clip_rect(imgui.ImVec2(x, y), imgui.ImVec2(max(right, x), y + bar), True)
-        draw.add_text(font, size, imgui.ImVec2(x, y + (bar - size) / 2), theme.color_u32(color), text)
+        draw.push_clip_rect((x, y), (max(right, x), y + bar), True)
+        draw.add_text(font, size, (x, y + (bar - size) / 2), theme.color_u32(color), text)
         draw.pop_clip_rect()
 
     def _text_right(self, text: str, right: float, y: float, color: theme.Color) -> float:
@@ -101,12 +101,12 @@ class PanelView:
         imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
         height = height or imgui.calc_text_size(text, False, wrap).y + 2 * pad + 1.8 * size
         imgui.pop_font()
-        low, high = imgui.ImVec2(x, top), imgui.ImVec2(x + width, top + height)
+        low, high = (x, top), (x + width, top + height)
         draw.add_rect_filled(low, high, theme.color_u32((0.10, 0.03, 0.03, 0.88)))
         draw.push_clip_rect(*corners(rect), True)
-        position = imgui.ImVec2(x + pad, top + pad)
+        position = (x + pad, top + pad)
         draw.add_text(self.fonts.bold, size * 1.1, position, theme.color_u32(theme.WARNING), title)
-        position = imgui.ImVec2(x + pad, top + pad + 1.8 * size)
+        position = (x + pad, top + pad + 1.8 * size)
         draw.add_text(self.fonts.numbers, size, position, theme.color_u32(theme.TEXT), text, wrap)
         draw.pop_clip_rect()
 

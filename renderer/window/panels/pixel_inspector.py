@@ -37,7 +37,7 @@ def draw(panel: Panel, rect: Rect, fonts: theme.Fonts, scale: float) -> None:
     if panel.frame is None or displayed is None or not (0 <= u < 1 and 0 <= v < 1):
         return
     x, y = int(u * displayed.size[0]), int(v * displayed.size[1])
-    imgui.push_style_var(imgui.StyleVar_.window_padding, imgui.ImVec2(10 * scale, 8 * scale))
+    imgui.push_style_var(imgui.StyleVar_.window_padding, (10 * scale, 8 * scale))
     imgui.begin_tooltip()
     _magnifier(region(displayed, x, y), min(x, RADIUS), min(y, RADIUS), 11 * scale)
     imgui.push_font(fonts.numbers, theme.FONT_SIZE)
@@ -56,11 +56,11 @@ def _magnifier(texels: np.ndarray, x: int, y: int, side: float) -> None:
 
     def square(column: int, row: int) -> tuple[imgui.ImVec2, imgui.ImVec2]:
         low = imgui.ImVec2(corner.x + column * side, corner.y + row * side)
-        return low, imgui.ImVec2(low.x + side, low.y + side)
+        return low, low + imgui.ImVec2(side, side)
 
     for row in range(height):
         for column in range(width):
             red, green, blue = (float(value) / 255 for value in texels[row, column, :3])
             draw_list.add_rect_filled(*square(column, row), theme.color_u32((red, green, blue, 1.0)))
     draw_list.add_rect(*square(x, y), theme.color_u32((1, 1, 1, 1)))
-    imgui.dummy(imgui.ImVec2(width * side, height * side))
+    imgui.dummy((width * side, height * side))

@@ -29,7 +29,7 @@ def draw(panel: Panel, fonts: theme.Fonts, scale: float) -> None:
 def _bars(label: str, values, fonts: theme.Fonts, scale: float) -> None:
     """A series, such as the active rays by depth, as bars from 0 to its maximum."""
     series = np.asarray(values, "f4")
-    size = imgui.ImVec2(imgui.get_content_region_avail().x, 46 * scale)
+    size = (imgui.get_content_region_avail().x, 46 * scale)
     highest = float(series.max(initial=0.0)) or 1.0
     imgui.plot_histogram(f"##{label}", series, scale_min=0.0, scale_max=highest, graph_size=size)
     imgui.push_font(fonts.numbers, theme.FONT_SIZE * 0.87)
@@ -43,7 +43,7 @@ def _frame_times(intervals: Iterable[float], draws: Iterable[float], scale: floa
     """Plots the time from frame to frame and the time of a draw, in milliseconds."""
     series, drawing = (1000 * np.asarray(seconds, "f4") for seconds in (intervals, draws))
     flags = implot.Flags_.no_mouse_text | implot.Flags_.no_inputs | implot.Flags_.no_title
-    if implot.begin_plot("##times", imgui.ImVec2(-1, 120 * scale), flags):
+    if implot.begin_plot("##times", (-1, 120 * scale), flags):
         axis = implot.AxisFlags_
         implot.setup_axes("", "ms", axis.no_tick_labels | axis.no_tick_marks | axis.no_grid_lines, axis.no_menus)
         top = max(1.0, float(np.sort(series)[int(0.99 * (len(series) - 1))]) * 1.2)

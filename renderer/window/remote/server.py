@@ -12,16 +12,13 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import SplitResult, parse_qs, urlsplit
-
-import numpy as np
 
 from renderer.errors import UnavailableError
 from renderer.formats.images import encode_jpeg
+from renderer.window.app.backends import OffscreenWindow
 from renderer.window.controls.toolkit import imgui
 from renderer.window.remote.exchange import FrameExchange
-from renderer.window.state.app_state import AppState
 
 PAGE = Path(__file__).with_name("page.html")
 LOOPBACK = ("127.0.0.1", "localhost")
@@ -35,25 +32,10 @@ KEYS = {f"Key{letter}": getattr(imgui.Key, letter.lower()) for letter in "ABCDEF
 KEYS |= {f"Digit{digit}": getattr(imgui.Key, f"_{digit}") for digit in range(10)}
 KEYS |= {f"F{number}": getattr(imgui.Key, f"f{number}") for number in range(1, 13)}
 KEYS |= {f"Arrow{side}": getattr(imgui.Key, f"{side.lower()}_arrow") for side in ("Left", "Right", "Up", "Down")}
-KEYS |= {name: getattr(imgui.Key, name.lower()) for name in ("Space", "Enter", "Escape", "Tab", "Backspace", "Home")}
-KEYS |= {name: getattr(imgui.Key, name.lower()) for name in ("End", "Delete", "Equal", "Minus", "Period", "Comma")}
-KEYS |= {"PageUp": imgui.Key.page_up, "PageDown": imgui.Key.page_down, "Slash": imgui.Key.slash}
+SAME_NAMES = "Space Enter Escape Tab Backspace Home End Delete Equal Minus Period Comma Slash"
+KEYS |= {name: getattr(imgui.Key, name.lower()) for name in SAME_NAMES.split()}
+KEYS |= {"PageUp": imgui.Key.page_up, "PageDown": imgui.Key.page_down}
 KEYS |= {"BracketLeft": imgui.Key.left_bracket, "BracketRight": imgui.Key.right_bracket}
-
-
-class HeadlessWindow(Protocol):
-    """What the server needs of a window without a display; see app.backends.OffscreenWindow."""
-
-    app: AppState
-
-    def frame(self) -> None:
-        """Draws one frame with the input events added since the last one."""
-
-    def resize(self, size: tuple[int, int]) -> None:
-        """Sets the size in pixels."""
-
-    def pixels(self) -> np.ndarray:
-        """The last frame, (height, width, 3) uint8."""
 
 
 class RemoteServer:
@@ -73,7 +55,7 @@ class RemoteServer:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="http")
         self._thread.start()
 
-    def run(self, window: HeadlessWindow) -> None:
+    def run(self, window: OffscreenWindow) -> None:
         """Draws frames and handles events until the user quits."""
         sent_at = 0.0
         while not window.app.quit_requested:
@@ -92,7 +74,7 @@ class RemoteServer:
         self._server.server_close()
 
 
-def inject(window: HeadlessWindow, event: dict) -> None:
+def inject(window: OffscreenWindow, event: dict) -> None:
     """Passes one event of the browser to Dear ImGui; malformed events are ignored."""
     io = imgui.get_io()
     kind = event.get("kind")

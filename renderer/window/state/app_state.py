@@ -4,18 +4,19 @@ Nothing here draws controls (app/main_window.py does) or opens a window (app/bac
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from renderer.errors import UnavailableError, UserError
-from renderer.gpu import DeviceContext
+from renderer.gpu import DeviceContext, KernelError
 from renderer.images.denoise import check_installed as check_denoiser
 from renderer.scene.animation import apply_edit
 from renderer.scene.scene import Scene, ToneMapping
-from renderer.window.controls.step import step_setting
+from renderer.window.controls.step import next_item, step_setting
 from renderer.window.controls.theme import Rect
 from renderer.window.panels.frame_rate import FrameRateCounter
 from renderer.window.panels.panel import Panel
@@ -48,7 +49,7 @@ class AppState:
         self.gpu, self.now = gpu, clock
         self.wake: Callable[[], None] = lambda: None  # ends the window's wait for events; called on another thread
         self._completion_thread = ThreadPoolExecutor(1, "device")
-        self.panels = [self._make_panel(scene) for scene in scenes]
+        self.panels = self._make_panels(scenes)
         self.active = 0
         # layout
         self.columns, self.gap = columns, gap
@@ -80,8 +81,15 @@ class AppState:
         self._saved_session: Session | None = None
         self._undo_stack = UndoStack(self._scenes())
 
-    def _make_panel(self, scene: Scene) -> Panel:
-        return Panel(scene, self.gpu, self._completion_thread, lambda: self.wake(), self.now)
+    @classmethod
+    def of_session(cls, session: Session, gpu: DeviceContext, session_path: Path | None = None) -> "AppState":
+        """The state with the panels and the layout of a session."""
+        app = cls(list(session.scenes), gpu, session_path=session_path)
+        app._apply_layout(session)
+        return app
+
+    def _make_panels(self, scenes: Iterable[Scene]) -> list[Panel]:
+        return [Panel(scene, self.gpu, self._completion_thread, lambda: self.wake(), self.now) for scene in scenes]
 
     @property
     def panel(self) -> Panel:
@@ -114,6 +122,15 @@ class AppState:
     def current_message(self, now: float) -> str:
         """The message that is shown at `now`, or the empty text."""
         return self.message if now < self._message_until else ""
+
+    @contextmanager
+    def errors_as_messages(self, *more: type[Exception]) -> Iterator[None]:
+        """Ends the block at an error that the user can cause, or one of `more`, and shows it as a message."""
+        errors: tuple[type[Exception], ...] = (UserError, KernelError, *more)
+        try:
+            yield
+        except errors as error:
+            self.show_message(str(error))
 
     # Drawing
 
@@ -192,21 +209,18 @@ class AppState:
 
     def restore(self) -> None:
         """Restores the panels of the session before this one."""
-        try:
+        with self.errors_as_messages():
             self.replace_panels(restore(previous_path(self._session_path or default_path())))
-        except UserError as error:
-            self.show_message(str(error))
 
     def replace_panels(self, session: Session) -> None:
         """Replaces all panels by those of a session."""
         for panel in self.panels:
             panel.close()
-        self.panels = [self._make_panel(scene) for scene in session.scenes]
-        self.apply_layout(session)
+        self.panels = self._make_panels(session.scenes)
+        self._apply_layout(session)
         self._panels_changed()
 
-    def apply_layout(self, session: Session) -> None:
-        """Arranges the panels as a session does."""
+    def _apply_layout(self, session: Session) -> None:
         self.active, self.columns, self.solo = session.active, session.columns, session.solo
         self.layout = session.layout
 
@@ -244,32 +258,19 @@ class AppState:
 
     # Actions on the active panel
 
-    def change_scene(self, scene: Scene, moved: bool = False) -> None:
-        """Shows another scene, or other settings, in the active panel."""
-        self.panel.show(scene, moved)
-
     def edit_settings(self, settings: Any) -> None:
         """Sets the settings; those that have key frames get one at the current time."""
         panel = self.panel
-        try:
+        with self.errors_as_messages():
             scene = apply_edit(panel.scene, panel.scene_time, settings)
-        except UserError as error:
-            self.show_message(str(error))
-            return
-        if scene.animation != panel.scene.animation:
-            panel.paused = True  # the time of the key frame stays in view
-        self.change_scene(scene, moved=True)
+            if scene.animation != panel.scene.animation:
+                panel.paused = True  # the time of the key frame stays in view
+            panel.show(scene, moved=True)
 
     def set_view(self, view: Any) -> None:
         """Sets the view; a view that the settings refuse shows a message."""
-        try:
+        with self.errors_as_messages(ValueError):
             self.edit_settings(replace(self.panel.settings(), view=view))
-        except ValueError as error:
-            self.show_message(str(error))
-
-    def view(self) -> Any:
-        """The view of the active panel; None if its picture has none."""
-        return self.panel.settings().view
 
     def toggle_denoise(self) -> None:
         """Turns denoising on or off."""
@@ -277,13 +278,10 @@ class AppState:
         if not panel.can_denoise:
             self.show_message(f"a {panel.scene.picture} picture has no albedo and normal, which denoising needs")
             return
-        try:
+        with self.errors_as_messages():
             check_denoiser()
-        except UnavailableError as error:
-            self.show_message(str(error))
-            return
-        panel.toggle_denoise()
-        self.show_message("denoising finished pictures" if panel.denoise else "denoising off")
+            panel.toggle_denoise()
+            self.show_message("denoising finished pictures" if panel.denoise else "denoising off")
 
     def step_setting(self, name: str, direction: int) -> None:
         """Steps a setting forwards (1) or backwards (-1)."""
@@ -300,17 +298,16 @@ class AppState:
     def cycle_tone(self, name: str) -> None:
         """Sets a tone mapping setting to its next choice."""
         tone = self.panel.scene.tone
-        choices = get_args(get_type_hints(ToneMapping)[name])
-        choice = choices[(choices.index(getattr(tone, name)) + 1) % len(choices)]
+        choice = next_item(get_args(get_type_hints(ToneMapping)[name]), getattr(tone, name))
         self._set_tone(replace(tone, **{name: choice}), f"{name} {choice}")
 
     def _set_tone(self, tone: ToneMapping, message: str) -> None:
-        self.change_scene(replace(self.panel.scene, tone=tone))
+        self.panel.show(replace(self.panel.scene, tone=tone))
         self.show_message(message)
 
     def reset_scene(self) -> None:
         """Resets all settings to the scene file's."""
-        self.change_scene(self.panel.original)
+        self.panel.show(self.panel.original)
         self.show_message("all settings reset")
 
     def toggle_pause(self) -> None:
@@ -326,13 +323,8 @@ class AppState:
     def cycle_resolution(self) -> None:
         """Switches between automatic, full, half and quarter resolution."""
         names, budget = {0: "automatic", 1: "full", 2: "half", 4: "quarter"}, self.panel.budget
-        choices = list(names)
-        budget.fixed_divisor = choices[(choices.index(budget.fixed_divisor) + 1) % len(choices)]
+        budget.fixed_divisor = next_item(list(names), budget.fixed_divisor)
         self.show_message(f"resolution {names[budget.fixed_divisor]}")
-
-    def restart(self) -> None:
-        """Starts the picture again."""
-        self.panel.restart()
 
     def set_reference(self) -> None:
         """Keeps the displayed picture as the reference of comparisons."""
@@ -354,8 +346,8 @@ class AppState:
             self.compare_with_next()
         if comparison.reference() is None:
             self.show_message("nothing to compare with: S keeps the displayed picture")
-            return
-        self.show_message(f"compare: {comparison.cycle()}")
+        else:
+            self.show_message(f"compare: {comparison.cycle()}")
 
     # Actions on the window
 
@@ -386,27 +378,19 @@ class AppState:
                 setattr(self, name, False)
                 return
 
-    def quit(self) -> None:
-        """Ends the main loop after this frame."""
-        self.quit_requested = True
-
     def add_panels(self, scenes: list[Scene]) -> None:
         """Adds a panel for each scene, up to MAX_PANELS, beside the active one."""
         free = MAX_PANELS - len(self.panels)
         if len(scenes) > free:
             self.show_message(f"a window holds at most {MAX_PANELS} panels")
-        for scene in scenes[:free]:
-            self.panels.append(self._make_panel(scene))
+        for panel in self._make_panels(scenes[:free]):
+            self.panels.append(panel)
             if self.layout is not None:
                 _, _, width, height = layout.rectangles(self.layout, self.area, self.gap)[self.active]
                 side = "right" if width > height else "below"
                 self.layout = layout.insert(self.layout, len(self.panels) - 1, self.active, side)
             self.active = len(self.panels) - 1
         self._panels_changed()
-
-    def duplicate(self) -> None:
-        """Adds a panel with the scene of the active one."""
-        self.add_panels([self.panel.scene])
 
     def close_panel(self) -> None:
         """Closes the active panel, unless it is the only one."""

@@ -48,14 +48,11 @@ def next_scene(app: AppState, direction: int) -> None:
     files = sorted(here.parent.glob("*.toml"))
     start = files.index(here) if here in files else -1
     for step in range(1, len(files) + 1):
-        path = files[(start + direction * step) % len(files)]
-        try:
-            scene = load(path)
+        with app.errors_as_messages():
+            scene = load(files[(start + direction * step) % len(files)])
             if expand_layout(scene) == [scene]:
                 open_in_active_panel(app, scene)
                 return
-        except UserError as error:
-            app.show_message(str(error))
     app.show_message(f"no other scene in {here.parent}")
 
 
@@ -71,15 +68,12 @@ def open_in_active_panel(app: AppState, scene: Scene) -> None:
 def open_dropped_files(app: AppState, paths: list[Path]) -> None:
     """Opens files that were dropped on the window: one in the active panel, several in new panels."""
     for path in paths:
-        try:
+        with app.errors_as_messages():
             scenes = expand_layout(load(path))
-        except UserError as error:
-            app.show_message(str(error))
-            continue
-        if len(scenes) == len(paths) == 1:
-            open_in_active_panel(app, scenes[0])
-        else:
-            app.add_panels(scenes)
+            if len(scenes) == len(paths) == 1:
+                open_in_active_panel(app, scenes[0])
+            else:
+                app.add_panels(scenes)
 
 
 def reload(app: AppState, files: set[Path] | None = None, shaders: bool = True) -> None:

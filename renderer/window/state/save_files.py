@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from renderer.errors import UserError
 from renderer.formats.images import atomic_write, write_png
 from renderer.pictures import recipe_of
 from renderer.window.state.app_state import AppState
@@ -32,22 +31,23 @@ def write_pending_screenshot(app: AppState) -> None:
     path = unused_path(Path.cwd(), panel.original.path.stem)
     facts = {"size": list(panel.display_texture.size), "samples": panel.samples, "time": panel.drawn_time}
     facts |= {"denoise": True} if panel.denoised else {}
-    try:
+    with app.errors_as_messages():
         write_png(path, pixels, recipe_of(panel.scene, path.parent, **facts))
         app.show_message(f"wrote {path.name}")
-    except UserError as error:
-        app.show_message(str(error))
 
 
 def save_scene(app: AppState) -> None:
     """Writes the active panel's scene with its settings and key frames as a scene file to the current folder."""
-    path = unused_path(Path.cwd(), app.panel.original.path.stem, ".toml")
-    try:
+    write_text(app, ".toml", to_toml(recipe_of(app.panel.scene, Path.cwd())["scene"]))
+
+
+def write_text(app: AppState, suffix: str, text: str) -> None:
+    """Writes a text file, named after the active panel's scene file, to the current folder."""
+    path = unused_path(Path.cwd(), app.panel.original.path.stem, suffix)
+    with app.errors_as_messages():
         with atomic_write(path) as temporary:
-            temporary.write_text(to_toml(recipe_of(app.panel.scene, path.parent)["scene"]), encoding="utf-8")
+            temporary.write_text(text, encoding="utf-8")
         app.show_message(f"wrote {path.name}")
-    except UserError as error:
-        app.show_message(str(error))
 
 
 def screenshot_window(app: AppState) -> None:

@@ -1,11 +1,10 @@
 """Actions on the active panel's view: move it, and pick what is in focus."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from renderer.errors import KernelError, UserError
 from renderer.window.state.app_state import AppState
-
-STEP = 0.08  # of the panel's height, by which an arrow key drags
 
 
 def focus(app: AppState, u: float, v: float) -> None:
@@ -14,20 +13,16 @@ def focus(app: AppState, u: float, v: float) -> None:
     if not app.panel.can_pick:
         app.show_message(f"a {app.panel.scene.picture} picture has nothing to focus on")
         return
-    try:
-        distance = app.panel.pick(u, v)
-    except (UserError, KernelError) as error:
-        app.show_message(str(error))
-        return
-    settings = app.panel.settings()
-    if distance is None:
-        app.show_message("nothing is there")
-    elif settings.focus_distance is None:
-        app.show_message(f"distance {distance:.4g}")
-    else:
-        sharp = "" if settings.lens_radius != 0 else "; all is sharp while lens radius is 0"
-        app.edit_settings(replace(settings, focus_distance=distance))
-        app.show_message(f"focus distance {distance:.4g}{sharp}")
+    with app.errors_as_messages():
+        distance, settings = app.panel.pick(u, v), app.panel.settings()
+        if distance is None:
+            app.show_message("nothing is there")
+        elif settings.focus_distance is None:
+            app.show_message(f"distance {distance:.4g}")
+        else:
+            sharp = "" if settings.lens_radius != 0 else "; all is sharp while lens radius is 0"
+            app.edit_settings(replace(settings, focus_distance=distance))
+            app.show_message(f"focus distance {distance:.4g}{sharp}")
 
 
 def pick_focus(app: AppState) -> None:
@@ -39,26 +34,15 @@ def pick_focus(app: AppState) -> None:
         app.show_message("click on what to focus on, or press Ctrl+F again for the center")
 
 
-def drag(app: AppState, dx: float, dy: float) -> None:
-    """Drags the view by so many STEPs: cameras orbit, planes pan."""
-    if app.view() is not None:
-        app.set_view(app.view().drag(dx * STEP, dy * STEP))
-
-
-def pan(app: AppState, dx: float, dy: float) -> None:
-    """Pans the view by so many STEPs."""
-    if app.view() is not None:
-        app.set_view(app.view().pan(dx * STEP, dy * STEP))
-
-
-def zoom(app: AppState, steps: float) -> None:
-    """Zooms by so many steps of the mouse wheel."""
-    if app.view() is not None:
-        app.set_view(app.view().scroll(steps))
+def move_view(app: AppState, move: Callable[[Any], Any]) -> None:
+    """Replaces the view by move(view); does nothing if the picture has no view."""
+    view = app.panel.settings().view
+    if view is not None:
+        app.set_view(move(view))
 
 
 def reset_view(app: AppState) -> None:
     """Resets the view to the scene file's."""
     original = app.panel.original.settings.view
-    if original is not None and type(original) is type(app.view()):
+    if original is not None and type(original) is type(app.panel.settings().view):
         app.set_view(original)

@@ -52,13 +52,14 @@ def add_keyframe(app: AppState) -> None:
     paths = [track.path for track in scene.animation.tracks] if scene.animation else []
     if not paths and type(panel.original.settings) is type(scene.settings):
         paths = changed_paths(panel.original.settings, scene.settings)
-    if not paths and app.view() is not None:
-        paths = [f"view.{f.name}" for f in fields(app.view())]
+    view = panel.settings().view
+    if not paths and view is not None:
+        paths = [f"view.{f.name}" for f in fields(view)]
     if not paths:
         app.show_message("no key frame: change a setting first")
         return
     app.timeline = panel.paused = True
-    app.change_scene(insert_keyframe(scene, panel.scene_time, paths))
+    panel.show(insert_keyframe(scene, panel.scene_time, paths))
     names = sorted({path.split(".")[0] for path in paths})
     app.show_message(f"key frame at {panel.scene_time:.2f} s: {', '.join(names)}")
 
@@ -69,4 +70,4 @@ def delete_keyframe_here(app: AppState) -> None:
     if not any(is_at_time(app, time) for time in keyframe_times(panel.scene.animation)):
         app.show_message("no key frame at this time; Page Up and Page Down go to them")
         return
-    app.change_scene(delete_keyframe(panel.scene, panel.scene_time))
+    panel.show(delete_keyframe(panel.scene, panel.scene_time))

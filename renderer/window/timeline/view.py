@@ -48,7 +48,7 @@ def _interpolation(app: AppState, animation: Animation, here: float | None, scal
     imgui.set_item_tooltip("interpolation from this key frame to the next")
     if changed and here is not None:
         animation = with_interpolation(animation, here, INTERPOLATIONS[index])
-        app.change_scene(replace(app.panel.scene, animation=animation))
+        app.panel.show(replace(app.panel.scene, animation=animation))
     imgui.same_line()
 
 
@@ -59,11 +59,11 @@ def _duration(app: AppState, animation: Animation, times: list[float], scale: fl
     changed, seconds = imgui.input_double("s", animation.duration, 0.0, 0.0, "%.2f")
     imgui.set_item_tooltip("duration of the animation")
     if changed and seconds == seconds and max([1e-2, *times]) <= seconds < 1e6:
-        app.change_scene(replace(scene, animation=replace(animation, duration=seconds)))
+        app.panel.show(replace(scene, animation=replace(animation, duration=seconds)))
     imgui.same_line()
     changed, loop = imgui.checkbox("loop", animation.loop)
     if changed and animation.duration > 0:
-        app.change_scene(replace(scene, animation=replace(animation, loop=loop)))
+        app.panel.show(replace(scene, animation=replace(animation, loop=loop)))
 
 
 def _button(label: str, tooltip: str, run: Callable[[], None]) -> None:
@@ -78,23 +78,23 @@ def _track(app: AppState, fonts: theme.Fonts, scale: float, duration: float, tim
     width, height = max(width, 20.0), imgui.get_frame_height()
     corner, draw_list = imgui.get_cursor_screen_pos(), imgui.get_window_draw_list()
     duration = max(duration, 1e-2)
-    imgui.invisible_button("time", imgui.ImVec2(width, height))
+    imgui.invisible_button("time", (width, height))
     if imgui.is_item_active():
         time = min(max((imgui.get_io().mouse_pos.x - corner.x) / width, 0.0), 1.0) * duration
         near = [key for key in times if abs(key - time) * width / duration < KEYFRAME_SIZE * scale]
         actions.scrub(app, near[0] if near else time)
     middle = corner.y + height / 2
-    low, high = imgui.ImVec2(corner.x, middle - 2 * scale), imgui.ImVec2(corner.x + width, middle + 2 * scale)
+    low, high = (corner.x, middle - 2 * scale), (corner.x + width, middle + 2 * scale)
     draw_list.add_rect_filled(low, high, theme.color_u32(theme.COLORS["frame_bg_active"]), 2 * scale)
     for time in times:
         x, size = corner.x + min(time / duration, 1.0) * width, KEYFRAME_SIZE * scale
         color = theme.ACCENT if actions.is_at_time(app, time) else theme.TEXT
-        top, bottom = imgui.ImVec2(x, middle - size), imgui.ImVec2(x, middle + size)
-        left, right = imgui.ImVec2(x - size, middle), imgui.ImVec2(x + size, middle)
+        top, bottom = (x, middle - size), (x, middle + size)
+        left, right = (x - size, middle), (x + size, middle)
         draw_list.add_quad_filled(top, right, bottom, left, theme.color_u32(color))
     x = corner.x + min(app.panel.scene_time / duration, 1.0) * width
-    line = imgui.ImVec2(x, corner.y), imgui.ImVec2(x, corner.y + height)
+    line = (x, corner.y), (x, corner.y + height)
     draw_list.add_line(line[0], line[1], theme.color_u32(theme.ACCENT), 2 * scale)
-    label = imgui.ImVec2(x + 5 * scale if x + 60 * scale < corner.x + width else x - 40 * scale, corner.y - 2 * scale)
+    label = (x + 5 * scale if x + 60 * scale < corner.x + width else x - 40 * scale, corner.y - 2 * scale)
     size, color_u32 = theme.FONT_SIZE * scale * 0.87, theme.color_u32(theme.TEXT)
     draw_list.add_text(fonts.numbers, size, label, color_u32, f"{app.panel.scene_time:.2f}")
