@@ -3,7 +3,6 @@
 Each method draws one region from the AppState; what the user does goes back through the AppState's methods.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from renderer.scene.scene import Scene
@@ -14,17 +13,17 @@ from renderer.window.app.overlays import Overlays
 from renderer.window.controls import theme
 from renderer.window.controls.settings import edit_settings
 from renderer.window.controls.shortcuts import Action, Modifiers, active_actions, chord, pressed
-from renderer.window.controls.toolkit import imgui
-from renderer.window.flame_editor.editor import Editor
+from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.flame_editor.view import FlameEditor
 from renderer.window.panels import statistics
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.panel_view import BAR_HEIGHT, PanelView
-from renderer.window.state import open_files, save_files
+from renderer.window.state import open_files
 from renderer.window.state.app_state import AppState
 from renderer.window.timeline import actions, view
 
 TOOLBAR_HEIGHT, SIDEBAR_WIDTH = 38, 340  # at scale 1
-EDITORS = {"flame": Editor}  # by kind of picture; a new editor has the methods of the flame editor
+EDITORS = {"flame": FlameEditor}  # by kind of picture; a new editor has the methods of the flame editor
 FIXED_WINDOW = (
     imgui.WindowFlags_.no_title_bar | imgui.WindowFlags_.no_resize | imgui.WindowFlags_.no_move
     | imgui.WindowFlags_.no_saved_settings | imgui.WindowFlags_.no_bring_to_front_on_focus
@@ -42,7 +41,7 @@ class MainWindow:
         self.panel_view = PanelView(fonts, scale)
         self.docking = Docking(app, scale)
         self.overlays = Overlays(app, fonts, scale)
-        self.editors: dict[str, Editor] = {}  # those opened so far, by kind of picture
+        self.editors: dict[str, FlameEditor] = {}  # those opened so far, by kind of picture
         self.modifiers_at_press: dict[imgui.Key, Modifiers] = {}  # filled by backends that know; see pressed()
 
     def draw(self, width: float, height: float) -> None:
@@ -72,7 +71,7 @@ class MainWindow:
         app.is_idle_input = not imgui.is_any_item_active() and not any(imgui.is_mouse_down(b) for b in range(3))
         app.frame_rate.add(now)
 
-    def active_editor(self) -> Editor | None:
+    def active_editor(self) -> FlameEditor | None:
         """The editor of the active panel's kind of picture."""
         kind = self.app.panel.scene.picture
         if kind in EDITORS and kind not in self.editors:
@@ -102,34 +101,26 @@ class MainWindow:
 
     def _toolbar(self, width: float, height: float, now: float) -> None:
         self._begin("bar", (0, 0, width, height), (12, 6))
-        imgui.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15)
-        imgui.align_text_to_frame_padding()
-        imgui.text("Rayfold")
-        imgui.pop_font()
+        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15):
+            imgui.align_text_to_frame_padding()
+            imgui.text("Rayfold")
         app = self.app
         imgui.same_line(0, 20 * self.scale)
-        self._button("Resume" if app.panel.paused else "Pause", "Space", AppState.toggle_pause)
-        self._button("Restart", "R", lambda s: s.panel.restart())
-        self._button("All panels" if app.solo else "Maximize", "Enter", lambda s: s.toggle("solo"))
-        self._button("Previous", "P", lambda s: open_files.next_scene(s, -1))
-        self._button("Next", "N", lambda s: open_files.next_scene(s, 1))
-        self._button("Screenshot", "F12", save_files.screenshot)
-        self._button("Controls", "H", lambda s: s.toggle("sidebar"))
-        self._button("Keys", "F1", lambda s: s.toggle("help"))
+        labels = {"Resume" if app.panel.paused else "Pause": "Space", "Restart": "R"}
+        labels |= {"All panels" if app.solo else "Maximize": "Enter", "Previous": "P", "Next": "N"}
+        labels |= {"Screenshot": "F12", "Controls": "H", "Keys": "F1"}
+        for label, keys in labels.items():
+            if imgui.button(label):
+                next(action for action in ACTIONS if action.keys == keys).run(app)
+            imgui.set_item_tooltip(keys)
+            imgui.same_line(0, 6 * self.scale)
         summary = f"{len(app.panels)} panels   window {app.frame_rate.rate(now):5.1f} fps"
-        imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
-        left = width - imgui.calc_text_size(summary).x - 14 * self.scale
-        if left > imgui.get_item_rect_max().x + 10:
-            imgui.same_line(left)
-            imgui.text_disabled(summary)
-        imgui.pop_font()
+        with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
+            left = width - imgui.calc_text_size(summary).x - 14 * self.scale
+            if left > imgui.get_item_rect_max().x + 10:
+                imgui.same_line(left)
+                imgui.text_disabled(summary)
         _end()
-
-    def _button(self, label: str, keys: str, run: Callable[[AppState], None]) -> None:
-        if imgui.button(label):
-            run(self.app)
-        imgui.set_item_tooltip(keys)
-        imgui.same_line(0, 6 * self.scale)
 
     def _timeline(self, width: float, top: float, height: float) -> None:
         self._begin("time", (0, top, width, height), (10, 8))
@@ -166,9 +157,8 @@ class MainWindow:
             imgui.set_next_window_focus()
         self._begin("controls", (left, top, width, height), None, FIXED_WINDOW)
         imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not app.keyboard_navigation)  # Tab selects the next panel
-        imgui.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1)
-        imgui.text_wrapped(panel.scene.title)
-        imgui.pop_font()
+        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
+            imgui.text_wrapped(panel.scene.title)
         imgui.text_disabled(f"{panel.scene.picture}   {panel.original.path.name}")
         imgui.spacing()
         imgui.push_id(f"{app.active} {panel.original.path}")

@@ -23,8 +23,8 @@ from renderer.scene.scene import Scene
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
 from renderer.window.controls.theme import Rect
-from renderer.window.controls.toolkit import imgui, imgui_ctx
-from renderer.window.flame_editor import sections, triangles
+from renderer.window.controls.toolkit import imgui
+from renderer.window.flame_editor import triangles
 from renderer.window.flame_editor.variants import Variants
 from renderer.window.state.app_state import AppState
 from renderer.window.state.save_files import write_text
@@ -48,7 +48,6 @@ class Editor:
         self.hovered: triangles.Drag | None = None
         self.rng = np.random.default_rng(int.from_bytes(os.urandom(8), "little"))
         self.variants = Variants(app, scale)
-        self.sections = sections.Sections(self)
         self._tries = 0  # random flames that are still to be tried
         self._game: ChaosGame | None = None
 
@@ -140,19 +139,6 @@ class Editor:
             self.pin_time()
             return True
         return self.hovered.handle != triangles.INSIDE and imgui.is_mouse_double_clicked(0)
-
-    def draw(self, rect: Rect) -> None:
-        """Draws the triangles over the picture."""
-        if self.triangles and not self.flame.is_3d:
-            sections.draw_triangles(self, self.transform(rect))
-
-    # Beside the picture
-
-    def controls(self) -> None:
-        """Draws the flame's section of the controls."""
-        if imgui.collapsing_header("Flame", imgui.TreeNodeFlags_.default_open):
-            with imgui_ctx.push_id("flame"):
-                self.sections.draw()
 
     def overlay(self) -> None:
         """Draws the grid of variants over the window, and advances the search for a random flame."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,18 +11,16 @@ from renderer.flames.genome import IDENTITY_2D, Flame
 from renderer.flames.variations import parameter_owners, variation_table
 from renderer.window.controls import theme
 from renderer.window.controls.toolkit import imgui, imgui_ctx
+from renderer.window.flame_editor.editor import Editor
 from renderer.window.flame_editor.triangles import CORNERS, EDGES, WindowTransform, handles, xform_indices
 from renderer.window.state import open_files
-
-if TYPE_CHECKING:
-    from renderer.window.flame_editor.editor import Editor
 
 GRADIENT_HEIGHT, GRADIENT_SEGMENTS = 18, 64  # height at scale 1
 CACHED_GRADIENTS = 64
 SYMMETRIES = (2, 3, 4, 5, 6, -1, -2, -3)
 
 
-def draw_triangles(editor: "Editor", transform: WindowTransform) -> None:
+def draw_triangles(editor: Editor, transform: WindowTransform) -> None:
     """Draws the triangle of each xform; the selected one with all its handles."""
     draw, scale, flame = imgui.get_window_draw_list(), editor.scale, editor.flame
     o, x, y = [transform.to_window(corner) for corner in ((0, 0), (1, 0), (0, 1))]
@@ -53,7 +50,7 @@ def _xform_label(index: int) -> str:
 
 
 def _draw_handle(
-    editor: "Editor", point: tuple[float, float], name: str, color: theme.Color, selected: bool, lit: bool
+    editor: Editor, point: tuple[float, float], name: str, color: theme.Color, selected: bool, lit: bool
 ) -> None:
     draw, scale = imgui.get_window_draw_list(), editor.scale
     radius = (6.0 if lit else 4.5 if selected and name in CORNERS else 3.0) * scale
@@ -69,7 +66,7 @@ def _draw_handle(
 class Sections:
     """The controls of the current flame; every change goes through the editor."""
 
-    def __init__(self, editor: "Editor"):
+    def __init__(self, editor: Editor):
         self.editor, self.filter = editor, ""
         self._held_slider: tuple[str, int, np.ndarray] | None = None  # name, value, and the palette before it
         self._gradients: dict[str, list[int]] = {}
