@@ -32,12 +32,12 @@ COMMANDS = {
     "view": Command(
         "open the window with live panels",
         "rayfold view cornell fern bunny.obj",
-        *("renderer.window.app.command", "add_view_arguments", "run_view"),
+        *("renderer.window.command", "add_view_arguments", "run_view"),
     ),
     "serve": Command(
         "show the window in a browser, for machines without a screen",
         "rayfold serve cornell --port 8377",
-        *("renderer.window.app.command", "add_serve_arguments", "run_serve"),
+        *("renderer.window.command", "add_serve_arguments", "run_serve"),
     ),
     "export": Command(
         "render a picture, a video or frames to files, without a window",

@@ -11,7 +11,7 @@ from renderer.errors import InputError
 from renderer.formats.images import read_pixels, read_recipe, write_png
 from renderer.paths import ROOT
 from renderer.pictures import load
-from renderer.window.app.command import rotate_session
+from renderer.window.command import rotate_session
 from renderer.window.state import app_state, open_files
 from renderer.window.state.session import restore, save
 from tests.lightfields.synthetic_planes import layered_views

@@ -11,8 +11,8 @@ from renderer.errors import InputError, UnavailableError, UserError
 from renderer.pictures import picture_kinds
 from renderer.scene.schema import setting
 from renderer.window.app.backends import Window
-from renderer.window.app.command import load_panels
 from renderer.window.app.key_bindings import ACTIONS
+from renderer.window.command import load_panels
 from renderer.window.controls.shortcuts import PICTURE_GROUP, active_actions, chord
 from renderer.window.controls.step import step_setting
 from renderer.window.controls.toolkit import glfw
