@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, dataclass_transform
 
 from renderer.cdollar.frontend.diagnostics import SourceFile, Span
 
@@ -13,24 +13,27 @@ VECTORS = tuple(f"{scalar}{n}" for scalar in ("int", "uint", "float", "double") 
 BORDER_MODES = ("clamp", "wrap", "mirror", "zero")
 
 
+@dataclass_transform(eq_default=False)
 @dataclass(eq=False)
 class AstNode:
-    """A node of the syntax tree."""
+    """A node of the syntax tree; each subclass becomes a dataclass, compared by identity."""
 
     span: Span
+
+    def __init_subclass__(cls) -> None:
+        """Make the subclass a dataclass."""
+        dataclass(eq=False)(cls)
 
 
 # Types
 
 
-@dataclass(eq=False)
 class NamedType(AstNode):
     """`float`, `float3`, a class or an alias."""
 
     name: str
 
 
-@dataclass(eq=False)
 class FunctionalType(AstNode):
     """`float(int, int)`; with `is_array`, `float[,]`."""
 
@@ -42,7 +45,6 @@ class FunctionalType(AstNode):
 # Expressions
 
 
-@dataclass(eq=False)
 class Literal(AstNode):
     """A number, `true`, `false` or a string; a `float_literal` has no suffix and may become float or double."""
 
@@ -50,19 +52,16 @@ class Literal(AstNode):
     kind: str  # bool int uint float double float_literal string
 
 
-@dataclass(eq=False)
 class Name(AstNode):
     """A variable, function or bound variable."""
 
     name: str
 
 
-@dataclass(eq=False)
 class Blank(AstNode):
     """A missing argument: `a(, k)`."""
 
 
-@dataclass(eq=False)
 class Unary(AstNode):
     """`-x`, `+ f`, `* (body, l : 0..n)`."""
 
@@ -71,7 +70,6 @@ class Unary(AstNode):
     restrictions: list[Restriction] = field(default_factory=list)
 
 
-@dataclass(eq=False)
 class Binary(AstNode):
     """`a + b`."""
 
@@ -80,7 +78,6 @@ class Binary(AstNode):
     right: AstNode
 
 
-@dataclass(eq=False)
 class Conditional(AstNode):
     """`condition ? if_true : if_false`."""
 
@@ -89,7 +86,6 @@ class Conditional(AstNode):
     if_false: AstNode
 
 
-@dataclass(eq=False)
 class Call(AstNode):
     """`f(x)`, `a[i, j]`, `sum(a(i), i : 0..n)`."""
 
@@ -98,7 +94,6 @@ class Call(AstNode):
     restrictions: list[Restriction] = field(default_factory=list)
 
 
-@dataclass(eq=False)
 class MemberAccess(AstNode):
     """`v.x`, `f.clamp`."""
 
@@ -107,7 +102,6 @@ class MemberAccess(AstNode):
     name_span: Span
 
 
-@dataclass(eq=False)
 class Cast(AstNode):
     """`(int) x`."""
 
@@ -115,7 +109,6 @@ class Cast(AstNode):
     operand: AstNode
 
 
-@dataclass(eq=False)
 class ConstructorCall(AstNode):
     """float3(x, y, z), int(x), Point(1, 2): the type's name used as a function."""
 
@@ -123,7 +116,6 @@ class ConstructorCall(AstNode):
     arguments: list[AstNode]
 
 
-@dataclass(eq=False)
 class RangeExpression(AstNode):
     """`low..high`, half open."""
 
@@ -131,7 +123,6 @@ class RangeExpression(AstNode):
     high: AstNode
 
 
-@dataclass(eq=False)
 class LetIn(AstNode):
     """`let x = value in body`."""
 
@@ -140,7 +131,6 @@ class LetIn(AstNode):
     body: AstNode
 
 
-@dataclass(eq=False)
 class Lambda(AstNode):
     """`x => body`."""
 
@@ -151,7 +141,6 @@ class Lambda(AstNode):
 # Statements
 
 
-@dataclass(eq=False)
 class BoundParameter(AstNode):
     """A bound variable of a parameter list: `var c(j, int k : 0..n) = ...`."""
 
@@ -160,7 +149,6 @@ class BoundParameter(AstNode):
     domain: AstNode | None
 
 
-@dataclass(eq=False)
 class Restriction(AstNode):
     """`l : 0..n`, `int l`, `(i, j) : f`; type and domain may be missing."""
 
@@ -169,7 +157,6 @@ class Restriction(AstNode):
     domain: AstNode | None
 
 
-@dataclass(eq=False)
 class VariableDeclaration(AstNode):
     """`var x = e`, `let x(i) = e`, `float[] x = e`; kind is "var", "let" or "type"."""
 
@@ -181,7 +168,6 @@ class VariableDeclaration(AstNode):
     value: AstNode | None
 
 
-@dataclass(eq=False)
 class Assignment(AstNode):
     """`x = e`, or `x += e` with the operator `+`."""
 
@@ -191,7 +177,6 @@ class Assignment(AstNode):
     value: AstNode
 
 
-@dataclass(eq=False)
 class If(AstNode):
     """`if (condition) ... else ...`."""
 
@@ -200,7 +185,6 @@ class If(AstNode):
     if_false: list[AstNode]
 
 
-@dataclass(eq=False)
 class Loop(AstNode):
     """for, while and do: start; while (condition) { body; step }; `do` runs the body once before the first test."""
 
@@ -211,21 +195,18 @@ class Loop(AstNode):
     test_first: bool
 
 
-@dataclass(eq=False)
 class Jump(AstNode):
     """`break` or `continue`."""
 
     kind: str
 
 
-@dataclass(eq=False)
 class Return(AstNode):
     """`return value;`."""
 
     value: AstNode | None
 
 
-@dataclass(eq=False)
 class Block(AstNode):
     """`{ ... }` as a statement."""
 
@@ -235,7 +216,6 @@ class Block(AstNode):
 # Declarations
 
 
-@dataclass(eq=False)
 class Parameter(AstNode):
     """A parameter of a function."""
 
@@ -244,7 +224,6 @@ class Parameter(AstNode):
     default: AstNode | None
 
 
-@dataclass(eq=False)
 class FunctionDeclaration(AstNode):
     """A function; `f(x) => e` has a body of one return. The span ends before the body."""
 
@@ -256,7 +235,6 @@ class FunctionDeclaration(AstNode):
     attributes: dict[str, Span]
 
 
-@dataclass(eq=False)
 class ClassDeclaration(AstNode):
     """A record type: name, type and span of each field."""
 
@@ -265,7 +243,6 @@ class ClassDeclaration(AstNode):
     fields: list[tuple[str, AstNode, Span]]
 
 
-@dataclass(eq=False)
 class TypeAlias(AstNode):
     """`type name = type;`."""
 
@@ -273,7 +250,6 @@ class TypeAlias(AstNode):
     type: AstNode
 
 
-@dataclass(eq=False)
 class GlobalDeclaration(AstNode):
     """A constant of the program."""
 

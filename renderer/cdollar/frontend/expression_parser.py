@@ -4,27 +4,7 @@ from __future__ import annotations
 
 import re
 
-from renderer.cdollar.frontend.ast import (
-    PRIMITIVES,
-    AstNode,
-    Binary,
-    Blank,
-    BoundParameter,
-    Call,
-    Cast,
-    Conditional,
-    ConstructorCall,
-    FunctionalType,
-    Lambda,
-    LetIn,
-    Literal,
-    MemberAccess,
-    Name,
-    NamedType,
-    RangeExpression,
-    Restriction,
-    Unary,
-)
+from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.frontend.lexer import KEYWORDS, MAX_CHAIN, Token, TokenStream
 
@@ -43,18 +23,18 @@ class ExpressionParser(TokenStream):
         """Whether a type may be next."""
         return self.token.is_identifier and (self.token.text in self.type_names or self.token.is_name)
 
-    def type(self) -> AstNode:
+    def type(self) -> ast.AstNode:
         """A type: `float`, `float[,]`, `float(int, int)`."""
         self.enter_nesting()
         token = self.expect_identifier("a type")
-        type_: AstNode = NamedType(token.span, token.text)
+        type_: ast.AstNode = ast.NamedType(token.span, token.text)
         while self.at("(", "["):
-            parameters: list[AstNode] = []
+            parameters: list[ast.AstNode] = []
             is_array = self.advance().text == "["
             if is_array:
-                parameters.append(NamedType(token.span, "int"))
+                parameters.append(ast.NamedType(token.span, "int"))
                 while self.accept(","):
-                    parameters.append(NamedType(token.span, "int"))
+                    parameters.append(ast.NamedType(token.span, "int"))
                 self.expect("]", "in the array type")
             else:
                 while not self.at(")"):
@@ -64,11 +44,11 @@ class ExpressionParser(TokenStream):
                     if not self.at(")"):
                         self.expect(",", "between the parameters' types")
                 self.advance()
-            type_ = FunctionalType(self.span_from(token.span), type_, parameters, is_array)
+            type_ = ast.FunctionalType(self.span_from(token.span), type_, parameters, is_array)
         self.depth -= 1
         return type_
 
-    def try_type(self) -> AstNode | None:
+    def try_type(self) -> ast.AstNode | None:
         """A type if one is next and starts with a known type's name, else nothing is taken."""
         if not self.token.is_identifier or self.token.text not in self.type_names:
             return None
@@ -81,10 +61,10 @@ class ExpressionParser(TokenStream):
 
     # Bound variables
 
-    def bound_parameters(self) -> list[BoundParameter]:
+    def bound_parameters(self) -> list[ast.BoundParameter]:
         """`(j, int k : 0..n)`, or the same in brackets."""
         close = ")" if self.advance().text == "(" else "]"
-        parameters: list[BoundParameter] = []
+        parameters: list[ast.BoundParameter] = []
         while not self.at(close):
             start = self.token.span
             type_ = self.type() if self.peek().is_identifier else None
@@ -92,7 +72,7 @@ class ExpressionParser(TokenStream):
             domain = self.expression() if self.accept(":") else None
             if any(other.name == name.text for other in parameters):
                 self.fail("CS0109", f"the bound variable `{name.text}` is declared twice", span=name.span)
-            parameters.append(BoundParameter(self.span_from(start), name.text, type_, domain))
+            parameters.append(ast.BoundParameter(self.span_from(start), name.text, type_, domain))
             if not self.at(close):
                 self.expect(",", "between bound variables")
         if not parameters:
@@ -100,11 +80,11 @@ class ExpressionParser(TokenStream):
         self.advance()
         return parameters
 
-    def restriction(self) -> Restriction:
+    def restriction(self) -> ast.Restriction:
         """`l : 0..n`, `int l : f`, `int l`, `(i, j) : f`."""
         start = self.token.span
-        type_: AstNode | None = None
-        domain: AstNode | None = None
+        type_: ast.AstNode | None = None
+        domain: ast.AstNode | None = None
         if self.accept("("):
             names = [self.expect_identifier("a bound variable")]
             while self.accept(","):
@@ -118,11 +98,11 @@ class ExpressionParser(TokenStream):
             names = [self.expect_identifier("a bound variable")]
             if self.accept(":"):
                 domain = self.expression()
-        return Restriction(self.span_from(start), [(n.text, n.span) for n in names], type_, domain)
+        return ast.Restriction(self.span_from(start), [(n.text, n.span) for n in names], type_, domain)
 
     # Expressions
 
-    def expression(self) -> AstNode:
+    def expression(self) -> ast.AstNode:
         """Any expression."""
         self.enter_nesting()
         if self.at("let"):
@@ -134,14 +114,14 @@ class ExpressionParser(TokenStream):
         self.depth -= 1
         return result
 
-    def let_in(self) -> AstNode:
+    def let_in(self) -> ast.AstNode:
         """`let x = e in body`."""
         start = self.advance().span
         name = self.expect_identifier("a name after `let`")
         self.expect("=", "after the name")
         value = self.expression()
         self.expect("in", "after the value of `let`")
-        return LetIn(self.span_from(start), name.text, value, self.expression())
+        return ast.LetIn(self.span_from(start), name.text, value, self.expression())
 
     def names_in_parentheses(self) -> int:
         """How many tokens ahead the `)` after `(i, j` is, 0 if the next tokens are others."""
@@ -159,19 +139,19 @@ class ExpressionParser(TokenStream):
         ahead = self.names_in_parentheses()
         return ahead > 0 and self.peek(ahead + 1).text == "=>"
 
-    def lambda_(self) -> AstNode:
+    def lambda_(self) -> ast.AstNode:
         """`x => body`, `(x, y) => body`."""
         start = self.token.span
         if self.at("("):
             parameters = self.bound_parameters()
         else:
             name = self.expect_identifier("a parameter")
-            parameters = [BoundParameter(name.span, name.text, None, None)]
+            parameters = [ast.BoundParameter(name.span, name.text, None, None)]
         self.expect("=>", "after the parameters")
         body = self.expression()
-        return Lambda(self.span_from(start), parameters, body)
+        return ast.Lambda(self.span_from(start), parameters, body)
 
-    def conditional(self) -> AstNode:
+    def conditional(self) -> ast.AstNode:
         """`condition ? if_true : if_false`."""
         condition = self.range_expression()
         if not self.accept("?"):
@@ -179,30 +159,30 @@ class ExpressionParser(TokenStream):
         if_true = self.expression()
         self.expect(":", "in `condition ? yes : no`")
         if_false = self.expression()
-        return Conditional(condition.span.to(if_false.span), condition, if_true, if_false)
+        return ast.Conditional(condition.span.to(if_false.span), condition, if_true, if_false)
 
-    def range_expression(self) -> AstNode:
+    def range_expression(self) -> ast.AstNode:
         """`low..high`."""
         low = self.binary(1)
         if not self.accept(".."):
             return low
         high = self.binary(1)
-        return RangeExpression(low.span.to(high.span), low, high)
+        return ast.RangeExpression(low.span.to(high.span), low, high)
 
-    def binary(self, precedence: int) -> AstNode:
+    def binary(self, precedence: int) -> ast.AstNode:
         """Binary operators of at least this precedence."""
         left, count = self.unary(), 0
         while self.token.kind == "punctuator" and PRECEDENCE.get(self.token.text, 0) >= precedence:
             operator = self.advance()
             right = self.binary(PRECEDENCE[operator.text] + 1)
-            left = Binary(left.span.to(right.span), operator.text, left, right)
+            left = ast.Binary(left.span.to(right.span), operator.text, left, right)
             count += 1
             if count > MAX_CHAIN:
                 message = f"this expression joins more than {MAX_CHAIN} parts"
                 self.fail("CS0106", message, "name parts of it with `var`", operator.span)
         return left
 
-    def unary(self) -> AstNode:
+    def unary(self) -> ast.AstNode:
         """Unary operators, reductions and casts."""
         start = self.token.span
         if self.token.kind == "punctuator" and self.token.text in ("+", "-", "*", "!", "~"):
@@ -212,13 +192,13 @@ class ExpressionParser(TokenStream):
                 result = self.reduction(operator, start)
             else:
                 operand = self.unary()
-                result = Unary(start.to(operand.span), operator, operand)
+                result = ast.Unary(start.to(operand.span), operator, operand)
             self.depth -= 1
             return result
         cast = self.cast(start) if self.at("(") else None
         return cast if cast is not None else self.postfix()
 
-    def reduction(self, operator: str, start: Span) -> AstNode:
+    def reduction(self, operator: str, start: Span) -> ast.AstNode:
         """`+ (body, l : 0..n)`: restrictions may follow the body; without them this is an ordinary operand."""
         operand = self.cast(self.token.span)
         if operand is None:
@@ -230,12 +210,12 @@ class ExpressionParser(TokenStream):
                 while self.accept(","):
                     restrictions.append(self.restriction())
                 end = self.expect(")", "after the reduction")
-                return Unary(start.to(end.span), operator, body, restrictions)
+                return ast.Unary(start.to(end.span), operator, body, restrictions)
             self.rewind(state)
             operand = self.postfix()
-        return Unary(start.to(operand.span), operator, operand)
+        return ast.Unary(start.to(operand.span), operator, operand)
 
-    def cast(self, start: Span) -> AstNode | None:
+    def cast(self, start: Span) -> ast.AstNode | None:
         """`(type) operand`, or None if the parenthesis is another one."""
         state = self.position, self.depth
         self.advance()
@@ -250,9 +230,9 @@ class ExpressionParser(TokenStream):
         self.enter_nesting()
         operand = self.unary()
         self.depth -= 1
-        return Cast(start.to(operand.span), type_, operand)
+        return ast.Cast(start.to(operand.span), type_, operand)
 
-    def postfix(self) -> AstNode:
+    def postfix(self) -> ast.AstNode:
         """Calls, indices and members."""
         result, count = self.primary(), 0
         while self.at("(", "[", "."):
@@ -262,27 +242,27 @@ class ExpressionParser(TokenStream):
             opening = self.advance().text
             if opening == ".":
                 name = self.expect_identifier("a member's name")
-                result = MemberAccess(result.span.to(name.span), result, name.text, name.span)
+                result = ast.MemberAccess(result.span.to(name.span), result, name.text, name.span)
             else:
                 arguments, restrictions = self.arguments(")" if opening == "(" else "]")
-                result = Call(result.span.to(self.previous.span), result, arguments, restrictions)
+                result = ast.Call(result.span.to(self.previous.span), result, arguments, restrictions)
         return result
 
-    def arguments(self, close: str) -> tuple[list[AstNode], list[Restriction]]:
+    def arguments(self, close: str) -> tuple[list[ast.AstNode], list[ast.Restriction]]:
         """Arguments, which may be blank, then restrictions."""
-        arguments: list[AstNode] = []
-        restrictions: list[Restriction] = []
+        arguments: list[ast.AstNode] = []
+        restrictions: list[ast.Restriction] = []
         if self.accept(close):
             return arguments, restrictions
         while True:
             if self.at(",", close):
-                arguments.append(Blank(self.token.span))
+                arguments.append(ast.Blank(self.token.span))
             elif arguments and self.at_restriction():
                 restrictions.append(self.restriction())
             elif restrictions:
                 self.fail("CS0104", "restrictions come after all arguments")
             elif self.at("_") and self.peek().text in (",", close):
-                arguments.append(Blank(self.advance().span))
+                arguments.append(ast.Blank(self.advance().span))
             else:
                 arguments.append(self.expression())
             if self.accept(close):
@@ -293,22 +273,22 @@ class ExpressionParser(TokenStream):
         """Whether a restriction is next."""
         if self.token.is_name and self.peek().text == ":":
             return True
-        if self.token.text in (*PRIMITIVES, "var") and self.peek().is_identifier:
+        if self.token.text in (*ast.PRIMITIVES, "var") and self.peek().is_identifier:
             return True
         ahead = self.names_in_parentheses()
         return ahead > 0 and self.peek(ahead + 1).text == ":"
 
-    def primary(self) -> AstNode:
+    def primary(self) -> ast.AstNode:
         """Literals, names, constructor calls and parentheses."""
         token = self.token
         if token.kind in ("integer", "hex", "real"):
             return self.real(self.advance()) if token.kind == "real" else self.integer(self.advance())
         if token.kind == "string":
             self.advance()
-            return Literal(token.span, re.sub(r"\\(.)", r"\1", token.text[1:-1]), "string")
+            return ast.Literal(token.span, re.sub(r"\\(.)", r"\1", token.text[1:-1]), "string")
         if self.at("true", "false"):
             self.advance()
-            return Literal(token.span, token.text == "true", "bool")
+            return ast.Literal(token.span, token.text == "true", "bool")
         if self.accept("("):
             result = self.expression()
             if self.at(","):
@@ -321,10 +301,10 @@ class ExpressionParser(TokenStream):
             return self.constructor_call()
         if self.token.is_name:
             name = self.advance()
-            return Name(name.span, name.text)
+            return ast.Name(name.span, name.text)
         self.fail("CS0105", f"expected an expression, found {self.describe_token()}")
 
-    def constructor_call(self) -> AstNode:
+    def constructor_call(self) -> ast.AstNode:
         """`float3(1, 2, 3)`."""
         name = self.advance()
         if not self.accept("("):
@@ -333,9 +313,9 @@ class ExpressionParser(TokenStream):
         arguments, restrictions = self.arguments(")")
         if restrictions:
             self.fail("CS0104", "a restriction has no meaning here", span=restrictions[0].span)
-        return ConstructorCall(self.span_from(name.span), NamedType(name.span, name.text), arguments)
+        return ast.ConstructorCall(self.span_from(name.span), ast.NamedType(name.span, name.text), arguments)
 
-    def real(self, token: Token) -> Literal:
+    def real(self, token: Token) -> ast.Literal:
         """A floating-point literal; without a suffix it may become float or double."""
         text = token.text.replace("_", "").lower()
         kind = {"f": "float", "d": "double"}.get(text[-1], "float_literal")
@@ -344,9 +324,9 @@ class ExpressionParser(TokenStream):
             self.fail("CS0114", "this number is too large for double", span=token.span)
         if kind == "float" and value > MAX_FLOAT:
             self.fail("CS0114", "this number is too large for float", "write it as double: 1e40d", token.span)
-        return Literal(token.span, value, kind)
+        return ast.Literal(token.span, value, kind)
 
-    def integer(self, token: Token) -> Literal:
+    def integer(self, token: Token) -> ast.Literal:
         """An int or uint literal; 2147483648 is allowed after a minus sign."""
         text, is_hex = token.text.replace("_", "").lower(), token.kind == "hex"
         digits, hint = text.rstrip("u"), "write it as a floating-point number: 1e30"
@@ -357,4 +337,4 @@ class ExpressionParser(TokenStream):
         if value >= (2**32 if is_uint or is_hex else 2**31 + 1):
             type_ = "uint" if text.endswith("u") else "int"
             self.fail("CS0114", f"{digits} is too large for {type_}", hint, token.span)
-        return Literal(token.span, value, "uint" if is_uint else "int")
+        return ast.Literal(token.span, value, "uint" if is_uint else "int")

@@ -4,26 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from renderer.cdollar.frontend.ast import (
-    Assignment,
-    AstNode,
-    Block,
-    Call,
-    ClassDeclaration,
-    FunctionDeclaration,
-    GlobalDeclaration,
-    If,
-    Jump,
-    Literal,
-    Loop,
-    MemberAccess,
-    Name,
-    Parameter,
-    Program,
-    Return,
-    TypeAlias,
-    VariableDeclaration,
-)
+from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.expression_parser import ExpressionParser
 from renderer.cdollar.frontend.lexer import Token
@@ -38,14 +19,14 @@ class Parser(ExpressionParser):
 
     # Declarations
 
-    def program(self) -> Program:
+    def program(self) -> ast.Program:
         """All declarations of a file."""
         items = []
         while self.token.kind != "eof":
             items.append(self.declaration())
-        return Program(self.source, items)
+        return ast.Program(self.source, items)
 
-    def declaration(self) -> AstNode:
+    def declaration(self) -> ast.AstNode:
         """A function, a class, a type alias or a constant."""
         start = self.token.span
         attributes = self.attributes()
@@ -55,7 +36,7 @@ class Parser(ExpressionParser):
             self.expect("=", "after the alias's name")
             type_ = self.type()
             self.expect(";", "after the alias")
-            return TypeAlias(self.span_from(start), name.text, type_)
+            return ast.TypeAlias(self.span_from(start), name.text, type_)
         if self.at("final", "class"):
             return self.class_declaration(start)
         if self.at("var", "const", "let"):
@@ -85,15 +66,15 @@ class Parser(ExpressionParser):
             self.expect("]", "after the attribute")
         return attributes
 
-    def global_variable(self, start: Span) -> AstNode:
+    def global_variable(self, start: Span) -> ast.AstNode:
         """`const float g = 9.8;`, `var f(i) = ...;`."""
         if self.accept("const"):
             type_ = self.type()
-            return GlobalDeclaration(self.span_from(start), self.variable_declarator("type", type_, start))
+            return ast.GlobalDeclaration(self.span_from(start), self.variable_declarator("type", type_, start))
         declaration = self.variable_declarator(self.advance().text, None, start)
-        return GlobalDeclaration(self.span_from(start), declaration)
+        return ast.GlobalDeclaration(self.span_from(start), declaration)
 
-    def function_or_constant(self, start: Span, attributes: dict[str, Span]) -> AstNode:
+    def function_or_constant(self, start: Span, attributes: dict[str, Span]) -> ast.AstNode:
         """`float f(float x) { ... }`, `float f(float x) => e;`, `float g = e;`."""
         result = self.type()
         if self.accept("operator"):
@@ -107,21 +88,21 @@ class Parser(ExpressionParser):
         if not self.at("("):
             self.position -= 1
             declaration = self.variable_declarator("type", result, start)
-            return GlobalDeclaration(self.span_from(start), declaration)
+            return ast.GlobalDeclaration(self.span_from(start), declaration)
         parameters = self.parameters()
         header = self.span_from(start)
         if self.accept("=>") or self.accept("="):
             value = self.expression()
             self.expect(";", "after the function")
-            body: list[AstNode] = [Return(value.span, value)]
+            body: list[ast.AstNode] = [ast.Return(value.span, value)]
         else:
             body = self.block()
-        return FunctionDeclaration(header, name.text, name.span, result, parameters, body, attributes)
+        return ast.FunctionDeclaration(header, name.text, name.span, result, parameters, body, attributes)
 
-    def parameters(self) -> list[Parameter]:
+    def parameters(self) -> list[ast.Parameter]:
         """`(float[] a, int n = 5)`."""
         self.expect("(", "before the parameters")
-        parameters: list[Parameter] = []
+        parameters: list[ast.Parameter] = []
         while not self.at(")"):
             start = self.token.span
             type_ = self.type()
@@ -129,13 +110,13 @@ class Parser(ExpressionParser):
             default = self.expression() if self.accept("=") else None
             if any(other.name == name.text for other in parameters):
                 self.fail("CS0109", f"the parameter `{name.text}` is declared twice", span=name.span)
-            parameters.append(Parameter(self.span_from(start), type_, name.text, default))
+            parameters.append(ast.Parameter(self.span_from(start), type_, name.text, default))
             if not self.at(")"):
                 self.expect(",", "between parameters")
         self.advance()
         return parameters
 
-    def class_declaration(self, start: Span) -> ClassDeclaration:
+    def class_declaration(self, start: Span) -> ast.ClassDeclaration:
         """`final class Complex { float re, im; }`."""
         self.accept("final")
         self.expect("class", "after `final`")
@@ -143,7 +124,7 @@ class Parser(ExpressionParser):
         if self.at(":"):
             self.fail("CS0110", "classes have no base class", 'a function bound to a file is file("big.npy")')
         self.expect("{", "before the fields")
-        fields: list[tuple[str, AstNode, Span]] = []
+        fields: list[tuple[str, ast.AstNode, Span]] = []
         while not self.at("}"):
             self.skip_modifiers()
             type_ = self.type()
@@ -159,11 +140,11 @@ class Parser(ExpressionParser):
             self.expect(";", "after the field")
         self.advance()
         self.accept(";")
-        return ClassDeclaration(self.span_from(start), name.text, name.span, fields)
+        return ast.ClassDeclaration(self.span_from(start), name.text, name.span, fields)
 
     # Statements
 
-    def block(self) -> list[AstNode]:
+    def block(self) -> list[ast.AstNode]:
         """`{ ... }`."""
         self.expect("{", "before the body")
         self.enter_nesting()
@@ -176,7 +157,7 @@ class Parser(ExpressionParser):
         self.depth -= 1
         return statements
 
-    def branch(self) -> list[AstNode]:
+    def branch(self) -> list[ast.AstNode]:
         """A block or one statement."""
         if self.at("{"):
             return self.block()
@@ -185,7 +166,7 @@ class Parser(ExpressionParser):
         self.depth -= 1
         return statements
 
-    def statement(self) -> list[AstNode]:
+    def statement(self) -> list[ast.AstNode]:
         """One statement; a declaration of several variables is several."""
         start = self.token.span
         if self.accept("if"):
@@ -193,62 +174,62 @@ class Parser(ExpressionParser):
         if self.accept("for"):
             return [self.for_statement(start)]
         if self.accept("while"):
-            return [Loop(start, [], self.condition("while"), [], self.branch(), True)]
+            return [ast.Loop(start, [], self.condition("while"), [], self.branch(), True)]
         if self.accept("do"):
             return [self.do_statement(start)]
         if self.at("{"):
-            return [Block(start, self.block())]
+            return [ast.Block(start, self.block())]
         if self.accept(";"):
             return []
         if self.at("break", "continue"):
             kind = self.advance().text
             self.expect(";", f"after `{kind}`")
-            return [Jump(start, kind)]
+            return [ast.Jump(start, kind)]
         if self.accept("return"):
             value = None if self.at(";") else self.expression()
             self.expect(";", "after `return`")
-            return [Return(self.span_from(start), value)]
+            return [ast.Return(self.span_from(start), value)]
         statements = self.simple_statement()
         self.expect(";", "after the statement")
         return statements
 
-    def condition(self, keyword: str) -> AstNode:
+    def condition(self, keyword: str) -> ast.AstNode:
         """`(condition)`."""
         self.expect("(", f"after `{keyword}`")
         condition = self.expression()
         self.expect(")", "after the condition")
         return condition
 
-    def if_statement(self, start: Span) -> If:
+    def if_statement(self, start: Span) -> ast.If:
         """`if (condition) ... else ...`, behind the `if`."""
         condition = self.condition("if")
         if_true = self.branch()
-        return If(start, condition, if_true, self.branch() if self.accept("else") else [])
+        return ast.If(start, condition, if_true, self.branch() if self.accept("else") else [])
 
-    def for_statement(self, start: Span) -> Loop:
+    def for_statement(self, start: Span) -> ast.Loop:
         """`for (start; condition; step) ...`, behind the `for`."""
         self.expect("(", "after `for`")
         first = [] if self.at(";") else self.simple_statement()
         self.expect(";", "after the loop's start")
         condition = None if self.at(";") else self.expression()
         self.expect(";", "after the loop's condition")
-        step: list[AstNode] = []
+        step: list[ast.AstNode] = []
         while not self.at(")"):
             step += self.simple_statement()
             if not self.accept(","):
                 break
         self.expect(")", "after the loop's step")
-        return Loop(start, first, condition, step, self.branch(), True)
+        return ast.Loop(start, first, condition, step, self.branch(), True)
 
-    def do_statement(self, start: Span) -> Loop:
+    def do_statement(self, start: Span) -> ast.Loop:
         """`do ... while (condition);`, behind the `do`."""
         body = self.branch()
         self.expect("while", "after the body of `do`")
         condition = self.condition("while")
         self.expect(";", "after the loop")
-        return Loop(start, [], condition, [], body, False)
+        return ast.Loop(start, [], condition, [], body, False)
 
-    def simple_statement(self) -> list[AstNode]:
+    def simple_statement(self) -> list[ast.AstNode]:
         """A declaration, a restriction or an assignment, without its `;`."""
         start = self.token.span
         self.accept("const")
@@ -276,16 +257,16 @@ class Parser(ExpressionParser):
         self.rewind(state)
         return [self.assignment(start)]
 
-    def variable_declarations(self, kind: str, type_: AstNode | None, start: Span) -> list[AstNode]:
+    def variable_declarations(self, kind: str, type_: ast.AstNode | None, start: Span) -> list[ast.AstNode]:
         """The declarators of `var x = 1, y = 2`, behind the `var` or the type."""
-        declarations: list[AstNode] = [self.variable_declarator(kind, type_, start, semicolon=False)]
+        declarations: list[ast.AstNode] = [self.variable_declarator(kind, type_, start, semicolon=False)]
         while self.accept(","):
             declarations.append(self.variable_declarator(kind, type_, self.token.span, semicolon=False))
         return declarations
 
     def variable_declarator(
-        self, kind: str, type_: AstNode | None, start: Span, semicolon: bool = True
-    ) -> VariableDeclaration:
+        self, kind: str, type_: ast.AstNode | None, start: Span, semicolon: bool = True
+    ) -> ast.VariableDeclaration:
         """`x = e`, `f(i, j) = e`, or `x` alone where no value is needed."""
         name = self.expect_identifier("the variable's name")
         parameters = self.bound_parameters() if self.at("(", "[") else None
@@ -299,43 +280,43 @@ class Parser(ExpressionParser):
             self.expect("=", f"after `{name.text}`")
         if semicolon:
             self.expect(";", "after the declaration")
-        return VariableDeclaration(self.span_from(start), kind, type_, name.text, name.span, parameters, value)
+        return ast.VariableDeclaration(self.span_from(start), kind, type_, name.text, name.span, parameters, value)
 
-    def assignment(self, start: Span) -> AstNode:
+    def assignment(self, start: Span) -> ast.AstNode:
         """`x = e`, `x += e`, `x++`, `++x`."""
         if self.at("++", "--"):
             operator = self.advance()
             name = self.expect_identifier("a variable")
-            one = Literal(operator.span, 1, "int")
-            return Assignment(self.span_from(start), name.text, name.span, operator.text[0], one)
+            one = ast.Literal(operator.span, 1, "int")
+            return ast.Assignment(self.span_from(start), name.text, name.span, operator.text[0], one)
         left = self.expression()
         if not self.at("++", "--", *ASSIGNMENTS):
             message = "this statement has no effect: functions are pure"
             self.fail("CS0112", message, "return it, or name it with `var`", left.span)
         operator = self.advance()
-        if not isinstance(left, Name):
+        if not isinstance(left, ast.Name):
             self.fail_assignment(left)
         span = self.span_from(start)
         if operator.text in ("++", "--"):
-            return Assignment(span, left.name, left.span, operator.text[0], Literal(operator.span, 1, "int"))
-        return Assignment(span, left.name, left.span, operator.text[:-1], self.expression())
+            return ast.Assignment(span, left.name, left.span, operator.text[0], ast.Literal(operator.span, 1, "int"))
+        return ast.Assignment(span, left.name, left.span, operator.text[:-1], self.expression())
 
-    def fail_assignment(self, left: AstNode) -> NoReturn:
+    def fail_assignment(self, left: ast.AstNode) -> NoReturn:
         """Raises CS0113: the left side is not a variable."""
         hint = "the left side is a variable's name"
-        if isinstance(left, MemberAccess):
+        if isinstance(left, ast.MemberAccess):
             hint = "make a new value: `v = float3(1, v.y, v.z);`"
-        elif isinstance(left, Call):
+        elif isinstance(left, ast.Call):
             hint = f"define the whole function at once: `var {left.callee.span.excerpt}2(i) = ...;`"
         self.fail("CS0113", f"`{left.span.excerpt}` cannot be assigned: values are immutable", hint, left.span)
 
 
-def parse(source: SourceFile) -> Program:
+def parse(source: SourceFile) -> ast.Program:
     """The syntax tree of a program's text; raises ProgramError."""
     return Parser(source).program()
 
 
-def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[AstNode], AstNode | None]:
+def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[ast.AstNode], ast.AstNode | None]:
     """Declarations and statements, or one expression."""
     parser = Parser(source)
     parser.type_names |= type_names
@@ -351,9 +332,9 @@ def parse_repl_input(source: SourceFile, type_names: set[str]) -> tuple[list[Ast
     return parse_statements(parser, expression_error), None
 
 
-def parse_statements(parser: Parser, expression_error: ProgramError | None) -> list[AstNode]:
+def parse_statements(parser: Parser, expression_error: ProgramError | None) -> list[ast.AstNode]:
     """Statements and declarations; what is neither raises `expression_error` if there is one."""
-    items: list[AstNode] = []
+    items: list[ast.AstNode] = []
     while parser.token.kind != "eof":
         position = parser.position
         try:
