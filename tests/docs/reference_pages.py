@@ -118,7 +118,7 @@ def variations_page() -> str:
 
 def functions_page() -> str:
     """The functions of C$: those of the compiler, and those of the prelude with their own text."""
-    from renderer.cdollar.checker.builtins import FUNCTIONS
+    from renderer.cdollar.checker.node_builder import FUNCTIONS
 
     prelude = (SHADERS / "cdollar/prelude.cb").read_text(encoding="utf-8")
     rows = [f"| `{name}` | `{signature}` |" for name, signature in sorted(FUNCTIONS.items())]

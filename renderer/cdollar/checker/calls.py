@@ -1,13 +1,15 @@
-"""Calls and indices, tried in the paper's order: ordinary, user-defined, reduction, currying, promotion."""
+"""Calls and indices, tried in the paper's order (ordinary, user-defined, reduction, currying, promotion); reductions.
+
+A reduction's body has bound variables; its elements are combined by an operator or by a function of the program. A fold
+combines them in order, from a start.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from renderer.cdollar.checker.builtins import FUNCTIONS, BuiltinFunctions
 from renderer.cdollar.checker.domains import DomainLowering
-from renderer.cdollar.checker.overload_resolution import BodyTools, is_exact_match
-from renderer.cdollar.checker.reductions import ReductionLowering
+from renderer.cdollar.checker.functions import make_function
+from renderer.cdollar.checker.node_builder import FUNCTIONS
+from renderer.cdollar.checker.overload_resolution import is_exact_match
 from renderer.cdollar.checker.values import (
     Argument,
     BlankValue,
@@ -21,69 +23,60 @@ from renderer.cdollar.checker.values import (
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import BoundVariable
-from renderer.cdollar.ir.operations import OPERATIONS
-from renderer.cdollar.ir.types import FunctionType, Scalar, Type
+from renderer.cdollar.ir.dag import INFINITE, BoundVariable, Node, Reduction, tuple_type
+from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES, REDUCERS
+from renderer.cdollar.ir.types import (
+    BOOL,
+    INT,
+    Data,
+    FunctionType,
+    Record,
+    Scalar,
+    Type,
+    Vector,
+    component_types,
+    scalar_type_of,
+)
 
 
-class ExpressionLowerer(Protocol):
-    """Lowers expressions of one body."""
+class CallLowering(DomainLowering):
+    """Lowers the calls, indices and reductions of one body."""
 
-    def lower(self, tree: ast.AstNode, expected: Type | None = None) -> Value:
-        """The value of an expression that is part of a whole one."""
-
-    def lower_expression(self, tree: ast.AstNode, expected: Type | None = None) -> Value:
-        """The value of a whole expression."""
-
-
-class CallLowering:
-    """Lowers the calls of one body."""
-
-    def __init__(
-        self, tools: BodyTools, domains: DomainLowering, reductions: ReductionLowering, expressions: ExpressionLowerer
-    ):
-        self.program, self.body, self.names, self.functions = tools.program, tools.body, tools.names, tools.functions
-        self.resolver, self.user_calls, self.domains = tools.resolver, tools.user_calls, domains
-        self.reductions, self.expressions = reductions, expressions
-        self.builtins = BuiltinFunctions(tools.program.builder)
-
-    def lower_call(self, tree: ast.Call) -> Value:
+    def _lower_Call(self, tree: ast.Call) -> Value:
         """A call of a function by name, an index of a function's value, or the dimension of a domain."""
-        if tree.restrictions and not self.names.is_reduction_call(tree):
+        if tree.restrictions and not self.is_reduction_call(tree):
             raise ProgramError(
                 "CS0310", tree.restrictions[0].span, "a restriction belongs to a reduction",
                 "`sum(a(i), i : 0..n)`, or a statement of its own: `i : 0..n;`",
             )  # fmt: skip
         callee = tree.callee
         if isinstance(callee, ast.MemberAccess) and callee.name == "GetLength" and len(tree.arguments) == 1:
-            subject = self.resolver.resolve(self.expressions.lower(callee.subject), callee.subject.span)
+            subject = self.resolve(self.lower(callee.subject), callee.subject.span)
             if isinstance(subject, FunctionValue):
-                return self.domains.size_of(subject, tree.arguments[0], tree.span)
-        function = self.expressions.lower(callee)
+                return self.size_of(subject, tree.arguments[0], tree.span)
+        function = self.lower(callee)
         if isinstance(function, OverloadSet):
             return self._call_by_name(function.name, tree)
         if isinstance(function, DomainValue):
-            return self.domains.domain_index(function, tree)
+            return self.domain_index(function, tree)
         if not isinstance(function, FunctionValue):
             message = f"{callee.span.excerpt} is {function.type}, not a function"
             raise ProgramError("CS0408", callee.span, message)
         return self.apply(function, [self._argument(argument) for argument in tree.arguments], tree)
 
     def _argument(self, tree: ast.AstNode, expected: Type | None = None) -> Argument:
-        return BlankValue() if isinstance(tree, ast.Blank) else self.expressions.lower(tree, expected)
+        return BlankValue() if isinstance(tree, ast.Blank) else self.lower(tree, expected)
 
     # Functions by name
 
     def _call_by_name(self, name: str, tree: ast.Call) -> Value:
         overloads = self.program.functions.get(name)
         if name == "fold" and not overloads:
-            return self.reductions.lower_fold(tree)
-        if self.names.is_reduction_call(tree) and not isinstance(tree.arguments[0], ast.Blank):
-            return self.reductions.reduce_call(
-                name, overloads, tree, lambda values: self._call_overloaded(name, overloads, values, tree)
-            )
+            return self.lower_fold(tree)
+        if self.is_reduction_call(tree) and not isinstance(tree.arguments[0], ast.Blank):
+            return self.reduce_call(name, overloads, tree)
         if not overloads:
-            result = self.domains.call_builtin(name, tree)
+            result = self.call_builtin(name, tree)
             if result is not None:
                 return result
         expected = overloads[0].parameter_types if len(overloads) == 1 else ()
@@ -98,12 +91,12 @@ class CallLowering:
         has_blanks = any(isinstance(v, BlankValue) for v in values)
         is_data = all(isinstance(v, DataValue) for v in values)
         if not has_blanks:
-            chosen = self.resolver.resolve_overload(overloads, values)
+            chosen = self.resolve_overload(overloads, values)
             if chosen is not None:
-                is_builtin = name in OPERATIONS and is_data and self.program.builder.function(name, values) is not None
+                is_builtin = name in OPERATIONS and is_data and self.builder.function(name, values) is not None
                 if not is_builtin or is_exact_match(chosen, values):
                     return self._call_user(chosen, values, tree)
-            builtin = self.builtins.call(name, values) if name in FUNCTIONS and is_data else None
+            builtin = self.builder.call(name, values) if name in FUNCTIONS and is_data else None
             if builtin is not None:
                 return builtin
             completed = self._with_default_arguments(overloads, values)
@@ -113,21 +106,21 @@ class CallLowering:
         if partial and (has_blanks or not any(len(f.parameter_types) == len(values) for f in overloads)):
             return self._curry_overload(partial[0], values, tree)
         resolved = self._resolved(values, tree)
-        promoted = self.resolver.resolve_overload(overloads, resolved, promote=True)
+        promoted = self.resolve_overload(overloads, resolved, promote=True)
         if promoted is not None:
             return self._promote_user_call(promoted, resolved, tree)
         if name in FUNCTIONS and not has_blanks and any(isinstance(v, FunctionValue) for v in resolved):
-            return self.functions.promote(resolved, lambda v: self._call_builtin(name, v, tree), tree.span)
-        return self.resolver.fail(name, overloads, values, tree.span)
+            return self.promote(resolved, lambda v: self._call_builtin(name, v, tree), tree.span)
+        return self.fail_overload(name, overloads, values, tree.span)
 
     def _resolved(self, values: list[Argument], tree: ast.Call) -> list:
         spans = [argument.span for argument in tree.arguments] + [tree.span] * len(values)
         pairs = zip(values, spans, strict=False)
-        return [v if isinstance(v, BlankValue) else self.resolver.resolve(v, span) for v, span in pairs]
+        return [v if isinstance(v, BlankValue) else self.resolve(v, span) for v, span in pairs]
 
     def _call_builtin(self, name: str, values: list[DataValue], tree: ast.Call) -> DataValue:
-        result = self.builtins.call(name, values)
-        return result if result is not None else self.resolver.fail(name, [], list(values), tree.span)
+        result = self.builder.call(name, values)
+        return result if result is not None else self.fail_overload(name, [], list(values), tree.span)
 
     def _with_default_arguments(
         self, overloads: list[UserFunction], values: list[Value]
@@ -138,8 +131,8 @@ class CallLowering:
             if not defaults or None in defaults:
                 continue
             with self.body.isolated():
-                full = values + [self.expressions.lower_expression(tree) for tree in defaults if tree is not None]
-            if self.resolver.resolve_overload([function], list(full), promote=True) is not None:
+                full = values + [self.lower_expression(tree) for tree in defaults if tree is not None]
+            if self.resolve_overload([function], list(full), promote=True) is not None:
                 return function, full
         return None
 
@@ -150,7 +143,7 @@ class CallLowering:
     def call_user(self, function: UserFunction, values: list, span: Span, spans: list[Span]) -> Value:
         """A call of a function of the program; `spans` are those of the arguments, `span` that of the call."""
         triples = zip(values, function.parameter_types, spans + [span] * len(values), strict=False)
-        converted = [self.resolver.convert(value, type_, where) for value, type_, where in triples]
+        converted = [self.convert(value, type_, where) for value, type_, where in triples]
         return self.user_calls.call(function, converted, span, self.body)
 
     def _promote_user_call(self, function: UserFunction, values: list, tree: ast.Call) -> Operand:
@@ -167,7 +160,7 @@ class CallLowering:
                 raise ProgramError("CS0410", tree.span, message)
             return result
 
-        return self.functions.promote(lifted, call, tree.span)
+        return self.promote(lifted, call, tree.span)
 
     # Functions as values
 
@@ -184,7 +177,7 @@ class CallLowering:
             return function
         if any(blanks):
             return self._curry(function, values, tree)
-        return self.functions.promote(values, lambda v: self._index(function, v, frozenset(), tree), tree.span)
+        return self.promote(values, lambda v: self._index(function, v, frozenset(), tree), tree.span)
 
     def _curry(self, function: FunctionValue, values: list, tree: ast.Call) -> FunctionValue:
         """`a(2)`, `a(, k)`: a function of the dimensions that are left free."""
@@ -195,22 +188,179 @@ class CallLowering:
                 if not isinstance(type_, Scalar):
                     raise ProgramError("CS0409", tree.span, f"a dimension of type {type_} cannot stay free")
                 free.append(BoundVariable(f"_{position}", type_.name, function.domain_with_borders[position]))
-                values[position] = DataValue(type_, (self.program.dag.bound_variable(free[-1]),))
-        value = self.functions.promote(values, lambda v: self._index(function, v, frozenset(free), tree), tree.span)
+                values[position] = DataValue(type_, (self.dag.bound_variable(free[-1]),))
+        value = self.promote(values, lambda v: self._index(function, v, frozenset(free), tree), tree.span)
         if isinstance(value, FunctionValue):
             message = "blanks and functions cannot be mixed as arguments"
             raise ProgramError("CS0409", tree.span, message, "name the free dimensions: `var r(k) = ...`")
-        return self.functions.make_function(free, value)
+        return make_function(self.dag, free, value)
 
     def _index(
         self, function: FunctionValue, values: list[DataValue], free: frozenset[BoundVariable], tree: ast.Call
     ) -> DataValue:
         spans = [argument.span for argument in tree.arguments] + [tree.span] * len(values)
         triples = zip(values, function.type.parameters, spans, strict=False)
-        converted = [self.resolver.convert_data(value, type_, span) for value, type_, span in triples]
-        return self.functions.apply_at(function, converted, tree.span, free)
+        converted = [self.convert_data(value, type_, span) for value, type_, span in triples]
+        return self.apply_at(function, converted, tree.span, free)
 
     def _curry_overload(self, function: UserFunction, values: list[Argument], tree: ast.Call) -> Value:
         if not function.takes_data:
-            return self.resolver.fail(function.name, [function], values, tree.span)
-        return self.apply(self.resolver.user_function(function, tree.span), values, tree)
+            return self.fail_overload(function.name, [function], values, tree.span)
+        return self.apply(self.user_function(function, tree.span), values, tree)
+
+    # Bodies of reductions
+
+    def lower_body(self, tree: ast.Unary | ast.Call, operand: ast.AstNode) -> tuple[list[BoundVariable], Operand]:
+        """The variables that a reduction binds, and the value of its operand, lowered in a scope of its own."""
+        context = self.program.inference.current
+        names = context.binders.get(id(tree), []) if context is not None else []
+        with self.body.block():
+            variables = [v for r in tree.restrictions for v in self.reduced_variables(r)]
+            if names or variables:
+                self.body.require_host()
+            for name in names:
+                type_ = self.type_from_first_use(name, operand)
+                variables.append(self.new_variable(name, tree.span, True, type_, None))
+            return variables, self._operand(operand)
+
+    def lower_reduction_body(
+        self, tree: ast.Unary | ast.Call, operand: ast.AstNode
+    ) -> tuple[list[BoundVariable], DataValue]:
+        """As `lower_body`; of a function, all its dimensions are reduced too."""
+        return self.eta_expand_reduced(*self.lower_body(tree, operand), operand, tree.span)
+
+    def eta_expand_reduced(
+        self, variables: list[BoundVariable], value: Operand, operand: ast.AstNode, span: Span
+    ) -> tuple[list[BoundVariable], DataValue]:
+        """Adds the dimensions of a function to the reduced variables."""
+        if not isinstance(value, FunctionValue):
+            return variables, value
+        self.body.require_host()
+        added, data = self.eta_expand(value, operand.span)
+        for variable in added:
+            variable.reduced = True
+            if variable.range is INFINITE:
+                message = f"{operand.span.excerpt} is reduced, but its domain is infinite"
+                raise ProgramError("CS0304", span, message, "restrict its variables: `var f(i : 0..n) = ...`")
+        return variables + added, data
+
+    # Combiners of reductions
+
+    def reduce(
+        self, reduction: Reduction, variables: list[BoundVariable], inputs: tuple[Node, ...], type_: Data, span: Span
+    ) -> DataValue:
+        """One reduce node with the components of `type_`."""
+        types = component_types(type_)
+        dag = self.dag
+        node = dag.intern("reduce", tuple_type(types), inputs, (reduction, tuple(variables)))
+        dag.spans.setdefault(node, span)
+        return DataValue(type_, tuple(dag.component(node, k) for k in range(len(types))))
+
+    def reduce_by_operator(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
+        """A reduction by a name of REDUCERS; + and * of records need an operator of the program."""
+        if name in ("argmin", "argmax"):
+            return self._reduce_to_index(name, variables, value, span)
+        if isinstance(value.type, Record):
+            return self.reduce_by_function("operator" + name, variables, value, span)
+        builder = self.builder
+        if name == "+" and value.type == BOOL:
+            counted = builder.select(value, builder.constant(1, "int"), builder.constant(0, "int"))
+            assert counted is not None
+            value = counted
+        if scalar_type_of(value.type) not in REDUCERS[name].types:
+            allowed = "allowed: " + ", ".join(REDUCERS[name].types)
+            raise ProgramError("CS0311", span, f"{value.type} cannot be reduced by `{name}`", allowed)
+        parts = [self.reduce(Reduction(name), variables, (n,), Scalar(n.type), span) for n in value.nodes]
+        return DataValue(value.type, tuple(part.node for part in parts))
+
+    def _reduce_to_index(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
+        if not isinstance(value.type, Scalar) or value.type == BOOL:
+            raise ProgramError("CS0311", span, f"{name} compares numbers, but these are {value.type}")
+        if len(variables) > 4:
+            raise ProgramError("CS0311", span, f"{name} over {len(variables)} variables has no type", "at most 4")
+        indices = tuple(map(self.dag.bound_variable, variables))
+        type_ = INT if len(variables) == 1 else Vector("int", len(variables))
+        return self.reduce(Reduction(name), variables, (value.node, *indices), type_, span)
+
+    def reduce_by_function(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
+        """A reduction by a function T(T, T) of the program, in order unless it is [Associative]."""
+        overloads = [
+            f for f in self.program.functions.get(name) if f.is_reduction_operator and f.result_type == value.type
+        ]
+        if not overloads:
+            message = f"{value.type} cannot be reduced by `{name.removeprefix('operator')}`"
+            hint = f"a reduction needs a function {value.type}({value.type}, {value.type})"
+            raise ProgramError("CS0311", span, message, hint)
+        function = self.user_calls.require_device_function(overloads[0], span)
+        ordered = "Associative" not in overloads[0].declaration.attributes
+        return self.reduce(Reduction(overloads[0].name, function, ordered), variables, value.nodes, value.type, span)
+
+    # Calls that reduce
+
+    def reduce_call(self, name: str, overloads: list[UserFunction], tree: ast.Call) -> Value:
+        """A call with one argument that may reduce; if it does not, it is an ordinary call."""
+        operand = tree.arguments[0]
+        variables, value = self.lower_body(tree, operand)
+        unary = [f for f in overloads if len(f.parameter_types) == 1]
+        if not variables and self.resolve_overload(unary, [value]) is not None:
+            return self._call_overloaded(name, overloads, [value], tree)
+        variables, data = self.eta_expand_reduced(variables, value, operand, tree.span)
+        if not variables:
+            if overloads:
+                return self._call_overloaded(name, overloads, [value], tree)
+            raise ProgramError(
+                "CS0308", tree.span, f"{name} reduces a function, but {operand.span.excerpt} is one {value.type}",
+                "its bound variables are reduced or declared elsewhere; `sum(a(i, j), int j)` names the one to reduce",
+            )  # fmt: skip
+        if not overloads:
+            return self.reduce_by_operator(REDUCER_NAMES[name], variables, data, tree.span)
+        operators = [f for f in overloads if f.is_reduction_operator]
+        fitting = [f for f in operators if self.conversion_cost(data, f.result_type) is not None]
+        if not fitting:
+            known = "; ".join(f.signature for f in operators)
+            raise ProgramError("CS0311", tree.span, f"{name} cannot reduce {data.type}", known)
+        data = self._convert(data, fitting[0], 0, tree.span)
+        return self.reduce_by_function(name, variables, data, tree.span)
+
+    def _convert(self, value: DataValue, function: UserFunction, position: int, span: Span) -> DataValue:
+        type_ = function.parameter_types[position]
+        assert isinstance(type_, Data)
+        return self.convert_data(value, type_, span)
+
+    def lower_fold(self, tree: ast.Call) -> DataValue:
+        """fold(step, start, operand): state = step(state, element) over the reduced variables, in order."""
+        if len(tree.arguments) != 3 or not isinstance(tree.arguments[0], ast.Name):
+            message = "fold takes a function's name, a start and what is folded"
+            raise ProgramError("CS0313", tree.span, message, "`fold(step, start, a(i))`")
+        _, start_tree, operand = tree.arguments
+        start = self.resolve(self.lower(start_tree), start_tree.span)
+        if not isinstance(start, DataValue):
+            message = f"a fold starts with a value, but this is {start.type}"
+            raise ProgramError("CS0313", start_tree.span, message)
+        variables, value = self.lower_reduction_body(tree, operand)
+        if not variables:
+            raise ProgramError("CS0308", tree.span, "fold reduces a function, but nothing here is reduced")
+        chosen = self._fold_step(tree.arguments[0], start, value, tree.span)
+        function = self.user_calls.require_device_function(chosen, tree.span)
+        start = self._convert(start, chosen, 0, start_tree.span)
+        value = self._convert(value, chosen, 1, operand.span)
+        return self.reduce(
+            Reduction("fold", function, True), variables, start.nodes + value.nodes, function.result_type, tree.span
+        )
+
+    def _fold_step(self, step: ast.Name, start: DataValue, value: DataValue, span: Span) -> UserFunction:
+        """The overload S step(S, T) that takes the start and the elements."""
+        overloads = self.program.functions.get(step.name)
+        if not overloads:
+            hint = "a fold's step is `S step(S state, T element) { ... }`"
+            raise ProgramError("CS0313", step.span, f"`{step.name}` is not a function of this program", hint)
+        for function in overloads:
+            types = function.parameter_types
+            if len(types) == 2 and types[0] == function.result_type:
+                costs = (self.conversion_cost(v, t) for v, t in zip((start, value), types, strict=True))
+                if None not in costs:
+                    return function
+        wanted = f"{start.type}({start.type}, {value.type})"
+        message = f"{step.name} cannot fold {value.type} from {start.type}: it must be {wanted}"
+        known = "known: " + "; ".join(f"{f.result_type} {f.signature}" for f in overloads)
+        raise ProgramError("CS0313", span, message, known)

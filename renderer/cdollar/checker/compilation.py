@@ -96,15 +96,15 @@ class Compilation:
     def lower_constant(self, tree: ast.AstNode, type_: Type) -> Operand:
         """A default value of a parameter."""
         lowering = self.expressions()
-        return lowering.resolver.convert(lowering.lower_expression(tree), type_, tree.span)
+        return lowering.convert(lowering.lower_expression(tree), type_, tree.span)
 
     def resolve(self, value: Value, span: Span) -> Operand:
         """Data or a function: overload sets are resolved."""
-        return self.expressions().resolver.resolve(value, span)
+        return self.expressions().resolve(value, span)
 
     def materialize(self, value: FunctionValue, span: Span) -> FunctionValue:
         """The function as an array; raises CS0306 if a dimension is infinite."""
-        return self.expressions().resolver.materialize(value, span)
+        return self.expressions().materialize(value, span)
 
     def call_main(self, function: UserFunction, values: list[Value]) -> Value:
         """A call whose index constraints are checked."""
@@ -173,7 +173,7 @@ class Compilation:
         self.call_stack.append(function)
         try:
             value = lowering.lower_expression(statement.value)
-            return lowering.resolver.convert(value, function.result_type, statement.value.span)
+            return lowering.convert(value, function.result_type, statement.value.span)
         finally:
             self.call_stack.pop()
 

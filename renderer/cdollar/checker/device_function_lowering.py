@@ -75,7 +75,7 @@ class DeviceFunctionLowering:
         return value
 
     def _converted(self, value: DataValue, type_: Data, tree: ast.AstNode) -> DataValue:
-        return self.expressions.resolver.convert_data(value, type_, tree.span)
+        return self.expressions.convert_data(value, type_, tree.span)
 
     def _condition(self, tree: ast.AstNode) -> Node:
         return check_condition(self._value(tree), tree.span).node

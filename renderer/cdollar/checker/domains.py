@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 
-from renderer.cdollar.checker.overload_resolution import BodyTools
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, OverloadSet, Value, Variable
+from renderer.cdollar.checker.functions import make_function
+from renderer.cdollar.checker.overload_resolution import OverloadResolver
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value, Variable
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Range
@@ -14,18 +15,40 @@ from renderer.cdollar.ir.types import INT, UINT, FunctionType, Scalar, Type
 MEMBERS = {"lo": "low", "low": "low", "hi": "high", "high": "high", "size": "size", "Length": "size"}
 
 
-class DomainLowering:
-    """Lowers what introduces bound variables or asks for domains; `lower` lowers an expression of the same body."""
+class DomainLowering(OverloadResolver, ABC):
+    """Lowers whole expressions, what introduces bound variables, and what asks for domains."""
 
-    def __init__(self, tools: BodyTools, lower: Callable[[ast.AstNode], Value]):
-        self.program, self.body, self.names = tools.program, tools.body, tools.names
-        self.functions, self.resolver, self.lower = tools.functions, tools.resolver, lower
+    # Whole expressions
+
+    @abstractmethod
+    def lower(self, tree: ast.AstNode, expected: Type | None = None) -> Value:
+        """An expression that is part of a whole one; `expected` is the type that a lambda takes on."""
+
+    def lower_expression(self, tree: ast.AstNode, expected: Type | None = None) -> Value:
+        """A whole expression: all its bound variables are reduced inside of it."""
+        with self.program.inference.context() as context:
+            self.assign_binders(tree, context, [])
+            return self.lower(tree, expected)
+
+    def lower_operand(self, tree: ast.AstNode) -> Operand:
+        """A whole expression that is data or a function."""
+        return self.resolve(self.lower_expression(tree), tree.span)
+
+    def lower_ranges(self, tree: ast.AstNode, rank: int) -> list[Dimension]:
+        """The ranges of a restriction that is a statement."""
+        with self.program.inference.context() as context:
+            self.assign_binders(tree, context, [])
+            return self.ranges_of(tree, rank)
+
+    def _operand(self, tree: ast.AstNode) -> Operand:
+        """Data or a function."""
+        return self.resolve(self.lower(tree), tree.span)
 
     # Ranges
 
     def host_int(self, tree: ast.AstNode) -> int | None:
         """An int or uint that is known while the program is built; None if it depends on abstract arguments."""
-        value = self.resolver.resolve(self.lower(tree), tree.span)
+        value = self._operand(tree)
         if not isinstance(value, DataValue) or value.type not in (INT, UINT):
             message = f"an end of a range is int, but {tree.span.excerpt} is {value.type}"
             raise ProgramError("CS0314", tree.span, message)
@@ -50,7 +73,7 @@ class DomainLowering:
         """The ranges that a restriction's right side gives: a range, a domain or a function's domain."""
         span, value = tree.span, self.lower(tree)
         if isinstance(value, OverloadSet):
-            value = self.resolver.resolve(value, span)
+            value = self.resolve(value, span)
         if isinstance(value, FunctionValue):
             value = DomainValue(value.domain)
         if not isinstance(value, DomainValue):
@@ -89,7 +112,7 @@ class DomainLowering:
         context = self.program.inference.current
         assert context is not None
         context.add(variable, span, restriction)
-        value = DataValue(type_, (self.program.dag.bound_variable(variable),))
+        value = DataValue(type_, (self.dag.bound_variable(variable),))
         self.body.scope.names[name] = Variable(value, None, "a bound variable")
         return variable
 
@@ -121,19 +144,19 @@ class DomainLowering:
         """`var c(j, k) = tree`: a function of its bound parameters, its domain inferred."""
         self.body.require_host()
         with self.body.block(), self.program.inference.context() as context:
-            self.names.assign_binders(tree, context, [p.name for p in parameters])
+            self.assign_binders(tree, context, [p.name for p in parameters])
             variables = []
             for position, parameter in enumerate(parameters):
                 type_ = self.program.types.resolve(parameter.type) if parameter.type is not None else None
                 if type_ is None and isinstance(expected, FunctionType) and position < len(expected.parameters):
                     type_ = expected.parameters[position]
-                type_ = type_ or self.names.type_from_first_use(parameter.name, tree)
+                type_ = type_ or self.type_from_first_use(parameter.name, tree)
                 variables.append(self.new_variable(parameter.name, parameter.span, False, type_, parameter.domain))
-            value = self.resolver.resolve(self.lower(tree), tree.span)
+            value = self._operand(tree)
             rest: list[BoundVariable] = []
             if isinstance(value, FunctionValue):
-                rest, value = self.functions.eta_expand(value, tree.span)
-        return self.functions.make_function(variables + rest, value)
+                rest, value = self.eta_expand(value, tree.span)
+        return make_function(self.dag, variables + rest, value)
 
     # Domains as values
 
@@ -159,7 +182,7 @@ class DomainLowering:
         if not tree.arguments or isinstance(tree.arguments[0], ast.Blank):
             raise ProgramError("CS0205", tree.span, f"{usage} needs a function")
         span = tree.arguments[0].span
-        value = self.resolver.resolve(self.lower(tree.arguments[0]), span)
+        value = self.resolve(self.lower(tree.arguments[0]), span)
         if not isinstance(value, FunctionValue):
             raise ProgramError("CS0408", span, f"{span.excerpt} is {value.type}, not a function")
         return value
@@ -186,7 +209,7 @@ class DomainLowering:
         return self._runtime_int(total, "size")
 
     def _runtime_int(self, number: int | None, name: str) -> DataValue:
-        return DataValue(INT, (self.program.dag.runtime_scalar(number, "int", name),))
+        return DataValue(INT, (self.dag.runtime_scalar(number, "int", name),))
 
     def _end(self, range_: Dimension, name: str, span: Span) -> DataValue:
         """The low, high or size of a range."""

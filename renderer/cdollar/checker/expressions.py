@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from renderer.cdollar.checker.builtins import CONSTANTS
 from renderer.cdollar.checker.calls import CallLowering
-from renderer.cdollar.checker.domains import DomainLowering
-from renderer.cdollar.checker.overload_resolution import BOOL_HINT, BodyTools
-from renderer.cdollar.checker.program import Program, UserCalls
-from renderer.cdollar.checker.reductions import ReductionLowering
+from renderer.cdollar.checker.node_builder import CONSTANTS
+from renderer.cdollar.checker.overload_resolution import BOOL_HINT
 from renderer.cdollar.checker.values import (
-    Body,
     DataValue,
     DomainValue,
     FunctionValue,
@@ -22,7 +18,6 @@ from renderer.cdollar.checker.values import (
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import Dimension
 from renderer.cdollar.ir.types import (
     BOOL,
     Data,
@@ -39,46 +34,21 @@ from renderer.cdollar.ir.types import (
 SWIZZLES = ("xyzw", "rgba")
 
 
-class ExpressionLowering:
-    """Lowers the expressions of one body. Its parts share `body`: the current scope and enclosing conditions."""
+class ExpressionLowering(CallLowering):
+    """Lowers the expressions of one body.
 
-    def __init__(self, program: Program, user_calls: UserCalls, body: Body):
-        self.program, self.body, self.builder = program, body, program.builder
-        tools = BodyTools(program, body, user_calls)
-        self.names, self.functions, self.resolver = tools.names, tools.functions, tools.resolver
-        self.domains = DomainLowering(tools, self.lower)
-        self.reductions = ReductionLowering(tools, self.domains, self.lower)
-        self.calls = CallLowering(tools, self.domains, self.reductions, self)
+    The lowering is one class in layers, a module each, every one with what the next needs (as Clang's Sema is one class
+    over many files): names, functions, overload resolution, domains, calls, expressions. `body` is where it is: the
+    current scope and the enclosing conditions.
+    """
 
-    # Whole expressions
-
-    def lower_expression(self, tree: ast.AstNode, expected: Type | None = None) -> Value:
-        """A whole expression: all its bound variables are reduced inside of it."""
-        with self.program.inference.context() as context:
-            self.names.assign_binders(tree, context, [])
-            return self.lower(tree, expected)
-
-    def lower_operand(self, tree: ast.AstNode) -> Operand:
-        """A whole expression that is data or a function."""
-        return self.resolver.resolve(self.lower_expression(tree), tree.span)
-
-    def lower_ranges(self, tree: ast.AstNode, rank: int) -> list[Dimension]:
-        """The ranges of a restriction that is a statement."""
-        with self.program.inference.context() as context:
-            self.names.assign_binders(tree, context, [])
-            return self.domains.ranges_of(tree, rank)
-
-    # Dispatch
+    # Leaves
 
     def lower(self, tree: ast.AstNode, expected: Type | None = None) -> Value:
         """An expression that is part of a whole one; `expected` is the type that a lambda takes on."""
         if isinstance(tree, ast.Lambda):
             return self._lower_lambda(tree, expected)
         return getattr(self, "_lower_" + type(tree).__name__)(tree)
-
-    def _operand(self, tree: ast.AstNode) -> Operand:
-        """Data or a function."""
-        return self.resolver.resolve(self.lower(tree), tree.span)
 
     def _lower_Literal(self, tree: ast.Literal) -> Value:
         if tree.kind == "string":
@@ -91,27 +61,27 @@ class ExpressionLowering:
         return self.builder.constant(tree.value, "float" if untyped else tree.kind, untyped)
 
     def _lower_Name(self, tree: ast.Name) -> Value:
-        variable = self.names.variable(tree.name)
+        variable = self.variable(tree.name)
         if variable is not None:
             if variable.value is None:
                 raise ProgramError("CS0204", tree.span, f"`{tree.name}` is used before it has a value")
             if not isinstance(variable.value, DataValue):
                 self.body.require_host()
             return variable.value
-        if self.names.is_function(tree.name):
+        if self.is_function(tree.name):
             return OverloadSet(tree.name)
         if tree.name in CONSTANTS:
             return self.builder.constant(CONSTANTS[tree.name], "float", True)
-        return self.names.fail_unknown(tree)
+        return self.fail_unknown(tree)
 
     def _lower_Blank(self, tree: ast.Blank) -> Value:
         raise ProgramError("CS0205", tree.span, "an argument is missing here")
 
     def _lower_RangeExpression(self, tree: ast.RangeExpression) -> Value:
-        return self.domains.lower_range(tree)
+        return self.lower_range(tree)
 
     def _lower_LetIn(self, tree: ast.LetIn) -> Value:
-        value = self.resolver.let_bind(self._operand(tree.value), tree.value.span)
+        value = self.let_bind(self._operand(tree.value), tree.value.span)
         with self.body.block() as scope:
             scope.names[tree.name] = Variable(value, None, "shared by `let`")
             return self.lower(tree.body)
@@ -120,23 +90,20 @@ class ExpressionLowering:
         if isinstance(expected, FunctionType) and len(expected.parameters) != len(tree.parameters):
             message = f"{expected} takes {len(expected.parameters)} parameters, this function {len(tree.parameters)}"
             raise ProgramError("CS0402", tree.span, message)
-        return self.domains.lower_bound_function(tree.parameters, tree.body, expected)
-
-    def _lower_Call(self, tree: ast.Call) -> Value:
-        return self.calls.lower_call(tree)
+        return self.lower_bound_function(tree.parameters, tree.body, expected)
 
     # Operators
 
     def _lower_Unary(self, tree: ast.Unary) -> Value:
         operand, name = tree.operand, tree.operator
         if name in "+*":
-            variables, value = self.reductions.lower_reduction_body(tree, operand)
+            variables, value = self.lower_reduction_body(tree, operand)
             if variables:
-                return self.reductions.reduce_by_operator(name, variables, value, tree.span)
+                return self.reduce_by_operator(name, variables, value, tree.span)
             return self._unary(tree, value)
         if name == "-" and isinstance(operand, ast.Literal) and (operand.kind, operand.value) == ("int", 2**31):
             return self.builder.constant(-(2**31), "int")
-        return self.functions.promote([self._operand(operand)], lambda v: self._unary(tree, v[0]), tree.span)
+        return self.promote([self._operand(operand)], lambda v: self._unary(tree, v[0]), tree.span)
 
     def _unary(self, tree: ast.Unary, value: DataValue) -> DataValue:
         result = self.builder.unary(tree.operator, value) if tree.operator != "*" else None
@@ -161,7 +128,7 @@ class ExpressionLowering:
         for part in reversed(chain):
             with self.body.guarded(part.operator in ("&&", "||")):
                 operands = [value, self._operand(part.right)]
-            value = self.functions.promote(operands, partial(self._binary, part), part.span)
+            value = self.promote(operands, partial(self._binary, part), part.span)
         return value
 
     def _binary(self, tree: ast.Binary, operands: list[DataValue]) -> DataValue:
@@ -187,10 +154,10 @@ class ExpressionLowering:
         return result
 
     def _user_operator(self, name: str, values: list, span: Span) -> DataValue | None:
-        chosen = self.resolver.resolve_overload(self.program.functions.get("operator" + name), values)
+        chosen = self.resolve_overload(self.program.functions.get("operator" + name), values)
         if chosen is None:
             return None
-        result = self.calls.call_user(chosen, values, span, [])
+        result = self.call_user(chosen, values, span, [])
         assert isinstance(result, DataValue)
         return result
 
@@ -220,7 +187,7 @@ class ExpressionLowering:
                 raise ProgramError("CS0406", span, message, "cast one to the type of the other")
             return result
 
-        return self.functions.promote([condition, if_true, if_false], select, span)
+        return self.promote([condition, if_true, if_false], select, span)
 
     # Conversions and members
 
@@ -228,10 +195,10 @@ class ExpressionLowering:
         target = self.program.types.resolve(tree.type)
         value = self.lower(tree.operand, target)
         if isinstance(target, FunctionType):
-            return self.resolver.convert(value, target, tree.operand.span)
+            return self.convert(value, target, tree.operand.span)
         assert isinstance(target, Data)
-        operand = self.resolver.resolve(value, tree.operand.span)
-        return self.functions.promote([operand], lambda v: self.resolver.cast(v[0], target, tree.span), tree.span)
+        operand = self.resolve(value, tree.operand.span)
+        return self.promote([operand], lambda v: self.cast(v[0], target, tree.span), tree.span)
 
     def _lower_ConstructorCall(self, tree: ast.ConstructorCall) -> Value:
         target = self.program.types.resolve(tree.type)
@@ -241,26 +208,26 @@ class ExpressionLowering:
         if not values:
             raise ProgramError("CS0205", tree.span, f"{target}(...) needs arguments")
         assert isinstance(target, Data)
-        return self.functions.promote(values, lambda v: self.resolver.construct(target, v, tree), tree.span)
+        return self.promote(values, lambda v: self.construct(target, v, tree), tree.span)
 
     def _lower_MemberAccess(self, tree: ast.MemberAccess) -> Value:
-        if isinstance(tree.subject, ast.Name) and tree.subject.name == "Math" and not self.names.is_known("Math"):
+        if isinstance(tree.subject, ast.Name) and tree.subject.name == "Math" and not self.is_known("Math"):
             name = {"PI": "pi", "E": "e"}.get(tree.name, tree.name.lower())
             return self._lower_Name(ast.Name(tree.name_span, name))
         value = self.lower(tree.subject)
         if isinstance(value, DomainValue):
-            return self.domains.domain_member(value, tree)
-        subject = self.resolver.resolve(value, tree.subject.span)
+            return self.domain_member(value, tree)
+        subject = self.resolve(value, tree.subject.span)
         if isinstance(subject, FunctionValue):
             if tree.name in ast.BORDER_MODES:
-                return self.functions.with_border_mode(subject, tree)
+                return self.with_border_mode(subject, tree)
             is_field = any(name == tree.name for name, _, _ in fields(subject.type.result))
             if tree.name in ("Length", "length", "size") and not is_field:
-                return self.domains.size_of(subject, None, tree.span)
+                return self.size_of(subject, None, tree.span)
             if tree.name in ("GetLength", "domain"):
                 hint = "the extents are `size(f, 0)`, `domain(f)`"
                 raise ProgramError("CS0206", tree.name_span, f"no member `{tree.name}`", hint)
-        return self.functions.promote([subject], lambda v: member(v[0], tree), tree.span)
+        return self.promote([subject], lambda v: member(v[0], tree), tree.span)
 
 
 def member(value: DataValue, tree: ast.MemberAccess) -> DataValue:

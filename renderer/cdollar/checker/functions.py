@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from renderer.cdollar.checker.domain_inference import IndexConstraint, unify_ranges
-from renderer.cdollar.checker.program import Program
-from renderer.cdollar.checker.values import Body, DataValue, FunctionValue, Operand
+from renderer.cdollar.checker.names import NameResolver
+from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, BoundVariable, Dag, Dimension, Node, Range, substitute
@@ -19,16 +19,8 @@ def make_function(dag: Dag, variables: list[BoundVariable], value: DataValue) ->
     return FunctionValue(type_, dag.function(tuple(variables), value.nodes, type_))
 
 
-class FunctionBuilder:
+class FunctionBuilder(NameResolver):
     """Builds and applies functions in one body. `promote` and what builds functions need a host body."""
-
-    def __init__(self, program: Program, body: Body):
-        self.program, self.body = program, body
-        self.dag, self.builder = program.dag, program.builder
-
-    def make_function(self, variables: list[BoundVariable], value: DataValue) -> FunctionValue:
-        """The function of bound variables that yields a value (lambda abstraction)."""
-        return make_function(self.dag, variables, value)
 
     def from_operation(
         self, names: Iterable[str], types: tuple[Data, ...], operation: Callable[[list[DataValue]], DataValue]
@@ -158,7 +150,7 @@ class FunctionBuilder:
         data = [self._eta_expand_shared(v, shared, span) if isinstance(v, FunctionValue) else v for v in values]
         for variable, dimensions in shared.dimensions.items():
             variable.range = unify_ranges(variable.name, dimensions, span)
-        return self.make_function(list(shared.dimensions), operation(data))
+        return make_function(self.dag, list(shared.dimensions), operation(data))
 
     def _eta_expand_shared(self, function: FunctionValue, shared: SharedVariables, span: Span) -> DataValue:
         """A function applied to the variables of a promotion: the k-th parameter of each type is one of them."""

@@ -100,7 +100,7 @@ class HostExecutor:
             raise ProgramError("CS0208", tree.span, "`return` needs a value")
         type_ = self.function.result_type
         value = self.expressions.lower_expression(tree.value, type_)
-        return Returned(self.expressions.resolver.convert(value, type_, tree.value.span))
+        return Returned(self.expressions.convert(value, type_, tree.value.span))
 
     # Conditions
 
@@ -134,7 +134,7 @@ class HostExecutor:
         raise ProgramError("CS0602", tree.span, message, f"{DEVICE_HINT}: it then runs at every point")
 
     def _select(self, tree: ast.If, condition: DataValue, if_true: Value, if_false: Value) -> Value:
-        resolve = self.expressions.resolver.resolve
+        resolve = self.expressions.resolve
         values = (resolve(if_true, tree.span), resolve(if_false, tree.span))
         return self.expressions.select(tree.span, tree.condition.span, condition, *values)
 
@@ -164,7 +164,7 @@ class HostExecutor:
             else:
                 value = self._select(tree, condition, if_true, if_false)
                 assert variable.type is not None
-                variable.value = self.expressions.resolver.convert(value, variable.type, tree.span)
+                variable.value = self.expressions.convert(value, variable.type, tree.span)
 
     # Loops
 
@@ -216,7 +216,7 @@ class HostExecutor:
         """`var x = e`, `let f(i) = e`, `float[] x = e`, or a declaration without a value."""
         declare_once(self.body.scope, tree)
         type_ = self.program.types.resolve(tree.type) if tree.type is not None and tree.kind == "type" else None
-        names, resolver = self.body.scope.names, self.expressions.resolver
+        names, resolver = self.body.scope.names, self.expressions
         if tree.value is None:
             names[tree.name] = Variable(None, type_)
             return
@@ -244,20 +244,20 @@ class HostExecutor:
     ) -> Value:
         """`var f(i) = body`, or `float f(i) = body`."""
         self.body.defining = tree.name
-        value = self.expressions.domains.lower_bound_function(parameters, body)
+        value = self.expressions.lower_bound_function(parameters, body)
         self.body.defining = ""
         if type_ is None:
             return value
         if not isinstance(type_, Data):
             message = f"{tree.name}(...) yields data, not {type_}"
             raise ProgramError("CS0401", tree.span, message, f"`var {tree.name}(...) = ...`")
-        return self.expressions.resolver.convert(value, FunctionType(type_, value.type.parameters), body.span)
+        return self.expressions.convert(value, FunctionType(type_, value.type.parameters), body.span)
 
     def visit_Assignment(self, tree: ast.Assignment) -> None:
         """`x = e`; in loops, numbers are computed at once, so that a variable stays a leaf of the DAG."""
         variable, type_ = assignable(self.program, self.body.scope, tree)
         value: Value = self.expressions.lower_expression(expand_compound_assignment(tree), type_)
-        value = self.expressions.resolver.convert(value, type_, tree.value.span)
+        value = self.expressions.convert(value, type_, tree.value.span)
         if isinstance(value, DataValue):
             value = self.program.builder.with_default_type(value)
             numbers = self.program.host.cheap_numbers(value) if self.loop_depth else None

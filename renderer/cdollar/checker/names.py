@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import NoReturn
 
-from renderer.cdollar.checker.builtins import CONSTANTS, FUNCTIONS
 from renderer.cdollar.checker.domain_inference import InferenceContext
-from renderer.cdollar.checker.program import Program
+from renderer.cdollar.checker.node_builder import CONSTANTS, FUNCTIONS
+from renderer.cdollar.checker.program import Program, UserCalls
 from renderer.cdollar.checker.values import Body, FunctionValue, Variable
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import children, walk
@@ -20,10 +20,11 @@ Reductions = tuple[ast.AstNode, ...]  # the possible reductions around an occurr
 
 
 class NameResolver:
-    """Looks names up in a body's scope and in the program's tables."""
+    """Looks names up in a body's scope and in the program's tables: the first layer of the lowering of a body."""
 
-    def __init__(self, program: Program, body: Body):
-        self.program, self.body = program, body
+    def __init__(self, program: Program, user_calls: UserCalls, body: Body):
+        self.program, self.user_calls, self.body = program, user_calls, body
+        self.dag, self.builder = program.dag, program.builder
 
     def variable(self, name: str) -> Variable | None:
         """The variable or constant of the program of this name."""

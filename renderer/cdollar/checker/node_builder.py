@@ -1,7 +1,9 @@
-"""Builds the nodes of elementary operations on data values, and folds constants (as LLVM's IRBuilder does)."""
+"""Builds the nodes of operations and built-in functions on data values, and folds constants (as LLVM's IRBuilder)."""
 
 from __future__ import annotations
 
+import math
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,28 @@ from renderer.cdollar.ir.types import (
     scalar_type_of,
     with_scalar_type,
 )
+
+CONSTANTS = {"pi": math.pi, "tau": 2 * math.pi, "PI": math.pi}
+
+# Name -> how it is used, for messages.
+FUNCTIONS = {
+    name: f"{name}({', '.join('xyz'[: len(operation.parameters)])}) of numbers"
+    for name, operation in OPERATIONS.items()
+    if name.isalnum() and name != "neg"
+}
+# Those that are composed of elementary operations: methods of NodeBuilder.
+COMPOSED = {
+    "dot": "dot(float3, float3)", "length": "length(float3)", "distance": "distance(float3, float3)",
+    "normalize": "normalize(float3)", "cross": "cross(float3, float3)", "reflect": "reflect(float3, float3)",
+    "lerp": "lerp(from, to, t)", "mix": "mix(from, to, t)", "clamp": "clamp(x, low, high)", "saturate": "saturate(x)",
+    "smoothstep": "smoothstep(from, to, x)", "fract": "fract(x)", "mod": "mod(x, y), the sign of y",
+    "rsqrt": "rsqrt(x)", "radians": "radians(degrees)", "square": "square(x)",
+}  # fmt: skip
+FUNCTIONS |= COMPOSED | {
+    "sum": "sum(f)", "prod": "prod(f)", "all": "all(f)", "any": "any(f)", "argmin": "argmin(f)", "argmax": "argmax(f)",
+    "fold": "fold(step, start, a(i))", "domain": "domain(f)", "size": "size(f) or size(f, 0)", "low": "low(f, 0)",
+    "high": "high(f, 0)", "file": 'file("big.npy")',
+}  # fmt: skip
 
 
 class NodeBuilder:
@@ -167,6 +191,112 @@ class NodeBuilder:
         if not value.is_untyped:
             return value
         return DataValue(value.type, tuple(self.dag.constant(n.attribute.number, n.type) for n in value.nodes))
+
+    # Built-in functions: None for types that they do not take
+
+    def call(self, name: str, values: list[DataValue]) -> DataValue | None:
+        """The built-in function `name` of these values."""
+        if name in OPERATIONS:
+            return self.function(name, values)
+        function = getattr(self, name) if name in COMPOSED else None
+        if function is None or len(values) != len(signature(function).parameters):
+            return None
+        return None if any(scalar_type_of(v.type) in (None, "bool") for v in values) else function(*values)
+
+    def _op(self, name: str, *values: DataValue | None) -> DataValue | None:
+        """An operation by its name or operator; None if an operand is None."""
+        operands = [value for value in values if value is not None]
+        if len(operands) < len(values):
+            return None
+        return self.function(name, operands) if name.isalnum() else self.binary(name, *operands)
+
+    def _to_float(self, value: DataValue) -> DataValue:
+        return self.convert(value, "float") if scalar_type_of(value.type) in INTEGERS else value
+
+    def _number(self, number: float) -> DataValue:
+        return self.constant(number, "float", True)
+
+    def dot(self, a: DataValue, b: DataValue) -> DataValue | None:
+        """The sum of the products of two vectors' components, from the first to the last."""
+        if not isinstance(a.type, Vector) or not isinstance(b.type, Vector) or a.type.size != b.type.size:
+            return None
+        products = self._op("*", a, b)
+        if products is None:
+            return None
+        terms = [DataValue(Scalar(node.type), (node,)) for node in products.nodes]
+        result: DataValue | None = terms[0]
+        for term in terms[1:]:
+            result = self._op("+", result, term)
+        return result
+
+    def length(self, v: DataValue) -> DataValue | None:
+        """The Euclidean norm of a vector."""
+        return self._op("sqrt", self.dot(v, v))
+
+    def distance(self, a: DataValue, b: DataValue) -> DataValue | None:
+        """The norm of the difference."""
+        difference = self._op("-", a, b)
+        return self.length(difference) if difference else None
+
+    def normalize(self, v: DataValue) -> DataValue | None:
+        """A vector over its norm."""
+        return self._op("/", self._to_float(v), self.length(v))
+
+    def cross(self, a: DataValue, b: DataValue) -> DataValue | None:
+        """The cross product of two vectors of size 3."""
+        if any(not isinstance(x.type, Vector) or x.type.size != 3 for x in (a, b)):
+            return None
+        a1, b1 = (DataValue(x.type, x.nodes[1:] + x.nodes[:1]) for x in (a, b))
+        a2, b2 = (DataValue(x.type, x.nodes[2:] + x.nodes[:2]) for x in (a, b))
+        return self._op("-", self._op("*", a1, b2), self._op("*", a2, b1))
+
+    def reflect(self, v: DataValue, normal: DataValue) -> DataValue | None:
+        """The mirror image of v at a plane: v - 2 dot(normal, v) normal."""
+        twice = self._op("*", self._number(2.0), self.dot(normal, v))
+        return self._op("-", v, self._op("*", twice, normal))
+
+    def rsqrt(self, x: DataValue) -> DataValue | None:
+        """1 / sqrt(x)."""
+        return self._op("/", self._number(1.0), self._op("sqrt", x))
+
+    def radians(self, x: DataValue) -> DataValue | None:
+        """An angle of x degrees in radians."""
+        return self._op("*", self._number(math.pi / 180), x)
+
+    def square(self, x: DataValue) -> DataValue | None:
+        """The square of x."""
+        return self._op("*", x, x)
+
+    def lerp(self, a: DataValue, b: DataValue, t: DataValue) -> DataValue | None:
+        """Linear interpolation: a + (b - a) t."""
+        a, b = self._to_float(a), self._to_float(b)
+        return self._op("+", a, self._op("*", self._op("-", b, a), t))
+
+    mix = lerp
+
+    def clamp(self, x: DataValue, low: DataValue, high: DataValue) -> DataValue | None:
+        """min(max(x, low), high)."""
+        return self._op("min", self._op("max", x, low), high)
+
+    def saturate(self, x: DataValue) -> DataValue | None:
+        """Clamps x to 0..1."""
+        return self.clamp(self._to_float(x), self._number(0.0), self._number(1.0))
+
+    def smoothstep(self, low: DataValue, high: DataValue, x: DataValue) -> DataValue | None:
+        """3 t^2 - 2 t^3 of t = (x - low) / (high - low), clamped to 0..1."""
+        t = self._op("/", self._op("-", self._to_float(x), low), self._op("-", self._to_float(high), low))
+        t = self.saturate(t) if t else None
+        twice = self._op("*", self._number(2.0), t)
+        return self._op("*", self._op("*", t, t), self._op("-", self._number(3.0), twice))
+
+    def fract(self, x: DataValue) -> DataValue | None:
+        """The fraction: x - floor(x)."""
+        return self._op("-", self._to_float(x), self._op("floor", x))
+
+    def mod(self, a: DataValue, b: DataValue) -> DataValue | None:
+        """The remainder with the sign of b: a - b floor(a / b)."""
+        a, b = self._to_float(a), self._to_float(b)
+        return self._op("-", a, self._op("*", b, self._op("floor", self._op("/", a, b))))
 
 
 def operand_types(name: str) -> tuple[str, ...]:

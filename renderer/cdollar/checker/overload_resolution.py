@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from renderer.cdollar.checker.builtins import FUNCTIONS
 from renderer.cdollar.checker.functions import FunctionBuilder
-from renderer.cdollar.checker.names import NameResolver
-from renderer.cdollar.checker.program import Program, UserCalls
+from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.values import (
     Argument,
     BlankValue,
-    Body,
     DataValue,
     DomainValue,
     FunctionValue,
@@ -42,11 +39,8 @@ from renderer.cdollar.ir.types import (
 BOOL_HINT = "make a bool a number: `b ? 1 : 0`"
 
 
-class OverloadResolver:
+class OverloadResolver(FunctionBuilder):
     """Chooses among overloads and converts values to the types of parameters, in one body."""
-
-    def __init__(self, program: Program, body: Body, functions: FunctionBuilder, user_calls: UserCalls):
-        self.program, self.body, self.functions, self.user_calls = program, body, functions, user_calls
 
     # Choice
 
@@ -81,7 +75,7 @@ class OverloadResolver:
             return None
         return 1 if fits_uint(value, target) else widening(value.type, target)
 
-    def fail(self, name: str, overloads: list[UserFunction], values: list[Argument], span: Span) -> NoReturn:
+    def fail_overload(self, name: str, overloads: list[UserFunction], values: list[Argument], span: Span) -> NoReturn:
         """Raises CS0411: no overload takes the values."""
         given = ", ".join("(blank)" if isinstance(v, BlankValue) else describe(v) for v in values)
         if not overloads and name in FUNCTIONS:
@@ -154,16 +148,16 @@ class OverloadResolver:
             return result
 
         types = tuple(t for t in function.parameter_types if isinstance(t, Data))
-        return self.functions.from_operation(function.parameter_names, types, call)
+        return self.from_operation(function.parameter_names, types, call)
 
     def _builtin_function(self, name: str, types: tuple[Data, ...], span: Span) -> FunctionValue:
         def call(values: list[DataValue]) -> DataValue:
-            result = self.program.builder.function(name, values)
+            result = self.builder.function(name, values)
             if result is None:
                 raise ProgramError("CS0412", span, f"{name} does not take ({', '.join(map(str, types))})")
             return result
 
-        return self.functions.from_operation("xyzw", types, call)
+        return self.from_operation("xyzw", types, call)
 
     # Conversion
 
@@ -184,7 +178,7 @@ class OverloadResolver:
             return value
         source_scalar, target_scalar = scalar_type_of(value.type), scalar_type_of(target)
         if target_scalar is not None and self.conversion_cost(value, target) is not None:
-            return self.program.builder.convert(value, target_scalar)
+            return self.builder.convert(value, target_scalar)
         hint = ""
         if source_scalar is not None and target_scalar is not None:
             if value.type == BOOL:
@@ -208,7 +202,7 @@ class OverloadResolver:
             raise ProgramError("CS0401", span, f"{span.excerpt} is {type_}, but {target} is needed", hint)
         scalar = scalar_type_of(target.result)
         if type_.result != target.result and scalar is not None:
-            converted = self.functions.promote([value], lambda v: self.program.builder.convert(v[0], scalar), span)
+            converted = self.promote([value], lambda v: self.builder.convert(v[0], scalar), span)
             assert isinstance(converted, FunctionValue)
             value = converted
         if target.is_array and not value.type.is_array:
@@ -230,7 +224,7 @@ class OverloadResolver:
         if NOT_INFERRED in domain:
             message = f"the domain of {span.excerpt} is not known yet here"
             raise ProgramError("CS0307", span, message, "restrict its variables")
-        return FunctionValue(array, self.program.dag.intern("let", array, (value.node,)), domain)
+        return FunctionValue(array, self.dag.intern("let", array, (value.node,)), domain)
 
     def let_bind(self, value: Value, span: Span) -> Value:
         """The value, evaluated once (the paper's let node)."""
@@ -238,7 +232,7 @@ class OverloadResolver:
             return self.materialize(value, span)
         if not isinstance(value, DataValue) or self.body.in_device_code:
             return value
-        dag = self.program.dag
+        dag = self.dag
         nodes = (dag.intern("let", n.type, (n,)) if n.op in ("apply", "reduce") else n for n in value.nodes)
         return DataValue(value.type, tuple(nodes))
 
@@ -255,7 +249,7 @@ class OverloadResolver:
         if not same_shape or source is None or scalar is None or (source == "bool") != (scalar == "bool"):
             hint = BOOL_HINT if value.type == BOOL else "compare it: `x != 0`" if target == BOOL else ""
             raise ProgramError("CS0407", span, f"{value.type} cannot be cast to {target}", hint)
-        return self.program.builder.convert(value, scalar)
+        return self.builder.convert(value, scalar)
 
     def construct(self, target: Data, values: list[DataValue], tree: ast.ConstructorCall) -> DataValue:
         """`Point(1, 2)`, `float3(v.xy, 1)`, `int(x)`; raises CS0402 for a wrong number of components."""
@@ -278,20 +272,10 @@ class OverloadResolver:
         for value, span in zip(values, spans, strict=True):
             if scalar_type_of(value.type) in (None, "bool"):
                 raise ProgramError("CS0407", span, f"{value.type} cannot be part of {target}")
-            nodes += self.program.builder.convert(value, scalar).nodes
+            nodes += self.builder.convert(value, scalar).nodes
         if len(nodes) != size:
             raise ProgramError("CS0402", tree.span, f"{target} has {size} components, but {len(nodes)} are given")
         return DataValue(target, tuple(nodes))
-
-
-class BodyTools:
-    """What the lowering of domains, reductions and calls of one body shares."""
-
-    def __init__(self, program: Program, body: Body, user_calls: UserCalls):
-        self.program, self.body, self.user_calls = program, body, user_calls
-        self.names = NameResolver(program, body)
-        self.functions = FunctionBuilder(program, body)
-        self.resolver = OverloadResolver(program, body, self.functions, user_calls)
 
 
 def is_exact_match(function: UserFunction, values: list[Argument]) -> bool:
