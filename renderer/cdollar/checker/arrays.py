@@ -11,19 +11,8 @@ import numpy as np
 
 from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, Span
+from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import Dag, Range
-from renderer.cdollar.ir.types import (
-    DTYPES,
-    INT,
-    Data,
-    FunctionType,
-    Record,
-    Scalar,
-    Type,
-    Vector,
-    component_types,
-    widening,
-)
 from renderer.errors import InputError
 from renderer.formats.npy import read_header
 
@@ -56,7 +45,7 @@ class InputArray:
 
     def _convert(self, values: np.ndarray, scalar: str) -> np.ndarray:
         """The values in the scalar type; raises InputError if a number does not fit."""
-        dtype: np.dtype[Any] = np.dtype(DTYPES[scalar])
+        dtype: np.dtype[Any] = np.dtype(ty.DTYPES[scalar])
         if values.dtype == dtype:
             return values
         if dtype.kind in "iu" and values.dtype.kind in "iu" and values.size:
@@ -88,7 +77,9 @@ class EvaluatedArray:
         return [array[box] for array in self.arrays]
 
 
-def evaluated_array(dag: Dag, parts: list[np.ndarray], ranges: tuple, type_: FunctionType, name: str) -> FunctionValue:
+def evaluated_array(
+    dag: Dag, parts: list[np.ndarray], ranges: tuple, type_: ty.FunctionType, name: str
+) -> FunctionValue:
     """An evaluated function over `ranges`: one array a component."""
     array = type_.as_array_type
     return FunctionValue(array, dag.array(array, name, EvaluatedArray(parts), tuple(ranges)), tuple(ranges))
@@ -97,7 +88,7 @@ def evaluated_array(dag: Dag, parts: list[np.ndarray], ranges: tuple, type_: Fun
 # Files
 
 
-def open_array(dag: Dag, path: Path, wanted: Type | None, shown: str, span: Span | None = None) -> FunctionValue:
+def open_array(dag: Dag, path: Path, wanted: ty.Type | None, shown: str, span: Span | None = None) -> FunctionValue:
     """The file as a function of its indices, of the wanted type if one is declared; errors are at `span`, if given."""
     try:
         return array_function(dag, map_npy(path, shown), wanted, shown)
@@ -126,7 +117,7 @@ def map_npy(path: Path, shown: str) -> np.ndarray:
         raise InputError(f"{shown}: cannot be read as .npy: {str(error) or type(error).__name__}") from None
 
 
-def array_function(dag: Dag, array: np.ndarray, wanted: Type | None, shown: str) -> FunctionValue:
+def array_function(dag: Dag, array: np.ndarray, wanted: ty.Type | None, shown: str) -> FunctionValue:
     """An array as a function of the wanted type, by default that of its elements; raises InputError if it differs."""
     is_structured = array.dtype.names is not None
     element = ""
@@ -135,17 +126,17 @@ def array_function(dag: Dag, array: np.ndarray, wanted: Type | None, shown: str)
         if not element:
             allowed = "bool, 8- to 64-bit integers and 16- to 64-bit floats"
             raise InputError(f"{shown}: holds {array.dtype}; allowed are {allowed}")
-        wanted = wanted or FunctionType(Scalar(element), (INT,) * array.ndim, True)
+        wanted = wanted or ty.FunctionType(ty.Scalar(element), (ty.INT,) * array.ndim, True)
     if wanted is None:
         raise InputError(f"{shown}: is a structured array; give main a parameter of a class with its fields")
-    if not isinstance(wanted, FunctionType) or any(p != INT for p in wanted.parameters):
+    if not isinstance(wanted, ty.FunctionType) or any(p != ty.INT for p in wanted.parameters):
         raise ArgumentError(f"{shown}: is an array, but the parameter is {wanted}")
-    result, rank, types = wanted.result, len(wanted.parameters), component_types(wanted.result)
-    has_components = isinstance(result, Vector) and not is_structured
-    if array.ndim != rank + has_components or isinstance(result, Record) and not is_structured:
+    result, rank, types = wanted.result, len(wanted.parameters), ty.component_types(wanted.result)
+    has_components = isinstance(result, ty.Vector) and not is_structured
+    if array.ndim != rank + has_components or isinstance(result, ty.Record) and not is_structured:
         last = f", the last of size {len(types)}" if has_components else ""
         needed = f"an array of {rank + has_components} dimensions{last}"
-        if isinstance(result, Record):
+        if isinstance(result, ty.Record):
             needed = f"a structured array of {rank} dimensions"
         raise InputError(f"{shown}: has shape {array.shape}, but {wanted} needs {needed}")
     if has_components and array.shape[-1] != len(types):
@@ -162,24 +153,24 @@ def array_function(dag: Dag, array: np.ndarray, wanted: Type | None, shown: str)
     return FunctionValue(type_, dag.array(type_, shown, data, ranges), ranges)
 
 
-def record_paths(dtype: np.dtype, type_: Data, shown: str, prefix: tuple = ()) -> list[tuple]:
+def record_paths(dtype: np.dtype, type_: ty.Data, shown: str, prefix: tuple = ()) -> list[tuple]:
     """How to reach each component of a record in a structured array: its fields have the class's names."""
-    if not isinstance(type_, Record):
+    if not isinstance(type_, ty.Record):
         if dtype.subdtype is not None:
-            return [(*prefix, k) for k in range(len(component_types(type_)))]
-        return [prefix] if isinstance(type_, Scalar) else [(*prefix, "xyzw"[k]) for k in range(type_.size)]
+            return [(*prefix, k) for k in range(len(ty.component_types(type_)))]
+        return [prefix] if isinstance(type_, ty.Scalar) else [(*prefix, "xyzw"[k]) for k in range(type_.size)]
     names = [name for name, _ in type_.fields]
     if dtype.names is None or list(dtype.names) != names:
         raise InputError(f"{shown}: has the fields {dtype.names}, but {type_} has {', '.join(names)}")
     return [path for name, field in type_.fields for path in record_paths(dtype[name], field, shown, (*prefix, name))]
 
 
-def check_element(element: str, scalar: str, dtype: np.dtype, shown: str, wanted: Type) -> None:
+def check_element(element: str, scalar: str, dtype: np.dtype, shown: str, wanted: ty.Type) -> None:
     """Widening is silent, float64 to float prints a note, int and uint are checked as read; others are errors."""
-    if widening(Scalar(element), Scalar(scalar)) is not None or {element, scalar} == {"int", "uint"}:
+    if ty.widening(ty.Scalar(element), ty.Scalar(scalar)) is not None or {element, scalar} == {"int", "uint"}:
         return
     if (element, scalar) != ("double", "float"):
-        raise InputError(f"{shown}: holds {dtype}, but {wanted} is needed; save it as {np.dtype(DTYPES[scalar])}")
+        raise InputError(f"{shown}: holds {dtype}, but {wanted} is needed; save it as {np.dtype(ty.DTYPES[scalar])}")
     print(f"note: {shown} holds float64; it is rounded to float32 for {wanted}", file=sys.stderr)
 
 

@@ -23,20 +23,9 @@ from renderer.cdollar.checker.values import (
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
+from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import INFINITE, BoundVariable, Node, Reduction, tuple_type
 from renderer.cdollar.ir.operations import OPERATIONS, REDUCER_NAMES, REDUCERS
-from renderer.cdollar.ir.types import (
-    BOOL,
-    INT,
-    Data,
-    FunctionType,
-    Record,
-    Scalar,
-    Type,
-    Vector,
-    component_types,
-    scalar_type_of,
-)
 
 
 class CallLowering(DomainLowering):
@@ -64,7 +53,7 @@ class CallLowering(DomainLowering):
             raise ProgramError("CS0408", callee.span, message)
         return self.apply(function, [self._argument(argument) for argument in tree.arguments], tree)
 
-    def _argument(self, tree: ast.AstNode, expected: Type | None = None) -> Argument:
+    def _argument(self, tree: ast.AstNode, expected: ty.Type | None = None) -> Argument:
         return BlankValue() if isinstance(tree, ast.Blank) else self.lower(tree, expected)
 
     # Functions by name
@@ -148,7 +137,7 @@ class CallLowering(DomainLowering):
 
     def _promote_user_call(self, function: UserFunction, values: list, tree: ast.Call) -> Operand:
         """Promotes a call: functions are applied pointwise for data parameters, and passed on for functional ones."""
-        is_functional = [isinstance(type_, FunctionType) for type_ in function.parameter_types]
+        is_functional = [isinstance(type_, ty.FunctionType) for type_ in function.parameter_types]
         lifted = [v for v, functional in zip(values, is_functional, strict=True) if not functional]
 
         def call(data: list[DataValue]) -> DataValue:
@@ -185,7 +174,7 @@ class CallLowering(DomainLowering):
         for position, value in enumerate(values):
             if isinstance(value, BlankValue):
                 type_ = function.type.parameters[position]
-                if not isinstance(type_, Scalar):
+                if not isinstance(type_, ty.Scalar):
                     raise ProgramError("CS0409", tree.span, f"a dimension of type {type_} cannot stay free")
                 free.append(BoundVariable(f"_{position}", type_.name, function.domain_with_borders[position]))
                 values[position] = DataValue(type_, (self.dag.bound_variable(free[-1]),))
@@ -247,10 +236,10 @@ class CallLowering(DomainLowering):
     # Combiners of reductions
 
     def reduce(
-        self, reduction: Reduction, variables: list[BoundVariable], inputs: tuple[Node, ...], type_: Data, span: Span
+        self, reduction: Reduction, variables: list[BoundVariable], inputs: tuple[Node, ...], type_: ty.Data, span: Span
     ) -> DataValue:
         """One reduce node with the components of `type_`."""
-        types = component_types(type_)
+        types = ty.component_types(type_)
         dag = self.dag
         node = dag.intern("reduce", tuple_type(types), inputs, (reduction, tuple(variables)))
         dag.spans.setdefault(node, span)
@@ -260,26 +249,26 @@ class CallLowering(DomainLowering):
         """A reduction by a name of REDUCERS; + and * of records need an operator of the program."""
         if name in ("argmin", "argmax"):
             return self._reduce_to_index(name, variables, value, span)
-        if isinstance(value.type, Record):
+        if isinstance(value.type, ty.Record):
             return self.reduce_by_function("operator" + name, variables, value, span)
         builder = self.builder
-        if name == "+" and value.type == BOOL:
+        if name == "+" and value.type == ty.BOOL:
             counted = builder.select(value, builder.constant(1, "int"), builder.constant(0, "int"))
             assert counted is not None
             value = counted
-        if scalar_type_of(value.type) not in REDUCERS[name].types:
+        if ty.scalar_type_of(value.type) not in REDUCERS[name].types:
             allowed = "allowed: " + ", ".join(REDUCERS[name].types)
             raise ProgramError("CS0311", span, f"{value.type} cannot be reduced by `{name}`", allowed)
-        parts = [self.reduce(Reduction(name), variables, (n,), Scalar(n.type), span) for n in value.nodes]
+        parts = [self.reduce(Reduction(name), variables, (n,), ty.Scalar(n.type), span) for n in value.nodes]
         return DataValue(value.type, tuple(part.node for part in parts))
 
     def _reduce_to_index(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
-        if not isinstance(value.type, Scalar) or value.type == BOOL:
+        if not isinstance(value.type, ty.Scalar) or value.type == ty.BOOL:
             raise ProgramError("CS0311", span, f"{name} compares numbers, but these are {value.type}")
         if len(variables) > 4:
             raise ProgramError("CS0311", span, f"{name} over {len(variables)} variables has no type", "at most 4")
         indices = tuple(map(self.dag.bound_variable, variables))
-        type_ = INT if len(variables) == 1 else Vector("int", len(variables))
+        type_ = ty.INT if len(variables) == 1 else ty.Vector("int", len(variables))
         return self.reduce(Reduction(name), variables, (value.node, *indices), type_, span)
 
     def reduce_by_function(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
@@ -324,7 +313,7 @@ class CallLowering(DomainLowering):
 
     def _convert(self, value: DataValue, function: UserFunction, position: int, span: Span) -> DataValue:
         type_ = function.parameter_types[position]
-        assert isinstance(type_, Data)
+        assert isinstance(type_, ty.Data)
         return self.convert_data(value, type_, span)
 
     def lower_fold(self, tree: ast.Call) -> DataValue:

@@ -15,17 +15,8 @@ from renderer.cdollar.checker.program import Program, UserCalls
 from renderer.cdollar.checker.values import Body, DataValue, NotDeviceCode, UserFunction, Variable
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError
+from renderer.cdollar.ir import device_function as device
 from renderer.cdollar.ir.dag import Node
-from renderer.cdollar.ir.device_function import (
-    BranchOp,
-    DeviceFunction,
-    JumpOp,
-    Local,
-    LoopOp,
-    ReturnOp,
-    Statement,
-    StoreOp,
-)
 from renderer.cdollar.ir.types import Data, component_types
 
 
@@ -39,10 +30,10 @@ class DeviceFunctionLowering:
         self.result_type: Data = function.result_type
         self.body = Body(in_device_code=True)
         self.expressions = ExpressionLowering(program, user_calls, self.body)
-        self.locals: list[Local] = []
+        self.locals: list[device.Local] = []
         self.loop_depth = 0
 
-    def lower(self) -> DeviceFunction:
+    def lower(self) -> device.DeviceFunction:
         """The device function; raises CS0208 if a path does not return."""
         declaration = self.function.declaration
         for name, type_ in zip(self.function.parameter_names, self.function.parameter_types, strict=True):
@@ -54,18 +45,20 @@ class DeviceFunctionLowering:
         if not always_returns(declaration.body):
             fail_missing_return(self.function)
         others = self.locals[len(parameters) :]
-        return DeviceFunction(self.function.name, parameters, self.result_type, declaration.name_span, body, others)
+        return device.DeviceFunction(
+            self.function.name, parameters, self.result_type, declaration.name_span, body, others
+        )
 
     def _new_local(self, name: str, type_: Data) -> DataValue:
-        new = [Local(f"{name}{k}" if k else name, scalar) for k, scalar in enumerate(component_types(type_))]
+        new = [device.Local(f"{name}{k}" if k else name, scalar) for k, scalar in enumerate(component_types(type_))]
         self.locals += new
         return DataValue(type_, tuple(self.program.dag.intern("local", local.type, (), local) for local in new))
 
-    def _block(self, statements: list[ast.AstNode]) -> tuple[Statement, ...]:
+    def _block(self, statements: list[ast.AstNode]) -> tuple[device.Statement, ...]:
         with self.body.block():
             return tuple(self._statements(statements))
 
-    def _statements(self, statements: list[ast.AstNode]) -> list[Statement]:
+    def _statements(self, statements: list[ast.AstNode]) -> list[device.Statement]:
         return [op for tree in statements for op in getattr(self, "visit_" + type(tree).__name__)(tree)]
 
     def _value(self, tree: ast.AstNode) -> DataValue:
@@ -80,7 +73,7 @@ class DeviceFunctionLowering:
     def _condition(self, tree: ast.AstNode) -> Node:
         return check_condition(self._value(tree), tree.span).node
 
-    def visit_VariableDeclaration(self, tree: ast.VariableDeclaration) -> list[Statement]:
+    def visit_VariableDeclaration(self, tree: ast.VariableDeclaration) -> list[device.Statement]:
         """A local variable; without a value it starts as zero."""
         if tree.parameters is not None or tree.kind == "let":
             raise NotDeviceCode
@@ -102,18 +95,18 @@ class DeviceFunctionLowering:
         self.body.scope.names[tree.name] = Variable(local, type_)
         return [store(local, value)]
 
-    def visit_Assignment(self, tree: ast.Assignment) -> list[Statement]:
+    def visit_Assignment(self, tree: ast.Assignment) -> list[device.Statement]:
         """Stores to a local variable."""
         variable, type_ = assignable(self.program, self.body.scope, tree)
         assert isinstance(type_, Data)
         value = self._converted(self._value(expand_compound_assignment(tree)), type_, tree.value)
         return [store(variable.value, value)]
 
-    def visit_If(self, tree: ast.If) -> list[Statement]:
+    def visit_If(self, tree: ast.If) -> list[device.Statement]:
         """A branch."""
-        return [BranchOp(self._condition(tree.condition), self._block(tree.if_true), self._block(tree.if_false))]
+        return [device.BranchOp(self._condition(tree.condition), self._block(tree.if_true), self._block(tree.if_false))]
 
-    def visit_Loop(self, tree: ast.Loop) -> list[Statement]:
+    def visit_Loop(self, tree: ast.Loop) -> list[device.Statement]:
         """The start, then the loop, in a scope of their own."""
         with self.body.block():
             start = self._statements(tree.start)
@@ -122,29 +115,29 @@ class DeviceFunctionLowering:
             self.loop_depth += 1
             body = self._block(tree.body)
             self.loop_depth -= 1
-        return [*start, LoopOp(condition, step, body, tree.test_first)]
+        return [*start, device.LoopOp(condition, step, body, tree.test_first)]
 
-    def visit_Jump(self, tree: ast.Jump) -> list[Statement]:
+    def visit_Jump(self, tree: ast.Jump) -> list[device.Statement]:
         """`break` or `continue`."""
         check_in_loop(tree, self.loop_depth)
-        return [JumpOp(tree.kind)]
+        return [device.JumpOp(tree.kind)]
 
-    def visit_Return(self, tree: ast.Return) -> list[Statement]:
+    def visit_Return(self, tree: ast.Return) -> list[device.Statement]:
         """`return value;`."""
         if tree.value is None:
             message = f"`return` needs a value: {self.function.name} returns {self.result_type}"
             raise ProgramError("CS0208", tree.span, message)
-        return [ReturnOp(self._converted(self._value(tree.value), self.result_type, tree.value).nodes)]
+        return [device.ReturnOp(self._converted(self._value(tree.value), self.result_type, tree.value).nodes)]
 
-    def visit_Block(self, tree: ast.Block) -> list[Statement]:
+    def visit_Block(self, tree: ast.Block) -> list[device.Statement]:
         """Statements in a scope of their own."""
         return list(self._block(tree.body))
 
-    def visit_Restriction(self, tree: ast.Restriction) -> list[Statement]:
+    def visit_Restriction(self, tree: ast.Restriction) -> list[device.Statement]:
         """Device code has no bound variables."""
         raise NotDeviceCode
 
 
-def store(local: DataValue, value: DataValue) -> StoreOp:
+def store(local: DataValue, value: DataValue) -> device.StoreOp:
     """Assigns a local variable's components."""
-    return StoreOp(tuple(node.attribute for node in local.nodes), value.nodes)
+    return device.StoreOp(tuple(node.attribute for node in local.nodes), value.nodes)

@@ -18,18 +18,7 @@ from renderer.cdollar.checker.values import (
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.types import (
-    BOOL,
-    Data,
-    FunctionType,
-    Record,
-    Scalar,
-    Type,
-    Vector,
-    component_types,
-    fields,
-    scalar_type_of,
-)
+from renderer.cdollar.ir import types as ty
 
 SWIZZLES = ("xyzw", "rgba")
 
@@ -44,7 +33,7 @@ class ExpressionLowering(CallLowering):
 
     # Leaves
 
-    def lower(self, tree: ast.AstNode, expected: Type | None = None) -> Value:
+    def lower(self, tree: ast.AstNode, expected: ty.Type | None = None) -> Value:
         """An expression that is part of a whole one; `expected` is the type that a lambda takes on."""
         if isinstance(tree, ast.Lambda):
             return self._lower_lambda(tree, expected)
@@ -86,8 +75,8 @@ class ExpressionLowering(CallLowering):
             scope.names[tree.name] = Variable(value, None, "shared by `let`")
             return self.lower(tree.body)
 
-    def _lower_lambda(self, tree: ast.Lambda, expected: Type | None) -> Value:
-        if isinstance(expected, FunctionType) and len(expected.parameters) != len(tree.parameters):
+    def _lower_lambda(self, tree: ast.Lambda, expected: ty.Type | None) -> Value:
+        if isinstance(expected, ty.FunctionType) and len(expected.parameters) != len(tree.parameters):
             message = f"{expected} takes {len(expected.parameters)} parameters, this function {len(tree.parameters)}"
             raise ProgramError("CS0402", tree.span, message)
         return self.lower_bound_function(tree.parameters, tree.body, expected)
@@ -134,21 +123,25 @@ class ExpressionLowering(CallLowering):
     def _binary(self, tree: ast.Binary, operands: list[DataValue]) -> DataValue:
         a, b = operands
         name, integers = tree.operator, ("int", "uint")
-        if name in ("/", "%") and b.is_literal and {scalar_type_of(a.type), scalar_type_of(b.type)} <= set(integers):
+        if (
+            name in ("/", "%")
+            and b.is_literal
+            and {ty.scalar_type_of(a.type), ty.scalar_type_of(b.type)} <= set(integers)
+        ):
             if any(node.attribute.number == 0 for node in b.nodes):
                 raise ProgramError("CS0404", tree.span, "this divides an integer by zero")
         result = self.builder.binary(name, a, b)
-        if result is None and a.type == b.type and isinstance(a.type, Record) and name in ("==", "!="):
+        if result is None and a.type == b.type and isinstance(a.type, ty.Record) and name in ("==", "!="):
             pairs = zip(a.nodes, b.nodes, strict=True)
             nodes = tuple(self.builder.apply(name, x.type, x, y) for x, y in pairs)
             return self.builder.chain("&&" if name == "==" else "||", nodes)
         if result is None:
             result = self._user_operator(name, [a, b], tree.span)
         if result is None:
-            hint = operator_hint(a.type if isinstance(a.type, Record) else b.type)
-            if {scalar_type_of(a.type), scalar_type_of(b.type)} == set(integers):
+            hint = operator_hint(a.type if isinstance(a.type, ty.Record) else b.type)
+            if {ty.scalar_type_of(a.type), ty.scalar_type_of(b.type)} == set(integers):
                 hint = "cast one of them: `(int) x` or `(uint) x`"
-            elif BOOL in (a.type, b.type):
+            elif ty.BOOL in (a.type, b.type):
                 hint = BOOL_HINT
             raise ProgramError("CS0403", tree.span, f"`{name}` is not defined for {a.type} and {b.type}", hint)
         return result
@@ -194,20 +187,20 @@ class ExpressionLowering(CallLowering):
     def _lower_Cast(self, tree: ast.Cast) -> Value:
         target = self.program.types.resolve(tree.type)
         value = self.lower(tree.operand, target)
-        if isinstance(target, FunctionType):
+        if isinstance(target, ty.FunctionType):
             return self.convert(value, target, tree.operand.span)
-        assert isinstance(target, Data)
+        assert isinstance(target, ty.Data)
         operand = self.resolve(value, tree.operand.span)
         return self.promote([operand], lambda v: self.cast(v[0], target, tree.span), tree.span)
 
     def _lower_ConstructorCall(self, tree: ast.ConstructorCall) -> Value:
         target = self.program.types.resolve(tree.type)
         values = [self._operand(argument) for argument in tree.arguments]
-        if isinstance(target, FunctionType):
+        if isinstance(target, ty.FunctionType):
             raise ProgramError("CS0203", tree.span, f"{target} is made by a cast", f"`({target}) f`")
         if not values:
             raise ProgramError("CS0205", tree.span, f"{target}(...) needs arguments")
-        assert isinstance(target, Data)
+        assert isinstance(target, ty.Data)
         return self.promote(values, lambda v: self.construct(target, v, tree), tree.span)
 
     def _lower_MemberAccess(self, tree: ast.MemberAccess) -> Value:
@@ -221,7 +214,7 @@ class ExpressionLowering(CallLowering):
         if isinstance(subject, FunctionValue):
             if tree.name in ast.BORDER_MODES:
                 return self.with_border_mode(subject, tree)
-            is_field = any(name == tree.name for name, _, _ in fields(subject.type.result))
+            is_field = any(name == tree.name for name, _, _ in ty.fields(subject.type.result))
             if tree.name in ("Length", "length", "size") and not is_field:
                 return self.size_of(subject, None, tree.span)
             if tree.name in ("GetLength", "domain"):
@@ -232,31 +225,31 @@ class ExpressionLowering(CallLowering):
 
 def member(value: DataValue, tree: ast.MemberAccess) -> DataValue:
     """A field of a record, or components of a vector by name: `v.zyx`."""
-    for name, type_, first in fields(value.type):
+    for name, type_, first in ty.fields(value.type):
         if name == tree.name:
-            return DataValue(type_, value.nodes[first : first + len(component_types(type_))])
-    if isinstance(value.type, Vector):
+            return DataValue(type_, value.nodes[first : first + len(ty.component_types(type_))])
+    if isinstance(value.type, ty.Vector):
         for letters in SWIZZLES:
             indices = [letters.find(c) for c in tree.name]
             if 1 <= len(indices) <= 4 and all(0 <= k < value.type.size for k in indices):
                 scalar, size = value.type.scalar_type, len(indices)
                 return DataValue(
-                    Vector(scalar, size) if size > 1 else Scalar(scalar), tuple(value.nodes[k] for k in indices)
+                    ty.Vector(scalar, size) if size > 1 else ty.Scalar(scalar), tuple(value.nodes[k] for k in indices)
                 )
-    known = ", ".join(name for name, _, _ in fields(value.type))
+    known = ", ".join(name for name, _, _ in ty.fields(value.type))
     hint = f"members: {known}" if known else "a number has no members"
     raise ProgramError("CS0206", tree.name_span, f"{value.type} has no member `{tree.name}`", hint)
 
 
 def check_condition(value: Operand, span: Span, hint: str = "compare it: `x != 0`") -> DataValue:
     """The condition; raises CS0405 unless it is one bool."""
-    if not isinstance(value, DataValue) or value.type != BOOL:
+    if not isinstance(value, DataValue) or value.type != ty.BOOL:
         raise ProgramError("CS0405", span, f"a condition is bool, but this is {value.type}", hint)
     return value
 
 
-def operator_hint(type_: Type) -> str:
+def operator_hint(type_: ty.Type) -> str:
     """How a type that an operator does not take can be used with it."""
-    if type_ == BOOL:
+    if type_ == ty.BOOL:
         return BOOL_HINT
-    return f"define it: `{type_} operator +({type_} a, {type_} b) {{ ... }}`" if isinstance(type_, Record) else ""
+    return f"define it: `{type_} operator +({type_} a, {type_} b) {{ ... }}`" if isinstance(type_, ty.Record) else ""

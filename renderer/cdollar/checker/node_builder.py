@@ -9,21 +9,9 @@ from typing import Any
 import numpy as np
 
 from renderer.cdollar.checker.values import DataValue
+from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import Dag, Node
 from renderer.cdollar.ir.operations import OPERATIONS, evaluate, wrap_int32
-from renderer.cdollar.ir.types import (
-    BOOL,
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    NUMBERS,
-    Data,
-    Scalar,
-    Vector,
-    component_types,
-    scalar_type_of,
-    with_scalar_type,
-)
 
 CONSTANTS = {"pi": math.pi, "tau": 2 * math.pi, "PI": math.pi}
 
@@ -56,11 +44,11 @@ class NodeBuilder:
 
     def constant(self, number: float, type_: str, untyped: bool = False) -> DataValue:
         """A number of the program's text; `untyped` if it may become float or double."""
-        return DataValue(Scalar(type_), (self.dag.constant(number, type_, untyped),))
+        return DataValue(ty.Scalar(type_), (self.dag.constant(number, type_, untyped),))
 
-    def zero(self, type_: Data) -> DataValue:
+    def zero(self, type_: ty.Data) -> DataValue:
         """false, 0 or 0.0 in each component."""
-        return DataValue(type_, tuple(self.dag.constant(DTYPES[t](0).item(), t) for t in component_types(type_)))
+        return DataValue(type_, tuple(self.dag.constant(ty.DTYPES[t](0).item(), t) for t in ty.component_types(type_)))
 
     def apply(self, name: str, type_: str, *operands: Node) -> Node:
         """An operation's node on operands of one scalar type, folded if all of them are constants."""
@@ -77,17 +65,17 @@ class NodeBuilder:
         untyped = result == "float" and all(n.attribute.untyped or n.type in ("int", "bool") for n in operands)
         numbers: list[Any] = []
         for node in operands:
-            dtype = DTYPES["double" if untyped and node.type == "float" else node.type]
+            dtype = ty.DTYPES["double" if untyped and node.type == "float" else node.type]
             numbers.append(dtype(wrap_int32(node.attribute.number, node.type)))
         with np.errstate(all="ignore"):
             folded = evaluate(name, "double" if untyped and name == "convert" else result, numbers)
         number = np.asarray(folded).item()
-        return self.dag.constant(float(number) if result in FLOATS else number, result, untyped)
+        return self.dag.constant(float(number) if result in ty.FLOATS else number, result, untyped)
 
     def convert(self, value: DataValue, scalar_type: str) -> DataValue:
         """The value over another scalar type; constants are rounded once, so that 0.1 as double is 0.1."""
         nodes = tuple(self.convert_node(node, scalar_type) for node in value.nodes)
-        return DataValue(with_scalar_type(value.type, scalar_type), nodes)
+        return DataValue(ty.with_scalar_type(value.type, scalar_type), nodes)
 
     def convert_node(self, node: Node, type_: str) -> Node:
         """A scalar node converted to another type."""
@@ -95,17 +83,17 @@ class NodeBuilder:
             return node
         if node.is_constant:
             number, untyped = node.attribute.number, node.attribute.untyped
-            if type_ in FLOATS and node.type != "bool":
+            if type_ in ty.FLOATS and node.type != "bool":
                 if node.type == "float" and not untyped:
-                    number = DTYPES["float"](number)
+                    number = ty.DTYPES["float"](number)
                 return self.dag.constant(float(number), type_, untyped and type_ == "float")
-            if type_ in INTEGERS and node.type in INTEGERS and 0 <= number < 2**31:
+            if type_ in ty.INTEGERS and node.type in ty.INTEGERS and 0 <= number < 2**31:
                 return self.dag.constant(number, type_)
         return self.apply("convert", type_, node)
 
     def common_scalar_type(self, a: DataValue, b: DataValue) -> str | None:
         """The scalar type that both convert to implicitly."""
-        left, right = scalar_type_of(a.type), scalar_type_of(b.type)
+        left, right = ty.scalar_type_of(a.type), ty.scalar_type_of(b.type)
         if left == right:
             return left
         if left is None or right is None or "bool" in (left, right):
@@ -113,16 +101,16 @@ class NodeBuilder:
         if {left, right} == {"int", "uint"}:
             signed = a if left == "int" else b
             return "uint" if signed.is_literal and all(n.attribute.number >= 0 for n in signed.nodes) else None
-        return max(left, right, key=NUMBERS.index)
+        return max(left, right, key=ty.NUMBERS.index)
 
     def binary(self, name: str, a: DataValue, b: DataValue) -> DataValue | None:
         """A binary operator; == and != of vectors compare them as a whole."""
         type_ = self.common_scalar_type(a, b)
         if type_ is None or type_ not in operand_types(name):
             return None
-        if name in ("<<", ">>") and scalar_type_of(a.type) != type_:
+        if name in ("<<", ">>") and ty.scalar_type_of(a.type) != type_:
             return None
-        is_vector = isinstance(a.type, Vector) or isinstance(b.type, Vector)
+        is_vector = isinstance(a.type, ty.Vector) or isinstance(b.type, ty.Vector)
         if is_vector and name in ("<", ">", "<=", ">=", "&&", "||"):
             return None
         result = self.elementwise(name, type_, [a, b])
@@ -132,27 +120,27 @@ class NodeBuilder:
 
     def elementwise(self, name: str, type_: str, values: list[DataValue]) -> DataValue | None:
         """An operation component by component; scalars are broadcast to the size of the vectors."""
-        sizes = {value.type.size for value in values if isinstance(value.type, Vector)}
+        sizes = {value.type.size for value in values if isinstance(value.type, ty.Vector)}
         if len(sizes) > 1:
             return None
         converted = [self.convert(value, type_).nodes for value in values]
         if not sizes:
             node = self.apply(name, type_, *(nodes[0] for nodes in converted))
-            return DataValue(Scalar(node.type), (node,))
+            return DataValue(ty.Scalar(node.type), (node,))
         size = sizes.pop()
         rows = zip(*(nodes if len(nodes) == size else nodes * size for nodes in converted), strict=True)
-        return DataValue(Vector(type_, size), tuple(self.apply(name, type_, *row) for row in rows))
+        return DataValue(ty.Vector(type_, size), tuple(self.apply(name, type_, *row) for row in rows))
 
     def chain(self, name: str, nodes: tuple[Node, ...]) -> DataValue:
         """All nodes combined by && or ||."""
         result = nodes[0]
         for node in nodes[1:]:
             result = self.apply(name, "bool", result, node)
-        return DataValue(BOOL, (result,))
+        return DataValue(ty.BOOL, (result,))
 
     def unary(self, name: str, value: DataValue) -> DataValue | None:
         """A unary operator."""
-        type_ = scalar_type_of(value.type)
+        type_ = ty.scalar_type_of(value.type)
         if type_ is None or type_ not in operand_types(name) or (name, type_) == ("-", "uint"):
             return None
         if name == "+":
@@ -163,13 +151,13 @@ class NodeBuilder:
     def function(self, name: str, values: list[DataValue]) -> DataValue | None:
         """An operation that is written as a call: `max(a, b)`."""
         operation = OPERATIONS[name]
-        types = [scalar_type_of(value.type) for value in values]
+        types = [ty.scalar_type_of(value.type) for value in values]
         if len(values) != len(operation.parameters) or None in types or "bool" in types:
             return None
         type_ = types[0]
         for value in values[1:]:
-            type_ = type_ and self.common_scalar_type(DataValue(Scalar(type_), values[0].nodes[:1]), value)
-        if operation.parameters[0] == "r" and type_ in INTEGERS:
+            type_ = type_ and self.common_scalar_type(DataValue(ty.Scalar(type_), values[0].nodes[:1]), value)
+        if operation.parameters[0] == "r" and type_ in ty.INTEGERS:
             type_ = "float"
         return self.elementwise(name, type_, values) if type_ and type_ in operation.types() else None
 
@@ -201,7 +189,7 @@ class NodeBuilder:
         function = getattr(self, name) if name in COMPOSED else None
         if function is None or len(values) != len(signature(function).parameters):
             return None
-        return None if any(scalar_type_of(v.type) in (None, "bool") for v in values) else function(*values)
+        return None if any(ty.scalar_type_of(v.type) in (None, "bool") for v in values) else function(*values)
 
     def _op(self, name: str, *values: DataValue | None) -> DataValue | None:
         """An operation by its name or operator; None if an operand is None."""
@@ -211,19 +199,19 @@ class NodeBuilder:
         return self.function(name, operands) if name.isalnum() else self.binary(name, *operands)
 
     def _to_float(self, value: DataValue) -> DataValue:
-        return self.convert(value, "float") if scalar_type_of(value.type) in INTEGERS else value
+        return self.convert(value, "float") if ty.scalar_type_of(value.type) in ty.INTEGERS else value
 
     def _number(self, number: float) -> DataValue:
         return self.constant(number, "float", True)
 
     def dot(self, a: DataValue, b: DataValue) -> DataValue | None:
         """The sum of the products of two vectors' components, from the first to the last."""
-        if not isinstance(a.type, Vector) or not isinstance(b.type, Vector) or a.type.size != b.type.size:
+        if not isinstance(a.type, ty.Vector) or not isinstance(b.type, ty.Vector) or a.type.size != b.type.size:
             return None
         products = self._op("*", a, b)
         if products is None:
             return None
-        terms = [DataValue(Scalar(node.type), (node,)) for node in products.nodes]
+        terms = [DataValue(ty.Scalar(node.type), (node,)) for node in products.nodes]
         result: DataValue | None = terms[0]
         for term in terms[1:]:
             result = self._op("+", result, term)
@@ -244,7 +232,7 @@ class NodeBuilder:
 
     def cross(self, a: DataValue, b: DataValue) -> DataValue | None:
         """The cross product of two vectors of size 3."""
-        if any(not isinstance(x.type, Vector) or x.type.size != 3 for x in (a, b)):
+        if any(not isinstance(x.type, ty.Vector) or x.type.size != 3 for x in (a, b)):
             return None
         a1, b1 = (DataValue(x.type, x.nodes[1:] + x.nodes[:1]) for x in (a, b))
         a2, b2 = (DataValue(x.type, x.nodes[2:] + x.nodes[:2]) for x in (a, b))
@@ -304,7 +292,7 @@ def operand_types(name: str) -> tuple[str, ...]:
     if name in ("&&", "||", "!"):
         return ("bool",)
     if name in ("&", "|", "^"):
-        return ("bool", *INTEGERS)
+        return ("bool", *ty.INTEGERS)
     if name in ("<<", ">>", "~"):
-        return INTEGERS
-    return ("bool", *NUMBERS) if name in ("==", "!=") else NUMBERS
+        return ty.INTEGERS
+    return ("bool", *ty.NUMBERS) if name in ("==", "!=") else ty.NUMBERS

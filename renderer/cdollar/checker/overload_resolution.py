@@ -19,22 +19,9 @@ from renderer.cdollar.checker.values import (
 )
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
+from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, Node
 from renderer.cdollar.ir.operations import OPERATIONS
-from renderer.cdollar.ir.types import (
-    BOOL,
-    FLOAT,
-    INT,
-    UINT,
-    Data,
-    FunctionType,
-    Record,
-    Scalar,
-    Type,
-    Vector,
-    scalar_type_of,
-    widening,
-)
 
 BOOL_HINT = "make a bool a number: `b ? 1 : 0`"
 
@@ -59,21 +46,21 @@ class OverloadResolver(FunctionBuilder):
                 best, best_cost = function, total
         return best
 
-    def conversion_cost(self, value: Argument, target: Type, promote: bool = False) -> int | None:
+    def conversion_cost(self, value: Argument, target: ty.Type, promote: bool = False) -> int | None:
         """The cost of an implicit conversion, 0 for equal types; None if there is none."""
-        if isinstance(target, FunctionType):
+        if isinstance(target, ty.FunctionType):
             if isinstance(value, OverloadSet):
                 return 1 if self._matching_overload(value, target) is not None else None
             if not isinstance(value, FunctionValue) or value.type.parameters != target.parameters:
                 return None
-            cost = widening(value.type.result, target.result)
+            cost = ty.widening(value.type.result, target.result)
             return None if cost is None else cost + (target.is_array and not value.type.is_array)
         if isinstance(value, FunctionValue) and promote:
-            cost = widening(value.type.result, target)
+            cost = ty.widening(value.type.result, target)
             return None if cost is None else 10 + cost
         if not isinstance(value, DataValue):
             return None
-        return 1 if fits_uint(value, target) else widening(value.type, target)
+        return 1 if fits_uint(value, target) else ty.widening(value.type, target)
 
     def fail_overload(self, name: str, overloads: list[UserFunction], values: list[Argument], span: Span) -> NoReturn:
         """Raises CS0411: no overload takes the values."""
@@ -106,19 +93,19 @@ class OverloadResolver(FunctionBuilder):
             raise ProgramError("CS0203", span, "a domain has no meaning here", hint)
         return value
 
-    def _matching_overload(self, value: OverloadSet, expected: FunctionType) -> UserFunction | str | None:
+    def _matching_overload(self, value: OverloadSet, expected: ty.FunctionType) -> UserFunction | str | None:
         """The overload that is a function of the expected type, or the name of a built-in operation."""
         for function in self.program.functions.get(value.name):
             if function.parameter_types == expected.parameters:
-                if widening(function.result_type, expected.result) is not None:
+                if ty.widening(function.result_type, expected.result) is not None:
                     return function
         operation = OPERATIONS.get(value.name)
-        takes_vectors = all(isinstance(p, (Scalar, Vector)) for p in expected.parameters)
+        takes_vectors = all(isinstance(p, (ty.Scalar, ty.Vector)) for p in expected.parameters)
         if operation and takes_vectors and len(operation.parameters) == len(expected.parameters):
             return value.name
         return None
 
-    def _overload_as_function(self, value: OverloadSet, expected: FunctionType | None, span: Span) -> FunctionValue:
+    def _overload_as_function(self, value: OverloadSet, expected: ty.FunctionType | None, span: Span) -> FunctionValue:
         self.body.require_host()
         overloads = self.program.functions.get(value.name)
         if expected is not None:
@@ -131,7 +118,7 @@ class OverloadResolver(FunctionBuilder):
         if len(overloads) == 1 and overloads[0].takes_data:
             return self.user_function(overloads[0], span)
         if not overloads and value.name in OPERATIONS:
-            return self._builtin_function(value.name, (FLOAT,) * len(OPERATIONS[value.name].parameters), span)
+            return self._builtin_function(value.name, (ty.FLOAT,) * len(OPERATIONS[value.name].parameters), span)
         raise ProgramError(
             "CS0412", span,
             f"the function {value.name} cannot stand alone here: it has several overloads or takes functions",
@@ -147,10 +134,10 @@ class OverloadResolver(FunctionBuilder):
                 raise ProgramError("CS0412", span, f"{function.name} returns a function, so it cannot stand alone here")
             return result
 
-        types = tuple(t for t in function.parameter_types if isinstance(t, Data))
+        types = tuple(t for t in function.parameter_types if isinstance(t, ty.Data))
         return self.from_operation(function.parameter_names, types, call)
 
-    def _builtin_function(self, name: str, types: tuple[Data, ...], span: Span) -> FunctionValue:
+    def _builtin_function(self, name: str, types: tuple[ty.Data, ...], span: Span) -> FunctionValue:
         def call(values: list[DataValue]) -> DataValue:
             result = self.builder.function(name, values)
             if result is None:
@@ -161,14 +148,14 @@ class OverloadResolver(FunctionBuilder):
 
     # Conversion
 
-    def convert(self, value: Value, target: Type, span: Span) -> Operand:
+    def convert(self, value: Value, target: ty.Type, span: Span) -> Operand:
         """The value as the target type, by the conversions that lose nothing; raises CS0401 if there is none."""
-        if isinstance(target, FunctionType):
+        if isinstance(target, ty.FunctionType):
             return self._convert_function(value, target, span)
-        assert isinstance(target, Data)
+        assert isinstance(target, ty.Data)
         return self.convert_data(value, target, span)
 
-    def convert_data(self, value: Value, target: Data, span: Span) -> DataValue:
+    def convert_data(self, value: Value, target: ty.Data, span: Span) -> DataValue:
         """The value as data of the target type; raises CS0401 if no conversion loses nothing."""
         value = self.resolve(value, span)
         if isinstance(value, FunctionValue):
@@ -176,18 +163,18 @@ class OverloadResolver(FunctionBuilder):
             raise ProgramError("CS0401", span, message, "apply it, or reduce it: `sum(f)`")
         if value.type == target:
             return value
-        source_scalar, target_scalar = scalar_type_of(value.type), scalar_type_of(target)
+        source_scalar, target_scalar = ty.scalar_type_of(value.type), ty.scalar_type_of(target)
         if target_scalar is not None and self.conversion_cost(value, target) is not None:
             return self.builder.convert(value, target_scalar)
         hint = ""
         if source_scalar is not None and target_scalar is not None:
-            if value.type == BOOL:
+            if value.type == ty.BOOL:
                 hint = BOOL_HINT
-            elif target != BOOL:
+            elif target != ty.BOOL:
                 hint = f"a cast says that loss is meant: `({target}) ...`"
         raise ProgramError("CS0401", span, f"{span.excerpt} is {value.type}, but {target} is needed", hint)
 
-    def _convert_function(self, value: Value, target: FunctionType, span: Span) -> FunctionValue:
+    def _convert_function(self, value: Value, target: ty.FunctionType, span: Span) -> FunctionValue:
         if isinstance(value, OverloadSet):
             value = self._overload_as_function(value, target, span)
         if not isinstance(value, FunctionValue):
@@ -196,11 +183,11 @@ class OverloadResolver(FunctionBuilder):
             message = f"{span.excerpt} is {shown}, but the function {target} is needed"
             raise ProgramError("CS0401", span, message, f"a function is made by `var f({names}) = ...`")
         type_ = value.type
-        if type_.parameters != target.parameters or widening(type_.result, target.result) is None:
+        if type_.parameters != target.parameters or ty.widening(type_.result, target.result) is None:
             has_more = len(type_.parameters) > len(target.parameters)
             hint = "blanks leave dimensions free: `a(i, )`" if has_more else ""
             raise ProgramError("CS0401", span, f"{span.excerpt} is {type_}, but {target} is needed", hint)
-        scalar = scalar_type_of(target.result)
+        scalar = ty.scalar_type_of(target.result)
         if type_.result != target.result and scalar is not None:
             converted = self.promote([value], lambda v: self.builder.convert(v[0], scalar), span)
             assert isinstance(converted, FunctionValue)
@@ -236,25 +223,25 @@ class OverloadResolver(FunctionBuilder):
         nodes = (dag.intern("let", n.type, (n,)) if n.op in ("apply", "reduce") else n for n in value.nodes)
         return DataValue(value.type, tuple(nodes))
 
-    def cast(self, value: DataValue, target: Data, span: Span) -> DataValue:
+    def cast(self, value: DataValue, target: ty.Data, span: Span) -> DataValue:
         """An explicit conversion between numbers or vectors of numbers; raises CS0407 for others."""
         if value.type == target:
             return value
-        source, scalar = scalar_type_of(value.type), scalar_type_of(target)
-        if isinstance(target, Vector) and isinstance(value.type, Scalar) and source != "bool":
-            return DataValue(target, self.cast(value, Scalar(target.scalar_type), span).nodes * target.size)
-        same_shape = isinstance(value.type, Scalar) and isinstance(target, Scalar)
-        if isinstance(value.type, Vector) and isinstance(target, Vector):
+        source, scalar = ty.scalar_type_of(value.type), ty.scalar_type_of(target)
+        if isinstance(target, ty.Vector) and isinstance(value.type, ty.Scalar) and source != "bool":
+            return DataValue(target, self.cast(value, ty.Scalar(target.scalar_type), span).nodes * target.size)
+        same_shape = isinstance(value.type, ty.Scalar) and isinstance(target, ty.Scalar)
+        if isinstance(value.type, ty.Vector) and isinstance(target, ty.Vector):
             same_shape = value.type.size == target.size
         if not same_shape or source is None or scalar is None or (source == "bool") != (scalar == "bool"):
-            hint = BOOL_HINT if value.type == BOOL else "compare it: `x != 0`" if target == BOOL else ""
+            hint = BOOL_HINT if value.type == ty.BOOL else "compare it: `x != 0`" if target == ty.BOOL else ""
             raise ProgramError("CS0407", span, f"{value.type} cannot be cast to {target}", hint)
         return self.builder.convert(value, scalar)
 
-    def construct(self, target: Data, values: list[DataValue], tree: ast.ConstructorCall) -> DataValue:
+    def construct(self, target: ty.Data, values: list[DataValue], tree: ast.ConstructorCall) -> DataValue:
         """`Point(1, 2)`, `float3(v.xy, 1)`, `int(x)`; raises CS0402 for a wrong number of components."""
         spans = [argument.span for argument in tree.arguments]
-        if isinstance(target, Record):
+        if isinstance(target, ty.Record):
             if len(values) != len(target.fields):
                 fields = ", ".join(f"{type_} {name}" for name, type_ in target.fields)
                 message = f"{target} has {len(target.fields)} fields ({fields}), but {len(values)} values are given"
@@ -262,15 +249,17 @@ class OverloadResolver(FunctionBuilder):
             triples = zip(values, target.fields, spans, strict=True)
             parts = [self.convert_data(value, type_, span) for value, (_, type_), span in triples]
             return DataValue(target, tuple(node for part in parts for node in part.nodes))
-        size = target.size if isinstance(target, Vector) else 1
+        size = target.size if isinstance(target, ty.Vector) else 1
         first = values[0].type
-        if len(values) == 1 and (isinstance(target, Scalar) or not isinstance(first, Vector) or first.size == size):
+        if len(values) == 1 and (
+            isinstance(target, ty.Scalar) or not isinstance(first, ty.Vector) or first.size == size
+        ):
             return self.cast(values[0], target, tree.span)
-        scalar = scalar_type_of(target)
+        scalar = ty.scalar_type_of(target)
         assert scalar is not None
         nodes: list[Node] = []
         for value, span in zip(values, spans, strict=True):
-            if scalar_type_of(value.type) in (None, "bool"):
+            if ty.scalar_type_of(value.type) in (None, "bool"):
                 raise ProgramError("CS0407", span, f"{value.type} cannot be part of {target}")
             nodes += self.builder.convert(value, scalar).nodes
         if len(nodes) != size:
@@ -284,9 +273,9 @@ def is_exact_match(function: UserFunction, values: list[Argument]) -> bool:
     return all(isinstance(v, DataValue) and v.type == t for v, t in pairs)
 
 
-def fits_uint(value: DataValue, target: Type) -> bool:
+def fits_uint(value: DataValue, target: ty.Type) -> bool:
     """Whether the value is a literal int that is a uint just as well."""
-    return value.is_literal and (value.type, target) == (INT, UINT) and value.node.attribute.number >= 0
+    return value.is_literal and (value.type, target) == (ty.INT, ty.UINT) and value.node.attribute.number >= 0
 
 
 def describe(value: Value) -> str:

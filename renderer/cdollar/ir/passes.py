@@ -9,30 +9,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from renderer.cdollar.ir.dag import (
-    Access,
-    ArraySource,
-    BoundVariable,
-    Component,
-    Dag,
-    Node,
-    Range,
-    UserCall,
-    rewrite,
-    substitute,
-    topological_order,
-    tuple_type,
-    with_inputs,
-    with_span_of,
-)
+from renderer.cdollar.ir import dag as ir
 from renderer.cdollar.ir.operations import OPERATIONS
 from renderer.cdollar.ir.types import INTEGERS, Data, FunctionType, Record, Scalar
 
-Pass = Callable[[Dag, tuple[Node, ...], list[str]], tuple[Node, ...]]
+Pass = Callable[[ir.Dag, tuple[ir.Node, ...], list[str]], tuple[ir.Node, ...]]
 INLINE_THRESHOLD = 40  # operations that repeating a function may cost before it is evaluated once instead
 
 
-def run_passes(dag: Dag, roots: tuple[Node, ...], passes: Sequence[Pass]) -> tuple[tuple[Node, ...], list[str]]:
+def run_passes(
+    dag: ir.Dag, roots: tuple[ir.Node, ...], passes: Sequence[Pass]
+) -> tuple[tuple[ir.Node, ...], list[str]]:
     """The roots after the passes, and their remarks."""
     remarks: list[str] = []
     for transform in passes:
@@ -40,15 +27,15 @@ def run_passes(dag: Dag, roots: tuple[Node, ...], passes: Sequence[Pass]) -> tup
     return roots, remarks
 
 
-def literal_value(node: Node) -> Any:
+def literal_value(node: ir.Node) -> Any:
     """The number of a constant, None for other nodes."""
     return node.attribute.number if node.is_constant else None
 
 
-def simplify(dag: Dag, roots: tuple[Node, ...], remarks: list[str]) -> tuple[Node, ...]:
+def simplify(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
     """Removes x * 1, x / 1 and integer x + 0, x * 0: exact for all x (floating-point x + 0 and x * 0 are not)."""
 
-    def change(node: Node, inputs: tuple[Node, ...]) -> Node:
+    def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
         if node.op == "apply" and isinstance(node.attribute, str) and len(inputs) == 2:
             name, is_integer = node.attribute, node.type in INTEGERS
             left, right = map(literal_value, inputs)
@@ -58,81 +45,81 @@ def simplify(dag: Dag, roots: tuple[Node, ...], remarks: list[str]) -> tuple[Nod
                 return inputs[1]
             if is_integer and name == "*" and 0 in (left, right):
                 return inputs[0] if left == 0 else inputs[1]
-        return with_inputs(dag, node, inputs)
+        return ir.with_inputs(dag, node, inputs)
 
-    return rewrite(roots, change)
+    return ir.rewrite(roots, change)
 
 
 # Fusion
 
 
-def nodes_outside_functions(body: tuple[Node, ...]) -> list[Node]:
+def nodes_outside_functions(body: tuple[ir.Node, ...]) -> list[ir.Node]:
     """All nodes reachable from `body` without entering functions and lets; these themselves are included."""
-    return topological_order(body, lambda node: () if node.op in ("function", "let") else node.inputs)
+    return ir.topological_order(body, lambda node: () if node.op in ("function", "let") else node.inputs)
 
 
-def cost(body: tuple[Node, ...]) -> int:
+def cost(body: tuple[ir.Node, ...]) -> int:
     """A rough count of operations, without those of functions; reading an array counts 2."""
     total = 0
     for node in nodes_outside_functions(body):
         if node.op == "apply":
             if isinstance(node.attribute, str):
                 total += OPERATIONS[node.attribute].cost if node.attribute in OPERATIONS else 1
-            elif isinstance(node.attribute, UserCall):
+            elif isinstance(node.attribute, ir.UserCall):
                 total += INLINE_THRESHOLD
-            elif isinstance(node.attribute, Access):
+            elif isinstance(node.attribute, ir.Access):
                 total += 2
     return total
 
 
-def is_computed_function(node: Node) -> bool:
+def is_computed_function(node: ir.Node) -> bool:
     """Whether the node is a function made of an expression, not an array."""
-    return node.op == "function" and not isinstance(node.attribute, ArraySource)
+    return node.op == "function" and not isinstance(node.attribute, ir.ArraySource)
 
 
-def fuse(dag: Dag, roots: tuple[Node, ...], remarks: list[str]) -> tuple[Node, ...]:
+def fuse(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
     """Inlines functions where that repeats little work; others are evaluated once."""
     inlined = functions_to_inline(roots, remarks)
 
-    def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        if node.op == "apply" and isinstance(node.attribute, Access) and node.inputs[0] in inlined:
+    def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
+        if node.op == "apply" and isinstance(node.attribute, ir.Access) and node.inputs[0] in inlined:
             function = inputs[0]
             body = function.inputs
             if any(part.op == "reduce" for part in nodes_outside_functions(body)):
                 body = alpha_rename(dag, body)
-            body = substitute(dag, body, dict(zip(function.attribute, inputs[1:], strict=True)))
+            body = ir.substitute(dag, body, dict(zip(function.attribute, inputs[1:], strict=True)))
             return body[0] if not isinstance(node.type, tuple) else TupleNode(body)
-        if isinstance(node.attribute, Component) and isinstance(inputs[0], TupleNode):
+        if isinstance(node.attribute, ir.Component) and isinstance(inputs[0], TupleNode):
             return inputs[0].inputs[node.attribute.index]
-        return with_inputs(dag, node, inputs)
+        return ir.with_inputs(dag, node, inputs)
 
-    return rewrite(roots, change)
+    return ir.rewrite(roots, change)
 
 
-class TupleNode(Node):
+class TupleNode(ir.Node):
     """The components of an inlined function, until their Component nodes take them."""
 
-    def __init__(self, components: tuple[Node, ...]):
+    def __init__(self, components: tuple[ir.Node, ...]):
         super().__init__("tuple", None, components, None, frozenset())
 
 
-def functions_to_inline(roots: tuple[Node, ...], remarks: list[str]) -> set[Node]:
+def functions_to_inline(roots: tuple[ir.Node, ...], remarks: list[str]) -> set[ir.Node]:
     """Decides for each function; inner functions first, so that what they cost when inlined counts."""
-    order = topological_order(roots)
-    accesses: dict[Node, list[Node]] = {}
+    order = ir.topological_order(roots)
+    accesses: dict[ir.Node, list[ir.Node]] = {}
     for node in order:
-        if node.op == "apply" and isinstance(node.attribute, Access) and is_computed_function(node.inputs[0]):
+        if node.op == "apply" and isinstance(node.attribute, ir.Access) and is_computed_function(node.inputs[0]):
             accesses.setdefault(node.inputs[0], []).append(node)
-    inlined: set[Node] = set()
-    inline_cost: dict[Node, int] = {}
-    reduces: dict[Node, bool] = {}
+    inlined: set[ir.Node] = set()
+    inline_cost: dict[ir.Node, int] = {}
+    reduces: dict[ir.Node, bool] = {}
     for node in filter(is_computed_function, order):
         own = nodes_outside_functions(node.inputs)
         inside = [n for n in own if n in inlined]
         inline_cost[node] = cost(node.inputs) + sum(inline_cost[n] * len(accesses.get(n, ())) for n in inside)
         reduces[node] = any(n.op == "reduce" for n in own) or any(reduces[n] for n in inside)
         reads = accesses.get(node, [])
-        is_finite = all(isinstance(v.range, Range) for v in node.attribute)
+        is_finite = all(isinstance(v.range, ir.Range) for v in node.attribute)
         if not reads:
             continue
         if not is_finite or node.free_variables:
@@ -149,44 +136,44 @@ def functions_to_inline(roots: tuple[Node, ...], remarks: list[str]) -> set[Node
     return inlined
 
 
-def describe(node: Node) -> str:
+def describe(node: ir.Node) -> str:
     """A function by its variables and ranges, for remarks."""
     return f"function({ranges_of(node.attribute)})"
 
 
-def ranges_of(variables: tuple[BoundVariable, ...]) -> str:
+def ranges_of(variables: tuple[ir.BoundVariable, ...]) -> str:
     """`i : 0..5, j : 0..7`."""
     return ", ".join(f"{v.name} : {v.range}" for v in variables)
 
 
-def alpha_rename(dag: Dag, body: tuple[Node, ...]) -> tuple[Node, ...]:
+def alpha_rename(dag: ir.Dag, body: tuple[ir.Node, ...]) -> tuple[ir.Node, ...]:
     """The same expressions with new reduced variables, so that a copy may be used inside another."""
-    renamed: dict[BoundVariable, BoundVariable] = {}
-    for node in topological_order(body):
+    renamed: dict[ir.BoundVariable, ir.BoundVariable] = {}
+    for node in ir.topological_order(body):
         for variable in node.attribute[1] if node.op == "reduce" else ():
-            renamed.setdefault(variable, BoundVariable(variable.name, variable.type, variable.range, True))
+            renamed.setdefault(variable, ir.BoundVariable(variable.name, variable.type, variable.range, True))
 
-    def change(node: Node, inputs: tuple[Node, ...]) -> Node:
+    def change(node: ir.Node, inputs: tuple[ir.Node, ...]) -> ir.Node:
         if node.op == "variable" and node.attribute in renamed:
             return dag.bound_variable(renamed[node.attribute])
         if node.op == "reduce":
             reduction, variables = node.attribute
             attribute = (reduction, tuple(renamed[v] for v in variables))
-            return with_span_of(dag, node, dag.intern("reduce", node.type, inputs, attribute))
-        return with_inputs(dag, node, inputs)
+            return ir.with_span_of(dag, node, dag.intern("reduce", node.type, inputs, attribute))
+        return ir.with_inputs(dag, node, inputs)
 
-    return rewrite(body, change)
+    return ir.rewrite(body, change)
 
 
 # Hoisting
 
 
-def order_within_scope(root: Node) -> list[Node]:
+def order_within_scope(root: ir.Node) -> list[ir.Node]:
     """Nodes under a root, inputs first, without entering reductions and functions."""
-    return topological_order([root], lambda node: () if node.op in ("reduce", "function") else node.inputs)
+    return ir.topological_order([root], lambda node: () if node.op in ("reduce", "function") else node.inputs)
 
 
-def hoist_reductions(dag: Dag, roots: tuple[Node, ...], remarks: list[str]) -> tuple[Node, ...]:
+def hoist_reductions(dag: ir.Dag, roots: tuple[ir.Node, ...], remarks: list[str]) -> tuple[ir.Node, ...]:
     """Hoists reductions.
 
     A reduction that depends on only some of the enclosing bound variables becomes a function of those, evaluated once
@@ -200,31 +187,31 @@ def hoist_reductions(dag: Dag, roots: tuple[Node, ...], remarks: list[str]) -> t
 class ReductionHoister:
     """Rewrites expressions inside their scopes: the sets of bound variables around them."""
 
-    def __init__(self, dag: Dag, remarks: list[str]):
+    def __init__(self, dag: ir.Dag, remarks: list[str]):
         self.dag, self.remarks = dag, remarks
-        self.rewritten: dict[tuple[Node, frozenset], Node] = {}
+        self.rewritten: dict[tuple[ir.Node, frozenset], ir.Node] = {}
 
-    def rewrite(self, root: Node, scope: frozenset[BoundVariable]) -> Node:
+    def rewrite(self, root: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
         """The expression with its reductions hoisted."""
         if (root, scope) not in self.rewritten:
-            new: dict[Node, Node] = {}
+            new: dict[ir.Node, ir.Node] = {}
             for node in order_within_scope(root):
                 if node.op == "reduce":
                     new[node] = self._reduction(node, scope)
                 elif is_computed_function(node):
                     new[node] = self._with_scope(node, frozenset(node.attribute))
                 else:
-                    new[node] = with_inputs(self.dag, node, tuple(new[child] for child in node.inputs))
+                    new[node] = ir.with_inputs(self.dag, node, tuple(new[child] for child in node.inputs))
             self.rewritten[root, scope] = new[root]
         return self.rewritten[root, scope]
 
-    def _with_scope(self, node: Node, scope: frozenset[BoundVariable]) -> Node:
-        return with_inputs(self.dag, node, tuple(map(partial(self.rewrite, scope=scope), node.inputs)))
+    def _with_scope(self, node: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
+        return ir.with_inputs(self.dag, node, tuple(map(partial(self.rewrite, scope=scope), node.inputs)))
 
-    def _reduction(self, node: Node, scope: frozenset[BoundVariable]) -> Node:
+    def _reduction(self, node: ir.Node, scope: frozenset[ir.BoundVariable]) -> ir.Node:
         reduction, variables = node.attribute
         free = node.free_variables
-        if not (free < scope and all(isinstance(v.range, Range) for v in free)):
+        if not (free < scope and all(isinstance(v.range, ir.Range) for v in free)):
             return self._with_scope(node, scope | frozenset(variables))
         own = self._with_scope(node, free | frozenset(variables))
         if free:
@@ -232,7 +219,7 @@ class ReductionHoister:
         self.remarks.append(f"split at the scalar reduction `{reduction.name}` over {ranges_of(variables)}")
         return own
 
-    def _hoist(self, node: Node) -> Node:
+    def _hoist(self, node: ir.Node) -> ir.Node:
         """A reduction as an array over its free variables, read at these."""
         free = tuple(sorted(node.free_variables, key=lambda v: v.unique_id))
         types = node.type if isinstance(node.type, tuple) else (node.type,)
@@ -244,7 +231,7 @@ class ReductionHoister:
         name = node.attribute[0].name
         self.remarks.append(f"evaluate once {describe(function)}: the reduction `{name}` depends on nothing else")
         access = self.dag.access(function, tuple(map(self.dag.bound_variable, free)), (None,) * len(free))
-        assert access.type == tuple_type(types)
+        assert access.type == ir.tuple_type(types)
         return access
 
 
