@@ -11,12 +11,7 @@ from renderer.cdollar.frontend.ast import FunctionDeclaration, Return
 from renderer.cdollar.frontend.diagnostics import Span
 from renderer.cdollar.ir.dag import INFINITE, Dimension, Node
 from renderer.cdollar.ir.device_function import DeviceFunction
-from renderer.cdollar.ir.types import (
-    Data,
-    DomainType,
-    FunctionType,
-    Type,
-)
+from renderer.cdollar.ir.types import Data, DomainType, FunctionType, Type
 
 
 class NotDeviceCode(Exception):
