@@ -10,15 +10,14 @@ from renderer.cdollar.checker.domains import DomainLowering
 from renderer.cdollar.checker.functions import make_function
 from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.overload_resolution import is_exact_match
+from renderer.cdollar.checker.program import UserFunction
 from renderer.cdollar.checker.values import (
-    Argument,
     BlankValue,
     DataValue,
     DomainValue,
     FunctionValue,
     Operand,
     OverloadSet,
-    UserFunction,
     Value,
 )
 from renderer.cdollar.frontend import ast
@@ -53,7 +52,7 @@ class CallLowering(DomainLowering):
             raise ProgramError("CS0408", callee.span, message)
         return self.apply(function, [self._argument(argument) for argument in tree.arguments], tree)
 
-    def _argument(self, tree: ast.AstNode, expected: ty.Type | None = None) -> Argument:
+    def _argument(self, tree: ast.AstNode, expected: ty.Type | None = None) -> Value | BlankValue:
         return BlankValue() if isinstance(tree, ast.Blank) else self.lower(tree, expected)
 
     # Functions by name
@@ -102,7 +101,7 @@ class CallLowering(DomainLowering):
             return self.promote(resolved, lambda v: self._call_builtin(name, v, tree), tree.span)
         return self.fail_overload(name, overloads, values, tree.span)
 
-    def _resolved(self, values: list[Argument], tree: ast.Call) -> list:
+    def _resolved(self, values: list[Value | BlankValue], tree: ast.Call) -> list:
         spans = [argument.span for argument in tree.arguments] + [tree.span] * len(values)
         pairs = zip(values, spans, strict=False)
         return [v if isinstance(v, BlankValue) else self.resolve(v, span) for v, span in pairs]
@@ -153,7 +152,7 @@ class CallLowering(DomainLowering):
 
     # Functions as values
 
-    def apply(self, function: FunctionValue, arguments: list[Argument], tree: ast.Call) -> Value:
+    def apply(self, function: FunctionValue, arguments: list[Value | BlankValue], tree: ast.Call) -> Value:
         """Ordinary application; currying if arguments are missing or blank; promotion if some are functions."""
         self.body.require_host()
         count = len(function.type.parameters)
@@ -192,7 +191,7 @@ class CallLowering(DomainLowering):
         converted = [self.convert_data(value, type_, span) for value, type_, span in triples]
         return self.apply_at(function, converted, tree.span, free)
 
-    def _curry_overload(self, function: UserFunction, values: list[Argument], tree: ast.Call) -> Value:
+    def _curry_overload(self, function: UserFunction, values: list[Value | BlankValue], tree: ast.Call) -> Value:
         if not function.takes_data:
             return self.fail_overload(function.name, [function], values, tree.span)
         return self.apply(self.user_function(function, tree.span), values, tree)
@@ -239,11 +238,10 @@ class CallLowering(DomainLowering):
         self, reduction: Reduction, variables: list[BoundVariable], inputs: tuple[Node, ...], type_: ty.Data, span: Span
     ) -> DataValue:
         """One reduce node with the components of `type_`."""
-        types = ty.component_types(type_)
-        dag = self.dag
-        node = dag.intern("reduce", tuple_type(types), inputs, (reduction, tuple(variables)))
-        dag.spans.setdefault(node, span)
-        return DataValue(type_, tuple(dag.component(node, k) for k in range(len(types))))
+        types = tuple_type(ty.component_types(type_))
+        node = self.dag.intern("reduce", types, inputs, (reduction, tuple(variables)))
+        self.dag.spans.setdefault(node, span)
+        return DataValue(type_, self.dag.components(node))
 
     def reduce_by_operator(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
         """A reduction by a name of REDUCERS; + and * of records need an operator of the program."""

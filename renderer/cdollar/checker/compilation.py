@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from renderer.cdollar.checker.device_function_lowering import DeviceFunctionLowering
 from renderer.cdollar.checker.expressions import ExpressionLowering
 from renderer.cdollar.checker.host_executor import HostExecutor, Returned, always_returns, fail_missing_return
-from renderer.cdollar.checker.program import Program
+from renderer.cdollar.checker.program import Body, NotDeviceCode, Program, Scope, UserFunction, Variable
 from renderer.cdollar.checker.target import Target
-from renderer.cdollar.checker.values import (
-    Body,
-    DataValue,
-    FunctionValue,
-    NotDeviceCode,
-    Operand,
-    Scope,
-    UserFunction,
-    Value,
-    Variable,
-)
+from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, SourceFile, Span
-from renderer.cdollar.ir.dag import Dag, Node, TooLarge, UserCall, tuple_type
+from renderer.cdollar.ir.dag import Dag, TooLarge, UserCall, tuple_type
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.types import Data, FunctionType, Type, component_types
 
@@ -83,7 +74,8 @@ class Compilation:
         self.program.host.abstract_depth += 1
         try:
             parameters = zip(function.parameter_names, function.parameter_types, strict=True)
-            self._run_body(function, [self.program.abstract_value(name, type_) for name, type_ in parameters], 0)
+            with self._calling(function, function.declaration.name_span):
+                self._run_body(function, [self.program.abstract_value(name, type_) for name, type_ in parameters], 0)
         finally:
             self.program.host.abstract_depth -= 1
 
@@ -123,21 +115,17 @@ class Compilation:
                     return self._inline_in_device_code(function, values, span)
                 return self._call_device_function(lowered, values)
         body.require_host()
-        self._check_recursion(function, span)
-        return self._run_body(function, values, body.guard_depth)
+        with self._calling(function, span):
+            return self._run_body(function, values, body.guard_depth)
 
     def device_function_or_none(self, function: UserFunction) -> DeviceFunction | None:
         """The function lowered for the device, None if its body builds functions."""
         if function.device_function is None and not function.is_host_only:
-            self._check_recursion(function, function.declaration.name_span)
-            self.call_stack.append(function)
             try:
-                with self.program.inference.isolated():
+                with self._calling(function, function.declaration.name_span), self.program.inference.isolated():
                     function.device_function = DeviceFunctionLowering(self.program, self, function).lower()
             except NotDeviceCode:
                 function.is_host_only = True
-            finally:
-                self.call_stack.pop()
         return function.device_function
 
     def require_device_function(self, function: UserFunction, span: Span) -> DeviceFunction:
@@ -148,11 +136,18 @@ class Compilation:
             raise ProgramError("CS0605", span, message, "its body may use numbers, vectors and records only")
         return result
 
-    def _check_recursion(self, function: UserFunction, span: Span) -> None:
+    @contextmanager
+    def _calling(self, function: UserFunction, span: Span) -> Iterator[None]:
+        """Lowers the body of a function that is called at `span`; raises CS0604 if it calls itself."""
         if function in self.call_stack:
             path = " -> ".join(f.name for f in self.call_stack[self.call_stack.index(function) :] + [function])
             message = f"{function.name} calls itself ({path}): devices have no recursion"
             raise ProgramError("CS0604", span, message, "write a loop")
+        self.call_stack.append(function)
+        try:
+            yield
+        finally:
+            self.call_stack.pop()
 
     def _scope_of_call(self, function: UserFunction, values: list) -> Scope:
         scope = Scope()
@@ -163,38 +158,30 @@ class Compilation:
         return scope
 
     def _inline_in_device_code(self, function: UserFunction, values: list, span: Span) -> Value:
-        self._check_recursion(function, span)
         statement = function.declaration.body[0]
         assert isinstance(statement, ast.Return)
         if statement.value is None:
             raise ProgramError("CS0208", statement.span, "`return` needs a value")
         body = Body(self._scope_of_call(function, values), in_device_code=True)
         lowering = ExpressionLowering(self.program, self, body)
-        self.call_stack.append(function)
-        try:
+        with self._calling(function, span):
             value = lowering.lower_expression(statement.value)
             return lowering.convert(value, function.result_type, statement.value.span)
-        finally:
-            self.call_stack.pop()
 
     def _call_device_function(self, function: DeviceFunction, values: list[DataValue]) -> DataValue:
-        types = component_types(function.result_type)
-        inputs: tuple[Node, ...] = tuple(node for value in values for node in value.nodes)
-        node = self.dag.apply(UserCall(function), tuple_type(types), *inputs)
-        return DataValue(function.result_type, tuple(self.dag.component(node, k) for k in range(len(types))))
+        inputs = (node for value in values for node in value.nodes)
+        node = self.dag.apply(UserCall(function), tuple_type(component_types(function.result_type)), *inputs)
+        return DataValue(function.result_type, self.dag.components(node))
 
     def _run_body(self, function: UserFunction, values: list, guard_depth: int) -> Value:
         span = function.declaration.name_span
-        if len(self.call_stack) >= MAX_CALL_DEPTH:
+        if len(self.call_stack) > MAX_CALL_DEPTH:
             raise ProgramError("CS0604", span, f"calls nest deeper than {MAX_CALL_DEPTH}")
         body = Body(self._scope_of_call(function, values), guard_depth=guard_depth)
-        self.call_stack.append(function)
         try:
             outcome = HostExecutor(self.program, self, function, body).run(function.declaration.body)
         except TooLarge:
             raise too_large(span) from None
-        finally:
-            self.call_stack.pop()
         if isinstance(outcome, Returned):
             return outcome.value
         if self.program.host.abstract_depth and always_returns(function.declaration.body):

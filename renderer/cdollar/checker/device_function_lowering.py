@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from renderer.cdollar.checker.expressions import ExpressionLowering, check_condition
-from renderer.cdollar.checker.host_executor import (
-    always_returns,
-    assignable,
-    check_in_loop,
-    declare_once,
-    expand_compound_assignment,
-    fail_missing_return,
-)
-from renderer.cdollar.checker.program import Program, UserCalls
-from renderer.cdollar.checker.values import Body, DataValue, NotDeviceCode, UserFunction, Variable
+from renderer.cdollar.checker.expressions import check_condition
+from renderer.cdollar.checker.host_executor import StatementLowering, always_returns, fail_missing_return
+from renderer.cdollar.checker.program import Body, NotDeviceCode, Program, UserCalls, UserFunction, Variable
+from renderer.cdollar.checker.values import DataValue
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError
 from renderer.cdollar.ir import device_function as device
@@ -20,18 +13,17 @@ from renderer.cdollar.ir.dag import Node
 from renderer.cdollar.ir.types import Data, component_types
 
 
-class DeviceFunctionLowering:
+class DeviceFunctionLowering(StatementLowering):
     """Lowers one function; raises NotDeviceCode if its body builds functions."""
 
+    function: UserFunction
+
     def __init__(self, program: Program, user_calls: UserCalls, function: UserFunction):
-        self.program, self.function = program, function
+        super().__init__(program, user_calls, function, Body(in_device_code=True))
         if not isinstance(function.result_type, Data):
             raise NotDeviceCode
         self.result_type: Data = function.result_type
-        self.body = Body(in_device_code=True)
-        self.expressions = ExpressionLowering(program, user_calls, self.body)
         self.locals: list[device.Local] = []
-        self.loop_depth = 0
 
     def lower(self) -> device.DeviceFunction:
         """The device function; raises CS0208 if a path does not return."""
@@ -52,7 +44,7 @@ class DeviceFunctionLowering:
     def _new_local(self, name: str, type_: Data) -> DataValue:
         new = [device.Local(f"{name}{k}" if k else name, scalar) for k, scalar in enumerate(component_types(type_))]
         self.locals += new
-        return DataValue(type_, tuple(self.program.dag.intern("local", local.type, (), local) for local in new))
+        return DataValue(type_, tuple(self.dag.intern("local", local.type, (), local) for local in new))
 
     def _block(self, statements: list[ast.AstNode]) -> tuple[device.Statement, ...]:
         with self.body.block():
@@ -77,10 +69,10 @@ class DeviceFunctionLowering:
         """A local variable; without a value it starts as zero."""
         if tree.parameters is not None or tree.kind == "let":
             raise NotDeviceCode
-        declare_once(self.body.scope, tree)
+        self.declare_once(tree)
         if tree.type is None or tree.kind == "var":
             assert tree.value is not None
-            value = self.program.builder.with_default_type(self._value(tree.value))
+            value = self.builder.with_default_type(self._value(tree.value))
             type_ = value.type
         else:
             declared = self.program.types.resolve(tree.type)
@@ -88,7 +80,7 @@ class DeviceFunctionLowering:
                 raise NotDeviceCode
             type_ = declared
             if tree.value is None:
-                value = self.program.builder.zero(type_)
+                value = self.builder.zero(type_)
             else:
                 value = self._converted(self._value(tree.value), type_, tree.value)
         local = self._new_local(tree.name, type_)
@@ -97,9 +89,8 @@ class DeviceFunctionLowering:
 
     def visit_Assignment(self, tree: ast.Assignment) -> list[device.Statement]:
         """Stores to a local variable."""
-        variable, type_ = assignable(self.program, self.body.scope, tree)
-        assert isinstance(type_, Data)
-        value = self._converted(self._value(expand_compound_assignment(tree)), type_, tree.value)
+        variable, value = self.lower_assignment(tree)
+        assert isinstance(value, DataValue)
         return [store(variable.value, value)]
 
     def visit_If(self, tree: ast.If) -> list[device.Statement]:
@@ -119,8 +110,7 @@ class DeviceFunctionLowering:
 
     def visit_Jump(self, tree: ast.Jump) -> list[device.Statement]:
         """`break` or `continue`."""
-        check_in_loop(tree, self.loop_depth)
-        return [device.JumpOp(tree.kind)]
+        return [device.JumpOp(self.jump_kind(tree))]
 
     def visit_Return(self, tree: ast.Return) -> list[device.Statement]:
         """`return value;`."""

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 
 from renderer.cdollar.checker.functions import make_function
 from renderer.cdollar.checker.overload_resolution import OverloadResolver
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value, Variable
+from renderer.cdollar.checker.program import Variable
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import INFINITE, NOT_INFERRED, UNKNOWN, BoundVariable, Dimension, Range

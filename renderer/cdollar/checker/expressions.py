@@ -7,7 +7,8 @@ from functools import partial
 from renderer.cdollar.checker.calls import CallLowering
 from renderer.cdollar.checker.node_builder import CONSTANTS
 from renderer.cdollar.checker.overload_resolution import BOOL_HINT
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value, Variable
+from renderer.cdollar.checker.program import Variable
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import types as ty

@@ -78,8 +78,7 @@ class FunctionBuilder(NameResolver):
             return self._beta_reduce(function, indices, borders)
         node = self.dag.access(function.node, indices, borders)
         self.dag.spans.setdefault(node, span)
-        count = len(component_types(function.type.result))
-        return DataValue(function.type.result, tuple(self.dag.component(node, k) for k in range(count)))
+        return DataValue(function.type.result, self.dag.components(node))
 
     def _beta_reduce(
         self, function: FunctionValue, indices: tuple[Node, ...], borders: tuple[str | None, ...]

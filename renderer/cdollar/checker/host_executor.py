@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from renderer.cdollar.checker.expressions import ExpressionLowering, check_condition
-from renderer.cdollar.checker.program import Program, UserCalls
-from renderer.cdollar.checker.values import (
+from renderer.cdollar.checker.program import (
     Body,
-    DataValue,
-    FunctionValue,
-    OverloadSet,
+    Program,
     RestrictionStatement,
     Scope,
+    UserCalls,
     UserFunction,
-    Value,
     Variable,
 )
+from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import walk
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
@@ -46,13 +44,50 @@ Outcome = Returned | str | None  # what ends statements: a return, "break", "con
 Statements = list[ast.AstNode | ScopeEnd]
 
 
-class HostExecutor:
-    """Runs statements; conditions that depend on bound variables select between the values of both branches."""
+class StatementLowering:
+    """What statements on the host and those of device functions share; `function` is None for the REPL's statements."""
 
     def __init__(self, program: Program, user_calls: UserCalls, function: UserFunction | None, body: Body):
         self.program, self.function, self.body = program, function, body
+        self.dag, self.builder = program.dag, program.builder
         self.expressions = ExpressionLowering(program, user_calls, body)
         self.loop_depth = 0
+
+    def jump_kind(self, tree: ast.Jump) -> str:
+        """ "break" or "continue"; raises CS0207 outside of a loop."""
+        if not self.loop_depth:
+            raise ProgramError("CS0207", tree.span, f"`{tree.kind}` is outside of a loop")
+        return tree.kind
+
+    def declare_once(self, tree: ast.VariableDeclaration) -> None:
+        """Raises CS0109 if the block has a variable of this name."""
+        if tree.name in self.body.scope.names:
+            message = f"`{tree.name}` is declared twice in this block"
+            raise ProgramError("CS0109", tree.name_span, message, "assign to it without a type, or use another name")
+
+    def lower_assignment(self, tree: ast.Assignment) -> tuple[Variable, Operand]:
+        """The variable on the left, and the new value in its type.
+
+        Raises CS0202 or CS0209 if there is no such variable or it is read-only.
+        """
+        variable = self.body.scope.find(tree.name)
+        if variable is None:
+            if self.program.globals.find(tree.name):
+                raise ProgramError("CS0209", tree.name_span, f"`{tree.name}` is a constant of the program")
+            message = f"the name `{tree.name}` is not declared"
+            raise ProgramError("CS0202", tree.name_span, message, f"declare it: `var {tree.name} = ...;`")
+        if variable.type is None:
+            message = f"`{tree.name}` is {variable.read_only_reason} and cannot be assigned"
+            raise ProgramError("CS0209", tree.name_span, message)
+        new = tree.value
+        if tree.operator:
+            new = ast.Binary(tree.span, tree.operator, ast.Name(tree.name_span, tree.name), new)
+        value = self.expressions.lower_expression(new, variable.type)
+        return variable, self.expressions.convert(value, variable.type, tree.value.span)
+
+
+class HostExecutor(StatementLowering):
+    """Runs statements; conditions that depend on bound variables select between the values of both branches."""
 
     def run(self, statements: list[ast.AstNode]) -> Outcome:
         """Runs statements in the current scope."""
@@ -66,20 +101,7 @@ class HostExecutor:
                 self.body.scope = tree.scope
                 continue
             self._count_statement(tree)
-            outcome: Outcome = None
-            if isinstance(tree, ast.Block):
-                self._enter_block(tree.body, rest)
-            elif isinstance(tree, ast.If):
-                outcome = self._run_if(tree, rest)
-            elif isinstance(tree, ast.Loop):
-                outcome = self._run_loop(tree)
-            elif isinstance(tree, ast.Jump):
-                check_in_loop(tree, self.loop_depth)
-                return tree.kind
-            elif isinstance(tree, ast.Return):
-                return self._run_return(tree)
-            else:
-                getattr(self, "visit_" + type(tree).__name__)(tree)
+            outcome = getattr(self, "visit_" + type(tree).__name__)(tree, rest)
             if outcome is not None:
                 return outcome
         return None
@@ -95,7 +117,16 @@ class HostExecutor:
         rest.extend(reversed(statements))
         self.body.scope = Scope(self.body.scope)
 
-    def _run_return(self, tree: ast.Return) -> Returned:
+    def visit_Block(self, tree: ast.Block, rest: Statements) -> None:
+        """Statements in a scope of their own."""
+        self._enter_block(tree.body, rest)
+
+    def visit_Jump(self, tree: ast.Jump, rest: Statements) -> str:
+        """`break` or `continue`."""
+        return self.jump_kind(tree)
+
+    def visit_Return(self, tree: ast.Return, rest: Statements) -> Returned:
+        """`return value;`."""
         if tree.value is None or self.function is None:
             raise ProgramError("CS0208", tree.span, "`return` needs a value")
         type_ = self.function.result_type
@@ -116,7 +147,8 @@ class HostExecutor:
         number = self.program.host.number(condition)
         return None if number is None else bool(number)
 
-    def _run_if(self, tree: ast.If, rest: Statements) -> Outcome:
+    def visit_If(self, tree: ast.If, rest: Statements) -> Outcome:
+        """Runs one branch, or both where the condition depends on a bound variable."""
         condition = self._condition(tree.condition)
         known = self._constant_condition(condition)
         if known is not None:
@@ -168,7 +200,8 @@ class HostExecutor:
 
     # Loops
 
-    def _run_loop(self, tree: ast.Loop) -> Outcome:
+    def visit_Loop(self, tree: ast.Loop, rest: Statements) -> Outcome:
+        """The start, then the iterations, in a scope of their own."""
         with self.body.block() as scope:
             self.run(tree.start)
             self.loop_depth += 1
@@ -212,9 +245,9 @@ class HostExecutor:
 
     # Declarations and assignments
 
-    def visit_VariableDeclaration(self, tree: ast.VariableDeclaration) -> None:
+    def visit_VariableDeclaration(self, tree: ast.VariableDeclaration, rest: Statements) -> None:
         """`var x = e`, `let f(i) = e`, `float[] x = e`, or a declaration without a value."""
-        declare_once(self.body.scope, tree)
+        self.declare_once(tree)
         type_ = self.program.types.resolve(tree.type) if tree.type is not None and tree.kind == "type" else None
         names, resolver = self.body.scope.names, self.expressions
         if tree.value is None:
@@ -232,7 +265,7 @@ class HostExecutor:
         if tree.kind == "let":
             value = resolver.let_bind(value, tree.value.span)
         if isinstance(value, DataValue):
-            value = self.program.builder.with_default_type(value)
+            value = self.builder.with_default_type(value)
         if isinstance(value, FunctionValue):
             type_ = type_ or value.type.as_function_type
         elif isinstance(value, DataValue):
@@ -253,20 +286,18 @@ class HostExecutor:
             raise ProgramError("CS0401", tree.span, message, f"`var {tree.name}(...) = ...`")
         return self.expressions.convert(value, FunctionType(type_, value.type.parameters), body.span)
 
-    def visit_Assignment(self, tree: ast.Assignment) -> None:
+    def visit_Assignment(self, tree: ast.Assignment, rest: Statements) -> None:
         """`x = e`; in loops, numbers are computed at once, so that a variable stays a leaf of the DAG."""
-        variable, type_ = assignable(self.program, self.body.scope, tree)
-        value: Value = self.expressions.lower_expression(expand_compound_assignment(tree), type_)
-        value = self.expressions.convert(value, type_, tree.value.span)
+        variable, value = self.lower_assignment(tree)
         if isinstance(value, DataValue):
-            value = self.program.builder.with_default_type(value)
+            value = self.builder.with_default_type(value)
             numbers = self.program.host.cheap_numbers(value) if self.loop_depth else None
             if numbers is not None:
-                nodes, dag = zip(value.nodes, numbers, strict=True), self.program.dag
-                value = DataValue(value.type, tuple(dag.runtime_scalar(x, n.type, tree.name) for n, x in nodes))
+                pairs = zip(value.nodes, numbers, strict=True)
+                value = DataValue(value.type, tuple(self.dag.runtime_scalar(x, n.type, tree.name) for n, x in pairs))
         variable.value = value
 
-    def visit_Restriction(self, tree: ast.Restriction) -> None:
+    def visit_Restriction(self, tree: ast.Restriction, rest: Statements) -> None:
         """`int i : 0..n;`: restricts the bound variables of this name in the rest of the block."""
         type_ = self.program.types.resolve(tree.type) if tree.type is not None else None
         count = len(tree.names)
@@ -275,43 +306,6 @@ class HostExecutor:
             if self.body.scope.find(name) is not None:
                 raise ProgramError("CS0312", span, f"`{name}` is already declared, so it cannot be a bound variable")
             self.body.scope.restrictions[name] = RestrictionStatement(type_, range_, tree.span)
-
-
-# Shared with device functions
-
-
-def check_in_loop(tree: ast.Jump, loop_depth: int) -> None:
-    """Raises CS0207 for a jump outside of a loop."""
-    if not loop_depth:
-        raise ProgramError("CS0207", tree.span, f"`{tree.kind}` is outside of a loop")
-
-
-def expand_compound_assignment(tree: ast.Assignment) -> ast.AstNode:
-    """`x += e` as `x + e`."""
-    if not tree.operator:
-        return tree.value
-    return ast.Binary(tree.span, tree.operator, ast.Name(tree.name_span, tree.name), tree.value)
-
-
-def declare_once(scope: Scope, tree: ast.VariableDeclaration) -> None:
-    """Raises CS0109 if the block has a variable of this name."""
-    if tree.name in scope.names:
-        message = f"`{tree.name}` is declared twice in this block"
-        raise ProgramError("CS0109", tree.name_span, message, "assign to it without a type, or use another name")
-
-
-def assignable(program: Program, scope: Scope, tree: ast.Assignment) -> tuple[Variable, Type]:
-    """The variable on the left and its type; raises CS0202 or CS0209 if there is none or it is read-only."""
-    variable = scope.find(tree.name)
-    if variable is None:
-        if program.globals.find(tree.name):
-            raise ProgramError("CS0209", tree.name_span, f"`{tree.name}` is a constant of the program")
-        message = f"the name `{tree.name}` is not declared"
-        raise ProgramError("CS0202", tree.name_span, message, f"declare it: `var {tree.name} = ...;`")
-    if variable.type is None:
-        message = f"`{tree.name}` is {variable.read_only_reason} and cannot be assigned"
-        raise ProgramError("CS0209", tree.name_span, message)
-    return variable, variable.type
 
 
 def always_returns(body: list[ast.AstNode]) -> bool:

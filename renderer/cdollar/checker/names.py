@@ -8,8 +8,8 @@ from typing import NoReturn
 
 from renderer.cdollar.checker.domain_inference import InferenceContext
 from renderer.cdollar.checker.node_builder import CONSTANTS, FUNCTIONS
-from renderer.cdollar.checker.program import Program, UserCalls
-from renderer.cdollar.checker.values import Body, FunctionValue, Variable
+from renderer.cdollar.checker.program import Body, Program, UserCalls, Variable
+from renderer.cdollar.checker.values import FunctionValue
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import children, walk
 from renderer.cdollar.frontend.diagnostics import ProgramError

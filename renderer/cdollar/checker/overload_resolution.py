@@ -6,15 +6,14 @@ from typing import NoReturn
 
 from renderer.cdollar.checker.functions import FunctionBuilder
 from renderer.cdollar.checker.node_builder import FUNCTIONS
+from renderer.cdollar.checker.program import UserFunction
 from renderer.cdollar.checker.values import (
-    Argument,
     BlankValue,
     DataValue,
     DomainValue,
     FunctionValue,
     Operand,
     OverloadSet,
-    UserFunction,
     Value,
 )
 from renderer.cdollar.frontend import ast
@@ -32,7 +31,7 @@ class OverloadResolver(FunctionBuilder):
     # Choice
 
     def resolve_overload(
-        self, overloads: list[UserFunction], values: list[Argument], promote: bool = False
+        self, overloads: list[UserFunction], values: list[Value | BlankValue], promote: bool = False
     ) -> UserFunction | None:
         """The overload whose parameters the values fill at the least cost; the first of equal ones."""
         best, best_cost = None, 0
@@ -46,7 +45,7 @@ class OverloadResolver(FunctionBuilder):
                 best, best_cost = function, total
         return best
 
-    def conversion_cost(self, value: Argument, target: ty.Type, promote: bool = False) -> int | None:
+    def conversion_cost(self, value: Value | BlankValue, target: ty.Type, promote: bool = False) -> int | None:
         """The cost of an implicit conversion, 0 for equal types; None if there is none."""
         if isinstance(target, ty.FunctionType):
             if isinstance(value, OverloadSet):
@@ -62,7 +61,7 @@ class OverloadResolver(FunctionBuilder):
             return None
         return 1 if fits_uint(value, target) else ty.widening(value.type, target)
 
-    def fail_overload(self, name: str, overloads: list[UserFunction], values: list[Argument], span: Span) -> NoReturn:
+    def fail_overload(self, name: str, overloads: list[UserFunction], values: list, span: Span) -> NoReturn:
         """Raises CS0411: no overload takes the values."""
         given = ", ".join("(blank)" if isinstance(v, BlankValue) else describe(v) for v in values)
         if not overloads and name in FUNCTIONS:
@@ -73,7 +72,7 @@ class OverloadResolver(FunctionBuilder):
         known = "; ".join(f.signature for f in overloads[:6])
         raise ProgramError("CS0411", span, f"no overload of {name} takes ({given})", f"known: {known}")
 
-    def _explain_mismatch(self, function: UserFunction, values: list[Argument]) -> str:
+    def _explain_mismatch(self, function: UserFunction, values: list[Value | BlankValue]) -> str:
         types = function.parameter_types
         if len(types) != len(values):
             return f"it takes {len(types)} arguments, {len(values)} are given"
@@ -267,7 +266,7 @@ class OverloadResolver(FunctionBuilder):
         return DataValue(target, tuple(nodes))
 
 
-def is_exact_match(function: UserFunction, values: list[Argument]) -> bool:
+def is_exact_match(function: UserFunction, values: list[Value | BlankValue]) -> bool:
     """Whether the values are data of exactly the parameters' types."""
     pairs = zip(values, function.parameter_types, strict=True)
     return all(isinstance(v, DataValue) and v.type == t for v, t in pairs)

@@ -1,8 +1,10 @@
-"""The state of one compilation that all parts of the checker share: types, functions, host numbers, files."""
+"""The state of one compilation that all parts of the checker share: scopes, types, functions, host numbers, files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -13,15 +15,150 @@ from renderer.cdollar.checker.arrays import open_array
 from renderer.cdollar.checker.domain_inference import InferenceStack
 from renderer.cdollar.checker.node_builder import NodeBuilder
 from renderer.cdollar.checker.target import Target
-from renderer.cdollar.checker.values import Body, DataValue, FunctionValue, Operand, Scope, UserFunction, Value
+from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
-from renderer.cdollar.ir.dag import UNKNOWN, ArraySource, Dag, Node, Range, topological_order
+from renderer.cdollar.ir.dag import UNKNOWN, ArraySource, Dag, Dimension, Node, Range, topological_order
 from renderer.cdollar.ir.device_function import DeviceFunction
 from renderer.cdollar.ir.operations import evaluate, wrap_int32
 from renderer.cdollar.ir.types import DTYPES, Data, FunctionType, Record, Scalar, Type, Vector, component_types
 
 MAX_RECORD_COMPONENTS = 64
+
+
+class NotDeviceCode(Exception):
+    """A body that was tried as a device function builds functions."""
+
+
+@dataclass
+class Variable:
+    """A name's value; `type` is what an assignment converts to, None if `read_only_reason` forbids it."""
+
+    value: Any  # a Value, or None before the first assignment
+    type: Type | None = None
+    read_only_reason: str = "a parameter"
+
+
+@dataclass(eq=False)
+class UserFunction:
+    """A function of the program. `device_function` is set once it is lowered; `is_host_only` if it cannot be."""
+
+    declaration: ast.FunctionDeclaration
+    name: str
+    parameter_types: tuple[Type, ...]
+    result_type: Type
+    parameter_names: tuple[str, ...]
+    device_function: DeviceFunction | None = None
+    is_host_only: bool = False
+
+    @property
+    def signature(self) -> str:
+        """`name(type, type)`, for messages."""
+        return f"{self.name}({', '.join(map(str, self.parameter_types))})"
+
+    @property
+    def takes_data(self) -> bool:
+        """Whether no parameter is a function."""
+        return all(isinstance(type_, Data) for type_ in self.parameter_types)
+
+    @property
+    def is_reduction_operator(self) -> bool:
+        """Whether the function is T(T, T), which combines two elements."""
+        return self.parameter_types == (self.result_type,) * 2 and isinstance(self.result_type, Data)
+
+    @property
+    def is_expression(self) -> bool:
+        """Whether the body is one `return`: calls are then inlined."""
+        body = self.declaration.body
+        return len(body) == 1 and isinstance(body[0], ast.Return)
+
+
+@dataclass(frozen=True)
+class RestrictionStatement:
+    """`int i : 0..n;` as a statement: for the variables of this name in the rest of the block."""
+
+    type: Type | None
+    range: Dimension | None
+    span: Span
+
+
+class Scope:
+    """Names and restrictions of a block, inside those of the blocks around it."""
+
+    def __init__(self, parent: Scope | None = None):
+        self.parent = parent
+        self.names: dict[str, Variable] = {}
+        self.restrictions: dict[str, RestrictionStatement] = {}
+
+    def chain(self) -> Iterator[Scope]:
+        """This scope and those around it."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
+    def find(self, name: str) -> Variable | None:
+        """The innermost variable of this name."""
+        return next((s.names[name] for s in self.chain() if name in s.names), None)
+
+    def restriction(self, name: str) -> RestrictionStatement | None:
+        """The innermost restriction of this name."""
+        return next((s.restrictions[name] for s in self.chain() if name in s.restrictions), None)
+
+    def variables(self) -> list[tuple[str, Variable]]:
+        """All names with their variables, inner ones first."""
+        return [item for scope in self.chain() for item in scope.names.items()]
+
+    def clone(self, scope_copies: dict[Scope, Scope]) -> Scope:
+        """A copy of the chain with variables of its own; `scope_copies` receives each scope's copy."""
+        copy = Scope(self.parent.clone(scope_copies) if self.parent else None)
+        copy.names = {name: Variable(v.value, v.type, v.read_only_reason) for name, v in self.names.items()}
+        copy.restrictions = dict(self.restrictions)
+        scope_copies[self] = copy
+        return copy
+
+
+@dataclass
+class Body:
+    """Where the lowering of a function's body is: the current scope, and how many conditions enclose it."""
+
+    scope: Scope = field(default_factory=Scope)
+    in_device_code: bool = False
+    guard_depth: int = 0
+    defining: str = ""  # the function whose parameters and body are being lowered
+
+    @contextmanager
+    def block(self, scope: Scope | None = None) -> Iterator[Scope]:
+        """Lowers in an inner scope (or the given one), then returns to the current one."""
+        outer, self.scope = self.scope, scope or Scope(self.scope)
+        try:
+            yield self.scope
+        finally:
+            self.scope = outer
+
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """Lowers apart from the surrounding names and conditions: default values of parameters."""
+        outer, self.guard_depth = self.guard_depth, 0
+        try:
+            with self.block(Scope()):
+                yield
+        finally:
+            self.guard_depth = outer
+
+    @contextmanager
+    def guarded(self, is_guarded: bool = True) -> Iterator[None]:
+        """Lowers what is evaluated only under a condition."""
+        self.guard_depth += is_guarded
+        try:
+            yield
+        finally:
+            self.guard_depth -= is_guarded
+
+    def require_host(self) -> None:
+        """Raises NotDeviceCode where functions cannot be built."""
+        if self.in_device_code:
+            raise NotDeviceCode
 
 
 class TypeTable:

@@ -209,6 +209,10 @@ class Dag:
         """A component of a node that yields several; the node itself if it yields one."""
         return self.apply(Component(index), node.type[index], node) if isinstance(node.type, tuple) else node
 
+    def components(self, node: Node) -> tuple[Node, ...]:
+        """All components of a node."""
+        return tuple(self.component(node, k) for k in range(len(scalar_types(node))))
+
     def access(self, function: Node, indices: tuple[Node, ...], borders: tuple[str | None, ...]) -> Node:
         """A function at indices."""
         return self.apply(Access(borders), applied_type(function), function, *indices)

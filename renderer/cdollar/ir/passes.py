@@ -222,12 +222,11 @@ class ReductionHoister:
     def _hoist(self, node: ir.Node) -> ir.Node:
         """A reduction as an array over its free variables, read at these."""
         free = tuple(sorted(node.free_variables, key=lambda v: v.unique_id))
-        types = node.type if isinstance(node.type, tuple) else (node.type,)
+        types = ir.scalar_types(node)
         state = Record("state", tuple((f"part{k}", Scalar(t)) for k, t in enumerate(types)))
         result: Data = Scalar(types[0]) if len(types) == 1 else state
         type_ = FunctionType(result, tuple(Scalar(v.type) for v in free), True)
-        body = tuple(self.dag.component(node, k) for k in range(len(types)))
-        function = self.dag.function(free, body, type_)
+        function = self.dag.function(free, self.dag.components(node), type_)
         name = node.attribute[0].name
         self.remarks.append(f"evaluate once {describe(function)}: the reduction `{name}` depends on nothing else")
         access = self.dag.access(function, tuple(map(self.dag.bound_variable, free)), (None,) * len(free))

@@ -12,7 +12,8 @@ import numpy as np
 
 from renderer.cdollar.checker.compilation import Compilation
 from renderer.cdollar.checker.functions import make_function
-from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, UserFunction, Value
+from renderer.cdollar.checker.program import UserFunction
+from renderer.cdollar.checker.values import DataValue, DomainValue, FunctionValue, Value
 from renderer.cdollar.frontend.diagnostics import ArgumentError, ProgramError, SourceFile, Span
 from renderer.cdollar.frontend.lexer import MAX_SOURCE_CHARS
 from renderer.cdollar.frontend.parser import parse

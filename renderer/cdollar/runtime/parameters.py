@@ -10,7 +10,8 @@ import numpy as np
 
 from renderer.cdollar.checker.arrays import array_function, open_array
 from renderer.cdollar.checker.compilation import Compilation
-from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, UserFunction, Value
+from renderer.cdollar.checker.program import UserFunction
+from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, Value
 from renderer.cdollar.frontend.ast import AstNode
 from renderer.cdollar.frontend.diagnostics import ArgumentError
 from renderer.cdollar.ir.dag import Dag
