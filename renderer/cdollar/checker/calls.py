@@ -48,8 +48,7 @@ class CallLowering(DomainLowering):
         if isinstance(function, DomainValue):
             return self.domain_index(function, tree)
         if not isinstance(function, FunctionValue):
-            message = f"{callee.span.excerpt} is {function.type}, not a function"
-            raise ProgramError("CS0408", callee.span, message)
+            raise ProgramError("CS0408", callee.span, f"{callee.span.excerpt} is {function.type}, not a function")
         return self.apply(function, [self._argument(argument) for argument in tree.arguments], tree)
 
     def _argument(self, tree: ast.AstNode, expected: ty.Type | None = None) -> Value | BlankValue:
@@ -144,8 +143,7 @@ class CallLowering(DomainLowering):
             full = [v if functional else next(rest) for v, functional in zip(values, is_functional, strict=True)]
             result = self._call_user(function, full, tree)
             if not isinstance(result, DataValue):
-                message = f"{function.name} returns a function: it cannot be promoted"
-                raise ProgramError("CS0410", tree.span, message)
+                raise ProgramError("CS0410", tree.span, f"{function.name} returns a function: it cannot be promoted")
             return result
 
         return self.promote(lifted, call, tree.span)
@@ -322,8 +320,7 @@ class CallLowering(DomainLowering):
         _, start_tree, operand = tree.arguments
         start = self.resolve(self.lower(start_tree), start_tree.span)
         if not isinstance(start, DataValue):
-            message = f"a fold starts with a value, but this is {start.type}"
-            raise ProgramError("CS0313", start_tree.span, message)
+            raise ProgramError("CS0313", start_tree.span, f"a fold starts with a value, but this is {start.type}")
         variables, value = self.lower_reduction_body(tree, operand)
         if not variables:
             raise ProgramError("CS0308", tree.span, "fold reduces a function, but nothing here is reduced")

@@ -222,8 +222,7 @@ class DomainLowering(OverloadResolver, ABC):
         """`domain(f)[0].low` and the like."""
         if tree.name not in MEMBERS or len(domain.ranges) != 1:
             message = f"a {domain.type} has no member `{tree.name}`"
-            hint = "one dimension `domain(f)[0]` has low, high and size"
-            raise ProgramError("CS0206", tree.name_span, message, hint)
+            raise ProgramError("CS0206", tree.name_span, message, "one dimension `domain(f)[0]` has low, high and size")
         return self._end(domain.ranges[0], MEMBERS[tree.name], tree.span)
 
     def domain_index(self, domain: DomainValue, tree: ast.Call) -> DomainValue:
@@ -235,6 +234,5 @@ class DomainLowering(OverloadResolver, ABC):
     def _file(self, tree: ast.Call) -> FunctionValue:
         name = tree.arguments[0] if len(tree.arguments) == 1 else None
         if not isinstance(name, ast.Literal) or name.kind != "string":
-            message = "file takes the name of a .npy file as a string"
-            raise ProgramError("CS0501", tree.span, message, 'file("big.npy")')
+            raise ProgramError("CS0501", tree.span, "file takes the name of a .npy file as a string", 'file("big.npy")')
         return self.program.files.open(str(name.value), name.span)
