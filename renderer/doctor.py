@@ -1,4 +1,4 @@
-"""What this machine can do: every compute device and GL, self-tested; and the command that brings what is missing."""
+"""`rayfold doctor`: every compute device and GL, self-tested, and the command that installs what is missing."""
 
 import argparse
 import importlib.util
@@ -14,17 +14,17 @@ from renderer.gpu import DeviceContext, KernelError, list_devices, self_test
 from renderer.gpu.gl import has_display
 from renderer.gpu.kernel_source import GeneratedSource
 
-OPTIONAL = {
-    "pycuda": "CUDA devices",
-    "cuda": "CUDA kernels and GL sharing",
-    "imgui_bundle": "controls in the window",
-    "OpenEXR": "EXR files",
-    "av": "films",
-    "distributed": "farms",
-    "trimesh": "meshes",
-    "scipy": "band LU",
+OPTIONAL = {  # module: what needs it, and the packages that provide it
+    "pycuda": ("CUDA devices", "pycuda"),
+    "cuda": ("CUDA kernels and GL sharing", "cuda-bindings nvidia-cuda-nvrtc"),
+    "imgui_bundle": ("controls in the window", "imgui-bundle"),
+    "OpenEXR": ("EXR files", "openexr"),
+    "av": ("videos", "av"),
+    "distributed": ("farms", "distributed"),
+    "trimesh": ("meshes", "trimesh"),
+    "scipy": ("band LU", "scipy"),
 }
-PACKAGES = {"cuda": "cuda-bindings nvidia-cuda-nvrtc", "imgui_bundle": "imgui-bundle", "OpenEXR": "openexr"}
+CUDA_MODULES = ("pycuda", "cuda")
 TWO_SUM = """uniform sampler2D image;
 out vec4 answer;
 void main() {
@@ -43,26 +43,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def command(args: argparse.Namespace) -> int:
-    """`rayfold doctor`: exit code 0 when a picture can be made here, 4 when not."""
-    devices, missing = examined_devices()
-    gl = examined_gl()
-    advice = [*missing, *([gl["reason"]] if not gl["ok"] else []), *missing_packages()]
+    """`rayfold doctor`: exit code 0 when a picture can be drawn here, 4 when not."""
+    devices, hints = check_devices()
+    gl = check_gl()
+    hints += [gl["reason"]] if not gl["ok"] else []
+    hints += missing_packages()
     if args.json:
-        facts = {
-            "devices": devices,
-            "gl": gl,
-            "missing": advice,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-        }
-        print(json.dumps(facts))
+        versions = {"python": platform.python_version(), "numpy": np.__version__}
+        print(json.dumps({"devices": devices, "gl": gl, "install_hints": hints, **versions}))
     else:
-        show(devices, gl, advice)
-    return 0 if any(device["ok"] for device in devices) or gl["ok"] else 4
+        print_report(devices, gl, hints)
+    return 0 if any(device["ok"] for device in devices) or gl["ok"] else UnavailableError.exit_code
 
 
-def examined_devices() -> tuple[list[dict], list[str]]:
-    """Every device, probed, and for each kind with none what brings it."""
+def check_devices() -> tuple[list[dict], list[str]]:
+    """Every compute device, self-tested, and a hint for each kind of which there is none."""
     found, missing = list_devices()
     rows = []
     for device in found:
@@ -71,31 +66,32 @@ def examined_devices() -> tuple[list[dict], list[str]]:
             self_test(device.open())
         except (KernelError, UnavailableError) as error:
             reason = str(error)
-        rows.append(dict(name=device.name, device=device.device_id, kind=device.backend, processor=device.device_type,
-                         ok=not reason, reason=reason))  # fmt: skip
+        rows.append({
+            "name": device.name, "device_id": device.device_id, "kind": device.backend,
+            "device_type": device.device_type, "ok": not reason, "reason": reason,
+        })  # fmt: skip
     return rows, [
         f"{kind}: {reason}" for kind, reason in missing.items() if kind != "cuda" or "no NVIDIA" not in reason
     ]
 
 
-def examined_gl() -> dict:
-    """The headless GL: renderer, limits, and whether arithmetic keeps what the passes rely on."""
+def check_gl() -> dict:
+    """The headless GL: renderer, limits, and whether float textures and `precise` arithmetic are exact."""
     try:
         gl = DeviceContext().gl
     except UnavailableError as error:
         return {"ok": False, "reason": str(error)}
     values = np.random.default_rng(3).standard_normal((5, 7, 4)).astype("f4")
+    exact = np.array_equal(gl.texture((7, 5)).write(values).read(), values)
     facts = {
-        "ok": bool(np.array_equal(gl.texture((7, 5)).write(values).read(), values)),
-        "reason": "",
+        "ok": exact,
+        "reason": "" if exact else f"{gl.renderer}: float textures do not keep their bits",
         "renderer": gl.renderer,
         "version": gl.ctx.info["GL_VERSION"],
         "software": gl.software,
-        "largest_texture": gl.max_texture_size,
+        "max_texture_size": gl.max_texture_size,
         "display": has_display(),
     }
-    if not facts["ok"]:
-        facts["reason"] = f"{gl.renderer}: float textures do not keep their bits"
     if gl.version >= 400:
         target = gl.texture((1, 1))
         pair = np.array([1.0, 2.0**-30, 0, 0], "f4").reshape(1, 1, 4)
@@ -105,18 +101,19 @@ def examined_gl() -> dict:
 
 
 def missing_packages() -> list[str]:
-    """One line for each optional package that is not installed."""
-    wanted = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
+    """What lacks and the command that installs it, one line for each optional package; CUDA's only beside a GPU."""
+    missing = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
     if not shutil.which("nvidia-smi"):
-        wanted = [name for name in wanted if name not in ("pycuda", "cuda")]
-    return [f"{OPTIONAL[name]}: {sys.executable} -m pip install {PACKAGES.get(name, name)}" for name in wanted]
+        missing = [name for name in missing if name not in CUDA_MODULES]
+    hints = [OPTIONAL[name] for name in missing]
+    return [f"{purpose}: {sys.executable} -m pip install {packages}" for purpose, packages in hints]
 
 
-def show(devices: list[dict], gl: dict, advice: list[str]) -> None:
-    """The table for people."""
+def print_report(devices: list[dict], gl: dict, hints: list[str]) -> None:
+    """Prints a line for each device, for GL and for each hint."""
     for device in devices:
         mark = "ok     " if device["ok"] else "broken "
-        print(f"{mark} {device['device']:14s} {device['name']} ({device['processor']})")
+        print(f"{mark} {device['device_id']:14s} {device['name']} ({device['device_type']})")
         for line in device["reason"].splitlines()[:12]:
             print(f"          {line}")
     if not devices:
@@ -125,5 +122,5 @@ def show(devices: list[dict], gl: dict, advice: list[str]) -> None:
     print(f"ok      GL             {gl['renderer']}{software}, {gl['version']}" if gl["ok"] else "none    GL")
     if gl["ok"] and not gl["display"]:
         print("        no display: `view` needs one (ssh -X, or xvfb-run rayfold view); `export` does not")
-    for line in advice:
-        print(f"missing {line}")
+    for hint in hints:
+        print(f"missing {hint}")

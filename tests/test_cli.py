@@ -71,7 +71,7 @@ def test_doctor_without_any_driver_says_what_brings_them(tmp_path):
     )
     answer = rayfold("doctor", "--json", env=nothing)
     facts = json.loads(answer.stdout)
-    assert "apt install" in " ".join(facts["missing"])
+    assert "apt install" in " ".join(facts["install_hints"])
     opencl = [device for device in facts["devices"] if device["kind"] == "opencl"]
     assert not opencl
 

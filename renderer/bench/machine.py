@@ -1,8 +1,9 @@
-"""What a record says about the machine and the code, and whether the machine's times can be trusted."""
+"""What a record says about the machine and the code, and whether times were disturbed by throttling."""
 
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 from glob import glob
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from renderer.host import available_cores
 from renderer.paths import ROOT
 
 # Bits of NVIDIA's throttle reasons that make a time worthless: hardware slowdown, both thermal ones, power brake.
@@ -21,38 +23,28 @@ def host() -> dict:
     """The machine, for the header of a record file."""
     return {
         "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory": _memory(),
+        "cores": available_cores(),
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "os": platform.platform(),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "load": _load(),
+        "load": os.getloadavg()[0],
     }
 
 
 def _cpu() -> str:
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
-
-
-def _memory() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
-def _load() -> float | None:
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    found = re.search(r"model name\s*: (.*)", text)
+    return found[1] if found else platform.processor()
 
 
 def machine_state(gpu: bool = True) -> dict:
-    """The machine at this moment: load, throttle events of the CPU so far, and clock, heat and reasons of each GPU."""
-    answer = {"load": _load(), "cpu_throttles": _cpu_throttles()}
-    return answer | ({"gpus": _gpus()} if gpu else {})
+    """The machine now: load, throttle events of the CPU since its start; clock, temperature, throttling of each GPU."""
+    state = {"load": os.getloadavg()[0], "cpu_throttles": _cpu_throttles()}
+    return state | ({"gpus": _gpus()} if gpu else {})
 
 
 def _cpu_throttles() -> int:
@@ -66,7 +58,7 @@ def _cpu_throttles() -> int:
 
 
 def _gpus() -> list[dict]:
-    """SM clock in MHz, temperature in degrees Celsius and throttle bits of each NVIDIA GPU; none without its tool."""
+    """SM clock (MHz), temperature (degrees Celsius), throttle bits of each NVIDIA GPU; empty without nvidia-smi."""
     tool = shutil.which("nvidia-smi")
     if not tool:
         return []
@@ -79,19 +71,15 @@ def _gpus() -> list[dict]:
 
 
 def read_gpus(text: str) -> list[dict]:
-    """What nvidia-smi printed; a value that this GPU does not report is None."""
+    """One state for each line that nvidia-smi printed; a value that the GPU does not report is None."""
     gpus = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
         if len(cells) == 3:
-            clock, heat, reasons = cells
-            bits = int(reasons, 16) if reasons.startswith("0x") else 0
-            gpus.append({"clock_mhz": _number(clock), "celsius": _number(heat), "throttled": bits & THROTTLED})
+            clock, celsius = (int(cell) if cell.isdigit() else None for cell in cells[:2])
+            bits = int(cells[2], 16) if cells[2].startswith("0x") else 0
+            gpus.append({"clock_mhz": clock, "celsius": celsius, "throttled": bits & THROTTLED})
     return gpus
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
 
 
 def machine_fault(before: dict, after: dict) -> str:
@@ -107,22 +95,22 @@ def machine_fault(before: dict, after: dict) -> str:
 def commit_info(tree: Path = ROOT) -> dict:
     """The commit of a tree, whether its files differ from it, and a digest of the difference.
 
-    RAYFOLD_COMMIT names the commit where git is not; without it the commit is "unknown".
+    The variable RAYFOLD_COMMIT replaces what git says; where neither is there, the commit is "unknown".
     """
-    named = os.environ.get("RAYFOLD_COMMIT")
-    if named:
-        return {"commit": named, "dirty": False}
+    unknown = {"commit": os.environ.get("RAYFOLD_COMMIT") or "unknown", "dirty": False}
+    if unknown["commit"] != "unknown":
+        return unknown
     try:
         if Path(git("rev-parse", "--show-toplevel", tree=tree)).resolve() != tree.resolve():
-            return {"commit": "unknown", "dirty": False}  # a copy inside another repository
+            return unknown  # a copy inside another repository
         sha, changes = git("rev-parse", "HEAD", tree=tree), diff_digest(tree)
     except (OSError, subprocess.CalledProcessError):
-        return {"commit": "unknown", "dirty": False}
+        return unknown
     return {"commit": sha, "dirty": bool(changes)} | ({"diff_digest": changes} if changes else {})
 
 
 def diff_digest(tree: Path = ROOT) -> str:
-    """A digest of what differs from the commit, new files that git does not ignore included; empty for nothing."""
+    """A digest of all changes since the commit, including new files that git does not ignore; empty without changes."""
     difference = git("diff", "HEAD", "--binary", tree=tree)
     new = git("ls-files", "--others", "--exclude-standard", "--exclude=/.bench/", "-z", tree=tree).split("\0")
     if not difference and new == [""]:
@@ -137,10 +125,16 @@ def diff_digest(tree: Path = ROOT) -> str:
     return digest.hexdigest()[:16]
 
 
-def git(*words: str, tree: Path = ROOT) -> str:
+def git(*arguments: str, tree: Path = ROOT) -> str:
     """The standard output of a git command run in `tree`; CalledProcessError when it fails."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # set in hooks
     answer = subprocess.run(
-        ["git", *words], cwd=tree, env=environment, check=True, capture_output=True, text=True, errors="surrogateescape"
+        ["git", *arguments],
+        cwd=tree,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
     )
     return answer.stdout.strip()

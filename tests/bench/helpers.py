@@ -15,8 +15,8 @@ from renderer.paths import ROOT
 BUSY = ROOT / "tests/fps/results/aa_busy.jsonl"
 
 
-def bench(*words, code=0, timeout=300):
-    command = [sys.executable, str(ROOT / "main.py"), "bench", *map(str, words)]
+def bench(*arguments, code=0, timeout=300):
+    command = [sys.executable, str(ROOT / "main.py"), "bench", *map(str, arguments)]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     assert code in (None, answer.returncode), answer
     assert "Traceback" not in answer.stderr

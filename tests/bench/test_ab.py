@@ -17,20 +17,20 @@ from renderer.paths import ROOT
 from tests.bench.helpers import METRONOME, bench, commit_all, needs_git, repository
 
 
-def test_pictures_alike_to_the_eye(rng):
+def test_pictures_are_visually_equal_within_the_tolerance(rng):
     picture = rng.random((20, 30, 4)).astype("f4")
     assert visually_equal(picture, picture * np.float32(1.0001))["equal"]
     wrong = picture.copy()
     wrong[7, 9, 1] = 1 - wrong[7, 9, 1].round()
-    told = visually_equal(picture, wrong)
-    assert not told["equal"] and "1 pixels by more than 1 of 255" in told["message"]
+    compared = visually_equal(picture, wrong)
+    assert not compared["equal"] and "1 pixels by more than 1 of 255" in compared["message"]
     assert not visually_equal(picture, picture[1:])["equal"]
 
 
 @pytest.mark.usefixtures("shared_gl")
 def test_aa_says_same_or_undecided_and_counters_are_exact(tmp_path):
-    words = ["--pairs", "4", "--max-pairs", "4", "--seconds", "0.05", "--min-effect", "15%", "--json"]
-    answer = bench("aa", "harness/pass", *words, "-o", tmp_path / "aa.jsonl", code=None)
+    options = ["--pairs", "4", "--max-pairs", "4", "--seconds", "0.05", "--min-effect", "15%", "--json"]
+    answer = bench("aa", "harness/pass", *options, "-o", tmp_path / "aa.jsonl", code=None)
     facts = json.loads(answer.stdout)
     assert facts["verdicts"]["harness/pass"] in ("SAME", "UNDECIDED") and not facts["counter_increases"]
     assert 0 <= facts["false_alarm_rate"] <= 0.03 and "harness/pass" in facts["detectable_percent"]
@@ -44,8 +44,8 @@ def test_aa_says_same_or_undecided_and_counters_are_exact(tmp_path):
 @needs_git
 @pytest.mark.usefixtures("shared_gl")
 def test_an_injected_pixel_is_invalid():
-    words = ["--base", "HEAD", "--head", "HEAD", "--pairs", "1", "--max-pairs", "1", "--seconds", "0.02", "--json"]
-    facts = json.loads(bench("ab", "harness/pass", *words, "--inject", "pixel", code=1).stdout)
+    options = ["--base", "HEAD", "--head", "HEAD", "--pairs", "1", "--max-pairs", "1", "--seconds", "0.02", "--json"]
+    facts = json.loads(bench("ab", "harness/pass", *options, "--inject", "pixel", code=1).stdout)
     assert facts["verdicts"] == {"harness/pass": "INVALID"}
     assert "1 pixels by more than 1 of 255" in facts["reasons"]["harness/pass"]
 
@@ -54,8 +54,8 @@ def test_an_injected_pixel_is_invalid():
 @pytest.mark.usefixtures("shared_gl")
 @needs_git
 def test_an_injected_slowdown_of_a_pass_is_slower():
-    words = ["--base", "HEAD", "--pairs", "10", "--max-pairs", "40", "--seconds", "0.2", "--json"]
-    facts = json.loads(bench("ab", "harness/pass", *words, "--inject", "slowdown=8%", code=1).stdout)
+    options = ["--base", "HEAD", "--pairs", "10", "--max-pairs", "40", "--seconds", "0.2", "--json"]
+    facts = json.loads(bench("ab", "harness/pass", *options, "--inject", "slowdown=8%", code=1).stdout)
     assert facts["verdicts"] == {"harness/pass": "SLOWER"}
 
 
@@ -67,16 +67,16 @@ def test_an_injected_slowdown_is_slower_and_the_file_says_so(tmp_path):
     tree = repository(tmp_path / "own", tests__fps__mine_py=METRONOME)
     (tree / "note").write_text("not committed")
     path = tmp_path / "ab.jsonl"
-    words = ["ab", "--repo", tree, "--base", "HEAD", *QUICK, "-o", path]
-    facts = json.loads(bench(*words, "--inject", "slowdown=8%", "--json", code=1).stdout)
+    options = ["ab", "--repo", tree, "--base", "HEAD", *QUICK, "-o", path]
+    facts = json.loads(bench(*options, "--inject", "slowdown=8%", "--json", code=1).stdout)
     assert facts["verdicts"] == {"mine/beat": "SLOWER"} and facts["percent"]["mine/beat"] == pytest.approx(8, abs=2)
     header = json.loads(path.read_text().splitlines()[0])
     assert header["refs"]["dirty"] and header["refs"]["diff_digest"] and not list((tree / ".bench").glob("*"))
-    assert "another experiment: its settings differ" in bench(*words, code=2).stderr
+    assert "another experiment: its settings differ" in bench(*options, code=2).stderr
     assert "SLOWER" in bench("reanalyze", path, "--alpha", "0.02", code=1).stdout
 
 
-def test_what_a_commit_does_to_its_cases_is_told(tmp_path):
+def test_what_a_commit_changes_in_its_cases_is_reported(tmp_path):
     """A counter that rises, a case that crashes in one arm, a new case, another result."""
     cases = "\n\ndef cases(gpu):\n    made = [metronome_case() for _ in range(4)]\n"
     names = "    for name, case in zip(('more', 'crash', 'new', 'other'), made):\n        case.name = name\n"
@@ -88,8 +88,8 @@ def test_what_a_commit_does_to_its_cases_is_told(tmp_path):
     )
     tree = repository(tmp_path, tests__fps__mine_py=body + "    return [case for case in made if case.name != 'new']\n")
     (tree / "tests/fps/mine.py").write_text(body + change + "    return made\n")
-    words = ["--base", "HEAD", "--pairs", "2", "--max-pairs", "2", "--seconds", "0.01", "--json"]
-    facts = json.loads(bench("ab", "--repo", tree, *words, code=1).stdout)
+    options = ["--base", "HEAD", "--pairs", "2", "--max-pairs", "2", "--seconds", "0.01", "--json"]
+    facts = json.loads(bench("ab", "--repo", tree, *options, code=1).stdout)
     assert facts["verdicts"] == {"mine/more": "UNDECIDED", "mine/crash": "INVALID", "mine/other": "INVALID"}
     assert "head crashed" in facts["reasons"]["mine/crash"] and "division" in facts["reasons"]["mine/crash"]
     assert facts["reasons"]["mine/other"] == "the results differ" and facts["skipped"] == {
@@ -100,10 +100,10 @@ def test_what_a_commit_does_to_its_cases_is_told(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_a_killed_experiment_resumes(tmp_path):
-    """And a pair that the kill broke is measured again as a whole: its arms must be neighbours in time."""
+    """And a pair that the kill broke is measured again as a whole: its arms must be neighbors in time."""
     path = tmp_path / "aa.jsonl"
-    words = ["aa", "metronome", "--pairs", "3", "--max-pairs", "3", "--seconds", "0.02", "-o", path, "--json"]
-    command = [sys.executable, str(ROOT / "main.py"), "bench", *map(str, words)]
+    options = ["aa", "metronome", "--pairs", "3", "--max-pairs", "3", "--seconds", "0.02", "-o", path, "--json"]
+    command = [sys.executable, str(ROOT / "main.py"), "bench", *map(str, options)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None and (not path.exists() or path.read_text().count("\n") < 4):
         time.sleep(0.02)
@@ -123,7 +123,7 @@ def test_a_killed_experiment_resumes(tmp_path):
 
 
 @needs_git
-def test_mistakes():
+def test_mistakes_in_arguments():
     assert "no such commit" in bench("ab", "--base", "no-such-ref", code=2).stderr
     assert "must be slowdown" in bench("ab", "--base", "HEAD", "--inject", "gremlins", code=2).stderr
     bench("run", "--seconds", "soon", code=2)
@@ -164,17 +164,17 @@ def test_the_hook_of_the_guide_refuses_a_slower_push(tmp_path):
     assert git("rev-parse", "origin/main", tree=tree) == git("rev-parse", "main~1", tree=tree)
 
 
-def test_a_case_that_this_machine_cannot_run_is_left_out(tmp_path):
+def test_a_case_that_this_machine_cannot_run_is_skipped(tmp_path):
     cannot = METRONOME.replace("return [metronome_case()]", "return [cannot_case(), metronome_case()]") + (
         "\n\ndef cannot_case():\n    from renderer import UnavailableError\n    case = metronome_case()\n"
         "    case.name = 'big'\n    def check():\n        raise UnavailableError('needs two GPUs')\n"
         "    case.check = check\n    return case\n"
     )
     tree = repository(tmp_path, tests__fps__mine_py=cannot)
-    words = ["--repo", tree, "--seconds", "0.02"]
-    assert "mine/big: cannot run here: needs two GPUs" in bench("run", *words, code=3).stderr
-    assert bench("run", "mine/big", *words, code=4).stdout == ""
-    facts = json.loads(bench("aa", *words, "--pairs", "1", "--max-pairs", "1", "--json", code=3).stdout)
+    options = ["--repo", tree, "--seconds", "0.02"]
+    assert "mine/big: cannot run here: needs two GPUs" in bench("run", *options, code=3).stderr
+    assert bench("run", "mine/big", *options, code=4).stdout == ""
+    facts = json.loads(bench("aa", *options, "--pairs", "1", "--max-pairs", "1", "--json", code=3).stdout)
     assert facts["skipped"] == {"mine/big": "cannot run here: needs two GPUs"} and list(facts["verdicts"]) == [
         "mine/beat"
     ]

@@ -27,7 +27,7 @@ def test_a_record_holds_rate_counters_raw_times_and_facts():
     assert answer["device_ns"] is None and json.dumps(answer)
 
 
-def test_a_device_clock_is_believed_only_where_it_tells_the_whole():
+def test_the_device_clock_is_used_only_where_it_covers_all_work():
     """A run that another device works in too is timed by the wall."""
     case, other = case_of(), Stopwatch()
     case.device.has_reliable_timer, case.device.time_seconds = True, lambda work: (work(), 0.005)[1]
@@ -41,7 +41,7 @@ def test_a_device_clock_is_believed_only_where_it_tells_the_whole():
     assert answer["clock"] == "wall" and answer["counters"]["uploads"] == 1
 
 
-def test_slowdown_and_spoil_show():
+def test_injected_slowdown_and_corruption_are_measured():
     metronome_case = runpy.run_path(str(ROOT / "tests/fps/metronome.py"))["metronome_case"]
 
     answer, slow = measure(metronome_case(), SOME), measure(metronome_case(), SOME, slowdown=0.5, corrupt_result=True)
@@ -49,7 +49,7 @@ def test_slowdown_and_spoil_show():
     assert slow["digest"] != answer["digest"]
 
 
-def test_prepare_is_not_timed():
+def test_setup_is_not_timed():
     answer = measure(case_of(0.001, setup=lambda: time.sleep(0.01)), SOME)
     assert np.median(answer["wall_ns"]) < 9e6
 
@@ -70,7 +70,7 @@ def test_overhead_is_under_one_percent_of_a_five_millisecond_frame():
     assert np.median(beside) < 0.01 * 5e6
 
 
-def test_check_comes_before_any_time():
+def test_the_check_precedes_timing():
     ran = []
 
     def wrong():
@@ -90,7 +90,7 @@ def test_one_percent_low_counts_time_not_frames():
     assert one_percent_low(times[:600], 1.0) is None
 
 
-def test_a_hot_machine_is_unfit():
+def test_throttling_is_a_machine_fault():
     gpus = read_gpus("1980, 45, 0x0000000000000001\n1200, 88, 0x0000000000000040\n[N/A], [N/A], [Not Supported]\n")
     assert (
         [gpu["throttled"] for gpu in gpus] == [0, 0x40, 0]
@@ -101,7 +101,7 @@ def test_a_hot_machine_is_unfit():
     assert "CPU was throttled" in machine_fault({"cpu_throttles": 3}, {"cpu_throttles": 4})
 
 
-def test_a_dirty_tree_is_told(tmp_path):
+def test_uncommitted_changes_are_recorded(tmp_path):
     tree = repository(tmp_path, a="1")
     assert (
         commit_info(tree) == {"commit": git("rev-parse", "HEAD", tree=tree), "dirty": False} and diff_digest(tree) == ""
@@ -115,12 +115,12 @@ def test_a_dirty_tree_is_told(tmp_path):
     assert commit_info(tree / "inside")["commit"] == "unknown"  # a copy in another repository's folder
 
 
-def test_two_cases_of_one_name_are_refused():
+def test_two_cases_of_one_name_are_an_error():
     with pytest.raises(InputError, match="two cases are named x"):
         check_unique_names([case_of(), case_of()])
 
 
-def test_a_case_that_is_not_there_is_told():
+def test_an_unknown_case_is_an_error():
     with pytest.raises(UserError, match="no case warp; there are"):
         find(["warp"], DeviceContext())
     with pytest.raises(UserError, match="no case mirrors/depth=99"):
@@ -136,19 +136,19 @@ def test_every_scene_with_a_bench_table_is_a_source(tmp_path):
         assert (path.stem in sources()) == ("bench" in tomllib.loads(path.read_text()) or kernels), path
 
 
-@pytest.mark.parametrize("table, words", [
+@pytest.mark.parametrize("table, message", [
     ("turns = 3", "unknown key 'turns'; allowed are size, frames, set, sweep"),
     ("frames = 0", "frames is 0"), ("size = [10]", "size is [10]"), ("sweep = { depth = 3 }", "sweep.depth is 3"),
     ("set = 3", "set is 3"), ("set = { max_iterations = -1 }", "max_iterations is -1"),
     ("sweep = { warp = [1] }", "warp"), ("sweep = { seed = [] }", "sweep must have 1 to 1000 combinations"),
 ])  # fmt: skip
-def test_mistakes_in_a_bench_table(tmp_path, table, words):
+def test_mistakes_in_a_bench_table(tmp_path, table, message):
     scene = (ROOT / "scenes/mandelbrot.toml").read_text().split("[bench]")[0]
     (tmp_path / "scenes").mkdir()
     (tmp_path / "scenes/m.toml").write_text(f"{scene}\n[bench]\n{table}\n")
     with pytest.raises(InputError) as caught:
         list(find([], DeviceContext(), tmp_path))
-    assert words in str(caught.value) and "m.toml" in str(caught.value)
+    assert message in str(caught.value) and "m.toml" in str(caught.value)
 
 
 def scenes_to_count():
@@ -215,7 +215,7 @@ def test_plots_show_the_recorded_numbers():
             f"rays/depth={d}",
             100.0,
             median_ms=2.0 + d,
-            **{"active rays": [64, 8][:d], "empty stencil words": [0, 1][:d]},
+            **{"active rays": [64, 8][:d], "empty stencil message": [0, 1][:d]},
         )
         for d in (1, 2)
     ]
@@ -239,7 +239,7 @@ def test_files_that_hold_no_records(tmp_path):
     assert "without .jsonl" in bench("report", tmp_path / "new", "-o", tmp_path / "x.html", code=5).stderr
 
 
-def test_hostile_lines_are_passed_over(tmp_path, capsys):
+def test_malformed_lines_are_skipped(tmp_path, capsys):
     good = record_of("good", 2.0)
     bad = [good | {"rate": None}, good | {"case": 3}, good | {"wall_ns": "many"}, good | {"wall_ns": [0]}]
     bad += [good | {"peer": 3}, good | {"rate": float("nan")}, [good], "good", "[" * 100_000]
@@ -254,7 +254,7 @@ def test_hostile_lines_are_passed_over(tmp_path, capsys):
     assert len(read_experiment(path).rows) == 1
 
 
-def test_a_case_that_fails_does_not_cost_the_others(tmp_path):
+def test_a_case_that_fails_does_not_stop_the_others(tmp_path):
     wrong = METRONOME.replace("return [metronome_case()]", "return [wrong_case(), metronome_case()]") + (
         "\n\ndef wrong_case():\n    case = metronome_case()\n    case.name = 'wrong'\n"
         "    case.check = lambda: 1 / 0\n    return case\n"

@@ -51,12 +51,12 @@ def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
 
-def test_the_five_words(rng):
+def test_the_labels(rng):
     noise = rng.normal(0, 0.002, 12)
     cases = {"slower": noise + 0.05, "faster": noise - 0.05, "same": noise, "little": noise + 0.01}
-    words = {name: verdict.label for name, verdict in judge(cases).items()}
-    assert words["slower"] == "SLOWER" and words["faster"] == "FASTER" and words["same"] == "SAME"
-    assert words["little"] in ("SAME", "UNDECIDED")
+    labels = {name: verdict.label for name, verdict in judge(cases).items()}
+    assert labels["slower"] == "SLOWER" and labels["faster"] == "FASTER" and labels["same"] == "SAME"
+    assert labels["little"] in ("SAME", "UNDECIDED")
     assert judge({"few": noise[:3] + 1})["few"].label == "UNDECIDED"
 
 
@@ -67,24 +67,24 @@ def recorded_processes():
 
 
 def drifting_medians(rng, count):
-    """Log medians of `count` neighbouring recorded processes, either way round, each of a sample of its frames."""
+    """Log medians of `count` neighboring recorded processes, either way round, each of a sample of its frames."""
     start = rng.integers(0, len(PROCESSES) - count)
     stretch = PROCESSES[start : start + count]
     medians = [np.median(frames[rng.integers(0, len(frames), len(frames))]) for frames in stretch]
     return np.log(medians[::-1] if rng.random() < 0.5 else medians)
 
 
-def correlated(rng, count, spread=0.3, neighbour=0.97):
-    """A drifting series: neighbours correlate."""
-    steps = rng.normal(0, spread * np.sqrt(1 - neighbour**2), count)
+def correlated(rng, count, spread=0.3, neighbor=0.97):
+    """A drifting series: neighbors correlate."""
+    steps = rng.normal(0, spread * np.sqrt(1 - neighbor**2), count)
     series = np.zeros(count)
     for i in range(1, count):
-        series[i] = neighbour * series[i - 1] + steps[i]
+        series[i] = neighbor * series[i - 1] + steps[i]
     return series
 
 
 def simulated(rng, series, cases, rule, slower=0.0):
-    """The words of an experiment whose processes take exp(series(count)): pairs in time, their order by coin."""
+    """The labels of an experiment whose processes take exp(series(count)): pairs in time, their order by coin."""
     taken = {}
 
     def take(stage, names, pairs):
@@ -105,7 +105,7 @@ SIMULATIONS = 200
 
 
 def test_recorded_times_drift():
-    """The recording is a hard case: slow drift and neighbours that are alike."""
+    """The recording is a hard case: slow drift and neighbors that are alike."""
     medians = np.log([np.median(frames) for frames in PROCESSES])
     assert len(medians) >= 200 and medians.std() > 0.1
     assert np.corrcoef(medians[:-1], medians[1:])[0, 1] > 0.5
@@ -114,7 +114,7 @@ def test_recorded_times_drift():
 @pytest.mark.parametrize("cases", [1, 10])
 @pytest.mark.parametrize("drift", ["recorded", "simulated"])
 def test_false_alarms_are_at_most_one_percent(rng, drift, cases):
-    """200 A/A runs on recorded drift, and on a series whose neighbours correlate by 0.97; every look counts."""
+    """200 A/A runs on recorded drift, and on a series whose neighbors correlate by 0.97; every look counts."""
     series = (lambda n: drifting_medians(rng, n)) if drift == "recorded" else (lambda n: correlated(rng, n))
     alarms = sum("SLOWER" in simulated(rng, series, cases, DecisionRule(10, 20)) for _ in range(SIMULATIONS))
     assert alarms <= 0.01 * SIMULATIONS + 3 * np.sqrt(0.01 * SIMULATIONS)
@@ -130,19 +130,19 @@ def test_a_stored_baseline_would_fail_on_the_recorded_drift(rng):
 
 
 def test_power_for_three_percent_with_ten_pairs(rng):
-    """Drift with neighbours that correlate by 0.97, and process medians that scatter by 1 %: seen 8 times in 10."""
+    """Drift with neighbors that correlate by 0.97, and process medians that scatter by 1 %: seen 8 times in 10."""
     series = lambda n: correlated(rng, n, spread=0.05) + rng.normal(0, 0.01, n)  # noqa: E731
     seen = [simulated(rng, series, 1, DecisionRule(10, 10), 0.03)[0] == "SLOWER" for _ in range(SIMULATIONS)]
     assert np.mean(seen) >= 0.8
 
 
 def test_ten_pairs_suffice_for_ten_cases(rng):
-    """Holm over ten cases and shares for the looks leave a p that ten pairs can reach."""
-    words = simulated(rng, lambda n: rng.normal(0, 0.001, n), 10, DecisionRule(), 0.1)
-    assert words == ["SLOWER"] * 10
+    """Holm over ten cases and the split of alpha over the looks leave a p that ten pairs can reach."""
+    labels = simulated(rng, lambda n: rng.normal(0, 0.001, n), 10, DecisionRule(), 0.1)
+    assert labels == ["SLOWER"] * 10
 
 
-def test_what_fresh_pairs_do_not_confirm_is_undecided():
+def test_a_change_that_fresh_pairs_do_not_confirm_is_undecided():
     d = {"screen": np.full(10, 0.1) + np.arange(10) / 1e3, "confirm": np.arange(-5, 5) / 1e3 - 0.2}
     verdict = decide(["x"], lambda stage, names, pairs: {"x": d[stage][:pairs]}, DecisionRule(10, 10))["x"]
     assert verdict.label == "UNDECIDED" and verdict.reason == "SLOWER at first, not in fresh pairs"
@@ -155,8 +155,8 @@ def test_more_pairs_are_taken_while_undecided():
         asked.append((stage, tuple(names), pairs))
         return {name: swing[:pairs] * (1 if name == "noisy" else 1e-3) for name in names}
 
-    words = {name: verdict.label for name, verdict in decide(["noisy", "quiet"], take, DecisionRule(10, 40)).items()}
-    assert words == {"noisy": "UNDECIDED", "quiet": "SAME"}
+    labels = {name: verdict.label for name, verdict in decide(["noisy", "quiet"], take, DecisionRule(10, 40)).items()}
+    assert labels == {"noisy": "UNDECIDED", "quiet": "SAME"}
     assert asked[0] == ("screen", ("noisy", "quiet"), 10) and ("screen", ("noisy",), 40) in asked
     assert DecisionRule(10, 40).looks == [10, 20, 40] and DecisionRule(7, 7).looks == [7]
 

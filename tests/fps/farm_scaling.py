@@ -1,10 +1,10 @@
-"""How a farm of local workers scales: frames of a scene by 1, 2, 4, ... workers, bits compared, then frames a second.
+"""Scaling of a farm of local workers: frames per second by 1, 2, 4, ... workers, whose files must be identical.
 
-    python tests/fps/farm_scaling.py [SCALING_KEYS ...] [-- EXPORT ARGUMENTS]
+    python tests/fps/farm_scaling.py [WORKERS ...] [-- EXPORT ARGUMENTS]
 
-Every number of workers draws the same frames; a first round that is not timed starts the workers, opens their devices
-and compiles kernels. Prints one JSON line for each number: seconds, frames a second, the ratio to the first number's
-rate, the devices, and whether all files have the bits of the first number's.
+Every number of workers renders the same frames, after an untimed round that starts the workers, opens their devices
+and compiles kernels. Prints one JSON line for each number of workers: seconds, frames per second, the ratio of this
+rate to the first one, the devices, and whether all files are identical to the first ones. Exit code 1 if they are not.
 """
 
 import json
@@ -27,44 +27,43 @@ DEFAULT = ["scenes/mirrors.toml", "--frames", "1-16", "--size", "3840x2160", "--
 
 
 def main() -> int:
-    words = sys.argv[1:]
-    cut = words.index("--") if "--" in words else len(words)
-    counts, asked = [int(word) for word in words[:cut]] or [1, 2, 4], words[cut + 1 :] or DEFAULT
+    """Runs the benchmark for the command line; returns the exit code."""
+    arguments = sys.argv[1:]
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    counts, export_arguments = [int(text) for text in arguments[:cut]] or [1, 2, 4], arguments[cut + 1 :] or DEFAULT
     first = None
     with tempfile.TemporaryDirectory() as folder:
         for count in counts:
-            seconds, devices, hashes, frames = drawn(count, asked, Path(folder))
-            first = first or (frames / seconds, hashes)
+            seconds, devices, hashes, frames = render_with(count, export_arguments, Path(folder))
             rate = frames / seconds
+            first = first or (rate, hashes)
             row = {
-                "workers": count,
-                "frames": frames,
-                "seconds": round(seconds, 3),
-                "frames_per_second": round(rate, 3),
-            }
-            row |= {"ratio": round(rate / first[0], 3), "same_bits": hashes == first[1], "devices": devices}
+                "workers": count, "frames": frames, "seconds": round(seconds, 3), "frames_per_second": round(rate, 3),
+                "ratio": round(rate / first[0], 3), "same_bits": hashes == first[1], "devices": devices,
+            }  # fmt: skip
             print(json.dumps(row), flush=True)
             if hashes != first[1]:
                 return 1
     return 0
 
 
-def drawn(count: int, asked: list[str], folder: Path) -> tuple[float, str, list[str], int]:
-    """Seconds, devices, the files' hashes and the number of frames that `count` workers draw."""
-    where = folder / str(count)
-    where.mkdir()
+def render_with(count: int, export_arguments: list[str], folder: Path) -> tuple[float, str, list[str], int]:
+    """The seconds of a farm of `count` workers, its devices, the hashes of its files and the number of frames."""
+    output = folder / str(count)
+    output.mkdir()
     args = build_parser().parse_args(
-        ["export", *asked, "-o", str(where / "frame_####.png"), "--farm", f"local:{count}"]
+        ["export", *export_arguments, "-o", str(output / "frame_####.png"), "--farm", f"local:{count}"]
     )
     options = options_of(args)
     plan = make_plan(options)
-    with open_client(Farm("", count, options.device)) as client:
-        warm = replace(plan, output=where / "warm_####.png", numbers=plan.numbers[: max(2 * count, 2)])
-        render_frames(client, Farm("", count, options.device), warm, options)
-        began = time.perf_counter()
-        _, devices, _ = render_frames(client, Farm("", count, options.device), plan, options)
-        seconds = time.perf_counter() - began
-    return seconds, devices, [file_hash(path) for path in sorted(where.glob("frame_*.png"))], len(plan.numbers)
+    farm = Farm("", count, options.device)
+    with open_client(farm) as client:
+        warm = replace(plan, output=output / "warm_####.png", numbers=plan.numbers[: max(2 * count, 2)])
+        render_frames(client, farm, warm, options)
+        start = time.perf_counter()
+        _, devices, _ = render_frames(client, farm, plan, options)
+        seconds = time.perf_counter() - start
+    return seconds, devices, [file_hash(path) for path in sorted(output.glob("frame_*.png"))], len(plan.numbers)
 
 
 if __name__ == "__main__":

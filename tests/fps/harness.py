@@ -1,4 +1,4 @@
-"""Two small cases that the harness tests itself with: a fragment pass and a compute kernel."""
+"""Two small cases by which the harness tests itself: a fragment pass and a compute kernel."""
 
 import numpy as np
 
@@ -14,7 +14,8 @@ SPIN = """KERNEL spin(GLOBAL float *values) {
 THREADS = 4096
 
 
-def cases(gpu):
+def cases(gpu) -> list[Case]:
+    """A pass and a kernel."""
     return [pass_case(gpu), kernel_case(gpu)]
 
 
@@ -38,7 +39,7 @@ def pass_case(gpu) -> Case:
 
 
 def kernel_case(gpu) -> Case:
-    """A chain of multiplications whose limit is known: x = 0.999 x + 0.5 tends to 500."""
+    """A chain of multiply-adds whose limit is known: x = 0.999 x + 0.5 tends to 500."""
     opened = []
 
     def run():
@@ -50,8 +51,8 @@ def kernel_case(gpu) -> Case:
         opened.extend([device.kernel(GeneratedSource("spin.cu", SPIN), "spin"), device.buffer(THREADS)])
         run()
         answer = opened[1].read()
-        wanted = 500 + (np.arange(THREADS) - 500) * 0.999**2000
-        assert np.allclose(answer, wanted, rtol=1e-4), answer[:4]
+        expected = 500 + (np.arange(THREADS) - 500) * 0.999**2000
+        assert np.allclose(answer, expected, rtol=1e-4), answer[:4]
         return answer.tobytes()
 
     return Case("kernel", "Gsteps/s", THREADS * 2000 / 1e9, run, check, LazyDevice(lambda: gpu.device))

@@ -1,19 +1,20 @@
-"""A case of known time, whatever else the machine does: what the harness says of it is the harness's own."""
+"""A case of known processor time: every deviation that is measured is an error of the harness."""
 
 import time
 
 from renderer.bench.cases import Case
 from renderer.gpu.kernel_source import Counters
 
-BEAT = 0.002
+BEAT = 0.002  # seconds
 
 
-def cases(gpu):
+def cases(gpu) -> list[Case]:
+    """The metronome; it needs no device."""
     return [metronome_case()]
 
 
 class Metronome:
-    """A device whose clock is this thread's processor time, so that other work on the machine does not touch it."""
+    """A device whose clock is this thread's processor time, which other work on the machine does not change."""
 
     name, driver, has_reliable_timer = "metronome", "", True
 
@@ -21,16 +22,17 @@ class Metronome:
         self.counters = Counters()
 
     def finish(self) -> None:
-        pass
+        """Nothing is left to wait for."""
 
     def time_seconds(self, work) -> float:
+        """The processor time of work() in seconds."""
         began = time.thread_time()
         work()
         return time.thread_time() - began
 
 
 def metronome_case() -> Case:
-    """Two milliseconds of processor time, whatever else goes on: what the harness says of it is the harness's own."""
+    """BEAT seconds of this thread's processor time; other work on the machine does not change it."""
     device = Metronome()
 
     def run():
