@@ -75,13 +75,6 @@ class Instances:
         tlas = self.tlas.nodes, self.tlas.primitives
         return *tlas, self.records, self.matrices_open, self.matrices_close, self.nodes, self.primitives
 
-    def closest_hits(self, rays: Buffer, hits: Buffer, instances: Buffer, count: int, spheres: bool) -> None:
-        """Traces rays (n, 2, 4) to hits (n, 4) and instances (n,) int32; primitives are indices of self.ordered."""
-        kernel = self.device.kernel(
-            "bvh/update_instances.cu", "closest_instanced", group_size=64, STRICT=1, SPHERES=int(spheres)
-        )
-        kernel(count, rays, hits, instances, count, *self.kernel_args)
-
 
 def _at_least_two(rows: np.ndarray) -> np.ndarray:
     return rows if len(rows) > 1 else np.repeat(rows, 2, 0)

@@ -4,7 +4,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from renderer.bvh.traversal import traversal_of
 from renderer.gpu import DeviceContext
 from renderer.gpu.device import Buffer, Kernel
 from renderer.pictures.picture import AccumulatingPicture, Frame, Size, Tile
@@ -59,7 +58,7 @@ class Picture(AccumulatingPicture):
         lights = self._update_lights(settings)
         scalar_threads = self.device.properties.scalar_threads
         constants = compile_constants(settings, self._geometry.has_spheres, scalar_threads)
-        constants |= self._geometry.constants | lights.constants | traversal_of(self._geometry.bvh).constants
+        constants |= self._geometry.constants | lights.constants
         key = (settings.schedule, *(v for v in constants.values() if isinstance(v, int)))
         schedule = SCHEDULES[settings.schedule]
         if key not in self._kernels:
@@ -201,7 +200,6 @@ class Picture(AccumulatingPicture):
 
     def _aov_kernel(self, entry: str, settings: Settings) -> Kernel:
         constants = compile_constants(settings, self._geometry.has_spheres) | self._geometry.constants
-        constants |= traversal_of(self._geometry.bvh).constants
         return self.device.kernel(aov_source(), entry, group_size=GROUP_SIZE, **constants)
 
     def report(self) -> dict[str, Any]:

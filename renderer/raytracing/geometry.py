@@ -60,6 +60,7 @@ class Geometry:
     def constants(self) -> dict[str, int]:
         """Compile-time constants of the kernels that depend on the geometry."""
         return {
+            "BVH8": int(self.bvh.layout == "bvh8"),
             "INSTANCES": int(self._instances is not None),
             "DISTANCE_FIELDS": self._field_count,
             "TEXTURED": int(bool(self._textures)),

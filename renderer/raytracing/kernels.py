@@ -83,6 +83,7 @@ def compile_constants(settings: Settings, spheres: bool, scalar_threads: bool = 
     return {
         "STRICT": 1,
         "LANES": 1,
+        "BVH8": 0,
         "INSTANCES": 0,
         "MOTION": int(bool(settings.shutter_close)),
         "DISTANCE_FIELDS": 0,

@@ -111,39 +111,6 @@ def _faces(cells: np.ndarray, axis: int, direction: int, side: float) -> np.ndar
     return out.ravel()
 
 
-def icospheres(balls: np.ndarray, level: int) -> np.ndarray:
-    """The spheres as 20 * 4^level triangles each: icosahedra whose edges are halved `level` times."""
-    corners = _icosahedron()
-    for _ in range(level):
-        a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
-        ab, bc, ca = (m / np.linalg.norm(m, axis=1, keepdims=True) for m in (a + b, b + c, c + a))
-        corners = np.concatenate([np.stack(t, 1) for t in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
-    corners = corners.astype("f4")
-    edges = corners[:, 1:] - corners[:, :1]
-    radius = balls["edge2"][:, None, 3:]
-    out = np.zeros((len(balls), len(corners)), PRIMITIVE)
-    out["v0"][..., :3] = balls["v0"][:, None, :3] + corners[:, 0] * radius
-    out["edge1"][..., :3], out["edge2"][..., :3] = edges[:, 0] * radius, edges[:, 1] * radius
-    return out.ravel()
-
-
-def _icosahedron() -> np.ndarray:
-    """Corners (20, 3, 3) of triangles on the unit sphere, counter-clockwise from outside."""
-    g = (1 + np.sqrt(5)) / 2
-    points = np.array([[s, t * g, 0] for s in (-1, 1) for t in (-1, 1)])
-    points = np.concatenate([points, np.roll(points, 1, 1), np.roll(points, 2, 1)]) / np.sqrt(1 + g * g)
-    near = np.linalg.norm(points[:, None] - points[None], axis=2) < 1.1
-    faces = [
-        (i, j, k) for i in range(12) for j in range(i) for k in range(j) if near[i, j] and near[j, k] and near[k, i]
-    ]
-    corners = points[np.array(faces)]
-    inwards = (
-        np.einsum("ni,ni->n", np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), corners[:, 0]) < 0
-    )
-    corners[inwards] = corners[inwards][:, [0, 2, 1]]
-    return corners
-
-
 def tetra(level: int) -> np.ndarray:
     """4^level triangles of the recursive tetrahedral pyramid inside the cube [-1, 1]^3, level 1 upwards."""
     corners = np.array([[-1, -1, 1], [-1, 1, -1], [1, -1, -1], [1, 1, 1]], "f8")

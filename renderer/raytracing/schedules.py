@@ -6,16 +6,27 @@ than "bits" needs the wavefront.
 
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from renderer.bvh.traversal import has_ballot
 from renderer.gpu.device import Buffer, Device, Kernel
 from renderer.raytracing.kernels import STAGES, kernel_source
 from renderer.raytracing.ray_buffers import GROUP_SIZE, MAX_DEPTHS, RayBuffers
 from renderer.raytracing.settings import Settings
 
 PERSISTENT_THREADS = 1 << 18  # of the regenerate schedule; more than are resident at once do no harm
+
+_ballots: WeakKeyDictionary[Device, bool] = WeakKeyDictionary()
+
+
+def has_ballot(device: Device) -> bool:
+    """Whether kernels of the device have warps of 32 with ballots (CUDA, NVIDIA OpenCL)."""
+    if device not in _ballots:
+        answer = device.buffer(1, "u4")
+        device.kernel("bvh/query_ballot.cu", "query_ballot", group_size=64)(1, answer)
+        _ballots[device] = bool(answer.read()[0])
+    return _ballots[device]
 
 
 def with_schedule(device: Device, settings: Settings) -> Settings:

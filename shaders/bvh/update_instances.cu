@@ -1,5 +1,4 @@
 // Instances when they have moved: their records and their boxes, over which bvh/build_hploc.cu then builds the TLAS.
-// And rays against instances, for tests.
 #include "bvh/traverse_instances.h"
 
 DEVICE float3 transformed_half_extent(const Matrix m, float3 half_extent) {
@@ -47,16 +46,4 @@ KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 
     instance_records[i].node = as_int(low.w);
     instance_records[i].primitive = as_int(high.w);
     instance_records[i].material = shape.y;
-}
-
-// One ray a thread. hits: t, u, v, index in the BLAS primitives or -1; instances: which one was hit, or -1.
-KERNEL closest_instanced(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL int *instances, int count,
-                         INSTANCE_PARAMS) {
-    uint i = thread_index();
-    if (i >= (uint)count) return;
-    Hit best = {rays[2 * i].w, 0.0f, 0.0f, -1};
-    int instance = -1;
-    closest_instanced_hit(INSTANCE_ARGS, with_w(xyz(rays[2 * i]), 0.0f), xyz(rays[2 * i + 1]), &best, &instance);
-    hits[i] = make_float4(best.t, best.u, best.v, as_float(best.primitive));
-    instances[i] = instance;
 }

@@ -7,6 +7,7 @@ from renderer.bvh.build import build_bvh
 from renderer.bvh.bvh8 import Bvh8
 from renderer.bvh.host_sah import primitive_boxes
 from renderer.bvh.primitives import PRIMITIVE, spheres, with_primitive_ids
+from tests.bvh.ray_queries import query_kernel
 from tests.bvh.test_traversal import CASES, KERNELS, rays_at, soup
 
 TRAVERSALS = "bvh8", "packet"  # single rays, packets of 32
@@ -50,7 +51,7 @@ class Queries:
         self._kernel(entry)(threads, self._upload(rays), hits, self.bvh.nodes, self.bvh.primitives, len(rays))
 
     def _kernel(self, entry):
-        return self.device.kernel("bvh/ray_queries.cu", entry, **self.constants)
+        return query_kernel(self.device, entry, **self.constants)
 
     def _upload(self, rays):
         return self.device.buffer(rays.shape).write(rays)
@@ -127,7 +128,7 @@ def test_hits_equal_those_of_bvh2(cpu, rng):
     camera[:, 0, 2:], camera[:, 1, :2], camera[:, 1, 2] = (3.0, 3e38), across, -1
     for rays in (camera, rays_at(rng, primitives, 5000)):
         hits = cpu.buffer((len(rays), 4))
-        kernel = cpu.kernel("bvh/ray_queries.cu", "closest_bvh2", **queries.constants)
+        kernel = query_kernel(cpu, "closest_bvh2", **queries.constants)
         kernel(len(rays), cpu.buffer(rays.shape).write(rays), hits, bvh2.nodes, bvh2.primitives, len(rays))
         wanted = hits.read().view("u4")
         for traversal in TRAVERSALS:

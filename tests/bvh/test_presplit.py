@@ -9,8 +9,8 @@ from renderer.bvh.host_sah import primitive_boxes
 from renderer.bvh.layouts import upload_primitives
 from renderer.bvh.presplit import PrimRefs, split_potential
 from renderer.bvh.primitives import PRIMITIVE, triangles, with_primitive_ids
-from renderer.bvh.traversal import RayQuery
 from renderer.raytracing import procedural
+from tests.bvh.ray_queries import RayQuery, closest_instanced
 from tests.bvh.test_traversal import CASES, Queries, rays_at, soup
 from tests.fps.rays import hair
 
@@ -193,7 +193,7 @@ def test_instances_of_presplit_shapes_are_hit_as_whole_ones_are(device, rng, mon
         placed = instances.Instances(device, shapes, shape_of)
         placed.update(matrices)
         hits, which = device.buffer((3000, 4)), device.buffer(3000, "i4")
-        placed.closest_hits(device.buffer(rays.shape).write(rays), hits, which, 3000, spheres=False)
+        closest_instanced(placed, device.buffer(rays.shape).write(rays), hits, which, 3000, spheres=False)
         row = hits.read()[:, 3].copy().view("i4")
         number = np.where(row >= 0, placed.ordered["v0"].view("i4")[row, 3], -1)
         found.append((len(placed.ordered), which.read(), hits.read()[:, 0], number))

@@ -7,8 +7,8 @@ from renderer.bvh import host_sah, instances
 from renderer.bvh.build import build_bvh
 from renderer.bvh.host_sah import build_host_sah, primitive_boxes
 from renderer.bvh.primitives import PRIMITIVE, spheres, triangles, with_primitive_ids
-from renderer.bvh.traversal import RayQuery
 from tests.bvh.brute_force import closest_hits
+from tests.bvh.ray_queries import RayQuery, closest_instanced, query_kernel
 
 KINDS = "host_sah", "hploc", "sah"
 KERNELS = dict(group_size=64, STRICT=1)
@@ -112,7 +112,7 @@ class Queries:
         return self._hits("brute_force", rays, self.bvh.primitives, len(self.in_order))
 
     def _kernel(self, entry):
-        return self.device.kernel("bvh/ray_queries.cu", entry, **self.constants)
+        return query_kernel(self.device, entry, **self.constants)
 
     def _hits(self, entry, rays, *arguments):
         count = len(rays)
@@ -275,7 +275,7 @@ def test_a_thousand_instances_inside_one_another_are_hit(device, rng):
     rays[:, 1, :3] /= np.linalg.norm(rays[:, 1, :3], axis=1, keepdims=True)
     rays[:32, 0, :3], rays[:, 0, 3] = -3 * rays[:32, 1, :3], 1e30
     hits, which = device.buffer((64, 4)), device.buffer(64, "i4")
-    placed.closest_hits(device.buffer(rays.shape).write(rays), hits, which, 64, spheres=True)
+    closest_instanced(placed, device.buffer(rays.shape).write(rays), hits, which, 64, spheres=True)
     assert (which.read()[:32] == 0).all() and (which.read()[32:] == count - 1).all()
     assert np.allclose(hits.read()[:, 0], np.repeat([2, sizes[-1]], 32), rtol=1e-4)
 
@@ -360,7 +360,7 @@ def test_instances_are_hit_as_their_copies_would_be(device, rng, count):
         world = placed_flat(shapes, shape_of, matrices)
         rays = rays_at(rng, world, 600)
         hits, which = device.buffer((600, 4)), device.buffer(600, "i4")
-        placed.closest_hits(device.buffer(rays.shape).write(rays), hits, which, 600, spheres=False)
+        closest_instanced(placed, device.buffer(rays.shape).write(rays), hits, which, 600, spheres=False)
         hits, which = hits.read(), which.read()
         true_t, true_row = closest_hits(rays, world)
         assert np.array_equal(which >= 0, hits[:, 3].copy().view("i4") >= 0)

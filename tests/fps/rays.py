@@ -20,11 +20,11 @@ from renderer.bvh.build import build_bvh
 from renderer.bvh.host_sah import HostBvh, build_host_sah, primitive_boxes
 from renderer.bvh.hploc import HplocBvh2
 from renderer.bvh.layouts import upload_primitives
-from renderer.bvh.primitives import spheres, triangles, with_primitive_ids
-from renderer.bvh.traversal import RayQuery
+from renderer.bvh.primitives import PRIMITIVE, spheres, triangles, with_primitive_ids
 from renderer.formats.mesh import load_mesh
 from renderer.paths import ASSETS
 from renderer.raytracing import procedural
+from tests.bvh.ray_queries import RayQuery, query_kernel
 
 TO_CAMERA = np.array([0.5, 0.35, 1.0]) / np.linalg.norm([0.5, 0.35, 1.0])
 RAY_SETS = "primary", "incoherent", "primary-shadow", "incoherent-shadow"
@@ -35,7 +35,7 @@ def cases(gpu) -> list[Case]:
     small = gpu.device.properties.scalar_threads
     shapes = {
         "menger": lambda: procedural.menger(3 if small else 4),
-        "sphereflake": lambda: procedural.icospheres(procedural.sphereflake(2 if small else 3), 2),
+        "sphereflake": lambda: icospheres(procedural.sphereflake(2 if small else 3), 2),
     }
     shapes |= {
         "hair": lambda: hair(2_000 if small else 100_000),
@@ -74,13 +74,46 @@ def terrain(side: int) -> np.ndarray:
 
 def stadium(level: int) -> np.ndarray:
     """A teapot in a stadium, six times over: spheres inside each other, open towards the camera, and a sphereflake."""
-    balls = procedural.icospheres(procedural.sphereflake(level), 1)
+    balls = icospheres(procedural.sphereflake(level), 1)
     shells = [balls]
     for index in range(1, 7):
-        hull = procedural.icospheres(spheres(np.zeros((1, 3)), np.array([8.0**index])), 4)
+        hull = icospheres(spheres(np.zeros((1, 3)), np.array([8.0**index])), 4)
         centroid = hull["v0"][:, :3] + (hull["edge1"][:, :3] + hull["edge2"][:, :3]) / 3
         shells.append(hull[centroid @ TO_CAMERA < 0])
     return np.concatenate(shells)
+
+
+def icospheres(balls: np.ndarray, level: int) -> np.ndarray:
+    """The spheres as 20 * 4^level triangles each: icosahedra whose edges are halved `level` times."""
+    corners = _icosahedron()
+    for _ in range(level):
+        a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
+        ab, bc, ca = (m / np.linalg.norm(m, axis=1, keepdims=True) for m in (a + b, b + c, c + a))
+        corners = np.concatenate([np.stack(t, 1) for t in ((a, ab, ca), (ab, b, bc), (ca, bc, c), (ab, bc, ca))])
+    corners = corners.astype("f4")
+    edges = corners[:, 1:] - corners[:, :1]
+    radius = balls["edge2"][:, None, 3:]
+    out = np.zeros((len(balls), len(corners)), PRIMITIVE)
+    out["v0"][..., :3] = balls["v0"][:, None, :3] + corners[:, 0] * radius
+    out["edge1"][..., :3], out["edge2"][..., :3] = edges[:, 0] * radius, edges[:, 1] * radius
+    return out.ravel()
+
+
+def _icosahedron() -> np.ndarray:
+    """Corners (20, 3, 3) of triangles on the unit sphere, counter-clockwise from outside."""
+    g = (1 + np.sqrt(5)) / 2
+    points = np.array([[s, t * g, 0] for s in (-1, 1) for t in (-1, 1)])
+    points = np.concatenate([points, np.roll(points, 1, 1), np.roll(points, 2, 1)]) / np.sqrt(1 + g * g)
+    near = np.linalg.norm(points[:, None] - points[None], axis=2) < 1.1
+    faces = [
+        (i, j, k) for i in range(12) for j in range(i) for k in range(j) if near[i, j] and near[j, k] and near[k, i]
+    ]
+    corners = points[np.array(faces)]
+    inwards = (
+        np.einsum("ni,ni->n", np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), corners[:, 0]) < 0
+    )
+    corners[inwards] = corners[inwards][:, [0, 2, 1]]
+    return corners
 
 
 def camera_rays(low, high, size: int) -> np.ndarray:
@@ -165,7 +198,7 @@ class RaySet:
         self.hits = device.buffer(self.count if self.any_hit else (self.count, 4), "u4" if self.any_hit else "f4")
         self.query = RayQuery(self.bvh, self.any_hit)
         entry = "occluded_baseline" if self.any_hit else "closest_baseline"
-        self.baseline = device.kernel("bvh/ray_queries.cu", entry, group_size=64, SPHERES=0)
+        self.baseline = query_kernel(device, entry)
 
     def run(self) -> None:
         self.query(self.rays, self.hits, self.count)
@@ -186,7 +219,7 @@ class RaySet:
         picked = np.random.default_rng(5).integers(0, self.count, 200)
         hits = self.device.buffer((200, 4))
         rays = self.device.buffer((200, 2, 4)).write(self.host_rays[picked])
-        brute_force = self.device.kernel("bvh/ray_queries.cu", "brute_force", group_size=64, STRICT=1, SPHERES=0)
+        brute_force = query_kernel(self.device, "brute_force", STRICT=1)
         brute_force(200, rays, hits, self.bvh.primitives, self.bvh.count, 200)
         wanted = hits.read()
         assert np.array_equal(found[0][picked], wanted[:, 3].copy().view("i4") >= 0)

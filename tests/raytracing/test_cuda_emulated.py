@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from renderer.bvh.traversal import has_ballot
 from renderer.paths import SCENES
 from renderer.pictures import load
 from renderer.pictures.raytrace import Picture
+from renderer.raytracing.schedules import has_ballot
 from tests import emulated
 
 pytestmark = pytest.mark.slow  # g++ compiles each of them in seconds

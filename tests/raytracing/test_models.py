@@ -279,7 +279,7 @@ def test_repeated_meshes_become_instances_that_look_the_same(picture, tmp_path, 
     seen = []
     for least in (1, 10**9):
         monkeypatch.setattr(gltf_shapes, "MIN_INSTANCED_TRIANGLES", least)
-        picture._shape_key = None
+        picture._geometry_key = None
         seen.append((picture.layers(settings, SIZE), render(picture, settings, samples=16)))
         assert (picture._geometry._instances is not None) == (least == 1)
     (placed, light), (flat, true_light) = seen

@@ -205,7 +205,7 @@ def test_moving_instances_rebuilds_only_the_tlas(picture, rng):
     moved = tuple(replace(i, position=tuple(rng.uniform(-1, 1, 3))) for i in scene.instances)
     after = render(picture, replace(scene, instances=moved))
     assert picture._geometry is geometry
-    picture._shape_key = None
+    picture._geometry_key = None
     assert np.array_equal(after, render(picture, replace(scene, instances=moved)))
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from renderer.bvh.build import build_bvh
 from renderer.bvh.primitives import PRIMITIVE, spheres, triangles, with_primitive_ids
-from renderer.bvh.traversal import RayQuery
 from renderer.raytracing import procedural
+from tests.bvh.ray_queries import RayQuery
 
 MATTE, MIRROR, GLASS = 0, 1, 2
 DEPTH = 5

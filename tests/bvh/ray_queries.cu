@@ -1,7 +1,7 @@
 // Ray queries: sets of rays against one BVH, for benches and tests. Two float4 a ray: origin and t_max, direction and a
-// spare word. The kernels call the traversals that pictures compile (bvh/traverse_bvh2.h, traverse_packet.h;
-// renderer/bvh/traversal.py chooses).
+// spare word. The kernels call the traversals that pictures compile (shaders/bvh); ray_queries.py chooses.
 #include "bvh/traverse_packet.h"
+#include "bvh/traverse_instances.h"
 
 // One ray a thread.
 #define CLOSEST(name, Node, traverse)                                                         \
@@ -150,3 +150,15 @@ KERNEL occluded_packet(GLOBAL const float4 *rays, GLOBAL uint *hits, GLOBAL cons
     for (uint j = 0; j < popcount(active); j++) hits[first + j] = p.prim_index.s[j] >= 0 ? 1u : 0u;
 }
 #endif
+
+// One ray a thread. hits: t, u, v, index in the BLAS primitives or -1; instances: which one was hit, or -1.
+KERNEL closest_instanced(GLOBAL const float4 *rays, GLOBAL float4 *hits, GLOBAL int *instances, int count,
+                         INSTANCE_PARAMS) {
+    uint i = thread_index();
+    if (i >= (uint)count) return;
+    Hit best = {rays[2 * i].w, 0.0f, 0.0f, -1};
+    int instance = -1;
+    closest_instanced_hit(INSTANCE_ARGS, with_w(xyz(rays[2 * i]), 0.0f), xyz(rays[2 * i + 1]), &best, &instance);
+    hits[i] = make_float4(best.t, best.u, best.v, as_float(best.primitive));
+    instances[i] = instance;
+}
