@@ -104,16 +104,15 @@ class _Builder:
         )
 
     def _leaves(self, start: np.ndarray, size: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-        """Which ranges become leaves: up to two primitives, or max_leaf in a box where a split costs more."""
-        small = size <= self.max_leaf
-        return small & ((size <= 2) | (self._split_cost(start, size, boxes) >= size))
+        """Which ranges become leaves: up to two primitives, or max_leaf where a split costs more.
 
-    def _split_cost(self, start: np.ndarray, size: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-        """A lower bound of the cost of ranges when split: 1 for the node, and the areas of the primitives' boxes."""
+        The cost of a split is at least 1, for the node, and the areas of the primitives' boxes.
+        """
         positions, offsets = _positions(start, size)
         rows = self.order[positions]
         areas = _half_area(np.concatenate([self.low[rows], self.high[rows]], 1))
-        return 1 + np.add.reduceat(areas, offsets) / np.maximum(_half_area(boxes), 1e-30)
+        split_cost = 1 + np.add.reduceat(areas, offsets) / np.maximum(_half_area(boxes), 1e-30)
+        return (size <= self.max_leaf) & ((size <= 2) | (split_cost >= size))
 
     def _split(self, start: np.ndarray, size: np.ndarray, level: int) -> np.ndarray:
         """Partitions every range at its best plane; returns the sizes of the left sides, 1 to size - 1."""
@@ -169,22 +168,24 @@ class _Builder:
         """The levels as one array of nodes in which a node's left subtree follows it."""
         sizes: list[np.ndarray] = [np.zeros(0, "i8")]  # of the subtrees, by level
         for refs in reversed(self.child_refs):
-            below = np.append(sizes[-1], 0)
-            sizes.append(1 + np.where(refs >= 0, below[np.where(refs >= 0, refs, -1)], 0).sum(1))
+            sizes.append(1 + _sizes_below(refs, sizes[-1]).sum(1))
         sizes.reverse()
         nodes = np.zeros(int(sizes[0][0]), NODE)
         index = np.array([0])
         for level, (refs, boxes) in enumerate(zip(self.child_refs, self.child_boxes, strict=True)):
-            below = np.append(sizes[level + 1], 0)
             is_inner = refs >= 0
-            left_size = np.where(is_inner[:, 0], below[np.where(is_inner[:, 0], refs[:, 0], -1)], 0)
-            children = np.stack([index + 1, index + 1 + left_size], 1)
+            children = np.stack([index + 1, index + 1 + _sizes_below(refs[:, 0], sizes[level + 1])], 1)
             rows = np.zeros(len(index), NODE)
             rows["child"] = np.where(is_inner, children, refs)
             _write_boxes(rows, boxes)
             nodes[index] = rows
             index = children[is_inner]
         return nodes
+
+
+def _sizes_below(refs: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The sizes of the subtrees of child references, whose level has `sizes`; 0 for leaves."""
+    return np.append(sizes, 0)[np.maximum(refs, -1)]
 
 
 def _positions(start: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

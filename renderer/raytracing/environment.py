@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.ndimage import maximum_filter
 
 from renderer.errors import InputError
 from renderer.formats.images import read_exr
@@ -193,11 +194,7 @@ def environment_cdf(radiance: np.ndarray) -> EnvironmentCdf:
     luminance = radiance.astype("f8") @ np.array([0.2126, 0.7152, 0.0722])
     solid = np.sin((np.arange(height) + 0.5) / height * np.pi)[:, None] * (np.pi / height) * (2 * np.pi / width)
     total = float((luminance * solid).sum())
-    of_row = np.maximum(np.maximum(luminance, np.roll(luminance, 1, 1)), np.roll(luminance, -1, 1))
-    weights = of_row.copy()
-    weights[1:] = np.maximum(weights[1:], of_row[:-1])
-    weights[:-1] = np.maximum(weights[:-1], of_row[1:])
-    weights *= solid
+    weights = maximum_filter(luminance, 3, mode=("nearest", "wrap")) * solid
     columns, rows = min(MAX_CDF_SIZE[0], width), min(MAX_CDF_SIZE[1], height)
     edges = [np.arange(n + 1) * size // n for n, size in ((rows, height), (columns, width))]
     cells = np.add.reduceat(np.add.reduceat(weights, edges[0][:-1], 0), edges[1][:-1], 1)

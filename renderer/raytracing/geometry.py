@@ -1,5 +1,7 @@
 """The geometry of a scene on a device: BVH of the static shapes, instances, distance fields, textures."""
 
+from pathlib import Path
+
 import numpy as np
 
 from renderer.bvh.build import build_bvh
@@ -24,7 +26,7 @@ class Geometry:
     """
 
     def __init__(self, device: Device, settings: Settings):
-        self.models = [gltf.load(shape.file) for shape in settings.models]
+        self.models = [gltf.load(Path(shape.file)) for shape in settings.models]
         shapes = shape_arrays(settings, self.models)
         by_name = shapes.primitives
         self.has_spheres = any(bool((shape["edge2"][:, 3] > 0).any()) for shape in by_name.values())

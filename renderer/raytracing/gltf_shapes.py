@@ -1,6 +1,6 @@
 """glTF models in scenes: triangles with vertex attributes, materials and textures (shaders/raytracing/texture.h)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,12 +52,8 @@ def default_attributes(count: int) -> np.ndarray:
     return attributes
 
 
-def primitive_arrays(part: gltf.Part, matrix: np.ndarray, first_material: int) -> tuple[np.ndarray, np.ndarray]:
-    """Primitives (m,) and attributes (m, FULL_FLOAT4S, 4) of a mesh primitive transformed by a matrix (4, 4).
-
-    `first_material` is the index of the model's first material.
-    """
-    assert part.material >= 0, "with_default_material comes first"
+def primitive_arrays(part: gltf.Part, matrix: np.ndarray, material: int) -> tuple[np.ndarray, np.ndarray]:
+    """Primitives (m,) and attributes (m, FULL_FLOAT4S, 4) of a mesh primitive transformed by a matrix (4, 4)."""
     vertices, faces = part.vertices.astype("f8") @ matrix[:3, :3].T + matrix[:3, 3], part.faces
     if np.linalg.det(matrix[:3, :3]) < 0:  # the transform flips the winding: flip it back
         faces = faces[:, [0, 2, 1]]
@@ -75,7 +71,7 @@ def primitive_arrays(part: gltf.Part, matrix: np.ndarray, first_material: int) -
         words[:, 16:22] = (pairs[:, ::2] | pairs[:, 1::2])[faces].reshape(-1, 6)
     if part.tangents is not None:
         words[:, [15, 22, 23]] = _octahedral_tangents(part.tangents, matrix[:3, :3])[faces]
-    return collapse_duplicates(triangles(vertices, faces, first_material + part.material)), attributes
+    return collapse_duplicates(triangles(vertices, faces, material)), attributes
 
 
 def _octahedral_tangents(tangents: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -102,15 +98,12 @@ def attribute_float4s(models: list[gltf.Model]) -> int:
     return BASE_FLOAT4S if base else FULL_FLOAT4S
 
 
-def with_default_material(model: gltf.Model, part: gltf.Part) -> gltf.Part:
-    """The mesh primitive with the index of DEFAULT_MATERIAL in materials_of, if it has no material."""
-    return part if part.material >= 0 else replace(part, material=len(model.materials))
-
-
 def mesh_arrays(model: gltf.Model, mesh: int, matrix: np.ndarray, first_material: int) -> tuple[np.ndarray, np.ndarray]:
-    """primitive_arrays of all primitives of mesh number `mesh`."""
+    """primitive_arrays of all primitives of mesh number `mesh`; `first_material` is the index of materials_of[0]."""
+    default = len(model.materials)  # the index of DEFAULT_MATERIAL
     parts = [
-        primitive_arrays(with_default_material(model, part), matrix, first_material) for part in model.meshes[mesh]
+        primitive_arrays(part, matrix, first_material + (part.material if part.material >= 0 else default))
+        for part in model.meshes[mesh]
     ]
     if not parts:
         return np.zeros(0, PRIMITIVE), default_attributes(0)

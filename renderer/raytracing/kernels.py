@@ -43,24 +43,27 @@ Tile = tuple[int, int, int, int]  # x, y of the upper left corner, width, height
 
 def kernel_source() -> GeneratedSource:
     """raytrace.cu behind the dispatch over shaders/raytracing/materials and distance_fields."""
-    samples = "".join(
-        f"    case {i}: return {name}_sample(m, s, sampler, dimension, out);\n" for i, name in enumerate(MATERIALS)
-    )
-    values = "".join(f"    case {i}: return {name}_eval_pdf(m, s, direction);\n" for i, name in enumerate(MATERIALS))
-    distances = "".join(f"    case {i}: return {name}_distance(f, p);\n" for i, name in enumerate(KINDS))
-    field_includes = "".join(f'#include "raytracing/distance_fields/{name}.h"\n' for name in KINDS)
-    material_includes = "".join(f'#include "raytracing/materials/{name}.h"\n' for name in MATERIALS)
+
+    def includes(folder: str, names: tuple[str, ...]) -> str:
+        return "".join(f'#include "raytracing/{folder}/{name}.h"\n' for name in names)
+
+    def switch(kind: str, names: tuple[str, ...], call: str, otherwise: str) -> str:
+        cases = "".join(f"    case {index}: return {name}_{call};\n" for index, name in enumerate(names))
+        return f"    switch ({kind}) {{\n{cases}    }}\n    return {otherwise};\n}}\n"
+
     text = (
-        f'#include "raytracing/surface.h"\n#if DISTANCE_FIELDS\n#include "raytracing/sphere_trace.h"\n{field_includes}'
-        "DEVICE float field_distance(const DistanceField f, float3 p) {\n"
-        f"    switch (f.kind) {{\n{distances}    }}\n    return FLT_MAX;\n}}\n#endif\n"
-        f"{microfacet.table_source()}{material_includes}"
-        "DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint dimension,\n"
+        '#include "raytracing/surface.h"\n#if DISTANCE_FIELDS\n#include "raytracing/sphere_trace.h"\n'
+        + includes("distance_fields", KINDS)
+        + "DEVICE float field_distance(const DistanceField f, float3 p) {\n"
+        + switch("f.kind", KINDS, "distance(f, p)", "FLT_MAX")
+        + f"#endif\n{microfacet.table_source()}"
+        + includes("materials", MATERIALS)
+        + "DEVICE bool sample_bsdf(const Material m, const Surface s, Sampler sampler, uint dimension,\n"
         "                        BsdfSample *out) {\n"
-        f"    switch (m.kind) {{\n{samples}    }}\n    return false;\n}}\n"
-        "DEVICE float4 eval_bsdf_pdf(const Material m, const Surface s, float3 direction) {\n"
-        f"    switch (m.kind) {{\n{values}    }}\n    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);\n}}\n"
-        '#include "raytracing/raytrace.cu"\n'
+        + switch("m.kind", MATERIALS, "sample(m, s, sampler, dimension, out)", "false")
+        + "DEVICE float4 eval_bsdf_pdf(const Material m, const Surface s, float3 direction) {\n"
+        + switch("m.kind", MATERIALS, "eval_pdf(m, s, direction)", "make_float4(0.0f, 0.0f, 0.0f, 0.0f)")
+        + '#include "raytracing/raytrace.cu"\n'
     )
     return GeneratedSource("materials", text)
 

@@ -40,11 +40,6 @@ class NonAreaLight(NamedTuple):
     emitted: np.ndarray  # (3,) radiance, intensity (point) or irradiance (delta sun)
     power: float  # over pi
 
-    @property
-    def record(self) -> tuple[float, ...]:
-        """The first float4 of the light in lights.h."""
-        return (*map(float, self.place), self.kind)
-
 
 class LightSampler:
     """The lights of one Settings on a device: `buffer` (rows, 4), and `fields`, the launch parameters that describe it.
@@ -87,38 +82,35 @@ class LightSampler:
         records = np.zeros((len(others), 3, 4), "f4")
         records[:, 2] = _spot_falloff(settings, others)
         for record, light, p in zip(records, others, probability[len(probability) - len(others) :], strict=True):
-            record[0], record[1] = light.record, (*light.emitted, p)
+            record[0], record[1] = (*light.place, light.kind), (*light.emitted, p)
         parts = [table, triangles, records.reshape(-1, 4)]
         if radiance is not None and cdf is not None:
             first = sum(map(len, parts))
             rotation = settings.environment.rotation_degrees / 360 if settings.environment.file else 0.0
-            self.fields |= _environment_fields(radiance, cdf, first, rotation, probability[-1])
-            parts += _environment_rows(radiance, cdf)
-        rows = np.concatenate(parts)
-        self.buffer = device.buffer((max(len(rows), 1), 4))
-        if len(rows):
-            self.buffer.write(rows)
+            fields, rows = _environment_rows(radiance, cdf, first, rotation, probability[-1])
+            self.fields |= fields
+            parts += rows
+        all_rows = np.concatenate(parts)
+        self.buffer = device.buffer((max(len(all_rows), 1), 4))
+        if len(all_rows):
+            self.buffer.write(all_rows)
 
 
-def _environment_rows(radiance: np.ndarray, cdf: EnvironmentCdf) -> list[np.ndarray]:
-    """The pixels and the CDFs of the environment in rows of float4."""
-    pixels = np.zeros((radiance.shape[0] * radiance.shape[1], 4), "f4")
+def _environment_rows(
+    radiance: np.ndarray, cdf: EnvironmentCdf, first: int, rotation: float, probability: float
+) -> tuple[dict[str, float], list[np.ndarray]]:
+    """Launch parameters of the environment, and its pixels, from row `first` on, and CDFs; `rotation` in turns."""
+    height, width = radiance.shape[:2]
+    pixels = np.zeros((height * width, 4), "f4")
     pixels[:, :3] = radiance.reshape(-1, 3)
     words = np.concatenate([cdf.marginal, cdf.conditional.ravel()])
-    return [pixels, np.concatenate([words, np.zeros(-len(words) % 4, "u4")]).view("f4").reshape(-1, 4)]
-
-
-def _environment_fields(
-    radiance: np.ndarray, cdf: EnvironmentCdf, first: int, rotation: float, probability: float
-) -> dict[str, float]:
-    """Launch parameters of the environment, whose pixels begin at row `first`; `rotation` in turns."""
-    height, width = radiance.shape[:2]
-    return {
+    fields = {
         "environment": first, "environment_width": width, "environment_height": height,
         "environment_rotation": rotation % 1.0, "environment_probability": probability,
         "env_cdf": first + height * width, "env_cdf_width": cdf.conditional.shape[1] - 1,
         "env_cdf_height": len(cdf.marginal) - 1,
     }  # fmt: skip
+    return fields, [pixels, np.pad(words, (0, -len(words) % 4)).view("f4").reshape(-1, 4)]
 
 
 def _area_lights(primitives: np.ndarray, materials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -84,12 +84,7 @@ def menger(level: int) -> np.ndarray:
     quads = []
     for axis in range(3):
         for direction in (-1, 1):
-            neighbor = np.zeros_like(solid)
-            inside = [slice(None)] * 3
-            outside = [slice(None)] * 3
-            inside[axis] = slice(1, None) if direction < 0 else slice(None, -1)
-            outside[axis] = slice(None, -1) if direction < 0 else slice(1, None)
-            neighbor[tuple(inside)] = solid[tuple(outside)]
+            neighbor = np.roll(np.pad(solid, 1), -direction, axis)[1:-1, 1:-1, 1:-1]
             quads.append(_faces(np.argwhere(solid & ~neighbor), axis, direction, side))
     return np.concatenate(quads)
 
@@ -111,6 +106,12 @@ def _faces(cells: np.ndarray, axis: int, direction: int, side: float) -> np.ndar
     return out.ravel()
 
 
+def _copies(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
+    """Triangles of n meshes with vertices (n, v, 3) and the same faces (f, 3)."""
+    count, per_mesh, _ = vertices.shape
+    return triangles(vertices.reshape(-1, 3), (np.arange(count)[:, None, None] * per_mesh + faces).reshape(-1, 3))
+
+
 def tetra(level: int) -> np.ndarray:
     """4^level triangles of the recursive tetrahedral pyramid inside the cube [-1, 1]^3, level 1 upwards."""
     corners = np.array([[-1, -1, 1], [-1, 1, -1], [1, -1, -1], [1, 1, 1]], "f8")
@@ -119,8 +120,7 @@ def tetra(level: int) -> np.ndarray:
         half /= 2
         centers = (centers[:, None] + half * corners).reshape(-1, 3)
     faces = np.array([[0, 1, 2], [3, 2, 1], [2, 3, 0], [1, 0, 3]])
-    vertices = (centers[:, None] + half * corners).reshape(-1, 3)
-    return triangles(vertices, (np.arange(len(centers))[:, None, None] * 4 + faces).reshape(-1, 3))
+    return _copies(centers[:, None] + half * corners, faces)
 
 
 def mount(level: int) -> np.ndarray:
@@ -139,19 +139,18 @@ def mount(level: int) -> np.ndarray:
         upper = (c + d) / 2 + rise * _gauss(x + half, y + width, level)
         left = (d + a) / 2 + rise * _gauss(x, y + half, level)
         middle = (a + b + c + d) / 4 + 1.4142136 * rise * _gauss(x + half, y + half, level)
-        quarters = [
+        quarters = (
             (a, lower, middle, left),
             (lower, b, right, middle),
             (middle, right, c, upper),
             (left, middle, upper, d),
-        ]
+        )
         heights = np.concatenate([np.stack(quarter, 1) for quarter in quarters])
         x, y = np.concatenate([x, x + half, x + half, x]), np.concatenate([y, y, y + half, y + half])
         width = half
     across = np.stack([x, x + 1, x + 1, x], 1) * 2 / points - 1
     along = np.stack([y, y, y + 1, y + 1], 1) * 2 / points - 1
-    vertices = np.stack([across, along, heights], 2).reshape(-1, 3)
-    return triangles(vertices, (np.arange(len(x))[:, None, None] * 4 + np.array([[0, 1, 2], [2, 3, 0]])).reshape(-1, 3))
+    return _copies(np.stack([across, along, heights], 2), np.array([[0, 1, 2], [2, 3, 0]]))
 
 
 def _gauss(a: np.ndarray, b: np.ndarray, level: int) -> np.ndarray:
@@ -188,8 +187,7 @@ def gears(level: int) -> np.ndarray:
     n = (k + 1) % 144
     corners = [(0 * k + 288, k, n), (0 * k + 289, n + 144, k + 144), (k, k + 144, n + 144), (k, n + 144, n)]
     faces = np.concatenate([np.stack(face, 1) for face in corners])
-    every = np.arange(size**3)[:, None, None] * 290 + faces
-    return triangles(vertices.reshape(-1, 3), every.reshape(-1, 3))
+    return _copies(vertices, faces)
 
 
 def rings(level: int) -> np.ndarray:
@@ -250,10 +248,9 @@ def _cones(base: np.ndarray, apex: np.ndarray, wide: np.ndarray, narrow: np.ndar
     k = np.arange(SIDES)
     n = (k + 1) % SIDES
     faces = np.concatenate([np.stack([k, n, n + SIDES], 1), np.stack([k, n + SIDES, k + SIDES], 1)])
-    return triangles(vertices.reshape(-1, 3), (np.arange(len(base))[:, None, None] * 2 * SIDES + faces).reshape(-1, 3))
+    return _copies(vertices, faces)
 
 
 GENERATORS: dict[str, Callable[[int], np.ndarray]] = {
-    "sphereflake": sphereflake, "menger": menger, "tetra": tetra, "mount": mount,
-    "gears": gears, "rings": rings, "tree": tree,
-}  # fmt: skip
+    make.__name__: make for make in (sphereflake, menger, tetra, mount, gears, rings, tree)
+}

@@ -28,9 +28,8 @@ class RayBuffers:
         blocks = -(-width // 8) * -(-height // 4)
         self.padded_count = -(-blocks * 32 // (GROUP_SIZE * WORDS_PER_WARP)) * GROUP_SIZE * WORDS_PER_WARP
         self.launch_threads = self.padded_count // WORDS_PER_WARP
-        self.film_mean = device.buffer((height, width, 4))
-        self.film_m2 = device.buffer((height, width, 4)) if keeps_variance else None
-        self.film = (self.film_mean,) if self.film_m2 is None else (self.film_mean, self.film_m2)  # FILM_PARAMS
+        self.film = tuple(device.buffer((height, width, 4)) for _ in range(1 + keeps_variance))  # FILM_PARAMS
+        self.film_m2 = self.film[1] if keeps_variance else None
         self.counts = device.buffer(1 + MAX_DEPTHS, "u4")  # of the regenerate schedule
         self.mask_words = (
             self.padded_count if stencil == "flags" and schedule == "wavefront" else self.padded_count // 32

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,11 +79,11 @@ def _quad(quad: Quad, material: int) -> Arrays:
 
 def _mesh(shape: MeshShape, material: int) -> Arrays:
     """The triangles of a mesh file, with attributes if the file has vertex normals."""
-    vertices, faces = load_mesh(shape.file)
+    vertices, faces = load_mesh(Path(shape.file))
     c, s = np.cos(np.radians(shape.rotation_degrees)), np.sin(np.radians(shape.rotation_degrees))
     rotation = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
     world = vertices @ (shape.scale * rotation).T + shape.position
-    primitives, normals = collapse_duplicates(triangles(world, faces, material)), load_normals(shape.file)
+    primitives, normals = collapse_duplicates(triangles(world, faces, material)), load_normals(Path(shape.file))
     if normals is None:
         return primitives, None
     size = np.linalg.norm(normals.astype("f8"), axis=1, keepdims=True)

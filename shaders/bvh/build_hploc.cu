@@ -14,28 +14,22 @@
 // 0.
 KERNEL find_bounds(GLOBAL const float4 *primitives, int count, GLOBAL uint *bounds) {
     LOCAL_ARRAY(uint, shared, 6);
-    if (local_index() < 6) shared[local_index()] = local_index() < 3 ? INVALID_INDEX : 0u;
-    BARRIER();
+    empty_bounds(shared);
     uint low[3] = {INVALID_INDEX, INVALID_INDEX, INVALID_INDEX}, high[3] = {0, 0, 0};
     for (uint i = thread_index(); i < (uint)count; i += group_count() * GROUP_SIZE) {
         float3 p = centroid(box_of(primitive_at(primitives, i)));
-        uint x = ordered_from_float(p.x), y = ordered_from_float(p.y), z = ordered_from_float(p.z);
-        low[0] = min(low[0], x);
-        low[1] = min(low[1], y);
-        low[2] = min(low[2], z);
-        high[0] = max(high[0], x);
-        high[1] = max(high[1], y);
-        high[2] = max(high[2], z);
+        uint center[3] = {ordered_from_float(p.x), ordered_from_float(p.y), ordered_from_float(p.z)};
+        UNROLL for (int axis = 0; axis < 3; axis++) {
+            low[axis] = min(low[axis], center[axis]);
+            high[axis] = max(high[axis], center[axis]);
+        }
     }
-    for (int axis = 0; axis < 3; axis++) {
+    UNROLL for (int axis = 0; axis < 3; axis++) {
         atomic_min(&shared[axis], low[axis]);
         atomic_max(&shared[axis + 3], high[axis]);
     }
     BARRIER();
-    if (local_index() < 3)
-        atomic_min(&bounds[local_index()], shared[local_index()]);
-    else if (local_index() < 6)
-        atomic_max(&bounds[local_index()], shared[local_index()]);
+    merge_bounds(bounds, shared);
 }
 
 // Ten bits with two zeros after each.
@@ -54,10 +48,7 @@ KERNEL morton_codes(GLOBAL const float4 *primitives, int count, GLOBAL const uin
                     GLOBAL uint *rows) {
     uint i = thread_index();
     if (i >= (uint)count) return;
-    float3 low =
-        make_float3(float_from_ordered(bounds[0]), float_from_ordered(bounds[1]), float_from_ordered(bounds[2]));
-    float3 extent =
-        make_float3(float_from_ordered(bounds[3]), float_from_ordered(bounds[4]), float_from_ordered(bounds[5])) - low;
+    float3 low = float3_from_ordered(bounds), extent = float3_from_ordered(bounds + 3) - low;
     float3 p = centroid(box_of(primitive_at(primitives, i)));
     keys[i] = spread_bits(grid_cell(p.x, low.x, extent.x)) << 2 | spread_bits(grid_cell(p.y, low.y, extent.y)) << 1 |
               spread_bits(grid_cell(p.z, low.z, extent.z));
@@ -166,33 +157,15 @@ KERNEL start_clusters(GLOBAL const float4 *primitives, int count, GLOBAL const u
     sorted[3 * i] = p.v0;
     sorted[3 * i + 1] = p.edge1;
     sorted[3 * i + 2] = p.edge2;
-    Box box = box_of(p);
-    boxes[2 * i] = with_w(box.low, 0.0f);
-    boxes[2 * i + 1] = with_w(box.high, 0.0f);
+    store_box(boxes, i, box_of(p));
     clusters[i] = i;
     visits[i] = INVALID_INDEX;
 }
 
 // A cluster is the index of a sorted primitive, or `count` plus the index of its inner node.
 DEVICE Box cluster_box(GLOBAL const float4 *boxes, GLOBAL const float4 *nodes, uint count, uint cluster) {
-    Box box;
-    if (cluster < count) {
-        box.low = xyz(boxes[2 * cluster]);
-        box.high = xyz(boxes[2 * cluster + 1]);
-    } else {
-        GLOBAL const float4 *node = nodes + 4 * (cluster - count);
-        float4 a = node[0], b = node[1], z = node[2];
-        box.low = make_float3(min_nnan(a.x, b.x), min_nnan(a.z, b.z), min_nnan(z.x, z.z));
-        box.high = make_float3(max_nnan(a.y, b.y), max_nnan(a.w, b.w), max_nnan(z.y, z.w));
-    }
-    return box;
-}
-
-DEVICE float union_area(const Box a, const Box b) {
-    float x = max_nnan(a.high.x, b.high.x) - min_nnan(a.low.x, b.low.x),
-          y = max_nnan(a.high.y, b.high.y) - min_nnan(a.low.y, b.low.y),
-          z = max_nnan(a.high.z, b.high.z) - min_nnan(a.low.z, b.low.z);
-    return fma(x, y, fma(y, z, z * x));
+    if (cluster < count) return stored_box(boxes, cluster);
+    return box_of_node(nodes, cluster - count);
 }
 
 // The cost's leading bits, then the pair: equal for both partners, different between pairs, so that at least one pair
@@ -226,14 +199,13 @@ DEVICE void write_node(GLOBAL float4 *nodes, uint count, uint number, uint left,
 DEVICE uint take_nodes(GLOBAL uint *made, uint count, uint wanted) { return count - 2u - atomic_add(made, wanted); }
 
 #if HAS_BALLOT
+DEVICE float3 shuffle3(float3 v, uint lane) {
+    return make_float3(as_float(warp_shuffle(as_uint(v.x), lane)), as_float(warp_shuffle(as_uint(v.y), lane)),
+                       as_float(warp_shuffle(as_uint(v.z), lane)));
+}
+
 DEVICE Box box_from_lane(const Box box, uint lane) {
-    Box other;
-    other.low =
-        make_float3(as_float(warp_shuffle(as_uint(box.low.x), lane)), as_float(warp_shuffle(as_uint(box.low.y), lane)),
-                    as_float(warp_shuffle(as_uint(box.low.z), lane)));
-    other.high = make_float3(as_float(warp_shuffle(as_uint(box.high.x), lane)),
-                             as_float(warp_shuffle(as_uint(box.high.y), lane)),
-                             as_float(warp_shuffle(as_uint(box.high.z), lane)));
+    Box other = {shuffle3(box.low, lane), shuffle3(box.high, lane)};
     return other;
 }
 
@@ -263,14 +235,14 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
         cluster = INVALID_INDEX;
     uint total = popcount(ballot(cluster != INVALID_INDEX)),
          height = cluster != INVALID_INDEX ? height_of(nodes, count, cluster) : 0u;
-    Box box = {{FLT_MAX, FLT_MAX, FLT_MAX}, {-FLT_MAX, -FLT_MAX, -FLT_MAX}};
+    Box box = empty_box();
     if (cluster != INVALID_INDEX) box = cluster_box(boxes, nodes, count, cluster);
     while (total > wanted) {
         uint best = INVALID_INDEX;
         bool tall = ballot(height >= HEIGHT_LIMIT) != 0;
         UNROLL for (uint step = 1; step <= SEARCH_RADIUS; step++) {
             Box other = box_from_lane(box, (lane + step) & 31u);
-            float cost = union_area(box, other);
+            float cost = half_area(box_union(box, other));
             if (tall) cost = (float)max(height, warp_shuffle(height, (lane + step) & 31u));
             uint key = lane + step < total ? pair_key(cost, lane, lane + step) : INVALID_INDEX;
             uint key_below = warp_shuffle(key, (lane - step) & 31u);
@@ -328,7 +300,8 @@ DEVICE void merge_range(GLOBAL volatile uint *clusters, GLOBAL const float4 *box
         }
         for (uint i = 0; i < total; i++) {
             for (uint j = i + 1; j <= i + SEARCH_RADIUS && j < total; j++) {
-                uint key = pair_key(tall ? (float)max(height[i], height[j]) : union_area(box[i], box[j]), i, j);
+                uint key =
+                    pair_key(tall ? (float)max(height[i], height[j]) : half_area(box_union(box[i], box[j])), i, j);
                 best[i] = min(best[i], key);
                 best[j] = min(best[j], key);
             }

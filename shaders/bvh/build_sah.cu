@@ -28,23 +28,12 @@ typedef struct {
 #define SMALL_RANGES 2
 #define COUNT_ROOT 3
 
-DEVICE Box stored_box(GLOBAL const float4 *boxes, uint i) {
-    Box box;
-    box.low = xyz(boxes[2 * i]);
-    box.high = xyz(boxes[2 * i + 1]);
-    return box;
-}
-
 // The first range. has_boxes: `boxes` are given, else they are made here.
 KERNEL start_ranges(GLOBAL const float4 *primitives, int count, int has_boxes, GLOBAL float4 *boxes, GLOBAL uint *order,
                     GLOBAL uint *owner, GLOBAL Range *ranges, GLOBAL Range *small_ranges) {
     uint i = thread_index();
     if (i >= (uint)count) return;
-    if (!has_boxes) {
-        Box box = box_of(primitive_at(primitives, i));
-        boxes[2 * i] = with_w(box.low, 0.0f);
-        boxes[2 * i + 1] = with_w(box.high, 0.0f);
-    }
+    if (!has_boxes) store_box(boxes, i, box_of(primitive_at(primitives, i)));
     order[i] = i;
     owner[i] = (uint)count > SMALL_RANGE ? 0u : INVALID_INDEX;
     if (i == 0) {
@@ -91,8 +80,7 @@ KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLO
     LOCAL_ARRAY(uint, here, 6);
     uint shared = owner_of_tile(owner, (uint)count), begin = group_index() * SCAN_TILE,
          end = min(begin + SCAN_TILE, (uint)count);
-    if (local_index() < 6) here[local_index()] = local_index() < 3 ? INVALID_INDEX : 0u;
-    BARRIER();
+    empty_bounds(here);
     for (uint i = begin + local_index(); i < end; i += GROUP_SIZE) {
         if (owner[i] == INVALID_INDEX) continue;
         uint3 center = ordered_of(centroid(stored_box(boxes, order[i])));
@@ -102,11 +90,7 @@ KERNEL bound_centroids(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLO
             GROW(bounds + 6 * owner[i], center, center)
     }
     BARRIER();
-    if (shared == INVALID_INDEX) return;
-    if (local_index() < 3)
-        atomic_min(&bounds[6 * shared + local_index()], here[local_index()]);
-    else if (local_index() < 6)
-        atomic_max(&bounds[6 * shared + local_index()], here[local_index()]);
+    if (shared != INVALID_INDEX) merge_bounds(bounds + 6 * shared, here);
 }
 
 // The bin of a centroid on an axis of a range's bounds.
@@ -157,14 +141,7 @@ KERNEL fill_bins(GLOBAL const float4 *boxes, GLOBAL const uint *order, GLOBAL co
 }
 
 DEVICE Box box_of_bin(GLOBAL const uint *bin) {
-    Box box;
-    box.low = make_float3(float_from_ordered(bin[1]), float_from_ordered(bin[2]), float_from_ordered(bin[3]));
-    box.high = make_float3(float_from_ordered(bin[4]), float_from_ordered(bin[5]), float_from_ordered(bin[6]));
-    return box;
-}
-
-DEVICE Box empty_box(void) {
-    Box box = {{FLT_MAX, FLT_MAX, FLT_MAX}, {-FLT_MAX, -FLT_MAX, -FLT_MAX}};
+    Box box = {float3_from_ordered(bin + 1), float3_from_ordered(bin + 4)};
     return box;
 }
 

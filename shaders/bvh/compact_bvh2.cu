@@ -38,7 +38,7 @@ KERNEL refit(GLOBAL float4 *nodes, int count, GLOBAL const uint *parent_slot, GL
         if (atomic_add(&visits[node], 1u) == 0) return;  // the second visitor finds both children finished
         GLOBAL_FENCE();
         SubtreeStats a = stats_of_slot(nodes, stats, 2 * node), b = stats_of_slot(nodes, stats, 2 * node + 1), both;
-        Box box = box_union(box_of_slot(nodes, 2 * node), box_of_slot(nodes, 2 * node + 1));
+        Box box = box_of_node(nodes, node);
         both.primitives = a.primitives + b.primitives;
         both.areas = a.areas + b.areas;
         both.pad = 0.0f;
@@ -89,7 +89,7 @@ KERNEL compact_nodes(GLOBAL const float4 *nodes, int count, GLOBAL const Subtree
                      GLOBAL const uint *parent_slot, GLOBAL float4 *compacted, GLOBAL float *cost) {
     float sum = 0.0f;
     for (uint node = thread_index(); node < (uint)count; node += group_count() * GROUP_SIZE) {
-        if (node == 0) cost[1] = half_area(box_union(box_of_slot(nodes, 0), box_of_slot(nodes, 1)));
+        if (node == 0) cost[1] = half_area(box_of_node(nodes, 0));
         if (stats[node].kept == 0) continue;
         uint3 begin = begin_of_slot(nodes, stats, parent_slot, parent_slot[node]);
         uint child = begin.y + 1;

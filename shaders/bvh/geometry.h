@@ -36,9 +36,26 @@ DEVICE float3 madd(float3 direction, float t, float3 origin) {
     return make_float3(fma(direction.x, t, origin.x), fma(direction.y, t, origin.y), fma(direction.z, t, origin.z));
 }
 
-DEVICE float3 normalize_fma(float3 a) {
-    float scale = 1.0f / sqrt(dot_fma(a, a));
-    return make_float3(a.x * scale, a.y * scale, a.z * scale);
+DEVICE float3 normalize_fma(float3 a) { return a * (1.0f / sqrt(dot_fma(a, a))); }
+
+// By components, which are never NaN.
+DEVICE float3 min3(float3 a, float3 b) {
+    return make_float3(min_nnan(a.x, b.x), min_nnan(a.y, b.y), min_nnan(a.z, b.z));
+}
+DEVICE float3 max3(float3 a, float3 b) {
+    return make_float3(max_nnan(a.x, b.x), max_nnan(a.y, b.y), max_nnan(a.z, b.z));
+}
+DEVICE float3 abs3(float3 a) { return make_float3(fabs(a.x), fabs(a.y), fabs(a.z)); }
+DEVICE float3 fma3(float3 a, float3 b, float3 c) {
+    return make_float3(fma(a.x, b.x, c.x), fma(a.y, b.y, c.y), fma(a.z, b.z, c.z));
+}
+DEVICE float3 splat3(float x) { return make_float3(x, x, x); }
+DEVICE float largest_of3(float3 a) { return max_nnan(max_nnan(a.x, a.y), a.z); }
+
+// A point (w = 1) or vector (w = 0) times a 3 x 4 matrix of rows x, y, z.
+DEVICE float3 transform_rows(const float4 x, const float4 y, const float4 z, float3 p, float w) {
+    return make_float3(fma(x.w, w, dot_fma(xyz(x), p)), fma(y.w, w, dot_fma(xyz(y), p)),
+                       fma(z.w, w, dot_fma(xyz(z), p)));
 }
 
 // Moller and Trumbore 1997. Triangles are widened by EDGE_EPSILON, so that neighbors leave no gap between them.
@@ -48,7 +65,7 @@ DEVICE bool intersect_triangle(const Primitive p, float3 origin, float3 directio
     float3 h = cross_fma(direction, edge2);
     float determinant = dot_fma(edge1, h);
     float scale = fabs(determinant), least = -EDGE_EPSILON * scale, most = scale + EDGE_EPSILON * scale;
-    float3 s = make_float3(origin.x - p.v0.x, origin.y - p.v0.y, origin.z - p.v0.z);
+    float3 s = origin - xyz(p.v0);
     float3 q = cross_fma(s, edge1);
     float u = dot_fma(s, h), v = dot_fma(direction, q);
     u = determinant < 0.0f ? -u : u;
@@ -64,7 +81,7 @@ DEVICE bool intersect_triangle(const Primitive p, float3 origin, float3 directio
 // The nearer root in front of the origin, in the form that loses no precision when the sphere is far away (Haines et
 // al., Ray Tracing Gems 2019, ch. 7).
 DEVICE bool intersect_sphere(const Primitive p, float3 origin, float3 direction, float t_max, Hit *hit) {
-    float3 f = make_float3(origin.x - p.v0.x, origin.y - p.v0.y, origin.z - p.v0.z);
+    float3 f = origin - xyz(p.v0);
     float a = dot_fma(direction, direction);
     float b = -dot_fma(f, direction);
     float3 perpendicular = madd(direction, b / a, f);
@@ -73,12 +90,7 @@ DEVICE bool intersect_sphere(const Primitive p, float3 origin, float3 direction,
     if (!(discriminant > 0.0f)) return false;
     float c = fma(-radius, radius, dot_fma(f, f));
     float q = b + (b < 0.0f ? -sqrt(a * discriminant) : sqrt(a * discriminant));
-    float t = c / q, other = q / a;
-    if (t > other) {
-        float swap = t;
-        t = other;
-        other = swap;
-    }
+    float first = c / q, second = q / a, t = first > second ? second : first, other = first > second ? first : second;
     // A ray that leaves the surface has a near root of about 0, a rounding error.
     float self_hit_distance = 2.0e-6f * (radius + fabs(c) / radius);
     if (!(t > 0.0f) || t * t * a < self_hit_distance * self_hit_distance) t = other;
@@ -105,7 +117,7 @@ DEVICE float3 local_to_world(float3 n, float x, float y, float z) {
     float a = -1.0f / (s + n.z), b = n.x * n.y * a;
     float3 tangent = make_float3(fma(s * n.x * n.x, a, 1.0f), s * b, -s * n.x);
     float3 bitangent = make_float3(b, fma(n.y * n.y, a, s), -n.y);
-    return madd(n, z, madd(bitangent, y, make_float3(tangent.x * x, tangent.y * x, tangent.z * x)));
+    return madd(n, z, madd(bitangent, y, tangent * x));
 }
 
 // (cos, sin) of 2 pi x, x in [0, 1), by Taylor polynomials on eighths of a circle: bit-identical on every device.

@@ -39,10 +39,8 @@ DEVICE float3 with_axis(float3 p, uint axis, float value) {
 }
 
 DEVICE Box box_overlap(const Box a, float3 low, float3 high) {
-    Box c;
-    c.low = make_float3(max_nnan(a.low.x, low.x), max_nnan(a.low.y, low.y), max_nnan(a.low.z, low.z));
-    c.high = make_float3(min_nnan(a.high.x, high.x), min_nnan(a.high.y, high.y), min_nnan(a.high.z, high.z));
-    return c;
+    Box both = {max3(a.low, low), min3(a.high, high)};
+    return both;
 }
 
 // The longest side of a box; 0 for an empty one, beyond rounding.
@@ -69,7 +67,7 @@ DEVICE bool split_ref(const SplitTriangle t, const PrimRef ref, float4 grid, Pri
     float3 low = ref.box.low, high = ref.box.high, size = high - low;
     uint axis = size.x >= size.y && size.x >= size.z ? 0u : size.y >= size.z ? 1u : 2u;
     float plane = plane_between(component(low, axis), component(high, axis), component(xyz(grid), axis), grid.w);
-    Box nothing = {{FLT_MAX, FLT_MAX, FLT_MAX}, {-FLT_MAX, -FLT_MAX, -FLT_MAX}}, first = nothing, second = nothing;
+    Box first = empty_box(), second = empty_box();
     split_edge(t.a, t.b, axis, plane, &first, &second);
     split_edge(t.b, t.c, axis, plane, &first, &second);
     split_edge(t.c, t.a, axis, plane, &first, &second);
@@ -95,20 +93,14 @@ DEVICE SplitTriangle split_triangle(const Primitive p, float distance) {
     t.c = t.a + edge2;
     t.whole = box_of(p);
     float more = fma(distance * sliver_error(edge1, edge2), BOX_PAD, 1e-30f);
-    t.padding = make_float3(fma(fabs(edge1.x) + fabs(edge2.x), EDGE_PADDING,
-                                fma(max_nnan(fabs(t.whole.low.x), fabs(t.whole.high.x)), 2.0f * BOX_PAD, more)),
-                            fma(fabs(edge1.y) + fabs(edge2.y), EDGE_PADDING,
-                                fma(max_nnan(fabs(t.whole.low.y), fabs(t.whole.high.y)), 2.0f * BOX_PAD, more)),
-                            fma(fabs(edge1.z) + fabs(edge2.z), EDGE_PADDING,
-                                fma(max_nnan(fabs(t.whole.low.z), fabs(t.whole.high.z)), 2.0f * BOX_PAD, more)));
+    float3 farthest = max3(abs3(t.whole.low), abs3(t.whole.high));
+    t.padding = madd(abs3(edge1) + abs3(edge2), EDGE_PADDING, madd(farthest, 2.0f * BOX_PAD, splat3(more)));
     return t;
 }
 
-DEVICE void write_ref(const SplitTriangle t, Box box, GLOBAL float4 *boxes) {
+DEVICE void write_ref(const SplitTriangle t, const Box box, GLOBAL float4 *boxes, uint i) {
     Box roomy = {box.low - t.padding, box.high + t.padding};
-    box = box_overlap(roomy, t.whole.low, t.whole.high);
-    boxes[0] = with_w(box.low, 0.0f);
-    boxes[1] = with_w(box.high, 0.0f);
+    store_box(boxes, i, box_overlap(roomy, t.whole.low, t.whole.high));
 }
 
 // Splits triangle i splits[i] times, less often where references would be mostly padding; never a sphere. Without
@@ -122,7 +114,7 @@ KERNEL split_primitives(GLOBAL const float4 *primitives, int count, GLOBAL const
     if (i >= (uint)count) return;
     Primitive p = primitive_at(primitives, (int)i);
     SplitTriangle t = split_triangle(p, grid[1].x);
-    float least = MIN_SPLIT_SIZE * max_nnan(max_nnan(t.padding.x, t.padding.y), t.padding.z);
+    float least = MIN_SPLIT_SIZE * largest_of3(t.padding);
     PrimRef pending[PENDING_STACK];
     uint top = 1, made = 0, begin = emit && i > 0 ? ends[i - 1] : 0u;
     pending[0].box = t.whole;
@@ -140,7 +132,7 @@ KERNEL split_primitives(GLOBAL const float4 *primitives, int count, GLOBAL const
         }
         if (emit) {
             uint at = begin + made;
-            write_ref(t, ref.box, boxes + 2 * at);
+            write_ref(t, ref.box, boxes, at);
             for (uint k = 0; k < 3; k++) refs[3 * at + k] = primitives[3 * i + k];
         }
         made++;

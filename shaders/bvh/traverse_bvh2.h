@@ -26,46 +26,22 @@ DEVICE float safe_inverse(float d) {
 DEVICE SlabRay slab_ray(float3 origin, float3 direction) {
     SlabRay s;
     s.inverse = make_float3(safe_inverse(direction.x), safe_inverse(direction.y), safe_inverse(direction.z));
-    s.abs_inverse = make_float3(fabs(s.inverse.x), fabs(s.inverse.y), fabs(s.inverse.z));
-    float origin_error = max_nnan(max_nnan(fabs(origin.x), fabs(origin.y)), fabs(origin.z)) * 2.4e-7f;  // 2^-22
-    float3 slack =
-        make_float3(s.abs_inverse.x * origin_error, s.abs_inverse.y * origin_error, s.abs_inverse.z * origin_error);
-    s.near_bias = make_float3(fma(-origin.x, s.inverse.x, -slack.x), fma(-origin.y, s.inverse.y, -slack.y),
-                              fma(-origin.z, s.inverse.z, -slack.z));
-    s.far_bias = make_float3(fma(-origin.x, s.inverse.x, slack.x), fma(-origin.y, s.inverse.y, slack.y),
-                             fma(-origin.z, s.inverse.z, slack.z));
+    s.abs_inverse = abs3(s.inverse);
+    float3 slack = s.abs_inverse * (largest_of3(abs3(origin)) * 2.4e-7f);  // 2^-22
+    s.near_bias = fma3(-origin, s.inverse, -slack);
+    s.far_bias = fma3(-origin, s.inverse, slack);
     return s;
 }
-
-// The children of a node: whether the ray meets their boxes before t_max, at which distances it enters them, and their
-// references.
-typedef struct {
-    float near1, near2;
-    int left, right;
-    bool hit1, hit2;
-} Children;
 
 // Whether the ray meets a box before `t_max`, and the distance at which it enters it. An empty box has a negative half
 // extent.
 DEVICE bool intersect_box(const SlabRay s, float4 center, float4 half_extent, float t_max, float *near) {
-    *near = max3_relu(fma(-half_extent.x, s.abs_inverse.x, fma(center.x, s.inverse.x, s.near_bias.x)),
-                      fma(-half_extent.y, s.abs_inverse.y, fma(center.y, s.inverse.y, s.near_bias.y)),
-                      fma(-half_extent.z, s.abs_inverse.z, fma(center.z, s.inverse.z, s.near_bias.z)));
-    float far = min3_nonneg(fma(half_extent.x, s.abs_inverse.x, fma(center.x, s.inverse.x, s.far_bias.x)),
-                            fma(half_extent.y, s.abs_inverse.y, fma(center.y, s.inverse.y, s.far_bias.y)),
-                            fma(half_extent.z, s.abs_inverse.z, fma(center.z, s.inverse.z, s.far_bias.z)));
+    float3 half_size = xyz(half_extent);
+    float3 first = fma3(-half_size, s.abs_inverse, fma3(xyz(center), s.inverse, s.near_bias));
+    float3 last = fma3(half_size, s.abs_inverse, fma3(xyz(center), s.inverse, s.far_bias));
+    *near = max3_relu(first.x, first.y, first.z);
+    float far = min3_nonneg(last.x, last.y, last.z);
     return *near <= min_nnan(far, t_max);
-}
-
-DEVICE Children children_of(GLOBAL const float4 *RESTRICT nodes, int node, const SlabRay s, float t_max) {
-    float4 center1 = nodes[4 * node], half1 = nodes[4 * node + 1], center2 = nodes[4 * node + 2],
-           half2 = nodes[4 * node + 3];
-    Children c;
-    c.hit1 = intersect_box(s, center1, half1, t_max, &c.near1);
-    c.hit2 = intersect_box(s, center2, half2, t_max, &c.near2);
-    c.left = as_int(center1.w);
-    c.right = as_int(half1.w);
-    return c;
 }
 
 DEVICE bool intersect_primitive(const Primitive p, float3 origin, float3 direction, float t_max, Hit *hit) {
@@ -90,13 +66,18 @@ DEVICE void update_closest(GLOBAL const float4 *RESTRICT primitives, int i, floa
 
 // Visits an inner node: returns the nearer child that is hit and pushes the farther one; pops where none is hit.
 DEVICE int next_node(GLOBAL const float4 *RESTRICT nodes, int node, const SlabRay ray, float t_max, int **top) {
-    Children c = children_of(nodes, node, ray, t_max);
-    if (c.hit1 && c.hit2) {
-        bool swap = c.near2 < c.near1;
-        *(*top)++ = swap ? c.left : c.right;
-        return swap ? c.right : c.left;
+    float4 center1 = nodes[4 * node], half1 = nodes[4 * node + 1], center2 = nodes[4 * node + 2],
+           half2 = nodes[4 * node + 3];
+    float near1, near2;
+    bool hit1 = intersect_box(ray, center1, half1, t_max, &near1),
+         hit2 = intersect_box(ray, center2, half2, t_max, &near2);
+    int left = as_int(center1.w), right = as_int(half1.w);
+    if (hit1 && hit2) {
+        bool swap = near2 < near1;
+        *(*top)++ = swap ? left : right;
+        return swap ? right : left;
     }
-    if (c.hit1 || c.hit2) return c.hit1 ? c.left : c.right;
+    if (hit1 || hit2) return hit1 ? left : right;
     return *--*top;
 }
 
@@ -116,8 +97,9 @@ DEVICE bool leaf_any_hit(GLOBAL const float4 *RESTRICT primitives, int child_ref
     return false;
 }
 
-DEVICE Hit closest_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
-                       float3 direction, float t_max) {
+// The closest hit before `t_max`; with accept_first_hit only whether there is one.
+DEVICE Hit traverse_bvh2(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
+                         float3 direction, float t_max, bool accept_first_hit) {
     SlabRay ray = slab_ray(origin, direction);
     Hit best = {t_max, 0.0f, 0.0f, -1};
     int prim_id = 0x7fffffff, node = ROOT_NODE, stack[STACK_SIZE], *top = stack;
@@ -125,25 +107,25 @@ DEVICE Hit closest_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 
     while (node != STACK_SENTINEL) {
         while (node >= 0) node = next_node(nodes, node, ray, best.t, &top);
         while (node < 0 && node != STACK_SENTINEL) {
-            intersect_leaf(primitives, node, origin, direction, &best, &prim_id);
+            if (!accept_first_hit) {
+                intersect_leaf(primitives, node, origin, direction, &best, &prim_id);
+            } else if (leaf_any_hit(primitives, node, origin, direction, t_max)) {
+                best.primitive = 0;
+                return best;
+            }
             node = *--top;
         }
     }
     return best;
 }
 
+DEVICE Hit closest_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
+                       float3 direction, float t_max) {
+    return traverse_bvh2(nodes, primitives, origin, direction, t_max, false);
+}
+
 // Whether the ray hits anything before `t_max`.
 DEVICE bool any_hit(GLOBAL const float4 *RESTRICT nodes, GLOBAL const float4 *RESTRICT primitives, float3 origin,
                     float3 direction, float t_max) {
-    SlabRay ray = slab_ray(origin, direction);
-    int node = ROOT_NODE, stack[STACK_SIZE], *top = stack;
-    *top++ = STACK_SENTINEL;
-    while (node != STACK_SENTINEL) {
-        while (node >= 0) node = next_node(nodes, node, ray, t_max, &top);
-        while (node < 0 && node != STACK_SENTINEL) {
-            if (leaf_any_hit(primitives, node, origin, direction, t_max)) return true;
-            node = *--top;
-        }
-    }
-    return false;
+    return traverse_bvh2(nodes, primitives, origin, direction, t_max, true).primitive >= 0;
 }

@@ -1,5 +1,6 @@
-// Traversal of BVH8 by one ray, on CPUs, whose threads have no warps but wide vector registers: a ray is tested against eight boxes
-// or eight primitives at once. bvh/traverse_packet.h adds packets. bvh/collapse_bvh8.cu writes the BVH as one array of 64-byte lines:
+// Traversal of BVH8 by one ray, on CPUs, whose threads have no warps but wide vector registers: a ray is tested against
+// eight boxes or eight primitives at once. bvh/traverse_packet.h adds packets. bvh/collapse_bvh8.cu writes the BVH as
+// one array of 64-byte lines:
 //     node8   4 lines: min x, max x, min y, max y, min z, max z of eight boxes; their child references; the largest
 //             coordinate below the node, 7 unused words
 //     leaf8   6 lines: vertex 0, edge1, edge2 of eight primitives, x, y and z apart; their indices in `primitives`;
@@ -14,6 +15,7 @@
 #define STACK8_SIZE 448  // seven children a level of the BVH2 that was collapsed
 #define NODE_PLANES(at) (*(GLOBAL const float8 *)(node8 + (at)))
 #define LEAF_ROW(k) (*(GLOBAL const float8 *)(leaf8 + 8 * (k)))
+#define LEAF_ROWS3(k) LEAF_ROW(k), LEAF_ROW(k + 1), LEAF_ROW(k + 2)
 #define LEAF_PRIM_INDICES 9
 #define LEAF_RADII 10
 
@@ -39,19 +41,14 @@ DEVICE SingleRay single_ray(float3 origin, float3 direction) {
     return r;
 }
 
-DEVICE float8 slab_plane8(float8 plane, float inverse, float shift) {
-    return fma(plane, (float8)(inverse), (float8)(shift));
-}
+#define SLAB_PLANE8(offset, axis, bias) fma(NODE_PLANES(offset), (float8)(s->inverse.axis), (float8)(s->bias.axis))
 
 // Mask of the boxes that the ray meets before `t_max`, and the distances at which it enters them.
 DEVICE uint intersect_boxes8(Lines node8, const SingleRay *r, float t_max, float8 *near) {
     const SlabRay *s = &r->slabs;
-    float8 near_x = slab_plane8(NODE_PLANES(r->near_x), s->inverse.x, s->near_bias.x),
-           far_x = slab_plane8(NODE_PLANES(r->near_x ^ 8u), s->inverse.x, s->far_bias.x);
-    float8 near_y = slab_plane8(NODE_PLANES(r->near_y), s->inverse.y, s->near_bias.y),
-           far_y = slab_plane8(NODE_PLANES(r->near_y ^ 8u), s->inverse.y, s->far_bias.y);
-    float8 near_z = slab_plane8(NODE_PLANES(r->near_z), s->inverse.z, s->near_bias.z),
-           far_z = slab_plane8(NODE_PLANES(r->near_z ^ 8u), s->inverse.z, s->far_bias.z);
+    float8 near_x = SLAB_PLANE8(r->near_x, x, near_bias), far_x = SLAB_PLANE8(r->near_x ^ 8u, x, far_bias);
+    float8 near_y = SLAB_PLANE8(r->near_y, y, near_bias), far_y = SLAB_PLANE8(r->near_y ^ 8u, y, far_bias);
+    float8 near_z = SLAB_PLANE8(r->near_z, z, near_bias), far_z = SLAB_PLANE8(r->near_z ^ 8u, z, far_bias);
     *near = max_nnan(max_nnan(near_x, near_y), max_nnan(near_z, (float8)(0.0f)));
     float8 far = min_nnan(min_nnan(far_x, far_y), min_nnan(far_z, (float8)(t_max)));
     return movemask8(*near <= far);
@@ -122,35 +119,22 @@ DEVICE uint intersect_leaf8(Lines leaf8, const SingleRay *r, float t_max, float8
     float8 ox = (float8)(r->origin.x), oy = (float8)(r->origin.y), oz = (float8)(r->origin.z);
     float8 dx = (float8)(r->direction.x), dy = (float8)(r->direction.y), dz = (float8)(r->direction.z),
            end = (float8)(t_max);
-#if SPHERES
-    int8 round = LEAF_ROW(LEAF_RADII) > 0.0f, met = round;
-    uint rounds = movemask8(round);
+    int8 round = (int8)(0), met = round;
+    if (SPHERES) round = LEAF_ROW(LEAF_RADII) > 0.0f;
+    uint rounds = SPHERES ? movemask8(round) : 0u;
     if (rounds) {
-        met = intersect_spheres8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(LEAF_RADII), ox, oy, oz, dx, dy, dz,
-                                 end, t) &
-              round;
+        met = intersect_spheres8(LEAF_ROWS3(0), LEAF_ROW(LEAF_RADII), ox, oy, oz, dx, dy, dz, end, t) & round;
         *u = *v = (float8)(0.0f);
         if (rounds == movemask8(as_int8(LEAF_ROW(LEAF_PRIM_INDICES)) >= 0)) return movemask8(met);
     }
     float8 flat_t, flat_u, flat_v;
-    int8 flat =
-        intersect_triangles8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(3), LEAF_ROW(4), LEAF_ROW(5), LEAF_ROW(6),
-                             LEAF_ROW(7), LEAF_ROW(8), ox, oy, oz, dx, dy, dz, end, &flat_t, &flat_u, &flat_v) &
-        ~round;
-    if (!rounds) {
-        *t = flat_t;
-        *u = flat_u;
-        *v = flat_v;
-        return movemask8(flat);
-    }
-    *t = round ? *t : flat_t;
-    *u = round ? *u : flat_u;
-    *v = round ? *v : flat_v;
+    int8 flat = intersect_triangles8(LEAF_ROWS3(0), LEAF_ROWS3(3), LEAF_ROWS3(6), ox, oy, oz, dx, dy, dz, end, &flat_t,
+                                     &flat_u, &flat_v) &
+                ~round;
+    *t = rounds ? (round ? *t : flat_t) : flat_t;
+    *u = rounds ? (round ? *u : flat_u) : flat_u;
+    *v = rounds ? (round ? *v : flat_v) : flat_v;
     return movemask8(met | flat);
-#else
-    return movemask8(intersect_triangles8(LEAF_ROW(0), LEAF_ROW(1), LEAF_ROW(2), LEAF_ROW(3), LEAF_ROW(4), LEAF_ROW(5),
-                                          LEAF_ROW(6), LEAF_ROW(7), LEAF_ROW(8), ox, oy, oz, dx, dy, dz, end, t, u, v));
-#endif
 }
 
 DEVICE int prim_id_at(Primitives primitives, int prim_index) {

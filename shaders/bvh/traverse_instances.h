@@ -15,11 +15,6 @@ typedef struct {
     float4 x, y, z;
 } Matrix;
 
-DEVICE float3 transform_rows(const float4 x, const float4 y, const float4 z, float3 p, float w) {
-    return make_float3(fma(x.w, w, dot_fma(xyz(x), p)), fma(y.w, w, dot_fma(xyz(y), p)),
-                       fma(z.w, w, dot_fma(xyz(z), p)));
-}
-
 DEVICE float3 transform(const Matrix m, float3 p, float w) { return transform_rows(m.x, m.y, m.z, p, w); }
 
 // Transforms a normal, by the matrix of cofactors; it stays on its side where the determinant is negative.

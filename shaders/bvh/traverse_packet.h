@@ -1,6 +1,7 @@
-// Traversal of BVH8 by packets of 32 coherent rays, on CPUs (I. Wald et al. 2001): the packet's bounding frustum is tested
-// against eight boxes at once (A. Reshetov et al. 2005), then 16 of its rays against one primitive. A packet that is
-// incoherent, or exceeds its visit budget, is traced ray by ray. Hits are bit-identical to those of bvh/traverse_bvh2.h.
+// Traversal of BVH8 by packets of 32 coherent rays, on CPUs (I. Wald et al. 2001): the packet's bounding frustum is
+// tested against eight boxes at once (A. Reshetov et al. 2005), then 16 of its rays against one primitive. A packet
+// that is incoherent, or exceeds its visit budget, is traced ray by ray. Hits are bit-identical to those of
+// bvh/traverse_bvh2.h.
 #include "bvh/traverse_bvh8.h"
 
 #if HAS_MOVEMASK
@@ -32,8 +33,7 @@ typedef struct {
     float sign, start, end, slack;  // sign of the direction along k; where the rays start and end along it; padding
     float lower[2], upper[2], lower_shift[2], upper_shift[2];
     uint k, i[2];
-    uint near_k, lower_k[2],
-        upper_k[2];  // offsets of a box's plane that comes first along k, and of those farthest inside
+    uint near_k, lower_k[2], upper_k[2];  // offsets of a box's plane that is first along k; of those farthest inside
 } Frustum;
 
 #define FRUSTUM_SLACK 3.814697265625e-6f  // 2^-18 of the scene's extent: more than rounding and EDGE_EPSILON move a hit
@@ -207,21 +207,18 @@ DEVICE Hit packet_hit_at(const Packet *p, uint j) {
     return hit;
 }
 
-DEVICE float3 packet_origin(const Packet *p, uint j) {
-    return make_float3(p->origin[0].s[j], p->origin[1].s[j], p->origin[2].s[j]);
-}
+// Ray j of three rows of coordinates.
+DEVICE float3 float3_at(const Floats32 *rows, uint j) { return make_float3(rows[0].s[j], rows[1].s[j], rows[2].s[j]); }
 
-DEVICE float3 packet_direction(const Packet *p, uint j) {
-    return make_float3(p->direction[0].s[j], p->direction[1].s[j], p->direction[2].s[j]);
+DEVICE void set_float3_at(Floats32 *rows, uint j, float3 value) {
+    rows[0].s[j] = value.x;
+    rows[1].s[j] = value.y;
+    rows[2].s[j] = value.z;
 }
 
 DEVICE void packet_set_ray(Packet *p, uint j, float4 origin, float3 direction, float t_max) {
-    p->origin[0].s[j] = origin.x;
-    p->origin[1].s[j] = origin.y;
-    p->origin[2].s[j] = origin.z;
-    p->direction[0].s[j] = direction.x;
-    p->direction[1].s[j] = direction.y;
-    p->direction[2].s[j] = direction.z;
+    set_float3_at(p->origin, j, xyz(origin));
+    set_float3_at(p->direction, j, direction);
     p->t.s[j] = t_max;
     p->time[j] = origin.w;
 }
@@ -248,8 +245,8 @@ DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, 
     }
     if (popcount(active) >= MIN_PACKET_RAYS) {
         uint representative = ctz(active);
-        float4 origin = with_w(packet_origin(p, representative), 0.0f);
-        float3 direction = packet_direction(p, representative);
+        float4 origin = with_w(float3_at(p->origin, representative), 0.0f);
+        float3 direction = float3_at(p->direction, representative);
         for (uint inactive = ~active; inactive; inactive &= inactive - 1u)
             packet_set_ray(p, ctz(inactive), origin, direction, -1.0f);
         int budget = NODES_PER_RAY * (int)popcount(active);
@@ -260,8 +257,8 @@ DEVICE_NOINLINE_ALWAYS void traverse_packet(Lines nodes, Primitives primitives, 
     for (; active; active &= active - 1u) {
         uint j = ctz(active);
         if (accept_first_hit && p->prim_index.s[j] >= 0) continue;
-        Hit hit = single_ray_hit(nodes, primitives, packet_origin(p, j), packet_direction(p, j), packet_hit_at(p, j),
-                                 accept_first_hit);
+        Hit hit = single_ray_hit(nodes, primitives, float3_at(p->origin, j), float3_at(p->direction, j),
+                                 packet_hit_at(p, j), accept_first_hit);
         packet_set_hit(p, j, hit);
     }
 }

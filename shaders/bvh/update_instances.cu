@@ -1,18 +1,16 @@
 // Instances when they have moved: their records and their boxes, over which bvh/build_hploc.cu then builds the TLAS.
 #include "bvh/traverse_instances.h"
 
-DEVICE float3 transformed_half_extent(const Matrix m, float3 half_extent) {
-    return make_float3(fabs(m.x.x) * half_extent.x + fabs(m.x.y) * half_extent.y + fabs(m.x.z) * half_extent.z,
-                       fabs(m.y.x) * half_extent.x + fabs(m.y.y) * half_extent.y + fabs(m.y.z) * half_extent.z,
-                       fabs(m.z.x) * half_extent.x + fabs(m.z.y) * half_extent.y + fabs(m.z.z) * half_extent.z);
+DEVICE float sum_of_abs(float4 row, float3 half_extent) {
+    return fabs(row.x) * half_extent.x + fabs(row.y) * half_extent.y + fabs(row.z) * half_extent.z;
 }
 
 // The AABB of a transformed box, padded for the rounding of transformed rays.
 DEVICE void transform_box(const Matrix m, float3 center, float3 half_extent, float3 *low, float3 *high) {
-    float3 moved = transform(m, center, 1.0f), extent = transformed_half_extent(m, half_extent);
-    float padding = 1e-5f * (max_nnan(max_nnan(fabs(moved.x), fabs(moved.y)), fabs(moved.z)) +
-                             max_nnan(max_nnan(extent.x, extent.y), extent.z));
-    float3 padded = make_float3(extent.x + padding, extent.y + padding, extent.z + padding);
+    float3 moved = transform(m, center, 1.0f);
+    float3 extent =
+        make_float3(sum_of_abs(m.x, half_extent), sum_of_abs(m.y, half_extent), sum_of_abs(m.z, half_extent));
+    float3 padded = extent + splat3(1e-5f * (largest_of3(abs3(moved)) + largest_of3(extent)));
     *low = moved - padded;
     *high = moved + padded;
 }
@@ -33,9 +31,8 @@ KERNEL update_instances(GLOBAL const float4 *matrices_open, GLOBAL const float4 
     float3 center = xyz(low + high) * 0.5f, half_extent = xyz(high - low) * 0.5f, corner, far_corner, other, far_other;
     transform_box(open, center, half_extent, &corner, &far_corner);
     transform_box(close, center, half_extent, &other, &far_other);
-    corner = make_float3(min_nnan(corner.x, other.x), min_nnan(corner.y, other.y), min_nnan(corner.z, other.z));
-    far_corner = make_float3(max_nnan(far_corner.x, far_other.x), max_nnan(far_corner.y, far_other.y),
-                             max_nnan(far_corner.z, far_other.z));
+    corner = min3(corner, other);
+    far_corner = max3(far_corner, far_other);
     tlas_primitives[3 * i] = with_w(corner, as_float((int)i));
     tlas_primitives[3 * i + 1] = with_w(far_corner - corner, 0.0f);
     tlas_primitives[3 * i + 2] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);

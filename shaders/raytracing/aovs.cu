@@ -1,5 +1,6 @@
-// Arbitrary output variables (AOVs) for compositing and denoising, and picking. Albedo and normal are means over the first
-// samples; depth and primitive id are those of the ray through the pixel's center. Included behind raytracing/raytrace.cu.
+// Arbitrary output variables (AOVs) for compositing and denoising, and picking. Albedo and normal are means over the
+// first samples; depth and primitive id are those of the ray through the pixel's center. Included behind
+// raytracing/raytrace.cu.
 
 // The direction through (x, y), in pixels from the picture's upper left corner.
 DEVICE float3 camera_direction(const LaunchParams params, float x, float y) {
@@ -7,8 +8,8 @@ DEVICE float3 camera_direction(const LaunchParams params, float x, float y) {
     return view_direction(params, sx, sy);
 }
 
-KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos, GLOBAL float4 *normals, GLOBAL float *depths,
-                 GLOBAL uint *primitive_ids, SCENE_PARAMS, GLOBAL const Material *materials) {
+KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos, GLOBAL float4 *normals,
+                 GLOBAL float *depths, GLOBAL uint *primitive_ids, SCENE_PARAMS, GLOBAL const Material *materials) {
     uint i = thread_index();
     int x, y;
     if (!pixel_of_ray(params, i, &x, &y)) return;
@@ -32,8 +33,8 @@ KERNEL draw_aovs(const LaunchParams params, int samples, GLOBAL float4 *albedos,
     primitive_ids[pixel] = hit.primitive < 0 ? 0u : primitive_id(SCENE_ARGS, hit);
 }
 
-// The distance of what is visible at (x, y), along the view axis (with the equirectangular projection, along the ray); infinite
-// for nothing.
+// The distance of what is visible at (x, y), along the view axis (with the equirectangular projection, along the ray);
+// infinite for nothing.
 KERNEL pick(const LaunchParams params, float x, float y, GLOBAL float *distance, SCENE_PARAMS) {
     if (thread_index() > 0) return;
     float3 direction = normalize_fma(camera_direction(params, x, y));

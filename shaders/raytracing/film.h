@@ -1,6 +1,6 @@
-// Film of a sample range that starts at params.first_sample: film_mean, each pixel's running mean, and with FILM film_m2: xyz
-// the sum of squared deviations (B. Welford 1962), w the sample count at which the pixel reached the noise threshold, 0 while
-// it is still sampled.
+// Film of a sample range that starts at params.first_sample: film_mean, each pixel's running mean, and with FILM
+// film_m2: xyz the sum of squared deviations (B. Welford 1962), w the sample count at which the pixel reached the noise
+// threshold, 0 while it is still sampled.
 #if FILM
 #define FILM_PARAMS GLOBAL float4 *film_mean, GLOBAL float4 *film_m2
 #define FILM_ARGS film_mean, film_m2

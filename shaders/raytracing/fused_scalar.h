@@ -1,7 +1,8 @@
-// The megakernel on devices without warps: one thread traces the 32 paths of a stencil word from the camera to their ends, so
-// that their state stays in its cache. Coherent rays of the packet are traversed together (bvh/traverse_bvh8.h), and eight
-// neighbors that hit Lambertian triangles are shaded at once (shade_diffuse_simd8.h), which repeats the shading of shade_path:
-// without it a sample of the Cornell box takes 3.3 times as long. Included by raytracing/raytrace.cu.
+// The megakernel on devices without warps: one thread traces the 32 paths of a stencil word from the camera to their
+// ends, so that their state stays in its cache. Coherent rays of the packet are traversed together
+// (bvh/traverse_bvh8.h), and eight neighbors that hit Lambertian triangles are shaded at once (shade_diffuse_simd8.h),
+// which repeats the shading of shade_path: without it a sample of the Cornell box takes 3.3 times as long. Included by
+// raytracing/raytrace.cu.
 #include "raytracing/path_packet.h"
 
 #define DIFFUSE_SIMD8 (!WHITTED && !INSTANCES && !DISTANCE_FIELDS && !TEXTURED)
@@ -23,15 +24,17 @@ DEVICE_NOINLINE_ALWAYS uint start_packet(const LaunchParams params, uint first, 
         if (!pixel_of_ray(params, first + j, &x, &y) || !needs_sample(params, x, y, FILM_ARGS)) continue;
         Path path = start_path(params, x, y, packet_sampler(packet, j));
         packet_set_path(packet, j, path);
-        packet_set_color(packet->radiance, j, path.radiance);
+        set_float3_at(packet->radiance, j, xyz(path.radiance));
         active |= 1u << j;
     }
     return active;
 }
 
-// Shades the hits of the active paths. Returns the mask of the paths that continue, and in *shadow_mask those with a shadow ray.
-DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint active, uint *shadow_mask,
-                                SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+// Shades the hits of the active paths. Returns the mask of the paths that continue, and in *shadow_mask those with a
+// shadow ray.
+DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, PathPacket *packet, uint active,
+                                         uint *shadow_mask, SCENE_PARAMS, GLOBAL const Material *materials,
+                                         GLOBAL const float4 *lights) {
     uint remaining = active;
     *shadow_mask = 0;
     cache_samples(packet->seeds, packet->sample, (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE, packet->sample_cache);
@@ -60,7 +63,7 @@ DEVICE_NOINLINE_ALWAYS uint shade_packet(const LaunchParams params, int depth, P
             if (shadow.valid) packet_set_shadow_ray(packet, j, path.origin, shadow);
             if (shadow.valid) *shadow_mask |= 1u << j;
         }
-        packet_set_color(packet->radiance, j, path.radiance);
+        set_float3_at(packet->radiance, j, xyz(path.radiance));
         if (!continues) active &= ~(1u << j);
     }
     return active;

@@ -1,11 +1,12 @@
 // Sampling of lights by power. Layout of `lights`, in rows of float4:
-//  1. light_count entries. x: CDF of the selection probability up to and including this light, uint32 (2^32 - 1 is 1). y: light
-//     id: an index of `primitives`, INSTANCED_LIGHT + index of an emissive instanced triangle, or ~index of a non-area light.
-//  2. Emissive triangles of instances in world space, 3 rows each. Radius -1: the transform has a negative determinant, so the
-//     edges are swapped.
-//  3. From params.non_area_lights, 3 rows each: position or direction, w = LIGHT_POINT, LIGHT_ENVIRONMENT or, for a sun,
-//     1 - cos(angular radius), 0 for a delta direction | radiance, intensity (point) or irradiance (delta sun), w = selection
-//     probability | spot falloff (renderer/raytracing/lights.py).
+//  1. light_count entries. x: CDF of the selection probability up to and including this light, uint32 (2^32 - 1 is 1).
+//     y: light id: an index of `primitives`, INSTANCED_LIGHT + index of an emissive instanced triangle, or ~index of a
+//     non-area light.
+//  2. Emissive triangles of instances in world space, 3 rows each. Radius -1: the transform has a negative determinant,
+//     so the edges are swapped.
+//  3. From params.non_area_lights, 3 rows each: position or direction, w = LIGHT_POINT, LIGHT_ENVIRONMENT or, for a
+//     sun, 1 - cos(angular radius), 0 for a delta direction | radiance, intensity (point) or irradiance (delta sun), w
+//     = selection probability | spot falloff (renderer/raytracing/lights.py).
 //  4. From params.environment, one row a pixel: radiance, top row = zenith, -z in the middle.
 //  5. From params.env_cdf, words: the marginal CDF over rows, then each row's conditional CDF.
 #define LIGHT_POINT -1.0f
@@ -13,9 +14,9 @@
 #define INSTANCED_LIGHT (1 << 30)
 #define INV_2_32 2.3283064365386963e-10f
 
-// MIS weight (balance heuristic, E. Veach 1995) of an emitter hit by BSDF sampling, where next-event estimation would sample it
-// with `light_pdf` per solid angle. `bsdf_pdf` is the pdf of the ray's direction; 1 for DELTA_PDF (camera and specular rays) and
-// with direct_lighting = bsdf; else 0 with nee.
+// MIS weight (balance heuristic, E. Veach 1995) of an emitter hit by BSDF sampling, where next-event estimation would
+// sample it with `light_pdf` per solid angle. `bsdf_pdf` is the pdf of the ray's direction; 1 for DELTA_PDF (camera and
+// specular rays) and with direct_lighting = bsdf; else 0 with nee.
 DEVICE float mis_weight_bsdf(float bsdf_pdf, float light_pdf) {
     if (DIRECT_LIGHTING == DIRECT_BSDF || !(bsdf_pdf > 0.0f) || !(light_pdf > 0.0f)) return 1.0f;
     return DIRECT_LIGHTING == DIRECT_NEE ? 0.0f : bsdf_pdf / (bsdf_pdf + light_pdf);
@@ -30,13 +31,16 @@ DEVICE float one_minus_cos_max(float3 center, float radius, float3 from) {
     return sine2 < 0.999f ? sine2 / (1.0f + sqrt(1.0f - sine2)) : 0.0f;
 }
 
-// The pdf per solid angle with which next-event estimation from `from` samples a point at distance t on an emissive primitive.
-DEVICE float area_light_pdf(const LaunchParams params, const Primitive p, const Material m, float3 from, float t, float cosine) {
+// The pdf per solid angle with which next-event estimation from `from` samples a point at distance t on an emissive
+// primitive.
+DEVICE float area_light_pdf(const LaunchParams params, const Primitive p, const Material m, float3 from, float t,
+                            float cosine) {
     float area_pdf = luminance_of(m.emission) * params.inverse_light_power;
     float radius = p.edge2.w;
     if (SPHERES && radius > 0.0f) {
         float cone = one_minus_cos_max(xyz(p.v0), radius, from);
-        if (cone > 0.0f) return area_pdf * 2.0f * radius * radius / cone;  // selection probability over the cone's solid angle
+        if (cone > 0.0f)
+            return area_pdf * 2.0f * radius * radius / cone;  // selection probability over the cone's solid angle
     }
     return area_pdf * t * t / cosine;
 }
@@ -67,10 +71,10 @@ DEVICE float3 environment_radiance(const LaunchParams params, GLOBAL const float
 DEVICE float env_cell_pdf(const LaunchParams params, GLOBAL const float4 *lights, int column, int row, float sine) {
     GLOBAL const uint *marginal = (GLOBAL const uint *)(lights + params.env_cdf);
     GLOBAL const uint *conditional = marginal + params.env_cdf_height + 1 + row * (params.env_cdf_width + 1);
-    float probability = (float)(marginal[row + 1] - marginal[row]) * INV_2_32
-                        * ((float)(conditional[column + 1] - conditional[column]) * INV_2_32);
-    return probability * (float)params.env_cdf_width * (float)params.env_cdf_height / (2.0f * PI * PI * max_nnan(sine, 1e-7f))
-           * params.environment_probability;
+    float probability = (float)(marginal[row + 1] - marginal[row]) * INV_2_32 *
+                        ((float)(conditional[column + 1] - conditional[column]) * INV_2_32);
+    return probability * (float)params.env_cdf_width * (float)params.env_cdf_height /
+           (2.0f * PI * PI * max_nnan(sine, 1e-7f)) * params.environment_probability;
 }
 
 DEVICE float environment_pdf(const LaunchParams params, GLOBAL const float4 *lights, float3 direction) {
@@ -86,15 +90,18 @@ DEVICE int sample_cdf(GLOBAL const uint *cdf, int count, uint u, float *remapped
     int low = 0, high = count - 1;
     while (low < high) {
         int middle = (low + high + 1) / 2;
-        if (cdf[middle] <= u) low = middle;
-        else high = middle - 1;
+        if (cdf[middle] <= u)
+            low = middle;
+        else
+            high = middle - 1;
     }
     uint begin = cdf[low], width = cdf[low + 1] - begin;
     *remapped_u = min_nnan((float)(u - begin) / max_nnan((float)width, 1.0f), 0.9999999f);
     return low;
 }
 
-DEVICE float3 sample_environment(const LaunchParams params, GLOBAL const float4 *lights, float u1, float u2, float *pdf) {
+DEVICE float3 sample_environment(const LaunchParams params, GLOBAL const float4 *lights, float u1, float u2,
+                                 float *pdf) {
     GLOBAL const uint *marginal = (GLOBAL const uint *)(lights + params.env_cdf);
     float x, y;
     int row = sample_cdf(marginal, params.env_cdf_height, (uint)(u1 * 4294967296.0f), &y);
@@ -113,9 +120,10 @@ DEVICE float3 background(const LaunchParams params, float3 direction) {
     return madd(xyz(params.zenith) - horizon, max_nnan(direction.y, 0.0f), horizon);
 }
 
-// MIS-weighted radiance of a ray that leaves the scene: background, suns in its direction, environment. `bsdf_pdf`: the pdf its
-// direction was sampled with, or DELTA_PDF.
-DEVICE float3 escaped_radiance(const LaunchParams params, GLOBAL const float4 *lights, float3 direction, float bsdf_pdf) {
+// MIS-weighted radiance of a ray that leaves the scene: background, suns in its direction, environment. `bsdf_pdf`: the
+// pdf its direction was sampled with, or DELTA_PDF.
+DEVICE float3 escaped_radiance(const LaunchParams params, GLOBAL const float4 *lights, float3 direction,
+                               float bsdf_pdf) {
     float3 radiance = background(params, direction);
 #if NON_AREA_LIGHTS
     for (int sun = 0; sun < params.sun_count; sun++) {
@@ -133,20 +141,20 @@ DEVICE float3 escaped_radiance(const LaunchParams params, GLOBAL const float4 *l
     return radiance;
 }
 
-// A light sample: direction and distance to the light, its radiance, and its pdf per solid angle. For delta lights `pdf` is the
-// selection probability, times distance^2 for a point light (which turns intensity into irradiance).
+// A light sample: direction and distance to the light, its radiance, and its pdf per solid angle. For delta lights
+// `pdf` is the selection probability, times distance^2 for a point light (which turns intensity into irradiance).
 typedef struct {
     float3 direction, radiance;
     float distance, pdf;
     bool is_delta;
 #if TEXTURED
     int light_id;  // of an area light, below 0 for others
-    float u, v;    // barycentric coordinates of the point on it
+    float u, v;  // barycentric coordinates of the point on it
 #endif
 } LightSample;
 
-DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const Material m, float3 from, float u1, float u2,
-                             LightSample *light) {
+DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const Material m, float3 from, float u1,
+                             float u2, LightSample *light) {
     float3 point, normal, corner = xyz(p.v0);
     float radius = p.edge2.w, cone = SPHERES && radius > 0.0f ? one_minus_cos_max(corner, radius, from) : 0.0f;
     light->radiance = xyz(m.emission);
@@ -159,7 +167,8 @@ DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const
         float sine = sqrt(sine2), distance = sqrt(distance2);
         float3 axis = to_center * (1.0f / distance);
         light->direction = normalize_fma(local_to_world(axis, sine * phi.x, sine * phi.y, 1.0f - one_minus_cos));
-        light->distance = distance * (1.0f - one_minus_cos) - sqrt(max_nnan(fma(radius, radius, -distance2 * sine2), 0.0f));
+        light->distance =
+            distance * (1.0f - one_minus_cos) - sqrt(max_nnan(fma(radius, radius, -distance2 * sine2), 0.0f));
         light->pdf = luminance_of(m.emission) * params.inverse_light_power * 2.0f * radius * radius / cone;
         return true;
     }
@@ -186,8 +195,8 @@ DEVICE bool sample_primitive(const LaunchParams params, const Primitive p, const
 }
 
 #if NON_AREA_LIGHTS
-DEVICE bool sample_non_area_light(const LaunchParams params, GLOBAL const float4 *lights, int light_index, float3 from, float u1,
-                                  float u2, LightSample *light) {
+DEVICE bool sample_non_area_light(const LaunchParams params, GLOBAL const float4 *lights, int light_index, float3 from,
+                                  float u1, float u2, LightSample *light) {
     GLOBAL const float4 *row = lights + params.non_area_lights + 3 * light_index;
     float4 place = row[0], emitted = row[1];  // a position or direction
     light->radiance = xyz(emitted);
@@ -226,30 +235,35 @@ DEVICE bool sample_non_area_light(const LaunchParams params, GLOBAL const float4
 #endif
 
 // The primitive of an area light's id.
-DEVICE Primitive light_primitive(const LaunchParams params, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
-                                 int light_id) {
+DEVICE Primitive light_primitive(const LaunchParams params, GLOBAL const float4 *lights,
+                                 GLOBAL const float4 *primitives, int light_id) {
 #if INSTANCED_LIGHTS
     if (light_id >= INSTANCED_LIGHT) return primitive_at(lights + params.light_count, light_id - INSTANCED_LIGHT);
 #endif
     return primitive_at(primitives, light_id);
 }
 
-// Samples a light by its selection probability, and a point or direction on it. Uses two dimensions, and a third for lights of
-// selection probability below 2^-12.
-DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const float4 *lights, GLOBAL const float4 *primitives,
-                         GLOBAL const Material *materials, Sampler sampler, uint dimension, LightSample *light) {
+// Samples a light by its selection probability, and a point or direction on it. Uses two dimensions, and a third for
+// lights of selection probability below 2^-12.
+DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const float4 *lights,
+                         GLOBAL const float4 *primitives, GLOBAL const Material *materials, Sampler sampler,
+                         uint dimension, LightSample *light) {
     uint u32 = get_1d_bits(sampler, dimension);
     float u2 = get_1d(sampler, dimension + 1);
     int low = 0, high = params.light_count - 1;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (as_uint(lights[middle].x) > u32) high = middle;
-        else low = middle + 1;
+        if (as_uint(lights[middle].x) > u32)
+            high = middle;
+        else
+            low = middle + 1;
     }
     uint begin = low > 0 ? as_uint(lights[low - 1].x) : 0u, width = as_uint(lights[low].x) - begin;
     float u1;  // the position of u32 within the light's interval is uniform too, if the interval has bits enough
-    if (width > (1u << 20)) u1 = min_nnan((float)(u32 - begin) / (float)width, 0.9999999f);
-    else u1 = get_1d(sampler, dimension + 2);
+    if (width > (1u << 20))
+        u1 = min_nnan((float)(u32 - begin) / (float)width, 0.9999999f);
+    else
+        u1 = get_1d(sampler, dimension + 2);
     int light_id = as_int(lights[low].y);
 #if TEXTURED
     light->light_id = light_id;
@@ -262,16 +276,16 @@ DEVICE bool sample_light(const LaunchParams params, float3 from, GLOBAL const fl
     return sample_primitive(params, p, materials[as_int(p.edge1.w)], from, u1, u2, light);
 }
 
-// Shadow ray for the connect stage: direction.xyz, t_max in direction.w. `contribution.xyz` is added to the path's radiance if
-// the ray is unoccluded. `contribution.w` is t_min: greater than 0 if the ray crosses the surface, because its origin is offset
-// to the other side.
+// Shadow ray for the connect stage: direction.xyz, t_max in direction.w. `contribution.xyz` is added to the path's
+// radiance if the ray is unoccluded. `contribution.w` is t_min: greater than 0 if the ray crosses the surface, because
+// its origin is offset to the other side.
 typedef struct {
     float4 direction, contribution;
     bool valid;
 } ShadowRay;
 
-// Next-event estimation at a surface point: samples a light and returns the shadow ray, or false if it contributes nothing.
-// `use_mis` weighs the sample against BSDF sampling.
+// Next-event estimation at a surface point: samples a light and returns the shadow ray, or false if it contributes
+// nothing. `use_mis` weighs the sample against BSDF sampling.
 DEVICE bool sample_direct(const LaunchParams params, const Material m, const Surface s, float3 origin, bool use_mis,
                           GLOBAL const float4 *lights, SCENE_PARAMS, GLOBAL const Material *materials, Sampler sampler,
                           uint dimension, ShadowRay *ray) {

@@ -1,12 +1,13 @@
-// Merges the films of two sample ranges of one picture (T. Chan, G. Golub and R. LeVeque 1979): the means, and with M2 the sums
-// of squared deviations. `count_a` and `count_b` are the numbers of samples.
+// Merges the films of two sample ranges of one picture (T. Chan, G. Golub and R. LeVeque 1979): the means, and with M2
+// the sums of squared deviations. `count_a` and `count_b` are the numbers of samples.
 #include "common/portable.h"
 #include "bvh/geometry.h"
 
 KERNEL merge_films(int pixels, int count_a, int count_b, GLOBAL const float4 *mean_a, GLOBAL const float4 *mean_b,
                    GLOBAL float4 *mean
 #if M2
-                   , GLOBAL const float4 *m2_a, GLOBAL const float4 *m2_b, GLOBAL float4 *m2
+                   ,
+                   GLOBAL const float4 *m2_a, GLOBAL const float4 *m2_b, GLOBAL float4 *m2
 #endif
 ) {
     uint i = thread_index();

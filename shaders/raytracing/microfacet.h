@@ -1,6 +1,6 @@
 // GGX surfaces: visible normals, Smith's shadowing, and multiple-scattering compensation by the albedo tables of
-// renderer/raytracing/microfacet.py. Directions are in the local frame of the normal (z), pointing away from the surface; v is
-// the view direction, l the light direction, h the micro-normal.
+// renderer/raytracing/microfacet.py. Directions are in the local frame of the normal (z), pointing away from the
+// surface; v is the view direction, l the light direction, h the micro-normal.
 
 typedef struct {
     float3 normal, tangent, bitangent;
@@ -71,9 +71,11 @@ DEVICE float2 ggx_split_sum(float cosine, float roughness) {
     return sum;
 }
 
-// Single-scattering albedo, reflection and transmission together, of a rough dielectric; eta is the index behind over before.
+// Single-scattering albedo, reflection and transmission together, of a rough dielectric; eta is the index behind over
+// before.
 DEVICE float ggx_dielectric_albedo(float cosine, float roughness, float eta) {
-    float x = clamp(cosine, 0.0f, 1.0f) * (GLASS_COSINES - 1), y = clamp(roughness, 0.0f, 1.0f) * (GLASS_ROUGHNESSES - 1);
+    float x = clamp(cosine, 0.0f, 1.0f) * (GLASS_COSINES - 1),
+          y = clamp(roughness, 0.0f, 1.0f) * (GLASS_ROUGHNESSES - 1);
     float z = clamp(0.5f + 0.5f * log(eta) / log(GLASS_MAX_IOR), 0.0f, 1.0f) * (GLASS_IORS - 1);
     int i = min((int)x, GLASS_COSINES - 2), j = min((int)y, GLASS_ROUGHNESSES - 2), l = min((int)z, GLASS_IORS - 2);
     float u = x - (float)i, v = y - (float)j, w = z - (float)l, albedo = 0.0f;
@@ -87,8 +89,8 @@ DEVICE float ggx_dielectric_albedo(float cosine, float roughness, float eta) {
 
 // A GGX reflector for v and l, without its Fresnel term.
 typedef struct {
-    float f_cos;    // BRDF times cos(theta_l)
-    float pdf;      // of l when visible normals are sampled
+    float f_cos;  // BRDF times cos(theta_l)
+    float pdf;  // of l when visible normals are sampled
     float schlick;  // Schlick's weight of white in the Fresnel term
     float ms_boost;
 } GgxLobe;
@@ -110,6 +112,22 @@ DEVICE GgxLobe eval_ggx(float roughness, float3 v, float3 l) {
     lobe.schlick = schlick_weight(dot_fma(v, h));
     lobe.ms_boost = ms_boost(v.z, roughness);
     return lobe;
+}
+
+// v reflected at a micro-normal visible from it.
+DEVICE float3 sample_ggx(float roughness, float3 v, float u1, float u2) {
+    float3 h = sample_vndf(v, alpha_of(roughness), u1, u2);
+    return madd(h, 2.0f * dot_fma(v, h), -v);
+}
+
+// Ends the sample of a reflector: direction l, where `value` is the BSDF times cos(theta_l), and the pdf. False where
+// the pdf is 0.
+DEVICE bool set_reflection(const Frame f, float3 l, float4 value, BsdfSample *out) {
+    out->transmits = false;
+    out->pdf = value.w > 0.0f ? value.w : 0.0f;
+    out->direction = normalize_fma(from_local(f, l));
+    out->weight = xyz(value) * (1.0f / value.w);
+    return value.w > 0.0f;
 }
 
 // Schlick's Fresnel term with multiple-scattering compensation (E. Turquin 2019).

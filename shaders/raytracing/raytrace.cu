@@ -1,14 +1,16 @@
 // Path tracing by three schedules of the same work, which give the same bits:
-//     wavefront   one launch a stage (S. Laine, T. Karras and T. Aila 2013) behind the stencil of active rays: generate; for every
-//                 depth trace, shade, connect; accumulate. The slowest; kept for the paper's experiment with stencils (stencil.h)
-//                 and because each of its stages can be read and timed alone.
-//     megakernel  one launch runs all stages. A warp traces the 32 paths of a stencil word through all depths with the paths in
-//                 registers and stops when the word is 0. On devices without warps (SCALAR_THREADS) one thread traces the word
-//                 (fused_scalar.h). What CPUs, and GPUs without a ballot, run.
-//     regenerate  one launch; threads that end a path start the next (regeneration, V. Frolov and V. Galaktionov 2016). What GPUs
-//                 run: 16 to 25 % faster than the megakernel on `sphereflake` from depth 2 on (tests/fps/results/h200_rays.jsonl).
+//     wavefront   one launch a stage (S. Laine, T. Karras and T. Aila 2013) behind the stencil of active rays:
+//                 generate; for every depth trace, shade, connect; accumulate. The slowest; kept for the paper's
+//                 experiment with stencils (stencil.h) and because each of its stages can be read and timed alone.
+//     megakernel  one launch runs all stages. A warp traces the 32 paths of a stencil word through all depths with the
+//                 paths in registers and stops when the word is 0. On devices without warps (SCALAR_THREADS) one thread
+//                 traces the word (fused_scalar.h). What CPUs, and GPUs without a ballot, run.
+//     regenerate  one launch; threads that end a path start the next (regeneration, V. Frolov and V. Galaktionov 2016).
+//                 What GPUs run: 16 to 25 % faster than the megakernel on `sphereflake` from depth 2 on
+//                 (tests/fps/results/h200_rays.jsonl).
 // Ray i is pixel i % 32 of block i / 32; blocks are 8 x 4 pixels, so a word of the stencil is one block of the picture.
-// The text that includes this file defines the types LaunchParams and Material, and sample_bsdf and eval_bsdf_pdf (kernels.py).
+// The text that includes this file defines the types LaunchParams and Material, and sample_bsdf and eval_bsdf_pdf
+// (kernels.py).
 #include "raytracing/scene.h"
 #include "raytracing/lights.h"
 #include "raytracing/film.h"
@@ -23,7 +25,8 @@
 // The pixel of ray i in the whole picture; false for rays that only pad the last blocks.
 DEVICE bool pixel_of_ray(const LaunchParams params, uint i, int *x, int *y) {
     int block = (int)(i >> 5);
-    int column = (block % params.blocks_x) * 8 + (int)(i & 7u), row = (block / params.blocks_x) * 4 + (int)((i >> 3) & 3u);
+    int column = (block % params.blocks_x) * 8 + (int)(i & 7u),
+        row = (block / params.blocks_x) * 4 + (int)((i >> 3) & 3u);
     *x = params.tile_x + column;
     *y = params.tile_y + row;
     return column < params.tile_width && row < params.tile_height;
@@ -35,14 +38,14 @@ DEVICE Sampler sampler_of_ray(const LaunchParams params, uint i) {
     return make_sampler((uint)params.seed, (uint)(y * params.width + x), (uint)params.sample_index);
 }
 
-// A path between two stages. origin.w: time in the shutter interval, 0 to 1. direction.w: the pdf with which the direction was
-// sampled, or DELTA_PDF. throughput.w is unused.
+// A path between two stages. origin.w: time in the shutter interval, 0 to 1. direction.w: the pdf with which the
+// direction was sampled, or DELTA_PDF. throughput.w is unused.
 typedef struct {
     float4 origin, direction, throughput, radiance;
 } Path;
 
-// The direction through a point of the picture, each coordinate -1 to 1. Perspective: not unit, its component along `forward` is
-// 1. Equirectangular: unit; the picture is 360 degrees wide and 180 high.
+// The direction through a point of the picture, each coordinate -1 to 1. Perspective: not unit, its component along
+// `forward` is 1. Equirectangular: unit; the picture is 360 degrees wide and 180 high.
 DEVICE float3 view_direction(const LaunchParams params, float sx, float sy) {
 #if EQUIRECTANGULAR
     float2 azimuth = cos_sin_2pi(fma(sx, 0.5f, sx < 0.0f ? 1.0f : 0.0f));
@@ -61,7 +64,8 @@ DEVICE Path start_path(const LaunchParams params, int x, int y, Sampler sampler)
     if (params.lens_radius > 0.0f) {  // thin lens: from a point of the lens to the pixel's point on the plane of focus
         float radius = sqrt(get_1d(sampler, 2)) * params.lens_radius;
         float2 phi = cos_sin_2pi(get_1d(sampler, 3));
-        float3 zero = make_float3(0.0f, 0.0f, 0.0f), right = normalize_fma(xyz(params.right)), up = normalize_fma(xyz(params.up));
+        float3 zero = make_float3(0.0f, 0.0f, 0.0f), right = normalize_fma(xyz(params.right)),
+               up = normalize_fma(xyz(params.up));
         float3 offset = madd(up, radius * phi.y, madd(right, radius * phi.x, zero));
         origin = madd(offset, 1.0f, origin);
         direction = madd(offset, -1.0f, madd(direction, params.focus_distance, zero));
@@ -84,11 +88,11 @@ DEVICE float4 shadow_ray_origin(float4 origin, float4 direction, float t_min) {
     return SHADOW_RAYS_CROSS ? with_w(madd(xyz(direction), t_min, xyz(origin)), origin.w) : origin;
 }
 
-// Shades the hit of a path: adds emission, samples a light into `shadow`, and continues the path; false if it ends here.
-// shade_diffuse_simd8.h does the same for eight paths on Lambertian triangles, and must give the same bits: on CPUs a sample
-// of the Cornell box takes 38 ms with it and 126 ms without (measured there). Change both together.
-DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path, ShadowRay *shadow,
-                       SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+// Shades the hit of a path: adds emission, samples a light into `shadow`, and continues the path; false if it ends
+// here. shade_diffuse_simd8.h does the same for eight paths on Lambertian triangles, and must give the same bits: on
+// CPUs a sample of the Cornell box takes 38 ms with it and 126 ms without (measured there). Change both together.
+DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, const Hit hit, Path *path,
+                       ShadowRay *shadow, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     float4 throughput = path->throughput;
     float3 ray_direction = xyz(path->direction);
     float bsdf_pdf = path->direction.w;
@@ -117,8 +121,10 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
         if (shadow->valid)
             shadow->contribution = with_w(xyz(throughput) * xyz(shadow->contribution), shadow->contribution.w);
     }
-    if (non_delta && WHITTED) {  // in the place of indirect light: the background in the direction of the normal, unoccluded
-        if (continues) path->radiance = path->radiance + throughput * with_w(out.weight * background(params, s.normal), 0.0f);
+    if (non_delta &&
+        WHITTED) {  // in the place of indirect light: the background in the direction of the normal, unoccluded
+        if (continues)
+            path->radiance = path->radiance + throughput * with_w(out.weight * background(params, s.normal), 0.0f);
         continues = false;
     }
     if (!continues || last_bounce) return false;
@@ -133,10 +139,11 @@ DEVICE bool shade_path(const LaunchParams params, int depth, Sampler sampler, co
     return true;
 }
 
-// Each warp of a stage handles WORDS_PER_WARP words in turn: after a few bounces most are 0, and launching an empty warp costs
-// more than testing a word.
-#define FOR_EACH_STENCIL_WORD(i)                                                                                          \
-    for (uint i = group_index() * (GROUP_SIZE * WORDS_PER_WARP) + local_index(), end_ = i + GROUP_SIZE * WORDS_PER_WARP; \
+// Each warp of a stage handles WORDS_PER_WARP words in turn: after a few bounces most are 0, and launching an empty
+// warp costs more than testing a word.
+#define FOR_EACH_STENCIL_WORD(i)                                                 \
+    for (uint i = group_index() * (GROUP_SIZE * WORDS_PER_WARP) + local_index(), \
+              end_ = i + GROUP_SIZE * WORDS_PER_WARP;                            \
          i < end_; i += GROUP_SIZE)
 
 #if SCHEDULE == SCHEDULE_WAVEFRONT
@@ -154,9 +161,9 @@ KERNEL generate(const LaunchParams params, FILM_PARAMS, GLOBAL uint *active_mask
     set_active(active_mask, i, active, scratch);
 }
 
-KERNEL trace(const LaunchParams params, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask, GLOBAL const float4 *origins,
-             GLOBAL const float4 *directions, GLOBAL float4 *throughputs, GLOBAL float4 *radiances, GLOBAL float4 *hits,
-             SCENE_PARAMS, GLOBAL const float4 *lights) {
+KERNEL trace(const LaunchParams params, GLOBAL const uint *active_mask, GLOBAL uint *hit_mask,
+             GLOBAL const float4 *origins, GLOBAL const float4 *directions, GLOBAL float4 *throughputs,
+             GLOBAL float4 *radiances, GLOBAL float4 *hits, SCENE_PARAMS, GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
     FOR_EACH_STENCIL_WORD(i) {
         bool active = is_active(active_mask, i);
@@ -177,7 +184,8 @@ KERNEL trace(const LaunchParams params, GLOBAL const uint *active_mask, GLOBAL u
 KERNEL shade(const LaunchParams params, int depth, GLOBAL const uint *hit_mask, GLOBAL uint *active_mask,
              GLOBAL uint *shadow_mask, GLOBAL float4 *origins, GLOBAL float4 *directions, GLOBAL float4 *throughputs,
              GLOBAL float4 *radiances, GLOBAL const float4 *hits, GLOBAL float4 *shadow_directions,
-             GLOBAL float4 *shadow_contributions, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+             GLOBAL float4 *shadow_contributions, SCENE_PARAMS, GLOBAL const Material *materials,
+             GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
     FOR_EACH_STENCIL_WORD(i) {
         bool active = is_active(hit_mask, i), has_shadow_ray = false;
@@ -223,8 +231,8 @@ KERNEL accumulate(const LaunchParams params, GLOBAL const float4 *radiances, FIL
 #elif SCHEDULE == SCHEDULE_REGENERATE
 // A thread keeps its path in registers and starts the next pixel's when it ends. A warp takes new pixels when at most
 // REGENERATE_BELOW of its paths are active. counts: the next ray, then the active rays by depth.
-KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS, GLOBAL const Material *materials,
-                  GLOBAL const float4 *lights) {
+KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, SCENE_PARAMS,
+                  GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     LOCAL_ARRAY(uint, by_depth, MAX_DEPTHS);
     if (local_index() < MAX_DEPTHS) by_depth[local_index()] = 0;
     BARRIER();
@@ -272,7 +280,8 @@ KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, S
         } else {
             ShadowRay shadow;
             active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
-            float4 origin = shadow_ray_origin(path.origin, shadow.direction, shadow.valid ? shadow.contribution.w : 0.0f);
+            float4 origin =
+                shadow_ray_origin(path.origin, shadow.direction, shadow.valid ? shadow.contribution.w : 0.0f);
             if (shadow.valid && !scene_any_hit(SCENE_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
                 path.radiance = path.radiance + shadow.contribution;
             depth++;
@@ -287,7 +296,8 @@ KERNEL regenerate(const LaunchParams params, GLOBAL uint *counts, FILM_PARAMS, S
 #elif SCALAR_THREADS && HAS_MOVEMASK
 #include "raytracing/fused_scalar.h"
 #else
-// The stencil words go from stage to stage in a register. active_masks[16 * word + depth] is written for the picture's report.
+// The stencil words go from stage to stage in a register. active_masks[16 * word + depth] is written for the picture's
+// report.
 KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PARAMS, SCENE_PARAMS,
                   GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     STENCIL_LOCAL(scratch);
@@ -300,7 +310,8 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
         for (int depth = 0; depth < params.max_depth; depth++) {
 #if HAS_BALLOT
             if (word == 0) break;
-            if (lane_index() == (uint)depth) lane_word = word;  // lane k keeps the word of depth k, for one store at the end
+            if (lane_index() == (uint)depth)
+                lane_word = word;  // lane k keeps the word of depth k, for one store at the end
 #else
             if (lane_index() == 0) active_masks[MAX_DEPTHS * (i >> 5) + (uint)depth] = word;
 #endif
@@ -309,10 +320,13 @@ KERNEL megakernel(const LaunchParams params, GLOBAL uint *active_masks, FILM_PAR
             if (active) {
                 Hit hit = scene_closest_hit(SCENE_ARGS, path.origin, xyz(path.direction));
                 active = hit.primitive >= 0;
-                if (active) active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
-                else path.radiance = add_escaped_radiance(params, lights, path);
+                if (active)
+                    active = shade_path(params, depth, sampler, hit, &path, &shadow, SCENE_ARGS, materials, lights);
+                else
+                    path.radiance = add_escaped_radiance(params, lights, path);
             }
-            float4 origin = shadow_ray_origin(path.origin, shadow.direction, shadow.valid ? shadow.contribution.w : 0.0f);
+            float4 origin =
+                shadow_ray_origin(path.origin, shadow.direction, shadow.valid ? shadow.contribution.w : 0.0f);
             if (shadow.valid && !scene_any_hit(SCENE_ARGS, origin, xyz(shadow.direction), shadow.direction.w))
                 path.radiance = path.radiance + shadow.contribution;
             word = ballot_word(active, scratch);
@@ -331,6 +345,8 @@ KERNEL count_rays(GLOBAL const uint *words, int first, int step, int word_count,
     uint i = thread_index();
     if (i >= (uint)word_count) return;
     uint word = words[(uint)first + i * (uint)step];
-    if (word) atomic_add(&counts[0], popcount(word));
-    else atomic_add(&counts[1], 1u);
+    if (word)
+        atomic_add(&counts[0], popcount(word));
+    else
+        atomic_add(&counts[1], 1u);
 }

@@ -1,12 +1,13 @@
-// Owen-scrambled Sobol points without tables or state: a hash shuffles the order of the samples and scrambles each digit by the
-// digits above it (B. Burley 2020, Practical Hash-based Owen Scrambling; the hash is N. Vegdahl's of 2021). Dimensions come in
-// pairs: each pair is a (0, m, 2)-net in every aligned 2^m samples of a pixel, and pairs are shuffled independently. A value
-// depends on (seed, pixel, sample, dimension) alone. With SAMPLER 0 the values are independent pseudorandom numbers.
+// Owen-scrambled Sobol points without tables or state: a hash shuffles the order of the samples and scrambles each
+// digit by the digits above it (B. Burley 2020, Practical Hash-based Owen Scrambling; the hash is N. Vegdahl's of
+// 2021). Dimensions come in pairs: each pair is a (0, m, 2)-net in every aligned 2^m samples of a pixel, and pairs are
+// shuffled independently. A value depends on (seed, pixel, sample, dimension) alone. With SAMPLER 0 the values are
+// independent pseudorandom numbers.
 #include "bvh/geometry.h"
 #include "common/random.h"
 
 typedef struct {
-    uint seed;    // of the pixel
+    uint seed;  // of the pixel
     uint sample;  // its index with the bits reversed
 #if HAS_MOVEMASK
     const float *cached;  // if not 0: values that cache_samples has drawn for CACHE_PATHS paths
@@ -48,12 +49,12 @@ DEVICE uint sample_bits(Sampler sampler, uint dimension) {
 
 #if HAS_MOVEMASK
 #define CACHE_PATHS 32
-#define CACHE_DIMENSIONS 6      // the first dimensions of a bounce, a row each
+#define CACHE_DIMENSIONS 6  // the first dimensions of a bounce, a row each
 #define CACHE_BITS_DIMENSION 4  // the dimension whose 32 bits fill one row more
 #define CACHE_ROWS (CACHE_DIMENSIONS + 1)
 
-// Draws six dimensions of CACHE_PATHS paths of one sample, so that the compiler vectorizes over the paths. `dimension` is a
-// multiple of 8.
+// Draws six dimensions of CACHE_PATHS paths of one sample, so that the compiler vectorizes over the paths. `dimension`
+// is a multiple of 8.
 DEVICE_NOINLINE_ALWAYS void cache_samples(const uint *seeds, uint sample, uint dimension, float *cached) {
     for (uint k = 0; k < CACHE_DIMENSIONS; k += 2u) {  // the two dimensions of a pair share half of the work
         uint even = (dimension & ~7u) + k;

@@ -1,6 +1,7 @@
-// The geometry of a scene: the BVH of static shapes, instances, distance fields, and textures on them; intersection of rays with
-// all of them, and the surface point of a hit. SCENE_PARAMS stands among the parameters of kernels and functions, SCENE_ARGS among
-// the arguments; MAYBE_ macros begin with a comma and are empty if the scene has no such part.
+// The geometry of a scene: the BVH of static shapes, instances, distance fields, and textures on them; intersection of
+// rays with all of them, and the surface point of a hit. SCENE_PARAMS stands among the parameters of kernels and
+// functions, SCENE_ARGS among the arguments; MAYBE_ macros begin with a comma and are empty if the scene has no such
+// part.
 #include "bvh/traverse_packet.h"
 #if TEXTURED
 #include "raytracing/texture.h"
@@ -29,9 +30,9 @@
 #define MAYBE_TEXTURE_PARAMS
 #define MAYBE_TEXTURE_ARGS
 #endif
-#define SCENE_PARAMS                                                                                       \
-    GLOBAL const float4 *nodes, GLOBAL const float4 *primitives MAYBE_INSTANCE_PARAMS MAYBE_FIELD_PARAMS \
-        MAYBE_TEXTURE_PARAMS
+#define SCENE_PARAMS            \
+    GLOBAL const float4 *nodes, \
+        GLOBAL const float4 *primitives MAYBE_INSTANCE_PARAMS MAYBE_FIELD_PARAMS MAYBE_TEXTURE_PARAMS
 #define SCENE_ARGS nodes, primitives MAYBE_INSTANCE_ARGS MAYBE_FIELD_ARGS MAYBE_TEXTURE_ARGS
 
 #define USE_BVH8 (BVH8 && HAS_MOVEMASK)
@@ -54,7 +55,8 @@ DEVICE Primitive primitive_of(SCENE_PARAMS, const Hit hit) {
 
 DEVICE int material_of(SCENE_PARAMS, const Hit hit) {
 #if INSTANCES
-    if (hit.instance >= 0 && instance_records[hit.instance].material >= 0) return instance_records[hit.instance].material;
+    if (hit.instance >= 0 && instance_records[hit.instance].material >= 0)
+        return instance_records[hit.instance].material;
 #endif
 #if DISTANCE_FIELDS
     if (hit.primitive >= FIELD_PRIM_BASE) return fields[hit.primitive - FIELD_PRIM_BASE].material;
@@ -132,18 +134,20 @@ DEVICE bool scene_any_hit(SCENE_PARAMS, float4 origin, float3 direction, float t
 #endif
 
 #if HAS_MOVEMASK
-// scene_closest_hit of the `active` rays of a packet; with accept_first_hit scene_any_hit, which sets the packet's primitive index
-// to one of 0 or more, or to -1. The hits are stored in the packet.
+// scene_closest_hit of the `active` rays of a packet; with accept_first_hit scene_any_hit, which sets the packet's
+// primitive index to one of 0 or more, or to -1. The hits are stored in the packet.
 DEVICE void scene_packet_hits(SCENE_PARAMS, Packet *packet, uint active, bool accept_first_hit) {
 #if USE_BVH8 && !INSTANCES && !DISTANCE_FIELDS && !ALPHA_TEST
     traverse_packet((GLOBAL const float *)nodes, primitives, packet, active, accept_first_hit);
 #else
     for (; active; active &= active - 1u) {
         uint j = ctz(active);
-        float4 origin = with_w(packet_origin(packet, j), packet->time[j]);
-        float3 direction = packet_direction(packet, j);
-        if (!accept_first_hit) packet_set_hit(packet, j, scene_closest_hit(SCENE_ARGS, origin, direction));
-        else packet->prim_index.s[j] = scene_any_hit(SCENE_ARGS, origin, direction, packet->t.s[j]) ? 0 : -1;
+        float4 origin = with_w(float3_at(packet->origin, j), packet->time[j]);
+        float3 direction = float3_at(packet->direction, j);
+        if (!accept_first_hit)
+            packet_set_hit(packet, j, scene_closest_hit(SCENE_ARGS, origin, direction));
+        else
+            packet->prim_index.s[j] = scene_any_hit(SCENE_ARGS, origin, direction, packet->t.s[j]) ? 0 : -1;
     }
 #endif
 }
@@ -238,8 +242,8 @@ DEVICE Surface surface_at(SCENE_PARAMS, const Hit hit, float4 origin, float3 dir
 #if TEXTURED
     s.geometric_normal = s.front_face ? s.normal : -s.normal;
     MaterialTextures tex = material_textures[s.material];
-    s.normal = shading_normal(TEXTURE_ARGS, tex, prim_id, hit.u, hit.v, smooth, s.normal, s.front_face, edge1, edge2, tangent,
-                              flip_bitangent, direction);
+    s.normal = shading_normal(TEXTURE_ARGS, tex, prim_id, hit.u, hit.v, smooth, s.normal, s.front_face, edge1, edge2,
+                              tangent, flip_bitangent, direction);
 #else
     if (!s.front_face) s.normal = -s.normal;
 #endif
@@ -280,8 +284,8 @@ DEVICE float3 emission_texture_at(SCENE_PARAMS, const Primitive p, float u, floa
 }
 #endif
 
-// Whether a direction on one side of the shading normal lies on the same side of the geometric normal; if not, light would leak
-// through the surface.
+// Whether a direction on one side of the shading normal lies on the same side of the geometric normal; if not, light
+// would leak through the surface.
 DEVICE bool on_geometric_side(const Surface s, float3 direction, bool transmits) {
 #if TEXTURED
     return (dot_fma(direction, s.geometric_normal) > 0.0f) != transmits;
@@ -290,7 +294,8 @@ DEVICE bool on_geometric_side(const Surface s, float3 direction, bool transmits)
 #endif
 }
 
-// The origin of the next ray, offset to the side that the last ray came from, or to the other side if the path `transmits`.
+// The origin of the next ray, offset to the side that the last ray came from, or to the other side if the path
+// `transmits`.
 DEVICE float4 offset_ray_origin(const Surface s, bool transmits, float time) {
     float3 side = transmits ? -geometric_normal(s) : geometric_normal(s);
 #if DISTANCE_FIELDS

@@ -1,13 +1,12 @@
-// Shades eight neighboring paths of a packet that hit Lambertian triangles at once, a path a lane: shade_path of raytrace.cu
-// and sample_direct of lights.h for this one case, with the same roundings and so the same bits. Samples of lights that are
-// not triangles, or that need a third dimension (lights.h), are drawn lane by lane.
+// Shades eight neighboring paths of a packet that hit Lambertian triangles at once, a path a lane: shade_path of
+// raytrace.cu and sample_direct of lights.h for this one case, with the same roundings and so the same bits. Samples of
+// lights that are not triangles, or that need a third dimension (lights.h), are drawn lane by lane.
 //
-// Why the shading stands here a second time: shade_path branches by path (material, light, texture), which eight lanes can
-// only do with masks, and OpenCL C has no templates to write both from one text. It is worth it: a sample of the Cornell box,
-// 256 x 256, depth 8, takes 38 ms with this file and 126 ms with shade_path for every path (two AVX-512 cores, best of 25).
+// Why the shading stands here a second time: shade_path branches by path (material, light, texture), which eight lanes
+// can only do with masks, and OpenCL C has no templates to write both from one text. It is worth it: a sample of the
+// Cornell box, 256 x 256, depth 8, takes 38 ms with this file and 126 ms with shade_path for every path (two AVX-512
+// cores, best of 25).
 #include "raytracing/path_packet.h"
-
-#define SIMD8(rows, k) rows[k].v8[begin >> 3]
 
 typedef struct {
     float8 x, y, z;
@@ -18,15 +17,31 @@ DEVICE Float3x8 float3x8(float8 x, float8 y, float8 z) {
     return p;
 }
 
+// The eight lanes from `begin` on of three rows of coordinates; store8 leaves the lanes outside `mask` as they are.
+DEVICE Float3x8 load8(const Floats32 *rows, uint begin) {
+    return float3x8(rows[0].v8[begin >> 3], rows[1].v8[begin >> 3], rows[2].v8[begin >> 3]);
+}
+
+#define MASKED_STORE(row, value) (row).v8[begin >> 3] = mask ? value : (row).v8[begin >> 3]
+DEVICE void store8(Floats32 *rows, uint begin, int8 mask, Float3x8 value) {
+    MASKED_STORE(rows[0], value.x);
+    MASKED_STORE(rows[1], value.y);
+    MASKED_STORE(rows[2], value.z);
+}
+
 // All ones in the lanes whose bit is set.
 DEVICE int8 mask_of_bits8(uint bits) { return ((int8)((int)bits) & (int8)(1, 2, 4, 8, 16, 32, 64, 128)) != 0; }
 
 // Eight lanes of the functions of bvh/geometry.h and lights.h of these names.
 DEVICE Float3x8 sub8(Float3x8 a, Float3x8 b) { return float3x8(a.x - b.x, a.y - b.y, a.z - b.z); }
 
+DEVICE Float3x8 mul8(Float3x8 a, Float3x8 b) { return float3x8(a.x * b.x, a.y * b.y, a.z * b.z); }
+
 DEVICE Float3x8 scale8(Float3x8 a, float8 t) { return float3x8(a.x * t, a.y * t, a.z * t); }
 
-DEVICE Float3x8 madd8(Float3x8 b, float8 t, Float3x8 a) { return float3x8(fma(b.x, t, a.x), fma(b.y, t, a.y), fma(b.z, t, a.z)); }
+DEVICE Float3x8 madd8(Float3x8 b, float8 t, Float3x8 a) {
+    return float3x8(fma(b.x, t, a.x), fma(b.y, t, a.y), fma(b.z, t, a.z));
+}
 
 DEVICE float8 dot8(Float3x8 a, Float3x8 b) { return fma(a.z, b.z, fma(a.y, b.y, a.x * b.x)); }
 
@@ -38,22 +53,29 @@ DEVICE Float3x8 normalize8(Float3x8 a) { return scale8(a, 1.0f / sqrt(dot8(a, a)
 
 DEVICE float8 offset_axis8(float8 p, float8 n) {
     int8 steps = convert_int8(256.0f * n);
-    return fabs(p) < 1.0f / 32 ? fma((float8)(1.0f / 65536), n, p) : as_float8(as_int8(p) + (p < 0.0f ? -steps : steps));
+    return fabs(p) < 1.0f / 32 ? fma((float8)(1.0f / 65536), n, p)
+                               : as_float8(as_int8(p) + (p < 0.0f ? -steps : steps));
 }
 
 DEVICE Float3x8 local_to_world8(Float3x8 n, float8 x, float8 y, float8 z) {
     float8 s = n.z < 0.0f ? (float8)(-1.0f) : (float8)(1.0f), one = (float8)(1.0f);
     float8 a = -1.0f / (s + n.z), b = n.x * n.y * a;
-    Float3x8 first = float3x8(fma(s * n.x * n.x, a, one), s * b, -s * n.x), second = float3x8(b, fma(n.y * n.y, a, s), -n.y);
+    Float3x8 first = float3x8(fma(s * n.x * n.x, a, one), s * b, -s * n.x),
+             second = float3x8(b, fma(n.y * n.y, a, s), -n.y);
     return madd8(n, z, madd8(second, y, scale8(first, x)));
 }
 
 DEVICE void cos_sin_2pi8(float8 x, float8 *cosine, float8 *sine) {
     float8 eighths = floor(x * 8.0f);
     int8 octant = convert_int8(eighths);
-    float8 r = fma(eighths + convert_float8(octant & 1), (float8)(-0.125f), x) * 6.283185307f, r2 = r * r, one = (float8)(1.0f);
-    float8 s = r * fma(r2, fma(r2, fma(r2, (float8)(-1.9841270e-4f), (float8)(8.3333333e-3f)), (float8)(-1.6666667e-1f)), one);
-    float8 c = fma(r2, fma(r2, fma(r2, fma(r2, (float8)(2.4801587e-5f), (float8)(-1.3888889e-3f)), (float8)(4.1666667e-2f)), (float8)(-0.5f)), one);
+    float8 r = fma(eighths + convert_float8(octant & 1), (float8)(-0.125f), x) * 6.283185307f, r2 = r * r,
+           one = (float8)(1.0f);
+    float8 s =
+        r * fma(r2, fma(r2, fma(r2, (float8)(-1.9841270e-4f), (float8)(8.3333333e-3f)), (float8)(-1.6666667e-1f)), one);
+    float8 c = fma(r2,
+                   fma(r2, fma(r2, fma(r2, (float8)(2.4801587e-5f), (float8)(-1.3888889e-3f)), (float8)(4.1666667e-2f)),
+                       (float8)(-0.5f)),
+                   one);
     int8 quarter = (octant + 1) >> 1 & 3, odd = (quarter & 1) != 0;
     float8 level = odd ? s : c, upright = odd ? c : s;
     *cosine = (quarter == 1) | (quarter == 2) ? -level : level;
@@ -65,10 +87,13 @@ DEVICE float8 luminance8(Float3x8 c) { return fma((float8)(0.0722f), c.z, fma((f
 // Transposes float4 number `column` of eight records of `stride` float4s: x, y, z into *columns, w returned.
 DEVICE float8 columns8(GLOBAL const float4 *records, int stride, int column, int8 at, Float3x8 *columns) {
 #define ROW(i) records[stride * at.s##i + column]
-    float8 a = (float8)(ROW(0), ROW(4)), b = (float8)(ROW(1), ROW(5)), c = (float8)(ROW(2), ROW(6)), d = (float8)(ROW(3), ROW(7));
+    float8 a = (float8)(ROW(0), ROW(4)), b = (float8)(ROW(1), ROW(5)), c = (float8)(ROW(2), ROW(6)),
+           d = (float8)(ROW(3), ROW(7));
 #undef ROW
-    float8 ab = (float8)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5), cd = (float8)(c.s0, d.s0, c.s1, d.s1, c.s4, d.s4, c.s5, d.s5);
-    float8 ef = (float8)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7), gh = (float8)(c.s2, d.s2, c.s3, d.s3, c.s6, d.s6, c.s7, d.s7);
+    float8 ab = (float8)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5),
+           cd = (float8)(c.s0, d.s0, c.s1, d.s1, c.s4, d.s4, c.s5, d.s5);
+    float8 ef = (float8)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7),
+           gh = (float8)(c.s2, d.s2, c.s3, d.s3, c.s6, d.s6, c.s7, d.s7);
     columns->x = (float8)(ab.s01, cd.s01, ab.s45, cd.s45);
     columns->y = (float8)(ab.s23, cd.s23, ab.s67, cd.s67);
     columns->z = (float8)(ef.s01, gh.s01, ef.s45, gh.s45);
@@ -97,11 +122,11 @@ typedef struct {
     int8 front_face, material;
 } DiffuseHit8;
 
-// sample_direct for the lanes whose light is a triangle; the lanes of other lights are returned in *remaining. Returns the lanes
-// that have a shadow ray.
+// sample_direct for the lanes whose light is a triangle; the lanes of other lights are returned in *remaining. Returns
+// the lanes that have a shadow ray.
 DEVICE uint sample_direct8(const LaunchParams params, PathPacket *packet, uint begin, uint lanes, const DiffuseHit8 *s,
-                           GLOBAL const float4 *primitives, GLOBAL const Material *materials, GLOBAL const float4 *lights,
-                           uint *remaining) {
+                           GLOBAL const float4 *primitives, GLOBAL const Material *materials,
+                           GLOBAL const float4 *lights, uint *remaining) {
     const float *cache = packet->sample_cache + begin;
     uint8 u32 = as_uint8(vload8(0, cache + CACHE_PATHS * CACHE_DIMENSIONS));
     int8 low = (int8)(0), high = (int8)(params.light_count - 1);
@@ -134,49 +159,48 @@ DEVICE uint sample_direct8(const LaunchParams params, PathPacket *packet, uint b
     float8 bsdf_pdf = max_nnan(dot8(s->normal, direction), (float8)(0.0f)) * (1.0f / PI);
     uint shadows = lanes & ~*remaining & movemask8((cosine > 0.0f) & (distance > 0.0f) & (bsdf_pdf > 0.0f));
     float8 weight = 1.0f / (light_pdf + (DIRECT_LIGHTING == DIRECT_MIS ? bsdf_pdf : (float8)(0.0f)));
-    SIMD8(packet->shadows.direction, 0) = direction.x;
-    SIMD8(packet->shadows.direction, 1) = direction.y;
-    SIMD8(packet->shadows.direction, 2) = direction.z;
+    int8 mask = (int8)(-1);
+    store8(packet->shadows.direction, begin, mask, direction);
     packet->shadows.t.v8[begin >> 3] = distance < FLT_MAX ? distance * 0.9999f : (float8)(FLT_MAX);
-    SIMD8(packet->shadows.origin, 0) = s->origin.x;
-    SIMD8(packet->shadows.origin, 1) = s->origin.y;
-    SIMD8(packet->shadows.origin, 2) = s->origin.z;
-    SIMD8(packet->contribution, 0) = SIMD8(packet->throughput, 0) * (s->albedo.x * bsdf_pdf * emission.x * weight);
-    SIMD8(packet->contribution, 1) = SIMD8(packet->throughput, 1) * (s->albedo.y * bsdf_pdf * emission.y * weight);
-    SIMD8(packet->contribution, 2) = SIMD8(packet->throughput, 2) * (s->albedo.z * bsdf_pdf * emission.z * weight);
+    store8(packet->shadows.origin, begin, mask, s->origin);
+    Float3x8 reflected = scale8(mul8(scale8(s->albedo, bsdf_pdf), emission), weight);
+    store8(packet->contribution, begin, mask, mul8(load8(packet->throughput, begin), reflected));
     return shadows;
 }
 
 DEVICE float lane_of8(float8 x, uint k) { return ((const float *)&x)[k]; }
 
-DEVICE float3 float3_of_lane(Float3x8 p, uint k) { return make_float3(lane_of8(p.x, k), lane_of8(p.y, k), lane_of8(p.z, k)); }
+DEVICE float3 float3_of_lane(Float3x8 p, uint k) {
+    return make_float3(lane_of8(p.x, k), lane_of8(p.y, k), lane_of8(p.z, k));
+}
 
 // sample_direct for lane k; false if it has no shadow ray.
-DEVICE_NOINLINE_ALWAYS bool sample_direct_lane(const LaunchParams params, int depth, PathPacket *packet, uint begin, uint k,
-                                      const DiffuseHit8 *s, SCENE_PARAMS, GLOBAL const Material *materials,
-                                      GLOBAL const float4 *lights) {
+DEVICE_NOINLINE_ALWAYS bool sample_direct_lane(const LaunchParams params, int depth, PathPacket *packet, uint begin,
+                                               uint k, const DiffuseHit8 *s, SCENE_PARAMS,
+                                               GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     uint j = begin + k, dimension = (uint)(depth + 1) * DIMENSIONS_PER_BOUNCE + 4u;
     Surface surface;
     surface.point = float3_of_lane(s->point, k);
     surface.normal = float3_of_lane(s->normal, k);
-    surface.ray_direction = packet_direction(&packet->rays, j);
+    surface.ray_direction = float3_at(packet->rays.direction, j);
     surface.front_face = ((const int *)&s->front_face)[k] != 0;
     surface.material = ((const int *)&s->material)[k];
     surface.in_light_table = true;
     ShadowRay shadow;
     float3 origin = float3_of_lane(s->origin, k);
     if (!sample_direct(params, materials[surface.material], surface, origin, true, lights, SCENE_ARGS, materials,
-                       packet_sampler(packet, j), dimension, &shadow)) return false;
-    float3 throughput = xyz(packet_path(packet, j).throughput);
+                       packet_sampler(packet, j), dimension, &shadow))
+        return false;
+    float3 throughput = float3_at(packet->throughput, j);
     shadow.contribution = with_w(throughput * xyz(shadow.contribution), shadow.contribution.w);
     packet_set_shadow_ray(packet, j, with_w(origin, 0.0f), shadow);
     return true;
 }
 
-// Shades those of `lanes`, a bit each, that hit Lambertian triangles, and leaves these in *lanes. Returns the lanes whose paths
-// continue, and in *shadows those with a shadow ray.
-DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *packet, uint begin, uint *lanes, uint *shadows,
-                           SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
+// Shades those of `lanes`, a bit each, that hit Lambertian triangles, and leaves these in *lanes. Returns the lanes
+// whose paths continue, and in *shadows those with a shadow ray.
+DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *packet, uint begin, uint *lanes,
+                           uint *shadows, SCENE_PARAMS, GLOBAL const Material *materials, GLOBAL const float4 *lights) {
     Packet *rays = &packet->rays;
     const float *cache = packet->sample_cache + begin;
     int8 hit = rays->prim_index.v8[begin >> 3];
@@ -189,7 +213,7 @@ DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *pac
     float8 is_lambertian = columns8((GLOBAL const float4 *)materials, FLOAT4S_PER_MATERIAL, 0, p.material, &s.albedo);
     *lanes &= movemask8((is_lambertian > 0.0f) & (p.radius == 0.0f));
     if (!*lanes) return 0;
-    Float3x8 ray_direction = float3x8(SIMD8(rays->direction, 0), SIMD8(rays->direction, 1), SIMD8(rays->direction, 2));
+    Float3x8 ray_direction = load8(rays->direction, begin);
     s.normal = normalize8(cross8(p.edge1, p.edge2));
     s.point = madd8(p.edge2, rays->v.v8[begin >> 3], madd8(p.edge1, rays->u.v8[begin >> 3], p.v0));
     s.front_face = dot8(s.normal, ray_direction) < 0.0f;
@@ -211,8 +235,7 @@ DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *pac
     float8 u1 = vload8(0, cache), cosine = sqrt(1.0f - u1), sine = sqrt(u1), x, y;
     cos_sin_2pi8(vload8(0, cache + CACHE_PATHS), &x, &y);
     Float3x8 direction = normalize8(local_to_world8(s.normal, sine * x, sine * y, cosine));
-    Float3x8 t = float3x8(SIMD8(packet->throughput, 0) * s.albedo.x, SIMD8(packet->throughput, 1) * s.albedo.y,
-                          SIMD8(packet->throughput, 2) * s.albedo.z);
+    Float3x8 t = mul8(load8(packet->throughput, begin), s.albedo);
     uint continues = *lanes;
     if (depth + 1 >= params.rr_depth) {
         float8 survival_probability = clamp(max_nnan(max_nnan(t.x, t.y), t.z), (float8)(0.05f), (float8)(1.0f));
@@ -220,18 +243,10 @@ DEVICE uint shade_diffuse8(const LaunchParams params, int depth, PathPacket *pac
         t = scale8(t, 1.0f / survival_probability);
     }
     int8 mask = mask_of_bits8(continues);
-#define MASKED_STORE(rows, value) rows.v8[begin >> 3] = mask ? value : rows.v8[begin >> 3]
-    MASKED_STORE(rays->origin[0], s.origin.x);
-    MASKED_STORE(rays->origin[1], s.origin.y);
-    MASKED_STORE(rays->origin[2], s.origin.z);
-    MASKED_STORE(rays->direction[0], direction.x);
-    MASKED_STORE(rays->direction[1], direction.y);
-    MASKED_STORE(rays->direction[2], direction.z);
+    store8(rays->origin, begin, mask, s.origin);
+    store8(rays->direction, begin, mask, direction);
     MASKED_STORE(rays->t, (float8)(FLT_MAX));
     MASKED_STORE(packet->bsdf_pdf, cosine * (1.0f / PI));
-    MASKED_STORE(packet->throughput[0], t.x);
-    MASKED_STORE(packet->throughput[1], t.y);
-    MASKED_STORE(packet->throughput[2], t.z);
-#undef MASKED_STORE
+    store8(packet->throughput, begin, mask, t);
     return continues;
 }

@@ -22,13 +22,10 @@ typedef struct {
 DEVICE float field_distance(const DistanceField f, float3 p);
 
 // A point (w = 1) or vector (w = 0).
-DEVICE float3 to_field_space(const DistanceField f, float3 p, float w) {
-    return make_float3(fma(f.x.w, w, dot_fma(xyz(f.x), p)), fma(f.y.w, w, dot_fma(xyz(f.y), p)),
-                       fma(f.z.w, w, dot_fma(xyz(f.z), p)));
-}
+DEVICE float3 to_field_space(const DistanceField f, float3 p, float w) { return transform_rows(f.x, f.y, f.z, p, w); }
 
-// The distance at which a ray of unit direction hits the field before t_max, or FLT_MAX. A ray that starts within `detail` of
-// the surface has just left it: hits do not count until it has got farther away.
+// The distance at which a ray of unit direction hits the field before t_max, or FLT_MAX. A ray that starts within
+// `detail` of the surface has just left it: hits do not count until it has got farther away.
 DEVICE float sphere_trace(const DistanceField f, float3 origin, float3 direction, float t_max) {
     float3 o = to_field_space(f, origin, 1.0f), d = to_field_space(f, direction, 0.0f);
     float a = dot_fma(d, d), t_center = -dot_fma(o, d) / a;

@@ -1,5 +1,6 @@
-// The stencil of active rays (V. Frolov, "a stencil buffer for CUDA ray tracing"): one bit a ray. A stage tests the bits at
-// its start, and all 32 rays of a word gather them at its end. The setting `stencil` chooses the representation:
+// The stencil of active rays (V. Frolov, "a stencil buffer for CUDA ray tracing"): one bit a ray. A stage tests the
+// bits at its start, and all 32 rays of a word gather them at its end. The setting `stencil` chooses the
+// representation:
 //     bits   one bit a ray: what all schedules use.
 //     flags  one int a ray, and
 //     off    no test: ended rays are processed without effect. Both are kept as the baselines of the paper's experiment
@@ -21,8 +22,8 @@
 #define STENCIL_LOCAL(name) LOCAL uint *name = 0
 #endif
 
-// Whether ray i is active. The 32 threads of a warp read the same word, so a warp whose word is 0 skips the stage without
-// divergence.
+// Whether ray i is active. The 32 threads of a warp read the same word, so a warp whose word is 0 skips the stage
+// without divergence.
 DEVICE bool is_active(GLOBAL const uint *stencil, uint i) {
 #if STENCIL == STENCIL_BITS
     return (stencil[i >> 5] >> (i & 31u)) & 1u;

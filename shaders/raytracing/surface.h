@@ -1,10 +1,11 @@
-// The interface of materials: the surface point of a hit and the sample of a BSDF. One file a material in materials/, with
+// The interface of materials: the surface point of a hit and the sample of a BSDF. One file a material in materials/,
+// with
 //     bool NAME_sample(material, surface, sampler, dimension, out)
 //         Samples a direction. Returns false if the sample failed, which ends the path; out->pdf is then 0 if the BSDF
 //         has a non-delta part, so that next-event estimation still runs at this hit, and DELTA_PDF if not.
 //     float4 NAME_eval_pdf(material, surface, direction)
-//         xyz: BSDF times |cos(theta)| for light from `direction`. w: the pdf with which NAME_sample would sample it, per
-//         solid angle; all 0 for delta BSDFs.
+//         xyz: BSDF times |cos(theta)| for light from `direction`. w: the pdf with which NAME_sample would sample it,
+//         per solid angle; all 0 for delta BSDFs.
 // The material may use the sampler's dimensions dimension .. dimension + 2.
 #include "raytracing/sampler.h"
 
@@ -13,14 +14,14 @@
 typedef struct {
     float3 point, normal;  // the shading normal faces the ray; both in world space, the normal unit
     float3 ray_direction;  // unit direction of the ray that hit the surface
-    bool front_face;       // whether the ray arrived on the side that the geometric normal points to
-    int material;          // index of the materials
+    bool front_face;  // whether the ray arrived on the side that the geometric normal points to
+    int material;  // index of the materials
 #if DISTANCE_FIELDS
     float offset;  // of ray origins along the normal in world units, beside the rounding offset; 0 but for fields
 #endif
 #if TEXTURED
     float3 geometric_normal;  // on the ray's side; unit
-    float2 uv;                // texture coordinates
+    float2 uv;  // texture coordinates
     float4 vertex_color;
 #endif
     bool in_light_table;  // whether next-event estimation can sample this emitter, so that a hit needs a MIS weight
@@ -28,8 +29,8 @@ typedef struct {
 
 typedef struct {
     float3 direction;
-    float3 weight;   // BSDF times |cos(theta)| over pdf
-    float pdf;       // per solid angle, or DELTA_PDF
+    float3 weight;  // BSDF times |cos(theta)| over pdf
+    float pdf;  // per solid angle, or DELTA_PDF
     bool transmits;  // whether the path continues on the other side of the surface
 } BsdfSample;
 

@@ -1,10 +1,12 @@
 // Textures and the vertex attributes of triangles.
-//     attributes         FLOAT4S_PER_PRIMITIVE float4 a primitive, by its id: the corners' normals, (0, 0, 0) for none, with u of
-//                        each in .w; then v. If there are six, the last nine words are a tangent, the corners' colors in two words
-//                        of 16-bit channels each, and two tangents. A tangent is 0 for none, or an octahedral unit vector (Q. Meyer
-//                        et al. 2010) of 15 bits a coordinate, bit 30 set if the bitangent is flipped, and bit 31 set
+//     attributes         FLOAT4S_PER_PRIMITIVE float4 a primitive, by its id: the corners' normals, (0, 0, 0) for none,
+//                        with u of each in .w; then v. If there are six, the last nine words are a tangent, the
+//                        corners' colors in two words of 16-bit channels each, and two tangents. A tangent is 0 for
+//                        none, or an octahedral unit vector (Q. Meyer et al. 2010) of 15 bits a coordinate, bit 30 set
+//                        if the bitangent is flipped, and bit 31 set
 //     material_textures  the textures of each material
-//     textures           where each begins in `texels`, width, height, and bits: 0-1 wrap of u, 2-3 wrap of v, 4 linear filter
+//     textures           where each begins in `texels`, width, height, and bits: 0-1 wrap of u, 2-3 wrap of v, 4 linear
+//                        filter
 //     texels             256 floats: the sRGB curve; then 8 bits each of red, green, blue, alpha
 typedef struct {
     int color, metallic_roughness, normal, emission;  // indices of textures, -1 for none
@@ -20,8 +22,8 @@ typedef struct {
 #define WRAP_MIRROR 2
 #define LINEAR_FILTER 16
 
-#define TEXTURE_PARAMS                                                                                             \
-    GLOBAL const float4 *RESTRICT attributes, GLOBAL const MaterialTextures *RESTRICT material_textures,           \
+#define TEXTURE_PARAMS                                                                                   \
+    GLOBAL const float4 *RESTRICT attributes, GLOBAL const MaterialTextures *RESTRICT material_textures, \
         GLOBAL const int4 *RESTRICT textures, GLOBAL const uint *RESTRICT texels
 #define TEXTURE_ARGS attributes, material_textures, textures, texels
 
@@ -41,7 +43,8 @@ DEVICE int wrap_texel(int i, int count, int wrap) {
 
 DEVICE float4 texel_at(GLOBAL const uint *texels, int4 t, int x, int y, bool srgb) {
     uint word = texels[(uint)t.x + (uint)y * (uint)t.y + (uint)x];
-    float4 c = make_float4((float)(word & 255u), (float)(word >> 8 & 255u), (float)(word >> 16 & 255u), (float)(word >> 24));
+    float4 c =
+        make_float4((float)(word & 255u), (float)(word >> 8 & 255u), (float)(word >> 16 & 255u), (float)(word >> 24));
     c = c * (1.0f / 255);
     if (srgb) {
         c.x = as_float(texels[word & 255u]);
@@ -69,7 +72,8 @@ DEVICE float4 sample_texture(GLOBAL const int4 *textures, GLOBAL const uint *tex
 DEVICE float2 uv_at(GLOBAL const float4 *attributes, uint prim_id, float u, float v) {
     GLOBAL const float4 *a = attributes + FLOAT4S_PER_PRIMITIVE * (size_t)prim_id;
     float4 vs = a[3];
-    return make_float2(fma(a[2].w - a[0].w, v, fma(a[1].w - a[0].w, u, a[0].w)), fma(vs.z - vs.x, v, fma(vs.y - vs.x, u, vs.x)));
+    return make_float2(fma(a[2].w - a[0].w, v, fma(a[1].w - a[0].w, u, a[0].w)),
+                       fma(vs.z - vs.x, v, fma(vs.y - vs.x, u, vs.x)));
 }
 
 // The interpolated vertex normal, not unit; (0, 0, 0) if the triangle has none.
@@ -78,9 +82,10 @@ DEVICE float3 interpolated_normal(GLOBAL const float4 *attributes, uint prim_id,
     return madd(xyz(a[2]), v, madd(xyz(a[1]), u, xyz(a[0]) * (1.0f - u - v)));
 }
 
-// The direction in which the texture coordinate u grows along a triangle. *flip_bitangent: v grows against the cross product of
-// the normal and this direction, as it does for textures whose v runs downwards.
-DEVICE float3 tangent_along_u(GLOBAL const float4 *attributes, uint prim_id, float3 edge1, float3 edge2, bool *flip_bitangent) {
+// The direction in which the texture coordinate u grows along a triangle. *flip_bitangent: v grows against the cross
+// product of the normal and this direction, as it does for textures whose v runs downwards.
+DEVICE float3 tangent_along_u(GLOBAL const float4 *attributes, uint prim_id, float3 edge1, float3 edge2,
+                              bool *flip_bitangent) {
     GLOBAL const float4 *a = attributes + FLOAT4S_PER_PRIMITIVE * (size_t)prim_id;
     float4 vs = a[3];
     float u1 = a[1].w - a[0].w, u2 = a[2].w - a[0].w, v1 = vs.y - vs.x, v2 = vs.z - vs.x;
@@ -96,14 +101,16 @@ DEVICE uint attribute_word(GLOBAL const float4 *attributes, uint prim_id, uint w
 
 // A unit vector; (0, 0, 0) for the word 0.
 DEVICE float3 decode_octahedral(uint word) {
-    float x = fma((float)(word & 0x7fffu), 2.0f / 32767.0f, -1.0f), y = fma((float)(word >> 15 & 0x7fffu), 2.0f / 32767.0f, -1.0f);
+    float x = fma((float)(word & 0x7fffu), 2.0f / 32767.0f, -1.0f),
+          y = fma((float)(word >> 15 & 0x7fffu), 2.0f / 32767.0f, -1.0f);
     float z = 1.0f - fabs(x) - fabs(y), fold = max_nnan(-z, 0.0f);
     if (word == 0) return make_float3(0.0f, 0.0f, 0.0f);
     return normalize_fma(make_float3(x + (x < 0.0f ? fold : -fold), y + (y < 0.0f ? fold : -fold), z));
 }
 
 // The interpolated vertex tangent, not unit, and the sign of its bitangent.
-DEVICE float3 interpolated_tangent(GLOBAL const float4 *attributes, uint prim_id, float u, float v, bool *flip_bitangent) {
+DEVICE float3 interpolated_tangent(GLOBAL const float4 *attributes, uint prim_id, float u, float v,
+                                   bool *flip_bitangent) {
     uint first = attribute_word(attributes, prim_id, 15u);
     float3 second = decode_octahedral(attribute_word(attributes, prim_id, 22u));
     float3 third = decode_octahedral(attribute_word(attributes, prim_id, 23u));
@@ -117,13 +124,15 @@ DEVICE float4 interpolated_color(GLOBAL const float4 *attributes, uint prim_id, 
     for (uint corner = 0; corner < 3; corner++) {
         uint low = attribute_word(attributes, prim_id, 16u + 2u * corner);
         uint high = attribute_word(attributes, prim_id, 17u + 2u * corner);
-        float4 color = make_float4((float)(low & 65535u), (float)(low >> 16), (float)(high & 65535u), (float)(high >> 16));
+        float4 color =
+            make_float4((float)(low & 65535u), (float)(low >> 16), (float)(high & 65535u), (float)(high >> 16));
         sum = sum + color * ((corner == 0 ? 1.0f - u - v : corner == 1 ? u : v) * (1.0f / 65535));
     }
     return sum;
 }
 #else
-DEVICE float3 interpolated_tangent(GLOBAL const float4 *attributes, uint prim_id, float u, float v, bool *flip_bitangent) {
+DEVICE float3 interpolated_tangent(GLOBAL const float4 *attributes, uint prim_id, float u, float v,
+                                   bool *flip_bitangent) {
     return make_float3(0.0f, 0.0f, 0.0f);
 }
 
@@ -138,8 +147,8 @@ DEVICE float3 clamp_shading_normal(float3 normal, float3 ray_direction) {
     return cosine < 0.02f ? normalize_fma(madd(ray_direction, cosine - 0.02f, normal)) : normal;
 }
 
-// The shading normal on the ray's side: the interpolated vertex normal, or the geometric normal if that is (0, 0, 0), perturbed by
-// the normal map. `tangent` is the interpolated vertex tangent, (0, 0, 0) for none.
+// The shading normal on the ray's side: the interpolated vertex normal, or the geometric normal if that is (0, 0, 0),
+// perturbed by the normal map. `tangent` is the interpolated vertex tangent, (0, 0, 0) for none.
 DEVICE float3 shading_normal(TEXTURE_PARAMS, const MaterialTextures tex, uint prim_id, float u, float v, float3 normal,
                              float3 geometric_normal, bool front_face, float3 edge1, float3 edge2, float3 tangent,
                              bool flip_bitangent, float3 ray_direction) {
@@ -158,8 +167,8 @@ DEVICE float3 shading_normal(TEXTURE_PARAMS, const MaterialTextures tex, uint pr
             float3 bitangent = cross_fma(normal, t);
             if (flip != (dot_fma(geometric_normal, cross_fma(edge1, edge2)) < 0.0f)) bitangent = -bitangent;
             float4 c = sample_texture(textures, texels, tex.normal, uv_at(attributes, prim_id, u, v), false);
-            float3 bend = make_float3(fma(c.x, 2.0f, -1.0f) * tex.normal_scale, fma(c.y, 2.0f, -1.0f) * tex.normal_scale,
-                                      fma(c.z, 2.0f, -1.0f));
+            float3 bend = make_float3(fma(c.x, 2.0f, -1.0f) * tex.normal_scale,
+                                      fma(c.y, 2.0f, -1.0f) * tex.normal_scale, fma(c.z, 2.0f, -1.0f));
             normal = normalize_fma(madd(bitangent, bend.y, madd(t, bend.x, normal * max_nnan(bend.z, 1e-3f))));
         }
     }
@@ -184,8 +193,8 @@ DEVICE Material apply_textures(TEXTURE_PARAMS, Material m, const MaterialTexture
     return m;
 }
 
-// Alpha test. MASK compares alpha with the cutoff. BLEND accepts the hit with probability alpha (stochastic transparency); the
-// random number is a hash of the ray, so all schedules agree.
+// Alpha test. MASK compares alpha with the cutoff. BLEND accepts the hit with probability alpha (stochastic
+// transparency); the random number is a hash of the ray, so all schedules agree.
 DEVICE bool passes_alpha_test(TEXTURE_PARAMS, const MaterialTextures tex, float2 uv, float vertex_alpha, float4 origin,
                               float3 direction) {
     if (tex.alpha_mode == ALPHA_OPAQUE) return true;

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from renderer.pictures.raytrace import Picture
-from renderer.raytracing import microfacet
+from tests.raytracing import microfacet_tables
 from tests.raytracing.golden.make_mitsuba_conductor import BATCHES, COLOR, ROUGHNESSES, SIZE, plate, tiles
 
 SAMPLES = 128
@@ -23,7 +23,7 @@ def compensation(settings) -> np.ndarray:
     x, y = np.meshgrid((np.arange(SIZE[0]) + 0.5) / SIZE[0] * 2 - 1, 1 - (np.arange(SIZE[1]) + 0.5) / SIZE[1] * 2)
     ways = forward + (x * reach * SIZE[0] / SIZE[1])[..., None] * right + (y * reach)[..., None] * up
     cosine = -tiles((ways / np.linalg.norm(ways, axis=2, keepdims=True))[..., [1, 1, 1]])[..., 0]
-    kept = sum(microfacet.ggx_split_sum(cosine, np.full(cosine.shape, settings.materials[0].roughness)))
+    kept = sum(microfacet_tables.ggx_split_sum(cosine, np.full(cosine.shape, settings.materials[0].roughness)))
     return 1 + np.array(COLOR) * ((1 - kept) / kept)[..., None]
 
 

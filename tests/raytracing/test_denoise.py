@@ -14,7 +14,7 @@ SCENE = """
 picture = "raytrace"
 size = [96, 64]
 [settings]
-depth = 3
+max_depth = 3
 horizon = [0.6, 0.7, 0.8]
 view = { position = [0.0, 1.0, 4.0], target = [0.0, 0.3, 0.0] }
 [[settings.materials]]

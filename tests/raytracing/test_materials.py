@@ -13,6 +13,7 @@ from renderer.raytracing import microfacet
 from renderer.raytracing.kernels import compile_constants, kernel_source, material_rows
 from renderer.raytracing.settings import Material, Settings, Sphere
 from renderer.scene.cameras import Camera
+from tests.raytracing import microfacet_tables
 
 WHITE = (1.0, 1.0, 1.0)
 PROBES = """
@@ -177,13 +178,13 @@ def test_stored_tables_are_what_sampling_finds(rng):
     for _ in range(20):
         i, j = rng.integers(2, microfacet.GGX_COSINES), rng.integers(0, microfacet.GGX_ROUGHNESSES)
         cosine, roughness = i / (microfacet.GGX_COSINES - 1), j / (microfacet.GGX_ROUGHNESSES - 1)
-        fresh = np.ravel(microfacet.ggx_split_sum(np.array([cosine]), np.array([roughness]), 128))
+        fresh = np.ravel(microfacet_tables.ggx_split_sum(np.array([cosine]), np.array([roughness]), 128))
         assert np.allclose(reflector[i, j], fresh, atol=2e-3)
         k, i, j = (
             rng.integers(1, n) for n in (microfacet.GLASS_IORS, microfacet.GLASS_COSINES, microfacet.GLASS_ROUGHNESSES)
         )
         place = np.array([i / (microfacet.GLASS_COSINES - 1)]), np.array([j / (microfacet.GLASS_ROUGHNESSES - 1)])
-        fresh = microfacet.dielectric_albedo(*place, np.array([microfacet.glass_iors()[k]]), 128)
+        fresh = microfacet_tables.dielectric_albedo(*place, np.array([microfacet_tables.glass_iors()[k]]), 128)
         assert dielectric[k, i, j] == pytest.approx(fresh[0], abs=6e-3)
 
 

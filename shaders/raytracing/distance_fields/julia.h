@@ -6,7 +6,8 @@ DEVICE float julia_distance(const DistanceField f, float3 p) {
         slope2 *= 4.0f * size2;
         float3 imaginary = make_float3(z.y, z.z, z.w);
         float real_part = fma(z.x, z.x, f.parameters.x - dot_fma(imaginary, imaginary)), twice = 2.0f * z.x;
-        z = make_float4(real_part, fma(twice, z.y, f.parameters.y), fma(twice, z.z, f.parameters.z), fma(twice, z.w, f.parameters.w));
+        z = make_float4(real_part, fma(twice, z.y, f.parameters.y), fma(twice, z.z, f.parameters.z),
+                        fma(twice, z.w, f.parameters.w));
         size2 = fma(z.w, z.w, fma(z.z, z.z, fma(z.y, z.y, z.x * z.x)));
     }
     return size2 > 1.0f ? 0.25f * logarithm_of(size2) * sqrt(size2 / slope2) : 0.0f;

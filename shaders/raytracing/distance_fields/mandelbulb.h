@@ -1,5 +1,5 @@
-// The Mandelbulb of an integer power (D. White and P. Nylander 2009); the distance is r ln r / 2 r'. Angles are multiplied by
-// powers of complex numbers, because trigonometric functions round differently on different devices.
+// The Mandelbulb of an integer power (D. White and P. Nylander 2009); the distance is r ln r / 2 r'. Angles are
+// multiplied by powers of complex numbers, because trigonometric functions round differently on different devices.
 DEVICE float2 complex_power(float2 a, int power) {
     float2 out = make_float2(1.0f, 0.0f);
     for (int rest = power; rest > 0; rest >>= 1) {

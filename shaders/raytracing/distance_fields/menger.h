@@ -1,5 +1,5 @@
-// The Menger sponge of `iterations` levels, in a cube of side 1 about the origin: the distance to the cube minus the crosses
-// of each level, a lower bound of the true distance (after I. Quilez).
+// The Menger sponge of `iterations` levels, in a cube of side 1 about the origin: the distance to the cube minus the
+// crosses of each level, a lower bound of the true distance (after I. Quilez).
 DEVICE float menger_distance(const DistanceField f, float3 p) {
     float3 q = make_float3(2.0f * p.x, 2.0f * p.y, 2.0f * p.z);
     float3 out = make_float3(fabs(q.x) - 1.0f, fabs(q.y) - 1.0f, fabs(q.z) - 1.0f);
@@ -9,7 +9,8 @@ DEVICE float menger_distance(const DistanceField f, float3 p) {
         float3 a = make_float3(q.x * cells, q.y * cells, q.z * cells);
         a = make_float3(fma(floor(a.x * 0.5f), -2.0f, a.x) - 1.0f, fma(floor(a.y * 0.5f), -2.0f, a.y) - 1.0f,
                         fma(floor(a.z * 0.5f), -2.0f, a.z) - 1.0f);
-        float x = fabs(fma(fabs(a.x), -3.0f, 1.0f)), y = fabs(fma(fabs(a.y), -3.0f, 1.0f)), z = fabs(fma(fabs(a.z), -3.0f, 1.0f));
+        float x = fabs(fma(fabs(a.x), -3.0f, 1.0f)), y = fabs(fma(fabs(a.y), -3.0f, 1.0f)),
+              z = fabs(fma(fabs(a.z), -3.0f, 1.0f));
         cells *= 3.0f;
         far = max_nnan(far, (min_nnan(max_nnan(x, y), min_nnan(max_nnan(y, z), max_nnan(z, x))) - 1.0f) / cells);
     }

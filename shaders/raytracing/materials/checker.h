@@ -2,7 +2,8 @@
 #include "raytracing/materials/diffuse.h"
 DEVICE float3 checker_color(const Material m, float3 p) {
     float scale = 1.0f / m.checker_size;
-    int cell = (int)floor(fma(p.x, scale, 1e-3f)) + (int)floor(fma(p.y, scale, 1e-3f)) + (int)floor(fma(p.z, scale, 1e-3f));
+    int cell =
+        (int)floor(fma(p.x, scale, 1e-3f)) + (int)floor(fma(p.y, scale, 1e-3f)) + (int)floor(fma(p.z, scale, 1e-3f));
     return (cell & 1) ? make_float3(m.color2.x, m.color2.y, m.color2.z) : base_color(m);
 }
 

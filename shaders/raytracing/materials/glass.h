@@ -1,5 +1,5 @@
-// A dielectric that reflects or refracts by Fresnel's equations for unpolarized light; `ior` is its index of refraction. With
-// `roughness` its micro-normals are GGX's, and multiple scattering is compensated (E. Turquin 2019).
+// A dielectric that reflects or refracts by Fresnel's equations for unpolarized light; `ior` is its index of
+// refraction. With `roughness` its micro-normals are GGX's, and multiple scattering is compensated (E. Turquin 2019).
 #include "raytracing/microfacet.h"
 
 // eta_i_over_t: the index before the surface over that behind it.

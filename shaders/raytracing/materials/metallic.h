@@ -1,5 +1,6 @@
-// glTF's metallic-roughness surface (glTF 2.0 specification, appendix B): a fraction `metallic` of metal with F0 `color`; the
-// rest is a dielectric of F0 0.04 over a diffuse body, which gets the energy that the dielectric does not reflect.
+// glTF's metallic-roughness surface (glTF 2.0 specification, appendix B): a fraction `metallic` of metal with F0
+// `color`; the rest is a dielectric of F0 0.04 over a diffuse body, which gets the energy that the dielectric does not
+// reflect.
 #include "raytracing/microfacet.h"
 
 DEVICE float3 dielectric_f0(void) { return make_float3(0.04f, 0.04f, 0.04f); }
@@ -21,8 +22,8 @@ DEVICE float specular_probability(const Material m, float cosine) {
 
 DEVICE float4 metallic_eval_local(const Material m, float3 v, float3 l) {
     GgxLobe lobe = eval_ggx(m.roughness, v, l);
-    float3 fresnel = fresnel_ms(dielectric_f0(), lobe.schlick, lobe.ms_boost) * (1.0f - m.metallic)
-                     + fresnel_ms(base_color(m), lobe.schlick, lobe.ms_boost) * m.metallic;
+    float3 fresnel = fresnel_ms(dielectric_f0(), lobe.schlick, lobe.ms_boost) * (1.0f - m.metallic) +
+                     fresnel_ms(base_color(m), lobe.schlick, lobe.ms_boost) * m.metallic;
     float diffuse_pdf = max_nnan(l.z, 0.0f) * (1.0f / PI), specular = specular_probability(m, v.z);
     return with_w(fresnel * lobe.f_cos + diffuse_albedo(m, v.z) * diffuse_pdf,
                   fma(specular, lobe.pdf, (1.0f - specular) * diffuse_pdf));
@@ -33,21 +34,12 @@ DEVICE bool metallic_sample(const Material m, const Surface s, Sampler sampler, 
     float3 v = to_local(f, -s.ray_direction), l;
     float u1 = get_1d(sampler, dimension), u2 = get_1d(sampler, dimension + 1);
     if (get_1d(sampler, dimension + 2) < specular_probability(m, v.z)) {
-        float3 h = sample_vndf(v, alpha_of(m.roughness), u1, u2);
-        l = madd(h, 2.0f * dot_fma(v, h), -v);
+        l = sample_ggx(m.roughness, v, u1, u2);
     } else {
         float pdf;
         l = to_local(f, sample_cosine_hemisphere(s.normal, u1, u2, &pdf));
     }
-    out->transmits = false;
-    out->pdf = 0.0f;
-    if (!(l.z > 0.0f)) return false;
-    float4 value = metallic_eval_local(m, v, l);
-    if (!(value.w > 0.0f)) return false;
-    out->direction = normalize_fma(from_local(f, l));
-    out->pdf = value.w;
-    out->weight = xyz(value) * (1.0f / value.w);
-    return true;
+    return set_reflection(f, l, metallic_eval_local(m, v, l), out);
 }
 
 DEVICE float4 metallic_eval_pdf(const Material m, const Surface s, float3 direction) {
