@@ -174,8 +174,8 @@ def _print(answer: dict, verdicts: dict[str, Verdict]) -> None:
             print(f"           {counter} of one run rose from {base} to {head}")
     for name, reason in answer["skipped"].items():
         print(f"skipped    {name:38s} {reason}")
-    if "false_alarm_rate" in answer:
-        print(f"false alarms of these pairs under random order: {100 * answer['false_alarm_rate']:.2f}%")
+    if "false_positive_rate" in answer:
+        print(f"false alarms of these pairs under random order: {100 * answer['false_positive_rate']:.2f}%")
         for name, effect in answer["detectable_percent"].items():
             detected = "no slowdown up to +50%" if effect is None else f"+{effect:g}%"
             print(f"detected with 80% power: {name:38s} {detected}")
@@ -210,7 +210,7 @@ class Runner:
         d = {name: values for name, values in d.items() if len(values) and not self._experiment.invalid(name)}
         effects = {name: minimum_detectable_effect(values, self._options.rule) for name, values in d.items()}
         return {
-            "false_alarm_rate": slower_rate(d, self._options.rule, simulations=200) if d else 0.0,
+            "false_positive_rate": slower_rate(d, self._options.rule, simulations=200) if d else 0.0,
             "detectable_percent": {name: None if x is None else 100 * x for name, x in effects.items()},
         }
 

@@ -33,7 +33,7 @@ def test_aa_says_same_or_undecided_and_counters_are_exact(tmp_path):
     answer = bench("aa", "harness/pass", *options, "-o", tmp_path / "aa.jsonl", code=None)
     facts = json.loads(answer.stdout)
     assert facts["verdicts"]["harness/pass"] in ("SAME", "UNDECIDED") and not facts["counter_increases"]
-    assert 0 <= facts["false_alarm_rate"] <= 0.03 and "harness/pass" in facts["detectable_percent"]
+    assert 0 <= facts["false_positive_rate"] <= 0.03 and "harness/pass" in facts["detectable_percent"]
     assert answer.returncode == (0 if facts["verdicts"]["harness/pass"] == "SAME" else 3)
     rows = [row for row in map(json.loads, (tmp_path / "aa.jsonl").read_text().splitlines()) if "arm" in row]
     assert len(rows) == 8 and len({json.dumps(row["counters"]) for row in rows}) == 1

@@ -161,7 +161,7 @@ def test_more_pairs_are_taken_while_undecided():
     assert DecisionRule(10, 40).looks == [10, 20, 40] and DecisionRule(7, 7).looks == [7]
 
 
-def test_alarm_rate_of_noise_is_low_and_of_a_rigged_rule_is_not(rng):
+def test_slower_rate_of_noise_is_low_and_of_a_rigged_rule_is_not(rng):
     noise = {"a": rng.normal(0, 0.1, 10), "b": rng.normal(0, 0.1, 10)}
     assert slower_rate(noise, DecisionRule(10, 10), simulations=200) <= 0.03
     assert slower_rate(noise, DecisionRule(10, 10, alpha=1.9, min_effect=1e-9), simulations=100) > 0.3
