@@ -3,6 +3,8 @@
 Each method draws one region from the AppState; what the user does goes back through the AppState's methods.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from renderer.scene.scene import Scene
@@ -100,52 +102,48 @@ class MainWindow:
     # Toolbar and timeline
 
     def _toolbar(self, width: float, height: float, now: float) -> None:
-        self._begin("bar", (0, 0, width, height), (12, 6))
-        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15):
-            imgui.align_text_to_frame_padding()
-            imgui.text("Rayfold")
-        app = self.app
-        imgui.same_line(0, 20 * self.scale)
-        labels = {"Resume" if app.panel.paused else "Pause": "Space", "Restart": "R"}
-        labels |= {"All panels" if app.solo else "Maximize": "Enter", "Previous": "P", "Next": "N"}
-        labels |= {"Screenshot": "F12", "Controls": "H", "Keys": "F1"}
-        for label, keys in labels.items():
-            if imgui.button(label):
-                next(action for action in ACTIONS if action.keys == keys).run(app)
-            imgui.set_item_tooltip(keys)
-            imgui.same_line(0, 6 * self.scale)
-        summary = f"{len(app.panels)} panels   window {app.frame_rate.rate(now):5.1f} fps"
-        with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
-            left = width - imgui.calc_text_size(summary).x - 14 * self.scale
-            if left > imgui.get_item_rect_max().x + 10:
-                imgui.same_line(left)
-                imgui.text_disabled(summary)
-        _end()
+        with self._region("bar", (0, 0, width, height), (12, 6)):
+            with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.15):
+                imgui.align_text_to_frame_padding()
+                imgui.text("Rayfold")
+            app = self.app
+            imgui.same_line(0, 20 * self.scale)
+            labels = {"Resume" if app.panel.paused else "Pause": "Space", "Restart": "R"}
+            labels |= {"All panels" if app.solo else "Maximize": "Enter", "Previous": "P", "Next": "N"}
+            labels |= {"Screenshot": "F12", "Controls": "H", "Keys": "F1"}
+            for label, keys in labels.items():
+                if imgui.button(label):
+                    next(action for action in ACTIONS if action.keys == keys).run(app)
+                imgui.set_item_tooltip(keys)
+                imgui.same_line(0, 6 * self.scale)
+            summary = f"{len(app.panels)} panels   window {app.frame_rate.rate(now):5.1f} fps"
+            with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
+                left = width - imgui.calc_text_size(summary).x - 14 * self.scale
+                if left > imgui.get_item_rect_max().x + 10:
+                    imgui.same_line(left)
+                    imgui.text_disabled(summary)
 
     def _timeline(self, width: float, top: float, height: float) -> None:
-        self._begin("time", (0, top, width, height), (10, 8))
-        view.draw(self.app, self.fonts, self.scale)
-        _end()
+        with self._region("time", (0, top, width, height), (10, 8)):
+            view.draw(self.app, self.fonts, self.scale)
 
     # Panels
 
     def _panels(self, width: float, height: float, top: float, now: float) -> None:
-        imgui.push_style_color(imgui.Col_.window_bg, (*theme.BACKGROUND, 1))
-        self._begin("panels", (0, top, width, height), (0, 0))
-        app = self.app
-        self.docking.drag_splitters()
-        for index, rect, image_rect in zip(app.visible(), app.panel_rects, app.image_rects, strict=True):
-            self.docking.title_bar(index, rect, image_rect)
-            mouse.handle_mouse(app, index, image_rect, self.active_editor, self.fonts, self.scale)
-            active = index == app.active
-            editor = self.active_editor() if active else None
-            self.panel_view.draw(app.panels[index], rect, image_rect, now, active, editor)
-            if active and len(app.panels) > 1 and not app.solo:
-                low, high = theme.corners(rect)
-                imgui.get_window_draw_list().add_rect(low, high, theme.color_u32(theme.ACCENT), 0, 1.5 * self.scale)
-        self.docking.drag_panel()
-        _end()
-        imgui.pop_style_color()
+        background = imgui_ctx.push_style_color(imgui.Col_.window_bg, (*theme.BACKGROUND, 1))
+        with background, self._region("panels", (0, top, width, height), (0, 0)):
+            app = self.app
+            self.docking.drag_splitters()
+            for index, rect, image_rect in zip(app.visible(), app.panel_rects, app.image_rects, strict=True):
+                self.docking.title_bar(index, rect, image_rect)
+                mouse.handle_mouse(app, index, image_rect, self.active_editor, self.fonts, self.scale)
+                active = index == app.active
+                editor = self.active_editor() if active else None
+                self.panel_view.draw(app.panels[index], rect, image_rect, now, active, editor)
+                if active and len(app.panels) > 1 and not app.solo:
+                    low, high = theme.corners(rect)
+                    imgui.get_window_draw_list().add_rect(low, high, theme.color_u32(theme.ACCENT), 0, 1.5 * self.scale)
+            self.docking.drag_panel()
 
     # Sidebar
 
@@ -155,34 +153,34 @@ class MainWindow:
         io.config_flags = io.config_flags | keyboard if app.keyboard_navigation else io.config_flags & ~keyboard
         if app.keyboard_navigation:
             imgui.set_next_window_focus()
-        self._begin("controls", (left, top, width, height), None, FIXED_WINDOW)
-        imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not app.keyboard_navigation)  # Tab selects the next panel
-        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
-            imgui.text_wrapped(panel.scene.title)
-        imgui.text_disabled(f"{panel.scene.picture}   {panel.original.path.name}")
-        imgui.spacing()
-        imgui.push_id(f"{app.active} {panel.original.path}")
-        settings = panel.settings()
-        if editor := self.active_editor():
-            editor.controls()
-        scene = panel.scene
-        if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open):
-            scene = self._presets(scene)
-            if scene == panel.scene:
-                edited = edit_settings(settings, _reset_scene(panel).settings)
-                if edited != settings:
-                    app.edit_settings(edited)
-                    scene = panel.scene
-        if imgui.collapsing_header("Exposure and tone", imgui.TreeNodeFlags_.default_open):
-            tone = edit_settings(scene.tone, _reset_scene(panel).tone)
-            scene = replace(scene, tone=tone) if tone != scene.tone else scene
-        imgui.pop_id()
-        if imgui.collapsing_header("Statistics", imgui.TreeNodeFlags_.default_open):
-            statistics.draw(panel, self.fonts, self.scale)
-        if scene != panel.scene:
-            app.panel.show(scene, moved=imgui.is_any_item_active())
-        imgui.pop_item_flag()
-        imgui.end()
+        with self._region("controls", (left, top, width, height), None, FIXED_WINDOW):
+            # Tab selects the next panel, unless the keyboard works the controls
+            imgui.push_item_flag(imgui.ItemFlags_.no_tab_stop, not app.keyboard_navigation)
+            with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE * 1.1):
+                imgui.text_wrapped(panel.scene.title)
+            imgui.text_disabled(f"{panel.scene.picture}   {panel.original.path.name}")
+            imgui.spacing()
+            imgui.push_id(f"{app.active} {panel.original.path}")
+            settings = panel.settings()
+            if editor := self.active_editor():
+                editor.controls()
+            scene = panel.scene
+            if imgui.collapsing_header("Settings", imgui.TreeNodeFlags_.default_open):
+                scene = self._presets(scene)
+                if scene == panel.scene:
+                    edited = edit_settings(settings, _reset_scene(panel).settings)
+                    if edited != settings:
+                        app.edit_settings(edited)
+                        scene = panel.scene
+            if imgui.collapsing_header("Exposure and tone", imgui.TreeNodeFlags_.default_open):
+                tone = edit_settings(scene.tone, _reset_scene(panel).tone)
+                scene = replace(scene, tone=tone) if tone != scene.tone else scene
+            imgui.pop_id()
+            if imgui.collapsing_header("Statistics", imgui.TreeNodeFlags_.default_open):
+                statistics.draw(panel, self.fonts, self.scale)
+            if scene != panel.scene:
+                app.panel.show(scene, moved=imgui.is_any_item_active())
+            imgui.pop_item_flag()
 
     def _presets(self, scene: Scene) -> Scene:
         """A list of the scenes of this kind in the scene's folder; returns the chosen one, else `scene`."""
@@ -203,21 +201,17 @@ class MainWindow:
             imgui.end_combo()
         return scene
 
-    def _begin(self, name: str, rect: tuple, padding: tuple[int, int] | None, flags: int = NO_SCROLL) -> None:
-        """Begins a fixed region of the window; `padding` is at scale 1."""
+    @contextmanager
+    def _region(
+        self, name: str, rect: tuple, padding: tuple[int, int] | None, flags: int = NO_SCROLL
+    ) -> Iterator[None]:
+        """A fixed region of the window for what the block draws; `padding` is at scale 1, None is the theme's."""
         x, y, width, height = rect
         imgui.set_next_window_pos((x, y))
         imgui.set_next_window_size((max(width, 1), max(height, 1)))
-        if padding is not None:
-            scaled = (padding[0] * self.scale, padding[1] * self.scale)
-            imgui.push_style_var(imgui.StyleVar_.window_padding, scaled)
-        imgui.begin(name, None, flags)
-
-
-def _end() -> None:
-    """Ends a region that _begin() began with a padding of its own."""
-    imgui.end()
-    imgui.pop_style_var()
+        scaled = (padding[0] * self.scale, padding[1] * self.scale) if padding else imgui.get_style().window_padding
+        with imgui_ctx.push_style_var(imgui.StyleVar_.window_padding, scaled), imgui_ctx.begin(name, None, flags):
+            yield
 
 
 def _reset_scene(panel: Panel) -> Scene:

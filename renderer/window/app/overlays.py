@@ -2,7 +2,7 @@
 
 from renderer.window.controls import theme
 from renderer.window.controls.shortcuts import Action
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.state.app_state import AppState
 
 PALETTE_ROWS = 12
@@ -33,9 +33,8 @@ class Overlays:
         imgui.set_next_window_size_constraints((width, 0), (width, height * 0.94))
         imgui.set_next_window_bg_alpha(0.97)
         flags = imgui.WindowFlags_.always_auto_resize | imgui.WindowFlags_.no_saved_settings
-        imgui.push_style_color(imgui.Col_.window_bg, theme.COLORS["popup_bg"])
-        _, is_open = imgui.begin(title, True, flags | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse)
-        imgui.pop_style_color()
+        with imgui_ctx.push_style_color(imgui.Col_.window_bg, theme.COLORS["popup_bg"]):
+            _, is_open = imgui.begin(title, True, flags | imgui.WindowFlags_.no_move | imgui.WindowFlags_.no_collapse)
         if not is_open:
             self.app.escape()
 
@@ -51,19 +50,16 @@ class Overlays:
                 for group, keys_by_name in column:
                     self._group(group, keys_by_name)
             imgui.end_table()
-        imgui.push_text_wrap_pos(0.0)
-        imgui.text_disabled(MOUSE_HELP)
-        imgui.pop_text_wrap_pos()
+        with imgui_ctx.push_text_wrap_pos(0.0):
+            imgui.text_disabled(MOUSE_HELP)
         imgui.end()
 
     def _group(self, group: str, keys_by_name: dict[str, str]) -> None:
-        imgui.push_font(self.fonts.bold, theme.FONT_SIZE)
-        imgui.text_colored(theme.ACCENT, group)
-        imgui.pop_font()
+        with imgui_ctx.push_font(self.fonts.bold, theme.FONT_SIZE):
+            imgui.text_colored(theme.ACCENT, group)
         for name, keys in keys_by_name.items():
-            imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
-            imgui.text(keys)
-            imgui.pop_font()
+            with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
+                imgui.text(keys)
             imgui.same_line(138 * self.scale)
             imgui.text_disabled(name)
         imgui.spacing()

@@ -54,7 +54,6 @@ class Fallback(NamedTuple):
     """The last good picture, until the picture of an edited file has drawn."""
 
     scene: Scene
-    picture: Picture
     tiles: RowTiles
     texts: dict  # the shader sources that it was compiled from
 
@@ -85,8 +84,7 @@ class Panel:
         self.free_run = False
         self.scene_time = scene.time  # seconds
         # the picture
-        self.picture: Picture | None = None  # opened by the first draw, so that the window appears at once
-        self.tiles: RowTiles | None = None
+        self.tiles: RowTiles | None = None  # with the picture; opened by the first draw, so that the window appears
         self.is_open = False
         self._fallback: Fallback | None = None
         # what is displayed
@@ -134,16 +132,16 @@ class Panel:
             self.reopen()
         elif self.error:
             self.error, self._drawn = "", None
-            self.is_open = self.picture is not None
+            self.is_open = self.tiles is not None
 
     def _open(self) -> None:
         self.is_open = True
         self.frame = self._drawn = self._applied_tone = self._pending = self._last_frame = None
         self.budget.reset()
         try:
-            self.picture = open_picture(self.scene, self._gpu)
-            self.picture.never_block()
-            self.tiles = RowTiles(self._gpu.gl, self.picture)
+            picture = open_picture(self.scene, self._gpu)
+            picture.never_block()
+            self.tiles = RowTiles(self._gpu.gl, picture)
             self.tone_mapping = GlToneMapper(self._gpu.gl)
             self.error = ""
         except Exception as error:  # a failing picture must not end the window
@@ -154,7 +152,7 @@ class Panel:
         if self._fallback is None or not isinstance(error, (UserError, KernelError)):
             self.fail(error)
             return
-        self.scene, self.picture, self.tiles, texts = self._fallback
+        self.scene, self.tiles, texts = self._fallback
         self._fallback = self._drawn = None
         self.update_error = str(error)
         restore_source_cache(texts)
@@ -181,11 +179,11 @@ class Panel:
         If they do not load or compile, the current picture stays. `texts` are the shader sources that it was compiled
         from.
         """
-        if self.picture is None or self.tiles is None or self.error:
+        if self.tiles is None or self.error:
             self.close()
         elif self._fallback is None:
             self.wait_idle()
-            self._fallback = Fallback(self.scene, self.picture, self.tiles, texts)
+            self._fallback = Fallback(self.scene, self.tiles, texts)
         self.scene, self.error, self.is_open = scene, "", False
 
     def restart(self) -> None:
@@ -206,7 +204,7 @@ class Panel:
         """Drops the picture and its device memory; what is displayed stays."""
         if self.tiles is not None and not self.device_lost:
             self.tiles.release()
-        self.picture = self.tiles = self._last_frame = None
+        self.tiles = self._last_frame = None
 
     def _drop_fallback(self) -> None:
         """Drops the picture before the edit: the new one draws."""
@@ -216,6 +214,11 @@ class Panel:
             self._fallback, self.update_error = None, ""
 
     # State that the window asks for
+
+    @property
+    def picture(self) -> Picture | None:
+        """The picture, or None before the first draw and after a failure."""
+        return self.tiles.picture if self.tiles is not None else None
 
     @property
     def busy(self) -> bool:
@@ -279,7 +282,7 @@ class Panel:
         """Whether there is something to draw for a panel of `size` pixels."""
         if not self.is_open:
             return True
-        if self.picture is None or self.tiles is None or self.error or self.busy:
+        if self.tiles is None or self.error or self.busy:
             return False
         if self._draw_key(size, now) != self._drawn or self.samples == 0 or self.tiles.done:
             return True  # a paused panel too draws a whole sample of what changed
@@ -350,7 +353,7 @@ class Panel:
         """Draws one more tile of a sample for a panel of `size` pixels; a compute device is left working."""
         if not self.is_open:
             self._open()
-        if self.picture is None or self.tiles is None:
+        if self.tiles is None:
             return
         key = self._draw_key(size, now)
         if self.is_finished():
@@ -368,20 +371,15 @@ class Panel:
             self._size = key.size
             self._last_frame = self.tiles.draw(key.time)
             self._drop_fallback()
-            self.target_samples = self.picture.sample_count(key.settings, key.size)
+            self.target_samples = self.tiles.picture.sample_count(key.settings, key.size)
             if isinstance(self._last_frame, Texture):
                 self._gpu.gl.finish()
                 self._complete(self._now())
             else:
-                self._pending = self._completion_thread.submit(self._wait_for_device, self._last_frame.device)
+                self._pending = self._completion_thread.submit(_wait_for, self._last_frame.device, self._now)
                 self._pending.add_done_callback(lambda _: self._wake())
         except Exception as error:  # a failing picture must not end the window
             self._fall_back(error)
-
-    def _wait_for_device(self, device: Any) -> float:
-        """Blocks until the device has finished; returns the timestamp."""
-        device.finish()
-        return self._now()
 
     def _start_picture(self, key: DrawKey) -> None:
         """Starts the first sample of `key`, in as many tiles as its expected duration requires."""
@@ -471,8 +469,8 @@ class Panel:
             self._start_denoising()
 
     def _start_denoising(self) -> None:
-        assert self.picture is not None and self.tiles is not None and self.frame is not None
-        picture = self.picture.clone() if self.tiles.count > 1 else self.picture
+        assert self.tiles is not None and self.frame is not None
+        picture = self.tiles.picture.clone() if self.tiles.count > 1 else self.tiles.picture
         self._denoiser.start(self.frame, picture, self._drawn)
 
     def _poll_denoising(self) -> None:
@@ -485,6 +483,12 @@ class Panel:
             self.frame = self._gpu.gl.texture(self._size).write(result[0])
             self.denoised, self._applied_tone = True, None
             self.update_tone_mapping()
+
+
+def _wait_for(device: Any, now: Callable[[], float]) -> float:
+    """Blocks until the device has finished; returns the timestamp."""
+    device.finish()
+    return now()
 
 
 def _responds(device: Any) -> bool:

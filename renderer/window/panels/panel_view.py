@@ -3,7 +3,7 @@
 from renderer.gpu.gl import Texture
 from renderer.window.controls import theme
 from renderer.window.controls.theme import Rect, corners
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.panels.panel import Panel
 from renderer.window.panels.statistics import format_value, is_series
 
@@ -87,9 +87,8 @@ class PanelView:
 
     def _text_right(self, text: str, right: float, y: float, color: theme.Color) -> float:
         """Numbers that end at `right`; returns their left edge."""
-        imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
-        left = right - imgui.calc_text_size(text).x
-        imgui.pop_font()
+        with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
+            left = right - imgui.calc_text_size(text).x
         self._text(text, left, y, color, self.fonts.numbers, right)
         return left
 
@@ -98,9 +97,8 @@ class PanelView:
         x, top, width, _ = rect
         draw, pad, size = imgui.get_window_draw_list(), 14 * self.scale, theme.FONT_SIZE * self.scale
         wrap = max(width - 2 * pad, 1.0)
-        imgui.push_font(self.fonts.numbers, theme.FONT_SIZE)
-        height = height or imgui.calc_text_size(text, False, wrap).y + 2 * pad + 1.8 * size
-        imgui.pop_font()
+        with imgui_ctx.push_font(self.fonts.numbers, theme.FONT_SIZE):
+            height = height or imgui.calc_text_size(text, False, wrap).y + 2 * pad + 1.8 * size
         low, high = (x, top), (x + width, top + height)
         draw.add_rect_filled(low, high, theme.color_u32((0.10, 0.03, 0.03, 0.88)))
         draw.push_clip_rect(*corners(rect), True)

@@ -5,7 +5,7 @@ import numpy as np
 from renderer.gpu.gl import Texture
 from renderer.window.controls import theme
 from renderer.window.controls.theme import Rect
-from renderer.window.controls.toolkit import imgui
+from renderer.window.controls.toolkit import imgui, imgui_ctx
 from renderer.window.panels.panel import Panel
 
 RADIUS = 4  # pixels to each side of the pointer
@@ -37,16 +37,13 @@ def draw(panel: Panel, rect: Rect, fonts: theme.Fonts, scale: float) -> None:
     if panel.frame is None or displayed is None or not (0 <= u < 1 and 0 <= v < 1):
         return
     x, y = int(u * displayed.size[0]), int(v * displayed.size[1])
-    imgui.push_style_var(imgui.StyleVar_.window_padding, (10 * scale, 8 * scale))
-    imgui.begin_tooltip()
-    _magnifier(region(displayed, x, y), min(x, RADIUS), min(y, RADIUS), 11 * scale)
-    imgui.push_font(fonts.numbers, theme.FONT_SIZE)
-    imgui.text_disabled(f"x {x}  y {y}      linear  sRGB")
-    for line in pixel_lines(panel.frame.read_region(x, y, 1, 1)[0, 0], displayed.read_region(x, y, 1, 1)[0, 0]):
-        imgui.text(line)
-    imgui.pop_font()
-    imgui.end_tooltip()
-    imgui.pop_style_var()
+    padding = imgui_ctx.push_style_var(imgui.StyleVar_.window_padding, (10 * scale, 8 * scale))
+    with padding, imgui_ctx.begin_tooltip():
+        _magnifier(region(displayed, x, y), min(x, RADIUS), min(y, RADIUS), 11 * scale)
+        with imgui_ctx.push_font(fonts.numbers, theme.FONT_SIZE):
+            imgui.text_disabled(f"x {x}  y {y}      linear  sRGB")
+            for line in pixel_lines(panel.frame.read_region(x, y, 1, 1)[0, 0], displayed.read_region(x, y, 1, 1)[0, 0]):
+                imgui.text(line)
 
 
 def _magnifier(texels: np.ndarray, x: int, y: int, side: float) -> None:

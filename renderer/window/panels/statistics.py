@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from renderer.window.controls import theme
-from renderer.window.controls.toolkit import imgui, implot
+from renderer.window.controls.toolkit import imgui, imgui_ctx, implot
 from renderer.window.panels.frame_rate import HISTORY_LENGTH
 from renderer.window.panels.panel import Panel
 
@@ -32,11 +32,8 @@ def _bars(label: str, values, fonts: theme.Fonts, scale: float) -> None:
     size = (imgui.get_content_region_avail().x, 46 * scale)
     highest = float(series.max(initial=0.0)) or 1.0
     imgui.plot_histogram(f"##{label}", series, scale_min=0.0, scale_max=highest, graph_size=size)
-    imgui.push_font(fonts.numbers, theme.FONT_SIZE * 0.87)
-    imgui.push_text_wrap_pos(0.0)
-    imgui.text_disabled(format_value(values))
-    imgui.pop_text_wrap_pos()
-    imgui.pop_font()
+    with imgui_ctx.push_font(fonts.numbers, theme.FONT_SIZE * 0.87), imgui_ctx.push_text_wrap_pos(0.0):
+        imgui.text_disabled(format_value(values))
 
 
 def _frame_times(intervals: Iterable[float], draws: Iterable[float], scale: float) -> None:
