@@ -297,7 +297,7 @@ BLOWN = """<flame size="128 128" scale="40" quality="30" estimator_radius="{radi
     ],
     ids=["bad points", "only bad points", "passes", "passes and estimation", "early clip"],
 )
-def test_bad_points_passes_and_early_clipping_agree_with_flam3(gpu, tmp_path, said):
+def test_bad_values_passes_and_early_clipping_agree_with_flam3(gpu, tmp_path, said):
     path = tmp_path / "blown.flame"
     rows = "".join(f"{k:02x}{255 - k:02x}{(7 * k) % 256:02x}" for k in range(256))
     words = {"radius": 0, "passes": 1, "chaos": "1 1 1", "chaos_of_bad": "1 1 1"} | said

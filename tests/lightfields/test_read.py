@@ -137,7 +137,7 @@ def test_arrays_are_read_without_pickle(tmp_path, views):
     v, u = np.meshgrid(2.5 * np.arange(ROWS), 2.5 * np.arange(COLUMNS), indexing="ij")
     np.savez_compressed(tmp_path / "named.npz", LF=views, u=u, v=v)
     check_regular(read_light_field(tmp_path / "named.npz"), views)
-    gray = read_field_of(tmp_path, views[..., 0])
+    gray = write_and_read(tmp_path, views[..., 0])
     assert np.array_equal(gray.pixels[..., 2].reshape(views.shape[:4]), views[..., 0])
     for name, bad, told in [
         ("objects", np.array([{}], object), "objects"),
@@ -151,7 +151,7 @@ def test_arrays_are_read_without_pickle(tmp_path, views):
             read_light_field(tmp_path / f"{name}.npy")
 
 
-def read_field_of(folder, array):
+def write_and_read(folder, array):
     np.save(folder / "array.npy", array)
     return read_light_field(folder / "array.npy")
 
@@ -289,7 +289,7 @@ def test_disparity_is_estimated_and_a_reversed_v_axis_is_flipped(tmp_path, rng):
     disparity = rng.uniform(1.2, 3.0)
     for flip in (1, -1):
         views, _ = smooth_views(rng, 5, 5, 64, disparity, flip)
-        field = resolve_v_direction(read_field_of(tmp_path, views))
+        field = resolve_v_direction(write_and_read(tmp_path, views))
         assert bool(field.warnings) == (flip == -1), field.warnings
         low, high = disparity_range(field)
         assert low < disparity < high and high - low < 2
@@ -297,7 +297,7 @@ def test_disparity_is_estimated_and_a_reversed_v_axis_is_flipped(tmp_path, rng):
 
 
 def test_view_weights_of_apertures(tmp_path, rng):
-    field = read_field_of(tmp_path, np.zeros((7, 9, 4, 4, 3), "u1"))
+    field = write_and_read(tmp_path, np.zeros((7, 9, 4, 4, 3), "u1"))
     assert view_weights(field, VirtualCamera(aperture=0.0), "disc").nonzero()[0].tolist() == [3 * 9 + 4]
     assert (view_weights(field, VirtualCamera(), "all") == 1).all()
     u, v = rng.uniform(-1, 1, 2)
@@ -326,7 +326,7 @@ def test_virtual_camera_mouse_input():
 
 
 def test_integer_shifts_stay_integer(tmp_path):
-    field = read_field_of(tmp_path, np.zeros((9, 9, 64, 64, 3), "u1"))
+    field = write_and_read(tmp_path, np.zeros((9, 9, 64, 64, 3), "u1"))
     records = view_shifts(field, np.ones(81), np.zeros(2), 3.0)
     assert not records["fx"].any() and not records["fy"].any()
     assert records["column"].min() == -12 and records["row"].max() == 12
