@@ -77,9 +77,7 @@ class EvaluatedArray:
         return [array[box] for array in self.arrays]
 
 
-def evaluated_array(
-    dag: Dag, parts: list[np.ndarray], ranges: tuple, type_: ty.FunctionType, name: str
-) -> FunctionValue:
+def evaluated_array(dag: Dag, parts: list, ranges: tuple, type_: ty.FunctionType, name: str) -> FunctionValue:
     """An evaluated function over `ranges`: one array a component."""
     array = type_.as_array_type
     return FunctionValue(array, dag.array(array, name, EvaluatedArray(parts), tuple(ranges)), tuple(ranges))
@@ -109,8 +107,6 @@ def map_npy(path: Path, shown: str) -> np.ndarray:
                 return np.empty(header.shape, header.dtype)
             start = file.tell()
         return np.memmap(path, header.dtype, "r", start, header.shape, "F" if header.is_fortran else "C")
-    except InputError:
-        raise
     except FileNotFoundError:
         raise InputError(f"{shown}: does not exist") from None
     except (OSError, ValueError, OverflowError) as error:

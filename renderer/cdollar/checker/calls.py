@@ -6,20 +6,15 @@ combines them in order, from a start.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain, repeat
+
 from renderer.cdollar.checker.domains import DomainLowering
 from renderer.cdollar.checker.functions import make_function
 from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.overload_resolution import is_exact_match
 from renderer.cdollar.checker.program import UserFunction
-from renderer.cdollar.checker.values import (
-    BlankValue,
-    DataValue,
-    DomainValue,
-    FunctionValue,
-    Operand,
-    OverloadSet,
-    Value,
-)
+from renderer.cdollar.checker.values import Blank, DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir import types as ty
@@ -51,8 +46,8 @@ class CallLowering(DomainLowering):
             raise ProgramError("CS0408", callee.span, f"{callee.span.excerpt} is {function.type}, not a function")
         return self.apply(function, [self._argument(argument) for argument in tree.arguments], tree)
 
-    def _argument(self, tree: ast.AstNode, expected: ty.Type | None = None) -> Value | BlankValue:
-        return BlankValue() if isinstance(tree, ast.Blank) else self.lower(tree, expected)
+    def _argument(self, tree: ast.AstNode, expected: ty.Type | None = None) -> Value | Blank:
+        return Blank() if isinstance(tree, ast.Blank) else self.lower(tree, expected)
 
     # Functions by name
 
@@ -75,14 +70,14 @@ class CallLowering(DomainLowering):
 
     def _call_overloaded(self, name: str, overloads: list[UserFunction], values: list, tree: ast.Call) -> Value:
         """The call in the paper's order, a function of the program before a built-in one only if it fits exactly."""
-        has_blanks = any(isinstance(v, BlankValue) for v in values)
+        has_blanks = any(isinstance(v, Blank) for v in values)
         is_data = all(isinstance(v, DataValue) for v in values)
         if not has_blanks:
             chosen = self.resolve_overload(overloads, values)
             if chosen is not None:
                 is_builtin = name in OPERATIONS and is_data and self.builder.function(name, values) is not None
                 if not is_builtin or is_exact_match(chosen, values):
-                    return self._call_user(chosen, values, tree)
+                    return self.call_user(chosen, values, tree)
             builtin = self.builder.call(name, values) if name in FUNCTIONS and is_data else None
             if builtin is not None:
                 return builtin
@@ -100,10 +95,9 @@ class CallLowering(DomainLowering):
             return self.promote(resolved, lambda v: self._call_builtin(name, v, tree), tree.span)
         return self.fail_overload(name, overloads, values, tree.span)
 
-    def _resolved(self, values: list[Value | BlankValue], tree: ast.Call) -> list:
-        spans = [argument.span for argument in tree.arguments] + [tree.span] * len(values)
-        pairs = zip(values, spans, strict=False)
-        return [v if isinstance(v, BlankValue) else self.resolve(v, span) for v, span in pairs]
+    def _resolved(self, values: list[Value | Blank], tree: ast.Call) -> list:
+        pairs = zip(values, argument_spans(tree), strict=False)
+        return [v if isinstance(v, Blank) else self.resolve(v, span) for v, span in pairs]
 
     def _call_builtin(self, name: str, values: list[DataValue], tree: ast.Call) -> DataValue:
         result = self.builder.call(name, values)
@@ -123,15 +117,11 @@ class CallLowering(DomainLowering):
                 return function, full
         return None
 
-    def _call_user(self, function: UserFunction, values: list, tree: ast.Call) -> Value:
-        spans = [argument.span for argument in tree.arguments]
-        return self.call_user(function, values, tree.span, spans)
-
-    def call_user(self, function: UserFunction, values: list, span: Span, spans: list[Span]) -> Value:
-        """A call of a function of the program; `spans` are those of the arguments, `span` that of the call."""
-        triples = zip(values, function.parameter_types, spans + [span] * len(values), strict=False)
+    def call_user(self, function: UserFunction, values: list, tree: ast.AstNode) -> Value:
+        """A call of a function of the program, or of its operator."""
+        triples = zip(values, function.parameter_types, argument_spans(tree), strict=False)
         converted = [self.convert(value, type_, where) for value, type_, where in triples]
-        return self.user_calls.call(function, converted, span, self.body)
+        return self.user_calls.call(function, converted, tree.span, self.body)
 
     def _promote_user_call(self, function: UserFunction, values: list, tree: ast.Call) -> Operand:
         """Promotes a call: functions are applied pointwise for data parameters, and passed on for functional ones."""
@@ -141,7 +131,7 @@ class CallLowering(DomainLowering):
         def call(data: list[DataValue]) -> DataValue:
             rest = iter(data)
             full = [v if functional else next(rest) for v, functional in zip(values, is_functional, strict=True)]
-            result = self._call_user(function, full, tree)
+            result = self.call_user(function, full, tree)
             if not isinstance(result, DataValue):
                 raise ProgramError("CS0410", tree.span, f"{function.name} returns a function: it cannot be promoted")
             return result
@@ -150,15 +140,15 @@ class CallLowering(DomainLowering):
 
     # Functions as values
 
-    def apply(self, function: FunctionValue, arguments: list[Value | BlankValue], tree: ast.Call) -> Value:
+    def apply(self, function: FunctionValue, arguments: list[Value | Blank], tree: ast.Call) -> Value:
         """Ordinary application; currying if arguments are missing or blank; promotion if some are functions."""
         self.body.require_host()
         count = len(function.type.parameters)
         if len(arguments) > count:
             message = f"it takes {count} arguments, {len(arguments)} are given"
             raise ProgramError("CS0402", tree.span, f"{tree.callee.span.excerpt} is {function.type}: {message}")
-        values = self._resolved(arguments + [BlankValue()] * (count - len(arguments)), tree)
-        blanks = [isinstance(value, BlankValue) for value in values]
+        values = self._resolved(arguments + [Blank()] * (count - len(arguments)), tree)
+        blanks = [isinstance(value, Blank) for value in values]
         if all(blanks):
             return function
         if any(blanks):
@@ -169,7 +159,7 @@ class CallLowering(DomainLowering):
         """`a(2)`, `a(, k)`: a function of the dimensions that are left free."""
         free: list[BoundVariable] = []
         for position, value in enumerate(values):
-            if isinstance(value, BlankValue):
+            if isinstance(value, Blank):
                 type_ = function.type.parameters[position]
                 if not isinstance(type_, ty.Scalar):
                     raise ProgramError("CS0409", tree.span, f"a dimension of type {type_} cannot stay free")
@@ -184,12 +174,11 @@ class CallLowering(DomainLowering):
     def _index(
         self, function: FunctionValue, values: list[DataValue], free: frozenset[BoundVariable], tree: ast.Call
     ) -> DataValue:
-        spans = [argument.span for argument in tree.arguments] + [tree.span] * len(values)
-        triples = zip(values, function.type.parameters, spans, strict=False)
+        triples = zip(values, function.type.parameters, argument_spans(tree), strict=False)
         converted = [self.convert_data(value, type_, span) for value, type_, span in triples]
         return self.apply_at(function, converted, tree.span, free)
 
-    def _curry_overload(self, function: UserFunction, values: list[Value | BlankValue], tree: ast.Call) -> Value:
+    def _curry_overload(self, function: UserFunction, values: list[Value | Blank], tree: ast.Call) -> Value:
         if not function.takes_data:
             return self.fail_overload(function.name, [function], values, tree.span)
         return self.apply(self.user_function(function, tree.span), values, tree)
@@ -269,9 +258,8 @@ class CallLowering(DomainLowering):
 
     def reduce_by_function(self, name: str, variables: list[BoundVariable], value: DataValue, span: Span) -> DataValue:
         """A reduction by a function T(T, T) of the program, in order unless it is [Associative]."""
-        overloads = [
-            f for f in self.program.functions.get(name) if f.is_reduction_operator and f.result_type == value.type
-        ]
+        named = self.program.functions.get(name)
+        overloads = [f for f in named if f.is_reduction_operator and f.result_type == value.type]
         if not overloads:
             message = f"{value.type} cannot be reduced by `{name.removeprefix('operator')}`"
             hint = f"a reduction needs a function {value.type}({value.type}, {value.type})"
@@ -348,3 +336,9 @@ class CallLowering(DomainLowering):
         message = f"{step.name} cannot fold {value.type} from {start.type}: it must be {wanted}"
         known = "known: " + "; ".join(f"{f.result_type} {f.signature}" for f in overloads)
         raise ProgramError("CS0313", span, message, known)
+
+
+def argument_spans(tree: ast.AstNode) -> Iterator[Span]:
+    """The spans of a call's arguments; then, for values that are added and for operands, that of the whole."""
+    arguments = tree.arguments if isinstance(tree, ast.Call) else []
+    return chain((argument.span for argument in arguments), repeat(tree.span))

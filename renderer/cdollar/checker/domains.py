@@ -63,7 +63,7 @@ class DomainLowering(OverloadResolver, ABC):
         number = self.program.host.number(value)
         return None if number is None else int(number)
 
-    def lower_range(self, tree: ast.RangeExpression) -> DomainValue:
+    def _lower_RangeExpression(self, tree: ast.RangeExpression) -> DomainValue:
         """`low..high`."""
         low, high = self.host_int(tree.low), self.host_int(tree.high)
         if low is None or high is None:

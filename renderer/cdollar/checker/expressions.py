@@ -59,9 +59,6 @@ class ExpressionLowering(CallLowering):
     def _lower_Blank(self, tree: ast.Blank) -> Value:
         raise ProgramError("CS0205", tree.span, "an argument is missing here")
 
-    def _lower_RangeExpression(self, tree: ast.RangeExpression) -> Value:
-        return self.lower_range(tree)
-
     def _lower_LetIn(self, tree: ast.LetIn) -> Value:
         value = self.let_bind(self._operand(tree.value), tree.value.span)
         with self.body.block() as scope:
@@ -90,7 +87,7 @@ class ExpressionLowering(CallLowering):
     def _unary(self, tree: ast.Unary, value: DataValue) -> DataValue:
         result = self.builder.unary(tree.operator, value) if tree.operator != "*" else None
         if result is None:
-            result = self._user_operator(tree.operator, [value], tree.span)
+            result = self._user_operator(tree, [value])
         if result is not None:
             return result
         if tree.operator == "*":
@@ -115,12 +112,8 @@ class ExpressionLowering(CallLowering):
 
     def _binary(self, tree: ast.Binary, operands: list[DataValue]) -> DataValue:
         a, b = operands
-        name, integers = tree.operator, ("int", "uint")
-        if (
-            name in ("/", "%")
-            and b.is_literal
-            and {ty.scalar_type_of(a.type), ty.scalar_type_of(b.type)} <= set(integers)
-        ):
+        name, scalars = tree.operator, {ty.scalar_type_of(a.type), ty.scalar_type_of(b.type)}
+        if name in ("/", "%") and b.is_literal and scalars <= set(ty.INTEGERS):
             if any(node.attribute.number == 0 for node in b.nodes):
                 raise ProgramError("CS0404", tree.span, "this divides an integer by zero")
         result = self.builder.binary(name, a, b)
@@ -129,21 +122,21 @@ class ExpressionLowering(CallLowering):
             nodes = tuple(self.builder.apply(name, x.type, x, y) for x, y in pairs)
             return self.builder.chain("&&" if name == "==" else "||", nodes)
         if result is None:
-            result = self._user_operator(name, [a, b], tree.span)
+            result = self._user_operator(tree, [a, b])
         if result is None:
             hint = operator_hint(a.type if isinstance(a.type, ty.Record) else b.type)
-            if {ty.scalar_type_of(a.type), ty.scalar_type_of(b.type)} == set(integers):
+            if scalars == set(ty.INTEGERS):
                 hint = "cast one of them: `(int) x` or `(uint) x`"
             elif ty.BOOL in (a.type, b.type):
                 hint = BOOL_HINT
             raise ProgramError("CS0403", tree.span, f"`{name}` is not defined for {a.type} and {b.type}", hint)
         return result
 
-    def _user_operator(self, name: str, values: list, span: Span) -> DataValue | None:
-        chosen = self.resolve_overload(self.program.functions.get("operator" + name), values)
+    def _user_operator(self, tree: ast.Unary | ast.Binary, values: list) -> DataValue | None:
+        chosen = self.resolve_overload(self.program.functions.get("operator" + tree.operator), values)
         if chosen is None:
             return None
-        result = self.call_user(chosen, values, span, [])
+        result = self.call_user(chosen, values, tree)
         assert isinstance(result, DataValue)
         return result
 
@@ -226,9 +219,8 @@ def member(value: DataValue, tree: ast.MemberAccess) -> DataValue:
             indices = [letters.find(c) for c in tree.name]
             if 1 <= len(indices) <= 4 and all(0 <= k < value.type.size for k in indices):
                 scalar, size = value.type.scalar_type, len(indices)
-                return DataValue(
-                    ty.Vector(scalar, size) if size > 1 else ty.Scalar(scalar), tuple(value.nodes[k] for k in indices)
-                )
+                type_ = ty.Vector(scalar, size) if size > 1 else ty.Scalar(scalar)
+                return DataValue(type_, tuple(value.nodes[k] for k in indices))
     known = ", ".join(name for name, _, _ in ty.fields(value.type))
     hint = f"members: {known}" if known else "a number has no members"
     raise ProgramError("CS0206", tree.name_span, f"{value.type} has no member `{tree.name}`", hint)

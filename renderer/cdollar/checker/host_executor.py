@@ -6,15 +6,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from renderer.cdollar.checker.expressions import ExpressionLowering, check_condition
-from renderer.cdollar.checker.program import (
-    Body,
-    Program,
-    RestrictionStatement,
-    Scope,
-    UserCalls,
-    UserFunction,
-    Variable,
-)
+from renderer.cdollar.checker.program import Body, NameRestriction, Program, Scope, UserCalls, UserFunction, Variable
 from renderer.cdollar.checker.values import DataValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.ast import walk
@@ -305,7 +297,7 @@ class HostExecutor(StatementLowering):
         for (name, span), range_ in zip(tree.names, ranges, strict=True):
             if self.body.scope.find(name) is not None:
                 raise ProgramError("CS0312", span, f"`{name}` is already declared, so it cannot be a bound variable")
-            self.body.scope.restrictions[name] = RestrictionStatement(type_, range_, tree.span)
+            self.body.scope.restrictions[name] = NameRestriction(type_, range_, tree.span)
 
 
 def always_returns(body: list[ast.AstNode]) -> bool:

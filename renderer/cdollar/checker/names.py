@@ -69,10 +69,8 @@ class NameResolver:
         name = tree.callee.name
         if self.body.scope.find(name):
             return False
-        if name == "fold":
-            return True
-        if len(tree.arguments) != 1:
-            return False
+        if name == "fold" or len(tree.arguments) != 1:
+            return name == "fold"
         if name in self.program.functions:
             return any(f.is_reduction_operator for f in self.program.functions.get(name))
         return name in REDUCER_NAMES

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from inspect import signature
-from typing import Any
-
-import numpy as np
 
 from renderer.cdollar.checker.values import DataValue
 from renderer.cdollar.ir import types as ty
 from renderer.cdollar.ir.dag import Dag, Node
-from renderer.cdollar.ir.operations import OPERATIONS, evaluate, wrap_int32
+from renderer.cdollar.ir.operations import OPERATIONS, evaluate_numbers
 
 CONSTANTS = {"pi": math.pi, "tau": 2 * math.pi, "PI": math.pi}
 
@@ -63,13 +60,9 @@ class NodeBuilder:
     def constant_fold(self, name: str, result: str, operands: tuple[Node, ...]) -> Node:
         """The constant that an operation on constants yields; untyped ones are computed in double precision."""
         untyped = result == "float" and all(n.attribute.untyped or n.type in ("int", "bool") for n in operands)
-        numbers: list[Any] = []
-        for node in operands:
-            dtype = ty.DTYPES["double" if untyped and node.type == "float" else node.type]
-            numbers.append(dtype(wrap_int32(node.attribute.number, node.type)))
-        with np.errstate(all="ignore"):
-            folded = evaluate(name, "double" if untyped and name == "convert" else result, numbers)
-        number = np.asarray(folded).item()
+        types = ["double" if untyped and node.type == "float" else node.type for node in operands]
+        type_ = "double" if untyped and name == "convert" else result
+        number = evaluate_numbers(name, type_, [node.attribute.number for node in operands], types)
         return self.dag.constant(float(number) if result in ty.FLOATS else number, result, untyped)
 
     def convert(self, value: DataValue, scalar_type: str) -> DataValue:
@@ -289,10 +282,5 @@ class NodeBuilder:
 
 def operand_types(name: str) -> tuple[str, ...]:
     """The scalar types that an operator takes."""
-    if name in ("&&", "||", "!"):
-        return ("bool",)
-    if name in ("&", "|", "^"):
-        return ("bool", *ty.INTEGERS)
-    if name in ("<<", ">>", "~"):
-        return ty.INTEGERS
-    return ("bool", *ty.NUMBERS) if name in ("==", "!=") else ty.NUMBERS
+    types = OPERATIONS[name].types()
+    return ("bool", *types) if name in ("&", "|", "^", "==", "!=") else types

@@ -7,15 +7,7 @@ from typing import NoReturn
 from renderer.cdollar.checker.functions import FunctionBuilder
 from renderer.cdollar.checker.node_builder import FUNCTIONS
 from renderer.cdollar.checker.program import UserFunction
-from renderer.cdollar.checker.values import (
-    BlankValue,
-    DataValue,
-    DomainValue,
-    FunctionValue,
-    Operand,
-    OverloadSet,
-    Value,
-)
+from renderer.cdollar.checker.values import Blank, DataValue, DomainValue, FunctionValue, Operand, OverloadSet, Value
 from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span, ordinal
 from renderer.cdollar.ir import types as ty
@@ -31,7 +23,7 @@ class OverloadResolver(FunctionBuilder):
     # Choice
 
     def resolve_overload(
-        self, overloads: list[UserFunction], values: list[Value | BlankValue], promote: bool = False
+        self, overloads: list[UserFunction], values: list[Value | Blank], promote: bool = False
     ) -> UserFunction | None:
         """The overload whose parameters the values fill at the least cost; the first of equal ones."""
         best, best_cost = None, 0
@@ -45,7 +37,7 @@ class OverloadResolver(FunctionBuilder):
                 best, best_cost = function, total
         return best
 
-    def conversion_cost(self, value: Value | BlankValue, target: ty.Type, promote: bool = False) -> int | None:
+    def conversion_cost(self, value: Value | Blank, target: ty.Type, promote: bool = False) -> int | None:
         """The cost of an implicit conversion, 0 for equal types; None if there is none."""
         if isinstance(target, ty.FunctionType):
             if isinstance(value, OverloadSet):
@@ -63,7 +55,7 @@ class OverloadResolver(FunctionBuilder):
 
     def fail_overload(self, name: str, overloads: list[UserFunction], values: list, span: Span) -> NoReturn:
         """Raises CS0411: no overload takes the values."""
-        given = ", ".join("(blank)" if isinstance(v, BlankValue) else describe(v) for v in values)
+        given = ", ".join("(blank)" if isinstance(v, Blank) else describe(v) for v in values)
         if not overloads and name in FUNCTIONS:
             raise ProgramError("CS0411", span, f"{name} does not take ({given})", FUNCTIONS[name])
         if len(overloads) == 1:
@@ -72,12 +64,12 @@ class OverloadResolver(FunctionBuilder):
         known = "; ".join(f.signature for f in overloads[:6])
         raise ProgramError("CS0411", span, f"no overload of {name} takes ({given})", f"known: {known}")
 
-    def _explain_mismatch(self, function: UserFunction, values: list[Value | BlankValue]) -> str:
+    def _explain_mismatch(self, function: UserFunction, values: list[Value | Blank]) -> str:
         types = function.parameter_types
         if len(types) != len(values):
             return f"it takes {len(types)} arguments, {len(values)} are given"
         for name, type_, value in zip(function.parameter_names, types, values, strict=True):
-            if not isinstance(value, BlankValue) and self.conversion_cost(value, type_, True) is None:
+            if not isinstance(value, Blank) and self.conversion_cost(value, type_, True) is None:
                 return f"`{name}` is {type_}, but {describe(value)} is given"
         return ""
 
@@ -250,9 +242,7 @@ class OverloadResolver(FunctionBuilder):
             return DataValue(target, tuple(node for part in parts for node in part.nodes))
         size = target.size if isinstance(target, ty.Vector) else 1
         first = values[0].type
-        if len(values) == 1 and (
-            isinstance(target, ty.Scalar) or not isinstance(first, ty.Vector) or first.size == size
-        ):
+        if len(values) == 1 and (size == 1 or not isinstance(first, ty.Vector) or first.size == size):
             return self.cast(values[0], target, tree.span)
         scalar = ty.scalar_type_of(target)
         assert scalar is not None
@@ -266,7 +256,7 @@ class OverloadResolver(FunctionBuilder):
         return DataValue(target, tuple(nodes))
 
 
-def is_exact_match(function: UserFunction, values: list[Value | BlankValue]) -> bool:
+def is_exact_match(function: UserFunction, values: list[Value | Blank]) -> bool:
     """Whether the values are data of exactly the parameters' types."""
     pairs = zip(values, function.parameter_types, strict=True)
     return all(isinstance(v, DataValue) and v.type == t for v, t in pairs)

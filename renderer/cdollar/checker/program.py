@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from renderer.cdollar.checker.arrays import open_array
 from renderer.cdollar.checker.domain_inference import InferenceStack
 from renderer.cdollar.checker.node_builder import NodeBuilder
@@ -20,8 +18,8 @@ from renderer.cdollar.frontend import ast
 from renderer.cdollar.frontend.diagnostics import ProgramError, Span
 from renderer.cdollar.ir.dag import UNKNOWN, ArraySource, Dag, Dimension, Node, Range, topological_order
 from renderer.cdollar.ir.device_function import DeviceFunction
-from renderer.cdollar.ir.operations import evaluate, wrap_int32
-from renderer.cdollar.ir.types import DTYPES, Data, FunctionType, Record, Scalar, Type, Vector, component_types
+from renderer.cdollar.ir.operations import evaluate_numbers
+from renderer.cdollar.ir.types import Data, FunctionType, Record, Scalar, Type, Vector, component_types
 
 MAX_RECORD_COMPONENTS = 64
 
@@ -74,7 +72,7 @@ class UserFunction:
 
 
 @dataclass(frozen=True)
-class RestrictionStatement:
+class NameRestriction:
     """`int i : 0..n;` as a statement: for the variables of this name in the rest of the block."""
 
     type: Type | None
@@ -88,7 +86,7 @@ class Scope:
     def __init__(self, parent: Scope | None = None):
         self.parent = parent
         self.names: dict[str, Variable] = {}
-        self.restrictions: dict[str, RestrictionStatement] = {}
+        self.restrictions: dict[str, NameRestriction] = {}
 
     def chain(self) -> Iterator[Scope]:
         """This scope and those around it."""
@@ -101,7 +99,7 @@ class Scope:
         """The innermost variable of this name."""
         return next((s.names[name] for s in self.chain() if name in s.names), None)
 
-    def restriction(self, name: str) -> RestrictionStatement | None:
+    def restriction(self, name: str) -> NameRestriction | None:
         """The innermost restriction of this name."""
         return next((s.restrictions[name] for s in self.chain() if name in s.restrictions), None)
 
@@ -194,14 +192,10 @@ class TypeTable:
         return FunctionType(result, tuple(data), tree.is_array)
 
     def declare(self, item: ast.ClassDeclaration | ast.TypeAlias) -> None:
-        """A class, or `type name = type;`."""
+        """A record type, or `type name = type;`. Built-in vectors may be declared again with the same fields."""
         if isinstance(item, ast.TypeAlias):
             self.types[item.name] = self.resolve(item.type)
-        else:
-            self._declare_class(item)
-
-    def _declare_class(self, item: ast.ClassDeclaration) -> None:
-        """A record type; built-in vectors may be declared again with the same fields."""
+            return
         fields = []
         for name, written, span in item.fields:
             type_ = self.resolve(written)
@@ -306,7 +300,8 @@ class HostEvaluator:
             return node.attribute.number
         if node.op == "apply" and isinstance(node.attribute, str) and all(n.op == "scalar" for n in node.inputs):
             numbers = [child.attribute.number for child in node.inputs]
-            return None if None in numbers else constant_operation(node, numbers)
+            types = [child.type for child in node.inputs]
+            return None if None in numbers else evaluate_numbers(node.attribute, node.type, numbers, types)
         if self.abstract_depth and has_unknown(node):
             return None
         if node not in self.known:
@@ -344,13 +339,6 @@ def has_unknown(node: Node) -> bool:
         if part.op == "reduce" and not all(isinstance(v.range, Range) for v in part.attribute[1]):
             return True
     return False
-
-
-def constant_operation(node: Node, numbers: list) -> Any:
-    """The result of one elementary operation on known numbers."""
-    operands = [DTYPES[child.type](wrap_int32(n, child.type)) for child, n in zip(node.inputs, numbers, strict=True)]
-    with np.errstate(all="ignore"):
-        return np.asarray(evaluate(node.attribute, node.type, operands)).item()
 
 
 class FileTable:

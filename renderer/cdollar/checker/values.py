@@ -91,7 +91,7 @@ class DomainValue:
 
 
 @dataclass(frozen=True)
-class BlankValue:
+class Blank:
     """A blank argument: its dimension stays free."""
 
 

@@ -19,10 +19,6 @@ class ExpressionParser(TokenStream):
 
     # Types
 
-    def starts_type(self) -> bool:
-        """Whether a type may be next."""
-        return self.token.is_identifier and (self.token.text in self.type_names or self.token.is_name)
-
     def type(self) -> ast.AstNode:
         """A type: `float`, `float[,]`, `float(int, int)`."""
         self.enter_nesting()
@@ -32,9 +28,7 @@ class ExpressionParser(TokenStream):
             parameters: list[ast.AstNode] = []
             is_array = self.advance().text == "["
             if is_array:
-                parameters.append(ast.NamedType(token.span, "int"))
-                while self.accept(","):
-                    parameters.append(ast.NamedType(token.span, "int"))
+                parameters += [ast.NamedType(token.span, "int") for _ in self.separated()]
                 self.expect("]", "in the array type")
             else:
                 while not self.at(")"):
@@ -86,9 +80,7 @@ class ExpressionParser(TokenStream):
         type_: ast.AstNode | None = None
         domain: ast.AstNode | None = None
         if self.accept("("):
-            names = [self.expect_identifier("a bound variable")]
-            while self.accept(","):
-                names.append(self.expect_identifier("a bound variable"))
+            names = [self.expect_identifier("a bound variable") for _ in self.separated()]
             self.expect(")", "after the bound variables")
             self.expect(":", "after the bound variables")
             domain = self.expression()
@@ -205,10 +197,8 @@ class ExpressionParser(TokenStream):
             state = self.position, self.depth
             self.advance()
             body = self.expression()
-            if self.at(","):
-                restrictions = []
-                while self.accept(","):
-                    restrictions.append(self.restriction())
+            if self.accept(","):
+                restrictions = [self.restriction() for _ in self.separated()]
                 end = self.expect(")", "after the reduction")
                 return ast.Unary(start.to(end.span), operator, body, restrictions)
             self.rewind(state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -152,6 +153,12 @@ class TokenStream:
     def rewind(self, state: tuple[int, int]) -> None:
         """Goes back to `(position, depth)`."""
         self.position, self.depth = state
+
+    def separated(self) -> Iterator[None]:
+        """Stops before each item of a list with commas between."""
+        yield
+        while self.accept(","):
+            yield
 
     def enter_nesting(self) -> None:
         """Counts a level of nesting; raises CS0106 beyond MAX_NESTING. Leaving it is `depth -= 1`."""

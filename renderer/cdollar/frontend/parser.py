@@ -41,7 +41,7 @@ class Parser(ExpressionParser):
             return self.class_declaration(start)
         if self.at("var", "const", "let"):
             return self.global_variable(start)
-        if not self.starts_type():
+        if not (self.token.is_name or self.token.is_identifier and self.token.text in self.type_names):
             message = f"expected a function, class, type or constant, found {self.describe_token()}"
             self.fail("CS0107", message, "a function starts with the type it returns: `float f(float x) { ... }`")
         return self.function_or_constant(start, attributes)
@@ -55,23 +55,19 @@ class Parser(ExpressionParser):
         """`[Associative, Commutative]` before a function, with their spans."""
         attributes: dict[str, Span] = {}
         while self.accept("["):
-            while True:
+            for _ in self.separated():
                 name = self.expect_identifier("an attribute")
                 if name.text not in ("Associative", "Commutative"):
                     hint = "allowed: [Associative], [Commutative]"
                     self.fail("CS0108", f"unknown attribute `{name.text}`", hint, name.span)
                 attributes[name.text] = name.span
-                if not self.accept(","):
-                    break
             self.expect("]", "after the attribute")
         return attributes
 
     def global_variable(self, start: Span) -> ast.AstNode:
         """`const float g = 9.8;`, `var f(i) = ...;`."""
-        if self.accept("const"):
-            type_ = self.type()
-            return ast.GlobalDeclaration(self.span_from(start), self.variable_declarator("type", type_, start))
-        declaration = self.variable_declarator(self.advance().text, None, start)
+        kind, type_ = ("type", self.type()) if self.accept("const") else (self.advance().text, None)
+        declaration = self.variable_declarator(kind, type_, start)
         return ast.GlobalDeclaration(self.span_from(start), declaration)
 
     def function_or_constant(self, start: Span, attributes: dict[str, Span]) -> ast.AstNode:
@@ -128,15 +124,13 @@ class Parser(ExpressionParser):
         while not self.at("}"):
             self.skip_modifiers()
             type_ = self.type()
-            while True:
+            for _ in self.separated():
                 field = self.expect_identifier("a field's name")
                 if self.at("("):
                     self.fail("CS0110", "a class holds fields only", "write functions outside of it", field.span)
                 if any(other[0] == field.text for other in fields):
                     self.fail("CS0109", f"the field `{field.text}` is declared twice", span=field.span)
                 fields.append((field.text, type_, field.span))
-                if not self.accept(","):
-                    break
             self.expect(";", "after the field")
         self.advance()
         self.accept(";")
@@ -259,9 +253,10 @@ class Parser(ExpressionParser):
 
     def variable_declarations(self, kind: str, type_: ast.AstNode | None, start: Span) -> list[ast.AstNode]:
         """The declarators of `var x = 1, y = 2`, behind the `var` or the type."""
-        declarations: list[ast.AstNode] = [self.variable_declarator(kind, type_, start, semicolon=False)]
-        while self.accept(","):
-            declarations.append(self.variable_declarator(kind, type_, self.token.span, semicolon=False))
+        declarations: list[ast.AstNode] = []
+        for _ in self.separated():
+            own_start = self.token.span if declarations else start
+            declarations.append(self.variable_declarator(kind, type_, own_start, semicolon=False))
         return declarations
 
     def variable_declarator(

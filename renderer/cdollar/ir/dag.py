@@ -249,13 +249,8 @@ def tuple_type(types: tuple[str, ...]) -> str | tuple[str, ...]:
     return types[0] if len(types) == 1 else types
 
 
-def reversed_inputs(node: Node) -> Iterable[Node]:
-    """The inputs, the last one first."""
-    return reversed(node.inputs)
-
-
 def topological_order(
-    roots: Iterable[Node], inputs_of: Callable[[Node], Iterable[Node]] = reversed_inputs
+    roots: Iterable[Node], inputs_of: Callable[[Node], Iterable[Node]] = lambda node: reversed(node.inputs)
 ) -> list[Node]:
     """All nodes reachable from the roots through `inputs_of`, inputs first; iterative, as DAGs are deep."""
     seen: set[int] = set()

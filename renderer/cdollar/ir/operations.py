@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -179,6 +180,13 @@ REDUCER_NAMES = {
 def wrap_int32(number, type_: str):
     """The number as its type stores it: an int of 2^31 and more becomes negative."""
     return int(number) - 2**32 if type_ == "int" and number >= 2**31 else number
+
+
+def evaluate_numbers(name: str, type_: str, numbers: list, types: list[str]) -> Any:
+    """As `evaluate`, of Python's numbers in their scalar types; a Python number."""
+    operands = [DTYPES[t](wrap_int32(number, t)) for number, t in zip(numbers, types, strict=True)]
+    with np.errstate(all="ignore"):
+        return np.asarray(evaluate(name, type_, operands)).item()
 
 
 def evaluate(name: str, type_: str, operands: list) -> np.ndarray:
