@@ -7,7 +7,7 @@ combines them in order, from a start.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, repeat
+from itertools import chain, repeat, zip_longest
 
 from renderer.cdollar.checker.domains import DomainLowering
 from renderer.cdollar.checker.functions import make_function
@@ -62,10 +62,8 @@ class CallLowering(DomainLowering):
             if result is not None:
                 return result
         expected = overloads[0].parameter_types if len(overloads) == 1 else ()
-        values = [
-            self._argument(argument, expected[position] if position < len(expected) else None)
-            for position, argument in enumerate(tree.arguments)
-        ]
+        pairs = zip_longest(tree.arguments, expected[: len(tree.arguments)])
+        values = [self._argument(argument, type_) for argument, type_ in pairs]
         return self._call_overloaded(name, overloads, values, tree)
 
     def _call_overloaded(self, name: str, overloads: list[UserFunction], values: list, tree: ast.Call) -> Value:

@@ -60,7 +60,7 @@ class DomainLowering(OverloadResolver, ABC):
                 f"the end of a range cannot depend on `{value.variable_names()}`: domains are boxes",
                 "reduce over the bounding box and mask: `i <= j ? a(i) : 0`",
             )  # fmt: skip
-        number = self.program.host.number(value)
+        number = self.program.host.node_number(value.node)
         return None if number is None else int(number)
 
     def _lower_RangeExpression(self, tree: ast.RangeExpression) -> DomainValue:

@@ -148,7 +148,7 @@ class ExpressionLowering(CallLowering):
             if_true, if_false = self._operand(tree.if_true), self._operand(tree.if_false)
         if isinstance(condition, DataValue) and condition.is_closed:
             if isinstance(if_true, FunctionValue) and isinstance(if_false, FunctionValue):
-                known = self.program.host.number(condition)
+                known = self.program.host.node_number(condition.node)
                 if known is not None and if_true.type.as_function_type == if_false.type.as_function_type:
                     return if_true if known else if_false
         return self.select(tree.span, tree.condition.span, condition, if_true, if_false)

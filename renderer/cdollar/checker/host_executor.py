@@ -136,7 +136,7 @@ class HostExecutor(StatementLowering):
         """The truth of a closed condition; None if it depends on bound variables or abstract arguments."""
         if not condition.is_closed:
             return None
-        number = self.program.host.number(condition)
+        number = self.program.host.node_number(condition.node)
         return None if number is None else bool(number)
 
     def visit_If(self, tree: ast.If, rest: Statements) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial, reduce
 from inspect import signature
 
 from renderer.cdollar.checker.values import DataValue
@@ -126,10 +127,7 @@ class NodeBuilder:
 
     def chain(self, name: str, nodes: tuple[Node, ...]) -> DataValue:
         """All nodes combined by && or ||."""
-        result = nodes[0]
-        for node in nodes[1:]:
-            result = self.apply(name, "bool", result, node)
-        return DataValue(ty.BOOL, (result,))
+        return DataValue(ty.BOOL, (reduce(lambda a, b: self.apply(name, "bool", a, b), nodes),))
 
     def unary(self, name: str, value: DataValue) -> DataValue | None:
         """A unary operator."""
@@ -204,11 +202,8 @@ class NodeBuilder:
         products = self._op("*", a, b)
         if products is None:
             return None
-        terms = [DataValue(ty.Scalar(node.type), (node,)) for node in products.nodes]
-        result: DataValue | None = terms[0]
-        for term in terms[1:]:
-            result = self._op("+", result, term)
-        return result
+        terms: list[DataValue | None] = [DataValue(ty.Scalar(node.type), (node,)) for node in products.nodes]
+        return reduce(partial(self._op, "+"), terms)
 
     def length(self, v: DataValue) -> DataValue | None:
         """The Euclidean norm of a vector."""

@@ -290,10 +290,6 @@ class HostEvaluator:
         self.statement_count = 0  # statements that ran on the host
         self.known: WeakKeyDictionary[Node, Any] = WeakKeyDictionary()
 
-    def number(self, value: DataValue) -> Any:
-        """The number of a closed scalar value; None if it is unknown."""
-        return self.node_number(value.node)
-
     def node_number(self, node: Node) -> Any:
         """The number of a node without bound variables; None if it is unknown."""
         if node.op == "scalar":

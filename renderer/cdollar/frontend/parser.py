@@ -164,13 +164,18 @@ class Parser(ExpressionParser):
         """One statement; a declaration of several variables is several."""
         start = self.token.span
         if self.accept("if"):
-            return [self.if_statement(start)]
+            condition, if_true = self.condition("if"), self.branch()
+            return [ast.If(start, condition, if_true, self.branch() if self.accept("else") else [])]
         if self.accept("for"):
             return [self.for_statement(start)]
         if self.accept("while"):
             return [ast.Loop(start, [], self.condition("while"), [], self.branch(), True)]
         if self.accept("do"):
-            return [self.do_statement(start)]
+            body = self.branch()
+            self.expect("while", "after the body of `do`")
+            condition = self.condition("while")
+            self.expect(";", "after the loop")
+            return [ast.Loop(start, [], condition, [], body, False)]
         if self.at("{"):
             return [ast.Block(start, self.block())]
         if self.accept(";"):
@@ -194,12 +199,6 @@ class Parser(ExpressionParser):
         self.expect(")", "after the condition")
         return condition
 
-    def if_statement(self, start: Span) -> ast.If:
-        """`if (condition) ... else ...`, behind the `if`."""
-        condition = self.condition("if")
-        if_true = self.branch()
-        return ast.If(start, condition, if_true, self.branch() if self.accept("else") else [])
-
     def for_statement(self, start: Span) -> ast.Loop:
         """`for (start; condition; step) ...`, behind the `for`."""
         self.expect("(", "after `for`")
@@ -214,14 +213,6 @@ class Parser(ExpressionParser):
                 break
         self.expect(")", "after the loop's step")
         return ast.Loop(start, first, condition, step, self.branch(), True)
-
-    def do_statement(self, start: Span) -> ast.Loop:
-        """`do ... while (condition);`, behind the `do`."""
-        body = self.branch()
-        self.expect("while", "after the body of `do`")
-        condition = self.condition("while")
-        self.expect(";", "after the loop")
-        return ast.Loop(start, [], condition, [], body, False)
 
     def simple_statement(self) -> list[ast.AstNode]:
         """A declaration, a restriction or an assignment, without its `;`."""

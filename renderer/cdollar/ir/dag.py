@@ -215,7 +215,8 @@ class Dag:
 
     def access(self, function: Node, indices: tuple[Node, ...], borders: tuple[str | None, ...]) -> Node:
         """A function at indices."""
-        return self.apply(Access(borders), applied_type(function), function, *indices)
+        type_ = tuple_type(component_types(function.type.result))
+        return self.apply(Access(borders), type_, function, *indices)
 
     def function(self, variables: tuple[BoundVariable, ...], body: tuple[Node, ...], type_: FunctionType) -> Node:
         """The function of the variables with one body node a component."""
@@ -237,11 +238,6 @@ def free_variables(op: str, inputs: tuple[Node, ...], attribute: Any) -> frozens
     if op == "function":
         return free - frozenset(attribute)
     return free - frozenset(attribute[1]) if op == "reduce" else free
-
-
-def applied_type(function: Node) -> str | tuple[str, ...]:
-    """The type of a function's value: the name of a scalar type, or a tuple of them."""
-    return tuple_type(component_types(function.type.result))
 
 
 def tuple_type(types: tuple[str, ...]) -> str | tuple[str, ...]:

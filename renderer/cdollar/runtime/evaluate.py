@@ -154,7 +154,7 @@ def picture_side(compilation: Compilation, value: Value | None, name: str, sizes
     """Width or height of a picture; raises ArgumentError."""
     side = sizes.get(name, PICTURE_PARAMETERS[name])
     if isinstance(value, DataValue):
-        side = int(compilation.program.host.number(value))
+        side = int(compilation.program.host.node_number(value.node))
     if not 1 <= side <= MAX_PICTURE_SIDE:
         raise ArgumentError(f"--set {name}={side}: a picture has 1 to {MAX_PICTURE_SIDE} pixels on a side")
     return side
