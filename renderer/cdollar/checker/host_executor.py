@@ -46,7 +46,7 @@ class StatementLowering:
         self.loop_depth = 0
 
     def jump_kind(self, tree: ast.Jump) -> str:
-        """ "break" or "continue"; raises CS0207 outside of a loop."""
+        """The kind of the jump; raises CS0207 outside of a loop."""
         if not self.loop_depth:
             raise ProgramError("CS0207", tree.span, f"`{tree.kind}` is outside of a loop")
         return tree.kind
