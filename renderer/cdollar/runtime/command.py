@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from renderer.errors import InputError, KernelError, UnavailableError
 
@@ -37,7 +38,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         if not name:
             return run_repl(target_factory(options.target, None, options.strict))
-        return run_program(options)
+        actions = (options.strict, options.tune, options.explain, options.json)
+        return run_program(Path(name), options.inputs, options.set, options.target, options.output, *actions)
     except ProgramError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +22,40 @@ from renderer.cdollar.targets.open_target import schedule_file, target_factory
 MAX_JSON_VALUES = 4096  # elements of an array that --json prints
 
 
-def run_program(options: Namespace) -> int:
-    """Run a program by the options of `rayfold run`; returns the exit code.
+def run_program(
+    program: Path,
+    inputs: Sequence[str] = (),
+    numbers: Sequence[str] = (),
+    target: str | None = None,
+    output: str | None = None,
+    strict: bool = False,
+    tune: bool = False,
+    explained: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Run a program; returns the exit code.
 
-    Raises UserError, or ProgramError with the source location.
+    `inputs` are NAME=FILE.npy, `numbers` NAME=VALUE. Raises UserError, or ProgramError with the source location.
     """
-    program, output = Path(options.program), options.output
-    make_target = target_factory(options.target, program, options.strict)
+    make_target = target_factory(target, program, strict)
     started = time.perf_counter()
-    files, values = parse_assignments(options.inputs, "--in"), parse_assignments(options.set, "--set")
+    files, values = parse_assignments(inputs, "--in"), parse_assignments(numbers, "--set")
     compilation = load_program(program, make_target)
     span = main_of(compilation).declaration.name_span
-    compilation.target.trace = [] if options.explain or options.tune else None
+    compilation.target.trace = [] if explained or tune else None
     value = build_main(compilation, files, values)
     result = evaluate_value(compilation, value, span)
     seconds = time.perf_counter() - started
-    if options.tune:
+    if tune:
         write_schedule(compilation.target, schedule_file(program))
     if output:
         if result.array is None:
             raise ProgramError("CS0306", span, f"the result is a {result.type}, which no .npy file holds")
         save_npy(Path(output), result.array)
-    if options.explain:
+    if explained:
         assert isinstance(value, (DataValue, FunctionValue)), "main returned it"
-        print(explain(compilation, value.node), file=sys.stderr if options.json else sys.stdout)
-    if options.json:
+        print(explain(compilation, value.node), file=sys.stderr if as_json else sys.stdout)
+    if as_json:
         facts = {
             "target": compilation.target.name,
             "device": compilation.target.device_name,
