@@ -2,8 +2,8 @@
 
 The files have the same bits as those of a single machine.
 
-A task says all that its part of the picture depends on, the contents of mesh and image files included, so a worker
-needs nothing but this program (worker.py is what it runs). A worker that dies has its tasks drawn by another; a
+A task contains all that its part of the picture depends on, the contents of mesh and image files included, so a worker
+needs nothing but this program (it runs farm_worker.py). A worker that dies has its tasks drawn by another; a
 straggler is drawn by another too, and the first answer counts. The only user of distributed.
 """
 
@@ -21,13 +21,13 @@ from pathlib import Path
 
 from renderer.errors import UnavailableError, UserError
 from renderer.export.farm_worker import run_task
-from renderer.export.frames import Manifest, frame_path
-from renderer.export.light_field import CameraArray, LightFieldViews
+from renderer.export.frames import frame_path
+from renderer.export.light_field import LightFieldViews
 from renderer.export.options import ExportOptions
-from renderer.export.plan import ExportPlan, frames_recipe
+from renderer.export.plan import ExportPlan, open_manifest
 from renderer.export.render import MAX_UNTILED_PIXELS, RenderJob, TiledImage, write
 from renderer.formats.images import atomic_write
-from renderer.gpu import DeviceContext, open_context
+from renderer.gpu import open_context
 from renderer.pictures import open_picture, recipe_of
 from renderer.progress import Progress
 from renderer.scene.scene import Scene
@@ -35,14 +35,14 @@ from renderer.scene.schema import referenced_files, to_table
 
 FARM_TILE = 512
 IGNORE_SIGINT = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"  # preloaded by local workers
-NO_LOGS = 60  # above every level of a log: what matters is raised
-MAX_INPUT_BYTES = 256 << 20  # bytes of files that travel with the tasks
+NO_LOGS = 60  # above every level of a log: errors are raised
+MAX_INPUT_BYTES = 256 << 20  # bytes of files that are sent with the tasks
 STRAGGLER_FACTOR = 3.0  # times the median
-STRAGGLER_GRACE = 1.0  # seconds that are no straggling yet
-RESULT_TIMEOUT = 20.0  # seconds that an answer may take from its worker to here
+STRAGGLER_GRACE = 1.0  # seconds more
+RESULT_TIMEOUT = 20.0  # seconds for an answer to arrive from its worker
 MAX_ATTEMPTS = 3
 CHUNKS_PER_WORKER = 2
-MAX_CHUNKS = 256  # that the samples of one picture are dealt into
+MAX_CHUNKS = 256  # that the samples of one picture are divided into
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,11 @@ def open_client(farm: Farm):
         import distributed  # optional: the extra [farm]
     except ImportError as error:
         raise UnavailableError(f"--farm needs distributed: pip install distributed ({error})") from error
-    # Ctrl-C may come while the library is about to wait for an answer, which then nobody wants.
+    # Ctrl-C may come between the creation of a coroutine and its await.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     if farm.address:
-        if (
-            farm.address.startswith("tls://")
-            and not distributed.Security().get_connection_args("client")["ssl_context"]
-        ):
+        tls = farm.address.startswith("tls://")
+        if tls and not distributed.Security().get_connection_args("client")["ssl_context"]:
             raise UnavailableError(
                 f"--farm {farm.address}: no certificates; dask takes them from DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
                 "..._TLS__CLIENT__CERT and ..._TLS__CLIENT__KEY, or from its configuration file"
@@ -85,12 +83,12 @@ def open_client(farm: Farm):
         try:
             client = distributed.Client(farm.address, timeout="5s", set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
-            raise UnavailableError(f"--farm {farm.address}: no scheduler results there: {error}") from error
+            raise UnavailableError(f"--farm {farm.address}: no scheduler answers there: {error}") from error
         with client:
             yield client
         return
     options = dict(n_workers=farm.workers, threads_per_worker=1, processes=True, dashboard_address=None)
-    with _ignore_sigint():  # which workers take over until they load IGNORE_SIGINT themselves
+    with _ignore_sigint():  # inherited by the workers until they run IGNORE_SIGINT
         cluster = distributed.LocalCluster(**options, silence_logs=NO_LOGS, preload=[IGNORE_SIGINT])
     with cluster:
         with distributed.Client(cluster, set_as_default=False) as client:
@@ -99,7 +97,7 @@ def open_client(farm: Farm):
 
 @contextmanager
 def _ignore_sigint():
-    """Processes that are started meanwhile do not hear Ctrl-C, which is for this one to answer."""
+    """Processes that are started meanwhile ignore Ctrl-C, which this process handles."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -110,8 +108,8 @@ def _ignore_sigint():
         signal.signal(signal.SIGINT, before)
 
 
-def render_on_farm(farm: Farm, plan: ExportPlan, options: ExportOptions) -> tuple[int, str, bool]:
-    """Renders the plan; returns samples, the devices' names, and True."""
+def render_on_farm(farm: Farm, plan: ExportPlan, options: ExportOptions) -> tuple[int, str]:
+    """Render the plan; returns samples and the devices' names."""
     require_no_time_limit(options)
     with open_client(farm) as client:
         if plan.numbers is not None:
@@ -125,37 +123,31 @@ def require_no_time_limit(options) -> None:
         raise UserError("--time-limit: not together with --farm, whose workers do not share a clock")
 
 
-def _render_tiles(client, farm: Farm, plan: ExportPlan) -> tuple[int, str, bool]:
+def _render_tiles(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
     """One picture, tile by tile."""
     tiles = RenderJob(plan.scene, plan.size, 1, plan.time, plan.tile or FARM_TILE).tiles()
     common = _common(farm, plan.scene, plan.size, plan.samples) | {"layers": plan.layers}
     tasks = [{"kind": "tile", "time": plan.time, "tile": tile} for tile in tiles]
-    image, devices = TiledImage(plan.size), set()
+    image, devices, gpu = TiledImage(plan.size), set[str](), open_context(farm.device)
     with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} tiles") as progress:
-        for index, answer in results(client, common, tasks):
+        for index, answer in _counted_results(client, common, tasks, devices, progress):
             image.merge_tile(tiles[index], answer["linear"], answer["layers"])
-            devices.add(answer["device"])
-            progress.advance()
-    prototype, device = _prototype(answer["texture"], open_context(farm.device)), ", ".join(sorted(devices))
+    # A frame of the kind that the workers drew, for tone mapping here.
+    prototype = gpu.gl.texture((1, 1)) if answer["texture"] else gpu.device.buffer((1, 1, 4))
+    device = ", ".join(sorted(devices))
     rendered = image.result(answer["samples"], device, prototype)
     write(plan.output, rendered, RenderJob(plan.scene, plan.size, answer["samples"], plan.time), plan.bit_depth)
-    return answer["samples"], device, True
+    return answer["samples"], device
 
 
-def _prototype(texture: bool, gpu: DeviceContext):
-    """A frame of the kind that the workers drew, for tone mapping here."""
-    return gpu.gl.texture((1, 1)) if texture else gpu.device.buffer((1, 1, 4))
-
-
-def _render_samples(client, farm: Farm, plan: ExportPlan) -> tuple[int, str, bool]:
-    """One picture whose samples are dealt to the workers, to the same bits whatever the number of chunks."""
+def _render_samples(client, farm: Farm, plan: ExportPlan) -> tuple[int, str]:
+    """One picture whose samples are divided among the workers; its bits do not depend on the number of chunks."""
     picture = open_picture(plan.scene, open_context(farm.device))
     job = RenderJob(plan.scene, plan.size, 1, plan.time, layers=plan.layers)
     settings, size = job.settings(), plan.size
     samples = plan.samples or picture.sample_count(settings, size)
-    chunks = _chunks(
-        picture, plan, settings, samples, min(CHUNKS_PER_WORKER * max(1, len(_workers(client))), MAX_CHUNKS)
-    )
+    count = min(CHUNKS_PER_WORKER * max(1, len(_workers(client))), MAX_CHUNKS)
+    chunks = _chunks(picture, plan, settings, samples, count)
     common = _common(farm, plan.scene, size, samples) | {"layers": plan.layers}
     devices: set[str] = set()
     extra: tuple = ()
@@ -163,10 +155,8 @@ def _render_samples(client, farm: Farm, plan: ExportPlan) -> tuple[int, str, boo
         while True:
             tasks = [{"kind": "chunk", "time": plan.time, "chunk": chunk, "extra_steps": extra} for chunk in chunks]
             picture.start_merge(settings, size, plan.time)
-            for _, answer in results(client, common, tasks):
+            for _, answer in _counted_results(client, common, tasks, devices, progress):
                 picture.merge(answer["chunk"])
-                devices.add(answer["device"])
-                progress.advance()
             missing = picture.missing_steps(extra)
             if not missing:
                 break
@@ -175,11 +165,11 @@ def _render_samples(client, farm: Farm, plan: ExportPlan) -> tuple[int, str, boo
     image.merge_tile((0, 0, *size), frame.read(), picture.layers(settings, size) if plan.layers else {})
     rendered = image.result(samples, device, frame)
     write(plan.output, rendered, RenderJob(plan.scene, size, samples, plan.time), plan.bit_depth)
-    return samples, device, True
+    return samples, device
 
 
 def _chunks(picture, plan, settings, samples: int, count: int) -> list[tuple]:
-    """The chunks that the samples of the plan's picture are dealt into; UserError where they cannot be."""
+    """The chunks that the samples of the picture are divided into; UserError if they cannot be."""
     width, height = plan.size
     if plan.tile:
         raise UserError(f"--tile {plan.tile}: not together with --split samples")
@@ -193,25 +183,24 @@ def _chunks(picture, plan, settings, samples: int, count: int) -> list[tuple]:
     return chunks
 
 
-def render_frames(client, farm: Farm, plan: ExportPlan, options: ExportOptions) -> tuple[int, str, bool]:
+def render_frames(client, farm: Farm, plan: ExportPlan, options: ExportOptions) -> tuple[int, str]:
     """The frames that are not done yet, one a task."""
     assert plan.numbers is not None
-    plan.pattern.parent.mkdir(exist_ok=True)
-    manifest = Manifest(plan.pattern, frames_recipe(plan))
-    wanted = [number for number in plan.numbers if options.overwrite or not manifest.done(number)]
+    manifest = open_manifest(plan)
+    wanted = manifest.missing(plan.numbers, options.overwrite)
     common = _common(farm, plan.scene, plan.size, plan.samples) | {"tile": plan.tile, "bit_depth": plan.bit_depth}
-    names = [frame_path(plan.pattern, number).name for number in wanted]
-    times = [plan.time_of(number) for number in wanted]
-    tasks = [{"kind": "frame", "time": m, "name": name} for m, name in zip(times, names, strict=True)]
-    samples, devices = plan.samples or 0, set()
+    paths = [frame_path(plan.pattern, number) for number in wanted]
+    tasks = [
+        {"kind": "frame", "time": plan.time_of(number), "name": path.name}
+        for number, path in zip(wanted, paths, strict=True)
+    ]
+    samples, devices = plan.samples or 0, set[str]()
     with Progress(len(tasks), f"{plan.scene.title}, {len(tasks)} frames") as progress:
-        for index, answer in results(client, common, tasks):
-            _keep(frame_path(plan.pattern, wanted[index]), answer["file"])
+        for index, answer in _counted_results(client, common, tasks, devices, progress):
+            _store(paths[index], answer["file"])
             manifest.add(wanted[index], answer["seconds"], answer["device"])
             samples = answer["samples"]
-            devices.add(answer["device"])
-            progress.advance()
-    return samples, ", ".join(sorted(devices)) or "none: every frame was done", True
+    return samples, ", ".join(sorted(devices)) or "none: every frame was done"
 
 
 def render_light_field_on_farm(
@@ -221,8 +210,9 @@ def render_light_field_on_farm(
     require_no_time_limit(options)
     array, middle = views.array, views.array.views()[0]
     asked = options.samples or job.scene.samples
-    common = _common(farm, job.scene, job.size, asked) | _table_of_array(array)
-    cells, devices, samples = views.wanted(options.overwrite), set(), asked or 0
+    common = _common(farm, job.scene, job.size, asked)
+    common |= {"grid": [array.rows, array.columns], "baseline": array.baseline}
+    cells, devices, samples = views.wanted(options.overwrite), set[str](), asked or 0
     with open_client(farm) as client, Progress(len(cells), f"{job.scene.title}, {len(cells)} views") as progress:
         rounds = [[middle], [cell for cell in cells if cell != middle]] if middle in cells else [cells]
         ev = None if middle in cells else views.exposure() if cells else 0.0
@@ -231,22 +221,24 @@ def render_light_field_on_farm(
                 {"kind": "view", "time": job.time, "cell": cell, "ev": ev, "name": array.name(*cell)}
                 for cell in cells_of_round
             ]
-            for index, answer in results(client, common, tasks):
-                _keep(views.path(cells_of_round[index]), answer["file"])
+            for index, answer in _counted_results(client, common, tasks, devices, progress):
+                _store(views.path(cells_of_round[index]), answer["file"])
                 views.add(cells_of_round[index], answer["seconds"], answer["device"])
                 ev, samples = answer["ev"], answer["samples"]
-                devices.add(answer["device"])
-                progress.advance()
     return samples, ", ".join(sorted(devices)) or "none: every view was done"
 
 
-def _table_of_array(array: CameraArray) -> dict:
-    return {"grid": [array.rows, array.columns], "baseline": array.baseline}
-
-
-def _keep(path: Path, data: bytes) -> None:
+def _store(path: Path, data: bytes) -> None:
     with atomic_write(path) as temporary:
         temporary.write_bytes(data)
+
+
+def _counted_results(client, common: dict, tasks: list[dict], devices: set[str], progress: Progress):
+    """The results() of the tasks; collects the names of devices and advances the progress bar."""
+    for index, answer in results(client, common, tasks):
+        yield index, answer
+        devices.add(answer["device"])
+        progress.advance()
 
 
 def results(client, common: dict, tasks: list[dict]):
@@ -256,7 +248,7 @@ def results(client, common: dict, tasks: list[dict]):
     run = hashlib.sha256(repr((time.time_ns(), id(tasks))).encode()).hexdigest()[:16]
     attempts = [0] * len(tasks)
     files = common["files"]
-    if files:  # they travel to each worker once, and are there again when a worker that held them died
+    if files:  # sent once to each worker; sent again if a worker that has them dies
         files = client.submit(dict, files, key=f"rayfold-{run}-files", pure=False, retries=MAX_ATTEMPTS)
         client.replicate([files])
     common = {name: value for name, value in common.items() if name != "files"}
@@ -265,9 +257,8 @@ def results(client, common: dict, tasks: list[dict]):
         key = f"rayfold-{run}-{index}-{attempts[index]}"
         attempts[index] += 1
         options = dict(workers=workers, allow_other_workers=True) if workers else {}
-        return client.submit(
-            run_task, common, files, tasks[index], key=key, pure=False, retries=MAX_ATTEMPTS, **options
-        )
+        options |= dict(key=key, pure=False, retries=MAX_ATTEMPTS)
+        return client.submit(run_task, common, files, tasks[index], **options)
 
     waiting = {submit(index): index for index in range(len(tasks))}
     missing, took = set(range(len(tasks))), []
@@ -282,7 +273,7 @@ def results(client, common: dict, tasks: list[dict]):
                     answer = future.result(timeout=RESULT_TIMEOUT)
                 except distributed.scheduler.KilledWorker as error:
                     raise UnavailableError(f"--farm: every worker that drew part {index} died: {error}") from error
-                except TimeoutError:  # its worker hangs with the answer in its hands
+                except TimeoutError:  # its worker hangs before it sent the answer
                     waiting[submit(index, _idle(client)) if attempts[index] < MAX_ATTEMPTS else future] = index
                     continue
                 missing.discard(index)
@@ -320,23 +311,18 @@ def _idle(client) -> list[str]:
 
 
 def _common(farm: Farm, scene: Scene, size: tuple[int, int], samples: int | None) -> dict:
-    """What all chunks have in common: the scene as a table, the contents of its files, size, samples, device."""
+    """What all tasks have in common: the scene as a table, the contents of its files, size, samples, device."""
     files: dict[str, bytes] = {}
     for path in sorted(set(referenced_files(scene.settings))) if farm.address else ():
         if Path(path).is_dir() or path.lower().endswith(".gltf"):
             whole = "a .glb" if path.lower().endswith(".gltf") else "a .zip"
-            raise UnavailableError(f"--farm {farm.address}: {path} is extra than one file; {whole} can travel")
+            raise UnavailableError(f"--farm {farm.address}: {path} is more than one file; {whole} can be sent")
         files[path] = Path(path).read_bytes()
         if sum(map(len, files.values())) > MAX_INPUT_BYTES:
-            raise UnavailableError(
-                f"--farm: the scene's files are larger than the {MAX_INPUT_BYTES >> 20} MiB that travel"
-            )
+            limit = f"the {MAX_INPUT_BYTES >> 20} MiB that can be sent"
+            raise UnavailableError(f"--farm: the scene's files are larger than {limit}")
     tables = recipe_of(scene, Path("."))["scene"] | {"settings": to_table(scene.settings)}
     return {
-        "scene": json.dumps(tables),
-        "path": scene.path.name,
-        "files": files,
-        "size": size,
-        "samples": samples,
+        "scene": json.dumps(tables), "path": scene.path.name, "files": files, "size": size, "samples": samples,
         "device": farm.device,
-    }
+    }  # fmt: skip

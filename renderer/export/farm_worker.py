@@ -1,4 +1,4 @@
-"""What runs in the workers of a farm: parts of pictures, each from a task that says all that it depends on.
+"""The code that the workers of a farm run: parts of pictures, each from a task with all that it depends on.
 
 All drawing of a process happens on one thread: a GL context belongs to the thread that made it, and a worker that runs
 several tasks at once must not draw two of them with one picture.
@@ -18,13 +18,13 @@ from renderer.export.light_field import camera_array, light_field_tone, view_sce
 from renderer.export.render import RenderJob, device_of, draw, render, write
 from renderer.gpu import list_devices, open_context
 from renderer.gpu.gl import Texture
-from renderer.pictures import open_picture, scene_of_table
+from renderer.pictures import Picture, open_picture, scene_of_table
 from renderer.progress import Progress
 from renderer.scene.scene import ToneMapping
 
 
 def run_task(common: dict, files: dict, task: dict) -> dict:
-    """The answer to a task: `base` is what all tasks of a picture or film have in common, `files` what it reads."""
+    """The answer to a task: `common` is what all tasks of an export share, `files` the contents of input files."""
     import distributed
 
     common = common | {"files": files, "number": distributed.get_worker().name}
@@ -32,54 +32,45 @@ def run_task(common: dict, files: dict, task: dict) -> dict:
 
 
 def _run_task(common: dict, task: dict) -> dict:
-    began = time.monotonic()
-    answer = {"tile": _tile, "frame": _frame, "view": _view, "chunk": _chunk}[task["kind"]](common, task)
-    return answer | {"seconds": time.monotonic() - began}
+    start = time.monotonic()
+    scene, picture, samples = _open_task_picture(common)
+    layers = common.get("layers", task.get("name", "").endswith(".exr"))
+    job = RenderJob(scene, tuple(common["size"]), samples, task["time"], common.get("tile", 0), layers=layers)
+    answer = {"tile": _tile, "frame": _frame, "view": _view, "chunk": _chunk}[task["kind"]](picture, job, common, task)
+    return {"samples": samples, "seconds": time.monotonic() - start} | answer
 
 
-def _tile(common: dict, task: dict) -> dict:
+def _tile(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
     """The linear values of one tile."""
-    scene, picture, samples = _open_task_picture(common)
-    job = RenderJob(scene, tuple(common["size"]), samples, task["time"], layers=common["layers"])
-    with Progress(samples, "") as progress:
-        frame, _ = draw(picture, job, tuple(task["tile"]), progress)
-    facts = {"linear": frame.read(), "samples": samples, "device": device_of(frame)}
-    layers = picture.layers(job.settings(), job.size, tuple(task["tile"])) if job.layers else {}
-    return facts | {"texture": isinstance(frame, Texture), "layers": layers}
+    tile = tuple(task["tile"])
+    with Progress(job.samples, "") as progress:
+        frame, _ = draw(picture, job, tile, progress)
+    layers = picture.layers(job.settings(), job.size, tile) if job.layers else {}
+    texture = isinstance(frame, Texture)
+    return {"linear": frame.read(), "device": device_of(frame), "texture": texture, "layers": layers}
 
 
-def _frame(common: dict, task: dict) -> dict:
+def _frame(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
     """The file of one frame, as bytes."""
-    scene, picture, samples = _open_task_picture(common)
-    layers = task["name"].endswith(".exr")
-    job = RenderJob(scene, tuple(common["size"]), samples, task["time"], common["tile"], layers=layers)
-    with Progress(samples, "") as progress:
+    with Progress(job.samples, "") as progress:
         rendered = render(picture, job, progress)
-    return {
-        "file": _file_of(task["name"], rendered, job, common["bit_depth"]),
-        "samples": samples,
-        "device": rendered.device,
-    }
+    return {"file": _file_of(task["name"], rendered, job, common["bit_depth"]), "device": rendered.device}
 
 
-def _view(common: dict, task: dict) -> dict:
-    """The file of one view of a light field, as bytes, and the exposure that it has."""
-    scene, picture, samples = _open_task_picture(common)
-    size = tuple(common["size"])
-    array = camera_array(scene, size, tuple(common["grid"]), common["baseline"])
-    scene = view_scene(scene, array, *task["cell"])
-    job = RenderJob(scene, size, samples, task["time"])
-    with Progress(samples, "") as progress:
+def _view(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
+    """The file of one view of a light field, as bytes, and its exposure."""
+    array = camera_array(job.scene, job.size, tuple(common["grid"]), common["baseline"])
+    job = replace(job, scene=view_scene(job.scene, array, *task["cell"]))
+    with Progress(job.samples, "") as progress:
         rendered = render(picture, job, progress)
-    tone = light_field_tone(rendered, scene.tone) if task["ev"] is None else ToneMapping("manual", task["ev"], "none")
-    file = _file_of(task["name"], rendered, replace(job, scene=replace(scene, tone=tone)), 8)
-    return {"file": file, "ev": tone.ev, "samples": samples, "device": rendered.device}
+    tone, ev = job.scene.tone, task["ev"]
+    tone = light_field_tone(rendered, tone) if ev is None else ToneMapping("manual", ev, "none")
+    file = _file_of(task["name"], rendered, replace(job, scene=replace(job.scene, tone=tone)), 8)
+    return {"file": file, "ev": tone.ev, "device": rendered.device}
 
 
-def _chunk(common: dict, task: dict) -> dict:
-    """What one of the parts leaves that the samples of a picture are dealt into."""
-    scene, picture, samples = _open_task_picture(common)
-    job = RenderJob(scene, tuple(common["size"]), samples, task["time"], layers=common["layers"])
+def _chunk(picture: Picture, job: RenderJob, common: dict, task: dict) -> dict:
+    """The state of a picture after one chunk of its samples."""
     chunk = picture.draw_chunk(job.settings(), job.size, job.time, tuple(task["chunk"]), tuple(task["extra_steps"]))
     return {"chunk": chunk, "device": picture.gpu.device.name}
 
@@ -114,7 +105,7 @@ def _open_scene_picture(tables: str, name: str, files: tuple[tuple[str, str], ..
 
 
 def _store_files(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
-    """Writes the files that travelled, once each, by content; pairs of the path as sent and the path here."""
+    """Write the files that were sent, each once by its content; returns pairs of the path as sent and the path here."""
     folder = Path(tempfile.gettempdir(), f"rayfold-farm-{getattr(os, 'getuid', int)()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     pairs = []
@@ -132,8 +123,7 @@ def _store_files(files: dict[str, bytes]) -> tuple[tuple[str, str], ...]:
 def worker_device(device_id: str, number) -> str:
     """The worker's own device: its number picks among the GPUs of this machine when --device is auto."""
     gpus = [found.device_id for found in list_devices()[0] if found.device_type == "gpu"]
-    kinds = {gpu.split(":")[0] for gpu in gpus}
-    gpus = [gpu for gpu in gpus if gpu.startswith("cuda")] if "cuda" in kinds else gpus
+    gpus = [gpu for gpu in gpus if gpu.startswith("cuda")] or gpus
     if device_id != "auto" or len(gpus) < 2 or not isinstance(number, int):
         return device_id
     return gpus[number % len(gpus)]

@@ -1,8 +1,9 @@
-"""Numbered frames: which ones are asked for, where they go, and the manifest that a killed run resumes from."""
+"""Numbered frames: their numbers, their paths, and the manifest from which a killed run resumes."""
 
 import hashlib
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from renderer.errors import UserError
@@ -26,7 +27,7 @@ def frame_numbers(text: str) -> list[int]:
 
 
 def frame_pattern(output: Path) -> Path:
-    """Where a film's frames go until it is encoded: OUT.mp4.frames/####.png; frame_path outputs go where they say."""
+    """The pattern of the frames' paths: for a video OUT.mp4.frames/######.png, which are temporary; else the output."""
     if output.suffix.lower() in VIDEO_SUFFIXES:
         return output.with_name(output.name + ".frames") / "######.png"
     return output
@@ -52,19 +53,12 @@ class Manifest:
         self._rows = {row["frame"]: row for row in self._read()}
 
     def _read(self) -> list[dict]:
-        rows: list[dict] = []
-        try:
-            lines = self.path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
-            return rows
-        for line in lines:
-            try:
-                row = json.loads(line)
-            except ValueError:  # the line that a killed run left half written
-                continue
-            if isinstance(row, dict) and isinstance(row.get("frame"), int):
-                rows.append(row)
-        return rows
+        rows = []
+        with suppress(OSError, UnicodeDecodeError):
+            for line in self.path.read_text(encoding="utf-8").splitlines():
+                with suppress(ValueError):  # a line that a killed run left half written
+                    rows.append(json.loads(line))
+        return [row for row in rows if isinstance(row, dict) and isinstance(row.get("frame"), int)]
 
     def done(self, number: int) -> bool:
         """Whether the frame need not be rendered again."""
@@ -73,8 +67,12 @@ class Manifest:
             return False
         return row.get("sha256") == file_hash(path)
 
+    def missing(self, numbers: list[int], overwrite: bool) -> list[int]:
+        """The frames that must be rendered: those not done, or all."""
+        return [number for number in numbers if overwrite or not self.done(number)]
+
     def add(self, number: int, seconds: float, device: str) -> None:
-        """Notes a frame whose file is complete."""
+        """Record a frame whose file is complete."""
         path = self._path_of(number)
         row = {"frame": number, "file": path.name, "sha256": file_hash(path), "recipe": self._recipe}
         self._rows[number] = row | {"seconds": round(seconds, 4), "device": device}

@@ -7,7 +7,7 @@ from typing import Any
 
 from renderer.errors import UserError
 from renderer.export import video
-from renderer.export.frames import FRAME_PLACEHOLDER, VIDEO_SUFFIXES, frame_numbers, frame_pattern
+from renderer.export.frames import FRAME_PLACEHOLDER, VIDEO_SUFFIXES, Manifest, frame_numbers, frame_pattern
 from renderer.export.options import ExportOptions
 from renderer.export.render import MAX_UNTILED_PIXELS
 from renderer.images import denoise
@@ -158,3 +158,9 @@ def frames_recipe(plan: ExportPlan) -> dict[str, Any]:
     recipe = recipe_of(plan.scene, plan.pattern.resolve().parent, **facts)
     recipe |= {"denoise": True} if plan.denoise else {}
     return recipe | {"time": plan.time, "fps": plan.fps}
+
+
+def open_manifest(plan: ExportPlan) -> Manifest:
+    """The manifest of the plan's frames, in a folder that exists afterwards."""
+    plan.pattern.parent.mkdir(exist_ok=True)
+    return Manifest(plan.pattern, frames_recipe(plan))

@@ -24,12 +24,12 @@ MAX_UNTILED_PIXELS = 1 << 24  # a larger picture is drawn in tiles: 2^24 pixels 
 TILE = 2048
 ROW_BLOCK_PIXELS = 1 << 22
 DEVICE_INDEX = re.compile(r" \([a-z]+(:\d+)+\)")  # which of a machine's equal devices drew is no part of a recipe
-SYNC_SECONDS = 0.15  # seconds, about, until Ctrl-C or a deadline is heard
-ETA_AFTER, MIN_ETA_SECONDS = 1.0, 60.0  # seconds of drawing after which a long rest is told, and what is long
+SYNC_SECONDS = 0.15  # about the delay of Ctrl-C and deadlines
+ETA_AFTER, MIN_ETA_SECONDS = 1.0, 60.0  # seconds of drawing before an estimate, which is printed if above the minimum
 
 
 class InterruptHandler:
-    """A context in which the first Ctrl-C sets `asked`, so that what is drawn can be kept; the second ends at once."""
+    """A context in which the first Ctrl-C sets `requested`, so that what is drawn is kept; the second ends at once."""
 
     def __init__(self):
         self.requested = False
@@ -53,7 +53,7 @@ class InterruptHandler:
 
 @dataclass(frozen=True)
 class RenderJob:
-    """What one picture needs: the scene at a moment, size, samples, tile size (0: whole) and a deadline."""
+    """What one picture needs: the scene and its time, size, samples, tile size (0: whole) and a deadline."""
 
     scene: Scene
     size: tuple[int, int]
@@ -66,7 +66,7 @@ class RenderJob:
     denoise: bool = False
 
     def settings(self):
-        """The scene's settings at the moment; with the variance of pixels where that is one of the layers."""
+        """The scene's settings at its time; with the variance of pixels if layers are wanted."""
         settings = settings_at(self.scene, self.time)
         return settings.with_variance() if self.layers else settings
 
@@ -92,7 +92,7 @@ class RenderResult:
     opaque: bool
     samples: int
     device: str
-    prototype: Frame  # a frame of the kind that was drawn, which tells where tone mapping runs
+    prototype: Frame  # a frame of the kind that was drawn; tone mapping runs on its device
     layers: dict[str, np.ndarray] = field(default_factory=dict)  # what an .exr file holds beside the picture
 
 
@@ -102,7 +102,7 @@ def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[Frame, i
     Waits for the device now and then, so that the progress is true and Ctrl-C is heard.
     """
     settings = job.settings()
-    picture.restart()  # a frame of a film may be equal to the last one, and is not to go on where that one ended
+    picture.restart()  # a frame equal to the last one must not continue its samples
     waited = time.monotonic()
     drawn, first = 0, None
     queued, most = 0, 1  # samples on their way to the device, and how many may be: what it does in SYNC_SECONDS seconds
@@ -117,7 +117,7 @@ def draw(picture, job: RenderJob, tile: Tile | None, progress) -> tuple[Frame, i
             queued, most = 0, max(1, min(2 * most, int(queued * SYNC_SECONDS / max(took, 1e-9))))
             if waited > job.deadline:
                 break
-            if first is None:  # it may have compiled, or brought points onto their attractor
+            if first is None:  # the first draw may include compilation and warm-up
                 first = waited, picture.fraction_done(drawn, job.samples)
             elif first[0] > 0 and waited - first[0] > ETA_AFTER and not (job.stop and job.stop.requested):
                 print_eta(job, waited - first[0], first[1], picture.fraction_done(drawn, job.samples))
@@ -172,7 +172,8 @@ class TiledImage:
 
     def __init__(self, size: tuple[int, int]):
         self._shape = size[1], size[0]
-        self._linear = allocate_image((*self._shape, 4))
+        shape, small = (*self._shape, 4), size[0] * size[1] <= MAX_UNTILED_PIXELS
+        self._linear = np.empty(shape, "f4") if small else FileBackedImage(shape)
         self._layers: dict[str, np.ndarray] = {}
         self._meter, self._opaque = ExposureMeter(), True
 
@@ -194,7 +195,7 @@ class TiledImage:
 
 
 class FileBackedImage:
-    """A picture larger than memory should hold: (height, width, 4) float32 in a nameless file, written by parts."""
+    """A picture too large for memory: (height, width, 4) float32 in a temporary file, written in parts."""
 
     def __init__(self, shape: tuple[int, int, int]):
         self.shape = shape
@@ -204,7 +205,7 @@ class FileBackedImage:
         return self.shape[0]
 
     def __setitem__(self, where: tuple[slice, slice], part: np.ndarray) -> None:
-        """spool[top:bottom, left:right] = part, row by row: a map of the file would count as memory."""
+        """Write image[top:bottom, left:right] row by row: a mapping of the file would count as memory."""
         rows, columns = where
         for row, values in zip(range(rows.start, rows.stop), part, strict=True):
             self._file.seek((row * self.shape[1] + columns.start) * 16)
@@ -212,20 +213,15 @@ class FileBackedImage:
         self._file.flush()
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        """spool[top:bottom], whole rows."""
+        """Rows image[top:bottom]."""
         top, bottom, _ = rows.indices(self.shape[0])
         self._file.seek(top * self.shape[1] * 16)
         values = np.fromfile(self._file, "f4", (bottom - top) * self.shape[1] * 4)
         return values.reshape(bottom - top, *self.shape[1:])
 
 
-def allocate_image(shape):
-    """Memory for a picture, or a FileBackedImage where it is larger than one that is drawn whole."""
-    return np.empty(shape, "f4") if shape[0] * shape[1] <= MAX_UNTILED_PIXELS else FileBackedImage(shape)
-
-
 def tonemapped_blocks(rendered: RenderResult, scene: Scene, dtype="u1"):
-    """Bands of (rows, width, 4) tonemapped_blocks pixels, top to bottom."""
+    """Tone-mapped pixels (rows, width, 4) in blocks of rows, top to bottom."""
     rows = max(1, ROW_BLOCK_PIXELS // rendered.linear.shape[1])
     for top in range(0, len(rendered.linear), rows):
         band = np.ascontiguousarray(rendered.linear[top : top + rows])
@@ -240,7 +236,7 @@ def _upload_like(frame, array: np.ndarray):
 
 
 def write(path: Path, rendered: RenderResult, job: RenderJob, bit_depth: int = 8) -> None:
-    """Writes the picture by the path's suffix: .png tonemapped_blocks and with its recipe, .exr linear."""
+    """Writes the picture by the path's suffix: .png tone mapped and with its recipe, .exr linear."""
     height, width, _ = rendered.linear.shape
     recipe = recipe_of(
         job.scene,

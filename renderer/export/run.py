@@ -4,16 +4,17 @@ import json
 import shutil
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from renderer.errors import UserError
 from renderer.export.farm import parse_farm, render_light_field_on_farm, render_on_farm
-from renderer.export.frames import Manifest, frame_path
+from renderer.export.frames import frame_path
 from renderer.export.light_field import LightFieldViews, camera_array, check_folder, render_light_field
 from renderer.export.options import ExportOptions
-from renderer.export.plan import DEFAULT_SIZE, ExportPlan, frames_recipe, load_scene, make_plan, time_of
+from renderer.export.plan import DEFAULT_SIZE, ExportPlan, load_scene, make_plan, open_manifest, time_of
 from renderer.export.render import MAX_UNTILED_PIXELS, TILE, InterruptHandler, RenderJob, render, write
 from renderer.export.video import encode_video
 from renderer.gpu import open_context
@@ -39,8 +40,8 @@ def run(options: ExportOptions) -> int:
         return print_plan(plan, options)
     interrupt = InterruptHandler()
     if options.farm:
-        samples, device, finished = render_on_farm(parse_farm(options.farm, options.device), plan, options)
-        facts = {}
+        samples, device = render_on_farm(parse_farm(options.farm, options.device), plan, options)
+        facts, finished = {}, True
     else:
         picture = open_picture(plan.scene, open_context(options.device))
         samples = plan.samples or picture.sample_count(plan.scene.settings, plan.size)
@@ -85,12 +86,9 @@ def export_light_field(options: ExportOptions) -> int:
             device = render_light_field(picture, job, views, options.overwrite, progress)
     seconds, count = time.monotonic() - start, len(array.views())
     if options.json:
-        answer = {
-            "light_field": [array.rows, array.columns], "baseline": array.baseline, "target_disparity": array.disparity,
-            "output": str(folder), "size": list(size), "samples": samples, "frames": count, "seconds": seconds,
-            "samples_per_second": samples * count / seconds, "device": device,
-        }  # fmt: skip
-        print(json.dumps(answer))
+        answer = _answer(str(folder), size, samples, count, seconds, device)
+        grid = {"light_field": [array.rows, array.columns], "baseline": array.baseline}
+        print(json.dumps(answer | grid | {"target_disparity": array.disparity}))
         return 0
     print(folder)
     text = f"cameras {array.baseline:g} apart, the target in focus at disparity {array.disparity:.3f}"
@@ -98,13 +96,16 @@ def export_light_field(options: ExportOptions) -> int:
     return 0
 
 
+def _job(plan: ExportPlan, samples: int, deadline: float, scene_time: float) -> RenderJob:
+    """The job of the plan's picture at a scene time."""
+    return RenderJob(plan.scene, plan.size, samples, scene_time, plan.tile, deadline, plan.layers, denoise=plan.denoise)
+
+
 def _export_still(
     plan: ExportPlan, picture: Picture, samples: int, deadline: float, interrupt: InterruptHandler
 ) -> tuple[str, int, bool]:
     """Render and write a still; returns the device's name, the samples drawn, and whether these are all."""
-    job = RenderJob(
-        plan.scene, plan.size, samples, plan.time, plan.tile, deadline, plan.layers, interrupt, plan.denoise
-    )
+    job = replace(_job(plan, samples, deadline, plan.time), stop=interrupt)
     with Progress(samples * len(job.tiles()), plan.title) as progress, interrupt:
         rendered = render(picture, job, progress)
     write(plan.output, rendered, job, plan.bit_depth)
@@ -116,17 +117,13 @@ def _export_frames(
 ) -> tuple[str, bool]:
     """Render the frames that are not done; a file is complete before the manifest lists it."""
     assert plan.numbers is not None
-    plan.pattern.parent.mkdir(exist_ok=True)
-    manifest = Manifest(plan.pattern, frames_recipe(plan))
-    wanted = [number for number in plan.numbers if overwrite or not manifest.done(number)]
+    manifest = open_manifest(plan)
+    wanted = manifest.missing(plan.numbers, overwrite)
     device = "none: every frame was done"
     with Progress(len(wanted) * samples, plan.title) as progress:
         for number in wanted:
             start = time.monotonic()
-            scene_time = plan.time_of(number)
-            job = RenderJob(
-                plan.scene, plan.size, samples, scene_time, plan.tile, deadline, plan.layers, denoise=plan.denoise
-            )
+            job = _job(plan, samples, deadline, plan.time_of(number))
             rendered = render(picture, job, progress)
             if rendered.samples < samples:
                 return rendered.device, False
@@ -177,29 +174,29 @@ def print_result(
     elif plan.is_video and finished:
         written, count = [str(plan.output)], len(plan.numbers)
     else:
-        manifest = Manifest(plan.pattern, frames_recipe(plan))
+        manifest = open_manifest(plan)
         done = [number for number in plan.numbers if finished or manifest.done(number)]
         written, count = [str(frame_path(plan.pattern, number)) for number in done], len(done)
         if not finished:
             text = f"{count} of {len(plan.numbers)} frames are done; the same command resumes with the others"
             print(f"rayfold: {text}", file=sys.stderr)
-    rate = samples * count / seconds
+    answer = _answer(written[0] if len(written) == 1 else written, plan.size, samples, count, seconds, device)
     if options.json:
-        answer = {
-            "output": written[0] if len(written) == 1 else written,
-            "size": list(plan.size),
-            "samples": samples,
-            "frames": count,
-            "seconds": seconds,
-            "samples_per_second": rate,
-            "device": device,
-            "report": facts,
-        }
-        print(json.dumps(answer, default=_to_json))
+        print(json.dumps(answer | {"report": facts}, default=_to_json))
         return
-    for path in written:
-        print(path)
+    print("\n".join(written))
+    rate = answer["samples_per_second"]
     print(f"{samples * count} samples in {seconds:.2f} s ({rate:.1f} a second) on {device}", file=sys.stderr)
+
+
+def _answer(
+    output: str | list[str], size: tuple[int, int], samples: int, frames: int, seconds: float, device: str
+) -> dict[str, Any]:
+    """The keys of --json that every export has."""
+    return {
+        "output": output, "size": list(size), "samples": samples, "frames": frames, "seconds": seconds,
+        "samples_per_second": samples * frames / seconds, "device": device,
+    }  # fmt: skip
 
 
 def _to_json(value: Any) -> Any:

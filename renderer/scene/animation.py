@@ -15,13 +15,14 @@ are rounded; other values hold until the next key frame.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 from renderer.errors import InputError, UserError
 from renderer.scene.scene import Scene
-from renderer.scene.schema import format_value, replace_path, split_path, to_plain
+from renderer.scene.schema import from_table, replace_path, setting, split_path, to_plain
 
-INTERPOLATIONS = ("smooth", "linear", "hold")
+Interpolation = Literal["smooth", "linear", "hold"]
+INTERPOLATIONS = get_args(Interpolation)
 MAX_KEYFRAMES = 100_000  # of one animation
 KEYFRAME_TOLERANCE = 1e-4  # seconds within which an editor takes two key frames for one
 DEFAULT_DURATION = 4.0  # seconds, of an animation that begins with its first key frame
@@ -59,28 +60,40 @@ class Animation:
     tracks: tuple[Track, ...] = ()
 
 
+@dataclass(frozen=True)
+class KeyframeTable:
+    """A table of [[animation.keyframes]]."""
+
+    set: dict[str, Any]
+    time: float = setting(0.0, 0.0)
+    interpolation: Interpolation = "smooth"
+
+
+@dataclass(frozen=True)
+class AnimationTable:
+    """The [animation] table of a scene file; without a duration it is the time of the last key frame."""
+
+    duration: float | None = setting(None, 0.0)
+    loop: bool = False
+    keyframes: tuple[KeyframeTable, ...] = ()
+
+
 def read_animation(table: Any, settings: Any, context: str) -> Animation:
     """The Animation of a scene's [animation] table, with every value checked against the settings; or InputError."""
-    if not isinstance(table, dict):
-        raise InputError(f"{context} is {format_value(table)}; it must be a table")
-    _check_keys(table, ("duration", "loop", "keyframes"), context)
-    rows = table.get("keyframes", [])
-    if not isinstance(rows, list) or len(rows) > MAX_KEYFRAMES:
-        raise InputError(f"{context}: keyframes must be a list of at most {MAX_KEYFRAMES} tables")
+    parsed = from_table(AnimationTable, table, context)
+    if len(parsed.keyframes) > MAX_KEYFRAMES:
+        raise InputError(f"{context}: {len(parsed.keyframes)} keyframes are more than the {MAX_KEYFRAMES} allowed")
     keys: dict[str, list[Key]] = {}
-    for index, row in enumerate(rows):
-        time, interpolation, changes = _read_row(row, f"{context}: keyframes[{index}]")
-        for path, value in changes.items():
+    for index, row in enumerate(parsed.keyframes):
+        for path, value in row.set.items():
             checked = _checked_value(settings, path, value, f"{context}: keyframes[{index}]: {path}")
-            keys.setdefault(path, []).append((time, checked, interpolation))
+            keys.setdefault(path, []).append((row.time, checked, row.interpolation))
     last = max((time for track in keys.values() for time, *_ in track), default=0.0)
-    duration = _number(table.get("duration", last), f"{context}: duration")
-    loop = table.get("loop", False)
-    if not isinstance(loop, bool):
-        raise InputError(f"{context}: loop is {format_value(loop)}; it must be true or false")
-    if loop and duration <= 0:
+    duration = last if parsed.duration is None else parsed.duration
+    if parsed.loop and duration <= 0:
         raise InputError(f"{context}: duration is {duration}; a loop needs more than 0")
-    return Animation(duration, loop, tuple(_empty_track(settings, path).with_keys(k) for path, k in keys.items()))
+    tracks = tuple(_empty_track(settings, path).with_keys(k) for path, k in keys.items())
+    return Animation(duration, parsed.loop, tracks)
 
 
 def write_animation(animation: Animation) -> dict[str, Any]:
@@ -92,29 +105,6 @@ def write_animation(animation: Animation) -> dict[str, Any]:
             rows.setdefault((time, same, interpolation), {})[track.path] = to_plain(value)
     keyframes = [{"time": at[0], "interpolation": at[2], "set": rows[at]} for at in sorted(rows)]
     return {"duration": animation.duration, "loop": animation.loop, "keyframes": keyframes}
-
-
-def _check_keys(table: dict, allowed: tuple[str, ...], context: str) -> None:
-    for key in table:
-        if key not in allowed:
-            raise InputError(f"{context}: unknown key {key!r}; allowed are {', '.join(allowed)}")
-
-
-def _read_row(row: Any, context: str) -> tuple[float, str, dict]:
-    if not isinstance(row, dict) or not isinstance(row.get("set"), dict):
-        raise InputError(f"{context} is {format_value(row)}; it must be a table with time and set")
-    _check_keys(row, ("time", "interpolation", "set"), context)
-    interpolation = row.get("interpolation", "smooth")
-    if interpolation not in INTERPOLATIONS:
-        allowed = ", ".join(INTERPOLATIONS)
-        raise InputError(f"{context}: interpolation is {format_value(interpolation)}; allowed are {allowed}")
-    return _number(row.get("time", 0.0), f"{context}: time"), interpolation, row["set"]
-
-
-def _number(value: Any, context: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-        raise InputError(f"{context} is {format_value(value)}; it must be a number of at least 0")
-    return float(value)
 
 
 def _checked_value(settings: Any, path: str, value: Any, context: str) -> Any:
@@ -279,13 +269,12 @@ def _interpolate(times: list[float], values: Sequence, t: float, interpolation: 
     if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         return start
     numbers = [math.log(v) for v in values] if logarithmic and min(values) > 0 else list(values)
-    value = _lerp(numbers, t) if interpolation == "linear" else _cubic_hermite(times, numbers, t)
+    if interpolation == "linear":
+        value = numbers[1] + (numbers[2] - numbers[1]) * t
+    else:
+        value = _cubic_hermite(times, numbers, t)
     value = math.exp(value) if numbers[1] != start else value
     return round(value) if all(isinstance(v, int) for v in values) else float(value)
-
-
-def _lerp(numbers: Sequence[float], t: float) -> float:
-    return numbers[1] + (numbers[2] - numbers[1]) * t
 
 
 def _cubic_hermite(times: Sequence[float], numbers: Sequence[float], t: float) -> float:

@@ -14,6 +14,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -109,6 +110,8 @@ def format_value(value: Any) -> str:
 
 def _convert(kind: Any, value: Any, context: str, folder: Path, metadata: Mapping) -> Any:
     """`value` as the type `kind`, or InputError."""
+    if kind is Any:
+        return value
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
@@ -183,7 +186,7 @@ def to_table(settings: Any, folder: Path | None = None) -> dict[str, Any]:
         if f.default_factory is not dataclasses.MISSING:
             default = f.default_factory()
         if _is_required(f) or value != default:
-            out[f.name] = _plain(value, folder, f.metadata)
+            out[f.name] = to_plain(value, folder, f.metadata)
     return out
 
 
@@ -202,28 +205,18 @@ def _items(value: Any) -> Iterable:
     return value if isinstance(value, tuple) else value.values() if isinstance(value, Mapping) else ()
 
 
-def to_plain(value: Any) -> Any:
-    """A setting's value as TOML and JSON tables hold it."""
-    return _plain(value, None, {})
-
-
-def _plain(value: Any, folder: Path | None, metadata: Mapping) -> Any:
+def to_plain(value: Any, folder: Path | None = None, metadata: Mapping = types.MappingProxyType({})) -> Any:
+    """The value of a setting as TOML and JSON tables have it; `metadata` is that of the setting's field."""
     if is_dataclass(value):
         return to_table(value, folder)
     if isinstance(value, tuple):
-        return [_plain(v, folder, metadata) for v in value]
+        return [to_plain(v, folder, metadata) for v in value]
     if isinstance(value, Mapping):
-        return {k: _plain(v, folder, metadata) for k, v in value.items()}
+        return {k: to_plain(v, folder, metadata) for k, v in value.items()}
     if metadata.get("file") and value and folder is not None:
-        return _relative(value, folder)
+        with suppress(ValueError):  # another drive
+            return os.path.relpath(value, folder.resolve())
     return value
-
-
-def _relative(path: str, folder: Path) -> str:
-    try:
-        return os.path.relpath(path, folder.resolve())
-    except ValueError:  # another drive
-        return path
 
 
 def set_from_text(settings: Any, key: str, text: str, option: str = "--set") -> Any:

@@ -140,7 +140,7 @@ def test_a_killed_run_resumes(scene, tmp_path):
 def test_mistakes(scene, tmp_path):
     assert "local:N" in export(scene, "-o", tmp_path / "a.png", "--farm", "everywhere", code=2).stderr
     assert "no random numbers" in export(scene, "-o", tmp_path / "a.png", "--seed", 3, code=2).stderr
-    assert "did you mean" in export(scene, "-o", tmp_path / "a.png", "--set", "fase=3", code=2).stderr
+    assert "did you mean" in export(scene, "-o", tmp_path / "a.png", "--set", "knd=3", code=2).stderr
     assert "needs --farm" in export(scene, "-o", tmp_path / "a.png", "--split", "samples", code=2).stderr
     split = export(scene, "-o", tmp_path / "a.png", "--farm", "local:1", "--split", "samples", code=2).stderr
     assert "fractal picture is split into tiles" in split

@@ -88,13 +88,13 @@ def test_a_loop_leads_back():
             {"keyframes": [{"time": 0, "interpolation": "bouncy", "set": {}}]},
             'interpolation is "bouncy"; allowed are smooth',
         ),
-        ({"keyframes": 3}, "keyframes must be a list"),
+        ({"keyframes": 3}, "keyframes is 3; it must be a list"),
         ({"tempo": 3}, "unknown key 'tempo'"),
         ({"loop": True}, "a loop needs more than 0"),
         (7, "must be a table"),
     ],
 )
-def test_mistakes_are_told(table, told):
+def test_mistakes_are_reported(table, told):
     with pytest.raises(InputError, match=told):
         read_animation(table, Settings(), "x.toml: animation")
 
