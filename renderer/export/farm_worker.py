@@ -18,7 +18,8 @@ from renderer.export.light_field import camera_array, light_field_tone, view_sce
 from renderer.export.render import RenderJob, device_of, draw, render, write
 from renderer.gpu import list_devices, open_context
 from renderer.gpu.gl import Texture
-from renderer.pictures import Picture, open_picture, scene_of_table
+from renderer.pictures import open_picture, scene_of_table
+from renderer.pictures.picture import Picture
 from renderer.progress import Progress
 from renderer.scene.scene import ToneMapping
 
