@@ -365,6 +365,12 @@ def test_command_sums_files(tmp_path, capsys, rng):
     assert told["value"] == 2 * math.fsum(numbers.ravel().astype("f8")) and len(told["devices"]) == 2
 
 
+def test_json_holds_the_documented_keys(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.arange(9.0))
+    keys = {"value", "mode", "count", "dtype", "devices", "seconds", "bytes_per_second"}
+    assert keys <= summed(capsys, tmp_path / "x.npy").keys()
+
+
 def test_json_of_what_is_not_finite(tmp_path, capsys):
     for number in (np.nan, np.inf, -np.inf):
         np.save(tmp_path / "x.npy", np.array([1, number]))

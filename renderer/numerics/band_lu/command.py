@@ -45,7 +45,7 @@ def command(args: argparse.Namespace) -> int:
         every = -(-len(steps) // MAX_JSON_STEPS) or 1
         print(json.dumps(result if result["info"] else {**result, "step_seconds": steps[::every]}))
     elif not result["info"]:
-        figures = "residual {residual:.2e}, pivot growth {pivot_growth:.3g}, rcond {rcond:.2e}".format(**result)
+        figures = "residual {residual:.2e}, growth {growth:.3g}, rcond {rcond:.2e}".format(**result)
         print(f"{args.output}: {figures}")
         name = f"the host's {available_cores()} cores" if result["device"] == "host" else result["device"]
         seconds = result["seconds"]
@@ -79,7 +79,7 @@ def solve_files(
     began = time.perf_counter()
     lu = BandedLU(ab, kl, ku, opened, block)
     factored = time.perf_counter() - began
-    common: dict[str, Any] = {"info": lu.info, "pivot_growth": lu.pivot_growth, "device": lu.device_name}
+    common: dict[str, Any] = {"info": lu.info, "growth": lu.pivot_growth, "device": lu.device_name}
     if lu.info:
         singular: dict[str, Any] = {
             "singular_column": lu.info - 1,
