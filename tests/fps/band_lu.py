@@ -122,7 +122,7 @@ class Problem:
         order = round((2 * self.n * self.k**2) ** (1 / 3))
         a, b, c = (self.device.buffer((order, order), "f8").fill(0) for _ in range(3))
         places = [(matrix, 0, order) for matrix in (a, b, c)]
-        subtract = self.device.vendor_blas("f8").subtract
+        subtract = self.device.vendor_blas("f8").gemm_subtract
         subtract(order, order, order, *places)
         return self.device.time_seconds(lambda: subtract(order, order, order, *places))
 

@@ -25,7 +25,7 @@ def reduction(gpu, texture, image, block: int) -> Case:
     summed = cache(lambda: Reduction(gpu.gl, block))
 
     def run():
-        return summed().sum(texture())
+        return summed().reduce("sum", texture())
 
     def check() -> bytes:
         total = run().read()[0, 0]
