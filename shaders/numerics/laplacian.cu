@@ -16,15 +16,8 @@
 // The index that a position outside the image stands for; -1 for zero.
 DEVICE int border_index(int i, int size) {
     if (i >= 0 && i < size) return i;
-#if BORDER == 0
-    return i < 0 ? 0 : size - 1;
-#elif BORDER == 1
-    return i < 0 ? 0 : size - 1;  // one pixel outside, reflection gives the edge pixel too
-#elif BORDER == 2
-    return i < 0 ? size - 1 : 0;
-#else
-    return -1;
-#endif
+    if (BORDER == 3) return -1;
+    return (i < 0) == (BORDER != 2) ? 0 : size - 1;  // one pixel outside, reflection gives the edge pixel too
 }
 
 // Element e of a row, which may lie one pixel outside; row -1 is zero.
@@ -65,7 +58,7 @@ KERNEL naive(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out,
 #ifdef TILE_ROWS  // A group reads its tile and a halo into local memory, then every thread computes from there.
 #define PITCH (TILE_COLUMNS + 2 * CHANNELS)
 KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height) {
-    LOCAL_ARRAY(SUM, tile, PITCH *(TILE_ROWS + 2));
+    LOCAL_ARRAY(SUM, tile, PITCH * (TILE_ROWS + 2));
     uint across = (ROW_LENGTH + TILE_COLUMNS - 1) / TILE_COLUMNS;
     int first_row = (int)(group_index() / across * TILE_ROWS), first = (int)(group_index() % across * TILE_COLUMNS);
     for (uint i = local_index(); i < PITCH * (TILE_ROWS + 2); i += GROUP_SIZE) {
@@ -92,14 +85,14 @@ KERNEL shared_tiles(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRI
 #define WORD_LENGTH (16 / (int)sizeof(ELEMENT))
 
 #define INPUT_ROWS (ROWS + 2)
-#if !BYTES
-DEVICE void unpack_float4(float *to, float4 word) {
-    to[0] = word.x;
-    to[1] = word.y;
-    to[2] = word.z;
-    to[3] = word.w;
-}
-#else
+#define UNPACK_WORD(r, w, word)            \
+    {                                      \
+        elements[r][4 * (w)] = word.x;     \
+        elements[r][4 * (w) + 1] = word.y; \
+        elements[r][4 * (w) + 2] = word.z; \
+        elements[r][4 * (w) + 3] = word.w; \
+    }
+#if BYTES
 // Bytes are added in pairs, in the halves of a 32-bit word: the even bytes of a word of four, and the odd ones.
 #define EVEN(word) ((word) & 0x00ff00ffu)
 #define BETWEEN(a, b) funnel_shift_right(a, b, 16)  // upper half of a, lower half of b
@@ -143,7 +136,8 @@ DEVICE void filter_edges(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, uint 
     if (thread >= head) index = tail + (thread - head);
     if (index >= count) {
         uint i = (uint)(index - count), edge_column = i % (2 * CHANNELS), row = 1 + i / (2 * CHANNELS);
-        index = (ulong)row * ROW_LENGTH + (edge_column < CHANNELS ? edge_column : ROW_LENGTH - 2 * CHANNELS + edge_column);
+        index =
+            (ulong)row * ROW_LENGTH + (edge_column < CHANNELS ? edge_column : ROW_LENGTH - 2 * CHANNELS + edge_column);
         if (row + 1 >= height || index < head || index >= tail) return;
     }
     filter_element(image, out, index, width, height);
@@ -157,18 +151,10 @@ DEVICE void filter_edges(GLOBAL const ELEMENT *image, GLOBAL ELEMENT *out, uint 
 #else
 #define CENTER_WEIGHT 4
 #endif
-#define RESULTS uint results[4]
+#define LANE uint
+#define WORD uint4
 #define RESULT_AT(i) ((uchar)(results[(i) / 4] >> (8 * ((i) % 4))))
 #define RESULT_WORD make_uint4(results[0], results[1], results[2], results[3])
-#define WORD uint4
-#define DECLARE_ELEMENTS uint elements[INPUT_ROWS][4 * SPAN]
-#define UNPACK_WORD(r, w, word)                                                                                               \
-    {                                                                                                                  \
-        elements[r][4 * (w)] = word.x;                                                                                  \
-        elements[r][4 * (w) + 1] = word.y;                                                                              \
-        elements[r][4 * (w) + 2] = word.z;                                                                              \
-        elements[r][4 * (w) + 3] = word.w;                                                                              \
-    }
 DEVICE void filter_run(const uint *up, const uint *own, const uint *down, uint *results) {
     uint even[6], odd[6], sums_even[4], sums_odd[4];
     UNROLL for (int n = 0; n < 6; n++) {
@@ -193,12 +179,10 @@ DEVICE void filter_run(const uint *up, const uint *own, const uint *down, uint *
     }
 }
 #else
-#define RESULTS float results[4]
+#define LANE float
+#define WORD float4
 #define RESULT_AT(i) results[i]
 #define RESULT_WORD make_float4(results[0], results[1], results[2], results[3])
-#define WORD float4
-#define DECLARE_ELEMENTS float elements[INPUT_ROWS][WORD_LENGTH *SPAN]
-#define UNPACK_WORD(r, w, word) unpack_float4(&elements[r][WORD_LENGTH * (w)], word);
 DEVICE void filter_run(const float *up, const float *own, const float *down, float *results) {
     UNROLL for (int i = 0; i < WORD_LENGTH; i++) {
         const int at = WORD_LENGTH * HALO_WORDS + i, above = at - (ROW_SKEW), below = at + (ROW_SKEW);
@@ -210,8 +194,8 @@ DEVICE void filter_run(const float *up, const float *own, const float *down, flo
 #endif
 
 // The words that are filtered as words are [PITCH_WORDS + HALO_WORDS, last_word).
-KERNEL register_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height, uint head,
-                     ulong tail, uint edges) {
+KERNEL register_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height,
+                     uint head, ulong tail, uint edges) {
     if (thread_index() < edges) {
         filter_edges(image, out, thread_index(), width, height, head, tail);
         return;
@@ -221,17 +205,17 @@ KERNEL register_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTR
     uint first_word = PITCH_WORDS * (1 + down) + HALO_WORDS + along;
     if (first_word >= last_word) return;
     GLOBAL const WORD *words = (GLOBAL const WORD *)image;
-    DECLARE_ELEMENTS;
-    UNROLL for (int r = 0; r < INPUT_ROWS; r++)
-        UNROLL for (int w = 0; w < SPAN; w++) {
-            WORD word = words[min(first_word + (r - 1) * PITCH_WORDS + (uint)(w - HALO_WORDS), aligned_words - 1)];
-            UNPACK_WORD(r, w, word)
-        }
-    int length = (int)ROW_LENGTH, column = ((int)(along + HALO_WORDS) * WORD_LENGTH - (int)(1 + down) * (ROW_SKEW)) % length;
+    LANE elements[INPUT_ROWS][4 * SPAN];
+    UNROLL for (int r = 0; r < INPUT_ROWS; r++) UNROLL for (int w = 0; w < SPAN; w++) {
+        WORD word = words[min(first_word + (r - 1) * PITCH_WORDS + (uint)(w - HALO_WORDS), aligned_words - 1)];
+        UNPACK_WORD(r, w, word)
+    }
+    int length = (int)ROW_LENGTH,
+        column = ((int)(along + HALO_WORDS) * WORD_LENGTH - (int)(1 + down) * (ROW_SKEW)) % length;
     if (column < 0) column += length;
     UNROLL for (int r = 0; r < ROWS; r++) {
         uint index = first_word + r * PITCH_WORDS;
-        RESULTS;
+        LANE results[4];
         filter_run(elements[r], elements[r + 1], elements[r + 2], results);
         if (index < last_word) {
             if (column >= CHANNELS && column + WORD_LENGTH <= length - CHANNELS)
@@ -252,8 +236,8 @@ KERNEL register_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTR
 // For CPUs: a work-item filters complete rows, in a loop that the compiler vectorizes. `step` equals CHANNELS but is a
 // run-time argument: with a constant, the compiler carries neighbors from one iteration to the next in scalar registers
 // and does not vectorize the loop. 1.2 to 8 times as fast as OpenCV (cpu_2cores.jsonl).
-KERNEL cpu_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height, uint rows_per_item,
-              int step) {
+KERNEL cpu_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT out, uint width, uint height,
+                uint rows_per_item, int step) {
     int first_row = (int)(thread_index() * rows_per_item), last_row = min((int)height, first_row + (int)rows_per_item);
     for (int y = first_row; y < last_row; y++) {
         int up = border_index(y - 1, (int)height), down = border_index(y + 1, (int)height);
@@ -272,11 +256,7 @@ KERNEL cpu_rows(GLOBAL const ELEMENT *RESTRICT image, GLOBAL ELEMENT *RESTRICT o
         for (int i = 0; i < 2 * CHANNELS; i++) {
             int e = i < CHANNELS ? i : length - 2 * CHANNELS + i;
             if (e < CHANNELS && i >= CHANNELS) continue;  // a row of one pixel has one border
-            SUM sum = CENTER_ROW_TERM(at(image, y, e - CHANNELS, width), at(image, y, e, width), at(image, y, e + CHANNELS, width));
-            sum += OUTER_ROW_TERM(at(image, up, e - CHANNELS, width), at(image, up, e, width), at(image, up, e + CHANNELS, width));
-            sum += OUTER_ROW_TERM(at(image, down, e - CHANNELS, width), at(image, down, e, width),
-                             at(image, down, e + CHANNELS, width));
-            index[e] = RESULT(sum);
+            filter_element(image, out, (ulong)y * ROW_LENGTH + e, width, height);
         }
     }
 }
@@ -288,7 +268,8 @@ KERNEL show(GLOBAL float4 *edges, uint count, float gain, int show_sign) {
     if (i >= count) return;
     float4 v = edges[i];
     float3 shown = make_float3(v.x, v.y, v.z) * gain;
-    shown = show_sign ? shown * 0.5f + make_float3(MIDDLE_GRAY, MIDDLE_GRAY, MIDDLE_GRAY) : make_float3(fabs(shown.x), fabs(shown.y), fabs(shown.z));
+    shown = show_sign ? shown * 0.5f + make_float3(MIDDLE_GRAY, MIDDLE_GRAY, MIDDLE_GRAY)
+                      : make_float3(fabs(shown.x), fabs(shown.y), fabs(shown.z));
     edges[i] = make_float4(shown.x, shown.y, shown.z, 1.0f);
 }
 #endif

@@ -5,11 +5,11 @@
 //   A_COLUMN_MAJOR  a is stored column-major: element (i, k) at k * lda + i; B_COLUMN_MAJOR likewise
 //   STORE           0 out = a b, 1 out += a b, 2 out -= a b
 #define MATMUL_KERNEL(name) MATMUL_KERNEL_RESIDENT(name, 1)
-#define MATMUL_KERNEL_RESIDENT(name, groups)                                                                                 \
-    KERNEL_MIN_GROUPS(groups)                                                                                            \
-    name(GLOBAL const REAL *RESTRICT a, GLOBAL const REAL *RESTRICT b, GLOBAL REAL *RESTRICT out, uint rows,    \
-                uint columns, uint inner, ulong a_offset, ulong b_offset, ulong out_offset, ulong lda,               \
-                ulong ldb, ulong ld_out)
+#define MATMUL_KERNEL_RESIDENT(name, groups)                                                                 \
+    KERNEL_MIN_GROUPS(groups)                                                                                \
+    name(GLOBAL const REAL *RESTRICT a, GLOBAL const REAL *RESTRICT b, GLOBAL REAL *RESTRICT out, uint rows, \
+         uint columns, uint inner, ulong a_offset, ulong b_offset, ulong out_offset, ulong lda, ulong ldb,   \
+         ulong ld_out)
 #define A_AT(i, k) a[a_offset + (A_COLUMN_MAJOR ? (k) * lda + (i) : (i) * lda + (k))]
 #define B_AT(k, j) b[b_offset + (B_COLUMN_MAJOR ? (j) * ldb + (k) : (k) * ldb + (j))]
 #define OUT_AT(i, j) out[out_offset + (i) * ld_out + (j)]
@@ -34,7 +34,8 @@ MATMUL_KERNEL(row_per_thread) {
 // One thread per element, neighboring threads along a row of out: reads of b and writes of out are coalesced.
 MATMUL_KERNEL(element_per_thread) {
     uint across = (columns + TILE - 1) / TILE;
-    uint i = group_index() / across * TILE + local_index() / TILE, j = group_index() % across * TILE + local_index() % TILE;
+    uint i = group_index() / across * TILE + local_index() / TILE,
+         j = group_index() % across * TILE + local_index() % TILE;
     if (i >= rows || j >= columns) return;
     REAL sum = 0;
     for (uint k = 0; k < inner; k++) sum += A_AT(i, k) * B_AT(k, j);
@@ -50,19 +51,22 @@ MATMUL_KERNEL(element_per_thread) {
 #define UNROLL_TILE NO_UNROLL
 #endif
 MATMUL_KERNEL(shared_tiled) {
-    LOCAL_ARRAY(REAL, a_tile, TILE *TILE);
-    LOCAL_ARRAY(REAL, b_tile, TILE *TILE *THREAD_TILE);
+    LOCAL_ARRAY(REAL, a_tile, TILE * TILE);
+    LOCAL_ARRAY(REAL, b_tile, TILE * TILE * THREAD_TILE);
     uint across = (columns + TILE * THREAD_TILE - 1) / (TILE * THREAD_TILE);
     uint y = local_index() / TILE, x = local_index() % TILE;
     uint i = group_index() / across * TILE + y, j = group_index() % across * (TILE * THREAD_TILE) + x;
     REAL sums[THREAD_TILE], b_next[THREAD_TILE], a_next = 0;
-    UNROLL for (int e = 0; e < THREAD_TILE; e++) { sums[e] = 0; b_next[e] = 0; }
-#define LOAD_ELEMENTS(first)                                                                                                   \
-    {                                                                                                                  \
-        uint ka = (first) + x, kb = (first) + y;                                                                       \
-        a_next = i < rows && ka < inner ? A_AT(i, ka) : 0;                                                             \
-        UNROLL for (int e = 0; e < THREAD_TILE; e++)                                                                          \
-            b_next[e] = kb < inner && j + e * TILE < columns ? B_AT(kb, j + e * TILE) : 0;                             \
+    UNROLL for (int e = 0; e < THREAD_TILE; e++) {
+        sums[e] = 0;
+        b_next[e] = 0;
+    }
+#define LOAD_ELEMENTS(first)                                                   \
+    {                                                                          \
+        uint ka = (first) + x, kb = (first) + y;                               \
+        a_next = i < rows && ka < inner ? A_AT(i, ka) : 0;                     \
+        UNROLL for (int e = 0; e < THREAD_TILE; e++) b_next[e] =               \
+            kb < inner && j + e * TILE < columns ? B_AT(kb, j + e * TILE) : 0; \
     }
     if (PREFETCH) LOAD_ELEMENTS(0)
     for (uint first = 0; first < inner; first += TILE) {
@@ -71,13 +75,12 @@ MATMUL_KERNEL(shared_tiled) {
         UNROLL for (int e = 0; e < THREAD_TILE; e++) b_tile[y * (TILE * THREAD_TILE) + e * TILE + x] = b_next[e];
         BARRIER();
         if (PREFETCH) LOAD_ELEMENTS(first + TILE)
-        UNROLL_TILE for (int k = 0; k < TILE; k++)
-            UNROLL for (int e = 0; e < THREAD_TILE; e++)
-                sums[e] += a_tile[y * TILE + k] * b_tile[k * (TILE * THREAD_TILE) + e * TILE + x];
+        UNROLL_TILE for (int k = 0; k < TILE; k++) UNROLL for (int e = 0; e < THREAD_TILE; e++) sums[e] +=
+            a_tile[y * TILE + k] * b_tile[k * (TILE * THREAD_TILE) + e * TILE + x];
         BARRIER();
     }
-    UNROLL for (int e = 0; e < THREAD_TILE; e++)
-        if (i < rows && j + e * TILE < columns) store_out(&OUT_AT(i, j + e * TILE), sums[e]);
+    UNROLL for (int e = 0; e < THREAD_TILE; e++) if (i < rows && j + e * TILE < columns)
+        store_out(&OUT_AT(i, j + e * TILE), sums[e]);
 }
 #endif
 
@@ -104,75 +107,79 @@ MATMUL_KERNEL(shared_tiled) {
 #endif
 
 #if VECTOR_LENGTH == 4
-#define UNPACK_VECTOR(array, at, v) { array[at] = v.x; array[at + 1] = v.y; array[at + 2] = v.z; array[at + 3] = v.w; }
+#define UNPACK_VECTOR(array, at, v) \
+    {                               \
+        array[at] = v.x;            \
+        array[at + 1] = v.y;        \
+        array[at + 2] = v.z;        \
+        array[at + 3] = v.w;        \
+    }
 #define PACK_VECTOR(array, at) make_float4(array[at], array[at + 1], array[at + 2], array[at + 3])
 #else
-#define UNPACK_VECTOR(array, at, v) { array[at] = v.x; array[at + 1] = v.y; }
+#define UNPACK_VECTOR(array, at, v) \
+    {                               \
+        array[at] = v.x;            \
+        array[at + 1] = v.y;        \
+    }
 #define PACK_VECTOR(array, at) make_double2(array[at], array[at + 1])
 #endif
 
 // Loads STEP numbers of an operand into kept[at...]. Tiles are indexed by CONTIGUOUS and STRIDED directions (CUTLASS
 // PitchLinear).
 #if VECTOR
-#define LOAD_VECTOR(kept, at, source, target, inside, room)                                                                    \
-    {                                                                                                                  \
-        if (UNGUARDED || ((inside) && (room) >= VECTOR_LENGTH)) {                                                                    \
-            REAL_VECTOR word = *(GLOBAL const REAL_VECTOR *)&source[target];                                                        \
-            UNPACK_VECTOR(kept, at, word)                                                                                     \
-        } else                                                                                                         \
-            UNROLL for (int r = 0; r < VECTOR_LENGTH; r++) kept[(at) + r] = (inside) && (room) > r ? source[(target) + r] : 0;    \
+#define LOAD_VECTOR(kept, at, source, target, inside, room)                  \
+    {                                                                        \
+        if (UNGUARDED || ((inside) && (room) >= VECTOR_LENGTH)) {            \
+            REAL_VECTOR word = *(GLOBAL const REAL_VECTOR *)&source[target]; \
+            UNPACK_VECTOR(kept, at, word)                                    \
+        } else                                                               \
+            UNROLL for (int r = 0; r < VECTOR_LENGTH; r++) kept[(at) + r] =  \
+                (inside) && (room) > r ? source[(target) + r] : 0;           \
     }
 #else
-#define LOAD_VECTOR(kept, at, source, target, inside, room)                                                                    \
-    { kept[at] = UNGUARDED || ((inside) && (room) > 0) ? source[target] : 0; }
+#define LOAD_VECTOR(kept, at, source, target, inside, room)                    \
+    {                                                                          \
+        kept[at] = UNGUARDED || ((inside) && (room) > 0) ? source[target] : 0; \
+    }
 #endif
 
 // The tile element at which load number t of this thread begins; `extent` is the length of the contiguous direction.
 #define CONTIGUOUS(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) % ((extent) / STEP) * STEP)
 #define STRIDED(t, extent) (((t) / STEP * GROUP_SIZE + local_index()) / ((extent) / STEP))
 
-// a_load and b_load point to this thread's first loads; each further load is A_LOAD_STRIDE or B_LOAD_STRIDE rows
-// behind.
+// a_load and b_load are where this thread's first loads are; each further load is GROUP_SIZE * STEP / extent lines on.
 #define A_EXTENT (A_COLUMN_MAJOR ? BLOCK_M : BLOCK_K)
 #define B_EXTENT (B_COLUMN_MAJOR ? BLOCK_K : BLOCK_N)
-#define A_LOAD_STRIDE (GROUP_SIZE * STEP / A_EXTENT)
-#define B_LOAD_STRIDE (GROUP_SIZE * STEP / B_EXTENT)
-#define LOAD_TILES(first)                                                                                             \
-    {                                                                                                                  \
-        UNROLL for (int t = 0; t < A_LOADS; t += STEP) {                                                               \
-            uint contiguous = CONTIGUOUS(0, A_EXTENT), strided = STRIDED(t, A_EXTENT);                                                 \
-            bool inside = A_COLUMN_MAJOR ? (first) + strided < inner : block_row + strided < rows;                                \
-            int room = A_COLUMN_MAJOR ? (int)rows - (int)(block_row + contiguous) : (int)inner - (int)((first) + contiguous);         \
-            LOAD_VECTOR(a_next, t, a, a_load + (t / STEP) * (A_LOAD_STRIDE * lda), inside, room)                                 \
-        }                                                                                                              \
-        UNROLL for (int t = 0; t < B_LOADS; t += STEP) {                                                               \
-            uint contiguous = CONTIGUOUS(0, B_EXTENT), strided = STRIDED(t, B_EXTENT);                                                 \
-            bool inside = B_COLUMN_MAJOR ? block_column + strided < columns : (first) + strided < inner;                          \
-            int room = B_COLUMN_MAJOR ? (int)inner - (int)((first) + contiguous) : (int)columns - (int)(block_column + contiguous);   \
-            LOAD_VECTOR(b_next, t, b, b_load + (t / STEP) * (B_LOAD_STRIDE * ldb), inside, room)                                 \
-        }                                                                                                              \
-        a_load += A_COLUMN_MAJOR ? BLOCK_K * lda : BLOCK_K;                                                    \
-        b_load += B_COLUMN_MAJOR ? BLOCK_K : BLOCK_K * ldb;                                                    \
+// An operand's tile is `depth` along the inner dimension and a block along the other, its edge, which is contiguous in
+// memory where `edge_first` is 1. `block` is where the edge begins, of `size` in the matrix.
+#define LOAD_TILE(next, loads, source, load, ld, extent, edge_first, block, size, first)                              \
+    {                                                                                                                 \
+        UNROLL for (int t = 0; t < loads; t += STEP) {                                                                \
+            uint contiguous = CONTIGUOUS(0, extent), strided = STRIDED(t, extent);                                    \
+            bool inside = edge_first ? (first) + strided < inner : block + strided < size;                            \
+            int room = edge_first ? (int)size - (int)(block + contiguous) : (int)inner - (int)((first) + contiguous); \
+            LOAD_VECTOR(next, t, source, load + (t / STEP) * (GROUP_SIZE * STEP / extent * ld), inside, room)         \
+        }                                                                                                             \
+        load += edge_first ? BLOCK_K * ld : BLOCK_K;                                                                  \
     }
+#define LOAD_TILES(first)                                                                         \
+    {LOAD_TILE(a_next, A_LOADS, a, a_load, lda, A_EXTENT, A_COLUMN_MAJOR, block_row, rows, first) \
+         LOAD_TILE(b_next, B_LOADS, b, b_load, ldb, B_EXTENT, !B_COLUMN_MAJOR, block_column, columns, first)}
 // Tiles are stored in local memory with the depth outermost, so that a thread's rows and columns are contiguous.
-#define STORE_TILES(buffer)                                                                                             \
-    {                                                                                                                  \
-        UNROLL for (int t = 0; t < A_LOADS; t += STEP) UNROLL for (int r = 0; r < STEP; r++) {                         \
-            uint i = A_COLUMN_MAJOR ? CONTIGUOUS(t, BLOCK_M) + r : STRIDED(t, BLOCK_K);                                      \
-            uint k = A_COLUMN_MAJOR ? STRIDED(t, BLOCK_M) : CONTIGUOUS(t, BLOCK_K) + r;                                      \
-            a_tile[((buffer) * BLOCK_K + k) * A_PITCH + i] = a_next[t + r];                                        \
-        }                                                                                                              \
-        UNROLL for (int t = 0; t < B_LOADS; t += STEP) {                                                               \
-            if (VECTOR && !B_COLUMN_MAJOR) {                                                                                \
-                uint at = ((buffer) * BLOCK_K + STRIDED(t, BLOCK_N)) * B_PITCH + CONTIGUOUS(t, BLOCK_N);       \
-                *(LOCAL REAL_VECTOR *)&b_tile[at] = PACK_VECTOR(b_next, t);                                                       \
-            } else UNROLL for (int r = 0; r < STEP; r++) {                                                             \
-                uint j = B_COLUMN_MAJOR ? STRIDED(t, BLOCK_K) : CONTIGUOUS(t, BLOCK_N) + r;                               \
-                uint k = B_COLUMN_MAJOR ? CONTIGUOUS(t, BLOCK_K) + r : STRIDED(t, BLOCK_N);                               \
-                b_tile[((buffer) * BLOCK_K + k) * B_PITCH + j] = b_next[t + r];                                    \
-            }                                                                                                          \
-        }                                                                                                              \
+#define STORE_TILE(tile, pitch, next, loads, extent, edge_first, by_vectors, buffer)                                 \
+    UNROLL for (int t = 0; t < loads; t += STEP) {                                                                   \
+        uint contiguous = CONTIGUOUS(t, extent), strided = STRIDED(t, extent);                                       \
+        if (by_vectors)                                                                                              \
+            *(LOCAL REAL_VECTOR *)&tile[((buffer) * BLOCK_K + strided) * pitch + contiguous] = PACK_VECTOR(next, t); \
+        else                                                                                                         \
+            UNROLL for (int r = 0; r < STEP; r++) {                                                                  \
+                uint i = edge_first ? contiguous + r : strided, k = edge_first ? strided : contiguous + r;           \
+                tile[((buffer) * BLOCK_K + k) * pitch + i] = next[t + r];                                            \
+            }                                                                                                        \
     }
+#define STORE_TILES(buffer)                                                            \
+    {STORE_TILE(a_tile, A_PITCH, a_next, A_LOADS, A_EXTENT, A_COLUMN_MAJOR, 0, buffer) \
+         STORE_TILE(b_tile, B_PITCH, b_next, B_LOADS, B_EXTENT, !B_COLUMN_MAJOR, VECTOR && !B_COLUMN_MAJOR, buffer)}
 
 #if WARP_ROWS
 #define WARPS_ACROSS (BLOCK_N / (WARP_COLUMNS * THREAD_TILE_N))
@@ -196,15 +203,15 @@ MATMUL_KERNEL(shared_tiled) {
 #endif
 
 // Loads a fragment of `count` numbers from local memory, 16 bytes at a time where they are contiguous.
-#define LOAD_FRAGMENT(fragment, count, tile, target, OFFSET)                                                                 \
-    {                                                                                                                  \
-        if (VECTOR && (count) % VECTOR_LENGTH == 0) {                                                                            \
-            UNROLL for (int f = 0; f < (count); f += VECTOR_LENGTH) {                                                            \
-                REAL_VECTOR word = *(LOCAL const REAL_VECTOR *)&tile[(target) + OFFSET(f)];                                         \
-                UNPACK_VECTOR(fragment, f, word)                                                                              \
-            }                                                                                                          \
-        } else                                                                                                         \
-            UNROLL for (int f = 0; f < (count); f++) fragment[f] = tile[(target) + OFFSET(f)];                          \
+#define LOAD_FRAGMENT(fragment, count, tile, target, OFFSET)                                   \
+    {                                                                                          \
+        if (VECTOR && (count) % VECTOR_LENGTH == 0) {                                          \
+            UNROLL for (int f = 0; f < (count); f += VECTOR_LENGTH) {                          \
+                REAL_VECTOR word = *(LOCAL const REAL_VECTOR *)&tile[(target) + OFFSET(f)];    \
+                UNPACK_VECTOR(fragment, f, word)                                               \
+            }                                                                                  \
+        } else                                                                                 \
+            UNROLL for (int f = 0; f < (count); f++) fragment[f] = tile[(target) + OFFSET(f)]; \
     }
 
 // Stores the sums of a thread in out (CUTLASS: epilogue).
@@ -219,8 +226,8 @@ DEVICE void store_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint
             if (UNGUARDED || j + VECTOR_LENGTH <= columns)
                 *(GLOBAL REAL_VECTOR *)&OUT_AT(i, j) = PACK_VECTOR(sums, r * THREAD_TILE_N + c);
             else
-                UNROLL for (int f = 0; f < VECTOR_LENGTH; f++)
-                    if (j + f < columns) store_out(&OUT_AT(i, j + f), sums[r * THREAD_TILE_N + c + f]);
+                UNROLL for (int f = 0; f < VECTOR_LENGTH; f++) if (j + f < columns)
+                    store_out(&OUT_AT(i, j + f), sums[r * THREAD_TILE_N + c + f]);
         }
 #else
         UNROLL for (int c = 0; c < THREAD_TILE_N; c++) {
@@ -233,16 +240,17 @@ DEVICE void store_block(GLOBAL REAL *out, const REAL *sums, uint first_row, uint
 
 // Threadblock swizzle (CUTLASS): groups take SWIZZLE_ROWS block rows together, so that they share tiles in the
 // second-level cache.
-#define SWIZZLE_GROUP_INDEX                                                                                                    \
-    uint down = (rows + BLOCK_M - 1) / BLOCK_M, across = (columns + BLOCK_N - 1) / BLOCK_N;          \
-    uint band = group_index() / (SWIZZLE_ROWS * across), high = min(down - band * SWIZZLE_ROWS, (uint)SWIZZLE_ROWS);                           \
-    uint within = group_index() - band * SWIZZLE_ROWS * across;                                                                \
+#define SWIZZLE_GROUP_INDEX                                                                                          \
+    uint down = (rows + BLOCK_M - 1) / BLOCK_M, across = (columns + BLOCK_N - 1) / BLOCK_N;                          \
+    uint band = group_index() / (SWIZZLE_ROWS * across), high = min(down - band * SWIZZLE_ROWS, (uint)SWIZZLE_ROWS); \
+    uint within = group_index() - band * SWIZZLE_ROWS * across;                                                      \
     uint block_row = (band * SWIZZLE_ROWS + within % high) * BLOCK_M, block_column = within / high * BLOCK_N;
 
 #ifndef STAGES
 MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
-    LOCAL_ARRAY(REAL_VECTOR, a_words, BUFFERS *BLOCK_K *A_PITCH / VECTOR_LENGTH);  // vectors, so that they are aligned to 16 bytes
-    LOCAL_ARRAY(REAL_VECTOR, b_words, BUFFERS *BLOCK_K *B_PITCH / VECTOR_LENGTH);
+    LOCAL_ARRAY(REAL_VECTOR, a_words,
+                BUFFERS * BLOCK_K * A_PITCH / VECTOR_LENGTH);  // vectors, so that they are aligned to 16 bytes
+    LOCAL_ARRAY(REAL_VECTOR, b_words, BUFFERS * BLOCK_K * B_PITCH / VECTOR_LENGTH);
     LOCAL REAL *a_tile = (LOCAL REAL *)a_words, *b_tile = (LOCAL REAL *)b_words;
     SWIZZLE_GROUP_INDEX
     uint slice = local_index() / SET_THREADS, member = local_index() % SET_THREADS;
@@ -250,10 +258,12 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
     uint row = FIRST_ROW, column = FIRST_COLUMN;
     REAL a_next[A_LOADS], b_next[B_LOADS], sums[THREAD_TILE_M * THREAD_TILE_N];
     UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) sums[e] = 0;
-    ulong a_strided = STRIDED(0, A_EXTENT), a_contiguous = CONTIGUOUS(0, A_EXTENT), b_strided = STRIDED(0, B_EXTENT), b_contiguous = CONTIGUOUS(0, B_EXTENT);
-    ulong a_load = a_offset + (A_COLUMN_MAJOR ? a_strided * lda + block_row + a_contiguous : (block_row + a_strided) * lda + a_contiguous);
+    ulong a_strided = STRIDED(0, A_EXTENT), a_contiguous = CONTIGUOUS(0, A_EXTENT), b_strided = STRIDED(0, B_EXTENT),
+          b_contiguous = CONTIGUOUS(0, B_EXTENT);
+    ulong a_load = a_offset + (A_COLUMN_MAJOR ? a_strided * lda + block_row + a_contiguous
+                                              : (block_row + a_strided) * lda + a_contiguous);
     ulong b_load = b_offset + (B_COLUMN_MAJOR ? (block_column + b_strided) * ldb + b_contiguous
-                                        : b_strided * ldb + block_column + b_contiguous);
+                                              : b_strided * ldb + block_column + b_contiguous);
     LOAD_TILES(0)
     STORE_TILES(0)
     BARRIER();
@@ -267,8 +277,8 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
             REAL a_fragment[THREAD_TILE_M], b_fragment[THREAD_TILE_N];
             LOAD_FRAGMENT(a_fragment, THREAD_TILE_M, a_read, k * A_PITCH, ROW_OF)
             LOAD_FRAGMENT(b_fragment, THREAD_TILE_N, b_read, k * B_PITCH, COLUMN_OF)
-            UNROLL for (int r = 0; r < THREAD_TILE_M; r++)
-                UNROLL for (int c = 0; c < THREAD_TILE_N; c++) sums[r * THREAD_TILE_N + c] += a_fragment[r] * b_fragment[c];
+            UNROLL for (int r = 0; r < THREAD_TILE_M; r++) UNROLL for (int c = 0; c < THREAD_TILE_N; c++)
+                sums[r * THREAD_TILE_N + c] += a_fragment[r] * b_fragment[c];
         }
         if (BUFFERS == 2) {
             buffer ^= 1;
@@ -283,13 +293,15 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
 #if SLICED_K > 1
     // The sets pass their sums through local memory, one at a time, and the first adds them in order: the same bits
     // always.
-    LOCAL_ARRAY(REAL, shared_sums, SET_THREADS *THREAD_TILE_M *THREAD_TILE_N);
+    LOCAL_ARRAY(REAL, shared_sums, SET_THREADS * THREAD_TILE_M * THREAD_TILE_N);
     for (uint turn = 1; turn < SLICED_K; turn++) {
         if (slice == turn)
-            UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) shared_sums[e * SET_THREADS + member] = sums[e];
+            UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) shared_sums[e * SET_THREADS + member] =
+                sums[e];
         BARRIER();
         if (slice == 0)
-            UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) sums[e] += shared_sums[e * SET_THREADS + member];
+            UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) sums[e] +=
+                shared_sums[e * SET_THREADS + member];
         BARRIER();
     }
     if (slice != 0) return;
@@ -305,8 +317,6 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
 #define B_STEP (VECTOR && !B_COLUMN_MAJOR ? VECTOR_LENGTH : 1)
 #define COPY_CONTIGUOUS(t, step, extent) (((t) * GROUP_SIZE + local_index()) % ((extent) / (step)) * (step))
 #define COPY_STRIDED(t, step, extent) (((t) * GROUP_SIZE + local_index()) / ((extent) / (step)))
-#define A_COPY_STRIDE (GROUP_SIZE / (A_EXTENT / A_STEP))  // rows of a's tile between two copies of a thread
-#define B_COPY_STRIDE (GROUP_SIZE / (B_EXTENT / B_STEP))
 #define A_STAGE (BLOCK_K * A_PITCH)
 #define B_STAGE (BLOCK_K * B_PITCH)
 #if VECTOR_LENGTH == 4
@@ -314,44 +324,40 @@ MATMUL_KERNEL_RESIDENT(register_tiled, MIN_GROUPS_PER_SM) {
 #else
 #define ASYNC_ONE async_copy8
 #endif
-// Copies tile `first` / BLOCK_K into the stage at a_store and b_store; advances a_load and b_load.
-#define COPY_TILES_ASYNC(first)                                                                                               \
-    {                                                                                                                  \
-        UNROLL for (int t = 0; t < BLOCK_M * BLOCK_K / GROUP_SIZE / A_STEP; t++) {                              \
-            uint contiguous = COPY_CONTIGUOUS(0, A_STEP, A_EXTENT), strided = COPY_STRIDED(0, A_STEP, A_EXTENT) + t * A_COPY_STRIDE;          \
-            uint i = A_COLUMN_MAJOR ? contiguous : strided, k = A_COLUMN_MAJOR ? strided : contiguous;                                           \
-            uint room = block_row + i >= rows || (first) + k >= inner ? 0 : rows - block_row - i;                      \
-            uint valid = (UNGUARDED ? A_STEP : min(room, (uint)A_STEP)) * sizeof(REAL);                                    \
-            GLOBAL const REAL *from = UNGUARDED || valid ? a_load + t * A_COPY_STRIDE * lda : a;                             \
-            LOCAL REAL *to = a_store + t * (int)(A_COLUMN_MAJOR ? A_COPY_STRIDE * A_PITCH : A_COPY_STRIDE);                                  \
-            if (A_STEP > 1) async_copy16(to, from, valid);                                                             \
-            else ASYNC_ONE(to, from, valid);                                                                           \
-        }                                                                                                              \
-        UNROLL for (int t = 0; t < BLOCK_N * BLOCK_K / GROUP_SIZE / B_STEP; t++) {                           \
-            uint contiguous = COPY_CONTIGUOUS(0, B_STEP, B_EXTENT), strided = COPY_STRIDED(0, B_STEP, B_EXTENT) + t * B_COPY_STRIDE;          \
-            uint j = B_COLUMN_MAJOR ? strided : contiguous, k = B_COLUMN_MAJOR ? contiguous : strided;                                           \
-            uint room = block_column + j >= columns || (first) + k >= inner ? 0 : columns - block_column - j;          \
-            uint valid = (UNGUARDED ? B_STEP : min(room, (uint)B_STEP)) * sizeof(REAL);                                    \
-            GLOBAL const REAL *from = UNGUARDED || valid ? b_load + t * B_COPY_STRIDE * ldb : b;                             \
-            LOCAL REAL *to = b_store + t * (int)(B_COLUMN_MAJOR ? B_COPY_STRIDE : B_COPY_STRIDE * B_PITCH);                                  \
-            if (B_STEP > 1) async_copy16(to, from, valid);                                                             \
-            else ASYNC_ONE(to, from, valid);                                                                           \
-        }                                                                                                              \
-        a_load += A_COLUMN_MAJOR ? BLOCK_K * lda : BLOCK_K;                                                    \
-        b_load += B_COLUMN_MAJOR ? BLOCK_K : BLOCK_K * ldb;                                                    \
+// Copies an operand's tile into the stage at `store`; advances `load`.
+#define COPY_TILE_ASYNC(source, load, ld, store, pitch, step, tile_size, extent, edge_first, block, size, first)      \
+    {                                                                                                                 \
+        UNROLL for (int t = 0; t < tile_size / GROUP_SIZE / step; t++) {                                              \
+            const int stride = GROUP_SIZE / (extent / step); /* lines of the tile between two copies of a thread */   \
+            uint contiguous = COPY_CONTIGUOUS(0, step, extent), strided = COPY_STRIDED(0, step, extent) + t * stride; \
+            uint i = edge_first ? contiguous : strided, k = edge_first ? strided : contiguous;                        \
+            uint room = block + i >= size || (first) + k >= inner ? 0 : size - block - i;                             \
+            uint valid = (UNGUARDED ? step : min(room, (uint)step)) * sizeof(REAL);                                   \
+            GLOBAL const REAL *from = UNGUARDED || valid ? load + t * stride * ld : source;                           \
+            LOCAL REAL *to = store + t * (int)(edge_first ? stride * pitch : stride);                                 \
+            if (step > 1)                                                                                             \
+                async_copy16(to, from, valid);                                                                        \
+            else                                                                                                      \
+                ASYNC_ONE(to, from, valid);                                                                           \
+        }                                                                                                             \
+        load += edge_first ? BLOCK_K * ld : BLOCK_K;                                                                  \
     }
+#define COPY_TILES_ASYNC(first)                                                                                        \
+    {COPY_TILE_ASYNC(a, a_load, lda, a_store, A_PITCH, A_STEP, BLOCK_M * BLOCK_K, A_EXTENT, A_COLUMN_MAJOR, block_row, \
+                     rows, first) COPY_TILE_ASYNC(b, b_load, ldb, b_store, B_PITCH, B_STEP, BLOCK_N * BLOCK_K,         \
+                                                  B_EXTENT, !B_COLUMN_MAJOR, block_column, columns, first)}
 
 // Serpentine order: consecutive multiply-adds share an operand, so the hardware reads that register once.
-#define MULTIPLY_FRAGMENTS                                                                                             \
-    UNROLL for (int c = 0; c < THREAD_TILE_N; c++)                                                                      \
-        UNROLL for (int r = 0; r < THREAD_TILE_M; r++) {                                                                   \
-            const int s = c & 1 ? THREAD_TILE_M - 1 - r : r;                                                               \
-            sums[s * THREAD_TILE_N + c] += a_fragment[k & 1][s] * b_fragment[k & 1][c];                                           \
-        }
+#define MULTIPLY_FRAGMENTS                                                                          \
+    UNROLL for (int c = 0; c < THREAD_TILE_N; c++) UNROLL for (int r = 0; r < THREAD_TILE_M; r++) { \
+        const int s = c & 1 ? THREAD_TILE_M - 1 - r : r;                                            \
+        sums[s * THREAD_TILE_N + c] += a_fragment[k & 1][s] * b_fragment[k & 1][c];                 \
+    }
 
 MATMUL_KERNEL_RESIDENT(multistage, MIN_GROUPS_PER_SM) {
-    LOCAL_ARRAY(REAL_VECTOR, a_words, STAGES *A_STAGE / VECTOR_LENGTH);  // vectors, so that they are aligned to 16 bytes
-    LOCAL_ARRAY(REAL_VECTOR, b_words, STAGES *B_STAGE / VECTOR_LENGTH);
+    LOCAL_ARRAY(REAL_VECTOR, a_words,
+                STAGES * A_STAGE / VECTOR_LENGTH);  // vectors, so that they are aligned to 16 bytes
+    LOCAL_ARRAY(REAL_VECTOR, b_words, STAGES * B_STAGE / VECTOR_LENGTH);
     LOCAL REAL *a_tile = (LOCAL REAL *)a_words, *b_tile = (LOCAL REAL *)b_words;
     SWIZZLE_GROUP_INDEX
     uint warp = local_index() / 32, lane = local_index() % 32;
@@ -360,13 +366,17 @@ MATMUL_KERNEL_RESIDENT(multistage, MIN_GROUPS_PER_SM) {
     UNROLL for (int e = 0; e < THREAD_TILE_M * THREAD_TILE_N; e++) sums[e] = 0;
     uint a_strided = COPY_STRIDED(0, A_STEP, A_EXTENT), a_contiguous = COPY_CONTIGUOUS(0, A_STEP, A_EXTENT);
     uint b_strided = COPY_STRIDED(0, B_STEP, B_EXTENT), b_contiguous = COPY_CONTIGUOUS(0, B_STEP, B_EXTENT);
-    GLOBAL const REAL *a_load = a + a_offset + (A_COLUMN_MAJOR ? a_strided * lda + block_row + a_contiguous
-                                                         : (block_row + a_strided) * lda + a_contiguous);
-    GLOBAL const REAL *b_load = b + b_offset + (B_COLUMN_MAJOR ? (block_column + b_strided) * ldb + b_contiguous
-                                                         : b_strided * ldb + block_column + b_contiguous);
+    GLOBAL const REAL *a_load =
+        a + a_offset +
+        (A_COLUMN_MAJOR ? a_strided * lda + block_row + a_contiguous : (block_row + a_strided) * lda + a_contiguous);
+    GLOBAL const REAL *b_load = b + b_offset +
+                                (B_COLUMN_MAJOR ? (block_column + b_strided) * ldb + b_contiguous
+                                                : b_strided * ldb + block_column + b_contiguous);
     // Pointers, since constant offsets from them are part of the instructions.
-    LOCAL REAL *const a_first = a_tile + (A_COLUMN_MAJOR ? a_strided * A_PITCH + a_contiguous : a_contiguous * A_PITCH + a_strided);
-    LOCAL REAL *const b_first = b_tile + (B_COLUMN_MAJOR ? b_contiguous * B_PITCH + b_strided : b_strided * B_PITCH + b_contiguous);
+    LOCAL REAL *const a_first =
+        a_tile + (A_COLUMN_MAJOR ? a_strided * A_PITCH + a_contiguous : a_contiguous * A_PITCH + a_strided);
+    LOCAL REAL *const b_first =
+        b_tile + (B_COLUMN_MAJOR ? b_contiguous * B_PITCH + b_strided : b_strided * B_PITCH + b_contiguous);
     LOCAL REAL *a_store = a_first, *b_store = b_first;
     LOCAL const REAL *a_read = a_tile + row, *b_read = b_tile + column;
     uint stage = 0, filled = STAGES - 1;  // the stage that is read, the stage that is filled next
@@ -448,42 +458,35 @@ MATMUL_KERNEL(packed_panels) {
         }
         for (uint i = first_row; i < last_row; i += 6) {
             uint end = last_row - 1;
-#define ZERO(r)                                                                                                        \
-    WIDE_VECTOR left##r = SPLAT(WIDE_VECTOR, 0), right##r = SPLAT(WIDE_VECTOR, 0);                                                          \
+#define ZERO(r)                                                                    \
+    WIDE_VECTOR left##r = SPLAT(WIDE_VECTOR, 0), right##r = SPLAT(WIDE_VECTOR, 0); \
     GLOBAL const REAL *a##r = &A_AT(min(i + r, end), first);
             SIX(ZERO)
             for (uint k = 0; k < deep; k++) {
                 WIDE_VECTOR b_left = VLOAD(2 * k, packed), b_right = VLOAD(2 * k + 1, packed);
-#define MULTIPLY(r)                                                                                                    \
-    {                                                                                                                  \
-        REAL x = a##r[A_COLUMN_MAJOR ? k * lda : k];                                                                   \
-        left##r += x * b_left;                                                                                         \
-        right##r += x * b_right;                                                                                       \
+#define MULTIPLY(r)                                  \
+    {                                                \
+        REAL x = a##r[A_COLUMN_MAJOR ? k * lda : k]; \
+        left##r += x * b_left;                       \
+        right##r += x * b_right;                     \
     }
                 SIX(MULTIPLY)
             }
-#define STORE_ROW(r)                                                                                                       \
-    if (i + r <= end) {                                                                                                \
-        if (wide == PANEL_WIDTH) {                                                                                           \
-            GLOBAL REAL *target = &OUT_AT(i + r, first_column);                                                         \
-            if (STORE == 2) {                                                                                          \
-                VSTORE(VLOAD(0, target) - left##r, 0, target);                                                           \
-                VSTORE(VLOAD(1, target) - right##r, 1, target);                                                          \
-            } else if (STORE == 1 || first > 0) {                                                                      \
-                VSTORE(VLOAD(0, target) + left##r, 0, target);                                                           \
-                VSTORE(VLOAD(1, target) + right##r, 1, target);                                                          \
-            } else {                                                                                                   \
-                VSTORE(left##r, 0, target);                                                                             \
-                VSTORE(right##r, 1, target);                                                                            \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            VSTORE(left##r, 0, edge);                                                                                  \
-            VSTORE(right##r, 1, edge);                                                                                 \
-            for (uint j = 0; j < wide; j++) {                                                                          \
-                GLOBAL REAL *target = &OUT_AT(i + r, first_column + j);                                                 \
-                *target = STORE == 2 ? *target - edge[j] : STORE == 1 || first > 0 ? *target + edge[j] : edge[j];         \
-            }                                                                                                          \
-        }                                                                                                              \
+#define UPDATED(old, sum) (STORE == 2 ? (old) - (sum) : STORE == 1 || first > 0 ? (old) + (sum) : (sum))
+#define STORE_ROW(r)                                                    \
+    if (i + r <= end) {                                                 \
+        if (wide == PANEL_WIDTH) {                                      \
+            GLOBAL REAL *target = &OUT_AT(i + r, first_column);         \
+            VSTORE(UPDATED(VLOAD(0, target), left##r), 0, target);      \
+            VSTORE(UPDATED(VLOAD(1, target), right##r), 1, target);     \
+        } else {                                                        \
+            VSTORE(left##r, 0, edge);                                   \
+            VSTORE(right##r, 1, edge);                                  \
+            for (uint j = 0; j < wide; j++) {                           \
+                GLOBAL REAL *target = &OUT_AT(i + r, first_column + j); \
+                *target = UPDATED(*target, edge[j]);                    \
+            }                                                           \
+        }                                                               \
     }
             SIX(STORE_ROW)
         }

@@ -6,18 +6,18 @@
 // expansion of EXPANSION_SIZE doubles in registers, made by error-free additions (Knuth). What it cannot hold, what is
 // not finite and what would overflow spills to the group's superaccumulator. Size 1 holds floats of similar magnitude
 // without any error term, so that the test for one is the whole cost.
-#define TWO_SUM(total, term, error)                                                                                    \
-    {                                                                                                                  \
-        double8 raised = total + term, part = raised - total;                                                          \
-        error = (total - (raised - part)) + (term - part);                                                             \
-        total = raised;                                                                                                \
+#define TWO_SUM(total, term, error)                           \
+    {                                                         \
+        double8 raised = total + term, part = raised - total; \
+        error = (total - (raised - part)) + (term - part);    \
+        total = raised;                                       \
     }
 #define LIMB_TYPE LOCAL uint
 
 // Spills to the integer accumulator what the expansion cannot hold: the rounding error, or, if a sum is no longer
 // finite, the whole term after both sums are restored.
 DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_low, const double *sums_low_old,
-                            const double *terms, const double *errors, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
+                           const double *terms, const double *errors, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
     for (int i = 0; i < WIDTH; i++) {
         if (errors[i] == 0) continue;
         if (isfinite(sums[i]) && isfinite(sums_low[i]) && isfinite(errors[i])) {
@@ -32,18 +32,18 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
 
 // The second component of an expansion of floats is needed so seldom that it is kept in local memory
 // (`sums_low_local`), which leaves registers for loads.
-#define SPILL(term)                                                                                                   \
-    {                                                                                                                  \
-        double s[WIDTH], s_old[WIDTH], u[WIDTH], u_old[WIDTH], t[WIDTH], e[WIDTH];                                     \
-        vstore8(sums, 0, s);                                                                                           \
-        vstore8(sums_old, 0, s_old);                                                                                   \
-        vstore8(sums_low, 0, u);                                                                                         \
-        vstore8(sums_low_old, 0, u_old);                                                                                 \
-        vstore8(term, 0, t);                                                                                           \
-        vstore8(error, 0, e);                                                                                          \
-        spill(s, s_old, u, u_old, t, e, limbs, &flags[0]);                                                            \
-        sums = vload8(0, s);                                                                                           \
-        sums_low = vload8(0, u);                                                                                         \
+#define SPILL(term)                                                                \
+    {                                                                              \
+        double s[WIDTH], s_old[WIDTH], u[WIDTH], u_old[WIDTH], t[WIDTH], e[WIDTH]; \
+        vstore8(sums, 0, s);                                                       \
+        vstore8(sums_old, 0, s_old);                                               \
+        vstore8(sums_low, 0, u);                                                   \
+        vstore8(sums_low_old, 0, u_old);                                           \
+        vstore8(term, 0, t);                                                       \
+        vstore8(error, 0, e);                                                      \
+        spill(s, s_old, u, u_old, t, e, limbs, &flags[0]);                         \
+        sums = vload8(0, s);                                                       \
+        sums_low = vload8(0, u);                                                   \
     }
 #if BLOCKED_ARRANGEMENT
 #define COUNT_SPILL spills++;
@@ -51,28 +51,28 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
 #define COUNT_SPILL
 #endif
 #if EXPANSION_SIZE == 1
-#define ADD_TERM(term)                                                                                                 \
-    {                                                                                                                  \
-        double8 sums_old = sums, error;                                                                                \
-        TWO_SUM(sums, term, error)                                                                                     \
-        if (any_nonzero(error)) {                                                                                      \
-            COUNT_SPILL                                                                                                       \
-            double8 rest = error, sums_low = vload8(local_index(), sums_low_local), sums_low_old = sums_low;                          \
-            TWO_SUM(sums_low, rest, error)                                                                               \
-            if (any_nonzero(error)) SPILL(term)                                                                       \
-            vstore8(sums_low, local_index(), sums_low_local);                                                                     \
-        }                                                                                                              \
+#define ADD_TERM(term)                                                                                       \
+    {                                                                                                        \
+        double8 sums_old = sums, error;                                                                      \
+        TWO_SUM(sums, term, error)                                                                           \
+        if (any_nonzero(error)) {                                                                            \
+            COUNT_SPILL                                                                                      \
+            double8 rest = error, sums_low = vload8(local_index(), sums_low_local), sums_low_old = sums_low; \
+            TWO_SUM(sums_low, rest, error)                                                                   \
+            if (any_nonzero(error)) SPILL(term)                                                              \
+            vstore8(sums_low, local_index(), sums_low_local);                                                \
+        }                                                                                                    \
     }
 #else
-#define ADD_TERM(term)                                                                                                 \
-    {                                                                                                                  \
-        double8 sums_old = sums, sums_low_old = sums_low, error, rest;                                                     \
-        TWO_SUM(sums, term, rest)                                                                                      \
-        TWO_SUM(sums_low, rest, error)                                                                                   \
-        if (any_nonzero(error)) {                                                                                      \
-            COUNT_SPILL                                                                                                       \
-            SPILL(term)                                                                                               \
-        }                                                                                                              \
+#define ADD_TERM(term)                                                 \
+    {                                                                  \
+        double8 sums_old = sums, sums_low_old = sums_low, error, rest; \
+        TWO_SUM(sums, term, rest)                                      \
+        TWO_SUM(sums_low, rest, error)                                 \
+        if (any_nonzero(error)) {                                      \
+            COUNT_SPILL                                                \
+            SPILL(term)                                                \
+        }                                                              \
     }
 #endif
 
@@ -92,23 +92,23 @@ DEVICE_NOINLINE void spill(double *sums, const double *sums_old, double *sums_lo
 #define LOW_BITS 32
 #endif
 #define HIGH_MASK ((1ul << (52 - LOW_BITS)) - 1)
-#define CELL_TERM(term)                                                                                                \
-    {                                                                                                                  \
-        double numbers[WIDTH];                                                                                         \
-        vstore8(term, 0, numbers);                                                                                     \
-        if (any_outside(term, 0.0, 0x1.fffffffffffffp1023)) {                                                          \
-            for (int i = 0; i < WIDTH; i++) {                                                                          \
-                if (isfinite(numbers[i])) continue;                                                                    \
-                ADD_DOUBLE(limbs, flags[0], numbers[i])                                                                \
-                numbers[i] = -0.0;                                                                                     \
-            }                                                                                                          \
-        }                                                                                                              \
-        UNROLL for (int i = 0; i < WIDTH; i++) {                                                                       \
-            ulong bits = as_ulong(numbers[i]);                                                                         \
-            uint cell = (uint)(bits >> 52);                                                                            \
-            cell_high[cell] += (bits >> LOW_BITS & HIGH_MASK) | 1ul << COUNT_SHIFT;                                           \
-            if (LOW_BITS == 32) cell_low[cell] += bits & 0xfffffffful;                                                   \
-        }                                                                                                              \
+#define CELL_TERM(term)                                                             \
+    {                                                                               \
+        double numbers[WIDTH];                                                      \
+        vstore8(term, 0, numbers);                                                  \
+        if (any_outside(term, 0.0, 0x1.fffffffffffffp1023)) {                       \
+            for (int i = 0; i < WIDTH; i++) {                                       \
+                if (isfinite(numbers[i])) continue;                                 \
+                ADD_DOUBLE(limbs, flags[0], numbers[i])                             \
+                numbers[i] = -0.0;                                                  \
+            }                                                                       \
+        }                                                                           \
+        UNROLL for (int i = 0; i < WIDTH; i++) {                                    \
+            ulong bits = as_ulong(numbers[i]);                                      \
+            uint cell = (uint)(bits >> 52);                                         \
+            cell_high[cell] += (bits >> LOW_BITS & HIGH_MASK) | 1ul << COUNT_SHIFT; \
+            if (LOW_BITS == 32) cell_low[cell] += bits & 0xfffffffful;              \
+        }                                                                           \
     }
 DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LIMB_TYPE *limbs, LIMB_TYPE *flags) {
     for (uint cell = 0; cell < CELLS; cell++) {
@@ -124,17 +124,20 @@ DEVICE_NOINLINE void flush_cells(ulong *cell_high, ulong *cell_low, LIMB_TYPE *l
         cell_high[cell] = cell_low[cell] = 0;
     }
 }
-#define ADD_ANY_TERM(term) { if (use_cells) CELL_TERM(term) else ADD_TERM(term) }
-#define MAYBE_SWITCH                                                                                                          \
-    if (tile % ROUND == 0) {                                                                                           \
-        if (!use_cells && spills > MAX_SPILLS) {                                                                        \
-            use_cells = true;                                                                                            \
-            for (uint cell = 0; cell < CELLS; cell++) cell_high[cell] = cell_low[cell] = 0;                                   \
-        } else if (use_cells && (deposits += ROUND * TERMS) > CELL_ENDURANCE - ROUND * TERMS) {                                 \
-            flush_cells(cell_high, cell_low, limbs, &flags[0]);                                                               \
-            deposits = 0;                                                                                                  \
-        }                                                                                                              \
-        spills = 0;                                                                                                    \
+#define ADD_ANY_TERM(term)                                 \
+    {                                                      \
+        if (use_cells) CELL_TERM(term) else ADD_TERM(term) \
+    }
+#define MAYBE_SWITCH                                                                            \
+    if (tile % ROUND == 0) {                                                                    \
+        if (!use_cells && spills > MAX_SPILLS) {                                                \
+            use_cells = true;                                                                   \
+            for (uint cell = 0; cell < CELLS; cell++) cell_high[cell] = cell_low[cell] = 0;     \
+        } else if (use_cells && (deposits += ROUND * TERMS) > CELL_ENDURANCE - ROUND * TERMS) { \
+            flush_cells(cell_high, cell_low, limbs, &flags[0]);                                 \
+            deposits = 0;                                                                       \
+        }                                                                                       \
+        spills = 0;                                                                             \
     }
 #define TERMS (DOT && !SINGLE ? 2 : 1)  // of a tile
 #else
@@ -175,8 +178,9 @@ DEVICE_NOINLINE void spill_products(const double *xs, const double *ys, LIMB_TYP
 #define PREFETCH_DISTANCE 1
 #endif
 
-KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
-             GLOBAL uint *out) {
+KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM)
+sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
+          GLOBAL uint *out) {
     y += y_start;
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
     LOCAL_ARRAY(uint, flags, 1);
@@ -198,7 +202,8 @@ KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GL
 #endif
 #if !DOT
     if (tile < full_end) {  // floats are half as long: two loads of them must be in flight, one of doubles
-        VECTOR8 next = load_full_tile(x, tile), after = load_full_tile(x, min(tile + PREFETCH_DISTANCE - 1, full_end - 1));
+        VECTOR8 next = load_full_tile(x, tile),
+                after = load_full_tile(x, min(tile + PREFETCH_DISTANCE - 1, full_end - 1));
         for (; tile < full_end; tile++) {
             double8 term = MAGNITUDE(convert_double8(next));
 #if PREFETCH_DISTANCE == 2

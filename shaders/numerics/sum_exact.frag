@@ -31,7 +31,8 @@ void add(float number) {
 
 bool outside(float number) {  // by bits: drivers may flush subnormal numbers to zero
     uint magnitude = floatBitsToUint(number) & 0x7fffffffu;
-    return magnitude != 0u && (magnitude < floatBitsToUint(min_magnitude) || magnitude > floatBitsToUint(max_magnitude));
+    return magnitude != 0u &&
+           (magnitude < floatBitsToUint(min_magnitude) || magnitude > floatBitsToUint(max_magnitude));
 }
 
 void add_product(float a, float b) {

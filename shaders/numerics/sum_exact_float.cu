@@ -1,4 +1,4 @@
-// Exact sums of floats on GPUs: numerics/sum_exact.cu's result. On an H200 it adds 4,300 GB/s, as fast as the fast sum.
+// Exact sums of floats on GPUs: numerics/sum_exact.cu's result.
 // Constants: see sum_tiles.h, superaccumulator.h; tiles_per_group is at most MAX_TILES_PER_GROUP.
 //
 // Window: a double adds every float of 20 successive exponents without rounding, MAX_TILES_PER_GROUP times: 24 bits of
@@ -18,7 +18,8 @@
 #define MAX_TILES_PER_GROUP 1023u
 #define MISS_BUDGET 24
 #define NOT_FINITE 0xff000000u
-#define LOW_FOR(highest) ((min(max((highest) >> 24, 17u), 252u) - 17u) << 24)  // two binades above the highest, 17 below
+#define LOW_FOR(highest) \
+    ((min(max((highest) >> 24, 17u), 252u) - 17u) << 24)  // two binades above the highest, 17 below
 #define BINS 16
 #define THREADS_PER_BIN (GROUP_SIZE / BINS)  // threads that reduce one bin of all threads
 #define BIN_OF(number) bins[(as_uint(number) >> 27 & 15u) * GROUP_SIZE + local_index()]
@@ -36,48 +37,45 @@ DEVICE_NOINLINE void flush_units(long units, int exponent, LOCAL uint *limbs) {
     ADD_INTEGER(limbs, size, exponent, negative)
 }
 
-#define UNPACK_TILE(raw)                                                                                               \
-    float numbers[WIDTH];                                                                                              \
-    uint highest = 0;                                                                                                  \
-    vstore8(raw, 0, numbers);                                                                                          \
-    UNROLL for (int i = 0; i < WIDTH; i++) {                                                                           \
-        numbers[i] = MAGNITUDE(numbers[i]);                                                                            \
-        highest = max(highest, 2 * as_uint(numbers[i]));                                                               \
+#define UNPACK_TILE(raw)                                 \
+    float numbers[WIDTH];                                \
+    uint highest = 0;                                    \
+    vstore8(raw, 0, numbers);                            \
+    UNROLL for (int i = 0; i < WIDTH; i++) {             \
+        numbers[i] = MAGNITUDE(numbers[i]);              \
+        highest = max(highest, 2 * as_uint(numbers[i])); \
     }
-#define BIN_NUMBERS                                                                                                    \
-    {                                                                                                                  \
-        if (highest >= NOT_FINITE) UNROLL for (int i = 0; i < WIDTH; i++) {                                            \
-            uint bits = as_uint(numbers[i]);                                                                           \
-            if (2 * bits < NOT_FINITE) continue;                                                                       \
-            uint infinity = bits >> 31 ? FLAG_NEGATIVE_INFINITY : FLAG_POSITIVE_INFINITY;                                     \
-            atomic_or(&flags[0], 2 * bits > NOT_FINITE ? FLAG_NAN : infinity);                                         \
-            numbers[i] = -0.0f;                                                                                        \
-        }                                                                                                              \
-        UNROLL for (int i = 0; i < WIDTH; i++) BIN_OF(numbers[i]) += (double)numbers[i];                               \
+#define BIN_NUMBERS                                                                           \
+    {                                                                                         \
+        if (highest >= NOT_FINITE) UNROLL for (int i = 0; i < WIDTH; i++) {                   \
+                uint bits = as_uint(numbers[i]);                                              \
+                if (2 * bits < NOT_FINITE) continue;                                          \
+                uint infinity = bits >> 31 ? FLAG_NEGATIVE_INFINITY : FLAG_POSITIVE_INFINITY; \
+                atomic_or(&flags[0], 2 * bits > NOT_FINITE ? FLAG_NAN : infinity);            \
+                numbers[i] = -0.0f;                                                           \
+            }                                                                                 \
+        UNROLL for (int i = 0; i < WIDTH; i++) BIN_OF(numbers[i]) += (double)numbers[i];      \
     }
-#define FIND_LOWEST /* zeros do not count: less 1 they wrap to the largest value */                                    \
-    uint lowest = 0xffffffffu;                                                                                         \
+#define FIND_LOWEST /* zeros do not count: less 1 they wrap to the largest value */ \
+    uint lowest = 0xffffffffu;                                                      \
     UNROLL for (int i = 0; i < WIDTH; i++) lowest = min(lowest, 2 * as_uint(numbers[i]) - 1);
 #define OUT_OF_WINDOW(highest, lowest) ((highest) >= low + WINDOW || ((lowest) < low - 1 && low))
-#define ADD_TILE(raw)                                                                                                  \
-    {                                                                                                                  \
-        UNPACK_TILE(raw)                                                                                               \
-        FIND_LOWEST                                                                                                    \
-        if (OUT_OF_WINDOW(highest, lowest)) {                                                                                \
-            BIN_NUMBERS                                                                                                \
-            UNROLL for (int i = 0; i < WIDTH; i++) numbers[i] = -0.0f;                                                 \
-            out_of_window = true;                                                                                             \
-        }                                                                                                              \
-        UNROLL for (int i = 0; i < WIDTH; i++) sums[i] += (double)numbers[i];                                          \
+#define ADD_TILE(raw)                                                         \
+    {                                                                         \
+        UNPACK_TILE(raw)                                                      \
+        FIND_LOWEST                                                           \
+        if (OUT_OF_WINDOW(highest, lowest)) {                                 \
+            BIN_NUMBERS                                                       \
+            UNROLL for (int i = 0; i < WIDTH; i++) numbers[i] = -0.0f;        \
+            out_of_window = true;                                             \
+        }                                                                     \
+        UNROLL for (int i = 0; i < WIDTH; i++) sums[i] += (double)numbers[i]; \
     }
-#define BIN_TILE(raw)                                                                                                  \
-    {                                                                                                                  \
-        UNPACK_TILE(raw)                                                                                               \
-        BIN_NUMBERS                                                                                                    \
-    }
+#define BIN_TILE(raw) {UNPACK_TILE(raw) BIN_NUMBERS}
 
-KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
-                                      ulong tiles_per_group, GLOBAL uint *out) {
+KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM)
+sum_exact(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
+          GLOBAL uint *out) {
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
     LOCAL_ARRAY(uint, flags, 1);
     LOCAL_ARRAY(uint, first_highest, 1);
@@ -100,10 +98,11 @@ KERNEL_MIN_GROUPS(EXACT_MIN_GROUPS_PER_SM) sum_exact(GLOBAL const ELEMENT *x, GL
     out_of_window = false;
     double sums[WIDTH];
     UNROLL for (int i = 0; i < WIDTH; i++) sums[i] = -0.0;
-#define FOUR_TILES(DO)                                                                                                 \
-    {  /* four loads in flight */                                                                                      \
-        VECTOR8 a = load_full_tile(x, tile), b = load_full_tile(x, tile + 1), c = load_full_tile(x, tile + 2), d = load_full_tile(x, tile + 3); \
-        DO(a) DO(b) DO(c) DO(d)                                                                                        \
+#define FOUR_TILES(DO)                                                                                         \
+    { /* four loads in flight */                                                                               \
+        VECTOR8 a = load_full_tile(x, tile), b = load_full_tile(x, tile + 1), c = load_full_tile(x, tile + 2), \
+                d = load_full_tile(x, tile + 3);                                                               \
+        DO(a) DO(b) DO(c) DO(d)                                                                                \
     }
     for (; tile + 4 <= full_end && miss_budget > 0; tile += 4) {
         FOUR_TILES(ADD_TILE)

@@ -3,7 +3,7 @@
 
 // Sixteen running sums a thread in the numbers' own precision, then a tree reduction of the threads' sums in double.
 KERNEL sum_fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
-            GLOBAL double *out) {
+                GLOBAL double *out) {
     y += y_start;
     LOCAL_ARRAY(double, partial_sums, GROUP_SIZE);
     VECTOR8 sums = SPLAT(VECTOR8, 0), more_sums = SPLAT(VECTOR8, 0);
@@ -12,7 +12,8 @@ KERNEL sum_fast(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start,
     for (; tile < full_end; tile++) sums += load_full_tile(x, tile) * load_full_tile(y, tile);
 #else
     for (; tile + 4 <= full_end; tile += 4) {  // four loads in flight
-        VECTOR8 a = load_full_tile(x, tile), b = load_full_tile(x, tile + 1), c = load_full_tile(x, tile + 2), d = load_full_tile(x, tile + 3);
+        VECTOR8 a = load_full_tile(x, tile), b = load_full_tile(x, tile + 1), c = load_full_tile(x, tile + 2),
+                d = load_full_tile(x, tile + 3);
         sums += a + b;
         more_sums += c + d;
     }

@@ -32,7 +32,7 @@ DEVICE long to_integer(ushort bits, LOCAL uint *flags) {
 #endif
 
 KERNEL sum_integers(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
-             GLOBAL uint *out) {
+                    GLOBAL uint *out) {
     y += y_start;
     LOCAL_ARRAY(uint, flags, 2);
     LOCAL_ARRAY(uint, limbs, 2 * LIMBS);
@@ -64,5 +64,6 @@ KERNEL sum_integers(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_st
         if (sums[s]) ADD_LIMB(limbs, s, sums[s])
     BARRIER();
     MERGE_LIMBS(limbs, out)
-    if (local_index() == 0 && (flags[0] || flags[1])) atomic_or(&out[2 * LIMBS], flags[0] | (flags[1] ? FLAG_NOT_NEGATIVE_ZERO : 0));
+    if (local_index() == 0 && (flags[0] || flags[1]))
+        atomic_or(&out[2 * LIMBS], flags[0] | (flags[1] ? FLAG_NOT_NEGATIVE_ZERO : 0));
 }

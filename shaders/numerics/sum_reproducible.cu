@@ -26,7 +26,8 @@ DEVICE void deposit_scaled(LOCAL uint *bins, double x) {
     double rest = x * 0x1p-200;
     for (int fold = 0; fold < FOLD; fold++) {
         uint bin = HIGHEST_BIN + 1 - fold;
-        double reference = as_double(((ulong)(BIN_WIDTH * (int)bin - 1074 + 52 - 200 + 1023) << 52) | 0x8000000000000ul);
+        double reference =
+            as_double(((ulong)(BIN_WIDTH * (int)bin - 1074 + 52 - 200 + 1023) << 52) | 0x8000000000000ul);
         double sum = reference + as_double(as_ulong(rest) | 1ul);
         long units = (long)as_ulong(sum) - (long)as_ulong(reference);
         rest -= sum - reference;
@@ -56,8 +57,8 @@ DEVICE_NOINLINE uint required_bin(double *numbers, LOCAL uint *bins, LOCAL uint 
     return needed;
 }
 
-KERNEL sum_reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count, ulong tiles_per_group,
-                    GLOBAL uint *out) {
+KERNEL sum_reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong y_start, ulong count,
+                        ulong tiles_per_group, GLOBAL uint *out) {
     y += y_start;
     LOCAL_ARRAY(uint, bins, 2 * LIMBS);
     LOCAL_ARRAY(uint, flags, 1);
@@ -70,13 +71,13 @@ KERNEL sum_reproducible(GLOBAL const ELEMENT *x, GLOBAL const ELEMENT *y, ulong 
     double8 sums[FOLD];
     double parts[WIDTH];
     UNROLL for (int f = 0; f < FOLD; f++) sums[f] = SPLAT(double8, bin_references[f] = BIN_REFERENCE(bin - f));
-#define FLUSH_ALL                                                                                                      \
-    {                                                                                                                  \
-        UNROLL for (int f = 0; f < FOLD; f++) {                                                                       \
-            vstore8(sums[f], 0, parts);                                                                                \
-            flush_bins(bins, parts, bin_references[f], bin - f);                                                             \
-        }                                                                                                              \
-        deposits = 0;                                                                                                       \
+#define FLUSH_ALL                                                \
+    {                                                            \
+        UNROLL for (int f = 0; f < FOLD; f++) {                  \
+            vstore8(sums[f], 0, parts);                          \
+            flush_bins(bins, parts, bin_references[f], bin - f); \
+        }                                                        \
+        deposits = 0;                                            \
     }
     ulong tile = FIRST_TILE, end = END_TILE, full_end = min(end, count / TILE);
     for (; tile < end; tile++) {

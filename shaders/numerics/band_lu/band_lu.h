@@ -16,6 +16,13 @@
 #define REAL_INFINITY as_float((uint)0x7f800000)
 #endif
 
+// Parameters that most kernels share: a panel (above), and the storage of the matrix.
+#define PANEL_PARAMETERS GLOBAL const REAL *panel, const ulong at, const int panel_ld
+#define STORAGE_PARAMETERS const int u, const int ld, const int devices, const int slots
+// Loops over the rows of a thread and the columns of a sub-panel, unrolled so that arrays of them are registers.
+#define FOR_ROWS(k) UNROLL for (int k = 0; k < ROWS; k++)
+#define FOR_COLUMNS(c) UNROLL for (int c = 0; c < INNER_BLOCK; c++)
+
 // The element at which block (i, t) begins: row i S of block column t.
 DEVICE ulong block_offset(int i, int t, int u, int ld, int devices, int slots) {
     return (ulong)((t / devices) % slots) * (ulong)S * (ulong)(ld + 1) + (ulong)((i - t + u) * S);

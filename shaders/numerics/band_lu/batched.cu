@@ -13,7 +13,10 @@ KERNEL factor_systems(GLOBAL REAL *matrix, GLOBAL int *pivots, GLOBAL int *infos
         REAL max_size = fabs(matrix[A_AT(j, j)]);
         for (int i = j + 1; i <= last_row; i++) {
             REAL size = fabs(matrix[A_AT(i, j)]);
-            if (size > max_size) { max_size = size; pivot = i; }
+            if (size > max_size) {
+                max_size = size;
+                pivot = i;
+            }
         }
         pivots[(ulong)j * (ulong)count + (ulong)b] = pivot;
         last_column = max(last_column, min(pivot + KU, n - 1));
@@ -39,8 +42,8 @@ KERNEL factor_systems(GLOBAL REAL *matrix, GLOBAL int *pivots, GLOBAL int *infos
 }
 
 // One thread per right-hand side of a system; sides is (n, many, count).
-KERNEL solve_systems(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *rhs, const int n, const int count,
-                     const int nrhs) {
+KERNEL solve_systems(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *rhs, const int n,
+                     const int count, const int nrhs) {
     int b = (int)(thread_index() % (uint)count), m = (int)(thread_index() / (uint)count);
     if (m >= nrhs) return;
 #define RHS_AT(i) rhs[((ulong)(i) * (ulong)nrhs + (ulong)m) * (ulong)count + (ulong)b]

@@ -9,8 +9,7 @@
 #define STRIP_LOADS (S * STRIP / GROUP_SIZE)  // elements of a strip that a thread loads
 
 DEVICE void load_strip(GLOBAL const REAL *from, int panel_ld, int thread, REAL *strip) {
-    UNROLL
-    for (int e = 0; e < STRIP_LOADS; e++) {
+    UNROLL for (int e = 0; e < STRIP_LOADS; e++) {
         int k = thread + e * GROUP_SIZE;
         strip[e] = from[(ulong)(k / S) * (ulong)panel_ld + (ulong)(k % S)];
     }
@@ -18,8 +17,8 @@ DEVICE void load_strip(GLOBAL const REAL *from, int panel_ld, int thread, REAL *
 
 // Rows of U: interchanges rows by the pivots of panel i in block column t and solves with the panel's unit lower
 // triangle. One warp per column, one lane per 32nd row.
-KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, GLOBAL const REAL *panel, const ulong at,
-                   const int panel_ld, const int i, const int t, const int u, const int ld, const int devices, const int slots) {
+KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, PANEL_PARAMETERS,
+                           const int i, const int t, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(int, ipiv, S);
     LOCAL_ARRAY(int, from, 2 * S);
     LOCAL_ARRAY(REAL, lower, S * STRIP);
@@ -35,39 +34,32 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
         from[k] = row;
     }
     BARRIER();
-    UNROLL
-    for (int q = 0; q < ROWS_PER_LANE; q++) {
+    UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) {
         own[q] = column_values[from[q * 32 + lane]];
         moved[q] = column_values[from[S + q * 32 + lane]];
     }
     WARP_BARRIER();
-    UNROLL
-    for (int q = 0; q < ROWS_PER_LANE; q++) {
+    UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) {
         int to = ipiv[q * 32 + lane];
         if (to >= S) column_values[to] = moved[q];
     }
-    UNROLL
-    for (int first = 0; first < S; first += STRIP) {
+    UNROLL for (int first = 0; first < S; first += STRIP) {
         BARRIER();
-        UNROLL
-        for (int e = 0; e < STRIP_LOADS; e++) lower[thread + e * GROUP_SIZE] = strip[e];
+        UNROLL for (int e = 0; e < STRIP_LOADS; e++) lower[thread + e * GROUP_SIZE] = strip[e];
         BARRIER();
-        if (first + STRIP < S) load_strip(panel + at + (ulong)(first + STRIP) * (ulong)panel_ld, panel_ld, thread, strip);
-        NO_UNROLL
-        for (int start = 0; start < STRIP; start += 4) {
-            UNROLL
-            for (int k = start; k < start + 4; k++) {
+        if (first + STRIP < S)
+            load_strip(panel + at + (ulong)(first + STRIP) * (ulong)panel_ld, panel_ld, thread, strip);
+        NO_UNROLL for (int start = 0; start < STRIP; start += 4) {
+            UNROLL for (int k = start; k < start + 4; k++) {
                 int row = first % 32 + k;
                 REAL solved = warp_shuffle(own[first / 32], row);
                 LOCAL const REAL *factor = lower + k * S + lane;
                 if (lane > row) own[first / 32] -= factor[first / 32 * 32] * solved;
-                UNROLL
-                for (int q = first / 32 + 1; q < ROWS_PER_LANE; q++) own[q] -= factor[q * 32] * solved;
+                UNROLL for (int q = first / 32 + 1; q < ROWS_PER_LANE; q++) own[q] -= factor[q * 32] * solved;
             }
         }
     }
-    UNROLL
-    for (int q = 0; q < ROWS_PER_LANE; q++) column_values[q * 32 + lane] = own[q];
+    UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) column_values[q * 32 + lane] = own[q];
 }
 
 #define TILE_SIDE 64
@@ -77,28 +69,27 @@ KERNEL lookahead_swap_trsm(GLOBAL REAL *matrix, GLOBAL const int *pivots, const 
 #define TILE_LOADS (TILE_SIDE * DEPTH / GROUP_SIZE)
 
 // A_jt -= L_ji U_it in block column t by tensor cores: 64 x 64 elements per group, 16 x 32 per warp.
-KERNEL lookahead_gemm(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, const int panel_ld, const int rows, const int i,
-                    const int t, const int u, const int ld, const int devices, const int slots) {
+KERNEL lookahead_gemm(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int t,
+                      STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, left, DEPTH * LEFT_PITCH);
     LOCAL_ARRAY(REAL, right, TILE_SIDE * RIGHT_PITCH);
     int thread = (int)local_index(), lane = thread % 32, warp = thread / 32, below = rows - S;
-    int first_row = (int)group_index() / (S / TILE_SIDE) * TILE_SIDE, column = (int)group_index() % (S / TILE_SIDE) * TILE_SIDE;
+    int first_row = (int)group_index() / (S / TILE_SIDE) * TILE_SIDE,
+        column = (int)group_index() % (S / TILE_SIDE) * TILE_SIDE;
     GLOBAL REAL *upper = matrix + block_offset(i, t, u, ld, devices, slots) + (ulong)column * (ulong)ld;
     GLOBAL const REAL *lower = panel + at + (ulong)(S + first_row);
     int row = warp % 4 * 16 + lane / 4, side = warp / 4 * 32, across = lane % 4;
     GLOBAL REAL *column_values = upper + (ulong)(side + across * 2) * (ulong)ld + (ulong)(S + first_row + row);
     REAL sum[2][4][2], next_left[TILE_LOADS], next_right[TILE_LOADS];
-    UNROLL
-    for (int e = 0; e < 16; e++) {
+    UNROLL for (int e = 0; e < 16; e++) {
         int m = e / 8, n = e / 2 % 4;
-        sum[m][n][e % 2] = first_row + row + m * 8 < below ? column_values[(ulong)(n * 8 + e % 2) * (ulong)ld + (ulong)(m * 8)] : 0;
+        sum[m][n][e % 2] =
+            first_row + row + m * 8 < below ? column_values[(ulong)(n * 8 + e % 2) * (ulong)ld + (ulong)(m * 8)] : 0;
     }
-    NO_UNROLL
-    for (int depth = -DEPTH; depth < S; depth += DEPTH) {
+    NO_UNROLL for (int depth = -DEPTH; depth < S; depth += DEPTH) {
         if (depth >= 0) {
             BARRIER();
-            UNROLL
-            for (int e = 0; e < TILE_LOADS; e++) {
+            UNROLL for (int e = 0; e < TILE_LOADS; e++) {
                 int k = thread + e * GROUP_SIZE;
                 left[k / TILE_SIDE * LEFT_PITCH + k % TILE_SIDE] = -next_left[e];
                 right[k / DEPTH * RIGHT_PITCH + k % DEPTH] = next_right[e];
@@ -106,29 +97,25 @@ KERNEL lookahead_gemm(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong
             BARRIER();
         }
         if (depth + DEPTH < S) {
-            UNROLL
-            for (int e = 0; e < TILE_LOADS; e++) {
+            UNROLL for (int e = 0; e < TILE_LOADS; e++) {
                 int k = thread + e * GROUP_SIZE, r = k % TILE_SIDE;
                 ulong d = (ulong)(depth + DEPTH);
-                next_left[e] = first_row + r < below ? lower[(d + (ulong)(k / TILE_SIDE)) * (ulong)panel_ld + (ulong)r] : 0;
+                next_left[e] =
+                    first_row + r < below ? lower[(d + (ulong)(k / TILE_SIDE)) * (ulong)panel_ld + (ulong)r] : 0;
                 next_right[e] = upper[(ulong)(k / DEPTH) * (ulong)ld + d + (ulong)(k % DEPTH)];
             }
         }
         if (depth < 0) continue;
-        UNROLL
-        for (int k = 0; k < DEPTH; k += 4) {
+        UNROLL for (int k = 0; k < DEPTH; k += 4) {
             REAL a[2], b[4];
-            UNROLL
-            for (int m = 0; m < 2; m++) a[m] = left[(k + across) * LEFT_PITCH + row + m * 8];
-            UNROLL
-            for (int n = 0; n < 4; n++) b[n] = right[(side + n * 8 + lane / 4) * RIGHT_PITCH + k + across];
-            UNROLL
-            for (int e = 0; e < 8; e++) mma_m8n8k4_f64(sum[e / 4][e % 4], a[e / 4], b[e % 4]);
+            UNROLL for (int m = 0; m < 2; m++) a[m] = left[(k + across) * LEFT_PITCH + row + m * 8];
+            UNROLL for (int n = 0; n < 4; n++) b[n] = right[(side + n * 8 + lane / 4) * RIGHT_PITCH + k + across];
+            UNROLL for (int e = 0; e < 8; e++) mma_m8n8k4_f64(sum[e / 4][e % 4], a[e / 4], b[e % 4]);
         }
     }
-    UNROLL
-    for (int e = 0; e < 16; e++) {
+    UNROLL for (int e = 0; e < 16; e++) {
         int m = e / 8, n = e / 2 % 4;
-        if (first_row + row + m * 8 < below) column_values[(ulong)(n * 8 + e % 2) * (ulong)ld + (ulong)(m * 8)] = sum[m][n][e % 2];
+        if (first_row + row + m * 8 < below)
+            column_values[(ulong)(n * 8 + e % 2) * (ulong)ld + (ulong)(m * 8)] = sum[m][n][e % 2];
     }
 }

@@ -2,6 +2,10 @@
 // in registers. For devices without thread block clusters; see panel_cluster.cu.
 #include "numerics/band_lu/band_lu.h"
 
+#define ROW_OF(k) (first + thread + (k) * GROUP_SIZE)
+#define APPLY_ROW_OF(k) (first + INNER_BLOCK + thread + (k) * GROUP_SIZE)
+#define FOR_APPLY_ROWS(k) UNROLL for (int k = 0; k < APPLY_ROWS; k++)
+
 // The index of the panel is kept in memory, so that the same recorded launches (a graph) factor every panel.
 KERNEL advance_panel(GLOBAL int *panel_index, const int devices) {
     if (thread_index() == 0) panel_index[0] += devices;
@@ -9,8 +13,8 @@ KERNEL advance_panel(GLOBAL int *panel_index, const int devices) {
 
 // P L U of columns first .. first + INNER_BLOCK - 1 of a panel by one group. Each thread keeps ROWS rows in registers;
 // the pivot row is shared through local memory. Ties take the uppermost row, as LAPACK's do.
-KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL int *pivots, GLOBAL int *info,
-                   const int p, const int l, const int u, const int ld, const int devices, const int slots) {
+KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL int *pivots,
+                       GLOBAL int *info, const int p, const int l, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, best_size, 2 * GROUP_SIZE);
     LOCAL_ARRAY(uint, best_row, 2 * GROUP_SIZE);
     LOCAL_ARRAY(REAL, pivot_row_values, 2 * INNER_BLOCK);
@@ -18,29 +22,31 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
     int thread = (int)local_index(), i = panel_index[0], rows = min(l + 1, p - i) * S, column = i * S;
     GLOBAL REAL *corner = matrix + block_offset(i, i, u, ld, devices, slots) + (ulong)first * (ulong)ld;
     REAL value[ROWS][INNER_BLOCK];
-    UNROLL
-    for (int k = 0; k < ROWS; k++) {
-        int row = first + thread + k * GROUP_SIZE;
-        UNROLL
-        for (int j = 0; j < INNER_BLOCK; j++) value[k][j] = row < rows ? corner[(ulong)j * (ulong)ld + (ulong)row] : 0;
+    FOR_ROWS(k) {
+        int row = ROW_OF(k);
+        FOR_COLUMNS(j) value[k][j] = row < rows ? corner[(ulong)j * (ulong)ld + (ulong)row] : 0;
     }
     // The current column is always value[][0]: after its elimination the others shift left by one and it moves to the
     // end. So all register indices are constants although the loop is not unrolled, and its code fits the instruction
     // cache.
-    NO_UNROLL
-    for (int j = 0; j < INNER_BLOCK; j++) {
+    NO_UNROLL for (int j = 0; j < INNER_BLOCK; j++) {
         REAL size = 0;
         uint where = 0xffffffffu;
-        UNROLL
-        for (int k = 0; k < ROWS; k++) {
-            int row = first + thread + k * GROUP_SIZE;
+        FOR_ROWS(k) {
+            int row = ROW_OF(k);
             REAL here = fabs(value[k][0]);
-            if (row >= first + j && row < rows && (here > size || where == 0xffffffffu)) { size = here; where = (uint)row; }
+            if (row >= first + j && row < rows && (here > size || where == 0xffffffffu)) {
+                size = here;
+                where = (uint)row;
+            }
         }
         int buffer_start = (j & 1) * GROUP_SIZE;  // double buffer: one barrier separates writers from readers
 #if HAS_WARP_REDUCTION
         iamax_warp(&size, &where);
-        if ((thread & 31) == 0) { best_size[buffer_start + (thread >> 5)] = size; best_row[buffer_start + (thread >> 5)] = where; }
+        if ((thread & 31) == 0) {
+            best_size[buffer_start + (thread >> 5)] = size;
+            best_row[buffer_start + (thread >> 5)] = where;
+        }
         BARRIER();
         size = (thread & 31) < GROUP_SIZE / 32 ? best_size[buffer_start + (thread & 31)] : 0;
         where = (thread & 31) < GROUP_SIZE / 32 ? best_row[buffer_start + (thread & 31)] : 0xffffffffu;
@@ -63,46 +69,38 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
 #endif
         int pivot_row = where < (uint)rows ? (int)where : first + j;
         buffer_start = (j & 1) * INNER_BLOCK;
-        UNROLL
-        for (int k = 0; k < ROWS; k++) {
-            int row = first + thread + k * GROUP_SIZE;
+        FOR_ROWS(k) {
+            int row = ROW_OF(k);
             if (row == pivot_row) {
-                UNROLL
-                for (int c = 0; c < INNER_BLOCK; c++) pivot_row_values[buffer_start + c] = value[k][c];
+                FOR_COLUMNS(c) pivot_row_values[buffer_start + c] = value[k][c];
             }
             if (k <= INNER_BLOCK / GROUP_SIZE && row == first + j) {
-                UNROLL
-                for (int c = 0; c < INNER_BLOCK; c++) diagonal_row_values[buffer_start + c] = value[k][c];
+                FOR_COLUMNS(c) diagonal_row_values[buffer_start + c] = value[k][c];
             }
         }
         BARRIER();
         REAL pivot = pivot_row_values[buffer_start], factor[ROWS];
         REAL scale = pivot == 0 ? (REAL)0 : (REAL)1 / pivot;
         bool tiny = fabs(pivot) < SFMIN;  // 1 / pivot would overflow: divide, as LAPACK does
-        UNROLL
-        for (int k = 0; k < ROWS; k++) {
-            int row = first + thread + k * GROUP_SIZE;
+        FOR_ROWS(k) {
+            int row = ROW_OF(k);
             if (row == pivot_row && pivot_row != first + j) {
-                UNROLL
-                for (int c = 0; c < INNER_BLOCK; c++) value[k][c] = diagonal_row_values[buffer_start + c];
+                FOR_COLUMNS(c) value[k][c] = diagonal_row_values[buffer_start + c];
             }
             if (k <= INNER_BLOCK / GROUP_SIZE && row == first + j) {
-                UNROLL
-                for (int c = 0; c < INNER_BLOCK; c++) value[k][c] = pivot_row_values[buffer_start + c];
+                FOR_COLUMNS(c) value[k][c] = pivot_row_values[buffer_start + c];
             }
             factor[k] = row > first + j ? value[k][0] * scale : 0;
         }
         if (tiny && pivot != 0) {
-            UNROLL
-            for (int k = 0; k < ROWS; k++) factor[k] = first + thread + k * GROUP_SIZE > first + j ? value[k][0] / pivot : 0;
+            FOR_ROWS(k)
+            factor[k] = ROW_OF(k) > first + j ? value[k][0] / pivot : 0;
         }
-        UNROLL
-        for (int k = 0; k < ROWS; k++) {
-            int row = first + thread + k * GROUP_SIZE;
+        FOR_ROWS(k) {
+            int row = ROW_OF(k);
             REAL done = row > first + j && pivot != 0 ? factor[k] : value[k][0];
-            UNROLL
-            for (int c = 1; c < INNER_BLOCK; c++)
-                value[k][c - 1] = c < INNER_BLOCK - j ? value[k][c] - factor[k] * pivot_row_values[buffer_start + c] : value[k][c];
+            UNROLL for (int c = 1; c < INNER_BLOCK; c++) value[k][c - 1] =
+                c < INNER_BLOCK - j ? value[k][c] - factor[k] * pivot_row_values[buffer_start + c] : value[k][c];
             value[k][INNER_BLOCK - 1] = done;
         }
         if (thread == 0) {
@@ -110,20 +108,18 @@ KERNEL factor_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const
             if (pivot == 0 && info[0] == 0) info[0] = column + first + j + 1;
         }
     }
-    UNROLL
-    for (int k = 0; k < ROWS; k++) {
-        int row = first + thread + k * GROUP_SIZE;
-        UNROLL
-        for (int j = 0; j < INNER_BLOCK; j++)
-            if (row < rows) corner[(ulong)j * (ulong)ld + (ulong)row] = value[k][j];
+    FOR_ROWS(k) {
+        int row = ROW_OF(k);
+        FOR_COLUMNS(j)
+        if (row < rows) corner[(ulong)j * (ulong)ld + (ulong)row] = value[k][j];
     }
 }
 
 // Applies a factored sub-panel to the other columns of its panel, one work-group per column: row interchanges
 // everywhere, elimination to its right. All rows are read, and the 2 INNER_BLOCK interchanged ones moved, before any is
 // written.
-KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL const int *pivots, const int p,
-                  const int l, const int u, const int ld, const int devices, const int slots) {
+KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const int first, GLOBAL const int *pivots,
+                      const int p, const int l, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(int, ipiv, INNER_BLOCK);
     LOCAL_ARRAY(int, row_to, 2 * INNER_BLOCK);
     LOCAL_ARRAY(REAL, moved, 2 * INNER_BLOCK);
@@ -134,9 +130,8 @@ KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const 
     GLOBAL REAL *column_values = panel + (ulong)c * (ulong)ld;
     GLOBAL const REAL *subpanel = panel + (ulong)first * (ulong)ld;
     REAL values[APPLY_ROWS];
-    UNROLL
-    for (int k = 0; k < APPLY_ROWS; k++) {
-        int row = first + INNER_BLOCK + thread + k * GROUP_SIZE;
+    FOR_APPLY_ROWS(k) {
+        int row = APPLY_ROW_OF(k);
         values[k] = row < rows ? column_values[row] : 0;
     }
     for (int k = thread; k < INNER_BLOCK; k += GROUP_SIZE) ipiv[k] = pivots[i * S + first + k] - 1;
@@ -145,38 +140,34 @@ KERNEL apply_subpanel(GLOBAL REAL *matrix, GLOBAL const int *panel_index, const 
     BARRIER();
     if (thread < 2 * INNER_BLOCK) {
         int to = thread < INNER_BLOCK ? first + thread : ipiv[thread - INNER_BLOCK], from = to;
-        NO_UNROLL
-        for (int j = INNER_BLOCK - 1; j >= 0; j--) from = from == first + j ? ipiv[j] : from == ipiv[j] ? first + j : from;
+        NO_UNROLL for (int j = INNER_BLOCK - 1; j >= 0; j--) from = from == first + j ? ipiv[j]
+                                                                    : from == ipiv[j] ? first + j
+                                                                                      : from;
         row_to[thread] = to;
         moved[thread] = column_values[from];
     }
     BARRIER();
-    NO_UNROLL
-    for (int t = INNER_BLOCK; t < 2 * INNER_BLOCK; t++) {
-        UNROLL
-        for (int k = 0; k < APPLY_ROWS; k++)
-            if (row_to[t] == first + INNER_BLOCK + thread + k * GROUP_SIZE) values[k] = moved[t];
+    NO_UNROLL for (int t = INNER_BLOCK; t < 2 * INNER_BLOCK; t++) {
+        FOR_APPLY_ROWS(k)
+        if (row_to[t] == APPLY_ROW_OF(k)) values[k] = moved[t];
     }
     if (c > first) {
-        NO_UNROLL
-        for (int k = 0; k < INNER_BLOCK; k++) {  // the first INNER_BLOCK threads, which belong to one warp
+        NO_UNROLL for (int k = 0; k < INNER_BLOCK; k++) {  // the first INNER_BLOCK threads, which belong to one warp
             WARP_BARRIER();
             if (thread > k && thread < INNER_BLOCK) moved[thread] -= lower[k * INNER_BLOCK + thread] * moved[k];
         }
         BARRIER();
-        UNROLL
-        for (int k = 0; k < APPLY_ROWS; k++) {
-            int row = first + INNER_BLOCK + thread + k * GROUP_SIZE;
+        FOR_APPLY_ROWS(k) {
+            int row = APPLY_ROW_OF(k);
             if (row < rows) {
-                UNROLL
-                for (int j = 0; j < INNER_BLOCK; j++) values[k] -= subpanel[(ulong)j * (ulong)ld + (ulong)row] * moved[j];
+                FOR_COLUMNS(j)
+                values[k] -= subpanel[(ulong)j * (ulong)ld + (ulong)row] * moved[j];
             }
         }
     }
     if (thread < INNER_BLOCK) column_values[first + thread] = moved[thread];
-    UNROLL
-    for (int k = 0; k < APPLY_ROWS; k++) {
-        int row = first + INNER_BLOCK + thread + k * GROUP_SIZE;
+    FOR_APPLY_ROWS(k) {
+        int row = APPLY_ROW_OF(k);
         if (row < rows) column_values[row] = values[k];
     }
 }

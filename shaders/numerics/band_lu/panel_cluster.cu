@@ -14,8 +14,6 @@
 #define BY_TENSOR_CORES (HAS_FP64_TENSOR_CORES && DOUBLE && INNER_BLOCK % 8 == 0)
 // Element (row k, column c) of the rows of U, swizzled: a warp reads four rows of eight columns from different banks.
 #define UPPER(c, k) upper[(c) * INNER_BLOCK + ((k) ^ (((c) * INNER_BLOCK / 16 & (INNER_BLOCK / 4 - 1)) << 2))]
-#define FOR_ROWS(k) for (int k = 0; k < ROWS; k++)
-#define FOR_COLUMNS(c) for (int c = 0; c < INNER_BLOCK; c++)
 
 typedef struct {
     GLOBAL REAL *first;  // element; columns are ld apart
@@ -26,7 +24,8 @@ typedef struct {
 
 typedef struct {  // in local memory, where other groups write; double or triple buffers: no group is further ahead
     LOCAL ulong *mbarriers;  // two for candidates, two for rows
-    LOCAL REAL *pivot_rows;  // the groups' best rows of three columns: the last one's are still read while the next ones arrive
+    LOCAL REAL *
+        pivot_rows;  // the groups' best rows of three columns: the last one's are still read while the next ones arrive
     LOCAL REAL *diagonal_row_values;  // the row that the pivot row replaces
     LOCAL REAL *candidates;  // the groups' best elements
     LOCAL uint *candidate_rows;  // and their rows
@@ -46,28 +45,33 @@ DEVICE int row_of(const Panel *p, int k) { return p->top + k * GROUP_SIZE; }
 #define STORES_PER_LANE ((CLUSTER * INNER_BLOCK + WARP_SIZE - 1) / WARP_SIZE)
 DEVICE void store_row_to_cluster(LOCAL const REAL *from, LOCAL REAL *to, LOCAL ulong *mbarrier, int lane) {
     REAL word[STORES_PER_LANE];
-    UNROLL
-    for (int m = 0; m < STORES_PER_LANE; m++) word[m] = from[(lane + m * WARP_SIZE) % INNER_BLOCK];
-    UNROLL
-    for (int m = 0; m < STORES_PER_LANE; m++) {
+    UNROLL for (int m = 0; m < STORES_PER_LANE; m++) word[m] = from[(lane + m * WARP_SIZE) % INNER_BLOCK];
+    UNROLL for (int m = 0; m < STORES_PER_LANE; m++) {
         int e = lane + m * WARP_SIZE;
-        if (CLUSTER * INNER_BLOCK % WARP_SIZE == 0 || e < CLUSTER * INNER_BLOCK) DSMEM_STORE(to + e % INNER_BLOCK, e / INNER_BLOCK, word[m], mbarrier);
+        if (CLUSTER * INNER_BLOCK % WARP_SIZE == 0 || e < CLUSTER * INNER_BLOCK)
+            DSMEM_STORE(to + e % INNER_BLOCK, e / INNER_BLOCK, word[m], mbarrier);
     }
 }
 
 // The largest magnitude at or below row `first_row` of the column in value[][0] among the group's rows, and the
 // uppermost row that has it (BLAS: iamax).
-DEVICE void iamax_group(const Panel *p, REAL (*value)[INNER_BLOCK], int first_row, int double_buffer, Group group, REAL *size, uint *best_row) {
+DEVICE void iamax_group(const Panel *p, REAL (*value)[INNER_BLOCK], int first_row, int double_buffer, Group group,
+                        REAL *size, uint *best_row) {
     *size = 0;
     *best_row = 0xffffffffu;
-    UNROLL
     FOR_ROWS(k) {
         int row = row_of(p, k);
         REAL here = fabs(value[k][0]);
-        if (row >= first_row && row < p->rows && (here > *size || *best_row == 0xffffffffu)) { *size = here; *best_row = (uint)row; }
+        if (row >= first_row && row < p->rows && (here > *size || *best_row == 0xffffffffu)) {
+            *size = here;
+            *best_row = (uint)row;
+        }
     }
     iamax_warp(size, best_row);
-    if (p->lane == 0) { group.best_size[double_buffer * WARP_SIZE + p->warp] = *size; group.best_row[double_buffer * WARP_SIZE + p->warp] = *best_row; }
+    if (p->lane == 0) {
+        group.best_size[double_buffer * WARP_SIZE + p->warp] = *size;
+        group.best_row[double_buffer * WARP_SIZE + p->warp] = *best_row;
+    }
     BARRIER();
     *size = p->lane < WARPS ? group.best_size[double_buffer * WARP_SIZE + p->lane] : 0;
     *best_row = p->lane < WARPS ? group.best_row[double_buffer * WARP_SIZE + p->lane] : 0xffffffffu;
@@ -78,52 +82,57 @@ DEVICE void iamax_group(const Panel *p, REAL (*value)[INNER_BLOCK], int first_ro
 // (its pivot row) from the columns right of column j, which eliminate_next has not updated. They shift left by one, and
 // the finished column j - 1, held in value[][1], moves to the end, so that all register indices are constants.
 DEVICE void eliminate_rest(REAL (*value)[INNER_BLOCK], const REAL *factor, LOCAL const REAL *pivot_row_values, int j) {
-    UNROLL
     FOR_ROWS(k) {
         REAL done = value[k][1];
-        UNROLL
-        for (int c = 2; c < INNER_BLOCK; c++) value[k][c - 1] = c <= INNER_BLOCK - j ? value[k][c] - factor[k] * pivot_row_values[c] : value[k][c];
+        UNROLL for (int c = 2; c < INNER_BLOCK; c++) value[k][c - 1] =
+            c <= INNER_BLOCK - j ? value[k][c] - factor[k] * pivot_row_values[c] : value[k][c];
         value[k][INNER_BLOCK - 1] = done;
     }
 }
 
 // Sends the group's best element to all groups, by the warp that has it, before its row is ready.
-DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], uint best_row, int double_buffer, DsmemMailbox mailbox) {
+DEVICE void store_candidate_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], uint best_row, int double_buffer,
+                                       DsmemMailbox mailbox) {
     REAL best_value = 0;
-    UNROLL
     FOR_ROWS(k) {
         if ((uint)row_of(p, k) == best_row) best_value = value[k][0];
     }
-    best_value = warp_shuffle(best_value, (int)best_row % WARP_SIZE);  // rows of a group begin at a multiple of WARP_SIZE
+    best_value =
+        warp_shuffle(best_value, (int)best_row % WARP_SIZE);  // rows of a group begin at a multiple of WARP_SIZE
     if (p->lane < CLUSTER) {  // a warp has more threads than a cluster has groups
-        DSMEM_STORE(mailbox.candidates + double_buffer * CLUSTER + p->rank, p->lane, best_row == 0xffffffffu ? 0 : best_value, mailbox.mbarriers + double_buffer);
-        DSMEM_STORE(mailbox.candidate_rows + double_buffer * CLUSTER + p->rank, p->lane, best_row, mailbox.mbarriers + double_buffer);
+        DSMEM_STORE(mailbox.candidates + double_buffer * CLUSTER + p->rank, p->lane,
+                    best_row == 0xffffffffu ? 0 : best_value, mailbox.mbarriers + double_buffer);
+        DSMEM_STORE(mailbox.candidate_rows + double_buffer * CLUSTER + p->rank, p->lane, best_row,
+                    mailbox.mbarriers + double_buffer);
     }
 }
 
 // Sends the group's best row and the diagonal row, each by the warp that has it.
-DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], int diagonal_row, uint best_row, bool sends, bool has_diagonal, int double_buffer, int triple_buffer,
-                      DsmemMailbox mailbox, Group group) {
-    UNROLL
+DEVICE void store_rows_to_cluster(const Panel *p, REAL (*value)[INNER_BLOCK], int diagonal_row, uint best_row,
+                                  bool sends, bool has_diagonal, int double_buffer, int triple_buffer,
+                                  DsmemMailbox mailbox, Group group) {
     FOR_ROWS(k) {
         int row = row_of(p, k);
         if ((uint)row == best_row) {
-            UNROLL
             FOR_COLUMNS(c) group.staged[c] = value[k][c];
         }
         if (row == diagonal_row) {
-            UNROLL
             FOR_COLUMNS(c) group.staged[INNER_BLOCK + c] = value[k][c];
         }
     }
     WARP_BARRIER();
     LOCAL ulong *mbarrier = mailbox.mbarriers + 2 + double_buffer;
-    if (sends) store_row_to_cluster(group.staged, mailbox.pivot_rows + (triple_buffer * CLUSTER + p->rank) * INNER_BLOCK, mbarrier, p->lane);
-    if (has_diagonal) store_row_to_cluster(group.staged + INNER_BLOCK, mailbox.diagonal_row_values + double_buffer * INNER_BLOCK, mbarrier, p->lane);
+    if (sends)
+        store_row_to_cluster(group.staged, mailbox.pivot_rows + (triple_buffer * CLUSTER + p->rank) * INNER_BLOCK,
+                             mbarrier, p->lane);
+    if (has_diagonal)
+        store_row_to_cluster(group.staged + INNER_BLOCK, mailbox.diagonal_row_values + double_buffer * INNER_BLOCK,
+                             mbarrier, p->lane);
 }
 
 // The pivot row among the groups' candidates, which have arrived, and the reciprocal of the pivot.
-DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, DsmemMailbox mailbox, REAL *inverse_pivot) {
+DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, DsmemMailbox mailbox,
+                        REAL *inverse_pivot) {
     bool counts = p->lane < CLUSTER;
     REAL candidate = counts ? mailbox.candidates[double_buffer * CLUSTER + p->lane] : 0, size = fabs(candidate);
     uint best_row = counts ? mailbox.candidate_rows[double_buffer * CLUSTER + p->lane] : 0xffffffffu;
@@ -136,28 +145,23 @@ DEVICE int choose_pivot(const Panel *p, int diagonal_row, int double_buffer, Dsm
 
 // Interchanges rows `pivot_row` and `diagonal_row` in registers and eliminates in the first two columns: afterwards
 // value[][1] is the finished column and value[][0] the next one, unless column j was the `last`.
-DEVICE void eliminate_next(const Panel *p, REAL (*value)[INNER_BLOCK], REAL *factor, int diagonal_row, int pivot_row, REAL inverse_pivot, bool last,
-                           LOCAL const REAL *pivot_row_values, LOCAL const REAL *own) {
+DEVICE void eliminate_next(const Panel *p, REAL (*value)[INNER_BLOCK], REAL *factor, int diagonal_row, int pivot_row,
+                           REAL inverse_pivot, bool last, LOCAL const REAL *pivot_row_values, LOCAL const REAL *own) {
     REAL pivot = pivot_row_values[0];
     bool tiny = fabs(pivot) < SFMIN;  // 1 / pivot would overflow: divide, as LAPACK does
-    UNROLL
     FOR_ROWS(k) {
         int row = row_of(p, k);
         if (row == pivot_row && pivot_row != diagonal_row) {
-            UNROLL
             FOR_COLUMNS(c) value[k][c] = own[c];
         }
         if (row == diagonal_row) {
-            UNROLL
             FOR_COLUMNS(c) value[k][c] = pivot_row_values[c];
         }
         factor[k] = row > diagonal_row ? value[k][0] * inverse_pivot : 0;
     }
     if (tiny && pivot != 0) {
-        UNROLL
         FOR_ROWS(k) factor[k] = row_of(p, k) > diagonal_row ? value[k][0] / pivot : 0;
     }
-    UNROLL
     FOR_ROWS(k) {
         REAL done = row_of(p, k) > diagonal_row && pivot != 0 ? factor[k] : value[k][0];
         value[k][0] = last ? value[k][1] : value[k][1] - factor[k] * pivot_row_values[1];
@@ -169,12 +173,11 @@ DEVICE void eliminate_next(const Panel *p, REAL (*value)[INNER_BLOCK], REAL *fac
 DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int column, GLOBAL int *pivots,
                            GLOBAL int *info, DsmemMailbox mailbox, Group group) {
     REAL factor[ROWS];
-    UNROLL
     FOR_ROWS(k) factor[k] = 0;
     LOCAL const REAL *pivot_row_values = mailbox.pivot_rows;
-    NO_UNROLL
-    for (int j = 0; j < INNER_BLOCK; j++) {  // column j is value[][0]
-        int double_buffer = j & 1, triple_buffer = (first + j) % 3, diagonal_row = first + j, own = diagonal_row - p->rank * ROWS_PER_GROUP;
+    NO_UNROLL for (int j = 0; j < INNER_BLOCK; j++) {  // column j is value[][0]
+        int double_buffer = j & 1, triple_buffer = (first + j) % 3, diagonal_row = first + j,
+            own = diagonal_row - p->rank * ROWS_PER_GROUP;
         if (p->warp == 0 && p->lane == 0) {
             mbarrier_expect_tx(mailbox.mbarriers + double_buffer, CANDIDATES_BYTES);
             mbarrier_expect_tx(mailbox.mbarriers + 2 + double_buffer, ROWS_BYTES);
@@ -182,16 +185,21 @@ DEVICE void factor_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
         REAL size, inverse_pivot;
         uint best_row, parity = (uint)(diagonal_row / 2) & 1u;
         iamax_group(p, value, diagonal_row, double_buffer, group, &size, &best_row);
-        bool sends = p->warp == (best_row == 0xffffffffu ? 0 : ((int)best_row - p->rank * ROWS_PER_GROUP) % GROUP_SIZE / WARP_SIZE);
+        bool sends =
+            p->warp ==
+            (best_row == 0xffffffffu ? 0 : ((int)best_row - p->rank * ROWS_PER_GROUP) % GROUP_SIZE / WARP_SIZE);
         bool has_diagonal = own >= 0 && own < ROWS_PER_GROUP && own % GROUP_SIZE / WARP_SIZE == p->warp;
         if (sends) store_candidate_to_cluster(p, value, best_row, double_buffer, mailbox);
         if (j > 0) eliminate_rest(value, factor, pivot_row_values, j);
-        if (sends || has_diagonal) store_rows_to_cluster(p, value, diagonal_row, best_row, sends, has_diagonal, double_buffer, triple_buffer, mailbox, group);
+        if (sends || has_diagonal)
+            store_rows_to_cluster(p, value, diagonal_row, best_row, sends, has_diagonal, double_buffer, triple_buffer,
+                                  mailbox, group);
         mbarrier_wait(mailbox.mbarriers + double_buffer, parity);
         int pivot_row = choose_pivot(p, diagonal_row, double_buffer, mailbox, &inverse_pivot);
         mbarrier_wait(mailbox.mbarriers + 2 + double_buffer, parity);
         pivot_row_values = mailbox.pivot_rows + (triple_buffer * CLUSTER + pivot_row / ROWS_PER_GROUP) * INNER_BLOCK;
-        eliminate_next(p, value, factor, diagonal_row, pivot_row, inverse_pivot, j == INNER_BLOCK - 1, pivot_row_values, mailbox.diagonal_row_values + double_buffer * INNER_BLOCK);
+        eliminate_next(p, value, factor, diagonal_row, pivot_row, inverse_pivot, j == INNER_BLOCK - 1, pivot_row_values,
+                       mailbox.diagonal_row_values + double_buffer * INNER_BLOCK);
         if (p->warp == 0 && p->lane == 0) {
             group.ipiv[j] = pivot_row;
             if (p->rank == 0) {
@@ -208,8 +216,9 @@ DEVICE void laswp(const Panel *p, int first, LOCAL const int *ipiv, LOCAL int *t
     int thread = (int)local_index();
     for (int e = thread; e < 2 * INNER_BLOCK; e += GROUP_SIZE) {
         int goes = e < INNER_BLOCK ? first + e : ipiv[e - INNER_BLOCK], comes = goes;
-        NO_UNROLL
-        for (int j = INNER_BLOCK - 1; j >= 0; j--) comes = comes == first + j ? ipiv[j] : comes == ipiv[j] ? first + j : comes;
+        NO_UNROLL for (int j = INNER_BLOCK - 1; j >= 0; j--) comes = comes == first + j ? ipiv[j]
+                                                                     : comes == ipiv[j] ? first + j
+                                                                                        : comes;
         to[e] = goes;
         from[e] = comes;
     }
@@ -229,30 +238,25 @@ DEVICE void laswp(const Panel *p, int first, LOCAL const int *ipiv, LOCAL int *t
 // The sub-panel's rows of U in the columns from `right` on, which every group solves for itself: INNER_BLOCK lanes per
 // column, COLUMNS_AT_ONCE columns per lane.
 #define COLUMNS_AT_ONCE 4
+#define FOR_COLUMNS_AT_ONCE(q) UNROLL for (int q = 0; q < COLUMNS_AT_ONCE; q++)
 #define COLUMNS_PER_PASS (GROUP_SIZE / INNER_BLOCK)  // columns that a group solves at a time, per lane
 DEVICE void solve_upper(const Panel *p, int first, int right, LOCAL REAL *upper) {
     int k = p->lane % INNER_BLOCK;
     REAL factor[INNER_BLOCK];
-    UNROLL
-    for (int m = 0; m < INNER_BLOCK - 1; m++) factor[m] = column_of(p, first + m)[first + k];
-    NO_UNROLL
-    for (int start = right; start < S; start += COLUMNS_AT_ONCE * COLUMNS_PER_PASS) {
+    UNROLL for (int m = 0; m < INNER_BLOCK - 1; m++) factor[m] = column_of(p, first + m)[first + k];
+    NO_UNROLL for (int start = right; start < S; start += COLUMNS_AT_ONCE * COLUMNS_PER_PASS) {
         REAL x[COLUMNS_AT_ONCE];
-        UNROLL
-        for (int q = 0; q < COLUMNS_AT_ONCE; q++) {
+        FOR_COLUMNS_AT_ONCE(q) {
             int c = start + q * COLUMNS_PER_PASS + (int)local_index() / INNER_BLOCK;
             x[q] = c < S ? column_of(p, c)[first + k] : 0;
         }
-        UNROLL
-        for (int m = 0; m < INNER_BLOCK - 1; m++) {
-            UNROLL
-            for (int q = 0; q < COLUMNS_AT_ONCE; q++) {
+        UNROLL for (int m = 0; m < INNER_BLOCK - 1; m++) {
+            FOR_COLUMNS_AT_ONCE(q) {
                 REAL solved = warp_shuffle(x[q], p->lane - k + m);
                 if (k > m) x[q] -= factor[m] * solved;
             }
         }
-        UNROLL
-        for (int q = 0; q < COLUMNS_AT_ONCE; q++) {
+        FOR_COLUMNS_AT_ONCE(q) {
             int c = start + q * COLUMNS_PER_PASS + (int)local_index() / INNER_BLOCK;
             if (c < S) UPPER(c, k) = x[q];
         }
@@ -272,33 +276,26 @@ DEVICE void write_upper(const Panel *p, int first, int right, LOCAL const REAL *
 // per warp.
 DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int right, LOCAL const REAL *upper) {
     int row_lane = p->lane / 4, column_lane = p->lane % 4;
-    NO_UNROLL
-    FOR_ROWS(k) {
+    NO_UNROLL for (int k = 0; k < ROWS; k++) {
         int top = row_of(p, k) - p->lane + row_lane;
         if (top - row_lane >= p->rows || top - row_lane + WARP_SIZE <= right) continue;
         REAL left[4][INNER_BLOCK / 4];
-        UNROLL
-        for (int e = 0; e < INNER_BLOCK; e++) {
+        UNROLL for (int e = 0; e < INNER_BLOCK; e++) {
             int row = top + e % 4 * 8;
             left[e % 4][e / 4] = row < p->rows ? -column_of(p, first + e / 4 * 4 + column_lane)[row] : 0;
         }
-        NO_UNROLL
-        for (int c = right; c < S; c += 8) {
+        NO_UNROLL for (int c = right; c < S; c += 8) {
             GLOBAL REAL *diagonal_row = column_of(p, c + 2 * column_lane) + top;
             REAL sum[4][2];
-            UNROLL
-            for (int e = 0; e < 8; e++) {
+            UNROLL for (int e = 0; e < 8; e++) {
                 int down = e / 2 * 8;
                 sum[e / 2][e % 2] = top + down < p->rows ? diagonal_row[e % 2 * p->ld + down] : 0;
             }
-            UNROLL
-            for (int q = 0; q < INNER_BLOCK / 4; q++) {
+            UNROLL for (int q = 0; q < INNER_BLOCK / 4; q++) {
                 REAL factor = UPPER(c + row_lane, q * 4 + column_lane);
-                UNROLL
-                for (int m = 0; m < 4; m++) mma_m8n8k4_f64(sum[m], left[m][q], factor);
+                UNROLL for (int m = 0; m < 4; m++) mma_m8n8k4_f64(sum[m], left[m][q], factor);
             }
-            UNROLL
-            for (int e = 0; e < 8; e++) {
+            UNROLL for (int e = 0; e < 8; e++) {
                 int down = e / 2 * 8;
                 if (top + down >= right && top + down < p->rows) diagonal_row[e % 2 * p->ld + down] = sum[e / 2][e % 2];
             }
@@ -306,31 +303,22 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
     }
 }
 #else
+#define FOR_BATCH(m) UNROLL for (int m = 0; m < BATCH; m++)
 // The same without tensor cores: every thread updates its rows.
 DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first, int right, LOCAL const REAL *upper) {
-    NO_UNROLL
-    for (int c = right; c < S; c += BATCH) {
+    NO_UNROLL for (int c = right; c < S; c += BATCH) {
         REAL sum[BATCH][ROWS];
-        UNROLL
-        for (int m = 0; m < BATCH; m++) {
-            UNROLL
+        FOR_BATCH(m) {
             FOR_ROWS(k) {
                 int row = row_of(p, k);
                 sum[m][k] = row >= right && row < p->rows ? column_of(p, c + m)[row] : 0;
             }
         }
-        UNROLL
-        for (int m = 0; m < BATCH; m++) {
-            UNROLL
-            FOR_COLUMNS(j) {
-                UNROLL
-                FOR_ROWS(k) sum[m][k] -= value[k][j] * UPPER(c + m, j);
-            }
+        FOR_BATCH(m) {
+            FOR_COLUMNS(j) { FOR_ROWS(k) sum[m][k] -= value[k][j] * UPPER(c + m, j); }
             COMPILER_BARRIER();
         }
-        UNROLL
-        for (int m = 0; m < BATCH; m++) {
-            UNROLL
+        FOR_BATCH(m) {
             FOR_ROWS(k) {
                 int row = row_of(p, k);
                 if (row >= right && row < p->rows) column_of(p, c + m)[row] = sum[m][k];
@@ -342,18 +330,14 @@ DEVICE void update_columns(const Panel *p, REAL (*value)[INNER_BLOCK], int first
 
 // Loads the rows of a sub-panel into registers, and stores them.
 DEVICE void load_subpanel(const Panel *p, REAL (*value)[INNER_BLOCK], int first) {
-    UNROLL
     FOR_ROWS(k) {
         int row = row_of(p, k);
-        UNROLL
         FOR_COLUMNS(c) value[k][c] = row >= first && row < p->rows ? column_of(p, first + c)[row] : 0;
     }
 }
 DEVICE void store_subpanel(const Panel *p, REAL (*value)[INNER_BLOCK], int first) {
-    UNROLL
     FOR_ROWS(k) {
         int row = row_of(p, k);
-        UNROLL
         FOR_COLUMNS(c) {
             if (row >= first && row < p->rows) column_of(p, first + c)[row] = value[k][c];
         }
@@ -361,8 +345,9 @@ DEVICE void store_subpanel(const Panel *p, REAL (*value)[INNER_BLOCK], int first
 }
 
 // P L U of panel i.
-KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
-                                     const int u, const int ld, const int devices, const int slots) {
+KERNEL_CLUSTER(CLUSTER)
+factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL int *pivots, GLOBAL int *info, const int p, const int l,
+             STORAGE_PARAMETERS) {
     LOCAL_ARRAY(ulong, mbarriers, 4);
     LOCAL_ARRAY(REAL, pivot_rows, 3 * CLUSTER * INNER_BLOCK);
     LOCAL_ARRAY(REAL, diagonal_row_values, 2 * INNER_BLOCK);
@@ -379,14 +364,18 @@ KERNEL_CLUSTER(CLUSTER) factor_panel(GLOBAL REAL *matrix, const int i, GLOBAL in
     DsmemMailbox mailbox = {mbarriers, pivot_rows, diagonal_row_values, candidates, candidate_rows};
     Group group = {best_size, best_row, staged, ipiv};
     int thread = (int)local_index(), rank = (int)cluster_rank();
-    Panel panel = {matrix + block_offset(i, i, u, ld, devices, slots), ld, min(l + 1, p - i) * S, rank,
-                   thread / WARP_SIZE, thread % WARP_SIZE, rank * ROWS_PER_GROUP + thread};
+    Panel panel = {matrix + block_offset(i, i, u, ld, devices, slots),
+                   ld,
+                   min(l + 1, p - i) * S,
+                   rank,
+                   thread / WARP_SIZE,
+                   thread % WARP_SIZE,
+                   rank * ROWS_PER_GROUP + thread};
     REAL value[ROWS][INNER_BLOCK];
     for (int k = thread; k < 4; k += GROUP_SIZE) mbarrier_init(mbarriers + k);
     CLUSTER_BARRIER();
     CLUSTER_ARRIVE();
-    NO_UNROLL
-    for (int first = 0; first < S; first += INNER_BLOCK) {
+    NO_UNROLL for (int first = 0; first < S; first += INNER_BLOCK) {
         int right = first + INNER_BLOCK;
         load_subpanel(&panel, value, first);
         factor_columns(&panel, value, first, i * S, pivots, info, mailbox, group);

@@ -5,7 +5,7 @@
 // Interchanges rows by the pivots of panel i in `count` block columns from `first` on, `devices` apart. One work-group
 // per GROUP_COLUMNS columns; at most 2 S rows change.
 KERNEL laswp(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at, const int i, const int first,
-                 const int count, const int u, const int ld, const int devices, const int slots) {
+             const int count, STORAGE_PARAMETERS) {
     LOCAL_ARRAY(int, ipiv, S);
     LOCAL_ARRAY(int, from, 2 * S);
     LOCAL_ARRAY(REAL, moved, 2 * S * GROUP_COLUMNS);
@@ -33,8 +33,8 @@ KERNEL laswp(GLOBAL REAL *matrix, GLOBAL const int *pivots, const int pivots_at,
 
 // The rows of U: solves with the unit lower triangle of the panel, in place. One work-group per GROUP_COLUMNS columns;
 // TILE columns of L at a time are loaded into local memory.
-KERNEL trsm_rows(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, const int panel_ld, const int i, const int first,
-                  const int count, const int u, const int ld, const int devices, const int slots) {
+KERNEL trsm_rows(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int i, const int first, const int count,
+                 STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, x, S * GROUP_COLUMNS);
     LOCAL_ARRAY(REAL, lower, S * TILE);
     int thread = (int)local_index(), groups = S / GROUP_COLUMNS, block = (int)group_index() / groups;
@@ -49,10 +49,8 @@ KERNEL trsm_rows(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, 
     bool mine = column < GROUP_COLUMNS;
     REAL own[ROWS_PER_LANE];
     BARRIER();
-    UNROLL
-    for (int q = 0; q < ROWS_PER_LANE; q++) own[q] = mine ? x[column * S + q * 32 + lane] : 0;
-    UNROLL
-    for (int t = 0; t < ROWS_PER_LANE; t++) {
+    UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) own[q] = mine ? x[column * S + q * 32 + lane] : 0;
+    UNROLL for (int t = 0; t < ROWS_PER_LANE; t++) {
         if (t * 32 % TILE == 0) {
             BARRIER();
             for (int k = thread; k < S * TILE; k += GROUP_SIZE)
@@ -63,13 +61,10 @@ KERNEL trsm_rows(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, 
             REAL solved = warp_shuffle(own[t], k);
             LOCAL const REAL *factor = lower + (t * 32 % TILE + k) * S + lane;
             if (lane > k) own[t] -= factor[t * 32] * solved;
-            UNROLL
-            for (int q = t + 1; q < ROWS_PER_LANE; q++) own[q] -= factor[q * 32] * solved;
+            UNROLL for (int q = t + 1; q < ROWS_PER_LANE; q++) own[q] -= factor[q * 32] * solved;
         }
     }
-    UNROLL
-    for (int q = 0; q < ROWS_PER_LANE; q++)
-        if (mine) x[column * S + q * 32 + lane] = own[q];
+    UNROLL for (int q = 0; q < ROWS_PER_LANE; q++) if (mine) x[column * S + q * 32 + lane] = own[q];
 #else
     for (int start = 0; start < S; start += TILE) {
         BARRIER();
@@ -93,8 +88,8 @@ KERNEL trsm_rows(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, 
 // (GROUP_SIZE = 4 TILE_COLUMNS), 8 columns of L at a time in local memory.
 #define TILE_ROWS 64
 #define DEPTH 8
-KERNEL gemm_tiles(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, const int panel_ld, const int rows, const int i,
-                    const int first, const int count, const int u, const int ld, const int devices, const int slots) {
+KERNEL gemm_tiles(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int first, const int count,
+                  STORAGE_PARAMETERS) {
     LOCAL_ARRAY(REAL, left, TILE_ROWS * DEPTH);
     LOCAL_ARRAY(REAL, right, DEPTH * TILE_COLUMNS);
     int thread = (int)local_index(), below = rows - S, across = (below + TILE_ROWS - 1) / TILE_ROWS;
@@ -104,8 +99,7 @@ KERNEL gemm_tiles(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at,
     ulong top = active ? block_offset(i, t, u, ld, devices, slots) + (ulong)column * (ulong)ld : 0;
     int y = thread % 16, x = thread / 16;
     REAL sum[4][4];
-    UNROLL
-    for (int k = 0; k < 16; k++) sum[k / 4][k % 4] = 0;
+    UNROLL for (int k = 0; k < 16; k++) sum[k / 4][k % 4] = 0;
     for (int depth = 0; depth < S; depth += DEPTH) {
         BARRIER();
         for (int k = thread; k < TILE_ROWS * DEPTH; k += GROUP_SIZE) {
@@ -115,11 +109,9 @@ KERNEL gemm_tiles(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at,
         for (int k = thread; k < DEPTH * TILE_COLUMNS; k += GROUP_SIZE)
             right[k] = active ? matrix[top + (ulong)(k / DEPTH) * (ulong)ld + (ulong)(depth + k % DEPTH)] : 0;
         BARRIER();
-        UNROLL
-        for (int d = 0; d < DEPTH; d++) {
-            UNROLL
-            for (int k = 0; k < 16; k++)
-                sum[k / 4][k % 4] += left[d * TILE_ROWS + y + 16 * (k / 4)] * right[(x * 4 + k % 4) * DEPTH + d];
+        UNROLL for (int d = 0; d < DEPTH; d++) {
+            UNROLL for (int k = 0; k < 16; k++) sum[k / 4][k % 4] +=
+                left[d * TILE_ROWS + y + 16 * (k / 4)] * right[(x * 4 + k % 4) * DEPTH + d];
         }
     }
     if (!active) return;
@@ -131,8 +123,8 @@ KERNEL gemm_tiles(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at,
 
 // The same on a CPU: a work-item updates ROWS_PER_ITEM rows of 4 columns, contiguous for its vector unit.
 #define ROWS_PER_ITEM 16
-KERNEL gemm_cpu(GLOBAL REAL *matrix, GLOBAL const REAL *panel, const ulong at, const int panel_ld, const int rows, const int i,
-                   const int first, const int count, const int u, const int ld, const int devices, const int slots) {
+KERNEL gemm_cpu(GLOBAL REAL *matrix, PANEL_PARAMETERS, const int rows, const int i, const int first, const int count,
+                STORAGE_PARAMETERS) {
     int below = rows - S, across = (below + ROWS_PER_ITEM - 1) / ROWS_PER_ITEM, item = (int)thread_index();
     int row = item % across * ROWS_PER_ITEM, column = item / across % (S / 4) * 4, block = item / across / (S / 4);
     if (block >= count) return;

@@ -2,7 +2,8 @@
 #include "numerics/band_lu/band_lu.h"
 
 // Copies elements between buffers, to be downloaded.
-KERNEL copy_elements(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at, const ulong to_at, const ulong count) {
+KERNEL copy_elements(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at, const ulong to_at,
+                     const ulong count) {
     ulong k = thread_index_long();
     if (k < count) to[to_at + k] = from[from_at + k];
 }
@@ -12,16 +13,19 @@ KERNEL copy_panel(GLOBAL const REAL *from, GLOBAL REAL *to, const ulong from_at,
                   const int to_ld, const int rows) {
     uint k = thread_index();
     int column = (int)(k / (uint)rows), row = (int)(k % (uint)rows);
-    if (column < S) to[to_at + (ulong)column * (ulong)to_ld + (ulong)row] = from[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
+    if (column < S)
+        to[to_at + (ulong)column * (ulong)to_ld + (ulong)row] =
+            from[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
 }
 
 // Copies the panel at from_at of the matrix, with leading dimension `rows`, and behind it, as integers, its S pivots:
 // all that other devices need for a step.
-KERNEL broadcast_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *to, const ulong from_at, const int from_ld,
-                     const int rows, const int first_pivot, const int pivots_at) {
+KERNEL broadcast_panel(GLOBAL const REAL *matrix, GLOBAL const int *pivots, GLOBAL REAL *to, const ulong from_at,
+                       const int from_ld, const int rows, const int first_pivot, const int pivots_at) {
     uint k = thread_index();
     int column = (int)(k / (uint)rows), row = (int)(k % (uint)rows);
-    if (column < S) to[(ulong)column * (ulong)rows + (ulong)row] = matrix[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
+    if (column < S)
+        to[(ulong)column * (ulong)rows + (ulong)row] = matrix[from_at + (ulong)column * (ulong)from_ld + (ulong)row];
     if (k < S) ((GLOBAL int *)to)[pivots_at + (int)k] = pivots[first_pivot + (int)k];
 }
 
@@ -31,21 +35,23 @@ KERNEL copy_pivots(GLOBAL const int *from, GLOBAL int *to, const int at) {
 }
 
 // Fills the slot of block column t from `width` columns of LAPACK's band storage, (kl + ku + 1, width) row-major.
-KERNEL unpack_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong slot_at, const int t, const int width, const int n,
-                     const int kl, const int ku, const int u, const int ld) {
+KERNEL unpack_columns(GLOBAL const REAL *ab, GLOBAL REAL *matrix, const ulong slot_at, const int t, const int width,
+                      const int n, const int kl, const int ku, const int u, const int ld) {
     ulong k = thread_index_long();
     int j = (int)(k / (ulong)ld), local_row = (int)(k % (ulong)ld);
     if (k >= (ulong)S * (ulong)(ld + 1)) return;
     int row = (t - u) * S + local_row, column = t * S + j, d = ku + row - column;
     REAL value = row == column ? 1 : 0;
-    if (j >= S) value = 0;  // the gap before the next slot
-    else if (column < n) value = row >= 0 && row < n && d >= 0 && d <= kl + ku ? ab[d * width + j] : 0;
+    if (j >= S)
+        value = 0;  // the gap before the next slot
+    else if (column < n)
+        value = row >= 0 && row < n && d >= 0 && d <= kl + ku ? ab[d * width + j] : 0;
     matrix[slot_at + k] = value;
 }
 
 // max |a_ij| of block column t in LAPACK's band storage, infinite where it holds NaN: one for each work-group.
 KERNEL max_abs(GLOBAL const REAL *ab, GLOBAL REAL *out, const int t, const int width, const int n, const int kl,
-                       const int ku) {
+               const int ku) {
     LOCAL_ARRAY(REAL, best, GROUP_SIZE);
     int thread = (int)local_index();
     REAL size = 0;
@@ -63,8 +69,8 @@ KERNEL max_abs(GLOBAL const REAL *ab, GLOBAL REAL *out, const int t, const int w
 }
 
 // The maximum |u| of each column and the diagonal of U: one thread per column of the device's block columns.
-KERNEL upper_stats(GLOBAL const REAL *matrix, GLOBAL REAL *column_max, GLOBAL REAL *diagonal, const int n, const int device, const int u,
-                   const int ld, const int devices, const int slots) {
+KERNEL upper_stats(GLOBAL const REAL *matrix, GLOBAL REAL *column_max, GLOBAL REAL *diagonal, const int n,
+                   const int device, STORAGE_PARAMETERS) {
     int local_column = (int)thread_index(), t = local_column / S * devices + device, c = local_column % S;
     int column = t * S + c;
     if (column >= n) return;
